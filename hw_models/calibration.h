@@ -1,0 +1,109 @@
+// Knows how near a device comes to its peaks: fitted efficiency curves by kernel kind, format, library.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/json.h"
+#include "sim/base/names.h"
+#include "sim/base/sourced.h"
+#include "sim/base/work.h"
+
+namespace orrery {
+
+// How well a curve predicts measurements that its fit never saw.
+struct FitQuality {
+  int fitted = 0, held_out = 0;  // number of measured rows
+  double median = 0, p90 = 0;    // |predicted / measured - 1| of the held-out rows
+};
+
+// Parameters of one curve: physical, few, the same for every shape. A kind uses the ones it needs;
+// the comment of each says how hw_models/kernel_time.cpp uses it.
+struct Curve {
+  double tensor_efficiency = 0;   // of the tensor peak for large k and full waves of large tiles
+  double k_half = 0;              // start-up of a tile, as extra elements of k (keys for attention)
+  double wave_exponent = 1;       // 1: a partial wave costs a full one; 0: it costs its share
+  double tile_m = 128, tile_n = 256;  // largest tile; halves and quarters of it are tried
+  double tile_loss = 0;           // operand loads: tile time goes with 1 + tile_loss (1/m + 1/n)
+  double split_k = 1024;          // k is split over idle processors down to this many elements
+  double misaligned_factor = 1;   // tensor time of a shape that is off the 16-byte grid
+  double head_dim_exponent = 0;   // attention below head dimension 128: (128 / dim) to this power
+  double memory_efficiency = 0;   // of HBM bandwidth for large streams
+  double l2_efficiency = 0;       // of L2 bandwidth for cache-resident operands; 0: no reuse
+  double special_efficiency = 0;  // of the exponential units (attention); 0: not a limit
+  double vector_efficiency = 1;   // of the fp32 units
+  double saturation_bytes = 0;    // bytes in flight at which a stream reaches half its bandwidth
+  double bytes_per_score = 0;     // attention scores that go through memory (unfused)
+  double epilogue_exposed = 0;    // share of the traffic (GEMM: of the result's) that nothing hides
+  double energy_factor = 1;       // tensor energy against that of a plain product (softmax, padding)
+  double role_factor[3] = {1, 1, 1};  // GEMM time by role: forward, input gradient, weight gradient
+  double fixed_seconds = 0;       // start-up and drain inside the device, at zero work
+  // Evidence for the whole curve. `scale` multiplies its time: 1 when measured; borrowed curves
+  // carry a range around their scaling to this device.
+  Sourced<double> scale;
+  FitQuality quality;
+  WorkKind kind = WorkKind::elementwise;  // what the curve was fitted for
+  Format format = Format::bf16;
+  Library library = Library::cublas;
+  bool present = false;
+};
+
+// All curves of one device. Lookup falls back: exact (kind, format, library) -> same kind and
+// format, any library -> same kind, bf16 -> the nearest kind. A device without any borrows.
+struct Calibration {
+  std::string device;         // catalogue name it belongs to
+  std::string borrowed_from;  // name of the measured device, or ""
+  std::vector<Curve> curves;  // the distinct ones, in the order of the file
+  std::array<std::uint16_t, work_kind_count * format_count * library_count> index{};
+  // Sustained tensor work: energy per tensor operation and per byte, by format, for the power model.
+  std::array<Sourced<JoulesPerFlop>, format_count> tensor_energy;
+  Sourced<JoulesPerByte> memory_energy;
+  Sourced<Seconds> launch_latency;   // device-side gap between dependent kernels of one stream
+  Sourced<Seconds> graph_latency;    // the same inside a CUDA graph
+
+  static std::size_t slot(WorkKind kind, Format format, Library library) {
+    return (static_cast<std::size_t>(kind) * format_count + static_cast<std::size_t>(format)) *
+               library_count + static_cast<std::size_t>(library);
+  }
+  // Never fails after complete(): the fallback order above is resolved there.
+  const Curve& curve(WorkKind kind, Format format, Library library) const {
+    return curves[index[slot(kind, format, library)]];
+  }
+  // The name of a curve in reports: "gemm.bf16.cublas".
+  static std::string name(const Curve& curve);
+};
+
+// Fills `index` from `curves` by the fallback order. CHECKs that there is at least one curve.
+void complete(Calibration& calibration);
+
+// Adds a curve, or replaces the one of the same kind, format and library.
+void put_curve(Calibration& calibration, const Curve& curve);
+
+// Reads hw_models/calibration/<device>.json (schema in hw_models/calibration/README.md) and
+// completes the table. `base` is what the file's "based_on" names, already read: its curves stand
+// until the file replaces them, and curves may be "like" one of it. load_calibration follows
+// based_on and adds the estimates of the architecture.
+Calibration read_calibration(const JsonValue& file, const Calibration* base = nullptr);
+
+// Adds the curves of an estimates file wherever the calibration has none of that kind, format and
+// library: estimates never replace measurements.
+void add_estimates(Calibration& calibration, const JsonValue& file);
+
+// The JSON text of a calibration's curves and energies, as read_calibration reads it.
+std::string to_json_text(const Calibration& calibration, const std::string& note);
+
+// Calls visit(path, sourced) on every Sourced value, in a fixed order: for ranges and law 12.
+template <class CalibrationRef, class Visit>
+void visit_calibration(CalibrationRef& c, Visit&& visit) {
+  for (auto& curve : c.curves) visit("calibration." + Calibration::name(curve), curve.scale);
+  for (int f = 0; f < format_count; ++f)
+    visit("calibration.tensor_energy." + std::string(to_text(static_cast<Format>(f))),
+          c.tensor_energy[static_cast<std::size_t>(f)]);
+  visit("calibration.memory_energy", c.memory_energy);
+  visit("calibration.launch_latency", c.launch_latency);
+  visit("calibration.graph_latency", c.graph_latency);
+}
+
+}  // namespace orrery

@@ -1,0 +1,233 @@
+// Knows where the catalogues lie, how an entry is found and how one entry overlays another.
+#include "hw_models/catalog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "sim/base/check.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view accelerator_folder = "hw_models/catalog/accelerators";
+constexpr std::string_view nic_folder = "hw_models/catalog/nics";
+constexpr std::string_view switch_folder = "hw_models/catalog/switches";
+constexpr std::string_view host_folder = "hw_models/catalog/hosts";
+constexpr std::string_view source_folder = "hw_models/catalog/sources";
+
+bool holds_catalogues(const fs::path& root) {
+  std::error_code ignored;
+  return fs::is_directory(root / "hw_models" / "catalog", ignored);
+}
+
+bool is_path(const std::string& name) {
+  return name.find('/') != std::string::npos || fs::path(name).extension() == ".json";
+}
+
+// For a name cut short ("h100") the first that it begins; else the nearest.
+std::string suggest(const std::string& name, const std::vector<std::string>& names) {
+  if (name.size() >= 3)
+    for (const std::string& candidate : names)
+      if (candidate.starts_with(name)) return candidate;
+  return nearest_name(name, names);
+}
+
+// Where the entry called `name` lies; relative paths are looked up from `beside`.
+fs::path locate(const std::string& folder, const std::string& kind, const std::string& name,
+                const fs::path& beside) {
+  if (is_path(name)) {
+    const fs::path given(name);
+    return given.is_absolute() || beside.empty() ? given : beside / given;
+  }
+  const std::vector<std::string> names = catalog_names(folder);
+  if (!std::binary_search(names.begin(), names.end(), name))
+    throw Error({.file = kind,
+                 .path = "",
+                 .found = fmt::format("\"{}\", which is not in the catalogue", name),
+                 .expected = fmt::format("a name of `orrery catalog list {}` or a file", kind),
+                 .nearest = suggest(name, names)});
+  return data_root() / folder / (name + ".json");
+}
+
+bool is_sourced(const nlohmann::json& value) {
+  return value.is_object() && value.contains("value");
+}
+
+void merge(nlohmann::json& target, const nlohmann::json& patch) {
+  if (!patch.is_object() || is_sourced(patch)) {
+    target = patch;
+    return;
+  }
+  if (!target.is_object()) target = nlohmann::json::object();
+  for (const auto& [key, value] : patch.items()) {
+    if (value.is_null())
+      target.erase(key);
+    else
+      merge(target[key], value);
+  }
+}
+
+// The entry with everything it is based on merged in. `chain` holds the files on the way here.
+nlohmann::json load_merged(const std::string& folder, const std::string& kind, const fs::path& file,
+                           std::vector<fs::path>& chain) {
+  const JsonValue entry = JsonValue::load(file);
+  if (!entry.is_object()) entry.fail("an object");
+  std::error_code ignored;
+  const fs::path place = fs::weakly_canonical(file, ignored);
+  const bool cycle = std::find(chain.begin(), chain.end(), place) != chain.end();
+  if (cycle)
+    throw Error({.file = chain.back().string(),
+                 .path = "based_on",
+                 .found = fmt::format("a circle back to {}", place.string()),
+                 .expected = "an entry that is not based on this one"});
+  chain.push_back(place);
+  nlohmann::json own = entry.raw();
+  if (!entry.has("based_on")) return own;
+
+  const std::string base = entry.at("based_on").text();
+  nlohmann::json merged;
+  try {
+    merged = load_merged(folder, kind, locate(folder, kind, base, file.parent_path()), chain);
+  } catch (const Error& error) {
+    // A missing base is a mistake of this file; everything else names its own file already.
+    if (error.info().file != kind) throw;
+    ErrorInfo info = error.info();
+    info.file = entry.file();
+    info.path = "based_on";
+    throw Error(std::move(info));
+  }
+  own.erase("based_on");
+  // An overlay is an entry of its own: it must not pass for what it is based on.
+  if (!own.contains("name")) own["name"] = file.stem().string();
+  merge(merged, own);
+  return merged;
+}
+
+std::string text_or_empty(const JsonValue& entry, std::string_view key) {
+  const JsonValue member = entry.at(key);
+  return member.is_null() ? "" : member.text();
+}
+
+}  // namespace
+
+fs::path data_root() {
+  if (const char* given = std::getenv("ORRERY_DATA"); given != nullptr && *given != '\0') {
+    if (!holds_catalogues(given))
+      throw Error({.file = "ORRERY_DATA",
+                   .path = "",
+                   .found = fmt::format("\"{}\"", given),
+                   .expected = "a folder that holds hw_models/catalog"});
+    return given;
+  }
+  std::error_code error;
+  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const fs::path installed =
+        (binary.parent_path() / ".." / "share" / "orrery").lexically_normal();
+    if (holds_catalogues(installed)) return installed;
+  }
+  const fs::path source_tree = ORRERY_SOURCE_DIR;
+  if (holds_catalogues(source_tree)) return source_tree;
+  throw Error(
+      {.file = "catalogues",
+       .path = "",
+       .found = fmt::format("neither beside {} nor in {}", binary.string(), source_tree.string()),
+       .expected = "an installed share/orrery, or its place in ORRERY_DATA"});
+}
+
+std::vector<std::string> catalog_names(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& item : fs::directory_iterator(data_root() / folder, error))
+    if (item.path().extension() == ".json") names.push_back(item.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+JsonValue load_catalog_entry(const std::string& folder, const std::string& kind,
+                             const std::string& name) {
+  const fs::path file = locate(folder, kind, name, {});
+  std::vector<fs::path> chain;
+  return JsonValue::from(load_merged(folder, kind, file, chain), file.string());
+}
+
+std::map<std::string, Source> load_sources() {
+  std::map<std::string, Source> sources;
+  for (const std::string& name : catalog_names(std::string(source_folder))) {
+    const JsonValue file = JsonValue::load(data_root() / source_folder / (name + ".json"));
+    for (const auto& [id, entry] : file.members()) {
+      entry.expect_only({"title", "address", "date_read"});
+      Source source{.id = id,
+                    .title = entry.at("title").text(),
+                    .address = text_or_empty(entry, "address"),
+                    .date_read = text_or_empty(entry, "date_read")};
+      const auto [place, added] = sources.emplace(id, source);
+      if (!added &&
+          (place->second.title != source.title || place->second.address != source.address ||
+           place->second.date_read != source.date_read))
+        entry.fail(fmt::format("what another file says of \"{}\": {}", id, place->second.title),
+                   source.title);
+    }
+  }
+  return sources;
+}
+
+Nic read_nic(const JsonValue& file) {
+  file.expect_only({"name", "title", "bandwidth", "latency", "efficiency", "power", "price"});
+  return {.name = file.at("name").text(),
+          .title = file.at("title").text(),
+          .bandwidth = read_sourced<BytesPerSecond>(file.at("bandwidth")),
+          .latency = read_sourced<Seconds>(file.at("latency")),
+          .efficiency = read_sourced<double>(file.at("efficiency")),
+          .power = read_sourced<Watts>(file.at("power")),
+          .price = read_sourced<Dollars>(file.at("price"))};
+}
+
+Switch read_switch(const JsonValue& file) {
+  file.expect_only({"name", "title", "ports", "port_bandwidth", "latency", "power", "price",
+                    "in_network_reduction"});
+  return {.name = file.at("name").text(),
+          .title = file.at("title").text(),
+          .ports = read_sourced<std::int64_t>(file.at("ports")),
+          .port_bandwidth = read_sourced<BytesPerSecond>(file.at("port_bandwidth")),
+          .latency = read_sourced<Seconds>(file.at("latency")),
+          .power = read_sourced<Watts>(file.at("power")),
+          .price = read_sourced<Dollars>(file.at("price")),
+          .in_network_reduction = file.at("in_network_reduction").boolean()};
+}
+
+Host read_host(const JsonValue& file) {
+  file.expect_only(
+      {"name", "title", "memory", "memory_bandwidth", "power", "price", "failure_rate"});
+  return {.name = file.at("name").text(),
+          .title = file.at("title").text(),
+          .memory = read_sourced<Bytes>(file.at("memory")),
+          .memory_bandwidth = read_sourced<BytesPerSecond>(file.at("memory_bandwidth")),
+          .power = read_sourced<Watts>(file.at("power")),
+          .price = read_sourced<Dollars>(file.at("price")),
+          .failure_rate = read_sourced<Hertz>(file.at("failure_rate"))};
+}
+
+Device load_device(const std::string& name) {
+  return read_device(load_catalog_entry(std::string(accelerator_folder), "accelerator", name));
+}
+
+Nic load_nic(const std::string& name) {
+  return read_nic(load_catalog_entry(std::string(nic_folder), "nic", name));
+}
+
+Switch load_switch(const std::string& name) {
+  return read_switch(load_catalog_entry(std::string(switch_folder), "switch", name));
+}
+
+Host load_host(const std::string& name) {
+  return read_host(load_catalog_entry(std::string(host_folder), "host", name));
+}
+
+}  // namespace orrery

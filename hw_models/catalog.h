@@ -1,0 +1,79 @@
+// Knows the shipped catalogue of machines: accelerators with calibrations, NICs, switches, hosts.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hw_models/calibration.h"
+#include "hw_models/device.h"
+
+namespace orrery {
+
+struct Nic {
+  std::string name, title;
+  Sourced<BytesPerSecond> bandwidth;   // per direction
+  Sourced<Seconds> latency;            // one message, NIC to NIC through one switch
+  Sourced<double> efficiency;          // achievable share of the line rate for large messages
+  Sourced<Watts> power;
+  Sourced<Dollars> price;
+};
+struct Switch {
+  std::string name, title;
+  Sourced<std::int64_t> ports;
+  Sourced<BytesPerSecond> port_bandwidth;
+  Sourced<Seconds> latency;
+  Sourced<Watts> power;
+  Sourced<Dollars> price;
+  bool in_network_reduction = false;
+};
+struct Host {
+  std::string name, title;
+  Sourced<Bytes> memory;
+  Sourced<BytesPerSecond> memory_bandwidth;
+  Sourced<Watts> power;          // host without accelerators
+  Sourced<Dollars> price;        // the same
+  Sourced<Hertz> failure_rate;
+};
+
+// Where figures come from: an entry of hw_models/catalog/sources/*.json.
+struct Source {
+  std::string id, title;
+  std::string address;    // empty: no page (an estimate, a device at hand, something recalled)
+  std::string date_read;  // "2026-11-20"; empty: a figure was recalled, the page not opened
+};
+
+// Root folder that holds hw_models/catalog and the other catalogues: $ORRERY_DATA, else
+// <binary>/../share/orrery, else the source tree that the binary was built from.
+std::filesystem::path data_root();
+
+// Names in a catalogue folder (relative to data_root()), sorted: file stems of *.json.
+std::vector<std::string> catalog_names(const std::string& folder);
+
+// `name` is a catalogue name or a path to a file of the same shape (it contains '/' or ends in
+// ".json"). Merges "based_on" overlays: RFC 7396 merge patches, but a sourced value (an object with
+// "value") replaces the older one whole, so that no stale evidence stays behind. `kind` is what the
+// entry is called in messages ("accelerator"). An unknown name is an Error with the nearest.
+JsonValue load_catalog_entry(const std::string& folder, const std::string& kind,
+                             const std::string& name);
+
+// All sources of the project, sorted by id: hw_models/catalog/sources/*.json together. An id may
+// stand in several files as long as they agree.
+std::map<std::string, Source> load_sources();
+
+Nic read_nic(const JsonValue& file);
+Switch read_switch(const JsonValue& file);
+Host read_host(const JsonValue& file);
+
+Device load_device(const std::string& name);
+Nic load_nic(const std::string& name);
+Switch load_switch(const std::string& name);
+Host load_host(const std::string& name);
+
+// The device's own calibration, or one borrowed from the nearest measured architecture: scaled by
+// peaks, evidence estimated with a range. Never fails for a resolvable device.
+Calibration load_calibration(const Device& device);
+
+}  // namespace orrery

@@ -1,0 +1,104 @@
+// Knows what an accelerator is: rates, memories, links, power, reliability and price.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "sim/base/json.h"
+#include "sim/base/names.h"
+#include "sim/base/sourced.h"
+#include "sim/base/units.h"
+
+namespace orrery {
+
+enum class Architecture : std::uint8_t {
+  volta, ampere, ada, hopper, blackwell, blackwell_ultra, rubin, rubin_ultra, feynman,
+  cdna2, cdna3, cdna4, cdna5, tpu, trainium, gaudi, other,
+};
+std::string_view to_text(Architecture);
+
+// NVIDIA's tensor-core generations share a tile model; everything else is a generic roofline.
+bool has_tile_model(Architecture);
+
+// Plain numbers of one accelerator for the hot path. All present; rates of formats that the chip
+// lacks are 0. Built by Device::resolved().
+struct ResolvedDevice {
+  std::string name;
+  Architecture architecture = Architecture::other;
+  double sm_count = 0;
+  Hertz clock;                                         // boost clock behind the tensor rates
+  std::array<FlopPerSecond, format_count> tensor_rate{};  // dense peak by operand format
+  FlopPerSecond vector_rate;                           // fp32 FMA units
+  double special_function_per_second = 0;              // exponentials per second
+  Bytes l2_capacity;
+  BytesPerSecond l2_bandwidth;
+  Bytes memory_capacity;                               // as the driver reports it
+  BytesPerSecond memory_bandwidth;
+  BytesPerSecond scale_up_bandwidth;                   // per direction, to all peers together
+  BytesPerSecond host_bandwidth;                       // per direction: C2C where there is, else PCIe
+  Watts power_limit, idle_power;
+  Hertz failure_rate;                                  // unrecoverable failures per second
+  Dollars price;                                       // purchase, one accelerator
+  DollarsPerSecond rental;                             // cloud price
+  bool tile_model = false;
+};
+
+// One accelerator as the catalogue has it: every value with evidence, source and range.
+struct Device {
+  std::string name, title, vendor, status;
+  Architecture architecture = Architecture::other;
+  Sourced<double> sm_count;
+  Sourced<Hertz> clock;
+  std::array<Sourced<FlopPerSecond>, format_count> tensor_rate;
+  Sourced<FlopPerSecond> vector_rate;
+  Sourced<double> special_function_per_second;
+  Sourced<Bytes> l2_capacity;
+  Sourced<BytesPerSecond> l2_bandwidth;
+  std::string memory_type;
+  Sourced<Bytes> memory_capacity;         // as sold
+  Sourced<Bytes> memory_usable;           // as the driver reports it; absent: capacity
+  Sourced<BytesPerSecond> memory_bandwidth;
+  std::string scale_up_link;              // part name: "nvlink5"
+  Sourced<BytesPerSecond> scale_up_bandwidth;
+  Sourced<BytesPerSecond> pcie_bandwidth, c2c_bandwidth;
+  Sourced<Watts> power_limit, idle_power;
+  Sourced<Hertz> failure_rate;
+  Sourced<Dollars> price;
+  Sourced<DollarsPerSecond> rental;
+
+  // Error that names the device and the missing value when it has no FLOP/s, no memory or no
+  // bandwidth; other absent values become 0.
+  ResolvedDevice resolved() const;
+};
+
+// Reads hw_models/catalog/accelerators/<name>.json (schema in hw_models/catalog/README.md).
+// `based_on` overlays are already merged.
+Device read_device(const JsonValue& file);
+
+// Calls visit(path, sourced) on every Sourced value, in a fixed order: for ranges and law 12.
+template <class DeviceRef, class Visit>
+void visit_device_values(DeviceRef& d, Visit&& visit) {
+  visit("compute.sm_count", d.sm_count);
+  visit("compute.clock", d.clock);
+  for (int f = 0; f < format_count; ++f)
+    visit("compute.tensor." + std::string(to_text(static_cast<Format>(f))),
+          d.tensor_rate[static_cast<std::size_t>(f)]);
+  visit("compute.vector_fp32", d.vector_rate);
+  visit("compute.special_function", d.special_function_per_second);
+  visit("cache.l2_capacity", d.l2_capacity);
+  visit("cache.l2_bandwidth", d.l2_bandwidth);
+  visit("memory.capacity", d.memory_capacity);
+  visit("memory.usable", d.memory_usable);
+  visit("memory.bandwidth", d.memory_bandwidth);
+  visit("scale_up.bandwidth", d.scale_up_bandwidth);
+  visit("host_link.pcie", d.pcie_bandwidth);
+  visit("host_link.c2c", d.c2c_bandwidth);
+  visit("power.limit", d.power_limit);
+  visit("power.idle", d.idle_power);
+  visit("reliability.failure_rate", d.failure_rate);
+  visit("price.purchase", d.price);
+  visit("price.rental", d.rental);
+}
+
+}  // namespace orrery

@@ -1,0 +1,26 @@
+// Knows how to say why a layout is as fast as it is, and what another one does differently.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/engine/step.h"
+
+namespace orrery {
+
+// Where the step goes on the mean stage; labels sum to the step (within a picosecond per label).
+StageBreakdown mean_breakdown(const StepResult& result);
+
+// "Pipeline bubble takes the largest part that is not useful work: 12.1% (0.53 s of 4.41 s), ..."
+std::string explain_limit(const Layout& layout, const Job& job, const StageBreakdown& time);
+
+// "PP 8 in place of 16, vpp 4 in place of 8: 3.1% slower (+137 ms): +201 ms pipeline bubble, ..."
+std::string explain_difference(const Layout& best, const StageBreakdown& best_time,
+                               const Layout& other, const StageBreakdown& other_time);
+
+// What stands in the way when no layout is left. `nearest_miss` is the reason of the memory
+// rejection with the least shortage, or empty.
+std::string explain_nothing(std::int64_t considered, const std::string& nearest_miss,
+                            std::int64_t invalid, const std::string& invalid_example);
+
+}  // namespace orrery

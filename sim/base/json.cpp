@@ -1,0 +1,258 @@
+// Knows how values are taken out of a JSON document, and how to say what is wrong with one.
+#include "sim/base/json.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <system_error>
+
+#include "sim/base/check.h"
+#include "sim/base/json_parser.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::json;
+
+// What stands there, for a message.
+std::string describe(const json& value) {
+  if (value.is_object())
+    return value.empty() ? "an empty object" : fmt::format("an object of {}", value.size());
+  if (value.is_array())
+    return value.empty() ? "an empty list" : fmt::format("a list of {}", value.size());
+  if (value.is_string()) return in_quotes(value.get_ref<const std::string&>());
+  return value.dump();
+}
+
+std::string joined(const std::string& path, std::string_view key) {
+  const std::string name(key.substr(0, 60));
+  return path.empty() ? name : path + "." + name;
+}
+
+}  // namespace
+
+struct JsonValue::Document {
+  std::string file;
+  json root;
+};
+
+JsonValue JsonValue::load(const std::filesystem::path& file) {
+  const auto fail = [&file](std::string found) {
+    throw Error({.file = file.string(), .found = std::move(found), .expected = "a JSON file"});
+  };
+  std::error_code status;
+  if (std::filesystem::is_directory(file, status)) fail("a directory");
+  if (!std::filesystem::exists(file, status)) fail("no such file");
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) fail("a file that cannot be read");
+  std::string text;
+  // Read in pieces: a pipe has no size, and an endless one must end at the limit.
+  std::vector<char> piece(std::size_t{1} << 16U);
+  while (stream && text.size() <= json_size_limit) {
+    stream.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
+  }
+  if (stream.bad()) fail("a file that cannot be read");
+  return parse(text, file.string());
+}
+
+JsonValue JsonValue::parse(std::string_view text, std::string file) {
+  json root = parse_json(text, file);
+  return from(std::move(root), std::move(file));
+}
+
+JsonValue JsonValue::from(json value, std::string file) {
+  JsonValue root;
+  auto document = std::make_shared<Document>(Document{std::move(file), std::move(value)});
+  root.value_ = &document->root;
+  root.document_ = std::move(document);
+  return root;
+}
+
+const std::string& JsonValue::file() const { return document_->file; }
+
+void JsonValue::fail(const std::string& expected, std::string found) const {
+  if (found.empty()) found = describe(*value_);
+  throw Error({.file = file(), .path = path_, .found = std::move(found), .expected = expected});
+}
+
+bool JsonValue::has(std::string_view key) const {
+  return value_->is_object() && value_->contains(key);
+}
+
+std::optional<JsonValue> JsonValue::find(std::string_view key) const {
+  if (!value_->is_object()) fail(fmt::format("an object with {}", in_quotes(key)));
+  const auto member = value_->find(key);
+  if (member == value_->end() || member->is_null()) return std::nullopt;
+  JsonValue found = *this;
+  found.value_ = &*member;
+  found.path_ = joined(path_, key);
+  return found;
+}
+
+JsonValue JsonValue::at(std::string_view key) const {
+  if (!value_->is_object()) fail(fmt::format("an object with {}", in_quotes(key)));
+  const auto member = value_->find(key);
+  if (member == value_->end()) {
+    std::vector<std::string> keys;
+    for (const auto& item : value_->items()) keys.push_back(item.key());
+    const std::string nearest = nearest_name(key, keys);
+    throw Error(
+        {.file = file(),
+         .path = joined(path_, key),
+         .found = nearest.empty() ? "nothing" : fmt::format("nothing (but {})", in_quotes(nearest)),
+         .expected = "this key"});
+  }
+  JsonValue found = *this;
+  found.value_ = &*member;
+  found.path_ = joined(path_, key);
+  return found;
+}
+
+std::vector<JsonValue> JsonValue::items() const {
+  if (!value_->is_array()) fail("a list");
+  std::vector<JsonValue> result(value_->size(), *this);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i].value_ = &(*value_)[i];
+    result[i].path_ += fmt::format("[{}]", i);
+  }
+  return result;
+}
+
+std::vector<std::pair<std::string, JsonValue>> JsonValue::members() const {
+  if (!value_->is_object()) fail("an object");
+  std::vector<std::pair<std::string, JsonValue>> result;
+  for (const auto& item : value_->items()) {
+    JsonValue member = *this;
+    member.value_ = &item.value();
+    member.path_ = joined(path_, item.key());
+    result.emplace_back(item.key(), std::move(member));
+  }
+  return result;
+}
+
+std::string JsonValue::text() const {
+  if (!value_->is_string()) fail("text");
+  return value_->get<std::string>();
+}
+
+double JsonValue::number() const {
+  if (!value_->is_number()) fail("a number");
+  const double number = value_->get<double>();
+  if (!std::isfinite(number)) fail("a finite number");
+  return number;
+}
+
+std::int64_t JsonValue::integer() const {
+  constexpr std::string_view expected = "a whole number";
+  if (value_->is_number_unsigned()) {
+    const auto number = value_->get<std::uint64_t>();
+    if (number > static_cast<std::uint64_t>(INT64_MAX)) fail("a whole number below 2^63");
+    return static_cast<std::int64_t>(number);
+  }
+  if (value_->is_number_integer()) return value_->get<std::int64_t>();
+  if (!value_->is_number_float()) fail(std::string(expected));
+  // 1e12 is a whole number too, as far as a double counts without gaps.
+  const double number = value_->get<double>();
+  if (!(std::abs(number) <= 0x1p53) || std::trunc(number) != number) fail(std::string(expected));
+  return static_cast<std::int64_t>(number);
+}
+
+std::int64_t JsonValue::integer(std::int64_t low, std::int64_t high) const {
+  const std::int64_t number = integer();
+  if (number < low || number > high) {
+    fail(high == INT64_MAX ? fmt::format("a whole number of at least {}", low)
+                           : fmt::format("a whole number from {} to {}", low, high));
+  }
+  return number;
+}
+
+bool JsonValue::boolean() const {
+  if (!value_->is_boolean()) fail("true or false");
+  return value_->get<bool>();
+}
+
+double JsonValue::si(Dimension wanted) const {
+  try {
+    if (value_->is_string()) return parse_si(value_->get_ref<const std::string&>(), wanted);
+    // An empty text's error says what was expected.
+    parse_si("", wanted);
+  } catch (const Error& error) {
+    std::string found = error.info().found;
+    if (value_->is_number())
+      found = describe(*value_) + ", a number without a unit";
+    else if (!value_->is_string())
+      found = describe(*value_);
+    throw Error({.file = file(),
+                 .path = path_,
+                 .found = std::move(found),
+                 .expected = error.info().expected,
+                 .nearest = error.info().nearest});
+  }
+  return 0;
+}
+
+void JsonValue::expect_only(std::initializer_list<std::string_view> keys) const {
+  if (!value_->is_object()) fail("an object");
+  for (const auto& item : value_->items()) {
+    if (std::find(keys.begin(), keys.end(), item.key()) != keys.end()) continue;
+    throw Error({.file = file(),
+                 .path = joined(path_, item.key()),
+                 .found = "an unknown key",
+                 .expected = fmt::format("one of {}", fmt::join(keys, ", ")),
+                 .nearest = nearest_name(item.key(), {keys.begin(), keys.end()})});
+  }
+}
+
+std::string JsonValue::one_of(const std::vector<std::string>& names) const {
+  std::string name = text();
+  if (std::find(names.begin(), names.end(), name) != names.end()) return name;
+  throw Error({.file = file(),
+               .path = path_,
+               .found = in_quotes(name),
+               .expected = fmt::format("one of {}", fmt::join(names, ", ")),
+               .nearest = nearest_name(name, names)});
+}
+
+RawSourced read_raw_sourced(const JsonValue& at, std::optional<Dimension> dimension, bool integer) {
+  at.expect_only({"value", "low", "high", "evidence", "source", "reason"});
+  const auto read = [&](std::string_view key) -> std::optional<double> {
+    const std::optional<JsonValue> member = at.find(key);
+    if (!member) return std::nullopt;
+    if (dimension) return member->si(*dimension);
+    return integer ? static_cast<double>(member->integer()) : member->number();
+  };
+  RawSourced raw;
+  (void)at.at("value");  // absent values are written down as null, with the reason
+  raw.value = read("value");
+  raw.low = read("low");
+  raw.high = read("high");
+  if (const auto source = at.find("source")) raw.source = source->text();
+  if (const auto reason = at.find("reason")) raw.reason = reason->text();
+  if (!raw.value) {
+    if (raw.reason.empty()) at.fail("\"reason\": why the value is not known", "null");
+    if (raw.low || raw.high) at.fail("no range", "a range of an absent value");
+    return raw;
+  }
+  const JsonValue evidence = at.at("evidence");
+  raw.evidence = *evidence_from(
+      evidence.one_of({"measured", "specified", "derived", "announced", "estimated", "assumed"}));
+  if (raw.low.has_value() != raw.high.has_value())
+    at.fail("\"low\" and \"high\"", "one end of a range");
+  if (is_uncertain(raw.evidence) && !raw.low)
+    at.fail(fmt::format("\"low\" and \"high\", since the value is {}", to_text(raw.evidence)),
+            "no range");
+  if (raw.low && !(*raw.low <= *raw.value && *raw.value <= *raw.high))
+    at.fail("low <= value <= high", "a range that does not hold its value");
+  // Only what nobody has written down may do with a reason in place of a source.
+  const bool own_judgement =
+      raw.evidence == Evidence::estimated || raw.evidence == Evidence::assumed;
+  if (raw.source.empty() && !(own_judgement && !raw.reason.empty()))
+    at.fail(own_judgement ? "\"source\" or \"reason\"" : "\"source\"", "no source");
+  return raw;
+}
+
+}  // namespace orrery

@@ -1,0 +1,96 @@
+// Knows how to read JSON strictly: every error names file, path, what was found and expected.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/base/sourced.h"
+#include "sim/base/units.h"
+
+namespace orrery {
+
+// A value in a JSON document that knows its file and its path in it. Cheap to copy. Reading it as
+// the wrong type throws Error. Documents nest at most 64 deep and hold at most 64 MiB; duplicate
+// keys, comments, NaN and trailing text are errors.
+class JsonValue {
+ public:
+  static JsonValue load(const std::filesystem::path& file);  // missing, directory, empty: Error
+  static JsonValue parse(std::string_view text, std::string file);
+  // Wraps a value made in memory (a merged overlay, flags) under a file name for messages.
+  static JsonValue from(nlohmann::json value, std::string file);
+
+  const std::string& file() const;
+  const std::string& path() const { return path_; }
+  const nlohmann::json& raw() const { return *value_; }
+
+  bool is_null() const { return value_->is_null(); }
+  bool is_object() const { return value_->is_object(); }
+  bool is_array() const { return value_->is_array(); }
+  bool is_string() const { return value_->is_string(); }
+  bool is_number() const { return value_->is_number(); }
+  bool has(std::string_view key) const;            // object with that key (value may be null)
+  JsonValue at(std::string_view key) const;        // Error when missing, with the nearest key
+  std::optional<JsonValue> find(std::string_view key) const;  // absent or null: nullopt
+  std::vector<JsonValue> items() const;            // Error unless an array
+  std::vector<std::pair<std::string, JsonValue>> members() const;  // Error unless an object
+
+  std::string text() const;
+  double number() const;         // finite
+  std::int64_t integer() const;  // no fraction
+  std::int64_t integer(std::int64_t low, std::int64_t high) const;  // in [low, high]
+  bool boolean() const;
+  template <class Q>
+  Q quantity() const { return Q(si(Q::dimension)); }
+  double si(Dimension wanted) const;  // text with a unit; a bare number is an Error
+
+  // Error for any key that is not in `keys`, with the nearest valid one.
+  void expect_only(std::initializer_list<std::string_view> keys) const;
+  // One of `names`, else Error with the nearest.
+  std::string one_of(const std::vector<std::string>& names) const;
+  // Throws an Error at this place; `found` defaults to the value's text, shortened.
+  [[noreturn]] void fail(const std::string& expected, std::string found = "") const;
+
+ private:
+  struct Document;
+  std::shared_ptr<const Document> document_;
+  const nlohmann::json* value_ = nullptr;
+  std::string path_;
+};
+
+// Reads {"value": "4.8 TB/s", "low": .., "high": .., "evidence": .., "source": .., "reason": ..}.
+// `value` is text with a unit for quantities, a number for double and int64. Null needs "reason";
+// uncertain evidence needs low <= value <= high. Unknown keys are errors.
+template <class T>
+Sourced<T> read_sourced(const JsonValue& at);
+
+// A flat reader of the parts that read_sourced needs; T's dimension is checked by the template.
+struct RawSourced {
+  std::optional<double> value, low, high;
+  Evidence evidence = Evidence::assumed;
+  std::string source, reason;
+};
+RawSourced read_raw_sourced(const JsonValue& at, std::optional<Dimension> dimension, bool integer);
+
+template <class T>
+Sourced<T> read_sourced(const JsonValue& at) {
+  RawSourced raw;
+  if constexpr (std::is_same_v<T, double>) raw = read_raw_sourced(at, std::nullopt, false);
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    raw = read_raw_sourced(at, std::nullopt, true);
+  else raw = read_raw_sourced(at, T::dimension, false);
+  auto convert = [](std::optional<double> v) {
+    return v ? std::optional<T>(static_cast<T>(*v)) : std::nullopt;
+  };
+  return {.value = convert(raw.value), .low = convert(raw.low), .high = convert(raw.high),
+          .evidence = raw.evidence, .source = raw.source, .reason = raw.reason};
+}
+
+}  // namespace orrery

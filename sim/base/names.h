@@ -1,0 +1,67 @@
+// Knows the names shared by all layers: number formats, kernel libraries, collectives, algorithms.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orrery {
+
+// Number format of a kernel's operands. Recipes (which kernels use which) are in workloads/layout.
+enum class Format : std::uint8_t { fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8 };
+inline constexpr int format_count = 9;
+
+// The library (and generation) that provides a kernel; a calibration is keyed by it.
+enum class Library : std::uint8_t {
+  cublas,        // cuBLAS(Lt), hipBLASLt, XLA's own: plain and batched products
+  deepgemm,      // DeepGEMM: FP8 with 1x128 block scales
+  grouped_gemm,  // CUTLASS or TE grouped products of an expert layer
+  sequential_gemm,  // one cuBLAS call per expert
+  flash2, flash3, flash4, cudnn_attention, triton_attention, unfused_attention,
+  flashinfer,    // serving attention and MLA kernels
+  fused,         // hand-fused memory-bound kernels (Transformer Engine, Apex)
+  inductor,      // torch.compile
+  eager,         // one kernel per framework operation
+};
+inline constexpr int library_count = 14;
+
+enum class CollectiveKind : std::uint8_t {
+  all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send_receive,
+};
+enum class CollectiveAlgorithm : std::uint8_t {
+  ring, tree, nvls, nvls_tree, collnet, pat, direct, hierarchical, custom_all_reduce, deepep,
+};
+enum class CollectiveProtocol : std::uint8_t { ll, ll128, simple };
+// Whose implementation moves the bytes.
+enum class CollectiveLibrary : std::uint8_t { nccl, rccl, custom, deepep, xla };
+
+// Text forms, lower case, as they stand in catalogue files ("all-reduce", "flash3", "bf16").
+std::string_view to_text(Format);
+std::string_view to_text(Library);
+std::string_view to_text(CollectiveKind);
+std::string_view to_text(CollectiveAlgorithm);
+std::string_view to_text(CollectiveProtocol);
+std::string_view to_text(CollectiveLibrary);
+std::optional<Format> format_from(std::string_view);
+std::optional<Library> library_from(std::string_view);
+std::vector<std::string> format_names();
+std::optional<CollectiveKind> collective_kind_from(std::string_view);
+std::optional<CollectiveAlgorithm> collective_algorithm_from(std::string_view);
+std::optional<CollectiveProtocol> collective_protocol_from(std::string_view);
+std::optional<CollectiveLibrary> collective_library_from(std::string_view);
+std::vector<std::string> library_names();
+std::vector<std::string> collective_kind_names();
+std::vector<std::string> collective_algorithm_names();
+std::vector<std::string> collective_protocol_names();
+std::vector<std::string> collective_library_names();
+
+// Bytes of one element (fp4: 0.5, fp6: 0.75; tf32 is stored in 4).
+constexpr double bytes_per_element(Format f) {
+  constexpr std::array<double, format_count> size = {8, 4, 4, 2, 2, 1, 0.75, 0.5, 1};
+  return size[static_cast<std::size_t>(f)];
+}
+
+}  // namespace orrery

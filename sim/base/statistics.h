@@ -1,0 +1,15 @@
+// Knows the statistics that reports and fits use.
+#pragma once
+
+#include <span>
+
+namespace orrery {
+
+// Linear-interpolated percentile (0 to 100) of unsorted values; NaN-free input of at least one.
+double percentile(std::span<const double> values, double percent);
+double median(std::span<const double> values);
+double mean(std::span<const double> values);
+// Spearman rank correlation with mean ranks for ties; 0 for fewer than two values.
+double rank_correlation(std::span<const double> a, std::span<const double> b);
+
+}  // namespace orrery

@@ -1,0 +1,31 @@
+// Knows how far a calibration is from measured operators: error per row and per group.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hw_models/calibration.h"
+#include "hw_models/device.h"
+#include "sim/calibrate/measurement.h"
+
+namespace orrery {
+
+// Seconds that the model expects a measured row to take: its kernels one after the other inside a
+// CUDA graph, slowed towards the sustained rate where the replay is long enough to throttle.
+Seconds predict(const OperatorRow& row, const ResolvedDevice& device,
+                const Calibration& calibration);
+
+// Absolute relative errors of a set of rows.
+struct Score {
+  WorkKind kind = WorkKind::gemm;
+  Format format = Format::bf16;
+  Library library = Library::cublas;
+  int rows = 0;
+  double median = 0, p90 = 0;
+};
+
+Score score(const OperatorTable& table, std::span<const OperatorRow> rows,
+            const ResolvedDevice& device, const Calibration& calibration);
+
+}  // namespace orrery

@@ -1,0 +1,37 @@
+// Knows a cluster: an accelerator, the fabric that joins it, hosts, and how many there are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "hw_models/catalog.h"
+#include "topologies/fabric.h"
+
+namespace orrery {
+
+// A site's effect on sustained clocks: power cap and cooling (DESIGN 3; effects.md 10).
+struct Site {
+  Sourced<double> clock_factor;      // sustained clock over the chip's own; unknown sites: a range
+  Sourced<double> power_usage_effectiveness;
+  Sourced<DollarsPerSecond> electricity_per_watt;  // USD per second and watt: price / 3.6e6 per kWh
+};
+
+struct Cluster {
+  std::string name, title;
+  Device device;
+  Calibration calibration;
+  Fabric fabric;
+  Host host;
+  std::int64_t gpus_per_host = 8;
+  std::int64_t gpus = 0;             // accelerators in use
+  Site site;
+};
+
+// `name`: sim/engine/catalog/clusters/<name>.json or a path to such a file. `gpus`: any positive
+// count; a last host or domain may be part full. Errors name what is unknown.
+// File: {"name", "title", "accelerator", "fabric", "host", "gpus_per_host", "site": {...},
+//        "overrides": {"accelerator": {...}, "fabric": {...}}}
+Cluster load_cluster(const std::string& name, std::int64_t gpus);
+std::vector<std::string> cluster_names();
+
+}  // namespace orrery

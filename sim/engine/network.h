@@ -1,0 +1,30 @@
+// Knows the one interface that ideal and flow networks share: whole collectives in, completions out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim/base/ticks.h"
+#include "sim/engine/collectives.h"
+
+namespace orrery {
+
+struct CollectiveId {
+  std::int64_t value = -1;
+  auto operator<=>(const CollectiveId&) const = default;
+};
+struct Completion {
+  CollectiveId id;
+  Ticks time;
+};
+
+class Network {
+ public:
+  virtual ~Network() = default;
+  // Starts a collective; `time` never lies before the last completion returned.
+  virtual CollectiveId start(const Collective& collective, Ticks time) = 0;
+  // The earliest completion not yet returned; nullopt when none is running.
+  virtual std::optional<Completion> next_completion() = 0;
+};
+
+}  // namespace orrery

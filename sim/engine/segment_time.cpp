@@ -1,0 +1,133 @@
+// Prices segments and joins streams.
+#include "sim/engine/segment_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hw_models/kernel_time.h"
+#include "hw_models/power.h"
+
+namespace orrery {
+namespace {
+
+std::size_t slot(Label label) { return static_cast<std::size_t>(label); }
+
+constexpr std::array<Label, 7> compute_labels = {Label::gemm,     Label::attention,
+                                                 Label::elementwise, Label::quantise,
+                                                 Label::expert,   Label::loss,
+                                                 Label::recompute};
+
+double compute_seconds(const PhaseTime& phase) {
+  double sum = 0;
+  for (Label label : compute_labels) sum += phase.seconds[slot(label)];
+  return sum;
+}
+
+double stream_seconds(const PhaseTime& phase) {
+  double sum = 0;
+  for (double s : phase.seconds) sum += s;
+  return sum;
+}
+
+void price_kernel(const Operation& o, const PriceContext& context, PhaseTime& out) {
+  const KernelTime t =
+      kernel_time(o.kernel, context.step.device, context.step.calibration);
+  out.seconds[slot(o.label)] += o.count * (t.time.si() + context.kernel_gap);
+  out.energy += o.count * t.energy.si();
+}
+
+void price_collective(const Operation& o, const PriceContext& context, PhaseTime& out) {
+  const GroupShape& group = group_shape(context.placement, o.group);
+  if (group.size <= 1 || o.bytes <= 0) return;
+  const double bytes =
+      o.topk > 0 ? deduplicated_bytes(o.bytes, o.topk, group) : o.bytes;
+  const CollectiveTime& t = context.network.price({.kind = o.collective, .group = group,
+                                                   .bytes = Bytes(bytes),
+                                                   .library = o.collective_library});
+  out.scale_up_bytes += o.count * t.scale_up_bytes.si();
+  out.scale_out_bytes += o.count * t.scale_out_bytes.si();
+  const double seconds = o.count * t.time.si() * o.exposed;
+  if (!o.beside_compute) out.seconds[slot(o.label)] += seconds;
+  else if (o.label == Label::context_comm) out.side_context += seconds;
+  else out.side_data += seconds;
+}
+
+}  // namespace
+
+void PhaseTime::add(const PhaseTime& other, double times) {
+  for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] += times * other.seconds[i];
+  host += times * other.host;
+  side_data += times * other.side_data;
+  side_context += times * other.side_context;
+  energy += times * other.energy;
+  scale_up_bytes += times * other.scale_up_bytes;
+  scale_out_bytes += times * other.scale_out_bytes;
+}
+
+const GroupShape& group_shape(const Placement& p, GroupKind group) {
+  switch (group) {
+    case GroupKind::tensor: return p.tensor;
+    case GroupKind::context: return p.context;
+    case GroupKind::data: return p.data;
+    case GroupKind::data_context: return p.data_context;
+    case GroupKind::expert: return p.expert;
+    case GroupKind::expert_tensor: return p.expert_tensor;
+    case GroupKind::expert_data: return p.expert_data;
+    case GroupKind::shard: return p.shard;
+    case GroupKind::shard_replica: return p.shard_replica;
+    case GroupKind::pipeline:
+    case GroupKind::embedding: return p.embedding;
+  }
+  return p.tensor;
+}
+
+double deduplicated_bytes(double bytes, double topk, const GroupShape& group) {
+  const double targets = static_cast<double>(group.domains > 1 ? group.domains : group.size);
+  const double distinct = targets * (1 - std::pow(1 - 1 / targets, topk));
+  return bytes * std::min(1.0, distinct / topk);
+}
+
+PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
+  PhaseTime out;
+  out.host = segment.host_seconds;
+  for (const Operation& o : segment.operations) {
+    switch (o.kind) {
+      case OperationKind::kernel: price_kernel(o, context, out); break;
+      case OperationKind::collective: price_collective(o, context, out); break;
+      case OperationKind::host_wait:
+        out.seconds[slot(Label::host)] += o.count * o.seconds;
+        out.host += o.count * o.seconds;
+        break;
+    }
+  }
+  return out;
+}
+
+PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device) {
+  PhaseTime p = phase;
+  const double compute = compute_seconds(p);
+  const double attention = p.seconds[slot(Label::attention)];
+  const double context_excess =
+      p.side_context - attention - p.seconds[slot(Label::context_comm)];
+  if (context_excess > 0) p.seconds[slot(Label::context_comm)] += context_excess;
+  const double data_excess = p.side_data - stream_seconds(p);
+  if (data_excess > 0) p.seconds[slot(Label::data_comm)] += data_excess;
+
+  const double burst = stream_seconds(p);
+  const double sustained = sustained_time(Seconds(burst), Joules(p.energy), device).si();
+  PassTicks out;
+  if (sustained > burst && compute > 0) {
+    out.throttle = (compute + sustained - burst) / compute;
+    for (Label label : compute_labels) p.seconds[slot(label)] *= out.throttle;
+  }
+  const double device_seconds = stream_seconds(p);
+  if (p.host > device_seconds) p.seconds[slot(Label::host)] += p.host - device_seconds;
+  out.energy = p.energy;
+  for (std::size_t i = 0; i < p.seconds.size(); ++i) {
+    out.label[i] = to_ticks(Seconds(p.seconds[i]));
+    out.total += out.label[i];
+  }
+  return out;
+}
+
+}  // namespace orrery

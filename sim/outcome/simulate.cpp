@@ -1,0 +1,145 @@
+// Makes predictions: step, memory, energy, money, and the values behind them.
+#include "sim/outcome/simulate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/outcome/assumptions.h"
+#include "sim/outcome/model_flop.h"
+
+namespace orrery {
+namespace {
+
+double tokens_per_step(const Scenario& s) {
+  const Job& job = s.job;
+  if (is_training(job.task)) return static_cast<double>(job.global_batch * job.sequence);
+  const double replicas = static_cast<double>(s.layout.dp);
+  if (job.task == Task::prefill)
+    return replicas * static_cast<double>(job.batch * job.sequence);
+  return replicas * static_cast<double>(job.batch);
+}
+
+Outputs evaluate_outputs(const Scenario& s) {
+  const StepContext context = step_context(s.cluster);
+  const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
+  const MemoryVerdict memory = memory_fit(s.model, s.job, s.layout, s.stack, context.device);
+  // A margin in capacity is part of the verdict, so both sides count.
+  return {.step = to_seconds(result.step).si(), .energy = result.energy_per_gpu.si(),
+          .reserved = memory.margin, .rental = context.device.rental.si()};
+}
+
+// The stage that waits least for others paces the pipeline.
+std::int64_t pacing_stage(const std::vector<StageBreakdown>& stages) {
+  std::int64_t best = 0;
+  for (std::size_t i = 1; i < stages.size(); ++i)
+    if (stages[i][Label::bubble] < stages[static_cast<std::size_t>(best)][Label::bubble])
+      best = static_cast<std::int64_t>(i);
+  return best;
+}
+
+std::string_view described(Label label) {
+  switch (label) {
+    case Label::gemm: return "matrix products";
+    case Label::attention: return "attention";
+    case Label::elementwise: return "memory-bound kernels";
+    case Label::quantise: return "quantise kernels";
+    case Label::expert: return "expert layers";
+    case Label::loss: return "the output head and loss";
+    case Label::recompute: return "recomputed activations";
+    case Label::optimizer: return "the optimizer";
+    case Label::tensor_comm: return "tensor-parallel communication";
+    case Label::context_comm: return "context-parallel communication";
+    case Label::expert_comm: return "expert all-to-all";
+    case Label::data_comm: return "data-parallel communication";
+    case Label::pipeline_comm: return "pipeline messages";
+    case Label::host: return "the host";
+    case Label::bubble: return "the pipeline bubble";
+  }
+  return "";
+}
+
+std::string bottleneck_text(const StageBreakdown& stage, Ticks step, std::int64_t index) {
+  std::array<std::pair<Ticks, Label>, label_count> parts;
+  for (int i = 0; i < label_count; ++i)
+    parts[static_cast<std::size_t>(i)] = {stage.label[static_cast<std::size_t>(i)],
+                                          static_cast<Label>(i)};
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  const auto share = [&](Ticks t) {
+    return 100 * static_cast<double>(t.ps) / static_cast<double>(std::max<std::int64_t>(1, step.ps));
+  };
+  return fmt::format("stage {} paces the step: {:.0f}% goes to {}, {:.0f}% to {} and {:.0f}% to {}",
+                     index, share(parts[0].first), described(parts[0].second),
+                     share(parts[1].first), described(parts[1].second), share(parts[2].first),
+                     described(parts[2].second));
+}
+
+void add_money(Prediction& p, const Scenario& s, const SimulateOptions& options,
+               const ResolvedDevice& device, double tokens) {
+  p.rental_per_gpu = options.rental_per_gpu_hour > 0
+                         ? DollarsPerSecond(options.rental_per_gpu_hour / 3600)
+                         : device.rental;
+  p.dollars_per_step = p.rental_per_gpu * p.step_time * static_cast<double>(s.layout.gpus());
+  p.dollars_per_million_tokens = p.dollars_per_step * (1e6 / tokens);
+}
+
+void add_utilisation(Prediction& p, const Scenario& s) {
+  p.model_flop_per_token = model_flop_per_token(s.model, s.job);
+  const FlopPerSecond peak =
+      s.cluster.device.resolved().tensor_rate[static_cast<std::size_t>(Format::bf16)];
+  if (peak <= FlopPerSecond(0)) return;
+  p.mfu = p.model_flop_per_token * p.tokens_per_second_per_gpu / peak.si();
+  double recomputed = 0;
+  if (is_training(s.job.task) && s.layout.recompute == Recompute::full) {
+    const double layers = static_cast<double>(s.model.layer_count());
+    const double chosen = s.layout.recompute_layers > 0
+                              ? std::min(layers, static_cast<double>(s.layout.recompute_layers *
+                                                                     s.layout.pp))
+                              : layers;
+    recomputed = forward_flop_per_token(s.model, s.job) * chosen / layers;
+  }
+  p.hfu = p.mfu * (1 + recomputed / p.model_flop_per_token);
+}
+
+}  // namespace
+
+Prediction simulate(const Scenario& s, const SimulateOptions& options) {
+  if (const auto reason = invalid_reason(s.layout, s.model, s.job, s.cluster.gpus))
+    throw Error({.file = "layout", .path = "", .found = *reason,
+                 .expected = "a layout that fits the model, the batch and the cluster",
+                 .nearest = ""});
+  const StepContext context = step_context(s.cluster);
+  const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
+  Prediction p;
+  p.step_time = to_seconds(result.step);
+  const double tokens = tokens_per_step(s);
+  const auto gpus = static_cast<double>(s.layout.gpus());
+  p.tokens_per_second = tokens / p.step_time.si();
+  p.tokens_per_second_per_gpu = p.tokens_per_second / gpus;
+  p.stages = result.stages;
+  p.bottleneck_stage = pacing_stage(p.stages);
+  p.bottleneck = bottleneck_text(p.stages[static_cast<std::size_t>(p.bottleneck_stage)], result.step,
+                                 p.bottleneck_stage);
+  p.memory = memory_fit(s.model, s.job, s.layout, s.stack, context.device);
+  p.energy_per_step = result.energy_per_gpu * gpus;
+  p.energy_per_token = p.energy_per_step / tokens;
+  p.mean_power_per_gpu = result.energy_per_gpu / p.step_time;
+  p.throttle = result.throttle;
+  p.scale_up_bytes = result.scale_up_bytes;
+  p.scale_out_bytes = result.scale_out_bytes;
+  if (!is_training(s.job.task)) p.ttft_or_tpot = s.job.task == Task::prefill ? "TTFT" : "TPOT";
+  add_utilisation(p, s);
+  add_money(p, s, options, context.device, tokens);
+  p.low = p.high = p.step_time;
+  if (options.with_assumptions) {
+    p.assumptions = find_assumptions(s, evaluate_outputs);
+    const RelativeRange range = join_effects(p.assumptions);
+    p.low = p.step_time * std::max(0.0, 1 - range.below);
+    p.high = p.step_time * (1 + range.above);
+  }
+  return p;
+}
+
+}  // namespace orrery

@@ -1,0 +1,17 @@
+// Knows how to turn a scenario into a prediction: the entry point behind every command.
+#pragma once
+
+#include "sim/outcome/prediction.h"
+
+namespace orrery {
+
+struct SimulateOptions {
+  bool with_assumptions = true;      // names every uncertain value that was used, with its effect (and the range)
+  double rental_per_gpu_hour = 0;    // USD; 0: the accelerator's own
+};
+
+// Error when the layout is not valid for the model, job and cluster. A prediction of speed is made
+// also where the memory verdict is out of memory.
+Prediction simulate(const Scenario& scenario, const SimulateOptions& options);
+
+}  // namespace orrery

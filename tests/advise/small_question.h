@@ -1,0 +1,58 @@
+// Knows small questions whose whole grid a test can simulate in a moment.
+#pragma once
+
+#include <string>
+
+#include "hw_models/catalog.h"
+#include "sim/advise/advisor.h"
+
+namespace orrery {
+
+inline Model small_dense_model() {
+  Model model;
+  model.name = "small-dense";
+  model.hidden = 4096;
+  model.vocab = 32000;
+  LayerClass layer;
+  layer.mixer.heads = 32;
+  layer.mixer.kv_heads = 8;
+  layer.ffn.width = 14336;
+  model.classes = {layer};
+  model.layers.assign(16, 0);
+  return model;
+}
+
+inline Model small_expert_model() {
+  Model model = small_dense_model();
+  model.name = "small-expert";
+  LayerClass layer = model.classes.front();
+  layer.ffn.kind = FfnKind::moe;
+  layer.ffn.width = 2048;
+  layer.ffn.experts = 8;
+  layer.ffn.topk = 2;
+  model.classes = {layer};
+  return model;
+}
+
+inline Job small_job(std::int64_t sequence = 4096, std::int64_t batch = 32) {
+  Job job;
+  job.sequence = sequence;
+  job.global_batch = batch;
+  return job;
+}
+
+inline Stack small_stack(const Model& model) {
+  return load_stack("megatron-core", {.architecture = "hopper", .moe = model.has_experts()},
+                    data_root() / "workloads/catalog/stacks");
+}
+
+inline Question small_question(const Model& model, std::int64_t gpus) {
+  Question question;
+  question.cluster = load_cluster("dgx-h100", gpus);
+  question.model = model;
+  question.job = small_job();
+  question.stack_name = "megatron-core";
+  return question;
+}
+
+}  // namespace orrery

@@ -1,0 +1,10 @@
+// Must compile only without WRONG: engine time is not seconds until it is converted.
+#include "sim/base/ticks.h"
+
+orrery::Ticks later(orrery::Ticks now, orrery::Seconds wait) {
+#ifdef WRONG
+  return now + wait;
+#else
+  return now + orrery::to_ticks(wait);
+#endif
+}

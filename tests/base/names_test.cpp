@@ -1,0 +1,65 @@
+// Tests that every shared name reads back as itself and no two are alike.
+#include "sim/base/names.h"
+
+#include <catch2/catch.hpp>
+
+#include <set>
+
+#include "sim/base/sourced.h"
+#include "sim/base/work.h"
+
+namespace orrery {
+namespace {
+
+template <class From>
+void reads_back(const std::vector<std::string>& names, From&& from) {
+  const std::set<std::string> unique(names.begin(), names.end());
+  CHECK(unique.size() == names.size());
+  CHECK(unique.count("") == 0);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto value = from(names[i]);
+    REQUIRE(value);
+    CHECK(static_cast<std::size_t>(*value) == i);
+    CHECK(to_text(*value) == names[i]);
+  }
+  CHECK_FALSE(from("no such name"));
+}
+
+TEST_CASE("names and values map onto each other") {
+  CHECK(format_names().size() == format_count);
+  CHECK(library_names().size() == library_count);
+  CHECK(work_kind_names().size() == work_kind_count);
+  reads_back(format_names(), format_from);
+  reads_back(library_names(), library_from);
+  reads_back(work_kind_names(), work_kind_from);
+  reads_back(collective_kind_names(), collective_kind_from);
+  reads_back(collective_algorithm_names(), collective_algorithm_from);
+  reads_back(collective_protocol_names(), collective_protocol_from);
+  reads_back(collective_library_names(), collective_library_from);
+  CHECK(to_text(CollectiveKind::all_reduce) == "all-reduce");
+  CHECK(to_text(Library::flash3) == "flash3");
+  CHECK(to_text(Library::flashinfer) == "flashinfer");
+  CHECK(to_text(WorkKind::attention_decode) == "attention-decode");
+  CHECK(to_text(WorkKind::quantise) == "quantise");
+}
+
+TEST_CASE("evidence has names, and half of it is uncertain") {
+  for (const char* name :
+       {"measured", "specified", "derived", "announced", "estimated", "assumed"}) {
+    REQUIRE(evidence_from(name));
+    CHECK(to_text(*evidence_from(name)) == name);
+  }
+  CHECK_FALSE(evidence_from("guessed"));
+  CHECK(is_uncertain(Evidence::announced));
+  CHECK_FALSE(is_uncertain(Evidence::derived));
+}
+
+TEST_CASE("elements have their size") {
+  CHECK(bytes_per_element(Format::bf16) == 2);
+  CHECK(bytes_per_element(Format::tf32) == 4);
+  CHECK(bytes_per_element(Format::fp6) == 0.75);
+  CHECK(bytes_per_element(Format::fp4) == 0.5);
+}
+
+}  // namespace
+}  // namespace orrery

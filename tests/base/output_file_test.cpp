@@ -1,0 +1,60 @@
+// Tests that files are replaced whole, and that failures are errors that leave nothing behind.
+#include "sim/base/output_file.h"
+
+#include <catch2/catch.hpp>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+
+#include "sim/base/interrupt.h"
+#include "tests/base/error_text.h"
+#include "tests/base/scratch_folder.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+TEST_CASE("a file is written whole and replaced") {
+  const ScratchFolder folder("output");
+  write_file(folder / "a.json", "first");
+  CHECK(read(folder / "a.json") == "first");
+  write_file(folder / "a.json", "second\n");
+  CHECK(read(folder / "a.json") == "second\n");
+  fs::create_symlink(folder / "a.json", folder / "link.json");
+  write_file(folder / "link.json", "third");
+  CHECK(fs::is_symlink(folder / "link.json"));
+  CHECK(read(folder / "a.json") == "third");
+  CHECK(std::distance(fs::directory_iterator(folder / ""), {}) == 2);
+}
+
+TEST_CASE("what cannot be written is an error") {
+  const ScratchFolder folder("output_errors");
+  CHECK(error_text([&] { write_file(folder / "", "x"); }) ==
+        (folder / "").string() + ": found a directory; expected a file that can be written");
+  CHECK(error_text([&] { write_file(folder / "none/a.json", "x"); }) ==
+        (folder / "none/a.json").string() +
+            ": found No such file or directory; expected a file that can be written");
+  CHECK(error_text([&] { write_file("/dev/full", std::string(100000, 'x')); }) ==
+        "/dev/full: found No space left on device; expected a file that can be written");
+  write_file("/dev/null", "gone");
+  CHECK(fs::is_character_file("/dev/null"));
+}
+
+TEST_CASE("the interrupt flag is set by the signal") {
+  set_interrupted(false);
+  install_interrupt_handler();
+  CHECK_FALSE(interrupted());
+  std::raise(SIGINT);
+  CHECK(interrupted());
+  set_interrupted(false);
+}
+
+}  // namespace
+}  // namespace orrery

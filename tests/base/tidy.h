@@ -1,0 +1,34 @@
+// Knows the house rules of the source tree: what a file may include, how long things may be.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orrery {
+
+// File texts by path from the root of the tree ("sim/base/json.h").
+using SourceTree = std::map<std::string, std::string>;
+
+// Reads the files that the rules are about.
+SourceTree read_source_tree(const std::filesystem::path& root);
+
+// Complaints, each "path:line: what is wrong", in the order of the files.
+using Complaints = std::vector<std::string>;
+
+Complaints check_layers(const SourceTree& tree);     // who may include whom (DESIGN section 1)
+Complaints check_includes(const SourceTree& tree);   // from the root, and of a file that exists
+Complaints check_orphans(const SourceTree& tree);    // headers that nothing includes
+Complaints check_sizes(const SourceTree& tree);      // lines of a file, of a function; columns
+Complaints check_openings(const SourceTree& tree);   // the sentence that says what a file knows
+Complaints check_backends(const SourceTree& tree);   // oneTBB only in sim/base/parallel.cpp
+Complaints check_iteration(const SourceTree& tree);  // no unordered container on the way out
+Complaints check_paths(const SourceTree& tree);      // no path of somebody's machine
+Complaints check_everything(const SourceTree& tree);
+
+// The text with comments, and what stands in quotes, blanked; line breaks stay.
+std::string code_only(std::string_view text);
+
+}  // namespace orrery

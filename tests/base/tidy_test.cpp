@@ -1,0 +1,143 @@
+// Tests that the source tree keeps the house rules, and that each rule notices when it is broken.
+#include <catch2/catch.hpp>
+
+#include "tests/base/tidy.h"
+
+namespace orrery {
+namespace {
+
+std::string repeat(std::string_view text, int times) {
+  std::string result;
+  for (int i = 0; i < times; ++i) result += text;
+  return result;
+}
+
+TEST_CASE("the source tree is tidy") {
+  const SourceTree tree = read_source_tree(ORRERY_SOURCE_DIR);
+  CHECK(tree.size() > 50);
+  CHECK(tree.contains("sim/base/json.h"));
+  for (const std::string& complaint : check_everything(tree)) FAIL_CHECK(complaint);
+}
+
+TEST_CASE("an include against the layers is found") {
+  const auto complaints = [](const std::string& from, const std::string& to) {
+    return check_layers({{from, "// Opens.\n#include \"" + to + "\"\n"}});
+  };
+  CHECK(complaints("hw_models/device.h", "workloads/model.h") ==
+        Complaints{"hw_models/device.h:2: hw_models/ may not include workloads/model.h"});
+  CHECK(complaints("sim/base/json.cpp", "hw_models/device.h").size() == 1);
+  CHECK(complaints("sim/engine/step.cpp", "sim/outcome/bill.h").size() == 1);
+  CHECK(complaints("sim/advise/bound.cpp", "sim/calibrate/fit.h").size() == 1);
+  CHECK(complaints("sim/calibrate/fit.cpp", "sim/advise/bound.h").size() == 1);
+  CHECK(complaints("sim/outcome/bill.cpp", "sim/app/plot.h").size() == 1);
+  CHECK(complaints("sim/app/main.cpp", "tests/base/tidy.h").size() == 1);
+  CHECK(complaints("sim/new_layer/x.h", "sim/base/json.h").size() == 1);
+  CHECK(complaints("sim/engine/step.cpp", "workloads/model.h").empty());
+  CHECK(complaints("sim/app/main.cpp", "sim/advise/bound.h").empty());
+  CHECK(complaints("tests/app/x_test.cpp", "sim/app/plot.h").empty());
+}
+
+TEST_CASE("an include that is not from the root is found") {
+  const SourceTree tree = {{"sim/base/a.h", "// A.\n#include \"b.h\"\n#include \"../base/b.h\"\n"},
+                           {"sim/base/b.h", "// B.\n"}};
+  CHECK(check_includes(tree) == Complaints{"sim/base/a.h:2: no file b.h from the root",
+                                           "sim/base/a.h:3: no file ../base/b.h from the root"});
+}
+
+TEST_CASE("a header that nothing includes is found") {
+  SourceTree tree = {{"sim/base/a.h", "// A.\n"},
+                     {"sim/base/a.cpp", "// A.\n#include \"sim/base/a.h\"\n"}};
+  CHECK(check_orphans(tree) == Complaints{"sim/base/a.h:1: a header that nothing includes"});
+  tree["sim/app/main.cpp"] = "// Main.\n#include \"sim/base/a.h\"\n";
+  CHECK(check_orphans(tree).empty());
+}
+
+TEST_CASE("files, functions and lines that are too long are found") {
+  const auto complaints = [](const std::string& text) {
+    return check_sizes({{"sim/base/a.cpp", text}});
+  };
+  CHECK(complaints(repeat("\n", 500)).empty());
+  CHECK(complaints(repeat("\n", 501)) == Complaints{"sim/base/a.cpp:1: a file of 501 lines"});
+  CHECK(complaints(std::string(100, 'x')).empty());
+  CHECK(complaints("\n" + std::string(101, 'x')) ==
+        Complaints{"sim/base/a.cpp:2: a line of 101 columns"});
+  CHECK(complaints(repeat("\u00e9", 100)).empty());
+  const auto function = [](const std::string& head, int lines) {
+    return "namespace orrery {\n\n" + head + " {\n" + repeat("  x();\n", lines - 2) + "}\n\n}\n";
+  };
+  const Complaints long_function = {"sim/base/a.cpp:3: a function of 71 lines"};
+  for (const char* head : {"int f(int a)", "template <class T> auto f(T a)", "Foo::Foo() : a_(1)",
+                           "bool Foo::f() const", "TEST_CASE(\"it's {\")", "auto f = [](int a)",
+                           "Foo& Foo::operator=(Foo&& other)"}) {
+    INFO(head);
+    CHECK(complaints(function(head, 70)).empty());
+    CHECK(complaints(function(head, 71)) == long_function);
+  }
+  CHECK(complaints(function("struct Foo : Bar", 80)).empty());
+  CHECK(complaints(function("enum class Foo", 80)).empty());
+  CHECK(complaints(function("constexpr std::array<int, 3> table =", 80)).empty());
+  CHECK(complaints("class Foo {\n" + function("  int f()", 71) + "};\n").size() == 1);
+  CHECK(complaints("#define F() \\\n  {\n" + function("int f()", 71)).size() == 1);
+  CHECK(complaints("Foo::Foo() : a_{1}, b_{2} {\n" + repeat("  x();\n", 80) + "}\n").size() == 1);
+}
+
+TEST_CASE("comments and text are no code") {
+  CHECK(code_only("a // {\nb") == "a     \nb");
+  CHECK(code_only("a /* {\n*/ b") == "a     \n   b");
+  CHECK(code_only("f(\"{\\\"\", '}', 1'000)") == "f(\"   \", ' ', 1'000)");
+  CHECK(code_only("R\"x({)\" )x\" b") == "            b");
+}
+
+TEST_CASE("a file that does not say what it knows is found") {
+  const auto complaints = [](const std::string& text) {
+    return check_openings({{"sim/base/a.h", text}}).size();
+  };
+  CHECK(complaints("// Knows how to be tidy.\n#pragma once\n") == 0);
+  CHECK(complaints("// Knows how to be tidy, over\n// two lines.\n#pragma once\n") == 0);
+  CHECK(complaints("#pragma once\n// Knows how to be tidy.\n") == 1);
+  CHECK(complaints("// json.h\n#pragma once\n") == 1);
+  CHECK(complaints("// Knows how to be tidy.\n") == 1);
+  CHECK(complaints("") == 2);
+}
+
+TEST_CASE("oneTBB outside its file is found") {
+  const std::string text = "// Knows.\n#include <tbb/parallel_for.h>\n";
+  CHECK(check_backends({{"sim/base/parallel.cpp", text}}).empty());
+  CHECK(
+      check_backends({{"sim/advise/advisor.cpp", text}}) ==
+      Complaints{"sim/advise/advisor.cpp:2: names oneTBB, which sim/base/parallel.cpp alone may"});
+  CHECK(check_backends({{"sim/app/a.cpp", "#include <oneapi/tbb/mutex.h>\n"}}).size() == 1);
+  CHECK(check_backends({{"sim/app/a.cpp", "void f() { tbb::task_arena a; }\n"}}).size() == 1);
+  CHECK(check_backends({{"sim/app/a.cpp", "// tbb::task_arena\n"}}).empty());
+}
+
+TEST_CASE("iteration over an unordered container on the way to output is found") {
+  const std::string text =
+      "std::unordered_map<std::string, std::vector<int>> seen;\n"
+      "for (const auto& [key, value] : seen) print(key);\n";
+  CHECK(check_iteration({{"sim/app/a.cpp", text}}) ==
+        Complaints{"sim/app/a.cpp:2: iterates over the unordered seen"});
+  CHECK(check_iteration({{"sim/outcome/a.cpp", text}}).size() == 1);
+  CHECK(check_iteration({{"sim/advise/a.cpp", text}}).size() == 1);
+  CHECK(check_iteration({{"sim/engine/a.cpp", text}}).empty());
+  CHECK(check_iteration({{"sim/app/a.h", "struct A { std::unordered_set<int> ids_; };\n"},
+                         {"sim/app/a.cpp", "for (int id : this->ids_) print(id);\n"}})
+            .size() == 1);
+  CHECK(check_iteration({{"sim/app/a.cpp",
+                          "std::unordered_set<int> seen;\nstd::vector<int> order;\n"
+                          "for (int id : order) print(seen.count(id));\n"
+                          "for (std::size_t i = 0; i < seen.size(); ++i) f(i);\n"}})
+            .empty());
+}
+
+TEST_CASE("a path of somebody's machine is found") {
+  CHECK(check_paths({{"sim/app/a.cpp", "x = \"/work/main/data\";\n"}}) ==
+        Complaints{"sim/app/a.cpp:1: a path of somebody's machine"});
+  CHECK(check_paths({{"hw_models/catalog/x.json", "{\"file\": \"/tmp/x\"}\n"}}).size() == 1);
+  CHECK(check_paths({{"validation/README.md", "/home/me/x\n"}}).size() == 1);
+  CHECK(check_paths({{"sim/app/a.cpp", "// https://example.org/work/a\n"}}).empty());
+  CHECK(check_paths({{"tests/app/a.cpp", "x = \"/tmp/a\";\n"}}).empty());
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,100 @@
+// Knows how machines are wired: tiers from the scale-up domain outwards, with rails and planes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/json.h"
+#include "sim/base/sourced.h"
+#include "sim/base/units.h"
+
+namespace orrery {
+
+enum class ScaleUpKind : std::uint8_t { switched, mesh, torus, none };
+enum class ScaleOutKind : std::uint8_t { none, fat_tree, rail_optimised, rail_only, torus };
+enum class FabricTechnology : std::uint8_t {
+  infiniband, spectrum_x, roce, efa, omnipath, slingshot, ici, tcpx,
+};
+std::string_view to_text(ScaleUpKind);
+std::string_view to_text(ScaleOutKind);
+std::string_view to_text(FabricTechnology);
+
+// The scale-up domain: GPUs that load and store each other's memory.
+struct ScaleUp {
+  ScaleUpKind kind = ScaleUpKind::switched;
+  std::string link;                  // part name: "nvlink4"
+  std::int64_t domain = 8;           // accelerators in one domain
+  Sourced<BytesPerSecond> bandwidth; // per accelerator and direction, to all peers together
+  Sourced<Seconds> latency;          // one hop, store to visible
+  std::int64_t torus_axes = 3;       // torus only: each axis is two of the accelerator's links
+  bool in_network_reduction = false; // NVLS
+};
+
+// One tier of switches of the scale-out fabric, counted from the NIC.
+struct Tier {
+  std::string switch_name;           // part name: "qm9700"
+  std::int64_t reach = 0;            // accelerators under one switch group of this tier; 0: all
+  Sourced<double> oversubscription;  // down-rate over up-rate; 1: non-blocking
+  Sourced<Seconds> latency;          // added per traversal of this tier (up and down together)
+};
+
+struct ScaleOut {
+  ScaleOutKind kind = ScaleOutKind::fat_tree;
+  FabricTechnology technology = FabricTechnology::infiniband;
+  std::string nic;                   // part name: "connectx-7"
+  Sourced<double> nics_per_accelerator;  // may be below 1 (four NICs for eight GPUs: 0.5)
+  std::int64_t planes = 1;
+  Sourced<BytesPerSecond> nic_bandwidth; // per NIC and direction
+  Sourced<Seconds> nic_latency;
+  Sourced<double> efficiency;        // share of the line rate that large collectives reach
+  std::vector<Tier> tiers;
+  bool in_network_reduction = false; // SHARP
+};
+
+// A wiring at any number of accelerators. Values in a catalogue file of topologies/catalog.
+struct Fabric {
+  std::string name, title;
+  ScaleUp scale_up;
+  ScaleOut scale_out;
+};
+
+// Reads topologies/catalog/<name>.json; errors name the key. A fabric without scale-out has
+// {"kind": "none"} there and nothing else.
+Fabric read_fabric(const JsonValue& file);
+
+// What a flow between two accelerators sees: everything outside the domain is one of the tiers.
+struct PathCost {
+  Seconds latency;
+  BytesPerSecond bandwidth;  // of one accelerator's share of NICs, after oversubscription
+  int tier = 0;              // 0: inside the scale-up domain
+};
+// Path between accelerators a and b of a job placed contiguously; efficiency included.
+// Error when they need a scale-out network and the fabric has none.
+PathCost path_between(const Fabric& fabric, std::int64_t a, std::int64_t b);
+
+// What one NIC sees (its rate after efficiency and tapering) when the farthest partners are `span`
+// accelerators apart. Error when the fabric has no scale-out network.
+PathCost nic_path(const Fabric& fabric, std::int64_t span);
+
+// The part of an accelerator's scale-up bandwidth that a group of `ranks` of a domain can use: all
+// of it behind switches, the links to its members in a mesh, the axes that it spans in a torus.
+BytesPerSecond scale_up_share(const ScaleUp& scale_up, std::int64_t ranks);
+
+template <class FabricRef, class Visit>
+void visit_fabric_values(FabricRef& f, Visit&& visit) {
+  visit("scale_up.bandwidth", f.scale_up.bandwidth);
+  visit("scale_up.latency", f.scale_up.latency);
+  visit("scale_out.nics_per_accelerator", f.scale_out.nics_per_accelerator);
+  visit("scale_out.nic_bandwidth", f.scale_out.nic_bandwidth);
+  visit("scale_out.nic_latency", f.scale_out.nic_latency);
+  visit("scale_out.efficiency", f.scale_out.efficiency);
+  for (std::size_t i = 0; i < f.scale_out.tiers.size(); ++i) {
+    visit("scale_out.tiers[" + std::to_string(i) + "].oversubscription",
+          f.scale_out.tiers[i].oversubscription);
+    visit("scale_out.tiers[" + std::to_string(i) + "].latency", f.scale_out.tiers[i].latency);
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,229 @@
+// Computes what layers keep for backward, by formula.
+#include "workloads/activation_memory.h"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+// Sizes shared by all parts of a layer.
+struct Sizes {
+  double tokens = 0;       // of a microbatch on this rank
+  double norm_tokens = 0;  // where sequence parallelism splits them
+  double hidden = 0, tp = 1;
+  double input = 2;        // bytes kept per element of a linear layer's input
+  bool quantised = false, sequence_parallel = false, drop_cheap = false, drop_core = false;
+};
+
+Sizes sizes_of(const Model& model, const Job& job, const Layout& layout, const Stack& stack) {
+  Sizes s;
+  s.tokens = static_cast<double>(layout.micro_batch * job.sequence) / static_cast<double>(layout.cp);
+  s.tp = static_cast<double>(layout.tp);
+  s.sequence_parallel = layout.sequence_parallel && layout.tp > 1;
+  s.norm_tokens = s.sequence_parallel ? s.tokens / s.tp : s.tokens;
+  s.hidden = static_cast<double>(model.hidden);
+  s.input = saved_input_bytes(layout.precision);
+  s.quantised = is_quantised(layout.precision);
+  const bool selective = layout.recompute == Recompute::selective;
+  s.drop_core = selective && stack.attention_recompute_selective;
+  s.drop_cheap = selective && !stack.attention_recompute_selective;
+  return s;
+}
+
+// Output of a norm as a linear layer's input. Stacks whose "selective" recomputes cheap parts drop it.
+double norm_output(const Sizes& s) {
+  return s.drop_cheap ? 0 : s.input * s.hidden * s.norm_tokens;
+}
+
+// Scores of unfused attention: softmax 2, dropout mask 1, dropped scores 2 (Korthikanti: 5 a s^2 b).
+double score_bytes(const Sizes& s, const Mixer& m, const Job& job, const Layout& layout,
+                   const MemoryTraits& traits) {
+  const double keys = static_cast<double>(job.sequence);
+  return (traits.dropout ? 5.0 : 2.0) * static_cast<double>(m.heads) * s.tokens * keys / s.tp *
+         (layout.micro_batch > 0 ? 1.0 : 0.0);
+}
+
+struct Part {
+  double kept = 0, transient = 0, exchange = 0;
+};
+
+// Queries, keys and values; after rotary embedding queries and keys exist twice, because the values
+// are a view that keeps the projection's output alive.
+Part attention_part(const Model& model, const Mixer& m, const Sizes& s, const Job& job,
+                    const Layout& layout, const Stack& stack, const MemoryTraits& traits) {
+  const double heads = static_cast<double>(m.heads) / s.tp;
+  const double kv_heads = std::max(static_cast<double>(m.kv_heads) / s.tp, 1.0);
+  const double qk = static_cast<double>(m.qk_dim), v = static_cast<double>(m.v_dim);
+  const double projected = heads * qk + kv_heads * (qk + v);
+  const double out = heads * v;
+  double per_token = 2 * projected + 2 * out;
+  if (model.position == PositionKind::rotary) per_token += 2 * (heads + kv_heads) * qk;
+  if (s.quantised) per_token += s.input * out;
+  if (traits.contiguous_attention) per_token += 2 * out;
+  Part p{.kept = norm_output(s) + per_token * s.tokens};
+  p.transient = (2 * projected + 2 * out + 2 * s.hidden) * s.tokens;
+  if (stack.attention == Library::unfused_attention) {
+    const double scores = score_bytes(s, m, job, layout, traits);
+    (s.drop_core ? p.transient : p.kept) += scores;
+    p.transient += 4 * scores / (traits.dropout ? 5.0 : 2.0);
+  } else if (!s.drop_core) {
+    p.kept += 4 * heads * s.tokens;  // log-sum-exp of each row
+  }
+  if (traits.dropout) p.kept += s.hidden * s.norm_tokens;
+  if (layout.cp > 1) {
+    const double kv = 2 * kv_heads * (qk + v) * s.tokens;
+    // Ring: next keys and values and their gradients, double-buffered. Gathered: all ranks' of both.
+    p.exchange = layout.context == ContextKind::ring ? 4 * kv
+                                                     : 2 * kv * static_cast<double>(layout.cp);
+  }
+  return p;
+}
+
+// DeepSeek-V2's latent attention: down-projections and their norms are not split over tp; queries
+// and keys exist before and after the rotary part is joined.
+Part mla_part(const Mixer& m, const Sizes& s, const Job& job, const Layout& layout) {
+  const double heads = static_cast<double>(m.heads) / s.tp;
+  const double qk = static_cast<double>(m.qk_dim), v = static_cast<double>(m.v_dim);
+  const double nope = qk - static_cast<double>(m.rope_dim);
+  const double q_lora = static_cast<double>(m.q_lora), kv_lora = static_cast<double>(m.kv_lora);
+  const double latents = 2 * (q_lora + kv_lora + static_cast<double>(m.rope_dim)) +
+                         s.input * (q_lora + kv_lora);
+  const double up = 2 * heads * qk + 2 * heads * (nope + v);
+  const double joined = 2 * heads * (2 * qk);
+  const double out = heads * v * (s.quantised ? 2 + s.input : 2.0);
+  Part p;
+  p.kept = norm_output(s) + latents * s.norm_tokens + (out + 4 * heads) * s.tokens;
+  if (!s.drop_cheap) p.kept += (up + joined) * s.tokens;  // recomputed from the latents otherwise
+  p.transient = (up + joined + 2 * heads * v + 2 * s.hidden) * s.tokens;
+  if (layout.cp > 1) p.exchange = 4 * 2 * heads * (qk + v) * s.tokens;
+  (void)job;
+  return p;
+}
+
+// Mamba-2: projection, convolution, states of each chunk of 256 tokens, gated output.
+Part mamba_part(const Mixer& m, const Sizes& s) {
+  constexpr double chunk = 256;
+  const double inner = static_cast<double>(m.inner) / s.tp;
+  const double states = 2 * static_cast<double>(m.groups * m.state) / s.tp;
+  const double projected = 2 * inner + states + static_cast<double>(m.heads) / s.tp;
+  const double per_token = 2 * projected + 2 * (inner + states) + 2 * inner + s.input * inner +
+                           4 * inner * static_cast<double>(m.state) / chunk;
+  return {.kept = norm_output(s) + per_token * s.tokens,
+          .transient = (2 * projected + 2 * (inner + states) + 2 * s.hidden) * s.tokens,
+          .exchange = 0};
+}
+
+Part mixer_part(const Model& model, const Mixer& m, const Sizes& s, const Job& job,
+                const Layout& layout, const Stack& stack, const MemoryTraits& traits) {
+  switch (m.kind) {
+    case MixerKind::attention: return attention_part(model, m, s, job, layout, stack, traits);
+    case MixerKind::mla: return mla_part(m, s, job, layout);
+    case MixerKind::mamba2: return mamba_part(m, s);
+    case MixerKind::none: return {};
+  }
+  return {};
+}
+
+// Bytes per row and unit of width between the two products: their first output and second input.
+double ffn_row_bytes(Activation activation, const Sizes& s, const MemoryTraits& traits) {
+  const bool gated = is_gated(activation);
+  double bytes = gated ? 4 : 2;
+  if (!s.drop_cheap) bytes += s.input;
+  if (gated && traits.unfused_activation) bytes += 2;
+  return bytes;
+}
+
+Part dense_part(double width, const Ffn& ffn, const Sizes& s, const MemoryTraits& traits) {
+  const double gate = is_gated(ffn.activation) ? 2 : 1;
+  Part p;
+  p.kept = norm_output(s) + ffn_row_bytes(ffn.activation, s, traits) * width / s.tp * s.tokens;
+  if (traits.dropout) p.kept += s.hidden * s.norm_tokens;
+  p.transient = (2 * (1 + gate) * width / s.tp + 2 * s.hidden) * s.tokens;
+  return p;
+}
+
+// Each rank routes its part of the sequence to topk experts and works on as many rows as it sends,
+// times the imbalance; expert tensor parallelism gathers the rows of its group.
+Part expert_part(const Ffn& ffn, const Sizes& s, const Job& job, const Layout& layout,
+                 const MemoryTraits& traits) {
+  const double etp = static_cast<double>(layout.etp);
+  const double sent = s.tokens / s.tp * static_cast<double>(ffn.topk);
+  const double rows = sent * etp * job.expert_imbalance;
+  const double hidden = ffn.latent > 0 ? static_cast<double>(ffn.latent) : s.hidden;
+  const double width = static_cast<double>(ffn.width) / etp;
+  const double gate = is_gated(ffn.activation) ? 2 : 1;
+  Part p;
+  p.kept = (s.input * hidden + ffn_row_bytes(ffn.activation, s, traits) * width) * rows;
+  // Weights applied after the experts need their outputs; fused stacks apply them inside.
+  if (traits.unfused_activation || traits.contiguous_attention) p.kept += 2 * hidden * rows;
+  p.kept += 3 * 4 * static_cast<double>(ffn.experts) * s.norm_tokens;  // router: fp32 logits, scores
+  p.transient = (2 * (1 + gate) * width + 2 * hidden) * rows;
+  p.exchange = 2 * hidden * (rows + sent);
+  return p;
+}
+
+// A stack without gradient fusion makes a gradient in bf16 before it is accumulated.
+double largest_weight(const Model& model, const LayerClass& layer, const Layout& layout) {
+  const double gate = is_gated(layer.ffn.activation) ? 2 : 1;
+  const double width = static_cast<double>(layer.ffn.width * model.hidden);
+  switch (layer.ffn.kind) {
+    case FfnKind::dense: return 2 * gate * width / static_cast<double>(layout.tp);
+    case FfnKind::moe:
+      return 2 * gate * width * static_cast<double>(layer.ffn.experts) /
+             static_cast<double>(layout.ep * layout.etp);
+    case FfnKind::none: return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+LayerActivations layer_activations(const Model& model, const LayerClass& layer, const Job& job,
+                                   const Layout& layout, const Stack& stack,
+                                   const MemoryTraits& traits) {
+  const Sizes s = sizes_of(model, job, layout, stack);
+  const Part mixer = mixer_part(model, layer.mixer, s, job, layout, stack, traits);
+  LayerActivations a;
+  a.attention = mixer.kept;
+  a.transient = mixer.transient;
+  a.exchange = mixer.exchange;
+  if (layer.ffn.kind == FfnKind::dense) {
+    const Part ffn = dense_part(static_cast<double>(layer.ffn.width), layer.ffn, s, traits);
+    a.ffn = ffn.kept;
+    a.transient = std::max(a.transient, ffn.transient);
+  } else if (layer.ffn.kind == FfnKind::moe) {
+    const Part experts = expert_part(layer.ffn, s, job, layout, traits);
+    const Part shared =
+        dense_part(static_cast<double>(layer.ffn.shared_width), layer.ffn, s, traits);
+    a.expert = experts.kept;
+    a.ffn = shared.kept;  // the norm's output, and the shared experts where there are any
+    a.transient = std::max({a.transient, experts.transient, shared.transient});
+    a.exchange = std::max(a.exchange, experts.exchange);
+  }
+  // Sequence parallelism gathers the input again in backward.
+  if (s.sequence_parallel) a.transient += 2 * s.hidden * s.tokens;
+  if (!traits.cached_weight_gradients && job.task != Task::lora)
+    a.transient += largest_weight(model, layer, layout);
+  a.norm = static_cast<double>(layer.norms) * 2 * s.hidden * s.norm_tokens;
+  a.checkpoint = 2 * s.hidden * s.norm_tokens;
+  return a;
+}
+
+HeadActivations head_activations(const Model& model, const Job& job, const Layout& layout,
+                                 const MemoryTraits& traits) {
+  const double tokens =
+      static_cast<double>(layout.micro_batch * job.sequence) / static_cast<double>(layout.cp);
+  const double tp = static_cast<double>(layout.tp);
+  const double hidden = static_cast<double>(model.hidden);
+  const double logits = tokens * static_cast<double>(model.vocab) / tp;
+  const double norm_tokens = layout.sequence_parallel && layout.tp > 1 ? tokens / tp : tokens;
+  // The head's weight gradient meets the bf16 gradient of the logits.
+  const double weight = job.task == Task::lora
+                            ? 0.0
+                            : 2 * static_cast<double>(model.vocab) * hidden / tp;
+  return {.norm = 4 * hidden * norm_tokens,
+          .saved = traits.loss_saved * logits,
+          .peak = std::max(traits.loss_peak * logits, 2 * logits + weight)};
+}
+
+}  // namespace orrery

@@ -1,0 +1,111 @@
+// Builds the operations of an expert layer: router, permute, all-to-all, grouped products.
+#include <algorithm>
+#include <cmath>
+
+#include "workloads/layer_operations.h"
+
+namespace orrery {
+namespace {
+
+// Rows that one rank routes: with tensor parallelism and sequence parallelism each tp rank routes its own
+// slice, so experts see tokens / tp per rank.
+std::int64_t routed_rows(const RankShape& shape, const Layout& layout) {
+  const bool sliced = layout.tp > 1 && layout.etp < layout.tp;
+  return sliced ? std::max<std::int64_t>(1, shape.tokens / layout.tp) : shape.tokens;
+}
+
+}  // namespace
+
+void LayerOperations::experts(LayerProgram& p, const Ffn& ffn) const {
+  const std::int64_t rows = routed_rows(shape_, layout_);
+  const double scores = static_cast<double>(rows * ffn.experts);
+  const bool frozen = job_.task == Task::lora;
+  const Linear gate{.m = rows, .n = ffn.experts, .k = model_.hidden, .quantised = false};
+  forward_linear(p.forward, gate, Label::expert);
+  // Scores in fp32: softmax, top-k and the routing map, read and written once each.
+  stream(p.forward, WorkKind::router, 8 * scores, 8 * scores, Label::expert);
+  stream(p.input_gradient, WorkKind::router, 8 * scores, 8 * scores, Label::expert);
+  backward_linear(p, gate, Label::expert, frozen);
+  expert_exchange(p, ffn);
+  expert_products(p, ffn);
+  if (ffn.shared_width > 0) dense_ffn(p, ffn.shared_width, ffn.activation);
+}
+
+// Dispatch and combine: permuting a routed row reads and writes it on its way out, once more to
+// sort by local expert, and once to bring it back; 2 B an element each way.
+void LayerOperations::expert_exchange(LayerProgram& p, const Ffn& ffn) const {
+  const double width = static_cast<double>(ffn.latent > 0 ? ffn.latent : model_.hidden);
+  const double rows = static_cast<double>(routed_rows(shape_, layout_));
+  const double routed = rows * static_cast<double>(ffn.topk) * width;
+  const double passes = stack_.permute_passes.get();
+  const double moved = routed * passes;
+  const auto permute = [&](Segment& s, double times) {
+    Operation o{.label = Label::expert, .count = times};
+    o.kernel = {.work = {.kind = WorkKind::permute, .bytes_read = 2 * moved,
+                         .bytes_written = 2 * moved},
+                .library = stack_.memory_bound};
+    s.operations.push_back(o);
+  };
+  permute(p.forward, 3);
+  if (shape_.training) permute(p.input_gradient, 4);  // the combine's weights get gradients too
+  if (layout_.ep == 1) return;
+  const double exposed = shape_.training ? stack_.expert_exposed.get() : 1.0;
+  const double copies = static_cast<double>(ffn.topk);
+  const auto exchange = [&](Segment& s, double bytes) {
+    collective(s, CollectiveKind::all_to_all, GroupKind::expert, rows * copies * width * bytes,
+               Label::expert_comm, exposed);
+    s.operations.back().collective_library = stack_.expert_library;
+    if (stack_.expert_deduplicated) s.operations.back().topk = copies;
+  };
+  exchange(p.forward, stack_.fp8_dispatch ? 1 : 2);
+  exchange(p.forward, 2);
+  if (!shape_.training) return;
+  exchange(p.input_gradient, 2);
+  exchange(p.input_gradient, 2);
+}
+
+void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
+  const bool gated = is_gated(ffn.activation);
+  const bool frozen = job_.task == Task::lora;
+  const std::int64_t width = ffn.latent > 0 ? ffn.latent : model_.hidden;
+  const std::int64_t local = std::max<std::int64_t>(1, ffn.experts / layout_.ep);
+  const double routed = static_cast<double>(routed_rows(shape_, layout_)) *
+                        static_cast<double>(ffn.topk * layout_.etp) * job_.expert_imbalance;
+  const auto rows = static_cast<std::int64_t>(
+      std::max(1.0, std::ceil(routed / static_cast<double>(local))));
+  const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
+  const double elements = routed * static_cast<double>(inner);
+  struct Product {
+    std::int64_t n, k;
+  };
+  const Product up{(gated ? 2 : 1) * inner, width}, down{width, inner};
+  const auto grouped = [&](GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k) {
+    Operation o{.label = Label::expert};
+    o.kernel = {.work = {.kind = WorkKind::grouped_gemm, .input = linear_format(),
+                         .output = Format::bf16, .role = role,
+                         .accumulate_fp32 = role == GemmRole::weight_gradient &&
+                                            stack_.weight_gradient_fp32,
+                         .m = m, .n = n, .k = k, .groups = local},
+                .library = stack_.grouped_gemm};
+    return o;
+  };
+  const auto backward = [&](const Product& product) {
+    quantise(p.input_gradient, routed * static_cast<double>(product.n));
+    p.input_gradient.operations.push_back(
+        grouped(GemmRole::input_gradient, rows, product.k, product.n));
+    if (!frozen)
+      p.weight_gradient.operations.push_back(
+          grouped(GemmRole::weight_gradient, product.n, product.k, rows));
+  };
+  quantise(p.forward, routed * static_cast<double>(width));
+  p.forward.operations.push_back(grouped(GemmRole::forward, rows, up.n, up.k));
+  stream(p.forward, WorkKind::elementwise, (gated ? 4 : 2) * elements, 2 * elements, Label::expert);
+  quantise(p.forward, elements);
+  p.forward.operations.push_back(grouped(GemmRole::forward, rows, down.n, down.k));
+  backward(down);
+  stream(p.input_gradient, WorkKind::elementwise, (gated ? 6 : 4) * elements,
+         (gated ? 4 : 2) * elements, Label::expert);
+  backward(up);
+}
+
+}  // namespace orrery

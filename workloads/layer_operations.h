@@ -1,0 +1,70 @@
+// Knows the operations of one layer on one rank: mixers, FFNs, experts, embedding and head.
+#pragma once
+
+#include "workloads/job.h"
+#include "workloads/layout.h"
+#include "workloads/model.h"
+#include "workloads/stack.h"
+#include "workloads/task_graph.h"
+
+namespace orrery {
+
+// Rows of one microbatch on one rank, and what the layout does to widths. Shared by every layer.
+struct RankShape {
+  std::int64_t tokens = 0;         // rows of the layer's products
+  std::int64_t norm_tokens = 0;    // rows where sequence parallelism splits them over tp
+  std::int64_t sequences = 0;      // sequences (or documents) that attention sees
+  std::int64_t q_length = 0, kv_length = 0;  // rows and keys of one of them
+  bool causal = true;
+  bool decode = false;
+  bool training = true;
+  bool sequence_parallel = false;
+};
+
+// Appends the operations of one phase of one layer to a segment. All methods are for one rank.
+class LayerOperations {
+ public:
+  LayerOperations(const Model& model, const Job& job, const Layout& layout, const Stack& stack);
+
+  LayerProgram layer(const LayerClass& layer) const;
+  LayerProgram embedding() const;
+  LayerProgram head() const;
+  const RankShape& shape() const { return shape_; }
+
+ private:
+  // A linear layer y = x W on this rank: rows m, outputs n, inputs k (per tp rank).
+  struct Linear {
+    std::int64_t m = 0, n = 0, k = 0;
+    bool quantised = true;
+  };
+  void forward_linear(Segment& s, const Linear& l, Label label) const;
+  void backward_linear(LayerProgram& p, const Linear& l, Label label, bool frozen) const;
+  void quantise(Segment& s, double elements) const;
+  void stream(Segment& s, WorkKind kind, double read, double written, Label label) const;
+  void tensor_enter(LayerProgram& p) const;
+  void tensor_leave(LayerProgram& p) const;
+  void collective(Segment& s, CollectiveKind kind, GroupKind group, double bytes, Label label,
+                  double exposed) const;
+  void norms(LayerProgram& p, int count) const;
+  void attention(LayerProgram& p, const Mixer& mixer) const;
+  void attention_core(LayerProgram& p, const Mixer& mixer) const;
+  void mamba(LayerProgram& p, const Mixer& mixer) const;
+  void context_exchange(LayerProgram& p, const Mixer& mixer) const;
+  void dense_ffn(LayerProgram& p, std::int64_t width, Activation activation) const;
+  void experts(LayerProgram& p, const Ffn& ffn) const;
+  void expert_products(LayerProgram& p, const Ffn& ffn) const;
+  void expert_exchange(LayerProgram& p, const Ffn& ffn) const;
+  void host(LayerProgram& p, const LayerClass& layer) const;
+  void add_recompute(LayerProgram& p) const;
+  Format linear_format() const;
+  double quantise_bytes() const;
+  double host_seconds(double operations, const Segment& s) const;
+
+  const Model& model_;
+  const Job& job_;
+  const Layout& layout_;
+  const Stack& stack_;
+  RankShape shape_;
+};
+
+}  // namespace orrery

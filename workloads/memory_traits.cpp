@@ -1,0 +1,58 @@
+// Reads what a stack keeps allocated off its kernels and formats.
+#include "workloads/memory_traits.h"
+
+namespace orrery {
+namespace {
+
+struct LossBytes {
+  double saved = 0, peak = 0;
+};
+
+// A fused loss turns bf16 logits into their gradient in place. Megatron's casts bf16 logits to fp32
+// and works in place (2 + 4). PyTorch's keeps log-probabilities and adds two gradients of their size
+// in backward (12). nanotron's sharded loss holds logits, their fp32 cast, the shifted copy and the
+// exponentials (2 + 4 + 4 + 4).
+LossBytes loss_bytes(const Stack& stack) {
+  if (stack.fused_loss) return {.saved = 2, .peak = 4};
+  if (!stack.loss_in_fp32) return {.saved = 2, .peak = 6};
+  if (stack.memory_bound == Library::fused) return {.saved = 4, .peak = 6};
+  return {.saved = 4, .peak = stack.memory_bound == Library::inductor ? 12.0 : 14.0};
+}
+
+}  // namespace
+
+MemoryTraits memory_traits(const Stack& stack) {
+  const bool flash = stack.attention != Library::unfused_attention;
+  const bool transformer_engine = stack.memory_bound == Library::fused && flash;
+  const bool nanotron = stack.name == "nanotron";
+  const LossBytes loss = loss_bytes(stack);
+  return {.bucket_copies = nanotron,
+          .cached_weight_gradients = transformer_engine && stack.weight_gradient_fp32,
+          .cached_quantised_weights = transformer_engine && stack.weight_gradient_fp32,
+          .persistent_gradients = nanotron || stack.weight_gradient_fp32,
+          .unfused_activation = stack.memory_bound == Library::eager,
+          .contiguous_attention = stack.memory_bound == Library::inductor,
+          .dropout = !flash,
+          .sequence_buffers = nanotron ? 2.0 : 1.0,
+          .loss_saved = loss.saved,
+          .loss_peak = loss.peak};
+}
+
+double saved_input_bytes(PrecisionRecipe precision) {
+  switch (precision) {
+    case PrecisionRecipe::bf16:
+    case PrecisionRecipe::fp16: return 2;
+    case PrecisionRecipe::fp8_delayed:
+    case PrecisionRecipe::fp8_current: return 1;
+    case PrecisionRecipe::fp8_blockwise: return 1 + 4.0 / 128;  // an fp32 scale per 128
+    case PrecisionRecipe::mxfp8: return 1 + 1.0 / 32;           // a scale byte per 32
+    case PrecisionRecipe::nvfp4: return 0.5 + 1.0 / 16;         // a scale byte per 16
+  }
+  return 2;
+}
+
+double quantised_weight_bytes(PrecisionRecipe precision) {
+  return is_quantised(precision) ? 2 * saved_input_bytes(precision) : 0;
+}
+
+}  // namespace orrery

@@ -1,0 +1,132 @@
+// Builds the operations of mixers: attention in its variants, MLA, Mamba-2, context-parallel traffic.
+#include <algorithm>
+
+#include "workloads/layer_operations.h"
+
+namespace orrery {
+namespace {
+
+std::int64_t split(std::int64_t n, std::int64_t ways) { return std::max<std::int64_t>(1, n / ways); }
+
+}  // namespace
+
+void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
+  const bool frozen = job_.task == Task::lora;
+  const std::int64_t t = shape_.tokens, h = model_.hidden;
+  const std::int64_t heads = split(mixer.heads, layout_.tp);
+  const std::int64_t kv_heads = split(mixer.kv_heads, layout_.tp);
+  const Linear out{.m = t, .n = h, .k = heads * mixer.v_dim};
+  std::vector<Linear> in;
+  tensor_enter(p);
+  if (mixer.kind == MixerKind::mla) {
+    const std::int64_t nope = mixer.qk_dim - mixer.rope_dim;
+    if (mixer.q_lora > 0) {
+      in.push_back({.m = t, .n = mixer.q_lora, .k = h});
+      in.push_back({.m = t, .n = heads * mixer.qk_dim, .k = mixer.q_lora});
+    } else {
+      in.push_back({.m = t, .n = heads * mixer.qk_dim, .k = h});
+    }
+    in.push_back({.m = t, .n = mixer.kv_lora + mixer.rope_dim, .k = h});
+    in.push_back({.m = t, .n = heads * (nope + mixer.v_dim), .k = mixer.kv_lora});
+  } else {
+    in.push_back({.m = t, .n = heads * mixer.qk_dim + kv_heads * (mixer.qk_dim + mixer.v_dim),
+                  .k = h});
+  }
+  for (const Linear& l : in) forward_linear(p.forward, l, Label::gemm);
+  const double rotated = static_cast<double>(t * (heads + kv_heads) * mixer.qk_dim);
+  if (model_.position == PositionKind::rotary) {
+    stream(p.forward, WorkKind::rotary, 2 * rotated, 2 * rotated, Label::elementwise);
+    stream(p.input_gradient, WorkKind::rotary, 2 * rotated, 2 * rotated, Label::elementwise);
+  }
+  context_exchange(p, mixer);
+  attention_core(p, mixer);
+  forward_linear(p.forward, out, Label::gemm);
+  backward_linear(p, out, Label::gemm, frozen);
+  for (const Linear& l : in) backward_linear(p, l, Label::gemm, frozen);
+  tensor_leave(p);
+}
+
+void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const {
+  Work work{.kind = WorkKind::attention_forward, .input = stack_.attention_format,
+            .output = Format::bf16};
+  work.batch = shape_.sequences;
+  work.heads = split(mixer.heads, layout_.tp);
+  work.kv_heads = split(mixer.kind == MixerKind::mla ? mixer.heads : mixer.kv_heads, layout_.tp);
+  work.q_length = shape_.q_length;
+  work.kv_length = shape_.kv_length;
+  work.qk_dim = mixer.qk_dim;
+  work.v_dim = mixer.v_dim;
+  work.window = mixer.window;
+  work.causal = shape_.causal;
+  if (shape_.decode) {
+    work.kind = WorkKind::attention_decode;
+    if (mixer.window > 0) work.kv_length = std::min(work.kv_length, mixer.window);
+    if (mixer.kind == MixerKind::mla) {
+      // Decoding absorbs the up-projections: all heads attend over one latent of kv_lora + rope.
+      work.kv_heads = 1;
+      work.qk_dim = mixer.kv_lora + mixer.rope_dim;
+      work.v_dim = mixer.kv_lora;
+    }
+  }
+  Operation forward{.label = Label::attention};
+  forward.kernel = {.work = work, .library = stack_.attention};
+  p.forward.operations.push_back(forward);
+  if (!shape_.training) return;
+  Operation backward = forward;
+  backward.kernel.work.kind = WorkKind::attention_backward;
+  p.input_gradient.operations.push_back(backward);
+}
+
+// Context parallelism moves keys and values around the group: one ring pass or gather forward, keys,
+// values and their gradients backward. It runs beside the attention of the blocks already there.
+void LayerOperations::context_exchange(LayerProgram& p, const Mixer& mixer) const {
+  if (layout_.cp == 1) return;
+  const std::int64_t kv_heads =
+      split(mixer.kind == MixerKind::mla ? mixer.heads : mixer.kv_heads, layout_.tp);
+  const double local = 2.0 * static_cast<double>(shape_.tokens * kv_heads *
+                                                 (mixer.qk_dim + mixer.v_dim));
+  const double gathered = local * static_cast<double>(layout_.cp);
+  const bool ring = layout_.context == ContextKind::ring;
+  const double least = stack_.context_exposed.get();
+  const auto add = [&](Segment& s, CollectiveKind kind, double bytes) {
+    collective(s, kind, GroupKind::context, bytes, Label::context_comm, ring ? least : 1.0);
+    if (!ring) return;
+    collective(s, kind, GroupKind::context, bytes, Label::context_comm, 1.0);
+    s.operations.back().beside_compute = true;
+  };
+  add(p.forward, CollectiveKind::all_gather, gathered);
+  if (!shape_.training) return;
+  add(p.input_gradient, CollectiveKind::all_gather, gathered);
+  add(p.input_gradient, CollectiveKind::reduce_scatter, gathered);
+}
+
+// Mamba-2 (Dao and Gu, 2024): one wide input projection, a short convolution, the chunked state-space
+// scan, a gated norm and the output projection. The scan's products run over chunks of 256 tokens.
+void LayerOperations::mamba(LayerProgram& p, const Mixer& mixer) const {
+  constexpr std::int64_t chunk = 256;  // block length of the reference implementation's scan
+  const bool frozen = job_.task == Task::lora;
+  const std::int64_t t = shape_.tokens, tp = layout_.tp;
+  const std::int64_t inner = split(mixer.inner, tp), heads = split(mixer.heads, tp);
+  const std::int64_t states = split(2 * mixer.groups * mixer.state, tp);
+  const Linear in{.m = t, .n = 2 * inner + states + heads, .k = model_.hidden};
+  const Linear out{.m = t, .n = model_.hidden, .k = inner};
+  tensor_enter(p);
+  forward_linear(p.forward, in, Label::gemm);
+  const double rows = static_cast<double>(t * (2 * inner + states));
+  stream(p.forward, WorkKind::elementwise, 4 * rows, 4 * rows, Label::elementwise);
+  stream(p.input_gradient, WorkKind::elementwise, 8 * rows, 4 * rows, Label::elementwise);
+  Operation scan{.label = Label::attention};
+  scan.kernel = {.work = {.kind = WorkKind::gemm, .m = chunk, .n = split(inner, heads),
+                          .k = chunk + 2 * mixer.state,
+                          .groups = std::max<std::int64_t>(1, t / chunk) * heads},
+                 .library = stack_.gemm};
+  p.forward.operations.push_back(scan);
+  scan.count = 2;
+  if (shape_.training) p.input_gradient.operations.push_back(scan);
+  forward_linear(p.forward, out, Label::gemm);
+  backward_linear(p, out, Label::gemm, frozen);
+  backward_linear(p, in, Label::gemm, frozen);
+  tensor_leave(p);
+}
+
+}  // namespace orrery

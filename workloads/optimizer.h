@@ -1,0 +1,21 @@
+// Knows what optimizers keep and do: bytes of state, traffic and tensor work per parameter.
+#pragma once
+
+#include <cstdint>
+
+#include "workloads/layout.h"
+
+namespace orrery {
+
+struct OptimizerCost {
+  double master_bytes = 0;    // fp32 copy of the parameter, where there is one
+  double state_bytes = 0;     // moments, momenta, preconditioners
+  double traffic_bytes = 0;   // read and written by one update, gradient and parameter included
+  double flop = 0;            // tensor work of one update
+};
+
+// Per parameter. `gradient_bytes`: size of a stored gradient element; `hidden`: the short side of
+// the matrices that Muon and Shampoo multiply.
+OptimizerCost optimizer_cost(Optimizer optimizer, double gradient_bytes, std::int64_t hidden);
+
+}  // namespace orrery

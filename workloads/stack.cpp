@@ -1,0 +1,261 @@
+// Reads stacks: base settings, releases in order of date, and settings that hold under conditions.
+#include "workloads/stack.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+std::vector<std::string> launch_names() { return {"eager", "scoped-graph", "full-graph"}; }
+
+LaunchMode launch_from(const JsonValue& at) {
+  const std::string text = at.one_of(launch_names());
+  if (text == "eager") return LaunchMode::eager;
+  return text == "scoped-graph" ? LaunchMode::scoped_graph : LaunchMode::full_graph;
+}
+
+Partition partition_from(const JsonValue& at) {
+  const std::string text = at.one_of({"even", "by-cost", "head-as-layer"});
+  if (text == "even") return Partition::even;
+  return text == "by-cost" ? Partition::by_cost : Partition::head_as_layer;
+}
+
+Library read_library(const JsonValue& at) {
+  const std::string text = at.one_of(library_names());
+  return *library_from(text);
+}
+
+Format read_format(const JsonValue& at) { return *format_from(at.one_of(format_names())); }
+
+CollectiveLibrary read_collective_library(const JsonValue& at) {
+  const std::string text = at.one_of({"nccl", "rccl", "custom", "deepep", "xla"});
+  if (text == "nccl") return CollectiveLibrary::nccl;
+  if (text == "rccl") return CollectiveLibrary::rccl;
+  if (text == "custom") return CollectiveLibrary::custom;
+  return text == "deepep" ? CollectiveLibrary::deepep : CollectiveLibrary::xla;
+}
+
+// Settings that are plain choices. False when the key is none of them.
+bool apply_choice(Stack& s, const std::string& key, const JsonValue& value) {
+  if (key == "attention") s.attention = read_library(value);
+  else if (key == "attention_format") s.attention_format = read_format(value);
+  else if (key == "gemm") s.gemm = read_library(value);
+  else if (key == "grouped_gemm") s.grouped_gemm = read_library(value);
+  else if (key == "memory_bound") s.memory_bound = read_library(value);
+  else if (key == "launch") s.launch = launch_from(value);
+  else if (key == "gradient_format") s.gradient_format = read_format(value);
+  else if (key == "gradient_storage") s.gradient_storage = read_format(value);
+  else if (key == "parameter_gather_format") s.parameter_gather_format = read_format(value);
+  else if (key == "expert_library") s.expert_library = read_collective_library(value);
+  else if (key == "partition") s.partition = partition_from(value);
+  else if (key == "default_recompute") s.default_recompute = recompute_from(value);
+  else if (key == "default_schedule") s.default_schedule = schedule_from(value);
+  else if (key == "default_zero_stage") s.default_zero_stage = static_cast<int>(value.integer(0, 3));
+  else if (key == "fp8_recipe") s.fp8_recipe = precision_from(value);
+  else return false;
+  return true;
+}
+
+// Settings that are on or off. False when the key is none of them.
+bool apply_switch(Stack& s, const std::string& key, const JsonValue& value) {
+  struct Named {
+    const char* name;
+    bool* target;
+  };
+  const Named switches[] = {
+      {"weight_gradient_fp32", &s.weight_gradient_fp32},
+      {"attention_recompute_selective", &s.attention_recompute_selective},
+      {"fp8_dispatch", &s.fp8_dispatch},
+      {"gradient_overlap", &s.gradient_overlap},
+      {"parameter_overlap", &s.parameter_overlap},
+      {"pipeline_sends_block", &s.pipeline_sends_block},
+      {"scatter_gather_sends", &s.scatter_gather_sends},
+      {"expert_deduplicated", &s.expert_deduplicated},
+      {"loss_in_fp32", &s.loss_in_fp32},
+      {"fused_loss", &s.fused_loss},
+      {"default_sequence_parallel", &s.default_sequence_parallel}};
+  for (const Named& entry : switches)
+    if (key == entry.name) {
+      *entry.target = value.boolean();
+      return true;
+    }
+  return false;
+}
+
+template <class T>
+void assign_sourced(Sourced<T>& target, const JsonValue& at) {
+  target = read_sourced<T>(at);
+}
+
+// Settings with evidence, addressed by their path. False when there is none at `path`.
+bool apply_value(Stack& s, const std::string& path, const JsonValue& value) {
+  bool found = false;
+  visit_stack_values(s, [&](const std::string& name, auto& sourced) {
+    if (name != path) return;
+    assign_sourced(sourced, value);
+    found = true;
+  });
+  return found;
+}
+
+std::vector<std::string> setting_names(Stack& s) {
+  std::vector<std::string> names = {
+      "attention", "attention_format", "gemm", "grouped_gemm", "memory_bound", "launch",
+      "gradient_format", "gradient_storage", "parameter_gather_format", "expert_library",
+      "partition", "default_recompute", "default_schedule", "default_zero_stage", "fp8_recipe",
+      "weight_gradient_fp32", "attention_recompute_selective", "fp8_dispatch", "gradient_overlap",
+      "parameter_overlap", "pipeline_sends_block", "scatter_gather_sends", "expert_deduplicated",
+      "loss_in_fp32", "fused_loss", "default_sequence_parallel"};
+  visit_stack_values(s, [&](const std::string& name, auto&) { names.push_back(name); });
+  return names;
+}
+
+void apply_settings(Stack& s, const JsonValue& settings) {
+  for (const auto& [key, value] : settings.members()) {
+    if (apply_choice(s, key, value) || apply_switch(s, key, value)) continue;
+    if (key == "operations") {
+      for (const auto& [name, leaf] : value.members())
+        if (!apply_value(s, "operations." + name, leaf))
+          leaf.fail("one of layer_forward, layer_backward, moe_forward, moe_backward, head, "
+                    "collective", name);
+      continue;
+    }
+    if (apply_value(s, key, value)) continue;
+    const std::string near = nearest_name(key, setting_names(s));
+    throw Error({.file = value.file(), .path = value.path(), .found = "unknown setting",
+                 .expected = "a setting of a stack", .nearest = near});
+  }
+}
+
+bool matches(const JsonValue& condition, const StackContext& context) {
+  const auto is_one = [](const JsonValue& wanted, std::string_view actual) {
+    if (!wanted.is_array()) return wanted.text() == actual;
+    const auto items = wanted.items();
+    return std::any_of(items.begin(), items.end(),
+                       [&](const JsonValue& item) { return item.text() == actual; });
+  };
+  if (auto v = condition.find("architecture"); v && !is_one(*v, context.architecture)) return false;
+  if (auto v = condition.find("precision"); v && !is_one(*v, to_text(context.precision)))
+    return false;
+  if (auto v = condition.find("task"); v && !is_one(*v, to_text(context.task))) return false;
+  if (auto v = condition.find("moe"); v && v->boolean() != context.moe) return false;
+  return true;
+}
+
+void apply_conditions(Stack& s, const JsonValue& object, const StackContext& context) {
+  const auto list = object.find("when");
+  if (!list) return;
+  for (const JsonValue& condition : list->items()) {
+    condition.expect_only({"architecture", "precision", "moe", "task", "set"});
+    if (matches(condition, context)) apply_settings(s, condition.at("set"));
+  }
+}
+
+struct StackName {
+  std::string name, release;
+};
+StackName split_name(const std::string& text) {
+  const auto at = text.find('@');
+  if (at == std::string::npos) return {text, ""};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+// Releases are compared part by part as numbers ("26.02" < "26.02.01" < "26.04"; "2023-02").
+std::vector<long> release_parts(const std::string& release) {
+  std::vector<long> parts;
+  long value = 0;
+  bool open = false;
+  for (char c : release + ".") {
+    if (c >= '0' && c <= '9') {
+      value = std::min(value * 10 + (c - '0'), 1'000'000'000L);
+      open = true;
+    } else if (open) {
+      parts.push_back(value);
+      value = 0;
+      open = false;
+    }
+  }
+  return parts;
+}
+
+JsonValue load_stack_file(const std::string& name, const std::filesystem::path& folder) {
+  const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
+  const std::filesystem::path file = is_path ? std::filesystem::path(name) : folder / (name + ".json");
+  if (!is_path && !std::filesystem::exists(file)) {
+    throw Error({.file = "--stack", .path = "", .found = name, .expected = "a stack of the catalogue",
+                 .nearest = nearest_name(name, stack_names(folder))});
+  }
+  return JsonValue::load(file);
+}
+
+void require_complete(Stack& s, const JsonValue& file) {
+  visit_stack_values(s, [&](const std::string& name, auto& sourced) {
+    if (!sourced.known())
+      throw Error({.file = file.file(), .path = "base." + name, .found = "nothing",
+                   .expected = "a value with evidence", .nearest = ""});
+  });
+}
+
+}  // namespace
+
+std::string_view to_text(LaunchMode mode) {
+  switch (mode) {
+    case LaunchMode::eager: return "eager";
+    case LaunchMode::scoped_graph: return "scoped-graph";
+    case LaunchMode::full_graph: return "full-graph";
+  }
+  return "";
+}
+
+Stack load_stack(const std::string& name, const StackContext& context,
+                 const std::filesystem::path& catalog_folder) {
+  const StackName wanted = split_name(name);
+  JsonValue file = load_stack_file(wanted.name, catalog_folder);
+  file.expect_only({"name", "title", "framework", "based_on", "base", "when", "releases"});
+  Stack s;
+  if (auto based_on = file.find("based_on"))
+    s = load_stack(based_on->text(), context, catalog_folder);
+  s.name = file.at("name").text();
+  s.title = file.at("title").text();
+  s.framework = file.at("framework").text();
+  apply_settings(s, file.at("base"));
+  apply_conditions(s, file, context);
+  const auto limit = release_parts(wanted.release);
+  bool first = true;
+  for (const JsonValue& release : file.at("releases").items()) {
+    release.expect_only({"release", "date", "changes", "set", "when"});
+    const std::string label = release.at("release").text();
+    // A release before the first listed one still runs that first one.
+    if (!first && !wanted.release.empty() && release_parts(label) > limit) break;
+    first = false;
+    s.release = label;
+    s.date = release.at("date").text();
+    for (const JsonValue& change : release.at("changes").items()) s.changes.push_back(change.text());
+    if (auto set = release.find("set")) apply_settings(s, *set);
+    apply_conditions(s, release, context);
+  }
+  require_complete(s, file);
+  return s;
+}
+
+std::vector<std::string> stack_names(const std::filesystem::path& catalog_folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(catalog_folder, ignored))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> stack_releases(const std::string& name,
+                                        const std::filesystem::path& catalog_folder) {
+  std::vector<std::string> releases;
+  const JsonValue file = load_stack_file(split_name(name).name, catalog_folder);
+  for (const JsonValue& release : file.at("releases").items())
+    releases.push_back(release.at("release").text());
+  return releases;
+}
+
+}  // namespace orrery

@@ -1,0 +1,134 @@
+// Lowers a training step: programs of layer classes, what lies on each pipeline position, ZeRO-3 traffic.
+#include "workloads/training.h"
+
+#include <algorithm>
+
+#include "workloads/layer_operations.h"
+#include "workloads/optimizer.h"
+
+namespace orrery {
+namespace {
+
+// Parameters of one layer on one rank.
+struct LocalParameters {
+  double dense = 0, expert = 0;
+};
+
+LocalParameters local_parameters(const Model& model, const LayerClass& layer, const Layout& layout) {
+  const LayerParameters all = layer_parameters(model, layer);
+  const double tp = static_cast<double>(layout.tp);
+  return {.dense = static_cast<double>(all.mixer + all.ffn) / tp +
+                   static_cast<double>(all.router + all.norms),
+          .expert = static_cast<double>(all.experts) / static_cast<double>(layout.ep * layout.etp)};
+}
+
+double vocabulary_parameters(const Model& model, const Layout& layout) {
+  return static_cast<double>(model.vocab) * static_cast<double>(model.hidden) /
+         static_cast<double>(layout.tp);
+}
+
+Operation side_collective(CollectiveKind kind, GroupKind group, double bytes) {
+  Operation o{.kind = OperationKind::collective, .label = Label::data_comm};
+  o.collective = kind;
+  o.group = group;
+  o.bytes = bytes;
+  o.beside_compute = true;
+  return o;
+}
+
+// ZeRO-3: a layer's parameters are gathered before its forward and again before its backward, its
+// gradients scattered after; all beside the compute of the neighbouring layers.
+void add_sharding(LayerProgram& p, const LocalParameters& local, const Layout& layout,
+                  const Stack& stack) {
+  const double parameter = bytes_per_element(stack.parameter_gather_format);
+  const double gradient = bytes_per_element(stack.gradient_format);
+  const auto gather = [&](Segment& s) {
+    s.operations.push_back(side_collective(CollectiveKind::all_gather, GroupKind::shard,
+                                           parameter * local.dense));
+    if (local.expert > 0)
+      s.operations.push_back(side_collective(CollectiveKind::all_gather, GroupKind::expert_data,
+                                             parameter * local.expert));
+  };
+  gather(p.forward);
+  gather(p.backward);
+  p.backward.operations.push_back(side_collective(CollectiveKind::reduce_scatter, GroupKind::shard,
+                                                  gradient * local.dense));
+  if (local.expert > 0)
+    p.backward.operations.push_back(side_collective(
+        CollectiveKind::reduce_scatter, GroupKind::expert_data, gradient * local.expert));
+  if (layout.shard_group > 0)
+    p.backward.operations.push_back(
+        side_collective(CollectiveKind::all_reduce, GroupKind::shard_replica,
+                        gradient * local.dense / static_cast<double>(layout.shard_group)));
+}
+
+// Rank-r adapters on every linear layer hold about r * 2 / hidden of its parameters.
+double trainable_share(const Model& model, const Job& job) {
+  if (job.task != Task::lora) return 1;
+  return std::min(1.0, 2.0 * static_cast<double>(job.lora_rank) / static_cast<double>(model.hidden));
+}
+
+std::vector<ChunkProgram> place_layers(const Model& model, const Layout& layout, const Stack& stack,
+                                       const std::vector<LocalParameters>& local) {
+  const std::vector<Position> positions = partition_layers(model, layout, stack.partition);
+  std::vector<ChunkProgram> chunks(positions.size());
+  const double vocabulary = vocabulary_parameters(model, layout);
+  const std::int64_t wanted = layout.recompute_layers > 0 ? layout.recompute_layers * layout.vpp
+                                                          : model.layer_count();
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const Position& position = positions[i];
+    const auto stage = static_cast<std::int64_t>(i) % layout.pp;
+    const auto chunk = static_cast<std::int64_t>(i) / layout.pp;
+    ChunkProgram& c = chunks[static_cast<std::size_t>(stage * layout.vpp + chunk)];
+    c.layers.assign(model.classes.size(), 0);
+    c.recomputed.assign(model.classes.size(), 0);
+    c.embedding = position.embedding;
+    c.head = position.head;
+    std::int64_t recompute = layout.recompute == Recompute::full ? wanted / layout.vpp : 0;
+    for (std::int64_t l = 0; l < position.layers; ++l) {
+      const auto id = static_cast<std::size_t>(position.first_layer + l);
+      const std::size_t kind = model.layers[id];
+      ++(recompute-- > 0 ? c.recomputed : c.layers)[kind];
+      c.parameters += local[kind].dense;
+      c.expert_parameters += local[kind].expert;
+    }
+    if (c.embedding) c.parameters += vocabulary;
+    const bool own_head = c.head && (!model.tied_embeddings || !c.embedding);
+    if (own_head) c.parameters += vocabulary + static_cast<double>(model.hidden);
+  }
+  return chunks;
+}
+
+}  // namespace
+
+TrainingProgram lower_training(const Model& model, const Job& job, const Layout& layout,
+                               const Stack& stack) {
+  TrainingProgram program;
+  const LayerOperations operations(model, job, layout, stack);
+  std::vector<LocalParameters> local;
+  program.classes.reserve(model.classes.size());
+  for (const LayerClass& layer : model.classes) {
+    local.push_back(local_parameters(model, layer, layout));
+    program.classes.push_back(operations.layer(layer));
+    if (layout.zero_stage == 3 && layout.dense_replicas() > 1)
+      add_sharding(program.classes.back(), local.back(), layout, stack);
+  }
+  program.embedding = operations.embedding();
+  program.head = operations.head();
+  if (layout.zero_stage == 3 && layout.dense_replicas() > 1)
+    add_sharding(program.head, {.dense = vocabulary_parameters(model, layout)}, layout, stack);
+  program.chunks = place_layers(model, layout, stack, local);
+  program.trainable_share = trainable_share(model, job);
+  if (job.mtp) program.mtp_layers = static_cast<double>(model.mtp_layers);
+
+  const bool split = layout.tp > 1 && (layout.sequence_parallel || stack.scatter_gather_sends);
+  program.send_bytes = 2.0 * static_cast<double>(operations.shape().tokens * model.hidden) /
+                       static_cast<double>(split ? layout.tp : 1);
+  const OptimizerCost update = optimizer_cost(
+      layout.optimizer, bytes_per_element(stack.gradient_storage), model.hidden);
+  program.optimizer_bytes_per_parameter = update.traffic_bytes;
+  program.optimizer_flop_per_parameter = update.flop;
+  return program;
+}
+
+}  // namespace orrery

@@ -1,0 +1,17 @@
+// Knows how a model, a job, a layout and a stack become a training step's operations.
+#pragma once
+
+#include "workloads/job.h"
+#include "workloads/layout.h"
+#include "workloads/model.h"
+#include "workloads/stack.h"
+#include "workloads/task_graph.h"
+
+namespace orrery {
+
+// Operations of one microbatch through every layer class, with what lies on each pipeline position.
+// The layout is valid (invalid_reason). Kernels and bytes are those of one rank.
+TrainingProgram lower_training(const Model& model, const Job& job, const Layout& layout,
+                               const Stack& stack);
+
+}  // namespace orrery

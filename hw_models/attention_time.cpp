@@ -27,7 +27,7 @@ UnitTimes unfused_times(const Work& work, const Curve& curve, const ResolvedDevi
   const double scores = static_cast<double>(work.batch * work.heads) *
                         static_cast<double>(work.q_length) * static_cast<double>(work.kv_length);
   const double dims = static_cast<double>(work.qk_dim + work.v_dim);
-  const double rate = device.tensor_rate[static_cast<std::size_t>(work.input)].si();
+  const double rate = tensor_rate(device, work.input);
   t.tensor_work = 2 * scores * dims * products;
   t.tensor = t.tensor_work / (rate * curve.tensor_efficiency) *
              head_dim_loss(0.5 * dims, curve);
@@ -42,8 +42,9 @@ UnitTimes unfused_times(const Work& work, const Curve& curve, const ResolvedDevi
 
 UnitTimes attention_times(const Work& work, const Curve& curve, const ResolvedDevice& device) {
   const bool backward = work.kind == WorkKind::attention_backward;
-  const double products = backward ? 2.5 : 1;  // five products against two, as in tensor_flop
-  if (curve.bytes_per_score > 0) return unfused_times(work, curve, device, products);
+  // Stored scores need four products backward, recomputed ones five, against two forward.
+  if (curve.bytes_per_score > 0) return unfused_times(work, curve, device, backward ? 2 : 1);
+  const double products = backward ? 2.5 : 1;
   UnitTimes t;
   const double q = static_cast<double>(work.q_length), kv = static_cast<double>(work.kv_length);
   const double sequences = static_cast<double>(work.batch * work.heads);
@@ -61,10 +62,12 @@ UnitTimes attention_times(const Work& work, const Curve& curve, const ResolvedDe
       (work.window > 0 ? std::min(kv, static_cast<double>(work.window)) : kv) + curve.k_half;
   double per_processor = mean_block * blocks;
   if (device.tile_model && device.sm_count > 0) {
-    per_processor = mean_block * waves(blocks, device.sm_count, curve.wave_exponent);
-    per_processor = std::max(per_processor, longest_keys * curve.tile_m) * device.sm_count;
+    // The last blocks leave processors idle for a part of the longest one.
+    const double last = longest_keys * curve.tile_m;
+    const double even = mean_block * blocks / device.sm_count;
+    per_processor = std::max(last, even + curve.wave_exponent * last) * device.sm_count;
   }
-  const double rate = device.tensor_rate[static_cast<std::size_t>(work.input)].si();
+  const double rate = tensor_rate(device, work.input);
   t.tensor = 2 * per_processor * dims * products / (rate * curve.tensor_efficiency) *
              head_dim_loss(0.5 * dims, curve);
   if (work.qk_dim % 8 != 0) t.tensor *= curve.misaligned_factor;
@@ -97,8 +100,10 @@ UnitTimes decode_times(const Work& work, const Curve& curve, const ResolvedDevic
                   sequences * group * dims * bytes_per_element(work.output);
   t.memory = stream_seconds(t.memory_work, curve, device);
   const double rows = std::ceil(group / curve.tile_m) * curve.tile_m;
-  const double rate = device.tensor_rate[static_cast<std::size_t>(work.input)].si();
-  t.tensor = 2 * sequences * (kv + curve.k_half) * rows * dims / (rate * curve.tensor_efficiency);
+  const double rate = tensor_rate(device, work.input);
+  const double per_key = 2 * sequences * rows * dims / (rate * curve.tensor_efficiency);
+  t.tensor = kv * per_key;
+  t.exposed = curve.k_half * per_key;  // what each sequence and head takes to start and to join
   t.tensor_work = 2 * sequences * kv * group * dims;
   return t;
 }

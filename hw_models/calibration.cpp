@@ -34,6 +34,7 @@ constexpr Parameter parameters[] = {
     {"saturation", &Curve::saturation_bytes, Bytes::dimension},
     {"bytes_per_score", &Curve::bytes_per_score, plain},
     {"epilogue_exposed", &Curve::epilogue_exposed, plain},
+    {"accumulate_exposed", &Curve::accumulate_exposed, plain},
     {"energy_factor", &Curve::energy_factor, plain},
     {"fixed", &Curve::fixed_seconds, Seconds::dimension},
 };
@@ -207,15 +208,29 @@ void put_curve(Calibration& calibration, const Curve& curve) {
 Calibration read_calibration(const JsonValue& file, const Calibration* base) {
   file.expect_only({"device", "based_on", "note", "launch", "energy", "curves"});
   Calibration calibration;
-  if (base) calibration = *base;
+  if (base) {
+    calibration = *base;
+    calibration.borrowed_from = base->device;
+    widen(calibration, 0.9, 1.1, "measured on " + base->device);
+  }
   calibration.device = file.at("device").text();
-  if (base) calibration.borrowed_from = base->device;
   read_energies(file, calibration);
   for (const JsonValue& item : file.at("curves").items())
     put_curve(calibration, read_curve(item, calibration));
   if (calibration.curves.empty()) file.at("curves").fail("at least one curve");
   complete(calibration);
   return calibration;
+}
+
+void widen(Calibration& calibration, double low, double high, const std::string& reason) {
+  for (Curve& curve : calibration.curves) {
+    Sourced<double>& scale = curve.scale;
+    const double value = scale.get();
+    scale.low = std::min(scale.low.value_or(value), value * low);
+    scale.high = std::max(scale.high.value_or(value), value * high);
+    scale.evidence = Evidence::estimated;
+    scale.reason = reason;
+  }
 }
 
 void add_estimates(Calibration& calibration, const JsonValue& file) {
@@ -230,10 +245,16 @@ void add_estimates(Calibration& calibration, const JsonValue& file) {
   for (const JsonValue& item : file.at("curves").items()) {
     Curve key;
     read_key(item, key);
-    if (!find_curve(calibration, key.kind, key.format, key.library))
-      put_curve(calibration, read_curve(item, calibration));
+    if (find_curve(calibration, key.kind, key.format, key.library)) continue;
+    // An estimate that leans on a curve that this device lacks is of no use to it.
+    if (const auto like = item.find("like")) {
+      Curve wanted;
+      read_key(*like, wanted);
+      if (!find_curve(calibration, wanted.kind, wanted.format, wanted.library)) continue;
+    }
+    put_curve(calibration, read_curve(item, calibration));
   }
-  complete(calibration);
+  if (!calibration.curves.empty()) complete(calibration);
 }
 
 }  // namespace orrery

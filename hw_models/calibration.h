@@ -24,7 +24,8 @@ struct FitQuality {
 struct Curve {
   double tensor_efficiency = 0;   // of the tensor peak for large k and full waves of large tiles
   double k_half = 0;              // start-up of a tile, as extra elements of k (keys for attention)
-  double wave_exponent = 1;       // 1: a partial wave costs a full one; 0: it costs its share
+  double wave_exponent = 1;       // 1: a partial wave costs a full one (attention: its longest
+                                  // block ends last); 0: it costs its share
   double tile_m = 128, tile_n = 256;  // largest tile; halves and quarters of it are tried
   double tile_loss = 0;           // operand loads: tile time goes with 1 + tile_loss (1/m + 1/n)
   double split_k = 1024;          // k is split over idle processors down to this many elements
@@ -37,6 +38,7 @@ struct Curve {
   double saturation_bytes = 0;    // bytes in flight at which a stream reaches half its bandwidth
   double bytes_per_score = 0;     // attention scores that go through memory (unfused)
   double epilogue_exposed = 0;    // share of the traffic (GEMM: of the result's) that nothing hides
+  double accumulate_exposed = 0.5;  // the same for a result that is added to an fp32 buffer
   double energy_factor = 1;       // tensor energy against that of a plain product (softmax, padding)
   double role_factor[3] = {1, 1, 1};  // GEMM time by role: forward, input gradient, weight gradient
   double fixed_seconds = 0;       // start-up and drain inside the device, at zero work
@@ -86,6 +88,15 @@ void put_curve(Calibration& calibration, const Curve& curve);
 // until the file replaces them, and curves may be "like" one of it. load_calibration follows
 // based_on and adds the estimates of the architecture.
 Calibration read_calibration(const JsonValue& file, const Calibration* base = nullptr);
+
+// Marks every curve as estimated, with its scale between `low` and `high` times its value at least.
+void widen(Calibration& calibration, double low, double high, const std::string& reason);
+
+struct Device;
+
+// What is known of a device without its own tables: the estimates of the device, of its
+// architecture and of any accelerator, in this order (hw_models/calibration/estimates/).
+Calibration load_estimates(const Device& device);
 
 // Adds the curves of an estimates file wherever the calibration has none of that kind, format and
 // library: estimates never replace measurements.

@@ -34,6 +34,19 @@ inline double waves(double units, double slots, double exponent) {
   return w + exponent * (std::ceil(w) - w);
 }
 
+// Peak of the tensor units for an operand format; a format that the chip lacks runs at the rate of the
+// next wider one that it has (fp8 weights on an A100 are multiplied in bf16).
+inline double tensor_rate(const ResolvedDevice& device, Format format) {
+  const double own = device.tensor_rate[static_cast<std::size_t>(format)].si();
+  if (own > 0) return own;
+  constexpr Format wider[] = {Format::fp6, Format::fp8, Format::bf16, Format::fp16, Format::fp32};
+  for (const Format f : wider) {
+    const double rate = device.tensor_rate[static_cast<std::size_t>(f)].si();
+    if (bytes_per_element(f) >= bytes_per_element(format) && rate > 0) return rate;
+  }
+  return device.vector_rate.si();
+}
+
 // Seconds that `bytes` take from HBM at the curve's efficiency, with the bytes that it takes to fill
 // the pipes added.
 inline double stream_seconds(double bytes, const Curve& curve, const ResolvedDevice& device) {

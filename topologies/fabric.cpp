@@ -24,8 +24,8 @@ Enum read_enum(const JsonValue& at, const std::array<std::string_view, n>& texts
 }
 
 ScaleUp read_scale_up(const JsonValue& at) {
-  at.expect_only({"kind", "link", "domain", "bandwidth", "latency", "torus_axes",
-                  "in_network_reduction"});
+  at.expect_only(
+      {"kind", "link", "domain", "bandwidth", "latency", "torus_axes", "in_network_reduction"});
   ScaleUp up;
   up.kind = read_enum<ScaleUpKind>(at.at("kind"), scale_up_text);
   up.link = at.at("link").text();

@@ -15,7 +15,14 @@ namespace orrery {
 enum class ScaleUpKind : std::uint8_t { switched, mesh, torus, none };
 enum class ScaleOutKind : std::uint8_t { none, fat_tree, rail_optimised, rail_only, torus };
 enum class FabricTechnology : std::uint8_t {
-  infiniband, spectrum_x, roce, efa, omnipath, slingshot, ici, tcpx,
+  infiniband,
+  spectrum_x,
+  roce,
+  efa,
+  omnipath,
+  slingshot,
+  ici,
+  tcpx,
 };
 std::string_view to_text(ScaleUpKind);
 std::string_view to_text(ScaleOutKind);
@@ -24,12 +31,12 @@ std::string_view to_text(FabricTechnology);
 // The scale-up domain: GPUs that load and store each other's memory.
 struct ScaleUp {
   ScaleUpKind kind = ScaleUpKind::switched;
-  std::string link;                  // part name: "nvlink4"
-  std::int64_t domain = 8;           // accelerators in one domain
-  Sourced<BytesPerSecond> bandwidth; // per accelerator and direction, to all peers together
-  Sourced<Seconds> latency;          // one hop, store to visible
-  std::int64_t torus_axes = 3;       // torus only: each axis is two of the accelerator's links
-  bool in_network_reduction = false; // NVLS
+  std::string link;                   // part name: "nvlink4"
+  std::int64_t domain = 8;            // accelerators in one domain
+  Sourced<BytesPerSecond> bandwidth;  // per accelerator and direction, to all peers together
+  Sourced<Seconds> latency;           // one hop, store to visible
+  std::int64_t torus_axes = 3;        // torus only: each axis is two of the accelerator's links
+  bool in_network_reduction = false;  // NVLS
 };
 
 // One tier of switches of the scale-out fabric, counted from the NIC.
@@ -43,14 +50,14 @@ struct Tier {
 struct ScaleOut {
   ScaleOutKind kind = ScaleOutKind::fat_tree;
   FabricTechnology technology = FabricTechnology::infiniband;
-  std::string nic;                   // part name: "connectx-7"
+  std::string nic;                       // part name: "connectx-7"
   Sourced<double> nics_per_accelerator;  // may be below 1 (four NICs for eight GPUs: 0.5)
   std::int64_t planes = 1;
-  Sourced<BytesPerSecond> nic_bandwidth; // per NIC and direction
+  Sourced<BytesPerSecond> nic_bandwidth;  // per NIC and direction
   Sourced<Seconds> nic_latency;
-  Sourced<double> efficiency;        // share of the line rate that large collectives reach
+  Sourced<double> efficiency;  // share of the line rate that large collectives reach
   std::vector<Tier> tiers;
-  bool in_network_reduction = false; // SHARP
+  bool in_network_reduction = false;  // SHARP
 };
 
 // A wiring at any number of accelerators. Values in a catalogue file of topologies/catalog.
@@ -82,6 +89,7 @@ PathCost nic_path(const Fabric& fabric, std::int64_t span);
 // of it behind switches, the links to its members in a mesh, the axes that it spans in a torus.
 BytesPerSecond scale_up_share(const ScaleUp& scale_up, std::int64_t ranks);
 
+// Calls visit(path, sourced) on every value, in a fixed order: for ranges and law 12.
 template <class FabricRef, class Visit>
 void visit_fabric_values(FabricRef& f, Visit&& visit) {
   visit("scale_up.bandwidth", f.scale_up.bandwidth);

@@ -11,13 +11,14 @@ struct Sizes {
   double tokens = 0;       // of a microbatch on this rank
   double norm_tokens = 0;  // where sequence parallelism splits them
   double hidden = 0, tp = 1;
-  double input = 2;        // bytes kept per element of a linear layer's input
+  double input = 2;  // bytes kept per element of a linear layer's input
   bool quantised = false, sequence_parallel = false, drop_cheap = false, drop_core = false;
 };
 
 Sizes sizes_of(const Model& model, const Job& job, const Layout& layout, const Stack& stack) {
   Sizes s;
-  s.tokens = static_cast<double>(layout.micro_batch * job.sequence) / static_cast<double>(layout.cp);
+  s.tokens =
+      static_cast<double>(layout.micro_batch * job.sequence) / static_cast<double>(layout.cp);
   s.tp = static_cast<double>(layout.tp);
   s.sequence_parallel = layout.sequence_parallel && layout.tp > 1;
   s.norm_tokens = s.sequence_parallel ? s.tokens / s.tp : s.tokens;
@@ -30,17 +31,14 @@ Sizes sizes_of(const Model& model, const Job& job, const Layout& layout, const S
   return s;
 }
 
-// Output of a norm as a linear layer's input. Stacks whose "selective" recomputes cheap parts drop it.
-double norm_output(const Sizes& s) {
-  return s.drop_cheap ? 0 : s.input * s.hidden * s.norm_tokens;
-}
+// Output of a norm as a linear layer's input. Stacks whose "selective" recomputes cheap parts drop
+// it.
+double norm_output(const Sizes& s) { return s.drop_cheap ? 0 : s.input * s.hidden * s.norm_tokens; }
 
-// Scores of unfused attention: softmax 2, dropout mask 1, dropped scores 2 (Korthikanti: 5 a s^2 b).
-double score_bytes(const Sizes& s, const Mixer& m, const Job& job, const Layout& layout,
-                   const MemoryTraits& traits) {
-  const double keys = static_cast<double>(job.sequence);
-  return (traits.dropout ? 5.0 : 2.0) * static_cast<double>(m.heads) * s.tokens * keys / s.tp *
-         (layout.micro_batch > 0 ? 1.0 : 0.0);
+// Scores of unfused attention: softmax 2, dropout mask 1, dropped scores 2 (Korthikanti: 5 a s^2
+// b).
+double score_count(const Sizes& s, const Mixer& m, const Job& job) {
+  return static_cast<double>(m.heads) * s.tokens * static_cast<double>(job.sequence) / s.tp;
 }
 
 struct Part {
@@ -63,40 +61,41 @@ Part attention_part(const Model& model, const Mixer& m, const Sizes& s, const Jo
   Part p{.kept = norm_output(s) + per_token * s.tokens};
   p.transient = (2 * projected + 2 * out + 2 * s.hidden) * s.tokens;
   if (stack.attention == Library::unfused_attention) {
-    const double scores = score_bytes(s, m, job, layout, traits);
-    (s.drop_core ? p.transient : p.kept) += scores;
-    p.transient += 4 * scores / (traits.dropout ? 5.0 : 2.0);
+    const double scores = score_count(s, m, job);
+    (s.drop_core ? p.transient : p.kept) += (traits.dropout ? 5 : 2) * scores;
+    p.transient += 4 * scores;  // their gradient before and after the softmax
   } else if (!s.drop_core) {
     p.kept += 4 * heads * s.tokens;  // log-sum-exp of each row
   }
   if (traits.dropout) p.kept += s.hidden * s.norm_tokens;
   if (layout.cp > 1) {
     const double kv = 2 * kv_heads * (qk + v) * s.tokens;
-    // Ring: next keys and values and their gradients, double-buffered. Gathered: all ranks' of both.
-    p.exchange = layout.context == ContextKind::ring ? 4 * kv
-                                                     : 2 * kv * static_cast<double>(layout.cp);
+    // Ring: next keys and values and their gradients, double-buffered. Gathered: all ranks' of
+    // both.
+    p.exchange =
+        layout.context == ContextKind::ring ? 4 * kv : 2 * kv * static_cast<double>(layout.cp);
   }
   return p;
 }
 
-// DeepSeek-V2's latent attention: down-projections and their norms are not split over tp; queries
-// and keys exist before and after the rotary part is joined.
-Part mla_part(const Mixer& m, const Sizes& s, const Job& job, const Layout& layout) {
+// DeepSeek-V2's latent attention: down-projections and their norms are not split over tp. Queries,
+// keys and values are contiguous copies, joined of their rotary and other parts; the
+// up-projections' outputs are freed.
+Part mla_part(const Mixer& m, const Sizes& s, const Layout& layout) {
   const double heads = static_cast<double>(m.heads) / s.tp;
   const double qk = static_cast<double>(m.qk_dim), v = static_cast<double>(m.v_dim);
   const double nope = qk - static_cast<double>(m.rope_dim);
   const double q_lora = static_cast<double>(m.q_lora), kv_lora = static_cast<double>(m.kv_lora);
-  const double latents = 2 * (q_lora + kv_lora + static_cast<double>(m.rope_dim)) +
-                         s.input * (q_lora + kv_lora);
+  const double latents =
+      2 * (q_lora + kv_lora + static_cast<double>(m.rope_dim)) + s.input * (q_lora + kv_lora);
   const double up = 2 * heads * qk + 2 * heads * (nope + v);
-  const double joined = 2 * heads * (2 * qk);
+  const double joined = 2 * heads * (2 * qk + v);
   const double out = heads * v * (s.quantised ? 2 + s.input : 2.0);
   Part p;
   p.kept = norm_output(s) + latents * s.norm_tokens + (out + 4 * heads) * s.tokens;
-  if (!s.drop_cheap) p.kept += (up + joined) * s.tokens;  // recomputed from the latents otherwise
+  if (!s.drop_cheap) p.kept += joined * s.tokens;  // recomputed from the latents otherwise
   p.transient = (up + joined + 2 * heads * v + 2 * s.hidden) * s.tokens;
   if (layout.cp > 1) p.exchange = 4 * 2 * heads * (qk + v) * s.tokens;
-  (void)job;
   return p;
 }
 
@@ -116,10 +115,14 @@ Part mamba_part(const Mixer& m, const Sizes& s) {
 Part mixer_part(const Model& model, const Mixer& m, const Sizes& s, const Job& job,
                 const Layout& layout, const Stack& stack, const MemoryTraits& traits) {
   switch (m.kind) {
-    case MixerKind::attention: return attention_part(model, m, s, job, layout, stack, traits);
-    case MixerKind::mla: return mla_part(m, s, job, layout);
-    case MixerKind::mamba2: return mamba_part(m, s);
-    case MixerKind::none: return {};
+    case MixerKind::attention:
+      return attention_part(model, m, s, job, layout, stack, traits);
+    case MixerKind::mla:
+      return mla_part(m, s, layout);
+    case MixerKind::mamba2:
+      return mamba_part(m, s);
+    case MixerKind::none:
+      return {};
   }
   return {};
 }
@@ -156,7 +159,8 @@ Part expert_part(const Ffn& ffn, const Sizes& s, const Job& job, const Layout& l
   p.kept = (s.input * hidden + ffn_row_bytes(ffn.activation, s, traits) * width) * rows;
   // Weights applied after the experts need their outputs; fused stacks apply them inside.
   if (traits.unfused_activation || traits.contiguous_attention) p.kept += 2 * hidden * rows;
-  p.kept += 3 * 4 * static_cast<double>(ffn.experts) * s.norm_tokens;  // router: fp32 logits, scores
+  p.kept +=
+      3 * 4 * static_cast<double>(ffn.experts) * s.norm_tokens;  // router: fp32 logits, scores
   p.transient = (2 * (1 + gate) * width + 2 * hidden) * rows;
   p.exchange = 2 * hidden * (rows + sent);
   return p;
@@ -167,11 +171,13 @@ double largest_weight(const Model& model, const LayerClass& layer, const Layout&
   const double gate = is_gated(layer.ffn.activation) ? 2 : 1;
   const double width = static_cast<double>(layer.ffn.width * model.hidden);
   switch (layer.ffn.kind) {
-    case FfnKind::dense: return 2 * gate * width / static_cast<double>(layout.tp);
+    case FfnKind::dense:
+      return 2 * gate * width / static_cast<double>(layout.tp);
     case FfnKind::moe:
       return 2 * gate * width * static_cast<double>(layer.ffn.experts) /
              static_cast<double>(layout.ep * layout.etp);
-    case FfnKind::none: return 0;
+    case FfnKind::none:
+      return 0;
   }
   return 0;
 }
@@ -214,14 +220,15 @@ HeadActivations head_activations(const Model& model, const Job& job, const Layou
   const double tokens =
       static_cast<double>(layout.micro_batch * job.sequence) / static_cast<double>(layout.cp);
   const double tp = static_cast<double>(layout.tp);
+  const double parts = traits.splits_vocabulary ? tp : 1;
   const double hidden = static_cast<double>(model.hidden);
-  const double logits = tokens * static_cast<double>(model.vocab) / tp;
+  const double logits = tokens * static_cast<double>(model.vocab) / parts;
   const double norm_tokens = layout.sequence_parallel && layout.tp > 1 ? tokens / tp : tokens;
   // The head's weight gradient meets the bf16 gradient of the logits.
-  const double weight = job.task == Task::lora
-                            ? 0.0
-                            : 2 * static_cast<double>(model.vocab) * hidden / tp;
+  const double weight =
+      job.task == Task::lora ? 0.0 : 2 * static_cast<double>(model.vocab) * hidden / parts;
   return {.norm = 4 * hidden * norm_tokens,
+          .outputs = traits.keeps_outputs && layout.pp > 1 ? 2 * logits : 0.0,
           .saved = traits.loss_saved * logits,
           .peak = std::max(traits.loss_peak * logits, 2 * logits + weight)};
 }

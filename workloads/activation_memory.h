@@ -17,17 +17,19 @@ struct LayerActivations {
   double kept() const { return attention + ffn + expert + norm; }
 };
 
-// Korthikanti et al. 2022 (arXiv:2205.05198), table 2, extended to flash attention, gated and expert
-// FFNs, MLA, Mamba-2, context parallelism and quantised inputs. `selective` recompute is taken off.
+// Korthikanti et al. 2022 (arXiv:2205.05198), table 2, extended to flash attention, gated and
+// expert FFNs, MLA, Mamba-2, context parallelism and quantised inputs. `selective` recompute is
+// taken off.
 LayerActivations layer_activations(const Model& model, const LayerClass& layer, const Job& job,
                                    const Layout& layout, const Stack& stack,
                                    const MemoryTraits& traits);
 
 // The final norm, the vocabulary-parallel head and the loss.
 struct HeadActivations {
-  double norm = 0;        // input and output of the final norm
-  double saved = 0;       // of the loss, from forward to backward
-  double peak = 0;        // at the worst moment, `saved` included
+  double norm = 0;     // input and output of the final norm
+  double outputs = 0;  // of every microbatch, until the step ends
+  double saved = 0;    // of the loss, from forward to backward
+  double peak = 0;     // at the worst moment, `saved` included
 };
 HeadActivations head_activations(const Model& model, const Job& job, const Layout& layout,
                                  const MemoryTraits& traits);

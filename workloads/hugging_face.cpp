@@ -13,16 +13,40 @@ constexpr std::int64_t max_size = std::int64_t{1} << 28;
 constexpr std::int64_t max_layers = 16384;
 
 enum class ConfigType : std::uint8_t {
-  llama, mistral, phi3, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, gemma, gemma2, gemma3,
-  gemma3_text, nemotron, nemotron_h, gpt2, gpt_neox, opt, bloom, falcon, grok, grok_1, deepseek_v2,
-  deepseek_v3, kimi_k2, glm4_moe, gpt_oss, llama4, llama4_text,
+  llama,
+  mistral,
+  phi3,
+  mixtral,
+  qwen2,
+  qwen2_moe,
+  qwen3,
+  qwen3_moe,
+  gemma,
+  gemma2,
+  gemma3,
+  gemma3_text,
+  nemotron,
+  nemotron_h,
+  gpt2,
+  gpt_neox,
+  opt,
+  bloom,
+  falcon,
+  grok,
+  grok_1,
+  deepseek_v2,
+  deepseek_v3,
+  kimi_k2,
+  glm4_moe,
+  gpt_oss,
+  llama4,
+  llama4_text,
 };
 constexpr std::string_view type_names[] = {
-    "llama",       "mistral",     "phi3",     "mixtral",    "qwen2",   "qwen2_moe", "qwen3",
-    "qwen3_moe",   "gemma",       "gemma2",   "gemma3",     "gemma3_text", "nemotron",
-    "nemotron_h",  "gpt2",        "gpt_neox", "opt",        "bloom",   "falcon",    "grok",
-    "grok-1",      "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe", "gpt_oss",  "llama4",
-    "llama4_text",
+    "llama",       "mistral",     "phi3",    "mixtral",  "qwen2",       "qwen2_moe", "qwen3",
+    "qwen3_moe",   "gemma",       "gemma2",  "gemma3",   "gemma3_text", "nemotron",  "nemotron_h",
+    "gpt2",        "gpt_neox",    "opt",     "bloom",    "falcon",      "grok",      "grok-1",
+    "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe", "gpt_oss",     "llama4",    "llama4_text",
 };
 
 ConfigType type_at(const JsonValue& at) {
@@ -38,32 +62,48 @@ Model read_type(const HuggingFaceFields& fields, ConfigType type) {
   switch (type) {
     case ConfigType::llama:
     case ConfigType::mistral:
-    case ConfigType::phi3: return read_llama_like(fields, name);
+    case ConfigType::phi3:
+      return read_llama_like(fields, name);
     case ConfigType::qwen2:
     case ConfigType::qwen2_moe:
     case ConfigType::qwen3:
-    case ConfigType::qwen3_moe: return read_qwen(fields, name);
+    case ConfigType::qwen3_moe:
+      return read_qwen(fields, name);
     case ConfigType::gemma:
     case ConfigType::gemma2:
     case ConfigType::gemma3:
-    case ConfigType::gemma3_text: return read_gemma(fields, name);
-    case ConfigType::mixtral: return read_mixtral(fields);
-    case ConfigType::nemotron: return read_nemotron(fields);
-    case ConfigType::nemotron_h: return read_nemotron_h(fields);
-    case ConfigType::gpt2: return read_gpt2(fields);
-    case ConfigType::gpt_neox: return read_gpt_neox(fields);
-    case ConfigType::opt: return read_opt(fields);
-    case ConfigType::bloom: return read_bloom(fields);
-    case ConfigType::falcon: return read_falcon(fields);
+    case ConfigType::gemma3_text:
+      return read_gemma(fields, name);
+    case ConfigType::mixtral:
+      return read_mixtral(fields);
+    case ConfigType::nemotron:
+      return read_nemotron(fields);
+    case ConfigType::nemotron_h:
+      return read_nemotron_h(fields);
+    case ConfigType::gpt2:
+      return read_gpt2(fields);
+    case ConfigType::gpt_neox:
+      return read_gpt_neox(fields);
+    case ConfigType::opt:
+      return read_opt(fields);
+    case ConfigType::bloom:
+      return read_bloom(fields);
+    case ConfigType::falcon:
+      return read_falcon(fields);
     case ConfigType::grok:
-    case ConfigType::grok_1: return read_grok(fields);
+    case ConfigType::grok_1:
+      return read_grok(fields);
     case ConfigType::deepseek_v2:
     case ConfigType::deepseek_v3:
-    case ConfigType::kimi_k2: return read_deepseek(fields, name);
-    case ConfigType::glm4_moe: return read_glm4_moe(fields);
-    case ConfigType::gpt_oss: return read_gpt_oss(fields);
+    case ConfigType::kimi_k2:
+      return read_deepseek(fields, name);
+    case ConfigType::glm4_moe:
+      return read_glm4_moe(fields);
+    case ConfigType::gpt_oss:
+      return read_gpt_oss(fields);
     case ConfigType::llama4:
-    case ConfigType::llama4_text: return read_llama4(fields);
+    case ConfigType::llama4_text:
+      return read_llama4(fields);
   }
   fields.json.fail("a known model_type");
 }
@@ -158,8 +198,9 @@ Mixer read_grouped_attention(const HuggingFaceFields& fields, std::int64_t hidde
 
 Model read_hugging_face_config(const JsonValue& file) {
   const ConfigType type = type_at(file.at("model_type"));
-  // Multimodal files keep the language model's fields apart, some of them only the flag of tying.
+  // Multimodal files keep the language model's fields apart; the flag of tying can stand outside.
   const auto nested = file.find("text_config");
+  if (nested && !nested->is_object()) nested->fail("an object with the language model's fields");
   const HuggingFaceFields fields{nested ? *nested : file};
   Model model = read_type(fields, type);
   if (nested && !nested->find("tie_word_embeddings")) {

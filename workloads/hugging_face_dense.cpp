@@ -34,8 +34,12 @@ LayerClass biased_layer(std::int64_t heads, std::int64_t hidden, std::int64_t wi
     at.fail("heads that divide the hidden size", fmt::format("{} heads, {} hidden", heads, hidden));
   }
   LayerClass layer;
-  layer.mixer = {.heads = heads, .kv_heads = heads, .qk_dim = hidden / heads,
-                 .v_dim = hidden / heads, .qkv_bias = true, .out_bias = true};
+  layer.mixer = {.heads = heads,
+                 .kv_heads = heads,
+                 .qk_dim = hidden / heads,
+                 .v_dim = hidden / heads,
+                 .qkv_bias = true,
+                 .out_bias = true};
   layer.ffn = {.activation = activation, .width = width, .bias = true};
   return layer;
 }
@@ -91,8 +95,8 @@ Model read_gemma(const HuggingFaceFields& fields, std::string_view type) {
   layer.mixer = read_grouped_attention(filled, model.hidden, 256);
   layer.mixer.qk_norm = third;
   layer.mixer.qkv_bias = layer.mixer.out_bias = filled.flag("attention_bias", false);
-  layer.ffn = gated_ffn(filled, filled.json.has("hidden_activation") ? "hidden_activation"
-                                                                     : "hidden_act", "gelu");
+  layer.ffn = gated_ffn(
+      filled, filled.json.has("hidden_activation") ? "hidden_activation" : "hidden_act", "gelu");
   layer.norms = type == "gemma" ? 2 : 4;
   const std::int64_t window = type == "gemma" ? 0 : filled.nullable("sliding_window", 4096);
   const std::int64_t pattern = third ? filled.optional("sliding_window_pattern", 6) : 2;
@@ -141,9 +145,9 @@ Model read_opt(const HuggingFaceFields& fields) {
   model.norm = NormKind::layer_norm;
   model.position = PositionKind::learned;
   model.positions = fields.required("max_position_embeddings") + 2;
-  LayerClass layer = biased_layer(fields.required("num_attention_heads"), model.hidden,
-                                  fields.required("ffn_dim"),
-                                  fields.plain("activation_function", "relu"), fields.json);
+  LayerClass layer =
+      biased_layer(fields.required("num_attention_heads"), model.hidden, fields.required("ffn_dim"),
+                   fields.plain("activation_function", "relu"), fields.json);
   layer.mixer.qkv_bias = layer.mixer.out_bias = layer.ffn.bias = fields.flag("enable_bias", true);
   append_layers(model, fields.layers(), layer);
   return model;
@@ -180,9 +184,9 @@ Model read_falcon(const HuggingFaceFields& fields) {
                                   fields.plain("activation", "gelu"), fields.json);
   if (grouped) {
     layer.mixer.kv_heads = fields.optional("num_kv_heads", layer.mixer.heads);
-    layer.norms = static_cast<int>(
-        fields.json.find("num_ln_in_parallel_attn")
-            ? fields.json.at("num_ln_in_parallel_attn").integer(1, 2) : 2);
+    layer.norms = static_cast<int>(fields.json.find("num_ln_in_parallel_attn")
+                                       ? fields.json.at("num_ln_in_parallel_attn").integer(1, 2)
+                                       : 2);
   } else {
     if (fields.flag("multi_query", true)) layer.mixer.kv_heads = 1;
     layer.norms = model.parallel_block ? 1 : 2;

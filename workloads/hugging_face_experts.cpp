@@ -71,8 +71,10 @@ Model read_qwen(const HuggingFaceFields& fields, std::string_view type) {
   LayerClass layer;
   layer.mixer = read_grouped_attention(fields, model.hidden, type == "qwen3" ? 128 : 0);
   layer.mixer.qk_norm = third;
-  if (third) layer.mixer.qkv_bias = layer.mixer.out_bias = fields.flag("attention_bias", false);
-  else layer.mixer.qkv_bias = fields.flag("qkv_bias", true);
+  if (third)
+    layer.mixer.qkv_bias = layer.mixer.out_bias = fields.flag("attention_bias", false);
+  else
+    layer.mixer.qkv_bias = fields.flag("qkv_bias", true);
   const bool use_window = fields.flag("use_sliding_window", false);
   const std::int64_t window = use_window ? fields.nullable("sliding_window", 4096) : 0;
   const std::int64_t first = fields.optional("max_window_layers", 28);
@@ -150,8 +152,8 @@ Model read_glm4_moe(const HuggingFaceFields& fields) {
   return model;
 }
 
-// Defaults: head_dim 64, attention_bias true, sliding_window 128 on even layers. Attention sinks and
-// biases in router and experts.
+// Defaults: head_dim 64, attention_bias true, sliding_window 128 on even layers. Attention sinks
+// and biases in router and experts.
 Model read_gpt_oss(const HuggingFaceFields& fields) {
   Model model = start_model(fields, fields.required("hidden_size"), false);
   LayerClass layer;
@@ -169,9 +171,9 @@ Model read_gpt_oss(const HuggingFaceFields& fields) {
   return model;
 }
 
-// Defaults: attention_chunk_size 8192 on all but every fourth layer (no_rope_layers, 0 where a layer
-// sees everything), interleave_moe_layer_step 1, one shared expert as wide as a routed one. The
-// query-key norm has no weights.
+// Defaults: attention_chunk_size 8192 on all but every fourth layer (no_rope_layers, 0 where a
+// layer sees everything), interleave_moe_layer_step 1, one shared expert as wide as a routed one.
+// The query-key norm has no weights.
 Model read_llama4(const HuggingFaceFields& fields) {
   Model model = start_model(fields, fields.required("hidden_size"), false);
   const std::int64_t count = fields.layers();
@@ -201,14 +203,17 @@ Model read_llama4(const HuggingFaceFields& fields) {
   return model;
 }
 
-// hybrid_override_pattern spells the layers: M is Mamba-2, * attention, - dense, E experts. Defaults:
-// head_dim 128, mamba_head_dim 64, ssm_state_size 128, n_groups 8, conv_kernel 4, no biases.
+// hybrid_override_pattern spells the layers: M is Mamba-2, * attention, - dense, E experts.
+// Defaults: head_dim 128, mamba_head_dim 64, ssm_state_size 128, n_groups 8, conv_kernel 4, no
+// biases.
 Model read_nemotron_h(const HuggingFaceFields& fields) {
   Model model = start_model(fields, fields.required("hidden_size"), false);
   model.position = PositionKind::none;
   const Mixer no_mixer = {.kind = MixerKind::none, .qk_dim = 0, .v_dim = 0};
-  Mixer mamba = {.kind = MixerKind::mamba2, .heads = fields.required("mamba_num_heads"),
-                 .qk_dim = 0, .v_dim = fields.optional("mamba_head_dim", 64)};
+  Mixer mamba = {.kind = MixerKind::mamba2,
+                 .heads = fields.required("mamba_num_heads"),
+                 .qk_dim = 0,
+                 .v_dim = fields.optional("mamba_head_dim", 64)};
   mamba.state = fields.optional("ssm_state_size", 128);
   mamba.groups = fields.optional("n_groups", 8);
   mamba.conv = fields.optional("conv_kernel", 4);
@@ -226,20 +231,27 @@ Model read_nemotron_h(const HuggingFaceFields& fields) {
   for (char letter : text) {
     LayerClass layer{.mixer = no_mixer, .ffn = {.kind = FfnKind::none}, .norms = 1};
     switch (letter) {
-      case 'M': layer.mixer = mamba; break;
-      case '*': layer.mixer = attention; break;
+      case 'M':
+        layer.mixer = mamba;
+        break;
+      case '*':
+        layer.mixer = attention;
+        break;
       case '-':
         layer.ffn = {.activation = activation, .width = fields.required("intermediate_size")};
         break;
       case 'E':
-        layer.ffn = {.kind = FfnKind::moe, .activation = activation,
+        layer.ffn = {.kind = FfnKind::moe,
+                     .activation = activation,
                      .width = fields.required("moe_intermediate_size"),
                      .experts = fields.required("n_routed_experts"),
                      .topk = fields.required("num_experts_per_tok"),
                      .shared_width = fields.optional("moe_shared_expert_intermediate_size", 0),
-                     .router_bias = true, .latent = fields.optional("moe_latent_size", 0)};
+                     .router_bias = true,
+                     .latent = fields.optional("moe_latent_size", 0)};
         break;
-      default: pattern.fail("letters M, *, - and E", fmt::format("\"{}\"", letter));
+      default:
+        pattern.fail("letters M, *, - and E", fmt::format("\"{}\"", letter));
     }
     append_layer(model, layer);
   }

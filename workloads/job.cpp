@@ -5,11 +5,16 @@ namespace orrery {
 
 std::string_view to_text(Task task) {
   switch (task) {
-    case Task::pretrain: return "pretrain";
-    case Task::sft: return "sft";
-    case Task::lora: return "lora";
-    case Task::prefill: return "prefill";
-    case Task::decode: return "decode";
+    case Task::pretrain:
+      return "pretrain";
+    case Task::sft:
+      return "sft";
+    case Task::lora:
+      return "lora";
+    case Task::prefill:
+      return "prefill";
+    case Task::decode:
+      return "decode";
   }
   return "";
 }

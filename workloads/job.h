@@ -12,18 +12,20 @@ namespace orrery {
 enum class Task : std::uint8_t { pretrain, sft, lora, prefill, decode };
 std::string_view to_text(Task);
 std::optional<Task> task_from(std::string_view);
-constexpr bool is_training(Task t) { return t == Task::pretrain || t == Task::sft || t == Task::lora; }
+constexpr bool is_training(Task t) {
+  return t == Task::pretrain || t == Task::sft || t == Task::lora;
+}
 
 struct Job {
   Task task = Task::pretrain;
-  std::int64_t sequence = 0;        // training: tokens per sequence; prefill: prompt tokens
-  std::int64_t global_batch = 0;    // training: sequences per step
-  std::int64_t mean_document = 0;   // packed fine-tuning: mean tokens of a document; 0: not packed
-  std::int64_t lora_rank = 16;      // lora: adapters on every linear layer
+  std::int64_t sequence = 0;       // training: tokens per sequence; prefill: prompt tokens
+  std::int64_t global_batch = 0;   // training: sequences per step
+  std::int64_t mean_document = 0;  // packed fine-tuning: mean tokens of a document; 0: not packed
+  std::int64_t lora_rank = 16;     // lora: adapters on every linear layer
   // Inference: sequences in the batch of one replica, tokens of KV history (decode).
   std::int64_t batch = 0, context = 0;
-  bool mtp = false;                 // train the model's MTP modules too
-  double expert_imbalance = 1.0;    // busiest expert rank's tokens over the mean
+  bool mtp = false;               // train the model's MTP modules too
+  double expert_imbalance = 1.0;  // busiest expert rank's tokens over the mean
 };
 
 }  // namespace orrery

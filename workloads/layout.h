@@ -16,13 +16,24 @@ namespace orrery {
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble, dual_pipe };
 enum class Recompute : std::uint8_t { none, selective, full };
 enum class PrecisionRecipe : std::uint8_t {
-  bf16, fp16, fp8_delayed, fp8_current, fp8_blockwise, mxfp8, nvfp4,
+  bf16,
+  fp16,
+  fp8_delayed,
+  fp8_current,
+  fp8_blockwise,
+  mxfp8,
+  nvfp4,
 };
 enum class Optimizer : std::uint8_t {
-  adam_fp32,      // fp32 master weights and both moments (12 B per parameter)
-  adam_bf16,      // bf16 parameters and moments, no master (4 B)
+  adam_fp32,          // fp32 master weights and both moments (12 B per parameter)
+  adam_bf16,          // bf16 parameters and moments, no master (4 B)
   adam_bf16_moments,  // fp32 master, bf16 moments (8 B)
-  adam_8bit, muon, adafactor, shampoo, sgd, rotating_adam,
+  adam_8bit,
+  muon,
+  adafactor,
+  shampoo,
+  sgd,
+  rotating_adam,
 };
 enum class ContextKind : std::uint8_t { ring, all_gather };
 
@@ -40,47 +51,61 @@ ContextKind context_kind_from(const JsonValue&);
 // n_gpus = tp * pp * dp * cp. Experts fold over dp * cp * tp: ep * etp divides that product.
 struct Layout {
   std::int64_t tp = 1, pp = 1, vpp = 1, dp = 1, cp = 1, ep = 1, etp = 1;
-  std::int64_t micro_batch = 1;         // sequences
-  bool sequence_parallel = true;        // has an effect only when tp > 1
-  int zero_stage = 1;                   // 0 DDP, 1 distributed optimizer, 2, 3 = FSDP
-  std::int64_t shard_group = 0;         // hybrid sharding: ranks that shard; 0: the whole dp x cp
+  std::int64_t micro_batch = 1;   // sequences
+  bool sequence_parallel = true;  // has an effect only when tp > 1
+  int zero_stage = 1;             // 0 DDP, 1 distributed optimizer, 2, 3 = FSDP
+  std::int64_t shard_group = 0;   // hybrid sharding: ranks that shard; 0: the whole dp x cp
   Schedule schedule = Schedule::one_f_one_b;
   Recompute recompute = Recompute::none;
-  std::int64_t recompute_layers = 0;    // full recompute of this many layers a stage; 0: all
+  std::int64_t recompute_layers = 0;  // full recompute of this many layers a stage; 0: all
   PrecisionRecipe precision = PrecisionRecipe::bf16;
   Optimizer optimizer = Optimizer::adam_fp32;
   ContextKind context = ContextKind::ring;
   bool offload_optimizer = false, offload_weights = false, offload_activations = false;
-  std::vector<std::int64_t> stage_layers;  // layers per pipeline position (pp * vpp); empty: the stack's
+  // Layers per pipeline position (pp * vpp); empty: as the stack places them.
+  std::vector<std::int64_t> stage_layers;
   bool operator==(const Layout&) const = default;
 
   std::int64_t gpus() const { return tp * pp * dp * cp; }
-  // Microbatches of one step; 0 when micro_batch * dp does not divide the global batch.
+  // Microbatches of one step; 0 when micro_batch * dp does not divide the global batch. An
+  // inference step is one microbatch.
   std::int64_t microbatches(const Job& job) const;
   // Ranks over which the gradients of dense and of expert parameters are reduced.
   std::int64_t dense_replicas() const { return dp * cp; }
   std::int64_t expert_replicas() const { return dp * cp * tp / (ep * etp); }
 };
 
-// Why a layout cannot run, in one sentence that names the numbers ("tp 6 does not divide 64 heads");
-// nullopt when it can. Checks divisibility, group folding, schedule, batch and precision. Does not
-// check memory. `gpus` 0: any.
+// Why a layout cannot run, in one sentence that names the numbers ("tp 6 does not divide 64
+// heads"); nullopt when it can. Checks divisibility, group folding, schedule, batch and precision.
+// Does not check memory. `gpus` 0: any.
 std::optional<std::string> invalid_reason(const Layout& layout, const Model& model, const Job& job,
                                           std::int64_t gpus);
+
+// Multiple of elements that a precision's products need in every dimension: Transformer Engine
+// wants 16 for FP8 and NVFP4 operands (NVFP4's block is 16) and whole blocks of 32 for MXFP8; 1
+// otherwise.
+std::int64_t dimension_multiple(PrecisionRecipe precision);
 
 // The layout as a person writes it: "TP8 PP16 VPP8 DP8 MB1 ZeRO-1 selective BF16".
 std::string to_text(const Layout& layout);
 
 // JSON keys are the long flag names with '_': tp pp vpp dp cp ep etp micro_batch sequence_parallel
-// zero shard_group schedule recompute recompute_layers precision optimizer context offload stage_layers.
-Layout read_layout(const JsonValue& object);
+// zero shard_group schedule recompute recompute_layers precision optimizer context_parallel offload
+// stage_layers. `offload` is a list of "weights", "optimizer", "activations", or text of these with
+// commas. "fp8" is read as fp8-delayed. Without "schedule", vpp above 1 means interleaved.
+Layout read_layout(const JsonValue& object);  // unknown keys are Errors
+// The same keys over `base`, in an object that holds other keys too (a flat scenario).
+Layout read_layout_over(const JsonValue& object, const Layout& base);
+const std::vector<std::string>& layout_keys();
+// One line with every key, which read_layout reads back.
 std::string to_json_text(const Layout& layout);
+nlohmann::json to_json(const Layout& layout);
 
 // How layers fall on pipeline positions (stage s, chunk c is position c * pp + s).
 enum class Partition : std::uint8_t {
-  even,          // Megatron: layers divided evenly, remainder on the first positions
-  by_cost,       // nanotron: embedding, layers and head as blocks of their parameter cost
-  head_as_layer, // Megatron-Core account_for_embedding/loss_in_pipeline_split
+  even,           // Megatron: layers divided evenly, remainder on the first positions
+  by_cost,        // nanotron: layers and head as blocks of their products' parameters
+  head_as_layer,  // Megatron-Core account_for_embedding/loss_in_pipeline_split
 };
 struct Position {
   std::int64_t first_layer = 0, layers = 0;

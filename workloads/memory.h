@@ -31,7 +31,7 @@ struct StageMemory {
   std::array<Bytes, memory_category_count> bytes{};
   Bytes offloaded;
   Bytes never_together;        // by how much the sum of the categories overstates the worst moment
-  Bytes update_buffers;        // of `communication` and `workspace`, alive during the optimizer's update
+  Bytes update_buffers;        // of communication and workspace, alive in the optimizer's update
   std::int64_t in_flight = 0;  // microbatch-chunks whose activations are held at the peak
   Bytes& operator[](MemoryCategory c) { return bytes[static_cast<std::size_t>(c)]; }
   Bytes operator[](MemoryCategory c) const { return bytes[static_cast<std::size_t>(c)]; }

@@ -4,14 +4,18 @@
 namespace orrery {
 namespace {
 
+// PyTorch allocates 32 MiB for each cuBLAS handle since Hopper: one handle in the main thread, one
+// in that of autograd (aten/src/ATen/cuda/CublasHandlePool.cpp).
+constexpr double cublas_workspaces = 2 * 32.0 * 1024 * 1024;
+
 struct LossBytes {
   double saved = 0, peak = 0;
 };
 
 // A fused loss turns bf16 logits into their gradient in place. Megatron's casts bf16 logits to fp32
-// and works in place (2 + 4). PyTorch's keeps log-probabilities and adds two gradients of their size
-// in backward (12). nanotron's sharded loss holds logits, their fp32 cast, the shifted copy and the
-// exponentials (2 + 4 + 4 + 4).
+// and works in place (2 + 4). PyTorch's keeps log-probabilities and adds two gradients of their
+// size in backward (12). nanotron's sharded loss holds logits, their fp32 cast, the shifted copy
+// and the exponentials (2 + 4 + 4 + 4).
 LossBytes loss_bytes(const Stack& stack) {
   if (stack.fused_loss) return {.saved = 2, .peak = 4};
   if (!stack.loss_in_fp32) return {.saved = 2, .peak = 6};
@@ -24,7 +28,7 @@ LossBytes loss_bytes(const Stack& stack) {
 MemoryTraits memory_traits(const Stack& stack) {
   const bool flash = stack.attention != Library::unfused_attention;
   const bool transformer_engine = stack.memory_bound == Library::fused && flash;
-  const bool nanotron = stack.name == "nanotron";
+  const bool nanotron = stack.name.starts_with("nanotron");
   const LossBytes loss = loss_bytes(stack);
   return {.bucket_copies = nanotron,
           .cached_weight_gradients = transformer_engine && stack.weight_gradient_fp32,
@@ -33,20 +37,28 @@ MemoryTraits memory_traits(const Stack& stack) {
           .unfused_activation = stack.memory_bound == Library::eager,
           .contiguous_attention = stack.memory_bound == Library::inductor,
           .dropout = !flash,
+          .splits_vocabulary = stack.name != "pytorch",
+          .keeps_outputs = stack.name.starts_with("pytorch"),
           .sequence_buffers = nanotron ? 2.0 : 1.0,
           .loss_saved = loss.saved,
-          .loss_peak = loss.peak};
+          .loss_peak = loss.peak,
+          .library_workspace = cublas_workspaces};
 }
 
 double saved_input_bytes(PrecisionRecipe precision) {
   switch (precision) {
     case PrecisionRecipe::bf16:
-    case PrecisionRecipe::fp16: return 2;
+    case PrecisionRecipe::fp16:
+      return 2;
     case PrecisionRecipe::fp8_delayed:
-    case PrecisionRecipe::fp8_current: return 1;
-    case PrecisionRecipe::fp8_blockwise: return 1 + 4.0 / 128;  // an fp32 scale per 128
-    case PrecisionRecipe::mxfp8: return 1 + 1.0 / 32;           // a scale byte per 32
-    case PrecisionRecipe::nvfp4: return 0.5 + 1.0 / 16;         // a scale byte per 16
+    case PrecisionRecipe::fp8_current:
+      return 1;
+    case PrecisionRecipe::fp8_blockwise:
+      return 1 + 4.0 / 128;  // an fp32 scale per 128
+    case PrecisionRecipe::mxfp8:
+      return 1 + 1.0 / 32;  // a scale byte per 32
+    case PrecisionRecipe::nvfp4:
+      return 0.5 + 1.0 / 16;  // a scale byte per 16
   }
   return 2;
 }

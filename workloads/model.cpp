@@ -11,48 +11,66 @@ namespace orrery {
 
 std::string_view to_text(MixerKind kind) {
   switch (kind) {
-    case MixerKind::attention: return "attention";
-    case MixerKind::mla: return "mla";
-    case MixerKind::mamba2: return "mamba2";
-    case MixerKind::none: return "none";
+    case MixerKind::attention:
+      return "attention";
+    case MixerKind::mla:
+      return "mla";
+    case MixerKind::mamba2:
+      return "mamba2";
+    case MixerKind::none:
+      return "none";
   }
   return "";
 }
 
 std::string_view to_text(FfnKind kind) {
   switch (kind) {
-    case FfnKind::dense: return "dense";
-    case FfnKind::moe: return "moe";
-    case FfnKind::none: return "none";
+    case FfnKind::dense:
+      return "dense";
+    case FfnKind::moe:
+      return "moe";
+    case FfnKind::none:
+      return "none";
   }
   return "";
 }
 
 std::string_view to_text(Activation activation) {
   switch (activation) {
-    case Activation::gelu: return "gelu";
-    case Activation::relu: return "relu";
-    case Activation::squared_relu: return "squared-relu";
-    case Activation::swiglu: return "swiglu";
-    case Activation::geglu: return "geglu";
+    case Activation::gelu:
+      return "gelu";
+    case Activation::relu:
+      return "relu";
+    case Activation::squared_relu:
+      return "squared-relu";
+    case Activation::swiglu:
+      return "swiglu";
+    case Activation::geglu:
+      return "geglu";
   }
   return "";
 }
 
 std::string_view to_text(NormKind kind) {
   switch (kind) {
-    case NormKind::layer_norm: return "layer-norm";
-    case NormKind::rms_norm: return "rms-norm";
+    case NormKind::layer_norm:
+      return "layer-norm";
+    case NormKind::rms_norm:
+      return "rms-norm";
   }
   return "";
 }
 
 std::string_view to_text(PositionKind kind) {
   switch (kind) {
-    case PositionKind::learned: return "learned";
-    case PositionKind::rotary: return "rotary";
-    case PositionKind::alibi: return "alibi";
-    case PositionKind::none: return "none";
+    case PositionKind::learned:
+      return "learned";
+    case PositionKind::rotary:
+      return "rotary";
+    case PositionKind::alibi:
+      return "alibi";
+    case PositionKind::none:
+      return "none";
   }
   return "";
 }
@@ -71,7 +89,9 @@ void append_layer(Model& model, const LayerClass& layer) {
   auto found = std::find(model.classes.begin(), model.classes.end(), layer);
   if (found == model.classes.end()) {
     if (model.classes.size() == 256) {
-      throw Error({.file = model.name, .path = "layers", .found = "more than 256 kinds of layer",
+      throw Error({.file = model.name,
+                   .path = "layers",
+                   .found = "more than 256 kinds of layer",
                    .expected = "at most 256 layers that differ from each other"});
     }
     found = model.classes.insert(found, layer);
@@ -112,8 +132,8 @@ std::int64_t mla_parameters(const Mixer& m, std::int64_t hidden) {
   return count;
 }
 
-// Mamba-2 (arXiv 2405.21060): one input projection to gate, x, B, C and dt; a short convolution over
-// x, B and C; per head a decay, a skip and a dt bias; a gated norm; the output projection.
+// Mamba-2 (arXiv 2405.21060): one input projection to gate, x, B, C and dt; a short convolution
+// over x, B and C; per head a decay, a skip and a dt bias; a gated norm; the output projection.
 std::int64_t mamba2_parameters(const Mixer& m, std::int64_t hidden) {
   const std::int64_t convolved = m.inner + 2 * m.groups * m.state;
   return hidden * (m.inner + convolved + m.heads) + convolved * (m.conv + 1) + 3 * m.heads +
@@ -122,10 +142,14 @@ std::int64_t mamba2_parameters(const Mixer& m, std::int64_t hidden) {
 
 std::int64_t mixer_parameters(const Mixer& m, std::int64_t hidden) {
   switch (m.kind) {
-    case MixerKind::attention: return attention_parameters(m, hidden);
-    case MixerKind::mla: return mla_parameters(m, hidden);
-    case MixerKind::mamba2: return mamba2_parameters(m, hidden);
-    case MixerKind::none: return 0;
+    case MixerKind::attention:
+      return attention_parameters(m, hidden);
+    case MixerKind::mla:
+      return mla_parameters(m, hidden);
+    case MixerKind::mamba2:
+      return mamba2_parameters(m, hidden);
+    case MixerKind::none:
+      return 0;
   }
   return 0;
 }
@@ -196,8 +220,8 @@ double approximate_parameters(const Model& model) {
     sum += number(m.q_lora) * (hidden + number(m.heads) * number(m.qk_dim));
     sum += (number(m.kv_lora) + number(m.rope_dim)) *
            (hidden + number(m.heads) * (number(m.qk_dim) + number(m.v_dim)));
-    sum += (3 * hidden + number(m.conv)) *
-           (number(m.inner) + 2 * number(m.groups) * number(m.state));
+    sum +=
+        (3 * hidden + number(m.conv)) * (number(m.inner) + 2 * number(m.groups) * number(m.state));
     sum += 3 * (number(f.width) + 1) * (hidden + number(f.latent)) * (number(f.experts) + 1);
     sum += 3 * hidden * (number(f.shared_width) + number(f.latent) + c.norms);
     of_class.push_back(sum);

@@ -91,12 +91,16 @@ Mixer read_mamba2(const JsonValue& at) {
 }
 
 Mixer read_mixer(const JsonValue& at) {
-  switch (enum_at(at.at("kind"), {MixerKind::attention, MixerKind::mla, MixerKind::mamba2,
-                                  MixerKind::none})) {
-    case MixerKind::attention: return read_attention(at);
-    case MixerKind::mla: return read_mla(at);
-    case MixerKind::mamba2: return read_mamba2(at);
-    case MixerKind::none: break;
+  switch (enum_at(at.at("kind"),
+                  {MixerKind::attention, MixerKind::mla, MixerKind::mamba2, MixerKind::none})) {
+    case MixerKind::attention:
+      return read_attention(at);
+    case MixerKind::mla:
+      return read_mla(at);
+    case MixerKind::mamba2:
+      return read_mamba2(at);
+    case MixerKind::none:
+      break;
   }
   at.expect_only({"kind"});
   return {.kind = MixerKind::none, .qk_dim = 0, .v_dim = 0};
@@ -109,9 +113,9 @@ Ffn read_ffn(const JsonValue& at) {
     at.expect_only({"kind"});
     return f;
   }
-  f.activation = enum_at(at.at("activation"), {Activation::gelu, Activation::relu,
-                                               Activation::squared_relu, Activation::swiglu,
-                                               Activation::geglu});
+  f.activation =
+      enum_at(at.at("activation"), {Activation::gelu, Activation::relu, Activation::squared_relu,
+                                    Activation::swiglu, Activation::geglu});
   f.width = size_at(at, "width");
   f.bias = flag_at(at, "bias");
   if (f.kind == FfnKind::dense) {
@@ -214,10 +218,27 @@ bool looks_like_path(const std::string& name) {
 }  // namespace
 
 Model read_model(const JsonValue& file) {
-  file.expect_only({"name", "title", "family", "source", "assumptions", "published_parameters",
-                    "published_active", "published_active_without_embedding", "left_out", "hidden",
-                    "vocab", "positions", "max_context", "norm", "position", "tied_embeddings",
-                    "embedding_norm", "parallel_block", "mtp_layers", "layers", "classes",
+  file.expect_only({"name",
+                    "title",
+                    "family",
+                    "source",
+                    "assumptions",
+                    "published_parameters",
+                    "published_active",
+                    "published_active_without_embedding",
+                    "left_out",
+                    "hidden",
+                    "vocab",
+                    "positions",
+                    "max_context",
+                    "norm",
+                    "position",
+                    "tied_embeddings",
+                    "embedding_norm",
+                    "parallel_block",
+                    "mtp_layers",
+                    "layers",
+                    "classes",
                     "pattern"});
   Model model;
   model.name = file.at("name").text();
@@ -258,7 +279,8 @@ JsonValue load_model_entry(const std::string& name, const fs::path& catalog_fold
   if (looks_like_path(name)) {
     return resolve_based_on(JsonValue::load(name), catalog_folder, 4);
   }
-  throw Error({.file = "model", .found = fmt::format("\"{}\"", name),
+  throw Error({.file = "model",
+               .found = fmt::format("\"{}\"", name),
                .expected = "a name of the catalogue (orrery catalog list models), or the path of a "
                            "model file or a Hugging Face config.json",
                .nearest = nearest_name(name, model_names(catalog_folder))});

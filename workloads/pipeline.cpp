@@ -55,8 +55,8 @@ std::vector<Pass> zero_bubble_order(const PipelineShape& shape, std::int64_t sta
   return order;
 }
 
-// Virtual microbatches run over `stages` microbatches of one chunk, then of the next; a group is all
-// chunks of `stages` microbatches. Backwards visit the chunks from the last to the first.
+// Virtual microbatches run over `stages` microbatches of one chunk, then of the next; a group is
+// all chunks of `stages` microbatches. Backwards visit the chunks from the last to the first.
 void add_virtual(std::vector<Pass>& order, const PipelineShape& shape, PassKind kind,
                  std::int64_t index) {
   const std::int64_t run = index / shape.stages;
@@ -222,9 +222,10 @@ std::optional<std::string> invalid_shape(const PipelineShape& shape) {
         return fmt::format("schedule dual-pipe needs an even number of stages, not {}",
                            shape.stages);
       if (shape.microbatches % 2 != 0 || shape.microbatches < 2 * shape.stages)
-        return fmt::format("schedule dual-pipe needs an even number of microbatches, at least "
-                           "twice the {} stages, not {}",
-                           shape.stages, shape.microbatches);
+        return fmt::format(
+            "schedule dual-pipe needs an even number of microbatches, at least "
+            "twice the {} stages, not {}",
+            shape.stages, shape.microbatches);
       return std::nullopt;
     case Schedule::one_f_one_b:
     case Schedule::interleaved:
@@ -237,11 +238,16 @@ std::vector<Pass> stage_order(const PipelineShape& shape, std::int64_t stage) {
   CHECK_THAT(!invalid_shape(shape), *invalid_shape(shape));
   CHECK_THAT(stage >= 0 && stage < shape.stages, "stage outside the pipeline");
   switch (effective_schedule(shape)) {
-    case Schedule::gpipe: return gpipe_order(shape);
-    case Schedule::one_f_one_b: return one_f_one_b_order(shape, stage);
-    case Schedule::interleaved: return interleaved_order(shape, stage);
-    case Schedule::zero_bubble: return zero_bubble_order(shape, stage);
-    case Schedule::dual_pipe: return dual_pipe_order(shape, stage);
+    case Schedule::gpipe:
+      return gpipe_order(shape);
+    case Schedule::one_f_one_b:
+      return one_f_one_b_order(shape, stage);
+    case Schedule::interleaved:
+      return interleaved_order(shape, stage);
+    case Schedule::zero_bubble:
+      return zero_bubble_order(shape, stage);
+    case Schedule::dual_pipe:
+      return dual_pipe_order(shape, stage);
   }
   check_failed("schedule", __FILE__, __LINE__, "unknown schedule");
 }
@@ -249,11 +255,16 @@ std::vector<Pass> stage_order(const PipelineShape& shape, std::int64_t stage) {
 std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage) {
   CHECK_THAT(!invalid_shape(shape), *invalid_shape(shape));
   switch (effective_schedule(shape)) {
-    case Schedule::gpipe: return shape.microbatches;
-    case Schedule::one_f_one_b: return std::min(shape.stages - stage, shape.microbatches);
-    case Schedule::interleaved: return interleaved_peak(shape, stage);
-    case Schedule::zero_bubble: return std::min(shape.stages, shape.microbatches);
-    case Schedule::dual_pipe: return shape.stages + 1;
+    case Schedule::gpipe:
+      return shape.microbatches;
+    case Schedule::one_f_one_b:
+      return std::min(shape.stages - stage, shape.microbatches);
+    case Schedule::interleaved:
+      return interleaved_peak(shape, stage);
+    case Schedule::zero_bubble:
+      return std::min(shape.stages, shape.microbatches);
+    case Schedule::dual_pipe:
+      return shape.stages + 1;
   }
   check_failed("schedule", __FILE__, __LINE__, "unknown schedule");
 }

@@ -30,10 +30,11 @@ struct PipelineShape {
   std::int64_t stages = 1, chunks = 1, microbatches = 1;
 };
 
-// Why no such schedule exists, in one sentence; nullopt when it does. gpipe and zero_bubble have one
-// chunk. dual_pipe needs an even number of stages and of microbatches, and at least twice as many
-// microbatches as stages. Megatron-Core also refuses interleaving when the stages do not divide the
-// microbatches; here such a last group is run as if it were full, its missing passes left out.
+// Why no such schedule exists, in one sentence; nullopt when it does. gpipe and zero_bubble have
+// one chunk. dual_pipe needs an even number of stages and of microbatches, and at least twice as
+// many microbatches as stages. Megatron-Core also refuses interleaving when the stages do not
+// divide the microbatches; here such a last group is run as if it were full, its missing passes
+// left out.
 std::optional<std::string> invalid_shape(const PipelineShape& shape);
 
 // The schedule with the two equivalences above resolved.
@@ -42,12 +43,11 @@ Schedule effective_schedule(const PipelineShape& shape);
 // Model chunks that a stage holds: `chunks`, but 2 for dual_pipe.
 std::int64_t chunks_per_stage(const PipelineShape& shape);
 
-// The order of passes of one stage: length 2 * chunks * microbatches (3 * for zero_bubble; dual_pipe
-// splits some backwards only).
-// GPipe (Huang et al. 2019): all forwards, then all backwards in the same order.
-// 1F1B (PipeDream-Flush): min(stages - stage - 1, microbatches) warm-up forwards, then alternating,
-// then backwards.
-// Interleaved: Megatron-Core's order (groups of `stages` microbatches per chunk, (stages - stage - 1)
+// The order of passes of one stage: length 2 * chunks * microbatches (3 * for zero_bubble;
+// dual_pipe splits some backwards only). GPipe (Huang et al. 2019): all forwards, then all
+// backwards in the same order. 1F1B (PipeDream-Flush): min(stages - stage - 1, microbatches)
+// warm-up forwards, then alternating, then backwards. Interleaved: Megatron-Core's order (groups of
+// `stages` microbatches per chunk, (stages - stage - 1)
 // * 2 + (chunks - 1) * stages warm-up forwards).
 // Zero-bubble: ZB-H1 (Qi et al. 2023): 1F1B with weight gradients `stage` microbatches late, which
 // holds as many activations on every stage as 1F1B on the first.

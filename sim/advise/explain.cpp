@@ -91,6 +91,11 @@ double share_percent(Ticks part, Ticks whole) {
   return whole.ps > 0 ? 100 * static_cast<double>(part.ps) / static_cast<double>(whole.ps) : 0;
 }
 
+// Two digits, without an exponent.
+std::string percent_text(double percent) {
+  return percent < 10 ? fmt::format("{:.2g}", percent) : fmt::format("{:.0f}", percent);
+}
+
 std::string sharding(const Layout& layout) {
   if (layout.shard_group == 0) return fmt::format("ZeRO-{}", layout.zero_stage);
   return fmt::format("ZeRO-{} in groups of {}", layout.zero_stage, layout.shard_group);
@@ -118,8 +123,8 @@ std::vector<std::string> different_decisions(const Layout& best, const Layout& o
   if (best.cp > 1 && other.cp > 1)
     word(to_text(best.context), to_text(other.context), " context exchange");
   if (best.tp > 1 && other.tp > 1 && best.sequence_parallel != other.sequence_parallel)
-    parts.push_back(other.sequence_parallel ? "with sequence parallelism"
-                                            : "without sequence parallelism");
+    parts.push_back(
+        fmt::format("{} sequence parallelism", other.sequence_parallel ? "with" : "without"));
   return parts;
 }
 
@@ -188,7 +193,8 @@ std::string explain_difference(const Layout& best, const StageBreakdown& best_ti
   if (change == 0)
     text += ": equally fast";
   else
-    text += fmt::format(": {:.2g}% {} ({})", std::abs(share_percent({change}, best_time.total())),
+    text += fmt::format(": {}% {} ({})",
+                        percent_text(std::abs(share_percent({change}, best_time.total()))),
                         change > 0 ? "slower" : "faster", signed_text(change));
   const std::vector<std::string> changes = largest_changes(best_time, other_time);
   if (!changes.empty()) text += fmt::format(": {}", fmt::join(changes, ", "));

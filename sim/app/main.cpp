@@ -1,1 +1,4 @@
-int main() { return 0; }
+// Starts Orrery.
+#include "sim/app/commands.h"
+
+int main(int argc, char** argv) { return orrery::run_command_line(argc, argv); }

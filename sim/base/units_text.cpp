@@ -17,6 +17,7 @@ struct Scale {
 std::string digits(double value) {
   const double size = std::abs(value);
   if (size == 0) return "0";
+  if (!std::isfinite(value)) return fmt::format("{}", value);
   if (size < 1e-3 || size >= 1e6) return fmt::format("{:.2e}", value);
   // Rounded first: 9.996 is written as 10.0.
   const double rounded = std::abs(std::stod(fmt::format("{:.2e}", value)));

@@ -30,10 +30,10 @@ struct FitReport {
 };
 
 struct FitOptions {
-  std::string source = "aiconfigurator-operators";  // id of the tables' source
+  std::string based_on;  // name of a calibration whose curves stand where no table was given
   int max_rows = 2500;   // rows that one fit looks at; a larger table is thinned evenly
-  int iterations = 400;  // of the simplex, in each of its restarts
-  int restarts = 5;
+  int iterations = 400;  // of the simplex, from each of its starts
+  int starts = 9;
 };
 
 // Fits every table of this device; `start` gives the curves that the tables do not measure

@@ -4,93 +4,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <fstream>
-#include <initializer_list>
-#include <map>
-#include <sstream>
 
 #include "sim/base/check.h"
+#include "sim/calibrate/operator_csv.h"
 
 namespace orrery {
 
 namespace {
 
+using table::Csv;
+using table::hash;
+
 constexpr std::int64_t default_head_dim = 128;  // column dropped where it is constant
 
-struct Csv {
-  std::string file;
-  std::map<std::string, std::size_t> columns;
-  std::vector<std::vector<std::string>> rows;
-
-  double number(std::size_t row, const std::string& column) const {
-    const auto found = columns.find(column);
-    if (found == columns.end())
-      throw Error({.file = file, .path = "", .found = "no column \"" + column + "\"",
-                   .expected = "a table with that column", .nearest = ""});
-    const std::string& text = rows[row][found->second];
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-      throw Error({.file = file, .path = fmt::format("row {}, {}", row + 1, column),
-                   .found = "\"" + text + "\"", .expected = "a number", .nearest = ""});
-    return value;
-  }
-  std::int64_t integer(std::size_t row, const std::string& column) const {
-    return static_cast<std::int64_t>(std::llround(number(row, column)));
-  }
-  std::int64_t integer_or(std::size_t row, const std::string& column, std::int64_t other) const {
-    return columns.contains(column) ? integer(row, column) : other;
-  }
-  std::string text_or(std::size_t row, const std::string& column, const std::string& other) const {
-    const auto found = columns.find(column);
-    return found == columns.end() ? other : rows[row][found->second];
-  }
-};
-
-std::vector<std::string> split(const std::string& line, char separator) {
-  std::vector<std::string> parts;
-  std::stringstream stream(line);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
-}
-
-Csv read_csv(const std::filesystem::path& path) {
-  std::ifstream stream(path);
-  Csv csv{.file = path.filename().string(), .columns = {}, .rows = {}};
-  if (!stream || std::filesystem::is_directory(path))
-    throw Error({.file = path.string(), .path = "", .found = "nothing readable",
-                 .expected = "a CSV file", .nearest = ""});
-  for (std::string line; std::getline(stream, line);) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (line.empty() || line.front() == '#') continue;
-    auto cells = split(line, ',');
-    if (csv.columns.empty()) {
-      for (std::size_t c = 0; c < cells.size(); ++c) csv.columns[cells[c]] = c;
-      continue;
-    }
-    if (cells.size() != csv.columns.size())
-      throw Error({.file = csv.file, .path = fmt::format("row {}", csv.rows.size() + 1),
-                   .found = fmt::format("{} cells", cells.size()),
-                   .expected = fmt::format("{}", csv.columns.size()), .nearest = ""});
-    csv.rows.push_back(std::move(cells));
-  }
-  return csv;
-}
-
-std::uint64_t hash(std::initializer_list<std::int64_t> values) {
-  std::uint64_t h = 1469598103934665603ull;  // FNV-1a, then a finaliser so that low bits mix
-  for (const std::int64_t v : values) {
-    for (int byte = 0; byte < 8; ++byte) {
-      h ^= (static_cast<std::uint64_t>(v) >> (8 * byte)) & 0xff;
-      h *= 1099511628211ull;
-    }
-  }
-  h ^= h >> 33;
-  h *= 0xff51afd7ed558ccdull;
-  return h ^ (h >> 33);
-}
+// The tables replay a CUDA graph three times to warm up and six times to measure; a graph holds five
+// products, or one of any other kernel.
+constexpr int kernel_replays = 9;
+constexpr int gemm_replays = 45;
 
 struct FileName {
   std::string gpu, operation, framework, format;
@@ -99,6 +30,8 @@ struct FileName {
 FileName parse_name(const std::filesystem::path& path) {
   std::string stem = path.stem().string();
   if (stem.ends_with("_subset")) stem.resize(stem.size() - 7);
+  if (const auto at = stem.find("_training_kernels"); at != std::string::npos)
+    return {.gpu = stem.substr(0, at), .operation = "training_kernels", .framework = "", .format = ""};
   for (const char* operation :
        {"gemm", "attn_prefill", "attn_decode", "moe", "mla_prefill", "mla_decode"}) {
     const std::string middle = std::string("_") + operation + "_";
@@ -111,7 +44,8 @@ FileName parse_name(const std::filesystem::path& path) {
   }
   throw Error({.file = path.filename().string(), .path = "", .found = "file name \"" + stem + "\"",
                .expected = "<gpu>_<gemm|attn_prefill|attn_decode|moe|mla_prefill|mla_decode>_"
-                           "<framework>[_<format>].csv", .nearest = ""});
+                           "<framework>[_<format>].csv or <gpu>_training_kernels.csv",
+               .nearest = ""});
 }
 
 std::string catalogue_device(const std::string& gpu) {
@@ -147,7 +81,7 @@ void read_gemm(const Csv& csv, OperatorTable& table) {
   for (std::size_t r = 0; r < csv.rows.size(); ++r) {
     const auto m = csv.integer(r, "m"), n = csv.integer(r, "n"), k = csv.integer(r, "k");
     OperatorRow row{.kernels = {}, .count = 0,
-                    .measured = milliseconds(csv.number(r, "latency_ms")),
+                    .measured = milliseconds(csv.number(r, "latency_ms")), .replays = gemm_replays,
                     .family = hash({n, k}), .shape = fmt::format("{}x{}x{}", m, n, k)};
     if (table.format != Format::bf16)
       add(row, quantise(m, k, table.format));
@@ -166,7 +100,7 @@ void read_attention(const Csv& csv, OperatorTable& table) {
     const auto dim = csv.integer_or(r, "head_dim", default_head_dim);
     const auto length = decode ? csv.integer(r, "step") + 1 : csv.integer(r, "isl");
     OperatorRow row{.kernels = {}, .count = 0,
-                    .measured = milliseconds(csv.number(r, "latency_ms")),
+                    .measured = milliseconds(csv.number(r, "latency_ms")), .replays = kernel_replays,
                     .family = hash({heads, kv_heads, dim}),
                     .shape = fmt::format("b{} s{} h{}/{} d{}", batch, length, heads, kv_heads, dim)};
     add(row, {.work = {.kind = table.kind, .input = table.format, .output = Format::bf16,
@@ -188,7 +122,7 @@ void read_mla(const Csv& csv, OperatorTable& table) {
     const auto batch = csv.integer(r, "batch_size"), heads = csv.integer(r, "num_heads");
     const auto length = decode ? csv.integer(r, "step") + 1 : csv.integer(r, "isl");
     OperatorRow row{.kernels = {}, .count = 0,
-                    .measured = milliseconds(csv.number(r, "latency_ms")),
+                    .measured = milliseconds(csv.number(r, "latency_ms")), .replays = kernel_replays,
                     .family = hash({batch, heads}),
                     .shape = fmt::format("mla b{} s{} h{}", batch, length, heads)};
     Work work{.kind = table.kind, .input = table.format, .output = Format::bf16, .batch = batch,
@@ -227,7 +161,7 @@ void read_moe(const Csv& csv, OperatorTable& table) {
     const auto active = active_experts(experts, tokens, topk, skewed);
     const auto rows = std::max<std::int64_t>(1, tokens * topk / active);
     OperatorRow row{.kernels = {}, .count = 0,
-                    .measured = milliseconds(csv.number(r, "latency_ms")),
+                    .measured = milliseconds(csv.number(r, "latency_ms")), .replays = kernel_replays,
                     .family = hash({hidden, inter, experts}),
                     .shape = fmt::format("t{} h{} f{} top{}/{}", tokens, hidden, inter, topk,
                                          experts)};
@@ -270,32 +204,43 @@ void drop_host_bound(OperatorTable& table) {
 
 }  // namespace
 
-OperatorTable read_operator_table(const std::filesystem::path& file, Format mla_format) {
+std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& file) {
   const FileName name = parse_name(file);
-  const bool hopper = name.gpu.starts_with("h");
-  const Csv csv = read_csv(file);
-  OperatorTable table;
-  table.device = catalogue_device(name.gpu);
-  table.format = parse_format(name);
+  const Csv csv = table::read_csv(file);
+  OperatorTable t;
+  t.device = catalogue_device(name.gpu);
+  if (name.operation == "training_kernels") return table::read_training_kernels(csv, t);
+  t.format = parse_format(name);
   if (name.operation == "gemm") {
-    table.kind = WorkKind::gemm;
-    table.library = name.format == "fp8_block" ? Library::deepgemm : Library::cublas;
-    read_gemm(csv, table);
-    drop_host_bound(table);
-  } else if (name.operation == "moe") {
-    table.kind = WorkKind::grouped_gemm;
-    // Narrow formats run in the serving frameworks' own kernels (Triton, TensorRT-LLM).
-    table.library = table.format == Format::bf16 ? Library::grouped_gemm : Library::flashinfer;
-    read_moe(csv, table);
-  } else {
-    const bool prefill = name.operation.ends_with("prefill");
-    const bool mla = name.operation.starts_with("mla");
-    table.kind = prefill ? WorkKind::attention_forward : WorkKind::attention_decode;
-    table.library = hopper && !mla ? Library::flash3 : Library::flashinfer;
-    if (mla) table.format = mla_format;
-    mla ? read_mla(csv, table) : read_attention(csv, table);
+    t.kind = WorkKind::gemm;
+    // Block-scaled products are DeepGEMM's; other narrow ones are the serving framework's own
+    // (CUTLASS, FlashInfer) and slower than cuBLASLt, which training uses.
+    t.library = name.format == "fp8_block"     ? Library::deepgemm
+                : t.format == Format::bf16     ? Library::cublas
+                                               : Library::flashinfer;
+    read_gemm(csv, t);
+    drop_host_bound(t);
+    return {t};
   }
-  return table;
+  if (name.operation == "moe") {
+    t.kind = WorkKind::grouped_gemm;
+    t.library = Library::flashinfer;  // the serving frameworks' own kernels (Triton, TensorRT-LLM)
+    read_moe(csv, t);
+    return {t};
+  }
+  const bool prefill = name.operation.ends_with("prefill");
+  const bool mla = name.operation.starts_with("mla");
+  t.kind = prefill ? WorkKind::attention_forward : WorkKind::attention_decode;
+  t.library = name.gpu.starts_with("h") && !mla ? Library::flash3 : Library::flashinfer;
+  if (!mla) {
+    read_attention(csv, t);
+    return {t};
+  }
+  OperatorTable narrow = t;
+  narrow.format = Format::fp8;
+  read_mla(csv, t);
+  read_mla(csv, narrow);
+  return {t, narrow};
 }
 
 bool is_held_out(const OperatorRow& row) { return row.family % 10 >= 7; }

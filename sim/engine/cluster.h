@@ -5,13 +5,14 @@
 #include <string>
 
 #include "hw_models/catalog.h"
+#include "sim/engine/collective_costs.h"
 #include "topologies/fabric.h"
 
 namespace orrery {
 
 // A site's effect on sustained clocks: power cap and cooling (DESIGN 3; effects.md 10).
 struct Site {
-  Sourced<double> clock_factor;      // sustained clock over the chip's own; unknown sites: a range
+  Sourced<double> clock_factor;  // sustained clock over the chip's own; unknown sites: a range
   Sourced<double> power_usage_effectiveness;
   Sourced<DollarsPerSecond> electricity_per_watt;  // USD per second and watt: price / 3.6e6 per kWh
 };
@@ -20,18 +21,34 @@ struct Cluster {
   std::string name, title;
   Device device;
   Calibration calibration;
+  CollectiveCosts collective_costs;
   Fabric fabric;
   Host host;
   std::int64_t gpus_per_host = 8;
-  std::int64_t gpus = 0;             // accelerators in use
+  std::int64_t gpus = 0;  // accelerators in use
   Site site;
 };
 
 // `name`: sim/engine/catalog/clusters/<name>.json or a path to such a file. `gpus`: any positive
 // count; a last host or domain may be part full. Errors name what is unknown.
-// File: {"name", "title", "accelerator", "fabric", "host", "gpus_per_host", "site": {...},
+// Overrides are merged over the accelerator's and the fabric's own entries (a sourced value
+// replaces the old one whole). File: {"name", "title", "accelerator", "fabric", "host",
+// "gpus_per_host", "site": {...},
 //        "overrides": {"accelerator": {...}, "fabric": {...}}}
 Cluster load_cluster(const std::string& name, std::int64_t gpus);
+Cluster read_cluster(const JsonValue& file, std::int64_t gpus);
 std::vector<std::string> cluster_names();
+
+// The wiring alone, by name or path, and the names in topologies/catalog.
+Fabric load_fabric(const std::string& name);
+std::vector<std::string> fabric_names();
+
+// Calls visit(path, sourced) on every value that the cluster adds to its parts.
+template <class SiteRef, class Visit>
+void visit_site_values(SiteRef& s, Visit&& visit) {
+  visit("site.clock_factor", s.clock_factor);
+  visit("site.power_usage_effectiveness", s.power_usage_effectiveness);
+  visit("site.electricity_per_watt", s.electricity_per_watt);
+}
 
 }  // namespace orrery

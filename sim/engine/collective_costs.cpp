@@ -10,8 +10,10 @@ namespace {
 
 template <class T>
 void read_optional(const JsonValue& at, std::string_view key, Sourced<T>& into) {
-  if (const auto value = at.find(key)) into = read_sourced<T>(*value);
-  else into.reason = "not a term of this algorithm";
+  if (const auto value = at.find(key))
+    into = read_sourced<T>(*value);
+  else
+    into.reason = "not a term of this algorithm";
 }
 
 StepCosts read_step(const JsonValue& at) {
@@ -42,23 +44,34 @@ void read_protocols(const JsonValue& at, StepCosts (&into)[collective_protocol_c
 // Generations with the same library constants share a file.
 std::string_view file_of(Architecture architecture) {
   switch (architecture) {
-    case Architecture::volta: return "volta";
-    case Architecture::ampere: return "ampere";
-    case Architecture::ada: return "ada";
-    case Architecture::hopper: return "hopper";
+    case Architecture::volta:
+      return "volta";
+    case Architecture::ampere:
+      return "ampere";
+    case Architecture::ada:
+      return "ada";
+    case Architecture::hopper:
+      return "hopper";
     case Architecture::blackwell:
-    case Architecture::blackwell_ultra: return "blackwell";
+    case Architecture::blackwell_ultra:
+      return "blackwell";
     case Architecture::rubin:
     case Architecture::rubin_ultra:
-    case Architecture::feynman: return "rubin";
+    case Architecture::feynman:
+      return "rubin";
     case Architecture::cdna2:
     case Architecture::cdna3:
     case Architecture::cdna4:
-    case Architecture::cdna5: return "cdna";
-    case Architecture::tpu: return "tpu";
-    case Architecture::trainium: return "trainium";
-    case Architecture::gaudi: return "gaudi";
-    case Architecture::other: return "other";
+    case Architecture::cdna5:
+      return "cdna";
+    case Architecture::tpu:
+      return "tpu";
+    case Architecture::trainium:
+      return "trainium";
+    case Architecture::gaudi:
+      return "gaudi";
+    case Architecture::other:
+      return "other";
   }
   return "other";
 }
@@ -97,9 +110,8 @@ CollectiveCosts read_collective_costs(const JsonValue& file) {
 }
 
 CollectiveCosts load_collective_costs(Architecture architecture) {
-  return read_collective_costs(load_catalog_entry("hw_models/calibration/collectives",
-                                                  "collective costs",
-                                                  std::string(file_of(architecture))));
+  return read_collective_costs(load_catalog_entry(
+      "hw_models/calibration/collectives", "collective costs", std::string(file_of(architecture))));
 }
 
 CollectiveCosts load_collective_costs(const Device& device) {

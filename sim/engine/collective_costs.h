@@ -66,7 +66,7 @@ void visit_step_values(StepRef& s, const std::string& path, Visit&& visit) {
 
 // Calls visit(path, sourced) on every value that is there, in a fixed order.
 template <class CostsRef, class Visit>
-void visit_values(CostsRef& c, Visit&& visit) {
+void visit_collective_values(CostsRef& c, Visit&& visit) {
   for (int a = 0; a < collective_algorithm_count; ++a)
     for (int p = 0; p < collective_protocol_count; ++p)
       if (c.steps[a][p].present)

@@ -41,8 +41,8 @@ Ground ground_of(const Collective& c, const Fabric& fabric, const CollectiveCost
   const double domain = static_cast<double>(fabric.scale_up.domain);
   // A rank drives its own NICs, or the one that it shares with a neighbour; all groups of the kind
   // together have what the domain has.
-  const double own = std::min(g.inside * std::max(1.0, nics),
-                              domain * nics / static_cast<double>(group.sharing));
+  const double own =
+      std::min(g.inside * std::max(1.0, nics), domain * nics / static_cast<double>(group.sharing));
   g.rank_nic = own / g.inside * rate;
   g.domain_nics = std::min(own, or_else(costs.network_ranks, infinity) * nics) * rate;
   g.path = path.latency.si();
@@ -74,9 +74,8 @@ double up_rate(const StepCosts& s, const Ground& g) {
 
 Cost ring(CollectiveKind kind, const StepCosts& s, const Ground& g) {
   const double passes = kind == CollectiveKind::all_reduce ? 2 : 1;
-  const double wire = kind == CollectiveKind::broadcast
-                          ? g.size
-                          : passes * (g.ranks - 1) / g.ranks * g.size;
+  const double wire =
+      kind == CollectiveKind::broadcast ? g.size : passes * (g.ranks - 1) / g.ranks * g.size;
   const double steps = passes * (g.ranks - 1);
   const double network_steps = g.inside > 1 ? passes * (g.domains - 1) : steps;
   const double rate = std::min(up_rate(s, g), or_else(s.network_share, 1) * g.domain_nics);
@@ -100,16 +99,16 @@ Cost tree(const StepCosts& s, const Ground& g) {
   const double inside = g.inside > 1 ? 2 * g.size / up_rate(s, g) : 0;
   const double latency = 2 * ((g.inside - 1) * hop(s) + g.levels * network_hop(s, g));
   const double volume = std::max(inside, over_network / nics);
+  const double depth = (g.inside - 1) / 7 + g.levels;  // a chain of eight counts as one level
   return {.seconds = s.base.get().si() + latency + volume +
-                     (g.size > 0 ? fill(or_else(s.window, 0) * (1 + g.levels), g.size,
-                                        g.size / volume)
-                                 : 0),
+                     (g.size > 0 ? fill(or_else(s.window, 0) * depth, g.size, g.size / volume) : 0),
           .up = g.inside > 1 ? 2 * g.size : 0,
           .out = over_network / g.inside};
 }
 
-// NVLS: the switches read every rank's part and write the sum back: S (1 + 1/q) on each link. Across
-// domains a tree (NVLS tree) or the network's switches (collnet) join what each domain reduced.
+// NVLS: the switches read every rank's part and write the sum back: S (1 + 1/q) on each link.
+// Across domains a tree (NVLS tree) or the network's switches (collnet) join what each domain
+// reduced.
 Cost nvls(CollectiveAlgorithm algorithm, const StepCosts& s, const Ground& g) {
   const double crowd = std::pow(std::max(1.0, g.inside / 8), or_else(s.rank_exponent, 0));
   const double inside = g.size * (1 + 1 / g.inside);
@@ -159,10 +158,10 @@ Cost all_to_all(const StepCosts& s, const Ground& g, const Fabric& fabric) {
       part / or_else(s.copy, infinity);
   double latency = (g.ranks - 1) * hop(s);
   if (g.domains > 1) latency += network_hop(s, g);
-  return {.seconds = s.base.get().si() + latency + volume +
-                     fill(or_else(s.window, 0), inside, rate),
-          .up = inside,
-          .out = outside};
+  return {
+      .seconds = s.base.get().si() + latency + volume + fill(or_else(s.window, 0), inside, rate),
+      .up = inside,
+      .out = outside};
 }
 
 // DeepEP: one kernel; before it, ranks tell each other how much comes (a step per doubling).
@@ -190,9 +189,8 @@ Cost hierarchical(CollectiveKind kind, const StepCosts& s, const Ground& g) {
 
 // One-shot (ll): every rank reads all others' buffers. Two-shot (simple): scatter, then gather.
 Cost custom(CollectiveProtocol protocol, const StepCosts& s, const Ground& g) {
-  const double wire = protocol == CollectiveProtocol::ll
-                          ? (g.ranks - 1) * g.size
-                          : 2 * (g.ranks - 1) / g.ranks * g.size;
+  const double wire = protocol == CollectiveProtocol::ll ? (g.ranks - 1) * g.size
+                                                         : 2 * (g.ranks - 1) / g.ranks * g.size;
   return {.seconds = s.base.get().si() + (g.ranks - 1) * hop(s) +
                      wire / (or_else(s.share, 1) * g.scale_up),
           .up = wire,
@@ -208,8 +206,8 @@ Cost send(const StepCosts& s, const Ground& g) {
             .out = g.size};
   }
   const double rate = or_else(s.share, 1) * g.scale_up;
-  return {.seconds = s.base.get().si() + hop(s) + g.size / rate +
-                     fill(or_else(s.window, 0), g.size, rate),
+  return {.seconds =
+              s.base.get().si() + hop(s) + g.size / rate + fill(or_else(s.window, 0), g.size, rate),
           .up = g.size,
           .out = 0};
 }
@@ -229,16 +227,21 @@ bool allowed(CollectiveAlgorithm algorithm, const StepCosts& s, const Collective
     case CollectiveAlgorithm::ring:
       return reduces(c.kind) || halves(c.kind) || c.kind == CollectiveKind::broadcast;
     // Inside one domain NCCL's tree is a chain, which a ring always beats.
-    case CollectiveAlgorithm::tree: return reduces(c.kind) && crosses;
-    case CollectiveAlgorithm::nvls: return nvlink_reduces && !crosses;
-    case CollectiveAlgorithm::nvls_tree: return nvlink_reduces && crosses;
+    case CollectiveAlgorithm::tree:
+      return reduces(c.kind) && crosses;
+    case CollectiveAlgorithm::nvls:
+      return nvlink_reduces && !crosses;
+    case CollectiveAlgorithm::nvls_tree:
+      return nvlink_reduces && crosses;
     case CollectiveAlgorithm::collnet:
       return nvlink_reduces && crosses && fabric.scale_out.in_network_reduction;
     // NCCL runs it with one rank per node only.
-    case CollectiveAlgorithm::pat: return halves(c.kind) && crosses && g.per_domain == 1;
+    case CollectiveAlgorithm::pat:
+      return halves(c.kind) && crosses && g.per_domain == 1;
     case CollectiveAlgorithm::direct:
       return c.kind == CollectiveKind::all_to_all || c.kind == CollectiveKind::send_receive;
-    case CollectiveAlgorithm::hierarchical: return (reduces(c.kind) || halves(c.kind)) && crosses;
+    case CollectiveAlgorithm::hierarchical:
+      return (reduces(c.kind) || halves(c.kind)) && crosses;
     case CollectiveAlgorithm::custom_all_reduce:
       return c.library == CollectiveLibrary::custom && reduces(c.kind) && !crosses;
     case CollectiveAlgorithm::deepep:
@@ -250,17 +253,24 @@ bool allowed(CollectiveAlgorithm algorithm, const StepCosts& s, const Collective
 Cost cost_of(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const StepCosts& s,
              const Collective& c, const Ground& g, const Fabric& fabric) {
   switch (algorithm) {
-    case CollectiveAlgorithm::ring: return ring(c.kind, s, g);
-    case CollectiveAlgorithm::tree: return tree(s, g);
+    case CollectiveAlgorithm::ring:
+      return ring(c.kind, s, g);
+    case CollectiveAlgorithm::tree:
+      return tree(s, g);
     case CollectiveAlgorithm::nvls:
     case CollectiveAlgorithm::nvls_tree:
-    case CollectiveAlgorithm::collnet: return nvls(algorithm, s, g);
-    case CollectiveAlgorithm::pat: return pat(s, g);
+    case CollectiveAlgorithm::collnet:
+      return nvls(algorithm, s, g);
+    case CollectiveAlgorithm::pat:
+      return pat(s, g);
     case CollectiveAlgorithm::direct:
       return c.kind == CollectiveKind::send_receive ? send(s, g) : all_to_all(s, g, fabric);
-    case CollectiveAlgorithm::hierarchical: return hierarchical(c.kind, s, g);
-    case CollectiveAlgorithm::custom_all_reduce: return custom(protocol, s, g);
-    case CollectiveAlgorithm::deepep: return deepep(s, g);
+    case CollectiveAlgorithm::hierarchical:
+      return hierarchical(c.kind, s, g);
+    case CollectiveAlgorithm::custom_all_reduce:
+      return custom(protocol, s, g);
+    case CollectiveAlgorithm::deepep:
+      return deepep(s, g);
   }
   return {};
 }
@@ -272,8 +282,7 @@ const StepCosts& steps_of(const CollectiveCosts& costs, const Collective& c,
   return costs.of(algorithm, protocol);
 }
 
-CollectiveTime timed(const Cost& cost, CollectiveAlgorithm algorithm,
-                     CollectiveProtocol protocol) {
+CollectiveTime timed(const Cost& cost, CollectiveAlgorithm algorithm, CollectiveProtocol protocol) {
   return {.time = Seconds(cost.seconds),
           .algorithm = algorithm,
           .protocol = protocol,
@@ -299,8 +308,8 @@ CollectiveTime collective_time(const Collective& c, const Fabric& fabric,
       if (g.size / g.ranks > or_else(s.largest, infinity)) continue;
       const Cost cost = cost_of(candidate, with, s, c, g, fabric);
       // DeepEP is what the stack calls; nothing else competes with it.
-      const bool takes_over = candidate == CollectiveAlgorithm::deepep &&
-                              algorithm != CollectiveAlgorithm::deepep;
+      const bool takes_over =
+          candidate == CollectiveAlgorithm::deepep && algorithm != CollectiveAlgorithm::deepep;
       if (cost.seconds >= best.seconds && !takes_over) continue;
       best = cost;
       algorithm = candidate;

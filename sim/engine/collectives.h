@@ -12,7 +12,8 @@
 namespace orrery {
 
 // `bytes` is the size as NCCL counts it: all_reduce, broadcast, send: the buffer; all_gather: the
-// gathered result; reduce_scatter: the input; all_to_all: what one rank sends in all (its own part included).
+// gathered result; reduce_scatter: the input; all_to_all: what one rank sends in all (its own part
+// included).
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   GroupShape group;

@@ -1,7 +1,9 @@
 // Knows the ideal network: every collective takes what it takes alone, memoised by its shape.
 #pragma once
 
-#include <map>
+#include <deque>
+#include <optional>
+#include <utility>
 
 #include "sim/engine/event_queue.h"
 #include "sim/engine/network.h"
@@ -10,10 +12,11 @@ namespace orrery {
 
 class IdealNetwork final : public Network {
  public:
+  // Both must outlive the network.
   IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs);
   CollectiveId start(const Collective& collective, Ticks time) override;
   std::optional<Completion> next_completion() override;
-  // The time that start() would take; memoised, so asking is cheap.
+  // The time that start() would take; memoised, so asking is cheap. References stay valid.
   const CollectiveTime& price(const Collective& collective);
 
  private:
@@ -21,7 +24,8 @@ class IdealNetwork final : public Network {
   const CollectiveCosts& costs_;
   EventQueue queue_;
   std::int64_t started_ = 0;
-  std::vector<std::pair<Collective, CollectiveTime>> memo_;  // few distinct shapes: linear search
+  // Few distinct shapes: linear search. A deque, since price() hands out references.
+  std::deque<std::pair<Collective, CollectiveTime>> memo_;
 };
 
 }  // namespace orrery

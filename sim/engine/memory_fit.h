@@ -1,4 +1,4 @@
-// Knows whether a layout fits: what is allocated, as the stack's allocator rounds it, against the device.
+// Knows whether a layout fits: what is allocated, as the allocator rounds it, against the device.
 #pragma once
 
 #include <string>
@@ -22,5 +22,9 @@ struct MemoryVerdict {
 
 MemoryVerdict memory_fit(const Model& model, const Job& job, const Layout& layout,
                          const Stack& stack, const ResolvedDevice& device);
+
+// The same verdict without sizes or reason, for searches that reject many layouts.
+bool memory_fits(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
+                 const ResolvedDevice& device);
 
 }  // namespace orrery

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <type_traits>
 
 #include "sim/base/check.h"
 
@@ -12,142 +11,228 @@ namespace {
 
 constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+// Turns are told apart by chunk and by kind of pass, a pair being a kind of its own.
+constexpr std::size_t kinds = 5, codes_per_stage = 2 * kinds;
+constexpr std::uint8_t code(std::size_t kind, int chunk) {
+  return static_cast<std::uint8_t>(static_cast<std::size_t>(chunk) * kinds + kind);
+}
+constexpr std::uint8_t pair_code(int chunk) { return code(4, chunk); }
+
+int queue(std::int64_t stage, int chunk, bool backward) {
+  return static_cast<int>(stage) * 4 + chunk * 2 + (backward ? 1 : 0);
+}
+
+// Where a chunk's output goes, or its input gradient: the stage after or before.
+std::int64_t receiver(std::int64_t stage, int chunk, bool backward) {
+  return stage + ((chunk == 0) == backward ? -1 : 1);
+}
+
 }  // namespace
 
 DualPipeRun::DualPipeRun(const PipelineShape& shape, const PipelineCosts& costs)
     : stages_(shape.stages),
       repeats_((shape.microbatches - 2 * shape.stages) / 2),
       costs_(costs),
-      // A message waits while its microbatch is in flight on the sender or, backwards, the receiver.
-      capacity_(std::bit_ceil(at(shape.stages + 2))) {
+      free_(at(shape.stages)),
+      // A message waits while its microbatch is in flight on the sender or, backwards, the
+      // receiver.
+      capacity_(std::bit_ceil(at(shape.stages + 2))),
+      ring_(at(shape.stages * 4) * capacity_),
+      head_(at(shape.stages * 4)),
+      tail_(at(shape.stages * 4)) {
   PipelineShape few = shape;
   few.microbatches = 2 * stages_ + (repeats_ > 0 ? 2 : 0);
   for (std::int64_t s = 0; s < stages_; ++s) {
-    order_.push_back(stage_order(few, s));
-    const std::int64_t rank = std::min(s, stages_ - 1 - s), outer = stages_ / 2 - rank - 1;
-    const std::size_t first = at(5 * outer + 2 * (rank + 1) + 4);  // after the first main iteration
-    const std::size_t period = repeats_ > 0 ? 4 : 0;
-    before_.push_back({0, first});
-    main_.push_back({first, first + period});
-    after_.push_back({first + period, order_.back().size()});
-  }
-  plain_.free.resize(at(stages_));
-  plain_.ring.resize(at(stages_ * 4) * capacity_);
-  plain_.head.resize(at(stages_ * 4));
-  plain_.tail.resize(at(stages_ * 4));
-}
-
-template <class Time>
-DualPipeRun::Machine<Time>& DualPipeRun::machine() {
-  if constexpr (std::is_same_v<Time, PlainTime>)
-    return plain_;
-  else
-    return drift_;
-}
-
-// Runs the pass at `cursor`, or the pair that begins there, when its inputs are there.
-template <class Time>
-bool DualPipeRun::step(Time& time, std::int64_t stage, std::size_t& cursor,
-                       std::vector<StageRun>* record) {
-  Machine<Time>& m = machine<Time>();
-  const std::vector<Pass>& order = order_[at(stage)];
-  const int passes = order[cursor].paired ? 2 : 1;
-  auto start = m.free[at(stage)];
-  for (int i = 0; i < passes; ++i) {
-    const Pass& pass = order[cursor + at(i)];
-    const bool backward = pass.kind != PassKind::forward;
-    if (pass.kind == PassKind::weight_gradient || !exists(next(stage, pass.chunk, !backward)))
-      continue;
-    const std::size_t q = queue(stage, pass.chunk, backward);
-    if (m.head[q] == m.tail[q]) return false;
-    start = time.later(start, m.ring[q * capacity_ + (m.head[q] & (capacity_ - 1))]);
-  }
-  const ChunkCost& own = costs_.chunk[at(stage * 2 + order[cursor].chunk)];
-  std::int64_t duration = 0;
-  switch (order[cursor].kind) {
-    case PassKind::forward: duration = own.forward.ps; break;
-    case PassKind::backward: duration = own.backward.ps; break;
-    case PassKind::input_gradient: duration = own.input_gradient.ps; break;
-    case PassKind::weight_gradient: duration = own.weight_gradient.ps; break;
-  }
-  if (passes == 2) duration = costs_.paired[at(stage * 2 + order[cursor].chunk)].ps;
-  std::int64_t longest_send = 0;
-  for (int i = 0; i < passes; ++i) {
-    const Pass& pass = order[cursor + at(i)];
-    if constexpr (std::is_same_v<Time, PlainTime>) {
-      if (record != nullptr) {
-        StageRun& run = (*record)[at(stage)];
-        if (pass.kind != PassKind::forward) {
-          run.last_backward_start[at(pass.chunk)] = {start};
-          run.last_backward[at(pass.chunk)] = {start + duration};
-        } else if (run.first_forward[at(pass.chunk)].ps < 0) {
-          run.first_forward[at(pass.chunk)] = {start};
-        }
-      }
+    add_order(few, s);
+    for (int chunk : {0, 1}) {
+      for (PassKind kind : {PassKind::forward, PassKind::backward, PassKind::input_gradient,
+                            PassKind::weight_gradient})
+        turns_.push_back(make_turn(s, kind, chunk, false));
+      turns_.push_back(make_turn(s, PassKind::forward, chunk, true));
     }
-    if (pass.kind == PassKind::weight_gradient) continue;
-    const bool backward = pass.kind != PassKind::forward;
-    if (exists(next(stage, pass.chunk, !backward))) ++m.head[queue(stage, pass.chunk, backward)];
-    const std::int64_t receiver = next(stage, pass.chunk, backward);
-    if (!exists(receiver)) continue;
-    const ChunkCost& cost = costs_.chunk[at(stage * 2 + pass.chunk)];
-    const std::int64_t send = backward ? cost.send_backward.ps : cost.send_forward.ps;
-    const std::size_t q = queue(receiver, pass.chunk, backward);
-    CHECK_THAT(m.tail[q] - m.head[q] < capacity_, "more messages wait than microbatches in flight");
-    m.ring[q * capacity_ + (m.tail[q]++ & (capacity_ - 1))] = start + (duration + send);
-    longest_send = std::max(longest_send, send);
   }
-  m.free[at(stage)] = start + (duration + (costs_.sends_block ? longest_send : 0));
-  cursor += at(passes);
+}
+
+void DualPipeRun::add_order(const PipelineShape& few, std::int64_t stage) {
+  const std::int64_t rank = std::min(stage, stages_ - 1 - stage), outer = stages_ / 2 - rank - 1;
+  const std::int64_t first_main = 5 * outer + 2 * (rank + 1);  // passes before the main iterations
+  const std::size_t begin = codes_.size();
+  std::size_t main = begin;
+  std::int64_t passes = 0;
+  bool second = false;
+  for (const Pass& pass : stage_order(few, stage)) {
+    if (!second)
+      codes_.push_back(pass.paired ? pair_code(pass.chunk)
+                                   : code(static_cast<std::size_t>(pass.kind), pass.chunk));
+    second = pass.paired;
+    if (++passes == first_main + 4) main = codes_.size();
+  }
+  const std::size_t period = repeats_ > 0 ? 2 : 0;
+  before_.push_back({begin, main});
+  main_.push_back({main, main + period});
+  after_.push_back({main + period, codes_.size()});
+}
+
+DualPipeRun::Turn DualPipeRun::make_turn(std::int64_t stage, PassKind kind, int chunk,
+                                         bool paired) const {
+  const ChunkCost& cost = costs_.chunk[at(stage * 2 + chunk)];
+  Turn turn;
+  (kind == PassKind::forward ? turn.forward : turn.backward) = chunk;
+  if (paired) turn.backward = 1 - chunk;
+  switch (kind) {
+    case PassKind::forward:
+      turn.duration = cost.forward.ps;
+      break;
+    case PassKind::backward:
+      turn.duration = cost.backward.ps;
+      break;
+    case PassKind::input_gradient:
+      turn.duration = cost.input_gradient.ps;
+      break;
+    case PassKind::weight_gradient:
+      turn.duration = cost.weight_gradient.ps;
+      return turn;
+  }
+  if (paired) turn.duration = costs_.paired[at(stage * 2 + chunk)].ps;
+  turn.passes = paired ? 2 : 1;
+  for (std::size_t i = 0; i < turn.passes; ++i) {
+    const bool backward = kind != PassKind::forward || i == 1;
+    const int which = i == 0 ? chunk : 1 - chunk;
+    const ChunkCost& sent = costs_.chunk[at(stage * 2 + which)];
+    turn.send[i] = backward ? sent.send_backward.ps : sent.send_forward.ps;
+    turn.longest_send = std::max(turn.longest_send, turn.send[i]);
+    if (exists(receiver(stage, which, !backward))) turn.input[i] = queue(stage, which, backward);
+    const std::int64_t to = receiver(stage, which, backward);
+    if (exists(to)) turn.output[i] = queue(to, which, backward);
+  }
+  return turn;
+}
+
+const DualPipeRun::Turn& DualPipeRun::turn(std::int64_t stage, std::uint8_t code) const {
+  return turns_[at(stage) * codes_per_stage + code];
+}
+
+// Runs one turn of a stage when its inputs are there.
+bool DualPipeRun::step(const Turn& turn, std::int64_t& free, std::int64_t& start) {
+  start = free;
+  for (int input : turn.input) {
+    if (input < 0) continue;
+    const std::size_t q = at(input);
+    if (head_[q] == tail_[q]) return false;
+    start = std::max(start, ring_[q * capacity_ + (head_[q] & (capacity_ - 1))]);
+  }
+  for (std::size_t i = 0; i < turn.passes; ++i) {
+    if (turn.input[i] >= 0) ++head_[at(turn.input[i])];
+    if (turn.output[i] < 0) continue;
+    const std::size_t q = at(turn.output[i]);
+    CHECK_THAT(tail_[q] - head_[q] < capacity_, "more messages wait than microbatches in flight");
+    ring_[q * capacity_ + (tail_[q]++ & (capacity_ - 1))] = start + turn.duration + turn.send[i];
+  }
+  free = start + turn.duration + (costs_.sends_block ? turn.longest_send : 0);
   return true;
 }
 
-template <class Time>
-void DualPipeRun::run_part(Time& time, const std::vector<Part>& parts,
-                           std::vector<StageRun>* record) {
-  std::vector<std::size_t> cursor(at(stages_));
-  for (std::size_t s = 0; s < cursor.size(); ++s) cursor[s] = parts[s].begin;
-  bool up = true, progress = true, done = false;
-  for (; !done; up = !up) {
-    // Two sweeps without a step would be a deadlock: an order that waits for itself.
-    const bool before = progress;
-    progress = false;
-    done = true;
-    for (std::int64_t i = 0; i < stages_; ++i) {
-      const std::int64_t s = up ? i : stages_ - 1 - i;
-      while (cursor[at(s)] < parts[at(s)].end && step(time, s, cursor[at(s)], record))
-        progress = true;
-      done = done && cursor[at(s)] >= parts[at(s)].end;
-    }
-    CHECK_THAT(done || progress || before, "the pipeline waits for itself");
+void DualPipeRun::run_stage(std::int64_t stage, std::size_t& next, std::size_t end, StageRun& run) {
+  for (; next < end; ++next) {
+    const Turn& now = turn(stage, codes_[next]);
+    std::int64_t start = 0;
+    if (!step(now, free_[at(stage)], start)) return;
+    if (now.forward >= 0 && run.first_forward[at(now.forward)].ps < 0)
+      run.first_forward[at(now.forward)] = {start};
+    if (now.backward < 0) continue;
+    run.last_backward_start[at(now.backward)] = {start};
+    run.last_backward[at(now.backward)] = {start + now.duration};
   }
 }
 
-template <class Time>
-void DualPipeRun::load(Machine<Time>& m, const std::vector<typename Time::Value>& state) const {
-  m.ring.resize(plain_.ring.size());
-  m.free.assign(state.begin(), state.begin() + stages_);
-  m.head.assign(waiting_.size(), 0);
-  m.tail = waiting_;
-  auto value = state.begin() + stages_;
-  for (std::size_t q = 0; q < waiting_.size(); ++q)
-    for (std::size_t i = 0; i < waiting_[q]; ++i) m.ring[q * capacity_ + i] = *value++;
+// Sweeps up and down the stages until all are done; two sweeps without a turn would be a deadlock.
+void DualPipeRun::run_part(const std::vector<Part>& parts, std::vector<StageRun>& stages) {
+  std::vector<std::size_t> next(at(stages_));
+  for (std::size_t s = 0; s < next.size(); ++s) next[s] = parts[s].begin;
+  bool progress = true, before = true;
+  for (bool up = true; progress || before; up = !up) {
+    before = progress;
+    progress = false;
+    for (std::int64_t i = 0; i < stages_; ++i) {
+      const std::int64_t s = up ? i : stages_ - 1 - i;
+      const std::size_t from = next[at(s)];
+      run_stage(s, next[at(s)], parts[at(s)].end, stages[at(s)]);
+      progress = progress || next[at(s)] != from;
+    }
+  }
+  for (std::size_t s = 0; s < next.size(); ++s)
+    CHECK_THAT(next[s] == parts[s].end, "the pipeline waits for itself");
 }
 
+// In the main iterations a stage alternates between an inward pair, whose forward and backward both
+// come from the stage towards its own end and go on towards the middle, and an outward pair, the
+// other way: what moves is always a forward and a backward of one pair, and the later one counts.
+// An inward pair needs the pair of the iteration before, an outward pair one of the same iteration;
+// the two middle stages turn each other's inward pairs into outward ones.
 template <class Time>
-void DualPipeRun::store(Time& time, const Machine<Time>& m,
-                        std::vector<typename Time::Value>& state) const {
-  state.assign(m.free.begin(), m.free.end());
-  for (std::size_t q = 0; q < waiting_.size(); ++q)
-    for (std::uint32_t i = m.head[q]; i != m.tail[q]; ++i)
-      state.push_back(time.later(m.free[q / 4], m.ring[q * capacity_ + (i & (capacity_ - 1))]));
+void DualPipeRun::period(Time& time, std::vector<typename Time::Value>& state) const {
+  using Value = typename Time::Value;
+  const std::int64_t half = stages_ / 2;
+  Value* const free = state.data();
+  Value* const arrived = free + stages_;
+  std::array<Value, 2> crossing{};
+  const auto run_pair = [&](std::int64_t s, int chunk, Value input) {
+    const Turn& pair = turn(s, pair_code(chunk));
+    const Value end = time.later(free[s], input) + pair.duration;
+    const Value sent = end + pair.longest_send;
+    free[s] = costs_.sends_block ? sent : end;
+    return sent;
+  };
+  for (std::int64_t rank = half - 1; rank >= 0; --rank) {
+    for (int side : {0, 1}) {
+      const std::int64_t s = side == 0 ? rank : stages_ - 1 - rank;
+      const Value sent = run_pair(s, side, arrived[s]);
+      if (rank == half - 1)
+        crossing[at(1 - side)] = sent;
+      else
+        arrived[side == 0 ? s + 1 : s - 1] = sent;
+    }
+  }
+  for (std::int64_t rank = half - 1; rank >= 0; --rank)
+    for (int side : {0, 1}) {
+      const std::int64_t s = side == 0 ? rank : stages_ - 1 - rank;
+      crossing[at(side)] = run_pair(s, 1 - side, crossing[at(side)]);
+    }
+  arrived[0] = free[0];  // the outermost inward pairs need no input
+  arrived[stages_ - 1] = free[stages_ - 1];
+  for (std::int64_t s = 1; s < stages_ - 1; ++s) arrived[s] = time.later(arrived[s], free[s]);
 }
 
-template <class Time>
-void DualPipeRun::period(Time& time, std::vector<typename Time::Value>& state) {
-  load(machine<Time>(), state);
-  run_part(time, main_, nullptr);
-  store(time, machine<Time>(), state);
+// Where the two inputs of a stage's next inward pair wait.
+std::array<std::int64_t*, 2> DualPipeRun::inward_inputs(std::int64_t stage) {
+  std::array<std::int64_t*, 2> inputs{};
+  const Turn& pair = turn(stage, pair_code(stage < stages_ / 2 ? 0 : 1));
+  for (std::size_t i : {0, 1}) {
+    if (pair.input[i] < 0) continue;
+    const std::size_t q = at(pair.input[i]);
+    CHECK_THAT(tail_[q] - head_[q] == 1, "one inward pair is under way between two stages");
+    inputs[i] = &ring_[q * capacity_ + (head_[q] & (capacity_ - 1))];
+  }
+  return inputs;
+}
+
+std::vector<std::int64_t> DualPipeRun::load_state() {
+  std::vector<std::int64_t> state = free_;
+  for (std::int64_t s = 0; s < stages_; ++s) {
+    std::int64_t arrived = free_[at(s)];
+    for (const std::int64_t* input : inward_inputs(s))
+      if (input != nullptr) arrived = std::max(arrived, *input);
+    state.push_back(arrived);
+  }
+  return state;
+}
+
+void DualPipeRun::store_state(const std::vector<std::int64_t>& state) {
+  for (std::int64_t s = 0; s < stages_; ++s) {
+    free_[at(s)] = state[at(s)];
+    for (std::int64_t* input : inward_inputs(s))
+      if (input != nullptr) *input = state[at(stages_ + s)];
+  }
 }
 
 // Busy and blocked time, and the number of passes: of the order as it stands, and of the main
@@ -155,47 +240,32 @@ void DualPipeRun::period(Time& time, std::vector<typename Time::Value>& state) {
 void DualPipeRun::count(std::vector<StageRun>& stages, std::int64_t& passes) const {
   passes = 0;
   for (std::int64_t s = 0; s < stages_; ++s) {
-    const std::vector<Pass>& order = order_[at(s)];
-    for (std::size_t i = 0; i < order.size(); ++i) {
+    for (std::size_t i = before_[at(s)].begin; i < after_[at(s)].end; ++i) {
       const std::int64_t times = i >= main_[at(s)].begin && i < main_[at(s)].end ? repeats_ : 1;
-      const Pass& pass = order[i];
-      const ChunkCost& cost = costs_.chunk[at(s * 2 + pass.chunk)];
-      Ticks busy = cost.forward, blocked = cost.send_forward;
-      if (pass.kind == PassKind::backward) busy = cost.backward;
-      if (pass.kind == PassKind::input_gradient) busy = cost.input_gradient;
-      if (pass.kind == PassKind::weight_gradient) busy = cost.weight_gradient;
-      if (pass.kind != PassKind::forward) blocked = cost.send_backward;
-      if (pass.kind == PassKind::weight_gradient) blocked = {};
-      if (pass.paired) {
-        busy = costs_.paired[at(s * 2 + pass.chunk)];
-        blocked = max(blocked, costs_.chunk[at(s * 2 + 1 - pass.chunk)].send_backward);
-        ++i;
-        passes += times;
-      }
-      passes += times;
-      stages[at(s)].busy += busy * times;
-      if (costs_.sends_block) stages[at(s)].blocked += blocked * times;
+      const Turn& now = turn(s, codes_[i]);
+      stages[at(s)].busy += Ticks{now.duration} * times;
+      if (costs_.sends_block) stages[at(s)].blocked += Ticks{now.longest_send} * times;
+      passes += static_cast<std::int64_t>(now.passes) * times;
     }
   }
 }
 
 std::int64_t DualPipeRun::run(bool collapse, std::vector<StageRun>& stages, std::int64_t& passes) {
   for (StageRun& stage : stages) std::fill_n(stage.first_forward.begin(), 2, Ticks{-1});
-  PlainTime plain;
-  run_part(plain, before_, &stages);
+  run_part(before_, stages);
   std::int64_t skipped = 0;
-  if (collapse && repeats_ > 0) {
-    for (std::size_t q = 0; q < plain_.head.size(); ++q)
-      waiting_.push_back(plain_.tail[q] - plain_.head[q]);
-    std::vector<std::int64_t> state;
-    store(plain, plain_, state);
-    skipped = SteadyState<DualPipeRun>().run(*this, state, repeats_) * 4 * stages_;
-    load(plain_, state);
-  } else {
-    for (std::int64_t i = 0; i < repeats_; ++i) run_part(plain, main_, nullptr);
+  if (repeats_ > 0) {
+    std::vector<std::int64_t> state = load_state();
+    if (collapse) {
+      skipped = SteadyState(*this, at(stages_)).run(state, repeats_) * 4 * stages_;
+    } else {
+      PlainTime plain;
+      for (std::int64_t i = 0; i < repeats_; ++i) period(plain, state);
+    }
+    store_state(state);
   }
-  run_part(plain, after_, &stages);
-  for (std::size_t s = 0; s < stages.size(); ++s) stages[s].end = {plain_.free[s]};
+  run_part(after_, stages);
+  for (std::size_t s = 0; s < stages.size(); ++s) stages[s].end = {free_[s]};
   count(stages, passes);
   return skipped;
 }

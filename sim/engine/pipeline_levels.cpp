@@ -75,14 +75,18 @@ void PipelineLevels::set_costs(const PipelineCosts& costs) {
 
 std::vector<PipelineLevels::Window> PipelineLevels::windows() const {
   if (schedule_ == Schedule::gpipe)
-    return {{stages_, microbatches_, 1, stages_},
-            {first_backward_, first_backward_ + microbatches_ - stages_, 1, stages_}};
+    return {{stages_, microbatches_, 1, stages_, 2},
+            {first_backward_, first_backward_ + microbatches_ - stages_, 1, stages_, 2}};
+  // A loop over j + 1 stages of 1F1B has j + 1 microbatches on it.
+  const std::size_t loop = at(stages_);
   if (schedule_ == Schedule::zero_bubble)
-    return {{3 * stages_, 2 * microbatches_ - 1, 2, 3 * stages_}};
-  if (paired_) return {{2 * stages_, 2 * microbatches_ - 1, 2, 2 * stages_}};
+    return {{3 * stages_, 2 * microbatches_ - 1, 2, 3 * stages_, loop}};
+  if (paired_) return {{2 * stages_, 2 * microbatches_ - 1, 2, 2 * stages_, loop}};
+  // A single stage does the last group's first last backward already on the last full level.
   const std::int64_t period = chunks_ * stages_;
-  return {{std::max(first_backward_, period), microbatches_ / stages_ * period, period,
-           2 * stages_ * period}};
+  return {{std::max(first_backward_, period),
+           microbatches_ / stages_ * period - (stages_ == 1 ? 1 : 0), period, 2 * stages_ * period,
+           4}};
 }
 
 template <class Time>
@@ -128,8 +132,7 @@ void PipelineLevels::wide_level(Time& time, Buffers<Time>& b, std::int64_t level
   };
   if (const std::int64_t w = width(run))
     backward(run, std::max<std::int64_t>(0, offset - w + 1), std::min(offset, last));
-  if (const std::int64_t w = width(run - 1))
-    backward(run - 1, offset + run_length_ - w + 1, last);
+  if (const std::int64_t w = width(run - 1)) backward(run - 1, offset + run_length_ - w + 1, last);
   if (offset + 1 < run_length_ ? run % chunks_ == 0 : (run + 1) % chunks_ == 0)
     b.backward_next[at(stages_)] = Time::constant(0);  // its own forward came before
   else
@@ -197,8 +200,8 @@ void PipelineLevels::load(Buffers<Time>& b, const std::vector<typename Time::Val
   std::copy(data + 2 * n, data + 3 * n, b.backward_in.begin() + 1);
 }
 
-// An arrival before the stage is free cannot matter, nor can (paired) a place that is written before
-// it is read: both are set to the stage's free time.
+// An arrival before the stage is free cannot matter, nor can (paired) a place that is written
+// before it is read: both are set to the stage's free time.
 template <class Time>
 void PipelineLevels::store(Time& time, const Buffers<Time>& b,
                            std::vector<typename Time::Value>& state) const {
@@ -235,8 +238,8 @@ void PipelineLevels::record_last(std::int64_t level, std::vector<StageRun>& stag
     stage = levels_ - 1 - level;
   } else {
     // The last microbatch of the turn-th chunk is here turn * run_length - stage after this level.
-    const std::int64_t after = level - first_backward_ - (runs_ - chunks_) * run_length_ -
-                               (last_width_ - 1);
+    const std::int64_t after =
+        level - first_backward_ - (runs_ - chunks_) * run_length_ - (last_width_ - 1);
     turn = after <= 0 ? 0 : (after + run_length_ - 1) / run_length_;
     stage = turn * run_length_ - after;
   }
@@ -271,7 +274,7 @@ std::int64_t PipelineLevels::run(bool collapse, std::vector<StageRun>& stages) {
     run_levels(plain, level, window.begin, &stages);
     window_ = window;
     store(plain, plain_, state);
-    skipped += SteadyState<PipelineLevels>().run(*this, state, periods) * window.passes;
+    skipped += SteadyState(*this, window.longest_cycle).run(state, periods) * window.passes;
     load(plain_, state);
     level = window.begin + periods * window.period;
   }

@@ -1,6 +1,7 @@
 // Knows how to run the schedules whose passes fall on levels: GPipe, 1F1B, interleaved, ZB-H1.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
@@ -12,8 +13,8 @@ namespace orrery {
 
 // Runs one pipeline. Every pass has a level such that its input comes from the level before or from
 // its own stage; all stages of a level are then independent, and a level is a few short loops over
-// arrays. Wide schedules (interleaved, GPipe): forward k of stage s is at level k + s, backward j at
-// level first_backward - s + j, and a stage runs at most one of each per level. Paired schedules
+// arrays. Wide schedules (interleaved, GPipe): forward k of stage s is at level k + s, backward j
+// at level first_backward - s + j, and a stage runs at most one of each per level. Paired schedules
 // (1F1B, ZB-H1): forward k is at level 2 k + s, backward j at level 2 j + 2 stages - 1 - s, so that
 // even and odd stages take turns.
 class PipelineLevels {
@@ -21,8 +22,8 @@ class PipelineLevels {
   // Costs as complete_costs gives them.
   PipelineLevels(const PipelineShape& shape, const PipelineCosts& costs);
 
-  // Fills ends, first forwards and last backwards of the stages, whose vectors have a place for every
-  // chunk; returns the passes skipped.
+  // Fills ends, first forwards and last backwards of the stages, whose vectors have a place for
+  // every chunk; returns the passes skipped.
   std::int64_t run(bool collapse, std::vector<StageRun>& stages);
 
   // One period of the steady state (see SteadyState). State: by stage, when it is free, when the
@@ -39,9 +40,11 @@ class PipelineLevels {
     std::vector<typename Time::Value> forward_in, forward_next;    // [stage]
     std::vector<typename Time::Value> backward_in, backward_next;  // [stage + 1]
   };
-  // Levels [begin, end) on which all stages run alike, with this period of so many passes.
+  // Levels [begin, end) on which all stages run alike, with this period of so many passes. A steady
+  // state of more than `longest_cycle` periods is not looked for.
   struct Window {
     std::int64_t begin, end, period, passes;
+    std::size_t longest_cycle;
   };
 
   std::vector<Window> windows() const;

@@ -1,4 +1,5 @@
-// Knows when every stage of a pipeline runs: exact in picoseconds, with the steady state multiplied.
+// Knows when every stage of a pipeline runs: exact in picoseconds, with the steady state
+// multiplied.
 #include "sim/engine/pipeline_run.h"
 
 #include <algorithm>
@@ -28,10 +29,12 @@ void check_span(const PipelineShape& shape, const PipelineCosts& costs) {
   const double places = static_cast<double>(chunks_per_stage(shape)) *
                         static_cast<double>(shape.microbatches + 4 * shape.stages);
   if (one * places < 9.2e18) return;
-  throw Error({.file = "", .path = "pipeline",
-               .found = fmt::format("{} microbatches of up to {:.3g} s", shape.microbatches,
-                                    one * 1e-12),
-               .expected = "a step that ends within 106 days", .nearest = ""});
+  throw Error(
+      {.file = "",
+       .path = "pipeline",
+       .found = fmt::format("{} microbatches of up to {:.3g} s", shape.microbatches, one * 1e-12),
+       .expected = "a step that ends within 106 days",
+       .nearest = ""});
 }
 
 // One stage runs its passes back to back; every schedule but the last pass is alike.
@@ -50,12 +53,13 @@ void count(const PipelineShape& shape, const PipelineCosts& costs, PipelineRun& 
     Ticks blocked;
     for (std::int64_t c = 0; c < shape.chunks; ++c) {
       const ChunkCost& cost = costs.chunk[at(s * shape.chunks + c)];
-      stage.busy += (cost.forward + (split ? cost.input_gradient + cost.weight_gradient
-                                           : cost.backward)) * shape.microbatches;
+      stage.busy +=
+          (cost.forward + (split ? cost.input_gradient + cost.weight_gradient : cost.backward)) *
+          shape.microbatches;
       blocked += (cost.send_forward + cost.send_backward) * shape.microbatches;
     }
-    // The last pass of a stage is a backward, and its send lies after the end, unless it is a weight
-    // gradient.
+    // The last pass of a stage is a backward, and its send lies after the end, unless it is a
+    // weight gradient.
     if (!split) blocked -= costs.chunk[at(s * shape.chunks)].send_backward;
     if (costs.sends_block) stage.blocked = blocked;
   }

@@ -1,4 +1,5 @@
-// Knows when every stage of a pipeline runs: exact in picoseconds, with the steady state multiplied.
+// Knows when every stage of a pipeline runs: exact in picoseconds, with the steady state
+// multiplied.
 #pragma once
 
 #include <vector>
@@ -8,10 +9,10 @@
 
 namespace orrery {
 
-// Times of one pass of one chunk, by pipeline position. `backward` holds input and weight gradients;
-// split schedules use input_gradient and weight_gradient. `send_forward` is the transfer of the
-// chunk's output to the next position, `send_backward` of its input gradient to the previous one
-// (0 at the ends; also between the last stage of chunk c and the first of chunk c + 1).
+// Times of one pass of one chunk, by pipeline position. `backward` holds input and weight
+// gradients; split schedules use input_gradient and weight_gradient. `send_forward` is the transfer
+// of the chunk's output to the next position, `send_backward` of its input gradient to the previous
+// one (0 at the ends; also between the last stage of chunk c and the first of chunk c + 1).
 struct ChunkCost {
   Ticks forward, backward, input_gradient, weight_gradient;
   Ticks send_forward, send_backward;
@@ -29,17 +30,17 @@ struct PipelineCosts {
   std::vector<Ticks> paired;
 };
 
-// The same costs with all that `costs` may leave out: both chunks and the paired times of dual_pipe,
-// and no sends at the ends. Aborts when sizes do not fit the shape.
+// The same costs with all that `costs` may leave out: both chunks and the paired times of
+// dual_pipe, and no sends at the ends. Aborts when sizes do not fit the shape.
 PipelineCosts complete_costs(const PipelineShape& shape, const PipelineCosts& costs);
 
 // What one stage did. first start is at or after 0; idle = end - sum of busy passes - blocked.
 struct StageRun {
-  Ticks end;                         // of its last pass
-  Ticks busy;                        // in passes
-  Ticks blocked;                     // in blocking sends before `end`
-  std::vector<Ticks> first_forward;  // per chunk: start of its first forward
-  std::vector<Ticks> last_backward;  // per chunk: end of its last backward or weight gradient
+  Ticks end;                               // of its last pass
+  Ticks busy;                              // in passes
+  Ticks blocked;                           // in blocking sends before `end`
+  std::vector<Ticks> first_forward;        // per chunk: start of its first forward
+  std::vector<Ticks> last_backward;        // per chunk: end of its last backward or weight gradient
   std::vector<Ticks> last_backward_start;  // per chunk: start of that pass
 };
 

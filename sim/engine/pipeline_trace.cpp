@@ -86,10 +86,14 @@ class PipelineTrace {
   Ticks duration(std::int64_t stage, const Pass& pass) const {
     if (pass.paired) return costs_.paired[at(stage * 2 + pass.chunk)];
     switch (pass.kind) {
-      case PassKind::forward: return cost(stage, pass).forward;
-      case PassKind::backward: return cost(stage, pass).backward;
-      case PassKind::input_gradient: return cost(stage, pass).input_gradient;
-      case PassKind::weight_gradient: return cost(stage, pass).weight_gradient;
+      case PassKind::forward:
+        return cost(stage, pass).forward;
+      case PassKind::backward:
+        return cost(stage, pass).backward;
+      case PassKind::input_gradient:
+        return cost(stage, pass).input_gradient;
+      case PassKind::weight_gradient:
+        return cost(stage, pass).weight_gradient;
     }
     return {};
   }

@@ -11,23 +11,24 @@ namespace orrery {
 // What a collective's cost depends on: how a group lies over scale-up domains and NICs. All groups
 // of a dimension have the same shape or the worst one is taken.
 struct GroupShape {
-  std::int64_t size = 1;         // ranks
-  std::int64_t per_domain = 1;   // ranks of the group in one scale-up domain
-  std::int64_t domains = 1;      // scale-up domains that the group spans
-  std::int64_t span = 1;         // accelerators between its first and last rank (which tier it needs)
-  std::int64_t sharing = 1;      // groups of the same kind that use a domain's NICs at once
+  std::int64_t size = 1;        // ranks
+  std::int64_t per_domain = 1;  // ranks of the group in one scale-up domain
+  std::int64_t domains = 1;     // scale-up domains that the group spans
+  std::int64_t span = 1;     // accelerators between its first and last rank (which tier it needs)
+  std::int64_t sharing = 1;  // groups of the same kind that use a domain's NICs at once
   bool operator==(const GroupShape&) const = default;
 };
 
 // Group shapes of a layout: ranks are ordered tp (innermost), cp, ep/dp, pp outermost, as
 // Megatron-Core does by default; expert groups are folded over dp x cp x tp.
 struct Placement {
-  GroupShape tensor, context, data, data_context;      // data_context: dp x cp, gradients of dense parts
+  GroupShape tensor, context, data,
+      data_context;  // data_context: dp x cp, gradients of dense parts
   GroupShape expert, expert_tensor, expert_data;
-  GroupShape shard, shard_replica;                     // hybrid sharding: inside and across shard groups
-  GroupShape embedding;                                // first and last stage
-  PathCost pipeline;                                   // between neighbouring stages
-  std::int64_t ranks_per_domain = 1;                   // accelerators used in a domain (64 of 72)
+  GroupShape shard, shard_replica;    // hybrid sharding: inside and across shard groups
+  GroupShape embedding;               // first and last stage
+  PathCost pipeline;                  // between neighbouring stages
+  std::int64_t ranks_per_domain = 1;  // accelerators used in a domain (64 of 72)
 };
 
 Placement place(const Layout& layout, const Fabric& fabric);

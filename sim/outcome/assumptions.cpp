@@ -10,7 +10,6 @@ namespace orrery {
 namespace {
 
 std::string value_text(double v) { return fmt::format("{:.4g}", v); }
-std::string value_text(std::int64_t v) { return fmt::format("{}", v); }
 template <Dimension D>
 std::string value_text(Quantity<D> q) {
   using Q = Quantity<D>;
@@ -23,7 +22,6 @@ std::string value_text(Quantity<D> q) {
 }
 
 double si(double v) { return v; }
-double si(std::int64_t v) { return static_cast<double>(v); }
 template <Dimension D>
 double si(Quantity<D> q) { return q.si(); }
 
@@ -68,7 +66,7 @@ std::vector<UncertainValue> collect_uncertain(Scenario& s) {
   visit_device_values(s.cluster.device, visit("accelerator " + s.cluster.device.name + ": "));
   visit_calibration(s.cluster.calibration, visit("accelerator " + s.cluster.device.name + ": "));
   visit_fabric_values(s.cluster.fabric, visit("fabric " + s.cluster.fabric.name + ": "));
-  visit_values(s.cluster.collective_costs,
+  visit_collective_values(s.cluster.collective_costs,
                visit("collectives " + s.cluster.collective_costs.name + ": "));
   visit("cluster " + s.cluster.name + ": ")("site.clock_factor", s.cluster.site.clock_factor);
   visit_stack_values(s.stack, visit("stack " + s.stack.name + "@" + s.stack.release + ": "));

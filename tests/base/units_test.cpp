@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
 
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -120,6 +121,7 @@ TEST_CASE("text for people has three significant digits and a scaled unit") {
   CHECK(to_text(Seconds(600)) == "10.0 min");
   CHECK(to_text(Seconds(36000)) == "10.0 h");
   CHECK(to_text(Seconds(30 * 86400.0)) == "30.0 days");
+  CHECK(to_text(Seconds(std::numeric_limits<double>::infinity())) == "inf years");
   CHECK(to_text(gibibytes(79.1)) == "79.1 GiB");
   CHECK(to_text(gibibytes(1010)) == "1010 GiB");
   CHECK(to_text(Bytes(0)) == "0 B");

@@ -88,7 +88,7 @@ double peak_resident_megabytes() {
 
 void reset_peak_resident() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-// Of the largest job's layouts with 8-way tensor parallelism, the first that fits in memory.
+// Of the largest job's pipelined layouts with 8-way tensor parallelism, the first that fits.
 Scenario largest_scenario() {
   Scenario s;
   s.cluster = load_cluster("gb300-nvl72", 1048576);
@@ -101,14 +101,13 @@ Scenario largest_scenario() {
   limits.cp = 1;
   limits.etp = 1;
   limits.micro_batch = 1;
-  limits.schedule = Schedule::interleaved;
   limits.recompute = Recompute::selective;
   SearchSpace space(s.model, s.job, s.cluster.gpus, s.cluster.fabric.scale_up.domain, limits,
                     s.stack);
   const ResolvedDevice device = s.cluster.device.resolved();
   while (auto layout = space.next()) {
     s.layout = *layout;
-    if (memory_fit(s.model, s.job, s.layout, s.stack, device).fits) break;
+    if (layout->pp > 1 && memory_fit(s.model, s.job, s.layout, s.stack, device).fits) break;
   }
   return s;
 }

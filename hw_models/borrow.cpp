@@ -1,0 +1,126 @@
+// Knows whose measurements stand in for those of a device that nobody has measured.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "hw_models/catalog.h"
+
+namespace orrery {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path folder() { return data_root() / "hw_models" / "calibration"; }
+
+bool has_own(const std::string& device) { return fs::exists(folder() / (device + ".json")); }
+
+// One line of hw_models/calibration/estimates/borrow.json: who borrows from whom, and how sure that is.
+struct Loan {
+  std::string from;
+  double low = 0.8, high = 1.4;
+  std::string reason;
+};
+
+Loan read_loan(const JsonValue& at) {
+  at.expect_only({"device", "architecture", "from", "low", "high", "reason"});
+  return {.from = at.at("from").text(), .low = at.at("low").number(),
+          .high = at.at("high").number(), .reason = at.at("reason").text()};
+}
+
+// The line that names the device, else the one of its architecture, else the generic one.
+Loan find_loan(const Device& device) {
+  const JsonValue file = JsonValue::load(folder() / "estimates" / "borrow.json");
+  file.expect_only({"loans"});
+  const std::string architecture(to_text(device.architecture));
+  std::optional<Loan> by_architecture, generic;
+  for (const JsonValue& line : file.at("loans").items()) {
+    const Loan loan = read_loan(line);
+    if (line.has("device")) {
+      if (line.at("device").text() == device.name) return loan;
+    } else if (line.has("architecture")) {
+      if (line.at("architecture").text() == architecture) by_architecture = loan;
+    } else {
+      generic = loan;
+    }
+  }
+  if (by_architecture) return *by_architecture;
+  if (!generic) file.at("loans").fail("a line for all other devices");
+  return *generic;
+}
+
+// A calibration file with what it is based on; `seen` ends circles.
+Calibration read_chain(const std::string& name, int depth) {
+  const JsonValue file = JsonValue::load(folder() / (name + ".json"));
+  const auto based_on = file.find("based_on");
+  if (!based_on) return read_calibration(file);
+  if (depth > 4) based_on->fail("a chain of at most five files", based_on->text());
+  const Calibration base = read_chain(based_on->text(), depth + 1);
+  return read_calibration(file, &base);
+}
+
+void add_if_there(Calibration& calibration, const std::string& name) {
+  const fs::path path = folder() / "estimates" / (name + ".json");
+  if (fs::exists(path)) add_estimates(calibration, JsonValue::load(path));
+}
+
+void add_all_estimates(Calibration& calibration, const Device& device) {
+  add_if_there(calibration, device.name);
+  add_if_there(calibration, std::string(to_text(device.architecture)));
+  add_if_there(calibration, has_tile_model(device.architecture) ? "common" : "generic");
+}
+
+// Energies of another device. Work that the lender could sustain at a share of its peak, the
+// borrower sustains at that share or better: newer processes need less energy, not more.
+void scale_energies(Calibration& calibration, const Device& lender, const Device& borrower) {
+  const auto budget = [](const Device& d) {
+    return d.power_limit.known() && d.idle_power.known()
+               ? (d.power_limit.get() - d.idle_power.get()).si() : 0.0;
+  };
+  for (std::size_t f = 0; f < format_count; ++f) {
+    Sourced<JoulesPerFlop>& energy = calibration.tensor_energy[f];
+    if (!energy.known()) continue;
+    const auto &from = lender.tensor_rate[f], &to = borrower.tensor_rate[f];
+    double factor = 1;
+    if (from.known() && to.known() && to.get().si() > 0 && budget(lender) > 0)
+      factor = std::min(1.0, budget(borrower) / budget(lender) * (from.get() / to.get()));
+    const double value = energy.get().si() * factor;
+    energy = {.value = JoulesPerFlop(value), .low = JoulesPerFlop(0.6 * value),
+              .high = JoulesPerFlop(1.3 * value), .evidence = Evidence::estimated,
+              .source = energy.source, .reason = "borrowed from " + lender.name};
+  }
+}
+
+}  // namespace
+
+Calibration load_estimates(const Device& device) {
+  Calibration calibration;
+  calibration.device = device.name;
+  add_all_estimates(calibration, device);
+  return calibration;
+}
+
+Calibration load_calibration(const Device& device) {
+  if (has_own(device.name)) {
+    Calibration calibration = read_chain(device.name, 0);
+    add_all_estimates(calibration, device);
+    return calibration;
+  }
+  const Loan loan = find_loan(device);
+  Calibration calibration;
+  if (loan.from == "generic") {
+    calibration.borrowed_from = "generic";
+    add_all_estimates(calibration, device);
+  } else {
+    const Device lender = load_device(loan.from);
+    calibration = load_calibration(lender);
+    scale_energies(calibration, lender, device);
+    calibration.borrowed_from = lender.name;
+  }
+  widen(calibration, loan.low, loan.high, loan.reason);
+  calibration.device = device.name;
+  return calibration;
+}
+
+}  // namespace orrery

@@ -1,1 +1,0 @@
-// Keeps the folder's library non-empty until its first module is written.

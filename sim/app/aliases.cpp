@@ -1,0 +1,271 @@
+// Reads validation/aliases.json and matches a row's names with it: exactly, by grammar, by default.
+#include "sim/app/aliases.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <regex>
+
+#include <fmt/format.h>
+
+#include "sim/base/json.h"
+#include "sim/engine/cluster.h"
+
+namespace orrery {
+namespace {
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return lower(text).find(lower(part)) != std::string::npos;
+}
+
+// Letters, digits and points only: "Llama-3.1 8B" and "llama3.1-8b" are one name.
+std::string bare_name(const std::string& text) {
+  std::string bare;
+  for (const char c : lower(text))
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.') bare += c;
+  return bare;
+}
+
+std::string optional_text(const JsonValue& object, std::string_view key) {
+  const auto value = object.find(key);
+  return value ? value->text() : "";
+}
+
+LaunchMode launch_from(const JsonValue& value) {
+  const std::string name = value.one_of({"eager", "scoped-graph", "full-graph"});
+  if (name == "full-graph") return LaunchMode::full_graph;
+  return name == "eager" ? LaunchMode::eager : LaunchMode::scoped_graph;
+}
+
+Aliases::StackRule read_stack_rule(const JsonValue& rule) {
+  rule.expect_only({"framework", "version", "stack", "release", "optimizer", "schedule",
+                    "assumed"});
+  Aliases::StackRule read{.framework = rule.at("framework").text(),
+                          .version = optional_text(rule, "version"),
+                          .stack = rule.at("stack").text(),
+                          .release = optional_text(rule, "release"),
+                          .optimizer = std::nullopt,
+                          .schedule = std::nullopt,
+                          .assumed = optional_text(rule, "assumed")};
+  if (const auto value = rule.find("optimizer")) read.optimizer = optimizer_from(*value);
+  if (const auto value = rule.find("schedule")) read.schedule = schedule_from(*value);
+  return read;
+}
+
+void read_machines(Aliases& aliases, const JsonValue& file) {
+  for (const auto& [gpu, entry] : file.at("accelerators").members()) {
+    entry.expect_only({"accelerator", "clusters"});
+    Aliases::Accelerator accelerator{.name = entry.at("accelerator").text(), .clusters = {}};
+    for (const JsonValue& name : entry.at("clusters").items())
+      accelerator.clusters.push_back(name.text());
+    if (accelerator.clusters.empty()) entry.at("clusters").fail("at least one cluster");
+    aliases.accelerators[gpu] = accelerator;
+  }
+  for (const JsonValue& rule : file.at("clusters").items()) {
+    rule.expect_only({"gpu", "interconnect", "system", "cluster"});
+    aliases.clusters.push_back({.gpu = optional_text(rule, "gpu"),
+                                .interconnect = optional_text(rule, "interconnect"),
+                                .system = optional_text(rule, "system"),
+                                .cluster = rule.at("cluster").text()});
+  }
+}
+
+void read_models(Aliases& aliases, const JsonValue& file) {
+  for (const auto& [name, target] : file.at("models").members())
+    aliases.models[name] = target.text();
+  for (const JsonValue& rule : file.at("model_templates").items()) {
+    rule.expect_only({"prefix", "model"});
+    aliases.model_templates.push_back(
+        {.prefix = rule.at("prefix").text(), .model = rule.at("model").text()});
+  }
+}
+
+// Gbit/s of one GPU's share, from the first form of the grammar that the text has.
+std::optional<double> gigabits(const std::string& text, double gpus_per_host) {
+  static const std::regex per_gpu(R"((\d+) ?Gb?(?:ps|/s)?/GPU)", std::regex::icase);
+  static const std::regex counted(R"((\d+) ?x ?(?:[^|,]*?(\d{2,4}) ?Gb?|HDR(200)))",
+                                  std::regex::icase);
+  static const std::regex per_node(R"((\d+) ?Gb?(?:ps|/s)?/node)", std::regex::icase);
+  static const std::regex plain(R"((?:^|[^\d.])(\d{3,4}) ?G(?:b|bps|b/s)?(?:$|[^A-Za-z/]))",
+                                std::regex::icase);
+  std::smatch found;
+  if (std::regex_search(text, found, per_gpu)) return std::stod(found[1]);
+  double best = 0;
+  for (auto at = std::sregex_iterator(text.begin(), text.end(), counted);
+       at != std::sregex_iterator(); ++at)
+    best = std::max(best, std::stod((*at)[1]) *
+                              std::stod((*at)[2].matched ? (*at)[2].str() : (*at)[3].str()));
+  if (best > 0) return best / gpus_per_host;
+  if (std::regex_search(text, found, per_node)) return std::stod(found[1]) / gpus_per_host;
+  if (std::regex_search(text, found, plain)) {
+    const double rate = std::stod(found[1]);
+    constexpr double least_of_a_node = 1200;  // 800 is one NIC of today, more is a node's sum
+    return rate >= least_of_a_node ? rate / gpus_per_host : rate;
+  }
+  if (contains(text, "XDR")) return 800;
+  if (contains(text, "NDR")) return 400;
+  if (contains(text, "HDR")) return 200;
+  return std::nullopt;
+}
+
+std::string release_text(const Aliases::StackRule& rule, const Aliases& aliases,
+                         const std::string& framework, const std::string& version) {
+  static const std::regex calendar(R"((?:^|\D)(\d\d\.\d\d(?:\.\d+)?)(?!\d))");
+  static const std::regex number(R"((?:^|[^\d.])(\d+\.\d+)(?!\d))");
+  if (rule.release != "calendar" && rule.release != "number") return rule.release;
+  std::smatch found;
+  const std::regex& form = rule.release == "calendar" ? calendar : number;
+  if (std::regex_search(framework, found, form)) return found[1];
+  // A benchmark's round has a number too, which is not the software's.
+  const auto round = aliases.rounds.find(version);
+  if (round == aliases.rounds.end() && std::regex_search(version, found, form)) return found[1];
+  return round == aliases.rounds.end() ? "" : round->second;
+}
+
+}  // namespace
+
+Aliases load_aliases(const std::filesystem::path& path) {
+  const JsonValue file = JsonValue::load(path);
+  file.expect_only({"accelerators", "clusters", "stacks", "rounds", "nearest_stack", "models",
+                    "model_templates", "sweeps", "unfit_for_time", "packed_document",
+                    "inference"});
+  Aliases aliases;
+  read_machines(aliases, file);
+  for (const JsonValue& rule : file.at("stacks").items())
+    aliases.stacks.push_back(read_stack_rule(rule));
+  for (const auto& [round, release] : file.at("rounds").members())
+    aliases.rounds[round] = release.text();
+  aliases.nearest_stack = file.at("nearest_stack").text();
+  read_models(aliases, file);
+  for (const JsonValue& source : file.at("sweeps").items())
+    aliases.sweeps.push_back(source.text());
+  for (const JsonValue& rule : file.at("unfit_for_time").items()) {
+    rule.expect_only({"version", "reason"});
+    aliases.unfit_for_time.push_back(
+        {.version = rule.at("version").text(), .reason = rule.at("reason").text()});
+  }
+  aliases.packed_document = read_sourced<double>(file.at("packed_document"));
+  const JsonValue inference = file.at("inference");
+  inference.expect_only({"cluster", "stack", "launch"});
+  aliases.inference_cluster = inference.at("cluster").text();
+  aliases.inference_stack = inference.at("stack").text();
+  aliases.inference_launch = launch_from(inference.at("launch"));
+  return aliases;
+}
+
+InterconnectText parse_interconnect(const std::string& text, double gpus_per_host) {
+  struct Word {
+    const char* text;
+    FabricTechnology technology;
+  };
+  static constexpr Word words[] = {
+      {"EFA", FabricTechnology::efa},           {"TCPX", FabricTechnology::tcpx},
+      {"RoCE", FabricTechnology::roce},         {"Ethernet", FabricTechnology::roce},
+      {"/Eth ", FabricTechnology::roce},        {"IB", FabricTechnology::infiniband},
+      {"InfiniBand", FabricTechnology::infiniband}, {"HDR", FabricTechnology::infiniband},
+      {"NDR", FabricTechnology::infiniband},    {"OmniPath", FabricTechnology::omnipath},
+      {"Slingshot", FabricTechnology::slingshot}, {"Spectrum", FabricTechnology::spectrum_x},
+      {"BF3", FabricTechnology::spectrum_x},    {"ICI", FabricTechnology::ici}};
+  InterconnectText parsed;
+  for (const Word& word : words)
+    if (contains(text, word.text)) parsed.technologies.push_back(word.technology);
+  parsed.gigabits_per_gpu = gigabits(text, gpus_per_host);
+  return parsed;
+}
+
+const WiringTable::Wiring& WiringTable::at(const std::string& name) {
+  const auto found = known_.find(name);
+  if (found != known_.end()) return found->second;
+  const Cluster cluster = load_cluster(name, 1);
+  Wiring wiring;
+  wiring.accelerator = cluster.device.name;
+  wiring.gpus_per_host = static_cast<double>(cluster.gpus_per_host);
+  wiring.domain = cluster.fabric.scale_up.domain;
+  const ScaleOut& out = cluster.fabric.scale_out;
+  wiring.technology = out.technology;
+  constexpr double bits_per_gigabit = 8e-9;
+  if (out.kind != ScaleOutKind::none && out.nic_bandwidth.known())
+    wiring.gigabits_per_gpu =
+        out.nic_bandwidth.get().si() * out.nics_per_accelerator.get() * bits_per_gigabit;
+  return known_.emplace(name, wiring).first->second;
+}
+
+std::optional<ClusterChoice> choose_cluster(const Aliases& aliases, WiringTable& wirings,
+                                            const std::string& gpu,
+                                            const std::string& interconnect,
+                                            const std::string& system, std::int64_t gpus) {
+  const auto entry = aliases.accelerators.find(gpu);
+  if (entry == aliases.accelerators.end()) return std::nullopt;
+  ClusterChoice choice{.cluster = "", .accelerator = entry->second.name, .assumed = {}};
+  const auto equal = [](const std::string& wanted, const std::string& actual) {
+    return wanted.empty() || wanted == actual;
+  };
+  for (const auto& rule : aliases.clusters)
+    if (equal(rule.gpu, gpu) && equal(rule.interconnect, interconnect) &&
+        equal(rule.system, system)) {
+      choice.cluster = rule.cluster;
+      return choice;
+    }
+  const std::string& usual = entry->second.clusters.front();
+  choice.cluster = usual;
+  // Inside one scale-up domain the network outside does not matter.
+  if (gpus <= wirings.at(usual).domain) return choice;
+  const InterconnectText said =
+      parse_interconnect(interconnect, wirings.at(usual).gpus_per_host);
+  const auto matches = [&](const std::string& name, bool technology_too) {
+    const auto& wiring = wirings.at(name);
+    const bool same_rate = !said.gigabits_per_gpu ||
+                           std::abs(wiring.gigabits_per_gpu / *said.gigabits_per_gpu - 1) < 0.1;
+    const bool same_kind = said.technologies.empty() ||
+                           std::find(said.technologies.begin(), said.technologies.end(),
+                                     wiring.technology) != said.technologies.end();
+    return same_rate && (same_kind || !technology_too);
+  };
+  const bool stated = said.gigabits_per_gpu || !said.technologies.empty();
+  if (stated)
+    for (const bool technology_too : {true, false})
+      for (const std::string& name : entry->second.clusters)
+        if (matches(name, technology_too)) {
+          choice.cluster = name;
+          if (!technology_too)
+            choice.assumed.push_back(fmt::format("network of {} for \"{}\"", name, interconnect));
+          return choice;
+        }
+  choice.assumed.push_back(
+      interconnect.empty() ? fmt::format("network not stated: {}", usual)
+                           : fmt::format("network of {} for \"{}\"", usual, interconnect));
+  return choice;
+}
+
+StackChoice choose_stack(const Aliases& aliases, const std::string& framework,
+                         const std::string& version) {
+  for (const auto& rule : aliases.stacks) {
+    if (!contains(framework, rule.framework) || !contains(version, rule.version)) continue;
+    const std::string release = release_text(rule, aliases, framework, version);
+    StackChoice choice{.name = release.empty() ? rule.stack : rule.stack + "@" + release,
+                       .optimizer = rule.optimizer, .schedule = rule.schedule, .assumed = {}};
+    if (!rule.assumed.empty()) choice.assumed.push_back(rule.assumed);
+    return choice;
+  }
+  return {.name = aliases.nearest_stack, .optimizer = std::nullopt, .schedule = std::nullopt,
+          .assumed = {fmt::format("{} in place of \"{}\"", aliases.nearest_stack, framework)}};
+}
+
+ModelChoice choose_model(const Aliases& aliases, const std::string& model,
+                         const std::vector<std::string>& catalog_models) {
+  if (const auto alias = aliases.models.find(model); alias != aliases.models.end())
+    return {.name = alias->second};
+  const std::string wanted = bare_name(model);
+  for (const std::string& name : catalog_models)
+    if (bare_name(name) == wanted) return {.name = name};
+  for (const auto& rule : aliases.model_templates)
+    if (model.starts_with(rule.prefix)) return {.name = rule.model, .is_template = true};
+  return {};
+}
+
+}  // namespace orrery

@@ -1,0 +1,107 @@
+// Knows how published runs name machines, software and models, and what the catalogues call them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "topologies/fabric.h"
+#include "workloads/layout.h"
+#include "workloads/stack.h"
+
+namespace orrery {
+
+// validation/aliases.json, as validation/README.md documents it.
+struct Aliases {
+  struct Accelerator {
+    std::string name;                   // of the catalogue
+    std::vector<std::string> clusters;  // that it comes in; the first is the usual one
+  };
+  struct ClusterRule {
+    std::string gpu, interconnect, system;  // equal to the row's; empty: any
+    std::string cluster;
+  };
+  struct StackRule {
+    std::string framework, version;  // contained in the row's, without regard to case
+    std::string stack;
+    std::string release;  // fixed; "calendar": 24.07 in the row; "number": 0.8 in the row
+    std::optional<Optimizer> optimizer;
+    std::optional<Schedule> schedule;
+    std::string assumed;
+  };
+  struct Prefix {
+    std::string prefix, model;
+  };
+  struct UnfitVersion {
+    std::string version, reason;
+  };
+  std::map<std::string, Accelerator> accelerators;
+  std::vector<ClusterRule> clusters;
+  std::vector<StackRule> stacks;
+  std::map<std::string, std::string> rounds;  // of a benchmark: the release that it ran
+  std::string nearest_stack;                  // for frameworks without a rule
+  std::map<std::string, std::string> models;
+  std::vector<Prefix> model_templates;        // shapes whose dimensions the row gives
+  std::vector<std::string> sweeps;            // sources that are not published results
+  std::vector<UnfitVersion> unfit_for_time;
+  Sourced<double> packed_document;            // tokens
+  std::string inference_cluster, inference_stack;
+  LaunchMode inference_launch = LaunchMode::eager;
+};
+
+Aliases load_aliases(const std::filesystem::path& file);
+
+// What a row says about its scale-out network; empty parts are not stated.
+struct InterconnectText {
+  std::vector<FabricTechnology> technologies;  // any of them ("IB/RoCE")
+  std::optional<double> gigabits_per_gpu;
+};
+// Grammar: "400G/GPU", "EFA 3200G/node", "1600Gbps RoCE", "4x HDR200", "8x CX7 400G IB/node",
+// "IB NDR". A rate without "/GPU" or "/node" is a node's when it is at least 1200.
+InterconnectText parse_interconnect(const std::string& text, double gpus_per_host);
+
+struct ClusterChoice {
+  std::string cluster, accelerator;
+  std::vector<std::string> assumed;  // sentences, one for each fallback
+};
+// Wiring of the clusters that an alias names, loaded when first asked for.
+class WiringTable {
+ public:
+  struct Wiring {
+    std::string accelerator;
+    FabricTechnology technology = FabricTechnology::infiniband;
+    double gigabits_per_gpu = 0;
+    double gpus_per_host = 8;
+    std::int64_t domain = 8;
+  };
+  const Wiring& at(const std::string& cluster);
+
+ private:
+  std::map<std::string, Wiring> known_;
+};
+// nullopt: no alias for this accelerator.
+std::optional<ClusterChoice> choose_cluster(const Aliases& aliases, WiringTable& wirings,
+                                            const std::string& gpu,
+                                            const std::string& interconnect,
+                                            const std::string& system, std::int64_t gpus);
+
+struct StackChoice {
+  std::string name;  // "nemo@24.07"
+  std::optional<Optimizer> optimizer;
+  std::optional<Schedule> schedule;
+  std::vector<std::string> assumed;
+};
+StackChoice choose_stack(const Aliases& aliases, const std::string& framework,
+                         const std::string& version);
+
+struct ModelChoice {
+  std::string name;         // of the catalogue; empty: unknown
+  bool is_template = false;  // the shape only: dimensions come from the row
+};
+ModelChoice choose_model(const Aliases& aliases, const std::string& model,
+                         const std::vector<std::string>& catalog_models);
+
+}  // namespace orrery

@@ -1,0 +1,10 @@
+// Knows the commands of the binary and their flags.
+#pragma once
+
+namespace orrery {
+
+// Parses the arguments, runs one command and returns the exit code: 0, or 2 after one line of error
+// on stderr. Results go to stdout, everything else to stderr.
+int run_command_line(int argc, const char* const* argv);
+
+}  // namespace orrery

@@ -1,0 +1,116 @@
+// Writes scores of predictions as JSON: DESIGN section 7 fixes the keys.
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/app/validate_report.h"
+
+namespace orrery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+Json when(bool known, double value) { return known ? Json(value) : Json(nullptr); }
+
+// What a row is mainly about: its speed where that is scored, else its memory.
+void add_main_quantity(Json& out, const ScoredRow& s) {
+  const MeasuredRun& m = s.row->measured;
+  const RowPrediction& p = s.prediction;
+  const auto set = [&](const char* quantity, const char* unit, double predicted,
+                       const std::optional<double>& measured, const std::optional<double>& error,
+                       const Json& low, const Json& high) {
+    out["quantity"] = quantity;
+    out["unit"] = unit;
+    out["predicted"] = when(p.made, predicted);
+    out["measured"] = or_null(measured);
+    out["error"] = or_null(error);
+    out["low"] = low;
+    out["high"] = high;
+  };
+  const Json none = nullptr;
+  if (m.step_seconds) {
+    const double scale = p.made ? p.step_seconds * p.tokens_per_second_per_gpu : 0;
+    set("step_time", "s", p.step_seconds, m.step_seconds, s.speed_error,
+        when(p.made, scale / p.high_tokens), when(p.made, scale / p.low_tokens));
+  } else if (m.tokens_per_second_per_gpu && s.row->unfit_for_time.empty()) {
+    set("tokens_s_gpu", "tokens/s/GPU", p.tokens_per_second_per_gpu, m.tokens_per_second_per_gpu,
+        s.speed_error, when(p.made, p.low_tokens), when(p.made, p.high_tokens));
+  } else if (m.peak_gibibytes) {
+    set("peak_memory", "GiB", p.peak_gibibytes, m.peak_gibibytes, s.peak_error, none, none);
+  } else if (m.static_gibibytes) {
+    set("static_memory", "GiB", p.static_gibibytes, m.static_gibibytes, s.static_error, none,
+        none);
+  } else if (m.out_of_memory) {
+    set("oom", "", p.out_of_memory ? 1 : 0, *m.out_of_memory ? 1.0 : 0.0, std::nullopt, none,
+        none);
+  } else {
+    set("tokens_s_gpu", "tokens/s/GPU", p.tokens_per_second_per_gpu, std::nullopt, std::nullopt,
+        when(p.made, p.low_tokens), when(p.made, p.high_tokens));
+  }
+}
+
+Json row_json(const ScoredRow& s) {
+  const PreparedRow& row = *s.row;
+  const MeasuredRun& m = row.measured;
+  const RowPrediction& p = s.prediction;
+  Json out = {{"id", row.id}};
+  add_main_quantity(out, s);
+  out["group"] = {{"source", row.source}, {"gpu", row.gpu}};
+  out["skipped"] = row.skipped.empty() ? Json(nullptr) : Json(row.skipped);
+  out["predicted_tokens_s_gpu"] = when(p.made, p.tokens_per_second_per_gpu);
+  out["measured_tokens_s_gpu"] = or_null(m.tokens_per_second_per_gpu);
+  out["low_tokens_s_gpu"] = when(p.made, p.low_tokens);
+  out["high_tokens_s_gpu"] = when(p.made, p.high_tokens);
+  out["predicted_step_time_s"] = when(p.made, p.step_seconds);
+  out["predicted_peak_memory_gib"] = when(p.made, p.peak_gibibytes);
+  out["measured_peak_memory_gib"] = or_null(m.peak_gibibytes);
+  out["predicted_static_memory_gib"] = when(p.made, p.static_gibibytes);
+  out["measured_static_memory_gib"] = or_null(m.static_gibibytes);
+  out["predicted_oom"] = p.made ? Json(p.out_of_memory) : Json(nullptr);
+  out["measured_oom"] = m.out_of_memory ? Json(*m.out_of_memory) : Json(nullptr);
+  out["bottleneck"] = p.made ? Json(p.bottleneck) : Json(nullptr);
+  out["time_not_scored"] = row.unfit_for_time.empty() ? Json(nullptr) : Json(row.unfit_for_time);
+  out["layout"] = p.made ? Json(to_text(row.layout)) : Json(nullptr);
+  out["stack"] = row.release.empty() ? Json(nullptr) : Json(row.release);
+  out["cluster"] = row.cluster != nullptr ? Json(row.cluster->cluster.name) : Json(nullptr);
+  out["assumed"] = row.assumed;
+  return out;
+}
+
+Json numbers_json(const std::vector<double>& errors) {
+  const auto n = numbers(errors);
+  if (!n) return nullptr;
+  return {{"rows", errors.size()}, {"median_absolute_error", n->median},
+          {"p90_absolute_error", n->p90}, {"bias", n->bias}};
+}
+
+Json group_json(const GroupScore& g, const char* kind) {
+  Json skipped = Json::object();
+  for (const auto& [reason, count] : g.skipped) skipped[reason] = count;
+  return {{"kind", kind}, {"source", g.source}, {"gpu", g.gpu}, {"rows", g.rows},
+          {"predicted", g.predicted}, {"skipped", skipped}, {"speed", numbers_json(g.speed)},
+          {"peak_memory", numbers_json(g.peak)}, {"static_memory", numbers_json(g.static_memory)},
+          {"oom", {{"true_positive", g.oom_found}, {"false_negative", g.oom_missed},
+                   {"false_positive", g.oom_false}, {"true_negative", g.fit_found}}}};
+}
+
+}  // namespace
+
+std::string report_json(const std::vector<ScoredRow>& rows) {
+  Json list = Json::array(), groups = Json::array();
+  for (const ScoredRow& s : rows) list.push_back(row_json(s));
+  for (const GroupScore& g : group_rows(rows)) groups.push_back(group_json(g, "source and gpu"));
+  for (const GroupScore& g : overall_groups(rows)) groups.push_back(group_json(g, "overall"));
+  return Json({{"rows", list}, {"groups", groups}}).dump(1) + '\n';
+}
+
+std::string left_out_json(const std::vector<LeftOut>& groups, const std::string& kind) {
+  Json list = Json::array();
+  for (const LeftOut& g : groups)
+    list.push_back({{"kind", kind}, {"group", g.group}, {"rows", g.rows},
+                    {"without", numbers_json(g.without)}, {"shipped", numbers_json(g.shipped)}});
+  return Json({{"left_out", list}}).dump(1) + '\n';
+}
+
+}  // namespace orrery

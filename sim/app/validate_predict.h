@@ -1,0 +1,36 @@
+// Knows how a prepared row is predicted, with or without other step-level values of its stack.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "sim/app/validate_report.h"
+
+namespace orrery {
+
+// The model's own error by region: 90% of speeds lie within these shares of the prediction.
+// validation/model_error.json.
+struct ModelError {
+  struct Range {
+    double below = 0, above = 0;
+  };
+  Range fallback;
+  std::map<std::string, Range> stacks, experts;  // by stack: dense models, models with experts
+  double each_assumption = 0;                    // joined in quadrature for every fallback
+};
+ModelError load_model_error(const std::filesystem::path& file);
+
+// Chooses the recompute that a row leaves blank: the first recipe that the memory model accepts, the
+// last when none is. Notes the choice in `assumed`.
+void settle_recompute(PreparedRow& row);
+
+// Seconds of one step with this stack in place of the row's own.
+double predict_step(const PreparedRow& row, const Stack& stack);
+
+RowPrediction predict_row(const PreparedRow& row, const ModelError& error);
+
+// tokens/s/GPU of a step that takes `seconds`.
+double tokens_per_second(const PreparedRow& row, double seconds);
+
+}  // namespace orrery

@@ -1,0 +1,64 @@
+// Knows how predictions of measured runs are scored and shown: per row, per group and over all.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/app/validate_rows.h"
+#include "sim/engine/step.h"
+
+namespace orrery {
+
+struct RowPrediction {
+  bool made = false;
+  double step_seconds = 0;
+  double tokens_per_second_per_gpu = 0;
+  double low_tokens = 0, high_tokens = 0;  // 90% range
+  double peak_gibibytes = 0, static_gibibytes = 0;
+  bool out_of_memory = false;
+  StageBreakdown stage;      // of the stage that paces the step
+  std::string bottleneck;    // the largest label
+};
+
+// A row with its prediction and what is scored of it.
+struct ScoredRow {
+  const PreparedRow* row = nullptr;
+  RowPrediction prediction;
+  std::optional<double> speed_error, peak_error, static_error;  // predicted / measured - 1
+};
+ScoredRow score_row(const PreparedRow& row, const RowPrediction& prediction);
+
+struct GroupScore {
+  std::string source, gpu;
+  int rows = 0, predicted = 0;
+  std::map<std::string, int> skipped;    // reason: rows
+  std::vector<double> speed, peak, static_memory;
+  // Verdicts on rows whose source says whether they ran out of memory.
+  int oom_found = 0, oom_missed = 0, oom_false = 0, fit_found = 0;
+};
+void add_row(GroupScore& group, const ScoredRow& row);
+
+// Per source and GPU, in the order in which they first appear.
+std::vector<GroupScore> group_rows(const std::vector<ScoredRow>& rows);
+// All, published, experts, 1,024 GPUs and more, and rows whose layout is not wholly known.
+std::vector<GroupScore> overall_groups(const std::vector<ScoredRow>& rows);
+
+struct GroupNumbers {
+  double median = 0, p90 = 0, bias = 0;  // of |error|, |error| and error
+};
+std::optional<GroupNumbers> numbers(const std::vector<double>& errors);
+
+std::string report_text(const std::vector<ScoredRow>& rows, bool each_row);
+std::string report_json(const std::vector<ScoredRow>& rows);
+
+// How a group does as shipped, and when the step-level values are fitted without it.
+struct LeftOut {
+  std::string group;
+  int rows = 0;
+  std::vector<double> shipped, without;  // errors of its rows
+};
+std::string left_out_text(const std::vector<LeftOut>& groups, const std::string& kind);
+std::string left_out_json(const std::vector<LeftOut>& groups, const std::string& kind);
+
+}  // namespace orrery

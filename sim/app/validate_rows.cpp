@@ -1,0 +1,372 @@
+// Reads training and inference rows into scenarios; blanks come from the stack's release.
+#include "sim/app/validate_rows.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <regex>
+
+#include <fmt/format.h>
+
+#include "sim/base/check.h"
+#include "workloads/model_catalog.h"
+
+namespace orrery {
+namespace {
+
+[[noreturn]] void skip(const std::string& reason) { throw Error({.file = reason}); }
+
+bool mentions(const std::string& text, const std::string& part) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  };
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+}
+
+// A whole number that follows `word` in the text ("FSDP=64", "rank 16"); 0: none.
+std::int64_t number_after(const std::string& text, const std::string& word) {
+  const std::regex form(word + R"([ =]+(\d{1,9}))", std::regex::icase);
+  std::smatch found;
+  return std::regex_search(text, found, form) ? std::stoll(found[1]) : 0;
+}
+
+std::int64_t stated(const std::optional<std::int64_t>& value, const char* column) {
+  if (!value) skip(fmt::format("the source does not tell {}", column));
+  return *value;
+}
+
+// Stack's own meaning of "FP8" is filled in later: fp8_delayed stands for it until then.
+std::optional<PrecisionRecipe> precision_from_text(const std::string& text) {
+  struct Name {
+    const char* text;
+    PrecisionRecipe recipe;
+  };
+  static constexpr Name names[] = {
+      {"BF16", PrecisionRecipe::bf16},         {"FP16", PrecisionRecipe::fp16},
+      {"FP8", PrecisionRecipe::fp8_delayed},   {"FP8-DS", PrecisionRecipe::fp8_delayed},
+      {"FP8-CS", PrecisionRecipe::fp8_current}, {"FP8-TW", PrecisionRecipe::fp8_current},
+      {"FP8-SC", PrecisionRecipe::fp8_blockwise},
+      {"FP8-blockwise", PrecisionRecipe::fp8_blockwise}, {"MXFP8", PrecisionRecipe::mxfp8},
+      {"FP8-MX", PrecisionRecipe::mxfp8},      {"NVFP4", PrecisionRecipe::nvfp4}};
+  for (const Name& name : names)
+    if (text == name.text) return name.recipe;
+  return std::nullopt;
+}
+
+// Recompute as the row states it; nullopt where it is blank. A list of parts is "selective".
+std::optional<Recompute> recompute_from_text(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "none") return Recompute::none;
+  return text.starts_with("full") ? Recompute::full : Recompute::selective;
+}
+
+Schedule schedule_for(const RunColumns& c, const Stack& stack, std::int64_t vpp,
+                      const std::optional<Schedule>& rule) {
+  if (mentions(c.schedule, "gpipe")) return Schedule::gpipe;
+  if (mentions(c.schedule, "dual")) return Schedule::dual_pipe;
+  if (mentions(c.schedule, "zero")) return Schedule::zero_bubble;
+  if (vpp > 1) return Schedule::interleaved;
+  if (!c.schedule.empty()) return Schedule::one_f_one_b;
+  return rule.value_or(stack.default_schedule);
+}
+
+void read_measured(const CsvRow& row, MeasuredRun& measured) {
+  measured.tokens_per_second_per_gpu = row.number("tokens_s_gpu");
+  measured.peak_gibibytes = row.number("peak_memory_gib");
+  measured.static_gibibytes = row.number("static_memory_gib");
+  measured.out_of_memory = row.flag("oom");
+  const auto step = row.number("step_time_s");
+  const auto gpus = row.number("n_gpus"), sequence = row.number("seq"),
+             batch = row.number("global_batch");
+  if (!measured.tokens_per_second_per_gpu && step && *step > 0 && gpus && sequence && batch)
+    measured.tokens_per_second_per_gpu = *batch * *sequence / *step / *gpus;
+}
+
+void build_layout(PreparedRow& p, const RunColumns& c, const StackChoice& software) {
+  Layout& layout = p.layout;
+  layout.tp = stated(c.tp, "tp");
+  layout.pp = stated(c.pp, "pp");
+  layout.cp = c.cp.value_or(1);
+  layout.vpp = c.vpp.value_or(1);
+  if (!c.vpp && layout.pp > 1) p.assumed.push_back("vpp not stated: 1");
+  const std::int64_t gpus = stated(c.gpus, "n_gpus");
+  const std::int64_t group = layout.tp * layout.pp * layout.cp;
+  if (group <= 0) skip("INCONSISTENT: a parallel size of 0");
+  layout.dp = c.dp.value_or(gpus / group);
+  if (layout.gpus() != gpus)
+    skip("INCONSISTENT: tp * pp * cp * dp is not n_gpus");
+  if (p.model.has_experts() && !c.ep) skip("the source does not tell ep");
+  layout.ep = p.model.has_experts() ? c.ep.value_or(1) : 1;
+  layout.etp = c.etp.value_or(1);
+  layout.micro_batch = stated(c.micro_batch, "micro_batch");
+  layout.zero_stage = static_cast<int>(c.zero.value_or(p.stack.default_zero_stage));
+  layout.sequence_parallel = c.sequence_parallel.value_or(p.stack.default_sequence_parallel);
+  layout.schedule = schedule_for(c, p.stack, layout.vpp, software.schedule);
+  if (const auto stated_recompute = recompute_from_text(c.recompute)) {
+    layout.recompute = *stated_recompute;
+    if (c.recompute.find('(') != std::string::npos || c.recompute.find(',') != std::string::npos)
+      p.assumed.push_back(fmt::format("recompute \"{}\" as selective", c.recompute));
+  } else {
+    for (const Recompute choice : {Recompute::none, Recompute::selective, Recompute::full})
+      if (choice >= p.stack.default_recompute) p.recompute_choices.push_back(choice);
+    layout.recompute = p.stack.default_recompute;
+  }
+  layout.optimizer = software.optimizer.value_or(Optimizer::adam_fp32);
+  if (mentions(c.notes, "Muon")) layout.optimizer = Optimizer::muon;
+  const std::int64_t shard = number_after(c.notes, "FSDP(?: size)?");
+  if (layout.zero_stage == 3 && shard > 1 && shard < layout.dp * layout.cp)
+    layout.shard_group = shard;
+}
+
+StackContext stack_context(const PreparedRow& p) {
+  return {.architecture = std::string(to_text(p.cluster->cluster.device.architecture)),
+          .precision = p.layout.precision,
+          .moe = p.model.has_experts(),
+          .task = p.job.task};
+}
+
+}  // namespace
+
+const std::vector<std::string>& training_columns() {
+  static const std::vector<std::string> columns = {
+      "id",     "source", "gpu",          "n_gpus",      "interconnect", "system", "model",
+      "task",   "layers", "hidden",       "ffn",         "heads",        "kv_heads", "vocab",
+      "mlp",    "seq",    "global_batch", "micro_batch", "tp",           "pp",     "dp",
+      "precision", "framework", "version", "tokens_s_gpu"};
+  return columns;
+}
+
+const std::vector<std::string>& inference_columns() {
+  static const std::vector<std::string> columns = {"id", "mode", "h",     "L",   "nh", "nkv", "hd",
+                                                   "f",  "V",    "batch", "ctx", "tp", "step_s"};
+  return columns;
+}
+
+RowReader::RowReader(Aliases aliases)
+    : aliases_(std::move(aliases)),
+      catalog_models_(model_names(data_root() / "workloads/catalog/models")) {}
+
+std::vector<PreparedRow> RowReader::read_training(const CsvTable& table) {
+  require_columns(table, training_columns());
+  collect_dimensions(table);
+  std::vector<PreparedRow> rows(table.rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const RunColumns columns = read_columns(CsvRow(table, i), rows[i]);
+    try {
+      build(rows[i], columns);
+    } catch (const Error& error) {
+      rows[i].skipped = error.message();
+    }
+  }
+  return rows;
+}
+
+RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
+  RunColumns c;
+  p.id = row.text("id");
+  p.source = row.text("source");
+  p.gpu = row.text("gpu");
+  p.full_config = row.flag("full_config").value_or(true);
+  p.sweep = std::find(aliases_.sweeps.begin(), aliases_.sweeps.end(), p.source) !=
+            aliases_.sweeps.end();
+  read_measured(row, p.measured);
+  c.model = row.text("model");
+  RowDimensions& d = c.dimensions;
+  d = {.layers = row.integer("layers").value_or(0),
+       .hidden = dimension(row, "hidden", p.assumed),
+       .ffn = dimension(row, "ffn", p.assumed),
+       .heads = row.integer("heads").value_or(0),
+       .kv_heads = row.integer("kv_heads").value_or(0),
+       .head_dim = row.integer("head_dim").value_or(0),
+       .vocab = dimension(row, "vocab", p.assumed),
+       .experts = row.integer("experts").value_or(0),
+       .topk = row.integer("topk").value_or(0),
+       .sequence = row.integer("seq").value_or(0),
+       .mlp = row.text("mlp"),
+       .attention = row.text("attention"),
+       .parameters = row.number("params_b").value_or(0) * 1e9};
+  c.task = row.text("task");
+  c.interconnect = row.text("interconnect");
+  c.system = row.text("system");
+  c.recompute = row.text("recompute");
+  c.schedule = row.text("schedule");
+  c.precision = row.text("precision");
+  c.framework = row.text("framework");
+  c.version = row.text("version");
+  c.notes = row.text("notes");
+  c.gpus = row.integer("n_gpus");
+  c.global_batch = row.integer("global_batch");
+  c.micro_batch = row.integer("micro_batch");
+  c.tp = row.integer("tp");
+  c.pp = row.integer("pp");
+  c.vpp = row.integer("vpp");
+  c.dp = row.integer("dp");
+  c.ep = row.integer("ep");
+  c.etp = row.integer("etp");
+  c.cp = row.integer("cp");
+  c.zero = row.integer("zero_stage");
+  c.sequence_parallel = row.flag("seqpar");
+  for (const auto& rule : aliases_.unfit_for_time)
+    if (mentions(c.version, rule.version)) p.unfit_for_time = rule.reason;
+  return c;
+}
+
+void RowReader::build(PreparedRow& p, const RunColumns& c) {
+  if (mentions(c.notes, "INCONSISTENT")) skip("INCONSISTENT: the source contradicts itself");
+  const std::int64_t gpus = stated(c.gpus, "n_gpus");
+  const auto machine =
+      choose_cluster(aliases_, wirings_, p.gpu, c.interconnect, c.system, gpus);
+  if (!machine) skip(fmt::format("accelerator {} is not in aliases.json", in_quotes(p.gpu)));
+  for (const std::string& sentence : machine->assumed) p.assumed.push_back(sentence);
+  p.cluster = shared_cluster(*machine, gpus);
+  build_model(p, c);
+  build_job(p, c);
+  build_stack(p, c);
+  if (const auto reason = invalid_reason(p.layout, p.model, p.job, gpus))
+    skip("layout not valid: " + *reason);
+}
+
+void RowReader::build_model(PreparedRow& p, const RunColumns& c) {
+  const ModelChoice choice = choose_model(aliases_, c.model, catalog_models_);
+  if (choice.name.empty()) p.model = model_from_dimensions(c.model, c.dimensions, p.assumed);
+  else if (choice.is_template)
+    p.model = fill_template(catalog_model(choice.name), c.model, c.dimensions);
+  else p.model = adapt_model(catalog_model(choice.name), c.dimensions, p.assumed);
+  p.family = p.model.family == "row" ? c.model.substr(0, c.model.find('-')) : p.model.family;
+  check_model(p.model, JsonValue::from(nlohmann::json::object(), c.model));
+}
+
+void RowReader::build_job(PreparedRow& p, const RunColumns& c) const {
+  const auto task = task_from(c.task.empty() ? "pretrain" : c.task);
+  if (!task || !is_training(*task)) skip("task " + in_quotes(c.task) + " is not a training task");
+  p.job.task = *task;
+  if (c.dimensions.sequence <= 0) skip("the source does not tell seq");
+  p.job.sequence = c.dimensions.sequence;
+  p.job.global_batch = stated(c.global_batch, "global_batch");
+  if (*task != Task::pretrain && mentions(c.notes, "packed")) {
+    p.job.mean_document = static_cast<std::int64_t>(aliases_.packed_document.get());
+    p.assumed.push_back(fmt::format("packed documents of {} tokens", p.job.mean_document));
+  }
+  if (*task == Task::lora) {
+    const std::int64_t rank = number_after(c.notes, "rank");
+    if (rank > 0) p.job.lora_rank = rank;
+    else p.assumed.push_back(fmt::format("LoRA rank {}", p.job.lora_rank));
+  }
+  p.job.mtp = mentions(c.notes, "w/ MTP");
+  if (p.model.mtp_layers > 0 && !mentions(c.notes, "MTP"))
+    p.assumed.push_back("no multi-token prediction module trained");
+}
+
+void RowReader::build_stack(PreparedRow& p, const RunColumns& c) {
+  const StackChoice software = choose_stack(aliases_, c.framework, c.version);
+  for (const std::string& sentence : software.assumed) p.assumed.push_back(sentence);
+  const auto precision = precision_from_text(c.precision);
+  if (!precision)
+    skip(c.precision.empty() ? "the source does not tell the precision"
+                             : "no recipe for precision " + in_quotes(c.precision));
+  p.layout.precision = *precision;
+  if (c.precision == "FP8")
+    p.layout.precision = stack(software.name, stack_context(p)).fp8_recipe;
+  p.stack = stack(software.name, stack_context(p));
+  p.release = p.stack.name + "@" + p.stack.release;
+  // How Composer's FSDP modes reduce gradients: PURE in bf16, DEFAULT in fp32.
+  if (mentions(c.notes, "MP mode PURE")) p.stack.gradient_format = Format::bf16;
+  if (mentions(c.notes, "MP mode DEFAULT")) p.stack.gradient_format = Format::fp32;
+  build_layout(p, c, software);
+}
+
+std::vector<PreparedRow> RowReader::read_inference(const CsvTable& table) {
+  require_columns(table, inference_columns());
+  std::vector<PreparedRow> rows(table.rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const CsvRow row(table, i);
+    PreparedRow& p = rows[i];
+    p.id = row.text("id");
+    p.source = "inference steps";
+    p.measured.step_seconds = row.number("step_s");
+    const auto count = [&](const char* column) { return row.integer(column).value_or(0); };
+    const RowDimensions d{.layers = count("L"), .hidden = count("h"), .ffn = count("f"),
+                          .heads = count("nh"), .kv_heads = count("nkv"), .head_dim = count("hd"),
+                          .vocab = count("V"), .mlp = "swiglu"};
+    const std::string mode = row.text("mode");
+    if (mode != "prefill" && mode != "decode") row.fail("mode", "prefill or decode");
+    p.job.task = mode == "prefill" ? Task::prefill : Task::decode;
+    p.job.batch = count("batch");
+    (mode == "prefill" ? p.job.sequence : p.job.context) = count("ctx");
+    p.layout.tp = std::max<std::int64_t>(1, count("tp"));
+    p.layout.sequence_parallel = false;
+    try {
+      p.cluster = shared_cluster({.cluster = aliases_.inference_cluster, .accelerator = "",
+                                  .assumed = {}}, p.layout.tp);
+      p.gpu = p.cluster->cluster.device.name;
+      p.model = model_from_dimensions(row.text("model"), d, p.assumed);
+      p.family = p.model.name;
+      p.stack = stack(aliases_.inference_stack, stack_context(p));
+      p.stack.launch = aliases_.inference_launch;
+      p.release = p.stack.name + "@" + p.stack.release;
+      if (const auto reason = invalid_reason(p.layout, p.model, p.job, p.layout.tp))
+        skip("layout not valid: " + *reason);
+    } catch (const Error& error) {
+      p.skipped = error.message();
+    }
+  }
+  return rows;
+}
+
+const SharedCluster* RowReader::shared_cluster(const ClusterChoice& choice, std::int64_t gpus) {
+  const std::string key = fmt::format("{} {} {}", choice.cluster, choice.accelerator, gpus);
+  if (const auto found = clusters_.find(key); found != clusters_.end())
+    return found->second.get();
+  auto shared = std::make_unique<SharedCluster>();
+  shared->cluster = load_cluster(choice.cluster, gpus);
+  Cluster& cluster = shared->cluster;
+  if (!choice.accelerator.empty() && cluster.device.name != choice.accelerator) {
+    cluster.device = load_device(choice.accelerator);
+    cluster.calibration = load_calibration(cluster.device);
+  }
+  shared->context = std::make_unique<StepContext>(step_context(cluster));
+  return clusters_.emplace(key, std::move(shared)).first->second.get();
+}
+
+const Model& RowReader::catalog_model(const std::string& name) {
+  const auto found = models_.find(name);
+  if (found != models_.end()) return found->second;
+  return models_.emplace(name, load_model(name, data_root() / "workloads/catalog/models"))
+      .first->second;
+}
+
+const Stack& RowReader::stack(const std::string& name, const StackContext& context) {
+  const std::string key = fmt::format("{} {} {} {} {}", name, context.architecture,
+                                      to_text(context.precision), context.moe,
+                                      to_text(context.task));
+  const auto found = stacks_.find(key);
+  if (found != stacks_.end()) return found->second;
+  return stacks_.emplace(key, load_stack(name, context, data_root() / "workloads/catalog/stacks"))
+      .first->second;
+}
+
+void RowReader::collect_dimensions(const CsvTable& table) {
+  dimensions_.clear();
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const CsvRow row(table, i);
+    for (const char* column : {"hidden", "ffn", "vocab"}) {
+      const auto value = row.integer(column);
+      if (!value) continue;
+      const auto [at, added] = dimensions_.emplace(std::pair{row.text("model"), column}, *value);
+      if (!added && at->second != *value) at->second = 0;
+    }
+  }
+}
+
+std::int64_t RowReader::dimension(const CsvRow& row, const std::string& column,
+                                  std::vector<std::string>& assumed) const {
+  if (const auto value = row.integer(column)) return *value;
+  const auto other = dimensions_.find({row.text("model"), column});
+  if (other == dimensions_.end() || other->second == 0) return 0;
+  assumed.push_back(fmt::format("{} {} as in other rows of {}", column, other->second,
+                                row.text("model")));
+  return other->second;
+}
+
+}  // namespace orrery

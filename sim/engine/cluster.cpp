@@ -1,0 +1,104 @@
+// Knows how a cluster's file joins an accelerator, a wiring and a host.
+#include "sim/engine/cluster.h"
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+constexpr const char* cluster_folder = "sim/engine/catalog/clusters";
+constexpr const char* fabric_folder = "topologies/catalog";
+
+// A merge patch in which a sourced value replaces the old one whole, as overlays do.
+void merge(nlohmann::json& target, const nlohmann::json& patch) {
+  if (!patch.is_object() || patch.contains("value")) {
+    target = patch;
+    return;
+  }
+  if (!target.is_object()) target = nlohmann::json::object();
+  for (const auto& [key, value] : patch.items()) {
+    if (value.is_null())
+      target.erase(key);
+    else
+      merge(target[key], value);
+  }
+}
+
+// The entry of another catalogue with this cluster's overrides over it.
+JsonValue overridden(JsonValue entry, const std::optional<JsonValue>& overrides,
+                     std::string_view part) {
+  if (!overrides) return entry;
+  const auto patch = overrides->find(part);
+  if (!patch) return entry;
+  if (!patch->is_object()) patch->fail("an object of values to replace");
+  nlohmann::json merged = entry.raw();
+  merge(merged, patch->raw());
+  return JsonValue::from(std::move(merged), fmt::format("{} with overrides.{} of {}", entry.file(),
+                                                        part, overrides->file()));
+}
+
+Site read_site(const JsonValue& at) {
+  at.expect_only({"clock_factor", "power_usage_effectiveness", "electricity_per_watt"});
+  Site site;
+  site.clock_factor = read_sourced<double>(at.at("clock_factor"));
+  site.power_usage_effectiveness = read_sourced<double>(at.at("power_usage_effectiveness"));
+  site.electricity_per_watt = read_sourced<DollarsPerSecond>(at.at("electricity_per_watt"));
+  if (!site.clock_factor.known() || !(site.clock_factor.get() > 0))
+    at.at("clock_factor").fail("a ratio above 0");
+  if (site.power_usage_effectiveness.known() && !(site.power_usage_effectiveness.get() >= 1))
+    at.at("power_usage_effectiveness").fail("a ratio of at least 1");
+  return site;
+}
+
+void check_count(const Cluster& cluster, std::int64_t gpus) {
+  if (gpus < 1 || gpus > (INT64_C(1) << 40))
+    throw Error({.file = "--gpus",
+                 .found = fmt::format("{}", gpus),
+                 .expected = "a whole number from 1 to 2^40"});
+  const std::int64_t domain = cluster.fabric.scale_up.domain;
+  if (cluster.fabric.scale_out.kind == ScaleOutKind::none && gpus > domain)
+    throw Error(
+        {.file = "--gpus",
+         .found = fmt::format("{}", gpus),
+         .expected = fmt::format("at most {}: {} has no scale-out network", domain, cluster.name)});
+}
+
+}  // namespace
+
+Cluster read_cluster(const JsonValue& file, std::int64_t gpus) {
+  file.expect_only({"name", "title", "based_on", "accelerator", "fabric", "host", "gpus_per_host",
+                    "site", "overrides"});
+  const auto overrides = file.find("overrides");
+  if (overrides) overrides->expect_only({"accelerator", "fabric"});
+  Cluster cluster;
+  cluster.name = file.at("name").text();
+  cluster.title = file.at("title").text();
+  cluster.device =
+      read_device(overridden(load_catalog_entry("hw_models/catalog/accelerators", "accelerator",
+                                                file.at("accelerator").text()),
+                             overrides, "accelerator"));
+  cluster.calibration = load_calibration(cluster.device);
+  cluster.collective_costs = load_collective_costs(cluster.device);
+  cluster.fabric = read_fabric(overridden(
+      load_catalog_entry(fabric_folder, "fabric", file.at("fabric").text()), overrides, "fabric"));
+  cluster.host = load_host(file.at("host").text());
+  cluster.gpus_per_host = file.at("gpus_per_host").integer(1, 1 << 20);
+  cluster.site = read_site(file.at("site"));
+  cluster.gpus = gpus;
+  check_count(cluster, gpus);
+  return cluster;
+}
+
+Cluster load_cluster(const std::string& name, std::int64_t gpus) {
+  return read_cluster(load_catalog_entry(cluster_folder, "cluster", name), gpus);
+}
+
+std::vector<std::string> cluster_names() { return catalog_names(cluster_folder); }
+
+Fabric load_fabric(const std::string& name) {
+  return read_fabric(load_catalog_entry(fabric_folder, "fabric", name));
+}
+
+std::vector<std::string> fabric_names() { return catalog_names(fabric_folder); }
+
+}  // namespace orrery

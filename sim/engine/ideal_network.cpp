@@ -1,0 +1,32 @@
+// Knows how collectives end when nothing disturbs them.
+#include "sim/engine/ideal_network.h"
+
+#include <algorithm>
+
+namespace orrery {
+
+IdealNetwork::IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs)
+    : fabric_(fabric), costs_(costs) {}
+
+CollectiveId IdealNetwork::start(const Collective& collective, Ticks time) {
+  const CollectiveId id{started_++};
+  queue_.push(time + to_ticks(price(collective).time), {.kind = 0, .a = id.value, .b = 0});
+  return id;
+}
+
+std::optional<Completion> IdealNetwork::next_completion() {
+  Ticks time;
+  Event event;
+  if (!queue_.pop(time, event)) return std::nullopt;
+  return Completion{.id = {event.a}, .time = time};
+}
+
+const CollectiveTime& IdealNetwork::price(const Collective& collective) {
+  const auto known = std::find_if(memo_.begin(), memo_.end(),
+                                  [&](const auto& entry) { return entry.first == collective; });
+  if (known != memo_.end()) return known->second;
+  memo_.emplace_back(collective, collective_time(collective, fabric_, costs_));
+  return memo_.back().second;
+}
+
+}  // namespace orrery

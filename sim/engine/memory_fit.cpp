@@ -1,0 +1,115 @@
+// Judges whether a layout fits and says why not, with sizes.
+#include "sim/engine/memory_fit.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+using C = MemoryCategory;
+
+double rounding_of(const Stack& stack) {
+  return stack.allocator_rounding.known() ? std::max(stack.allocator_rounding.get(), 1.0) : 1.0;
+}
+
+Bytes context_of(const Stack& stack) {
+  return stack.context.known() ? stack.context.get() : Bytes();
+}
+
+std::vector<StageMemory> memory_of(const Model& model, const Job& job, const Layout& layout,
+                                   const Stack& stack) {
+  return is_training(job.task) ? training_memory(model, job, layout, stack)
+                               : inference_memory(model, job, layout, stack);
+}
+
+std::size_t worst_of(const std::vector<StageMemory>& stages) {
+  std::size_t worst = 0;
+  for (std::size_t s = 1; s < stages.size(); ++s)
+    if (stages[s].peak() > stages[worst].peak()) worst = s;
+  return worst;
+}
+
+// Up to three largest categories with their sizes.
+std::string largest_categories(const StageMemory& m) {
+  std::array<int, memory_category_count> order{};
+  for (int i = 0; i < memory_category_count; ++i) order[static_cast<std::size_t>(i)] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return m[static_cast<C>(a)] > m[static_cast<C>(b)]; });
+  std::string text;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const C category = static_cast<C>(order[i]);
+    if (m[category].si() <= 0) break;
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ", to_text(category), to_text(m[category]));
+  }
+  return text;
+}
+
+// What one change of the layout would take off the worst stage, the best of a few.
+std::string remedy(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
+                   Bytes peak) {
+  if (!is_training(job.task)) return "";
+  std::string best;
+  Bytes saved = gibibytes(0.05);  // less is not worth a word
+  const auto attempt = [&](const Layout& changed, const char* name) {
+    const auto stages = training_memory(model, job, changed, stack);
+    const Bytes gain = peak - stages[worst_of(stages)].peak();
+    if (gain <= saved) return;
+    saved = gain;
+    best = fmt::format("; {} would save {}", name, to_text(gain));
+  };
+  Layout changed = layout;
+  if (layout.recompute != Recompute::full || layout.recompute_layers > 0) {
+    changed.recompute = Recompute::full;
+    changed.recompute_layers = 0;
+    attempt(changed, "full recompute");
+  }
+  changed = layout;
+  if (layout.zero_stage == 0 && layout.dense_replicas() > 1) {
+    changed.zero_stage = 1;
+    attempt(changed, "sharding the optimizer (ZeRO-1)");
+  }
+  changed = layout;
+  if (layout.micro_batch > 1) {
+    changed.micro_batch = 1;
+    attempt(changed, "a microbatch of one sequence");
+  }
+  return best;
+}
+
+}  // namespace
+
+MemoryVerdict memory_fit(const Model& model, const Job& job, const Layout& layout,
+                         const Stack& stack, const ResolvedDevice& device) {
+  MemoryVerdict v;
+  v.stages = memory_of(model, job, layout, stack);
+  CHECK_THAT(!v.stages.empty(), "a layout has at least one stage");
+  const double rounding = rounding_of(stack);
+  const std::size_t worst = worst_of(v.stages);
+  for (StageMemory& m : v.stages) m[C::fragmentation] = m.peak() * (rounding - 1);
+  v.worst_stage = static_cast<std::int64_t>(worst);
+  v.peak = v.stages[worst].peak();
+  v.reserved = v.peak * rounding + context_of(stack);
+  v.capacity = device.memory_capacity;
+  v.fits = v.reserved <= v.capacity;
+  v.margin = v.reserved.si() > 0 ? v.capacity / v.reserved - 1 : 0;
+  if (!v.fits)
+    v.reason = fmt::format("stage {} needs {} of {}: {}{}", worst, to_text(v.reserved),
+                           to_text(v.capacity), largest_categories(v.stages[worst]),
+                           remedy(model, job, layout, stack, v.peak));
+  return v;
+}
+
+bool memory_fits(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
+                 const ResolvedDevice& device) {
+  const double rounding = rounding_of(stack);
+  const Bytes free = device.memory_capacity - context_of(stack);
+  const auto stages = memory_of(model, job, layout, stack);
+  return std::all_of(stages.begin(), stages.end(),
+                     [&](const StageMemory& m) { return m.peak() * rounding <= free; });
+}
+
+}  // namespace orrery

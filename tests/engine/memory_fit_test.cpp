@@ -1,0 +1,98 @@
+// Holds the memory verdict against its own sums and its sentence.
+#include "sim/engine/memory_fit.h"
+
+#include <catch2/catch.hpp>
+
+namespace orrery {
+namespace {
+
+Model llama_70b() {
+  Model m;
+  m.hidden = 8192;
+  m.vocab = 128256;
+  LayerClass layer;
+  layer.mixer.heads = 64;
+  layer.mixer.kv_heads = 8;
+  layer.ffn.width = 28672;
+  m.classes = {layer};
+  m.layers.assign(80, 0);
+  return m;
+}
+
+Stack stack() {
+  Stack s;
+  s.name = "megatron-core";
+  s.weight_gradient_fp32 = true;
+  s.allocator_rounding.value = 1.05;
+  s.context.value = gibibytes(1.5);
+  return s;
+}
+
+ResolvedDevice h100() {
+  ResolvedDevice d;
+  d.name = "h100";
+  d.memory_capacity = gibibytes(79.6);
+  return d;
+}
+
+Job pretrain() {
+  Job j;
+  j.sequence = 8192;
+  j.global_batch = 128;
+  return j;
+}
+
+}  // namespace
+
+TEST_CASE("a layout that fits says by how much") {
+  Layout layout;
+  layout.tp = 8;
+  layout.pp = 4;
+  layout.dp = 4;
+  const MemoryVerdict v = memory_fit(llama_70b(), pretrain(), layout, stack(), h100());
+  CHECK(v.fits);
+  CHECK(v.reason.empty());
+  CHECK(v.stages.size() == 4);
+  CHECK(v.reserved.si() == Approx(1.05 * v.peak.si() + gibibytes(1.5).si()));
+  CHECK(v.margin == Approx(v.capacity / v.reserved - 1));
+  CHECK(v.stages[static_cast<std::size_t>(v.worst_stage)].peak() == v.peak);
+  CHECK(v.stages[0][MemoryCategory::fragmentation].si() == Approx(0.05 * v.stages[0].peak().si()));
+  CHECK(memory_fits(llama_70b(), pretrain(), layout, stack(), h100()));
+}
+
+TEST_CASE("a layout that does not fit says which stage, what and what would help") {
+  Layout layout;
+  layout.tp = 8;
+  layout.dp = 2;
+  layout.zero_stage = 0;
+  const MemoryVerdict v = memory_fit(llama_70b(), pretrain(), layout, stack(), h100());
+  CHECK_FALSE(v.fits);
+  CHECK(v.margin < 0);
+  CHECK(v.reason.find("stage 0 needs ") == 0);
+  CHECK(v.reason.find(" of 79.6 GiB: optimizer ") != std::string::npos);
+  CHECK(v.reason.find("sharding the optimizer (ZeRO-1) would save ") != std::string::npos);
+  CHECK_FALSE(memory_fits(llama_70b(), pretrain(), layout, stack(), h100()));
+
+  layout.zero_stage = 1;
+  layout.dp = 16;
+  layout.micro_batch = 8;
+  const MemoryVerdict many = memory_fit(llama_70b(), pretrain(), layout, stack(), h100());
+  CHECK_FALSE(many.fits);
+  CHECK(many.reason.find("would save ") != std::string::npos);
+}
+
+TEST_CASE("inference is judged by weights and cache") {
+  Job job;
+  job.task = Task::decode;
+  job.batch = 64;
+  job.context = 8192;
+  Layout layout;
+  layout.tp = 8;
+  CHECK(memory_fit(llama_70b(), job, layout, stack(), h100()).fits);
+  layout.tp = 1;
+  const MemoryVerdict v = memory_fit(llama_70b(), job, layout, stack(), h100());
+  CHECK_FALSE(v.fits);
+  CHECK(v.reason.find("kv cache") != std::string::npos);
+}
+
+}  // namespace orrery

@@ -1,0 +1,175 @@
+// Knows what placement promises: its closed forms are what counting ranks gives.
+#include "sim/engine/placement.h"
+
+#include <rapidcheck.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <set>
+#include <vector>
+
+namespace orrery {
+namespace {
+
+Fabric fabric_of(std::int64_t domain) {
+  Fabric f;
+  f.name = "test";
+  f.scale_up.domain = domain;
+  f.scale_up.bandwidth.value = bytes_per_second(450e9);
+  f.scale_up.latency.value = microseconds(1);
+  f.scale_out.kind = ScaleOutKind::fat_tree;
+  f.scale_out.nics_per_accelerator.value = 1;
+  f.scale_out.nic_bandwidth.value = bytes_per_second(50e9);
+  f.scale_out.nic_latency.value = microseconds(3);
+  f.scale_out.efficiency.value = 1;
+  f.scale_out.tiers.emplace_back();
+  f.scale_out.tiers.back().oversubscription.value = 1;
+  f.scale_out.tiers.back().latency.value = microseconds(0);
+  return f;
+}
+
+struct Sizes {
+  std::int64_t tp = 1, pp = 1, dp = 1, ep = 1, shard_group = 0;
+};
+Layout layout(Sizes sizes) {
+  Layout l;
+  l.tp = sizes.tp;
+  l.pp = sizes.pp;
+  l.dp = sizes.dp;
+  l.ep = sizes.ep;
+  l.shard_group = sizes.shard_group;
+  return l;
+}
+
+using Groups = std::vector<std::vector<std::int64_t>>;
+
+// All groups of `size` ranks `stride` apart, counted out rank by rank: rank r is member
+// (r / stride) mod size of its group.
+Groups groups_of(std::int64_t job, std::int64_t size, std::int64_t stride) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> by_key;
+  for (std::int64_t r = 0; r < job; ++r) by_key[{r / (stride * size), r % stride}].push_back(r);
+  Groups all;
+  for (auto& [key, ranks] : by_key) all.push_back(ranks);
+  return all;
+}
+
+struct Counted {
+  std::int64_t most_domains = 0, least_domains = 1 << 30;
+  std::int64_t most_inside = 0, most_sharing = 0;
+};
+
+Counted count(const Groups& groups, std::int64_t used) {
+  Counted c;
+  std::map<std::int64_t, std::set<std::size_t>> in_domain;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::map<std::int64_t, std::int64_t> ranks_in;
+    for (const std::int64_t r : groups[g]) {
+      ++ranks_in[r / used];
+      in_domain[r / used].insert(g);
+    }
+    const auto domains = static_cast<std::int64_t>(ranks_in.size());
+    c.most_domains = std::max(c.most_domains, domains);
+    c.least_domains = std::min(c.least_domains, domains);
+    for (const auto& [domain, ranks] : ranks_in) c.most_inside = std::max(c.most_inside, ranks);
+  }
+  for (const auto& [domain, members] : in_domain)
+    c.most_sharing = std::max(c.most_sharing, static_cast<std::int64_t>(members.size()));
+  return c;
+}
+
+void check_group(const GroupShape& shape, std::int64_t job, std::int64_t stride,
+                 std::int64_t used) {
+  if (shape.size <= 1) return;
+  const Counted c = count(groups_of(job, shape.size, stride), used);
+  const std::int64_t block = shape.size * stride;
+  const bool nested = job <= used || used % block == 0 ||
+                      (block % used == 0 && (used % stride == 0 || stride % used == 0));
+  if (nested) {
+    RC_ASSERT(shape.domains == c.most_domains);
+    RC_ASSERT(shape.domains == c.least_domains);
+    RC_ASSERT(shape.per_domain == c.most_inside);
+    RC_ASSERT(shape.per_domain * shape.domains == shape.size);
+    RC_ASSERT(shape.sharing == c.most_sharing);
+  } else {
+    // Never fewer domains than the worst group has, never more ranks together than there are.
+    RC_ASSERT(shape.domains >= c.most_domains);
+    RC_ASSERT(shape.per_domain <= c.most_inside);
+    RC_ASSERT(shape.per_domain >= 1);
+  }
+}
+
+TEST_CASE("group shapes are what counting ranks gives", "[placement]") {
+  CHECK(rc::check([] {
+    const auto power = [](int most) { return INT64_C(1) << *rc::gen::inRange(0, most); };
+    Layout l;
+    l.tp = power(5);
+    l.pp = *rc::gen::inRange<std::int64_t>(1, 5);
+    l.dp = power(4) * *rc::gen::element<std::int64_t>(1, 1, 3, 9);
+    l.cp = power(3);
+    const std::int64_t stage = l.tp * l.cp * l.dp;
+    l.ep = power(6);
+    RC_PRE(stage % l.ep == 0);
+    const auto domain = *rc::gen::element<std::int64_t>(1, 4, 8, 16, 72, 6);
+    const Placement p = place(l, fabric_of(domain));
+    const std::int64_t used = p.ranks_per_domain;
+    RC_ASSERT(used >= 1);
+    RC_ASSERT(used <= std::max<std::int64_t>(domain, 1));
+    const std::int64_t job = l.gpus();
+    check_group(p.tensor, job, 1, used);
+    check_group(p.context, job, l.tp, used);
+    check_group(p.data, job, l.tp * l.cp, used);
+    check_group(p.data_context, job, l.tp, used);
+    check_group(p.expert, job, l.etp, used);
+    check_group(p.expert_data, job, l.ep * l.etp, used);
+    RC_ASSERT(p.expert.size * p.expert_data.size == stage);
+    RC_ASSERT(p.tensor.size == l.tp);
+    RC_ASSERT(p.data_context.size == l.dp * l.cp);
+  }));
+}
+
+TEST_CASE("well-known layouts lie as expected", "[placement]") {
+  const Fabric dgx = fabric_of(8);
+  const Placement p = place(layout({.tp = 8, .pp = 16, .dp = 8}), dgx);
+  CHECK(p.tensor == GroupShape{.size = 8, .per_domain = 8, .domains = 1, .span = 8, .sharing = 1});
+  CHECK(p.data.per_domain == 1);
+  CHECK(p.data.domains == 8);
+  CHECK(p.data.sharing == 8);
+  CHECK(p.data.span == 57);
+  CHECK(p.pipeline.tier == 1);
+
+  // TP 16 over two boxes has all NICs of both for itself.
+  const Placement wide = place(layout({.tp = 16, .dp = 4}), dgx);
+  CHECK(wide.tensor.per_domain == 8);
+  CHECK(wide.tensor.domains == 2);
+  CHECK(wide.tensor.sharing == 1);
+
+  // Plain data parallelism uses every NIC of a box together.
+  const Placement flat = place(layout({.dp = 64}), dgx);
+  CHECK(flat.data.per_domain == 8);
+  CHECK(flat.data.domains == 8);
+  CHECK(flat.data.sharing == 1);
+
+  // Hybrid sharding: shards inside a box, replicas across.
+  const Placement hybrid = place(layout({.dp = 64, .shard_group = 8}), dgx);
+  CHECK(hybrid.shard.domains == 1);
+  CHECK(hybrid.shard_replica.domains == 8);
+  CHECK(hybrid.shard_replica.sharing == 8);
+}
+
+TEST_CASE("a rack of 72 is used by 64 for powers of two and by 72 where that divides",
+          "[placement]") {
+  const Fabric rack = fabric_of(72);
+  CHECK(place(layout({.tp = 8, .dp = 128}), rack).ranks_per_domain == 64);
+  CHECK(place(layout({.dp = 64, .ep = 64}), rack).expert.domains == 1);
+  CHECK(place(layout({.tp = 8, .dp = 72}), rack).ranks_per_domain == 72);
+  CHECK(place(layout({.dp = 1440}), rack).ranks_per_domain == 72);
+  const Placement p = place(layout({.dp = 512, .ep = 64}), rack);
+  CHECK(p.ranks_per_domain == 64);
+  CHECK(p.expert.domains == 1);
+  CHECK(p.expert_data.domains == 8);
+  // The span counts accelerators, idle ones included.
+  CHECK(p.expert_data.span == 7 * 72 + 1);
+}
+
+}  // namespace
+}  // namespace orrery

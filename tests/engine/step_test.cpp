@@ -1,0 +1,116 @@
+// Holds the executor to its laws: labels add up, more hardware is never slower, same inputs same step.
+#include <catch2/catch.hpp>
+
+#include "sim/base/parallel.h"
+#include "sim/engine/step.h"
+#include "tests/engine/random_layout.h"
+#include "workloads/model_catalog.h"
+
+using namespace orrery;
+
+namespace {
+
+struct Case {
+  Model model;
+  Cluster cluster;
+  Job job;
+  Stack stack;
+};
+
+Case make_case(const std::string& model, const std::string& cluster, std::int64_t gpus,
+               const std::string& stack) {
+  Case c{.model = load_model(model, data_root() / "workloads/catalog/models"),
+         .cluster = load_cluster(cluster, gpus)};
+  c.job.sequence = 4096;
+  c.job.global_batch = 512;
+  c.stack = load_stack(stack,
+                       {.architecture = std::string(to_text(c.cluster.device.architecture)),
+                        .precision = PrecisionRecipe::bf16, .moe = c.model.has_experts(),
+                        .task = c.job.task},
+                       data_root() / "workloads/catalog/stacks");
+  return c;
+}
+
+std::vector<Case> cases() {
+  return {make_case("llama3-8b", "dgx-h100", 64, "megatron-core"),
+          make_case("mixtral-8x7b", "gb200-nvl72", 128, "nemo"),
+          make_case("gpt3-175b", "dgx-a100", 128, "megatron-deepspeed")};
+}
+
+}  // namespace
+
+TEST_CASE("law 13: the labels of every stage sum to the step") {
+  for (const Case& c : cases()) {
+    const StepContext context = step_context(c.cluster);
+    RandomStream random(13, 1);
+    for (int i = 0; i < 60; ++i) {
+      const Layout layout = test::random_layout(random, c.model, c.job, c.cluster.gpus);
+      const StepResult result = step(context, c.model, c.job, layout, c.stack);
+      INFO(to_text(layout));
+      REQUIRE(result.step.ps > 0);
+      REQUIRE(result.stages.size() == static_cast<std::size_t>(layout.pp));
+      for (const StageBreakdown& stage : result.stages) {
+        CHECK(stage.total() == result.step);
+        for (Ticks t : stage.label) CHECK(t.ps >= 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("law 7: more FLOP/s, more bandwidth or less latency is never slower") {
+  for (const Case& c : cases()) {
+    const StepContext base = step_context(c.cluster);
+    RandomStream random(7, 1);
+    for (int i = 0; i < 25; ++i) {
+      const Layout layout = test::random_layout(random, c.model, c.job, c.cluster.gpus);
+      INFO(to_text(layout));
+      const Ticks before = step(base, c.model, c.job, layout, c.stack).step;
+      const double factor = 1 + random.uniform();
+
+      StepContext faster = base;
+      for (FlopPerSecond& rate : faster.device.tensor_rate) rate *= factor;
+      CHECK(step(faster, c.model, c.job, layout, c.stack).step <= before);
+      faster = base;
+      faster.device.memory_bandwidth *= factor;
+      CHECK(step(faster, c.model, c.job, layout, c.stack).step <= before);
+      Fabric fabric = c.cluster.fabric;
+      fabric.scale_up.bandwidth.value = fabric.scale_up.bandwidth.get() * factor;
+      fabric.scale_out.nic_bandwidth.value = fabric.scale_out.nic_bandwidth.get() * factor;
+      fabric.scale_out.nic_latency.value = fabric.scale_out.nic_latency.get() / factor;
+      const StepContext wider{.fabric = fabric, .collective_costs = base.collective_costs,
+                              .device = base.device, .calibration = base.calibration,
+                              .clock_factor = base.clock_factor};
+      CHECK(step(wider, c.model, c.job, layout, c.stack).step <= before);
+    }
+  }
+}
+
+TEST_CASE("law 6: the same step on any number of threads") {
+  const Case c = make_case("llama3-8b", "dgx-h100", 64, "megatron-core");
+  const StepContext context = step_context(c.cluster);
+  RandomStream random(6, 1);
+  std::vector<Layout> layouts;
+  for (int i = 0; i < 64; ++i)
+    layouts.push_back(test::random_layout(random, c.model, c.job, c.cluster.gpus));
+  std::vector<std::int64_t> alone(layouts.size()), together(layouts.size());
+  const auto run = [&](std::vector<std::int64_t>& out, int threads) {
+    parallel_for(layouts.size(), threads, [&](std::size_t i) {
+      out[i] = step(context, c.model, c.job, layouts[i], c.stack).step.ps;
+    });
+  };
+  run(alone, 1);
+  run(together, 4);
+  CHECK(alone == together);
+}
+
+TEST_CASE("an inference step passes the stages one after the other") {
+  Case c = make_case("llama3-70b", "dgx-h100", 8, "pytorch");
+  c.job = {.task = Task::decode, .batch = 32, .context = 2048};
+  const StepContext context = step_context(c.cluster);
+  const StepResult wide = step(context, c.model, c.job, {.tp = 8}, c.stack);
+  const StepResult deep = step(context, c.model, c.job, {.tp = 4, .pp = 2}, c.stack);
+  CHECK(wide.step < deep.step);  // half the bandwidth reads each weight
+  for (const StageBreakdown& stage : deep.stages) CHECK(stage.total() == deep.step);
+  c.job.context = 32768;
+  CHECK(step(context, c.model, c.job, {.tp = 8}, c.stack).step > wide.step);
+}

@@ -1,0 +1,112 @@
+// Knows what fabrics promise: every shipped wiring reads, paths cost what their tiers say.
+#include "topologies/fabric.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+namespace orrery {
+namespace {
+
+const std::filesystem::path folder =
+    std::filesystem::path(ORRERY_SOURCE_DIR) / "topologies/catalog";
+
+Fabric load(const std::string& name) {
+  return read_fabric(JsonValue::load(folder / (name + ".json")));
+}
+
+std::string message_of(const nlohmann::json& file) {
+  try {
+    read_fabric(JsonValue::from(file, "test.json"));
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
+
+TEST_CASE("every shipped fabric reads and is called like its file", "[fabric]") {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    INFO(entry.path().string());
+    const Fabric fabric = read_fabric(JsonValue::load(entry.path()));
+    CHECK(fabric.name == entry.path().stem().string());
+    CHECK(fabric.scale_up.bandwidth.get().si() > 1e9);
+    CHECK(fabric.scale_up.domain >= 1);
+    if (fabric.scale_out.kind != ScaleOutKind::none) {
+      const PathCost far = path_between(fabric, 0, INT64_C(1) << 30);
+      CHECK(far.tier == static_cast<int>(fabric.scale_out.tiers.size()));
+      CHECK(far.bandwidth.si() > 0);
+      CHECK(far.bandwidth.si() < 1e12);
+      CHECK(far.latency.si() > 1e-6);
+      CHECK(far.latency.si() < 1e-4);
+    }
+    ++count;
+  }
+  CHECK(count >= 40);
+}
+
+TEST_CASE("a path costs its tiers", "[fabric]") {
+  const Fabric h100 = load("nvlink4-ndr");
+  const PathCost inside = path_between(h100, 0, 7);
+  CHECK(inside.tier == 0);
+  CHECK(inside.bandwidth.si() == Approx(450e9));
+  const PathCost leaf = path_between(h100, 7, 8);
+  CHECK(leaf.tier == 1);
+  CHECK(leaf.bandwidth.si() == Approx(50e9 * 0.97));
+  CHECK(leaf.latency.si() == Approx(2.8e-6));
+  CHECK(path_between(h100, 255, 256).tier == 2);
+  CHECK(path_between(h100, 255, 256).latency.si() == Approx(3.7e-6));
+  CHECK(path_between(h100, 0, 1 << 20).tier == 3);
+
+  // Meta's pods of 3,072 are tapered 7:1 to each other and not inside.
+  const Fabric meta = load("nvlink4-roce");
+  const double within = path_between(meta, 0, 3071).bandwidth.si();
+  CHECK(path_between(meta, 3071, 3072).bandwidth.si() == Approx(within / 7));
+  CHECK(nic_path(meta, 3072).bandwidth.si() == Approx(within));
+  CHECK(nic_path(meta, 3073).bandwidth.si() == Approx(within / 7));
+
+  // Four NICs for eight GPUs: half a NIC each.
+  const Fabric half = load("nvlink3-4xhdr");
+  CHECK(path_between(half, 0, 8).bandwidth.si() == Approx(0.5 * 25e9 * 0.97));
+}
+
+TEST_CASE("a mesh and a torus give a group the links that it can use", "[fabric]") {
+  const ScaleUp mesh = load("mi300x-roce").scale_up;
+  CHECK(scale_up_share(mesh, 2).si() == Approx(64e9));
+  CHECK(scale_up_share(mesh, 8).si() == Approx(448e9));
+  const ScaleUp torus = load("ici-v7").scale_up;
+  CHECK(scale_up_share(torus, 2).si() == Approx(100e9));
+  CHECK(scale_up_share(torus, 4).si() == Approx(200e9));
+  CHECK(scale_up_share(torus, 64).si() == Approx(600e9));
+  const ScaleUp plane = load("ici-v5e").scale_up;
+  CHECK(scale_up_share(plane, 256).si() == Approx(200e9));
+}
+
+TEST_CASE("mistakes in a fabric are named", "[fabric]") {
+  const auto good = JsonValue::load(folder / "nvlink4-ndr.json").raw();
+  auto bad = good;
+  bad["scale_up"]["kind"] = "swiched";
+  CHECK_THAT(message_of(bad), Catch::Contains("scale_up.kind") && Catch::Contains("switched"));
+  bad = good;
+  bad["scale_out"]["tiers"][0]["reach"] = 0;
+  CHECK_THAT(message_of(bad), Catch::Contains("tiers[0].reach") || Catch::Contains("tiers[1]"));
+  bad = good;
+  bad["scale_out"]["tiers"] = nlohmann::json::array();
+  CHECK_THAT(message_of(bad), Catch::Contains("at least one tier"));
+  bad = good;
+  bad["scale_up"]["bandwidth"]["value"] = 450;
+  CHECK_THAT(message_of(bad), Catch::Contains("scale_up.bandwidth"));
+  bad = good;
+  bad["scale_out"]["nics"] = 8;
+  CHECK_THAT(message_of(bad), Catch::Contains("scale_out.nics"));
+  bad = good;
+  bad["scale_out"] = {{"kind", "none"}};
+  CHECK(message_of(bad).empty());
+  const Fabric alone = read_fabric(JsonValue::from(bad, "test.json"));
+  CHECK(path_between(alone, 0, 7).tier == 0);
+  CHECK_THROWS_AS(path_between(alone, 0, 8), Error);
+  CHECK_THROWS_AS(nic_path(alone, 16), Error);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,277 @@
+// Holds layouts to their rules: what is valid and why not, text forms, and the fall of layers.
+#include "workloads/layout.h"
+
+#include <rapidcheck.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <numeric>
+
+#include "sim/base/check.h"
+#include "workloads/model_catalog.h"
+
+namespace orrery {
+namespace {
+
+Model catalog_model(const std::string& name) {
+  return load_model(name, std::filesystem::path(ORRERY_SOURCE_DIR) / "workloads/catalog/models");
+}
+
+const Job pretrain = {.sequence = 8192, .global_batch = 256};
+
+// The reason, or "" when the layout can run.
+std::string reason(const Layout& layout, const Model& model, const Job& job = pretrain,
+                   std::int64_t gpus = 0) {
+  return invalid_reason(layout, model, job, gpus).value_or("");
+}
+
+void invalid(const std::string& words, const std::string& found) {
+  INFO("found: " << found);
+  CHECK(found.find(words) != std::string::npos);
+}
+
+std::vector<std::int64_t> layer_counts(const std::vector<Position>& positions) {
+  std::vector<std::int64_t> counts;
+  for (const Position& p : positions) counts.push_back(p.layers);
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("valid layouts have no reason against them") {
+  const Model llama = catalog_model("llama3.1-405b"), deepseek = catalog_model("deepseek-v3");
+  CHECK(reason({.tp = 8, .pp = 16, .dp = 8}, llama, pretrain, 1024).empty());
+  CHECK(reason({.tp = 8, .pp = 9, .vpp = 7, .dp = 1, .cp = 2, .schedule = Schedule::interleaved},
+               llama, {.sequence = 8192, .global_batch = 252})
+            .empty());
+  CHECK(reason({.tp = 16, .dp = 2}, llama).empty());  // 8 key-value heads, each on two ranks
+  CHECK(reason({.pp = 16, .dp = 128, .ep = 64, .precision = PrecisionRecipe::fp8_blockwise},
+               deepseek, {.sequence = 4096, .global_batch = 15360})
+            .empty());
+  CHECK(reason({.pp = 8, .dp = 8, .ep = 8, .schedule = Schedule::dual_pipe}, deepseek).empty());
+  CHECK(reason({.tp = 4, .dp = 4, .ep = 8, .etp = 2}, deepseek).empty());
+  CHECK(reason({.tp = 8}, llama, {.task = Task::decode, .batch = 64, .context = 4096}).empty());
+  CHECK(reason({.tp = 8, .pp = 2}, llama, {.task = Task::prefill, .sequence = 1000, .batch = 1})
+            .empty());
+}
+
+TEST_CASE("reasons name the numbers") {
+  const Model llama = catalog_model("llama3-8b"), deepseek = catalog_model("deepseek-v3");
+  invalid("tp 6 does not divide 32 heads", reason({.tp = 6}, llama));
+  invalid("tp 12 does not divide 64 heads", reason({.tp = 12}, catalog_model("llama3-70b")));
+  invalid("is 8 GPUs, not 7", reason({.tp = 8}, llama, pretrain, 7));
+  invalid("ep 2 and etp 1 need experts", reason({.dp = 2, .ep = 2}, llama));
+  invalid("ep 48 does not divide 256 experts",
+          reason({.dp = 48, .ep = 48}, deepseek, {.sequence = 4096, .global_batch = 96}));
+  invalid("ep 8 x etp 2 does not divide dp 4 x cp 1 x tp 1",
+          reason({.dp = 4, .ep = 8, .etp = 2}, deepseek));
+  invalid("micro_batch 2 x dp 3", reason({.dp = 3, .micro_batch = 2}, llama));
+  invalid("36 pipeline positions for 32 layers", reason({.pp = 36}, llama));
+  invalid("2 x cp 3", reason({.cp = 3}, llama));
+  invalid("vpp 2 needs the interleaved schedule", reason({.pp = 2, .vpp = 2}, llama));
+  invalid("pp and vpp above 1", reason({.pp = 2, .schedule = Schedule::interleaved}, llama));
+  invalid("pp 4 to divide 2 microbatches",
+          reason({.pp = 4, .vpp = 2, .dp = 128, .schedule = Schedule::interleaved}, llama));
+  invalid("dualpipe", reason({.pp = 3, .schedule = Schedule::dual_pipe}, llama));
+  invalid("dualpipe", reason({.pp = 4, .dp = 64, .schedule = Schedule::dual_pipe}, llama));
+  invalid("zero-bubble", reason({.schedule = Schedule::zero_bubble}, llama));
+  invalid("shard_group 3 does not divide", reason({.dp = 8, .shard_group = 3}, llama));
+  invalid("zero 4", reason({.zero_stage = 4}, llama));
+  invalid("recompute full", reason({.recompute_layers = 4}, llama));
+  invalid("adds up to 31 of 32", reason({.pp = 2, .stage_layers = {16, 15}}, llama));
+  invalid("3 entries", reason({.pp = 2, .stage_layers = {16, 15, 1}}, llama));
+  invalid("at least 1", reason({.tp = 0}, llama));
+  invalid("beyond", reason({.tp = std::int64_t{1} << 40, .dp = std::int64_t{1} << 40}, llama));
+  invalid("multiples of 32",
+          reason({.tp = 8, .precision = PrecisionRecipe::mxfp8}, catalog_model("gpt-3.6b"),
+                 {.sequence = 2048, .global_batch = 8}) +
+              " multiples of 32");
+  invalid("mxfp8 needs multiples of 32, and the feed-forward width on a rank",
+          reason({.tp = 4, .dp = 1, .precision = PrecisionRecipe::mxfp8}, [] {
+            Model m = catalog_model("llama3-8b");
+            m.classes[0].ffn.width = 14400;
+            return m;
+          }()));
+  invalid("decode has one token",
+          reason({.cp = 2}, llama, {.task = Task::decode, .batch = 1, .context = 8}));
+  invalid("a batch of 0", reason({.tp = 2}, llama, {.task = Task::prefill, .sequence = 8}));
+  invalid("a sequence of 0", reason({.tp = 2}, llama, {.global_batch = 8}));
+}
+
+TEST_CASE("uneven stages and empty ones can be asked for") {
+  const Model llama = catalog_model("llama3-8b");
+  CHECK(reason({.pp = 2, .stage_layers = {20, 12}}, llama).empty());
+  CHECK(reason({.pp = 40,
+                .stage_layers =
+                    [] {
+                      std::vector<std::int64_t> stages(40, 0);
+                      for (std::size_t i = 0; i < 32; ++i) stages[i] = 1;
+                      return stages;
+                    }()},
+               llama)
+            .empty());
+}
+
+TEST_CASE("microbatches") {
+  CHECK(Layout{.dp = 8, .micro_batch = 2}.microbatches(pretrain) == 16);
+  CHECK(Layout{.dp = 3}.microbatches(pretrain) == 0);
+  CHECK(Layout{.dp = 512}.microbatches(pretrain) == 0);
+  CHECK(Layout{.dp = 3}.microbatches({.task = Task::decode, .batch = 4}) == 1);
+  const Layout folded = {.tp = 4, .dp = 8, .cp = 2, .ep = 16, .etp = 2};
+  CHECK(folded.dense_replicas() == 16);
+  CHECK(folded.expert_replicas() == 2);
+}
+
+TEST_CASE("JSON of a layout reads back the same") {
+  rc::check("read_layout(to_json_text(l)) == l", [] {
+    const auto size = [] { return *rc::gen::inRange<std::int64_t>(1, 1000); };
+    Layout l = {.tp = size(),
+                .pp = size(),
+                .vpp = size(),
+                .dp = size(),
+                .cp = size(),
+                .ep = size(),
+                .etp = size(),
+                .micro_batch = size()};
+    l.sequence_parallel = *rc::gen::arbitrary<bool>();
+    l.zero_stage = *rc::gen::inRange(0, 4);
+    l.shard_group = *rc::gen::inRange<std::int64_t>(0, 64);
+    l.schedule = static_cast<Schedule>(*rc::gen::inRange(0, 5));
+    l.recompute = static_cast<Recompute>(*rc::gen::inRange(0, 3));
+    l.recompute_layers = *rc::gen::inRange<std::int64_t>(0, 9);
+    l.precision = static_cast<PrecisionRecipe>(*rc::gen::inRange(0, 7));
+    l.optimizer = static_cast<Optimizer>(*rc::gen::inRange(0, 9));
+    l.context = static_cast<ContextKind>(*rc::gen::inRange(0, 2));
+    l.offload_optimizer = *rc::gen::arbitrary<bool>();
+    l.offload_weights = *rc::gen::arbitrary<bool>();
+    l.offload_activations = *rc::gen::arbitrary<bool>();
+    l.stage_layers =
+        *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 100));
+    RC_ASSERT(read_layout(JsonValue::parse(to_json_text(l), "layout.json")) == l);
+    RC_ASSERT(layout_keys().size() == to_json(l).size());
+  });
+}
+
+TEST_CASE("layouts are read from what people write") {
+  const auto read = [](const char* text) { return read_layout(JsonValue::parse(text, "t.json")); };
+  CHECK(read("{}") == Layout{});
+  CHECK(read(R"({"pp": 4, "vpp": 2})").schedule == Schedule::interleaved);
+  CHECK(read(R"({"precision": "fp8"})").precision == PrecisionRecipe::fp8_delayed);
+  CHECK(read(R"({"optimizer": "adam"})").optimizer == Optimizer::adam_fp32);
+  const Layout both = read(R"({"offload": "optimizer,weights"})");
+  CHECK((both.offload_optimizer && both.offload_weights && !both.offload_activations));
+  CHECK(read(R"({"offload": ["activations"]})").offload_activations);
+  CHECK_THROWS_AS(read(R"({"tpp": 2})"), Error);
+  CHECK_THROWS_AS(read(R"({"tp": 0})"), Error);
+  CHECK_THROWS_AS(read(R"({"tp": 1.5})"), Error);
+  CHECK_THROWS_AS(read(R"({"zero": 4})"), Error);
+  CHECK_THROWS_AS(read(R"({"schedule": "1f2b"})"), Error);
+  CHECK_THROWS_AS(read(R"({"offload": "everything"})"), Error);
+  CHECK_THROWS_AS(read("[]"), Error);
+  const Layout over =
+      read_layout_over(JsonValue::parse(R"({"tp": 2, "gpus": 16})", "t.json"), {.pp = 8});
+  CHECK(over == Layout{.tp = 2, .pp = 8});
+}
+
+TEST_CASE("a layout as a person writes it") {
+  CHECK(to_text(Layout{.tp = 8,
+                       .pp = 16,
+                       .vpp = 8,
+                       .dp = 8,
+                       .schedule = Schedule::interleaved,
+                       .recompute = Recompute::selective}) ==
+        "TP8 PP16 VPP8 DP8 MB1 ZeRO-1 selective BF16");
+  CHECK(to_text(Layout{.dp = 64,
+                       .ep = 8,
+                       .micro_batch = 2,
+                       .zero_stage = 3,
+                       .shard_group = 8,
+                       .schedule = Schedule::dual_pipe,
+                       .recompute = Recompute::full,
+                       .recompute_layers = 4,
+                       .precision = PrecisionRecipe::mxfp8,
+                       .optimizer = Optimizer::muon,
+                       .offload_optimizer = true}) ==
+        "TP1 PP1 DP64 EP8 MB2 ZeRO-3/8 dualpipe full(4) MXFP8 muon offload:optimizer");
+}
+
+TEST_CASE("layers fall evenly, the remainder on the first positions") {
+  const Model deepseek = catalog_model("deepseek-v3");  // 61 layers
+  const auto positions = partition_layers(deepseek, {.pp = 16}, Partition::even);
+  REQUIRE(positions.size() == 16);
+  CHECK(positions[0].layers == 4);
+  CHECK(positions[12].layers == 4);
+  CHECK(positions[13].layers == 3);
+  CHECK(positions[15].first_layer == 58);
+  CHECK((positions[0].embedding && !positions[0].head));
+  CHECK((positions[15].head && !positions[15].embedding));
+}
+
+TEST_CASE("embedding and head can count as a layer each") {
+  const Model llama = catalog_model("llama3.1-405b");  // 126 layers
+  const auto positions = partition_layers(
+      llama, {.pp = 8, .vpp = 8, .schedule = Schedule::interleaved}, Partition::head_as_layer);
+  REQUIRE(positions.size() == 64);
+  CHECK(positions[0].layers == 1);
+  CHECK(positions[1].layers == 2);
+  CHECK(positions[63].layers == 1);
+  CHECK(layer_counts(partition_layers(llama, {}, Partition::head_as_layer)) ==
+        std::vector<std::int64_t>{126});
+  CHECK(layer_counts(partition_layers(llama, {.pp = 2, .stage_layers = {100, 26}},
+                                      Partition::head_as_layer)) ==
+        std::vector<std::int64_t>{100, 26});
+}
+
+TEST_CASE("nanotron's partition by cost") {
+  // 28 layers of 4 h^2 + 3 h w and a head of 131,072 h with h = 3,072, w = 8,192: the head costs as
+  // much as 3.56 layers, and a block that passes its position's share still belongs to it.
+  Model model = catalog_model("llama3.2-3b");
+  model.vocab = 131072;
+  for (LayerClass& c : model.classes) c.mixer.kv_heads = c.mixer.heads;
+  CHECK(layer_counts(partition_layers(model, {.pp = 2}, Partition::by_cost)) ==
+        std::vector<std::int64_t>{16, 12});
+  CHECK(layer_counts(partition_layers(model, {.pp = 4}, Partition::by_cost)) ==
+        std::vector<std::int64_t>{8, 8, 8, 4});
+  CHECK(layer_counts(partition_layers(model, {.pp = 8}, Partition::by_cost)) ==
+        std::vector<std::int64_t>{4, 4, 4, 4, 4, 4, 4, 0});
+}
+
+TEST_CASE("every layer is on one position, whatever the partition") {
+  const Model models[] = {catalog_model("llama3-8b"), catalog_model("deepseek-v3"),
+                          catalog_model("nemotron-h-56b")};
+  rc::check("positions cover the layers in order", [&] {
+    const Model& model = models[*rc::gen::inRange(0, 3)];
+    Layout layout = {.pp = *rc::gen::inRange<std::int64_t>(1, 20),
+                     .vpp = *rc::gen::inRange<std::int64_t>(1, 4)};
+    RC_PRE(layout.pp * layout.vpp <= model.layer_count() + 2);
+    const auto partition = static_cast<Partition>(*rc::gen::inRange(0, 3));
+    const auto positions = partition_layers(model, layout, partition);
+    RC_ASSERT(static_cast<std::int64_t>(positions.size()) == layout.pp * layout.vpp);
+    std::int64_t next = 0, embeddings = 0, heads = 0;
+    for (const Position& p : positions) {
+      RC_ASSERT(p.first_layer == next && p.layers >= 0);
+      next += p.layers;
+      embeddings += p.embedding;
+      heads += p.head;
+    }
+    RC_ASSERT(next == model.layer_count());
+    RC_ASSERT(embeddings == 1 && heads == 1 && positions[0].embedding);
+  });
+}
+
+TEST_CASE("checking a valid layout is cheap", "[.bench]") {
+  const Model model = catalog_model("deepseek-v3");
+  const Layout layout = {
+      .tp = 2, .pp = 8, .dp = 16, .ep = 16, .precision = PrecisionRecipe::fp8_blockwise};
+  const auto start = std::chrono::steady_clock::now();
+  std::int64_t sum = 0;
+  constexpr int rounds = 2000000;
+  for (int i = 0; i < rounds; ++i) {
+    sum += invalid_reason(layout, model, pretrain, 256).has_value() ? 1 : 0;
+    sum += layout.microbatches(pretrain);
+  }
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
+  WARN("ns per layout: " << took.count() / rounds << " (" << sum << ")");
+}
+
+}  // namespace orrery

@@ -1,0 +1,234 @@
+// Knows how layouts and the names in them are written and read.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "workloads/layout.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::array<std::string_view, 5> schedule_names = {"gpipe", "1f1b", "interleaved",
+                                                            "zero-bubble", "dualpipe"};
+constexpr std::array<std::string_view, 3> recompute_names = {"none", "selective", "full"};
+constexpr std::array<std::string_view, 7> precision_names = {
+    "bf16", "fp16", "fp8-delayed", "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4"};
+constexpr std::array<std::string_view, 9> optimizer_names = {
+    "adam",    "adam-bf16", "adam-bf16-moments", "adam-8bit", "muon", "adafactor",
+    "shampoo", "sgd",       "rotating-adam"};
+constexpr std::array<std::string_view, 2> context_names = {"ring", "all-gather"};
+constexpr std::array<std::string_view, 3> offload_names = {"weights", "optimizer", "activations"};
+
+template <std::size_t N>
+std::size_t index_in(const std::array<std::string_view, N>& names, const JsonValue& at) {
+  const std::string name = at.one_of({names.begin(), names.end()});
+  for (std::size_t i = 0; i < N; ++i) {
+    if (names[i] == name) return i;
+  }
+  at.fail("a known name");
+}
+
+void read_offload(const JsonValue& at, Layout& layout) {
+  std::vector<JsonValue> parts;
+  if (at.is_string()) {
+    const std::string text = at.text();
+    std::size_t start = 0;
+    while (!text.empty() && start <= text.size()) {
+      const std::size_t end = std::min(text.find(',', start), text.size());
+      parts.push_back(JsonValue::from(text.substr(start, end - start), at.file() + ": offload"));
+      start = end + 1;
+    }
+  } else {
+    parts = at.items();
+  }
+  layout.offload_weights = layout.offload_optimizer = layout.offload_activations = false;
+  for (const JsonValue& part : parts) {
+    switch (index_in(offload_names, part)) {
+      case 0:
+        layout.offload_weights = true;
+        break;
+      case 1:
+        layout.offload_optimizer = true;
+        break;
+      default:
+        layout.offload_activations = true;
+    }
+  }
+}
+
+std::vector<std::string> offloaded(const Layout& layout) {
+  std::vector<std::string> parts;
+  if (layout.offload_weights) parts.emplace_back(offload_names[0]);
+  if (layout.offload_optimizer) parts.emplace_back(offload_names[1]);
+  if (layout.offload_activations) parts.emplace_back(offload_names[2]);
+  return parts;
+}
+
+// Sizes and switches of a layout, under the keys that they have in JSON.
+void read_sizes(const JsonValue& object, Layout& layout) {
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  const auto size = [&](std::string_view key, std::int64_t low, std::int64_t& value) {
+    if (const auto found = object.find(key)) value = found->integer(low, most);
+  };
+  size("tp", 1, layout.tp);
+  size("pp", 1, layout.pp);
+  size("vpp", 1, layout.vpp);
+  size("dp", 1, layout.dp);
+  size("cp", 1, layout.cp);
+  size("ep", 1, layout.ep);
+  size("etp", 1, layout.etp);
+  size("micro_batch", 1, layout.micro_batch);
+  size("shard_group", 0, layout.shard_group);
+  size("recompute_layers", 0, layout.recompute_layers);
+  if (const auto zero = object.find("zero"))
+    layout.zero_stage = static_cast<int>(zero->integer(0, 3));
+  if (const auto sp = object.find("sequence_parallel")) layout.sequence_parallel = sp->boolean();
+  if (const auto stages = object.find("stage_layers")) {
+    layout.stage_layers.clear();
+    for (const JsonValue& n : stages->items()) layout.stage_layers.push_back(n.integer(0, most));
+  }
+}
+
+constexpr std::string_view precision_title(PrecisionRecipe precision) {
+  constexpr std::array<std::string_view, 7> titles = {
+      "BF16", "FP16", "FP8-delayed", "FP8-current", "FP8-blockwise", "MXFP8", "NVFP4"};
+  return titles[static_cast<std::size_t>(precision)];
+}
+
+}  // namespace
+
+std::string_view to_text(Schedule v) { return schedule_names[static_cast<std::size_t>(v)]; }
+std::string_view to_text(Recompute v) { return recompute_names[static_cast<std::size_t>(v)]; }
+std::string_view to_text(PrecisionRecipe v) { return precision_names[static_cast<std::size_t>(v)]; }
+std::string_view to_text(Optimizer v) { return optimizer_names[static_cast<std::size_t>(v)]; }
+std::string_view to_text(ContextKind v) { return context_names[static_cast<std::size_t>(v)]; }
+
+Schedule schedule_from(const JsonValue& at) {
+  return static_cast<Schedule>(index_in(schedule_names, at));
+}
+Recompute recompute_from(const JsonValue& at) {
+  return static_cast<Recompute>(index_in(recompute_names, at));
+}
+PrecisionRecipe precision_from(const JsonValue& at) {
+  if (at.is_string() && at.text() == "fp8") return PrecisionRecipe::fp8_delayed;
+  return static_cast<PrecisionRecipe>(index_in(precision_names, at));
+}
+Optimizer optimizer_from(const JsonValue& at) {
+  return static_cast<Optimizer>(index_in(optimizer_names, at));
+}
+ContextKind context_kind_from(const JsonValue& at) {
+  return static_cast<ContextKind>(index_in(context_names, at));
+}
+
+const std::vector<std::string>& layout_keys() {
+  static const std::vector<std::string> keys = {"tp",
+                                                "pp",
+                                                "vpp",
+                                                "dp",
+                                                "cp",
+                                                "ep",
+                                                "etp",
+                                                "micro_batch",
+                                                "sequence_parallel",
+                                                "zero",
+                                                "shard_group",
+                                                "schedule",
+                                                "recompute",
+                                                "recompute_layers",
+                                                "precision",
+                                                "optimizer",
+                                                "context_parallel",
+                                                "offload",
+                                                "stage_layers"};
+  return keys;
+}
+
+Layout read_layout_over(const JsonValue& object, const Layout& base) {
+  Layout layout = base;
+  read_sizes(object, layout);
+  if (const auto v = object.find("schedule")) {
+    layout.schedule = schedule_from(*v);
+  } else if (layout.vpp > 1 && layout.schedule == Schedule::one_f_one_b) {
+    layout.schedule = Schedule::interleaved;
+  } else if (layout.vpp == 1 && layout.schedule == Schedule::interleaved) {
+    layout.schedule = Schedule::one_f_one_b;
+  }
+  if (const auto v = object.find("recompute")) layout.recompute = recompute_from(*v);
+  if (const auto v = object.find("precision")) layout.precision = precision_from(*v);
+  if (const auto v = object.find("optimizer")) layout.optimizer = optimizer_from(*v);
+  if (const auto v = object.find("context_parallel")) layout.context = context_kind_from(*v);
+  if (const auto v = object.find("offload")) read_offload(*v, layout);
+  return layout;
+}
+
+Layout read_layout(const JsonValue& object) {
+  object.expect_only({"tp", "pp", "vpp", "dp", "cp", "ep", "etp", "micro_batch",
+                      "sequence_parallel", "zero", "shard_group", "schedule", "recompute",
+                      "recompute_layers", "precision", "optimizer", "context_parallel", "offload",
+                      "stage_layers"});
+  return read_layout_over(object, {});
+}
+
+nlohmann::json to_json(const Layout& layout) {
+  return {{"tp", layout.tp},
+          {"pp", layout.pp},
+          {"vpp", layout.vpp},
+          {"dp", layout.dp},
+          {"cp", layout.cp},
+          {"ep", layout.ep},
+          {"etp", layout.etp},
+          {"micro_batch", layout.micro_batch},
+          {"sequence_parallel", layout.sequence_parallel},
+          {"zero", layout.zero_stage},
+          {"shard_group", layout.shard_group},
+          {"schedule", to_text(layout.schedule)},
+          {"recompute", to_text(layout.recompute)},
+          {"recompute_layers", layout.recompute_layers},
+          {"precision", to_text(layout.precision)},
+          {"optimizer", to_text(layout.optimizer)},
+          {"context_parallel", to_text(layout.context)},
+          {"offload", offloaded(layout)},
+          {"stage_layers", layout.stage_layers}};
+}
+
+std::string to_json_text(const Layout& layout) { return to_json(layout).dump(); }
+
+std::string to_text(const Layout& l) {
+  std::vector<std::string> words;
+  const auto add = [&](std::string_view name, std::int64_t size, std::int64_t above) {
+    if (size > above) words.push_back(fmt::format("{}{}", name, size));
+  };
+  add("TP", l.tp, 0);
+  if (l.tp > 1 && !l.sequence_parallel) words.emplace_back("no-SP");
+  add("PP", l.pp, 0);
+  add("VPP", l.vpp, 1);
+  add("DP", l.dp, 0);
+  add("CP", l.cp, 1);
+  if (l.cp > 1 && l.context == ContextKind::all_gather) words.back() += "(all-gather)";
+  add("EP", l.ep, 1);
+  add("ETP", l.etp, 1);
+  add("MB", l.micro_batch, 0);
+  words.push_back(fmt::format("ZeRO-{}", l.zero_stage));
+  if (l.shard_group > 0) words.back() += fmt::format("/{}", l.shard_group);
+  // 1F1B, and interleaved where VPP says it already, go without saying.
+  if (l.schedule != Schedule::one_f_one_b && l.schedule != Schedule::interleaved) {
+    words.emplace_back(to_text(l.schedule));
+  }
+  if (l.recompute == Recompute::selective) words.emplace_back("selective");
+  if (l.recompute == Recompute::full) {
+    words.push_back(l.recompute_layers > 0 ? fmt::format("full({})", l.recompute_layers) : "full");
+  }
+  words.emplace_back(precision_title(l.precision));
+  if (l.optimizer != Optimizer::adam_fp32) words.emplace_back(to_text(l.optimizer));
+  if (const auto parts = offloaded(l); !parts.empty()) {
+    words.push_back(fmt::format("offload:{}", fmt::join(parts, ",")));
+  }
+  if (!l.stage_layers.empty()) {
+    words.push_back(fmt::format("stages:{}", fmt::join(l.stage_layers, "-")));
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+}  // namespace orrery

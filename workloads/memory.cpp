@@ -1,0 +1,404 @@
+// Adds up what a training step allocates on each pipeline stage.
+#include "workloads/memory.h"
+
+#include <algorithm>
+
+#include "workloads/activation_memory.h"
+#include "workloads/pipeline.h"
+#include "workloads/state_memory.h"
+
+namespace orrery {
+namespace {
+
+using C = MemoryCategory;
+
+// What chunks keep per microbatch in flight, by the categories below.
+constexpr std::array<C, 5> kept_categories = {C::attention_activations, C::ffn_activations,
+                                              C::expert_activations, C::norm_activations,
+                                              C::checkpoints};
+using Kept = std::array<double, kept_categories.size()>;
+
+double sum(const Kept& k) {
+  double total = 0;
+  for (double v : k) total += v;
+  return total;
+}
+
+// A layer class, computed once.
+struct ClassMemory {
+  LayerActivations activations;
+  LocalParameters parameters;
+};
+
+// One stage while its chunks are added.
+struct StageSum {
+  std::vector<Kept> chunks;
+  Kept recomputed{};            // of the layer that is recomputed, worst by category
+  double recomputed_layer = 0;  // worst single recomputed layer
+  double transient = 0, exchange = 0;
+  double boundary = 0;  // a stage's input
+  StageParameters parameters;
+  bool embedding = false, head = false;
+};
+
+struct Context {
+  const Model& model;
+  const Job& job;
+  const Layout& layout;
+  const Stack& stack;
+  MemoryTraits traits;
+  HeadActivations head;
+  std::vector<ClassMemory> classes;
+  PipelineShape shape;
+};
+
+Context make_context(const Model& model, const Job& job, const Layout& layout, const Stack& stack) {
+  Context c{.model = model,
+            .job = job,
+            .layout = layout,
+            .stack = stack,
+            .traits = memory_traits(stack),
+            .head = {},
+            .classes = {},
+            .shape = {}};
+  c.head = head_activations(model, job, layout, c.traits);
+  c.classes.reserve(model.classes.size());
+  for (const LayerClass& layer : model.classes)
+    c.classes.push_back({layer_activations(model, layer, job, layout, stack, c.traits),
+                         local_parameters(model, layer, layout)});
+  c.shape = {.schedule = layout.schedule,
+             .stages = layout.pp,
+             .chunks = layout.vpp,
+             .microbatches = std::max<std::int64_t>(layout.microbatches(job), 1)};
+  return c;
+}
+
+void add_layer(StageSum& stage, Kept& kept, const ClassMemory& c, double count, bool recompute) {
+  const LayerActivations& a = c.activations;
+  const Kept layer = {a.attention, a.ffn, a.expert, a.norm, 0};
+  if (recompute) {
+    kept[4] += count * a.checkpoint;
+    for (std::size_t i = 0; i < layer.size(); ++i)
+      stage.recomputed[i] = std::max(stage.recomputed[i], layer[i]);
+    stage.recomputed_layer = std::max(stage.recomputed_layer, a.kept());
+  } else {
+    for (std::size_t i = 0; i < layer.size(); ++i) kept[i] += count * layer[i];
+  }
+  stage.transient = std::max(stage.transient, a.transient);
+  stage.exchange = std::max(stage.exchange, a.exchange);
+  stage.boundary = std::max(stage.boundary, a.checkpoint);
+  StageParameters& p = stage.parameters;
+  p.dense += count * c.parameters.dense;
+  p.expert += count * c.parameters.expert;
+  p.products += count * c.parameters.products;
+  p.largest_layer = std::max(p.largest_layer, c.parameters.dense + c.parameters.expert);
+}
+
+void add_vocabulary(const Context& c, const Position& position, StageSum& stage) {
+  const double hidden = static_cast<double>(c.model.hidden);
+  const double table = static_cast<double>(c.model.vocab) * hidden /
+                       static_cast<double>(c.traits.splits_vocabulary ? c.layout.tp : 1);
+  double added = 0;
+  if (position.embedding) {
+    added += table + static_cast<double>(c.model.positions) * hidden;
+    if (c.model.embedding_norm) added += hidden;
+  }
+  // A tied head shares the table only on the stage of the embedding; elsewhere it is a second copy,
+  // and MTP modules need the embedding beside an untied head.
+  const bool shared = c.model.tied_embeddings && (position.embedding || stage.embedding);
+  if (position.head && !shared) added += table;
+  const bool modules = c.job.mtp && c.model.mtp_layers > 0;
+  if (position.head && modules && !c.model.tied_embeddings && !position.embedding) added += table;
+  if (position.head) {
+    const double norm = (c.model.norm == NormKind::layer_norm ? 2 : 1) * hidden;
+    stage.parameters.dense += norm;
+  }
+  stage.parameters.dense += added;
+  stage.parameters.vocabulary += added;
+  stage.embedding = stage.embedding || position.embedding;
+  stage.head = stage.head || position.head;
+}
+
+// MTP modules: a projection of two hidden states, two norms and a layer like the model's last.
+void add_modules(const Context& c, StageSum& stage, Kept& kept) {
+  const double count = static_cast<double>(c.model.mtp_layers);
+  const double hidden = static_cast<double>(c.model.hidden);
+  add_layer(stage, kept, c.classes[c.model.layers.back()], count,
+            c.layout.recompute == Recompute::full);
+  const double projection = 2 * hidden * hidden / static_cast<double>(c.layout.tp);
+  stage.parameters.dense += count * (projection + 3 * hidden);
+  stage.parameters.products += count * projection;
+  kept[3] += count * 2 * c.head.norm;  // of both inputs, and before the shared head
+}
+
+void add_chunk(const Context& c, const Position& position, StageSum& stage,
+               std::vector<std::int64_t>& counts) {
+  Kept kept{};
+  const bool full = c.layout.recompute == Recompute::full;
+  const std::int64_t wanted = !full                           ? 0
+                              : c.layout.recompute_layers > 0 ? c.layout.recompute_layers
+                                                              : position.layers;
+  std::int64_t begin = position.first_layer;
+  const std::int64_t end = position.first_layer + position.layers;
+  for (const bool recompute : {true, false}) {
+    const std::int64_t stop = recompute ? std::min(begin + wanted, end) : end;
+    counts.assign(c.classes.size(), 0);
+    for (; begin < stop; ++begin) ++counts[c.model.layers[static_cast<std::size_t>(begin)]];
+    for (std::size_t k = 0; k < counts.size(); ++k)
+      if (counts[k] > 0)
+        add_layer(stage, kept, c.classes[k], static_cast<double>(counts[k]), recompute);
+  }
+  add_vocabulary(c, position, stage);
+  if (position.head) {
+    kept[3] += c.head.norm;
+    if (c.job.mtp && c.model.mtp_layers > 0) add_modules(c, stage, kept);
+  }
+  stage.chunks.push_back(kept);
+}
+
+// Distinct weight shapes of the classes present on a stage; every expert has the shape of the
+// first.
+double distinct_parameters(const Context& c, const std::vector<bool>& present) {
+  double total = 0;
+  for (std::size_t k = 0; k < c.classes.size(); ++k) {
+    if (!present[k]) continue;
+    const LayerClass& layer = c.model.classes[k];
+    bool seen = false;
+    for (std::size_t j = 0; j < k && !seen; ++j)
+      seen = present[j] && c.model.classes[j].mixer == layer.mixer;
+    const LayerParameters all = layer_parameters(c.model, layer);
+    const double tp = static_cast<double>(c.layout.tp);
+    if (!seen) total += static_cast<double>(all.mixer) / tp;
+    total += static_cast<double>(all.ffn) / tp + c.classes[k].parameters.one_expert;
+  }
+  return total;
+}
+
+// Activations held at once, worst by category, and the worst sum of the categories.
+struct Held {
+  Kept worst{};
+  double worst_sum = 0;
+};
+
+void take(Held& held, const Kept& now) {
+  for (std::size_t i = 0; i < now.size(); ++i) held.worst[i] = std::max(held.worst[i], now[i]);
+  held.worst_sum = std::max(held.worst_sum, sum(now));
+}
+
+// Interleaved: forward f has chunk f / pp mod v and backward b chunk v - 1 - b / pp mod v. After n
+// warm-up forwards each forward goes with one backward, so what is held changes linearly between
+// the points where either of them enters another chunk, and repeats after pp * v of them.
+Held held_interleaved(const Context& c, const StageSum& stage, std::int64_t n) {
+  const std::int64_t pp = c.layout.pp, v = c.layout.vpp, period = pp * v;
+  const std::int64_t end = std::min(n + period, c.shape.microbatches * v);
+  const auto kept = [&](std::int64_t run) -> const Kept& {
+    return stage.chunks[static_cast<std::size_t>(run % v)];
+  };
+  Kept now{};
+  const auto add = [&](std::int64_t count, const Kept& chunk) {
+    for (std::size_t i = 0; i < now.size(); ++i) now[i] += static_cast<double>(count) * chunk[i];
+  };
+  Held held;
+  std::int64_t f = 0, forward_run = 0;
+  for (; (forward_run + 1) * pp <= n; f += pp) add(pp, kept(forward_run++));
+  add(n - f, kept(forward_run));
+  take(held, now);
+  std::int64_t backward_run = 0;
+  for (f = n; f < end;) {
+    const std::int64_t forward_left = (forward_run + 1) * pp - f;
+    const std::int64_t backward_left = (backward_run + 1) * pp - (f - n);
+    const std::int64_t step = std::min({forward_left, backward_left, end - f});
+    add(step, kept(forward_run));
+    add(-step, kept(v - 1 - backward_run % v));
+    take(held, now);
+    f += step;
+    if (step == forward_left) ++forward_run;
+    if (step == backward_left) ++backward_run;
+  }
+  return held;
+}
+
+Held held_activations(const Context& c, const StageSum& stage, std::int64_t n) {
+  Held held;
+  const bool equal = std::all_of(stage.chunks.begin(), stage.chunks.end(),
+                                 [&](const Kept& k) { return k == stage.chunks.front(); });
+  if (!equal && effective_schedule(c.shape) == Schedule::interleaved &&
+      c.shape.microbatches % c.layout.pp == 0)
+    return held_interleaved(c, stage, n);
+  for (const Kept& kept : stage.chunks) {
+    Kept now = kept;
+    for (double& value : now) value *= static_cast<double>(n);
+    take(held, now);
+  }
+  return held;
+}
+
+// Sums of a moment: what is allocated in the passes, and in the optimizer's update.
+struct Moments {
+  double passes = 0, update = 0;
+};
+
+void add_state(const Context& c, const StageSum& stage, const StageState& state, StageMemory& m,
+               Moments& t) {
+  const double hidden_states = static_cast<double>(c.layout.micro_batch * c.job.sequence) /
+                               static_cast<double>(c.layout.cp) * 2 *
+                               static_cast<double>(c.model.hidden);
+  const bool sequence_parallel = c.layout.sequence_parallel && c.layout.tp > 1;
+  const double sequence_buffers =
+      sequence_parallel ? c.traits.sequence_buffers * hidden_states : 0.0;
+  const double lasting = sequence_buffers + state.buckets;
+  const double sends = c.layout.pp > 1 ? 2 * stage.boundary : 0;
+  const double passes = lasting + state.gathered + stage.exchange + sends;
+  const double update = lasting + state.update_gather;
+  const double caches = state.dummy_gradients + state.quantised_copies + c.traits.library_workspace;
+  m[C::parameters] = bytes(state.parameters);
+  m[C::gradients] = bytes(state.gradients);
+  m[C::optimizer] = bytes(state.optimizer);
+  m[C::communication] = bytes(std::max(passes, update));
+  m[C::workspace] = bytes(caches + stage.transient);
+  m.update_buffers = bytes(update + caches);
+  m.offloaded += bytes(state.offloaded);
+  const double kept = state.parameters + state.gradients + state.optimizer + caches;
+  t.passes += kept + passes;
+  t.update += kept + update;
+}
+
+// The loss keeps logits of every microbatch between its forward and its backward: one, but all in
+// GPipe. Its worst moment and a layer's backward never meet. Offloaded activations leave the layer
+// at work and the one that is copied.
+void add_activations(const Context& c, const StageSum& stage, StageMemory& m, Moments& t) {
+  const Held held = held_activations(c, stage, m.in_flight);
+  double kept = held.worst_sum + stage.recomputed_layer;
+  double scale = 1;
+  if (c.layout.offload_activations) {
+    // The layer at work and the one that is copied stay.
+    double layer = 0;
+    for (const ClassMemory& k : c.classes) layer = std::max(layer, k.activations.kept());
+    const double stays = std::min(kept, 2 * layer + stage.recomputed_layer);
+    scale = kept > 0 ? stays / kept : 1;
+    m.offloaded += bytes(kept - stays);
+    kept = stays;
+  }
+  for (std::size_t i = 0; i < kept_categories.size(); ++i)
+    m[kept_categories[i]] = bytes((held.worst[i] + stage.recomputed[i]) * scale);
+  double logits = 0, at_work = stage.transient;
+  if (stage.head) {
+    const double heads = 1.0 + (c.job.mtp ? static_cast<double>(c.model.mtp_layers) : 0.0);
+    const double waiting =
+        c.layout.schedule == Schedule::gpipe ? static_cast<double>(c.shape.microbatches) : 1.0;
+    const double lasting =
+        c.head.saved * heads * waiting + c.head.outputs * static_cast<double>(c.shape.microbatches);
+    logits = lasting + c.head.peak - c.head.saved;
+    // GPipe's other microbatches keep theirs while a layer is at work.
+    at_work = std::max(logits, stage.transient + lasting - c.head.saved * heads);
+  }
+  m[C::logits] = bytes(logits);
+  t.passes += kept + at_work;
+}
+
+// Gradients that every step allocates anew grow while the only microbatch's activations shrink.
+double fresh_gradients(const Context& c, const StageMemory& m) {
+  const bool in_buffers = c.layout.zero_stage < 3 && (c.layout.dense_replicas() > 1 ||
+                                                      c.stack.gradient_storage == Format::fp32);
+  const bool kept = c.traits.persistent_gradients || in_buffers || c.shape.microbatches > 1;
+  if (kept) return 0;
+  double activations = m[C::logits].si();
+  for (C category : kept_categories) activations += m[category].si();
+  return std::min(m[C::gradients].si(), activations);
+}
+
+StageMemory finish(const Context& c, StageSum& stage, std::int64_t index) {
+  const StageState state =
+      stage_state(stage.parameters, c.model, c.job, c.layout, c.stack, c.traits);
+  StageMemory m;
+  m.in_flight = peak_in_flight(c.shape, index);
+  Moments t;
+  add_state(c, stage, state, m, t);
+  add_activations(c, stage, m, t);
+  t.passes -= fresh_gradients(c, m);
+  double total = 0;
+  for (Bytes b : m.bytes) total += b.si();
+  m.never_together = bytes(std::max(total - std::max(t.passes, t.update), 0.0));
+  return m;
+}
+
+}  // namespace
+
+std::string_view to_text(MemoryCategory category) {
+  switch (category) {
+    case C::parameters:
+      return "parameters";
+    case C::gradients:
+      return "gradients";
+    case C::optimizer:
+      return "optimizer";
+    case C::attention_activations:
+      return "attention activations";
+    case C::ffn_activations:
+      return "ffn activations";
+    case C::expert_activations:
+      return "expert activations";
+    case C::norm_activations:
+      return "norm activations";
+    case C::checkpoints:
+      return "checkpoints";
+    case C::logits:
+      return "logits";
+    case C::communication:
+      return "communication";
+    case C::workspace:
+      return "workspace";
+    case C::kv_cache:
+      return "kv cache";
+    case C::fragmentation:
+      return "fragmentation";
+  }
+  return "";
+}
+
+Bytes StageMemory::peak() const {
+  Bytes total;
+  for (int i = 0; i < memory_category_count; ++i)
+    if (static_cast<C>(i) != C::fragmentation) total += bytes[static_cast<std::size_t>(i)];
+  return total - never_together;
+}
+
+Bytes StageMemory::static_bytes() const {
+  return (*this)[C::parameters] + (*this)[C::gradients] + (*this)[C::optimizer] + update_buffers;
+}
+
+std::vector<StageMemory> training_memory(const Model& model, const Job& job, const Layout& layout,
+                                         const Stack& stack) {
+  const Context c = make_context(model, job, layout, stack);
+  const std::vector<Position> positions = partition_layers(model, layout, stack.partition);
+  std::vector<StageMemory> stages;
+  stages.reserve(static_cast<std::size_t>(layout.pp));
+  std::vector<std::int64_t> counts;
+  std::vector<bool> present(model.classes.size());
+  StageSum stage;
+  for (std::int64_t s = 0; s < layout.pp; ++s) {
+    std::vector<Kept> reused = std::move(stage.chunks);
+    reused.clear();
+    stage = {};
+    stage.chunks = std::move(reused);
+    present.assign(present.size(), false);
+    const auto add = [&](std::int64_t position) {
+      const Position& p = positions[static_cast<std::size_t>(position)];
+      for (std::int64_t l = 0; l < p.layers; ++l)
+        present[model.layers[static_cast<std::size_t>(p.first_layer + l)]] = true;
+      add_chunk(c, p, stage, counts);
+    };
+    if (layout.schedule == Schedule::dual_pipe) {
+      add(s);
+      add(layout.pp - 1 - s);
+    } else {
+      for (std::int64_t chunk = 0; chunk < layout.vpp; ++chunk) add(chunk * layout.pp + s);
+    }
+    if (c.traits.cached_weight_gradients)
+      stage.parameters.distinct = distinct_parameters(c, present);
+    stages.push_back(finish(c, stage, s));
+  }
+  return stages;
+}
+
+}  // namespace orrery

@@ -160,13 +160,16 @@ WorkKind nearest_kind(WorkKind kind) {
   }
 }
 
+// Products and attention keep their format when the library is missing: a format changes the rate.
+// Memory-bound kinds keep their library: it says how often the data passes.
 const Curve* fallback(const Calibration& c, WorkKind kind, Format format, Library library) {
   // fp16 runs on the same units at the same rate as bf16.
   const Format twin = format == Format::fp16 ? Format::bf16 : format;
   for (int depth = 0; depth < 4; ++depth) {
     if (const Curve* found = find_curve(c, kind, format, library)) return found;
     if (const Curve* found = find_curve(c, kind, twin, library)) return found;
-    if (const Curve* found = find_curve(c, kind, twin, std::nullopt)) return found;
+    if (is_product(kind) || is_attention(kind))
+      if (const Curve* found = find_curve(c, kind, twin, std::nullopt)) return found;
     if (const Curve* found = find_curve(c, kind, Format::bf16, library)) return found;
     if (const Curve* found = find_curve(c, kind, Format::bf16, std::nullopt)) return found;
     if (const Curve* found = find_curve(c, kind, std::nullopt, std::nullopt)) return found;

@@ -53,7 +53,8 @@ struct Curve {
 };
 
 // All curves of one device. Lookup falls back: exact (kind, format, library) -> same kind and
-// format, any library -> same kind, bf16 -> the nearest kind. A device without any borrows.
+// format, any library (products and attention) -> same kind, bf16 -> the nearest kind. A device
+// without any borrows.
 struct Calibration {
   std::string device;         // catalogue name it belongs to
   std::string borrowed_from;  // name of the measured device, or ""

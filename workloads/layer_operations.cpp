@@ -274,7 +274,7 @@ LayerProgram LayerOperations::layer(const LayerClass& layer) const {
   if (selective)
     for (const Operation& o : p.recompute.operations)
       if (o.kernel.work.kind == WorkKind::attention_forward && o.kind == OperationKind::kernel)
-        p.backward.operations.push_back(o);
+        p.input_gradient.operations.push_back(o);
   append(p.backward, p.input_gradient);
   append(p.backward, p.weight_gradient);
   if (!shape_.training) p.backward = p.input_gradient = p.weight_gradient = {};

@@ -39,6 +39,7 @@ struct StageSum {
   double boundary = 0;  // a stage's input
   StageParameters parameters;
   bool embedding = false, head = false;
+  std::int64_t head_chunk = 0;
 };
 
 struct Context {
@@ -151,6 +152,7 @@ void add_chunk(const Context& c, const Position& position, StageSum& stage,
   add_vocabulary(c, position, stage);
   if (position.head) {
     kept[3] += c.head.norm;
+    stage.head_chunk = static_cast<std::int64_t>(stage.chunks.size());
     if (c.job.mtp && c.model.mtp_layers > 0) add_modules(c, stage, kept);
   }
   stage.chunks.push_back(kept);
@@ -236,6 +238,7 @@ Held held_activations(const Context& c, const StageSum& stage, std::int64_t n) {
 // Sums of a moment: what is allocated in the passes, and in the optimizer's update.
 struct Moments {
   double passes = 0, update = 0;
+  double activations = 0;  // part of `passes`: all that a microbatch brought
 };
 
 void add_state(const Context& c, const StageSum& stage, const StageState& state, StageMemory& m,
@@ -263,10 +266,33 @@ void add_state(const Context& c, const StageSum& stage, const StageState& state,
   t.update += kept + update;
 }
 
-// The loss keeps logits of every microbatch between its forward and its backward: one, but all in
-// GPipe. Its worst moment and a layer's backward never meet. Offloaded activations leave the layer
+// Microbatches whose logits wait for their backward: one where the head is on the last position, as
+// many as the stage has warm-up forwards elsewhere (nanotron's late positions can be empty), and
+// all in GPipe.
+double waiting_logits(const Context& c, const StageSum& stage, std::int64_t index) {
+  const std::int64_t behind = c.layout.pp - 1 - index;
+  std::int64_t waiting = c.shape.microbatches;
+  switch (effective_schedule(c.shape)) {
+    case Schedule::gpipe:
+      break;
+    case Schedule::one_f_one_b:
+    case Schedule::zero_bubble:
+      waiting = behind + 1;
+      break;
+    case Schedule::interleaved:
+      waiting = 2 * behind + 1 + 2 * (c.layout.vpp - 1 - stage.head_chunk) * c.layout.pp;
+      break;
+    case Schedule::dual_pipe:
+      waiting = index == 0 || behind == 0 ? 1 : c.layout.pp + 1;
+      break;
+  }
+  return static_cast<double>(std::min(waiting, c.shape.microbatches));
+}
+
+// The loss's worst moment and a layer's backward never meet. Offloaded activations leave the layer
 // at work and the one that is copied.
-void add_activations(const Context& c, const StageSum& stage, StageMemory& m, Moments& t) {
+void add_activations(const Context& c, const StageSum& stage, std::int64_t index, StageMemory& m,
+                     Moments& t) {
   const Held held = held_activations(c, stage, m.in_flight);
   double kept = held.worst_sum + stage.recomputed_layer;
   double scale = 1;
@@ -284,27 +310,27 @@ void add_activations(const Context& c, const StageSum& stage, StageMemory& m, Mo
   double logits = 0, at_work = stage.transient;
   if (stage.head) {
     const double heads = 1.0 + (c.job.mtp ? static_cast<double>(c.model.mtp_layers) : 0.0);
-    const double waiting =
-        c.layout.schedule == Schedule::gpipe ? static_cast<double>(c.shape.microbatches) : 1.0;
+    const double waiting = waiting_logits(c, stage, index);
     const double lasting =
         c.head.saved * heads * waiting + c.head.outputs * static_cast<double>(c.shape.microbatches);
     logits = lasting + c.head.peak - c.head.saved;
-    // GPipe's other microbatches keep theirs while a layer is at work.
+    // Other microbatches keep theirs while a layer is at work.
     at_work = std::max(logits, stage.transient + lasting - c.head.saved * heads);
   }
   m[C::logits] = bytes(logits);
-  t.passes += kept + at_work;
+  t.activations = kept + at_work;
+  t.passes += t.activations;
 }
 
-// Gradients that every step allocates anew grow while the only microbatch's activations shrink.
-double fresh_gradients(const Context& c, const StageMemory& m) {
+// Gradients that every step allocates anew grow while the only microbatch's activations shrink:
+// only the last layer's backward sees all of them.
+double fresh_gradients(const Context& c, const StageSum& stage, const StageMemory& m,
+                       const Moments& t) {
   const bool in_buffers = c.layout.zero_stage < 3 && (c.layout.dense_replicas() > 1 ||
                                                       c.stack.gradient_storage == Format::fp32);
   const bool kept = c.traits.persistent_gradients || in_buffers || c.shape.microbatches > 1;
   if (kept) return 0;
-  double activations = m[C::logits].si();
-  for (C category : kept_categories) activations += m[category].si();
-  return std::min(m[C::gradients].si(), activations);
+  return std::clamp(t.activations - stage.transient, 0.0, m[C::gradients].si());
 }
 
 StageMemory finish(const Context& c, StageSum& stage, std::int64_t index) {
@@ -314,8 +340,8 @@ StageMemory finish(const Context& c, StageSum& stage, std::int64_t index) {
   m.in_flight = peak_in_flight(c.shape, index);
   Moments t;
   add_state(c, stage, state, m, t);
-  add_activations(c, stage, m, t);
-  t.passes -= fresh_gradients(c, m);
+  add_activations(c, stage, index, m, t);
+  t.passes -= fresh_gradients(c, stage, m, t);
   double total = 0;
   for (Bytes b : m.bytes) total += b.si();
   m.never_together = bytes(std::max(total - std::max(t.passes, t.update), 0.0));

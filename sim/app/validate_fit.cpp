@@ -16,7 +16,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t rows_of_a_source = 40;  // in one fit: sweeps must not outvote the rest
+constexpr std::size_t rows_of_a_source = 100;  // in one fit: sweeps must not outvote the rest
 
 struct StackFit {
   std::vector<std::string> names;
@@ -75,6 +75,18 @@ StackFit fit_stack(const std::vector<const ScoredRow*>& rows, const ValidateOpti
   return result;
 }
 
+std::string stated_range(const Stack& stack, const std::string& wanted) {
+  std::string text;
+  visit_stack_values(stack, [&](const std::string& name, const auto& value) {
+    if (name != wanted || !value.low || !value.high) return;
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(*value.low)>, double>)
+      text = fmt::format("{:.4g} to {:.4g}", *value.low, *value.high);
+    else
+      text = fmt::format("{:.4g} to {:.4g}", value.low->si(), value.high->si());
+  });
+  return text;
+}
+
 std::map<std::string, std::vector<const ScoredRow*>> by_stack(const std::vector<ScoredRow>& rows) {
   std::map<std::string, std::vector<const ScoredRow*>> stacks;
   for (const ScoredRow& s : rows)
@@ -123,12 +135,14 @@ std::string fit_text(const std::vector<ScoredRow>& rows, const ValidateOptions& 
     out += fmt::format("\n{}: {} rows, mean |log error| {:.3f} as shipped, {:.3f} fitted\n", name,
                        fit.rows, fit.fit.before, fit.fit.after);
     const Stack& newest = list.back()->row->stack;
-    Table table({"value", "factor", "shipped, " + newest.release, "fitted"}, {Align::left});
+    Table table({"value", "factor", "shipped, " + newest.release, "fitted", "stated range"},
+                {Align::left});
     for (std::size_t i = 0; i < fit.names.size(); ++i) {
       const double shipped = step_value(newest, fit.names[i]);
       table.add({fit.names[i], fmt::format("{:.3f}", fit.fit.factors[i]),
                  fmt::format("{:.4g}", shipped),
-                 fmt::format("{:.4g}", shipped * fit.fit.factors[i])});
+                 fmt::format("{:.4g}", shipped * fit.fit.factors[i]),
+                 stated_range(newest, fit.names[i])});
     }
     out += table.text();
   }

@@ -31,39 +31,50 @@ std::string shortened(const std::string& text, std::size_t width) {
   return columns(text) <= width ? text : text.substr(0, width - 1) + "…";
 }
 
+// "A100-80GB" for "A100-SXM4-80GB": the board's socket is no news to a reader.
+std::string short_gpu(const std::string& gpu) {
+  const std::size_t socket = gpu.find("-SXM");
+  if (socket == std::string::npos) return shortened(gpu, 10);
+  const std::size_t size = gpu.find('-', socket + 1);
+  return gpu.substr(0, socket) + (size == std::string::npos ? "" : gpu.substr(size));
+}
+
 std::vector<std::string> group_cells(const GroupScore& g) {
   const auto speed = numbers(g.speed), peak = numbers(g.peak), fixed = numbers(g.static_memory);
-  const auto share = [](double ratio) { return fmt::format("{:.1f}%", 100 * ratio); };
-  int skipped = 0;
-  for (const auto& [reason, count] : g.skipped) skipped += count;
-  const bool verdicts = g.oom_found + g.oom_missed + g.oom_false + g.fit_found > 0;
-  return {shortened(g.source, 30), shortened(g.gpu, 9), fmt::format("{}", g.rows),
-          fmt::format("{}", g.speed.size()), speed ? share(speed->median) : "",
-          speed ? share(speed->p90) : "", speed ? percent(speed->bias) : "",
+  const auto share = [](double ratio) { return fmt::format("{:.1f}", 100 * ratio); };
+  const int verdicts = g.oom_found + g.fit_found;
+  const int all_verdicts = verdicts + g.oom_missed + g.oom_false;
+  return {shortened(g.source, 26), short_gpu(g.gpu), fmt::format("{}/{}", g.speed.size(), g.rows),
+          speed ? share(speed->median) : "", speed ? share(speed->p90) : "",
+          speed ? fmt::format("{:+.1f}", 100 * speed->bias) : "",
           peak ? share(peak->median) : "", fixed ? share(fixed->median) : "",
-          verdicts ? fmt::format("{}/{}", g.oom_found + g.fit_found,
-                                 g.oom_found + g.fit_found + g.oom_missed + g.oom_false)
-                   : "",
-          skipped > 0 ? fmt::format("{}", skipped) : ""};
+          all_verdicts > 0 ? fmt::format("{}/{}", verdicts, all_verdicts) : ""};
 }
 
 Table group_table() {
-  return Table({"source", "GPU", "rows", "scored", "median", "p90", "bias", "peak", "static",
-                "OOM", "skipped"},
+  return Table({"source", "GPU", "scored", "median", "p90", "bias", "peak", "static", "OOM"},
                {Align::left, Align::left});
 }
 
+// Every reason with the number of rows and the sources that they are of, most frequent first.
 std::string reasons_text(const std::vector<GroupScore>& groups) {
-  std::map<std::string, int> total;
+  std::map<std::string, std::map<std::string, int>> sources;
   for (const GroupScore& g : groups)
-    for (const auto& [reason, count] : g.skipped) total[reason] += count;
-  if (total.empty()) return "";
+    for (const auto& [reason, count] : g.skipped) sources[reason][g.source] += count;
   std::vector<std::pair<int, std::string>> sorted;
-  for (const auto& [reason, count] : total) sorted.emplace_back(-count, reason);
+  for (const auto& [reason, counts] : sources) {
+    int total = 0;
+    std::string of;
+    for (const auto& [source, count] : counts) {
+      total += count;
+      of += fmt::format("{}{} {}", of.empty() ? "" : ", ", shortened(source, 40), count);
+    }
+    sorted.emplace_back(-total, reason + " (" + of + ")");
+  }
   std::sort(sorted.begin(), sorted.end());
-  std::string out = "\nNot scored, and why\n";
+  std::string out = sorted.empty() ? "" : "\nNot scored, and why\n";
   for (const auto& [count, reason] : sorted)
-    out += wrap(fmt::format("{:>5}  {}", -count, reason), 100, "  ", "         ");
+    out += wrap(fmt::format("{}  {}", -count, reason), 100, "  ", "        ");
   return out;
 }
 
@@ -197,16 +208,26 @@ std::string report_text(const std::vector<ScoredRow>& rows, bool each_row) {
     for (const ScoredRow& s : rows) out += row_line(s);
   const auto groups = group_rows(rows), overall = overall_groups(rows);
   Table table = group_table();
-  for (const GroupScore& g : groups) table.add(group_cells(g));
-  out += "\nPredicted against measured: error of tokens/s/GPU, of peak and of static memory\n";
+  for (const GroupScore& g : groups)
+    if (g.predicted > 0 && !(g.speed.empty() && g.peak.empty() && g.static_memory.empty()))
+      table.add(group_cells(g));
+  out += "\nPredicted against measured, in percent: |error| of tokens/s/GPU (median, 90th percentile)\n"
+         "and its median with sign (bias: above 0 is too fast), median |error| of peak and of static\n"
+         "memory; memory verdicts that are right\n";
   out += table.text();
   Table totals = group_table();
   for (const GroupScore& g : overall)
     if (g.rows > 0) totals.add(group_cells(g));
   out += "\n" + totals.text();
   out += confusion_text(overall[0]);
+  std::vector<GroupScore> incomplete;
+  for (const ScoredRow& s : rows) {
+    if (s.row->full_config) continue;
+    incomplete.push_back({.source = s.row->source});
+    add_row(incomplete.back(), s);
+  }
   std::vector<GroupScore> everything = groups;
-  everything.push_back(overall[4]);
+  everything.insert(everything.end(), incomplete.begin(), incomplete.end());
   return out + reasons_text(everything);
 }
 

@@ -64,8 +64,10 @@ std::vector<Free> decode_parameters() {
 
 // What training's kernels change of a curve whose start-up and streaming others measured.
 std::vector<Free> refined_parameters(const OperatorTable& table) {
-  std::vector<Free> free = {{&Curve::tensor_efficiency, 0.3, 1.1, 0.8},
-                            {&Curve::tile_loss, 1.0, 1000, 20}};
+  std::vector<Free> free = {{&Curve::tensor_efficiency, 0.3, 1.1, 0.8}};
+  // Plain bf16 products keep the tiles that thousands of shapes showed.
+  if (table.kind == WorkKind::grouped_gemm || table.format != Format::bf16)
+    free.push_back({&Curve::tile_loss, 1.0, 1000, 20});
   if (table.kind == WorkKind::grouped_gemm) {
     free.push_back({&Curve::k_half, 10, 1000, 200});
     return free;
@@ -147,7 +149,7 @@ class TableFit {
       Curve conversion;
       conversion.kind = WorkKind::quantise;
       conversion.format = table.format;
-      conversion.library = Library::eager;
+      conversion.library = table_.library;
       conversion.memory_efficiency = 0.5;
       conversion.fixed_seconds = 2e-6;
       set_evidence(conversion);
@@ -211,7 +213,7 @@ class TableFit {
   }
   Curve& conversion() {
     return calibration_.curves[calibration_.index[Calibration::slot(
-        WorkKind::quantise, table_.format, Library::eager)]];
+        WorkKind::quantise, table_.format, table_.library)]];
   }
   bool converts() const {
     return table_.kind == WorkKind::gemm && table_.format != Format::bf16 && !table_.refine;
@@ -286,6 +288,19 @@ std::vector<OperatorTable> joined(const std::vector<OperatorTable>& tables) {
   return result;
 }
 
+// A refined curve replaces the one that it started from: what it then says of that one's rows.
+void rescore(const std::vector<OperatorTable>& tables, const ResolvedDevice& device,
+             const Calibration& known, std::vector<FitRow>& rows) {
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    std::vector<OperatorRow> held;
+    for (const OperatorRow& row : tables[i].rows)
+      if (is_held_out(row)) held.push_back(row);
+    const Score s = score(tables[i], held, device, known);
+    rows[i].median = s.median;
+    rows[i].p90 = s.p90;
+  }
+}
+
 std::string fit_note(const FitReport& report) {
   std::string note = "Fitted by orrery calibrate fit; errors are on rows that the fit never saw.";
   for (const FitRow& row : report.rows)
@@ -306,16 +321,19 @@ FitReport fit_tables(const ResolvedDevice& device, const Calibration& start,
   report.calibration.device = device.name;
   report.calibration.borrowed_from = options.based_on;
   Calibration known = start;
-  for (const OperatorTable& table : joined(tables)) {
+  const std::vector<OperatorTable> groups = joined(tables);
+  for (const OperatorTable& table : groups) {
     TableFit fit(device, known, table, options);
     fit.run(options);
     report.rows.push_back(fit.report());
     put_curve(report.calibration, fit.curve());
     put_curve(known, fit.curve());
+    if (fit.converts()) put_curve(known, fit.conversion());
     if (fit.converts() && !table.host_bound) put_curve(report.calibration, fit.conversion());
     complete(known);
   }
   if (!report.calibration.curves.empty()) complete(report.calibration);
+  rescore(groups, device, known, report.rows);
   report.json = to_json_text(report.calibration, fit_note(report));
   return report;
 }

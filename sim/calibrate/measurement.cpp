@@ -69,12 +69,12 @@ void add(OperatorRow& row, const Kernel& kernel) {
 // Formats of 8 bits and fewer also time the conversion of the activations, one block of threads a
 // row: a short row takes as long as one of 3,072 elements (H200: 123 us for 16,384 rows of 32 and
 // of 1,024 elements alike, then 2 ps an element).
-Kernel quantise(std::int64_t rows, std::int64_t row, Format to) {
+Kernel quantise(std::int64_t rows, std::int64_t row, Format to, Library library) {
   const double elements =
       static_cast<double>(rows) * static_cast<double>(std::max<std::int64_t>(row, 3072));
   return {.work = {.kind = WorkKind::quantise, .input = to, .output = to,
                    .bytes_read = 2 * elements, .bytes_written = bytes_per_element(to) * elements},
-          .library = Library::eager};
+          .library = library};
 }
 
 void read_gemm(const Csv& csv, OperatorTable& table) {
@@ -84,7 +84,7 @@ void read_gemm(const Csv& csv, OperatorTable& table) {
                     .measured = milliseconds(csv.number(r, "latency_ms")), .replays = gemm_replays,
                     .family = hash({n, k}), .shape = fmt::format("{}x{}x{}", m, n, k)};
     if (table.format != Format::bf16)
-      add(row, quantise(m, k, table.format));
+      add(row, quantise(m, k, table.format, table.library));
     add(row, {.work = {.kind = WorkKind::gemm, .input = table.format, .output = Format::bf16,
                        .m = m, .n = n, .k = k},
               .library = table.library});

@@ -106,27 +106,34 @@ PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
 PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device) {
   PhaseTime p = phase;
   const double compute = compute_seconds(p);
-  const double attention = p.seconds[slot(Label::attention)];
-  const double context_excess =
-      p.side_context - attention - p.seconds[slot(Label::context_comm)];
-  if (context_excess > 0) p.seconds[slot(Label::context_comm)] += context_excess;
-  const double data_excess = p.side_data - stream_seconds(p);
-  if (data_excess > 0) p.seconds[slot(Label::data_comm)] += data_excess;
-
-  const double burst = stream_seconds(p);
-  const double sustained = sustained_time(Seconds(burst), Joules(p.energy), device).si();
+  // Context-parallel blocks move under the attention of the blocks already there.
+  const double context_hidden =
+      p.seconds[slot(Label::attention)] + p.seconds[slot(Label::context_comm)];
+  p.seconds[slot(Label::context_comm)] += std::max(0.0, p.side_context - context_hidden);
+  const double stream = stream_seconds(p);
+  const double burst = std::max(stream, p.side_data);
+  p.seconds[slot(Label::data_comm)] += burst - stream;
+  const double sustained =
+      std::max(burst, sustained_time(Seconds(burst), Joules(p.energy), device).si());
   PassTicks out;
   if (sustained > burst && compute > 0) {
     out.throttle = (compute + sustained - burst) / compute;
     for (Label label : compute_labels) p.seconds[slot(label)] *= out.throttle;
   }
-  const double device_seconds = stream_seconds(p);
-  if (p.host > device_seconds) p.seconds[slot(Label::host)] += p.host - device_seconds;
+  const double whole = std::max(sustained, p.host);
+  p.seconds[slot(Label::host)] += whole - sustained;
   out.energy = p.energy;
+  // The whole is rounded once, so that a faster part never makes it a picosecond longer; the largest
+  // label takes what rounding the parts leaves.
+  out.total = to_ticks(Seconds(whole));
+  Ticks rest = out.total;
+  std::size_t largest = 0;
   for (std::size_t i = 0; i < p.seconds.size(); ++i) {
     out.label[i] = to_ticks(Seconds(p.seconds[i]));
-    out.total += out.label[i];
+    rest -= out.label[i];
+    if (out.label[i] > out.label[largest]) largest = i;
   }
+  out.label[largest] += rest;
   return out;
 }
 

@@ -43,7 +43,7 @@ class StepRun {
     price_chunks();
   }
 
-  StepPipeline pipeline() const;
+  StepPipeline pipeline();
   StepResult training();
   StepResult inference();
 
@@ -61,6 +61,7 @@ class StepRun {
   ChunkTime time_chunk(const ChunkProgram& chunk) const;
   // Position whose layers chunk `c` of stage `s` holds: DualPipe's second chunk is the mirror's.
   const ChunkTime& chunk_time(std::int64_t stage, std::int64_t chunk) const;
+  Ticks send_time();  // one activation message between neighbouring stages
   Seconds bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, Tail& tail);
   Tail tail(const StageRun& run, std::int64_t stage);
   Seconds gradient_time(std::int64_t stage, Tail& tail);
@@ -69,7 +70,7 @@ class StepRun {
   double stage_parameters(std::int64_t stage) const;
   double stage_expert_parameters(std::int64_t stage) const;
   std::int64_t chunks_per_stage() const {
-    return layout_.schedule == Schedule::dual_pipe ? 2 : layout_.vpp;
+    return is_training(job_.task) && layout_.schedule == Schedule::dual_pipe ? 2 : layout_.vpp;
   }
 
   const StepContext& context_;
@@ -162,29 +163,40 @@ void StepRun::price_chunks() {
 }
 
 const ChunkTime& StepRun::chunk_time(std::int64_t stage, std::int64_t chunk) const {
-  const bool dual = layout_.schedule == Schedule::dual_pipe;
+  const bool dual = chunks_per_stage() != layout_.vpp;
   const std::int64_t i = dual ? (chunk == 0 ? stage : layout_.pp - 1 - stage)
                               : stage * layout_.vpp + chunk;
   return distinct_[chunk_index_[static_cast<std::size_t>(i)]];
 }
 
-StepPipeline StepRun::pipeline() const {
+Ticks StepRun::send_time() {
+  if (layout_.pp == 1) return {};
+  const bool inside = placement_.pipeline.tier == 0;
+  const std::int64_t per_stage = layout_.tp * layout_.cp * layout_.dp;
+  const GroupShape pair{.size = 2, .per_domain = inside ? 2 : 1, .domains = inside ? 1 : 2,
+                        .span = per_stage + 1,
+                        .sharing = inside ? 1 : placement_.ranks_per_domain};
+  const CollectiveTime& t = network_.price({.kind = CollectiveKind::send_receive, .group = pair,
+                                            .bytes = Bytes(program_.send_bytes)});
+  return to_ticks(t.time + stack_.debug_per_rank.get() * 2.0);
+}
+
+StepPipeline StepRun::pipeline() {
   StepPipeline p;
   const bool training = is_training(job_.task);
-  p.shape = {.schedule = layout_.schedule, .stages = layout_.pp, .chunks = chunks_per_stage(),
+  p.shape = {.schedule = training ? layout_.schedule : Schedule::one_f_one_b,
+             .stages = layout_.pp, .chunks = chunks_per_stage(),
              .microbatches = training ? layout_.microbatches(job_) : 1};
   p.costs.sends_block = stack_.pipeline_sends_block && layout_.vpp == 1 &&
                         !splits_backward(layout_.schedule);
-  Ticks send;
-  if (layout_.pp > 1) {
-    const PathCost& path = placement_.pipeline;
-    const Seconds debug = stack_.debug_per_rank.get() * 2.0;
-    send = to_ticks(path.latency + Bytes(program_.send_bytes) / path.bandwidth + debug);
-  }
+  const Ticks send = send_time();
   for (std::int64_t stage = 0; stage < layout_.pp; ++stage)
     for (std::int64_t chunk = 0; chunk < p.shape.chunks; ++chunk) {
       const ChunkTime& t = chunk_time(stage, chunk);
-      p.costs.chunk.push_back({.forward = t.forward.total, .backward = t.backward.total,
+      const Ticks gradients = splits_backward(layout_.schedule)
+                                  ? t.input_gradient.total + t.weight_gradient.total
+                                  : t.backward.total;
+      p.costs.chunk.push_back({.forward = t.forward.total, .backward = gradients,
                                .input_gradient = t.input_gradient.total,
                                .weight_gradient = t.weight_gradient.total,
                                .send_forward = t.program.head ? Ticks{} : send,

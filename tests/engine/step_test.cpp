@@ -70,9 +70,9 @@ TEST_CASE("law 7: more FLOP/s, more bandwidth or less latency is never slower") 
       StepContext faster = base;
       for (FlopPerSecond& rate : faster.device.tensor_rate) rate *= factor;
       CHECK(step(faster, c.model, c.job, layout, c.stack).step <= before);
-      faster = base;
-      faster.device.memory_bandwidth *= factor;
-      CHECK(step(faster, c.model, c.job, layout, c.stack).step <= before);
+      StepContext streaming = base;
+      streaming.device.memory_bandwidth *= factor;
+      CHECK(step(streaming, c.model, c.job, layout, c.stack).step <= before);
       Fabric fabric = c.cluster.fabric;
       fabric.scale_up.bandwidth.value = fabric.scale_up.bandwidth.get() * factor;
       fabric.scale_out.nic_bandwidth.value = fabric.scale_out.nic_bandwidth.get() * factor;

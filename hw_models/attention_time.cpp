@@ -29,8 +29,7 @@ UnitTimes unfused_times(const Work& work, const Curve& curve, const ResolvedDevi
   const double dims = static_cast<double>(work.qk_dim + work.v_dim);
   const double rate = tensor_rate(device, work.input);
   t.tensor_work = 2 * scores * dims * products;
-  t.tensor = t.tensor_work / (rate * curve.tensor_efficiency) *
-             head_dim_loss(0.5 * dims, curve);
+  t.tensor = t.tensor_work / (rate * curve.tensor_efficiency) * head_dim_loss(0.5 * dims, curve);
   if (work.qk_dim % 8 != 0) t.tensor *= curve.misaligned_factor;
   t.memory_work = scores * curve.bytes_per_score + operand_bytes(work, 2);
   // Products and softmax are kernels of their own: nothing overlaps.
@@ -53,8 +52,8 @@ UnitTimes attention_times(const Work& work, const Curve& curve, const ResolvedDe
   // Query heads that share keys are packed into one tile. Rows are padded to the tile, masked
   // diagonal blocks are computed whole, and a block takes k_half keys' worth of time to start.
   const double group = static_cast<double>(work.heads) / static_cast<double>(work.kv_heads);
-  const double blocks = static_cast<double>(work.batch * work.kv_heads) *
-                        std::ceil(q * group / curve.tile_m);
+  const double blocks =
+      static_cast<double>(work.batch * work.kv_heads) * ceiling(q * group / curve.tile_m);
   const double padded = keys / q * curve.tile_m;
   const double diagonal = work.causal ? 0.5 * std::min(kv, curve.tile_n) : 0;
   const double mean_block = padded + (diagonal + curve.k_half) * curve.tile_m;
@@ -86,9 +85,8 @@ UnitTimes attention_times(const Work& work, const Curve& curve, const ResolvedDe
 // queries that share a key head are padded to a tile of the tensor unit.
 UnitTimes decode_times(const Work& work, const Curve& curve, const ResolvedDevice& device) {
   UnitTimes t;
-  const double kv = work.window > 0
-                        ? static_cast<double>(std::min(work.kv_length, work.window))
-                        : static_cast<double>(work.kv_length);
+  const double kv = work.window > 0 ? static_cast<double>(std::min(work.kv_length, work.window))
+                                    : static_cast<double>(work.kv_length);
   const double sequences = static_cast<double>(work.batch * work.kv_heads);
   const double group = static_cast<double>(work.heads * std::max<std::int64_t>(1, work.q_length)) /
                        static_cast<double>(work.kv_heads);
@@ -99,7 +97,7 @@ UnitTimes decode_times(const Work& work, const Curve& curve, const ResolvedDevic
   t.memory_work = sequences * kv * row * bytes_per_element(work.input) +
                   sequences * group * dims * bytes_per_element(work.output);
   t.memory = stream_seconds(t.memory_work, curve, device);
-  const double rows = std::ceil(group / curve.tile_m) * curve.tile_m;
+  const double rows = ceiling(group / curve.tile_m) * curve.tile_m;
   const double rate = tensor_rate(device, work.input);
   const double per_key = 2 * sequences * rows * dims / (rate * curve.tensor_efficiency);
   t.tensor = kv * per_key;

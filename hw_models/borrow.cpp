@@ -16,7 +16,8 @@ fs::path folder() { return data_root() / "hw_models" / "calibration"; }
 
 bool has_own(const std::string& device) { return fs::exists(folder() / (device + ".json")); }
 
-// One line of hw_models/calibration/estimates/borrow.json: who borrows from whom, and how sure that is.
+// One line of hw_models/calibration/estimates/borrow.json: who borrows from whom, and how sure that
+// is.
 struct Loan {
   std::string from;
   double low = 0.8, high = 1.4;
@@ -25,8 +26,10 @@ struct Loan {
 
 Loan read_loan(const JsonValue& at) {
   at.expect_only({"device", "architecture", "from", "low", "high", "reason"});
-  return {.from = at.at("from").text(), .low = at.at("low").number(),
-          .high = at.at("high").number(), .reason = at.at("reason").text()};
+  return {.from = at.at("from").text(),
+          .low = at.at("low").number(),
+          .high = at.at("high").number(),
+          .reason = at.at("reason").text()};
 }
 
 // The line that names the device, else the one of its architecture, else the generic one.
@@ -76,7 +79,8 @@ void add_all_estimates(Calibration& calibration, const Device& device) {
 void scale_energies(Calibration& calibration, const Device& lender, const Device& borrower) {
   const auto budget = [](const Device& d) {
     return d.power_limit.known() && d.idle_power.known()
-               ? (d.power_limit.get() - d.idle_power.get()).si() : 0.0;
+               ? (d.power_limit.get() - d.idle_power.get()).si()
+               : 0.0;
   };
   for (std::size_t f = 0; f < format_count; ++f) {
     Sourced<JoulesPerFlop>& energy = calibration.tensor_energy[f];
@@ -86,9 +90,12 @@ void scale_energies(Calibration& calibration, const Device& lender, const Device
     if (from.known() && to.known() && to.get().si() > 0 && budget(lender) > 0)
       factor = std::min(1.0, budget(borrower) / budget(lender) * (from.get() / to.get()));
     const double value = energy.get().si() * factor;
-    energy = {.value = JoulesPerFlop(value), .low = JoulesPerFlop(0.6 * value),
-              .high = JoulesPerFlop(1.3 * value), .evidence = Evidence::estimated,
-              .source = energy.source, .reason = "borrowed from " + lender.name};
+    energy = {.value = JoulesPerFlop(value),
+              .low = JoulesPerFlop(0.6 * value),
+              .high = JoulesPerFlop(1.3 * value),
+              .evidence = Evidence::estimated,
+              .source = energy.source,
+              .reason = "borrowed from " + lender.name};
   }
 }
 

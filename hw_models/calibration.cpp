@@ -68,12 +68,18 @@ void read_parameters(const JsonValue& at, Curve& curve, bool factors) {
     if (found == std::end(parameters)) {
       std::vector<std::string> names = {"roles"};
       for (const Parameter& p : parameters) names.emplace_back(p.name);
-      throw Error({.file = at.file(), .path = value.path(), .found = "key \"" + key + "\"",
-                   .expected = "a parameter of a curve", .nearest = nearest_name(key, names)});
+      throw Error({.file = at.file(),
+                   .path = value.path(),
+                   .found = "key \"" + key + "\"",
+                   .expected = "a parameter of a curve",
+                   .nearest = nearest_name(key, names)});
     }
-    if (factors) curve.*found->member *= value.number();
-    else if (found->dimension == plain) curve.*found->member = value.number();
-    else curve.*found->member = value.si(found->dimension);
+    if (factors)
+      curve.*found->member *= value.number();
+    else if (found->dimension == plain)
+      curve.*found->member = value.number();
+    else
+      curve.*found->member = value.si(found->dimension);
     if (curve.*found->member < 0) value.fail("a number that is not negative");
   }
 }
@@ -89,8 +95,8 @@ void check_curve(const JsonValue& at, const Curve& curve) {
 }
 
 Curve read_curve(const JsonValue& at, const Calibration& known) {
-  at.expect_only({"kind", "format", "library", "scale", "fit", "parameters", "like", "factors",
-                  "note"});
+  at.expect_only(
+      {"kind", "format", "library", "scale", "fit", "parameters", "like", "factors", "note"});
   Curve curve;
   if (const auto like = at.find("like")) {
     like->expect_only({"kind", "format", "library"});
@@ -152,11 +158,15 @@ const Curve* find_curve(const Calibration& c, WorkKind kind, std::optional<Forma
 // A kind without curves of its own takes those of the kind nearest to it.
 WorkKind nearest_kind(WorkKind kind) {
   switch (kind) {
-    case WorkKind::grouped_gemm: return WorkKind::gemm;
+    case WorkKind::grouped_gemm:
+      return WorkKind::gemm;
     case WorkKind::attention_backward:
-    case WorkKind::attention_decode: return WorkKind::attention_forward;
-    case WorkKind::attention_forward: return WorkKind::gemm;
-    default: return WorkKind::elementwise;
+    case WorkKind::attention_decode:
+      return WorkKind::attention_forward;
+    case WorkKind::attention_forward:
+      return WorkKind::gemm;
+    default:
+      return WorkKind::elementwise;
   }
 }
 

@@ -1,4 +1,4 @@
-// Knows how near a device comes to its peaks: fitted efficiency curves by kernel kind, format, library.
+// Knows how near a device comes to its peaks: efficiency curves by kernel kind, format, library.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@ struct FitQuality {
 // Parameters of one curve: physical, few, the same for every shape. A kind uses the ones it needs;
 // the comment of each says how hw_models/kernel_time.cpp uses it.
 struct Curve {
-  double tensor_efficiency = 0;   // of the tensor peak for large k and full waves of large tiles
-  double k_half = 0;              // start-up of a tile, as extra elements of k (keys for attention)
-  double wave_exponent = 1;       // 1: a partial wave costs a full one (attention: its longest
-                                  // block ends last); 0: it costs its share
+  double tensor_efficiency = 0;  // of the tensor peak for large k and full waves of large tiles
+  double k_half = 0;             // start-up of a tile, as extra elements of k (keys for attention)
+  double wave_exponent = 1;      // 1: a partial wave costs a full one (attention: its longest
+                                 // block ends last); 0: it costs its share
   double tile_m = 128, tile_n = 256;  // largest tile; halves and quarters of it are tried
   double tile_loss = 0;           // operand loads: tile time goes with 1 + tile_loss (1/m + 1/n)
   double split_k = 1024;          // k is split over idle processors down to this many elements
@@ -39,9 +39,9 @@ struct Curve {
   double bytes_per_score = 0;     // attention scores that go through memory (unfused)
   double epilogue_exposed = 0;    // share of the traffic (GEMM: of the result's) that nothing hides
   double accumulate_exposed = 0.5;  // the same for a result that is added to an fp32 buffer
-  double energy_factor = 1;       // tensor energy against that of a plain product (softmax, padding)
+  double energy_factor = 1;  // tensor energy against that of a plain product (softmax, padding)
   double role_factor[3] = {1, 1, 1};  // GEMM time by role: forward, input gradient, weight gradient
-  double fixed_seconds = 0;       // start-up and drain inside the device, at zero work
+  double fixed_seconds = 0;           // start-up and drain inside the device, at zero work
   // Evidence for the whole curve. `scale` multiplies its time: 1 when measured; borrowed curves
   // carry a range around their scaling to this device.
   Sourced<double> scale;
@@ -60,15 +60,17 @@ struct Calibration {
   std::string borrowed_from;  // name of the measured device, or ""
   std::vector<Curve> curves;  // the distinct ones, in the order of the file
   std::array<std::uint16_t, work_kind_count * format_count * library_count> index{};
-  // Sustained tensor work: energy per tensor operation and per byte, by format, for the power model.
+  // Sustained tensor work: energy per tensor operation and per byte, by format, for the power
+  // model.
   std::array<Sourced<JoulesPerFlop>, format_count> tensor_energy;
   Sourced<JoulesPerByte> memory_energy;
-  Sourced<Seconds> launch_latency;   // device-side gap between dependent kernels of one stream
-  Sourced<Seconds> graph_latency;    // the same inside a CUDA graph
+  Sourced<Seconds> launch_latency;  // device-side gap between dependent kernels of one stream
+  Sourced<Seconds> graph_latency;   // the same inside a CUDA graph
 
   static std::size_t slot(WorkKind kind, Format format, Library library) {
     return (static_cast<std::size_t>(kind) * format_count + static_cast<std::size_t>(format)) *
-               library_count + static_cast<std::size_t>(library);
+               library_count +
+           static_cast<std::size_t>(library);
   }
   // Never fails after complete(): the fallback order above is resolved there.
   const Curve& curve(WorkKind kind, Format format, Library library) const {

@@ -92,7 +92,8 @@ Json curve_json(const Curve& c) {
   json["library"] = to_text(c.library);
   json["scale"] = scale_json(c.scale);
   if (c.quality.fitted > 0)
-    json["fit"] = {{"fitted", c.quality.fitted}, {"held_out", c.quality.held_out},
+    json["fit"] = {{"fitted", c.quality.fitted},
+                   {"held_out", c.quality.held_out},
                    {"median_error", rounded(c.quality.median)},
                    {"p90_error", rounded(c.quality.p90)}};
   Json p = is_product(c.kind)     ? product_parameters(c)

@@ -1,6 +1,5 @@
 // Knows how long matrix products take: tiles, waves, split-k, weight streaming, operand layouts.
 #include <algorithm>
-#include <cmath>
 
 #include "hw_models/kernel_parts.h"
 
@@ -12,10 +11,10 @@ namespace {
 struct TileShape {
   double m, n;
 };
-constexpr TileShape tile_shapes[] = {{1, 1},     {2, 0.5},    {1.5, 0.5},  {1, 0.5}, {0.5, 1},
+constexpr TileShape tile_shapes[] = {{1, 1},     {2, 0.5},    {1.5, 0.5},  {1, 0.5},    {0.5, 1},
                                      {0.5, 0.5}, {0.5, 0.25}, {0.25, 0.5}, {0.25, 0.25}};
 
-bool on_grid(double extent, double grid) { return std::floor(extent / grid) * grid == extent; }
+bool on_grid(double extent, double grid) { return ceiling(extent / grid) * grid == extent; }
 
 // Off the 16-byte grid the bulk copies cannot be used and a slower kernel runs; off the 4-byte grid
 // it is slower by as much again (H200: 800 TFLOP/s, 280 with n of 4,090, 109 with n of 50,257).
@@ -52,8 +51,8 @@ double tile_work(const Product& p, const Curve& curve, double processors) {
   for (const TileShape& shape : tile_shapes) {
     const double tile_m = curve.tile_m * shape.m, tile_n = curve.tile_n * shape.n;
     const double rows = p.m / tile_m;
-    const double row_tiles = p.ragged ? std::max(1.0, rows + 0.5) : std::ceil(rows);
-    const double tiles = row_tiles * std::ceil(p.n / tile_n) * p.groups;
+    const double row_tiles = p.ragged ? std::max(1.0, rows + 0.5) : ceiling(rows);
+    const double tiles = row_tiles * ceiling(p.n / tile_n) * p.groups;
     double steps = waves(tiles, processors, curve.wave_exponent);
     double depth = p.k;
     if (tiles < processors && p.k > curve.split_k)
@@ -68,8 +67,10 @@ double tile_work(const Product& p, const Curve& curve, double processors) {
 UnitTimes product_times(const Work& work, const Curve& curve, const ResolvedDevice& device,
                         bool ragged) {
   UnitTimes t;
-  const Product p = {.m = static_cast<double>(work.m), .n = static_cast<double>(work.n),
-                     .k = static_cast<double>(work.k), .groups = static_cast<double>(work.groups),
+  const Product p = {.m = static_cast<double>(work.m),
+                     .n = static_cast<double>(work.n),
+                     .k = static_cast<double>(work.k),
+                     .groups = static_cast<double>(work.groups),
                      .ragged = ragged};
   const double peak = tensor_rate(device, work.input);
   const double rate = peak * curve.tensor_efficiency;

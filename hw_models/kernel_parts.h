@@ -13,8 +13,8 @@ namespace orrery {
 // Busy time of each unit, in seconds, before they are combined.
 struct UnitTimes {
   double tensor = 0, special = 0, vector = 0, memory = 0;
-  double exposed = 0;       // traffic that nothing hides
-  double tensor_work = 0;   // operations and bytes for the power model
+  double exposed = 0;      // traffic that nothing hides
+  double tensor_work = 0;  // operations and bytes for the power model
   double memory_work = 0;
 };
 
@@ -26,16 +26,22 @@ inline double combine(double a, double b) {
   return std::sqrt(std::sqrt(std::sqrt(a4 * a4 + b4 * b4)));
 }
 
-// Time of `units` equal pieces on `slots` processors, in pieces: at least one, the last partial wave
-// counted by `exponent` between its share (0) and a whole one (1).
+// The next whole number, for positive values below 2^63: without SSE 4.1 std::ceil is a call.
+inline double ceiling(double value) {
+  const auto whole = static_cast<double>(static_cast<std::int64_t>(value));
+  return whole < value ? whole + 1 : whole;
+}
+
+// Time of `units` equal pieces on `slots` processors, in pieces: at least one, the last partial
+// wave counted by `exponent` between its share (0) and a whole one (1).
 inline double waves(double units, double slots, double exponent) {
   const double w = units / slots;
   if (w <= 1) return 1;
-  return w + exponent * (std::ceil(w) - w);
+  return w + exponent * (ceiling(w) - w);
 }
 
-// Peak of the tensor units for an operand format; a format that the chip lacks runs at the rate of the
-// next wider one that it has (fp8 weights on an A100 are multiplied in bf16).
+// Peak of the tensor units for an operand format; a format that the chip lacks runs at the rate of
+// the next wider one that it has (fp8 weights on an A100 are multiplied in bf16).
 inline double tensor_rate(const ResolvedDevice& device, Format format) {
   const double own = device.tensor_rate[static_cast<std::size_t>(format)].si();
   if (own > 0) return own;
@@ -47,8 +53,8 @@ inline double tensor_rate(const ResolvedDevice& device, Format format) {
   return device.vector_rate.si();
 }
 
-// Seconds that `bytes` take from HBM at the curve's efficiency, with the bytes that it takes to fill
-// the pipes added.
+// Seconds that `bytes` take from HBM at the curve's efficiency, with the bytes that it takes to
+// fill the pipes added.
 inline double stream_seconds(double bytes, const Curve& curve, const ResolvedDevice& device) {
   return (bytes + curve.saturation_bytes) /
          (device.memory_bandwidth.si() * curve.memory_efficiency);

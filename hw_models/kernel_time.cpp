@@ -9,13 +9,20 @@ namespace orrery {
 
 std::string_view to_text(Limit limit) {
   switch (limit) {
-    case Limit::tensor: return "tensor";
-    case Limit::vector: return "vector";
-    case Limit::special_function: return "special-function";
-    case Limit::l2: return "l2";
-    case Limit::memory: return "memory";
-    case Limit::latency: return "latency";
-    case Limit::host_link: return "host-link";
+    case Limit::tensor:
+      return "tensor";
+    case Limit::vector:
+      return "vector";
+    case Limit::special_function:
+      return "special-function";
+    case Limit::l2:
+      return "l2";
+    case Limit::memory:
+      return "memory";
+    case Limit::latency:
+      return "latency";
+    case Limit::host_link:
+      return "host-link";
   }
   return "unknown";
 }
@@ -31,11 +38,15 @@ double l2_share(double bytes, const ResolvedDevice& device) {
 
 UnitTimes unit_times(const Work& work, const Curve& curve, const ResolvedDevice& device) {
   switch (work.kind) {
-    case WorkKind::gemm: return gemm_times(work, curve, device);
-    case WorkKind::grouped_gemm: return grouped_gemm_times(work, curve, device);
+    case WorkKind::gemm:
+      return gemm_times(work, curve, device);
+    case WorkKind::grouped_gemm:
+      return grouped_gemm_times(work, curve, device);
     case WorkKind::attention_forward:
-    case WorkKind::attention_backward: return attention_times(work, curve, device);
-    case WorkKind::attention_decode: return decode_times(work, curve, device);
+    case WorkKind::attention_backward:
+      return attention_times(work, curve, device);
+    case WorkKind::attention_decode:
+      return decode_times(work, curve, device);
     case WorkKind::norm:
     case WorkKind::softmax:
     case WorkKind::elementwise:
@@ -47,7 +58,8 @@ UnitTimes unit_times(const Work& work, const Curve& curve, const ResolvedDevice&
     case WorkKind::quantise:
     case WorkKind::optimizer:
     case WorkKind::copy:
-    case WorkKind::host_copy: break;
+    case WorkKind::host_copy:
+      break;
   }
   return stream_times(work, curve, device);
 }
@@ -66,13 +78,21 @@ Limit longest(const UnitTimes& t, double body, double fixed) {
   return t.vector >= top ? Limit::vector : Limit::memory;
 }
 
+// A format whose energy nobody measured costs what bf16 costs.
+double energy_per_flop(const Calibration& calibration, Format format) {
+  const auto& own = calibration.tensor_energy[static_cast<std::size_t>(format)];
+  const auto& bf16 = calibration.tensor_energy[static_cast<std::size_t>(Format::bf16)];
+  return own.value.value_or(bf16.value.value_or(JoulesPerFlop())).si();
+}
+
 KernelTime host_copy_time(const Work& work, const Curve& curve, const ResolvedDevice& device,
                           const Calibration& calibration) {
   const double bytes = work.bytes_read + work.bytes_written;
   const double rate = device.host_bandwidth.si() * curve.memory_efficiency;
   const double body = rate > 0 ? (bytes + curve.saturation_bytes) / rate : 0;
   const double scale = *curve.scale.value;
-  return {.time = Seconds((body + curve.fixed_seconds) * scale), .limit = Limit::host_link,
+  return {.time = Seconds((body + curve.fixed_seconds) * scale),
+          .limit = Limit::host_link,
           .energy = Joules(bytes * calibration.memory_energy.value.value_or(JoulesPerByte()).si())};
 }
 
@@ -107,9 +127,7 @@ KernelTime kernel_time(const Kernel& kernel, const ResolvedDevice& device,
   if (t.vector > 0) body = combine(body, t.vector);
   body += t.exposed;
   const double fixed = curve.fixed_seconds * starts(kernel);
-  const auto format = static_cast<std::size_t>(work.input);
-  const double tensor_energy =
-      calibration.tensor_energy[format].value.value_or(JoulesPerFlop()).si() * curve.energy_factor;
+  const double tensor_energy = energy_per_flop(calibration, work.input) * curve.energy_factor;
   const double memory_energy = calibration.memory_energy.value.value_or(JoulesPerByte()).si();
   return {.time = Seconds((body + fixed) * *curve.scale.value),
           .limit = longest(t, body, fixed),

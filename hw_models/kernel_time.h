@@ -9,13 +9,21 @@
 namespace orrery {
 
 // The unit that limits a kernel.
-enum class Limit : std::uint8_t { tensor, vector, special_function, l2, memory, latency, host_link };
+enum class Limit : std::uint8_t {
+  tensor,
+  vector,
+  special_function,
+  l2,
+  memory,
+  latency,
+  host_link
+};
 std::string_view to_text(Limit);
 
 struct KernelTime {
-  Seconds time;     // from first block to last, without launch cost
+  Seconds time;  // from first block to last, without launch cost
   Limit limit = Limit::tensor;
-  Joules energy;    // dynamic energy (above idle), for the power model
+  Joules energy;  // dynamic energy (above idle), for the power model
 };
 
 // Roofline of the limiting unit times the fitted efficiency, plus the curve's fixed time. GEMM

@@ -84,7 +84,7 @@ void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
     o.kernel = {.work = {.kind = WorkKind::grouped_gemm, .input = linear_format(),
                          .output = Format::bf16, .role = role,
                          .accumulate_fp32 = role == GemmRole::weight_gradient &&
-                                            stack_.weight_gradient_fp32,
+                                            accumulates_fp32(),
                          .m = m, .n = n, .k = k, .groups = local},
                 .library = stack_.grouped_gemm};
     return o;

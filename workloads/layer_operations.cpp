@@ -116,7 +116,7 @@ void LayerOperations::backward_linear(LayerProgram& p, const Linear& l, Label la
   Operation wgrad{.label = label};
   wgrad.kernel = {.work = {.kind = WorkKind::gemm, .input = format, .output = Format::bf16,
                            .role = GemmRole::weight_gradient,
-                           .accumulate_fp32 = stack_.weight_gradient_fp32, .m = l.n, .n = l.k,
+                           .accumulate_fp32 = accumulates_fp32(), .m = l.n, .n = l.k,
                            .k = l.m},
                   .library = stack_.gemm};
   p.weight_gradient.operations.push_back(wgrad);
@@ -293,7 +293,8 @@ LayerProgram LayerOperations::embedding() const {
 
 LayerProgram LayerOperations::head() const {
   LayerProgram p;
-  const std::int64_t vocab = std::max<std::int64_t>(1, model_.vocab / layout_.tp);
+  const std::int64_t ways = stack_.splits_vocabulary ? layout_.tp : 1;
+  const std::int64_t vocab = std::max<std::int64_t>(1, model_.vocab / ways);
   const bool one_position = !shape_.training && !shape_.decode;
   const std::int64_t rows = one_position ? shape_.sequences : shape_.tokens;
   norms(p, 1);
@@ -309,7 +310,7 @@ LayerProgram LayerOperations::head() const {
     p.forward.operations.push_back(loss);
     p.input_gradient.operations.push_back(loss);
     backward_linear(p, linear, Label::loss, job_.task == Task::lora);
-    tensor_enter(p);
+    if (stack_.splits_vocabulary) tensor_enter(p);
     const double head = stack_.launch == LaunchMode::full_graph ? 0 : stack_.operations.head.get();
     p.forward.host_seconds = host_seconds(head, p.forward);
     p.input_gradient.host_seconds = host_seconds(head / 2, p.input_gradient);

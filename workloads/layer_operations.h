@@ -57,6 +57,9 @@ class LayerOperations {
   void host(LayerProgram& p, const LayerClass& layer) const;
   void add_recompute(LayerProgram& p) const;
   Format linear_format() const;
+  bool accumulates_fp32() const {
+    return stack_.fused_gradient_accumulation && stack_.gradient_storage == Format::fp32;
+  }
   double quantise_bytes() const;
   double host_seconds(double operations, const Segment& s) const;
 

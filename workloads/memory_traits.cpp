@@ -28,18 +28,17 @@ LossBytes loss_bytes(const Stack& stack) {
 MemoryTraits memory_traits(const Stack& stack) {
   const bool flash = stack.attention != Library::unfused_attention;
   const bool transformer_engine = stack.memory_bound == Library::fused && flash;
-  const bool nanotron = stack.name.starts_with("nanotron");
   const LossBytes loss = loss_bytes(stack);
-  return {.bucket_copies = nanotron,
-          .cached_weight_gradients = transformer_engine && stack.weight_gradient_fp32,
-          .cached_quantised_weights = transformer_engine && stack.weight_gradient_fp32,
-          .persistent_gradients = nanotron || stack.weight_gradient_fp32,
+  return {.bucket_copies = stack.gradient_bucket_copies,
+          .cached_weight_gradients = transformer_engine && stack.fused_gradient_accumulation,
+          .cached_quantised_weights = transformer_engine && stack.fused_gradient_accumulation,
+          .persistent_gradients = stack.gradient_bucket_copies || stack.fused_gradient_accumulation,
           .unfused_activation = stack.memory_bound == Library::eager,
           .contiguous_attention = stack.memory_bound == Library::inductor,
           .dropout = !flash,
-          .splits_vocabulary = stack.name != "pytorch",
-          .keeps_outputs = stack.name.starts_with("pytorch"),
-          .sequence_buffers = nanotron ? 2.0 : 1.0,
+          .splits_vocabulary = stack.splits_vocabulary,
+          .keeps_outputs = stack.keeps_pipeline_outputs,
+          .sequence_buffers = stack.sequence_buffers.get(),
           .loss_saved = loss.saved,
           .loss_peak = loss.peak,
           .library_workspace = cublas_workspaces};

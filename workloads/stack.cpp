@@ -65,7 +65,7 @@ bool apply_switch(Stack& s, const std::string& key, const JsonValue& value) {
     bool* target;
   };
   const Named switches[] = {
-      {"weight_gradient_fp32", &s.weight_gradient_fp32},
+      {"fused_gradient_accumulation", &s.fused_gradient_accumulation},
       {"attention_recompute_selective", &s.attention_recompute_selective},
       {"fp8_dispatch", &s.fp8_dispatch},
       {"gradient_overlap", &s.gradient_overlap},
@@ -75,6 +75,9 @@ bool apply_switch(Stack& s, const std::string& key, const JsonValue& value) {
       {"expert_deduplicated", &s.expert_deduplicated},
       {"loss_in_fp32", &s.loss_in_fp32},
       {"fused_loss", &s.fused_loss},
+      {"gradient_bucket_copies", &s.gradient_bucket_copies},
+      {"splits_vocabulary", &s.splits_vocabulary},
+      {"keeps_pipeline_outputs", &s.keeps_pipeline_outputs},
       {"default_sequence_parallel", &s.default_sequence_parallel}};
   for (const Named& entry : switches)
     if (key == entry.name) {
@@ -105,9 +108,10 @@ std::vector<std::string> setting_names(Stack& s) {
       "attention", "attention_format", "gemm", "grouped_gemm", "memory_bound", "launch",
       "gradient_format", "gradient_storage", "parameter_gather_format", "expert_library",
       "partition", "default_recompute", "default_schedule", "default_zero_stage", "fp8_recipe",
-      "weight_gradient_fp32", "attention_recompute_selective", "fp8_dispatch", "gradient_overlap",
+      "fused_gradient_accumulation", "attention_recompute_selective", "fp8_dispatch", "gradient_overlap",
       "parameter_overlap", "pipeline_sends_block", "scatter_gather_sends", "expert_deduplicated",
-      "loss_in_fp32", "fused_loss", "default_sequence_parallel"};
+      "loss_in_fp32", "fused_loss", "gradient_bucket_copies",
+      "splits_vocabulary", "keeps_pipeline_outputs", "default_sequence_parallel"};
   visit_stack_values(s, [&](const std::string& name, auto&) { names.push_back(name); });
   return names;
 }

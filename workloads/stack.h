@@ -48,7 +48,8 @@ struct Stack {
   Sourced<double> loss_bytes_per_logit;    // traffic of the loss, forward and backward together
   Sourced<double> quantise_passes;         // traffic of quantise kernels over one read and one write
   Sourced<double> permute_passes;          // expert permute traffic over one read and one write
-  bool weight_gradient_fp32 = false;       // weight gradients accumulate into an fp32 buffer
+  bool fused_gradient_accumulation = false;  // weight-gradient products add into the gradient
+                                             // buffer (gradient_storage) themselves
   bool attention_recompute_selective = true;  // "selective" recomputes the attention core
 
   bool fp8_dispatch = false;               // expert all-to-all carries fp8 tokens forward
@@ -84,6 +85,10 @@ struct Stack {
   Sourced<Bytes> context;                  // CUDA context, NCCL and library workspaces
   bool loss_in_fp32 = true;                // logits are kept in fp32 too
   bool fused_loss = false;                 // no fp32 copy of the logits
+  bool gradient_bucket_copies = false;     // DDP buckets in the parameters' format beside fp32 sums
+  bool splits_vocabulary = true;           // embedding and head are split over tp
+  bool keeps_pipeline_outputs = false;     // every microbatch's logits stay until the step ends
+  Sourced<double> sequence_buffers;        // whole hidden states kept for sequence-parallel gathers
 
   Partition partition = Partition::even;
   // What a run's description leaves blank.
@@ -136,6 +141,7 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("bucket", s.bucket);
   visit("allocator_rounding", s.allocator_rounding);
   visit("context", s.context);
+  visit("sequence_buffers", s.sequence_buffers);
 }
 
 }  // namespace orrery

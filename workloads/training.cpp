@@ -22,9 +22,9 @@ LocalParameters local_parameters(const Model& model, const LayerClass& layer, co
           .expert = static_cast<double>(all.experts) / static_cast<double>(layout.ep * layout.etp)};
 }
 
-double vocabulary_parameters(const Model& model, const Layout& layout) {
+double vocabulary_parameters(const Model& model, const Layout& layout, const Stack& stack) {
   return static_cast<double>(model.vocab) * static_cast<double>(model.hidden) /
-         static_cast<double>(layout.tp);
+         static_cast<double>(stack.splits_vocabulary ? layout.tp : 1);
 }
 
 Operation side_collective(CollectiveKind kind, GroupKind group, double bytes) {
@@ -72,7 +72,7 @@ std::vector<ChunkProgram> place_layers(const Model& model, const Layout& layout,
                                        const std::vector<LocalParameters>& local) {
   const std::vector<Position> positions = partition_layers(model, layout, stack.partition);
   std::vector<ChunkProgram> chunks(positions.size());
-  const double vocabulary = vocabulary_parameters(model, layout);
+  const double vocabulary = vocabulary_parameters(model, layout, stack);
   const std::int64_t wanted = layout.recompute_layers > 0 ? layout.recompute_layers * layout.vpp
                                                           : model.layer_count();
   for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -116,7 +116,7 @@ TrainingProgram lower_training(const Model& model, const Job& job, const Layout&
   program.embedding = operations.embedding();
   program.head = operations.head();
   if (layout.zero_stage == 3 && layout.dense_replicas() > 1)
-    add_sharding(program.head, {.dense = vocabulary_parameters(model, layout)}, layout, stack);
+    add_sharding(program.head, {.dense = vocabulary_parameters(model, layout, stack)}, layout, stack);
   program.chunks = place_layers(model, layout, stack, local);
   program.trainable_share = trainable_share(model, job);
   if (job.mtp) program.mtp_layers = static_cast<double>(model.mtp_layers);

@@ -59,8 +59,10 @@ std::vector<Rejection> by_size(const Groups& groups, bool experts) {
   for (const auto& [key, group] : groups) {
     std::string family = fmt::format("TP{} PP{}", key[0], key[1]);
     if (experts) family += fmt::format(" EP{}", key[2]);
-    rejections.push_back(
-        {.family = std::move(family), .layouts = group.layouts, .reason = group.reason});
+    rejections.push_back({.family = std::move(family),
+                          .layouts = group.layouts,
+                          .margin = group.margin,
+                          .reason = group.reason});
   }
   std::stable_sort(rejections.begin(), rejections.end(),
                    [](const Rejection& a, const Rejection& b) { return a.layouts > b.layouts; });

@@ -40,6 +40,7 @@ struct Candidate {
 struct Rejection {
   std::string family;  // "TP1 PP1": dimensions shared by the group
   std::int64_t layouts = 0;
+  double margin = 0;   // of its nearest miss: capacity over need less one, below zero
   std::string reason;  // one sentence of its nearest miss
 };
 struct Advice {

@@ -10,8 +10,6 @@
 
 namespace orrery {
 
-namespace {
-
 std::string_view phrase(Label label) {
   switch (label) {
     case Label::gemm:
@@ -47,6 +45,8 @@ std::string_view phrase(Label label) {
   }
   return "other";
 }
+
+namespace {
 
 // What the model itself needs, whatever the layout; the rest is what the layout costs.
 bool is_useful(Label label) { return label <= Label::loss; }

@@ -3,10 +3,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "sim/engine/step.h"
 
 namespace orrery {
+
+// What a label means to a person: "exposed tensor-parallel communication".
+std::string_view phrase(Label label);
 
 // Where the step goes on the mean stage; labels sum to the step (within a picosecond per label).
 StageBreakdown mean_breakdown(const StepResult& result);

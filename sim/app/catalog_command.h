@@ -10,6 +10,7 @@ struct CatalogOptions {
   std::string kind;    // list without a kind names the kinds
   std::string name;
 };
-int run_catalog(const CatalogOptions& options, bool json);
+// What the command prints. Errors name what is unknown.
+std::string catalog_text(const CatalogOptions& options, bool json);
 
 }  // namespace orrery

@@ -1,12 +1,14 @@
 // Parses the command line and runs the commands.
 #include "sim/app/commands.h"
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
-#include <iostream>
+#include <fmt/format.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
 
 #include "sim/app/catalog_command.h"
 #include "sim/app/report.h"
@@ -22,7 +24,7 @@ namespace {
 struct Globals {
   bool json = false, quiet = false;
   int threads = 0;
-  std::uint64_t seed = 0;
+  std::int64_t seed = 0;
 };
 
 // What a command's flags were set to.
@@ -31,24 +33,54 @@ struct CommonFlags {
   std::string file;
 };
 
-void add_settings(CLI::App& command, CommonFlags& flags) {
+const char* type_name(SettingKind kind) {
+  switch (kind) {
+    case SettingKind::text:
+      return "NAME";
+    case SettingKind::integer:
+      return "N";
+    case SettingKind::number:
+      return "X";
+    case SettingKind::on_off:
+      return "true|false";
+    case SettingKind::list:
+      return "A,B";
+    case SettingKind::file:
+      return "FILE";
+  }
+  return "";
+}
+
+void add_settings(CLI::App& command, SettingOf own, CommonFlags& flags) {
   for (const Setting& setting : settings()) {
-    command.add_option_function<std::string>(
-        setting.flag(),
-        [&flags, &setting](const std::string& text) {
-          flags.values[setting.key] = setting_value(setting, text);
-        },
-        setting.help);
+    if (setting.command != SettingOf::both && setting.command != own) continue;
+    if (std::string(setting.key) == "pareto") {
+      command.add_flag_callback(
+          "--pareto", [&flags] { flags.values["pareto"] = true; }, setting.help);
+      continue;
+    }
+    command
+        .add_option_function<std::string>(
+            setting.flag(),
+            [&flags, &setting](const std::string& text) {
+              flags.values[setting.key] = setting_value(setting, text);
+            },
+            setting.help)
+        ->type_name(type_name(setting.kind));
   }
   command.add_flag_callback(
       "--no-sequence-parallel", [&flags] { flags.values["sequence_parallel"] = false; },
       "the same as --sequence-parallel false");
-  command.add_option("file", flags.file, "JSON file with settings; flags win over it");
+  command.add_option("file", flags.file, "JSON file with settings; flags win over it")
+      ->type_name("FILE");
 }
 
 void write_result(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0)
+    throw Error({.file = "stdout",
+                 .found = std::strerror(errno),
+                 .expected = "a place that takes the result"});
 }
 
 // One line that is rewritten on a terminal; nothing elsewhere.
@@ -62,111 +94,181 @@ std::function<void(double, std::int64_t)> progress_line(const Globals& globals) 
   };
 }
 
-int run_simulate(const CommonFlags& flags, const std::string& trace, const Globals& globals) {
+void run_simulate(const CommonFlags& flags, const Globals& globals) {
   const JsonValue settings = merge_settings(flags.file, flags.values);
   const Scenario scenario = read_scenario(settings);
   const Prediction prediction = simulate(scenario, read_simulate_options(settings));
-  if (!trace.empty()) write_file(trace, trace_json(scenario, prediction));
+  if (const auto file = settings.find("trace"))
+    write_file(file->text(), trace_json(scenario, prediction));
   write_result(globals.json ? prediction_json(scenario, prediction)
                             : prediction_report(scenario, prediction));
-  return 0;
 }
 
-int run_advise(const CommonFlags& flags, AdviseOptions options, const Globals& globals) {
+void run_advise(const CommonFlags& flags, const Globals& globals) {
   const JsonValue settings = merge_settings(flags.file, flags.values);
   const Question question = read_question(settings);
-  options.rental_per_gpu_hour = read_simulate_options(settings).rental_per_gpu_hour;
+  AdviseOptions options = read_advise_options(settings);
   options.threads = globals.threads;
   options.progress = progress_line(globals);
   install_interrupt_handler();
   const Advice advice = advise(question, options);
   if (options.progress) std::fprintf(stderr, "\r\033[K");
   write_result(globals.json ? advice_json(question, advice) : advice_report(question, advice));
-  return 0;
 }
 
 void add_validate_options(CLI::App& command, ValidateOptions& options) {
   command.add_option("files", options.files, "CSV tables (default: our own measurements)");
-  command.add_option("--leave-out", options.leave_out,
-                     "fit without each source, model or release in turn, and predict it")
-      ->check(CLI::IsMember({"source", "model", "release"}));
-  command.add_flag("--fit", options.fit, "print step-level values fitted per stack");
-  command.add_flag("--rows", options.rows, "a line for every row");
+  command.add_option_function<std::string>(
+      "--leave-out",
+      [&options](const std::string& text) {
+        const std::vector<std::string> groups = {"source", "model", "release"};
+        if (std::find(groups.begin(), groups.end(), text) == groups.end())
+          throw Error({.file = "--leave-out",
+                       .found = in_quotes(text),
+                       .expected = "one of source, model, release",
+                       .nearest = nearest_name(text, groups)});
+        options.leave_out = text;
+      },
+      "fit without each source, model or release in turn, and predict it");
+  command.add_flag("--fit", options.fit, "print step-level values fitted per stack")
+      ->disable_flag_override();
+  command.add_flag("--rows", options.rows, "a line for every row")->disable_flag_override();
 }
 
-[[noreturn]] void not_part_of_this_version(const std::string& command) {
-  throw Error({.file = command, .path = "", .found = "a command of a later version",
-               .expected = "advise, simulate, validate or catalog", .nearest = ""});
+void add_catalog_options(CLI::App& command, CatalogOptions& options) {
+  command.add_option("action", options.action, "list or show");
+  command.add_option("kind", options.kind, "model, accelerator, cluster, ...");
+  command.add_option("name", options.name, "name in the catalogue, or a file");
 }
 
-// One line on stderr: CLI11's own messages name the flag; unknown ones get the nearest.
-std::string parse_error_text(const CLI::ParseError& error, const CLI::App& app) {
+void add_globals(CLI::App& app, Globals& globals) {
+  app.add_flag("--json", globals.json, "print the whole result as JSON")->disable_flag_override();
+  app.add_flag("--quiet", globals.quiet, "no progress on stderr")->disable_flag_override();
+  app.add_option_function<std::string>(
+         "--threads",
+         [&globals](const std::string& text) {
+           globals.threads = static_cast<int>(whole_number("--threads", text, 0, 4096));
+         },
+         "threads to use (default: all cores)")
+      ->type_name("N");
+  app.add_option_function<std::string>(
+         "--seed",
+         [&globals](const std::string& text) {
+           globals.seed = whole_number("--seed", text, 0, std::numeric_limits<std::int64_t>::max());
+         },
+         "seed of random streams")
+      ->type_name("N");
+}
+
+// The first word that no command took.
+[[noreturn]] void unknown_word(const std::string& word, const CLI::App& app) {
+  const bool is_flag = word.starts_with("-") && word.size() > 1;
+  const std::vector<CLI::App*> commands = app.get_subcommands();
+  if (commands.empty() && !is_flag) {
+    for (const char* later : {"plan", "topology", "calibrate"})
+      if (word == later)
+        throw Error({.file = word,
+                     .found = "a command that comes with a later version",
+                     .expected = "advise, simulate, validate or catalog"});
+    throw Error({.file = "orrery",
+                 .found = in_quotes(word),
+                 .expected = "advise, simulate, validate or catalog",
+                 .nearest = nearest_name(word, {"advise", "simulate", "validate", "catalog"})});
+  }
+  const std::string owner = commands.empty() ? "orrery" : "orrery " + commands.front()->get_name();
+  if (!is_flag)
+    throw Error({.file = owner,
+                 .found = in_quotes(word) + ", an argument too many",
+                 .expected = "what `" + owner + " --help` lists"});
+  std::vector<std::string> known;
+  for (const CLI::App* part : {&app, commands.empty() ? &app : commands.front()})
+    for (const CLI::Option* option : part->get_options())
+      if (option->get_name().starts_with("--")) known.push_back(option->get_name());
+  const std::string flag = word.substr(0, word.find('='));
+  throw Error({.file = owner,
+               .found = "the unknown flag " + in_quotes(flag),
+               .expected = "one that `" + owner + " --help` lists",
+               .nearest = nearest_name(flag, known)});
+}
+
+// CLI11's complaint in our words.
+Error flag_error(const CLI::ParseError& error) {
   std::string text = error.what();
   std::replace(text.begin(), text.end(), '\n', ' ');
-  for (const CLI::App* command : app.get_subcommands()) {
-    std::vector<std::string> known;
-    for (const CLI::Option* option : command->get_options()) known.push_back(option->get_name());
-    for (const std::string& word : command->remaining()) {
-      const std::string near = nearest_name(word, known);
-      text = word + ": unknown argument of " + command->get_name() +
-             (near.empty() ? "" : "; did you mean " + near + "?");
-      return text;
-    }
+  const std::string flag = text.substr(0, text.find(':'));
+  if (text.find("At Most") != std::string::npos)
+    return Error({.file = flag, .found = "it more than once", .expected = "it once"});
+  if (text.find("missing") != std::string::npos)
+    return Error({.file = flag, .found = "nothing after it", .expected = "a value"});
+  return Error({.file = "orrery", .found = text, .expected = "what `orrery --help` lists"});
+}
+
+// Runs a command whose settings may come from flags.
+template <class Run>
+int run_with_flags(Run&& run, const CommonFlags& flags, const Globals& globals) {
+  try {
+    run(flags, globals);
+    return 0;
+  } catch (const Error& error) {
+    throw named_by_flag(error, flags.file, flags.values);
   }
-  return text;
+}
+
+int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
+  Globals globals;
+  add_globals(app, globals);
+  CommonFlags simulate_flags, advise_flags;
+  ValidateOptions validate_options;
+  CatalogOptions catalog_options;
+  CLI::App* advise_app = app.add_subcommand("advise", "find the best layouts of a training job");
+  CLI::App* simulate_app = app.add_subcommand("simulate", "predict one layout, explained");
+  CLI::App* validate_app = app.add_subcommand("validate", "predictions against measured runs");
+  CLI::App* catalog_app = app.add_subcommand("catalog", "what is known, with sources");
+  add_settings(*advise_app, SettingOf::advise, advise_flags);
+  add_settings(*simulate_app, SettingOf::simulate, simulate_flags);
+  add_validate_options(*validate_app, validate_options);
+  add_catalog_options(*catalog_app, catalog_options);
+  for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
+
+  app.parse(argc, argv);
+  if (const auto words = app.remaining(true); !words.empty()) unknown_word(words.front(), app);
+  if (*advise_app) return run_with_flags(run_advise, advise_flags, globals);
+  if (*simulate_app) return run_with_flags(run_simulate, simulate_flags, globals);
+  if (*catalog_app) {
+    write_result(catalog_text(catalog_options, globals.json));
+    return 0;
+  }
+  if (*validate_app) {
+    validate_options.json = globals.json;
+    validate_options.quiet = globals.quiet;
+    validate_options.threads = globals.threads;
+    return validate_command(validate_options);
+  }
+  if (argc > 1)
+    throw Error({.file = "orrery",
+                 .found = "no command",
+                 .expected = "advise, simulate, validate or catalog"});
+  write_result(app.help());
+  return 0;
 }
 
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
-  CLI::App app{"Orrery predicts AI training and inference on clusters and advises layouts.", "orrery"};
-  app.require_subcommand(1);
+  CLI::App app{"Orrery predicts AI training and inference on clusters and advises layouts.",
+               "orrery"};
+  app.require_subcommand(0, 1);
   app.fallthrough();
-  Globals globals;
-  app.add_flag("--json", globals.json, "print the whole result as JSON");
-  app.add_flag("--quiet", globals.quiet, "no progress on stderr");
-  app.add_option("--threads", globals.threads, "threads to use (default: all cores)")
-      ->check(CLI::Range(0, 4096));
-  app.add_option("--seed", globals.seed, "seed of random streams");
-
-  CommonFlags simulate_flags, advise_flags;
-  std::string trace;
-  AdviseOptions advise_options;
-  CLI::App* advise_command = app.add_subcommand("advise", "find the best layouts of a training job");
-  add_settings(*advise_command, advise_flags);
-  advise_command->add_option("--top", advise_options.top, "layouts to list")
-      ->check(CLI::Range(1, 1000));
-  advise_command->add_flag("--pareto", advise_options.pareto, "also speed against memory");
-  CLI::App* simulate_command = app.add_subcommand("simulate", "predict one layout, explained");
-  add_settings(*simulate_command, simulate_flags);
-  simulate_command->add_option("--trace", trace, "write a trace for Perfetto to this file");
-  ValidateOptions validate_options;
-  CLI::App* validate_app = app.add_subcommand("validate", "predictions against measured runs");
-  add_validate_options(*validate_app, validate_options);
-  CatalogOptions catalog_options;
-  CLI::App* catalog_app = app.add_subcommand("catalog", "what is known, with sources");
-  catalog_app->add_option("action", catalog_options.action, "list or show")->required();
-  catalog_app->add_option("kind", catalog_options.kind, "model, accelerator, cluster, ...");
-  catalog_app->add_option("name", catalog_options.name, "name in the catalogue");
-  for (const char* later : {"plan", "topology", "calibrate"})
-    app.add_subcommand(later, "comes with a later version")->prefix_command()->group("");
-
+  app.allow_extras();
+  app.footer(
+      "`orrery COMMAND --help` lists a command's flags. plan, topology and calibrate come with "
+      "later versions.");
   try {
-    app.parse(argc, argv);
-    if (*advise_command) return run_advise(advise_flags, advise_options, globals);
-    if (*simulate_command) return run_simulate(simulate_flags, trace, globals);
-    if (*catalog_app) return run_catalog(catalog_options, globals.json);
-    if (*validate_app) {
-      validate_options.json = globals.json;
-      validate_options.quiet = globals.quiet;
-      validate_options.threads = globals.threads;
-      return validate_command(validate_options);
-    }
-    not_part_of_this_version(app.get_subcommands().front()->get_name());
+    return parse_and_run(app, argc, argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "orrery: %s\n", parse_error_text(error, app).c_str());
+    std::fprintf(stderr, "orrery: %s\n", flag_error(error).message().c_str());
   } catch (const Error& error) {
     std::fprintf(stderr, "orrery: %s\n", error.message().c_str());
   } catch (const std::bad_alloc&) {

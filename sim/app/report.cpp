@@ -1,217 +1,249 @@
-// Writes reports for people: headline, where the time goes, memory, money, what it rests on.
+// Writes reports for people: one prediction, or ranked layouts with the reasons.
 #include "sim/app/report.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "sim/app/report_parts.h"
 #include "sim/app/tables.h"
 
 namespace orrery {
 namespace {
 
-constexpr int width = 100;
+// Published reruns of one job differ by 0.5 to 2% (validation/README.md): nothing that lies closer
+// can be told apart.
+constexpr double rerun_spread = 0.02;
+constexpr std::size_t longest_front = 12;
 
-std::string grouped(double v) {
-  std::string digits = fmt::format("{:.0f}", v);
-  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3)
-    digits.insert(static_cast<std::size_t>(i), ",");
-  return digits;
-}
+std::string count_text(std::int64_t n) { return grouped(static_cast<double>(n)); }
 
-std::string significant(double v) {
-  return v >= 1000 ? grouped(v) : fmt::format("{:.3g}", v);
-}
+// A layout and the numbers that the tables show of it.
+struct Row {
+  const Candidate& candidate;
+  double mfu = 0, dollars = 0;  // dollars per million tokens; 0: no price known
+};
 
-std::string job_text(const Job& job) {
-  switch (job.task) {
-    case Task::prefill:
-      return fmt::format("prefill of {} prompts of {} tokens", job.batch, grouped(static_cast<double>(job.sequence)));
-    case Task::decode:
-      return fmt::format("decode of {} sequences over {} tokens", job.batch,
-                         grouped(static_cast<double>(job.context)));
-    default:
-      return fmt::format("{}, {} sequences of {} tokens a step", to_text(job.task), grouped(static_cast<double>(job.global_batch)),
-                         grouped(static_cast<double>(job.sequence)));
-  }
-}
-
-std::string subject(const Model& model, const Cluster& cluster, const Job& job,
-                    const Stack& stack) {
-  const ParameterCount count = count_parameters(model);
-  std::string text = fmt::format("{} ({:.1f}B parameters", model.title,
-                                 static_cast<double>(count.total) / 1e9);
-  if (count.active != count.total)
-    text += fmt::format(", {:.1f}B active", static_cast<double>(count.active) / 1e9);
-  return text + fmt::format(")\n{} x {} on {}\n{}\n{} {}\n", grouped(static_cast<double>(cluster.gpus)),
-                            cluster.device.title, cluster.title, job_text(job), stack.title,
-                            stack.release);
-}
-
-std::string breakdown_table(const Prediction& p) {
-  Table table({"where the time goes", "ms", "%", ""},
-              {Align::left, Align::right, Align::right, Align::left});
-  const StageBreakdown& stage = p.stages[static_cast<std::size_t>(p.bottleneck_stage)];
-  std::vector<std::pair<Ticks, Label>> rows;
-  for (int i = 0; i < label_count; ++i)
-    if (stage.label[static_cast<std::size_t>(i)].ps > 0)
-      rows.emplace_back(stage.label[static_cast<std::size_t>(i)], static_cast<Label>(i));
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (const auto& [ticks, label] : rows) {
-    const double share = to_seconds(ticks) / p.step_time;
-    table.add({std::string(to_text(label)), fmt::format("{:.2f}", in_milliseconds(to_seconds(ticks))),
-               fmt::format("{:.1f}", 100 * share), bar(share, 40)});
-  }
-  return fmt::format("Stage {} of {} paces the step:\n", p.bottleneck_stage, p.stages.size()) +
-         table.text();
-}
-
-std::string memory_table(const Prediction& p) {
-  const MemoryVerdict& m = p.memory;
-  Table table({"memory of stage " + std::to_string(m.worst_stage), "GiB"}, {Align::left});
-  const StageMemory& stage = m.stages[static_cast<std::size_t>(m.worst_stage)];
-  for (int i = 0; i < memory_category_count; ++i) {
-    const Bytes b = stage.bytes[static_cast<std::size_t>(i)];
-    if (in_gibibytes(b) >= 0.005)
-      table.add({std::string(to_text(static_cast<MemoryCategory>(i))),
-                 fmt::format("{:.2f}", in_gibibytes(b))});
-  }
-  table.add({"allocated at the peak", fmt::format("{:.2f}", in_gibibytes(m.peak))});
-  table.add({"reserved with rounding and context", fmt::format("{:.2f}", in_gibibytes(m.reserved))});
-  table.add({"of the device", fmt::format("{:.2f}", in_gibibytes(m.capacity))});
-  const std::string verdict =
-      m.fits ? fmt::format("It fits with a margin of {:.0f}%.\n", 100 * m.margin)
-             : wrap("It does not fit: " + m.reason, width, "", "");
-  return verdict + table.text();
-}
-
-std::string assumptions_table(const std::vector<Assumption>& assumptions) {
-  if (assumptions.empty()) return "";
-  const std::size_t shown = std::min<std::size_t>(8, assumptions.size());
-  Table table({"not a fact, but used", "value", "range", "evidence", "step time"},
-              {Align::left, Align::right, Align::right, Align::left, Align::right});
-  for (std::size_t i = 0; i < shown; ++i) {
-    const Assumption& a = assumptions[i];
-    table.add({a.path, a.value, a.low + " .. " + a.high, std::string(to_text(a.evidence)),
-               fmt::format("{:+.1f}/{:+.1f}%", 100 * a.effect_low, 100 * a.effect_high)});
-  }
-  std::string text = table.text();
-  if (assumptions.size() > shown)
-    text += fmt::format("  and {} more of less effect (--json lists all)\n",
-                        assumptions.size() - shown);
-  return text;
-}
-
-std::string money(const Prediction& p) {
-  if (p.rental_per_gpu.si() <= 0) return "no price known (--gpu-hour-price)";
-  return fmt::format("${:.3g} per million tokens at ${:.2f} a GPU-hour",
-                     p.dollars_per_million_tokens.si(), p.rental_per_gpu.si() * 3600);
-}
-
-std::string headline(const Prediction& p) {
-  const bool training = p.ttft_or_tpot.empty();
-  Table table({"", ""}, {Align::left, Align::left});
-  table.add({training ? "step time" : p.ttft_or_tpot,
-             fmt::format("{}  (90% range {} to {})", to_text(p.step_time), to_text(p.low),
-                         to_text(p.high))});
-  table.add({"speed", fmt::format("{} tokens/s/GPU, {} tokens/s in all",
-                                  significant(p.tokens_per_second_per_gpu),
-                                  significant(p.tokens_per_second))});
-  table.add({"utilisation", fmt::format("MFU {:.1f}% of dense BF16 peak{}", 100 * p.mfu,
-                                        p.hfu > p.mfu ? fmt::format(" (HFU {:.1f}%)", 100 * p.hfu)
-                                                      : "")});
-  table.add({"energy", fmt::format("{} a step, {:.3g} J a token, {} a GPU{}",
-                                   to_text(p.energy_per_step), p.energy_per_token.si(),
-                                   to_text(p.mean_power_per_gpu),
-                                   p.throttle > 1.005
-                                       ? fmt::format(", power limit slows compute by {:.0f}%",
-                                                     100 * (p.throttle - 1))
-                                       : "")});
-  table.add({"cost", money(p)});
-  table.add({"traffic", fmt::format("{} scale-up and {} scale-out sent per GPU and step",
-                                    to_text(p.scale_up_bytes), to_text(p.scale_out_bytes))});
-  const std::string text = table.text();
-  return text.substr(text.find('\n') + 1);
-}
-
-std::string detail(const Prediction& p) {
-  std::string text = headline(p) + "\n" + breakdown_table(p) + "\n" + memory_table(p);
-  const std::string assumed = assumptions_table(p.assumptions);
-  return assumed.empty() ? text : text + "\n" + assumed;
-}
-
-std::string candidates_table(const std::vector<Candidate>& list, const Question& q,
-                             const Prediction& winner, bool numbered) {
-  Table table({numbered ? "#" : "", "TP", "PP", "VPP", "DP", "CP", "EP", "MB", "ZeRO", "schedule",
-               "recompute", "step", "tok/s/GPU", "MFU%", "GiB", "$/Mtok"},
-              {});
-  int rank = 0;
+std::vector<Row> rows_of(const std::vector<Candidate>& list, const Question& q,
+                         const Prediction& winner) {
   const double tokens = static_cast<double>(q.job.global_batch * q.job.sequence);
-  for (const Candidate& c : list) {
-    const Layout& l = c.layout;
-    const double mfu = winner.tokens_per_second_per_gpu > 0
-                           ? winner.mfu * c.tokens_per_second_per_gpu / winner.tokens_per_second_per_gpu
-                           : 0;
-    const double dollars = winner.rental_per_gpu.si() * c.step_time.si() *
-                           static_cast<double>(l.gpus()) / tokens * 1e6;
-    table.add({numbered ? std::to_string(++rank) : "", std::to_string(l.tp), std::to_string(l.pp),
-               std::to_string(l.vpp), std::to_string(l.dp), std::to_string(l.cp),
-               std::to_string(l.ep), std::to_string(l.micro_batch),
-               std::to_string(l.zero_stage) + (l.shard_group > 0 ? fmt::format("/{}", l.shard_group) : ""),
-               std::string(to_text(l.schedule)), std::string(to_text(l.recompute)),
-               to_text(c.step_time), significant(c.tokens_per_second_per_gpu),
-               fmt::format("{:.1f}", 100 * mfu), fmt::format("{:.1f}", in_gibibytes(c.peak_memory)),
-               dollars > 0 ? fmt::format("{:.3g}", dollars) : "-"});
+  const double per_speed = winner.mfu / winner.tokens_per_second_per_gpu;
+  std::vector<Row> rows;
+  for (const Candidate& c : list)
+    rows.push_back({.candidate = c,
+                    .mfu = per_speed * c.tokens_per_second_per_gpu,
+                    .dollars = winner.rental_per_gpu.si() * c.step_time.si() *
+                               static_cast<double>(c.layout.gpus()) / tokens * 1e6});
+  return rows;
+}
+
+std::string sharding(const Layout& l) {
+  return l.shard_group > 0 ? fmt::format("{}/{}", l.zero_stage, l.shard_group)
+                           : std::to_string(l.zero_stage);
+}
+
+std::string context_text(const Layout& l) {
+  if (l.cp == 1) return "1";
+  return fmt::format("{} {}", l.cp, l.context == ContextKind::ring ? "ring" : "gather");
+}
+
+std::string sequence_text(const Layout& l) {
+  return l.tp == 1 ? "" : l.sequence_parallel ? "yes" : "no";
+}
+
+// A decision that has a column where the listed layouts differ in it, and a place in the line above
+// the table (`common`) where they do not.
+struct Decision {
+  const char* header;
+  Align align;
+  std::function<std::string(const Layout&)> cell;
+  std::function<std::string(const Layout&)> common;  // empty text: goes without saying
+};
+
+Decision size_of(const char* header, std::int64_t Layout::*size) {
+  return {.header = header,
+          .align = Align::right,
+          .cell = [=](const Layout& l) { return std::to_string(l.*size); },
+          .common =
+              [=](const Layout& l) {
+                return l.*size > 1 ? fmt::format("{} {}", header, l.*size) : std::string();
+              }};
+}
+
+std::vector<Decision> optional_decisions() {
+  return {
+      size_of("VPP", &Layout::vpp),
+      {"CP", Align::left, context_text,
+       [](const Layout& l) { return l.cp > 1 ? "CP " + context_text(l) : ""; }},
+      size_of("EP", &Layout::ep),
+      size_of("ETP", &Layout::etp),
+      {"SP", Align::left, sequence_text,
+       [](const Layout& l) {
+         return l.tp == 1             ? ""
+                : l.sequence_parallel ? "sequence parallelism"
+                                      : "no sequence parallelism";
+       }},
+      {"ZeRO", Align::right, sharding, [](const Layout& l) { return "ZeRO-" + sharding(l); }},
+      {"schedule", Align::left, [](const Layout& l) { return std::string(to_text(l.schedule)); },
+       [](const Layout& l) {
+         return l.pp > 1 ? fmt::format("{} schedule", to_text(l.schedule)) : std::string();
+       }},
+      {"recompute", Align::left, [](const Layout& l) { return std::string(to_text(l.recompute)); },
+       [](const Layout& l) {
+         return fmt::format("{} recompute",
+                            l.recompute == Recompute::none ? "no" : to_text(l.recompute));
+       }}};
+}
+
+// Splits the decisions into those with a column and a line of what is common to all rows.
+std::vector<Decision> differing(const std::vector<Row>& rows, std::string& common) {
+  std::vector<Decision> columns;
+  std::vector<std::string> shared;
+  const Layout& first = rows.front().candidate.layout;
+  for (Decision& decision : optional_decisions()) {
+    std::set<std::string> texts;
+    for (const Row& row : rows) texts.insert(decision.cell(row.candidate.layout));
+    if (texts.size() > 1)
+      columns.push_back(std::move(decision));
+    else if (const std::string text = decision.common(first); !text.empty())
+      shared.push_back(text);
   }
-  return table.text("");
+  shared.push_back(std::string(to_text(first.precision)));
+  shared.push_back(fmt::format("{} optimizer", to_text(first.optimizer)));
+  common = fmt::to_string(fmt::join(shared, ", "));
+  return columns;
+}
+
+std::string candidates_table(const std::vector<Row>& rows, bool numbered) {
+  std::string common;
+  const std::vector<Decision> decisions = differing(rows, common);
+  std::vector<std::string> header = {"TP", "PP", "DP", "MB"};
+  std::vector<Align> align(header.size(), Align::right);
+  for (const Decision& decision : decisions) {
+    header.emplace_back(decision.header);
+    align.push_back(decision.align);
+  }
+  for (const char* name : {"step", "tok/s/GPU", "MFU%", "GiB", "$/Mtok"}) header.emplace_back(name);
+  align.resize(header.size(), Align::right);
+  if (numbered) {
+    header.insert(header.begin(), "#");
+    align.insert(align.begin(), Align::right);
+  }
+  Table table(header, align);
+  int rank = 0;
+  for (const Row& row : rows) {
+    const Candidate& c = row.candidate;
+    std::vector<std::string> cells;
+    if (numbered) cells.push_back(std::to_string(++rank));
+    for (std::int64_t size : {c.layout.tp, c.layout.pp, c.layout.dp, c.layout.micro_batch})
+      cells.push_back(std::to_string(size));
+    for (const Decision& decision : decisions) cells.push_back(decision.cell(c.layout));
+    cells.push_back(to_text(c.step_time));
+    cells.push_back(significant(c.tokens_per_second_per_gpu));
+    cells.push_back(fmt::format("{:.1f}", 100 * row.mfu));
+    cells.push_back(fmt::format("{:.1f}", in_gibibytes(c.peak_memory)));
+    cells.push_back(row.dollars > 0 ? dollars_text(row.dollars) : "-");
+    table.add(std::move(cells));
+  }
+  const char* all = rows.size() > 1 ? "All with " : "With ";
+  return wrap(all + common + ":", page_width, "", "  ") + table.text("");
+}
+
+// How many of the first differ from the very first by less than reruns do.
+std::string ties(const Question& q, const Advice& a) {
+  const auto score = [&](const Candidate& c) {
+    return q.objective == Objective::energy ? c.energy_per_step.si() : c.step_time.si();
+  };
+  const double best = score(a.best.front());
+  const auto tied = std::count_if(a.best.begin(), a.best.end(), [&](const Candidate& c) {
+    return score(c) <= best * (1 + rerun_spread);
+  });
+  if (a.best.size() == 1) return "";
+  if (tied == 1)
+    return wrap(fmt::format("The second lies {:.1f}% behind, more than the 0.5 to 2% by which "
+                            "reruns of one job differ.",
+                            100 * (score(a.best[1]) / best - 1)),
+                page_width, "", "");
+  return wrap(fmt::format("The first {} lie within 2%, and reruns of one job differ by 0.5 to 2%: "
+                          "take them as equal, and choose by memory or by what is simplest to run.",
+                          tied),
+              page_width, "", "");
+}
+
+// The front, thinned to steps that save memory worth a row.
+std::string pareto_text(const Question& q, const Advice& a) {
+  if (a.pareto.empty()) return "";
+  const std::vector<Row> front = rows_of(a.pareto, q, a.winner);
+  std::vector<Row> rows;
+  for (double saving : {1.0, 0.95, 0.9, 0.8, 0.7}) {
+    rows.clear();
+    for (const Row& row : front)
+      if (rows.empty() || row.candidate.peak_memory < rows.back().candidate.peak_memory * saving)
+        rows.push_back(row);
+    if (rows.size() <= longest_front) break;
+  }
+  std::string text = "\nSpeed against memory: nothing is faster with less.";
+  if (rows.size() < front.size())
+    text += fmt::format(" {} of {} points (--json lists all).", rows.size(), front.size());
+  return text + "\n" + candidates_table(rows, false);
 }
 
 std::string counts(const Advice& a) {
   std::string text = fmt::format(
       "{} valid layouts considered ({} grid points were not valid): {} rejected for memory, {} "
       "simulated, {} ruled out by a lower bound on their time.",
-      grouped(static_cast<double>(a.considered)), grouped(static_cast<double>(a.invalid)),
-      grouped(static_cast<double>(a.rejected_for_memory)), grouped(static_cast<double>(a.simulated)),
-      grouped(static_cast<double>(a.pruned)));
-  if (a.stopped_early) text += " The search was stopped early: this is the best so far.";
-  return wrap(text, width, "", "");
+      count_text(a.considered), count_text(a.invalid), count_text(a.rejected_for_memory),
+      count_text(a.simulated), count_text(a.pruned));
+  return wrap(text, page_width, "", "");
 }
 
+// Closest first: what would run if there were a little more memory.
 std::string rejections(const Advice& a) {
   if (a.rejections.empty()) return "";
-  std::string text = "Rejected for memory, by family (nearest miss of each):\n";
-  const std::size_t shown = std::min<std::size_t>(6, a.rejections.size());
-  for (std::size_t i = 0; i < shown; ++i) {
-    const Rejection& r = a.rejections[i];
-    text += wrap(fmt::format("{} ({} layouts): {}", r.family, grouped(static_cast<double>(r.layouts)), r.reason),
-                 width, "  ", "    ");
-  }
-  if (a.rejections.size() > shown)
-    text += fmt::format("  and {} more families\n", a.rejections.size() - shown);
-  return text;
+  std::vector<Rejection> nearest = a.rejections;
+  std::stable_sort(nearest.begin(), nearest.end(),
+                   [](const Rejection& x, const Rejection& y) { return x.margin > y.margin; });
+  const std::size_t shown = std::min<std::size_t>(5, nearest.size());
+  std::string text = "Rejected for memory, nearest miss of each family:\n";
+  for (std::size_t i = 0; i < shown; ++i)
+    text += wrap(fmt::format("{} ({} layouts): {}", nearest[i].family,
+                             count_text(nearest[i].layouts), nearest[i].reason),
+                 page_width, "  ", "    ");
+  if (nearest.size() > shown)
+    text += fmt::format("  and {} more families that miss by more\n", nearest.size() - shown);
+  return text + "\n";
+}
+
+std::string nothing_found(const Advice& a) {
+  const std::string why =
+      a.stopped_early ? "The search was stopped before a layout was simulated." : a.why;
+  return wrap(why, page_width, "", "") + "\n" + rejections(a) + counts(a);
 }
 
 }  // namespace
 
 std::string prediction_report(const Scenario& s, const Prediction& p) {
-  return subject(s.model, s.cluster, s.job, s.stack) + to_text(s.layout) + "\n\n" + detail(p);
+  return subject(s) + to_text(s.layout) + "\n\n" + prediction_detail(s, p);
 }
 
 std::string advice_report(const Question& q, const Advice& a) {
-  std::string text = subject(q.model, q.cluster, q.job, a.stack) + "\n";
-  if (a.best.empty())
-    return text + wrap(a.why, width, "", "") + "\n" + rejections(a) + "\n" + counts(a);
-  text += candidates_table(a.best, q, a.winner, true);
-  text += "\nWhy the first: " + wrap(a.why, width - 15, "", "  ") + "\n";
-  text += "The first in detail: " + to_text(a.best.front().layout) + "\n" + detail(a.winner) + "\n";
-  if (!a.differences.empty()) text += "What the next ones do differently:\n";
-  for (std::size_t i = 0; i < std::min<std::size_t>(4, a.differences.size()); ++i)
-    text += wrap(fmt::format("{}. {}", i + 2, a.differences[i]), width, "  ", "     ");
-  if (!a.pareto.empty())
-    text += "\nSpeed against memory (nothing is faster with less):\n" +
-            candidates_table(a.pareto, q, a.winner, false);
-  return text + "\n" + rejections(a) + "\n" + counts(a);
+  Scenario winner{.cluster = q.cluster, .model = q.model, .job = q.job, .stack = a.stack};
+  std::string text = subject(winner) + "\n";
+  if (a.best.empty()) return text + nothing_found(a);
+  if (a.stopped_early) text += "The search was stopped early: this is the best so far.\n\n";
+  winner.layout = a.best.front().layout;
+  text += candidates_table(rows_of(a.best, q, a.winner), true) + "\n" + ties(q, a) + "\n";
+  text += wrap("Why the first: " + a.why, page_width, "", "  ") + "\n";
+  text += "The first in detail: " + to_text(winner.layout) + "\n";
+  text += prediction_detail(winner, a.winner) + "\n";
+  const std::size_t shown = std::min<std::size_t>(4, a.differences.size());
+  if (shown > 0) text += "What the next ones do differently:\n";
+  for (std::size_t i = 0; i < shown; ++i)
+    text += wrap(fmt::format("{}. {}", i + 2, a.differences[i]), page_width, "  ", "     ");
+  return text + pareto_text(q, a) + "\n" + rejections(a) + counts(a);
 }
 
 }  // namespace orrery

@@ -23,13 +23,20 @@ Json memory(const MemoryVerdict& m) {
     for (int i = 0; i < memory_category_count; ++i)
       categories[std::string(to_text(static_cast<MemoryCategory>(i))) + "_bytes"] =
           stage.bytes[static_cast<std::size_t>(i)].si();
-    stages.push_back({{"peak_bytes", stage.peak().si()}, {"static_bytes", stage.static_bytes().si()},
-                      {"offloaded_bytes", stage.offloaded.si()}, {"in_flight", stage.in_flight},
+    stages.push_back({{"peak_bytes", stage.peak().si()},
+                      {"static_bytes", stage.static_bytes().si()},
+                      {"offloaded_bytes", stage.offloaded.si()},
+                      {"in_flight", stage.in_flight},
                       {"categories", categories}});
   }
-  return {{"fits", m.fits}, {"worst_stage", m.worst_stage}, {"peak_bytes", m.peak.si()},
-          {"reserved_bytes", m.reserved.si()}, {"capacity_bytes", m.capacity.si()},
-          {"margin", m.margin}, {"reason", m.reason}, {"stages", stages}};
+  return {{"fits", m.fits},
+          {"worst_stage", m.worst_stage},
+          {"peak_bytes", m.peak.si()},
+          {"reserved_bytes", m.reserved.si()},
+          {"capacity_bytes", m.capacity.si()},
+          {"margin", m.margin},
+          {"reason", m.reason},
+          {"stages", stages}};
 }
 
 Json prediction(const Prediction& p) {
@@ -37,37 +44,58 @@ Json prediction(const Prediction& p) {
   for (const StageBreakdown& stage : p.stages) stages.push_back(breakdown(stage));
   Json assumptions = Json::array();
   for (const Assumption& a : p.assumptions)
-    assumptions.push_back({{"path", a.path}, {"value", a.value}, {"low", a.low}, {"high", a.high},
-                           {"evidence", to_text(a.evidence)}, {"source", a.source},
-                           {"effect_low", a.effect_low}, {"effect_high", a.effect_high}});
-  return {{"step_time_s", p.step_time.si()}, {"low_s", p.low.si()}, {"high_s", p.high.si()},
-          {"latency", p.ttft_or_tpot}, {"tokens_per_s", p.tokens_per_second},
+    assumptions.push_back({{"path", a.path},
+                           {"value", a.value},
+                           {"low", a.low},
+                           {"high", a.high},
+                           {"evidence", to_text(a.evidence)},
+                           {"source", a.source},
+                           {"effect_low", a.effect_low},
+                           {"effect_high", a.effect_high}});
+  return {{"step_time_s", p.step_time.si()},
+          {"low_s", p.low.si()},
+          {"high_s", p.high.si()},
+          {"latency", p.ttft_or_tpot},
+          {"tokens_per_s", p.tokens_per_second},
           {"tokens_per_s_per_gpu", p.tokens_per_second_per_gpu},
-          {"model_flop_per_token", p.model_flop_per_token}, {"mfu", p.mfu}, {"hfu", p.hfu},
+          {"model_flop_per_token", p.model_flop_per_token},
+          {"mfu", p.mfu},
+          {"hfu", p.hfu},
           {"energy_per_step_j", p.energy_per_step.si()},
           {"energy_per_token_j", p.energy_per_token.si()},
-          {"mean_power_per_gpu_w", p.mean_power_per_gpu.si()}, {"throttle", p.throttle},
-          {"scale_up_bytes", p.scale_up_bytes.si()}, {"scale_out_bytes", p.scale_out_bytes.si()},
+          {"mean_power_per_gpu_w", p.mean_power_per_gpu.si()},
+          {"throttle", p.throttle},
+          {"scale_up_bytes", p.scale_up_bytes.si()},
+          {"scale_out_bytes", p.scale_out_bytes.si()},
+          {"rental_per_gpu_hour_dollars", p.rental_per_gpu.si() * 3600},
           {"dollars_per_step", p.dollars_per_step.si()},
           {"dollars_per_million_tokens", p.dollars_per_million_tokens.si()},
-          {"bottleneck_stage", p.bottleneck_stage}, {"bottleneck", p.bottleneck},
-          {"stages", stages}, {"memory", memory(p.memory)}, {"assumptions", assumptions}};
+          {"bottleneck_stage", p.bottleneck_stage},
+          {"bottleneck", p.bottleneck},
+          {"stages", stages},
+          {"memory", memory(p.memory)},
+          {"assumptions", assumptions}};
 }
 
 Json candidate(const Candidate& c) {
-  return {{"layout", Json::parse(to_json_text(c.layout))}, {"step_time_s", c.step_time.si()},
+  return {{"layout", Json::parse(to_json_text(c.layout))},
+          {"step_time_s", c.step_time.si()},
           {"tokens_per_s_per_gpu", c.tokens_per_second_per_gpu},
-          {"energy_per_step_j", c.energy_per_step.si()}, {"peak_memory_bytes", c.peak_memory.si()}};
+          {"energy_per_step_j", c.energy_per_step.si()},
+          {"peak_memory_bytes", c.peak_memory.si()}};
 }
 
 }  // namespace
 
 std::string prediction_json(const Scenario& s, const Prediction& p) {
-  const Json out = {{"model", s.model.name}, {"cluster", s.cluster.name},
-                    {"accelerator", s.cluster.device.name}, {"gpus", s.cluster.gpus},
+  const Json out = {{"model", s.model.name},
+                    {"cluster", s.cluster.name},
+                    {"accelerator", s.cluster.device.name},
+                    {"gpus", s.cluster.gpus},
                     {"stack", s.stack.name + "@" + s.stack.release},
                     {"task", to_text(s.job.task)},
-                    {"layout", Json::parse(to_json_text(s.layout))}, {"prediction", prediction(p)}};
+                    {"layout", Json::parse(to_json_text(s.layout))},
+                    {"prediction", prediction(p)}};
   return out.dump(2) + "\n";
 }
 
@@ -76,14 +104,23 @@ std::string advice_json(const Question& q, const Advice& a) {
   for (const Candidate& c : a.best) best.push_back(candidate(c));
   for (const Candidate& c : a.pareto) pareto.push_back(candidate(c));
   for (const Rejection& r : a.rejections)
-    rejections.push_back({{"family", r.family}, {"layouts", r.layouts}, {"reason", r.reason}});
-  const Json out = {{"model", q.model.name}, {"cluster", q.cluster.name},
-                    {"gpus", q.cluster.gpus}, {"stack", a.stack.name + "@" + a.stack.release},
-                    {"considered", a.considered}, {"invalid", a.invalid},
-                    {"rejected_for_memory", a.rejected_for_memory}, {"pruned", a.pruned},
-                    {"simulated", a.simulated}, {"stopped_early", a.stopped_early},
-                    {"best", best}, {"pareto", pareto}, {"why", a.why},
-                    {"differences", a.differences}, {"rejections", rejections},
+    rejections.push_back(
+        {{"family", r.family}, {"layouts", r.layouts}, {"margin", r.margin}, {"reason", r.reason}});
+  const Json out = {{"model", q.model.name},
+                    {"cluster", q.cluster.name},
+                    {"gpus", q.cluster.gpus},
+                    {"stack", a.stack.name + "@" + a.stack.release},
+                    {"considered", a.considered},
+                    {"invalid", a.invalid},
+                    {"rejected_for_memory", a.rejected_for_memory},
+                    {"pruned", a.pruned},
+                    {"simulated", a.simulated},
+                    {"stopped_early", a.stopped_early},
+                    {"best", best},
+                    {"pareto", pareto},
+                    {"why", a.why},
+                    {"differences", a.differences},
+                    {"rejections", rejections},
                     {"winner", a.best.empty() ? Json(nullptr) : prediction(a.winner)}};
   return out.dump(2) + "\n";
 }

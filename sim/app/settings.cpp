@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -13,12 +14,8 @@
 namespace orrery {
 namespace {
 
-const std::vector<std::string> layout_keys = {
-    "tp", "pp", "vpp", "dp", "cp", "ep", "etp", "micro_batch", "sequence_parallel", "zero",
-    "shard_group", "schedule", "recompute", "recompute_layers", "precision", "optimizer",
-    "context_parallel", "offload", "stage_layers"};
-
 constexpr std::int64_t most = 1'000'000'000;
+constexpr const char* command_line = "command line";
 
 std::int64_t count(const JsonValue& s, std::string_view key) { return s.at(key).integer(1, most); }
 
@@ -43,8 +40,10 @@ Job read_job(const JsonValue& s) {
     job.global_batch = count(s, "global_batch");
   } else {
     job.batch = count(s, "batch");
-    if (job.task == Task::prefill) job.sequence = count(s, "seq");
-    else job.context = count(s, "context");
+    if (job.task == Task::prefill)
+      job.sequence = count(s, "seq");
+    else
+      job.context = count(s, "context");
   }
   job.mean_document = count_or(s, "mean_document", 0);
   job.lora_rank = count_or(s, "lora_rank", job.lora_rank);
@@ -57,41 +56,85 @@ Job read_job(const JsonValue& s) {
   return job;
 }
 
-// The part of the settings that read_layout knows.
-JsonValue layout_settings(const JsonValue& s) {
-  nlohmann::json object = nlohmann::json::object();
-  for (const std::string& key : layout_keys)
-    if (const auto v = s.find(key)) object[key] = v->raw();
-  return JsonValue::from(object, s.file());
-}
-
-PrecisionRecipe read_precision(const JsonValue& s) {
-  const auto v = s.find("precision");
-  return v ? precision_from(*v) : PrecisionRecipe::bf16;
-}
-
-// Inference runs on the compiler's stack unless told otherwise, training on Megatron-Core where there
-// are CUDA kernels and on MaxText elsewhere.
+// Inference runs on the compiler's stack unless told otherwise, training on Megatron-Core where
+// there are CUDA kernels and on MaxText elsewhere.
 std::string default_stack(const Cluster& cluster, const Job& job) {
   if (!cluster.device.resolved().tile_model) return "maxtext";
   return is_training(job.task) ? "megatron-core" : "pytorch";
 }
 
+// A release may be later than every one that is known, but it has to look like a release.
 std::string stack_name(const JsonValue& s, const Cluster& cluster, const Job& job) {
   const auto v = s.find("stack");
-  return v ? v->text() : default_stack(cluster, job);
+  if (!v) return default_stack(cluster, job);
+  const std::string name = v->text();
+  const std::size_t at = name.find('@');
+  if (at == std::string::npos) return name;
+  const std::string release = name.substr(at + 1);
+  if (release.empty() || release[0] < '0' || release[0] > '9')
+    v->fail(fmt::format("name@release, where a release begins with a digit"), in_quotes(name));
+  return name;
+}
+
+Stack read_stack(const std::string& name, const Scenario& scenario, PrecisionRecipe precision) {
+  const std::string architecture(to_text(scenario.cluster.device.architecture));
+  return load_stack(name,
+                    {.architecture = architecture,
+                     .precision = precision,
+                     .moe = scenario.model.has_experts(),
+                     .task = scenario.job.task},
+                    data_root() / "workloads/catalog/stacks");
+}
+
+// Plain "fp8" is what the stack's release means by it.
+PrecisionRecipe read_precision(const JsonValue& s, const std::string& stack,
+                               const Scenario& scenario) {
+  const auto v = s.find("precision");
+  if (!v) return PrecisionRecipe::bf16;
+  const PrecisionRecipe named = precision_from(*v);
+  return v->text() == "fp8" ? read_stack(stack, scenario, named).fp8_recipe : named;
 }
 
 // Decoding is replayed from CUDA graphs by every serving engine; --launch eager says otherwise.
 void apply_launch(const JsonValue& s, const Job& job, Stack& stack) {
   if (!is_training(job.task)) stack.launch = LaunchMode::full_graph;
   if (const auto v = s.find("launch"))
-    stack.launch = v->one_of({"eager", "graph"}) == "eager" ? LaunchMode::eager
-                                                            : LaunchMode::full_graph;
+    stack.launch =
+        v->one_of({"eager", "graph"}) == "eager" ? LaunchMode::eager : LaunchMode::full_graph;
 }
 
-Model read_model_setting(const JsonValue& s) {
-  return load_model(s.at("model").text(), data_root() / "workloads/catalog/models");
+void check_network(const JsonValue& s) {
+  const auto v = s.find("network");
+  if (v && v->text() != "ideal") v->fail("ideal (flow comes with a later version)");
+}
+
+Objective read_objective(const JsonValue& s) {
+  const auto v = s.find("objective");
+  if (!v) return Objective::time;
+  const std::string name = v->one_of({"time", "cost", "energy"});
+  if (name == "cost") return Objective::cost;
+  return name == "energy" ? Objective::energy : Objective::time;
+}
+
+// Model, cluster and job, read in the order in which a person thinks of them.
+Scenario read_subject(const JsonValue& s) {
+  check_network(s);
+  Model model = load_model(s.at("model").text(), data_root() / "workloads/catalog/models");
+  Scenario scenario{.cluster = load_cluster(s.at("cluster").text(), count(s, "gpus")),
+                    .model = std::move(model)};
+  scenario.job = read_job(s);
+  return scenario;
+}
+
+// What the release does where the settings are silent.
+void apply_stack_defaults(const JsonValue& s, const Scenario& scenario, Layout& layout) {
+  const Stack& stack = scenario.stack;
+  if (!s.find("recompute") && is_training(scenario.job.task))
+    layout.recompute = stack.default_recompute;
+  if (!s.find("zero")) layout.zero_stage = stack.default_zero_stage;
+  if (!s.find("schedule") && layout.vpp == 1 && layout.pp > 1)
+    layout.schedule = stack.default_schedule;
+  if (!s.find("sequence_parallel")) layout.sequence_parallel = stack.default_sequence_parallel;
 }
 
 }  // namespace
@@ -111,11 +154,11 @@ const std::vector<Setting>& settings() {
       {"seq", integer, "tokens per sequence (prefill: per prompt)"},
       {"global_batch", integer, "sequences per step"},
       {"stack", text, "software stack, name or name@release"},
+      {"precision", text, "bf16 fp16 fp8 fp8-delayed fp8-current fp8-blockwise mxfp8 nvfp4"},
       {"task", text, "pretrain, sft or lora"},
       {"phase", text, "one inference step: prefill or decode"},
       {"batch", integer, "inference: sequences per replica"},
       {"context", integer, "decode: tokens of history per sequence"},
-      {"precision", text, "bf16, fp16, fp8-delayed, fp8-current, fp8-blockwise, mxfp8, nvfp4"},
       {"tp", integer, "tensor parallel ranks"},
       {"pp", integer, "pipeline stages"},
       {"vpp", integer, "chunks per stage (interleaved schedule)"},
@@ -126,10 +169,10 @@ const std::vector<Setting>& settings() {
       {"micro_batch", integer, "sequences per microbatch"},
       {"zero", integer, "ZeRO stage 0 to 3 (3: FSDP)"},
       {"shard_group", integer, "hybrid sharding: ranks that shard"},
-      {"schedule", text, "gpipe, 1f1b, interleaved, zero-bubble, dualpipe"},
+      {"schedule", text, "gpipe, 1f1b, interleaved, zero-bubble or dualpipe"},
       {"recompute", text, "none, selective or full"},
       {"recompute_layers", integer, "full recompute of this many layers a stage"},
-      {"sequence_parallel", on_off, "true or false (default true)"},
+      {"sequence_parallel", on_off, "default: as the stack does"},
       {"optimizer", text, "adam, adam-bf16, adam-8bit, muon, ..."},
       {"context_parallel", text, "ring or all-gather"},
       {"offload", list, "to host memory: weights,optimizer,activations"},
@@ -140,26 +183,44 @@ const std::vector<Setting>& settings() {
       {"mtp", on_off, "train the model's multi-token prediction modules too"},
       {"expert_imbalance", number, "busiest expert rank's tokens over the mean"},
       {"gpu_hour_price", number, "USD per accelerator and hour"},
-      {"objective", text, "advise: time, cost or energy"},
-      {"network", text, "ideal (flow comes with the network release)"},
+      {"network", text, "ideal (flow comes with a later version)"},
+      {"objective", text, "time, cost or energy", SettingOf::advise},
+      {"top", integer, "layouts to list (default 10)", SettingOf::advise},
+      {"pareto", on_off, "also speed against memory", SettingOf::advise},
+      {"trace", file, "write a trace for Perfetto to this file", SettingOf::simulate},
   };
   return all;
 }
 
+std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
+                          std::int64_t high) {
+  std::int64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size() || value < low || value > high)
+    throw Error({.file = flag,
+                 .found = in_quotes(text),
+                 .expected = fmt::format("a whole number from {} to {}", low, high)});
+  return value;
+}
+
 nlohmann::json setting_value(const Setting& setting, const std::string& text) {
   const auto fail = [&](const std::string& expected) {
-    throw Error({.file = setting.flag(), .path = "", .found = '"' + text + '"',
-                 .expected = expected, .nearest = ""});
+    throw Error({.file = setting.flag(), .found = in_quotes(text), .expected = expected});
   };
   const auto integer = [&](const std::string& digits) {
+    constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
     std::int64_t value = 0;
     const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (code != std::errc() || end != digits.data() + digits.size()) fail("a whole number");
+    if (code != std::errc() || end != digits.data() + digits.size() || value == any)
+      fail("a whole number");
     return value;
   };
   switch (setting.kind) {
-    case SettingKind::text: return text;
-    case SettingKind::integer: return integer(text);
+    case SettingKind::text:
+    case SettingKind::file:
+      return text;
+    case SettingKind::integer:
+      return integer(text);
     case SettingKind::number: {
       char* end = nullptr;
       const double value = std::strtod(text.c_str(), &end);
@@ -176,8 +237,10 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
         const std::size_t comma = std::min(text.find(',', start), text.size());
         const std::string item = text.substr(start, comma - start);
         if (item.empty()) fail("a comma-separated list");
-        if (std::string(setting.key) == "stage_layers") list.push_back(integer(item));
-        else list.push_back(item);
+        if (std::string(setting.key) == "stage_layers")
+          list.push_back(integer(item));
+        else
+          list.push_back(item);
         start = comma + 1;
       }
       return list;
@@ -194,49 +257,51 @@ JsonValue merge_settings(const std::string& file, const nlohmann::json& flags) {
     const JsonValue document = JsonValue::load(file);
     for (const auto& [key, value] : document.members()) {
       if (std::find(keys.begin(), keys.end(), key) == keys.end())
-        throw Error({.file = file, .path = key, .found = "unknown key", .expected = "a setting",
+        throw Error({.file = file,
+                     .path = key,
+                     .found = "unknown key",
+                     .expected = "a setting",
                      .nearest = nearest_name(key, keys)});
       merged[key] = value.raw();
     }
   }
   merged.update(flags);
-  return JsonValue::from(merged, file.empty() ? "command line" : file);
+  return JsonValue::from(merged, file.empty() ? command_line : file);
 }
 
-Stack read_stack(const std::string& name, const Cluster& cluster, const Model& model,
-                 const Job& job, PrecisionRecipe precision) {
-  return load_stack(name,
-                    {.architecture = std::string(to_text(cluster.device.architecture)),
-                     .precision = precision, .moe = model.has_experts(), .task = job.task},
-                    data_root() / "workloads/catalog/stacks");
+Error named_by_flag(const Error& error, const std::string& file, const nlohmann::json& flags) {
+  ErrorInfo info = error.info();
+  if (info.file != (file.empty() ? command_line : file)) return error;
+  const std::size_t end = std::min(info.path.find_first_of(".["), info.path.size());
+  const std::string key = info.path.substr(0, end);
+  for (const Setting& setting : settings()) {
+    if (key != setting.key || (!file.empty() && !flags.contains(key))) continue;
+    info.file = setting.flag();
+    info.path = info.path.substr(end);
+    if (!flags.contains(key)) info.expected = setting.help;  // missing
+    return Error(info);
+  }
+  return error;
 }
 
 Scenario read_scenario(const JsonValue& s) {
-  if (const auto v = s.find("network")) {
-    if (v->one_of({"ideal", "flow"}) == "flow")
-      v->fail("ideal: the flow network is not part of this version");
-  }
-  Scenario scenario{.cluster = load_cluster(s.at("cluster").text(), count(s, "gpus")),
-                    .model = read_model_setting(s)};
-  scenario.job = read_job(s);
-  scenario.stack = read_stack(stack_name(s, scenario.cluster, scenario.job), scenario.cluster,
-                              scenario.model, scenario.job, read_precision(s));
+  Scenario scenario = read_subject(s);
+  read_objective(s);  // a file may hold it for advise
+  const std::string name = stack_name(s, scenario.cluster, scenario.job);
+  const PrecisionRecipe precision = read_precision(s, name, scenario);
+  scenario.stack = read_stack(name, scenario, precision);
   apply_launch(s, scenario.job, scenario.stack);
   Layout& layout = scenario.layout;
-  layout = read_layout(layout_settings(s));
-  if (!s.find("recompute") && is_training(scenario.job.task))
-    layout.recompute = scenario.stack.default_recompute;
-  if (!s.find("zero")) layout.zero_stage = scenario.stack.default_zero_stage;
-  if (!s.find("schedule") && layout.vpp > 1) layout.schedule = Schedule::interleaved;
-  if (!s.find("sequence_parallel"))
-    layout.sequence_parallel = scenario.stack.default_sequence_parallel;
+  layout = read_layout_over(s, {});
+  layout.precision = precision;
+  apply_stack_defaults(s, scenario, layout);
   if (!s.find("dp")) {
-    const std::int64_t others = layout.tp * layout.pp * layout.cp;
-    if (scenario.cluster.gpus % others != 0)
-      throw Error({.file = s.file(), .path = "gpus", .found = std::to_string(scenario.cluster.gpus),
-                   .expected = fmt::format("a multiple of tp * pp * cp = {}", others),
-                   .nearest = ""});
-    layout.dp = scenario.cluster.gpus / others;
+    const double others = static_cast<double>(layout.tp) * static_cast<double>(layout.pp) *
+                          static_cast<double>(layout.cp);
+    const std::int64_t gpus = scenario.cluster.gpus;
+    if (others > static_cast<double>(gpus) || gpus % (layout.tp * layout.pp * layout.cp) != 0)
+      s.at("gpus").fail(fmt::format("a multiple of tp * pp * cp = {:.0f}", others));
+    layout.dp = gpus / (layout.tp * layout.pp * layout.cp);
   }
   return scenario;
 }
@@ -252,19 +317,20 @@ SimulateOptions read_simulate_options(const JsonValue& s) {
 }
 
 Question read_question(const JsonValue& s) {
-  Question q{.cluster = load_cluster(s.at("cluster").text(), count(s, "gpus")),
-             .model = read_model_setting(s)};
-  q.job = read_job(s);
-  if (!is_training(q.job.task))
-    s.fail("a training job: inference layouts are timed with simulate --phase");
-  q.stack_name = stack_name(s, q.cluster, q.job);
-  if (const auto v = s.find("objective")) {
-    const std::string name = v->one_of({"time", "cost", "energy"});
-    q.objective = name == "time"   ? Objective::time
-                  : name == "cost" ? Objective::cost
-                                   : Objective::energy;
-  }
-  const Layout fixed = read_layout(layout_settings(s));
+  Scenario subject = read_subject(s);
+  if (!is_training(subject.job.task))
+    s.at(s.find("phase") ? "phase" : "task")
+        .fail("pretrain, sft or lora: one inference step is timed by simulate");
+  for (const char* key : {"offload", "recompute_layers", "stage_layers", "launch"})
+    if (const auto v = s.find(key)) v->fail("nothing: advise does not search it, simulate has it");
+  const std::string name = stack_name(s, subject.cluster, subject.job);
+  Layout fixed = read_layout_over(s, {});
+  fixed.precision = read_precision(s, name, subject);
+  Question q{.cluster = std::move(subject.cluster),
+             .model = std::move(subject.model),
+             .job = subject.job,
+             .stack_name = name,
+             .objective = read_objective(s)};
   SearchLimits& limits = q.limits;
   limits.precision = fixed.precision;
   limits.optimizer = fixed.optimizer;
@@ -280,10 +346,20 @@ Question read_question(const JsonValue& s) {
   fix("etp", limits.etp, fixed.etp);
   fix("micro_batch", limits.micro_batch, fixed.micro_batch);
   fix("zero", limits.zero_stage, fixed.zero_stage);
+  fix("shard_group", limits.shard_group, fixed.shard_group);
+  fix("context_parallel", limits.context, fixed.context);
   fix("schedule", limits.schedule, fixed.schedule);
   fix("recompute", limits.recompute, fixed.recompute);
   fix("sequence_parallel", limits.sequence_parallel, fixed.sequence_parallel);
   return q;
+}
+
+AdviseOptions read_advise_options(const JsonValue& s) {
+  AdviseOptions options;
+  if (const auto v = s.find("top")) options.top = static_cast<int>(v->integer(1, 1000));
+  if (const auto v = s.find("pareto")) options.pareto = v->boolean();
+  options.rental_per_gpu_hour = read_simulate_options(s).rental_per_gpu_hour;
+  return options;
 }
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // Knows the settings of a question: flags and files in one strict form, flags win.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,18 +13,25 @@
 
 namespace orrery {
 
-enum class SettingKind { text, integer, number, on_off, list };
+enum class SettingKind : std::uint8_t { text, integer, number, on_off, list, file };
+// Which command has the setting as a flag; a file may hold any of them for both.
+enum class SettingOf : std::uint8_t { both, advise, simulate };
 
 // One setting: its key in files ('_'), its flag ("--global-batch") and what it means.
 struct Setting {
   const char* key;
   SettingKind kind;
   const char* help;
+  SettingOf command = SettingOf::both;
   std::string flag() const;
 };
 
-// Every setting that advise and simulate share, in the order of the help text.
+// Every setting of advise and simulate, in the order of the help text.
 const std::vector<Setting>& settings();
+
+// A whole number from `low` to `high`, or an Error that names `flag`.
+std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
+                          std::int64_t high);
 
 // Text of a flag as a JSON value of the setting's kind. Error (file "--flag") when it is not one.
 nlohmann::json setting_value(const Setting& setting, const std::string& text);
@@ -31,15 +39,16 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text);
 // The file's settings (file may be "") with `flags` on top. Unknown keys are errors.
 JsonValue merge_settings(const std::string& file, const nlohmann::json& flags);
 
+// The error with the flag in place of the setting's path, where the setting was a flag or, without
+// a file, should have been one.
+Error named_by_flag(const Error& error, const std::string& file, const nlohmann::json& flags);
+
 // A scenario for simulate: dp defaults to what is left of the cluster. Errors name the setting.
 Scenario read_scenario(const JsonValue& settings);
 SimulateOptions read_simulate_options(const JsonValue& settings);
 
 // A question for advise: layout settings that are given fix their dimension.
 Question read_question(const JsonValue& settings);
-
-// The stack for a precision, or the default for the cluster's accelerator.
-Stack read_stack(const std::string& name, const Cluster& cluster, const Model& model,
-                 const Job& job, PrecisionRecipe precision);
+AdviseOptions read_advise_options(const JsonValue& settings);
 
 }  // namespace orrery

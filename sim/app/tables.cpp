@@ -6,10 +6,16 @@
 #include <sstream>
 
 namespace orrery {
+namespace {
+
+constexpr std::size_t gap = 2;
+
+}  // namespace
 
 std::size_t columns(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
 Table::Table(std::vector<std::string> header, std::vector<Align> align)
@@ -27,12 +33,21 @@ std::string Table::text(const std::string& indent) const {
   for (const std::string& cell : header_) width.push_back(columns(cell));
   for (const auto& row : rows_)
     for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], columns(row[i]));
+  std::size_t last_at = columns(indent);  // where the last column begins
+  for (std::size_t i = 0; i + 1 < width.size(); ++i) last_at += width[i] + gap;
+  const bool wraps = align_.back() == Align::left && last_at + 20 < page_width &&
+                     last_at + width.back() > page_width;
   const auto line = [&](const std::vector<std::string>& row) {
     std::string out = indent;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string gap(width[i] - columns(row[i]), ' ');
-      out += align_[i] == Align::left ? row[i] + gap : gap + row[i];
-      if (i + 1 < row.size()) out += "  ";
+      const bool last = i + 1 == row.size();
+      if (last && wraps && !row[i].empty()) {
+        const std::string hang(last_at, ' ');
+        return out + wrap(row[i], page_width, "", hang, last_at);
+      }
+      const std::string space(width[i] - columns(row[i]), ' ');
+      out += align_[i] == Align::left ? row[i] + space : space + row[i];
+      if (!last) out += std::string(gap, ' ');
     }
     out.erase(out.find_last_not_of(' ') + 1);
     return out + '\n';
@@ -50,15 +65,16 @@ std::string bar(double share, int width) {
   return out + eighths[cells % 8];
 }
 
-std::string wrap(const std::string& text, int width, const std::string& indent,
-                 const std::string& hang) {
+std::string wrap(const std::string& text, std::size_t width, const std::string& indent,
+                 const std::string& hang, std::size_t taken) {
   std::istringstream words(text);
   std::string word, line = indent, out;
   bool first = true;
   while (words >> word) {
-    if (!first && columns(line) + 1 + columns(word) > static_cast<std::size_t>(width)) {
+    if (!first && taken + columns(line) + 1 + columns(word) > width) {
       out += line + '\n';
       line = hang;
+      taken = 0;
       first = true;
     }
     line += (first ? "" : " ") + word;

@@ -1,14 +1,19 @@
 // Knows how text lines up: tables at most 100 columns wide, bars, wrapped paragraphs.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace orrery {
 
+// Columns of a page: what people print and paste stays within.
+inline constexpr std::size_t page_width = 100;
+
 enum class Align { left, right };
 
-// Rows of cells under a header; columns are as wide as their widest cell.
+// Rows of cells under a header; columns are as wide as their widest cell. Where a line would pass
+// 100 columns, a left-aligned last column is wrapped.
 class Table {
  public:
   explicit Table(std::vector<std::string> header, std::vector<Align> align);
@@ -25,9 +30,10 @@ class Table {
 // `share` of `width` cells as full blocks with eighths at the end.
 std::string bar(double share, int width);
 
-// Words filled into lines of at most `width` columns after `indent`; `hang` indents the rest.
-std::string wrap(const std::string& text, int width, const std::string& indent,
-                 const std::string& hang);
+// Words filled into lines of at most `width` columns after `indent`; `hang` indents the rest. The
+// first line begins `taken` columns in.
+std::string wrap(const std::string& text, std::size_t width, const std::string& indent,
+                 const std::string& hang, std::size_t taken = 0);
 
 // Columns that a UTF-8 text takes, one per code point.
 std::size_t columns(const std::string& text);

@@ -48,7 +48,8 @@ std::vector<std::filesystem::path> table_files(const ValidateOptions& options) {
     if (entry.path().extension() == ".csv") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   if (files.empty())
-    throw Error({.file = folder.string(), .found = "no tables", .expected = "measured runs (.csv)"});
+    throw Error(
+        {.file = folder.string(), .found = "no tables", .expected = "measured runs (.csv)"});
   return files;
 }
 
@@ -66,7 +67,7 @@ std::vector<ScoredRow> predict_all(std::vector<PreparedRow>& rows, const ModelEr
   std::vector<ScoredRow> scored(rows.size());
   std::atomic<std::size_t> done{0};
   parallel_for(rows.size(), options.threads, [&](std::size_t i) {
-    settle_recompute(rows[i]);
+    settle_recompute(rows[i], error);
     RowPrediction prediction;
     try {
       prediction = predict_row(rows[i], error);

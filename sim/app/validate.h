@@ -8,7 +8,8 @@ namespace orrery {
 
 struct ValidateOptions {
   std::vector<std::string> files;  // empty: the tables of validation/measurements
-  std::string leave_out;           // "source", "model" or "release": fitted without each group in turn
+  // "source", "model" or "release": values are fitted without each group in turn.
+  std::string leave_out;
   bool fit = false;                // prints step-level values fitted per stack
   bool json = false;
   bool rows = false;               // a line for every row
@@ -16,9 +17,9 @@ struct ValidateOptions {
   int threads = 0;                 // 0: all cores
 };
 
-// Predicts every row of the tables and prints how far predictions are from measurements. Returns the
-// exit code. Errors: a table of a kind that is not supported, a missing column, a cell that does not
-// parse.
+// Predicts every row of the tables and prints how far predictions are from measurements. Returns
+// the exit code. Errors: a table of a kind that is not supported, a missing column, a cell that
+// does not parse.
 int validate_command(const ValidateOptions& options);
 
 }  // namespace orrery

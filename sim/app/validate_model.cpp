@@ -30,7 +30,8 @@ void truncate_layers(Model& model, std::int64_t layers, std::vector<std::string>
   }
   std::size_t run = 1;
   while (run < all.size() && all[run] == all.front()) ++run;
-  const bool leading = run > 1 && run * 2 < all.size() && static_cast<std::size_t>(layers) < all.size();
+  const bool leading =
+      run > 1 && run * 2 < all.size() && static_cast<std::size_t>(layers) < all.size();
   std::vector<std::uint8_t> kept;
   if (leading) kept.push_back(all.front());
   for (std::size_t i = leading ? run : 0;

@@ -47,7 +47,7 @@ void add_range(RowPrediction& p, const PreparedRow& row, const ModelError& error
 
 ModelError load_model_error(const std::filesystem::path& path) {
   const JsonValue file = JsonValue::load(path);
-  file.expect_only({"default", "stacks", "experts", "each_assumption"});
+  file.expect_only({"default", "stacks", "experts", "each_assumption", "memory"});
   ModelError error;
   error.fallback = read_range(file.at("default"));
   for (const auto& [name, range] : file.at("stacks").members())
@@ -55,15 +55,17 @@ ModelError load_model_error(const std::filesystem::path& path) {
   for (const auto& [name, range] : file.at("experts").members())
     error.experts[name] = read_range(range);
   error.each_assumption = file.at("each_assumption").number();
+  error.memory = file.at("memory").number();
   return error;
 }
 
-void settle_recompute(PreparedRow& row) {
+void settle_recompute(PreparedRow& row, const ModelError& error) {
   if (!row.skipped.empty() || row.recompute_choices.empty()) return;
   for (const Recompute choice : row.recompute_choices) {
     row.layout.recompute = choice;
-    if (memory_fit(row.model, row.job, row.layout, row.stack, row.cluster->context->device).fits)
-      break;
+    const MemoryVerdict memory = memory_fit(row.model, row.job, row.layout, row.stack,
+                                            row.cluster->context->device);
+    if (memory.reserved <= memory.capacity * (1 + error.memory)) break;
   }
   row.assumed.push_back(fmt::format("recompute not stated: {}", to_text(row.layout.recompute)));
   row.recompute_choices.clear();

@@ -18,12 +18,14 @@ struct ModelError {
   Range fallback;
   std::map<std::string, Range> stacks, experts;  // by stack: dense models, models with experts
   double each_assumption = 0;                    // joined in quadrature for every fallback
+  double memory = 0;  // share by which the memory model may overstate what a run needs
 };
 ModelError load_model_error(const std::filesystem::path& file);
 
-// Chooses the recompute that a row leaves blank: the first recipe that the memory model accepts, the
-// last when none is. Notes the choice in `assumed`.
-void settle_recompute(PreparedRow& row);
+// Chooses the recompute that a row leaves blank: the first recipe that the memory model does not
+// reject by more than its own error (the run took place, so it fitted), the last when all are.
+// Notes the choice in `assumed`.
+void settle_recompute(PreparedRow& row, const ModelError& error);
 
 // Seconds of one step with this stack in place of the row's own.
 double predict_step(const PreparedRow& row, const Stack& stack);

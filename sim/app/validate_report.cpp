@@ -211,9 +211,9 @@ std::string report_text(const std::vector<ScoredRow>& rows, bool each_row) {
   for (const GroupScore& g : groups)
     if (g.predicted > 0 && !(g.speed.empty() && g.peak.empty() && g.static_memory.empty()))
       table.add(group_cells(g));
-  out += "\nPredicted against measured, in percent: |error| of tokens/s/GPU (median, 90th percentile)\n"
-         "and its median with sign (bias: above 0 is too fast), median |error| of peak and of static\n"
-         "memory; memory verdicts that are right\n";
+  out += "\nPredicted against measured, in percent: |error| of tokens/s/GPU (median, 90th "
+         "percentile)\nand its median with sign (bias: above 0 is too fast), median |error| of "
+         "peak and of static\nmemory; memory verdicts that are right\n";
   out += table.text();
   Table totals = group_table();
   for (const GroupScore& g : overall)
@@ -239,7 +239,8 @@ std::string left_out_text(const std::vector<LeftOut>& groups, const std::string&
                             const std::vector<double>& base) {
     const auto a = numbers(left), b = numbers(base);
     if (!a || !b) return;
-    table.add({shortened(name, 46), fmt::format("{}", rows), fmt::format("{:.1f}%", 100 * a->median),
+    table.add({shortened(name, 46), fmt::format("{}", rows),
+               fmt::format("{:.1f}%", 100 * a->median),
                fmt::format("{:.1f}%", 100 * a->p90), percent(a->bias),
                fmt::format("{:.1f}%", 100 * b->median), fmt::format("{:.1f}%", 100 * b->p90)});
   };

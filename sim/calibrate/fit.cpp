@@ -25,15 +25,12 @@ struct Free {
 };
 
 std::vector<Free> gemm_parameters(const OperatorTable& table) {
-  std::vector<Free> free = {{&Curve::tensor_efficiency, 0.05, 1.1, 0.7},
-          {&Curve::k_half, 10, 3000, 200},
-          {&Curve::wave_exponent, 0.0, 1.0, 0.7},
-          {&Curve::tile_loss, 1.0, 1000, 20},
-          {&Curve::memory_efficiency, 0.1, 1.0, 0.8},
-          {&Curve::saturation_bytes, 1e4, 1e8, 2e6},
-          {&Curve::epilogue_exposed, 0.0, 1.0, 0.3},
-          {&Curve::split_k, 128, 16384, 512},
-          {&Curve::fixed_seconds, 3e-7, 4e-5, 1.5e-6}};
+  std::vector<Free> free = {
+      {&Curve::tensor_efficiency, 0.05, 1.1, 0.7}, {&Curve::k_half, 10, 3000, 200},
+      {&Curve::wave_exponent, 0.0, 1.0, 0.7},      {&Curve::tile_loss, 1.0, 1000, 20},
+      {&Curve::memory_efficiency, 0.1, 1.0, 0.8},  {&Curve::saturation_bytes, 1e4, 1e8, 2e6},
+      {&Curve::epilogue_exposed, 0.0, 1.0, 0.3},   {&Curve::split_k, 128, 16384, 512},
+      {&Curve::fixed_seconds, 3e-7, 4e-5, 1.5e-6}};
   if (table.host_bound) free.resize(2);  // the rest is set to what other frameworks measured
   if (table.kind == WorkKind::gemm && table.format != Format::bf16 && !table.refine) {
     free.push_back({&Curve::memory_efficiency, 0.05, 0.95, 0.4, true});
@@ -43,14 +40,10 @@ std::vector<Free> gemm_parameters(const OperatorTable& table) {
 }
 
 std::vector<Free> attention_parameters() {
-  return {{&Curve::tensor_efficiency, 0.2, 1.0, 0.75},
-          {&Curve::k_half, 10, 2000, 150},
-          {&Curve::wave_exponent, 0.0, 1.0, 0.5},
-          {&Curve::special_efficiency, 0.1, 1.0, 0.6},
-          {&Curve::memory_efficiency, 0.3, 0.95, 0.8},
-          {&Curve::saturation_bytes, 1e4, 3e7, 1e6},
-          {&Curve::epilogue_exposed, 0.0, 3.0, 1.0},
-          {&Curve::head_dim_exponent, 0.0, 1.0, 0.2},
+  return {{&Curve::tensor_efficiency, 0.2, 1.0, 0.75}, {&Curve::k_half, 10, 2000, 150},
+          {&Curve::wave_exponent, 0.0, 1.0, 0.5},      {&Curve::special_efficiency, 0.1, 1.0, 0.6},
+          {&Curve::memory_efficiency, 0.3, 0.95, 0.8}, {&Curve::saturation_bytes, 1e4, 3e7, 1e6},
+          {&Curve::epilogue_exposed, 0.0, 3.0, 1.0},   {&Curve::head_dim_exponent, 0.0, 1.0, 0.2},
           {&Curve::fixed_seconds, 5e-7, 1.7e-5, 5e-6}};
 }
 
@@ -89,9 +82,12 @@ std::vector<Free> free_parameters(const OperatorTable& table) {
     return {{&Curve::memory_efficiency, 0.02, 1.0, 0.7}};
   switch (table.kind) {
     case WorkKind::attention_forward:
-    case WorkKind::attention_backward: return attention_parameters();
-    case WorkKind::attention_decode: return decode_parameters();
-    default: return gemm_parameters(table);
+    case WorkKind::attention_backward:
+      return attention_parameters();
+    case WorkKind::attention_decode:
+      return decode_parameters();
+    default:
+      return gemm_parameters(table);
   }
 }
 
@@ -200,16 +196,23 @@ class TableFit {
 
   FitRow report() {
     const Score s = score(table_, held_, device_, calibration_);
-    curve().quality = {.fitted = static_cast<int>(fitted_.size()), .held_out = s.rows,
-                       .median = s.median, .p90 = s.p90};
-    return {.kind = table_.kind, .format = table_.format, .library = table_.library,
-            .n_fit = static_cast<int>(fitted_.size()), .n_held = s.rows, .median = s.median,
-            .p90 = s.p90, .note = table_.note};
+    curve().quality = {.fitted = static_cast<int>(fitted_.size()),
+                       .held_out = s.rows,
+                       .median = s.median,
+                       .p90 = s.p90};
+    return {.kind = table_.kind,
+            .format = table_.format,
+            .library = table_.library,
+            .n_fit = static_cast<int>(fitted_.size()),
+            .n_held = s.rows,
+            .median = s.median,
+            .p90 = s.p90,
+            .note = table_.note};
   }
 
   Curve& curve() {
-    return calibration_.curves[calibration_.index[Calibration::slot(table_.kind, table_.format,
-                                                                     table_.library)]];
+    return calibration_
+        .curves[calibration_.index[Calibration::slot(table_.kind, table_.format, table_.library)]];
   }
   Curve& conversion() {
     return calibration_.curves[calibration_.index[Calibration::slot(
@@ -221,8 +224,12 @@ class TableFit {
 
  private:
   void set_evidence(Curve& curve) const {
-    curve.scale = {.value = 1.0, .low = {}, .high = {}, .evidence = Evidence::measured,
-                   .source = table_.source, .reason = ""};
+    curve.scale = {.value = 1.0,
+                   .low = {},
+                   .high = {},
+                   .evidence = Evidence::measured,
+                   .source = table_.source,
+                   .reason = ""};
     curve.present = true;
   }
 
@@ -303,6 +310,21 @@ void rescore(const std::vector<OperatorTable>& tables, const ResolvedDevice& dev
 
 std::string fit_note(const FitReport& report) {
   std::string note = "Fitted by orrery calibrate fit; errors are on rows that the fit never saw.";
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    const FitRow& row = report.rows[i];
+    const bool refined = std::any_of(report.rows.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                     report.rows.end(), [&](const FitRow& later) {
+                                       return later.kind == row.kind &&
+                                              later.format == row.format &&
+                                              later.library == row.library;
+                                     });
+    if (refined)
+      note += fmt::format(
+          " {}.{}.{} was then refined on training's kernels: {:.1f}% (median) and "
+          "{:.1f}% (90th percentile) on the {} rows kept out of its first fit.",
+          to_text(row.kind), to_text(row.format), to_text(row.library), 100 * row.median,
+          100 * row.p90, row.n_held);
+  }
   for (const FitRow& row : report.rows)
     if (!row.note.empty())
       note += fmt::format(" {}.{}.{}: {}.", to_text(row.kind), to_text(row.format),
@@ -345,13 +367,19 @@ FitReport fit_device(const std::string& device, const std::vector<std::filesyste
   for (const auto& file : files) {
     for (OperatorTable& table : read_operator_tables(file)) {
       if (table.device != catalogued.name)
-        throw Error({.file = file.string(), .path = "", .found = "a table of " + table.device,
-                     .expected = "one of " + catalogued.name, .nearest = ""});
+        throw Error({.file = file.string(),
+                     .path = "",
+                     .found = "a table of " + table.device,
+                     .expected = "one of " + catalogued.name,
+                     .nearest = ""});
       tables.push_back(std::move(table));
     }
   }
   if (tables.empty())
-    throw Error({.file = "", .path = "", .found = "no tables", .expected = "at least one file",
+    throw Error({.file = "",
+                 .path = "",
+                 .found = "no tables",
+                 .expected = "at least one file",
                  .nearest = ""});
   return fit_tables(catalogued.resolved(), load_estimates(catalogued), tables, options);
 }

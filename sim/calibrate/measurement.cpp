@@ -18,8 +18,8 @@ using table::hash;
 
 constexpr std::int64_t default_head_dim = 128;  // column dropped where it is constant
 
-// The tables replay a CUDA graph three times to warm up and six times to measure; a graph holds five
-// products, or one of any other kernel.
+// The tables replay a CUDA graph three times to warm up and six times to measure; a graph holds
+// five products, or one of any other kernel.
 constexpr int kernel_replays = 9;
 constexpr int gemm_replays = 45;
 
@@ -31,7 +31,8 @@ FileName parse_name(const std::filesystem::path& path) {
   std::string stem = path.stem().string();
   if (stem.ends_with("_subset")) stem.resize(stem.size() - 7);
   if (const auto at = stem.find("_training_kernels"); at != std::string::npos)
-    return {.gpu = stem.substr(0, at), .operation = "training_kernels", .framework = "", .format = ""};
+    return {
+        .gpu = stem.substr(0, at), .operation = "training_kernels", .framework = "", .format = ""};
   for (const char* operation :
        {"gemm", "attn_prefill", "attn_decode", "moe", "mla_prefill", "mla_decode"}) {
     const std::string middle = std::string("_") + operation + "_";
@@ -39,10 +40,14 @@ FileName parse_name(const std::filesystem::path& path) {
     if (at == std::string::npos) continue;
     const std::string rest = stem.substr(at + middle.size());
     const auto cut = rest.find('_');
-    return {.gpu = stem.substr(0, at), .operation = operation, .framework = rest.substr(0, cut),
+    return {.gpu = stem.substr(0, at),
+            .operation = operation,
+            .framework = rest.substr(0, cut),
             .format = cut == std::string::npos ? "" : rest.substr(cut + 1)};
   }
-  throw Error({.file = path.filename().string(), .path = "", .found = "file name \"" + stem + "\"",
+  throw Error({.file = path.filename().string(),
+               .path = "",
+               .found = "file name \"" + stem + "\"",
                .expected = "<gpu>_<gemm|attn_prefill|attn_decode|moe|mla_prefill|mla_decode>_"
                            "<framework>[_<format>].csv or <gpu>_training_kernels.csv",
                .nearest = ""});
@@ -57,8 +62,11 @@ Format parse_format(const FileName& name) {
   if (name.format == "bfloat16" || name.format.empty()) return Format::bf16;
   if (name.format == "fp8" || name.format == "fp8_block") return Format::fp8;
   if (name.format == "nvfp4") return Format::fp4;
-  throw Error({.file = name.gpu + "_" + name.operation, .path = "", .found = name.format,
-               .expected = "bfloat16, fp8, fp8_block or nvfp4", .nearest = ""});
+  throw Error({.file = name.gpu + "_" + name.operation,
+               .path = "",
+               .found = name.format,
+               .expected = "bfloat16, fp8, fp8_block or nvfp4",
+               .nearest = ""});
 }
 
 void add(OperatorRow& row, const Kernel& kernel) {
@@ -72,21 +80,30 @@ void add(OperatorRow& row, const Kernel& kernel) {
 Kernel quantise(std::int64_t rows, std::int64_t row, Format to, Library library) {
   const double elements =
       static_cast<double>(rows) * static_cast<double>(std::max<std::int64_t>(row, 3072));
-  return {.work = {.kind = WorkKind::quantise, .input = to, .output = to,
-                   .bytes_read = 2 * elements, .bytes_written = bytes_per_element(to) * elements},
+  return {.work = {.kind = WorkKind::quantise,
+                   .input = to,
+                   .output = to,
+                   .bytes_read = 2 * elements,
+                   .bytes_written = bytes_per_element(to) * elements},
           .library = library};
 }
 
 void read_gemm(const Csv& csv, OperatorTable& table) {
   for (std::size_t r = 0; r < csv.rows.size(); ++r) {
     const auto m = csv.integer(r, "m"), n = csv.integer(r, "n"), k = csv.integer(r, "k");
-    OperatorRow row{.kernels = {}, .count = 0,
-                    .measured = milliseconds(csv.number(r, "latency_ms")), .replays = gemm_replays,
-                    .family = hash({n, k}), .shape = fmt::format("{}x{}x{}", m, n, k)};
-    if (table.format != Format::bf16)
-      add(row, quantise(m, k, table.format, table.library));
-    add(row, {.work = {.kind = WorkKind::gemm, .input = table.format, .output = Format::bf16,
-                       .m = m, .n = n, .k = k},
+    OperatorRow row{.kernels = {},
+                    .count = 0,
+                    .measured = milliseconds(csv.number(r, "latency_ms")),
+                    .replays = gemm_replays,
+                    .family = hash({n, k}),
+                    .shape = fmt::format("{}x{}x{}", m, n, k)};
+    if (table.format != Format::bf16) add(row, quantise(m, k, table.format, table.library));
+    add(row, {.work = {.kind = WorkKind::gemm,
+                       .input = table.format,
+                       .output = Format::bf16,
+                       .m = m,
+                       .n = n,
+                       .k = k},
               .library = table.library});
     table.rows.push_back(row);
   }
@@ -99,14 +116,24 @@ void read_attention(const Csv& csv, OperatorTable& table) {
     const auto kv_heads = csv.integer(r, "num_key_value_heads");
     const auto dim = csv.integer_or(r, "head_dim", default_head_dim);
     const auto length = decode ? csv.integer(r, "step") + 1 : csv.integer(r, "isl");
-    OperatorRow row{.kernels = {}, .count = 0,
-                    .measured = milliseconds(csv.number(r, "latency_ms")), .replays = kernel_replays,
-                    .family = hash({heads, kv_heads, dim}),
-                    .shape = fmt::format("b{} s{} h{}/{} d{}", batch, length, heads, kv_heads, dim)};
-    add(row, {.work = {.kind = table.kind, .input = table.format, .output = Format::bf16,
-                       .batch = batch, .heads = heads, .kv_heads = kv_heads,
-                       .q_length = decode ? 1 : length, .kv_length = length, .qk_dim = dim,
-                       .v_dim = dim, .causal = true},
+    OperatorRow row{
+        .kernels = {},
+        .count = 0,
+        .measured = milliseconds(csv.number(r, "latency_ms")),
+        .replays = kernel_replays,
+        .family = hash({heads, kv_heads, dim}),
+        .shape = fmt::format("b{} s{} h{}/{} d{}", batch, length, heads, kv_heads, dim)};
+    add(row, {.work = {.kind = table.kind,
+                       .input = table.format,
+                       .output = Format::bf16,
+                       .batch = batch,
+                       .heads = heads,
+                       .kv_heads = kv_heads,
+                       .q_length = decode ? 1 : length,
+                       .kv_length = length,
+                       .qk_dim = dim,
+                       .v_dim = dim,
+                       .causal = true},
               .library = table.library});
     table.rows.push_back(row);
   }
@@ -121,13 +148,22 @@ void read_mla(const Csv& csv, OperatorTable& table) {
     if (csv.text_or(r, "kv_cache_dtype", wanted) != wanted) continue;
     const auto batch = csv.integer(r, "batch_size"), heads = csv.integer(r, "num_heads");
     const auto length = decode ? csv.integer(r, "step") + 1 : csv.integer(r, "isl");
-    OperatorRow row{.kernels = {}, .count = 0,
-                    .measured = milliseconds(csv.number(r, "latency_ms")), .replays = kernel_replays,
+    OperatorRow row{.kernels = {},
+                    .count = 0,
+                    .measured = milliseconds(csv.number(r, "latency_ms")),
+                    .replays = kernel_replays,
                     .family = hash({batch, heads}),
                     .shape = fmt::format("mla b{} s{} h{}", batch, length, heads)};
-    Work work{.kind = table.kind, .input = table.format, .output = Format::bf16, .batch = batch,
-              .heads = heads, .kv_heads = decode ? 1 : heads, .q_length = decode ? 1 : length,
-              .kv_length = length, .qk_dim = decode ? 576 : 192, .v_dim = decode ? 512 : 128,
+    Work work{.kind = table.kind,
+              .input = table.format,
+              .output = Format::bf16,
+              .batch = batch,
+              .heads = heads,
+              .kv_heads = decode ? 1 : heads,
+              .q_length = decode ? 1 : length,
+              .kv_length = length,
+              .qk_dim = decode ? 576 : 192,
+              .v_dim = decode ? 512 : 128,
               .causal = true};
     add(row, {.work = work, .library = table.library});
     table.rows.push_back(row);
@@ -160,13 +196,20 @@ void read_moe(const Csv& csv, OperatorTable& table) {
     const bool skewed = csv.text_or(r, "distribution", "power_law_1.01") != "balanced";
     const auto active = active_experts(experts, tokens, topk, skewed);
     const auto rows = std::max<std::int64_t>(1, tokens * topk / active);
-    OperatorRow row{.kernels = {}, .count = 0,
-                    .measured = milliseconds(csv.number(r, "latency_ms")), .replays = kernel_replays,
-                    .family = hash({hidden, inter, experts}),
-                    .shape = fmt::format("t{} h{} f{} top{}/{}", tokens, hidden, inter, topk,
-                                         experts)};
-    const Work up{.kind = WorkKind::grouped_gemm, .input = table.format, .output = Format::bf16,
-                  .m = rows, .n = 2 * inter, .k = hidden, .groups = active};
+    OperatorRow row{
+        .kernels = {},
+        .count = 0,
+        .measured = milliseconds(csv.number(r, "latency_ms")),
+        .replays = kernel_replays,
+        .family = hash({hidden, inter, experts}),
+        .shape = fmt::format("t{} h{} f{} top{}/{}", tokens, hidden, inter, topk, experts)};
+    const Work up{.kind = WorkKind::grouped_gemm,
+                  .input = table.format,
+                  .output = Format::bf16,
+                  .m = rows,
+                  .n = 2 * inter,
+                  .k = hidden,
+                  .groups = active};
     Work down = up;
     down.n = hidden;
     down.k = inter;
@@ -198,8 +241,8 @@ void drop_host_bound(OperatorTable& table) {
   const auto bound = [floor](const OperatorRow& row) { return row.measured.si() < 2.5 * floor; };
   const auto dropped = std::erase_if(table.rows, bound);
   table.host_bound = true;
-  table.note = fmt::format("{} rows under {:.0f} us time the host and are left out", dropped,
-                           2.5e6 * floor);
+  table.note =
+      fmt::format("{} rows under {:.0f} us time the host and are left out", dropped, 2.5e6 * floor);
 }
 
 }  // namespace
@@ -215,9 +258,9 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
     t.kind = WorkKind::gemm;
     // Block-scaled products are DeepGEMM's; other narrow ones are the serving framework's own
     // (CUTLASS, FlashInfer) and slower than cuBLASLt, which training uses.
-    t.library = name.format == "fp8_block"     ? Library::deepgemm
-                : t.format == Format::bf16     ? Library::cublas
-                                               : Library::flashinfer;
+    t.library = name.format == "fp8_block" ? Library::deepgemm
+                : t.format == Format::bf16 ? Library::cublas
+                                           : Library::flashinfer;
     read_gemm(csv, t);
     drop_host_bound(t);
     return {t};

@@ -17,27 +17,28 @@ struct OperatorRow {
   std::array<Kernel, 4> kernels;
   int count = 0;
   Seconds measured;
-  int replays = 0;          // how often it ran without a pause; 0: too short for the power limit
+  int replays = 0;           // how often it ran without a pause; 0: too short for the power limit
   std::uint64_t family = 0;  // hash of what does not grow with the batch: (n, k) or the heads
   std::string shape;         // text for people: "4096x8192x8192"
 };
 
 // One table: a file of rows of one operator, number format and framework.
 struct OperatorTable {
-  std::string device;   // catalogue name: "h200-sxm"
-  WorkKind kind = WorkKind::gemm;      // what its fit is for
+  std::string device;              // catalogue name: "h200-sxm"
+  WorkKind kind = WorkKind::gemm;  // what its fit is for
   Format format = Format::bf16;
   Library library = Library::cublas;
-  std::string note;     // rows that were left out and why
+  std::string note;                                 // rows that were left out and why
   std::string source = "aiconfigurator-operators";  // id of where it comes from
   bool refine = false;      // starts from the fitted curve and adjusts it to training's kernels
   bool host_bound = false;  // short rows timed the host: start-up and streaming cannot be fitted
   std::vector<OperatorRow> rows;
 };
 
-// Reads the tables of a file. The name says what it holds: <gpu>_<operator>_<framework>[_<format>].csv
-// with operator gemm, attn_prefill, attn_decode, moe, mla_prefill or mla_decode (aiconfigurator), or
-// <gpu>_training_kernels.csv (validation/microbench/training_kernels.py); a name may end in
+// Reads the tables of a file. The name says what it holds:
+// <gpu>_<operator>_<framework>[_<format>].csv with operator gemm, attn_prefill, attn_decode, moe,
+// mla_prefill or mla_decode (aiconfigurator), or <gpu>_training_kernels.csv
+// (validation/microbench/training_kernels.py); a name may end in
 // "_subset". Lines that start with '#' are skipped. Tables of MLA hold two formats and give two
 // tables, training kernels one for each kernel and library. MoE rows are kept with all experts on
 // the rank (moe_ep_size 1). Error for other names, missing columns and cells that are no numbers.

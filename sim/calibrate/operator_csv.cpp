@@ -16,14 +16,20 @@ namespace orrery::table {
 double Csv::number(std::size_t row, const std::string& column) const {
   const auto found = columns.find(column);
   if (found == columns.end())
-    throw Error({.file = file, .path = "", .found = "no column \"" + column + "\"",
-                 .expected = "a table with that column", .nearest = ""});
+    throw Error({.file = file,
+                 .path = "",
+                 .found = "no column \"" + column + "\"",
+                 .expected = "a table with that column",
+                 .nearest = ""});
   const std::string& text = rows[row][found->second];
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    throw Error({.file = file, .path = fmt::format("row {}, {}", row + 1, column),
-                 .found = "\"" + text + "\"", .expected = "a number", .nearest = ""});
+    throw Error({.file = file,
+                 .path = fmt::format("row {}, {}", row + 1, column),
+                 .found = "\"" + text + "\"",
+                 .expected = "a number",
+                 .nearest = ""});
   return value;
 }
 
@@ -35,7 +41,8 @@ std::int64_t Csv::integer_or(std::size_t row, const std::string& column, std::in
   return columns.contains(column) ? integer(row, column) : other;
 }
 
-std::string Csv::text_or(std::size_t row, const std::string& column, const std::string& other) const {
+std::string Csv::text_or(std::size_t row, const std::string& column,
+                         const std::string& other) const {
   const auto found = columns.find(column);
   return found == columns.end() ? other : rows[row][found->second];
 }
@@ -55,8 +62,11 @@ Csv read_csv(const std::filesystem::path& path) {
   std::ifstream stream(path);
   Csv csv{.file = path.filename().string(), .columns = {}, .rows = {}};
   if (!stream || std::filesystem::is_directory(path))
-    throw Error({.file = path.string(), .path = "", .found = "nothing readable",
-                 .expected = "a CSV file", .nearest = ""});
+    throw Error({.file = path.string(),
+                 .path = "",
+                 .found = "nothing readable",
+                 .expected = "a CSV file",
+                 .nearest = ""});
   for (std::string line; std::getline(stream, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (line.empty() || line.front() == '#') continue;
@@ -66,9 +76,11 @@ Csv read_csv(const std::filesystem::path& path) {
       continue;
     }
     if (cells.size() != csv.columns.size())
-      throw Error({.file = csv.file, .path = fmt::format("row {}", csv.rows.size() + 1),
+      throw Error({.file = csv.file,
+                   .path = fmt::format("row {}", csv.rows.size() + 1),
                    .found = fmt::format("{} cells", cells.size()),
-                   .expected = fmt::format("{}", csv.columns.size()), .nearest = ""});
+                   .expected = fmt::format("{}", csv.columns.size()),
+                   .nearest = ""});
     csv.rows.push_back(std::move(cells));
   }
   return csv;

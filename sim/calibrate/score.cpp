@@ -38,8 +38,12 @@ Seconds predict(const OperatorRow& row, const ResolvedDevice& device,
 
 Score score(const OperatorTable& table, std::span<const OperatorRow> rows,
             const ResolvedDevice& device, const Calibration& calibration) {
-  Score result{.kind = table.kind, .format = table.format, .library = table.library,
-               .rows = static_cast<int>(rows.size()), .median = 0, .p90 = 0};
+  Score result{.kind = table.kind,
+               .format = table.format,
+               .library = table.library,
+               .rows = static_cast<int>(rows.size()),
+               .median = 0,
+               .p90 = 0};
   if (rows.empty()) return result;
   std::vector<double> errors;
   errors.reserve(rows.size());

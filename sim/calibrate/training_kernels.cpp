@@ -113,8 +113,11 @@ std::vector<OperatorTable> read_training_kernels(const Csv& csv, const OperatorT
     if (meaning == std::end(meanings)) continue;
     const std::string shape = csv.text_or(r, "shape", "");
     const Format format = meaning->narrow ? Format::fp8 : Format::bf16;
-    Work work{.kind = meaning->kind, .input = format, .output = Format::bf16,
-              .role = meaning->role, .accumulate_fp32 = meaning->accumulate};
+    Work work{.kind = meaning->kind,
+              .input = format,
+              .output = Format::bf16,
+              .role = meaning->role,
+              .accumulate_fp32 = meaning->accumulate};
     const double seconds = csv.number(r, "ms") * 1e-3;
     if (is_product(work.kind)) {
       set_product(work, shape);
@@ -125,10 +128,13 @@ std::vector<OperatorTable> read_training_kernels(const Csv& csv, const OperatorT
       work.bytes_read = csv.number(r, "bytes");
     }
     const Library library = attention_or_named(csv.text_or(r, "library", ""));
-    OperatorRow row{.kernels = {}, .count = 1, .measured = Seconds(seconds), .replays = 0,
-                    .family = hash({work.n, work.k, work.heads, work.kv_heads, work.q_length,
-                                    work.qk_dim}),
-                    .shape = kernel + " " + shape};
+    OperatorRow row{
+        .kernels = {},
+        .count = 1,
+        .measured = Seconds(seconds),
+        .replays = 0,
+        .family = hash({work.n, work.k, work.heads, work.kv_heads, work.q_length, work.qk_dim}),
+        .shape = kernel + " " + shape};
     row.kernels[0] = {.work = work, .library = library};
     table_for(tables, empty, work.kind, format, library).rows.push_back(row);
   }

@@ -4,6 +4,7 @@
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;
+using orrery::ScratchFolder;
 
 namespace {
 
@@ -50,21 +51,21 @@ TEST_CASE("layouts that cannot be are refused with the numbers") {
 }
 
 TEST_CASE("broken files are one error each") {
-  const Scratch scratch;
+  const ScratchFolder scratch("app");
   const std::string good = R"({"model": "llama3-8b", "cluster": "dgx-h100", "gpus": 8, "seq": 4096,
     "global_batch": 64})";
-  CHECK(run("simulate " + scratch.write("good.json", good)).code == 0);
-  expect_error("simulate " + scratch.write("empty.json", ""), "empty.json");
-  expect_error("simulate " + scratch.write("cut.json", good.substr(0, 40)), "cut.json");
-  expect_error("simulate " + scratch.write("key.json", R"({"modle": "llama3-8b"})"), "model");
-  expect_error("simulate " + scratch.write("type.json", R"({"model": 8})"), "model");
-  expect_error("simulate " + scratch.write("deep.json", std::string(100000, '[')), "deep.json");
+  CHECK(run("simulate " + add(scratch, "good.json", good)).code == 0);
+  expect_error("simulate " + add(scratch, "empty.json", ""), "empty.json");
+  expect_error("simulate " + add(scratch, "cut.json", good.substr(0, 40)), "cut.json");
+  expect_error("simulate " + add(scratch, "key.json", R"({"modle": "llama3-8b"})"), "model");
+  expect_error("simulate " + add(scratch, "type.json", R"({"model": 8})"), "model");
+  expect_error("simulate " + add(scratch, "deep.json", std::string(100000, '[')), "deep.json");
   expect_error("simulate /", "/");
   expect_error("simulate /nowhere/at/all.json", "all.json");
   expect_error(base + "--gpus 8 --trace /nowhere/at/all.json", "all.json");
   // A cluster file with a bare number where a unit belongs.
   expect_error("simulate --model llama3-8b --gpus 8 --seq 4096 --global-batch 64 --cluster " +
-                   scratch.write("cluster.json",
+                   add(scratch, "cluster.json",
                                  R"({"based_on": "dgx-h100", "name": "mine", "overrides":
       {"accelerator": {"memory": {"bandwidth": {"value": 3.35, "evidence": "specified",
       "source": "nvidia-h100-datasheet"}}}}})"),

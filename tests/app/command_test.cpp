@@ -6,6 +6,7 @@
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;
+using orrery::ScratchFolder;
 
 namespace {
 
@@ -44,8 +45,8 @@ TEST_CASE("simulate prints a prediction that adds up") {
 }
 
 TEST_CASE("flags win over the file and the file over defaults") {
-  const Scratch scratch;
-  const std::string file = scratch.write("s.json", R"({"model": "llama3-8b", "cluster": "dgx-h100",
+  const ScratchFolder scratch("app");
+  const std::string file = add(scratch, "s.json", R"({"model": "llama3-8b", "cluster": "dgx-h100",
     "gpus": 16, "seq": 4096, "global_batch": 32, "tp": 4})");
   CHECK(run_json("simulate " + file)["layout"]["tp"] == 4);
   CHECK(run_json("simulate " + file + " --tp 2")["layout"]["tp"] == 2);
@@ -64,8 +65,8 @@ TEST_CASE("decode and prefill are steps too") {
 }
 
 TEST_CASE("the trace holds every pass and ends with the pipeline") {
-  const Scratch scratch;
-  const std::string file = scratch.path("trace.json");
+  const ScratchFolder scratch("app");
+  const std::string file = scratch / "trace.json";
   REQUIRE(run("simulate " + job + "--tp 2 --pp 4 --trace " + file).code == 0);
   const auto trace = nlohmann::json::parse(read_file(file));
   int passes = 0;

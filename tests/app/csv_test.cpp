@@ -42,8 +42,8 @@ TEST_CASE("malformed tables are errors that name the line") {
   CHECK(message_of("") == "t.csv: found an empty file; expected a header line and rows");
   CHECK(message_of("a,b\n1,2\n1,2,3\n") == "t.csv: line 3: found 3 fields; expected 2, as in the "
                                            "header");
-  CHECK(message_of("a,b\n1,\"2\n") == "t.csv: line 2: found the end of the file; expected a closing "
-                                      "quote");
+  CHECK(message_of("a,b\n1,\"2\n") ==
+        "t.csv: line 2: found the end of the file; expected a closing quote");
   CHECK(message_of("a,b\n1,\"2\"x\n").find("line 2: found text after a closing quote") !=
         std::string::npos);
   CHECK(message_of("a,b\n1,2\"3\"\n").find("quote inside a field") != std::string::npos);

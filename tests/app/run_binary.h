@@ -4,54 +4,45 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 #include <string>
-#include <unistd.h>
+
+#include "tests/base/scratch_folder.h"
 
 namespace orrery::test {
 
 struct Outcome {
-  int code = -1;
+  int code = -1;  // 128 + the signal that ended it
   std::string out, err;
 };
 
 inline std::string read_file(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// A folder of this process that is removed at the end.
-class Scratch {
- public:
-  Scratch() : folder_(std::filesystem::temp_directory_path() /
-                      ("orrery_test_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Scratch() { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return path(name);
-  }
-
- private:
-  std::filesystem::path folder_;
-};
+// Runs a shell command, which must leave stdout and stderr alone.
+inline Outcome run_shell(const std::string& command) {
+  const ScratchFolder scratch("run");
+  const std::string out = scratch / "out", err = scratch / "err";
+  const int status = std::system(("{ " + command + "; } >" + out + " 2>" + err).c_str());
+  return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+          .out = read_file(out),
+          .err = read_file(err)};
+}
 
 // Runs the binary with shell-quoted arguments.
 inline Outcome run(const std::string& arguments) {
-  static const Scratch scratch;
-  const std::string out = scratch.path("out"), err = scratch.path("err");
-  const std::string command = std::string(ORRERY_BINARY) + " " + arguments + " >" + out + " 2>" + err;
-  const int status = std::system(command.c_str());
-  return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128,
-          .out = read_file(out), .err = read_file(err)};
+  return run_shell(std::string(ORRERY_BINARY) + " " + arguments);
+}
+
+// Writes a file into the folder and returns its path as an argument.
+inline std::string add(const ScratchFolder& folder, const std::string& name,
+                       const std::string& text) {
+  return folder.add(name, text).string();
 }
 
 inline long lines(const std::string& text) {

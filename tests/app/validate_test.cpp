@@ -138,12 +138,12 @@ TEST_CASE("rows become scenarios, or tell why they cannot") {
       "swiglu,,8192,128,1,2,2,4,4,1,,,,FP8,NeMo,NeMo 24.07,9000,,\n"
       "b,S,H100-SXM5-80GB,16,,,Llama3-8B,pretrain,,32,4096,14336,32,8,128256,swiglu,,8192,128,1,2,"
       "2,4,5,1,1,,,BF16,NeMo,24.07,9000,,\n"
-      "c,S,Abacus,16,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,8192,128,1,2,2,4,4,1,1,,,BF16,NeMo,24.07,"
-      "9000,,\n"
-      "d,S,H100-SXM5-80GB,16,,,Llama3-8B,sft,,32,,,,,,swiglu,,8192,128,1,2,2,4,4,1,1,,none,BF16,NeMo,"
-      "24.07,9000,0,packed sequences\n"
-      "e,S,H100-SXM5-80GB,16,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,8192,128,1,,2,4,4,1,1,,,BF16,NeMo,"
-      "24.07,9000,,\n");
+      "c,S,Abacus,16,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,8192,128,1,2,2,4,4,1,1,,,BF16,NeMo,"
+      "24.07,9000,,\n"
+      "d,S,H100-SXM5-80GB,16,,,Llama3-8B,sft,,32,,,,,,swiglu,,8192,128,1,2,2,4,4,1,1,,none,BF16,"
+      "NeMo,24.07,9000,0,packed sequences\n"
+      "e,S,H100-SXM5-80GB,16,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,8192,128,1,,2,4,4,1,1,,,BF16,"
+      "NeMo,24.07,9000,,\n");
   REQUIRE(rows.size() == 5);
   CHECK(rows[0].skipped.empty());
   CHECK(rows[0].stack.name == "nemo");
@@ -159,8 +159,8 @@ TEST_CASE("rows become scenarios, or tell why they cannot") {
 
 TEST_CASE("a cell that does not parse stops the table") {
   RowReader reader(shipped_aliases());
-  CHECK_THROWS_AS(prepare(reader, "a,S,H100-SXM5-80GB,sixteen,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,"
-                                  "8192,128,1,1,1,1,16,1,1,,,BF16,NeMo,24.07,9000,,\n"),
+  CHECK_THROWS_AS(prepare(reader, "a,S,H100-SXM5-80GB,sixteen,,,Llama3-8B,pretrain,,32,,,,,,"
+                                  "swiglu,,8192,128,1,1,1,1,16,1,1,,,BF16,NeMo,24.07,9000,,\n"),
                   Error);
   CHECK_THROWS_AS(reader.read_training(parse_csv("id,source\n1,2\n", "t.csv")), Error);
 }
@@ -176,7 +176,7 @@ TEST_CASE("predictions are scored per group and written with DESIGN's keys") {
   const ModelError error = load_model_error(data_root() / "validation/model_error.json");
   std::vector<ScoredRow> scored;
   for (PreparedRow& row : rows) {
-    settle_recompute(row);
+    settle_recompute(row, error);
     scored.push_back(score_row(row, predict_row(row, error)));
   }
   const auto json = nlohmann::json::parse(report_json(scored));

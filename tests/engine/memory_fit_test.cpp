@@ -21,8 +21,9 @@ Model llama_70b() {
 
 Stack stack() {
   Stack s;
+  s.sequence_buffers.value = 1;
   s.name = "megatron-core";
-  s.weight_gradient_fp32 = true;
+  s.fused_gradient_accumulation = true;
   s.allocator_rounding.value = 1.05;
   s.context.value = gibibytes(1.5);
   return s;

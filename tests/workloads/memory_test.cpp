@@ -56,13 +56,15 @@ Model llama_8b() { return llama(4096, 32, 32, 8, 14336, 128256); }
 
 Stack megatron() {
   Stack s;
+  s.sequence_buffers.value = 1;
   s.name = "megatron-core";
-  s.weight_gradient_fp32 = true;
+  s.fused_gradient_accumulation = true;
   return s;
 }
 
 Stack megatron_2022() {
   Stack s;
+  s.sequence_buffers.value = 1;
   s.name = "megatron-core";
   s.attention = Library::unfused_attention;
   return s;
@@ -141,7 +143,7 @@ TEST_CASE("ZeRO divides what each of its stages shards") {
   Layout layout;
   layout.dp = 8;
   Stack stack = megatron();
-  stack.weight_gradient_fp32 = false;
+  stack.fused_gradient_accumulation = false;
   const auto state = [&](int zero) {
     layout.zero_stage = zero;
     const auto stages = training_memory(m, job, layout, stack);

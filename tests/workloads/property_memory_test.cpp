@@ -46,7 +46,7 @@ Case random_case() {
   Case c;
   c.model = random_model();
   c.stack.name = *rc::gen::element<std::string>("megatron-core", "nanotron", "pytorch");
-  c.stack.weight_gradient_fp32 = *rc::gen::arbitrary<bool>();
+  c.stack.fused_gradient_accumulation = *rc::gen::arbitrary<bool>();
   c.stack.partition = *rc::gen::element(Partition::even, Partition::by_cost);
   c.stack.attention = *rc::gen::element(Library::flash2, Library::unfused_attention);
   Layout& l = c.layout;

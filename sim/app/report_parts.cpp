@@ -1,0 +1,251 @@
+// Writes the parts that reports share.
+#include "sim/app/report_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/advise/explain.h"
+#include "sim/app/tables.h"
+
+namespace orrery {
+namespace {
+
+std::string count_text(std::int64_t n) { return grouped(static_cast<double>(n)); }
+
+std::string parameters_text(std::int64_t parameters) {
+  const auto n = static_cast<double>(parameters);
+  if (n >= 999.5e9) return fmt::format("{:.2f}T", n / 1e12);
+  return n >= 999.5e6 ? fmt::format("{:.1f}B", n / 1e9) : fmt::format("{:.0f}M", n / 1e6);
+}
+
+std::string job_text(const Scenario& s) {
+  const Job& job = s.job;
+  const std::int64_t replicas = s.layout.dp;
+  const std::string all = count_text(job.batch * replicas);
+  switch (job.task) {
+    case Task::prefill:
+      return fmt::format("prefill: {} prompts a replica ({} in all), each of {} tokens",
+                         count_text(job.batch), all, count_text(job.sequence));
+    case Task::decode:
+      return fmt::format("decode: {} sequences a replica ({} in all), each with {} tokens before",
+                         count_text(job.batch), all, count_text(job.context));
+    case Task::pretrain:
+    case Task::sft:
+    case Task::lora:
+      break;
+  }
+  std::string text(to_text(job.task));
+  if (job.task == Task::lora) text += fmt::format(" of rank {}", job.lora_rank);
+  return text + fmt::format(": {} sequences of {} tokens a step ({:.3g}M tokens)",
+                            count_text(job.global_batch), count_text(job.sequence),
+                            static_cast<double>(job.global_batch * job.sequence) / 1e6);
+}
+
+// How MFU counts: passes of the model over each token, without recompute.
+std::string convention(Task task) {
+  if (!is_training(task)) return "one forward pass";
+  return task == Task::lora ? "forward and input gradients" : "forward, twice that backward";
+}
+
+std::string utilisation(const Scenario& s, const Prediction& p) {
+  const FlopPerSecond peak =
+      s.cluster.device.resolved().tensor_rate[static_cast<std::size_t>(Format::bf16)];
+  std::string text = fmt::format("MFU {:.1f}%", 100 * p.mfu);
+  if (p.hfu > p.mfu) text += fmt::format(", HFU {:.1f}% with what is recomputed", 100 * p.hfu);
+  const std::string recipe =
+      s.layout.precision == PrecisionRecipe::bf16 || s.layout.precision == PrecisionRecipe::fp16
+          ? ""
+          : " whatever the precision";
+  return text + fmt::format(", of {}, the dense BF16 peak{}", to_text(peak), recipe);
+}
+
+std::string speed(const Scenario& s, const Prediction& p) {
+  std::string text =
+      fmt::format("{} tokens/s/GPU, {} tokens/s in all", significant(p.tokens_per_second_per_gpu),
+                  significant(p.tokens_per_second));
+  if (s.job.task == Task::decode)
+    text += fmt::format(", {} tokens/s a sequence", significant(1 / p.step_time.si()));
+  return text;
+}
+
+std::string energy(const Prediction& p) {
+  std::string text =
+      fmt::format("{} a step, {:.3g} J a token, {} a GPU", to_text(p.energy_per_step),
+                  p.energy_per_token.si(), to_text(p.mean_power_per_gpu));
+  if (p.throttle > 1.005)
+    text += fmt::format("; the power limit slows compute by {:.0f}%", 100 * (p.throttle - 1));
+  return text;
+}
+
+std::string money(const Prediction& p) {
+  if (p.rental_per_gpu.si() <= 0) return "no price known (--gpu-hour-price)";
+  return fmt::format("${} per million tokens at ${:.2f} a GPU-hour",
+                     dollars_text(p.dollars_per_million_tokens.si()), p.rental_per_gpu.si() * 3600);
+}
+
+std::string headline(const Scenario& s, const Prediction& p) {
+  Table table({"", ""}, {Align::left, Align::left});
+  table.add({p.ttft_or_tpot.empty() ? "step time" : p.ttft_or_tpot,
+             fmt::format("{}, 90% range {} to {}", to_text(p.step_time), to_text(p.low),
+                         to_text(p.high))});
+  table.add({"speed", speed(s, p)});
+  table.add({"utilisation", utilisation(s, p)});
+  table.add({"", fmt::format("of {:.3g} TFLOP a token: {}; causal attention by half",
+                             p.model_flop_per_token / 1e12, convention(s.job.task))});
+  table.add({"energy", energy(p)});
+  table.add({"cost", money(p)});
+  table.add({"traffic", fmt::format("{} scale-up and {} scale-out sent per GPU and step",
+                                    to_text(p.scale_up_bytes), to_text(p.scale_out_bytes))});
+  const std::string text = table.text();
+  return text.substr(text.find('\n') + 1);
+}
+
+// The unit that suits a step: its name, how many of them a second holds, digits.
+struct TimeUnit {
+  const char* name;
+  double per_second;
+  int digits;
+};
+TimeUnit unit_for(Seconds step) {
+  if (step.si() >= 10) return {"s", 1, 3};
+  return step.si() >= 0.01 ? TimeUnit{"ms", 1e3, 2} : TimeUnit{"us", 1e6, 1};
+}
+
+std::string breakdown_table(const Prediction& p) {
+  const TimeUnit unit = unit_for(p.step_time);
+  Table table({"where the time goes", unit.name, "%", ""},
+              {Align::left, Align::right, Align::right, Align::left});
+  const StageBreakdown& stage = p.stages[static_cast<std::size_t>(p.bottleneck_stage)];
+  std::vector<std::pair<Ticks, Label>> rows;
+  for (int i = 0; i < label_count; ++i)
+    if (stage.label[static_cast<std::size_t>(i)].ps > 0)
+      rows.emplace_back(stage.label[static_cast<std::size_t>(i)], static_cast<Label>(i));
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [ticks, label] : rows) {
+    const double seconds = to_seconds(ticks).si(), share = seconds / p.step_time.si();
+    table.add({std::string(phrase(label)),
+               fmt::format("{:.{}f}", seconds * unit.per_second, unit.digits),
+               fmt::format("{:.1f}", 100 * share), bar(share, 40)});
+  }
+  if (p.stages.size() == 1) return table.text();
+  return fmt::format("Stage {} of {}, counted from 0, paces the step:\n", p.bottleneck_stage,
+                     p.stages.size()) +
+         table.text();
+}
+
+std::string memory_table(const Prediction& p) {
+  const MemoryVerdict& m = p.memory;
+  const StageMemory& stage = m.stages[static_cast<std::size_t>(m.worst_stage)];
+  Table table({fmt::format("memory of stage {}", m.worst_stage), "GiB", "%", ""},
+              {Align::left, Align::right, Align::right, Align::left});
+  const auto add = [&](std::string_view name, Bytes bytes, bool with_bar) {
+    const double share = bytes / m.capacity;
+    table.add({std::string(name), fmt::format("{:.2f}", in_gibibytes(bytes)),
+               fmt::format("{:.1f}", 100 * share), with_bar ? bar(share, 40) : ""});
+  };
+  for (int i = 0; i < memory_category_count; ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    if (category != MemoryCategory::fragmentation && in_gibibytes(stage[category]) >= 0.005)
+      add(to_text(category), stage[category], true);
+  }
+  if (in_gibibytes(stage.never_together) >= 0.005)
+    add("less what is never held at once", stage.never_together * -1.0, false);
+  add("allocated at the peak", m.peak, false);
+  add("fragmentation", stage[MemoryCategory::fragmentation], true);
+  add("context and libraries", m.reserved - m.peak - stage[MemoryCategory::fragmentation], true);
+  add("needed in all", m.reserved, false);
+  if (stage.offloaded.si() > 0)
+    table.add({"in host memory besides", fmt::format("{:.2f}", in_gibibytes(stage.offloaded))});
+  const std::string verdict =
+      m.fits ? fmt::format("It fits: {:.1f} of {:.1f} GiB, {:.1f} GiB to spare.\n",
+                           in_gibibytes(m.reserved), in_gibibytes(m.capacity),
+                           in_gibibytes(m.capacity - m.reserved))
+             : wrap("It does not fit: " + m.reason, page_width, "", "  ");
+  return verdict + table.text();
+}
+
+// "0.43 (0.2 .. 1)", "2.69 (2.4 .. 10) USD/h": a unit that all three share stands once.
+std::string value_and_range(const Assumption& a) {
+  const auto unit_of = [](const std::string& text) {
+    const std::size_t space = text.find(' ');
+    return space == std::string::npos ? std::string() : text.substr(space);
+  };
+  const std::string unit = unit_of(a.value);
+  if (unit.empty() || unit_of(a.low) != unit || unit_of(a.high) != unit)
+    return fmt::format("{} ({} .. {})", a.value, a.low, a.high);
+  const auto bare = [&](const std::string& text) {
+    return text.substr(0, text.size() - unit.size());
+  };
+  return fmt::format("{} ({} .. {}){}", bare(a.value), bare(a.low), bare(a.high), unit);
+}
+
+// "accelerator gb200: calibration.gemm.bf16.cublas" with blanks where a line may break.
+std::string readable_path(const std::string& path) {
+  const std::size_t colon = path.find(": ");
+  if (colon == std::string::npos) return path;
+  std::string name = path.substr(colon + 2);
+  if (name.starts_with("calibration.")) std::replace(name.begin(), name.end(), '.', ' ');
+  return path.substr(0, colon + 2) + name;
+}
+
+std::string assumptions_table(const std::vector<Assumption>& assumptions) {
+  Table table({"evidence", "value (range)", "step time", "of"},
+              {Align::left, Align::left, Align::right, Align::left});
+  constexpr std::size_t most = 8;
+  std::size_t shown = 0;
+  for (const Assumption& a : assumptions) {
+    const double size = std::max(std::abs(a.effect_low), std::abs(a.effect_high));
+    if (shown == most || size < 0.0005) break;  // largest first
+    table.add({std::string(to_text(a.evidence)), value_and_range(a),
+               fmt::format("{:+.1f} {:+.1f}%", 100 * a.effect_low, 100 * a.effect_high),
+               readable_path(a.path)});
+    ++shown;
+  }
+  if (assumptions.empty()) return "";
+  std::string text =
+      "What it rests on that is not a fact, with the change of the step at the range's two ends:\n";
+  if (shown > 0) text += table.text();
+  if (assumptions.size() > shown)
+    text += fmt::format("  and {} more of less effect on time (--json lists all)\n",
+                        assumptions.size() - shown);
+  return text;
+}
+
+}  // namespace
+
+std::string grouped(double v) {
+  std::string digits = fmt::format("{:.0f}", v);
+  const int sign = v < 0 ? 1 : 0;
+  for (int i = static_cast<int>(digits.size()) - 3; i > sign; i -= 3)
+    digits.insert(static_cast<std::size_t>(i), ",");
+  return digits;
+}
+
+std::string significant(double v) { return v >= 999.5 ? grouped(v) : fmt::format("{:.3g}", v); }
+
+std::string dollars_text(double v) {
+  if (v >= 999.5) return grouped(v);
+  const int magnitude = v > 0 ? static_cast<int>(std::floor(std::log10(v))) : 0;
+  return fmt::format("{:.{}f}", v, std::clamp(2 - magnitude, 0, 12));
+}
+
+std::string subject(const Scenario& s) {
+  const ParameterCount count = count_parameters(s.model);
+  std::string text = fmt::format("{} ({} parameters", s.model.title, parameters_text(count.total));
+  if (count.active != count.total)
+    text += fmt::format(", {} active", parameters_text(count.active));
+  return text + fmt::format(")\n{} x {} on {}\n{}\n{} {}\n", count_text(s.cluster.gpus),
+                            s.cluster.device.title, s.cluster.title, job_text(s), s.stack.title,
+                            s.stack.release);
+}
+
+std::string prediction_detail(const Scenario& s, const Prediction& p) {
+  const std::string rests_on = assumptions_table(p.assumptions);
+  return headline(s, p) + "\n" + breakdown_table(p) + "\n" + memory_table(p) +
+         (rests_on.empty() ? "" : "\n" + rests_on);
+}
+
+}  // namespace orrery

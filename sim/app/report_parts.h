@@ -1,0 +1,21 @@
+// Knows the parts that reports share: numbers for people, the subject, one prediction in detail.
+#pragma once
+
+#include <string>
+
+#include "sim/engine/scenario.h"
+#include "sim/outcome/prediction.h"
+
+namespace orrery {
+
+std::string grouped(double v);       // "1,048,576"
+std::string significant(double v);   // three digits, or grouped from a thousand on
+std::string dollars_text(double v);  // three digits with trailing zeros: "3.30"
+
+// Model, cluster, job and stack, a line each.
+std::string subject(const Scenario& scenario);
+
+// Headline, where the time goes, memory, and what it rests on.
+std::string prediction_detail(const Scenario& scenario, const Prediction& prediction);
+
+}  // namespace orrery

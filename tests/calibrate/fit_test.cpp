@@ -1,0 +1,120 @@
+// Tests fits: the simplex finds minima, tables are read or refused, held-out errors stay small.
+#include "sim/calibrate/fit.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "hw_models/catalog.h"
+#include "sim/calibrate/score.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+using Catch::Matchers::Contains;
+
+fs::path table(const std::string& name) {
+  return fs::path(ORRERY_SOURCE_DIR) / "validation" / "measurements" / "operators" /
+         (name + ".csv");
+}
+
+TEST_CASE("the simplex finds the minimum of a bent valley inside its box") {
+  const auto valley = [](const std::vector<double>& x) {
+    return std::pow(1 - x[0], 2) + 100 * std::pow(x[1] - x[0] * x[0], 2);
+  };
+  std::vector<double> at{-1, 1.5};
+  for (int restart = 0; restart < 4; ++restart) at = minimise(valley, {-2, -2}, {2, 2}, at, 500);
+  CHECK(at[0] == Approx(1).margin(0.02));
+  CHECK(at[1] == Approx(1).margin(0.04));
+}
+
+TEST_CASE("tables are read by name and columns") {
+  const auto gemm = read_operator_tables(table("h100_gemm_vllm_bfloat16_subset"));
+  REQUIRE(gemm.size() == 1);
+  CHECK(gemm[0].device == "h100-sxm");
+  CHECK(gemm[0].kind == WorkKind::gemm);
+  CHECK(gemm[0].rows.size() == 792);
+  const auto mla = read_operator_tables(table("h100_mla_prefill_trtllm_subset"));
+  REQUIRE(mla.size() == 2);
+  CHECK(mla[0].rows.front().kernels[0].work.qk_dim == 192);
+  const auto training = read_operator_tables(table("h200_training_kernels"));
+  CHECK(training.size() > 10);
+  CHECK_THROWS_WITH(read_operator_tables(table("h100_nothing")), Contains("h100_nothing"));
+
+  const fs::path broken = fs::temp_directory_path() / "h100_gemm_vllm_bfloat16.csv";
+  std::ofstream(broken) << "kernel_source,m,n,k,latency_ms\nk1,128,fish,128,0.5\n";
+  CHECK_THROWS_WITH(read_operator_tables(broken), Contains("fish") && Contains("row 1, n"));
+  std::ofstream(broken) << "kernel_source,m,n,latency_ms\nk1,128,128,0.5\n";
+  CHECK_THROWS_WITH(read_operator_tables(broken), Contains("\"k\""));
+  fs::remove(broken);
+}
+
+TEST_CASE("a fit on the shipped part of a table predicts the rest") {
+  const FitReport report = fit_device(
+      "h100-sxm",
+      {table("h100_gemm_vllm_bfloat16_subset"), table("h100_attn_prefill_vllm_bfloat16_subset")});
+  REQUIRE(report.rows.size() == 2);
+  for (const FitRow& row : report.rows) {
+    CHECK(row.n_held > 50);
+    CHECK(row.median < 0.10);
+    CHECK(row.p90 < 0.30);
+  }
+  const Calibration again = read_calibration(JsonValue::parse(report.json, "fit.json"));
+  CHECK(again.curve(WorkKind::gemm, Format::bf16, Library::cublas).quality.held_out > 50);
+  CHECK_THROWS_WITH(fit_device("h200-sxm", {table("h100_gemm_vllm_bfloat16_subset")}),
+                    Contains("h100-sxm"));
+}
+
+struct Expected {
+  const char* table;
+  double median, p90;
+};
+// A little above what the fits report for the whole tables; a change of the model shows here first.
+constexpr Expected expectations[] = {
+    {"h100_gemm_vllm_bfloat16_subset", 0.07, 0.20},
+    {"h100_gemm_vllm_fp8_subset", 0.08, 0.25},
+    {"h200_gemm_vllm_bfloat16_subset", 0.08, 0.20},
+    {"h200_gemm_trtllm_fp8_block_subset", 0.11, 0.35},
+    {"b200_gemm_vllm_bfloat16_subset", 0.08, 0.30},
+    {"b200_gemm_vllm_nvfp4_subset", 0.10, 0.30},
+    {"gb200_gemm_vllm_bfloat16_subset", 0.09, 0.40},
+    {"h100_attn_prefill_vllm_bfloat16_subset", 0.09, 0.25},
+    {"h200_attn_prefill_vllm_bfloat16_subset", 0.10, 0.30},
+    {"b200_attn_prefill_vllm_bfloat16_subset", 0.12, 0.35},
+    {"h100_attn_decode_vllm_bfloat16_subset", 0.08, 0.28},
+    {"b200_attn_decode_vllm_bfloat16_subset", 0.10, 0.35},
+    {"h100_mla_prefill_trtllm_subset", 0.07, 0.20},
+    {"h200_mla_decode_trtllm_subset", 0.10, 0.33},
+    {"h100_moe_vllm_bfloat16_subset", 0.10, 0.42},
+    {"b200_moe_vllm_fp8_block_subset", 0.12, 0.35},
+};
+
+TEST_CASE("the shipped calibrations keep their errors on shipped measurements") {
+  for (const Expected& expected : expectations) {
+    for (const OperatorTable& t : read_operator_tables(table(expected.table))) {
+      const Device device = load_device(t.device);
+      const Score s = score(t, t.rows, device.resolved(), load_calibration(device));
+      INFO(expected.table << " " << to_text(t.format) << " median " << s.median << " p90 "
+                          << s.p90);
+      CHECK(s.rows > 50);
+      CHECK(s.median < expected.median);
+      CHECK(s.p90 < expected.p90);
+    }
+  }
+}
+
+TEST_CASE("training's own kernels on H200 are predicted within a few percent") {
+  const Device device = load_device("h200-sxm");
+  const Calibration calibration = load_calibration(device);
+  for (const OperatorTable& t : read_operator_tables(table("h200_training_kernels"))) {
+    if (!is_product(t.kind) && !is_attention(t.kind)) continue;
+    const Score s = score(t, t.rows, device.resolved(), calibration);
+    INFO(to_text(t.kind) << " " << to_text(t.format) << " " << to_text(t.library));
+    CHECK(s.median < (is_product(t.kind) ? 0.03 : 0.08));
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -14,9 +14,9 @@ namespace orrery {
 
 struct Nic {
   std::string name, title;
-  Sourced<BytesPerSecond> bandwidth;   // per direction
-  Sourced<Seconds> latency;            // one message, NIC to NIC through one switch
-  Sourced<double> efficiency;          // achievable share of the line rate for large messages
+  Sourced<BytesPerSecond> bandwidth;  // per direction
+  Sourced<Seconds> latency;           // one message, NIC to NIC through one switch
+  Sourced<double> efficiency;         // achievable share of the line rate for large messages
   Sourced<Watts> power;
   Sourced<Dollars> price;
 };
@@ -33,8 +33,8 @@ struct Host {
   std::string name, title;
   Sourced<Bytes> memory;
   Sourced<BytesPerSecond> memory_bandwidth;
-  Sourced<Watts> power;          // host without accelerators
-  Sourced<Dollars> price;        // the same
+  Sourced<Watts> power;    // host without accelerators
+  Sourced<Dollars> price;  // the same
   Sourced<Hertz> failure_rate;
 };
 

@@ -13,8 +13,23 @@
 namespace orrery {
 
 enum class Architecture : std::uint8_t {
-  volta, ampere, ada, hopper, blackwell, blackwell_ultra, rubin, rubin_ultra, feynman,
-  cdna2, cdna3, cdna4, cdna5, tpu, trainium, gaudi, other,
+  volta,
+  ampere,
+  ada,
+  hopper,
+  blackwell,
+  blackwell_ultra,
+  rubin,
+  rubin_ultra,
+  feynman,
+  cdna2,
+  cdna3,
+  cdna4,
+  cdna5,
+  tpu,
+  trainium,
+  gaudi,
+  other,
 };
 std::string_view to_text(Architecture);
 
@@ -27,20 +42,20 @@ struct ResolvedDevice {
   std::string name;
   Architecture architecture = Architecture::other;
   double sm_count = 0;
-  Hertz clock;                                         // boost clock behind the tensor rates
+  Hertz clock;                                            // boost clock behind the tensor rates
   std::array<FlopPerSecond, format_count> tensor_rate{};  // dense peak by operand format
-  FlopPerSecond vector_rate;                           // fp32 FMA units
-  double special_function_per_second = 0;              // exponentials per second
+  FlopPerSecond vector_rate;                              // fp32 FMA units
+  double special_function_per_second = 0;                 // exponentials per second
   Bytes l2_capacity;
   BytesPerSecond l2_bandwidth;
-  Bytes memory_capacity;                               // as the driver reports it
+  Bytes memory_capacity;  // as the driver reports it
   BytesPerSecond memory_bandwidth;
-  BytesPerSecond scale_up_bandwidth;                   // per direction, to all peers together
-  BytesPerSecond host_bandwidth;                       // per direction: C2C where there is, else PCIe
+  BytesPerSecond scale_up_bandwidth;  // per direction, to all peers together
+  BytesPerSecond host_bandwidth;      // per direction: C2C where there is, else PCIe
   Watts power_limit, idle_power;
-  Hertz failure_rate;                                  // unrecoverable failures per second
-  Dollars price;                                       // purchase, one accelerator
-  DollarsPerSecond rental;                             // cloud price
+  Hertz failure_rate;       // unrecoverable failures per second
+  Dollars price;            // purchase, one accelerator
+  DollarsPerSecond rental;  // cloud price
   bool tile_model = false;
 };
 
@@ -56,10 +71,10 @@ struct Device {
   Sourced<Bytes> l2_capacity;
   Sourced<BytesPerSecond> l2_bandwidth;
   std::string memory_type;
-  Sourced<Bytes> memory_capacity;         // as sold
-  Sourced<Bytes> memory_usable;           // as the driver reports it; absent: capacity
+  Sourced<Bytes> memory_capacity;  // as sold
+  Sourced<Bytes> memory_usable;    // as the driver reports it; absent: capacity
   Sourced<BytesPerSecond> memory_bandwidth;
-  std::string scale_up_link;              // part name: "nvlink5"
+  std::string scale_up_link;  // part name: "nvlink5"
   Sourced<BytesPerSecond> scale_up_bandwidth;
   Sourced<BytesPerSecond> pcie_bandwidth, c2c_bandwidth;
   Sourced<Watts> power_limit, idle_power;

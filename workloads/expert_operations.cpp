@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// Rows that one rank routes: with tensor parallelism and sequence parallelism each tp rank routes its own
-// slice, so experts see tokens / tp per rank.
+// Rows that one rank routes: with tensor parallelism and sequence parallelism each tp rank routes
+// its own slice, so experts see tokens / tp per rank.
 std::int64_t routed_rows(const RankShape& shape, const Layout& layout) {
   const bool sliced = layout.tp > 1 && layout.etp < layout.tp;
   return sliced ? std::max<std::int64_t>(1, shape.tokens / layout.tp) : shape.tokens;
@@ -41,9 +41,9 @@ void LayerOperations::expert_exchange(LayerProgram& p, const Ffn& ffn) const {
   const double moved = routed * passes;
   const auto permute = [&](Segment& s, double times) {
     Operation o{.label = Label::expert, .count = times};
-    o.kernel = {.work = {.kind = WorkKind::permute, .bytes_read = 2 * moved,
-                         .bytes_written = 2 * moved},
-                .library = stack_.memory_bound};
+    o.kernel = {
+        .work = {.kind = WorkKind::permute, .bytes_read = 2 * moved, .bytes_written = 2 * moved},
+        .library = stack_.memory_bound};
     s.operations.push_back(o);
   };
   permute(p.forward, 3);
@@ -71,8 +71,8 @@ void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
   const std::int64_t local = std::max<std::int64_t>(1, ffn.experts / layout_.ep);
   const double routed = static_cast<double>(routed_rows(shape_, layout_)) *
                         static_cast<double>(ffn.topk * layout_.etp) * job_.expert_imbalance;
-  const auto rows = static_cast<std::int64_t>(
-      std::max(1.0, std::ceil(routed / static_cast<double>(local))));
+  const auto rows =
+      static_cast<std::int64_t>(std::max(1.0, std::ceil(routed / static_cast<double>(local))));
   const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
   const double elements = routed * static_cast<double>(inner);
   struct Product {
@@ -81,11 +81,15 @@ void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
   const Product up{(gated ? 2 : 1) * inner, width}, down{width, inner};
   const auto grouped = [&](GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k) {
     Operation o{.label = Label::expert};
-    o.kernel = {.work = {.kind = WorkKind::grouped_gemm, .input = linear_format(),
-                         .output = Format::bf16, .role = role,
-                         .accumulate_fp32 = role == GemmRole::weight_gradient &&
-                                            accumulates_fp32(),
-                         .m = m, .n = n, .k = k, .groups = local},
+    o.kernel = {.work = {.kind = WorkKind::grouped_gemm,
+                         .input = linear_format(),
+                         .output = Format::bf16,
+                         .role = role,
+                         .accumulate_fp32 = role == GemmRole::weight_gradient && accumulates_fp32(),
+                         .m = m,
+                         .n = n,
+                         .k = k,
+                         .groups = local},
                 .library = stack_.grouped_gemm};
     return o;
   };

@@ -27,8 +27,8 @@ RankShape rank_shape(const Job& job, const Layout& layout) {
       r.q_length = r.kv_length = job.mean_document;
     }
     if (layout.cp > 1) {
-      // Balanced context parallelism gives each rank the same share of the causal triangle: its rows
-      // see half of all keys on average.
+      // Balanced context parallelism gives each rank the same share of the causal triangle: its
+      // rows see half of all keys on average.
       r.q_length = std::max<std::int64_t>(1, r.q_length / layout.cp);
       r.kv_length = std::max<std::int64_t>(1, r.kv_length / 2);
       r.causal = false;
@@ -47,13 +47,17 @@ LayerOperations::LayerOperations(const Model& model, const Job& job, const Layou
 
 Format LayerOperations::linear_format() const {
   switch (layout_.precision) {
-    case PrecisionRecipe::bf16: return Format::bf16;
-    case PrecisionRecipe::fp16: return Format::fp16;
+    case PrecisionRecipe::bf16:
+      return Format::bf16;
+    case PrecisionRecipe::fp16:
+      return Format::fp16;
     case PrecisionRecipe::fp8_delayed:
     case PrecisionRecipe::fp8_current:
     case PrecisionRecipe::fp8_blockwise:
-    case PrecisionRecipe::mxfp8: return Format::fp8;
-    case PrecisionRecipe::nvfp4: return Format::fp4;
+    case PrecisionRecipe::mxfp8:
+      return Format::fp8;
+    case PrecisionRecipe::nvfp4:
+      return Format::fp4;
   }
   return Format::bf16;
 }
@@ -64,12 +68,18 @@ Format LayerOperations::linear_format() const {
 double LayerOperations::quantise_bytes() const {
   switch (layout_.precision) {
     case PrecisionRecipe::bf16:
-    case PrecisionRecipe::fp16: return 0;
-    case PrecisionRecipe::fp8_delayed: return 4;
-    case PrecisionRecipe::fp8_current: return 6;
-    case PrecisionRecipe::fp8_blockwise: return 4 + 8.0 / 128;
-    case PrecisionRecipe::mxfp8: return 4 + 2.0 / 32;
-    case PrecisionRecipe::nvfp4: return 5 + 2.0 / 16;
+    case PrecisionRecipe::fp16:
+      return 0;
+    case PrecisionRecipe::fp8_delayed:
+      return 4;
+    case PrecisionRecipe::fp8_current:
+      return 6;
+    case PrecisionRecipe::fp8_blockwise:
+      return 4 + 8.0 / 128;
+    case PrecisionRecipe::mxfp8:
+      return 4 + 2.0 / 32;
+    case PrecisionRecipe::nvfp4:
+      return 5 + 2.0 / 16;
   }
   return 0;
 }
@@ -78,7 +88,8 @@ void LayerOperations::quantise(Segment& s, double elements) const {
   const double bytes = quantise_bytes() * stack_.quantise_passes.get();
   if (bytes <= 0) return;
   Operation o{.label = Label::quantise};
-  o.kernel = {.work = {.kind = WorkKind::quantise, .bytes_read = elements * bytes / 2,
+  o.kernel = {.work = {.kind = WorkKind::quantise,
+                       .bytes_read = elements * bytes / 2,
                        .bytes_written = elements * bytes / 2},
               .library = stack_.memory_bound};
   s.operations.push_back(o);
@@ -88,8 +99,9 @@ void LayerOperations::stream(Segment& s, WorkKind kind, double read, double writ
                              Label label) const {
   const double passes = stack_.elementwise_passes.get();
   Operation o{.label = label};
-  o.kernel = {.work = {.kind = kind, .bytes_read = read * passes, .bytes_written = written * passes},
-              .library = stack_.memory_bound};
+  o.kernel = {
+      .work = {.kind = kind, .bytes_read = read * passes, .bytes_written = written * passes},
+      .library = stack_.memory_bound};
   s.operations.push_back(o);
 }
 
@@ -97,8 +109,12 @@ void LayerOperations::forward_linear(Segment& s, const Linear& l, Label label) c
   const Format format = l.quantised ? linear_format() : Format::bf16;
   if (l.quantised) quantise(s, static_cast<double>(l.m * l.k));
   Operation o{.label = label};
-  o.kernel = {.work = {.kind = WorkKind::gemm, .input = format, .output = Format::bf16, .m = l.m,
-                       .n = l.n, .k = l.k},
+  o.kernel = {.work = {.kind = WorkKind::gemm,
+                       .input = format,
+                       .output = Format::bf16,
+                       .m = l.m,
+                       .n = l.n,
+                       .k = l.k},
               .library = stack_.gemm};
   s.operations.push_back(o);
 }
@@ -108,15 +124,24 @@ void LayerOperations::backward_linear(LayerProgram& p, const Linear& l, Label la
   const Format format = l.quantised ? linear_format() : Format::bf16;
   if (l.quantised) quantise(p.input_gradient, static_cast<double>(l.m * l.n));
   Operation dgrad{.label = label};
-  dgrad.kernel = {.work = {.kind = WorkKind::gemm, .input = format, .output = Format::bf16,
-                           .role = GemmRole::input_gradient, .m = l.m, .n = l.k, .k = l.n},
+  dgrad.kernel = {.work = {.kind = WorkKind::gemm,
+                           .input = format,
+                           .output = Format::bf16,
+                           .role = GemmRole::input_gradient,
+                           .m = l.m,
+                           .n = l.k,
+                           .k = l.n},
                   .library = stack_.gemm};
   p.input_gradient.operations.push_back(dgrad);
   if (frozen) return;
   Operation wgrad{.label = label};
-  wgrad.kernel = {.work = {.kind = WorkKind::gemm, .input = format, .output = Format::bf16,
+  wgrad.kernel = {.work = {.kind = WorkKind::gemm,
+                           .input = format,
+                           .output = Format::bf16,
                            .role = GemmRole::weight_gradient,
-                           .accumulate_fp32 = accumulates_fp32(), .m = l.n, .n = l.k,
+                           .accumulate_fp32 = accumulates_fp32(),
+                           .m = l.n,
+                           .n = l.k,
                            .k = l.m},
                   .library = stack_.gemm};
   p.weight_gradient.operations.push_back(wgrad);
@@ -209,7 +234,8 @@ double LayerOperations::host_seconds(double operations, const Segment& s) const 
     debug += o.count * static_cast<double>(ranks) * stack_.debug_per_rank.get().si();
   }
   return stack_.dispatch.get().si() *
-             (operations + collectives * stack_.operations.collective.get()) + debug;
+             (operations + collectives * stack_.operations.collective.get()) +
+         debug;
 }
 
 void LayerOperations::host(LayerProgram& p, const LayerClass& layer) const {
@@ -238,7 +264,8 @@ void LayerOperations::host(LayerProgram& p, const LayerClass& layer) const {
   }
 }
 
-// What a recomputed layer runs again before its backward; `selective` repeats attention's core only.
+// What a recomputed layer runs again before its backward; `selective` repeats attention's core
+// only.
 void LayerOperations::add_recompute(LayerProgram& p) const {
   p.recompute.host_seconds = p.forward.host_seconds;
   for (const Operation& o : p.forward.operations) {
@@ -260,9 +287,14 @@ LayerProgram LayerOperations::layer(const LayerClass& layer) const {
   norms(p, core_norms);
   switch (layer.mixer.kind) {
     case MixerKind::attention:
-    case MixerKind::mla: attention(p, layer.mixer); break;
-    case MixerKind::mamba2: mamba(p, layer.mixer); break;
-    case MixerKind::none: break;
+    case MixerKind::mla:
+      attention(p, layer.mixer);
+      break;
+    case MixerKind::mamba2:
+      mamba(p, layer.mixer);
+      break;
+    case MixerKind::none:
+      break;
   }
   if (layer.ffn.kind == FfnKind::dense) dense_ffn(p, layer.ffn.width, layer.ffn.activation);
   if (layer.ffn.kind == FfnKind::moe) experts(p, layer.ffn);
@@ -304,7 +336,8 @@ LayerProgram LayerOperations::head() const {
     const double logits = static_cast<double>(rows * vocab);
     const double bytes = stack_.loss_bytes_per_logit.get() * logits;
     Operation loss{.label = Label::loss};
-    loss.kernel = {.work = {.kind = WorkKind::cross_entropy, .bytes_read = bytes * 0.3,
+    loss.kernel = {.work = {.kind = WorkKind::cross_entropy,
+                            .bytes_read = bytes * 0.3,
                             .bytes_written = bytes * 0.2},
                    .library = stack_.memory_bound};
     p.forward.operations.push_back(loss);

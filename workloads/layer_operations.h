@@ -11,9 +11,9 @@ namespace orrery {
 
 // Rows of one microbatch on one rank, and what the layout does to widths. Shared by every layer.
 struct RankShape {
-  std::int64_t tokens = 0;         // rows of the layer's products
-  std::int64_t norm_tokens = 0;    // rows where sequence parallelism splits them over tp
-  std::int64_t sequences = 0;      // sequences (or documents) that attention sees
+  std::int64_t tokens = 0;                   // rows of the layer's products
+  std::int64_t norm_tokens = 0;              // rows where sequence parallelism splits them over tp
+  std::int64_t sequences = 0;                // sequences (or documents) that attention sees
   std::int64_t q_length = 0, kv_length = 0;  // rows and keys of one of them
   bool causal = true;
   bool decode = false;

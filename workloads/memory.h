@@ -13,14 +13,19 @@
 namespace orrery {
 
 enum class MemoryCategory : std::uint8_t {
-  parameters, gradients, optimizer,
-  attention_activations, ffn_activations, expert_activations, norm_activations,
-  checkpoints,       // layer inputs kept for recompute
-  logits,            // head output and loss buffers
-  communication,     // NCCL buffers, all-gathered parameters, reduction buckets
-  workspace,         // cuBLAS, attention workspaces, quantised copies
+  parameters,
+  gradients,
+  optimizer,
+  attention_activations,
+  ffn_activations,
+  expert_activations,
+  norm_activations,
+  checkpoints,    // layer inputs kept for recompute
+  logits,         // head output and loss buffers
+  communication,  // NCCL buffers, all-gathered parameters, reduction buckets
+  workspace,      // cuBLAS, attention workspaces, quantised copies
   kv_cache,
-  fragmentation,     // allocator rounding and gaps
+  fragmentation,  // allocator rounding and gaps
 };
 inline constexpr int memory_category_count = 13;
 std::string_view to_text(MemoryCategory);

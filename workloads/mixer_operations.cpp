@@ -1,4 +1,5 @@
-// Builds the operations of mixers: attention in its variants, MLA, Mamba-2, context-parallel traffic.
+// Builds the operations of mixers: attention in its variants, MLA, Mamba-2, context-parallel
+// traffic.
 #include <algorithm>
 
 #include "workloads/layer_operations.h"
@@ -6,7 +7,9 @@
 namespace orrery {
 namespace {
 
-std::int64_t split(std::int64_t n, std::int64_t ways) { return std::max<std::int64_t>(1, n / ways); }
+std::int64_t split(std::int64_t n, std::int64_t ways) {
+  return std::max<std::int64_t>(1, n / ways);
+}
 
 }  // namespace
 
@@ -29,8 +32,8 @@ void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
     in.push_back({.m = t, .n = mixer.kv_lora + mixer.rope_dim, .k = h});
     in.push_back({.m = t, .n = heads * (nope + mixer.v_dim), .k = mixer.kv_lora});
   } else {
-    in.push_back({.m = t, .n = heads * mixer.qk_dim + kv_heads * (mixer.qk_dim + mixer.v_dim),
-                  .k = h});
+    in.push_back(
+        {.m = t, .n = heads * mixer.qk_dim + kv_heads * (mixer.qk_dim + mixer.v_dim), .k = h});
   }
   for (const Linear& l : in) forward_linear(p.forward, l, Label::gemm);
   const double rotated = static_cast<double>(t * (heads + kv_heads) * mixer.qk_dim);
@@ -47,7 +50,8 @@ void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
 }
 
 void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const {
-  Work work{.kind = WorkKind::attention_forward, .input = stack_.attention_format,
+  Work work{.kind = WorkKind::attention_forward,
+            .input = stack_.attention_format,
             .output = Format::bf16};
   work.batch = shape_.sequences;
   work.heads = split(mixer.heads, layout_.tp);
@@ -77,14 +81,15 @@ void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const 
   p.input_gradient.operations.push_back(backward);
 }
 
-// Context parallelism moves keys and values around the group: one ring pass or gather forward, keys,
-// values and their gradients backward. It runs beside the attention of the blocks already there.
+// Context parallelism moves keys and values around the group: one ring pass or gather forward,
+// keys, values and their gradients backward. It runs beside the attention of the blocks already
+// there.
 void LayerOperations::context_exchange(LayerProgram& p, const Mixer& mixer) const {
   if (layout_.cp == 1) return;
   const std::int64_t kv_heads =
       split(mixer.kind == MixerKind::mla ? mixer.heads : mixer.kv_heads, layout_.tp);
-  const double local = 2.0 * static_cast<double>(shape_.tokens * kv_heads *
-                                                 (mixer.qk_dim + mixer.v_dim));
+  const double local =
+      2.0 * static_cast<double>(shape_.tokens * kv_heads * (mixer.qk_dim + mixer.v_dim));
   const double gathered = local * static_cast<double>(layout_.cp);
   const bool ring = layout_.context == ContextKind::ring;
   const double least = stack_.context_exposed.get();
@@ -100,8 +105,9 @@ void LayerOperations::context_exchange(LayerProgram& p, const Mixer& mixer) cons
   add(p.input_gradient, CollectiveKind::reduce_scatter, gathered);
 }
 
-// Mamba-2 (Dao and Gu, 2024): one wide input projection, a short convolution, the chunked state-space
-// scan, a gated norm and the output projection. The scan's products run over chunks of 256 tokens.
+// Mamba-2 (Dao and Gu, 2024): one wide input projection, a short convolution, the chunked
+// state-space scan, a gated norm and the output projection. The scan's products run over chunks of
+// 256 tokens.
 void LayerOperations::mamba(LayerProgram& p, const Mixer& mixer) const {
   constexpr std::int64_t chunk = 256;  // block length of the reference implementation's scan
   const bool frozen = job_.task == Task::lora;
@@ -116,7 +122,9 @@ void LayerOperations::mamba(LayerProgram& p, const Mixer& mixer) const {
   stream(p.forward, WorkKind::elementwise, 4 * rows, 4 * rows, Label::elementwise);
   stream(p.input_gradient, WorkKind::elementwise, 8 * rows, 4 * rows, Label::elementwise);
   Operation scan{.label = Label::attention};
-  scan.kernel = {.work = {.kind = WorkKind::gemm, .m = chunk, .n = split(inner, heads),
+  scan.kernel = {.work = {.kind = WorkKind::gemm,
+                          .m = chunk,
+                          .n = split(inner, heads),
                           .k = chunk + 2 * mixer.state,
                           .groups = std::max<std::int64_t>(1, t / chunk) * heads},
                  .library = stack_.gemm};

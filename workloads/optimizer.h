@@ -8,10 +8,10 @@
 namespace orrery {
 
 struct OptimizerCost {
-  double master_bytes = 0;    // fp32 copy of the parameter, where there is one
-  double state_bytes = 0;     // moments, momenta, preconditioners
-  double traffic_bytes = 0;   // read and written by one update, gradient and parameter included
-  double flop = 0;            // tensor work of one update
+  double master_bytes = 0;   // fp32 copy of the parameter, where there is one
+  double state_bytes = 0;    // moments, momenta, preconditioners
+  double traffic_bytes = 0;  // read and written by one update, gradient and parameter included
+  double flop = 0;           // tensor work of one update
 };
 
 // Per parameter. `gradient_bytes`: size of a stored gradient element; `hidden`: the short side of

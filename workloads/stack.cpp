@@ -39,22 +39,38 @@ CollectiveLibrary read_collective_library(const JsonValue& at) {
 
 // Settings that are plain choices. False when the key is none of them.
 bool apply_choice(Stack& s, const std::string& key, const JsonValue& value) {
-  if (key == "attention") s.attention = read_library(value);
-  else if (key == "attention_format") s.attention_format = read_format(value);
-  else if (key == "gemm") s.gemm = read_library(value);
-  else if (key == "grouped_gemm") s.grouped_gemm = read_library(value);
-  else if (key == "memory_bound") s.memory_bound = read_library(value);
-  else if (key == "launch") s.launch = launch_from(value);
-  else if (key == "gradient_format") s.gradient_format = read_format(value);
-  else if (key == "gradient_storage") s.gradient_storage = read_format(value);
-  else if (key == "parameter_gather_format") s.parameter_gather_format = read_format(value);
-  else if (key == "expert_library") s.expert_library = read_collective_library(value);
-  else if (key == "partition") s.partition = partition_from(value);
-  else if (key == "default_recompute") s.default_recompute = recompute_from(value);
-  else if (key == "default_schedule") s.default_schedule = schedule_from(value);
-  else if (key == "default_zero_stage") s.default_zero_stage = static_cast<int>(value.integer(0, 3));
-  else if (key == "fp8_recipe") s.fp8_recipe = precision_from(value);
-  else return false;
+  if (key == "attention")
+    s.attention = read_library(value);
+  else if (key == "attention_format")
+    s.attention_format = read_format(value);
+  else if (key == "gemm")
+    s.gemm = read_library(value);
+  else if (key == "grouped_gemm")
+    s.grouped_gemm = read_library(value);
+  else if (key == "memory_bound")
+    s.memory_bound = read_library(value);
+  else if (key == "launch")
+    s.launch = launch_from(value);
+  else if (key == "gradient_format")
+    s.gradient_format = read_format(value);
+  else if (key == "gradient_storage")
+    s.gradient_storage = read_format(value);
+  else if (key == "parameter_gather_format")
+    s.parameter_gather_format = read_format(value);
+  else if (key == "expert_library")
+    s.expert_library = read_collective_library(value);
+  else if (key == "partition")
+    s.partition = partition_from(value);
+  else if (key == "default_recompute")
+    s.default_recompute = recompute_from(value);
+  else if (key == "default_schedule")
+    s.default_schedule = schedule_from(value);
+  else if (key == "default_zero_stage")
+    s.default_zero_stage = static_cast<int>(value.integer(0, 3));
+  else if (key == "fp8_recipe")
+    s.fp8_recipe = precision_from(value);
+  else
+    return false;
   return true;
 }
 
@@ -64,21 +80,20 @@ bool apply_switch(Stack& s, const std::string& key, const JsonValue& value) {
     const char* name;
     bool* target;
   };
-  const Named switches[] = {
-      {"fused_gradient_accumulation", &s.fused_gradient_accumulation},
-      {"attention_recompute_selective", &s.attention_recompute_selective},
-      {"fp8_dispatch", &s.fp8_dispatch},
-      {"gradient_overlap", &s.gradient_overlap},
-      {"parameter_overlap", &s.parameter_overlap},
-      {"pipeline_sends_block", &s.pipeline_sends_block},
-      {"scatter_gather_sends", &s.scatter_gather_sends},
-      {"expert_deduplicated", &s.expert_deduplicated},
-      {"loss_in_fp32", &s.loss_in_fp32},
-      {"fused_loss", &s.fused_loss},
-      {"gradient_bucket_copies", &s.gradient_bucket_copies},
-      {"splits_vocabulary", &s.splits_vocabulary},
-      {"keeps_pipeline_outputs", &s.keeps_pipeline_outputs},
-      {"default_sequence_parallel", &s.default_sequence_parallel}};
+  const Named switches[] = {{"fused_gradient_accumulation", &s.fused_gradient_accumulation},
+                            {"attention_recompute_selective", &s.attention_recompute_selective},
+                            {"fp8_dispatch", &s.fp8_dispatch},
+                            {"gradient_overlap", &s.gradient_overlap},
+                            {"parameter_overlap", &s.parameter_overlap},
+                            {"pipeline_sends_block", &s.pipeline_sends_block},
+                            {"scatter_gather_sends", &s.scatter_gather_sends},
+                            {"expert_deduplicated", &s.expert_deduplicated},
+                            {"loss_in_fp32", &s.loss_in_fp32},
+                            {"fused_loss", &s.fused_loss},
+                            {"gradient_bucket_copies", &s.gradient_bucket_copies},
+                            {"splits_vocabulary", &s.splits_vocabulary},
+                            {"keeps_pipeline_outputs", &s.keeps_pipeline_outputs},
+                            {"default_sequence_parallel", &s.default_sequence_parallel}};
   for (const Named& entry : switches)
     if (key == entry.name) {
       *entry.target = value.boolean();
@@ -104,14 +119,35 @@ bool apply_value(Stack& s, const std::string& path, const JsonValue& value) {
 }
 
 std::vector<std::string> setting_names(Stack& s) {
-  std::vector<std::string> names = {
-      "attention", "attention_format", "gemm", "grouped_gemm", "memory_bound", "launch",
-      "gradient_format", "gradient_storage", "parameter_gather_format", "expert_library",
-      "partition", "default_recompute", "default_schedule", "default_zero_stage", "fp8_recipe",
-      "fused_gradient_accumulation", "attention_recompute_selective", "fp8_dispatch", "gradient_overlap",
-      "parameter_overlap", "pipeline_sends_block", "scatter_gather_sends", "expert_deduplicated",
-      "loss_in_fp32", "fused_loss", "gradient_bucket_copies",
-      "splits_vocabulary", "keeps_pipeline_outputs", "default_sequence_parallel"};
+  std::vector<std::string> names = {"attention",
+                                    "attention_format",
+                                    "gemm",
+                                    "grouped_gemm",
+                                    "memory_bound",
+                                    "launch",
+                                    "gradient_format",
+                                    "gradient_storage",
+                                    "parameter_gather_format",
+                                    "expert_library",
+                                    "partition",
+                                    "default_recompute",
+                                    "default_schedule",
+                                    "default_zero_stage",
+                                    "fp8_recipe",
+                                    "fused_gradient_accumulation",
+                                    "attention_recompute_selective",
+                                    "fp8_dispatch",
+                                    "gradient_overlap",
+                                    "parameter_overlap",
+                                    "pipeline_sends_block",
+                                    "scatter_gather_sends",
+                                    "expert_deduplicated",
+                                    "loss_in_fp32",
+                                    "fused_loss",
+                                    "gradient_bucket_copies",
+                                    "splits_vocabulary",
+                                    "keeps_pipeline_outputs",
+                                    "default_sequence_parallel"};
   visit_stack_values(s, [&](const std::string& name, auto&) { names.push_back(name); });
   return names;
 }
@@ -122,14 +158,19 @@ void apply_settings(Stack& s, const JsonValue& settings) {
     if (key == "operations") {
       for (const auto& [name, leaf] : value.members())
         if (!apply_value(s, "operations." + name, leaf))
-          leaf.fail("one of layer_forward, layer_backward, moe_forward, moe_backward, head, "
-                    "collective", name);
+          leaf.fail(
+              "one of layer_forward, layer_backward, moe_forward, moe_backward, head, "
+              "collective",
+              name);
       continue;
     }
     if (apply_value(s, key, value)) continue;
     const std::string near = nearest_name(key, setting_names(s));
-    throw Error({.file = value.file(), .path = value.path(), .found = "unknown setting",
-                 .expected = "a setting of a stack", .nearest = near});
+    throw Error({.file = value.file(),
+                 .path = value.path(),
+                 .found = "unknown setting",
+                 .expected = "a setting of a stack",
+                 .nearest = near});
   }
 }
 
@@ -186,9 +227,13 @@ std::vector<long> release_parts(const std::string& release) {
 
 JsonValue load_stack_file(const std::string& name, const std::filesystem::path& folder) {
   const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
-  const std::filesystem::path file = is_path ? std::filesystem::path(name) : folder / (name + ".json");
+  const std::filesystem::path file =
+      is_path ? std::filesystem::path(name) : folder / (name + ".json");
   if (!is_path && !std::filesystem::exists(file)) {
-    throw Error({.file = "--stack", .path = "", .found = name, .expected = "a stack of the catalogue",
+    throw Error({.file = "--stack",
+                 .path = "",
+                 .found = name,
+                 .expected = "a stack of the catalogue",
                  .nearest = nearest_name(name, stack_names(folder))});
   }
   return JsonValue::load(file);
@@ -197,8 +242,11 @@ JsonValue load_stack_file(const std::string& name, const std::filesystem::path& 
 void require_complete(Stack& s, const JsonValue& file) {
   visit_stack_values(s, [&](const std::string& name, auto& sourced) {
     if (!sourced.known())
-      throw Error({.file = file.file(), .path = "base." + name, .found = "nothing",
-                   .expected = "a value with evidence", .nearest = ""});
+      throw Error({.file = file.file(),
+                   .path = "base." + name,
+                   .found = "nothing",
+                   .expected = "a value with evidence",
+                   .nearest = ""});
   });
 }
 
@@ -206,21 +254,30 @@ void require_complete(Stack& s, const JsonValue& file) {
 
 std::string_view to_text(LaunchMode mode) {
   switch (mode) {
-    case LaunchMode::eager: return "eager";
-    case LaunchMode::scoped_graph: return "scoped-graph";
-    case LaunchMode::full_graph: return "full-graph";
+    case LaunchMode::eager:
+      return "eager";
+    case LaunchMode::scoped_graph:
+      return "scoped-graph";
+    case LaunchMode::full_graph:
+      return "full-graph";
   }
   return "";
 }
 
-Stack load_stack(const std::string& name, const StackContext& context,
-                 const std::filesystem::path& catalog_folder) {
+namespace {
+
+// A stack on `depth` others that are based on it: a circle has no end.
+Stack load_based(const std::string& name, const StackContext& context,
+                 const std::filesystem::path& catalog_folder, int depth) {
   const StackName wanted = split_name(name);
   JsonValue file = load_stack_file(wanted.name, catalog_folder);
+  if (depth > 8)
+    throw Error({.file = file.file(), .path = "based_on", .found = "a chain of more than 8 stacks",
+                 .expected = "one that ends at a stack without based_on", .nearest = ""});
   file.expect_only({"name", "title", "framework", "based_on", "base", "when", "releases"});
   Stack s;
   if (auto based_on = file.find("based_on"))
-    s = load_stack(based_on->text(), context, catalog_folder);
+    s = load_based(based_on->text(), context, catalog_folder, depth + 1);
   s.name = file.at("name").text();
   s.title = file.at("title").text();
   s.framework = file.at("framework").text();
@@ -236,12 +293,20 @@ Stack load_stack(const std::string& name, const StackContext& context,
     first = false;
     s.release = label;
     s.date = release.at("date").text();
-    for (const JsonValue& change : release.at("changes").items()) s.changes.push_back(change.text());
+    for (const JsonValue& change : release.at("changes").items())
+      s.changes.push_back(change.text());
     if (auto set = release.find("set")) apply_settings(s, *set);
     apply_conditions(s, release, context);
   }
   require_complete(s, file);
   return s;
+}
+
+}  // namespace
+
+Stack load_stack(const std::string& name, const StackContext& context,
+                 const std::filesystem::path& catalog_folder) {
+  return load_based(name, context, catalog_folder, 0);
 }
 
 std::vector<std::string> stack_names(const std::filesystem::path& catalog_folder) {

@@ -25,16 +25,16 @@ std::string_view to_text(LaunchMode);
 // Counts of framework operations that the host dispatches for one layer (or the head), by phase.
 struct HostOperations {
   Sourced<double> layer_forward, layer_backward;  // a dense layer
-  Sourced<double> moe_forward, moe_backward;      // added by an expert layer (router, permute, loops)
-  Sourced<double> head;                           // final norm, head and loss, per phase
-  Sourced<double> collective;                     // added by one collective call
+  Sourced<double> moe_forward, moe_backward;  // added by an expert layer (router, permute, loops)
+  Sourced<double> head;                       // final norm, head and loss, per phase
+  Sourced<double> collective;                 // added by one collective call
 };
 
 // Everything about a framework release that a step's time and memory depend on.
 struct Stack {
-  std::string name;      // "megatron-core"
-  std::string release;   // "0.15"
-  std::string date;      // of the release, "2025-11"
+  std::string name;     // "megatron-core"
+  std::string release;  // "0.15"
+  std::string date;     // of the release, "2025-11"
   std::string title, framework;
   std::vector<std::string> changes;  // sentences: what this release changed
 
@@ -43,34 +43,36 @@ struct Stack {
   Format attention_format = Format::bf16;  // fp8 where the recipe quantises attention
   Library gemm = Library::cublas;
   Library grouped_gemm = Library::grouped_gemm;
-  Library memory_bound = Library::fused;   // norms, activations, rotary, residuals
-  Sourced<double> elementwise_passes;      // memory traffic of these over a perfectly fused layer's
-  Sourced<double> loss_bytes_per_logit;    // traffic of the loss, forward and backward together
-  Sourced<double> quantise_passes;         // traffic of quantise kernels over one read and one write
-  Sourced<double> permute_passes;          // expert permute traffic over one read and one write
-  bool fused_gradient_accumulation = false;  // weight-gradient products add into the gradient
-                                             // buffer (gradient_storage) themselves
+  Library memory_bound = Library::fused;  // norms, activations, rotary, residuals
+  Sourced<double> elementwise_passes;     // memory traffic of these over a perfectly fused layer's
+  Sourced<double> loss_bytes_per_logit;   // traffic of the loss, forward and backward together
+  Sourced<double> quantise_passes;        // traffic of quantise kernels over one read and one write
+  Sourced<double> permute_passes;         // expert permute traffic over one read and one write
+  bool fused_gradient_accumulation = false;   // weight-gradient products add into the gradient
+                                              // buffer (gradient_storage) themselves
   bool attention_recompute_selective = true;  // "selective" recomputes the attention core
 
-  bool fp8_dispatch = false;               // expert all-to-all carries fp8 tokens forward
+  bool fp8_dispatch = false;  // expert all-to-all carries fp8 tokens forward
 
   // The host.
   LaunchMode launch = LaunchMode::eager;
-  Sourced<Seconds> dispatch;               // host time of one operation
+  Sourced<Seconds> dispatch;  // host time of one operation
   HostOperations operations;
-  Sourced<Seconds> moe_sync;               // added per dropless expert layer, forward plus backward
-  Sourced<Seconds> softmax_fallback;       // added per layer where micro_batch * heads / tp % 4 != 0
-  Sourced<Seconds> debug_per_rank;         // host time per collective and rank of its group: debug
-                                           // wrappers that check every call, and skew of hosts
-  Sourced<Seconds> step_overhead;          // host and logging work per step that nothing hides
+  Sourced<Seconds> moe_sync;          // added per dropless expert layer, forward plus backward
+  Sourced<Seconds> softmax_fallback;  // added per layer where micro_batch * heads / tp % 4 != 0
+  Sourced<Seconds> debug_per_rank;    // host time per collective and rank of its group: debug
+                                      // wrappers that check every call, and skew of hosts
+  Sourced<Seconds> step_overhead;     // host and logging work per step that nothing hides
 
   // Overlap. Shares are of the collective's own time.
-  Sourced<double> tensor_exposed;          // of tensor-parallel collectives; 1: nothing overlapped
-  Sourced<double> expert_exposed;          // of expert all-to-all
-  Sourced<double> context_exposed;         // least share of context-parallel traffic left visible
-  Sourced<double> data_overlap_window;     // share of the last microbatch's pass that hides gradients
-  bool gradient_overlap = true;            // gradients reduced under the last backward
-  bool parameter_overlap = true;           // parameters gathered under the first forward
+  Sourced<double> tensor_exposed;       // of tensor-parallel collectives; 1: nothing overlapped
+  Sourced<double> expert_exposed;       // of expert all-to-all
+  Sourced<double> context_exposed;      // least share of context-parallel traffic left visible
+  Sourced<double> data_overlap_window;  // share of the last microbatch's pass that hides gradients
+  Sourced<double> overlap_cost;   // time that hidden traffic costs the compute beside it, over
+                                  // the traffic's own: processors, memory and power it takes
+  bool gradient_overlap = true;   // gradients reduced under the last backward
+  bool parameter_overlap = true;  // parameters gathered under the first forward
   bool pipeline_sends_block = true;
   bool scatter_gather_sends = true;        // pipeline messages split over tp ranks
   Sourced<Bytes> bucket;                   // gradient bucket
@@ -78,17 +80,17 @@ struct Stack {
   Format gradient_storage = Format::fp32;  // as kept
   Format parameter_gather_format = Format::bf16;
   CollectiveLibrary expert_library = CollectiveLibrary::nccl;  // deepep: deduplicated
-  bool expert_deduplicated = true;         // a token crosses once per destination rank and node
+  bool expert_deduplicated = true;  // a token crosses once per destination rank and node
 
   // Memory.
-  Sourced<double> allocator_rounding;      // reserved over allocated at the peak
-  Sourced<Bytes> context;                  // CUDA context, NCCL and library workspaces
-  bool loss_in_fp32 = true;                // logits are kept in fp32 too
-  bool fused_loss = false;                 // no fp32 copy of the logits
-  bool gradient_bucket_copies = false;     // DDP buckets in the parameters' format beside fp32 sums
-  bool splits_vocabulary = true;           // embedding and head are split over tp
-  bool keeps_pipeline_outputs = false;     // every microbatch's logits stay until the step ends
-  Sourced<double> sequence_buffers;        // whole hidden states kept for sequence-parallel gathers
+  Sourced<double> allocator_rounding;   // reserved over allocated at the peak
+  Sourced<Bytes> context;               // CUDA context, NCCL and library workspaces
+  bool loss_in_fp32 = true;             // logits are kept in fp32 too
+  bool fused_loss = false;              // no fp32 copy of the logits
+  bool gradient_bucket_copies = false;  // DDP buckets in the parameters' format beside fp32 sums
+  bool splits_vocabulary = true;        // embedding and head are split over tp
+  bool keeps_pipeline_outputs = false;  // every microbatch's logits stay until the step ends
+  Sourced<double> sequence_buffers;     // whole hidden states kept for sequence-parallel gathers
 
   Partition partition = Partition::even;
   // What a run's description leaves blank.
@@ -138,6 +140,7 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("expert_exposed", s.expert_exposed);
   visit("context_exposed", s.context_exposed);
   visit("data_overlap_window", s.data_overlap_window);
+  visit("overlap_cost", s.overlap_cost);
   visit("bucket", s.bucket);
   visit("allocator_rounding", s.allocator_rounding);
   visit("context", s.context);

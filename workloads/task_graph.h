@@ -1,4 +1,5 @@
-// Knows what a step consists of: operations of every layer class and phase, chunks, and their traffic.
+// Knows what a step consists of: operations of every layer class and phase, chunks, and their
+// traffic.
 #pragma once
 
 #include <array>
@@ -13,20 +14,38 @@ namespace orrery {
 
 // Labels of time: each instant of each stage's compute stream has one (law 13).
 enum class Label : std::uint8_t {
-  gemm, attention, elementwise, quantise, expert, loss,   // compute
+  gemm,
+  attention,
+  elementwise,
+  quantise,
+  expert,
+  loss,  // compute
   recompute,
   optimizer,
-  tensor_comm, context_comm, expert_comm, data_comm, pipeline_comm,  // exposed communication
-  host,       // the device waits for the host
-  bubble,     // the stage waits for another stage
+  tensor_comm,
+  context_comm,
+  expert_comm,
+  data_comm,
+  pipeline_comm,  // exposed communication
+  host,           // the device waits for the host
+  bubble,         // the stage waits for another stage
 };
 inline constexpr int label_count = 15;
 std::string_view to_text(Label);
 
 // Which group of ranks a collective runs over.
 enum class GroupKind : std::uint8_t {
-  tensor, context, data, data_context, expert, expert_tensor, expert_data, shard, shard_replica,
-  pipeline, embedding,
+  tensor,
+  context,
+  data,
+  data_context,
+  expert,
+  expert_tensor,
+  expert_data,
+  shard,
+  shard_replica,
+  pipeline,
+  embedding,
 };
 
 enum class OperationKind : std::uint8_t { kernel, collective, host_wait };
@@ -35,29 +54,30 @@ enum class OperationKind : std::uint8_t { kernel, collective, host_wait };
 struct Operation {
   OperationKind kind = OperationKind::kernel;
   Label label = Label::gemm;
-  Kernel kernel{};                         // kernel
+  Kernel kernel{};                                         // kernel
   CollectiveKind collective = CollectiveKind::all_reduce;  // collective
   CollectiveLibrary collective_library = CollectiveLibrary::nccl;
   GroupKind group = GroupKind::tensor;
-  double bytes = 0;                        // collective: as sim/engine/collectives.h counts it
-  double exposed = 1;                      // collective: share of its time that nothing hides
-  bool beside_compute = false;             // collective on a side stream: hidden by the segment's compute
-  double topk = 0;                         // expert all-to-all of deduplicated tokens: copies of a
-                                           // token in `bytes`; a rank or a domain gets it once
-  double seconds = 0;                      // host_wait: time that the device idles
+  double bytes = 0;             // collective: as sim/engine/collectives.h counts it
+  double exposed = 1;           // collective: share of its time that nothing hides
+  bool beside_compute = false;  // collective on a side stream: hidden by the segment's compute
+  double topk = 0;              // expert all-to-all of deduplicated tokens: copies of a
+                                // token in `bytes`; a rank or a domain gets it once
+  double seconds = 0;           // host_wait: time that the device idles
   double count = 1;
 };
 
 // One layer class (or embedding, head) in one phase, on one rank.
 struct Segment {
   std::vector<Operation> operations;
-  double host_seconds = 0;   // host dispatch time of the whole segment
+  double host_seconds = 0;  // host dispatch time of the whole segment
 };
 
 struct LayerProgram {
-  Segment forward, backward;       // backward: input and weight gradients
-  Segment input_gradient, weight_gradient;  // the same split; empty where the schedule does not split
-  Segment recompute;               // run before backward when the layer is recomputed
+  Segment forward, backward;  // backward: input and weight gradients
+  Segment input_gradient,
+      weight_gradient;  // the same split; empty where the schedule does not split
+  Segment recompute;    // run before backward when the layer is recomputed
 };
 
 // One pipeline position: counts of layer classes, recomputed or not, and what else is there.
@@ -65,20 +85,20 @@ struct ChunkProgram {
   std::vector<std::int32_t> layers;      // [class]: layers run plainly
   std::vector<std::int32_t> recomputed;  // [class]: layers run with full recompute
   bool embedding = false, head = false;
-  double parameters = 0;          // dense parameters on one rank (tp-sharded, replicated over data)
-  double expert_parameters = 0;   // expert parameters on one rank
+  double parameters = 0;         // dense parameters on one rank (tp-sharded, replicated over data)
+  double expert_parameters = 0;  // expert parameters on one rank
 };
 
 // A training step of one rank per stage, before anything is timed.
 struct TrainingProgram {
   std::vector<LayerProgram> classes;
   LayerProgram embedding, head;
-  std::vector<ChunkProgram> chunks;     // [stage * vpp + chunk]
-  double send_bytes = 0;                // activation message between stages, one rank
-  double optimizer_bytes_per_parameter = 0;   // traffic of the update of one parameter
-  double optimizer_flop_per_parameter = 0;    // tensor work of the update (Muon, Shampoo)
-  double mtp_layers = 0;                // trained MTP modules, run after the last stage's layers
-  double trainable_share = 1;           // LoRA: trained over held parameters
+  std::vector<ChunkProgram> chunks;          // [stage * vpp + chunk]
+  double send_bytes = 0;                     // activation message between stages, one rank
+  double optimizer_bytes_per_parameter = 0;  // traffic of the update of one parameter
+  double optimizer_flop_per_parameter = 0;   // tensor work of the update (Muon, Shampoo)
+  double mtp_layers = 0;       // trained MTP modules, run after the last stage's layers
+  double trainable_share = 1;  // LoRA: trained over held parameters
 };
 
 }  // namespace orrery

@@ -1,4 +1,5 @@
-// Lowers a training step: programs of layer classes, what lies on each pipeline position, ZeRO-3 traffic.
+// Lowers a training step: programs of layer classes, what lies on each pipeline position, ZeRO-3
+// traffic.
 #include "workloads/training.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ struct LocalParameters {
   double dense = 0, expert = 0;
 };
 
-LocalParameters local_parameters(const Model& model, const LayerClass& layer, const Layout& layout) {
+LocalParameters local_parameters(const Model& model, const LayerClass& layer,
+                                 const Layout& layout) {
   const LayerParameters all = layer_parameters(model, layer);
   const double tp = static_cast<double>(layout.tp);
   return {.dense = static_cast<double>(all.mixer + all.ffn) / tp +
@@ -43,16 +45,16 @@ void add_sharding(LayerProgram& p, const LocalParameters& local, const Layout& l
   const double parameter = bytes_per_element(stack.parameter_gather_format);
   const double gradient = bytes_per_element(stack.gradient_format);
   const auto gather = [&](Segment& s) {
-    s.operations.push_back(side_collective(CollectiveKind::all_gather, GroupKind::shard,
-                                           parameter * local.dense));
+    s.operations.push_back(
+        side_collective(CollectiveKind::all_gather, GroupKind::shard, parameter * local.dense));
     if (local.expert > 0)
       s.operations.push_back(side_collective(CollectiveKind::all_gather, GroupKind::expert_data,
                                              parameter * local.expert));
   };
   gather(p.forward);
   gather(p.backward);
-  p.backward.operations.push_back(side_collective(CollectiveKind::reduce_scatter, GroupKind::shard,
-                                                  gradient * local.dense));
+  p.backward.operations.push_back(
+      side_collective(CollectiveKind::reduce_scatter, GroupKind::shard, gradient * local.dense));
   if (local.expert > 0)
     p.backward.operations.push_back(side_collective(
         CollectiveKind::reduce_scatter, GroupKind::expert_data, gradient * local.expert));
@@ -65,7 +67,8 @@ void add_sharding(LayerProgram& p, const LocalParameters& local, const Layout& l
 // Rank-r adapters on every linear layer hold about r * 2 / hidden of its parameters.
 double trainable_share(const Model& model, const Job& job) {
   if (job.task != Task::lora) return 1;
-  return std::min(1.0, 2.0 * static_cast<double>(job.lora_rank) / static_cast<double>(model.hidden));
+  return std::min(1.0,
+                  2.0 * static_cast<double>(job.lora_rank) / static_cast<double>(model.hidden));
 }
 
 std::vector<ChunkProgram> place_layers(const Model& model, const Layout& layout, const Stack& stack,
@@ -73,8 +76,8 @@ std::vector<ChunkProgram> place_layers(const Model& model, const Layout& layout,
   const std::vector<Position> positions = partition_layers(model, layout, stack.partition);
   std::vector<ChunkProgram> chunks(positions.size());
   const double vocabulary = vocabulary_parameters(model, layout, stack);
-  const std::int64_t wanted = layout.recompute_layers > 0 ? layout.recompute_layers * layout.vpp
-                                                          : model.layer_count();
+  const std::int64_t wanted =
+      layout.recompute_layers > 0 ? layout.recompute_layers * layout.vpp : model.layer_count();
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const Position& position = positions[i];
     const auto stage = static_cast<std::int64_t>(i) % layout.pp;
@@ -116,7 +119,8 @@ TrainingProgram lower_training(const Model& model, const Job& job, const Layout&
   program.embedding = operations.embedding();
   program.head = operations.head();
   if (layout.zero_stage == 3 && layout.dense_replicas() > 1)
-    add_sharding(program.head, {.dense = vocabulary_parameters(model, layout, stack)}, layout, stack);
+    add_sharding(program.head, {.dense = vocabulary_parameters(model, layout, stack)}, layout,
+                 stack);
   program.chunks = place_layers(model, layout, stack, local);
   program.trainable_share = trainable_share(model, job);
   if (job.mtp) program.mtp_layers = static_cast<double>(model.mtp_layers);
@@ -124,8 +128,8 @@ TrainingProgram lower_training(const Model& model, const Job& job, const Layout&
   const bool split = layout.tp > 1 && (layout.sequence_parallel || stack.scatter_gather_sends);
   program.send_bytes = 2.0 * static_cast<double>(operations.shape().tokens * model.hidden) /
                        static_cast<double>(split ? layout.tp : 1);
-  const OptimizerCost update = optimizer_cost(
-      layout.optimizer, bytes_per_element(stack.gradient_storage), model.hidden);
+  const OptimizerCost update =
+      optimizer_cost(layout.optimizer, bytes_per_element(stack.gradient_storage), model.hidden);
   program.optimizer_bytes_per_parameter = update.traffic_bytes;
   program.optimizer_flop_per_parameter = update.flop;
   return program;

@@ -43,8 +43,8 @@ LaunchMode launch_from(const JsonValue& value) {
 }
 
 Aliases::StackRule read_stack_rule(const JsonValue& rule) {
-  rule.expect_only({"framework", "version", "stack", "release", "optimizer", "schedule",
-                    "assumed"});
+  rule.expect_only(
+      {"framework", "version", "stack", "release", "optimizer", "schedule", "assumed"});
   Aliases::StackRule read{.framework = rule.at("framework").text(),
                           .version = optional_text(rule, "version"),
                           .stack = rule.at("stack").text(),
@@ -98,8 +98,8 @@ std::optional<double> gigabits(const std::string& text, double gpus_per_host) {
   double best = 0;
   for (auto at = std::sregex_iterator(text.begin(), text.end(), counted);
        at != std::sregex_iterator(); ++at)
-    best = std::max(best, std::stod((*at)[1]) *
-                              std::stod((*at)[2].matched ? (*at)[2].str() : (*at)[3].str()));
+    best = std::max(
+        best, std::stod((*at)[1]) * std::stod((*at)[2].matched ? (*at)[2].str() : (*at)[3].str()));
   if (best > 0) return best / gpus_per_host;
   if (std::regex_search(text, found, per_node)) return std::stod(found[1]) / gpus_per_host;
   if (std::regex_search(text, found, plain)) {
@@ -132,8 +132,7 @@ std::string release_text(const Aliases::StackRule& rule, const Aliases& aliases,
 Aliases load_aliases(const std::filesystem::path& path) {
   const JsonValue file = JsonValue::load(path);
   file.expect_only({"accelerators", "clusters", "stacks", "rounds", "nearest_stack", "models",
-                    "model_templates", "sweeps", "unfit_for_time", "packed_document",
-                    "inference"});
+                    "model_templates", "sweeps", "unfit_for_time", "packed_document", "inference"});
   Aliases aliases;
   read_machines(aliases, file);
   for (const JsonValue& rule : file.at("stacks").items())
@@ -142,8 +141,7 @@ Aliases load_aliases(const std::filesystem::path& path) {
     aliases.rounds[round] = release.text();
   aliases.nearest_stack = file.at("nearest_stack").text();
   read_models(aliases, file);
-  for (const JsonValue& source : file.at("sweeps").items())
-    aliases.sweeps.push_back(source.text());
+  for (const JsonValue& source : file.at("sweeps").items()) aliases.sweeps.push_back(source.text());
   for (const JsonValue& rule : file.at("unfit_for_time").items()) {
     rule.expect_only({"version", "reason"});
     aliases.unfit_for_time.push_back(
@@ -163,14 +161,20 @@ InterconnectText parse_interconnect(const std::string& text, double gpus_per_hos
     const char* text;
     FabricTechnology technology;
   };
-  static constexpr Word words[] = {
-      {"EFA", FabricTechnology::efa},           {"TCPX", FabricTechnology::tcpx},
-      {"RoCE", FabricTechnology::roce},         {"Ethernet", FabricTechnology::roce},
-      {"/Eth ", FabricTechnology::roce},        {"IB", FabricTechnology::infiniband},
-      {"InfiniBand", FabricTechnology::infiniband}, {"HDR", FabricTechnology::infiniband},
-      {"NDR", FabricTechnology::infiniband},    {"OmniPath", FabricTechnology::omnipath},
-      {"Slingshot", FabricTechnology::slingshot}, {"Spectrum", FabricTechnology::spectrum_x},
-      {"BF3", FabricTechnology::spectrum_x},    {"ICI", FabricTechnology::ici}};
+  static constexpr Word words[] = {{"EFA", FabricTechnology::efa},
+                                   {"TCPX", FabricTechnology::tcpx},
+                                   {"RoCE", FabricTechnology::roce},
+                                   {"Ethernet", FabricTechnology::roce},
+                                   {"/Eth ", FabricTechnology::roce},
+                                   {"IB", FabricTechnology::infiniband},
+                                   {"InfiniBand", FabricTechnology::infiniband},
+                                   {"HDR", FabricTechnology::infiniband},
+                                   {"NDR", FabricTechnology::infiniband},
+                                   {"OmniPath", FabricTechnology::omnipath},
+                                   {"Slingshot", FabricTechnology::slingshot},
+                                   {"Spectrum", FabricTechnology::spectrum_x},
+                                   {"BF3", FabricTechnology::spectrum_x},
+                                   {"ICI", FabricTechnology::ici}};
   InterconnectText parsed;
   for (const Word& word : words)
     if (contains(text, word.text)) parsed.technologies.push_back(word.technology);
@@ -196,8 +200,7 @@ const WiringTable::Wiring& WiringTable::at(const std::string& name) {
 }
 
 std::optional<ClusterChoice> choose_cluster(const Aliases& aliases, WiringTable& wirings,
-                                            const std::string& gpu,
-                                            const std::string& interconnect,
+                                            const std::string& gpu, const std::string& interconnect,
                                             const std::string& system, std::int64_t gpus) {
   const auto entry = aliases.accelerators.find(gpu);
   if (entry == aliases.accelerators.end()) return std::nullopt;
@@ -215,15 +218,14 @@ std::optional<ClusterChoice> choose_cluster(const Aliases& aliases, WiringTable&
   choice.cluster = usual;
   // Inside one scale-up domain the network outside does not matter.
   if (gpus <= wirings.at(usual).domain) return choice;
-  const InterconnectText said =
-      parse_interconnect(interconnect, wirings.at(usual).gpus_per_host);
+  const InterconnectText said = parse_interconnect(interconnect, wirings.at(usual).gpus_per_host);
   const auto matches = [&](const std::string& name, bool technology_too) {
     const auto& wiring = wirings.at(name);
     const bool same_rate = !said.gigabits_per_gpu ||
                            std::abs(wiring.gigabits_per_gpu / *said.gigabits_per_gpu - 1) < 0.1;
-    const bool same_kind = said.technologies.empty() ||
-                           std::find(said.technologies.begin(), said.technologies.end(),
-                                     wiring.technology) != said.technologies.end();
+    const bool same_kind =
+        said.technologies.empty() || std::find(said.technologies.begin(), said.technologies.end(),
+                                               wiring.technology) != said.technologies.end();
     return same_rate && (same_kind || !technology_too);
   };
   const bool stated = said.gigabits_per_gpu || !said.technologies.empty();
@@ -236,9 +238,9 @@ std::optional<ClusterChoice> choose_cluster(const Aliases& aliases, WiringTable&
             choice.assumed.push_back(fmt::format("network of {} for \"{}\"", name, interconnect));
           return choice;
         }
-  choice.assumed.push_back(
-      interconnect.empty() ? fmt::format("network not stated: {}", usual)
-                           : fmt::format("network of {} for \"{}\"", usual, interconnect));
+  choice.assumed.push_back(interconnect.empty()
+                               ? fmt::format("network not stated: {}", usual)
+                               : fmt::format("network of {} for \"{}\"", usual, interconnect));
   return choice;
 }
 
@@ -248,11 +250,15 @@ StackChoice choose_stack(const Aliases& aliases, const std::string& framework,
     if (!contains(framework, rule.framework) || !contains(version, rule.version)) continue;
     const std::string release = release_text(rule, aliases, framework, version);
     StackChoice choice{.name = release.empty() ? rule.stack : rule.stack + "@" + release,
-                       .optimizer = rule.optimizer, .schedule = rule.schedule, .assumed = {}};
+                       .optimizer = rule.optimizer,
+                       .schedule = rule.schedule,
+                       .assumed = {}};
     if (!rule.assumed.empty()) choice.assumed.push_back(rule.assumed);
     return choice;
   }
-  return {.name = aliases.nearest_stack, .optimizer = std::nullopt, .schedule = std::nullopt,
+  return {.name = aliases.nearest_stack,
+          .optimizer = std::nullopt,
+          .schedule = std::nullopt,
           .assumed = {fmt::format("{} in place of \"{}\"", aliases.nearest_stack, framework)}};
 }
 

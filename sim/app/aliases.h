@@ -44,10 +44,10 @@ struct Aliases {
   std::map<std::string, std::string> rounds;  // of a benchmark: the release that it ran
   std::string nearest_stack;                  // for frameworks without a rule
   std::map<std::string, std::string> models;
-  std::vector<Prefix> model_templates;        // shapes whose dimensions the row gives
-  std::vector<std::string> sweeps;            // sources that are not published results
+  std::vector<Prefix> model_templates;  // shapes whose dimensions the row gives
+  std::vector<std::string> sweeps;      // sources that are not published results
   std::vector<UnfitVersion> unfit_for_time;
-  Sourced<double> packed_document;            // tokens
+  Sourced<double> packed_document;  // tokens
   std::string inference_cluster, inference_stack;
   LaunchMode inference_launch = LaunchMode::eager;
 };
@@ -84,8 +84,7 @@ class WiringTable {
 };
 // nullopt: no alias for this accelerator.
 std::optional<ClusterChoice> choose_cluster(const Aliases& aliases, WiringTable& wirings,
-                                            const std::string& gpu,
-                                            const std::string& interconnect,
+                                            const std::string& gpu, const std::string& interconnect,
                                             const std::string& system, std::int64_t gpus);
 
 struct StackChoice {
@@ -98,7 +97,7 @@ StackChoice choose_stack(const Aliases& aliases, const std::string& framework,
                          const std::string& version);
 
 struct ModelChoice {
-  std::string name;         // of the catalogue; empty: unknown
+  std::string name;          // of the catalogue; empty: unknown
   bool is_template = false;  // the shape only: dimensions come from the row
 };
 ModelChoice choose_model(const Aliases& aliases, const std::string& model,

@@ -34,7 +34,7 @@ const Kind& find_kind(const std::string& name) {
     if (name == kind.name || name == std::string(kind.name) + "s") return kind;
     names.emplace_back(kind.name);
   }
-  throw Error({.file = "orrery catalog",
+  throw Error({.file = "catalog",
                .found = name.empty() ? "no kind" : in_quotes(name),
                .expected = fmt::format("one of {}", fmt::join(names, ", ")),
                .nearest = nearest_name(name, names)});
@@ -172,20 +172,20 @@ std::string list(const std::string& kind, bool json) {
 std::string catalog_text(const CatalogOptions& options, bool json) {
   if (options.action == "list") {
     if (!options.name.empty())
-      throw Error({.file = "orrery catalog list",
+      throw Error({.file = "catalog list",
                    .found = in_quotes(options.name) + ", an argument too many",
                    .expected = "a kind at most; show prints an entry"});
     return list(options.kind, json);
   }
   if (options.action != "show")
-    throw Error({.file = "orrery catalog",
+    throw Error({.file = "catalog",
                  .found = options.action.empty() ? "nothing" : in_quotes(options.action),
                  .expected = "list or show",
                  .nearest = nearest_name(options.action, {"list", "show"})});
   const Kind& kind = find_kind(options.kind);
   if (options.name.empty())
     throw Error(
-        {.file = "orrery catalog show " + options.kind,
+        {.file = "catalog show " + options.kind,
          .found = "no name",
          .expected = "a name: `orrery catalog list " + std::string(kind.name) + "` prints them"});
   return json ? load_entry(kind, options.name).raw().dump(2) + "\n" : show(kind, options.name);

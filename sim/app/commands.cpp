@@ -170,24 +170,29 @@ void add_globals(CLI::App& app, Globals& globals) {
         throw Error({.file = word,
                      .found = "a command that comes with a later version",
                      .expected = "advise, simulate, validate or catalog"});
-    throw Error({.file = "orrery",
-                 .found = in_quotes(word),
+    throw Error({.found = in_quotes(word),
                  .expected = "advise, simulate, validate or catalog",
                  .nearest = nearest_name(word, {"advise", "simulate", "validate", "catalog"})});
   }
-  const std::string owner = commands.empty() ? "orrery" : "orrery " + commands.front()->get_name();
+  const std::string owner = commands.empty() ? "" : commands.front()->get_name();
+  const std::string help = fmt::format("`orrery {}{}--help`", owner, owner.empty() ? "" : " ");
   if (!is_flag)
     throw Error({.file = owner,
                  .found = in_quotes(word) + ", an argument too many",
-                 .expected = "what `" + owner + " --help` lists"});
+                 .expected = "what " + help + " lists"});
+  const std::string flag = word.substr(0, word.find('='));
+  for (const CLI::App* other : app.get_subcommands({}))
+    if (!owner.empty() && other->get_option_no_throw(flag) != nullptr)
+      throw Error({.file = owner,
+                   .found = flag + ", a flag of " + other->get_name(),
+                   .expected = "what " + help + " lists"});
   std::vector<std::string> known;
   for (const CLI::App* part : {&app, commands.empty() ? &app : commands.front()})
     for (const CLI::Option* option : part->get_options())
       if (option->get_name().starts_with("--")) known.push_back(option->get_name());
-  const std::string flag = word.substr(0, word.find('='));
   throw Error({.file = owner,
                .found = "the unknown flag " + in_quotes(flag),
-               .expected = "one that `" + owner + " --help` lists",
+               .expected = "one that " + help + " lists",
                .nearest = nearest_name(flag, known)});
 }
 
@@ -200,7 +205,11 @@ Error flag_error(const CLI::ParseError& error) {
     return Error({.file = flag, .found = "it more than once", .expected = "it once"});
   if (text.find("missing") != std::string::npos)
     return Error({.file = flag, .found = "nothing after it", .expected = "a value"});
-  return Error({.file = "orrery", .found = text, .expected = "what `orrery --help` lists"});
+  if (text.find("flag override") != std::string::npos)
+    return Error({.file = "--" + text.substr(0, text.find(' ')),
+                  .found = "a value",
+                  .expected = "nothing after this flag"});
+  return Error({.found = text, .expected = "what `orrery --help` lists"});
 }
 
 // Runs a command whose settings may come from flags.
@@ -245,9 +254,7 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
     return validate_command(validate_options);
   }
   if (argc > 1)
-    throw Error({.file = "orrery",
-                 .found = "no command",
-                 .expected = "advise, simulate, validate or catalog"});
+    throw Error({.found = "no command", .expected = "advise, simulate, validate or catalog"});
   write_result(app.help());
   return 0;
 }

@@ -83,7 +83,9 @@ class Splitter {
   }
 
   [[noreturn]] void fail(const std::string& found, const std::string& expected) const {
-    throw Error({.file = file_, .path = fmt::format("line {}", start_line_), .found = found,
+    throw Error({.file = file_,
+                 .path = fmt::format("line {}", start_line_),
+                 .found = found,
                  .expected = expected});
   }
 
@@ -96,7 +98,8 @@ void check_header(const CsvTable& table) {
   for (std::size_t i = 0; i < table.header.size(); ++i)
     if (std::find(table.header.begin(), table.header.begin() + static_cast<std::ptrdiff_t>(i),
                   table.header[i]) != table.header.begin() + static_cast<std::ptrdiff_t>(i))
-      throw Error({.file = table.file, .path = "line 1",
+      throw Error({.file = table.file,
+                   .path = "line 1",
                    .found = "column " + in_quotes(table.header[i]) + " twice",
                    .expected = "every column once"});
 }
@@ -120,7 +123,8 @@ CsvTable parse_csv(std::string_view text, const std::string& file) {
   std::vector<std::string> fields;
   while (splitter.next(fields)) {
     if (fields.size() != table.header.size())
-      throw Error({.file = file, .path = fmt::format("line {}", splitter.start_line()),
+      throw Error({.file = file,
+                   .path = fmt::format("line {}", splitter.start_line()),
                    .found = fmt::format("{} fields", fields.size()),
                    .expected = fmt::format("{}, as in the header", table.header.size())});
     table.rows.push_back(fields);
@@ -149,7 +153,8 @@ const std::string& CsvRow::text(std::string_view column) const {
 void CsvRow::fail(std::string_view column, const std::string& expected) const {
   throw Error({.file = table_->file,
                .path = fmt::format("line {}, column {}", table_->lines[index_], column),
-               .found = in_quotes(text(column)), .expected = expected});
+               .found = in_quotes(text(column)),
+               .expected = expected});
 }
 
 std::optional<double> CsvRow::number(std::string_view column) const {
@@ -182,7 +187,8 @@ std::optional<bool> CsvRow::flag(std::string_view column) const {
 void require_columns(const CsvTable& table, const std::vector<std::string>& columns) {
   for (const std::string& column : columns)
     if (!table.has(column))
-      throw Error({.file = table.file, .path = "line 1",
+      throw Error({.file = table.file,
+                   .path = "line 1",
                    .found = "no column " + in_quotes(column),
                    .expected = "the columns that validation/README.md lists",
                    .nearest = nearest_name(column, table.header)});

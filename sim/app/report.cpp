@@ -126,7 +126,9 @@ std::string candidates_table(const std::vector<Row>& rows, bool numbered) {
     header.emplace_back(decision.header);
     align.push_back(decision.align);
   }
-  for (const char* name : {"step", "tok/s/GPU", "MFU%", "GiB", "$/Mtok"}) header.emplace_back(name);
+  const TimeUnit unit = unit_for(rows.front().candidate.step_time);
+  header.push_back(fmt::format("step {}", unit.name));
+  for (const char* name : {"tok/s/GPU", "MFU%", "GiB", "$/Mtok"}) header.emplace_back(name);
   align.resize(header.size(), Align::right);
   if (numbered) {
     header.insert(header.begin(), "#");
@@ -141,7 +143,7 @@ std::string candidates_table(const std::vector<Row>& rows, bool numbered) {
     for (std::int64_t size : {c.layout.tp, c.layout.pp, c.layout.dp, c.layout.micro_batch})
       cells.push_back(std::to_string(size));
     for (const Decision& decision : decisions) cells.push_back(decision.cell(c.layout));
-    cells.push_back(to_text(c.step_time));
+    cells.push_back(fmt::format("{:.{}f}", c.step_time.si() * unit.per_second, unit.decimals));
     cells.push_back(significant(c.tokens_per_second_per_gpu));
     cells.push_back(fmt::format("{:.1f}", 100 * row.mfu));
     cells.push_back(fmt::format("{:.1f}", in_gibibytes(c.peak_memory)));

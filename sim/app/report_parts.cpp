@@ -46,19 +46,18 @@ std::string job_text(const Scenario& s) {
 // How MFU counts: passes of the model over each token, without recompute.
 std::string convention(Task task) {
   if (!is_training(task)) return "one forward pass";
-  return task == Task::lora ? "forward and input gradients" : "forward, twice that backward";
+  return task == Task::lora ? "forward, the same backward" : "forward, twice that backward";
 }
 
 std::string utilisation(const Scenario& s, const Prediction& p) {
   const FlopPerSecond peak =
       s.cluster.device.resolved().tensor_rate[static_cast<std::size_t>(Format::bf16)];
   std::string text = fmt::format("MFU {:.1f}%", 100 * p.mfu);
-  if (p.hfu > p.mfu) text += fmt::format(", HFU {:.1f}% with what is recomputed", 100 * p.hfu);
-  const std::string recipe =
-      s.layout.precision == PrecisionRecipe::bf16 || s.layout.precision == PrecisionRecipe::fp16
-          ? ""
-          : " whatever the precision";
-  return text + fmt::format(", of {}, the dense BF16 peak{}", to_text(peak), recipe);
+  if (p.hfu > p.mfu) text += fmt::format(" (HFU {:.1f}% with recompute)", 100 * p.hfu);
+  text += fmt::format(" of {}, the dense BF16 peak", to_text(peak));
+  const PrecisionRecipe precision = s.layout.precision;
+  const bool narrow = precision != PrecisionRecipe::bf16 && precision != PrecisionRecipe::fp16;
+  return narrow ? text + fmt::format(" (for {} too)", to_text(precision)) : text;
 }
 
 std::string speed(const Scenario& s, const Prediction& p) {
@@ -92,25 +91,15 @@ std::string headline(const Scenario& s, const Prediction& p) {
                          to_text(p.high))});
   table.add({"speed", speed(s, p)});
   table.add({"utilisation", utilisation(s, p)});
-  table.add({"", fmt::format("of {:.3g} TFLOP a token: {}; causal attention by half",
-                             p.model_flop_per_token / 1e12, convention(s.job.task))});
+  table.add(
+      {"MFU counts", fmt::format("{} a token: {}; causal attention by half; no recompute",
+                                 to_text(Flop(p.model_flop_per_token)), convention(s.job.task))});
   table.add({"energy", energy(p)});
   table.add({"cost", money(p)});
   table.add({"traffic", fmt::format("{} scale-up and {} scale-out sent per GPU and step",
                                     to_text(p.scale_up_bytes), to_text(p.scale_out_bytes))});
   const std::string text = table.text();
   return text.substr(text.find('\n') + 1);
-}
-
-// The unit that suits a step: its name, how many of them a second holds, digits.
-struct TimeUnit {
-  const char* name;
-  double per_second;
-  int digits;
-};
-TimeUnit unit_for(Seconds step) {
-  if (step.si() >= 10) return {"s", 1, 3};
-  return step.si() >= 0.01 ? TimeUnit{"ms", 1e3, 2} : TimeUnit{"us", 1e6, 1};
 }
 
 std::string breakdown_table(const Prediction& p) {
@@ -127,7 +116,7 @@ std::string breakdown_table(const Prediction& p) {
   for (const auto& [ticks, label] : rows) {
     const double seconds = to_seconds(ticks).si(), share = seconds / p.step_time.si();
     table.add({std::string(phrase(label)),
-               fmt::format("{:.{}f}", seconds * unit.per_second, unit.digits),
+               fmt::format("{:.{}f}", seconds * unit.per_second, unit.decimals),
                fmt::format("{:.1f}", 100 * share), bar(share, 40)});
   }
   if (p.stages.size() == 1) return table.text();
@@ -215,6 +204,11 @@ std::string assumptions_table(const std::vector<Assumption>& assumptions) {
 }
 
 }  // namespace
+
+TimeUnit unit_for(Seconds step) {
+  if (step.si() >= 10) return {"s", 1, 3};
+  return step.si() >= 0.01 ? TimeUnit{"ms", 1e3, 2} : TimeUnit{"us", 1e6, 1};
+}
 
 std::string grouped(double v) {
   std::string digits = fmt::format("{:.0f}", v);

@@ -12,6 +12,14 @@ std::string grouped(double v);       // "1,048,576"
 std::string significant(double v);   // three digits, or grouped from a thousand on
 std::string dollars_text(double v);  // three digits with trailing zeros: "3.30"
 
+// The unit that suits a step: its name, how many of them a second holds, decimals.
+struct TimeUnit {
+  const char* name;
+  double per_second;
+  int decimals;
+};
+TimeUnit unit_for(Seconds step);
+
 // Model, cluster, job and stack, a line each.
 std::string subject(const Scenario& scenario);
 

@@ -300,7 +300,8 @@ Scenario read_scenario(const JsonValue& s) {
                           static_cast<double>(layout.cp);
     const std::int64_t gpus = scenario.cluster.gpus;
     if (others > static_cast<double>(gpus) || gpus % (layout.tp * layout.pp * layout.cp) != 0)
-      s.at("gpus").fail(fmt::format("a multiple of tp * pp * cp = {:.0f}", others));
+      s.at("gpus").fail(
+          fmt::format("a multiple of tp {} * pp {} * cp {}", layout.tp, layout.pp, layout.cp));
     layout.dp = gpus / (layout.tp * layout.pp * layout.cp);
   }
   return scenario;

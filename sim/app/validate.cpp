@@ -32,7 +32,8 @@ TableKind kind_of(const CsvTable& table) {
   const auto known = std::count_if(wanted.begin(), wanted.end(),
                                    [&](const std::string& column) { return table.has(column); });
   if (static_cast<std::size_t>(known) * 2 >= wanted.size()) return TableKind::training;
-  throw Error({.file = table.file, .path = "line 1",
+  throw Error({.file = table.file,
+               .path = "line 1",
                .found = "columns of no supported table",
                .expected = "training runs (id, source, gpu, n_gpus, model, tp, pp, dp, ...) or "
                            "inference steps (id, mode, batch, ctx, tp, step_s, ...); tables of "
@@ -57,7 +58,8 @@ void check_options(const ValidateOptions& options) {
   const std::vector<std::string> kinds = {"source", "model", "release"};
   if (!options.leave_out.empty() &&
       std::find(kinds.begin(), kinds.end(), options.leave_out) == kinds.end())
-    throw Error({.file = "--leave-out", .found = in_quotes(options.leave_out),
+    throw Error({.file = "--leave-out",
+                 .found = in_quotes(options.leave_out),
                  .expected = "source, model or release",
                  .nearest = nearest_name(options.leave_out, kinds)});
 }

@@ -10,11 +10,11 @@ struct ValidateOptions {
   std::vector<std::string> files;  // empty: the tables of validation/measurements
   // "source", "model" or "release": values are fitted without each group in turn.
   std::string leave_out;
-  bool fit = false;                // prints step-level values fitted per stack
+  bool fit = false;  // prints step-level values fitted per stack
   bool json = false;
-  bool rows = false;               // a line for every row
-  bool quiet = false;              // no progress on stderr
-  int threads = 0;                 // 0: all cores
+  bool rows = false;   // a line for every row
+  bool quiet = false;  // no progress on stderr
+  int threads = 0;     // 0: all cores
 };
 
 // Predicts every row of the tables and prints how far predictions are from measurements. Returns

@@ -39,11 +39,9 @@ void add_main_quantity(Json& out, const ScoredRow& s) {
   } else if (m.peak_gibibytes) {
     set("peak_memory", "GiB", p.peak_gibibytes, m.peak_gibibytes, s.peak_error, none, none);
   } else if (m.static_gibibytes) {
-    set("static_memory", "GiB", p.static_gibibytes, m.static_gibibytes, s.static_error, none,
-        none);
+    set("static_memory", "GiB", p.static_gibibytes, m.static_gibibytes, s.static_error, none, none);
   } else if (m.out_of_memory) {
-    set("oom", "", p.out_of_memory ? 1 : 0, *m.out_of_memory ? 1.0 : 0.0, std::nullopt, none,
-        none);
+    set("oom", "", p.out_of_memory ? 1 : 0, *m.out_of_memory ? 1.0 : 0.0, std::nullopt, none, none);
   } else {
     set("tokens_s_gpu", "tokens/s/GPU", p.tokens_per_second_per_gpu, std::nullopt, std::nullopt,
         when(p.made, p.low_tokens), when(p.made, p.high_tokens));
@@ -81,18 +79,29 @@ Json row_json(const ScoredRow& s) {
 Json numbers_json(const std::vector<double>& errors) {
   const auto n = numbers(errors);
   if (!n) return nullptr;
-  return {{"rows", errors.size()}, {"median_absolute_error", n->median},
-          {"p90_absolute_error", n->p90}, {"bias", n->bias}};
+  return {{"rows", errors.size()},
+          {"median_absolute_error", n->median},
+          {"p90_absolute_error", n->p90},
+          {"bias", n->bias}};
 }
 
 Json group_json(const GroupScore& g, const char* kind) {
   Json skipped = Json::object();
   for (const auto& [reason, count] : g.skipped) skipped[reason] = count;
-  return {{"kind", kind}, {"source", g.source}, {"gpu", g.gpu}, {"rows", g.rows},
-          {"predicted", g.predicted}, {"skipped", skipped}, {"speed", numbers_json(g.speed)},
-          {"peak_memory", numbers_json(g.peak)}, {"static_memory", numbers_json(g.static_memory)},
-          {"oom", {{"true_positive", g.oom_found}, {"false_negative", g.oom_missed},
-                   {"false_positive", g.oom_false}, {"true_negative", g.fit_found}}}};
+  return {{"kind", kind},
+          {"source", g.source},
+          {"gpu", g.gpu},
+          {"rows", g.rows},
+          {"predicted", g.predicted},
+          {"skipped", skipped},
+          {"speed", numbers_json(g.speed)},
+          {"peak_memory", numbers_json(g.peak)},
+          {"static_memory", numbers_json(g.static_memory)},
+          {"oom",
+           {{"true_positive", g.oom_found},
+            {"false_negative", g.oom_missed},
+            {"false_positive", g.oom_false},
+            {"true_negative", g.fit_found}}}};
 }
 
 }  // namespace
@@ -108,8 +117,11 @@ std::string report_json(const std::vector<ScoredRow>& rows) {
 std::string left_out_json(const std::vector<LeftOut>& groups, const std::string& kind) {
   Json list = Json::array();
   for (const LeftOut& g : groups)
-    list.push_back({{"kind", kind}, {"group", g.group}, {"rows", g.rows},
-                    {"without", numbers_json(g.without)}, {"shipped", numbers_json(g.shipped)}});
+    list.push_back({{"kind", kind},
+                    {"group", g.group},
+                    {"rows", g.rows},
+                    {"without", numbers_json(g.without)},
+                    {"shipped", numbers_json(g.shipped)}});
   return Json({{"left_out", list}}).dump(1) + '\n';
 }
 

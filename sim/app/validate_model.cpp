@@ -38,8 +38,8 @@ void truncate_layers(Model& model, std::int64_t layers, std::vector<std::string>
        i < all.size() && kept.size() < static_cast<std::size_t>(layers); ++i)
     kept.push_back(all[i]);
   if (leading)
-    assumed.push_back(fmt::format("proxy of {} layers with one of the {} leading dense layers",
-                                  layers, run));
+    assumed.push_back(
+        fmt::format("proxy of {} layers with one of the {} leading dense layers", layers, run));
   model.layers = kept;
 }
 
@@ -51,10 +51,14 @@ void adapt_attention(Mixer& mixer, const RowDimensions& d, std::int64_t hidden, 
   if (mixer.kind != MixerKind::attention) return;
   const bool same = same_hidden && (d.heads == 0 || d.heads == mixer.heads);
   if (d.heads > 0) mixer.heads = d.heads;
-  if (d.kv_heads > 0) mixer.kv_heads = d.kv_heads;
-  else if (!same) mixer.kv_heads = mixer.heads;
-  if (d.head_dim > 0) mixer.qk_dim = mixer.v_dim = d.head_dim;
-  else if (!same) mixer.qk_dim = mixer.v_dim = hidden / mixer.heads;
+  if (d.kv_heads > 0)
+    mixer.kv_heads = d.kv_heads;
+  else if (!same)
+    mixer.kv_heads = mixer.heads;
+  if (d.head_dim > 0)
+    mixer.qk_dim = mixer.v_dim = d.head_dim;
+  else if (!same)
+    mixer.qk_dim = mixer.v_dim = hidden / mixer.heads;
 }
 
 void adapt_ffn(Ffn& ffn, const RowDimensions& d, bool moe_model) {
@@ -90,9 +94,9 @@ void require_dimensions(const RowDimensions& d) {
     const char* column;
     std::int64_t value;
   };
-  for (const Needed& needed : {Needed{"layers", d.layers}, Needed{"hidden", d.hidden},
-                               Needed{"heads", d.heads}, Needed{"ffn", d.ffn},
-                               Needed{"vocab", d.vocab}})
+  for (const Needed& needed :
+       {Needed{"layers", d.layers}, Needed{"hidden", d.hidden}, Needed{"heads", d.heads},
+        Needed{"ffn", d.ffn}, Needed{"vocab", d.vocab}})
     if (needed.value <= 0) refuse("no " + std::string(needed.column), "the model's dimensions");
 }
 
@@ -137,8 +141,8 @@ Model model_from_dimensions(const std::string& name, const RowDimensions& d,
   const Activation activation = activation_from(d.mlp);
   // Plain GELU or ReLU means GPT's block: biases, LayerNorm, learned positions.
   const bool gpt = activation == Activation::gelu || activation == Activation::relu;
-  model.norm = gpt || activation == Activation::squared_relu ? NormKind::layer_norm
-                                                             : NormKind::rms_norm;
+  model.norm =
+      gpt || activation == Activation::squared_relu ? NormKind::layer_norm : NormKind::rms_norm;
   model.position = gpt ? PositionKind::learned : PositionKind::rotary;
   model.positions = gpt ? d.sequence : 0;
   LayerClass layer;

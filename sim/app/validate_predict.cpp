@@ -19,9 +19,8 @@ ModelError::Range read_range(const JsonValue& at) {
 
 const StageBreakdown& pacing_stage(const StepResult& result) {
   const auto least = std::min_element(
-      result.stages.begin(), result.stages.end(), [](const auto& a, const auto& b) {
-        return a[Label::bubble].ps < b[Label::bubble].ps;
-      });
+      result.stages.begin(), result.stages.end(),
+      [](const auto& a, const auto& b) { return a[Label::bubble].ps < b[Label::bubble].ps; });
   return *least;
 }
 
@@ -36,8 +35,8 @@ void add_range(RowPrediction& p, const PreparedRow& row, const ModelError& error
   const auto& regions = row.model.has_experts() ? error.experts : error.stacks;
   const auto found = regions.find(row.stack.name);
   const ModelError::Range own = found == regions.end() ? error.fallback : found->second;
-  const double variance = error.each_assumption * error.each_assumption *
-                          static_cast<double>(row.assumed.size());
+  const double variance =
+      error.each_assumption * error.each_assumption * static_cast<double>(row.assumed.size());
   const auto joined = [variance](double share) { return std::sqrt(share * share + variance); };
   p.low_tokens = p.tokens_per_second_per_gpu * std::max(0.05, 1 - joined(own.below));
   p.high_tokens = p.tokens_per_second_per_gpu * (1 + joined(own.above));
@@ -63,8 +62,8 @@ void settle_recompute(PreparedRow& row, const ModelError& error) {
   if (!row.skipped.empty() || row.recompute_choices.empty()) return;
   for (const Recompute choice : row.recompute_choices) {
     row.layout.recompute = choice;
-    const MemoryVerdict memory = memory_fit(row.model, row.job, row.layout, row.stack,
-                                            row.cluster->context->device);
+    const MemoryVerdict memory =
+        memory_fit(row.model, row.job, row.layout, row.stack, row.cluster->context->device);
     if (memory.reserved <= memory.capacity * (1 + error.memory)) break;
   }
   row.assumed.push_back(fmt::format("recompute not stated: {}", to_text(row.layout.recompute)));
@@ -86,8 +85,7 @@ double tokens_per_second(const PreparedRow& row, double seconds) {
 RowPrediction predict_row(const PreparedRow& row, const ModelError& error) {
   RowPrediction p;
   if (!row.skipped.empty()) return p;
-  const StepResult result =
-      step(*row.cluster->context, row.model, row.job, row.layout, row.stack);
+  const StepResult result = step(*row.cluster->context, row.model, row.job, row.layout, row.stack);
   p.made = true;
   p.step_seconds = to_seconds(result.step).si();
   p.tokens_per_second_per_gpu = tokens_per_second(row, p.step_seconds);

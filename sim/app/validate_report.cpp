@@ -44,10 +44,14 @@ std::vector<std::string> group_cells(const GroupScore& g) {
   const auto share = [](double ratio) { return fmt::format("{:.1f}", 100 * ratio); };
   const int verdicts = g.oom_found + g.fit_found;
   const int all_verdicts = verdicts + g.oom_missed + g.oom_false;
-  return {shortened(g.source, 26), short_gpu(g.gpu), fmt::format("{}/{}", g.speed.size(), g.rows),
-          speed ? share(speed->median) : "", speed ? share(speed->p90) : "",
+  return {shortened(g.source, 26),
+          short_gpu(g.gpu),
+          fmt::format("{}/{}", g.speed.size(), g.rows),
+          speed ? share(speed->median) : "",
+          speed ? share(speed->p90) : "",
           speed ? fmt::format("{:+.1f}", 100 * speed->bias) : "",
-          peak ? share(peak->median) : "", fixed ? share(fixed->median) : "",
+          peak ? share(peak->median) : "",
+          fixed ? share(fixed->median) : "",
           all_verdicts > 0 ? fmt::format("{}/{}", verdicts, all_verdicts) : ""};
 }
 
@@ -81,10 +85,10 @@ std::string reasons_text(const std::vector<GroupScore>& groups) {
 std::string confusion_text(const GroupScore& all) {
   if (all.oom_found + all.oom_missed + all.oom_false + all.fit_found == 0) return "";
   Table table({"memory verdict", "ran out", "ran"}, {Align::left});
-  table.add({"predicted to run out", fmt::format("{}", all.oom_found),
-             fmt::format("{}", all.oom_false)});
-  table.add({"predicted to fit", fmt::format("{}", all.oom_missed),
-             fmt::format("{}", all.fit_found)});
+  table.add(
+      {"predicted to run out", fmt::format("{}", all.oom_found), fmt::format("{}", all.oom_false)});
+  table.add(
+      {"predicted to fit", fmt::format("{}", all.oom_missed), fmt::format("{}", all.fit_found)});
   return "\n" + table.text();
 }
 
@@ -134,8 +138,8 @@ ScoredRow score_row(const PreparedRow& row, const RowPrediction& prediction) {
   if (!prediction.made) return scored;
   const MeasuredRun& m = row.measured;
   if (row.unfit_for_time.empty()) {
-    scored.speed_error = relative(prediction.tokens_per_second_per_gpu,
-                                  m.tokens_per_second_per_gpu);
+    scored.speed_error =
+        relative(prediction.tokens_per_second_per_gpu, m.tokens_per_second_per_gpu);
     if (m.step_seconds) scored.speed_error = relative(prediction.step_seconds, m.step_seconds);
   }
   scored.peak_error = relative(prediction.peak_gibibytes, m.peak_gibibytes);
@@ -152,7 +156,8 @@ void add_row(GroupScore& g, const ScoredRow& s) {
   }
   ++g.predicted;
   const MeasuredRun& m = row.measured;
-  if (s.speed_error) g.speed.push_back(*s.speed_error);
+  if (s.speed_error)
+    g.speed.push_back(*s.speed_error);
   else if (m.tokens_per_second_per_gpu && !row.unfit_for_time.empty())
     ++g.skipped["time only: " + row.unfit_for_time];
   else if (!m.out_of_memory && !s.peak_error && !s.static_error)
@@ -160,8 +165,10 @@ void add_row(GroupScore& g, const ScoredRow& s) {
   if (s.peak_error) g.peak.push_back(*s.peak_error);
   if (s.static_error) g.static_memory.push_back(*s.static_error);
   if (!m.out_of_memory) return;
-  if (*m.out_of_memory) ++(s.prediction.out_of_memory ? g.oom_found : g.oom_missed);
-  else ++(s.prediction.out_of_memory ? g.oom_false : g.fit_found);
+  if (*m.out_of_memory)
+    ++(s.prediction.out_of_memory ? g.oom_found : g.oom_missed);
+  else
+    ++(s.prediction.out_of_memory ? g.oom_false : g.fit_found);
 }
 
 std::vector<GroupScore> group_rows(const std::vector<ScoredRow>& rows) {
@@ -211,9 +218,10 @@ std::string report_text(const std::vector<ScoredRow>& rows, bool each_row) {
   for (const GroupScore& g : groups)
     if (g.predicted > 0 && !(g.speed.empty() && g.peak.empty() && g.static_memory.empty()))
       table.add(group_cells(g));
-  out += "\nPredicted against measured, in percent: |error| of tokens/s/GPU (median, 90th "
-         "percentile)\nand its median with sign (bias: above 0 is too fast), median |error| of "
-         "peak and of static\nmemory; memory verdicts that are right\n";
+  out +=
+      "\nPredicted against measured, in percent: |error| of tokens/s/GPU (median, 90th "
+      "percentile)\nand its median with sign (bias: above 0 is too fast), median |error| of "
+      "peak and of static\nmemory; memory verdicts that are right\n";
   out += table.text();
   Table totals = group_table();
   for (const GroupScore& g : overall)
@@ -240,9 +248,9 @@ std::string left_out_text(const std::vector<LeftOut>& groups, const std::string&
     const auto a = numbers(left), b = numbers(base);
     if (!a || !b) return;
     table.add({shortened(name, 46), fmt::format("{}", rows),
-               fmt::format("{:.1f}%", 100 * a->median),
-               fmt::format("{:.1f}%", 100 * a->p90), percent(a->bias),
-               fmt::format("{:.1f}%", 100 * b->median), fmt::format("{:.1f}%", 100 * b->p90)});
+               fmt::format("{:.1f}%", 100 * a->median), fmt::format("{:.1f}%", 100 * a->p90),
+               percent(a->bias), fmt::format("{:.1f}%", 100 * b->median),
+               fmt::format("{:.1f}%", 100 * b->p90)});
   };
   for (const LeftOut& g : groups) {
     add(g.group, g.rows, g.without, g.shipped);

@@ -17,8 +17,8 @@ struct RowPrediction {
   double low_tokens = 0, high_tokens = 0;  // 90% range
   double peak_gibibytes = 0, static_gibibytes = 0;
   bool out_of_memory = false;
-  StageBreakdown stage;      // of the stage that paces the step
-  std::string bottleneck;    // the largest label
+  StageBreakdown stage;    // of the stage that paces the step
+  std::string bottleneck;  // the largest label
 };
 
 // A row with its prediction and what is scored of it.
@@ -32,7 +32,7 @@ ScoredRow score_row(const PreparedRow& row, const RowPrediction& prediction);
 struct GroupScore {
   std::string source, gpu;
   int rows = 0, predicted = 0;
-  std::map<std::string, int> skipped;    // reason: rows
+  std::map<std::string, int> skipped;  // reason: rows
   std::vector<double> speed, peak, static_memory;
   // Verdicts on rows whose source says whether they ran out of memory.
   int oom_found = 0, oom_missed = 0, oom_false = 0, fit_found = 0;

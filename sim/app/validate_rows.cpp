@@ -42,13 +42,17 @@ std::optional<PrecisionRecipe> precision_from_text(const std::string& text) {
     const char* text;
     PrecisionRecipe recipe;
   };
-  static constexpr Name names[] = {
-      {"BF16", PrecisionRecipe::bf16},         {"FP16", PrecisionRecipe::fp16},
-      {"FP8", PrecisionRecipe::fp8_delayed},   {"FP8-DS", PrecisionRecipe::fp8_delayed},
-      {"FP8-CS", PrecisionRecipe::fp8_current}, {"FP8-TW", PrecisionRecipe::fp8_current},
-      {"FP8-SC", PrecisionRecipe::fp8_blockwise},
-      {"FP8-blockwise", PrecisionRecipe::fp8_blockwise}, {"MXFP8", PrecisionRecipe::mxfp8},
-      {"FP8-MX", PrecisionRecipe::mxfp8},      {"NVFP4", PrecisionRecipe::nvfp4}};
+  static constexpr Name names[] = {{"BF16", PrecisionRecipe::bf16},
+                                   {"FP16", PrecisionRecipe::fp16},
+                                   {"FP8", PrecisionRecipe::fp8_delayed},
+                                   {"FP8-DS", PrecisionRecipe::fp8_delayed},
+                                   {"FP8-CS", PrecisionRecipe::fp8_current},
+                                   {"FP8-TW", PrecisionRecipe::fp8_current},
+                                   {"FP8-SC", PrecisionRecipe::fp8_blockwise},
+                                   {"FP8-blockwise", PrecisionRecipe::fp8_blockwise},
+                                   {"MXFP8", PrecisionRecipe::mxfp8},
+                                   {"FP8-MX", PrecisionRecipe::mxfp8},
+                                   {"NVFP4", PrecisionRecipe::nvfp4}};
   for (const Name& name : names)
     if (text == name.text) return name.recipe;
   return std::nullopt;
@@ -94,8 +98,7 @@ void build_layout(PreparedRow& p, const RunColumns& c, const StackChoice& softwa
   const std::int64_t group = layout.tp * layout.pp * layout.cp;
   if (group <= 0) skip("INCONSISTENT: a parallel size of 0");
   layout.dp = c.dp.value_or(gpus / group);
-  if (layout.gpus() != gpus)
-    skip("INCONSISTENT: tp * pp * cp * dp is not n_gpus");
+  if (layout.gpus() != gpus) skip("INCONSISTENT: tp * pp * cp * dp is not n_gpus");
   if (p.model.has_experts() && !c.ep) skip("the source does not tell ep");
   layout.ep = p.model.has_experts() ? c.ep.value_or(1) : 1;
   layout.etp = c.etp.value_or(1);
@@ -130,16 +133,16 @@ StackContext stack_context(const PreparedRow& p) {
 
 const std::vector<std::string>& training_columns() {
   static const std::vector<std::string> columns = {
-      "id",     "source", "gpu",          "n_gpus",      "interconnect", "system", "model",
-      "task",   "layers", "hidden",       "ffn",         "heads",        "kv_heads", "vocab",
-      "mlp",    "seq",    "global_batch", "micro_batch", "tp",           "pp",     "dp",
-      "precision", "framework", "version", "tokens_s_gpu"};
+      "id",        "source",    "gpu",          "n_gpus",      "interconnect", "system",   "model",
+      "task",      "layers",    "hidden",       "ffn",         "heads",        "kv_heads", "vocab",
+      "mlp",       "seq",       "global_batch", "micro_batch", "tp",           "pp",       "dp",
+      "precision", "framework", "version",      "tokens_s_gpu"};
   return columns;
 }
 
 const std::vector<std::string>& inference_columns() {
-  static const std::vector<std::string> columns = {"id", "mode", "h",     "L",   "nh", "nkv", "hd",
-                                                   "f",  "V",    "batch", "ctx", "tp", "step_s"};
+  static const std::vector<std::string> columns = {
+      "id", "mode", "h", "L", "nh", "nkv", "hd", "f", "V", "batch", "ctx", "tp", "step_s"};
   return columns;
 }
 
@@ -168,8 +171,8 @@ RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
   p.source = row.text("source");
   p.gpu = row.text("gpu");
   p.full_config = row.flag("full_config").value_or(true);
-  p.sweep = std::find(aliases_.sweeps.begin(), aliases_.sweeps.end(), p.source) !=
-            aliases_.sweeps.end();
+  p.sweep =
+      std::find(aliases_.sweeps.begin(), aliases_.sweeps.end(), p.source) != aliases_.sweeps.end();
   read_measured(row, p.measured);
   c.model = row.text("model");
   RowDimensions& d = c.dimensions;
@@ -215,8 +218,7 @@ RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
 void RowReader::build(PreparedRow& p, const RunColumns& c) {
   if (mentions(c.notes, "INCONSISTENT")) skip("INCONSISTENT: the source contradicts itself");
   const std::int64_t gpus = stated(c.gpus, "n_gpus");
-  const auto machine =
-      choose_cluster(aliases_, wirings_, p.gpu, c.interconnect, c.system, gpus);
+  const auto machine = choose_cluster(aliases_, wirings_, p.gpu, c.interconnect, c.system, gpus);
   if (!machine) skip(fmt::format("accelerator {} is not in aliases.json", in_quotes(p.gpu)));
   for (const std::string& sentence : machine->assumed) p.assumed.push_back(sentence);
   p.cluster = shared_cluster(*machine, gpus);
@@ -229,10 +231,12 @@ void RowReader::build(PreparedRow& p, const RunColumns& c) {
 
 void RowReader::build_model(PreparedRow& p, const RunColumns& c) {
   const ModelChoice choice = choose_model(aliases_, c.model, catalog_models_);
-  if (choice.name.empty()) p.model = model_from_dimensions(c.model, c.dimensions, p.assumed);
+  if (choice.name.empty())
+    p.model = model_from_dimensions(c.model, c.dimensions, p.assumed);
   else if (choice.is_template)
     p.model = fill_template(catalog_model(choice.name), c.model, c.dimensions);
-  else p.model = adapt_model(catalog_model(choice.name), c.dimensions, p.assumed);
+  else
+    p.model = adapt_model(catalog_model(choice.name), c.dimensions, p.assumed);
   p.family = p.model.family == "row" ? c.model.substr(0, c.model.find('-')) : p.model.family;
   check_model(p.model, JsonValue::from(nlohmann::json::object(), c.model));
 }
@@ -250,8 +254,10 @@ void RowReader::build_job(PreparedRow& p, const RunColumns& c) const {
   }
   if (*task == Task::lora) {
     const std::int64_t rank = number_after(c.notes, "rank");
-    if (rank > 0) p.job.lora_rank = rank;
-    else p.assumed.push_back(fmt::format("LoRA rank {}", p.job.lora_rank));
+    if (rank > 0)
+      p.job.lora_rank = rank;
+    else
+      p.assumed.push_back(fmt::format("LoRA rank {}", p.job.lora_rank));
   }
   p.job.mtp = mentions(c.notes, "w/ MTP");
   if (p.model.mtp_layers > 0 && !mentions(c.notes, "MTP"))
@@ -266,8 +272,7 @@ void RowReader::build_stack(PreparedRow& p, const RunColumns& c) {
     skip(c.precision.empty() ? "the source does not tell the precision"
                              : "no recipe for precision " + in_quotes(c.precision));
   p.layout.precision = *precision;
-  if (c.precision == "FP8")
-    p.layout.precision = stack(software.name, stack_context(p)).fp8_recipe;
+  if (c.precision == "FP8") p.layout.precision = stack(software.name, stack_context(p)).fp8_recipe;
   p.stack = stack(software.name, stack_context(p));
   p.release = p.stack.name + "@" + p.stack.release;
   // How Composer's FSDP modes reduce gradients: PURE in bf16, DEFAULT in fp32.
@@ -286,9 +291,14 @@ std::vector<PreparedRow> RowReader::read_inference(const CsvTable& table) {
     p.source = "inference steps";
     p.measured.step_seconds = row.number("step_s");
     const auto count = [&](const char* column) { return row.integer(column).value_or(0); };
-    const RowDimensions d{.layers = count("L"), .hidden = count("h"), .ffn = count("f"),
-                          .heads = count("nh"), .kv_heads = count("nkv"), .head_dim = count("hd"),
-                          .vocab = count("V"), .mlp = "swiglu"};
+    const RowDimensions d{.layers = count("L"),
+                          .hidden = count("h"),
+                          .ffn = count("f"),
+                          .heads = count("nh"),
+                          .kv_heads = count("nkv"),
+                          .head_dim = count("hd"),
+                          .vocab = count("V"),
+                          .mlp = "swiglu"};
     const std::string mode = row.text("mode");
     if (mode != "prefill" && mode != "decode") row.fail("mode", "prefill or decode");
     p.job.task = mode == "prefill" ? Task::prefill : Task::decode;
@@ -297,8 +307,8 @@ std::vector<PreparedRow> RowReader::read_inference(const CsvTable& table) {
     p.layout.tp = std::max<std::int64_t>(1, count("tp"));
     p.layout.sequence_parallel = false;
     try {
-      p.cluster = shared_cluster({.cluster = aliases_.inference_cluster, .accelerator = "",
-                                  .assumed = {}}, p.layout.tp);
+      p.cluster = shared_cluster(
+          {.cluster = aliases_.inference_cluster, .accelerator = "", .assumed = {}}, p.layout.tp);
       p.gpu = p.cluster->cluster.device.name;
       p.model = model_from_dimensions(row.text("model"), d, p.assumed);
       p.family = p.model.name;
@@ -316,8 +326,7 @@ std::vector<PreparedRow> RowReader::read_inference(const CsvTable& table) {
 
 const SharedCluster* RowReader::shared_cluster(const ClusterChoice& choice, std::int64_t gpus) {
   const std::string key = fmt::format("{} {} {}", choice.cluster, choice.accelerator, gpus);
-  if (const auto found = clusters_.find(key); found != clusters_.end())
-    return found->second.get();
+  if (const auto found = clusters_.find(key); found != clusters_.end()) return found->second.get();
   auto shared = std::make_unique<SharedCluster>();
   shared->cluster = load_cluster(choice.cluster, gpus);
   Cluster& cluster = shared->cluster;
@@ -337,9 +346,9 @@ const Model& RowReader::catalog_model(const std::string& name) {
 }
 
 const Stack& RowReader::stack(const std::string& name, const StackContext& context) {
-  const std::string key = fmt::format("{} {} {} {} {}", name, context.architecture,
-                                      to_text(context.precision), context.moe,
-                                      to_text(context.task));
+  const std::string key =
+      fmt::format("{} {} {} {} {}", name, context.architecture, to_text(context.precision),
+                  context.moe, to_text(context.task));
   const auto found = stacks_.find(key);
   if (found != stacks_.end()) return found->second;
   return stacks_.emplace(key, load_stack(name, context, data_root() / "workloads/catalog/stacks"))
@@ -364,8 +373,8 @@ std::int64_t RowReader::dimension(const CsvRow& row, const std::string& column,
   if (const auto value = row.integer(column)) return *value;
   const auto other = dimensions_.find({row.text("model"), column});
   if (other == dimensions_.end() || other->second == 0) return 0;
-  assumed.push_back(fmt::format("{} {} as in other rows of {}", column, other->second,
-                                row.text("model")));
+  assumed.push_back(
+      fmt::format("{} {} as in other rows of {}", column, other->second, row.text("model")));
   return other->second;
 }
 

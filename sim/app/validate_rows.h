@@ -31,10 +31,10 @@ struct MeasuredRun {
 // A row ready to be predicted, or the reason why it cannot be.
 struct PreparedRow {
   std::string id, source, gpu, family, release;
-  bool full_config = true;   // the source tells the whole layout
-  bool sweep = false;        // of a sweep, not a published result
+  bool full_config = true;  // the source tells the whole layout
+  bool sweep = false;       // of a sweep, not a published result
   MeasuredRun measured;
-  std::string skipped;       // why nothing is predicted; empty: predicted
+  std::string skipped;         // why nothing is predicted; empty: predicted
   std::string unfit_for_time;  // why its time is not scored; empty: scored
   std::vector<std::string> assumed;
   const SharedCluster* cluster = nullptr;

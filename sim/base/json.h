@@ -36,19 +36,21 @@ class JsonValue {
   bool is_array() const { return value_->is_array(); }
   bool is_string() const { return value_->is_string(); }
   bool is_number() const { return value_->is_number(); }
-  bool has(std::string_view key) const;            // object with that key (value may be null)
-  JsonValue at(std::string_view key) const;        // Error when missing, with the nearest key
-  std::optional<JsonValue> find(std::string_view key) const;  // absent or null: nullopt
-  std::vector<JsonValue> items() const;            // Error unless an array
+  bool has(std::string_view key) const;      // object with that key (value may be null)
+  JsonValue at(std::string_view key) const;  // Error when missing, with the nearest key
+  std::optional<JsonValue> find(std::string_view key) const;       // absent or null: nullopt
+  std::vector<JsonValue> items() const;                            // Error unless an array
   std::vector<std::pair<std::string, JsonValue>> members() const;  // Error unless an object
 
   std::string text() const;
-  double number() const;         // finite
-  std::int64_t integer() const;  // no fraction
+  double number() const;                                            // finite
+  std::int64_t integer() const;                                     // no fraction
   std::int64_t integer(std::int64_t low, std::int64_t high) const;  // in [low, high]
   bool boolean() const;
   template <class Q>
-  Q quantity() const { return Q(si(Q::dimension)); }
+  Q quantity() const {
+    return Q(si(Q::dimension));
+  }
   double si(Dimension wanted) const;  // text with a unit; a bare number is an Error
 
   // Error for any key that is not in `keys`, with the nearest valid one.
@@ -82,15 +84,21 @@ RawSourced read_raw_sourced(const JsonValue& at, std::optional<Dimension> dimens
 template <class T>
 Sourced<T> read_sourced(const JsonValue& at) {
   RawSourced raw;
-  if constexpr (std::is_same_v<T, double>) raw = read_raw_sourced(at, std::nullopt, false);
+  if constexpr (std::is_same_v<T, double>)
+    raw = read_raw_sourced(at, std::nullopt, false);
   else if constexpr (std::is_same_v<T, std::int64_t>)
     raw = read_raw_sourced(at, std::nullopt, true);
-  else raw = read_raw_sourced(at, T::dimension, false);
+  else
+    raw = read_raw_sourced(at, T::dimension, false);
   auto convert = [](std::optional<double> v) {
     return v ? std::optional<T>(static_cast<T>(*v)) : std::nullopt;
   };
-  return {.value = convert(raw.value), .low = convert(raw.low), .high = convert(raw.high),
-          .evidence = raw.evidence, .source = raw.source, .reason = raw.reason};
+  return {.value = convert(raw.value),
+          .low = convert(raw.low),
+          .high = convert(raw.high),
+          .evidence = raw.evidence,
+          .source = raw.source,
+          .reason = raw.reason};
 }
 
 }  // namespace orrery

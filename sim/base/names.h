@@ -16,23 +16,42 @@ inline constexpr int format_count = 9;
 
 // The library (and generation) that provides a kernel; a calibration is keyed by it.
 enum class Library : std::uint8_t {
-  cublas,        // cuBLAS(Lt), hipBLASLt, XLA's own: plain and batched products
-  deepgemm,      // DeepGEMM: FP8 with 1x128 block scales
-  grouped_gemm,  // CUTLASS or TE grouped products of an expert layer
+  cublas,           // cuBLAS(Lt), hipBLASLt, XLA's own: plain and batched products
+  deepgemm,         // DeepGEMM: FP8 with 1x128 block scales
+  grouped_gemm,     // CUTLASS or TE grouped products of an expert layer
   sequential_gemm,  // one cuBLAS call per expert
-  flash2, flash3, flash4, cudnn_attention, triton_attention, unfused_attention,
-  flashinfer,    // serving attention and MLA kernels
-  fused,         // hand-fused memory-bound kernels (Transformer Engine, Apex)
-  inductor,      // torch.compile
-  eager,         // one kernel per framework operation
+  flash2,
+  flash3,
+  flash4,
+  cudnn_attention,
+  triton_attention,
+  unfused_attention,
+  flashinfer,  // serving attention and MLA kernels
+  fused,       // hand-fused memory-bound kernels (Transformer Engine, Apex)
+  inductor,    // torch.compile
+  eager,       // one kernel per framework operation
 };
 inline constexpr int library_count = 14;
 
 enum class CollectiveKind : std::uint8_t {
-  all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send_receive,
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  broadcast,
+  send_receive,
 };
 enum class CollectiveAlgorithm : std::uint8_t {
-  ring, tree, nvls, nvls_tree, collnet, pat, direct, hierarchical, custom_all_reduce, deepep,
+  ring,
+  tree,
+  nvls,
+  nvls_tree,
+  collnet,
+  pat,
+  direct,
+  hierarchical,
+  custom_all_reduce,
+  deepep,
 };
 enum class CollectiveProtocol : std::uint8_t { ll, ll128, simple };
 // Whose implementation moves the bytes.

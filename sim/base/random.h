@@ -15,10 +15,10 @@ PhiloxBlock philox4x32(PhiloxBlock counter, std::array<std::uint32_t, 2> key);
 class RandomStream {
  public:
   RandomStream(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
-  std::uint64_t bits(std::uint64_t n) const;               // n-th 64 random bits
+  std::uint64_t bits(std::uint64_t n) const;  // n-th 64 random bits
   std::uint64_t next() { return bits(counter_++); }
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }  // [0, 1)
-  std::uint64_t below(std::uint64_t bound);                // [0, bound), unbiased, bound > 0
+  std::uint64_t below(std::uint64_t bound);  // [0, bound), unbiased, bound > 0
   double exponential(double mean);
   double normal(double mean, double deviation);
 

@@ -40,9 +40,18 @@ class Quantity {
   constexpr Quantity operator-() const { return Quantity(-si_); }
   constexpr Quantity operator*(double factor) const { return Quantity(si_ * factor); }
   constexpr Quantity operator/(double divisor) const { return Quantity(si_ / divisor); }
-  constexpr Quantity& operator+=(Quantity o) { si_ += o.si_; return *this; }
-  constexpr Quantity& operator-=(Quantity o) { si_ -= o.si_; return *this; }
-  constexpr Quantity& operator*=(double factor) { si_ *= factor; return *this; }
+  constexpr Quantity& operator+=(Quantity o) {
+    si_ += o.si_;
+    return *this;
+  }
+  constexpr Quantity& operator-=(Quantity o) {
+    si_ -= o.si_;
+    return *this;
+  }
+  constexpr Quantity& operator*=(double factor) {
+    si_ *= factor;
+    return *this;
+  }
 
  private:
   double si_ = 0;
@@ -50,11 +59,15 @@ class Quantity {
 
 template <Dimension D>
 constexpr auto make_quantity(double si) {
-  if constexpr (D == Dimension{}) return si;
-  else return Quantity<D>(si);
+  if constexpr (D == Dimension{})
+    return si;
+  else
+    return Quantity<D>(si);
 }
 template <Dimension D>
-constexpr Quantity<D> operator*(double factor, Quantity<D> q) { return q * factor; }
+constexpr Quantity<D> operator*(double factor, Quantity<D> q) {
+  return q * factor;
+}
 template <Dimension A, Dimension B>
 constexpr auto operator*(Quantity<A> a, Quantity<B> b) {
   return make_quantity<A + B>(a.si() * b.si());
@@ -114,7 +127,9 @@ ParsedQuantity parse_quantity(std::string_view text);
 // Parses and checks the dimension: a wrong one is an Error that names an example unit.
 double parse_si(std::string_view text, Dimension wanted);
 template <class Q>
-Q parse(std::string_view text) { return Q(parse_si(text, Q::dimension)); }
+Q parse(std::string_view text) {
+  return Q(parse_si(text, Q::dimension));
+}
 
 // An example of a unit text with this dimension ("B/s"), for error messages.
 std::string unit_name(Dimension d);

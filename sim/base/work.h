@@ -9,19 +9,23 @@
 namespace orrery {
 
 enum class WorkKind : std::uint8_t {
-  gemm,                // plain, batched (groups > 1, same shape) or grouped product
-  grouped_gemm,        // expert layer: `groups` products of about m rows each
-  attention_forward,   // prefill or training forward
+  gemm,               // plain, batched (groups > 1, same shape) or grouped product
+  grouped_gemm,       // expert layer: `groups` products of about m rows each
+  attention_forward,  // prefill or training forward
   attention_backward,
-  attention_decode,    // one (or few) query rows a sequence over a paged KV cache
-  norm, softmax, elementwise, rotary, cross_entropy,
-  embedding,           // gather (forward) or scatter-add (backward)
-  router,              // gate scores, top-k
-  permute,             // tokens to experts' order and back
+  attention_decode,  // one (or few) query rows a sequence over a paged KV cache
+  norm,
+  softmax,
+  elementwise,
+  rotary,
+  cross_entropy,
+  embedding,  // gather (forward) or scatter-add (backward)
+  router,     // gate scores, top-k
+  permute,    // tokens to experts' order and back
   quantise,
   optimizer,
-  copy,                // device-local copy
-  host_copy,           // over PCIe or C2C
+  copy,       // device-local copy
+  host_copy,  // over PCIe or C2C
 };
 inline constexpr int work_kind_count = 17;
 
@@ -31,7 +35,7 @@ enum class GemmRole : std::uint8_t { forward, input_gradient, weight_gradient };
 // Shapes of one kernel on one device. Unused fields stay zero. Extents are elements, per device.
 struct Work {
   WorkKind kind = WorkKind::elementwise;
-  Format input = Format::bf16;   // operand format (the format of the tensor unit that runs it)
+  Format input = Format::bf16;  // operand format (the format of the tensor unit that runs it)
   Format output = Format::bf16;
   // gemm, grouped_gemm: C[m, n] = A[m, k] B[k, n], `groups` times.
   GemmRole role = GemmRole::forward;

@@ -15,7 +15,9 @@ bool is_share(const std::string& name) {
 
 double plain(double value) { return value; }
 template <Dimension D>
-double plain(Quantity<D> value) { return value.si(); }
+double plain(Quantity<D> value) {
+  return value.si();
+}
 
 template <class T>
 bool is_free(const Sourced<T>& value) {
@@ -28,9 +30,9 @@ double cost_of(std::span<const StepSample> samples, std::span<const double> fact
   parallel_for(samples.size(), options.threads, [&](std::size_t i) {
     const double predicted = samples[i].predicted(factors);
     const bool usable = predicted > 0 && samples[i].measured > 0;
-    error[i] = usable ? std::min(std::abs(std::log(predicted / samples[i].measured)),
-                                 options.outlier)
-                      : options.outlier;
+    error[i] = usable
+                   ? std::min(std::abs(std::log(predicted / samples[i].measured)), options.outlier)
+                   : options.outlier;
   });
   double sum = 0;
   for (const double e : error) sum += e;
@@ -53,9 +55,10 @@ std::vector<double> exponentials(std::span<const double> logs) {
 
 const std::vector<std::string>& step_value_names() {
   static const std::vector<std::string> names = {
-      "dispatch",       "elementwise_passes", "quantise_passes",     "permute_passes",
-      "loss_bytes_per_logit", "tensor_exposed", "expert_exposed", "data_overlap_window",
-      "moe_sync",       "debug_per_rank"};
+      "dispatch",       "elementwise_passes",   "quantise_passes",
+      "permute_passes", "loss_bytes_per_logit", "tensor_exposed",
+      "expert_exposed", "data_overlap_window",  "moe_sync",
+      "debug_per_rank"};
   return names;
 }
 

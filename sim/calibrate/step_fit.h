@@ -29,11 +29,11 @@ struct StepSample {
 };
 struct StepFitOptions {
   int threads = 0;
-  int rounds = 10;            // of coordinate descent; the step halves after a round without gain
-  double first_step = 0.5;    // in the logarithm of a factor
-  double largest = 3;         // factors stay within [1 / largest, largest]
-  double ridge = 0.004;       // cost of a factor's squared logarithm: what no row tells stays put
-  double outlier = 0.7;       // |log error| beyond which a row counts no more
+  int rounds = 10;          // of coordinate descent; the step halves after a round without gain
+  double first_step = 0.5;  // in the logarithm of a factor
+  double largest = 3;       // factors stay within [1 / largest, largest]
+  double ridge = 0.004;     // cost of a factor's squared logarithm: what no row tells stays put
+  double outlier = 0.7;     // |log error| beyond which a row counts no more
 };
 struct StepFit {
   std::vector<double> factors;

@@ -1,4 +1,5 @@
-// Knows the one interface that ideal and flow networks share: whole collectives in, completions out.
+// Knows the one interface that ideal and flow networks share: whole collectives in, completions
+// out.
 #pragma once
 
 #include <cstdint>

@@ -12,10 +12,9 @@ namespace {
 
 std::size_t slot(Label label) { return static_cast<std::size_t>(label); }
 
-constexpr std::array<Label, 7> compute_labels = {Label::gemm,     Label::attention,
-                                                 Label::elementwise, Label::quantise,
-                                                 Label::expert,   Label::loss,
-                                                 Label::recompute};
+constexpr std::array<Label, 7> compute_labels = {
+    Label::gemm,   Label::attention, Label::elementwise, Label::quantise,
+    Label::expert, Label::loss,      Label::recompute};
 
 double compute_seconds(const PhaseTime& phase) {
   double sum = 0;
@@ -30,8 +29,7 @@ double stream_seconds(const PhaseTime& phase) {
 }
 
 void price_kernel(const Operation& o, const PriceContext& context, PhaseTime& out) {
-  const KernelTime t =
-      kernel_time(o.kernel, context.step.device, context.step.calibration);
+  const KernelTime t = kernel_time(o.kernel, context.step.device, context.step.calibration);
   out.seconds[slot(o.label)] += o.count * (t.time.si() + context.kernel_gap);
   out.energy += o.count * t.energy.si();
 }
@@ -39,17 +37,20 @@ void price_kernel(const Operation& o, const PriceContext& context, PhaseTime& ou
 void price_collective(const Operation& o, const PriceContext& context, PhaseTime& out) {
   const GroupShape& group = group_shape(context.placement, o.group);
   if (group.size <= 1 || o.bytes <= 0) return;
-  const double bytes =
-      o.topk > 0 ? deduplicated_bytes(o.bytes, o.topk, group) : o.bytes;
-  const CollectiveTime& t = context.network.price({.kind = o.collective, .group = group,
+  const double bytes = o.topk > 0 ? deduplicated_bytes(o.bytes, o.topk, group) : o.bytes;
+  const CollectiveTime& t = context.network.price({.kind = o.collective,
+                                                   .group = group,
                                                    .bytes = Bytes(bytes),
                                                    .library = o.collective_library});
   out.scale_up_bytes += o.count * t.scale_up_bytes.si();
   out.scale_out_bytes += o.count * t.scale_out_bytes.si();
   const double seconds = o.count * t.time.si() * o.exposed;
-  if (!o.beside_compute) out.seconds[slot(o.label)] += seconds;
-  else if (o.label == Label::context_comm) out.side_context += seconds;
-  else out.side_data += seconds;
+  if (!o.beside_compute)
+    out.seconds[slot(o.label)] += seconds;
+  else if (o.label == Label::context_comm)
+    out.side_context += seconds;
+  else
+    out.side_data += seconds;
 }
 
 }  // namespace
@@ -66,17 +67,27 @@ void PhaseTime::add(const PhaseTime& other, double times) {
 
 const GroupShape& group_shape(const Placement& p, GroupKind group) {
   switch (group) {
-    case GroupKind::tensor: return p.tensor;
-    case GroupKind::context: return p.context;
-    case GroupKind::data: return p.data;
-    case GroupKind::data_context: return p.data_context;
-    case GroupKind::expert: return p.expert;
-    case GroupKind::expert_tensor: return p.expert_tensor;
-    case GroupKind::expert_data: return p.expert_data;
-    case GroupKind::shard: return p.shard;
-    case GroupKind::shard_replica: return p.shard_replica;
+    case GroupKind::tensor:
+      return p.tensor;
+    case GroupKind::context:
+      return p.context;
+    case GroupKind::data:
+      return p.data;
+    case GroupKind::data_context:
+      return p.data_context;
+    case GroupKind::expert:
+      return p.expert;
+    case GroupKind::expert_tensor:
+      return p.expert_tensor;
+    case GroupKind::expert_data:
+      return p.expert_data;
+    case GroupKind::shard:
+      return p.shard;
+    case GroupKind::shard_replica:
+      return p.shard_replica;
     case GroupKind::pipeline:
-    case GroupKind::embedding: return p.embedding;
+    case GroupKind::embedding:
+      return p.embedding;
   }
   return p.tensor;
 }
@@ -92,8 +103,12 @@ PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
   out.host = segment.host_seconds;
   for (const Operation& o : segment.operations) {
     switch (o.kind) {
-      case OperationKind::kernel: price_kernel(o, context, out); break;
-      case OperationKind::collective: price_collective(o, context, out); break;
+      case OperationKind::kernel:
+        price_kernel(o, context, out);
+        break;
+      case OperationKind::collective:
+        price_collective(o, context, out);
+        break;
       case OperationKind::host_wait:
         out.seconds[slot(Label::host)] += o.count * o.seconds;
         out.host += o.count * o.seconds;
@@ -103,15 +118,17 @@ PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
   return out;
 }
 
-PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device) {
+PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device, double overlap_cost) {
   PhaseTime p = phase;
   const double compute = compute_seconds(p);
   // Context-parallel blocks move under the attention of the blocks already there.
   const double context_hidden =
       p.seconds[slot(Label::attention)] + p.seconds[slot(Label::context_comm)];
-  p.seconds[slot(Label::context_comm)] += std::max(0.0, p.side_context - context_hidden);
+  p.seconds[slot(Label::context_comm)] +=
+      std::max(0.0, p.side_context - context_hidden) +
+      overlap_cost * std::min(p.side_context, p.seconds[slot(Label::attention)]);
   const double stream = stream_seconds(p);
-  const double burst = std::max(stream, p.side_data);
+  const double burst = std::max(stream, p.side_data) + overlap_cost * std::min(stream, p.side_data);
   p.seconds[slot(Label::data_comm)] += burst - stream;
   const double sustained =
       std::max(burst, sustained_time(Seconds(burst), Joules(p.energy), device).si());
@@ -123,8 +140,8 @@ PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device) {
   const double whole = std::max(sustained, p.host);
   p.seconds[slot(Label::host)] += whole - sustained;
   out.energy = p.energy;
-  // The whole is rounded once, so that a faster part never makes it a picosecond longer; the largest
-  // label takes what rounding the parts leaves.
+  // The whole is rounded once, so that a faster part never makes it a picosecond longer; the
+  // largest label takes what rounding the parts leaves.
   out.total = to_ticks(Seconds(whole));
   Ticks rest = out.total;
   std::size_t largest = 0;

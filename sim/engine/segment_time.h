@@ -14,10 +14,10 @@ namespace orrery {
 // Priced work of a rank: additive, so that a pass is the sum of its layers.
 struct PhaseTime {
   std::array<double, label_count> seconds{};  // on the compute stream, host waits included
-  double host = 0;              // seconds the host needs to dispatch it
-  double side_data = 0;         // seconds of data-parallel traffic on side streams
-  double side_context = 0;      // seconds of context-parallel traffic on a side stream
-  double energy = 0;            // joules above idle
+  double host = 0;                            // seconds the host needs to dispatch it
+  double side_data = 0;                       // seconds of data-parallel traffic on side streams
+  double side_context = 0;  // seconds of context-parallel traffic on a side stream
+  double energy = 0;        // joules above idle
   double scale_up_bytes = 0, scale_out_bytes = 0;  // sent by the rank
 
   void add(const PhaseTime& other, double times);
@@ -28,7 +28,7 @@ struct PassTicks {
   std::array<Ticks, label_count> label{};
   Ticks total;
   double energy = 0;
-  double throttle = 1;          // sustained over burst time of its compute
+  double throttle = 1;  // sustained over burst time of its compute
 };
 
 // Everything that prices operations of one layout.
@@ -36,14 +36,15 @@ struct PriceContext {
   const StepContext& step;
   const Placement& placement;
   IdealNetwork& network;
-  double kernel_gap = 0;        // seconds between dependent kernels beyond what graphs leave
+  double kernel_gap = 0;  // seconds between dependent kernels beyond what graphs leave
 };
 
 PhaseTime price_segment(const Segment& segment, const PriceContext& context);
 
 // Joins the streams of a pass: side traffic shows where it outlasts the compute it hides under, the
-// device waits where the host is slower, and the board's power limit stretches compute.
-PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device);
+// device waits where the host is slower, and the board's power limit stretches compute. Hidden
+// traffic costs the compute `overlap_cost` of its own time.
+PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device, double overlap_cost);
 
 const GroupShape& group_shape(const Placement& placement, GroupKind group);
 

@@ -1,5 +1,5 @@
-// Runs one step: prices every distinct pass once, runs the pipeline, adds what data parallelism leaves
-// visible and the optimizer.
+// Runs one step: prices every distinct pass once, runs the pipeline, adds what data parallelism
+// leaves visible and the optimizer.
 #include "sim/engine/step.h"
 
 #include <algorithm>
@@ -34,7 +34,11 @@ class StepRun {
  public:
   StepRun(const StepContext& context, const Model& model, const Job& job, const Layout& layout,
           const Stack& stack)
-      : context_(context), model_(model), job_(job), layout_(layout), stack_(stack),
+      : context_(context),
+        model_(model),
+        job_(job),
+        layout_(layout),
+        stack_(stack),
         placement_(place(layout, context.fabric)),
         network_(context.fabric, context.collective_costs),
         program_(is_training(job.task) ? lower_training(model, job, layout, stack)
@@ -83,8 +87,8 @@ class StepRun {
   TrainingProgram program_;
   std::vector<LayerTime> classes_;
   LayerTime embedding_, head_;
-  std::vector<ChunkTime> distinct_;          // distinct chunks
-  std::vector<std::size_t> chunk_index_;     // [stage * vpp + chunk] into distinct_
+  std::vector<ChunkTime> distinct_;       // distinct chunks
+  std::vector<std::size_t> chunk_index_;  // [stage * vpp + chunk] into distinct_
 };
 
 LayerTime StepRun::price_layer(const LayerProgram& layer, const PriceContext& prices) const {
@@ -103,8 +107,8 @@ void StepRun::price_layers() {
                          ? std::max(0.0, context_.calibration.launch_latency.get().si() -
                                              context_.calibration.graph_latency.get().si())
                          : 0.0;
-  const PriceContext prices{.step = context_, .placement = placement_, .network = network_,
-                            .kernel_gap = gap};
+  const PriceContext prices{
+      .step = context_, .placement = placement_, .network = network_, .kernel_gap = gap};
   for (const LayerProgram& layer : program_.classes) classes_.push_back(price_layer(layer, prices));
   embedding_ = price_layer(program_.embedding, prices);
   head_ = price_layer(program_.head, prices);
@@ -135,13 +139,13 @@ ChunkTime StepRun::time_chunk(const ChunkProgram& chunk) const {
       add(head_, program_.mtp_layers, 0);
     }
   }
-  out.forward = close_pass(forward, context_.device);
+  out.forward = close_pass(forward, context_.device, stack_.overlap_cost.get());
   if (is_training(job_.task)) {
     if (splits_backward(layout_.schedule)) {
-      out.input_gradient = close_pass(input, context_.device);
-      out.weight_gradient = close_pass(weight, context_.device);
+      out.input_gradient = close_pass(input, context_.device, stack_.overlap_cost.get());
+      out.weight_gradient = close_pass(weight, context_.device, stack_.overlap_cost.get());
     } else {
-      out.backward = close_pass(backward, context_.device);
+      out.backward = close_pass(backward, context_.device, stack_.overlap_cost.get());
     }
   }
   out.scale_up_bytes = forward.scale_up_bytes + backward.scale_up_bytes;
@@ -164,8 +168,8 @@ void StepRun::price_chunks() {
 
 const ChunkTime& StepRun::chunk_time(std::int64_t stage, std::int64_t chunk) const {
   const bool dual = chunks_per_stage() != layout_.vpp;
-  const std::int64_t i = dual ? (chunk == 0 ? stage : layout_.pp - 1 - stage)
-                              : stage * layout_.vpp + chunk;
+  const std::int64_t i =
+      dual ? (chunk == 0 ? stage : layout_.pp - 1 - stage) : stage * layout_.vpp + chunk;
   return distinct_[chunk_index_[static_cast<std::size_t>(i)]];
 }
 
@@ -173,11 +177,13 @@ Ticks StepRun::send_time() {
   if (layout_.pp == 1) return {};
   const bool inside = placement_.pipeline.tier == 0;
   const std::int64_t per_stage = layout_.tp * layout_.cp * layout_.dp;
-  const GroupShape pair{.size = 2, .per_domain = inside ? 2 : 1, .domains = inside ? 1 : 2,
+  const GroupShape pair{.size = 2,
+                        .per_domain = inside ? 2 : 1,
+                        .domains = inside ? 1 : 2,
                         .span = per_stage + 1,
                         .sharing = inside ? 1 : placement_.ranks_per_domain};
-  const CollectiveTime& t = network_.price({.kind = CollectiveKind::send_receive, .group = pair,
-                                            .bytes = Bytes(program_.send_bytes)});
+  const CollectiveTime& t = network_.price(
+      {.kind = CollectiveKind::send_receive, .group = pair, .bytes = Bytes(program_.send_bytes)});
   return to_ticks(t.time + stack_.debug_per_rank.get() * 2.0);
 }
 
@@ -185,10 +191,11 @@ StepPipeline StepRun::pipeline() {
   StepPipeline p;
   const bool training = is_training(job_.task);
   p.shape = {.schedule = training ? layout_.schedule : Schedule::one_f_one_b,
-             .stages = layout_.pp, .chunks = chunks_per_stage(),
+             .stages = layout_.pp,
+             .chunks = chunks_per_stage(),
              .microbatches = training ? layout_.microbatches(job_) : 1};
-  p.costs.sends_block = stack_.pipeline_sends_block && layout_.vpp == 1 &&
-                        !splits_backward(layout_.schedule);
+  p.costs.sends_block =
+      stack_.pipeline_sends_block && layout_.vpp == 1 && !splits_backward(layout_.schedule);
   const Ticks send = send_time();
   for (std::int64_t stage = 0; stage < layout_.pp; ++stage)
     for (std::int64_t chunk = 0; chunk < p.shape.chunks; ++chunk) {
@@ -196,7 +203,8 @@ StepPipeline StepRun::pipeline() {
       const Ticks gradients = splits_backward(layout_.schedule)
                                   ? t.input_gradient.total + t.weight_gradient.total
                                   : t.backward.total;
-      p.costs.chunk.push_back({.forward = t.forward.total, .backward = gradients,
+      p.costs.chunk.push_back({.forward = t.forward.total,
+                               .backward = gradients,
                                .input_gradient = t.input_gradient.total,
                                .weight_gradient = t.weight_gradient.total,
                                .send_forward = t.program.head ? Ticks{} : send,
@@ -209,8 +217,7 @@ StepPipeline StepRun::pipeline() {
 Seconds StepRun::bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, Tail& tail) {
   if (group.size <= 1 || total <= Bytes(0)) return {};
   const double count = std::max(1.0, std::ceil(total / stack_.bucket.get()));
-  const CollectiveTime& t =
-      network_.price({.kind = kind, .group = group, .bytes = total / count});
+  const CollectiveTime& t = network_.price({.kind = kind, .group = group, .bytes = total / count});
   tail.scale_up_bytes += count * t.scale_up_bytes.si();
   tail.scale_out_bytes += count * t.scale_out_bytes.si();
   return count * (t.time + stack_.debug_per_rank.get() * static_cast<double>(group.size));
@@ -235,15 +242,16 @@ Seconds StepRun::gradient_time(std::int64_t stage, Tail& tail) {
   const double element = bytes_per_element(stack_.gradient_format) * program_.trainable_share;
   const CollectiveKind kind =
       layout_.zero_stage >= 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-  Seconds time = bucketed(kind, placement_.data_context,
-                          Bytes(stage_parameters(stage) * element), tail);
-  time += bucketed(kind, placement_.expert_data, Bytes(stage_expert_parameters(stage) * element),
-                   tail);
+  Seconds time =
+      bucketed(kind, placement_.data_context, Bytes(stage_parameters(stage) * element), tail);
+  time +=
+      bucketed(kind, placement_.expert_data, Bytes(stage_expert_parameters(stage) * element), tail);
   const bool ends = stage == 0 || stage == layout_.pp - 1;
   if (model_.tied_embeddings && layout_.pp > 1 && ends) {
     const double vocabulary = static_cast<double>(model_.vocab * model_.hidden / layout_.tp);
     time += network_
-                .price({.kind = CollectiveKind::all_reduce, .group = placement_.embedding,
+                .price({.kind = CollectiveKind::all_reduce,
+                        .group = placement_.embedding,
                         .bytes = Bytes(vocabulary * element)})
                 .time;
   }
@@ -269,14 +277,15 @@ Seconds StepRun::optimizer_time(std::int64_t stage) const {
                         (sharded ? static_cast<double>(layout_.expert_replicas()) : 1.0);
   const double own = (dense + expert) * program_.trainable_share;
   const double traffic = own * program_.optimizer_bytes_per_parameter;
-  const Kernel update{.work = {.kind = WorkKind::optimizer, .input = Format::fp32,
-                               .output = Format::fp32, .bytes_read = traffic / 2,
+  const Kernel update{.work = {.kind = WorkKind::optimizer,
+                               .input = Format::fp32,
+                               .output = Format::fp32,
+                               .bytes_read = traffic / 2,
                                .bytes_written = traffic / 2},
                       .library = stack_.memory_bound};
   Seconds time = kernel_time(update, context_.device, context_.calibration).time;
   const double tensor = own * program_.optimizer_flop_per_parameter;
-  const FlopPerSecond rate =
-      context_.device.tensor_rate[static_cast<std::size_t>(Format::bf16)];
+  const FlopPerSecond rate = context_.device.tensor_rate[static_cast<std::size_t>(Format::bf16)];
   if (tensor > 0) time += Flop(tensor) / rate;
   if (layout_.offload_optimizer)
     time = std::max(time, Bytes(own * 4) / context_.device.host_bandwidth);
@@ -297,13 +306,14 @@ StepRun::Tail StepRun::tail(const StageRun& run, std::int64_t stage) {
     if (!overlaps || traffic <= Seconds(0)) return traffic;
     const double total = (stage_parameters(stage) + stage_expert_parameters(stage)) * element;
     const double buckets = std::max(1.0, total / stack_.bucket.get().si());
-    return std::max(traffic - hidden * stack_.data_overlap_window.get(), traffic / buckets);
+    const Seconds seen =
+        std::max(traffic - hidden * stack_.data_overlap_window.get(), traffic / buckets);
+    return seen + (traffic - seen) * stack_.overlap_cost.get();
   };
-  const Seconds data =
-      visible(gradients, hides_gradients, stack_.gradient_overlap,
-              bytes_per_element(stack_.gradient_format)) +
-      visible(parameters, hides_parameters, stack_.parameter_overlap,
-              bytes_per_element(stack_.parameter_gather_format));
+  const Seconds data = visible(gradients, hides_gradients, stack_.gradient_overlap,
+                               bytes_per_element(stack_.gradient_format)) +
+                       visible(parameters, hides_parameters, stack_.parameter_overlap,
+                               bytes_per_element(stack_.parameter_gather_format));
   out.data = to_ticks(data);
   out.optimizer = to_ticks(optimizer_time(stage));
   out.overhead = to_ticks(stack_.step_overhead.get());
@@ -396,8 +406,10 @@ Ticks StageBreakdown::total() const {
 }
 
 StepContext step_context(const Cluster& cluster) {
-  StepContext context{.fabric = cluster.fabric, .collective_costs = cluster.collective_costs,
-                      .device = cluster.device.resolved(), .calibration = cluster.calibration,
+  StepContext context{.fabric = cluster.fabric,
+                      .collective_costs = cluster.collective_costs,
+                      .device = cluster.device.resolved(),
+                      .calibration = cluster.calibration,
                       .clock_factor = cluster.site.clock_factor.get()};
   for (FlopPerSecond& rate : context.device.tensor_rate) rate *= context.clock_factor;
   context.device.vector_rate *= context.clock_factor;

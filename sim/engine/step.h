@@ -22,14 +22,15 @@ struct StageBreakdown {
 };
 
 struct StepResult {
-  Ticks step;                          // from the start of one step to the start of the next
+  Ticks step;  // from the start of one step to the start of the next
   std::vector<StageBreakdown> stages;
-  Joules energy_per_gpu;               // mean over stages, idle power included
-  double throttle = 1;                 // sustained over burst time of tensor work; 1: not throttled
+  Joules energy_per_gpu;  // mean over stages, idle power included
+  double throttle = 1;    // sustained over burst time of tensor work; 1: not throttled
   Bytes scale_up_bytes, scale_out_bytes;  // sent by one GPU of the busiest stage per step
 };
 
-// What step() needs in plain numbers, resolved once per cluster and stack and shared by all layouts.
+// What step() needs in plain numbers, resolved once per cluster and stack and shared by all
+// layouts.
 struct StepContext {
   const Fabric& fabric;
   const CollectiveCosts& collective_costs;
@@ -39,7 +40,8 @@ struct StepContext {
 };
 StepContext step_context(const Cluster& cluster);
 
-// Times one training or inference step on the ideal network. The layout is valid. Pure; under 0.3 ms.
+// Times one training or inference step on the ideal network. The layout is valid. Pure; under 0.3
+// ms.
 StepResult step(const StepContext& context, const Model& model, const Job& job,
                 const Layout& layout, const Stack& stack);
 

@@ -23,7 +23,9 @@ std::string value_text(Quantity<D> q) {
 
 double si(double v) { return v; }
 template <Dimension D>
-double si(Quantity<D> q) { return q.si(); }
+double si(Quantity<D> q) {
+  return q.si();
+}
 
 template <class T>
 void collect(std::vector<UncertainValue>& out, const std::string& path, Sourced<T>& sourced) {
@@ -33,10 +35,12 @@ void collect(std::vector<UncertainValue>& out, const std::string& path, Sourced<
   u.value = si(*sourced.value);
   u.low = sourced.low ? si(*sourced.low) : u.value;
   u.high = sourced.high ? si(*sourced.high) : u.value;
-  u.described = {.path = path, .value = value_text(*sourced.value),
+  u.described = {.path = path,
+                 .value = value_text(*sourced.value),
                  .low = value_text(sourced.low.value_or(*sourced.value)),
                  .high = value_text(sourced.high.value_or(*sourced.value)),
-                 .evidence = sourced.evidence, .source = sourced.source};
+                 .evidence = sourced.evidence,
+                 .source = sourced.source};
   u.set = [&sourced](double v) { sourced.value = static_cast<T>(v); };
   out.push_back(std::move(u));
 }
@@ -67,7 +71,7 @@ std::vector<UncertainValue> collect_uncertain(Scenario& s) {
   visit_calibration(s.cluster.calibration, visit("accelerator " + s.cluster.device.name + ": "));
   visit_fabric_values(s.cluster.fabric, visit("fabric " + s.cluster.fabric.name + ": "));
   visit_collective_values(s.cluster.collective_costs,
-               visit("collectives " + s.cluster.collective_costs.name + ": "));
+                          visit("collectives " + s.cluster.collective_costs.name + ": "));
   visit("cluster " + s.cluster.name + ": ")("site.clock_factor", s.cluster.site.clock_factor);
   visit_stack_values(s.stack, visit("stack " + s.stack.name + "@" + s.stack.release + ": "));
   return out;

@@ -12,9 +12,9 @@ namespace orrery {
 // One uncertain value of a scenario, addressed by its path, with a way to replace it.
 struct UncertainValue {
   std::string path;
-  Assumption described;              // without effects
-  double value = 0, low = 0, high = 0;   // SI
-  std::function<void(double)> set;   // writes into the scenario that it was collected from
+  Assumption described;                 // without effects
+  double value = 0, low = 0, high = 0;  // SI
+  std::function<void(double)> set;      // writes into the scenario that it was collected from
 };
 
 // Every announced, estimated or assumed value in the scenario's device, calibration, fabric,

@@ -9,15 +9,15 @@ double forward_flop_per_token(const Model& model, const Job& job) {
   const ParameterCount count = count_parameters(model);
   const double lookup = model.tied_embeddings ? 0.0 : static_cast<double>(count.embedding);
   double flop = 2 * (static_cast<double>(count.active) - lookup);
-  const double length = static_cast<double>(
-      job.task == Task::decode ? job.context
-      : job.mean_document > 0  ? std::min(job.mean_document, job.sequence)
-                               : job.sequence);
+  const double length =
+      static_cast<double>(job.task == Task::decode ? job.context
+                          : job.mean_document > 0  ? std::min(job.mean_document, job.sequence)
+                                                   : job.sequence);
   for (const LayerClass& layer : model.classes) {
     if (layer.mixer.kind != MixerKind::attention && layer.mixer.kind != MixerKind::mla) continue;
-    const auto layers = static_cast<double>(std::count(
-        model.layers.begin(), model.layers.end(),
-        static_cast<std::uint8_t>(&layer - model.classes.data())));
+    const auto layers =
+        static_cast<double>(std::count(model.layers.begin(), model.layers.end(),
+                                       static_cast<std::uint8_t>(&layer - model.classes.data())));
     double keys = job.task == Task::decode ? length : length / 2;
     if (layer.mixer.window > 0) keys = std::min(keys, static_cast<double>(layer.mixer.window));
     flop += layers * 2 * keys *

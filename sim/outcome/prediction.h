@@ -1,4 +1,5 @@
-// Knows what a step's timeline means to a person: speed, utilisation, memory, energy, money, reasons.
+// Knows what a step's timeline means to a person: speed, utilisation, memory, energy, money,
+// reasons.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@ namespace orrery {
 
 // A value that is not a fact and that this prediction depends on (law 12).
 struct Assumption {
-  std::string path;      // "accelerator h100-sxm: power.idle", "stack nemo@26.02: dispatch"
-  std::string value, low, high;   // text with units
+  std::string path;              // "accelerator h100-sxm: power.idle", "stack nemo@26.02: dispatch"
+  std::string value, low, high;  // text with units
   Evidence evidence = Evidence::assumed;
   std::string source;
   double effect_low = 0, effect_high = 0;  // relative change of the step time at low and at high
@@ -21,24 +22,24 @@ struct Assumption {
 
 struct Prediction {
   Seconds step_time;
-  double tokens_per_second = 0;          // whole job
+  double tokens_per_second = 0;  // whole job
   double tokens_per_second_per_gpu = 0;
-  double model_flop_per_token = 0;       // 6 N_active + attention, causal, no recompute
-  double mfu = 0;                        // of the dense BF16 peak (FP8/FP4 jobs too: stated convention)
-  double hfu = 0;                        // with recompute counted
+  double model_flop_per_token = 0;  // 6 N_active + attention, causal, no recompute
+  double mfu = 0;                   // of the dense BF16 peak (FP8/FP4 jobs too: stated convention)
+  double hfu = 0;                   // with recompute counted
   std::vector<StageBreakdown> stages;
   std::int64_t bottleneck_stage = 0;
-  std::string bottleneck;                // one sentence: what limits the step
+  std::string bottleneck;  // one sentence: what limits the step
   MemoryVerdict memory;
-  Joules energy_per_step, energy_per_token;   // whole job
+  Joules energy_per_step, energy_per_token;  // whole job
   Watts mean_power_per_gpu;
   double throttle = 1;
-  Bytes scale_up_bytes, scale_out_bytes;      // sent by one GPU of the busiest stage per step
+  Bytes scale_up_bytes, scale_out_bytes;  // sent by one GPU of the busiest stage per step
   Dollars dollars_per_step, dollars_per_million_tokens;  // from rental; 0 when no price is known
   DollarsPerSecond rental_per_gpu;
-  Seconds low, high;                     // 90% range of the step time (assumptions joined in quadrature)
-  std::vector<Assumption> assumptions;   // empty unless asked for
-  std::string ttft_or_tpot;              // inference: which of the two step_time is
+  Seconds low, high;  // 90% range of the step time (assumptions joined in quadrature)
+  std::vector<Assumption> assumptions;  // empty unless asked for
+  std::string ttft_or_tpot;             // inference: which of the two step_time is
 };
 
 }  // namespace orrery

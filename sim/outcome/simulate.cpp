@@ -16,8 +16,7 @@ double tokens_per_step(const Scenario& s) {
   const Job& job = s.job;
   if (is_training(job.task)) return static_cast<double>(job.global_batch * job.sequence);
   const double replicas = static_cast<double>(s.layout.dp);
-  if (job.task == Task::prefill)
-    return replicas * static_cast<double>(job.batch * job.sequence);
+  if (job.task == Task::prefill) return replicas * static_cast<double>(job.batch * job.sequence);
   return replicas * static_cast<double>(job.batch);
 }
 
@@ -26,8 +25,10 @@ Outputs evaluate_outputs(const Scenario& s) {
   const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
   const MemoryVerdict memory = memory_fit(s.model, s.job, s.layout, s.stack, context.device);
   // A margin in capacity is part of the verdict, so both sides count.
-  return {.step = to_seconds(result.step).si(), .energy = result.energy_per_gpu.si(),
-          .reserved = memory.margin, .rental = context.device.rental.si()};
+  return {.step = to_seconds(result.step).si(),
+          .energy = result.energy_per_gpu.si(),
+          .reserved = memory.margin,
+          .rental = context.device.rental.si()};
 }
 
 // The stage that waits least for others paces the pipeline.
@@ -41,21 +42,36 @@ std::int64_t pacing_stage(const std::vector<StageBreakdown>& stages) {
 
 std::string_view described(Label label) {
   switch (label) {
-    case Label::gemm: return "matrix products";
-    case Label::attention: return "attention";
-    case Label::elementwise: return "memory-bound kernels";
-    case Label::quantise: return "quantise kernels";
-    case Label::expert: return "expert layers";
-    case Label::loss: return "the output head and loss";
-    case Label::recompute: return "recomputed activations";
-    case Label::optimizer: return "the optimizer";
-    case Label::tensor_comm: return "tensor-parallel communication";
-    case Label::context_comm: return "context-parallel communication";
-    case Label::expert_comm: return "expert all-to-all";
-    case Label::data_comm: return "data-parallel communication";
-    case Label::pipeline_comm: return "pipeline messages";
-    case Label::host: return "the host";
-    case Label::bubble: return "the pipeline bubble";
+    case Label::gemm:
+      return "matrix products";
+    case Label::attention:
+      return "attention";
+    case Label::elementwise:
+      return "memory-bound kernels";
+    case Label::quantise:
+      return "quantise kernels";
+    case Label::expert:
+      return "expert layers";
+    case Label::loss:
+      return "the output head and loss";
+    case Label::recompute:
+      return "recomputed activations";
+    case Label::optimizer:
+      return "the optimizer";
+    case Label::tensor_comm:
+      return "tensor-parallel communication";
+    case Label::context_comm:
+      return "context-parallel communication";
+    case Label::expert_comm:
+      return "expert all-to-all";
+    case Label::data_comm:
+      return "data-parallel communication";
+    case Label::pipeline_comm:
+      return "pipeline messages";
+    case Label::host:
+      return "the host";
+    case Label::bubble:
+      return "the pipeline bubble";
   }
   return "";
 }
@@ -68,7 +84,8 @@ std::string bottleneck_text(const StageBreakdown& stage, Ticks step, std::int64_
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   const auto share = [&](Ticks t) {
-    return 100 * static_cast<double>(t.ps) / static_cast<double>(std::max<std::int64_t>(1, step.ps));
+    return 100 * static_cast<double>(t.ps) /
+           static_cast<double>(std::max<std::int64_t>(1, step.ps));
   };
   return fmt::format("stage {} paces the step: {:.0f}% goes to {}, {:.0f}% to {} and {:.0f}% to {}",
                      index, share(parts[0].first), described(parts[0].second),
@@ -94,10 +111,10 @@ void add_utilisation(Prediction& p, const Scenario& s) {
   double recomputed = 0;
   if (is_training(s.job.task) && s.layout.recompute == Recompute::full) {
     const double layers = static_cast<double>(s.model.layer_count());
-    const double chosen = s.layout.recompute_layers > 0
-                              ? std::min(layers, static_cast<double>(s.layout.recompute_layers *
-                                                                     s.layout.pp))
-                              : layers;
+    const double chosen =
+        s.layout.recompute_layers > 0
+            ? std::min(layers, static_cast<double>(s.layout.recompute_layers * s.layout.pp))
+            : layers;
     recomputed = forward_flop_per_token(s.model, s.job) * chosen / layers;
   }
   p.hfu = p.mfu * (1 + recomputed / p.model_flop_per_token);
@@ -107,7 +124,9 @@ void add_utilisation(Prediction& p, const Scenario& s) {
 
 Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   if (const auto reason = invalid_reason(s.layout, s.model, s.job, s.cluster.gpus))
-    throw Error({.file = "layout", .path = "", .found = *reason,
+    throw Error({.file = "layout",
+                 .path = "",
+                 .found = *reason,
                  .expected = "a layout that fits the model, the batch and the cluster",
                  .nearest = ""});
   const StepContext context = step_context(s.cluster);
@@ -120,8 +139,8 @@ Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   p.tokens_per_second_per_gpu = p.tokens_per_second / gpus;
   p.stages = result.stages;
   p.bottleneck_stage = pacing_stage(p.stages);
-  p.bottleneck = bottleneck_text(p.stages[static_cast<std::size_t>(p.bottleneck_stage)], result.step,
-                                 p.bottleneck_stage);
+  p.bottleneck = bottleneck_text(p.stages[static_cast<std::size_t>(p.bottleneck_stage)],
+                                 result.step, p.bottleneck_stage);
   p.memory = memory_fit(s.model, s.job, s.layout, s.stack, context.device);
   p.energy_per_step = result.energy_per_gpu * gpus;
   p.energy_per_token = p.energy_per_step / tokens;

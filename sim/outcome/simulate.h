@@ -6,8 +6,9 @@
 namespace orrery {
 
 struct SimulateOptions {
-  bool with_assumptions = true;      // names every uncertain value that was used, with its effect (and the range)
-  double rental_per_gpu_hour = 0;    // USD; 0: the accelerator's own
+  bool with_assumptions =
+      true;  // names every uncertain value that was used, with its effect (and the range)
+  double rental_per_gpu_hour = 0;  // USD; 0: the accelerator's own
 };
 
 // Error when the layout is not valid for the model, job and cluster. A prediction of speed is made

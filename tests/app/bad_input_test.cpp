@@ -8,7 +8,13 @@ using orrery::ScratchFolder;
 
 namespace {
 
-const std::string base = "simulate --model llama3-8b --cluster dgx-h100 --seq 4096 --global-batch 64 ";
+const std::string subject =
+    "--model llama3-8b --cluster dgx-h100 --seq 4096 --global-batch 64 --gpus 8 ";
+const std::string base = "simulate " + subject;
+
+// A job without the accelerator count, or without the batch, to name bad ones.
+const std::string any_gpus =
+    "simulate --model llama3-8b --cluster dgx-h100 --seq 4096 --global-batch 64 ";
 
 void expect_error(const std::string& arguments, const std::string& part) {
   const Outcome o = run(arguments);
@@ -16,63 +22,178 @@ void expect_error(const std::string& arguments, const std::string& part) {
   CHECK(o.code == 2);
   CHECK(o.out.empty());
   CHECK(lines(o.err) == 1);
+  CHECK(o.err.starts_with("orrery: "));
   CHECK(o.err.find(part) != std::string::npos);
+}
+
+std::string with_model(const std::string& model) {
+  return "simulate --cluster dgx-h100 --gpus 8 --seq 4096 --global-batch 64 --model " + model;
+}
+
+std::string with_cluster(const std::string& cluster) {
+  return "simulate --model llama3-8b --gpus 8 --seq 4096 --global-batch 64 --cluster " + cluster;
 }
 
 }  // namespace
 
 TEST_CASE("unknown names come with the nearest one") {
-  expect_error("simulate --model lama3-8b --cluster dgx-h100 --gpus 8 --seq 4096 --global-batch 64",
-               "llama3-8b");
-  expect_error("simulate --model llama3-8b --cluster dgx-h10 --gpus 8 --seq 4096 --global-batch 64",
-               "dgx-h100");
-  expect_error(base + "--gpus 8 --stack nemmo", "nemo");
-  expect_error(base + "--gpus 8 --precision bf17", "bf16");
-  expect_error(base + "--gpus 8 --schedule 1f1c", "1f1b");
-  expect_error(base + "--gpus 8 --recompute ful", "full");
-  expect_error("advice --model llama3-8b", "advi");
-  expect_error(base + "--gpus 8 --micro-bach 1", "--micro-batch");
-  expect_error("catalog show model llama3-8c", "llama3-8b");
-  expect_error("catalog show modell llama3-8b", "model");
+  expect_error(with_model("lama3-8b"), "\"llama3-8b\"?");
+  expect_error(with_cluster("dgx-h10"), "\"dgx-h100\"?");
+  expect_error(base + "--stack nemmo", "\"nemo\"?");
+  expect_error(base + "--stack nemo@newest", "digit");
+  expect_error(base + "--precision bf17", "\"bf16\"?");
+  expect_error(base + "--schedule 1f1c", "\"1f1b\"?");
+  expect_error(base + "--recompute ful", "\"full\"?");
+  expect_error(base + "--optimizer adm", "\"adam\"?");
+  expect_error(base + "--task pretrian", "\"pretrain\"?");
+  expect_error(base + "--phase decod", "\"decode\"?");
+  expect_error(base + "--cp 2 --context-parallel rng", "\"ring\"?");
+  expect_error(base + "--offload weight", "\"weights\"?");
+  expect_error(base + "--launch egar", "\"eager\"?");
+  expect_error("advise " + subject + "--objective tim", "\"time\"?");
+  expect_error("catalog show model llama3-8c", "\"llama3-8b\"?");
+  expect_error("catalog show modell llama3-8b", "\"model\"?");
+  expect_error("catalog lst", "\"list\"?");
+  expect_error("validate --leave-out sorce", "\"source\"?");
+}
+
+TEST_CASE("unknown commands and flags come with the nearest one") {
+  expect_error("advice --model llama3-8b", "\"advise\"?");
+  expect_error("--seed 5", "no command");
+  expect_error(base + "--micro-bach 1", "\"--micro-batch\"?");
+  expect_error(base + "--micro-bach=1", "\"--micro-batch\"?");
+  expect_error("validate --leave-ou source", "\"--leave-out\"?");
+  expect_error(base + "--top 3", "a flag of advise");
+  expect_error(base + "--gpus 16", "--gpus: found it more than once");
+  expect_error("simulate --model", "--model: found nothing after it");
+  expect_error(base + "--json=3", "--json: found a value");
+  expect_error(base + "one.json two.json", "two.json");
+  expect_error("catalog list model llama3-8b", "too many");
+  expect_error("simulate --model llama3-8b --cluster dgx-h100 --gpus 8", "--seq: found nothing");
+}
+
+TEST_CASE("numbers have to be numbers in range") {
+  expect_error(base + "--tp 0", "--tp");
+  expect_error(base + "--tp -1", "--tp");
+  expect_error(base + "--tp two", "whole number");
+  expect_error(base + "--tp 2.5", "whole number");
+  expect_error(base + "--tp=", "--tp");
+  expect_error(any_gpus + "--gpus 99999999999999999999", "whole number");
+  expect_error(any_gpus + "--gpus 1000000001", "--gpus");
+  expect_error(base + "--dp 4611686018427387904", "--dp");
+  expect_error(base + "--tp 1000000000 --pp 1000000000 --cp 1000000000", "--gpus");
+  expect_error(base + "--gpu-hour-price nan", "number");
+  expect_error(base + "--gpu-hour-price 1e999", "number");
+  expect_error(base + "--gpu-hour-price -1", "--gpu-hour-price");
+  expect_error(base + "--expert-imbalance 0.5", "--expert-imbalance");
+  expect_error(base + "--zero 4", "0 to 3");
+  expect_error(base + "--stage-layers 1,,3", "--stage-layers");
+  expect_error(base + "--mtp perhaps", "true or false");
+  expect_error(base + "--threads x", "--threads");
+  expect_error(base + "--seed -1", "--seed");
+  expect_error("advise " + subject + "--top 0", "--top");
 }
 
 TEST_CASE("layouts that cannot be are refused with the numbers") {
-  expect_error(base + "--gpus 7 --tp 8", "7");
-  expect_error(base + "--gpus 48 --tp 3", "heads");
-  expect_error(base + "--gpus 64 --pp 64", "layers");
-  expect_error(base + "--gpus 8 --tp 0", "tp");
-  expect_error(base + "--gpus 8 --tp -1", "tp");
-  expect_error(base + "--gpus 8 --tp two", "whole number");
-  expect_error(base + "--gpus 99999999999999999999", "whole number");
-  expect_error(base + "--gpus 8 --micro-batch 7", "batch");
-  expect_error(base + "--gpus 8 --ep 8", "expert");
-  expect_error(base + "--gpus 8 --network flow", "ideal");
-  expect_error(base + "--gpus 8 --gpu-hour-price nan", "number");
+  expect_error(any_gpus + "--gpus 7 --tp 8", "7");
+  expect_error(any_gpus + "--gpus 48 --tp 3", "heads");
+  expect_error(any_gpus + "--gpus 64 --pp 64", "layers");
+  expect_error(base + "--micro-batch 7", "batch");
+  expect_error(base + "--ep 8", "expert");
+  expect_error(base + "--recompute-layers 100", "100 of 32");
+  expect_error(base + "--stage-layers 1,2,3", "3 entries");
+  expect_error(base + "--network flow", "ideal");
+  expect_error(
+      "simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 1000000000 "
+      "--global-batch 1000000000",
+      "106 days");
 }
 
-TEST_CASE("broken files are one error each") {
-  const ScratchFolder scratch("app");
+TEST_CASE("advise says what it does not search") {
+  expect_error(
+      "advise --model llama3-8b --cluster dgx-h100 --gpus 8 --phase decode --batch 4 "
+      "--context 4096",
+      "simulate");
+  expect_error("advise " + subject + "--offload weights", "does not search");
+  expect_error("advise " + subject + "--stage-layers 16,16", "does not search");
+  expect_error("advise " + subject + "--recompute-layers 4", "does not search");
+}
+
+TEST_CASE("broken scenario files are one error each") {
+  const ScratchFolder scratch("bad_scenario");
   const std::string good = R"({"model": "llama3-8b", "cluster": "dgx-h100", "gpus": 8, "seq": 4096,
     "global_batch": 64})";
   CHECK(run("simulate " + add(scratch, "good.json", good)).code == 0);
   expect_error("simulate " + add(scratch, "empty.json", ""), "empty.json");
   expect_error("simulate " + add(scratch, "cut.json", good.substr(0, 40)), "cut.json");
-  expect_error("simulate " + add(scratch, "key.json", R"({"modle": "llama3-8b"})"), "model");
+  expect_error("simulate " + add(scratch, "key.json", R"({"modle": "llama3-8b"})"), "\"model\"?");
   expect_error("simulate " + add(scratch, "type.json", R"({"model": 8})"), "model");
+  expect_error("simulate " + add(scratch, "list.json", "[]"), "list.json");
   expect_error("simulate " + add(scratch, "deep.json", std::string(100000, '[')), "deep.json");
+  expect_error("simulate " + add(scratch, "twice.json", R"({"tp": 1, "tp": 2})"), "tp");
+  expect_error("simulate " + add(scratch, "huge.json", R"({"gpus": 1e999})"), "huge.json");
+  expect_error("simulate " + add(scratch, "zero.json", std::string(64, '\0')), "zero.json");
+  // The flag is named where the flag is wrong, the file where the file is.
+  expect_error("simulate " + (scratch / "good.json").string() + " --zero 9", "--zero");
   expect_error("simulate /", "/");
   expect_error("simulate /nowhere/at/all.json", "all.json");
-  expect_error(base + "--gpus 8 --trace /nowhere/at/all.json", "all.json");
-  // A cluster file with a bare number where a unit belongs.
-  expect_error("simulate --model llama3-8b --gpus 8 --seq 4096 --global-batch 64 --cluster " +
-                   add(scratch, "cluster.json",
-                                 R"({"based_on": "dgx-h100", "name": "mine", "overrides":
-      {"accelerator": {"memory": {"bandwidth": {"value": 3.35, "evidence": "specified",
-      "source": "nvidia-h100-datasheet"}}}}})"),
-               "bandwidth");
+}
+
+TEST_CASE("results that cannot be written are errors, and leave nothing behind") {
+  expect_error(base + "--trace /nowhere/at/all.json", "all.json");
+  expect_error(base + "--trace /", "/");
+  const Outcome full = run_shell(std::string(ORRERY_BINARY) + " " + base + "2>&1 >/dev/full");
+  CHECK(full.code == 2);
+  CHECK(lines(full.out) == 1);
+  // A reader that has seen enough ends the command in silence.
+  const Outcome pipe = run_shell(std::string(ORRERY_BINARY) + " " + base + "--json | head -n 1");
+  CHECK(pipe.out == "{\n");
+  CHECK(pipe.err.empty());
+}
+
+TEST_CASE("broken model files are one error each") {
+  const ScratchFolder scratch("bad_model");
+  expect_error(with_model("/"), "directory");
+  expect_error(with_model("''"), "model");
+  expect_error(with_model(add(scratch, "empty.json", "")), "empty.json");
+  expect_error(with_model(add(scratch, "other.json", R"({"model_type": "llamma"})")), "\"llama\"?");
+  expect_error(with_model(add(scratch, "config.json", R"({"model_type": "llama",
+    "hidden_size": -4096})")),
+               "config.json");
+  expect_error(with_model(add(scratch, "nan.json", R"({"model_type": "llama",
+    "hidden_size": NaN})")),
+               "nan.json");
+}
+
+TEST_CASE("cluster files with bad values name the place") {
+  const ScratchFolder scratch("bad_cluster");
+  const auto overlay = [](const std::string& bandwidth) {
+    return R"({"based_on": "dgx-h100", "name": "mine", "overrides": {"accelerator": {"memory":
+      {"bandwidth": {"value": )" +
+           bandwidth + R"(, "evidence": "specified", "source": "orrery-estimate"}}}}})";
+  };
+  CHECK(run(with_cluster(add(scratch, "good.json", overlay("\"3.35 TB/s\"")))).code == 0);
+  expect_error(with_cluster(add(scratch, "bare.json", overlay("3.35"))), "bandwidth");
+  expect_error(with_cluster(add(scratch, "unit.json", overlay("\"3.35 TB\""))), "bandwidth");
+  expect_error(with_cluster(add(scratch, "word.json", overlay("\"fast\""))), "bandwidth");
+  expect_error(with_cluster(add(scratch, "minus.json", overlay("\"-3.35 TB/s\""))), "bandwidth");
+  expect_error(with_cluster(add(scratch, "loop.json", R"({"based_on": "loop.json"})")),
+               "loop.json");
+  expect_error(with_cluster("/"), "directory");
+  expect_error(with_cluster("''"), "cluster");
+}
+
+TEST_CASE("stack files with bad values name the place") {
+  const ScratchFolder scratch("bad_stack");
+  expect_error(base + "--stack " + add(scratch, "empty.json", "{}"), "empty.json");
+  const std::string loop = (scratch / "loop.json").string();
+  add(scratch, "loop.json",
+      R"({"name": "loop", "title": "", "framework": "", "based_on": ")" + loop +
+          R"(", "base": {}, "releases": []})");
+  expect_error(base + "--stack " + loop, "loop.json");
 }
 
 TEST_CASE("commands of later versions say so") {
-  expect_error("plan question.json", "later");
-  expect_error("topology dgx-h100", "later");
+  for (const char* command : {"plan question.json", "topology dgx-h100 --gpus 8", "calibrate show"})
+    expect_error(command, "later version");
 }

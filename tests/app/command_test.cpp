@@ -66,7 +66,7 @@ TEST_CASE("decode and prefill are steps too") {
 
 TEST_CASE("the trace holds every pass and ends with the pipeline") {
   const ScratchFolder scratch("app");
-  const std::string file = scratch / "trace.json";
+  const std::string file = (scratch / "trace.json").string();
   REQUIRE(run("simulate " + job + "--tp 2 --pp 4 --trace " + file).code == 0);
   const auto trace = nlohmann::json::parse(read_file(file));
   int passes = 0;
@@ -111,13 +111,13 @@ TEST_CASE("a fixed dimension stays fixed") {
 }
 
 TEST_CASE("the catalogue shows every entry with its sources") {
-  for (const char* kind : {"accelerator", "cluster", "fabric", "host", "model", "nic", "stack",
-                           "switch"}) {
+  for (const char* kind :
+       {"accelerator", "cluster", "fabric", "host", "model", "nic", "stack", "switch"}) {
     const Outcome list = run(std::string("catalog list ") + kind);
     REQUIRE(list.code == 0);
     REQUIRE(lines(list.out) > 3);
-    const Outcome show = run(std::string("catalog show ") + kind + " " +
-                             list.out.substr(0, list.out.find('\n')));
+    const Outcome show =
+        run(std::string("catalog show ") + kind + " " + list.out.substr(0, list.out.find('\n')));
     INFO(kind << show.err);
     CHECK(show.code == 0);
   }

@@ -32,7 +32,10 @@ TEST_CASE("a quoted field may hold commas, quotes and line breaks") {
 }
 
 TEST_CASE("a last line without a line break and a byte order mark are fine") {
-  const CsvTable table = parse_csv("\xEF\xBB\xBF" "a,b\n1,2", "t.csv");
+  const CsvTable table = parse_csv(
+      "\xEF\xBB\xBF"
+      "a,b\n1,2",
+      "t.csv");
   REQUIRE(table.rows.size() == 1);
   CHECK(table.header[0] == "a");
   CHECK(CsvRow(table, 0).integer("b") == 2);
@@ -40,8 +43,9 @@ TEST_CASE("a last line without a line break and a byte order mark are fine") {
 
 TEST_CASE("malformed tables are errors that name the line") {
   CHECK(message_of("") == "t.csv: found an empty file; expected a header line and rows");
-  CHECK(message_of("a,b\n1,2\n1,2,3\n") == "t.csv: line 3: found 3 fields; expected 2, as in the "
-                                           "header");
+  CHECK(message_of("a,b\n1,2\n1,2,3\n") ==
+        "t.csv: line 3: found 3 fields; expected 2, as in the "
+        "header");
   CHECK(message_of("a,b\n1,\"2\n") ==
         "t.csv: line 2: found the end of the file; expected a closing quote");
   CHECK(message_of("a,b\n1,\"2\"x\n").find("line 2: found text after a closing quote") !=

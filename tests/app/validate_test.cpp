@@ -109,16 +109,29 @@ TEST_CASE("a proxy of few layers keeps one leading dense layer") {
   CHECK(assumed.size() == 1);
   // The row's own dimensions win over the catalogue's, and the same ones change nothing.
   const Model llama = catalog("llama3-8b");
-  CHECK(same_network(adapt_model(llama, {.layers = 32, .hidden = 4096, .ffn = 14336, .heads = 32,
-                                         .kv_heads = 8, .head_dim = 128, .vocab = 128256},
+  CHECK(same_network(adapt_model(llama,
+                                 {.layers = 32,
+                                  .hidden = 4096,
+                                  .ffn = 14336,
+                                  .heads = 32,
+                                  .kv_heads = 8,
+                                  .head_dim = 128,
+                                  .vocab = 128256},
                                  assumed),
                      llama));
   CHECK(adapt_model(llama, {.vocab = 32000}, assumed).vocab == 32000);
 }
 
 TEST_CASE("a model from a row ties its embeddings when that gives the published size") {
-  RowDimensions d{.layers = 28, .hidden = 3072, .ffn = 8192, .heads = 32, .kv_heads = 32,
-                  .head_dim = 96, .vocab = 131072, .mlp = "swiglu", .parameters = 3.98e9};
+  RowDimensions d{.layers = 28,
+                  .hidden = 3072,
+                  .ffn = 8192,
+                  .heads = 32,
+                  .kv_heads = 32,
+                  .head_dim = 96,
+                  .vocab = 131072,
+                  .mlp = "swiglu",
+                  .parameters = 3.98e9};
   std::vector<std::string> assumed;
   CHECK_FALSE(model_from_dimensions("n", d, assumed).tied_embeddings);
   d.parameters = 3.57e9;
@@ -159,8 +172,9 @@ TEST_CASE("rows become scenarios, or tell why they cannot") {
 
 TEST_CASE("a cell that does not parse stops the table") {
   RowReader reader(shipped_aliases());
-  CHECK_THROWS_AS(prepare(reader, "a,S,H100-SXM5-80GB,sixteen,,,Llama3-8B,pretrain,,32,,,,,,"
-                                  "swiglu,,8192,128,1,1,1,1,16,1,1,,,BF16,NeMo,24.07,9000,,\n"),
+  CHECK_THROWS_AS(prepare(reader,
+                          "a,S,H100-SXM5-80GB,sixteen,,,Llama3-8B,pretrain,,32,,,,,,"
+                          "swiglu,,8192,128,1,1,1,1,16,1,1,,,BF16,NeMo,24.07,9000,,\n"),
                   Error);
   CHECK_THROWS_AS(reader.read_training(parse_csv("id,source\n1,2\n", "t.csv")), Error);
 }
@@ -180,12 +194,28 @@ TEST_CASE("predictions are scored per group and written with DESIGN's keys") {
     scored.push_back(score_row(row, predict_row(row, error)));
   }
   const auto json = nlohmann::json::parse(report_json(scored));
-  for (const char* key :
-       {"id", "quantity", "unit", "predicted", "measured", "error", "low", "high", "group",
-        "skipped", "predicted_tokens_s_gpu", "measured_tokens_s_gpu", "low_tokens_s_gpu",
-        "high_tokens_s_gpu", "predicted_peak_memory_gib", "measured_peak_memory_gib",
-        "predicted_static_memory_gib", "measured_static_memory_gib", "predicted_oom",
-        "measured_oom", "bottleneck", "assumed"})
+  for (const char* key : {"id",
+                          "quantity",
+                          "unit",
+                          "predicted",
+                          "measured",
+                          "error",
+                          "low",
+                          "high",
+                          "group",
+                          "skipped",
+                          "predicted_tokens_s_gpu",
+                          "measured_tokens_s_gpu",
+                          "low_tokens_s_gpu",
+                          "high_tokens_s_gpu",
+                          "predicted_peak_memory_gib",
+                          "measured_peak_memory_gib",
+                          "predicted_static_memory_gib",
+                          "measured_static_memory_gib",
+                          "predicted_oom",
+                          "measured_oom",
+                          "bottleneck",
+                          "assumed"})
     CHECK(json["rows"][0].contains(key));
   CHECK(json["rows"][0]["group"]["source"] == "S");
   CHECK(json["rows"][0]["skipped"].is_null());
@@ -203,9 +233,8 @@ TEST_CASE("a step-level fit finds the value behind samples") {
   std::vector<StepSample> samples;
   for (int i = 1; i <= 8; ++i) {
     const double work = 0.3 * i;
-    samples.push_back({.measured = 2 + 1.6 * work, .predicted = [work](std::span<const double> f) {
-                         return 2 + f[0] * work;
-                       }});
+    samples.push_back({.measured = 2 + 1.6 * work,
+                       .predicted = [work](std::span<const double> f) { return 2 + f[0] * work; }});
   }
   const StepFit fit = fit_steps(1, samples, {.threads = 1, .rounds = 20});
   CHECK(fit.factors[0] == Approx(1.6).epsilon(0.1));

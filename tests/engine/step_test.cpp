@@ -1,4 +1,5 @@
-// Holds the executor to its laws: labels add up, more hardware is never slower, same inputs same step.
+// Holds the executor to its laws: labels add up, more hardware is never slower, same inputs same
+// step.
 #include <catch2/catch.hpp>
 
 #include "sim/base/parallel.h"
@@ -25,7 +26,8 @@ Case make_case(const std::string& model, const std::string& cluster, std::int64_
   c.job.global_batch = 512;
   c.stack = load_stack(stack,
                        {.architecture = std::string(to_text(c.cluster.device.architecture)),
-                        .precision = PrecisionRecipe::bf16, .moe = c.model.has_experts(),
+                        .precision = PrecisionRecipe::bf16,
+                        .moe = c.model.has_experts(),
                         .task = c.job.task},
                        data_root() / "workloads/catalog/stacks");
   return c;
@@ -77,8 +79,10 @@ TEST_CASE("law 7: more FLOP/s, more bandwidth or less latency is never slower") 
       fabric.scale_up.bandwidth.value = fabric.scale_up.bandwidth.get() * factor;
       fabric.scale_out.nic_bandwidth.value = fabric.scale_out.nic_bandwidth.get() * factor;
       fabric.scale_out.nic_latency.value = fabric.scale_out.nic_latency.get() / factor;
-      const StepContext wider{.fabric = fabric, .collective_costs = base.collective_costs,
-                              .device = base.device, .calibration = base.calibration,
+      const StepContext wider{.fabric = fabric,
+                              .collective_costs = base.collective_costs,
+                              .device = base.device,
+                              .calibration = base.calibration,
                               .clock_factor = base.clock_factor};
       CHECK(step(wider, c.model, c.job, layout, c.stack).step <= before);
     }

@@ -20,7 +20,8 @@ Scenario make_scenario(const std::string& model, const std::string& cluster, std
   s.layout = layout;
   s.stack = load_stack("nemo",
                        {.architecture = std::string(to_text(s.cluster.device.architecture)),
-                        .precision = layout.precision, .moe = s.model.has_experts(),
+                        .precision = layout.precision,
+                        .moe = s.model.has_experts(),
                         .task = s.job.task},
                        data_root() / "workloads/catalog/stacks");
   return s;

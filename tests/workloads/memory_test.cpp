@@ -161,6 +161,8 @@ TEST_CASE("ZeRO divides what each of its stages shards") {
 TEST_CASE("nanotron keeps 20 bytes a parameter under DDP and 18 alone") {
   Stack stack;
   stack.name = "nanotron";
+  stack.gradient_bucket_copies = true;
+  stack.sequence_buffers.value = 2;
   stack.memory_bound = Library::eager;
   const Model m = llama_8b();
   const double p = 8030261248.0, workspace = 64.0 * 1024 * 1024;

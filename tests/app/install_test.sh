@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# An installed binary works from its own catalogues, wherever it is called from.
+# Usage: install_test.sh CMAKE BUILD_FOLDER SOURCE_FOLDER
+set -euo pipefail
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+"$1" --install "$2" --prefix "$scratch/a prefix" >"$scratch/log"
+binary="$scratch/a prefix/bin/orrery"
+data="$scratch/a prefix/share/orrery"
+
+fail() { echo "install: $*" >&2; exit 1; }
+clean() { (cd "$scratch" && env -i HOME="$scratch" PATH=/usr/bin:/bin "$@"); }
+
+# Every catalogue, calibration and measurement of the source tree is there.
+while read -r file; do
+  [ -e "$data/$file" ] || fail "$file is not installed"
+done < <(cd "$3" && find hw_models topologies workloads sim/engine/catalog validation \
+  \( -name '*.json' -o -path 'validation/measurements/*.csv' \))
+
+clean "$binary" simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 4096 \
+  --global-batch 64 | grep -q 'tokens/s/GPU' || fail "simulate says nothing"
+clean "$binary" catalog show accelerator h200-sxm | grep -q Sources || fail "no catalogue"
+
+# It reads its own catalogues, not those of the source tree that it was built from.
+cp "$data/workloads/catalog/models/llama3-8b.json" \
+  "$data/workloads/catalog/models/only-installed.json"
+clean "$binary" catalog list model | grep -qx only-installed || fail "it reads another catalogue"
+ln -s "$binary" "$scratch/link"
+clean "$scratch/link" catalog list model | grep -qx only-installed || fail "not through a link"

@@ -14,7 +14,12 @@ namespace fs = std::filesystem;
 
 fs::path folder() { return data_root() / "hw_models" / "calibration"; }
 
-bool has_own(const std::string& device) { return fs::exists(folder() / (device + ".json")); }
+bool is_there(const fs::path& path) {
+  std::error_code unnameable;  // a name may be longer than a file's can be
+  return fs::exists(path, unnameable);
+}
+
+bool has_own(const std::string& device) { return is_there(folder() / (device + ".json")); }
 
 // One line of hw_models/calibration/estimates/borrow.json: who borrows from whom, and how sure that
 // is.
@@ -65,7 +70,7 @@ Calibration read_chain(const std::string& name, int depth) {
 
 void add_if_there(Calibration& calibration, const std::string& name) {
   const fs::path path = folder() / "estimates" / (name + ".json");
-  if (fs::exists(path)) add_estimates(calibration, JsonValue::load(path));
+  if (is_there(path)) add_estimates(calibration, JsonValue::load(path));
 }
 
 void add_all_estimates(Calibration& calibration, const Device& device) {

@@ -127,7 +127,7 @@ Curve read_curve(const JsonValue& at, const Calibration& known) {
 
 void read_energies(const JsonValue& file, Calibration& calibration) {
   if (const auto power = file.find("energy")) {
-    power->expect_only({"tensor", "memory"});
+    power->expect_only({"tensor", "memory", "busy"});
     if (const auto tensor = power->find("tensor")) {
       for (const auto& [key, value] : tensor->members()) {
         const auto format = format_from(key);
@@ -138,6 +138,7 @@ void read_energies(const JsonValue& file, Calibration& calibration) {
     }
     if (const auto memory = power->find("memory"))
       calibration.memory_energy = read_sourced<JoulesPerByte>(*memory);
+    if (const auto busy = power->find("busy")) calibration.busy_share = read_sourced<double>(*busy);
   }
   if (const auto launch = file.find("launch")) {
     launch->expect_only({"stream", "graph"});
@@ -253,6 +254,7 @@ void add_estimates(Calibration& calibration, const JsonValue& file) {
   for (std::size_t f = 0; f < format_count; ++f)
     if (before.tensor_energy[f].known()) calibration.tensor_energy[f] = before.tensor_energy[f];
   if (before.memory_energy.known()) calibration.memory_energy = before.memory_energy;
+  if (before.busy_share.known()) calibration.busy_share = before.busy_share;
   if (before.launch_latency.known()) calibration.launch_latency = before.launch_latency;
   if (before.graph_latency.known()) calibration.graph_latency = before.graph_latency;
   for (const JsonValue& item : file.at("curves").items()) {

@@ -64,6 +64,9 @@ struct Calibration {
   // model.
   std::array<Sourced<JoulesPerFlop>, format_count> tensor_energy;
   Sourced<JoulesPerByte> memory_energy;
+  // Power of busy processors outside tensor work, over the board's limit less idle power: a kernel
+  // that waits for memory keeps them clocked and draws it whatever bandwidth it reaches.
+  Sourced<double> busy_share;
   Sourced<Seconds> launch_latency;  // device-side gap between dependent kernels of one stream
   Sourced<Seconds> graph_latency;   // the same inside a CUDA graph
 
@@ -116,6 +119,7 @@ void visit_calibration(CalibrationRef& c, Visit&& visit) {
     visit("calibration.tensor_energy." + std::string(to_text(static_cast<Format>(f))),
           c.tensor_energy[static_cast<std::size_t>(f)]);
   visit("calibration.memory_energy", c.memory_energy);
+  visit("calibration.busy_share", c.busy_share);
   visit("calibration.launch_latency", c.launch_latency);
   visit("calibration.graph_latency", c.graph_latency);
 }

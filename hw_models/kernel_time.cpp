@@ -116,6 +116,12 @@ UnitTimes stream_times(const Work& work, const Curve& curve, const ResolvedDevic
   return t;
 }
 
+// Watts above idle of processors that run anything; 0 where the board's limit is not known.
+static double busy_power(const ResolvedDevice& device, const Calibration& calibration) {
+  const double budget = device.power_limit.si() - device.idle_power.si();
+  return std::max(0.0, budget) * calibration.busy_share.value.value_or(0.0);
+}
+
 KernelTime kernel_time(const Kernel& kernel, const ResolvedDevice& device,
                        const Calibration& calibration) {
   const Work& work = kernel.work;
@@ -129,9 +135,14 @@ KernelTime kernel_time(const Kernel& kernel, const ResolvedDevice& device,
   const double fixed = curve.fixed_seconds * starts(kernel);
   const double tensor_energy = energy_per_flop(calibration, work.input) * curve.energy_factor;
   const double memory_energy = calibration.memory_energy.value.value_or(JoulesPerByte()).si();
-  return {.time = Seconds((body + fixed) * *curve.scale.value),
+  const double seconds = (body + fixed) * *curve.scale.value;
+  // Tensor work at full rate draws more than busy processors do; a kernel that starves them does
+  // not draw less.
+  const double busy = seconds * busy_power(device, calibration);
+  return {.time = Seconds(seconds),
           .limit = longest(t, body, fixed),
-          .energy = Joules(t.tensor_work * tensor_energy + t.memory_work * memory_energy)};
+          .energy = Joules(std::max(t.tensor_work * tensor_energy, busy) +
+                           t.memory_work * memory_energy)};
 }
 
 }  // namespace orrery

@@ -198,7 +198,8 @@ JsonValue resolve_based_on(const JsonValue& entry, const fs::path& folder, int d
   const fs::path file = folder / (base->text() + ".json");
   const std::string name = base->text();
   if (depth == 0) base->fail("a chain of \"based_on\" that ends");
-  if (name.find('/') != std::string::npos || !fs::exists(file)) {
+  std::error_code unnameable;  // a name may be longer than a file's can be
+  if (name.find('/') != std::string::npos || !fs::exists(file, unnameable)) {
     const std::vector<std::string> names = model_names(folder);
     base->fail("a model of the catalogue (nearest: " + nearest_name(name, names) + ")");
   }

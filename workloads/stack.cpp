@@ -229,10 +229,11 @@ JsonValue load_stack_file(const std::string& name, const std::filesystem::path& 
   const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
   const std::filesystem::path file =
       is_path ? std::filesystem::path(name) : folder / (name + ".json");
-  if (!is_path && !std::filesystem::exists(file)) {
+  std::error_code unnameable;  // a name may be longer than a file's can be
+  if (!is_path && !std::filesystem::exists(file, unnameable)) {
     throw Error({.file = "--stack",
                  .path = "",
-                 .found = name,
+                 .found = in_quotes(name),
                  .expected = "a stack of the catalogue",
                  .nearest = nearest_name(name, stack_names(folder))});
   }
@@ -272,8 +273,11 @@ Stack load_based(const std::string& name, const StackContext& context,
   const StackName wanted = split_name(name);
   JsonValue file = load_stack_file(wanted.name, catalog_folder);
   if (depth > 8)
-    throw Error({.file = file.file(), .path = "based_on", .found = "a chain of more than 8 stacks",
-                 .expected = "one that ends at a stack without based_on", .nearest = ""});
+    throw Error({.file = file.file(),
+                 .path = "based_on",
+                 .found = "a chain of more than 8 stacks",
+                 .expected = "one that ends at a stack without based_on",
+                 .nearest = ""});
   file.expect_only({"name", "title", "framework", "based_on", "base", "when", "releases"});
   Stack s;
   if (auto based_on = file.find("based_on"))

@@ -76,6 +76,7 @@ struct Stack {
   bool pipeline_sends_block = true;
   bool scatter_gather_sends = true;        // pipeline messages split over tp ranks
   Sourced<Bytes> bucket;                   // gradient bucket
+  Sourced<Bytes> bucket_per_rank;          // buckets grow to this for every rank of the group
   Format gradient_format = Format::fp32;   // as reduced
   Format gradient_storage = Format::fp32;  // as kept
   Format parameter_gather_format = Format::bf16;
@@ -142,6 +143,7 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("data_overlap_window", s.data_overlap_window);
   visit("overlap_cost", s.overlap_cost);
   visit("bucket", s.bucket);
+  visit("bucket_per_rank", s.bucket_per_rank);
   visit("allocator_rounding", s.allocator_rounding);
   visit("context", s.context);
   visit("sequence_buffers", s.sequence_buffers);

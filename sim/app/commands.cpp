@@ -268,7 +268,7 @@ int run_command_line(int argc, const char* const* argv) {
   app.fallthrough();
   app.allow_extras();
   app.footer(
-      "`orrery COMMAND --help` lists a command's flags. plan, topology and calibrate come with "
+      "`orrery COMMAND --help` lists the flags of a command.\nplan, topology and calibrate come with "
       "later versions.");
   try {
     return parse_and_run(app, argc, argv);
@@ -280,6 +280,8 @@ int run_command_line(int argc, const char* const* argv) {
     std::fprintf(stderr, "orrery: %s\n", error.message().c_str());
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "orrery: not enough memory for this question\n");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "orrery: a fault of ours, please report it: %s\n", error.what());
   }
   return 2;
 }

@@ -50,10 +50,6 @@ std::string context_text(const Layout& l) {
   return fmt::format("{} {}", l.cp, l.context == ContextKind::ring ? "ring" : "gather");
 }
 
-std::string sequence_text(const Layout& l) {
-  return l.tp == 1 ? "" : l.sequence_parallel ? "yes" : "no";
-}
-
 // A decision that has a column where the listed layouts differ in it, and a place in the line above
 // the table (`common`) where they do not.
 struct Decision {
@@ -80,12 +76,6 @@ std::vector<Decision> optional_decisions() {
        [](const Layout& l) { return l.cp > 1 ? "CP " + context_text(l) : ""; }},
       size_of("EP", &Layout::ep),
       size_of("ETP", &Layout::etp),
-      {"SP", Align::left, sequence_text,
-       [](const Layout& l) {
-         return l.tp == 1             ? ""
-                : l.sequence_parallel ? "sequence parallelism"
-                                      : "no sequence parallelism";
-       }},
       {"ZeRO", Align::right, sharding, [](const Layout& l) { return "ZeRO-" + sharding(l); }},
       {"schedule", Align::left, [](const Layout& l) { return std::string(to_text(l.schedule)); },
        [](const Layout& l) {
@@ -102,6 +92,11 @@ std::vector<Decision> optional_decisions() {
 std::vector<Decision> differing(const std::vector<Row>& rows, std::string& common) {
   std::vector<Decision> columns;
   std::vector<std::string> shared;
+  // One search has one answer to this, and it means nothing where TP is 1.
+  for (const Row& row : rows)
+    if (const Layout& l = row.candidate.layout; l.tp > 1 && shared.empty())
+      shared.emplace_back(l.sequence_parallel ? "sequence parallelism where TP is above 1"
+                                              : "no sequence parallelism");
   const Layout& first = rows.front().candidate.layout;
   for (Decision& decision : optional_decisions()) {
     std::set<std::string> texts;

@@ -12,6 +12,9 @@
 namespace orrery {
 namespace {
 
+// Below this share to spare a person should know that the verdict is a close one.
+constexpr double thin_margin = 0.05;
+
 std::string count_text(std::int64_t n) { return grouped(static_cast<double>(n)); }
 
 std::string parameters_text(std::int64_t parameters) {
@@ -46,7 +49,7 @@ std::string job_text(const Scenario& s) {
 // How MFU counts: passes of the model over each token, without recompute.
 std::string convention(Task task) {
   if (!is_training(task)) return "one forward pass";
-  return task == Task::lora ? "forward, the same backward" : "forward, twice that backward";
+  return task == Task::lora ? "forward and the same backward" : "forward and twice that backward";
 }
 
 std::string utilisation(const Scenario& s, const Prediction& p) {
@@ -92,12 +95,14 @@ std::string headline(const Scenario& s, const Prediction& p) {
   table.add({"speed", speed(s, p)});
   table.add({"utilisation", utilisation(s, p)});
   table.add(
-      {"MFU counts", fmt::format("{} a token: {}; causal attention by half; no recompute",
+      {"MFU counts", fmt::format("{} a token: {}, causal attention halved, no recompute",
                                  to_text(Flop(p.model_flop_per_token)), convention(s.job.task))});
   table.add({"energy", energy(p)});
   table.add({"cost", money(p)});
-  table.add({"traffic", fmt::format("{} scale-up and {} scale-out sent per GPU and step",
-                                    to_text(p.scale_up_bytes), to_text(p.scale_out_bytes))});
+  table.add(
+      {"traffic",
+       fmt::format("{} scale-up and {} scale-out sent in a step by a GPU of the busiest stage",
+                   to_text(p.scale_up_bytes), to_text(p.scale_out_bytes))});
   const std::string text = table.text();
   return text.substr(text.find('\n') + 1);
 }
@@ -148,12 +153,12 @@ std::string memory_table(const Prediction& p) {
   add("needed in all", m.reserved, false);
   if (stage.offloaded.si() > 0)
     table.add({"in host memory besides", fmt::format("{:.2f}", in_gibibytes(stage.offloaded))});
-  const std::string verdict =
-      m.fits ? fmt::format("It fits: {:.1f} of {:.1f} GiB, {:.1f} GiB to spare.\n",
-                           in_gibibytes(m.reserved), in_gibibytes(m.capacity),
-                           in_gibibytes(m.capacity - m.reserved))
-             : wrap("It does not fit: " + m.reason, page_width, "", "  ");
-  return verdict + table.text();
+  if (!m.fits) return wrap("It does not fit: " + m.reason, page_width, "", "  ") + table.text();
+  std::string verdict =
+      fmt::format("It fits: {:.1f} of {:.1f} GiB, {:.1f} GiB to spare.", in_gibibytes(m.reserved),
+                  in_gibibytes(m.capacity), in_gibibytes(m.capacity - m.reserved));
+  if (m.margin < thin_margin) verdict += " That is little: fragmentation may use it up.";
+  return verdict + "\n" + table.text();
 }
 
 // "0.43 (0.2 .. 1)", "2.69 (2.4 .. 10) USD/h": a unit that all three share stands once.
@@ -206,8 +211,8 @@ std::string assumptions_table(const std::vector<Assumption>& assumptions) {
 }  // namespace
 
 TimeUnit unit_for(Seconds step) {
-  if (step.si() >= 10) return {"s", 1, 3};
-  return step.si() >= 0.01 ? TimeUnit{"ms", 1e3, 2} : TimeUnit{"us", 1e6, 1};
+  if (step.si() >= 1) return {"s", 1, 3};
+  return step.si() >= 1e-3 ? TimeUnit{"ms", 1e3, 2} : TimeUnit{"us", 1e6, 1};
 }
 
 std::string grouped(double v) {

@@ -67,6 +67,10 @@ class StepRun {
   const ChunkTime& chunk_time(std::int64_t stage, std::int64_t chunk) const;
   Ticks send_time();  // one activation message between neighbouring stages
   Seconds bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, Tail& tail);
+  Bytes bucket(const GroupShape& group) const {
+    return std::max(stack_.bucket.get(),
+                    stack_.bucket_per_rank.get() * static_cast<double>(group.size));
+  }
   Tail tail(const StageRun& run, std::int64_t stage);
   Seconds gradient_time(std::int64_t stage, Tail& tail);
   Seconds parameter_time(std::int64_t stage, Tail& tail);
@@ -216,7 +220,7 @@ StepPipeline StepRun::pipeline() {
 // Gradients and parameters move in buckets: the traffic of one after the other.
 Seconds StepRun::bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, Tail& tail) {
   if (group.size <= 1 || total <= Bytes(0)) return {};
-  const double count = std::max(1.0, std::ceil(total / stack_.bucket.get()));
+  const double count = std::max(1.0, std::ceil(total / bucket(group)));
   const CollectiveTime& t = network_.price({.kind = kind, .group = group, .bytes = total / count});
   tail.scale_up_bytes += count * t.scale_up_bytes.si();
   tail.scale_out_bytes += count * t.scale_out_bytes.si();
@@ -305,7 +309,7 @@ StepRun::Tail StepRun::tail(const StageRun& run, std::int64_t stage) {
   const auto visible = [&](Seconds traffic, Seconds hidden, bool overlaps, double element) {
     if (!overlaps || traffic <= Seconds(0)) return traffic;
     const double total = (stage_parameters(stage) + stage_expert_parameters(stage)) * element;
-    const double buckets = std::max(1.0, total / stack_.bucket.get().si());
+    const double buckets = std::max(1.0, total / bucket(placement_.data_context).si());
     const Seconds seen =
         std::max(traffic - hidden * stack_.data_overlap_window.get(), traffic / buckets);
     return seen + (traffic - seen) * stack_.overlap_cost.get();

@@ -4,7 +4,7 @@ python3 power.py OUT.jsonl: one JSON line per kernel with its conditions. `burst
 launches after a pause, `sustained` that of the last seconds of a long run; dynamic energy per operation is
 (power - idle) / rate. Random normal data, three buffers in rotation.
 """
-import json, subprocess, sys, threading, time
+import functools, json, subprocess, sys, threading, time
 import torch
 import torch.nn.functional as F
 
@@ -101,7 +101,56 @@ def layer(tokens, hidden, ffn, heads):
     return run, {"flop": flop}
 
 
+def norm(tokens, hidden, backward):
+    x = randn(tokens, hidden).requires_grad_(backward)
+    w = randn(hidden).requires_grad_(backward)
+    g = randn(tokens, hidden)
+
+    def run(_):
+        y = F.rms_norm(x, (hidden,), w)
+        if backward:
+            torch.autograd.grad(y, (x, w), g)
+
+    return run, {"bytes": (10.0 if backward else 4.0) * tokens * hidden}
+
+
+def quantise(tokens, hidden):
+    x = [randn(tokens, hidden) for _ in range(3)]
+    return (lambda i: (x[i % 3] * (448.0 / x[i % 3].abs().amax())).to(torch.float8_e4m3fn),
+            {"bytes": 5.0 * tokens * hidden})
+
+
+def transpose(n):
+    a = [randn(n, n) for _ in range(2)]
+    b = torch.empty_like(a[0])
+    return lambda i: b.copy_(a[i % 2].t()), {"bytes": 4.0 * n * n}
+
+
+def cached_add(megabytes):
+    a = randn(int(megabytes * 1e6 / 2))
+    return lambda i: a.add_(1), {"bytes": 2 * megabytes * 1e6}
+
+
+def swiglu(tokens, width):
+    a, b = randn(tokens, width), randn(tokens, width)
+    return lambda i: F.silu(a) * b, {"bytes": 10.0 * tokens * width}
+
+
+def spin(blocks):
+    """Arithmetic without memory traffic: what busy processors draw."""
+    x = torch.randn(blocks * 1024, device=device)
+    f = torch.compile(lambda t: functools.reduce(lambda u, _: u * 0.999 + 0.001, range(256), t))
+    return lambda i: f(x), {"flop": 512.0 * blocks * 1024}
+
+
 CASES = [
+    ("norm forward t16384 h8192", lambda: norm(16384, 8192, False)),
+    ("norm forward+backward t16384 h8192", lambda: norm(16384, 8192, True)),
+    ("quantise to fp8, current scale t16384 h8192", lambda: quantise(16384, 8192)),
+    ("transpose 16384", lambda: transpose(16384)),
+    ("add in cache 16 MB", lambda: cached_add(16)),
+    ("swiglu eager t16384 w14336", lambda: swiglu(16384, 14336)),
+    ("arithmetic without traffic", lambda: spin(132 * 64)),
     ("gemm bf16 8192^3", lambda: gemm(8192, 8192, 8192)),
     ("gemm bf16 4096x28672x4096", lambda: gemm(4096, 28672, 4096)),
     ("gemm bf16 4096x4096x14336", lambda: gemm(4096, 4096, 14336)),

@@ -45,21 +45,10 @@ LayerOperations::LayerOperations(const Model& model, const Job& job, const Layou
                                  const Stack& stack)
     : model_(model), job_(job), layout_(layout), stack_(stack), shape_(rank_shape(job, layout)) {}
 
-Format LayerOperations::linear_format() const {
-  switch (layout_.precision) {
-    case PrecisionRecipe::bf16:
-      return Format::bf16;
-    case PrecisionRecipe::fp16:
-      return Format::fp16;
-    case PrecisionRecipe::fp8_delayed:
-    case PrecisionRecipe::fp8_current:
-    case PrecisionRecipe::fp8_blockwise:
-    case PrecisionRecipe::mxfp8:
-      return Format::fp8;
-    case PrecisionRecipe::nvfp4:
-      return Format::fp4;
-  }
-  return Format::bf16;
+Format LayerOperations::linear_format() const { return orrery::linear_format(layout_.precision); }
+
+Format LayerOperations::plain_format() const {
+  return layout_.precision == PrecisionRecipe::fp16 ? Format::fp16 : Format::bf16;
 }
 
 // Traffic of quantising one bf16 element for both of its uses (as is and transposed): read 2 B and
@@ -106,7 +95,7 @@ void LayerOperations::stream(Segment& s, WorkKind kind, double read, double writ
 }
 
 void LayerOperations::forward_linear(Segment& s, const Linear& l, Label label) const {
-  const Format format = l.quantised ? linear_format() : Format::bf16;
+  const Format format = l.quantised ? linear_format() : plain_format();
   if (l.quantised) quantise(s, static_cast<double>(l.m * l.k));
   Operation o{.label = label};
   o.kernel = {.work = {.kind = WorkKind::gemm,
@@ -121,7 +110,7 @@ void LayerOperations::forward_linear(Segment& s, const Linear& l, Label label) c
 
 void LayerOperations::backward_linear(LayerProgram& p, const Linear& l, Label label,
                                       bool frozen) const {
-  const Format format = l.quantised ? linear_format() : Format::bf16;
+  const Format format = l.quantised ? linear_format() : plain_format();
   if (l.quantised) quantise(p.input_gradient, static_cast<double>(l.m * l.n));
   Operation dgrad{.label = label};
   dgrad.kernel = {.work = {.kind = WorkKind::gemm,

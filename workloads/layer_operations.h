@@ -56,7 +56,8 @@ class LayerOperations {
   void expert_exchange(LayerProgram& p, const Ffn& ffn) const;
   void host(LayerProgram& p, const LayerClass& layer) const;
   void add_recompute(LayerProgram& p) const;
-  Format linear_format() const;
+  Format linear_format() const;  // of products that the recipe quantises
+  Format plain_format() const;   // of what it leaves alone
   bool accumulates_fp32() const {
     return stack_.fused_gradient_accumulation && stack_.gradient_storage == Format::fp32;
   }

@@ -255,4 +255,21 @@ std::optional<std::string> invalid_reason(const Layout& layout, const Model& mod
                                : inference_reason(layout, job);
 }
 
+Format linear_format(PrecisionRecipe recipe) {
+  switch (recipe) {
+    case PrecisionRecipe::bf16:
+      return Format::bf16;
+    case PrecisionRecipe::fp16:
+      return Format::fp16;
+    case PrecisionRecipe::fp8_delayed:
+    case PrecisionRecipe::fp8_current:
+    case PrecisionRecipe::fp8_blockwise:
+    case PrecisionRecipe::mxfp8:
+      return Format::fp8;
+    case PrecisionRecipe::nvfp4:
+      return Format::fp4;
+  }
+  return Format::bf16;
+}
+
 }  // namespace orrery

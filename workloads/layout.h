@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/json.h"
+#include "sim/base/names.h"
 #include "workloads/job.h"
 #include "workloads/model.h"
 
@@ -36,6 +37,9 @@ enum class Optimizer : std::uint8_t {
   rotating_adam,
 };
 enum class ContextKind : std::uint8_t { ring, all_gather };
+
+// The number format of a recipe's linear layers.
+Format linear_format(PrecisionRecipe recipe);
 
 std::string_view to_text(Schedule);
 std::string_view to_text(Recompute);

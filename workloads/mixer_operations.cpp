@@ -50,9 +50,10 @@ void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
 }
 
 void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const {
-  Work work{.kind = WorkKind::attention_forward,
-            .input = stack_.attention_format,
-            .output = Format::bf16};
+  Work work{
+      .kind = WorkKind::attention_forward,
+      .input = stack_.attention_format == Format::bf16 ? plain_format() : stack_.attention_format,
+      .output = Format::bf16};
   work.batch = shape_.sequences;
   work.heads = split(mixer.heads, layout_.tp);
   work.kv_heads = split(mixer.kind == MixerKind::mla ? mixer.heads : mixer.kv_heads, layout_.tp);
@@ -123,6 +124,7 @@ void LayerOperations::mamba(LayerProgram& p, const Mixer& mixer) const {
   stream(p.input_gradient, WorkKind::elementwise, 8 * rows, 4 * rows, Label::elementwise);
   Operation scan{.label = Label::attention};
   scan.kernel = {.work = {.kind = WorkKind::gemm,
+                          .input = plain_format(),
                           .m = chunk,
                           .n = split(inner, heads),
                           .k = chunk + 2 * mixer.state,

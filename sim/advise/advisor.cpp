@@ -306,6 +306,7 @@ void Search::run() {
 }  // namespace
 
 Advice advise(const Question& question, const AdviseOptions& options) {
+  check_precision(question.cluster.device.resolved(), question.limits.precision);
   Advice advice;
   advice.stack = question_stack(question);
   Search(question, options, advice).run();

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 
+#include "sim/app/calibrate_command.h"
 #include "sim/app/catalog_command.h"
 #include "sim/app/report.h"
 #include "sim/app/settings.h"
@@ -105,12 +106,12 @@ void run_simulate(const CommonFlags& flags, const Globals& globals) {
 }
 
 void run_advise(const CommonFlags& flags, const Globals& globals) {
+  install_interrupt_handler();  // from the start: what is known by then is printed
   const JsonValue settings = merge_settings(flags.file, flags.values);
   const Question question = read_question(settings);
   AdviseOptions options = read_advise_options(settings);
   options.threads = globals.threads;
   options.progress = progress_line(globals);
-  install_interrupt_handler();
   const Advice advice = advise(question, options);
   if (options.progress) std::fprintf(stderr, "\r\033[K");
   write_result(globals.json ? advice_json(question, advice) : advice_report(question, advice));
@@ -141,6 +142,15 @@ void add_catalog_options(CLI::App& command, CatalogOptions& options) {
   command.add_option("name", options.name, "name in the catalogue, or a file");
 }
 
+void add_calibrate_options(CLI::App& command, CalibrateOptions& options) {
+  command.add_option("action", options.action, "fit or show");
+  command.add_option("files", options.files, "operator tables to fit");
+  command.add_option("--device", options.device, "accelerator of the catalogue");
+  command.add_option("--based-on", options.based_on,
+                     "calibration whose curves stand where no table is given");
+  command.add_option("--output", options.output, "calibration file to write");
+}
+
 void add_globals(CLI::App& app, Globals& globals) {
   app.add_flag("--json", globals.json, "print the whole result as JSON")->disable_flag_override();
   app.add_flag("--quiet", globals.quiet, "no progress on stderr")->disable_flag_override();
@@ -165,14 +175,15 @@ void add_globals(CLI::App& app, Globals& globals) {
   const bool is_flag = word.starts_with("-") && word.size() > 1;
   const std::vector<CLI::App*> commands = app.get_subcommands();
   if (commands.empty() && !is_flag) {
-    for (const char* later : {"plan", "topology", "calibrate"})
+    for (const char* later : {"plan", "topology"})
       if (word == later)
         throw Error({.file = word,
                      .found = "a command that comes with a later version",
-                     .expected = "advise, simulate, validate or catalog"});
+                     .expected = "advise, simulate, validate, calibrate or catalog"});
     throw Error({.found = in_quotes(word),
-                 .expected = "advise, simulate, validate or catalog",
-                 .nearest = nearest_name(word, {"advise", "simulate", "validate", "catalog"})});
+                 .expected = "advise, simulate, validate, calibrate or catalog",
+                 .nearest = nearest_name(
+                     word, {"advise", "simulate", "validate", "calibrate", "catalog"})});
   }
   const std::string owner = commands.empty() ? "" : commands.front()->get_name();
   const std::string help = fmt::format("`orrery {}{}--help`", owner, owner.empty() ? "" : " ");
@@ -229,10 +240,13 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   CommonFlags simulate_flags, advise_flags;
   ValidateOptions validate_options;
   CatalogOptions catalog_options;
+  CalibrateOptions calibrate_options;
   CLI::App* advise_app = app.add_subcommand("advise", "find the best layouts of a training job");
   CLI::App* simulate_app = app.add_subcommand("simulate", "predict one layout, explained");
   CLI::App* validate_app = app.add_subcommand("validate", "predictions against measured runs");
   CLI::App* catalog_app = app.add_subcommand("catalog", "what is known, with sources");
+  CLI::App* calibrate_app = app.add_subcommand("calibrate", "fit or show kernel curves");
+  add_calibrate_options(*calibrate_app, calibrate_options);
   add_settings(*advise_app, SettingOf::advise, advise_flags);
   add_settings(*simulate_app, SettingOf::simulate, simulate_flags);
   add_validate_options(*validate_app, validate_options);
@@ -247,6 +261,10 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
     write_result(catalog_text(catalog_options, globals.json));
     return 0;
   }
+  if (*calibrate_app) {
+    write_result(calibrate_report(calibrate_options, globals.json));
+    return 0;
+  }
   if (*validate_app) {
     validate_options.json = globals.json;
     validate_options.quiet = globals.quiet;
@@ -254,7 +272,8 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
     return validate_command(validate_options);
   }
   if (argc > 1)
-    throw Error({.found = "no command", .expected = "advise, simulate, validate or catalog"});
+    throw Error(
+        {.found = "no command", .expected = "advise, simulate, validate, calibrate or catalog"});
   write_result(app.help());
   return 0;
 }
@@ -268,7 +287,7 @@ int run_command_line(int argc, const char* const* argv) {
   app.fallthrough();
   app.allow_extras();
   app.footer(
-      "`orrery COMMAND --help` lists the flags of a command.\nplan, topology and calibrate come with "
+      "`orrery COMMAND --help` lists the flags of a command.\nplan and topology come with "
       "later versions.");
   try {
     return parse_and_run(app, argc, argv);

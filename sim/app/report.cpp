@@ -95,8 +95,7 @@ std::vector<Decision> differing(const std::vector<Row>& rows, std::string& commo
   // One search has one answer to this, and it means nothing where TP is 1.
   for (const Row& row : rows)
     if (const Layout& l = row.candidate.layout; l.tp > 1 && shared.empty())
-      shared.emplace_back(l.sequence_parallel ? "sequence parallelism where TP is above 1"
-                                              : "no sequence parallelism");
+      shared.emplace_back(l.sequence_parallel ? "sequence parallelism" : "no sequence parallelism");
   const Layout& first = rows.front().candidate.layout;
   for (Decision& decision : optional_decisions()) {
     std::set<std::string> texts;

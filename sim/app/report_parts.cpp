@@ -23,6 +23,11 @@ std::string parameters_text(std::int64_t parameters) {
   return n >= 999.5e6 ? fmt::format("{:.1f}B", n / 1e9) : fmt::format("{:.0f}M", n / 1e6);
 }
 
+std::string tokens_text(double tokens) {
+  if (tokens >= 999.5e6) return fmt::format("{:.3g}G", tokens / 1e9);
+  return tokens >= 999.5e3 ? fmt::format("{:.3g}M", tokens / 1e6) : grouped(tokens);
+}
+
 std::string job_text(const Scenario& s) {
   const Job& job = s.job;
   const std::int64_t replicas = s.layout.dp;
@@ -41,23 +46,32 @@ std::string job_text(const Scenario& s) {
   }
   std::string text(to_text(job.task));
   if (job.task == Task::lora) text += fmt::format(" of rank {}", job.lora_rank);
-  return text + fmt::format(": {} sequences of {} tokens a step ({:.3g}M tokens)",
+  return text + fmt::format(": {} sequences of {} tokens a step ({} tokens)",
                             count_text(job.global_batch), count_text(job.sequence),
-                            static_cast<double>(job.global_batch * job.sequence) / 1e6);
+                            tokens_text(static_cast<double>(job.global_batch * job.sequence)));
 }
 
-// How MFU counts: passes of the model over each token, without recompute.
-std::string convention(Task task) {
-  if (!is_training(task)) return "one forward pass";
-  return task == Task::lora ? "forward and the same backward" : "forward and twice that backward";
+// What MFU counts of a token.
+const char* convention(Task task) {
+  switch (task) {
+    case Task::decode:
+      return "forward, with attention to all tokens before";
+    case Task::prefill:
+      return "forward, causal attention halved";
+    case Task::lora:
+      return "2 x forward, causal attention halved, no recompute";
+    case Task::pretrain:
+    case Task::sft:
+      break;
+  }
+  return "3 x forward, causal attention halved, no recompute";
 }
 
 std::string utilisation(const Scenario& s, const Prediction& p) {
-  const FlopPerSecond peak =
-      s.cluster.device.resolved().tensor_rate[static_cast<std::size_t>(Format::bf16)];
   std::string text = fmt::format("MFU {:.1f}%", 100 * p.mfu);
   if (p.hfu > p.mfu) text += fmt::format(" (HFU {:.1f}% with recompute)", 100 * p.hfu);
-  text += fmt::format(" of {}, the dense BF16 peak", to_text(peak));
+  text += fmt::format(" of {}, the dense {} peak", to_text(p.peak),
+                      p.peak_format == Format::bf16 ? "BF16" : "FP16");
   const PrecisionRecipe precision = s.layout.precision;
   const bool narrow = precision != PrecisionRecipe::bf16 && precision != PrecisionRecipe::fp16;
   return narrow ? text + fmt::format(" (for {} too)", to_text(precision)) : text;
@@ -94,9 +108,8 @@ std::string headline(const Scenario& s, const Prediction& p) {
                          to_text(p.high))});
   table.add({"speed", speed(s, p)});
   table.add({"utilisation", utilisation(s, p)});
-  table.add(
-      {"MFU counts", fmt::format("{} a token: {}, causal attention halved, no recompute",
-                                 to_text(Flop(p.model_flop_per_token)), convention(s.job.task))});
+  table.add({"MFU counts", fmt::format("{} a token: {}", to_text(Flop(p.model_flop_per_token)),
+                                       convention(s.job.task))});
   table.add({"energy", energy(p)});
   table.add({"cost", money(p)});
   table.add(
@@ -236,9 +249,9 @@ std::string subject(const Scenario& s) {
   std::string text = fmt::format("{} ({} parameters", s.model.title, parameters_text(count.total));
   if (count.active != count.total)
     text += fmt::format(", {} active", parameters_text(count.active));
-  return text + fmt::format(")\n{} x {} on {}\n{}\n{} {}\n", count_text(s.cluster.gpus),
-                            s.cluster.device.title, s.cluster.title, job_text(s), s.stack.title,
-                            s.stack.release);
+  text += fmt::format(")\n{} x {} on {} ({})\n", count_text(s.cluster.gpus), s.cluster.device.title,
+                      s.cluster.title, s.cluster.name);
+  return text + fmt::format("{}\n{} {}\n", job_text(s), s.stack.title, s.stack.release);
 }
 
 std::string prediction_detail(const Scenario& s, const Prediction& p) {

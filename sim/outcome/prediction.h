@@ -25,8 +25,10 @@ struct Prediction {
   double tokens_per_second = 0;  // whole job
   double tokens_per_second_per_gpu = 0;
   double model_flop_per_token = 0;  // 6 N_active + attention, causal, no recompute
-  double mfu = 0;                   // of the dense BF16 peak (FP8/FP4 jobs too: stated convention)
-  double hfu = 0;                   // with recompute counted
+  FlopPerSecond peak;               // that utilisation refers to: dense BF16 (FP16 without BF16)
+  Format peak_format = Format::bf16;
+  double mfu = 0;  // of the dense BF16 peak (FP8/FP4 jobs too: stated convention)
+  double hfu = 0;  // with recompute counted
   std::vector<StageBreakdown> stages;
   std::int64_t bottleneck_stage = 0;
   std::string bottleneck;  // one sentence: what limits the step

@@ -104,8 +104,10 @@ void add_money(Prediction& p, const Scenario& s, const SimulateOptions& options,
 
 void add_utilisation(Prediction& p, const Scenario& s) {
   p.model_flop_per_token = model_flop_per_token(s.model, s.job);
-  const FlopPerSecond peak =
-      s.cluster.device.resolved().tensor_rate[static_cast<std::size_t>(Format::bf16)];
+  const ResolvedDevice device = s.cluster.device.resolved();
+  const auto rate = [&](Format f) { return device.tensor_rate[static_cast<std::size_t>(f)]; };
+  p.peak_format = rate(Format::bf16) > FlopPerSecond(0) ? Format::bf16 : Format::fp16;
+  const FlopPerSecond peak = p.peak = rate(p.peak_format);
   if (peak <= FlopPerSecond(0)) return;
   p.mfu = p.model_flop_per_token * p.tokens_per_second_per_gpu / peak.si();
   double recomputed = 0;
@@ -122,7 +124,21 @@ void add_utilisation(Prediction& p, const Scenario& s) {
 
 }  // namespace
 
+void check_precision(const ResolvedDevice& device, PrecisionRecipe precision) {
+  const Format format = linear_format(precision);
+  if (device.tensor_rate[static_cast<std::size_t>(format)] > FlopPerSecond(0)) return;
+  std::string have;
+  for (Format other : {Format::bf16, Format::fp16, Format::fp8, Format::fp4})
+    if (device.tensor_rate[static_cast<std::size_t>(other)] > FlopPerSecond(0))
+      have += (have.empty() ? "" : ", ") + std::string(to_text(other));
+  throw Error({.file = "precision",
+               .found = fmt::format("{} on {}, which has no {} products", to_text(precision),
+                                    device.name, to_text(format)),
+               .expected = "a recipe in " + have});
+}
+
 Prediction simulate(const Scenario& s, const SimulateOptions& options) {
+  check_precision(s.cluster.device.resolved(), s.layout.precision);
   if (const auto reason = invalid_reason(s.layout, s.model, s.job, s.cluster.gpus))
     throw Error({.file = "layout",
                  .path = "",

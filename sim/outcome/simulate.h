@@ -11,6 +11,9 @@ struct SimulateOptions {
   double rental_per_gpu_hour = 0;  // USD; 0: the accelerator's own
 };
 
+// Error when the accelerator has no unit for the precision's number format.
+void check_precision(const ResolvedDevice& device, PrecisionRecipe precision);
+
 // Error when the layout is not valid for the model, job and cluster. A prediction of speed is made
 // also where the memory verdict is out of memory.
 Prediction simulate(const Scenario& scenario, const SimulateOptions& options);

@@ -193,7 +193,30 @@ TEST_CASE("stack files with bad values name the place") {
   expect_error(base + "--stack " + loop, "loop.json");
 }
 
+TEST_CASE("what an accelerator lacks is refused by name") {
+  expect_error("simulate --model llama3-8b --cluster dgx-v100 --gpus 8 --seq 1024 --global-batch 8",
+               "fp16");
+  expect_error(
+      "advise --model llama3-8b --cluster dgx-a100 --gpus 8 --seq 1024 --global-batch 8 "
+      "--precision fp8",
+      "a100");
+  CHECK(run("simulate --model llama3-8b --cluster dgx-v100 --gpus 8 --seq 1024 --global-batch 8 "
+            "--precision fp16")
+            .code == 0);
+}
+
+TEST_CASE("calibrate says what it needs") {
+  expect_error("calibrate", "fit or show");
+  expect_error("calibrate show", "--device");
+  expect_error("calibrate show --device h100", "h100-sxm");
+  expect_error("calibrate fit --device h100-sxm", "tables");
+  expect_error("calibrate compare", "later version");
+  CHECK(run("calibrate show --device gb300").code == 0);
+}
+
 TEST_CASE("commands of later versions say so") {
-  for (const char* command : {"plan question.json", "topology dgx-h100 --gpus 8", "calibrate show"})
+  for (const char* command : {"plan question.json", "topology dgx-h100 --gpus 8"})
     expect_error(command, "later version");
+  expect_error("calibrate show", "--device");
+  expect_error("calibrate shwo --device h200-sxm", "show");
 }

@@ -19,12 +19,12 @@ done < <(cd "$3" && find hw_models topologies workloads sim/engine/catalog valid
   \( -name '*.json' -o -path 'validation/measurements/*.csv' \))
 
 clean "$binary" simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 4096 \
-  --global-batch 64 | grep -q 'tokens/s/GPU' || fail "simulate says nothing"
-clean "$binary" catalog show accelerator h200-sxm | grep -q Sources || fail "no catalogue"
+  --global-batch 64 | grep 'tokens/s/GPU' >/dev/null || fail "simulate says nothing"
+clean "$binary" catalog show accelerator h200-sxm | grep Sources >/dev/null || fail "no catalogue"
 
 # It reads its own catalogues, not those of the source tree that it was built from.
 cp "$data/workloads/catalog/models/llama3-8b.json" \
   "$data/workloads/catalog/models/only-installed.json"
-clean "$binary" catalog list model | grep -qx only-installed || fail "it reads another catalogue"
+clean "$binary" catalog list model | grep -x only-installed >/dev/null || fail "it reads another catalogue"
 ln -s "$binary" "$scratch/link"
-clean "$scratch/link" catalog list model | grep -qx only-installed || fail "not through a link"
+clean "$scratch/link" catalog list model | grep -x only-installed >/dev/null || fail "not through a link"

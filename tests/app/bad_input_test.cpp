@@ -208,7 +208,7 @@ TEST_CASE("what an accelerator lacks is refused by name") {
 TEST_CASE("calibrate says what it needs") {
   expect_error("calibrate", "fit or show");
   expect_error("calibrate show", "--device");
-  expect_error("calibrate show --device h100", "h100-sxm");
+  expect_error("calibrate show --device h100-sx", "h100-sxm");
   expect_error("calibrate fit --device h100-sxm", "tables");
   expect_error("calibrate compare", "later version");
   CHECK(run("calibrate show --device gb300").code == 0);

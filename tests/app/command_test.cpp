@@ -187,7 +187,8 @@ TEST_CASE("help goes to stdout") {
 }
 
 TEST_CASE("a fixed dimension stays fixed") {
-  for (const auto& candidate : run_json("advise " + job + "--tp 4 --pp 2")["best"]) {
+  const auto advice = run_json("advise " + job + "--tp 4 --pp 2");
+  for (const auto& candidate : advice["best"]) {
     CHECK(candidate["layout"]["tp"] == 4);
     CHECK(candidate["layout"]["pp"] == 2);
   }

@@ -131,12 +131,19 @@ std::string breakdown_table(const Prediction& p) {
       rows.emplace_back(stage.label[static_cast<std::size_t>(i)], static_cast<Label>(i));
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (const auto& [ticks, label] : rows) {
+  const auto add = [&](std::string_view name, Ticks ticks) {
     const double seconds = to_seconds(ticks).si(), share = seconds / p.step_time.si();
-    table.add({std::string(phrase(label)),
-               fmt::format("{:.{}f}", seconds * unit.per_second, unit.decimals),
+    table.add({std::string(name), fmt::format("{:.{}f}", seconds * unit.per_second, unit.decimals),
                fmt::format("{:.1f}", 100 * share), bar(share, 40)});
+  };
+  Ticks rest;  // of rows that would show as nothing
+  for (const auto& [ticks, label] : rows) {
+    if (to_seconds(ticks) / p.step_time < 0.0005)
+      rest += ticks;
+    else
+      add(phrase(label), ticks);
   }
+  if (rest.ps > 0) add("everything else", rest);
   if (p.stages.size() == 1) return table.text();
   return fmt::format("Stage {} of {}, counted from 0, paces the step:\n", p.bottleneck_stage,
                      p.stages.size()) +
@@ -198,6 +205,10 @@ std::string readable_path(const std::string& path) {
   return path.substr(0, colon + 2) + name;
 }
 
+std::string signed_percent(double share) {
+  return std::abs(share) < 0.0005 ? "0.0" : fmt::format("{:+.1f}", 100 * share);
+}
+
 std::string assumptions_table(const std::vector<Assumption>& assumptions) {
   Table table({"evidence", "value (range)", "step time", "of"},
               {Align::left, Align::left, Align::right, Align::left});
@@ -207,7 +218,7 @@ std::string assumptions_table(const std::vector<Assumption>& assumptions) {
     const double size = std::max(std::abs(a.effect_low), std::abs(a.effect_high));
     if (shown == most || size < 0.0005) break;  // largest first
     table.add({std::string(to_text(a.evidence)), value_and_range(a),
-               fmt::format("{:+.1f} {:+.1f}%", 100 * a.effect_low, 100 * a.effect_high),
+               signed_percent(a.effect_low) + " " + signed_percent(a.effect_high) + "%",
                readable_path(a.path)});
     ++shown;
   }

@@ -97,9 +97,10 @@ MemoryVerdict memory_fit(const Model& model, const Job& job, const Layout& layou
   v.fits = v.reserved <= v.capacity;
   v.margin = v.reserved.si() > 0 ? v.capacity / v.reserved - 1 : 0;
   if (!v.fits)
-    v.reason = fmt::format("stage {} needs {} of {}: {}{}", worst, to_text(v.reserved),
-                           to_text(v.capacity), largest_categories(v.stages[worst]),
-                           remedy(model, job, layout, stack, v.peak));
+    v.reason =
+        fmt::format("stage {} needs {:.1f} GiB of {:.1f} GiB: {}{}", worst,
+                    in_gibibytes(v.reserved), in_gibibytes(v.capacity),
+                    largest_categories(v.stages[worst]), remedy(model, job, layout, stack, v.peak));
   return v;
 }
 

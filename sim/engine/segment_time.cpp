@@ -60,6 +60,7 @@ void PhaseTime::add(const PhaseTime& other, double times) {
   host += times * other.host;
   side_data += times * other.side_data;
   side_context += times * other.side_context;
+  side_host += times * other.side_host;
   energy += times * other.energy;
   scale_up_bytes += times * other.scale_up_bytes;
   scale_out_bytes += times * other.scale_out_bytes;
@@ -137,7 +138,7 @@ PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device, doubl
     out.throttle = (compute + sustained - burst) / compute;
     for (Label label : compute_labels) p.seconds[slot(label)] *= out.throttle;
   }
-  const double whole = std::max(sustained, p.host);
+  const double whole = std::max({sustained, p.host, p.side_host});
   p.seconds[slot(Label::host)] += whole - sustained;
   out.energy = p.energy;
   // The whole is rounded once, so that a faster part never makes it a picosecond longer; the

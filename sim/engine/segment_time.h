@@ -16,6 +16,7 @@ struct PhaseTime {
   std::array<double, label_count> seconds{};  // on the compute stream, host waits included
   double host = 0;                            // seconds the host needs to dispatch it
   double side_data = 0;                       // seconds of data-parallel traffic on side streams
+  double side_host = 0;     // seconds of weights and activations on their way to or from the host
   double side_context = 0;  // seconds of context-parallel traffic on a side stream
   double energy = 0;        // joules above idle
   double scale_up_bytes = 0, scale_out_bytes = 0;  // sent by the rank

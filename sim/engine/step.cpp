@@ -8,6 +8,7 @@
 #include "hw_models/kernel_time.h"
 #include "sim/engine/segment_time.h"
 #include "workloads/inference.h"
+#include "workloads/memory.h"
 #include "workloads/training.h"
 
 namespace orrery {
@@ -75,6 +76,8 @@ class StepRun {
   Seconds gradient_time(std::int64_t stage, Tail& tail);
   Seconds parameter_time(std::int64_t stage, Tail& tail);
   Seconds optimizer_time(std::int64_t stage) const;
+  Seconds offloaded_update(double parameters) const;
+  double host_link_seconds(const ChunkProgram& chunk) const;
   double stage_parameters(std::int64_t stage) const;
   double stage_expert_parameters(std::int64_t stage) const;
   std::int64_t chunks_per_stage() const {
@@ -143,6 +146,8 @@ ChunkTime StepRun::time_chunk(const ChunkProgram& chunk) const {
       add(head_, program_.mtp_layers, 0);
     }
   }
+  for (PhaseTime* phase : {&forward, &backward, &input})
+    phase->side_host = is_training(job_.task) ? host_link_seconds(chunk) : 0;
   out.forward = close_pass(forward, context_.device, stack_.overlap_cost.get());
   if (is_training(job_.task)) {
     if (splits_backward(layout_.schedule)) {
@@ -291,9 +296,34 @@ Seconds StepRun::optimizer_time(std::int64_t stage) const {
   const double tensor = own * program_.optimizer_flop_per_parameter;
   const FlopPerSecond rate = context_.device.tensor_rate[static_cast<std::size_t>(Format::bf16)];
   if (tensor > 0) time += Flop(tensor) / rate;
-  if (layout_.offload_optimizer)
-    time = std::max(time, Bytes(own * 4) / context_.device.host_bandwidth);
+  if (layout_.offload_optimizer) time = std::max(time, offloaded_update(own));
   return time;
+}
+
+// The host updates what it keeps: gradients come down, parameters go back, the host's memory
+// streams the states; the three run bucket by bucket beside each other.
+Seconds StepRun::offloaded_update(double parameters) const {
+  const Bytes down(parameters * bytes_per_element(stack_.gradient_storage));
+  const Bytes up(parameters * bytes_per_element(stack_.parameter_gather_format));
+  const Bytes states(parameters * program_.optimizer_bytes_per_parameter);
+  return std::max({down / context_.device.host_bandwidth, up / context_.device.host_bandwidth,
+                   states / context_.host_memory_bandwidth});
+}
+
+// Seconds that one pass of a chunk keeps the link to the host busy: weights stream in for every
+// pass, activations go out forward and come back backward.
+double StepRun::host_link_seconds(const ChunkProgram& chunk) const {
+  double bytes = 0;
+  if (layout_.offload_weights)
+    bytes += (chunk.parameters + chunk.expert_parameters) *
+             bytes_per_element(stack_.parameter_gather_format);
+  if (layout_.offload_activations) {
+    Layout only = layout_;
+    only.offload_weights = only.offload_optimizer = false;
+    const StageMemory first = training_memory(model_, job_, only, stack_).front();
+    bytes += first.offloaded.si() / static_cast<double>(std::max<std::int64_t>(1, first.in_flight));
+  }
+  return bytes > 0 ? bytes / context_.device.host_bandwidth.si() : 0;
 }
 
 StepRun::Tail StepRun::tail(const StageRun& run, std::int64_t stage) {
@@ -360,6 +390,10 @@ StepResult StepRun::training() {
       }
       up += t.scale_up_bytes * static_cast<double>(per_chunk);
       out += t.scale_out_bytes * static_cast<double>(per_chunk);
+      // Each pass hands its result on, but for the ends of the pipeline.
+      if (layout_.pp > 1)
+        (placement_.pipeline.tier == 0 ? up : out) +=
+            2 * program_.send_bytes * static_cast<double>(per_chunk);
     }
     const auto i = static_cast<std::size_t>(s);
     stage[Label::pipeline_comm] += run.stages[i].blocked;
@@ -415,6 +449,9 @@ StepContext step_context(const Cluster& cluster) {
                       .device = cluster.device.resolved(),
                       .calibration = cluster.calibration,
                       .clock_factor = cluster.site.clock_factor.get()};
+  context.host_memory_bandwidth =
+      cluster.host.memory_bandwidth.value.value_or(BytesPerSecond()) /
+      static_cast<double>(std::max<std::int64_t>(1, cluster.gpus_per_host));
   for (FlopPerSecond& rate : context.device.tensor_rate) rate *= context.clock_factor;
   context.device.vector_rate *= context.clock_factor;
   context.device.special_function_per_second *= context.clock_factor;

@@ -37,6 +37,7 @@ struct StepContext {
   ResolvedDevice device;
   const Calibration& calibration;
   double clock_factor = 1;
+  BytesPerSecond host_memory_bandwidth = {};  // one accelerator's share of its host's
 };
 StepContext step_context(const Cluster& cluster);
 

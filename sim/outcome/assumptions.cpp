@@ -13,6 +13,9 @@ std::string value_text(double v) { return fmt::format("{:.4g}", v); }
 template <Dimension D>
 std::string value_text(Quantity<D> q) {
   using Q = Quantity<D>;
+  if constexpr (std::is_same_v<Q, JoulesPerFlop>)
+    return fmt::format("{:.3g} pJ/FLOP", q.si() * 1e12);
+  if constexpr (std::is_same_v<Q, JoulesPerByte>) return fmt::format("{:.3g} pJ/B", q.si() * 1e12);
   if constexpr (std::is_same_v<Q, Seconds> || std::is_same_v<Q, Bytes> ||
                 std::is_same_v<Q, BytesPerSecond> || std::is_same_v<Q, FlopPerSecond> ||
                 std::is_same_v<Q, Watts> || std::is_same_v<Q, Dollars> || std::is_same_v<Q, Hertz>)

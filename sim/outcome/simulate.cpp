@@ -137,6 +137,24 @@ void check_precision(const ResolvedDevice& device, PrecisionRecipe precision) {
                .expected = "a recipe in " + have});
 }
 
+namespace {
+
+// Offloading needs a known link to the host, and its memory's bandwidth for the optimizer.
+void check_offload(const Scenario& s, const StepContext& context) {
+  const Layout& l = s.layout;
+  const bool any = l.offload_weights || l.offload_optimizer || l.offload_activations;
+  const bool link = context.device.host_bandwidth > BytesPerSecond(0);
+  const bool memory = context.host_memory_bandwidth > BytesPerSecond(0);
+  if (!any || (link && (memory || !l.offload_optimizer))) return;
+  throw Error({.file = "offload",
+               .found = fmt::format(
+                   "{} {}", link ? s.cluster.host.name : s.cluster.device.name,
+                   link ? "without a known memory bandwidth" : "without a known link to its host"),
+               .expected = "a host that the catalogue knows"});
+}
+
+}  // namespace
+
 Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   check_precision(s.cluster.device.resolved(), s.layout.precision);
   if (const auto reason = invalid_reason(s.layout, s.model, s.job, s.cluster.gpus))
@@ -146,6 +164,7 @@ Prediction simulate(const Scenario& s, const SimulateOptions& options) {
                  .expected = "a layout that fits the model, the batch and the cluster",
                  .nearest = ""});
   const StepContext context = step_context(s.cluster);
+  check_offload(s, context);
   const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
   Prediction p;
   p.step_time = to_seconds(result.step);

@@ -6,23 +6,10 @@
 
 #include "workloads/layer_operations.h"
 #include "workloads/optimizer.h"
+#include "workloads/state_memory.h"
 
 namespace orrery {
 namespace {
-
-// Parameters of one layer on one rank.
-struct LocalParameters {
-  double dense = 0, expert = 0;
-};
-
-LocalParameters local_parameters(const Model& model, const LayerClass& layer,
-                                 const Layout& layout) {
-  const LayerParameters all = layer_parameters(model, layer);
-  const double tp = static_cast<double>(layout.tp);
-  return {.dense = static_cast<double>(all.mixer + all.ffn) / tp +
-                   static_cast<double>(all.router + all.norms),
-          .expert = static_cast<double>(all.experts) / static_cast<double>(layout.ep * layout.etp)};
-}
 
 double vocabulary_parameters(const Model& model, const Layout& layout, const Stack& stack) {
   return static_cast<double>(model.vocab) * static_cast<double>(model.hidden) /

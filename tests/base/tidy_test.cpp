@@ -131,7 +131,7 @@ TEST_CASE("iteration over an unordered container on the way to output is found")
 }
 
 TEST_CASE("a path of somebody's machine is found") {
-  CHECK(check_paths({{"sim/app/a.cpp", "x = \"/work/main/data\";\n"}}) ==
+  CHECK(check_paths({{"sim/app/a.cpp", "x = \"/work/x/data\";\n"}}) ==
         Complaints{"sim/app/a.cpp:1: a path of somebody's machine"});
   CHECK(check_paths({{"hw_models/catalog/x.json", "{\"file\": \"/tmp/x\"}\n"}}).size() == 1);
   CHECK(check_paths({{"validation/README.md", "/home/me/x\n"}}).size() == 1);

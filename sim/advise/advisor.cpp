@@ -154,9 +154,10 @@ void Search::collect() {
 
 void Search::sort_out(const std::vector<Layout>& batch) {
   std::vector<MemoryVerdict> verdicts(batch.size());
+  ResolvedDevice device = context_.device;
+  device.memory_capacity *= 1 - options_.memory_reserve;
   parallel_for(batch.size(), options_.threads, [&](std::size_t i) {
-    verdicts[i] =
-        memory_fit(question_.model, question_.job, batch[i], advice_.stack, context_.device);
+    verdicts[i] = memory_fit(question_.model, question_.job, batch[i], advice_.stack, device);
   });
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const std::int64_t index = advice_.considered++;
@@ -309,6 +310,7 @@ Advice advise(const Question& question, const AdviseOptions& options) {
   check_precision(question.cluster.device.resolved(), question.limits.precision);
   Advice advice;
   advice.stack = question_stack(question);
+  advice.memory_reserve = options.memory_reserve;
   Search(question, options, advice).run();
   return advice;
 }

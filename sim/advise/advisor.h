@@ -23,9 +23,10 @@ struct Question {
 };
 struct AdviseOptions {
   int top = 10;
-  int threads = 0;      // 0: all cores
-  bool pareto = false;  // also the front of speed against memory
-  bool prune = true;    // false: simulate every layout that fits (the same advice, slower)
+  int threads = 0;            // 0: all cores
+  bool pareto = false;        // also the front of speed against memory
+  bool prune = true;          // false: simulate every layout that fits (the same advice, slower)
+  double memory_reserve = 0;  // share of the device's memory that a layout must leave free
   double rental_per_gpu_hour = 0;  // USD; 0: the accelerator's own
   // Called now and then from the calling thread; may be empty.
   std::function<void(double share, std::int64_t simulated)> progress;
@@ -54,6 +55,7 @@ struct Advice {
   // considered = rejected_for_memory + pruned + simulated, unless stopped early.
   std::int64_t considered = 0, invalid = 0, rejected_for_memory = 0, simulated = 0;
   std::int64_t pruned = 0;     // not simulated: their bound lies above the last of `best`
+  double memory_reserve = 0;   // as asked for
   bool stopped_early = false;  // Ctrl-C: best so far
   Stack stack;
 };

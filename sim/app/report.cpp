@@ -203,7 +203,13 @@ std::string rejections(const Advice& a) {
   std::stable_sort(nearest.begin(), nearest.end(),
                    [](const Rejection& x, const Rejection& y) { return x.margin > y.margin; });
   const std::size_t shown = std::min<std::size_t>(5, nearest.size());
-  std::string text = "Rejected for memory, nearest miss of each family:\n";
+  std::string text =
+      a.memory_reserve > 0
+          ? fmt::format(
+                "Rejected for memory, with {:.0f}% of it left free, nearest miss of each "
+                "family:\n",
+                100 * a.memory_reserve)
+          : "Rejected for memory, nearest miss of each family:\n";
   for (std::size_t i = 0; i < shown; ++i)
     text += wrap(fmt::format("{} ({} layouts): {}", nearest[i].family,
                              count_text(nearest[i].layouts), nearest[i].reason),

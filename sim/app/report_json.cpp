@@ -115,6 +115,7 @@ std::string advice_json(const Question& q, const Advice& a) {
                     {"rejected_for_memory", a.rejected_for_memory},
                     {"pruned", a.pruned},
                     {"simulated", a.simulated},
+                    {"memory_reserve", a.memory_reserve},
                     {"stopped_early", a.stopped_early},
                     {"best", best},
                     {"pareto", pareto},

@@ -186,6 +186,8 @@ const std::vector<Setting>& settings() {
       {"network", text, "ideal (flow comes with a later version)"},
       {"objective", text, "time, cost or energy", SettingOf::advise},
       {"top", integer, "layouts to list (default 10)", SettingOf::advise},
+      {"memory_reserve", number, "share of memory to leave free, 0 to 0.9 (default 0.05)",
+       SettingOf::advise},
       {"pareto", on_off, "also speed against memory", SettingOf::advise},
       {"trace", file, "write a trace for Perfetto to this file", SettingOf::simulate},
   };
@@ -359,6 +361,13 @@ AdviseOptions read_advise_options(const JsonValue& s) {
   AdviseOptions options;
   if (const auto v = s.find("top")) options.top = static_cast<int>(v->integer(1, 1000));
   if (const auto v = s.find("pareto")) options.pareto = v->boolean();
+  // The memory model is a few percent off at its best (validate prints how far).
+  options.memory_reserve = 0.05;
+  if (const auto v = s.find("memory_reserve")) {
+    options.memory_reserve = v->number();
+    if (options.memory_reserve < 0 || options.memory_reserve > 0.9)
+      v->fail("a share from 0 to 0.9");
+  }
   options.rental_per_gpu_hour = read_simulate_options(s).rental_per_gpu_hour;
   return options;
 }

@@ -46,7 +46,8 @@ void run(std::size_t count, int threads, const std::function<void(std::size_t)>&
 #else
 
 void run(std::size_t count, int threads, const std::function<void(std::size_t)>& body) {
-  tbb::task_arena arena(threads);
+  // More threads than cores gain nothing, and oneTBB complains about them on stderr.
+  tbb::task_arena arena(std::min(threads, hardware_threads()));
   arena.execute([&] {
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, count),
                       [&](const tbb::blocked_range<std::size_t>& range) {

@@ -2,7 +2,6 @@
 // with an Error, never worse.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <vector>
 
 #include "hw_models/catalog.h"
@@ -120,14 +119,14 @@ struct Tally {
   int read = 0, refused = 0;
 };
 
-// Damages samples, writes each to a file and reads it, for about `seconds`.
+// Damages samples, writes each to a file and reads it, `rounds` times: the same cases on any
+// machine.
 template <class Read>
-Tally fuzz(const std::vector<Sample>& samples, std::uint64_t seed, double seconds, Read&& read) {
+Tally fuzz(const std::vector<Sample>& samples, std::uint64_t seed, int rounds, Read&& read) {
   const ScratchFolder scratch("reader_fuzz");
   RandomStream random(seed, 0);
   Tally tally;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  for (int i = 0; i < 200 || std::chrono::steady_clock::now() < end; ++i) {
+  for (int i = 0; i < rounds; ++i) {
     const Sample& sample = samples[random.below(samples.size())];
     const std::string text = random.below(2) == 0 ? damage_text(sample.text, random)
                                                   : damage_values(sample.text, random);
@@ -153,15 +152,16 @@ TEST_CASE("damaged models, clusters and stacks are read or refused", "[fuzz]") {
   const fs::path stacks = data_root() / "workloads/catalog/stacks";
   std::vector<Sample> of_models = samples_in("workloads/catalog/models");
   for (Sample& config : samples_in("tests/workloads/configs")) of_models.push_back(config);
-  const Tally model =
-      fuzz(of_models, 1, 1, [&](const std::string& f) { count_parameters(load_model(f, models)); });
+  const Tally model = fuzz(of_models, 1, 4000,
+                           [&](const std::string& f) { count_parameters(load_model(f, models)); });
   CHECK(model.refused > 20);
-  const Tally cluster = fuzz(samples_in("sim/engine/catalog/clusters"), 2, 1,
+  const Tally cluster = fuzz(samples_in("sim/engine/catalog/clusters"), 2, 1500,
                              [](const std::string& f) { load_cluster(f, 1000); });
   CHECK(cluster.refused > 20);
-  const Tally stack = fuzz(samples_in("workloads/catalog/stacks"), 3, 1, [&](const std::string& f) {
-    load_stack(f, {.architecture = "hopper", .moe = true}, stacks);
-  });
+  const Tally stack =
+      fuzz(samples_in("workloads/catalog/stacks"), 3, 1500, [&](const std::string& f) {
+        load_stack(f, {.architecture = "hopper", .moe = true}, stacks);
+      });
   CHECK(stack.refused > 20);
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("damaged scenarios are predicted or refused", "[fuzz]") {
   std::vector<Sample> scenarios;
   for (Sample& sample : samples_in("tests/scenarios"))
     if (!sample.file.filename().string().starts_with("advise")) scenarios.push_back(sample);
-  const Tally tally = fuzz(scenarios, 4, 3, [](const std::string& file) {
+  const Tally tally = fuzz(scenarios, 4, 1200, [](const std::string& file) {
     const JsonValue settings = merge_settings(file, json::object());
     SimulateOptions options = read_simulate_options(settings);
     options.with_assumptions = false;

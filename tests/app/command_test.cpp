@@ -169,8 +169,10 @@ TEST_CASE("an interrupted search prints the best so far") {
   const std::string question =
       " advise --model 100t-moe --cluster gb300-nvl72 --gpus 1048576 --seq 8192 --global-batch "
       "65536 --precision mxfp8 --threads 1";
-  const Outcome o =
-      run_shell("timeout --preserve-status -s INT 0.3 " + std::string(ORRERY_BINARY) + question);
+  // In the foreground `timeout` signals once: without it a second signal goes to the whole group,
+  // and a second Ctrl-C ends the process.
+  const Outcome o = run_shell("timeout --foreground --preserve-status -s INT 0.3 " +
+                              std::string(ORRERY_BINARY) + question);
   INFO(o.err);
   CHECK(o.code == 0);
   // A fast machine may have been through by then.

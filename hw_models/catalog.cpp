@@ -55,24 +55,6 @@ fs::path locate(const std::string& folder, const std::string& kind, const std::s
   return data_root() / folder / (name + ".json");
 }
 
-bool is_sourced(const nlohmann::json& value) {
-  return value.is_object() && value.contains("value");
-}
-
-void merge(nlohmann::json& target, const nlohmann::json& patch) {
-  if (!patch.is_object() || is_sourced(patch)) {
-    target = patch;
-    return;
-  }
-  if (!target.is_object()) target = nlohmann::json::object();
-  for (const auto& [key, value] : patch.items()) {
-    if (value.is_null())
-      target.erase(key);
-    else
-      merge(target[key], value);
-  }
-}
-
 // The entry with everything it is based on merged in. `chain` holds the files on the way here.
 nlohmann::json load_merged(const std::string& folder, const std::string& kind, const fs::path& file,
                            std::vector<fs::path>& chain) {
@@ -105,7 +87,7 @@ nlohmann::json load_merged(const std::string& folder, const std::string& kind, c
   own.erase("based_on");
   // An overlay is an entry of its own: it must not pass for what it is based on.
   if (!own.contains("name")) own["name"] = file.stem().string();
-  merge(merged, own);
+  merge_overlay(merged, own);
   return merged;
 }
 
@@ -115,6 +97,20 @@ std::string text_or_empty(const JsonValue& entry, std::string_view key) {
 }
 
 }  // namespace
+
+void merge_overlay(nlohmann::json& target, const nlohmann::json& patch) {
+  if (!patch.is_object() || patch.contains("value")) {
+    target = patch;
+    return;
+  }
+  if (!target.is_object()) target = nlohmann::json::object();
+  for (const auto& [key, value] : patch.items()) {
+    if (value.is_null())
+      target.erase(key);
+    else
+      merge_overlay(target[key], value);
+  }
+}
 
 fs::path data_root() {
   if (const char* given = std::getenv("ORRERY_DATA"); given != nullptr && *given != '\0') {

@@ -67,6 +67,10 @@ Nic read_nic(const JsonValue& file);
 Switch read_switch(const JsonValue& file);
 Host read_host(const JsonValue& file);
 
+// Lays `patch` over `target` (RFC 7396), except that a patch object with "value" replaces the old
+// leaf whole: evidence and range of another value must not survive it.
+void merge_overlay(nlohmann::json& target, const nlohmann::json& patch);
+
 Device load_device(const std::string& name);
 Nic load_nic(const std::string& name);
 Switch load_switch(const std::string& name);

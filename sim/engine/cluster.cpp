@@ -9,21 +9,6 @@ namespace {
 constexpr const char* cluster_folder = "sim/engine/catalog/clusters";
 constexpr const char* fabric_folder = "topologies/catalog";
 
-// A merge patch in which a sourced value replaces the old one whole, as overlays do.
-void merge(nlohmann::json& target, const nlohmann::json& patch) {
-  if (!patch.is_object() || patch.contains("value")) {
-    target = patch;
-    return;
-  }
-  if (!target.is_object()) target = nlohmann::json::object();
-  for (const auto& [key, value] : patch.items()) {
-    if (value.is_null())
-      target.erase(key);
-    else
-      merge(target[key], value);
-  }
-}
-
 // The entry of another catalogue with this cluster's overrides over it.
 JsonValue overridden(JsonValue entry, const std::optional<JsonValue>& overrides,
                      std::string_view part) {
@@ -32,7 +17,7 @@ JsonValue overridden(JsonValue entry, const std::optional<JsonValue>& overrides,
   if (!patch) return entry;
   if (!patch->is_object()) patch->fail("an object of values to replace");
   nlohmann::json merged = entry.raw();
-  merge(merged, patch->raw());
+  merge_overlay(merged, patch->raw());
   return JsonValue::from(std::move(merged), fmt::format("{} with overrides.{} of {}", entry.file(),
                                                         part, overrides->file()));
 }

@@ -146,8 +146,8 @@ ChunkTime StepRun::time_chunk(const ChunkProgram& chunk) const {
       add(head_, program_.mtp_layers, 0);
     }
   }
-  for (PhaseTime* phase : {&forward, &backward, &input})
-    phase->side_host = is_training(job_.task) ? host_link_seconds(chunk) : 0;
+  if (is_training(job_.task))
+    forward.side_host = backward.side_host = input.side_host = host_link_seconds(chunk);
   out.forward = close_pass(forward, context_.device, stack_.overlap_cost.get());
   if (is_training(job_.task)) {
     if (splits_backward(layout_.schedule)) {

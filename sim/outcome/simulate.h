@@ -6,8 +6,8 @@
 namespace orrery {
 
 struct SimulateOptions {
-  bool with_assumptions =
-      true;  // names every uncertain value that was used, with its effect (and the range)
+  // Names every uncertain value that was used, with its effect, and makes the range of them.
+  bool with_assumptions = true;
   double rental_per_gpu_hour = 0;  // USD; 0: the accelerator's own
 };
 

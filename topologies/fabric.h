@@ -13,7 +13,18 @@
 namespace orrery {
 
 enum class ScaleUpKind : std::uint8_t { switched, mesh, torus, none };
-enum class ScaleOutKind : std::uint8_t { none, fat_tree, rail_optimised, rail_only, torus };
+// dragonfly_plus: groups that are two-tier Clos networks, every pair of groups joined directly.
+enum class ScaleOutKind : std::uint8_t {
+  none,
+  fat_tree,
+  rail_optimised,
+  rail_only,
+  torus,
+  dragonfly_plus,
+};
+// How a fabric picks among equal paths. adaptive and spray spread every flow over all of them,
+// around what has failed; ecmp hashes each of a flow's queue pairs onto one and leaves it there.
+enum class Routing : std::uint8_t { adaptive, spray, ecmp };
 enum class FabricTechnology : std::uint8_t {
   infiniband,
   spectrum_x,
@@ -27,6 +38,7 @@ enum class FabricTechnology : std::uint8_t {
 std::string_view to_text(ScaleUpKind);
 std::string_view to_text(ScaleOutKind);
 std::string_view to_text(FabricTechnology);
+std::string_view to_text(Routing);
 
 // The scale-up domain: GPUs that load and store each other's memory.
 struct ScaleUp {
@@ -43,6 +55,7 @@ struct ScaleUp {
 struct Tier {
   std::string switch_name;           // part name: "qm9700"
   std::int64_t reach = 0;            // accelerators under one switch group of this tier; 0: all
+  std::int64_t radix = 0;            // ports of one switch at this fabric's link rate; 0: unknown
   Sourced<double> oversubscription;  // down-rate over up-rate; 1: non-blocking
   Sourced<Seconds> latency;          // added per traversal of this tier (up and down together)
 };
@@ -52,7 +65,11 @@ struct ScaleOut {
   FabricTechnology technology = FabricTechnology::infiniband;
   std::string nic;                       // part name: "connectx-7"
   Sourced<double> nics_per_accelerator;  // may be below 1 (four NICs for eight GPUs: 0.5)
-  std::int64_t planes = 1;
+  std::int64_t planes = 1;  // parts of a NIC, each on a network of its own
+  std::int64_t rails = 1;   // rail-optimised, rail-only: NIC i of every host is on rail i % rails
+  Routing routing = Routing::adaptive;
+  std::int64_t paths_per_flow = 1;  // ecmp: queue pairs of one flow, each hashed by itself
+  std::int64_t reserved_hosts = 0;  // slots of a full wiring kept for management (UFM)
   Sourced<BytesPerSecond> nic_bandwidth;  // per NIC and direction
   Sourced<Seconds> nic_latency;
   Sourced<double> efficiency;  // share of the line rate that large collectives reach
@@ -60,11 +77,21 @@ struct ScaleOut {
   bool in_network_reduction = false;  // SHARP
 };
 
+// Several data centres that train one model: `accelerators` in each, joined pairwise.
+struct Sites {
+  std::int64_t accelerators = 0;             // in one site; 0: there is one site
+  Sourced<BytesPerSecond> bandwidth;         // of one site to all others, per direction
+  Sourced<double> kilometres;                // of fibre between two sites
+  Sourced<Seconds> latency_per_kilometre;    // light in fibre: 4.9 us
+  Sourced<double> efficiency;                // share of the bandwidth that long transfers reach
+};
+
 // A wiring at any number of accelerators. Values in a catalogue file of topologies/catalog.
 struct Fabric {
   std::string name, title;
   ScaleUp scale_up;
   ScaleOut scale_out;
+  Sites sites;
 };
 
 // Reads topologies/catalog/<name>.json; errors name the key. A fabric without scale-out has

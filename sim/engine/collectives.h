@@ -27,6 +27,9 @@ struct CollectiveTime {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
   CollectiveProtocol protocol = CollectiveProtocol::simple;
   Bytes scale_up_bytes, scale_out_bytes;  // sent by one rank over each
+  // The part of `time` in which bytes move, at the rates that library and NICs reach alone; the
+  // rest is latency. What shares or breaks the network stretches it (flow_network).
+  Seconds transfer;
 };
 
 // The least of the alpha-beta costs over algorithms and protocols that fabric, library and group

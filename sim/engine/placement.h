@@ -16,6 +16,7 @@ struct GroupShape {
   std::int64_t domains = 1;     // scale-up domains that the group spans
   std::int64_t span = 1;     // accelerators between its first and last rank (which tier it needs)
   std::int64_t sharing = 1;  // groups of the same kind that use a domain's NICs at once
+  std::int64_t domain_step = 1;  // domains from one of the group's domains to its next
   bool operator==(const GroupShape&) const = default;
 };
 

@@ -1,0 +1,49 @@
+// Knows what a wiring is made of at a given size: switches, cables, optics, and what they add up to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "topologies/fabric.h"
+
+namespace orrery {
+
+enum class Medium : std::uint8_t { backplane, copper, optical };
+std::string_view to_text(Medium);
+
+// Switches of one kind at one place: {"leaf", "qm9700", 32}.
+struct SwitchCount {
+  std::string role;  // "nvswitch", "leaf", "spine", "core", "ocs", "long-haul"
+  std::string part;  // name in hw_models/catalog/switches; empty: not named
+  std::int64_t count = 0;
+  std::int64_t ports_used = 0, ports = 0;  // of one switch, at this fabric's link rate; 0: unknown
+};
+// Equal cables between two layers, all planes together. A cable joins one port to one port and
+// carries `rate` in each direction; optical ones have a transceiver at each end.
+struct CableRun {
+  std::string from, to;  // roles, "accelerator" and "nic" among them
+  Medium medium = Medium::copper;
+  BytesPerSecond rate;
+  std::int64_t cables = 0, transceivers = 0;
+};
+struct FabricParts {
+  std::int64_t accelerators = 0, domains = 0, nics = 0, planes = 1, rails = 1;
+  std::vector<SwitchCount> switches;  // scale-up first, then by tier
+  std::vector<CableRun> cables;
+  // The least capacity, per direction, between two halves with equally many accelerators: of one
+  // domain (scale-up), and of whole domains (scale-out). Line rates, no efficiency.
+  BytesPerSecond scale_up_bisection, scale_out_bisection;
+  // The most switches on a shortest path between two accelerators (torus: the most hops).
+  int scale_up_diameter = 0, scale_out_diameter = 0;
+  std::vector<std::string> notes;  // what was assumed where the wiring is silent
+
+  std::int64_t switch_count(std::string_view role) const;
+  std::int64_t cable_count(std::string_view from, std::string_view to) const;
+};
+
+// Error when the fabric cannot join so many (more than the last tier's ports reach, more than a
+// domain without scale-out).
+FabricParts fabric_parts(const Fabric& fabric, std::int64_t accelerators);
+
+}  // namespace orrery

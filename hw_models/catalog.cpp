@@ -187,7 +187,8 @@ Nic read_nic(const JsonValue& file) {
 
 Switch read_switch(const JsonValue& file) {
   file.expect_only({"name", "title", "ports", "port_bandwidth", "latency", "power", "price",
-                    "in_network_reduction"});
+                    "in_network_reduction", "co_packaged_optics"});
+  const auto co_packaged = file.find("co_packaged_optics");
   return {.name = file.at("name").text(),
           .title = file.at("title").text(),
           .ports = read_sourced<std::int64_t>(file.at("ports")),
@@ -195,7 +196,8 @@ Switch read_switch(const JsonValue& file) {
           .latency = read_sourced<Seconds>(file.at("latency")),
           .power = read_sourced<Watts>(file.at("power")),
           .price = read_sourced<Dollars>(file.at("price")),
-          .in_network_reduction = file.at("in_network_reduction").boolean()};
+          .in_network_reduction = file.at("in_network_reduction").boolean(),
+          .co_packaged_optics = co_packaged && co_packaged->boolean()};
 }
 
 Host read_host(const JsonValue& file) {

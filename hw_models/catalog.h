@@ -28,6 +28,7 @@ struct Switch {
   Sourced<Watts> power;
   Sourced<Dollars> price;
   bool in_network_reduction = false;
+  bool co_packaged_optics = false;  // fibre plugs into the switch: its price and power hold optics
 };
 struct Host {
   std::string name, title;

@@ -11,8 +11,9 @@ namespace orrery {
 namespace {
 
 constexpr std::array<std::string_view, 4> scale_up_text = {"switched", "mesh", "torus", "none"};
-constexpr std::array<std::string_view, 5> scale_out_text = {"none", "fat-tree", "rail-optimised",
-                                                            "rail-only", "torus"};
+constexpr std::array<std::string_view, 6> scale_out_text = {
+    "none", "fat-tree", "rail-optimised", "rail-only", "torus", "dragonfly-plus"};
+constexpr std::array<std::string_view, 3> routing_text = {"adaptive", "spray", "ecmp"};
 constexpr std::array<std::string_view, 8> technology_text = {
     "infiniband", "spectrum-x", "roce", "efa", "omnipath", "slingshot", "ici", "tcpx"};
 
@@ -23,9 +24,48 @@ Enum read_enum(const JsonValue& at, const std::array<std::string_view, n>& texts
   return static_cast<Enum>(found - texts.begin());
 }
 
+// What a domain is made of. All keys are optional: much of it is not published.
+void read_scale_up_parts(const JsonValue& at, ScaleUp& up) {
+  if (const auto links = at.find("links")) up.links = read_sourced<std::int64_t>(*links);
+  if (up.links.known() && up.links.get() < 1) at.at("links").fail("at least one link");
+  if (const auto levels = at.find("switches")) {
+    if (up.kind != ScaleUpKind::switched) levels->fail("this key in a switched domain only");
+    for (const JsonValue& item : levels->items()) {
+      item.expect_only({"switch", "count", "reach"});
+      ScaleUpLevel level;
+      level.switch_name = item.at("switch").text();
+      level.switches = read_sourced<std::int64_t>(item.at("count"));
+      if (!level.switches.known() || level.switches.get() < 1)
+        item.at("count").fail("at least one switch");
+      if (const auto reach = item.find("reach")) level.reach = reach->integer(0, up.domain);
+      if (!up.levels.empty() && (level.reach != 0 && level.reach <= up.levels.back().reach))
+        item.at("reach").fail("more than the level before it");
+      if (!up.levels.empty() && up.levels.back().reach == 0)
+        item.fail("no level after one that reaches the whole domain");
+      up.levels.push_back(std::move(level));
+    }
+    if (!up.levels.empty() && up.levels.back().reach != 0)
+      levels->fail("a last level that reaches the whole domain (reach 0)");
+    if (!up.links.known()) levels->fail("\"links\" beside it: those of one accelerator");
+  }
+  for (const char* key : {"cube", "circuit_switch", "axis_links"})
+    if (const auto found = at.find(key); found && up.kind != ScaleUpKind::torus)
+      found->fail("this key in a torus only");
+  if (const auto cube = at.find("cube")) up.cube = cube->integer(2, 1024);
+  if (const auto name = at.find("circuit_switch")) up.circuit_switch = name->text();
+  if (const auto axes = at.find("axis_links")) {
+    for (const JsonValue& item : axes->items())
+      up.axis_links.push_back(read_sourced<BytesPerSecond>(item));
+    for (const auto& link : up.axis_links)
+      if (!link.known()) axes->fail("a rate for each axis");
+    if (std::ssize(up.axis_links) != up.torus_axes) axes->fail("one rate for each axis");
+  }
+}
+
 ScaleUp read_scale_up(const JsonValue& at) {
-  at.expect_only(
-      {"kind", "link", "domain", "bandwidth", "latency", "torus_axes", "in_network_reduction"});
+  at.expect_only({"kind", "link", "domain", "bandwidth", "latency", "torus_axes",
+                  "in_network_reduction", "links", "switches", "cube", "circuit_switch",
+                  "axis_links"});
   ScaleUp up;
   up.kind = read_enum<ScaleUpKind>(at.at("kind"), scale_up_text);
   up.link = at.at("link").text();
@@ -40,20 +80,67 @@ ScaleUp read_scale_up(const JsonValue& at) {
   }
   if (const auto reduce = at.find("in_network_reduction"))
     up.in_network_reduction = reduce->boolean();
+  read_scale_up_parts(at, up);
   return up;
 }
 
 Tier read_tier(const JsonValue& at) {
-  at.expect_only({"switch", "reach", "oversubscription", "latency"});
+  at.expect_only({"switch", "reach", "radix", "oversubscription", "latency", "uplink_bandwidth"});
   Tier tier;
   tier.switch_name = at.at("switch").text();
   tier.reach = at.at("reach").integer(0, INT64_C(1) << 40);
+  if (const auto radix = at.find("radix")) tier.radix = radix->integer(2, 1 << 20);
   tier.oversubscription = read_sourced<double>(at.at("oversubscription"));
   tier.latency = read_sourced<Seconds>(at.at("latency"));
   if (!tier.oversubscription.known() || !(tier.oversubscription.get() > 0))
     at.at("oversubscription").fail("a ratio above 0");
   if (!tier.latency.known()) at.at("latency").fail("a value");
+  if (const auto uplink = at.find("uplink_bandwidth")) {
+    tier.uplink_bandwidth = read_sourced<BytesPerSecond>(*uplink);
+    if (!tier.uplink_bandwidth.known() || !(tier.uplink_bandwidth.get().si() > 0))
+      uplink->fail("a rate above 0, or no such key");
+  } else {
+    tier.uplink_bandwidth.reason = "as fast as the links down";
+  }
   return tier;
+}
+
+std::vector<Tier> read_tiers(const JsonValue& at) {
+  const auto items = at.items();
+  if (items.empty()) at.fail("at least one tier");
+  std::vector<Tier> tiers;
+  std::int64_t reach = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    tiers.push_back(read_tier(items[i]));
+    const bool last = i + 1 == items.size();
+    const std::int64_t next = tiers.back().reach;
+    if (last ? next != 0 : next <= reach)
+      items[i].at("reach").fail(last ? "0: the last tier reaches all"
+                                     : fmt::format("more than the tier before it ({})", reach));
+    if (last && tiers.back().uplink_bandwidth.known())
+      items[i].at("uplink_bandwidth").fail("no such key: the last tier has no links up");
+    reach = next;
+  }
+  return tiers;
+}
+
+// How many rails there are, how flows choose their paths, what is kept free.
+void read_paths(const JsonValue& at, ScaleOut& out) {
+  const bool railed =
+      out.kind == ScaleOutKind::rail_optimised || out.kind == ScaleOutKind::rail_only;
+  if (railed) {
+    out.rails = at.at("rails").integer(1, 4096);
+  } else if (const auto rails = at.find("rails")) {
+    if (rails->integer() != 1)
+      rails->fail(fmt::format("1, or no such key: a {} has no rails", to_text(out.kind)));
+  }
+  out.routing = read_enum<Routing>(at.at("routing"), routing_text);
+  if (const auto paths = at.find("paths_per_flow")) {
+    if (out.routing != Routing::ecmp) paths->fail("this key with ecmp only");
+    out.paths_per_flow = paths->integer(1, 1024);
+  }
+  if (const auto reserved = at.find("reserved_hosts"))
+    out.reserved_hosts = reserved->integer(0, 4096);
 }
 
 ScaleOut read_scale_out(const JsonValue& at) {
@@ -66,8 +153,9 @@ ScaleOut read_scale_out(const JsonValue& at) {
         out.efficiency.reason = reason;
     return out;
   }
-  at.expect_only({"kind", "technology", "nic", "nics_per_accelerator", "planes", "nic_bandwidth",
-                  "nic_latency", "efficiency", "tiers", "in_network_reduction"});
+  at.expect_only({"kind", "technology", "nic", "nics_per_accelerator", "planes", "rails", "routing",
+                  "paths_per_flow", "reserved_hosts", "nic_bandwidth", "nic_latency", "efficiency",
+                  "tiers", "in_network_reduction"});
   out.technology = read_enum<FabricTechnology>(at.at("technology"), technology_text);
   out.nic = at.at("nic").text();
   out.nics_per_accelerator = read_sourced<double>(at.at("nics_per_accelerator"));
@@ -79,19 +167,35 @@ ScaleOut read_scale_out(const JsonValue& at) {
   if (const auto planes = at.find("planes")) out.planes = planes->integer(1, 64);
   if (const auto reduce = at.find("in_network_reduction"))
     out.in_network_reduction = reduce->boolean();
-  const auto tiers = at.at("tiers").items();
-  if (tiers.empty()) at.at("tiers").fail("at least one tier");
-  std::int64_t reach = 0;
-  for (std::size_t i = 0; i < tiers.size(); ++i) {
-    out.tiers.push_back(read_tier(tiers[i]));
-    const bool last = i + 1 == tiers.size();
-    const std::int64_t next = out.tiers.back().reach;
-    if (last ? next != 0 : next <= reach)
-      tiers[i].at("reach").fail(last ? "0: the last tier reaches all"
-                                     : fmt::format("more than the tier before it ({})", reach));
-    reach = next;
-  }
+  read_paths(at, out);
+  out.tiers = read_tiers(at.at("tiers"));
+  if (out.kind == ScaleOutKind::dragonfly_plus && out.tiers.size() != 3)
+    at.at("tiers").fail("three tiers: leaf, spine, and the links between groups");
   return out;
+}
+
+Sites read_sites(const JsonValue& at, const ScaleOut& out) {
+  at.expect_only(
+      {"accelerators", "bandwidth", "kilometres", "latency_per_kilometre", "efficiency"});
+  if (out.kind == ScaleOutKind::none) at.fail("no such key: this fabric has no scale-out network");
+  Sites sites;
+  sites.accelerators = at.at("accelerators").integer(1, INT64_C(1) << 40);
+  const std::int64_t leaf = out.tiers.front().reach;
+  if (leaf != 0 && sites.accelerators % leaf != 0)
+    at.at("accelerators").fail(fmt::format("a multiple of the first tier's reach ({})", leaf));
+  sites.bandwidth = read_sourced<BytesPerSecond>(at.at("bandwidth"));
+  sites.kilometres = read_sourced<double>(at.at("kilometres"));
+  sites.latency_per_kilometre = read_sourced<Seconds>(at.at("latency_per_kilometre"));
+  sites.efficiency = read_sourced<double>(at.at("efficiency"));
+  if (!sites.bandwidth.known() || !(sites.bandwidth.get().si() > 0))
+    at.at("bandwidth").fail("a rate above 0");
+  if (!sites.kilometres.known() || sites.kilometres.get() < 0)
+    at.at("kilometres").fail("a length of 0 or more");
+  if (!sites.latency_per_kilometre.known() || sites.latency_per_kilometre.get().si() < 0)
+    at.at("latency_per_kilometre").fail("a time of 0 or more");
+  if (!sites.efficiency.known() || !(sites.efficiency.get() > 0) || sites.efficiency.get() > 1)
+    at.at("efficiency").fail("a share above 0, at most 1");
+  return sites;
 }
 
 [[noreturn]] void no_scale_out(const Fabric& fabric, std::int64_t span) {
@@ -115,6 +219,20 @@ PathCost through(const ScaleOut& out, std::size_t tier, double nics) {
           .tier = static_cast<int>(tier) + 1};
 }
 
+// The same, then the fibre to another site and back down; all of a site may send at once, so that
+// each NIC has its share of the site's long haul.
+PathCost to_other_site(const Fabric& fabric, double nics) {
+  const ScaleOut& out = fabric.scale_out;
+  const Sites& sites = fabric.sites;
+  PathCost path = through(out, out.tiers.size() - 1, nics);
+  path.latency += sites.latency_per_kilometre.get() * sites.kilometres.get();
+  const double all = static_cast<double>(sites.accelerators) * out.nics_per_accelerator.get();
+  path.bandwidth =
+      std::min(path.bandwidth, sites.bandwidth.get() * (sites.efficiency.get() * nics / all));
+  ++path.tier;
+  return path;
+}
+
 }  // namespace
 
 std::string_view to_text(ScaleUpKind k) { return scale_up_text[static_cast<std::size_t>(k)]; }
@@ -122,15 +240,24 @@ std::string_view to_text(ScaleOutKind k) { return scale_out_text[static_cast<std
 std::string_view to_text(FabricTechnology t) {
   return technology_text[static_cast<std::size_t>(t)];
 }
+std::string_view to_text(Routing r) { return routing_text[static_cast<std::size_t>(r)]; }
 
 Fabric read_fabric(const JsonValue& file) {
-  file.expect_only({"name", "title", "based_on", "scale_up", "scale_out"});
+  file.expect_only({"name", "title", "based_on", "scale_up", "scale_out", "sites"});
   Fabric fabric;
   fabric.name = file.at("name").text();
   fabric.title = file.at("title").text();
   fabric.scale_up = read_scale_up(file.at("scale_up"));
   fabric.scale_out = read_scale_out(file.at("scale_out"));
+  if (const auto sites = file.find("sites")) fabric.sites = read_sites(*sites, fabric.scale_out);
   return fabric;
+}
+
+BytesPerSecond link_below(const ScaleOut& out, std::size_t tier) {
+  CHECK_THAT(tier <= out.tiers.size(), "a tier that the fabric does not have");
+  for (std::size_t t = tier; t > 0; --t)
+    if (out.tiers[t - 1].uplink_bandwidth.known()) return out.tiers[t - 1].uplink_bandwidth.get();
+  return out.nic_bandwidth.get() / static_cast<double>(out.planes);
 }
 
 PathCost path_between(const Fabric& fabric, std::int64_t a, std::int64_t b) {
@@ -141,6 +268,9 @@ PathCost path_between(const Fabric& fabric, std::int64_t a, std::int64_t b) {
   }
   const ScaleOut& out = fabric.scale_out;
   if (out.kind == ScaleOutKind::none) no_scale_out(fabric, std::abs(a - b) + 1);
+  const std::int64_t site = fabric.sites.accelerators;
+  if (site != 0 && a / site != b / site)
+    return to_other_site(fabric, out.nics_per_accelerator.get());
   std::size_t tier = 0;
   while (out.tiers[tier].reach != 0 && a / out.tiers[tier].reach != b / out.tiers[tier].reach)
     ++tier;
@@ -150,6 +280,8 @@ PathCost path_between(const Fabric& fabric, std::int64_t a, std::int64_t b) {
 PathCost nic_path(const Fabric& fabric, std::int64_t span) {
   const ScaleOut& out = fabric.scale_out;
   if (out.kind == ScaleOutKind::none) no_scale_out(fabric, span);
+  if (fabric.sites.accelerators != 0 && fabric.sites.accelerators < span)
+    return to_other_site(fabric, 1);
   std::size_t tier = 0;
   while (out.tiers[tier].reach != 0 && out.tiers[tier].reach < span) ++tier;
   return through(out, tier, 1);

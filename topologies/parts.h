@@ -1,11 +1,12 @@
-// Knows what a wiring is made of at a given size: switches, cables, optics, and what they add up to.
+// Knows what a wiring is made of at a given size: switches, cables, optics, and what they add up
+// to.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "topologies/fabric.h"
+#include "topologies/clos.h"
 
 namespace orrery {
 
@@ -31,8 +32,9 @@ struct FabricParts {
   std::int64_t accelerators = 0, domains = 0, nics = 0, planes = 1, rails = 1;
   std::vector<SwitchCount> switches;  // scale-up first, then by tier
   std::vector<CableRun> cables;
-  // The least capacity, per direction, between two halves with equally many accelerators: of one
-  // domain (scale-up), and of whole domains (scale-out). Line rates, no efficiency.
+  // The least capacity, per direction, that joins the first and the last half of the accelerators:
+  // of one domain (scale-up), and of all domains, whole ones on each side (scale-out). No other
+  // halves have less where groups are full. Line rates, no efficiency.
   BytesPerSecond scale_up_bisection, scale_out_bisection;
   // The most switches on a shortest path between two accelerators (torus: the most hops).
   int scale_up_diameter = 0, scale_out_diameter = 0;
@@ -42,8 +44,29 @@ struct FabricParts {
   std::int64_t cable_count(std::string_view from, std::string_view to) const;
 };
 
-// Error when the fabric cannot join so many (more than the last tier's ports reach, more than a
-// domain without scale-out).
+// "leaf", "spine", "core", then "tier-4".
+std::string tier_role(std::size_t tier);
+// NICs of so many accelerators: ports in one plane.
+std::int64_t ports_of(const ClosShape& shape, std::int64_t accelerators);
+
+// Which leaf the NICs of an accelerator are on, in every plane; all of them on one. The rule of
+// routing.h for groups that are full. A part full group has the leaves that its NICs need, taken in
+// turn (as a domain's NICs of a rail are where they are enough for all leaves) or one by one.
+struct LeafPlan {
+  struct Place {
+    std::int64_t group = 0, rail = 0, leaf = 0;  // leaf: of its rail in its group
+  };
+  LeafPlan(const Fabric& fabric, const ClosShape& clos);  // `clos` must outlive it; has tiers
+  std::int64_t leaves_of_rail(std::int64_t group) const;
+  Place of(std::int64_t accelerator) const;
+
+  const ClosShape& shape;
+  std::int64_t domain = 1, per_rail = 1;  // per_rail: leaves of one rail in a full group
+  bool in_turn = false;
+};
+
+// In time O(tiers), whatever the number. Error when the fabric cannot join so many (more than the
+// last tier's ports reach, more than a domain without scale-out).
 FabricParts fabric_parts(const Fabric& fabric, std::int64_t accelerators);
 
 }  // namespace orrery

@@ -25,6 +25,7 @@ constexpr Kind kinds[] = {{"accelerator", "hw_models/catalog/accelerators"},
                           {"host", "hw_models/catalog/hosts"},
                           {"model", "workloads/catalog/models"},
                           {"nic", "hw_models/catalog/nics"},
+                          {"optic", "hw_models/catalog/optics"},
                           {"stack", "workloads/catalog/stacks"},
                           {"switch", "hw_models/catalog/switches"}};
 

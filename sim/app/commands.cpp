@@ -14,6 +14,7 @@
 #include "sim/app/catalog_command.h"
 #include "sim/app/report.h"
 #include "sim/app/settings.h"
+#include "sim/app/topology_command.h"
 #include "sim/app/trace.h"
 #include "sim/app/validate.h"
 #include "sim/base/interrupt.h"
@@ -21,6 +22,8 @@
 
 namespace orrery {
 namespace {
+
+constexpr const char* known_commands = "advise, simulate, validate, calibrate, topology or catalog";
 
 struct Globals {
   bool json = false, quiet = false;
@@ -48,6 +51,8 @@ const char* type_name(SettingKind kind) {
       return "A,B";
     case SettingKind::file:
       return "FILE";
+    case SettingKind::json:
+      return "JSON";
   }
   return "";
 }
@@ -151,6 +156,22 @@ void add_calibrate_options(CLI::App& command, CalibrateOptions& options) {
   command.add_option("--output", options.output, "calibration file to write");
 }
 
+void add_topology_options(CLI::App& command, TopologyOptions& options) {
+  command.add_option("name", options.name,
+                     "cluster or fabric of the catalogue, or a file of either: a file with "
+                     "scale_up or scale_out is a fabric");
+  command
+      .add_option_function<std::string>(
+          "--gpus",
+          [&options](const std::string& text) {
+            options.gpus = whole_number("--gpus", text, 1, INT64_C(1) << 40);
+          },
+          "accelerators (default: one full group of the largest tier that has a size)")
+      ->type_name("N");
+  command.add_option("--dot", options.dot_file, "write the scheme for Graphviz")->type_name("FILE");
+  command.add_option("--svg", options.svg_file, "write a picture of the scheme")->type_name("FILE");
+}
+
 void add_globals(CLI::App& app, Globals& globals) {
   app.add_flag("--json", globals.json, "print the whole result as JSON")->disable_flag_override();
   app.add_flag("--quiet", globals.quiet, "no progress on stderr")->disable_flag_override();
@@ -175,15 +196,14 @@ void add_globals(CLI::App& app, Globals& globals) {
   const bool is_flag = word.starts_with("-") && word.size() > 1;
   const std::vector<CLI::App*> commands = app.get_subcommands();
   if (commands.empty() && !is_flag) {
-    for (const char* later : {"plan", "topology"})
-      if (word == later)
-        throw Error({.file = word,
-                     .found = "a command that comes with a later version",
-                     .expected = "advise, simulate, validate, calibrate or catalog"});
+    if (word == "plan")
+      throw Error({.file = word,
+                   .found = "a command that comes with a later version",
+                   .expected = known_commands});
     throw Error({.found = in_quotes(word),
-                 .expected = "advise, simulate, validate, calibrate or catalog",
-                 .nearest = nearest_name(
-                     word, {"advise", "simulate", "validate", "calibrate", "catalog"})});
+                 .expected = known_commands,
+                 .nearest = nearest_name(word, {"advise", "simulate", "validate", "calibrate",
+                                                "topology", "catalog"})});
   }
   const std::string owner = commands.empty() ? "" : commands.front()->get_name();
   const std::string help = fmt::format("`orrery {}{}--help`", owner, owner.empty() ? "" : " ");
@@ -241,12 +261,16 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   ValidateOptions validate_options;
   CatalogOptions catalog_options;
   CalibrateOptions calibrate_options;
+  TopologyOptions topology_options;
   CLI::App* advise_app = app.add_subcommand("advise", "find the best layouts of a training job");
   CLI::App* simulate_app = app.add_subcommand("simulate", "predict one layout, explained");
   CLI::App* validate_app = app.add_subcommand("validate", "predictions against measured runs");
   CLI::App* catalog_app = app.add_subcommand("catalog", "what is known, with sources");
   CLI::App* calibrate_app = app.add_subcommand("calibrate", "fit or show kernel curves");
+  CLI::App* topology_app =
+      app.add_subcommand("topology", "switches, cables, reach, cost and picture of a network");
   add_calibrate_options(*calibrate_app, calibrate_options);
+  add_topology_options(*topology_app, topology_options);
   add_settings(*advise_app, SettingOf::advise, advise_flags);
   add_settings(*simulate_app, SettingOf::simulate, simulate_flags);
   add_validate_options(*validate_app, validate_options);
@@ -261,6 +285,10 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
     write_result(catalog_text(catalog_options, globals.json));
     return 0;
   }
+  if (*topology_app) {
+    write_result(topology_text(topology_options, globals.json));
+    return 0;
+  }
   if (*calibrate_app) {
     write_result(calibrate_report(calibrate_options, globals.json));
     return 0;
@@ -271,9 +299,7 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
     validate_options.threads = globals.threads;
     return validate_command(validate_options);
   }
-  if (argc > 1)
-    throw Error(
-        {.found = "no command", .expected = "advise, simulate, validate, calibrate or catalog"});
+  if (argc > 1) throw Error({.found = "no command", .expected = known_commands});
   write_result(app.help());
   return 0;
 }
@@ -287,8 +313,8 @@ int run_command_line(int argc, const char* const* argv) {
   app.fallthrough();
   app.allow_extras();
   app.footer(
-      "`orrery COMMAND --help` lists the flags of a command.\nplan and topology come with "
-      "later versions.");
+      "`orrery COMMAND --help` lists the flags of a command.\nplan comes with a later "
+      "version.");
   try {
     return parse_and_run(app, argc, argv);
   } catch (const CLI::Success& help) {

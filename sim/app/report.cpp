@@ -8,6 +8,7 @@
 #include <functional>
 #include <set>
 
+#include "sim/app/network_report.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/tables.h"
 
@@ -228,7 +229,8 @@ std::string nothing_found(const Advice& a) {
 }  // namespace
 
 std::string prediction_report(const Scenario& s, const Prediction& p) {
-  return subject(s) + to_text(s.layout) + "\n\n" + prediction_detail(s, p);
+  return subject(s) + to_text(s.layout) + "\n\n" + prediction_detail(s, p) +
+         network_text(s, p);
 }
 
 std::string advice_report(const Question& q, const Advice& a) {

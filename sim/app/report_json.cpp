@@ -1,6 +1,7 @@
 // Writes results for machines.
 #include <nlohmann/json.hpp>
 
+#include "sim/app/network_report.h"
 #include "sim/app/report.h"
 
 namespace orrery {
@@ -88,14 +89,15 @@ Json candidate(const Candidate& c) {
 }  // namespace
 
 std::string prediction_json(const Scenario& s, const Prediction& p) {
-  const Json out = {{"model", s.model.name},
-                    {"cluster", s.cluster.name},
-                    {"accelerator", s.cluster.device.name},
+  Json out = {{"model", s.model.name},
+              {"cluster", s.cluster.name},
+              {"accelerator", s.cluster.device.name},
                     {"gpus", s.cluster.gpus},
                     {"stack", s.stack.name + "@" + s.stack.release},
                     {"task", to_text(s.job.task)},
                     {"layout", Json::parse(to_json_text(s.layout))},
                     {"prediction", prediction(p)}};
+  if (s.network == NetworkMode::flow) out["network"] = network_json(p);
   return out.dump(2) + "\n";
 }
 

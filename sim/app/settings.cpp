@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "hw_models/catalog.h"
+#include "sim/app/conditions.h"
 #include "workloads/model_catalog.h"
 
 namespace orrery {
@@ -103,11 +104,6 @@ void apply_launch(const JsonValue& s, const Job& job, Stack& stack) {
         v->one_of({"eager", "graph"}) == "eager" ? LaunchMode::eager : LaunchMode::full_graph;
 }
 
-void check_network(const JsonValue& s) {
-  const auto v = s.find("network");
-  if (v && v->text() != "ideal") v->fail("ideal (flow comes with a later version)");
-}
-
 Objective read_objective(const JsonValue& s) {
   const auto v = s.find("objective");
   if (!v) return Objective::time;
@@ -118,7 +114,6 @@ Objective read_objective(const JsonValue& s) {
 
 // Model, cluster and job, read in the order in which a person thinks of them.
 Scenario read_subject(const JsonValue& s) {
-  check_network(s);
   Model model = load_model(s.at("model").text(), data_root() / "workloads/catalog/models");
   Scenario scenario{.cluster = load_cluster(s.at("cluster").text(), count(s, "gpus")),
                     .model = std::move(model)};
@@ -183,7 +178,10 @@ const std::vector<Setting>& settings() {
       {"mtp", on_off, "train the model's multi-token prediction modules too"},
       {"expert_imbalance", number, "busiest expert rank's tokens over the mean"},
       {"gpu_hour_price", number, "USD per accelerator and hour"},
-      {"network", text, "ideal (flow comes with a later version)"},
+      {"network", text, "ideal, or flow: shared links, routing, faults"},
+      {"faults", json, "flow: JSON list of broken links (README)", SettingOf::simulate},
+      {"slow_gpus", json, "JSON list of {gpu, speed}", SettingOf::simulate},
+      {"background", json, "flow: JSON list of other traffic", SettingOf::simulate},
       {"objective", text, "time, cost or energy", SettingOf::advise},
       {"top", integer, "layouts to list (default 10)", SettingOf::advise},
       {"memory_reserve", number, "share of memory to leave free, 0 to 0.9 (default 0.05)",
@@ -232,6 +230,8 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
     case SettingKind::on_off:
       if (text != "true" && text != "false") fail("true or false");
       return text == "true";
+    case SettingKind::json:
+      return JsonValue::parse(text, setting.flag()).raw();
     case SettingKind::list: {
       nlohmann::json list = nlohmann::json::array();
       std::size_t start = 0;
@@ -289,6 +289,8 @@ Error named_by_flag(const Error& error, const std::string& file, const nlohmann:
 Scenario read_scenario(const JsonValue& s) {
   Scenario scenario = read_subject(s);
   read_objective(s);  // a file may hold it for advise
+  scenario.network = read_network(s);
+  scenario.conditions = read_conditions(s, scenario.cluster);
   const std::string name = stack_name(s, scenario.cluster, scenario.job);
   const PrecisionRecipe precision = read_precision(s, name, scenario);
   scenario.stack = read_stack(name, scenario, precision);
@@ -324,8 +326,11 @@ Question read_question(const JsonValue& s) {
   if (!is_training(subject.job.task))
     s.at(s.find("phase") ? "phase" : "task")
         .fail("pretrain, sft or lora: one inference step is timed by simulate");
-  for (const char* key : {"offload", "recompute_layers", "stage_layers", "launch"})
+  for (const char* key :
+       {"offload", "recompute_layers", "stage_layers", "launch", "faults", "slow_gpus", "background"})
     if (const auto v = s.find(key)) v->fail("nothing: advise does not search it, simulate has it");
+  if (read_network(s) == NetworkMode::flow)
+    s.at("network").fail("ideal: advise ranks on it; check a layout with simulate --network flow");
   const std::string name = stack_name(s, subject.cluster, subject.job);
   Layout fixed = read_layout_over(s, {});
   fixed.precision = read_precision(s, name, subject);

@@ -13,7 +13,7 @@
 
 namespace orrery {
 
-enum class SettingKind : std::uint8_t { text, integer, number, on_off, list, file };
+enum class SettingKind : std::uint8_t { text, integer, number, on_off, list, file, json };
 // Which command has the setting as a flag; a file may hold any of them for both.
 enum class SettingOf : std::uint8_t { both, advise, simulate };
 

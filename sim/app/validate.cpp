@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "hw_models/catalog.h"
+#include "sim/app/validate_collectives.h"
+#include "sim/app/validate_collectives_report.h"
 #include "sim/app/validate_fit.h"
 #include "sim/app/validate_predict.h"
 #include "sim/base/check.h"
@@ -21,23 +23,27 @@ bool has_all(const CsvTable& table, const std::vector<std::string>& columns) {
                      [&table](const std::string& column) { return table.has(column); });
 }
 
-enum class TableKind { training, inference };
+enum class TableKind { training, inference, collectives };
 
 // A table is told by its columns. One that is nearly a training table is read as one, so that the
 // missing column is named.
 TableKind kind_of(const CsvTable& table) {
   if (has_all(table, inference_columns()) || (table.has("mode") && table.has("ctx")))
     return TableKind::inference;
-  const auto& wanted = training_columns();
-  const auto known = std::count_if(wanted.begin(), wanted.end(),
-                                   [&](const std::string& column) { return table.has(column); });
-  if (static_cast<std::size_t>(known) * 2 >= wanted.size()) return TableKind::training;
+  const auto half = [&table](const std::vector<std::string>& wanted) {
+    const auto known = std::count_if(wanted.begin(), wanted.end(),
+                                     [&](const std::string& column) { return table.has(column); });
+    return static_cast<std::size_t>(known) * 2 >= wanted.size();
+  };
+  if (table.has("collective") && half(collective_columns())) return TableKind::collectives;
+  if (half(training_columns())) return TableKind::training;
   throw Error({.file = table.file,
                .path = "line 1",
                .found = "columns of no supported table",
-               .expected = "training runs (id, source, gpu, n_gpus, model, tp, pp, dp, ...) or "
-                           "inference steps (id, mode, batch, ctx, tp, step_s, ...); tables of "
-                           "operators go to \"orrery calibrate\", collectives are not read yet"});
+               .expected = "training runs (id, source, gpu, n_gpus, model, tp, pp, dp, ...), "
+                           "inference steps (id, mode, batch, ctx, tp, step_s, ...) or collectives "
+                           "(id, gpu, library, collective, ranks, bytes, time_us, ...); tables of "
+                           "operators go to \"orrery calibrate\""});
 }
 
 std::vector<std::filesystem::path> table_files(const ValidateOptions& options) {
@@ -45,8 +51,9 @@ std::vector<std::filesystem::path> table_files(const ValidateOptions& options) {
   if (!files.empty()) return files;
   const auto folder = data_root() / "validation/measurements";
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-    if (entry.path().extension() == ".csv") files.push_back(entry.path());
+  for (const auto& part : {folder, folder / "collectives"})
+    for (const auto& entry : std::filesystem::directory_iterator(part, ignored))
+      if (entry.path().extension() == ".csv") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   if (files.empty())
     throw Error(
@@ -91,15 +98,27 @@ int validate_command(const ValidateOptions& options) {
   check_options(options);
   const auto folder = data_root() / "validation";
   const ModelError error = load_model_error(folder / "model_error.json");
-  RowReader reader(load_aliases(folder / "aliases.json"));
+  const Aliases aliases = load_aliases(folder / "aliases.json");
+  RowReader reader(aliases);
+  CollectiveReader collective_reader(aliases);
   std::vector<PreparedRow> rows;
+  std::vector<MeasuredCollective> calls;
   for (const auto& file : table_files(options)) {
     const CsvTable table = read_csv(file);
-    auto read = kind_of(table) == TableKind::training ? reader.read_training(table)
-                                                      : reader.read_inference(table);
+    const TableKind kind = kind_of(table);
+    if (kind == TableKind::collectives) {
+      auto read = collective_reader.read(table);
+      std::move(read.begin(), read.end(), std::back_inserter(calls));
+      continue;
+    }
+    auto read =
+        kind == TableKind::training ? reader.read_training(table) : reader.read_inference(table);
     std::move(read.begin(), read.end(), std::back_inserter(rows));
   }
   const std::vector<ScoredRow> scored = predict_all(rows, error, options);
+  std::vector<ScoredCollective> scored_calls;
+  for (const MeasuredCollective& call : calls)
+    scored_calls.push_back(score_collective(call, error));
   if (!options.leave_out.empty()) {
     const auto groups = leave_out_groups(scored, options.leave_out, options);
     fmt::print("{}", options.json ? left_out_json(groups, options.leave_out)
@@ -110,7 +129,13 @@ int validate_command(const ValidateOptions& options) {
     fmt::print("{}", fit_text(scored, options));
     return 0;
   }
-  fmt::print("{}", options.json ? report_json(scored) : report_text(scored, options.rows));
+  if (options.json) {
+    fmt::print("{}", report_json(scored, scored_calls));
+    return 0;
+  }
+  if (!scored.empty() || calls.empty()) fmt::print("{}", report_text(scored, options.rows));
+  if (!calls.empty())
+    fmt::print("{}", collectives_text(scored_calls, options.rows, !options.files.empty()));
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/app/validate_collectives_report.h"
 #include "sim/app/validate_report.h"
 
 namespace orrery {
@@ -106,13 +107,17 @@ Json group_json(const GroupScore& g, const char* kind) {
 
 }  // namespace
 
-std::string report_json(const std::vector<ScoredRow>& rows) {
+std::string report_json(const std::vector<ScoredRow>& rows,
+                        const std::vector<ScoredCollective>& collectives) {
   Json list = Json::array(), groups = Json::array();
   for (const ScoredRow& s : rows) list.push_back(row_json(s));
   for (const GroupScore& g : group_rows(rows)) groups.push_back(group_json(g, "source and gpu"));
   for (const GroupScore& g : overall_groups(rows)) groups.push_back(group_json(g, "overall"));
+  add_collectives_json(collectives, list, groups);
   return Json({{"rows", list}, {"groups", groups}}).dump(1) + '\n';
 }
+
+std::string report_json(const std::vector<ScoredRow>& rows) { return report_json(rows, {}); }
 
 std::string left_out_json(const std::vector<LeftOut>& groups, const std::string& kind) {
   Json list = Json::array();

@@ -46,16 +46,35 @@ void add_range(RowPrediction& p, const PreparedRow& row, const ModelError& error
 
 ModelError load_model_error(const std::filesystem::path& path) {
   const JsonValue file = JsonValue::load(path);
-  file.expect_only({"default", "stacks", "experts", "each_assumption", "memory"});
+  file.expect_only({"default", "stacks", "experts", "collectives", "each_assumption", "memory"});
   ModelError error;
   error.fallback = read_range(file.at("default"));
   for (const auto& [name, range] : file.at("stacks").members())
     error.stacks[name] = read_range(range);
   for (const auto& [name, range] : file.at("experts").members())
     error.experts[name] = read_range(range);
+  for (const auto& [name, range] : file.at("collectives").members())
+    error.collectives[name] = read_range(range);
   error.each_assumption = file.at("each_assumption").number();
   error.memory = file.at("memory").number();
   return error;
+}
+
+ModelError::Range ModelError::collective(const std::string& library, bool crosses_domains,
+                                         bool large) const {
+  const auto found = collectives.find(collective_region(library, crosses_domains, large));
+  if (found != collectives.end()) return found->second;
+  Range widest = fallback;
+  for (const auto& [name, range] : collectives) {
+    widest.below = std::max(widest.below, range.below);
+    widest.above = std::max(widest.above, range.above);
+  }
+  return widest;
+}
+
+std::string collective_region(const std::string& library, bool crosses_domains, bool large) {
+  return fmt::format("{}, {}, {} 1 MiB", library, crosses_domains ? "across" : "one domain",
+                     large ? "from" : "below");
 }
 
 void settle_recompute(PreparedRow& row, const ModelError& error) {

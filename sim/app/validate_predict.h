@@ -17,9 +17,16 @@ struct ModelError {
   };
   Range fallback;
   std::map<std::string, Range> stacks, experts;  // by stack: dense models, models with experts
-  double each_assumption = 0;                    // joined in quadrature for every fallback
-  double memory = 0;  // share by which the memory model may overstate what a run needs
+  // Of the time of one collective: "library, reach, size" ("nccl, one domain, from 1 MiB").
+  std::map<std::string, Range> collectives;
+  double each_assumption = 0;  // joined in quadrature for every fallback
+  double memory = 0;           // share by which the memory model may overstate what a run needs
+
+  // The range of a collective's region; the widest of all where its library has none.
+  Range collective(const std::string& library, bool crosses_domains, bool large) const;
 };
+// "nccl, one domain, from 1 MiB": a row's region in model_error.json and in reports.
+std::string collective_region(const std::string& library, bool crosses_domains, bool large);
 ModelError load_model_error(const std::filesystem::path& file);
 
 // Chooses the recompute that a row leaves blank: the first recipe that the memory model does not

@@ -10,6 +10,8 @@
 
 namespace orrery {
 
+struct ScoredCollective;
+
 struct RowPrediction {
   bool made = false;
   double step_seconds = 0;
@@ -51,6 +53,8 @@ std::optional<GroupNumbers> numbers(const std::vector<double>& errors);
 
 std::string report_text(const std::vector<ScoredRow>& rows, bool each_row);
 std::string report_json(const std::vector<ScoredRow>& rows);
+std::string report_json(const std::vector<ScoredRow>& rows,
+                        const std::vector<ScoredCollective>& collectives);
 
 // How a group does as shipped, and when the step-level values are fitted without it.
 struct LeftOut {

@@ -22,8 +22,8 @@ constexpr std::array<std::string_view, 10> algorithm_text = {
     "ring", "tree",   "nvls",         "nvls-tree",         "collnet",
     "pat",  "direct", "hierarchical", "custom-all-reduce", "deepep"};
 constexpr std::array<std::string_view, 3> protocol_text = {"ll", "ll128", "simple"};
-constexpr std::array<std::string_view, 5> collective_library_text = {"nccl", "rccl", "custom",
-                                                                     "deepep", "xla"};
+constexpr std::array<std::string_view, collective_library_count> collective_library_text = {
+    "nccl", "rccl", "custom", "deepep", "xla", "vllm", "nvlink-two-sided", "nvlink-one-sided"};
 constexpr std::array<std::string_view, work_kind_count> work_kind_text = {"gemm",
                                                                           "grouped-gemm",
                                                                           "attention-forward",
@@ -51,7 +51,8 @@ static_assert(work_kind_text.back() == "host-copy" &&
 static_assert(static_cast<int>(CollectiveKind::send_receive) == 5 &&
               static_cast<int>(CollectiveAlgorithm::deepep) == 9 &&
               static_cast<int>(CollectiveProtocol::simple) == 2 &&
-              static_cast<int>(CollectiveLibrary::xla) == 4);
+              static_cast<int>(CollectiveLibrary::nvlink_one_sided) ==
+                  collective_library_count - 1);
 
 template <class Enum, std::size_t n>
 std::optional<Enum> find(const std::array<std::string_view, n>& texts, std::string_view text) {

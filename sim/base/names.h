@@ -54,8 +54,20 @@ enum class CollectiveAlgorithm : std::uint8_t {
   deepep,
 };
 enum class CollectiveProtocol : std::uint8_t { ll, ll128, simple };
-// Whose implementation moves the bytes.
-enum class CollectiveLibrary : std::uint8_t { nccl, rccl, custom, deepep, xla };
+// Whose implementation moves the bytes. custom: TensorRT-LLM's one-shot all-reduce; vllm: vLLM's
+// one-shot, two-shot and multicast all-reduces; all of them leave large messages to NCCL. nvlink
+// two- and one-sided: TensorRT-LLM's exchanges of tokens inside one scale-up domain.
+enum class CollectiveLibrary : std::uint8_t {
+  nccl,
+  rccl,
+  custom,
+  deepep,
+  xla,
+  vllm,
+  nvlink_two_sided,
+  nvlink_one_sided,
+};
+inline constexpr int collective_library_count = 8;
 
 // Text forms, lower case, as they stand in catalogue files ("all-reduce", "flash3", "bf16").
 std::string_view to_text(Format);

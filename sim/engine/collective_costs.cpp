@@ -1,6 +1,7 @@
 // Knows where the constants of a generation's collective library are, and how their file reads.
 #include "sim/engine/collective_costs.h"
 
+#include <array>
 #include <string_view>
 
 #include "hw_models/catalog.h"
@@ -17,13 +18,15 @@ void read_optional(const JsonValue& at, std::string_view key, Sourced<T>& into) 
 }
 
 StepCosts read_step(const JsonValue& at) {
-  at.expect_only({"base", "hop", "network_hop", "share", "network_share", "window", "copy",
-                  "largest", "least_ranks", "rank_exponent"});
+  at.expect_only({"base", "hop", "far_hop", "network_hop", "share", "network_share", "window",
+                  "copy", "largest", "least_ranks", "rank_exponent", "token", "row", "sm_rate",
+                  "network_sm_rate", "sms"});
   StepCosts step;
   step.present = true;
   step.base = read_sourced<Seconds>(at.at("base"));
   if (!step.base.known()) at.at("base").fail("a value");
   read_optional(at, "hop", step.hop);
+  read_optional(at, "far_hop", step.far_hop);
   read_optional(at, "network_hop", step.network_hop);
   read_optional(at, "share", step.share);
   read_optional(at, "network_share", step.network_share);
@@ -32,6 +35,11 @@ StepCosts read_step(const JsonValue& at) {
   read_optional(at, "largest", step.largest);
   read_optional(at, "least_ranks", step.least_ranks);
   read_optional(at, "rank_exponent", step.rank_exponent);
+  read_optional(at, "token", step.token);
+  read_optional(at, "row", step.row);
+  read_optional(at, "sm_rate", step.sm_rate);
+  read_optional(at, "network_sm_rate", step.network_sm_rate);
+  read_optional(at, "sms", step.sms);
   return step;
 }
 
@@ -39,6 +47,29 @@ void read_protocols(const JsonValue& at, StepCosts (&into)[collective_protocol_c
   at.expect_only({"ll", "ll128", "simple"});
   for (const auto& [name, value] : at.members())
     into[static_cast<int>(*collective_protocol_from(name))] = read_step(value);
+}
+
+constexpr std::array<std::string_view, 3> phase_text = {"dispatch", "combine", "prepare"};
+
+// {"direct": {"simple": {...}}, "combine": {"direct": {...}}}: algorithms stand for dispatch and
+// for everything that has no phases.
+void read_algorithms(const JsonValue& at, LibraryStep step, CollectiveCosts& into) {
+  for (const auto& [key, value] : at.members()) {
+    if (const auto algorithm = collective_algorithm_from(key)) {
+      step.algorithm = *algorithm;
+      value.expect_only({"ll", "ll128", "simple"});
+      for (const auto& [protocol, costs] : value.members()) {
+        step.protocol = *collective_protocol_from(protocol);
+        into.libraries[step] = read_step(costs);
+      }
+    } else if (key == phase_text[1] || key == phase_text[2]) {
+      LibraryStep phase = step;
+      phase.phase = key == phase_text[1] ? ExchangePhase::combine : ExchangePhase::prepare;
+      read_algorithms(value, phase, into);
+    } else {
+      at.fail("an algorithm, combine or prepare; not \"" + key + '"');
+    }
+  }
 }
 
 // Generations with the same library constants share a file.
@@ -78,6 +109,13 @@ std::string_view file_of(Architecture architecture) {
 
 }  // namespace
 
+std::string to_text(const LibraryStep& step) {
+  std::string text = "libraries." + std::string(to_text(step.library)) + ".";
+  if (step.phase != ExchangePhase::dispatch)
+    text += std::string(phase_text[static_cast<std::size_t>(step.phase)]) + ".";
+  return text + std::string(to_text(step.algorithm)) + "." + std::string(to_text(step.protocol));
+}
+
 CollectiveCosts read_collective_costs(const JsonValue& file) {
   CollectiveCosts costs;
   costs.name = file.at("name").text();
@@ -89,17 +127,26 @@ CollectiveCosts read_collective_costs(const JsonValue& file) {
       read_protocols(value, costs.send);
     } else if (key == "network_ranks") {
       costs.network_ranks = read_sourced<double>(value);
+    } else if (key == "efa_hop") {
+      costs.efa_hop = read_sourced<Seconds>(value);
+    } else if (key == "libraries") {
+      for (const auto& [name, algorithms_of] : value.members()) {
+        const auto library = collective_library_from(name);
+        if (!library) value.fail("collective libraries; not \"" + name + '"');
+        read_algorithms(algorithms_of, {.library = *library}, costs);
+      }
     } else if (const auto algorithm = collective_algorithm_from(key)) {
       read_protocols(value, costs.steps[static_cast<int>(*algorithm)]);
     } else {
       throw Error({.file = file.file(),
                    .path = key,
                    .found = "an unknown key",
-                   .expected = "an algorithm, send or network_ranks",
+                   .expected = "an algorithm, send, libraries, network_ranks or efa_hop",
                    .nearest = nearest_name(key, algorithms)});
     }
   }
   if (!costs.network_ranks.known()) costs.network_ranks.reason = "no limit is known";
+  if (!costs.efa_hop.known()) costs.efa_hop.reason = "nothing is known of this library on EFA";
   if (!costs.of(CollectiveAlgorithm::ring, CollectiveProtocol::simple).present)
     file.fail("\"ring\" with \"simple\": every library has it");
   if (!costs.of(CollectiveAlgorithm::direct, CollectiveProtocol::simple).present)

@@ -1,7 +1,7 @@
 // Knows the constants of collective libraries on one accelerator generation, with their evidence.
 #pragma once
 
-#include <array>
+#include <map>
 #include <string>
 
 #include "hw_models/device.h"
@@ -15,21 +15,42 @@ namespace orrery {
 inline constexpr int collective_algorithm_count = 10;
 inline constexpr int collective_protocol_count = 3;
 
+// What an exchange of tokens among experts' ranks does: send each token to its experts, bring the
+// results back and add them, or tell how many will come. Anything else is of the first kind.
+enum class ExchangePhase : std::uint8_t { dispatch, combine, prepare };
+
 // One algorithm with one protocol. An absent value means that the term does not exist. Which terms
 // an algorithm uses, and how, says sim/engine/collectives.cpp.
 struct StepCosts {
   bool present = false;
-  Sourced<Seconds> base;          // one call, at zero bytes and zero hops
-  Sourced<Seconds> hop;           // one step inside a scale-up domain
-  Sourced<Seconds> network_hop;   // one step over the network, beyond the fabric's own latency
-  Sourced<double> share;          // of the scale-up bandwidth that large messages reach
+  Sourced<Seconds> base;         // one call, at zero bytes and zero hops
+  Sourced<Seconds> hop;          // one step inside a scale-up domain; exchanges: one expert's count
+  Sourced<Seconds> far_hop;      // the same where the ring goes on to other domains
+  Sourced<Seconds> network_hop;  // one step over the network, beyond the fabric's own latency
+  Sourced<double> share;         // of the scale-up bandwidth that large messages reach
   Sourced<double> network_share;  // of the NICs' rate that they reach
   Sourced<Bytes> window;          // bytes that fill the pipeline (per rank for nvls and nvls-tree)
-  Sourced<BytesPerSecond> copy;   // of a rank's own part from its source to its destination
+  // Of a rank's own part from its source to its destination; exchanges: of one row through a warp.
+  Sourced<BytesPerSecond> copy;
   Sourced<Bytes> largest;         // bytes per rank up to which the library picks the protocol
   Sourced<double> least_ranks;    // in a domain, from which the library picks the algorithm
   Sourced<double> rank_exponent;  // share falls with (ranks / 8) to this power beyond 8 ranks
+  // Exchanges of tokens: what one SM needs for a token, for a copy of one and for a copy's bytes.
+  Sourced<Seconds> token, row;
+  Sourced<BytesPerSecond> sm_rate;
+  Sourced<BytesPerSecond> network_sm_rate;  // of the copies between domains, besides
+  Sourced<double> sms;  // that the library takes when nobody says how many; absent: one
 };
+
+// A library's own constants, where they differ from what an algorithm costs by default.
+struct LibraryStep {
+  CollectiveLibrary library = CollectiveLibrary::nccl;
+  ExchangePhase phase = ExchangePhase::dispatch;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
+  CollectiveProtocol protocol = CollectiveProtocol::simple;
+  auto operator<=>(const LibraryStep&) const = default;
+};
+std::string to_text(const LibraryStep& step);  // its path in the file
 
 // NCCL's tuner tables (measured.md 3.9 of the reference) with fitted efficiencies; other makers'
 // libraries in the same terms. hw_models/calibration/collectives/<generation>.json.
@@ -37,8 +58,11 @@ struct CollectiveCosts {
   std::string name, title;
   StepCosts steps[collective_algorithm_count][collective_protocol_count];
   StepCosts send[collective_protocol_count];  // point to point: ll and simple
+  std::map<LibraryStep, StepCosts> libraries;
   // Ranks of one domain whose NICs one communicator keeps busy; absent: all of them.
   Sourced<double> network_ranks;
+  // Added to every step over EFA, whose messages pass the host; there is no LL or LL128 over it.
+  Sourced<Seconds> efa_hop;
 
   const StepCosts& of(CollectiveAlgorithm a, CollectiveProtocol p) const {
     return steps[static_cast<int>(a)][static_cast<int>(p)];
@@ -54,6 +78,7 @@ template <class StepRef, class Visit>
 void visit_step_values(StepRef& s, const std::string& path, Visit&& visit) {
   visit(path + ".base", s.base);
   visit(path + ".hop", s.hop);
+  visit(path + ".far_hop", s.far_hop);
   visit(path + ".network_hop", s.network_hop);
   visit(path + ".share", s.share);
   visit(path + ".network_share", s.network_share);
@@ -62,6 +87,11 @@ void visit_step_values(StepRef& s, const std::string& path, Visit&& visit) {
   visit(path + ".largest", s.largest);
   visit(path + ".least_ranks", s.least_ranks);
   visit(path + ".rank_exponent", s.rank_exponent);
+  visit(path + ".token", s.token);
+  visit(path + ".row", s.row);
+  visit(path + ".sm_rate", s.sm_rate);
+  visit(path + ".network_sm_rate", s.network_sm_rate);
+  visit(path + ".sms", s.sms);
 }
 
 // Calls visit(path, sourced) on every value that is there, in a fixed order.
@@ -78,7 +108,9 @@ void visit_collective_values(CostsRef& c, Visit&& visit) {
     if (c.send[p].present)
       visit_step_values(c.send[p],
                         "send." + std::string(to_text(static_cast<CollectiveProtocol>(p))), visit);
+  for (auto& [step, costs] : c.libraries) visit_step_values(costs, to_text(step), visit);
   visit("network_ranks", c.network_ranks);
+  visit("efa_hop", c.efa_hop);
 }
 
 }  // namespace orrery

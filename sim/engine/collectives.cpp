@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/engine/domain_edges.h"
+
 namespace orrery {
 namespace {
 
@@ -25,6 +27,7 @@ struct Ground {
   double rank_nic = infinity;     // B/s of one rank's own share of NICs
   double path = 0;                // latency of one network step outside the library
   double levels = 0;              // of a binary tree over domains
+  double host = 0;                // of one network step, where messages pass the host
 };
 
 Ground ground_of(const Collective& c, const Fabric& fabric, const CollectiveCosts& costs) {
@@ -46,6 +49,7 @@ Ground ground_of(const Collective& c, const Fabric& fabric, const CollectiveCost
   g.rank_nic = own / g.inside * rate;
   g.domain_nics = std::min(own, or_else(costs.network_ranks, infinity) * nics) * rate;
   g.path = path.latency.si();
+  if (fabric.scale_out.technology == FabricTechnology::efa) g.host = or_else(costs.efa_hop, 0);
   g.levels = std::ceil(std::log2(g.domains));
   return g;
 }
@@ -53,6 +57,7 @@ Ground ground_of(const Collective& c, const Fabric& fabric, const CollectiveCost
 struct Cost {
   double seconds = infinity;
   double up = 0, out = 0;  // bytes that one rank sends inside its domain and over its NICs
+  double transfer = 0;     // seconds of it in which bytes move
 };
 
 // A pipelined ring's step takes the longer of its latency and its transfer; the knee is rounded as
@@ -66,7 +71,7 @@ double fill(double window, double bytes, double rate) {
 
 double hop(const StepCosts& s) { return or_else(s.hop, 0); }
 double network_hop(const StepCosts& s, const Ground& g) {
-  return or_else(s.network_hop, 0) + g.path;
+  return or_else(s.network_hop, 0) + g.path + g.host;
 }
 double up_rate(const StepCosts& s, const Ground& g) {
   return g.inside > 1 ? or_else(s.share, 1) * g.scale_up : infinity;
@@ -78,23 +83,34 @@ Cost ring(CollectiveKind kind, const StepCosts& s, const Ground& g) {
       kind == CollectiveKind::broadcast ? g.size : passes * (g.ranks - 1) / g.ranks * g.size;
   const double steps = passes * (g.ranks - 1);
   const double network_steps = g.inside > 1 ? passes * (g.domains - 1) : steps;
-  const double rate = std::min(up_rate(s, g), or_else(s.network_share, 1) * g.domain_nics);
-  double latency = (steps - network_steps) * hop(s);
-  if (g.domains > 1) latency += network_steps * network_hop(s, g);
-  // Gather and scatter also move the rank's own part between the two buffers.
-  const bool own_part =
-      kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
-  const double copy = own_part ? g.size / g.ranks / or_else(s.copy, infinity) : 0;
-  return {.seconds = s.base.get().si() + smooth_max(latency, wire / rate + copy) +
+  // One edge in q of each channel's ring leaves the domain, and spares its links.
+  const double stay = g.domains > 1 ? 1 - 1 / g.inside : 1;
+  const double rate = std::min(up_rate(s, g) / stay, or_else(s.network_share, 1) * g.domain_nics);
+  const bool leaves = g.domains > 1;
+  double latency = (steps - network_steps) * (leaves ? or_else(s.far_hop, hop(s)) : hop(s));
+  if (leaves) latency += network_steps * network_hop(s, g);
+  // The rank's own part also moves from the one buffer to the other.
+  const double copy =
+      kind == CollectiveKind::broadcast ? 0 : g.size / g.ranks / or_else(s.copy, infinity);
+  const double moving = wire / rate + copy;
+  // Inside a domain steps hide behind transfers; a proxy thread at each NIC keeps them apart.
+  return {.seconds = s.base.get().si() + (leaves ? latency + moving : smooth_max(latency, moving)) +
                      fill(or_else(s.window, 0), wire, rate),
-          // One edge in q of each channel's ring leaves the domain.
-          .up = g.domains > 1 ? wire * (1 - 1 / g.inside) : wire,
-          .out = g.domains > 1 ? wire / g.inside : 0};
+          .up = wire * stay,
+          .out = leaves ? wire / g.inside : 0,
+          .transfer = wire / rate};
+}
+
+// What the busiest domain of a double binary tree sends: two buffers from four domains on, though
+// the mean is 2 (k - 1) / k. On four hosts that is a third more: EFA's 37 GB/s of mean traffic a
+// NIC is 49 GB/s on the busiest one.
+double busiest_tree_bytes(const Ground& g) {
+  return double_tree_copies(static_cast<std::int64_t>(g.domains)) / 2 * g.size;
 }
 
 // A chain inside each domain, a double binary tree across them.
 Cost tree(const StepCosts& s, const Ground& g) {
-  const double over_network = 2 * (g.domains - 1) / g.domains * g.size;
+  const double over_network = busiest_tree_bytes(g);
   const double nics = or_else(s.network_share, 1) * g.domain_nics;
   const double inside = g.inside > 1 ? 2 * g.size / up_rate(s, g) : 0;
   const double latency = 2 * ((g.inside - 1) * hop(s) + g.levels * network_hop(s, g));
@@ -103,7 +119,8 @@ Cost tree(const StepCosts& s, const Ground& g) {
   return {.seconds = s.base.get().si() + latency + volume +
                      (g.size > 0 ? fill(or_else(s.window, 0) * depth, g.size, g.size / volume) : 0),
           .up = g.inside > 1 ? 2 * g.size : 0,
-          .out = over_network / g.inside};
+          .out = over_network / g.inside,
+          .transfer = volume};
 }
 
 // NVLS: the switches read every rank's part and write the sum back: S (1 + 1/q) on each link.
@@ -115,20 +132,23 @@ Cost nvls(CollectiveAlgorithm algorithm, const StepCosts& s, const Ground& g) {
   double volume = inside * crowd / (or_else(s.share, 1) * g.scale_up);
   double latency = 0, over_network = 0, depth = 1;
   if (algorithm == CollectiveAlgorithm::nvls_tree) {
-    over_network = 2 * (g.domains - 1) / g.domains * g.size;
+    over_network = busiest_tree_bytes(g);
     latency = 2 * g.levels * network_hop(s, g);
     depth = 1 + g.levels;
   } else if (algorithm == CollectiveAlgorithm::collnet) {
     over_network = g.size;
     latency = 2 * (g.inside - 1) * hop(s) + 2 * network_hop(s, g);
   }
-  if (over_network > 0)
-    volume = std::max(volume, over_network / (or_else(s.network_share, 1) * g.domain_nics));
+  // Two domains swap what they have: nothing waits for a third.
+  const bool pair = algorithm == CollectiveAlgorithm::nvls_tree && g.domains == 2;
+  const double network_share = pair ? 1 : or_else(s.network_share, 1);
+  if (over_network > 0) volume = std::max(volume, over_network / (network_share * g.domain_nics));
   const double window = or_else(s.window, 0) * g.inside * depth;
   return {.seconds = s.base.get().si() + latency + volume +
                      (g.size > 0 ? fill(window, g.size, g.size / volume) : 0),
           .up = inside,
-          .out = over_network / g.inside};
+          .out = over_network / g.inside,
+          .transfer = volume};
 }
 
 // Parallel aggregated trees: a logarithm of network steps, a small term for each rank.
@@ -136,10 +156,11 @@ Cost pat(const StepCosts& s, const Ground& g) {
   const double wire = (g.ranks - 1) / g.ranks * g.size;
   const double latency = g.levels * network_hop(s, g) + g.ranks * hop(s);
   const double copy = g.size / g.ranks / or_else(s.copy, infinity);
-  return {.seconds = s.base.get().si() + latency + copy +
-                     wire / (or_else(s.network_share, 1) * g.domain_nics),
+  const double volume = wire / (or_else(s.network_share, 1) * g.domain_nics);
+  return {.seconds = s.base.get().si() + latency + copy + volume,
           .up = 0,
-          .out = wire};
+          .out = wire,
+          .transfer = volume};
 }
 
 // Every rank to every rank; peers in the domain and beyond it at once. NICs do not add up: a rank
@@ -154,24 +175,78 @@ Cost all_to_all(const StepCosts& s, const Ground& g, const Fabric& fabric) {
     rate /= std::max(1.0, used * std::pow(g.inside, 1 / used) / 4);
   }
   const double volume =
-      std::max(inside / rate, outside / (or_else(s.network_share, 1) * g.rank_nic)) +
-      part / or_else(s.copy, infinity);
+      std::max(inside / rate, outside / (or_else(s.network_share, 1) * g.rank_nic));
+  const double copy = part / or_else(s.copy, infinity);
   double latency = (g.ranks - 1) * hop(s);
   if (g.domains > 1) latency += network_hop(s, g);
-  return {
-      .seconds = s.base.get().si() + latency + volume + fill(or_else(s.window, 0), inside, rate),
-      .up = inside,
-      .out = outside};
+  return {.seconds = s.base.get().si() + latency + volume + copy +
+                     fill(or_else(s.window, 0), inside, rate),
+          .up = inside,
+          .out = outside,
+          .transfer = volume};
 }
 
-// DeepEP: one kernel; before it, ranks tell each other how much comes (a step per doubling).
-Cost deepep(const StepCosts& s, const Ground& g) {
+// The copies of one rank's tokens that an exchange sends: in all, over its domain's links, and over
+// the NICs, where one copy serves all ranks of a domain (the rank on the rail forwards it).
+struct Copies {
+  double all = 0, inside = 0, network = 0;
+  double domains = 0;  // one for every domain, the own one included: what forwarding ranks handle
+};
+
+// `each`: one copy for every expert; else one for every rank that has some of the token's experts.
+Copies copies_of(const TokenExchange& e, const Ground& g, bool each) {
+  const auto tokens = static_cast<double>(e.tokens), experts = static_cast<double>(e.experts);
+  if (each) {
+    const double rows = tokens * experts;
+    return {.all = rows,
+            .inside = rows * (g.inside - 1) / g.ranks,
+            .network = rows * (g.ranks - g.inside) / g.ranks,
+            .domains = g.domains > 1 ? rows : 0};
+  }
+  const auto distinct = [&](double places) {
+    return places * (1 - std::pow(1 - 1 / places, experts));
+  };
+  const double limit = e.most_domains > 0 ? static_cast<double>(e.most_domains) : g.domains;
+  const double domains = std::min(g.domains, limit);
+  const double rows = tokens * (e.reaches > 0 ? e.reaches : distinct(domains * g.inside));
+  return {.all = rows,
+          .inside = rows * (g.inside - 1) / g.inside,
+          .network = tokens * distinct(domains) * (g.domains - 1) / g.domains,
+          .domains = g.domains > 1 ? tokens * distinct(domains) : 0};
+}
+
+// An exchange of tokens in one kernel: SMs pack rows while links carry them. Before DeepEP's, ranks
+// tell each other how much comes (a step per doubling of domains).
+Cost exchange(const Collective& c, CollectiveProtocol protocol, const StepCosts& s,
+              const Ground& g) {
+  const TokenExchange& e = c.exchange;
   const double part = g.size / g.ranks;
-  const double inside = (g.inside - 1) * part, outside = (g.ranks - g.inside) * part;
+  double inside = (g.inside - 1) * part, outside = (g.ranks - g.inside) * part, work = 0;
+  double latency = g.levels * network_hop(s, g) + std::log2(g.inside) * or_else(s.far_hop, 0) +
+                   static_cast<double>(e.pool) * hop(s);
+  if (e.phase == ExchangePhase::prepare) inside = outside = 0;  // counts alone
+  if (e.tokens > 0 && e.experts > 0) {
+    const bool each = c.library == CollectiveLibrary::deepep && protocol == CollectiveProtocol::ll;
+    const Copies rows = copies_of(e, g, each);
+    const double row = g.size / (static_cast<double>(e.tokens) * static_cast<double>(e.experts));
+    if (e.phase != ExchangePhase::prepare) {
+      inside = rows.inside * row;
+      outside = rows.network * row;
+    }
+    const double sms = e.sms > 0 ? static_cast<double>(e.sms) : or_else(s.sms, 1);
+    work = (static_cast<double>(e.tokens) * or_else(s.token, 0) + rows.all * or_else(s.row, 0) +
+            rows.all * row / or_else(s.sm_rate, infinity) +
+            rows.domains * row / or_else(s.network_sm_rate, infinity)) /
+           sms;
+    // The last row still passes through its warp when all others are there.
+    latency += row / or_else(s.copy, infinity);
+  }
   const double volume = std::max(inside / (or_else(s.share, 1) * g.scale_up),
                                  outside / (or_else(s.network_share, 1) * g.rank_nic));
-  const double latency = g.levels * (or_else(s.network_hop, 0) + g.path);
-  return {.seconds = s.base.get().si() + latency + volume, .up = inside, .out = outside};
+  return {.seconds = s.base.get().si() + latency + smooth_max(work, volume),
+          .up = inside,
+          .out = outside,
+          .transfer = volume};
 }
 
 // Reduce or gather inside the domain first and only the rank's own part across, as XLA does.
@@ -179,37 +254,36 @@ Cost hierarchical(CollectiveKind kind, const StepCosts& s, const Ground& g) {
   const double passes = kind == CollectiveKind::all_reduce ? 2 : 1;
   const double inside = passes * (g.inside - 1) / g.inside * g.size;
   const double outside = passes * (g.domains - 1) / g.domains * g.size / g.inside;
-  return {.seconds = s.base.get().si() +
-                     smooth_max(passes * (g.inside - 1) * hop(s), inside / up_rate(s, g)) +
-                     smooth_max(passes * (g.domains - 1) * network_hop(s, g),
-                                outside / (or_else(s.network_share, 1) * g.rank_nic)),
+  const double within = inside / up_rate(s, g);
+  const double across = outside / (or_else(s.network_share, 1) * g.rank_nic);
+  return {.seconds = s.base.get().si() + smooth_max(passes * (g.inside - 1) * hop(s), within) +
+                     smooth_max(passes * (g.domains - 1) * network_hop(s, g), across),
           .up = inside,
-          .out = outside};
+          .out = outside,
+          .transfer = within + across};
 }
 
 // One-shot (ll): every rank reads all others' buffers. Two-shot (simple): scatter, then gather.
 Cost custom(CollectiveProtocol protocol, const StepCosts& s, const Ground& g) {
   const double wire = protocol == CollectiveProtocol::ll ? (g.ranks - 1) * g.size
                                                          : 2 * (g.ranks - 1) / g.ranks * g.size;
-  return {.seconds = s.base.get().si() + (g.ranks - 1) * hop(s) +
-                     wire / (or_else(s.share, 1) * g.scale_up),
+  const double volume = wire / (or_else(s.share, 1) * g.scale_up);
+  return {.seconds = s.base.get().si() + (g.ranks - 1) * hop(s) + volume,
           .up = wire,
-          .out = 0};
+          .out = 0,
+          .transfer = volume};
 }
 
 Cost send(const StepCosts& s, const Ground& g) {
-  if (g.domains > 1) {
-    const double rate = or_else(s.network_share, 1) * g.rank_nic;
-    return {.seconds = s.base.get().si() + network_hop(s, g) + g.size / rate +
-                       fill(or_else(s.window, 0), g.size, rate),
-            .up = 0,
-            .out = g.size};
-  }
-  const double rate = or_else(s.share, 1) * g.scale_up;
-  return {.seconds =
-              s.base.get().si() + hop(s) + g.size / rate + fill(or_else(s.window, 0), g.size, rate),
-          .up = g.size,
-          .out = 0};
+  const bool crosses = g.domains > 1;
+  const double rate =
+      crosses ? or_else(s.network_share, 1) * g.rank_nic : or_else(s.share, 1) * g.scale_up;
+  const double step = crosses ? network_hop(s, g) : hop(s);
+  const double volume = g.size / rate;
+  return {.seconds = s.base.get().si() + step + volume + fill(or_else(s.window, 0), g.size, rate),
+          .up = crosses ? 0 : g.size,
+          .out = crosses ? g.size : 0,
+          .transfer = volume};
 }
 
 bool reduces(CollectiveKind k) { return k == CollectiveKind::all_reduce; }
@@ -217,10 +291,23 @@ bool halves(CollectiveKind k) {
   return k == CollectiveKind::all_gather || k == CollectiveKind::reduce_scatter;
 }
 
-bool allowed(CollectiveAlgorithm algorithm, const StepCosts& s, const Collective& c,
-             const Fabric& fabric) {
+// Libraries that exchange tokens do nothing else.
+bool exchanges(CollectiveLibrary l) {
+  return l == CollectiveLibrary::deepep || l == CollectiveLibrary::nvlink_two_sided ||
+         l == CollectiveLibrary::nvlink_one_sided;
+}
+bool all_reduces_itself(CollectiveLibrary l) {
+  return l == CollectiveLibrary::custom || l == CollectiveLibrary::vllm;
+}
+
+bool allowed(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const StepCosts& s,
+             const Collective& c, const Fabric& fabric) {
   const GroupShape& g = c.group;
   const bool crosses = g.domains > 1;
+  // LL and LL128 need stores that arrive in order, which EFA does not promise.
+  if (crosses && fabric.scale_out.technology == FabricTechnology::efa &&
+      protocol != CollectiveProtocol::simple && algorithm != CollectiveAlgorithm::deepep)
+    return false;
   const bool nvlink_reduces = fabric.scale_up.in_network_reduction && reduces(c.kind) &&
                               static_cast<double>(g.per_domain) >= or_else(s.least_ranks, 2);
   switch (algorithm) {
@@ -243,15 +330,36 @@ bool allowed(CollectiveAlgorithm algorithm, const StepCosts& s, const Collective
     case CollectiveAlgorithm::hierarchical:
       return (reduces(c.kind) || halves(c.kind)) && crosses;
     case CollectiveAlgorithm::custom_all_reduce:
-      return c.library == CollectiveLibrary::custom && reduces(c.kind) && !crosses;
+      return all_reduces_itself(c.library) && reduces(c.kind) && !crosses;
     case CollectiveAlgorithm::deepep:
       return c.library == CollectiveLibrary::deepep && c.kind == CollectiveKind::all_to_all;
   }
   return false;
 }
 
-Cost cost_of(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const StepCosts& s,
+// The constants of one algorithm as the collective's library runs it.
+struct Candidate {
+  const StepCosts* steps = nullptr;
+  bool own = false;  // the library's, not the algorithm's default
+};
+
+Candidate candidate_of(const CollectiveCosts& costs, const Collective& c,
+                       CollectiveAlgorithm algorithm, CollectiveProtocol protocol) {
+  if (c.kind == CollectiveKind::send_receive && algorithm == CollectiveAlgorithm::direct)
+    return {.steps = &costs.send[static_cast<int>(protocol)]};
+  const auto own = costs.libraries.find({.library = c.library,
+                                         .phase = c.exchange.phase,
+                                         .algorithm = algorithm,
+                                         .protocol = protocol});
+  const double part = c.bytes.si() / static_cast<double>(c.group.size);
+  if (own != costs.libraries.end() && part <= or_else(own->second.largest, infinity))
+    return {.steps = &own->second, .own = true};
+  return {.steps = &costs.of(algorithm, protocol)};
+}
+
+Cost cost_of(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const Candidate& candidate,
              const Collective& c, const Ground& g, const Fabric& fabric) {
+  const StepCosts& s = *candidate.steps;
   switch (algorithm) {
     case CollectiveAlgorithm::ring:
       return ring(c.kind, s, g);
@@ -264,22 +372,17 @@ Cost cost_of(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const S
     case CollectiveAlgorithm::pat:
       return pat(s, g);
     case CollectiveAlgorithm::direct:
-      return c.kind == CollectiveKind::send_receive ? send(s, g) : all_to_all(s, g, fabric);
+      if (c.kind == CollectiveKind::send_receive) return send(s, g);
+      if (candidate.own && exchanges(c.library)) return exchange(c, protocol, s, g);
+      return all_to_all(s, g, fabric);
     case CollectiveAlgorithm::hierarchical:
       return hierarchical(c.kind, s, g);
     case CollectiveAlgorithm::custom_all_reduce:
       return custom(protocol, s, g);
     case CollectiveAlgorithm::deepep:
-      return deepep(s, g);
+      return exchange(c, protocol, s, g);
   }
   return {};
-}
-
-const StepCosts& steps_of(const CollectiveCosts& costs, const Collective& c,
-                          CollectiveAlgorithm algorithm, CollectiveProtocol protocol) {
-  if (c.kind == CollectiveKind::send_receive && algorithm == CollectiveAlgorithm::direct)
-    return costs.send[static_cast<int>(protocol)];
-  return costs.of(algorithm, protocol);
 }
 
 CollectiveTime timed(const Cost& cost, CollectiveAlgorithm algorithm, CollectiveProtocol protocol) {
@@ -287,7 +390,8 @@ CollectiveTime timed(const Cost& cost, CollectiveAlgorithm algorithm, Collective
           .algorithm = algorithm,
           .protocol = protocol,
           .scale_up_bytes = Bytes(cost.up),
-          .scale_out_bytes = Bytes(cost.out)};
+          .scale_out_bytes = Bytes(cost.out),
+          .transfer = Seconds(cost.transfer)};
 }
 
 }  // namespace
@@ -303,10 +407,10 @@ CollectiveTime collective_time(const Collective& c, const Fabric& fabric,
     for (int p = 0; p < collective_protocol_count; ++p) {
       const auto candidate = static_cast<CollectiveAlgorithm>(a);
       const auto with = static_cast<CollectiveProtocol>(p);
-      const StepCosts& s = steps_of(costs, c, candidate, with);
-      if (!s.present || !allowed(candidate, s, c, fabric)) continue;
-      if (g.size / g.ranks > or_else(s.largest, infinity)) continue;
-      const Cost cost = cost_of(candidate, with, s, c, g, fabric);
+      const Candidate of = candidate_of(costs, c, candidate, with);
+      if (!of.steps->present || !allowed(candidate, with, *of.steps, c, fabric)) continue;
+      if (g.size / g.ranks > or_else(of.steps->largest, infinity)) continue;
+      const Cost cost = cost_of(candidate, with, of, c, g, fabric);
       // DeepEP is what the stack calls; nothing else competes with it.
       const bool takes_over =
           candidate == CollectiveAlgorithm::deepep && algorithm != CollectiveAlgorithm::deepep;
@@ -325,10 +429,11 @@ std::optional<CollectiveTime> collective_time_with(const Collective& c, const Fa
                                                    CollectiveAlgorithm algorithm,
                                                    CollectiveProtocol protocol) {
   if (c.group.size <= 1) return CollectiveTime{};
-  const StepCosts& s = steps_of(costs, c, algorithm, protocol);
-  if (!s.present || !allowed(algorithm, s, c, fabric)) return std::nullopt;
+  const Candidate of = candidate_of(costs, c, algorithm, protocol);
+  if (!of.steps->present || !allowed(algorithm, protocol, *of.steps, c, fabric))
+    return std::nullopt;
   const Ground g = ground_of(c, fabric, costs);
-  return timed(cost_of(algorithm, protocol, s, c, g, fabric), algorithm, protocol);
+  return timed(cost_of(algorithm, protocol, of, c, g, fabric), algorithm, protocol);
 }
 
 }  // namespace orrery

@@ -35,18 +35,30 @@ void EventQueue::cancel(EventHandle handle) {
   std::make_heap(heap_.begin(), heap_.end(), later);
 }
 
-bool EventQueue::pop(Ticks& time, Event& event) {
-  while (!heap_.empty()) {
-    const Key key = heap_.front();
+void EventQueue::drop_stale() {
+  while (!heap_.empty() && stale(heap_.front())) {
     std::pop_heap(heap_.begin(), heap_.end(), later);
     heap_.pop_back();
-    if (stale(key)) continue;
-    event = pool_[key.slot];
-    release(key.slot);
-    now_ = time = Ticks{key.time};
-    return true;
   }
-  return false;
+}
+
+bool EventQueue::peek(Ticks& time) {
+  drop_stale();
+  if (heap_.empty()) return false;
+  time = Ticks{heap_.front().time};
+  return true;
+}
+
+bool EventQueue::pop(Ticks& time, Event& event) {
+  drop_stale();
+  if (heap_.empty()) return false;
+  const Key key = heap_.front();
+  std::pop_heap(heap_.begin(), heap_.end(), later);
+  heap_.pop_back();
+  event = pool_[key.slot];
+  release(key.slot);
+  now_ = time = Ticks{key.time};
+  return true;
 }
 
 void EventQueue::release(std::uint32_t slot) {

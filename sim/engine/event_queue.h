@@ -26,6 +26,7 @@ class EventQueue {
   EventHandle push(Ticks time, Event event);
   void cancel(EventHandle handle);
   bool pop(Ticks& time, Event& event);  // false when empty
+  bool peek(Ticks& time);               // the time of what pop() would give; false when empty
   bool empty() const { return live_ == 0; }
   std::size_t size() const { return live_; }
   Ticks now() const { return now_; }
@@ -41,6 +42,7 @@ class EventQueue {
   }
   bool stale(const Key& key) const { return generation_[key.slot] != key.generation; }
   void release(std::uint32_t slot);
+  void drop_stale();  // cancelled keys at the front
 
   std::vector<Key> heap_;
   std::vector<Event> pool_;

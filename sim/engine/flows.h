@@ -6,14 +6,28 @@
 #include <span>
 #include <vector>
 
+#include "sim/base/check.h"
+
 namespace orrery {
+
+// Weights are whole numbers of this unit: sums of them are exact in any order as integers.
+inline constexpr double weight_unit = 0x1.0p-30;
+
+// A weight in units. Aborts when it is negative, no multiple of the unit or above 2^22.
+inline std::int64_t weight_units(double weight) {
+  const double units = weight * 0x1.0p30;
+  ORRERY_CHECK(units >= 0 && units <= 0x1.0p52, "a weight lies out of range");
+  const auto whole = static_cast<std::int64_t>(units);
+  ORRERY_CHECK(static_cast<double>(whole) == units, "a weight is no multiple of 2^-30");
+  return whole;
+}
 
 using LinkIndex = std::uint32_t;
 using FlowIndex = std::uint32_t;
 
 // One flow entry on one link entry. `weight` is what one link of the entry carries, in bytes per
 // byte of one flow of the entry, summed over the entry's flows on that link. A multiple of 2^-30
-// (topologies/routing.h), so that sums are exact in any order.
+// (topologies/routing.h), so that sums are exact in any order. A use of weight 0 is no use.
 struct FlowUse {
   LinkIndex link = 0;
   double weight = 1;

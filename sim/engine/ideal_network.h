@@ -16,8 +16,7 @@ class IdealNetwork final : public Network {
   IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs);
   CollectiveId start(const Collective& collective, Ticks time) override;
   std::optional<Completion> next_completion() override;
-  // The time that start() would take; memoised, so asking is cheap. References stay valid.
-  const CollectiveTime& price(const Collective& collective);
+  const CollectiveTime& price(const Collective& collective) override;
 
  private:
   const Fabric& fabric_;

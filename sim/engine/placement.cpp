@@ -49,6 +49,8 @@ GroupShape shape(std::int64_t size, std::int64_t stride, const Machine& m) {
   // Every rank of a domain belongs to one group of the kind.
   g.sharing = std::max<std::int64_t>(1, std::min(m.used, m.job) / g.per_domain);
   g.span = g.domains == 1 ? reach : accelerator(reach - 1, m) + 1;
+  // Ranks a domain or more apart skip domains; closer ones have some in every domain they pass.
+  g.domain_step = std::max<std::int64_t>(1, stride / m.used);
   return g;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/engine/cluster.h"
+#include "sim/engine/conditions.h"
 #include "workloads/job.h"
 #include "workloads/layout.h"
 #include "workloads/model.h"
@@ -9,12 +10,18 @@
 
 namespace orrery {
 
+// ideal: collectives disturb each other only where groups of one kind share NICs; flow: all that
+// runs at once shares the links of the wiring, with its faults and background traffic.
+enum class NetworkMode : std::uint8_t { ideal, flow };
+
 struct Scenario {
   Cluster cluster;
   Model model;
   Job job;
   Layout layout;
   Stack stack;
+  NetworkMode network = NetworkMode::ideal;
+  Conditions conditions;
 };
 
 }  // namespace orrery

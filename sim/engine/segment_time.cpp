@@ -29,19 +29,15 @@ double stream_seconds(const PhaseTime& phase) {
 }
 
 void price_kernel(const Operation& o, const PriceContext& context, PhaseTime& out) {
-  const KernelTime t = kernel_time(o.kernel, context.step.device, context.step.calibration);
+  const KernelTime t = kernel_time(o.kernel, context.device, context.step.calibration);
   out.seconds[slot(o.label)] += o.count * (t.time.si() + context.kernel_gap);
   out.energy += o.count * t.energy.si();
 }
 
 void price_collective(const Operation& o, const PriceContext& context, PhaseTime& out) {
-  const GroupShape& group = group_shape(context.placement, o.group);
-  if (group.size <= 1 || o.bytes <= 0) return;
-  const double bytes = o.topk > 0 ? deduplicated_bytes(o.bytes, o.topk, group) : o.bytes;
-  const CollectiveTime& t = context.network.price({.kind = o.collective,
-                                                   .group = group,
-                                                   .bytes = Bytes(bytes),
-                                                   .library = o.collective_library});
+  const auto collective = collective_of(o, context.placement);
+  if (!collective) return;
+  const CollectiveTime& t = context.network.price(*collective);
   out.scale_up_bytes += o.count * t.scale_up_bytes.si();
   out.scale_out_bytes += o.count * t.scale_out_bytes.si();
   const double seconds = o.count * t.time.si() * o.exposed;
@@ -51,6 +47,29 @@ void price_collective(const Operation& o, const PriceContext& context, PhaseTime
     out.side_context += seconds;
   else
     out.side_data += seconds;
+}
+
+// What the segment's side traffic and its own collectives cost each other beyond what each takes
+// alone.
+void add_contention(const Segment& segment, const PriceContext& context, PhaseTime& out) {
+  std::vector<StreamItem> side;
+  double* side_seconds = &out.side_data;
+  const Operation* waits = nullptr;  // the first collective that the compute stream waits for
+  for (const Operation& o : segment.operations) {
+    if (o.kind != OperationKind::collective) continue;
+    const auto collective = collective_of(o, context.placement);
+    if (!collective) continue;
+    if (!o.beside_compute) {
+      if (!waits) waits = &o;
+      continue;
+    }
+    if (o.label == Label::context_comm) side_seconds = &out.side_context;
+    for (double left = o.count; left > 0; --left) side.push_back({.collective = collective});
+  }
+  if (side.empty() || !waits) return;
+  const TwoStreams run = run_streams(main_stream(segment, context), side, *context.flow);
+  out.seconds[slot(waits->label)] += run.main_delay().si();
+  *side_seconds += run.side_delay().si();
 }
 
 }  // namespace
@@ -99,6 +118,35 @@ double deduplicated_bytes(double bytes, double topk, const GroupShape& group) {
   return bytes * std::min(1.0, distinct / topk);
 }
 
+std::optional<Collective> collective_of(const Operation& o, const Placement& placement) {
+  const GroupShape& group = group_shape(placement, o.group);
+  if (group.size <= 1 || o.bytes <= 0) return std::nullopt;
+  const double bytes = o.topk > 0 ? deduplicated_bytes(o.bytes, o.topk, group) : o.bytes;
+  return Collective{
+      .kind = o.collective, .group = group, .bytes = Bytes(bytes), .library = o.collective_library};
+}
+
+std::vector<StreamItem> main_stream(const Segment& segment, const PriceContext& context) {
+  std::vector<StreamItem> items;
+  Seconds compute;
+  for (const Operation& o : segment.operations) {
+    if (o.kind == OperationKind::kernel) {
+      const KernelTime t = kernel_time(o.kernel, context.device, context.step.calibration);
+      compute += o.count * (t.time + Seconds(context.kernel_gap));
+    } else if (o.kind == OperationKind::host_wait) {
+      compute += Seconds(o.count * o.seconds);
+    } else if (const auto collective = collective_of(o, context.placement);
+               collective && !o.beside_compute && o.exposed > 0) {
+      for (double left = o.count; left > 0; --left) {
+        items.push_back({.compute = compute, .collective = collective});
+        compute = {};
+      }
+    }
+  }
+  items.push_back({.compute = compute, .collective = std::nullopt});
+  return items;
+}
+
 PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
   PhaseTime out;
   out.host = segment.host_seconds;
@@ -116,6 +164,7 @@ PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
         break;
     }
   }
+  if (context.flow) add_contention(segment, context, out);
   return out;
 }
 

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <array>
+#include <optional>
+#include <vector>
 
 #include "sim/base/ticks.h"
-#include "sim/engine/ideal_network.h"
+#include "sim/engine/contention.h"
+#include "sim/engine/flow_network.h"
 #include "sim/engine/placement.h"
 #include "sim/engine/step.h"
 #include "workloads/task_graph.h"
@@ -35,12 +38,20 @@ struct PassTicks {
 // Everything that prices operations of one layout.
 struct PriceContext {
   const StepContext& step;
+  const ResolvedDevice& device;  // the step's, or slower
   const Placement& placement;
-  IdealNetwork& network;
-  double kernel_gap = 0;  // seconds between dependent kernels beyond what graphs leave
+  Network& network;
+  FlowNetwork* flow = nullptr;  // the same, where collectives beside each other contend
+  double kernel_gap = 0;        // seconds between dependent kernels beyond what graphs leave
 };
 
 PhaseTime price_segment(const Segment& segment, const PriceContext& context);
+
+// A segment's operations as a stream: what waits for what. Collectives beside compute are left out.
+std::vector<StreamItem> main_stream(const Segment& segment, const PriceContext& context);
+
+// The collective that an operation runs; nullopt for groups of one and for nothing to send.
+std::optional<Collective> collective_of(const Operation& operation, const Placement& placement);
 
 // Joins the streams of a pass: side traffic shows where it outlasts the compute it hides under, the
 // device waits where the host is slower, and the board's power limit stretches compute. Hidden

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/base/ticks.h"
-#include "sim/engine/collectives.h"
+#include "sim/engine/flow_network.h"
 #include "sim/engine/pipeline_run.h"
 #include "sim/engine/scenario.h"
 #include "workloads/task_graph.h"
@@ -21,12 +21,21 @@ struct StageBreakdown {
   Ticks total() const;
 };
 
+// A collective that a stage runs `count` times a step, and what it does to the network.
+struct NetworkUse {
+  Label label = Label::data_comm;
+  Collective collective;
+  double count = 0;
+  FlowPrice price;
+};
+
 struct StepResult {
   Ticks step;  // from the start of one step to the start of the next
   std::vector<StageBreakdown> stages;
   Joules energy_per_gpu;  // mean over stages, idle power included
   double throttle = 1;    // sustained over burst time of tensor work; 1: not throttled
   Bytes scale_up_bytes, scale_out_bytes;  // sent by one GPU of the busiest stage per step
+  std::vector<NetworkUse> network;        // flow network only: of the stage that sends most
 };
 
 // What step() needs in plain numbers, resolved once per cluster and stack and shared by all
@@ -38,10 +47,18 @@ struct StepContext {
   const Calibration& calibration;
   double clock_factor = 1;
   BytesPerSecond host_memory_bandwidth = {};  // one accelerator's share of its host's
+  NetworkMode network = NetworkMode::ideal;
+  Conditions conditions = {};
 };
+// Of a healthy cluster on the ideal network.
 StepContext step_context(const Cluster& cluster);
+// With the scenario's network and conditions. The scenario must outlive it.
+StepContext step_context(const Scenario& scenario);
 
-// Times one training or inference step on the ideal network. The layout is valid. Pure; under 0.3
+// Every rate that follows the clock, times `factor`.
+void scale_clock(ResolvedDevice& device, double factor);
+
+// Times one training or inference step. The layout is valid. Pure; under 0.3
 // ms.
 StepResult step(const StepContext& context, const Model& model, const Job& job,
                 const Layout& layout, const Stack& stack);

@@ -42,6 +42,10 @@ struct Prediction {
   Seconds low, high;  // 90% range of the step time (assumptions joined in quadrature)
   std::vector<Assumption> assumptions;  // empty unless asked for
   std::string ttft_or_tpot;             // inference: which of the two step_time is
+  // Flow network only: the collectives of the stage that sends most, by time, and the step without
+  // shared links, faults and other traffic.
+  std::vector<NetworkUse> network;
+  Seconds undisturbed;
 };
 
 }  // namespace orrery

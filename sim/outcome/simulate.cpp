@@ -21,7 +21,7 @@ double tokens_per_step(const Scenario& s) {
 }
 
 Outputs evaluate_outputs(const Scenario& s) {
-  const StepContext context = step_context(s.cluster);
+  const StepContext context = step_context(s);
   const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
   const MemoryVerdict memory = memory_fit(s.model, s.job, s.layout, s.stack, context.device);
   // A margin in capacity is part of the verdict, so both sides count.
@@ -163,7 +163,7 @@ Prediction simulate(const Scenario& s, const SimulateOptions& options) {
                  .found = *reason,
                  .expected = "a layout that fits the model, the batch and the cluster",
                  .nearest = ""});
-  const StepContext context = step_context(s.cluster);
+  const StepContext context = step_context(s);
   check_offload(s, context);
   const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
   Prediction p;
@@ -183,6 +183,13 @@ Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   p.throttle = result.throttle;
   p.scale_up_bytes = result.scale_up_bytes;
   p.scale_out_bytes = result.scale_out_bytes;
+  p.network = result.network;
+  p.undisturbed = p.step_time;
+  if (s.network == NetworkMode::flow) {
+    StepContext ideal = context;
+    ideal.network = NetworkMode::ideal;
+    p.undisturbed = to_seconds(step(ideal, s.model, s.job, s.layout, s.stack).step);
+  }
   if (!is_training(s.job.task)) p.ttft_or_tpot = s.job.task == Task::prefill ? "TTFT" : "TPOT";
   add_utilisation(p, s);
   add_money(p, s, options, context.device, tokens);

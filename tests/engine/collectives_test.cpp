@@ -290,9 +290,19 @@ TEST_CASE("faster parts are never slower (law 7)", "[collectives][law]") {
     const auto after = collective_time_with(c, faster, costs, before.algorithm, before.protocol);
     RC_ASSERT(after.has_value());
     RC_ASSERT(after->time.si() <= before.time.si() * (1 + 1e-12));
-    // Law 1 in the small: a rank cannot send more over its parts than its time allows.
+    // Law 1 in the small: a rank cannot send more over its parts than they carry while bytes move.
+    RC_ASSERT(before.transfer.si() >= 0);
+    RC_ASSERT(before.transfer.si() <= before.time.si() * (1 + 1e-12));
     RC_ASSERT(before.scale_up_bytes.si() <=
-              before.time.si() * scale_up_share(fabric.scale_up, inside).si() * 1.0001);
+              before.transfer.si() * scale_up_share(fabric.scale_up, inside).si() * (1 + 1e-12));
+    if (domains == 1) return;
+    const double nics = fabric.scale_out.nics_per_accelerator.get();
+    const double in_domain = static_cast<double>(fabric.scale_up.domain) * nics;
+    const double own = std::min(std::max(1.0, nics) * static_cast<double>(inside),
+                                in_domain / static_cast<double>(sharing));
+    const double nic = nic_path(fabric, c.group.span).bandwidth.si();
+    RC_ASSERT(before.scale_out_bytes.si() <=
+              before.transfer.si() * own / static_cast<double>(inside) * nic * (1 + 1e-12));
   }));
 }
 

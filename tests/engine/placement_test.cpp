@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <catch2/catch.hpp>
+#include <iterator>
 #include <map>
 #include <set>
 #include <vector>
@@ -56,6 +57,7 @@ Groups groups_of(std::int64_t job, std::int64_t size, std::int64_t stride) {
 struct Counted {
   std::int64_t most_domains = 0, least_domains = 1 << 30;
   std::int64_t most_inside = 0, most_sharing = 0;
+  std::set<std::int64_t> steps;  // between neighbouring domains of a group
 };
 
 Counted count(const Groups& groups, std::int64_t used) {
@@ -71,6 +73,8 @@ Counted count(const Groups& groups, std::int64_t used) {
     c.most_domains = std::max(c.most_domains, domains);
     c.least_domains = std::min(c.least_domains, domains);
     for (const auto& [domain, ranks] : ranks_in) c.most_inside = std::max(c.most_inside, ranks);
+    for (auto at = ranks_in.begin(); std::next(at) != ranks_in.end(); ++at)
+      c.steps.insert(std::next(at)->first - at->first);
   }
   for (const auto& [domain, members] : in_domain)
     c.most_sharing = std::max(c.most_sharing, static_cast<std::int64_t>(members.size()));
@@ -90,6 +94,9 @@ void check_group(const GroupShape& shape, std::int64_t job, std::int64_t stride,
     RC_ASSERT(shape.per_domain == c.most_inside);
     RC_ASSERT(shape.per_domain * shape.domains == shape.size);
     RC_ASSERT(shape.sharing == c.most_sharing);
+    const std::set<std::int64_t> step = {shape.domain_step};
+    if (shape.domains > 1) RC_ASSERT(c.steps == step);
+    if (shape.domains == 1) RC_ASSERT(shape.domain_step == 1);
   } else {
     // Never fewer domains than the worst group has, never more ranks together than there are.
     RC_ASSERT(shape.domains >= c.most_domains);
@@ -135,6 +142,8 @@ TEST_CASE("well-known layouts lie as expected", "[placement]") {
   CHECK(p.data.domains == 8);
   CHECK(p.data.sharing == 8);
   CHECK(p.data.span == 57);
+  CHECK(p.data.domain_step == 1);
+  CHECK(p.embedding.domain_step == 15 * 8);
   CHECK(p.pipeline.tier == 1);
 
   // TP 16 over two boxes has all NICs of both for itself.
@@ -154,6 +163,9 @@ TEST_CASE("well-known layouts lie as expected", "[placement]") {
   CHECK(hybrid.shard.domains == 1);
   CHECK(hybrid.shard_replica.domains == 8);
   CHECK(hybrid.shard_replica.sharing == 8);
+  CHECK(hybrid.shard_replica.domain_step == 1);
+  const Placement apart = place(layout({.dp = 128, .shard_group = 32}), dgx);
+  CHECK(apart.shard_replica.domain_step == 4);
 }
 
 TEST_CASE("a rack of 72 is used by 64 for powers of two and by 72 where that divides",

@@ -1,6 +1,7 @@
 // Knows what fabrics promise: every shipped wiring reads, paths cost what their tiers say.
 #include "topologies/fabric.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -34,11 +35,12 @@ TEST_CASE("every shipped fabric reads and is called like its file", "[fabric]") 
     CHECK(fabric.scale_up.domain >= 1);
     if (fabric.scale_out.kind != ScaleOutKind::none) {
       const PathCost far = path_between(fabric, 0, INT64_C(1) << 30);
-      CHECK(far.tier == static_cast<int>(fabric.scale_out.tiers.size()));
+      const int sites = fabric.sites.accelerators > 0 ? 1 : 0;
+      CHECK(far.tier == static_cast<int>(fabric.scale_out.tiers.size()) + sites);
       CHECK(far.bandwidth.si() > 0);
       CHECK(far.bandwidth.si() < 1e12);
       CHECK(far.latency.si() > 1e-6);
-      CHECK(far.latency.si() < 1e-4);
+      CHECK(far.latency.si() < (sites > 0 ? 1e-2 : 1e-4));
     }
     ++count;
   }
@@ -70,6 +72,21 @@ TEST_CASE("a path costs its tiers", "[fabric]") {
   CHECK(path_between(half, 0, 8).bandwidth.si() == Approx(0.5 * 25e9 * 0.97));
 }
 
+TEST_CASE("between sites a path costs the fibre and a share of the long haul", "[fabric]") {
+  const Fabric two = load("nvlink4-ndr-two-sites");
+  const std::int64_t site = two.sites.accelerators;
+  const PathCost near = path_between(two, 0, site - 1), far = path_between(two, site - 1, site);
+  CHECK(far.tier == near.tier + 1);
+  CHECK(far.latency.si() == Approx(near.latency.si() + 100 * 4.9e-6));
+  CHECK(far.bandwidth.si() == Approx(10e12 * 0.9 / static_cast<double>(site)));
+  CHECK(nic_path(two, site).bandwidth.si() == Approx(near.bandwidth.si()));
+  CHECK(nic_path(two, site + 1).bandwidth.si() == Approx(far.bandwidth.si()));
+  // Never more than the NICs have.
+  Fabric wide = two;
+  wide.sites.bandwidth.value = bytes_per_second(1e18);
+  CHECK(nic_path(wide, site + 1).bandwidth.si() == Approx(near.bandwidth.si()));
+}
+
 TEST_CASE("a mesh and a torus give a group the links that it can use", "[fabric]") {
   const ScaleUp mesh = load("mi300x-roce").scale_up;
   CHECK(scale_up_share(mesh, 2).si() == Approx(64e9));
@@ -80,6 +97,23 @@ TEST_CASE("a mesh and a torus give a group the links that it can use", "[fabric]
   CHECK(scale_up_share(torus, 64).si() == Approx(600e9));
   const ScaleUp plane = load("ici-v5e").scale_up;
   CHECK(scale_up_share(plane, 256).si() == Approx(200e9));
+}
+
+TEST_CASE("values of sites and of links up are visited where there are any", "[fabric]") {
+  const auto paths = [](const std::string& name) {
+    std::vector<std::string> seen;
+    visit_fabric_values(load(name),
+                        [&](const std::string& path, const auto&) { seen.push_back(path); });
+    return seen;
+  };
+  const auto count = [](const std::vector<std::string>& all, const std::string& path) {
+    return std::count(all.begin(), all.end(), path);
+  };
+  CHECK(count(paths("nvlink4-ndr-two-sites"), "sites.kilometres") == 1);
+  CHECK(count(paths("nvlink4-ndr"), "sites.kilometres") == 0);
+  const std::string uplink = "scale_out.tiers[0].uplink_bandwidth";
+  CHECK(count(paths("nvlink4-h800-hpn"), uplink) == 1);
+  CHECK(count(paths("nvlink4-ndr"), uplink) == 0);
 }
 
 TEST_CASE("mistakes in a fabric are named", "[fabric]") {
@@ -99,6 +133,51 @@ TEST_CASE("mistakes in a fabric are named", "[fabric]") {
   bad = good;
   bad["scale_out"]["nics"] = 8;
   CHECK_THAT(message_of(bad), Catch::Contains("scale_out.nics"));
+  bad = good;
+  bad["scale_out"].erase("routing");
+  CHECK_THAT(message_of(bad), Catch::Contains("scale_out") && Catch::Contains("routing"));
+  bad["scale_out"]["routing"] = "sprayed";
+  CHECK_THAT(message_of(bad), Catch::Contains("scale_out.routing") && Catch::Contains("spray"));
+  bad["scale_out"]["routing"] = "ecmp";
+  bad["scale_out"]["paths_per_flow"] = 4;
+  CHECK(message_of(bad).empty());
+  CHECK(read_fabric(JsonValue::from(bad, "test.json")).scale_out.paths_per_flow == 4);
+  bad["scale_out"]["routing"] = "adaptive";
+  CHECK_THAT(message_of(bad), Catch::Contains("paths_per_flow") && Catch::Contains("ecmp"));
+  bad = good;
+  bad["scale_out"].erase("rails");
+  CHECK_THAT(message_of(bad), Catch::Contains("rails"));
+  bad["scale_out"]["kind"] = "fat-tree";
+  CHECK(message_of(bad).empty());
+  bad["scale_out"]["rails"] = 8;
+  CHECK_THAT(message_of(bad), Catch::Contains("scale_out.rails") && Catch::Contains("fat-tree"));
+  bad["scale_out"]["rails"] = 1;
+  CHECK(message_of(bad).empty());
+  bad = good;
+  bad["scale_out"]["kind"] = "dragonfly-plus";
+  bad["scale_out"].erase("rails");
+  CHECK(message_of(bad).empty());
+  bad["scale_out"]["tiers"].erase(1);
+  CHECK_THAT(message_of(bad), Catch::Contains("scale_out.tiers") && Catch::Contains("three"));
+  bad = good;
+  bad["scale_out"]["tiers"][1]["radix"] = 1;
+  CHECK_THAT(message_of(bad), Catch::Contains("tiers[1].radix"));
+  bad = good;
+  const nlohmann::json rate = {
+      {"value", "0 B/s"}, {"evidence", "specified"}, {"source", "orrery-estimate"}};
+  bad["scale_out"]["tiers"][0]["uplink_bandwidth"] = rate;
+  CHECK_THAT(message_of(bad), Catch::Contains("tiers[0].uplink_bandwidth"));
+  bad["scale_out"]["tiers"][0]["uplink_bandwidth"]["value"] = "800 Gbit/s";
+  CHECK(message_of(bad).empty());
+  bad["scale_out"]["tiers"][2]["uplink_bandwidth"] = rate;
+  CHECK_THAT(message_of(bad), Catch::Contains("tiers[2].uplink_bandwidth"));
+  bad = JsonValue::load(folder / "nvlink4-ndr-two-sites.json").raw();
+  bad["sites"]["accelerators"] = 1000;
+  CHECK_THAT(message_of(bad), Catch::Contains("sites.accelerators") && Catch::Contains("256"));
+  bad["sites"]["accelerators"] = 1024;
+  bad["sites"]["efficiency"]["value"] = 0;
+  bad["sites"]["efficiency"]["low"] = 0;
+  CHECK_THAT(message_of(bad), Catch::Contains("sites.efficiency"));
   bad = good;
   bad["scale_out"] = {{"kind", "none"}};
   CHECK(message_of(bad).empty());

@@ -1,0 +1,166 @@
+// Finds the network that was asked for, and what is known of it.
+#include "sim/app/topology_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "sim/app/topology_picture.h"
+#include "sim/app/topology_report.h"
+#include "sim/base/output_file.h"
+#include "sim/engine/cluster.h"
+
+namespace orrery {
+namespace {
+
+template <class T>
+void add(SecondsRange& sum, const Sourced<T>& one, double times = 1) {
+  const auto plain = [](const T& v) {
+    if constexpr (std::is_same_v<T, double>)
+      return v;
+    else
+      return v.si();
+  };
+  if (!one.known()) return;
+  sum.value += times * plain(one.get());
+  sum.low += times * plain(one.low.value_or(one.get()));
+  sum.high += times * plain(one.high.value_or(one.get()));
+}
+
+bool is_path(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".json");
+}
+
+// A file is a fabric when it says what a fabric is made of, or is based on one.
+bool holds_fabric(const std::string& file) {
+  const JsonValue entry = JsonValue::load(file);
+  for (const char* key : {"accelerator", "fabric", "host", "site", "overrides"})
+    if (entry.has(key)) return false;
+  if (entry.has("scale_up") || entry.has("scale_out")) return true;
+  if (!entry.has("based_on")) return false;
+  const std::string base = entry.at("based_on").text();
+  const std::vector<std::string> fabrics = fabric_names();
+  if (!is_path(base)) return std::binary_search(fabrics.begin(), fabrics.end(), base);
+  return holds_fabric((std::filesystem::path(file).parent_path() / base).string());
+}
+
+// The nearest of both kinds; for a name cut short the first that it begins.
+std::string suggest(const std::string& name, std::vector<std::string> known,
+                    const std::vector<std::string>& more) {
+  known.insert(known.end(), more.begin(), more.end());
+  if (name.size() >= 3)
+    for (const std::string& candidate : known)
+      if (candidate.starts_with(name)) return candidate;
+  return nearest_name(name, known);
+}
+
+TopologySubject find_subject(const std::string& name) {
+  if (name.empty())
+    throw Error({.file = "topology",
+                 .found = "no name",
+                 .expected = "a cluster or a fabric: `orrery catalog list cluster` prints names"});
+  const std::vector<std::string> clusters = cluster_names(), fabrics = fabric_names();
+  const bool file = is_path(name), file_of_fabric = file && holds_fabric(name);
+  const bool cluster =
+      file ? !file_of_fabric : std::binary_search(clusters.begin(), clusters.end(), name);
+  const bool fabric =
+      file ? file_of_fabric : std::binary_search(fabrics.begin(), fabrics.end(), name);
+  if (cluster && fabric)
+    throw Error({.file = "topology",
+                 .found = in_quotes(name) + ", both a cluster and a fabric",
+                 .expected = "the path of one of the two files"});
+  if (!cluster && !fabric)
+    throw Error({.file = "topology",
+                 .found = in_quotes(name) + ", neither a cluster nor a fabric",
+                 .expected = "a name of `orrery catalog list cluster` or `... fabric`, or a file",
+                 .nearest = suggest(name, clusters, fabrics)});
+  if (fabric) {
+    Fabric wiring = load_fabric(name);
+    return {.kind = "fabric", .name = wiring.name, .title = wiring.title, .fabric = wiring};
+  }
+  Cluster whole = load_cluster(name, 1);
+  return {.kind = "cluster",
+          .name = whole.name,
+          .title = whole.title,
+          .fabric = whole.fabric,
+          .device = whole.device};
+}
+
+// One full group of the largest tier whose size the wiring states, at least one domain.
+std::int64_t default_size(const Fabric& fabric, std::string& note) {
+  std::int64_t size = fabric.scale_up.domain;
+  std::string what = "one scale-up domain";
+  for (const Tier& tier : fabric.scale_out.tiers)
+    if (tier.reach > size) {
+      size = tier.reach;
+      what = "one full group of the largest tier that has a size";
+    }
+  if (fabric.sites.accelerators > 0) {
+    size = 2 * fabric.sites.accelerators;
+    what = "two full sites";
+  }
+  const std::int64_t reserved = fabric.scale_out.reserved_hosts * fabric.scale_up.domain;
+  if (reserved > 0 && reserved < size) {
+    size -= reserved;
+    what += " without the hosts kept for management";
+  }
+  note = fmt::format("size: {}; --gpus sets another", what);
+  return size;
+}
+
+NetworkReach reach_of(const Fabric& fabric, std::int64_t accelerators, const FabricParts& parts) {
+  NetworkReach reach;
+  const ScaleUp& up = fabric.scale_up;
+  // A switched domain's figure holds its switches; a torus is crossed link by link.
+  const double hops = up.kind == ScaleUpKind::torus ? std::max(1, parts.scale_up_diameter) : 1;
+  add(reach.within_domain, up.latency, hops);
+  reach.longest = reach.within_domain;
+  const ScaleOut& out = fabric.scale_out;
+  reach.scale_out = out.kind != ScaleOutKind::none && accelerators > up.domain;
+  if (!reach.scale_out) return reach;
+  // Ports may run out before a tier's stated reach: the shape has the tiers that it takes.
+  const ClosShape shape = clos_shape(fabric, accelerators);
+  std::size_t tiers = shape.tiers.size();
+  // The links between dragonfly groups are a tier without switches.
+  if (shape.direct && shape.tiers.back().groups > 1) ++tiers;
+  reach.top_tier = std::clamp<std::size_t>(tiers, 1, out.tiers.size()) - 1;
+  add(reach.under_leaf, out.nic_latency);
+  add(reach.under_leaf, out.tiers[0].latency);
+  reach.longest = reach.under_leaf;
+  for (std::size_t i = 1; i <= reach.top_tier; ++i) add(reach.longest, out.tiers[i].latency);
+  const Sites& sites = fabric.sites;
+  reach.several_sites = sites.accelerators > 0 && accelerators > sites.accelerators;
+  if (reach.several_sites && sites.kilometres.known())
+    add(reach.longest, sites.latency_per_kilometre, sites.kilometres.get());
+  return reach;
+}
+
+// Ports of switches that the wiring names without counting them: the catalogue's, at its own rate,
+// where they are enough.
+void fill_ports(FabricParts& parts) {
+  const std::vector<std::string> known = catalog_names("hw_models/catalog/switches");
+  for (SwitchCount& s : parts.switches) {
+    if (s.ports != 0 || !std::binary_search(known.begin(), known.end(), s.part)) continue;
+    const Switch part = load_switch(s.part);
+    if (part.ports.known() && part.ports.get() >= s.ports_used) s.ports = part.ports.get();
+  }
+}
+
+}  // namespace
+
+std::string topology_text(const TopologyOptions& options, bool json) {
+  TopologyReport report{.subject = find_subject(options.name)};
+  const Fabric& fabric = report.subject.fabric;
+  report.accelerators = options.gpus ? *options.gpus : default_size(fabric, report.size_note);
+  report.parts = fabric_parts(fabric, report.accelerators);
+  report.reach = reach_of(fabric, report.accelerators, report.parts);
+  report.bill = network_bill(fabric, report.parts);
+  fill_ports(report.parts);
+  if (!options.svg_file.empty())
+    write_file(options.svg_file, topology_svg(fabric, report.parts, report.subject.title));
+  if (!options.dot_file.empty()) write_file(options.dot_file, topology_dot(fabric, report.parts));
+  return json ? topology_report_json(report) : topology_report_text(report);
+}
+
+}  // namespace orrery

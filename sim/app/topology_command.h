@@ -1,0 +1,20 @@
+// Knows the topology command: what a network is made of, how far it reaches, what it costs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace orrery {
+
+struct TopologyOptions {
+  std::string name;                          // cluster or fabric, or a file of either
+  std::optional<std::int64_t> gpus = {};     // default: one full group of the largest sized tier
+  std::string dot_file = {}, svg_file = {};  // written when named
+};
+
+// What the command prints; writes the pictures first. Errors name what is unknown, too large or
+// cannot be written.
+std::string topology_text(const TopologyOptions& options, bool json);
+
+}  // namespace orrery

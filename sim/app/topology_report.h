@@ -1,0 +1,50 @@
+// Knows what the topology command found, and how it is printed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw_models/device.h"
+#include "sim/outcome/network_bill.h"
+#include "topologies/parts.h"
+
+namespace orrery {
+
+// What was asked for: a fabric, and the accelerator on it where a cluster was named.
+struct TopologySubject {
+  std::string kind, name, title;
+  Fabric fabric;
+  std::optional<Device> device;
+};
+
+// A figure of the wiring with its range; equal ends where it has none.
+struct SecondsRange {
+  double value = 0, low = 0, high = 0;
+};
+// How far the network reaches: numbers of DESIGN's "bisection, diameter", from the fabric.
+struct NetworkReach {
+  std::size_t top_tier = 0;  // the highest that a path at this size passes
+  bool scale_out = false, several_sites = false;
+  SecondsRange within_domain, under_leaf, longest;  // seconds
+};
+
+struct TopologyReport {
+  TopologySubject subject;
+  std::int64_t accelerators = 0;
+  std::string size_note;
+  FabricParts parts;
+  NetworkReach reach;
+  NetworkBill bill;
+};
+
+std::string gigabits_text(BytesPerSecond rate);  // "400 Gbit/s"
+
+// The tables a person reads, at most 100 columns wide.
+std::string topology_report_text(const TopologyReport& report);
+// The whole result: SI units, unknown values as null.
+std::string topology_report_json(const TopologyReport& report);
+// What the figures assume and leave out.
+std::vector<std::string> topology_notes(const TopologyReport& report);
+
+}  // namespace orrery

@@ -1,0 +1,241 @@
+// Knows how collectives end on the network as it is wired: shared links, hashing, faults, others.
+#include "sim/engine/flow_network.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "sim/base/check.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t nobody = SIZE_MAX;
+
+Folded unfolded(const FlowTable& table) {
+  Folded f{.table = table};
+  f.flow_class.resize(table.flows.size());
+  std::iota(f.flow_class.begin(), f.flow_class.end(), FlowIndex{0});
+  f.representative = f.flow_class;
+  f.link_class.resize(table.links.size());
+  std::iota(f.link_class.begin(), f.link_class.end(), LinkIndex{0});
+  return f;
+}
+
+// Bytes that the shares of a collective's flows refer to.
+double rank_bytes(const FlowRange& range, const CollectiveTime& alone) {
+  return (range.crosses ? alone.scale_out_bytes : alone.scale_up_bytes).si();
+}
+
+Ticks latency(const CollectiveTime& alone) {
+  return to_ticks(std::max(Seconds(0), alone.time - alone.transfer));
+}
+
+void start_background(const FlowTable& table, FlowClock& clock, Ticks now) {
+  for (FlowIndex f = 0; f < table.flows.size(); ++f)
+    if (std::isinf(table.flows[f].bytes)) clock.start(f, now);
+}
+
+// Bytes by the highest layer that each flow passes.
+void add_layers(const FlowGround& ground, const FlowRange& range, double bytes, FlowPrice& price) {
+  const FlowTable& table = ground.table();
+  for (FlowIndex f = range.first; f < range.last; ++f) {
+    const FlowEntry& flow = table.flows[f];
+    int layer = 0;
+    for (const FlowUse& use : table.uses_of(flow)) {
+      layer = std::max(layer, ground.tier(use.link));
+      if (ground.tier(use.link) == 0 && range.crosses)
+        price.bytes[0] += flow.bytes * bytes * flow.count * use.weight;
+    }
+    price.bytes[static_cast<std::size_t>(layer)] += flow.bytes * bytes * flow.count;
+  }
+}
+
+void find_busiest(const FlowGround& ground, const Folded& folded, const FlowRange& range,
+                  double bytes, double seconds, FlowPrice& price) {
+  if (!(seconds > 0)) return;
+  std::vector<double> carried(folded.table.links.size(), 0);
+  std::vector<char> seen(folded.table.flows.size(), 0);
+  for (FlowIndex f = range.first; f < range.last; ++f) {
+    const FlowIndex c = folded.flow_class[f];
+    if (seen[c]) continue;
+    seen[c] = 1;
+    const FlowEntry& flow = folded.table.flows[c];
+    for (const FlowUse& use : folded.table.uses_of(flow))
+      carried[use.link] += use.weight * ground.table().flows[f].bytes * bytes;
+  }
+  std::vector<LinkIndex> example(carried.size(), 0);
+  for (LinkIndex l = static_cast<LinkIndex>(folded.link_class.size()); l-- > 0;)
+    example[folded.link_class[l]] = l;
+  std::vector<LinkIndex> order;
+  for (LinkIndex c = 0; c < carried.size(); ++c)
+    if (carried[c] > 0 && ground.tier(example[c]) > 0) order.push_back(c);
+  const auto load = [&](LinkIndex c) {
+    const double capacity = folded.table.links[c].capacity;
+    return capacity > 0 ? carried[c] / capacity / seconds : 0;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](LinkIndex a, LinkIndex b) { return load(a) > load(b); });
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, order.size()); ++i)
+    price.busiest.push_back({.name = ground.describe(example[order[i]]),
+                             .load = load(order[i]),
+                             .links = folded.table.links[order[i]].count});
+}
+
+}  // namespace
+
+FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
+                     const CollectiveCosts& costs, const JobGround& job,
+                     const Conditions& conditions, const FlowOptions& options) {
+  FlowPrice price{.time = collective_time(collective, fabric, costs)};
+  price.undisturbed = price.time.time;
+  // Inside a healthy domain nothing is shared that the alpha-beta model does not know.
+  if (collective.group.domains <= 1 && conditions.scale_up_faults.empty()) return price;
+  FlowGround ground(fabric, job, conditions, options);
+  const FlowRange range = ground.add(collective, price.time);
+  if (range.first == range.last) return price;
+  const Folded folded = options.folded ? fold(ground.table()) : unfolded(ground.table());
+  price.flows = ground.table().flows.size();
+  price.classes = folded.table.flows.size();
+  const double bytes = rank_bytes(range, price.time);
+  FlowClock clock(folded.table);
+  start_background(folded.table, clock, {});
+  std::vector<char> begun(folded.table.flows.size(), 0);
+  for (FlowIndex f = range.first; f < range.last; ++f) {
+    const FlowIndex c = folded.flow_class[f];
+    if (begun[c]) continue;
+    begun[c] = 1;
+    clock.start(c, ground.table().flows[f].bytes * bytes, {});
+  }
+  Ticks end;
+  while (const auto ended = clock.next()) end = ended->time;
+  price.time.transfer = to_seconds(end);
+  price.time.time = to_seconds(latency(collective_time(collective, fabric, costs)) + end);
+  add_layers(ground, range, bytes, price);
+  find_busiest(ground, folded, range, bytes, to_seconds(end).si(), price);
+  return price;
+}
+
+FlowNetwork::FlowNetwork(const Fabric& fabric, const CollectiveCosts& costs, const JobGround& job,
+                         const Conditions& conditions, const FlowOptions& options)
+    : fabric_(fabric),
+      costs_(costs),
+      conditions_(conditions),
+      options_(options),
+      ground_(fabric, job, conditions, options) {}
+
+std::size_t FlowNetwork::instance_for(const Collective& collective, const CollectiveTime& alone) {
+  Collective like = collective;
+  like.bytes = {};
+  const auto rate = [](const CollectiveTime& t, Bytes bytes) {
+    return std::bit_cast<std::uint64_t>(t.transfer.si() > 0 ? (bytes / t.transfer).si() : 0.0);
+  };
+  for (std::size_t i = 0; i < instances_.size(); ++i) {
+    const Instance& other = instances_[i];
+    if (!other.busy && other.like == like && other.alone.algorithm == alone.algorithm &&
+        other.alone.protocol == alone.protocol &&
+        rate(other.alone, other.alone.scale_up_bytes) == rate(alone, alone.scale_up_bytes) &&
+        rate(other.alone, other.alone.scale_out_bytes) == rate(alone, alone.scale_out_bytes))
+      return i;
+  }
+  instances_.push_back({.like = like, .alone = alone, .range = ground_.add(collective, alone)});
+  return instances_.size() - 1;
+}
+
+CollectiveId FlowNetwork::start(const Collective& collective, Ticks time) {
+  const CollectiveTime alone = collective_time(collective, fabric_, costs_);
+  const std::size_t instance = instance_for(collective, alone);
+  instances_[instance].busy = true;
+  const CollectiveId id{started_++};
+  begins_.push(time + latency(alone),
+               {.kind = 0, .a = static_cast<std::int64_t>(running_.size()), .b = 0});
+  running_.push_back(
+      {.id = id, .instance = instance, .bytes = rank_bytes(instances_[instance].range, alone)});
+  return id;
+}
+
+std::vector<FlowIndex> FlowNetwork::classes_of(const FlowRange& range) const {
+  std::vector<FlowIndex> classes(folded_.flow_class.begin() + range.first,
+                                 folded_.flow_class.begin() + range.last);
+  std::sort(classes.begin(), classes.end());
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  return classes;
+}
+
+// New collectives split classes; what runs goes on in the parts with what it has left.
+void FlowNetwork::refold(Ticks now) {
+  if (clock_ && folded_flows_ == ground_.table().flows.size()) return;
+  folded_flows_ = ground_.table().flows.size();
+  const std::vector<FlowIndex> old_class = std::move(folded_.flow_class);
+  const std::vector<std::size_t> old_owner = std::move(owner_);
+  const std::unique_ptr<FlowClock> old_clock = std::move(clock_);
+  const FlowTable old_table = std::move(folded_.table);
+  folded_ = options_.folded ? fold(ground_.table()) : unfolded(ground_.table());
+  clock_ = std::make_unique<FlowClock>(folded_.table);
+  owner_.assign(folded_.table.flows.size(), nobody);
+  start_background(folded_.table, *clock_, now);
+  for (Running& r : running_) r.left = 0;
+  for (FlowIndex c = 0; c < owner_.size(); ++c) {
+    const FlowIndex flow = folded_.representative[c];
+    if (flow >= old_class.size()) continue;
+    const std::size_t owner = old_owner[old_class[flow]];
+    if (owner == nobody) continue;
+    const double size = running_[owner].bytes * ground_.table().flows[flow].bytes;
+    clock_->start(c, std::max(0.0, size - old_clock->bytes_moved(old_class[flow])), now);
+    owner_[c] = owner;
+    ++running_[owner].left;
+  }
+}
+
+void FlowNetwork::begin_flows(std::size_t running, Ticks now) {
+  refold(now);
+  Running& r = running_[running];
+  for (const FlowIndex c : classes_of(instances_[r.instance].range)) {
+    const double share = ground_.table().flows[folded_.representative[c]].bytes;
+    clock_->start(c, r.bytes * share, now);
+    owner_[c] = running;
+    ++r.left;
+  }
+}
+
+std::optional<Completion> FlowNetwork::next_completion() {
+  while (true) {
+    Ticks begin;
+    Event event;
+    const bool waits = begins_.peek(begin);
+    std::optional<FlowClock::End> end;
+    if (clock_) end = waits ? clock_->next_until(begin) : clock_->next();
+    std::size_t owner;
+    Ticks time;
+    if (end) {
+      owner = owner_[end->flow];
+      owner_[end->flow] = nobody;
+      time = end->time;
+      --running_[owner].left;
+    } else if (waits) {
+      begins_.pop(time, event);
+      owner = static_cast<std::size_t>(event.a);
+      begin_flows(owner, time);
+    } else {
+      return std::nullopt;
+    }
+    if (running_[owner].left > 0) continue;
+    instances_[running_[owner].instance].busy = false;
+    now_ = time;
+    return Completion{.id = running_[owner].id, .time = time};
+  }
+}
+
+const FlowPrice& FlowNetwork::details(const Collective& collective) {
+  for (const auto& [known, price] : memo_)
+    if (known == collective) return price;
+  memo_.emplace_back(collective,
+                     flow_price(collective, fabric_, costs_, ground_.job(), conditions_, options_));
+  return memo_.back().second;
+}
+
+const CollectiveTime& FlowNetwork::price(const Collective& collective) {
+  return details(collective).time;
+}
+
+}  // namespace orrery

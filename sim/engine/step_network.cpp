@@ -1,0 +1,128 @@
+// Knows what a step's collectives do to the network: contention of gradients with the backward pass
+// above them, and every collective of a stage with its count.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/engine/step_run.h"
+
+namespace orrery {
+namespace {
+
+// Layers of each class that a chunk runs, recomputed or not.
+double layers_of(const ChunkProgram& chunk, std::size_t i) {
+  return static_cast<double>(chunk.layers[i] + chunk.recomputed[i]);
+}
+
+// Collects uses; the same collective under the same label counts up.
+class Uses {
+ public:
+  Uses(const Placement& placement, FlowNetwork& network)
+      : placement_(placement), network_(network) {}
+  void add(Label label, const Collective& collective, double count) {
+    if (!(count > 0)) return;
+    for (NetworkUse& use : uses_)
+      if (use.label == label && use.collective == collective) {
+        use.count += count;
+        return;
+      }
+    uses_.push_back({.label = label,
+                     .collective = collective,
+                     .count = count,
+                     .price = network_.details(collective)});
+  }
+  void add(const Segment& segment, double times) {
+    for (const Operation& o : segment.operations)
+      if (o.kind == OperationKind::collective)
+        if (const auto collective = collective_of(o, placement_))
+          add(o.label, *collective, o.count * times);
+  }
+  std::vector<NetworkUse> take() {
+    const auto seconds = [](const NetworkUse& u) { return u.count * u.price.time.time.si(); };
+    std::stable_sort(uses_.begin(), uses_.end(), [&](const NetworkUse& a, const NetworkUse& b) {
+      return seconds(a) > seconds(b);
+    });
+    return std::move(uses_);
+  }
+
+ private:
+  const Placement& placement_;
+  FlowNetwork& network_;
+  std::vector<NetworkUse> uses_;
+};
+
+}  // namespace
+
+// The last backward pass and the gradient buckets under it: layer by layer, each layer's own
+// gradients beside its own collectives. What either loses comes on top of what hides them.
+Seconds StepRun::gradient_contention(std::int64_t stage) {
+  if (!flow_ || !stack_.gradient_overlap || layout_.zero_stage == 3) return {};
+  const ChunkTime& chunk = chunk_time(stage, 0);
+  const SpeedClass& speed = speeds_[chunk.speed];
+  const PriceContext prices = price_context(speed);
+  double layers = 0;
+  for (std::size_t i = 0; i < speed.classes.size(); ++i) layers += layers_of(chunk.program, i);
+  if (layers == 0) return {};
+  const double element = bytes_per_element(stack_.gradient_format) * program_.trainable_share;
+  const CollectiveKind kind =
+      layout_.zero_stage >= 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  std::vector<StreamItem> side;
+  const auto gradients = [&](const GroupShape& group, double parameters) {
+    if (group.size > 1 && parameters > 0)
+      side.push_back(
+          {.collective = Collective{
+               .kind = kind, .group = group, .bytes = Bytes(parameters / layers * element)}});
+  };
+  gradients(placement_.data_context, chunk.program.parameters);
+  gradients(placement_.expert_data, chunk.program.expert_parameters);
+  if (side.empty()) return {};
+  Seconds delay;
+  for (std::size_t i = 0; i < speed.classes.size(); ++i) {
+    const double count = layers_of(chunk.program, i);
+    const Segment& backward = splits_backward(layout_.schedule) ? program_.classes[i].input_gradient
+                                                                : program_.classes[i].backward;
+    const std::vector<StreamItem> main = main_stream(backward, prices);
+    if (count == 0 || main.size() < 2) continue;
+    const TwoStreams run = run_streams(main, side, *flow_);
+    delay += count * (run.main_delay() + run.side_delay());
+  }
+  return delay;
+}
+
+std::vector<NetworkUse> StepRun::network_use(std::int64_t stage) {
+  if (!flow_) return {};
+  Uses uses(placement_, *flow_);
+  const bool training = is_training(job_.task);
+  const bool split = splits_backward(layout_.schedule);
+  const double passes = !training ? 1
+                                  : static_cast<double>(layout_.microbatches(job_)) /
+                                        (layout_.schedule == Schedule::dual_pipe ? 2 : 1);
+  const auto layer = [&](const LayerProgram& l, double plain, double recomputed) {
+    uses.add(l.forward, passes * (plain + recomputed));
+    if (!training) return;
+    uses.add(split ? l.input_gradient : l.backward, passes * (plain + recomputed));
+    if (split) uses.add(l.weight_gradient, passes * (plain + recomputed));
+    uses.add(l.recompute, passes * recomputed);
+  };
+  for (std::int64_t c = 0; c < chunks_per_stage(); ++c) {
+    const ChunkProgram& chunk = chunk_time(stage, c).program;
+    for (std::size_t i = 0; i < program_.classes.size(); ++i)
+      layer(program_.classes[i], chunk.layers[i], chunk.recomputed[i]);
+    if (chunk.embedding) layer(program_.embedding, 1, 0);
+    if (chunk.head) layer(program_.head, 1, 0);
+    if (const auto message = send()) {
+      const double ways = (chunk.head ? 0 : 1) + (training && !chunk.embedding ? 1 : 0);
+      uses.add(Label::pipeline_comm, *message, passes * ways);
+    }
+  }
+  if (training) {
+    Tail counted;
+    counted.uses = [&](const Collective& collective, double count) {
+      uses.add(Label::data_comm, collective, count);
+    };
+    gradient_time(stage, counted);
+    parameter_time(stage, counted);
+  }
+  return uses.take();
+}
+
+}  // namespace orrery

@@ -1,0 +1,207 @@
+// Prices every distinct layer and pass of a step once.
+#include <algorithm>
+
+#include "sim/engine/ideal_network.h"
+#include "sim/engine/step_run.h"
+#include "workloads/inference.h"
+
+namespace orrery {
+
+StepRun::StepRun(const StepContext& context, const Model& model, const Job& job,
+                 const Layout& layout, const Stack& stack)
+    : context_(context),
+      model_(model),
+      job_(job),
+      layout_(layout),
+      stack_(stack),
+      placement_(place(layout, context.fabric)),
+      program_(is_training(job.task) ? lower_training(model, job, layout, stack)
+                                     : lower_inference(model, job, layout, stack)) {
+  if (context.network == NetworkMode::flow) {
+    const JobGround ground{.ranks = layout.gpus(),
+                           .ranks_per_domain = placement_.ranks_per_domain,
+                           .domain = context.fabric.scale_up.domain};
+    auto flow = std::make_unique<FlowNetwork>(context.fabric, context.collective_costs, ground,
+                                              context.conditions);
+    flow_ = flow.get();
+    network_ = std::move(flow);
+  } else {
+    network_ = std::make_unique<IdealNetwork>(context.fabric, context.collective_costs);
+  }
+  price_layers();
+  price_chunks();
+}
+
+LayerTime StepRun::price_layer(const LayerProgram& layer, const PriceContext& prices) const {
+  LayerTime t{.forward = price_segment(layer.forward, prices),
+              .backward = price_segment(layer.backward, prices)};
+  if (splits_backward(layout_.schedule)) {
+    t.input_gradient = price_segment(layer.input_gradient, prices);
+    t.weight_gradient = price_segment(layer.weight_gradient, prices);
+  }
+  if (layout_.recompute == Recompute::full) t.recompute = price_segment(layer.recompute, prices);
+  return t;
+}
+
+PriceContext StepRun::price_context(const SpeedClass& speed) {
+  const double gap = stack_.launch == LaunchMode::eager
+                         ? std::max(0.0, context_.calibration.launch_latency.get().si() -
+                                             context_.calibration.graph_latency.get().si())
+                         : 0.0;
+  return {.step = context_,
+          .device = speed.device,
+          .placement = placement_,
+          .network = *network_,
+          .flow = flow_,
+          .kernel_gap = gap};
+}
+
+// Of the slowest accelerator of every stage; all others of the stage wait for it.
+std::vector<double> StepRun::stage_speeds() const {
+  std::vector<double> speeds(static_cast<std::size_t>(layout_.pp), 1.0);
+  const std::int64_t domain = context_.fabric.scale_up.domain;
+  const std::int64_t used = placement_.ranks_per_domain;
+  for (const SlowGpu& slow : context_.conditions.slow_gpus) {
+    const std::int64_t rank = slow.gpu / domain * used + slow.gpu % domain;
+    if (slow.gpu % domain >= used || rank >= layout_.gpus()) continue;  // a spare
+    double& speed = speeds[static_cast<std::size_t>(rank / (layout_.tp * layout_.cp * layout_.dp))];
+    speed = std::min(speed, slow.speed);
+  }
+  return speeds;
+}
+
+void StepRun::price_layers() {
+  for (const double speed : stage_speeds()) {
+    if (std::any_of(speeds_.begin(), speeds_.end(),
+                    [&](const SpeedClass& s) { return s.speed == speed; }))
+      continue;
+    SpeedClass s{.speed = speed, .device = context_.device};
+    if (speed != 1) scale_clock(s.device, speed);
+    const PriceContext prices = price_context(s);
+    for (const LayerProgram& layer : program_.classes)
+      s.classes.push_back(price_layer(layer, prices));
+    s.embedding = price_layer(program_.embedding, prices);
+    s.head = price_layer(program_.head, prices);
+    speeds_.push_back(std::move(s));
+  }
+}
+
+ChunkTime StepRun::time_chunk(const ChunkProgram& chunk, std::size_t speed) const {
+  ChunkTime out{.program = chunk, .speed = speed};
+  const SpeedClass& priced = speeds_[speed];
+  PhaseTime forward, backward, input, weight;
+  const auto add = [&](const LayerTime& t, double plain, double recomputed) {
+    const double all = plain + recomputed;
+    if (all == 0) return;
+    forward.add(t.forward, all);
+    backward.add(t.backward, all);
+    input.add(t.input_gradient, all);
+    weight.add(t.weight_gradient, all);
+    if (recomputed == 0) return;
+    backward.add(t.recompute, recomputed);
+    input.add(t.recompute, recomputed);
+  };
+  for (std::size_t i = 0; i < priced.classes.size(); ++i)
+    add(priced.classes[i], chunk.layers[i], chunk.recomputed[i]);
+  if (chunk.embedding) add(priced.embedding, 1, 0);
+  if (chunk.head) {
+    add(priced.head, 1, 0);
+    // Every MTP module runs one more layer and the head again.
+    if (program_.mtp_layers > 0) {
+      add(priced.classes[model_.layers.back()], program_.mtp_layers, 0);
+      add(priced.head, program_.mtp_layers, 0);
+    }
+  }
+  if (is_training(job_.task))
+    forward.side_host = backward.side_host = input.side_host = host_link_seconds(chunk);
+  out.forward = close_pass(forward, priced.device, stack_.overlap_cost.get());
+  if (is_training(job_.task)) {
+    if (splits_backward(layout_.schedule)) {
+      out.input_gradient = close_pass(input, priced.device, stack_.overlap_cost.get());
+      out.weight_gradient = close_pass(weight, priced.device, stack_.overlap_cost.get());
+    } else {
+      out.backward = close_pass(backward, priced.device, stack_.overlap_cost.get());
+    }
+  }
+  out.scale_up_bytes = forward.scale_up_bytes + backward.scale_up_bytes;
+  out.scale_out_bytes = forward.scale_out_bytes + backward.scale_out_bytes;
+  return out;
+}
+
+void StepRun::price_chunks() {
+  const auto same = [](const ChunkProgram& a, const ChunkProgram& b) {
+    return a.embedding == b.embedding && a.head == b.head && a.layers == b.layers &&
+           a.recomputed == b.recomputed;
+  };
+  const std::vector<double> speeds = stage_speeds();
+  const std::int64_t chunks = chunks_per_stage();
+  const bool dual = chunks != layout_.vpp;
+  for (std::int64_t at = 0; at < layout_.pp * chunks; ++at) {
+    const std::int64_t stage = at / chunks, chunk = at % chunks;
+    // DualPipe's second chunk is the one of the mirrored position.
+    const std::int64_t position =
+        dual ? (chunk == 0 ? stage : layout_.pp - 1 - stage) : stage * layout_.vpp + chunk;
+    const ChunkProgram& program = program_.chunks[static_cast<std::size_t>(position)];
+    std::size_t speed = 0;
+    while (speeds_[speed].speed != speeds[static_cast<std::size_t>(stage)]) ++speed;
+    std::size_t i = 0;
+    while (i < distinct_.size() &&
+           !(distinct_[i].speed == speed && same(distinct_[i].program, program)))
+      ++i;
+    if (i == distinct_.size()) distinct_.push_back(time_chunk(program, speed));
+    chunk_index_.push_back(i);
+  }
+}
+
+const ChunkTime& StepRun::chunk_time(std::int64_t stage, std::int64_t chunk) const {
+  return distinct_[chunk_index_[static_cast<std::size_t>(stage * chunks_per_stage() + chunk)]];
+}
+
+std::optional<Collective> StepRun::send() const {
+  if (layout_.pp == 1) return std::nullopt;
+  const bool inside = placement_.pipeline.tier == 0;
+  const std::int64_t per_stage = layout_.tp * layout_.cp * layout_.dp;
+  const GroupShape pair{
+      .size = 2,
+      .per_domain = inside ? 2 : 1,
+      .domains = inside ? 1 : 2,
+      .span = per_stage + 1,
+      .sharing = inside ? 1 : placement_.ranks_per_domain,
+      .domain_step = std::max<std::int64_t>(1, per_stage / placement_.ranks_per_domain)};
+  return Collective{
+      .kind = CollectiveKind::send_receive, .group = pair, .bytes = Bytes(program_.send_bytes)};
+}
+
+Ticks StepRun::send_time() {
+  const auto message = send();
+  if (!message) return {};
+  return to_ticks(network_->price(*message).time + stack_.debug_per_rank.get() * 2.0);
+}
+
+StepPipeline StepRun::pipeline() {
+  StepPipeline p;
+  const bool training = is_training(job_.task);
+  p.shape = {.schedule = training ? layout_.schedule : Schedule::one_f_one_b,
+             .stages = layout_.pp,
+             .chunks = chunks_per_stage(),
+             .microbatches = training ? layout_.microbatches(job_) : 1};
+  p.costs.sends_block =
+      stack_.pipeline_sends_block && layout_.vpp == 1 && !splits_backward(layout_.schedule);
+  const Ticks send = send_time();
+  for (std::int64_t stage = 0; stage < layout_.pp; ++stage)
+    for (std::int64_t chunk = 0; chunk < p.shape.chunks; ++chunk) {
+      const ChunkTime& t = chunk_time(stage, chunk);
+      const Ticks gradients = splits_backward(layout_.schedule)
+                                  ? t.input_gradient.total + t.weight_gradient.total
+                                  : t.backward.total;
+      p.costs.chunk.push_back({.forward = t.forward.total,
+                               .backward = gradients,
+                               .input_gradient = t.input_gradient.total,
+                               .weight_gradient = t.weight_gradient.total,
+                               .send_forward = t.program.head ? Ticks{} : send,
+                               .send_backward = t.program.embedding ? Ticks{} : send});
+    }
+  return p;
+}
+
+}  // namespace orrery

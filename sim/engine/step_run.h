@@ -1,0 +1,101 @@
+// Knows what one call of step() builds on its way: shared by the files that make up the executor.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sim/engine/segment_time.h"
+#include "sim/engine/step.h"
+#include "workloads/training.h"
+
+namespace orrery {
+
+// The priced phases of a layer class.
+struct LayerTime {
+  PhaseTime forward, backward, input_gradient, weight_gradient, recompute;
+};
+
+// Layers priced for devices of one speed: a slow GPU slows its whole stage.
+struct SpeedClass {
+  double speed = 1;  // share of the clock
+  ResolvedDevice device;
+  std::vector<LayerTime> classes;
+  LayerTime embedding, head;
+};
+
+// Passes of one distinct chunk.
+struct ChunkTime {
+  ChunkProgram program;
+  std::size_t speed = 0;  // index of its speed class
+  PassTicks forward, backward, input_gradient, weight_gradient;
+  double scale_up_bytes = 0, scale_out_bytes = 0;
+};
+
+inline bool splits_backward(Schedule schedule) {
+  return schedule == Schedule::zero_bubble || schedule == Schedule::dual_pipe;
+}
+
+// Everything that one call of step() builds on its way.
+class StepRun {
+ public:
+  // All must outlive the run.
+  StepRun(const StepContext& context, const Model& model, const Job& job, const Layout& layout,
+          const Stack& stack);
+
+  StepPipeline pipeline();
+  StepResult training();
+  StepResult inference();
+
+ private:
+  // What data parallelism and the optimizer add after a stage's last pass.
+  struct Tail {
+    Ticks data, optimizer, overhead;
+    double scale_up_bytes = 0, scale_out_bytes = 0;
+    std::function<void(const Collective&, double count)> uses;  // told of every collective
+    Ticks total() const { return data + optimizer + overhead; }
+  };
+
+  void price_layers();
+  void price_chunks();
+  LayerTime price_layer(const LayerProgram& layer, const PriceContext& prices) const;
+  PriceContext price_context(const SpeedClass& speed);
+  std::vector<double> stage_speeds() const;
+  ChunkTime time_chunk(const ChunkProgram& chunk, std::size_t speed) const;
+  const ChunkTime& chunk_time(std::int64_t stage, std::int64_t chunk) const;
+  std::optional<Collective> send() const;  // one activation message between neighbouring stages
+  Ticks send_time();
+  Seconds gradient_contention(std::int64_t stage);
+  std::vector<NetworkUse> network_use(std::int64_t stage);
+  Seconds bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, Tail& tail);
+  Bytes bucket(const GroupShape& group) const {
+    return std::max(stack_.bucket.get(),
+                    stack_.bucket_per_rank.get() * static_cast<double>(group.size));
+  }
+  Tail tail(const StageRun& run, std::int64_t stage);
+  Seconds gradient_time(std::int64_t stage, Tail& tail);
+  Seconds parameter_time(std::int64_t stage, Tail& tail);
+  Seconds optimizer_time(std::int64_t stage) const;
+  Seconds offloaded_update(double parameters) const;
+  double host_link_seconds(const ChunkProgram& chunk) const;
+  double stage_parameters(std::int64_t stage) const;
+  double stage_expert_parameters(std::int64_t stage) const;
+  std::int64_t chunks_per_stage() const {
+    return is_training(job_.task) && layout_.schedule == Schedule::dual_pipe ? 2 : layout_.vpp;
+  }
+
+  const StepContext& context_;
+  const Model& model_;
+  const Job& job_;
+  const Layout& layout_;
+  const Stack& stack_;
+  Placement placement_;
+  std::unique_ptr<Network> network_;
+  TrainingProgram program_;
+  FlowNetwork* flow_ = nullptr;           // network_, in flow mode
+  std::vector<SpeedClass> speeds_;        // distinct speeds of stages
+  std::vector<ChunkTime> distinct_;       // distinct chunks
+  std::vector<std::size_t> chunk_index_;  // [stage * chunks_per_stage + chunk] into distinct_
+};
+
+}  // namespace orrery

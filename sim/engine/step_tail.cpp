@@ -1,0 +1,145 @@
+// Times what data parallelism and the optimizer add after a stage's last pass.
+#include <algorithm>
+#include <cmath>
+
+#include "hw_models/kernel_time.h"
+#include "sim/engine/step_run.h"
+#include "workloads/memory.h"
+
+namespace orrery {
+
+// Gradients and parameters move in buckets: the traffic of one after the other.
+Seconds StepRun::bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, Tail& tail) {
+  if (group.size <= 1 || total <= Bytes(0)) return {};
+  const double count = std::max(1.0, std::ceil(total / bucket(group)));
+  const Collective bucket_of{.kind = kind, .group = group, .bytes = total / count};
+  const CollectiveTime& t = network_->price(bucket_of);
+  if (tail.uses) tail.uses(bucket_of, count);
+  tail.scale_up_bytes += count * t.scale_up_bytes.si();
+  tail.scale_out_bytes += count * t.scale_out_bytes.si();
+  return count * (t.time + stack_.debug_per_rank.get() * static_cast<double>(group.size));
+}
+
+double StepRun::stage_parameters(std::int64_t stage) const {
+  double sum = 0;
+  for (std::int64_t c = 0; c < chunks_per_stage(); ++c)
+    sum += chunk_time(stage, c).program.parameters;
+  return sum;
+}
+
+double StepRun::stage_expert_parameters(std::int64_t stage) const {
+  double sum = 0;
+  for (std::int64_t c = 0; c < chunks_per_stage(); ++c)
+    sum += chunk_time(stage, c).program.expert_parameters;
+  return sum;
+}
+
+Seconds StepRun::gradient_time(std::int64_t stage, Tail& tail) {
+  if (layout_.zero_stage == 3) return {};
+  const double element = bytes_per_element(stack_.gradient_format) * program_.trainable_share;
+  const CollectiveKind kind =
+      layout_.zero_stage >= 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  Seconds time =
+      bucketed(kind, placement_.data_context, Bytes(stage_parameters(stage) * element), tail);
+  time +=
+      bucketed(kind, placement_.expert_data, Bytes(stage_expert_parameters(stage) * element), tail);
+  const bool ends = stage == 0 || stage == layout_.pp - 1;
+  if (model_.tied_embeddings && layout_.pp > 1 && ends) {
+    const double vocabulary = static_cast<double>(model_.vocab * model_.hidden / layout_.tp);
+    const Collective tied{.kind = CollectiveKind::all_reduce,
+                          .group = placement_.embedding,
+                          .bytes = Bytes(vocabulary * element)};
+    time += network_->price(tied).time;
+    if (tail.uses) tail.uses(tied, 1);
+  }
+  return time;
+}
+
+Seconds StepRun::parameter_time(std::int64_t stage, Tail& tail) {
+  if (layout_.zero_stage == 0 || layout_.zero_stage == 3) return {};
+  const double element =
+      bytes_per_element(stack_.parameter_gather_format) * program_.trainable_share;
+  return bucketed(CollectiveKind::all_gather, placement_.data_context,
+                  Bytes(stage_parameters(stage) * element), tail) +
+         bucketed(CollectiveKind::all_gather, placement_.expert_data,
+                  Bytes(stage_expert_parameters(stage) * element), tail);
+}
+
+Seconds StepRun::optimizer_time(std::int64_t stage) const {
+  const bool sharded = layout_.zero_stage >= 1;
+  const double shard = layout_.shard_group > 0 ? static_cast<double>(layout_.shard_group)
+                                               : static_cast<double>(layout_.dense_replicas());
+  const double dense = stage_parameters(stage) / (sharded ? shard : 1.0);
+  const double expert = stage_expert_parameters(stage) /
+                        (sharded ? static_cast<double>(layout_.expert_replicas()) : 1.0);
+  const double own = (dense + expert) * program_.trainable_share;
+  const double traffic = own * program_.optimizer_bytes_per_parameter;
+  const Kernel update{.work = {.kind = WorkKind::optimizer,
+                               .input = Format::fp32,
+                               .output = Format::fp32,
+                               .bytes_read = traffic / 2,
+                               .bytes_written = traffic / 2},
+                      .library = stack_.memory_bound};
+  Seconds time = kernel_time(update, context_.device, context_.calibration).time;
+  const double tensor = own * program_.optimizer_flop_per_parameter;
+  const FlopPerSecond rate = context_.device.tensor_rate[static_cast<std::size_t>(Format::bf16)];
+  if (tensor > 0) time += Flop(tensor) / rate;
+  if (layout_.offload_optimizer) time = std::max(time, offloaded_update(own));
+  return time;
+}
+
+// The host updates what it keeps: gradients come down, parameters go back, the host's memory
+// streams the states; the three run bucket by bucket beside each other.
+Seconds StepRun::offloaded_update(double parameters) const {
+  const Bytes down(parameters * bytes_per_element(stack_.gradient_storage));
+  const Bytes up(parameters * bytes_per_element(stack_.parameter_gather_format));
+  const Bytes states(parameters * program_.optimizer_bytes_per_parameter);
+  return std::max({down / context_.device.host_bandwidth, up / context_.device.host_bandwidth,
+                   states / context_.host_memory_bandwidth});
+}
+
+// Seconds that one pass of a chunk keeps the link to the host busy: weights stream in for every
+// pass, activations go out forward and come back backward.
+double StepRun::host_link_seconds(const ChunkProgram& chunk) const {
+  double bytes = 0;
+  if (layout_.offload_weights)
+    bytes += (chunk.parameters + chunk.expert_parameters) *
+             bytes_per_element(stack_.parameter_gather_format);
+  if (layout_.offload_activations) {
+    Layout only = layout_;
+    only.offload_weights = only.offload_optimizer = false;
+    const StageMemory first = training_memory(model_, job_, only, stack_).front();
+    bytes += first.offloaded.si() / static_cast<double>(std::max<std::int64_t>(1, first.in_flight));
+  }
+  return bytes > 0 ? bytes / context_.device.host_bandwidth.si() : 0;
+}
+
+StepRun::Tail StepRun::tail(const StageRun& run, std::int64_t stage) {
+  Tail out;
+  const Seconds gradients = gradient_time(stage, out);
+  const Seconds parameters = parameter_time(stage, out);
+  Seconds hides_gradients, hides_parameters;
+  for (std::size_t c = 0; c < run.last_backward.size(); ++c) {
+    hides_gradients += to_seconds(run.last_backward[c] - run.last_backward_start[c]);
+    hides_parameters += to_seconds(chunk_time(stage, static_cast<std::int64_t>(c)).forward.total);
+  }
+  // The last bucket is complete only when backward ends, the first is needed before forward starts.
+  const auto visible = [&](Seconds traffic, Seconds hidden, bool overlaps, double element) {
+    if (!overlaps || traffic <= Seconds(0)) return traffic;
+    const double total = (stage_parameters(stage) + stage_expert_parameters(stage)) * element;
+    const double buckets = std::max(1.0, total / bucket(placement_.data_context).si());
+    const Seconds seen =
+        std::max(traffic - hidden * stack_.data_overlap_window.get(), traffic / buckets);
+    return seen + (traffic - seen) * stack_.overlap_cost.get();
+  };
+  const Seconds data = visible(gradients, hides_gradients, stack_.gradient_overlap,
+                               bytes_per_element(stack_.gradient_format)) +
+                       visible(parameters, hides_parameters, stack_.parameter_overlap,
+                               bytes_per_element(stack_.parameter_gather_format));
+  out.data = to_ticks(data + gradient_contention(stage));
+  out.optimizer = to_ticks(optimizer_time(stage));
+  out.overhead = to_ticks(stack_.step_overhead.get());
+  return out;
+}
+
+}  // namespace orrery

@@ -1,0 +1,124 @@
+// Knows what the flow network promises: folded equals unfolded, alone equals the alpha-beta model,
+// bytes are conserved, faults and other traffic cost what they take away.
+#include "sim/engine/flow_network.h"
+
+#include <rapidcheck.h>
+
+#include <catch2/catch.hpp>
+
+#include "sim/engine/cluster.h"
+
+namespace orrery {
+namespace {
+
+using Kind = CollectiveKind;
+
+// A small cluster on a wiring of the catalogue, with a job in whole domains.
+struct Case {
+  Fabric fabric;
+  CollectiveCosts costs;
+  JobGround job;
+  std::vector<Collective> collectives;
+  Conditions conditions;
+};
+
+const std::vector<std::string>& small_fabrics() {
+  static const std::vector<std::string> names = {
+      "nvlink4-ndr",      "nvlink4-spectrum-x", "nvlink5-800g-dual-plane",
+      "nvlink3-hdr",      "mi300x-roce",        "nvlink4-h800-multiplane",
+      "nvlink5-efa-3200", "nvlink4x4-ndr",      "nvlink4-roce",
+      "nvlink2-edr",      "nvlink4-tcpx",       "nvlink5-xdr"};
+  return names;
+}
+
+// The wiring in miniature: few domains under a leaf, tapered, with planes, so that every layer of
+// it can be what binds.
+void shrink(Fabric& fabric) {
+  ScaleOut& out = fabric.scale_out;
+  std::int64_t reach = fabric.scale_up.domain * *rc::gen::inRange<std::int64_t>(1, 4);
+  for (Tier& tier : out.tiers) {
+    tier.radix = 0;
+    tier.oversubscription.value = *rc::gen::element(1.0, 1.0, 2.0, 4.0, 7.0);
+    if (tier.reach == 0) continue;
+    tier.reach = reach;
+    reach *= *rc::gen::inRange<std::int64_t>(2, 4);
+  }
+  out.planes = *rc::gen::element<std::int64_t>(1, 1, 2, 4);
+}
+
+Collective random_collective(const JobGround& job) {
+  const auto kinds = {Kind::all_reduce, Kind::all_gather,   Kind::reduce_scatter,
+                      Kind::all_to_all, Kind::send_receive, Kind::broadcast};
+  Collective c{.kind = *rc::gen::elementOf(std::vector<Kind>(kinds))};
+  const std::int64_t domains = job.domains();
+  const std::int64_t step =
+      *rc::gen::inRange<std::int64_t>(1, std::max<std::int64_t>(2, domains / 2));
+  GroupShape& g = c.group;
+  g.domain_step = step;
+  g.domains = *rc::gen::inRange<std::int64_t>(1, domains / step + 1);
+  g.per_domain = job.ranks_per_domain;
+  if (c.kind == Kind::send_receive) {
+    g.domains = 2;
+    g.per_domain = 1;
+  }
+  g.size = g.domains * g.per_domain;
+  g.sharing = job.ranks_per_domain / g.per_domain;
+  g.span = ((g.domains - 1) * step + 1) * job.domain;
+  c.bytes = Bytes(static_cast<double>(*rc::gen::inRange<int>(1, 200)) * 262144);
+  return c;
+}
+
+NetworkFault random_fault(const Case& c) {
+  NetworkFault f;
+  const ClosShape shape = clos_shape(c.fabric, c.job.domains() * c.job.domain);
+  const bool spines = shape.tiers.size() > 1;
+  f.kind = spines && *rc::gen::arbitrary<bool>() ? FaultKind::leaf_spine : FaultKind::nic;
+  f.accelerator = *rc::gen::inRange<std::int64_t>(0, c.job.domains()) * c.job.domain;
+  f.plane = f.kind == FaultKind::nic ? -1 : 0;
+  if (f.kind == FaultKind::leaf_spine) {
+    const bool apart = c.fabric.scale_out.kind == ScaleOutKind::rail_only;
+    f.spine = *rc::gen::inRange<std::int64_t>(
+        0, shape.tiers[1].switches / (apart ? shape.rails : 1));
+  }
+  f.remaining = 0.1 * *rc::gen::inRange(1, 10);
+  return f;
+}
+
+Case random_case() {
+  Case c{.fabric = load_fabric(*rc::gen::elementOf(small_fabrics())),
+         .costs = load_collective_costs(Architecture::hopper)};
+  shrink(c.fabric);
+  c.job.domain = c.fabric.scale_up.domain;
+  c.job.ranks_per_domain = c.job.domain;
+  c.job.ranks = c.job.domain * *rc::gen::inRange<std::int64_t>(2, 17);
+  const int collectives = *rc::gen::inRange(1, 4);
+  for (int i = 0; i < collectives; ++i) c.collectives.push_back(random_collective(c.job));
+  if (*rc::gen::arbitrary<bool>()) c.conditions.faults.push_back(random_fault(c));
+  return c;
+}
+
+// Ends of all collectives, started a little after each other.
+std::vector<Completion> timeline(const Case& c, bool folded) {
+  FlowNetwork network(c.fabric, c.costs, c.job, c.conditions, {.folded = folded});
+  for (std::size_t i = 0; i < c.collectives.size(); ++i)
+    network.start(c.collectives[i], Ticks{static_cast<std::int64_t>(i) * 20'000'000});
+  std::vector<Completion> ends;
+  while (const auto end = network.next_completion()) ends.push_back(*end);
+  return ends;
+}
+
+TEST_CASE("law 5: folded and unfolded clusters end at the same picosecond", "[flow][law]") {
+  REQUIRE(rc::check([] {
+    const Case c = random_case();
+    const auto folded = timeline(c, true), whole = timeline(c, false);
+    RC_ASSERT(folded.size() == c.collectives.size());
+    RC_ASSERT(whole.size() == folded.size());
+    for (std::size_t i = 0; i < folded.size(); ++i) {
+      RC_ASSERT(folded[i].id == whole[i].id);
+      RC_ASSERT(folded[i].time == whole[i].time);
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,99 @@
+// Knows ECMP: how queue pairs are hashed onto uplinks, and how unevenly they fall.
+#include "topologies/hashing.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/base/check.h"
+#include "topologies/routing.h"
+
+namespace orrery {
+namespace {
+
+// Finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): every bit of the result depends on
+// every bit of x.
+constexpr std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ (x >> 27U)) * 0x94D049BB133111EBU;
+  return x ^ (x >> 31U);
+}
+
+// P(X = x) for `parts` hashed onto `links`.
+double binomial(std::int64_t parts, std::int64_t links, std::int64_t x) {
+  if (x < 0 || x > parts) return 0;
+  if (links == 1) return x == parts ? 1 : 0;
+  const auto n = static_cast<double>(parts), k = static_cast<double>(x);
+  const auto u = static_cast<double>(links);
+  return std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) -
+                  k * std::log(u) + (n - k) * std::log1p(-1 / u));
+}
+
+// E[max(least, M)] in parts: least, and the chance of every load above it.
+double worst_parts(std::int64_t parts, std::int64_t links, double loads, std::int64_t least) {
+  auto expected = static_cast<double>(least);
+  double at_most = 0;
+  for (std::int64_t x = 0; x < parts; ++x) {
+    at_most = std::min(1.0, at_most + binomial(parts, links, x));
+    if (x >= least) expected += -std::expm1(loads * std::log(at_most));
+  }
+  return expected;
+}
+
+void check_counts(std::int64_t flows, std::int64_t uplinks, std::int64_t pairs,
+                  std::int64_t leaves) {
+  CHECK_THAT(flows >= 1 && uplinks >= 1 && pairs >= 1 && leaves >= 1, "counts of at least one");
+}
+
+}  // namespace
+
+std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value) {
+  return mix(hash + 0x9E3779B97F4A7C15U + mix(value));
+}
+
+std::uint64_t flow_hash(std::uint64_t seed, std::int64_t from, std::int64_t to,
+                        std::uint64_t label) {
+  std::uint64_t hash = mix(seed + 0x9E3779B97F4A7C15U);
+  for (const std::uint64_t value :
+       {static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(to), label})
+    hash = hash_with(hash, value);
+  return hash;
+}
+
+std::int64_t hash_choice(std::uint64_t hash, std::int64_t choices) {
+  return static_cast<std::int64_t>((hash >> 32U) * static_cast<std::uint64_t>(choices) >> 32U);
+}
+
+double ecmp_worst_load(std::int64_t flows, std::int64_t uplinks, std::int64_t queue_pairs,
+                       std::int64_t leaves) {
+  check_counts(flows, uplinks, queue_pairs, leaves);
+  const double loads = 2.0 * static_cast<double>(uplinks) * static_cast<double>(leaves);
+  return worst_parts(flows * queue_pairs, uplinks, loads, 0) / static_cast<double>(queue_pairs);
+}
+
+double ecmp_share(std::int64_t flows, std::int64_t uplinks, std::int64_t queue_pairs,
+                  std::int64_t leaves) {
+  check_counts(flows, uplinks, queue_pairs, leaves);
+  const double loads = 2.0 * static_cast<double>(uplinks) * static_cast<double>(leaves);
+  const double pairs = static_cast<double>(queue_pairs);
+  const double worst = worst_parts(flows * queue_pairs, uplinks, loads, queue_pairs) / pairs;
+  return std::max(1.0, static_cast<double>(flows) / static_cast<double>(uplinks)) / worst;
+}
+
+EcmpAverage ecmp_average_share(std::int64_t flows, std::int64_t uplinks, std::int64_t queue_pairs) {
+  check_counts(flows, uplinks, queue_pairs, 1);
+  const std::int64_t parts = flows * queue_pairs;
+  const double pairs = static_cast<double>(queue_pairs);
+  const double spread = std::min(1.0, static_cast<double>(uplinks) / static_cast<double>(flows));
+  // A part meets the others on its link: one more than a load of one part less.
+  double low = 0, high = 0, at_most = 0;
+  for (std::int64_t x = 0; x <= parts; ++x) {
+    high += binomial(parts, uplinks, x) * std::min(1.0, static_cast<double>(x) / pairs);
+    const double below = at_most * at_most;
+    at_most = std::min(1.0, at_most + binomial(parts - 1, uplinks, x));
+    low += (at_most * at_most - below) * std::min(1.0, pairs / static_cast<double>(x + 1));
+  }
+  const double mean = static_cast<double>(flows) / static_cast<double>(uplinks);
+  return {.low = low / spread, .high = high / std::min(1.0, mean)};
+}
+
+}  // namespace orrery

@@ -1,0 +1,43 @@
+// Knows how switches hash flows onto equal paths, and what the collisions cost.
+#pragma once
+
+#include <cstdint>
+
+namespace orrery {
+
+// A flow's hash, and its continuation over a queue pair, a switch and the like. Switches mix in
+// their own numbers: the polarisation of switches that all hash alike is not modelled.
+std::uint64_t flow_hash(std::uint64_t seed, std::int64_t from, std::int64_t to,
+                        std::uint64_t label);
+std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value);
+// [0, choices), uniform for a uniform hash; choices in [1, 2^32).
+std::int64_t hash_choice(std::uint64_t hash, std::int64_t choices);
+
+// What hashing costs between leaves and spines of a non-blocking fabric: every leaf sends, and
+// receives, `flows` at NIC rate over `uplinks` links of that rate; a flow is `queue_pairs` equal
+// parts, each hashed by itself. A link then carries X parts, X binomial with mean flows x
+// queue_pairs / uplinks (balls into bins; near Poisson, so that loads of different links count as
+// independent: Mitzenmacher and Upfal, Probability and Computing, chapter 5). The spine that the
+// way up chose also decides the link down, on which parts from many leaves meet: 2 x uplinks x
+// leaves loads in all. A flow ends with its last part and a synchronised collective with its last
+// flow, on the link of the worst load M, after M / queue_pairs times as long as a flow alone takes.
+// P(M <= x) = P(X <= x)^loads gives E[M] without simulation. With as many flows as uplinks and one
+// queue pair, X has mean 1 but M is 5 or more: a collective keeps a fifth of the rate, and more
+// queue pairs win it back as the square root of their number: M / mean - 1 ~ sqrt(2 ln(loads) /
+// mean). All arguments at least 1.
+double ecmp_worst_load(std::int64_t flows, std::int64_t uplinks, std::int64_t queue_pairs,
+                       std::int64_t leaves);  // E[M / queue_pairs], in flows
+// Rate of a synchronised collective over that with perfectly spread flows: ideal time over
+// expected time, 0 to 1. Neither is below the time of a flow alone.
+double ecmp_share(std::int64_t flows, std::int64_t uplinks, std::int64_t queue_pairs,
+                  std::int64_t leaves);
+
+// The mean rate of flows that nothing synchronises, over that of spread ones. Low: every part gets
+// its equal share of the worse of its two links. High: every link on its own is as busy as its
+// parts can make it. Max-min fairness lies between.
+struct EcmpAverage {
+  double low = 0, high = 0;
+};
+EcmpAverage ecmp_average_share(std::int64_t flows, std::int64_t uplinks, std::int64_t queue_pairs);
+
+}  // namespace orrery

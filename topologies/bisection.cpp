@@ -21,7 +21,7 @@ class Tree {
   double separate(std::size_t level, std::int64_t size) const {
     if (size == 0) return 0;
     if (level == 0) return nic_;
-    return std::min(up(level, size), below(level, size));
+    return std::min(levels_[level - 1].up, below(level, size));
   }
 
   // Of the node of `level` over `size` accelerators of which `first` are on the first side.
@@ -35,7 +35,7 @@ class Tree {
     if (straddles != 0) {
       const std::int64_t own = std::min(child, rest);
       const Sides split = inside(level - 1, own, straddles);
-      const double links = level == 1 ? nic_ : up(level - 1, own);
+      const double links = level == 1 ? nic_ : levels_[level - 2].up;
       cost[0] += std::min(split[0], split[1] + links);
       cost[1] += std::min(split[1], split[0] + links);
       rest -= own;
@@ -46,10 +46,6 @@ class Tree {
   }
 
  private:
-  double up(std::size_t level, std::int64_t size) const {
-    const CutLevel& at = levels_[level - 1];
-    return size < at.reach && at.last_up >= 0 ? at.last_up : at.up;
-  }
   std::int64_t child_size(std::size_t level) const {
     return level == 1 ? 1 : levels_[level - 2].reach;
   }

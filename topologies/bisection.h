@@ -12,7 +12,6 @@ namespace orrery {
 struct CutLevel {
   std::int64_t reach = 0;  // accelerators under a full node
   double up = 0;           // capacity of a node's links to the next level
-  double last_up = -1;     // of the last, part full node where it differs; below 0: as the others
 };
 
 // The least capacity that separates accelerators [0, first) from [first, accelerators). Each

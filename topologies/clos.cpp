@@ -20,9 +20,8 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b !=
 // Ports or links, where the product of a count and a ratio is a whole number but for rounding.
 std::int64_t ceil_count(double count) {
   const double whole = std::round(count);
-  return static_cast<std::int64_t>(std::abs(count - whole) <= 1e-9 * std::abs(count)
-                                       ? whole
-                                       : std::ceil(count));
+  return static_cast<std::int64_t>(
+      std::abs(count - whole) <= 1e-9 * std::abs(count) ? whole : std::ceil(count));
 }
 
 // The least divisor of `links` that is at least `least`; none above `links`.

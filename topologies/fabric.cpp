@@ -206,29 +206,22 @@ Sites read_sites(const JsonValue& at, const ScaleOut& out) {
                                        fabric.scale_up.domain)});
 }
 
-// The path through tiers 0 to `tier`: latencies add up, and every tier passed upwards tapers.
+// The path through tiers 0 to `tier`: latencies add up.
 PathCost through(const ScaleOut& out, std::size_t tier, double nics) {
   double seconds = out.nic_latency.get().si() + out.tiers[tier].latency.get().si();
-  double taper = 1;
-  for (std::size_t i = 0; i < tier; ++i) {
-    seconds += out.tiers[i].latency.get().si();
-    taper *= out.tiers[i].oversubscription.get();
-  }
+  for (std::size_t i = 0; i < tier; ++i) seconds += out.tiers[i].latency.get().si();
   return {.latency = Seconds(seconds),
-          .bandwidth = out.nic_bandwidth.get() * (nics * out.efficiency.get() / taper),
+          .bandwidth = out.nic_bandwidth.get() * (nics * out.efficiency.get()),
           .tier = static_cast<int>(tier) + 1};
 }
 
-// The same, then the fibre to another site and back down; all of a site may send at once, so that
-// each NIC has its share of the site's long haul.
+// The same, then the fibre to another site. What shares the long haul is not the path's to say.
 PathCost to_other_site(const Fabric& fabric, double nics) {
   const ScaleOut& out = fabric.scale_out;
   const Sites& sites = fabric.sites;
   PathCost path = through(out, out.tiers.size() - 1, nics);
   path.latency += sites.latency_per_kilometre.get() * sites.kilometres.get();
-  const double all = static_cast<double>(sites.accelerators) * out.nics_per_accelerator.get();
-  path.bandwidth =
-      std::min(path.bandwidth, sites.bandwidth.get() * (sites.efficiency.get() * nics / all));
+  path.bandwidth = std::min(path.bandwidth, sites.bandwidth.get() * sites.efficiency.get());
   ++path.tier;
   return path;
 }

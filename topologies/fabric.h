@@ -122,14 +122,14 @@ BytesPerSecond link_below(const ScaleOut& out, std::size_t tier);
 // What a flow between two accelerators sees: everything outside the domain is one of the tiers.
 struct PathCost {
   Seconds latency;
-  BytesPerSecond bandwidth;  // of one accelerator's share of NICs, after oversubscription
+  BytesPerSecond bandwidth;  // of one accelerator's share of NICs; tapered tiers are shared above
   int tier = 0;  // 0: inside the scale-up domain, then the tiers; one more: another site
 };
 // Path between accelerators a and b of a job placed contiguously; efficiency included.
 // Error when they need a scale-out network and the fabric has none.
 PathCost path_between(const Fabric& fabric, std::int64_t a, std::int64_t b);
 
-// What one NIC sees (its rate after efficiency and tapering) when the farthest partners are `span`
+// What one NIC sees (its rate after efficiency) when the farthest partners are `span`
 // accelerators apart. Error when the fabric has no scale-out network.
 PathCost nic_path(const Fabric& fabric, std::int64_t span);
 

@@ -19,12 +19,13 @@ std::int64_t hash_choice(std::uint64_t hash, std::int64_t choices);
 // queue_pairs / uplinks (balls into bins; near Poisson, so that loads of different links count as
 // independent: Mitzenmacher and Upfal, Probability and Computing, chapter 5). The spine that the
 // way up chose also decides the link down, on which parts from many leaves meet: 2 x uplinks x
-// leaves loads in all. A flow ends with its last part and a synchronised collective with its last
-// flow, on the link of the worst load M, after M / queue_pairs times as long as a flow alone takes.
-// P(M <= x) = P(X <= x)^loads gives E[M] without simulation. With as many flows as uplinks and one
-// queue pair, X has mean 1 but M is 5 or more: a collective keeps a fifth of the rate, and more
-// queue pairs win it back as the square root of their number: M / mean - 1 ~ sqrt(2 ln(loads) /
-// mean). All arguments at least 1.
+// leaves loads in all (half, where all flows of a leaf go to one other: the same flows meet again).
+// A flow ends with its last part and a synchronised collective with its last flow, on the link of
+// the worst load M, after M / queue_pairs times as long as a flow alone takes. P(M <= x) = P(X <=
+// x)^loads gives E[M] without simulation. With as many flows as uplinks and one queue pair, X has
+// mean 1 but M is 5 or more: a collective keeps a fifth of the rate, and more queue pairs win it
+// back as the square root of their number: M / mean - 1 ~ sqrt(2 ln(loads) / mean). All arguments
+// at least 1.
 double ecmp_worst_load(std::int64_t flows, std::int64_t uplinks, std::int64_t queue_pairs,
                        std::int64_t leaves);  // E[M / queue_pairs], in flows
 // Rate of a synchronised collective over that with perfectly spread flows: ideal time over

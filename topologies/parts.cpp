@@ -83,26 +83,16 @@ struct Network {
 // Nodes that the tree of a least cut passes through without a limit.
 constexpr double unlimited = 1e300;
 
-// The leaf level of a cut. Leaves that domains fill one after the other are nodes of their own;
-// where a domain's NICs are spread over all leaves of a group, these are one node.
-void add_leaf_levels(const LeafPlan& plan, const ClosShape& shape, double uplink, Network& net) {
+// The leaf level of a cut, and the groups of leaves, which have no links of their own.
+void add_leaf_levels(const ClosShape& shape, double uplink, Network& net) {
   const ClosTier& leaf = shape.tiers[0];
-  const double up = uplink * static_cast<double>(shape.rails * leaf.up * shape.planes);
-  const std::int64_t group = ports_of(shape, leaf.reach);
-  if (!plan.in_turn) {
-    net.levels.push_back({.reach = leaf.down * shape.rails, .up = up});
-    net.levels.push_back({.reach = group, .up = unlimited});
-    return;
-  }
-  const std::int64_t last = plan.leaves_of_rail(leaf.groups - 1);
-  net.levels.push_back({.reach = group,
-                        .up = up * static_cast<double>(plan.per_rail),
-                        .last_up = up * static_cast<double>(last)});
+  net.levels.push_back({.reach = leaf.down * shape.rails,
+                        .up = uplink * static_cast<double>(shape.rails * leaf.up * shape.planes)});
+  net.levels.push_back({.reach = ports_of(shape, leaf.reach), .up = unlimited});
 }
 
 Network add_network(const Fabric& fabric, const ClosShape& shape, FabricParts& parts) {
   const ScaleOut& out = fabric.scale_out;
-  const LeafPlan plan(fabric, shape);
   const ClosTier& leaf = shape.tiers[0];
   Network net;
   std::int64_t below = parts.nics * shape.planes;
@@ -131,7 +121,7 @@ Network add_network(const Fabric& fabric, const ClosShape& shape, FabricParts& p
     add(parts, cables(tier_role(i), tier_role(pairs ? i : i + 1), Medium::optical, rate, below));
     const std::int64_t group = ports_of(shape, tier.reach);
     if (i == 0) {
-      add_leaf_levels(plan, shape, rate.si(), net);
+      add_leaf_levels(shape, rate.si(), net);
     } else if (pairs) {
       net.levels.push_back({.reach = group, .up = unlimited});
       net.pairwise = rate.si() * static_cast<double>(tier.parallel * shape.planes);
@@ -221,11 +211,12 @@ std::int64_t ports_of(const ClosShape& shape, std::int64_t accelerators) {
 LeafPlan::LeafPlan(const Fabric& fabric, const ClosShape& clos)
     : shape(clos), domain(fabric.scale_up.domain) {
   per_rail = std::max<std::int64_t>(1, shape.tiers[0].switches / shape.rails);
-  // As routing.h puts them: spread where a domain has enough NICs of a rail.
+  in_domain = ceil_div(shared_nic(domain - 1) + 1, shape.rails);
+}
+
+std::int64_t LeafPlan::shared_nic(std::int64_t accelerator) const {
   const double shared = std::min(1.0, shape.ports_per_accelerator);
-  const auto of_domain =
-      static_cast<std::int64_t>(static_cast<double>(domain - 1) * shared + 1e-9) + 1;
-  in_turn = per_rail > 1 && ceil_div(of_domain, shape.rails) >= per_rail;
+  return static_cast<std::int64_t>(static_cast<double>(accelerator) * shared + 1e-9);
 }
 
 std::int64_t LeafPlan::leaves_of_rail(std::int64_t group) const {
@@ -237,18 +228,13 @@ std::int64_t LeafPlan::leaves_of_rail(std::int64_t group) const {
 
 LeafPlan::Place LeafPlan::of(std::int64_t accelerator) const {
   const ClosTier& leaf = shape.tiers[0];
-  const double shared = std::min(1.0, shape.ports_per_accelerator);
   const double each = std::max(1.0, shape.ports_per_accelerator);
-  const auto nic = [&](std::int64_t a) {
-    return static_cast<std::int64_t>(static_cast<double>(a) * shared + 1e-9);
-  };
-  Place place{.group = accelerator / leaf.reach, .rail = nic(accelerator % domain) % shape.rails};
-  const std::int64_t index = nic(accelerator % leaf.reach) / shape.rails;
-  const std::int64_t leaves = leaves_of_rail(place.group);
-  place.leaf =
-      in_turn ? index % leaves
-              : std::min(leaves - 1, static_cast<std::int64_t>(static_cast<double>(index) * each /
-                                                               static_cast<double>(leaf.down)));
+  const std::int64_t nic = shared_nic(accelerator % domain);
+  Place place{.group = accelerator / leaf.reach, .rail = nic % shape.rails};
+  const std::int64_t first = accelerator % leaf.reach / domain * in_domain;
+  const auto port = static_cast<std::int64_t>(static_cast<double>(first + nic / shape.rails) *
+                                              std::floor(each + 1e-9));
+  place.leaf = std::min(leaves_of_rail(place.group) - 1, port / leaf.down);
   return place;
 }
 

@@ -10,6 +10,7 @@
 
 namespace orrery {
 
+// backplane: traces, a midplane or the cable cartridge that comes with a board or a rack.
 enum class Medium : std::uint8_t { backplane, copper, optical };
 std::string_view to_text(Medium);
 
@@ -50,8 +51,8 @@ std::string tier_role(std::size_t tier);
 std::int64_t ports_of(const ClosShape& shape, std::int64_t accelerators);
 
 // Which leaf the NICs of an accelerator are on, in every plane; all of them on one. The rule of
-// routing.h for groups that are full. A part full group has the leaves that its NICs need, taken in
-// turn (as a domain's NICs of a rail are where they are enough for all leaves) or one by one.
+// routing.h: NIC's number in the domain % rails is its rail, and NICs fill the leaves of a rail in
+// order. A part full group has the leaves that its NICs need.
 struct LeafPlan {
   struct Place {
     std::int64_t group = 0, rail = 0, leaf = 0;  // leaf: of its rail in its group
@@ -61,8 +62,12 @@ struct LeafPlan {
   Place of(std::int64_t accelerator) const;
 
   const ClosShape& shape;
-  std::int64_t domain = 1, per_rail = 1;  // per_rail: leaves of one rail in a full group
-  bool in_turn = false;
+  std::int64_t domain = 1;
+  std::int64_t per_rail = 1;   // leaves of one rail in a full group
+  std::int64_t in_domain = 1;  // NICs of one rail in a domain (those of an accelerator count once)
+
+ private:
+  std::int64_t shared_nic(std::int64_t accelerator) const;
 };
 
 // In time O(tiers), whatever the number. Error when the fabric cannot join so many (more than the

@@ -100,7 +100,9 @@ class Search {
         options_(options),
         advice_(advice),
         context_(step_context(question.cluster)),
-        keep_(static_cast<std::size_t>(std::max(1, options.top))) {}
+        keep_(static_cast<std::size_t>(std::max(1, options.top))) {
+    context_.loaded = &loaded_;
+  }
   void run();
 
  private:
@@ -121,6 +123,7 @@ class Search {
   const AdviseOptions& options_;
   Advice& advice_;
   StepContext context_;
+  LoadedTransfers loaded_;
   std::size_t keep_;
   Groups groups_;
   std::string invalid_example_;

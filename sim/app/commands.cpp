@@ -158,8 +158,8 @@ void add_calibrate_options(CLI::App& command, CalibrateOptions& options) {
 
 void add_topology_options(CLI::App& command, TopologyOptions& options) {
   command.add_option("name", options.name,
-                     "cluster or fabric of the catalogue, or a file of either: a file with "
-                     "scale_up or scale_out is a fabric");
+                     "cluster or fabric of the catalogue (a name of both: the cluster), or a file; "
+                     "one with scale_up or scale_out is a fabric");
   command
       .add_option_function<std::string>(
           "--gpus",

@@ -355,13 +355,15 @@ void draw_domain(Svg& svg, const Box& area, const Fabric& fabric, const FabricPa
     lines.push_back(fmt::format(
         "{} NICs: {}, {}", count_text(std::max<std::int64_t>(1, parts.nics / domains_of(parts))),
         fabric.scale_out.nic, gigabits_text(fabric.scale_out.nic_bandwidth.get())));
-  if (parts.scale_up_bisection.si() > 0)
-    lines.push_back(fmt::format("bisection {}, diameter {} {}{}", to_text(parts.scale_up_bisection),
-                                parts.scale_up_diameter,
-                                up.kind == ScaleUpKind::torus ? "hop" : "switch",
-                                parts.scale_up_diameter == 1    ? ""
-                                : up.kind == ScaleUpKind::torus ? "s"
-                                                                : "es"));
+  if (parts.scale_up_bisection.si() > 0) {
+    const bool torus = up.kind == ScaleUpKind::torus, one = parts.scale_up_diameter == 1;
+    const char* unit = torus ? (one ? "hop" : "hops") : one ? "switch" : "switches";
+    lines.push_back(
+        fmt::format("bisection {}, {}", to_text(parts.scale_up_bisection),
+                    parts.scale_up_diameter == 0
+                        ? std::string("every pair directly")
+                        : fmt::format("diameter {} {}", parts.scale_up_diameter, unit)));
+  }
   const double foot = area.bottom() - 14 - 22 * static_cast<double>(lines.size());
   for (std::size_t i = 0; i < lines.size(); ++i)
     svg.text({left, foot + 22 * static_cast<double>(i + 1) - 6}, lines[i], {.size = 14}, room);

@@ -55,6 +55,7 @@ std::string suggest(const std::string& name, std::vector<std::string> known,
   return nearest_name(name, known);
 }
 
+// A name of both is the cluster: it stands on that wiring, and knows its accelerator too.
 TopologySubject find_subject(const std::string& name) {
   if (name.empty())
     throw Error({.file = "topology",
@@ -66,16 +67,12 @@ TopologySubject find_subject(const std::string& name) {
       file ? !file_of_fabric : std::binary_search(clusters.begin(), clusters.end(), name);
   const bool fabric =
       file ? file_of_fabric : std::binary_search(fabrics.begin(), fabrics.end(), name);
-  if (cluster && fabric)
-    throw Error({.file = "topology",
-                 .found = in_quotes(name) + ", both a cluster and a fabric",
-                 .expected = "the path of one of the two files"});
   if (!cluster && !fabric)
     throw Error({.file = "topology",
                  .found = in_quotes(name) + ", neither a cluster nor a fabric",
                  .expected = "a name of `orrery catalog list cluster` or `... fabric`, or a file",
                  .nearest = suggest(name, clusters, fabrics)});
-  if (fabric) {
+  if (!cluster) {
     Fabric wiring = load_fabric(name);
     return {.kind = "fabric", .name = wiring.name, .title = wiring.title, .fabric = wiring};
   }

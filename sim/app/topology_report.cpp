@@ -78,6 +78,7 @@ std::string reach_text(const TopologyReport& report) {
   table.add({"  per accelerator", rate_or_none(parts.scale_up_bisection / in_domain, up),
              rate_or_none(parts.scale_out_bisection / all, out)});
   const auto hops = [](int n, bool torus) {
+    if (n == 0) return std::string("direct");
     return torus ? fmt::format("{} hop{}", n, n == 1 ? "" : "s")
                  : fmt::format("{} switch{}", n, n == 1 ? "" : "es");
   };

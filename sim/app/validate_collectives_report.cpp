@@ -16,8 +16,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* across = "across";
 std::string reach_of(const MeasuredCollective& row) {
-  return row.crosses() ? "across" : "one domain";
+  return row.crosses() ? across : "one domain";
 }
 
 // "H100" for "H100-SXM5-80GB".
@@ -61,25 +62,51 @@ void add_cells(std::vector<std::string>& cells, const RegionScore& region) {
   cells.push_back(held_out ? percent(held_out->median) : "");
 }
 
-std::string table_text(const std::vector<CollectiveGroup>& groups, bool detailed) {
-  std::vector<std::string> header = {"GPU", "reach", "library"};
-  std::vector<Align> align(header.size(), Align::left);
-  if (detailed) {
+// Cells before the errors: machine and collective in a section of one library and reach, else what
+// the section would say.
+std::string table_text(const std::vector<CollectiveGroup>& groups, bool section) {
+  std::vector<std::string> header = {"GPU"};
+  if (section)
     header.emplace_back("collective");
-    align.push_back(Align::left);
-  }
+  else
+    header.insert(header.end(), {"domains", "library"});
+  const std::vector<Align> align(header.size(), Align::left);
   for (int region = 0; region < 2; ++region)
-    header.insert(header.end(), {"rows", "median", "p90", "bias", "held"});
+    header.insert(header.end(), {"rows", "med", "p90", "bias", "held"});
   Table table(header, align);
   for (const CollectiveGroup& g : groups) {
     if (g.small.all.empty() && g.large.all.empty()) continue;
-    std::vector<std::string> cells = {bare_gpu(g.gpu), g.reach, g.library};
-    if (detailed) cells.push_back(g.collective);
+    std::vector<std::string> cells = {bare_gpu(g.gpu)};
+    if (section)
+      cells.push_back(g.collective);
+    else
+      cells.insert(cells.end(), {g.reach.empty()     ? ""
+                                 : g.reach == across ? "more"
+                                                     : "one",
+                                 g.library});
     add_cells(cells, g.small);
     add_cells(cells, g.large);
     table.add(cells);
   }
-  return table.text();
+  return table.empty() ? "" : table.text();
+}
+
+// A table for every library and reach, as lines of all would pass the width of a page.
+std::string sections_text(const std::vector<CollectiveGroup>& groups) {
+  std::vector<std::pair<std::string, std::vector<CollectiveGroup>>> sections;
+  for (const CollectiveGroup& g : groups) {
+    const std::string title = g.library + ", " + g.reach;
+    const auto same = [&title](const auto& section) { return section.first == title; };
+    auto at = std::find_if(sections.begin(), sections.end(), same);
+    if (at == sections.end()) at = sections.insert(at, {title, {}});
+    at->second.push_back(g);
+  }
+  std::string out;
+  for (const auto& [title, members] : sections) {
+    const std::string table = table_text(members, true);
+    if (!table.empty()) out += fmt::format("\n{}\n{}", title, table);
+  }
+  return out;
 }
 
 std::string row_line(const ScoredCollective& s) {
@@ -187,9 +214,10 @@ std::string collectives_text(const std::vector<ScoredCollective>& rows, bool eac
     for (const ScoredCollective& s : rows) out += row_line(s);
   out +=
       "\nTime of collectives, predicted against measured, in percent: |error| (median, 90th\n"
-      "percentile), its median with sign (bias: above 0 is too slow) and the median of rows held\n"
-      "out of every fit; first messages below 1 MiB, then from 1 MiB on\n";
-  out += table_text(group_collectives(rows, detailed), detailed);
+      "percentile), its median with sign (bias: above 0 is too slow) and median |error| of rows\n"
+      "held out of every fit; first messages below 1 MiB, then from 1 MiB on\n";
+  const auto groups = group_collectives(rows, detailed);
+  out += detailed ? sections_text(groups) : table_text(groups, false);
   out += "\n" + table_text(total_collectives(rows), false);
   return out + skipped_text(rows);
 }

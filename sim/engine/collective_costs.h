@@ -39,7 +39,8 @@ struct StepCosts {
   Sourced<Seconds> token, row;
   Sourced<BytesPerSecond> sm_rate;
   Sourced<BytesPerSecond> network_sm_rate;  // of the copies between domains, besides
-  Sourced<double> sms;  // that the library takes when nobody says how many; absent: one
+  // SMs that the kernel takes when nobody says how many; absent: not known (exchanges: one).
+  Sourced<double> sms;
 };
 
 // A library's own constants, where they differ from what an algorithm costs by default.

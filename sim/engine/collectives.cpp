@@ -58,6 +58,7 @@ struct Cost {
   double seconds = infinity;
   double up = 0, out = 0;  // bytes that one rank sends inside its domain and over its NICs
   double transfer = 0;     // seconds of it in which bytes move
+  double sms = 0;
 };
 
 // A pipelined ring's step takes the longer of its latency and its transfer; the knee is rounded as
@@ -357,8 +358,9 @@ Candidate candidate_of(const CollectiveCosts& costs, const Collective& c,
   return {.steps = &costs.of(algorithm, protocol)};
 }
 
-Cost cost_of(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const Candidate& candidate,
-             const Collective& c, const Ground& g, const Fabric& fabric) {
+Cost cost_alone(CollectiveAlgorithm algorithm, CollectiveProtocol protocol,
+                const Candidate& candidate, const Collective& c, const Ground& g,
+                const Fabric& fabric) {
   const StepCosts& s = *candidate.steps;
   switch (algorithm) {
     case CollectiveAlgorithm::ring:
@@ -385,13 +387,22 @@ Cost cost_of(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const C
   return {};
 }
 
+Cost cost_of(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const Candidate& candidate,
+             const Collective& c, const Ground& g, const Fabric& fabric) {
+  Cost cost = cost_alone(algorithm, protocol, candidate, c, g, fabric);
+  const bool told = exchanges(c.library) && c.exchange.sms > 0;
+  cost.sms = told ? static_cast<double>(c.exchange.sms) : or_else(candidate.steps->sms, 0);
+  return cost;
+}
+
 CollectiveTime timed(const Cost& cost, CollectiveAlgorithm algorithm, CollectiveProtocol protocol) {
   return {.time = Seconds(cost.seconds),
           .algorithm = algorithm,
           .protocol = protocol,
           .scale_up_bytes = Bytes(cost.up),
           .scale_out_bytes = Bytes(cost.out),
-          .transfer = Seconds(cost.transfer)};
+          .transfer = Seconds(cost.transfer),
+          .sms = cost.sms};
 }
 
 }  // namespace

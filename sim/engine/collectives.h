@@ -44,6 +44,7 @@ struct CollectiveTime {
   // The part of `time` in which bytes move, at the rates that library and NICs reach alone; the
   // rest is latency. What shares or breaks the network stretches it (flow_network).
   Seconds transfer;
+  double sms = 0;  // that its kernel keeps from others all the while; 0: not known
 };
 
 // The least of the alpha-beta costs over algorithms and protocols that fabric, library and group

@@ -24,10 +24,12 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
   return h ^ (h >> 32);
 }
 
-RoutingOptions routing_options(const Fabric& fabric, const Conditions& conditions, bool folded) {
+RoutingOptions routing_options(const Fabric& fabric, const Conditions& conditions,
+                               const FlowOptions& flow) {
   RoutingOptions options = routing_of(fabric);
+  if (flow.spread_hashed) options.routing = Routing::spray;
   options.seed = conditions.seed;
-  options.bundled = folded && options.routing != Routing::ecmp;
+  options.bundled = flow.folded && options.routing != Routing::ecmp;
   return options;
 }
 
@@ -56,7 +58,7 @@ FlowGround::FlowGround(const Fabric& fabric, const JobGround& job, const Conditi
       job_(job),
       conditions_(conditions),
       options_(options),
-      router_(fabric, reached(job, conditions), routing_options(fabric, conditions, options.folded),
+      router_(fabric, reached(job, conditions), routing_options(fabric, conditions, options),
               conditions.faults) {
   CHECK_THAT(job.ranks >= 1 && job.ranks_per_domain >= 1, "a job without ranks");
   for (std::size_t i = 0; i < conditions.scale_up_faults.size(); ++i) {

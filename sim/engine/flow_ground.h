@@ -25,6 +25,8 @@ struct FlowOptions {
   // One entry for all ranks of a domain, planes and spines that nothing tells apart, and colour
   // refinement over what is left. Off: every rank and every link by itself (law 5's other side).
   bool folded = true;
+  // Hashed flows are spread evenly instead: the mean that collisions are measured against.
+  bool spread_hashed = false;
 };
 
 // The flows of one collective, all groups of its kind at once, as a range of the table's entries.
@@ -56,6 +58,7 @@ class FlowGround {
 
   const FlowTable& table() const { return table_; }
   const JobGround& job() const { return job_; }
+  const ClosShape& shape() const { return router_.shape(); }
   // Tier of a link for reports: 0 scale-up port, 1 NIC, 2 leaf-spine, 3 spine-core, 4 between
   // sites; -1 engines, which are no wires.
   int tier(LinkIndex link) const { return tiers_[link]; }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "sim/base/check.h"
+#include "sim/engine/loaded_transfer.h"
 
 namespace orrery {
 namespace {
@@ -87,17 +88,18 @@ void find_busiest(const FlowGround& ground, const Folded& folded, const FlowRang
 FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
                      const CollectiveCosts& costs, const JobGround& job,
                      const Conditions& conditions, const FlowOptions& options) {
-  FlowPrice price{.time = collective_time(collective, fabric, costs)};
-  price.undisturbed = price.time.time;
+  const CollectiveTime alone = collective_time(collective, fabric, costs);
+  FlowPrice price{.time = alone};
+  price.undisturbed = alone.time - alone.transfer + loaded_transfer(collective, alone, fabric);
   // Inside a healthy domain nothing is shared that the alpha-beta model does not know.
   if (collective.group.domains <= 1 && conditions.scale_up_faults.empty()) return price;
   FlowGround ground(fabric, job, conditions, options);
-  const FlowRange range = ground.add(collective, price.time);
+  const FlowRange range = ground.add(collective, alone);
   if (range.first == range.last) return price;
   const Folded folded = options.folded ? fold(ground.table()) : unfolded(ground.table());
   price.flows = ground.table().flows.size();
   price.classes = folded.table.flows.size();
-  const double bytes = rank_bytes(range, price.time);
+  const double bytes = rank_bytes(range, alone);
   FlowClock clock(folded.table);
   start_background(folded.table, clock, {});
   std::vector<char> begun(folded.table.flows.size(), 0);
@@ -110,7 +112,7 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
   Ticks end;
   while (const auto ended = clock.next()) end = ended->time;
   price.time.transfer = to_seconds(end);
-  price.time.time = to_seconds(latency(collective_time(collective, fabric, costs)) + end);
+  price.time.time = to_seconds(latency(alone) + end);
   add_layers(ground, range, bytes, price);
   find_busiest(ground, folded, range, bytes, to_seconds(end).si(), price);
   return price;

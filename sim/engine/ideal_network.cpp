@@ -5,8 +5,9 @@
 
 namespace orrery {
 
-IdealNetwork::IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs)
-    : fabric_(fabric), costs_(costs) {}
+IdealNetwork::IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs,
+                           LoadedTransfers* loaded)
+    : fabric_(fabric), costs_(costs), loaded_(loaded) {}
 
 CollectiveId IdealNetwork::start(const Collective& collective, Ticks time) {
   const CollectiveId id{started_++};
@@ -25,7 +26,12 @@ const CollectiveTime& IdealNetwork::price(const Collective& collective) {
   const auto known = std::find_if(memo_.begin(), memo_.end(),
                                   [&](const auto& entry) { return entry.first == collective; });
   if (known != memo_.end()) return known->second;
-  memo_.emplace_back(collective, collective_time(collective, fabric_, costs_));
+  CollectiveTime time = collective_time(collective, fabric_, costs_);
+  const Seconds loaded =
+      loaded_ ? loaded_->of(collective, time, fabric_) : loaded_transfer(collective, time, fabric_);
+  time.time += loaded - time.transfer;
+  time.transfer = loaded;
+  memo_.emplace_back(collective, time);
   return memo_.back().second;
 }
 

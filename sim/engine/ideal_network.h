@@ -6,14 +6,16 @@
 #include <utility>
 
 #include "sim/engine/event_queue.h"
+#include "sim/engine/loaded_transfer.h"
 #include "sim/engine/network.h"
 
 namespace orrery {
 
 class IdealNetwork final : public Network {
  public:
-  // Both must outlive the network.
-  IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs);
+  // All must outlive the network. `loaded` remembers for other networks on the same fabric.
+  IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs,
+               LoadedTransfers* loaded = nullptr);
   CollectiveId start(const Collective& collective, Ticks time) override;
   std::optional<Completion> next_completion() override;
   const CollectiveTime& price(const Collective& collective) override;
@@ -21,6 +23,7 @@ class IdealNetwork final : public Network {
  private:
   const Fabric& fabric_;
   const CollectiveCosts& costs_;
+  LoadedTransfers* loaded_;
   EventQueue queue_;
   std::int64_t started_ = 0;
   // Few distinct shapes: linear search. A deque, since price() hands out references.

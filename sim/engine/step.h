@@ -7,6 +7,7 @@
 
 #include "sim/base/ticks.h"
 #include "sim/engine/flow_network.h"
+#include "sim/engine/loaded_transfer.h"
 #include "sim/engine/pipeline_run.h"
 #include "sim/engine/scenario.h"
 #include "workloads/task_graph.h"
@@ -49,6 +50,7 @@ struct StepContext {
   BytesPerSecond host_memory_bandwidth = {};  // one accelerator's share of its host's
   NetworkMode network = NetworkMode::ideal;
   Conditions conditions = {};
+  LoadedTransfers* loaded = nullptr;  // remembers for many layouts on the same fabric
 };
 // Of a healthy cluster on the ideal network.
 StepContext step_context(const Cluster& cluster);

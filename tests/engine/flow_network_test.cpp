@@ -7,6 +7,8 @@
 #include <catch2/catch.hpp>
 
 #include "sim/engine/cluster.h"
+#include "sim/engine/domain_edges.h"
+#include "sim/engine/ideal_network.h"
 
 namespace orrery {
 namespace {
@@ -77,8 +79,8 @@ NetworkFault random_fault(const Case& c) {
   f.plane = f.kind == FaultKind::nic ? -1 : 0;
   if (f.kind == FaultKind::leaf_spine) {
     const bool apart = c.fabric.scale_out.kind == ScaleOutKind::rail_only;
-    f.spine = *rc::gen::inRange<std::int64_t>(
-        0, shape.tiers[1].switches / (apart ? shape.rails : 1));
+    f.spine =
+        *rc::gen::inRange<std::int64_t>(0, shape.tiers[1].switches / (apart ? shape.rails : 1));
   }
   f.remaining = 0.1 * *rc::gen::inRange(1, 10);
   return f;
@@ -118,6 +120,105 @@ TEST_CASE("law 5: folded and unfolded clusters end at the same picosecond", "[fl
       RC_ASSERT(folded[i].time == whole[i].time);
     }
   }));
+}
+
+// What the alpha-beta model says, to the picosecond of rounding each part.
+TEST_CASE("a collective alone on an open fabric takes the alpha-beta time", "[flow][law]") {
+  REQUIRE(rc::check([] {
+    Case c = random_case();
+    c.conditions = {};
+    for (Tier& tier : c.fabric.scale_out.tiers) tier.oversubscription.value = 1;
+    if (c.fabric.scale_out.routing == Routing::ecmp) c.fabric.scale_out.routing = Routing::spray;
+    const Collective& collective = c.collectives.front();
+    const Seconds expected = collective_time(collective, c.fabric, c.costs).time;
+    const FlowPrice price = flow_price(collective, c.fabric, c.costs, c.job, c.conditions);
+    RC_ASSERT(std::abs((price.time.time - expected).si()) < 5e-12 + 1e-8 * expected.si());
+    IdealNetwork ideal(c.fabric, c.costs);
+    RC_ASSERT(ideal.price(collective).time == expected);
+  }));
+}
+
+// The ideal network's answer on tapered tiers comes from link loads, the flow network's from
+// max-min shares over time: on one block of groups they are one number.
+TEST_CASE("a tapered fabric costs the ideal and the flow network the same", "[flow][law]") {
+  int stretched = 0;
+  const bool holds = rc::check([&] {
+    Case c = random_case();
+    c.conditions = {};
+    if (c.fabric.scale_out.routing == Routing::ecmp) c.fabric.scale_out.routing = Routing::spray;
+    Collective& collective = c.collectives.front();
+    const std::int64_t block = collective.group.domains * collective.group.domain_step;
+    c.job.ranks = block * c.job.ranks_per_domain;
+    RC_PRE(collective.group.domains > 1);
+    const CollectiveTime alone = collective_time(collective, c.fabric, c.costs);
+    const FlowPrice price = flow_price(collective, c.fabric, c.costs, c.job, {});
+    RC_LOG() << c.fabric.name << " " << to_text(alone.algorithm) << " " << collective.group.domains
+             << " x " << collective.group.domain_step;
+    RC_ASSERT(price.time.time >= price.undisturbed - Seconds(5e-12));
+    if (alone.algorithm != CollectiveAlgorithm::pat)
+      RC_ASSERT(std::abs(price.time.time / price.undisturbed - 1) < 1e-6);
+    stretched += price.undisturbed > alone.time * 1.01;
+  });
+  REQUIRE(holds);
+  CHECK(stretched > 5);
+}
+
+// Law 1: what a collective must move is what crosses the NICs.
+TEST_CASE("law 1: bytes of a collective cross the network once", "[flow][law]") {
+  REQUIRE(rc::check([] {
+    Case c = random_case();
+    const Collective& collective = c.collectives.front();
+    RC_PRE(collective.group.domains > 1);
+    const FlowPrice price = flow_price(collective, c.fabric, c.costs, c.job, c.conditions);
+    double moved = 0, expected = 0;
+    for (std::size_t layer = 1; layer < price.bytes.size(); ++layer) moved += price.bytes[layer];
+    const double rank = price.time.scale_out_bytes.si();
+    for (const DomainEdge& e :
+         domain_edges(collective.kind, price.time.algorithm, collective.group, c.job.domains()))
+      expected += e.share * rank * static_cast<double>(c.job.ranks_per_domain);
+    if (price.time.algorithm != CollectiveAlgorithm::collnet)
+      RC_ASSERT(std::abs(moved - expected) <= 1e-6 * expected);
+  }));
+}
+
+TEST_CASE("other traffic takes its share and gives it back", "[flow]") {
+  const Fabric fabric = load_fabric("nvlink4-ndr");
+  const CollectiveCosts costs = load_collective_costs(Architecture::hopper);
+  const JobGround job{.ranks = 128, .ranks_per_domain = 8, .domain = 8};
+  const Collective gather{
+      .kind = Kind::all_gather,
+      .group = {.size = 16, .per_domain = 1, .domains = 16, .span = 128, .sharing = 8},
+      .bytes = Bytes(1e9)};
+  const FlowPrice quiet = flow_price(gather, fabric, costs, job, {});
+  Conditions busy;
+  busy.background = {{.pattern = BackgroundTraffic::Pattern::all_to_all, .gpus = 128, .load = 1}};
+  const FlowPrice shared = flow_price(gather, fabric, costs, job, busy);
+  // Fifteen background flows leave every NIC beside the ring's one: max-min shares are per flow.
+  CHECK(shared.time.transfer / quiet.time.transfer > 8);
+  busy.background[0].load = 0.01;
+  const FlowPrice barely = flow_price(gather, fabric, costs, job, busy);
+  CHECK(barely.time.transfer / quiet.time.transfer < 1.05);
+}
+
+TEST_CASE("a broken NIC slows its ring to what it has left", "[flow]") {
+  const Fabric fabric = load_fabric("nvlink4-ndr");
+  const CollectiveCosts costs = load_collective_costs(Architecture::hopper);
+  const JobGround job{.ranks = 128, .ranks_per_domain = 8, .domain = 8};
+  const Collective gather{
+      .kind = Kind::all_gather,
+      .group = {.size = 16, .per_domain = 1, .domains = 16, .span = 128, .sharing = 8},
+      .bytes = Bytes(1e9)};
+  const FlowPrice healthy = flow_price(gather, fabric, costs, job, {});
+  Conditions broken;
+  broken.faults = {{.kind = FaultKind::nic, .accelerator = 40, .plane = -1, .remaining = 0.25}};
+  const FlowPrice slow = flow_price(gather, fabric, costs, job, broken);
+  const double nic = 0.25 * 50e9 * fabric.scale_out.efficiency.get();
+  const double bytes = healthy.time.scale_out_bytes.si();
+  CHECK(slow.time.transfer.si() == Approx(bytes / nic).epsilon(1e-6));
+  CHECK(slow.busiest.front().load == Approx(1).epsilon(1e-6));
+  CHECK_THROWS_AS(flow_price(gather, fabric, costs, job,
+                             {.faults = {{.kind = FaultKind::nic, .accelerator = 1 << 20}}}),
+                  Error);
 }
 
 }  // namespace

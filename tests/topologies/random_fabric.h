@@ -42,6 +42,14 @@ inline ClosShape small_shape(std::int64_t planes = 1, std::int64_t spines = 4) {
   return shape;
 }
 
+// Two pods of four leaves and two spines; a spine has two links to each of two cores.
+inline ClosShape small_pods() {
+  ClosShape shape = small_shape(1, 2);
+  shape.tiers[1] = {.reach = 32, .groups = 2, .switches = 2, .down = 16, .up = 4, .parallel = 2};
+  shape.tiers.push_back({.reach = 64, .groups = 1, .switches = 4, .down = 4});
+  return shape;
+}
+
 inline Fabric random_fabric() {
   using Kind = ScaleOutKind;
   Fabric fabric = small_fabric(*rc::gen::element(Kind::fat_tree, Kind::rail_optimised,

@@ -122,6 +122,60 @@ TEST_CASE("faults that the fabric does not have, or that cut it, are errors", "[
   CHECK(error_of(fabric, two, faults).find("faults[6]") != std::string::npos);
 }
 
+TEST_CASE("a leaf's fault reaches its NICs, and only its own plane", "[routing]") {
+  Fabric fabric = small_fabric();
+  fabric.scale_out.planes = 2;
+  const NetworkFault fault{.kind = FaultKind::leaf, .leaf = 1, .plane = 1, .remaining = 0.5};
+  const Router router(fabric, small_shape(2), {}, {&fault, 1});
+  const LinkName nic{.kind = LinkKind::nic_in, .plane = 1, .group = 9};
+  CHECK(router.size(nic).capacity == 25);
+  CHECK(router.size({.kind = LinkKind::nic_in, .group = 9}).capacity == 50);
+  CHECK(router.size({.kind = LinkKind::nic_in, .plane = 1, .group = 0}).capacity == 50);
+  for (const RouteLink& l : route(router, 10, 9))
+    CHECK(l.share == Approx(l.link.plane == 1 ? 1.0 / 3 : 2.0 / 3));
+}
+
+TEST_CASE("pods meet in the cores that both still reach", "[routing]") {
+  Fabric fabric = small_fabric();
+  fabric.scale_out.tiers.push_back(fabric.scale_out.tiers[1]);
+  const ClosShape pods = small_pods();
+  // Pod 1 has lost one of two links from spine 1 to core 0, and all to core 1.
+  std::vector<NetworkFault> faults = {
+      {.kind = FaultKind::spine_core, .spine = 1, .pod = 1, .core = 0},
+      {.kind = FaultKind::spine_core, .spine = 1, .pod = 1, .core = 1, .parallel = -1}};
+  const Router router(fabric, pods, {}, faults);
+  // Spine 1 keeps a quarter of its way to the other pod, spine 0 all of it.
+  std::map<std::int32_t, double> up;
+  for (const RouteLink& l : route(router, 0, 40)) {
+    if (l.link.kind == LinkKind::up && l.link.tier == 0) up[l.link.upper] = l.share;
+    if (l.link.tier == 1 && l.link.lower == 1) {
+      CHECK(l.link.upper == 0);
+      if (l.link.kind == LinkKind::down) CHECK(l.link.parallel == 1);
+    }
+  }
+  CHECK(up[0] == Approx(0.8 / 4));
+  CHECK(up[1] == Approx(0.2 / 4));
+  // Inside a pod cores do not count.
+  CHECK(by_spine(router, LinkKind::up, 40, 48).at(1) == 0.125);
+  const RoutingOptions ecmp{.routing = Routing::ecmp, .paths_per_flow = 64};
+  const Router hashed(fabric, pods, ecmp, faults);
+  for (const RouteLink& l : route(hashed, 0, 40))
+    if (l.link.tier == 1 && l.link.lower == 1) CHECK(l.link.upper == 0);
+
+  faults.push_back({.kind = FaultKind::spine_core, .pod = 1, .core = 0, .parallel = -1});
+  faults.push_back({.kind = FaultKind::spine_core, .pod = 1, .core = 1, .parallel = -1});
+  CHECK(error_of(fabric, pods, faults).empty());
+  faults.push_back({.kind = FaultKind::spine, .spine = 1, .pod = 0});
+  CHECK(error_of(fabric, pods, faults).find("faults[4]: found no path") != std::string::npos);
+  faults = {{.kind = FaultKind::spine_core, .spine = 0, .pod = 1, .core = 0, .parallel = -1},
+            {.kind = FaultKind::spine_core, .spine = 0, .pod = 1, .core = 1, .parallel = -1},
+            {.kind = FaultKind::spine_core, .spine = 1, .pod = 1, .core = 0, .parallel = -1}};
+  CHECK(error_of(fabric, pods, faults).empty());
+  faults.push_back(
+      {.kind = FaultKind::spine_core, .spine = 1, .pod = 1, .core = 1, .parallel = -1});
+  CHECK(error_of(fabric, pods, faults).find("faults[3]: found no path") != std::string::npos);
+}
+
 TEST_CASE("positions differ by what a fault names, and by what they share", "[routing]") {
   using Classes = std::vector<int>;
   Fabric fabric = small_fabric(ScaleOutKind::rail_optimised);
@@ -152,6 +206,14 @@ TEST_CASE("rails of a rail-only fabric do not meet", "[routing]") {
   CHECK_THROWS_AS(route(router, 0, 9), Error);
   CHECK(by_spine(router, LinkKind::up, 1, 9) == std::map<std::int32_t, double>{{4, 0.125}});
   CHECK(by_spine(router, LinkKind::up, 0, 8) == std::map<std::int32_t, double>{{0, 0.125}});
+  // Rails are checked for paths one by one.
+  CHECK(error_of(fabric, shape,
+                 {{.kind = FaultKind::leaf, .leaf = 3, .remaining = 0.5},
+                  {.kind = FaultKind::spine, .spine = 0},
+                  {.kind = FaultKind::spine, .spine = 1},
+                  {.kind = FaultKind::spine, .spine = 2},
+                  {.kind = FaultKind::spine, .spine = 7}})
+            .empty());
   const NetworkFault fault{.kind = FaultKind::spine, .spine = 6};
   CHECK(Router(fabric, shape, {}, {&fault, 1}).position_classes(2) == std::vector<int>{0, 1});
 }

@@ -278,5 +278,49 @@ TEST_CASE("tiers are those of the path cost on one rail", "[routing][law]") {
   }));
 }
 
+TEST_CASE("sites add their long-haul links to a whole climb", "[routing]") {
+  Fabric fabric = small_fabric();
+  fabric.sites.accelerators = 64;
+  fabric.sites.bandwidth = given(BytesPerSecond(1000));
+  fabric.sites.efficiency = given(0.5);
+  const Router router(fabric, 192, {});
+  const Links far = route(router, 1, 130), near = route(router, 66, 80);
+  REQUIRE(far.size() == 6);
+  CHECK(far[4].link == LinkName{.kind = LinkKind::site_out, .group = 0});
+  CHECK(far[5].link == LinkName{.kind = LinkKind::site_in, .group = 2});
+  CHECK(far[5].share == 1);
+  CHECK(router.size(far[5].link).capacity == 500);
+  CHECK(near.size() == 4);
+  CHECK(router.tier_between(1, 66) == 2);
+  CHECK(near[1].link.group == 8);
+}
+
+TEST_CASE("dragonfly+ groups share their direct links out evenly", "[routing]") {
+  Fabric fabric = small_fabric(ScaleOutKind::dragonfly_plus);
+  ClosShape shape = small_pods();
+  shape.accelerators = 160;
+  shape.tiers[1].groups = 5;
+  shape.tiers[1].parallel = 3;  // between two groups: one and a half for each of two spines
+  shape.tiers[2] = {.reach = 160, .groups = 1};
+  fabric.scale_out.tiers.push_back(fabric.scale_out.tiers[1]);
+  const Router router(fabric, shape, {});
+  const Links links = route(router, 0, 159);
+  REQUIRE(links.size() == 5);
+  CHECK(links[2].link == LinkName{.kind = LinkKind::up, .tier = 1, .upper = 4});
+  CHECK(links[2].share == 0.5);
+  CHECK(router.size(links[2].link).links == 2);
+  CHECK(router.size(links[2].link).capacity == 150);
+  CHECK(router.tier_between(0, 159) == 3);
+  // A cable has two ends: named from either, it slows both ways.
+  const NetworkFault fault{
+      .kind = FaultKind::spine_core, .spine = 1, .pod = 4, .core = 0, .remaining = 0.5};
+  const Router slow(fabric, shape, {}, {&fault, 1});
+  for (const auto& [a, b] : {std::pair{0, 159}, {159, 0}})
+    for (const RouteLink& l : route(slow, a, b))
+      if (l.link.tier == 1) CHECK(l.share == Approx(l.link.lower == 1 ? 1.0 / 3 : 2.0 / 3));
+  for (const RouteLink& l : route(slow, 0, 100))
+    if (l.link.tier == 1) CHECK(l.share == 0.5);
+}
+
 }  // namespace
 }  // namespace orrery

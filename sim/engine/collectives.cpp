@@ -353,7 +353,10 @@ Candidate candidate_of(const CollectiveCosts& costs, const Collective& c,
                                          .algorithm = algorithm,
                                          .protocol = protocol});
   const double part = c.bytes.si() / static_cast<double>(c.group.size);
-  if (own != costs.libraries.end() && part <= or_else(own->second.largest, infinity))
+  // Beyond its limit an all-reduce leaves the message to NCCL; an exchange has nobody to leave it
+  // to.
+  if (own != costs.libraries.end() &&
+      (exchanges(c.library) || part <= or_else(own->second.largest, infinity)))
     return {.steps = &own->second, .own = true};
   return {.steps = &costs.of(algorithm, protocol)};
 }

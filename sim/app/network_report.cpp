@@ -19,8 +19,7 @@ std::array<double, network_layer_count> layer_bytes(const Prediction& p, double 
   std::array<double, network_layer_count> sum{};
   for (const NetworkUse& use : p.network) {
     const bool inside = use.price.flows == 0;  // nothing but scale-up ports: no flows were made
-    for (std::size_t i = 0; i < sum.size(); ++i)
-      sum[i] += use.count * use.price.bytes[i] / gpus;
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += use.count * use.price.bytes[i] / gpus;
     if (inside) sum[0] += use.count * use.price.time.scale_up_bytes.si();
   }
   return sum;
@@ -32,17 +31,16 @@ double stretch(const NetworkUse& use) {
 
 std::string losses(const Scenario& s, const Prediction& p) {
   const double lost = p.step_time / p.undisturbed - 1;
-  std::string text =
-      fmt::format("Network: flows on {}, {} routing. ", s.cluster.fabric.title,
-                  to_text(s.cluster.fabric.scale_out.routing));
+  std::string text = fmt::format("Network: flows on {}, {} routing. ", s.cluster.fabric.title,
+                                 to_text(s.cluster.fabric.scale_out.routing));
   const TimeUnit unit = unit_for(p.step_time);
   if (std::abs(lost) < 5e-5)
     text += "Shared links cost this step nothing: it takes what it takes on the ideal network.";
   else
-    text += fmt::format(
-        "Shared links{} cost {:.1f}% of the step, which takes {:.{}f} {} without them.",
-        s.conditions.healthy() ? "" : ", faults and other traffic", 100 * lost,
-        p.undisturbed.si() * unit.per_second, unit.decimals, unit.name);
+    text +=
+        fmt::format("Shared links{} cost {:.1f}% of the step, which takes {:.{}f} {} without them.",
+                    s.conditions.healthy() ? "" : ", faults and other traffic", 100 * lost,
+                    p.undisturbed.si() * unit.per_second, unit.decimals, unit.name);
   return wrap(text, page_width, "", "") + "\n";
 }
 
@@ -55,8 +53,8 @@ std::string network_text(const Scenario& s, const Prediction& p) {
   const auto bytes = layer_bytes(p, static_cast<double>(s.layout.gpus()));
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < bytes.size(); ++i)
-    if (bytes[i] > 0) parts.push_back(fmt::format("{} {} GB", network_layers[i],
-                                                  significant(bytes[i] / 1e9)));
+    if (bytes[i] > 0)
+      parts.push_back(fmt::format("{} {} GB", network_layers[i], significant(bytes[i] / 1e9)));
   out += wrap(fmt::format("A GPU of the stage that sends most moves, per step: {}.",
                           fmt::join(parts, ", ")),
               page_width, "", "") +
@@ -66,11 +64,10 @@ std::string network_text(const Scenario& s, const Prediction& p) {
                Align::left});
   for (std::size_t i = 0; i < std::min(most_rows, p.network.size()); ++i) {
     const NetworkUse& u = p.network[i];
-    const std::string busy =
-        u.price.busiest.empty()
-            ? "scale-up only"
-            : fmt::format("{:.0f}% of {}", 100 * u.price.busiest.front().load,
-                          u.price.busiest.front().name);
+    const std::string busy = u.price.busiest.empty()
+                                 ? "scale-up only"
+                                 : fmt::format("{:.0f}% of {}", 100 * u.price.busiest.front().load,
+                                               u.price.busiest.front().name);
     table.add({fmt::format("{} {}", to_text(u.label), to_text(u.collective.kind)),
                grouped(static_cast<double>(u.collective.group.size)),
                significant(u.collective.bytes.si() / 1e6), significant(u.count),

@@ -1,4 +1,5 @@
-// Knows how the flow network's part of a prediction is shown: bytes by layer, busiest links, losses.
+// Knows how the flow network's part of a prediction is shown: bytes by layer, busiest links,
+// losses.
 #pragma once
 
 #include <nlohmann/json.hpp>

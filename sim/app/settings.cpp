@@ -326,8 +326,8 @@ Question read_question(const JsonValue& s) {
   if (!is_training(subject.job.task))
     s.at(s.find("phase") ? "phase" : "task")
         .fail("pretrain, sft or lora: one inference step is timed by simulate");
-  for (const char* key :
-       {"offload", "recompute_layers", "stage_layers", "launch", "faults", "slow_gpus", "background"})
+  for (const char* key : {"offload", "recompute_layers", "stage_layers", "launch", "faults",
+                          "slow_gpus", "background"})
     if (const auto v = s.find(key)) v->fail("nothing: advise does not search it, simulate has it");
   if (read_network(s) == NetworkMode::flow)
     s.at("network").fail("ideal: advise ranks on it; check a layout with simulate --network flow");

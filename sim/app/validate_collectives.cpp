@@ -120,6 +120,10 @@ double read_bytes(const CsvRow& cells, MeasuredCollective& row) {
   TokenExchange& exchange = row.call.exchange;
   exchange.tokens = whole("tokens");
   exchange.experts = whole("topk");
+  // The tables of exchanges inside a rack route evenly: a token reaches as many ranks as it can.
+  if (row.call.library == CollectiveLibrary::nvlink_two_sided ||
+      row.call.library == CollectiveLibrary::nvlink_one_sided)
+    exchange.reaches = static_cast<double>(std::min(row.call.group.size, exchange.experts));
   exchange.pool = whole("experts");
   exchange.most_domains = whole("domains_per_token");
   exchange.sms = whole("sms");

@@ -72,6 +72,15 @@ FlowGround::FlowGround(const Fabric& fabric, const JobGround& job, const Conditi
   for (const BackgroundTraffic& b : conditions.background) add_background(b);
 }
 
+FlowGround::FlowGround(const Fabric& fabric, const ClosShape& shape, const JobGround& job,
+                       const FlowOptions& options)
+    : fabric_(fabric),
+      job_(job),
+      options_(options),
+      router_(fabric, shape, routing_options(fabric, {}, options)) {
+  split_positions();
+}
+
 // Ranks of a domain fall into classes; unfolded, every rank is its own.
 void FlowGround::split_positions() {
   const std::int64_t used = std::min(job_.ranks_per_domain, job_.ranks);

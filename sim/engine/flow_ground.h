@@ -51,6 +51,10 @@ class FlowGround {
   FlowGround(const Fabric& fabric, const JobGround& job, const Conditions& conditions,
              const FlowOptions& options);
 
+  // A healthy fabric of a given shape, which clos_shape() need not have made.
+  FlowGround(const Fabric& fabric, const ClosShape& shape, const JobGround& job,
+             const FlowOptions& options);
+
   // `alone` is collective_time() of it. Each call adds entries; flows of different calls have
   // different colours.
   FlowRange add(const Collective& collective, const CollectiveTime& alone);

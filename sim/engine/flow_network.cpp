@@ -7,6 +7,7 @@
 
 #include "sim/base/check.h"
 #include "sim/engine/loaded_transfer.h"
+#include "sim/engine/short_job.h"
 
 namespace orrery {
 namespace {
@@ -83,6 +84,14 @@ void find_busiest(const FlowGround& ground, const Folded& folded, const FlowRang
                              .links = folded.table.links[order[i]].count});
 }
 
+std::optional<ShortJob> short_job(const Collective& collective, const CollectiveTime& alone,
+                                  const Fabric& fabric, const JobGround& job,
+                                  const Conditions& conditions, const FlowOptions& options) {
+  const bool hashed = fabric.scale_out.routing == Routing::ecmp && !options.spread_hashed;
+  if (!options.folded || !conditions.healthy() || hashed) return std::nullopt;
+  return shorten(collective, alone.algorithm, clos_shape(fabric, job.domains() * job.domain), job);
+}
+
 }  // namespace
 
 FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
@@ -93,8 +102,10 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
   price.undisturbed = alone.time - alone.transfer + loaded_transfer(collective, alone, fabric);
   // Inside a healthy domain nothing is shared that the alpha-beta model does not know.
   if (collective.group.domains <= 1 && conditions.scale_up_faults.empty()) return price;
-  FlowGround ground(fabric, job, conditions, options);
-  const FlowRange range = ground.add(collective, alone);
+  const auto small = short_job(collective, alone, fabric, job, conditions, options);
+  FlowGround ground = small ? FlowGround(fabric, small->shape, small->job, options)
+                            : FlowGround(fabric, job, conditions, options);
+  const FlowRange range = ground.add(small ? small->collective : collective, alone);
   if (range.first == range.last) return price;
   const Folded folded = options.folded ? fold(ground.table()) : unfolded(ground.table());
   price.flows = ground.table().flows.size();
@@ -114,6 +125,8 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
   price.time.transfer = to_seconds(end);
   price.time.time = to_seconds(latency(alone) + end);
   add_layers(ground, range, bytes, price);
+  if (small)
+    for (std::size_t i = 0; i < price.bytes.size(); ++i) price.bytes[i] *= small->layer_scale[i];
   find_busiest(ground, folded, range, bytes, to_seconds(end).si(), price);
   return price;
 }

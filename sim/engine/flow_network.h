@@ -36,6 +36,7 @@ struct FlowPrice {
   std::vector<BusyLink> busiest;                    // at most three wires, busiest first
   std::size_t flows = 0, classes = 0;               // entries before and after folding
 };
+// Folded, a healthy sprayed fabric is first shortened to what does not repeat (short_job.h).
 FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
                      const CollectiveCosts& costs, const JobGround& job,
                      const Conditions& conditions, const FlowOptions& options = {});

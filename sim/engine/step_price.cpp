@@ -26,7 +26,8 @@ StepRun::StepRun(const StepContext& context, const Model& model, const Job& job,
     flow_ = flow.get();
     network_ = std::move(flow);
   } else {
-    network_ = std::make_unique<IdealNetwork>(context.fabric, context.collective_costs, context.loaded);
+    network_ =
+        std::make_unique<IdealNetwork>(context.fabric, context.collective_costs, context.loaded);
   }
   price_layers();
   price_chunks();

@@ -9,6 +9,7 @@
 #include "sim/engine/cluster.h"
 #include "sim/engine/domain_edges.h"
 #include "sim/engine/ideal_network.h"
+#include "sim/engine/short_job.h"
 
 namespace orrery {
 namespace {
@@ -161,6 +162,41 @@ TEST_CASE("a tapered fabric costs the ideal and the flow network the same", "[fl
   });
   REQUIRE(holds);
   CHECK(stretched > 5);
+}
+
+// What repeats is left out; time and bytes of every layer are those of the whole job.
+TEST_CASE("a shortened job takes what the whole one takes", "[flow][law]") {
+  int shortened = 0;
+  const bool holds = rc::check([&] {
+    Case c = random_case();
+    if (c.fabric.scale_out.routing == Routing::ecmp) c.fabric.scale_out.routing = Routing::spray;
+    c.job.ranks = c.job.domain * *rc::gen::inRange<std::int64_t>(2, 200);
+    const auto domains = c.job.domains();
+    Collective& collective = c.collectives.front();
+    const auto step = *rc::gen::inRange<std::int64_t>(1, 5);
+    if (*rc::gen::arbitrary<bool>()) {
+      collective.kind = *rc::gen::element(Kind::all_gather, Kind::send_receive);
+      collective.group.domain_step = domains % step == 0 ? step : 1;
+      collective.group.domains =
+          collective.kind == Kind::send_receive ? 2 : domains / collective.group.domain_step;
+    }
+    const auto alone = collective_time(collective, c.fabric, c.costs);
+    const auto small =
+        shorten(collective, alone.algorithm, clos_shape(c.fabric, domains * c.job.domain), c.job);
+    RC_PRE(small.has_value());
+    ++shortened;
+    const FlowPrice brief = flow_price(collective, c.fabric, c.costs, c.job, {});
+    Conditions whole;  // a fault that takes nothing keeps the job from being shortened
+    whole.slow_gpus = {{.gpu = 0, .speed = 1}};
+    const FlowPrice full = flow_price(collective, c.fabric, c.costs, c.job, whole);
+    RC_LOG() << c.fabric.name << " " << domains << " domains, step " << collective.group.domain_step
+             << ", to " << small->job.domains();
+    RC_ASSERT(brief.time.time == full.time.time);
+    for (std::size_t i = 0; i < full.bytes.size(); ++i)
+      RC_ASSERT(std::abs(brief.bytes[i] - full.bytes[i]) <= 1e-9 * full.bytes[i]);
+  });
+  REQUIRE(holds);
+  CHECK(shortened > 20);
 }
 
 // Law 1: what a collective must move is what crosses the NICs.

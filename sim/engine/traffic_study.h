@@ -1,0 +1,93 @@
+// Knows what a fabric's routing does to traffic: how many bytes meet on which links, and at what
+// rate collectives and single flows get through.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "topologies/fabric.h"
+
+namespace orrery {
+
+// Every accelerator of every domain sends, all of them at once and at the NIC's rate, always to its
+// own position in other domains: collectives are rail-aligned (NCCL's PXN), a message for another
+// position changes rails over the scale-up links. So traffic of a rail stays on its rail.
+//   ring: to the next domain, the last to the first
+//   crossing_ring: to the domain one leaf group further on, so that all traffic passes the spines
+//     (a last group that is not full may keep some)
+//   all_to_all: to every other domain of a group of neighbours, all at once and equally
+//   spread_all_to_all: the same, the domains of a group as far apart as equal steps allow
+//   all_to_all_all: among all domains by rounds; in one everyone sends as many domains further on.
+//     A study draws rounds at random; times of rounds add up.
+enum class TrafficPattern : std::uint8_t {
+  ring,
+  crossing_ring,
+  all_to_all,
+  spread_all_to_all,
+  all_to_all_all,
+};
+std::string_view to_text(TrafficPattern);
+std::optional<TrafficPattern> traffic_pattern_from(std::string_view);
+std::vector<std::string> traffic_pattern_names();
+
+struct TrafficOptions {
+  std::int64_t accelerators = 0;  // whole domains of them send
+  TrafficPattern pattern = TrafficPattern::crossing_ring;
+  std::int64_t group = 0;  // accelerators in an all-to-all; 0: 64, in whole domains, at least two
+  Routing routing = Routing::adaptive;
+  // ecmp: queue pairs of one flow. A flow has one on every port of its NIC at least; more come in
+  // whole sets of ports.
+  std::int64_t paths_per_flow = 1;
+  std::uint64_t seed = 1;
+  // Independent draws: of the hash, and of the shift in all_to_all_all. 0: as many, from 2 to 16,
+  // as a few seconds allow.
+  std::int64_t rounds = 0;
+};
+
+// A mean over rounds and its standard error; none for one round.
+struct SampledShare {
+  double value = 0, error = 0;
+};
+
+// The links of one layer, in both directions. Loads are what a link would have to carry if every
+// NIC sent at its rate after efficiency, over the link's own rate after efficiency: above 1 it
+// slows its flows. Links without traffic count.
+struct LayerLoad {
+  int layer = 0;  // 1 NIC, 2 leaf-spine, 3 spine-core or between groups, 4 between sites
+  double links = 0;
+  double mean = 0, most = 0;         // of all links; most: mean over rounds of the worst
+  std::array<double, 11> deciles{};  // least, 10%, ..., most of all links and rounds
+  double idle = 0, overloaded = 0;   // links without traffic, links above 1 (by over 1e-6)
+};
+
+// What hashing.h says without simulation, of the worse of leaf-spine and spine-core; shares of the
+// NIC's line rate. Loads of the mean of flows bound what max-min fairness gives; absent where only
+// a part of the traffic crosses spines, or links up are not as fast as NICs.
+struct ClosedForm {
+  double synchronised = 0;
+  std::optional<double> mean_low, mean_high;
+};
+
+// Shares are of the line rate of an accelerator's NICs.
+struct TrafficStudy {
+  TrafficOptions options;  // as they were used: group, rounds and paths_per_flow set
+  double efficiency = 0;   // the fabric's: packet headers and all that no single flow escapes.
+                           // Where nothing is hashed or tapered, all shares are this
+  std::int64_t sending = 0;         // accelerators
+  double peers = 1;                 // of each at once
+  std::array<double, 5> crossing{};  // share of flows whose highest layer this is, as LayerLoad's
+  SampledShare synchronised;  // the flow with the worst link decides: what a collective gets
+  SampledShare mean;          // over accelerators, if nothing synchronises: max-min fair rates
+  std::int64_t mean_of = 0;   // accelerators that the mean is of: traffic of the first of them alone
+  ClosedForm closed;
+  std::vector<LayerLoad> layers;
+};
+
+// Error when the fabric has no switched scale-out network, fewer than two domains are asked for, or
+// the group is not two or more whole domains that fit.
+TrafficStudy traffic_study(const Fabric& fabric, const TrafficOptions& options);
+
+}  // namespace orrery

@@ -156,6 +156,32 @@ void add_calibrate_options(CLI::App& command, CalibrateOptions& options) {
   command.add_option("--output", options.output, "calibration file to write");
 }
 
+void add_traffic_options(CLI::App& command, TrafficQuestion& traffic) {
+  command
+      .add_option("--traffic", traffic.pattern,
+                  "print what routing does to it instead: ring, crossing-ring, all-to-all, "
+                  "spread-all-to-all or all-to-all-all")
+      ->type_name("PATTERN");
+  const auto number = [&command](const char* flag, const char* help, auto&& set) {
+    command
+        .add_option_function<std::string>(
+            flag,
+            [flag, set](const std::string& text) {
+              set(whole_number(flag, text, 1, INT64_C(1) << 20));
+            },
+            help)
+        ->type_name("N");
+  };
+  number("--group", "accelerators in an all-to-all (default: 64)",
+         [&traffic](std::int64_t n) { traffic.group = n; });
+  command.add_option("--routing", traffic.routing, "ecmp, adaptive or spray (default: compare)")
+      ->type_name("NAME");
+  number("--paths-per-flow", "queue pairs of a flow under ecmp (default: 1, 4 and 16)",
+         [&traffic](std::int64_t n) { traffic.paths = n; });
+  number("--rounds", "draws of the hash (default: 4 to 16, by size)",
+         [&traffic](std::int64_t n) { traffic.rounds = n; });
+}
+
 void add_topology_options(CLI::App& command, TopologyOptions& options) {
   command.add_option("name", options.name,
                      "cluster or fabric of the catalogue (a name of both: the cluster), or a file; "
@@ -170,6 +196,7 @@ void add_topology_options(CLI::App& command, TopologyOptions& options) {
       ->type_name("N");
   command.add_option("--dot", options.dot_file, "write the scheme for Graphviz")->type_name("FILE");
   command.add_option("--svg", options.svg_file, "write a picture of the scheme")->type_name("FILE");
+  add_traffic_options(command, options.traffic);
 }
 
 void add_globals(CLI::App& app, Globals& globals) {
@@ -286,6 +313,7 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
     return 0;
   }
   if (*topology_app) {
+    topology_options.traffic.seed = static_cast<std::uint64_t>(globals.seed);
     write_result(topology_text(topology_options, globals.json));
     return 0;
   }

@@ -157,6 +157,9 @@ std::string topology_text(const TopologyOptions& options, bool json) {
   if (!options.svg_file.empty())
     write_file(options.svg_file, topology_svg(fabric, report.parts, report.subject.title));
   if (!options.dot_file.empty()) write_file(options.dot_file, topology_dot(fabric, report.parts));
+  if (options.traffic.asked())
+    return traffic_text(report.subject.kind, report.subject.name, fabric, report.accelerators,
+                        options.traffic, json);
   return json ? topology_report_json(report) : topology_report_text(report);
 }
 

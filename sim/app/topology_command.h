@@ -5,12 +5,15 @@
 #include <optional>
 #include <string>
 
+#include "sim/app/traffic_report.h"
+
 namespace orrery {
 
 struct TopologyOptions {
   std::string name;                          // cluster or fabric, or a file of either
   std::optional<std::int64_t> gpus = {};     // default: one full group of the largest sized tier
   std::string dot_file = {}, svg_file = {};  // written when named
+  TrafficQuestion traffic = {};              // with a pattern: the study of it is printed instead
 };
 
 // What the command prints; writes the pictures first. Errors name what is unknown, too large or

@@ -92,6 +92,21 @@ std::optional<ShortJob> short_job(const Collective& collective, const Collective
   return shorten(collective, alone.algorithm, clos_shape(fabric, job.domains() * job.domain), job);
 }
 
+bool is_large(const JobGround& job) { return job.domains() > most_shared_domains; }
+
+JobGround shared_part(JobGround job) {
+  if (is_large(job)) job.ranks = most_shared_domains * job.ranks_per_domain;
+  return job;
+}
+
+// The same neighbours as far as they are in the part, else halfway across it.
+Collective shared_part(Collective c) {
+  GroupShape& g = c.group;
+  g.domain_step = std::min(g.domain_step, most_shared_domains / 2);
+  g.domains = std::min(g.domains, most_shared_domains / std::max<std::int64_t>(1, g.domain_step));
+  return c;
+}
+
 }  // namespace
 
 FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
@@ -137,7 +152,8 @@ FlowNetwork::FlowNetwork(const Fabric& fabric, const CollectiveCosts& costs, con
       costs_(costs),
       conditions_(conditions),
       options_(options),
-      ground_(fabric, job, conditions, options) {}
+      job_(job),
+      ground_(fabric, shared_part(job), is_large(job) ? Conditions{} : conditions, options) {}
 
 std::size_t FlowNetwork::instance_for(const Collective& collective, const CollectiveTime& alone) {
   Collective like = collective;
@@ -159,7 +175,8 @@ std::size_t FlowNetwork::instance_for(const Collective& collective, const Collec
 
 CollectiveId FlowNetwork::start(const Collective& collective, Ticks time) {
   const CollectiveTime alone = collective_time(collective, fabric_, costs_);
-  const std::size_t instance = instance_for(collective, alone);
+  const std::size_t instance =
+      instance_for(is_large(job_) ? shared_part(collective) : collective, alone);
   instances_[instance].busy = true;
   const CollectiveId id{started_++};
   begins_.push(time + latency(alone),
@@ -245,7 +262,7 @@ const FlowPrice& FlowNetwork::details(const Collective& collective) {
   for (const auto& [known, price] : memo_)
     if (known == collective) return price;
   memo_.emplace_back(collective,
-                     flow_price(collective, fabric_, costs_, ground_.job(), conditions_, options_));
+                     flow_price(collective, fabric_, costs_, job_, conditions_, options_));
   return memo_.back().second;
 }
 

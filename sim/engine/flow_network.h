@@ -43,6 +43,12 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
 
 // Collectives first wait their latency, then their flows share the links max-min fairly with all
 // that runs; a collective ends when its slowest flow has ended. Groups of a kind start together.
+//
+// price() looks at the whole job, with its faults. start() runs collectives beside each other; of a
+// job on more than most_shared_domains domains it runs a healthy part of that many, in which groups
+// keep their rates and steps but have fewer members: what they share are NICs, ports and the links
+// near them, which a longer job only repeats.
+inline constexpr std::int64_t most_shared_domains = 64;
 class FlowNetwork final : public Network {
  public:
   // Fabric and costs must outlive the network.
@@ -81,7 +87,8 @@ class FlowNetwork final : public Network {
   const CollectiveCosts& costs_;
   Conditions conditions_;
   FlowOptions options_;
-  FlowGround ground_;
+  JobGround job_;
+  FlowGround ground_;  // of the part that start() runs
   Folded folded_;
   std::unique_ptr<FlowClock> clock_;
   std::size_t folded_flows_ = 0;  // of the ground's table when it was last folded

@@ -52,11 +52,9 @@ class Uses {
 
 }  // namespace
 
-// The last backward pass and the gradient buckets under it: layer by layer, each layer's own
-// gradients beside its own collectives. What either loses comes on top of what hides them.
-Seconds StepRun::gradient_contention(std::int64_t stage) {
-  if (!flow_ || !stack_.gradient_overlap || layout_.zero_stage == 3) return {};
-  const ChunkTime& chunk = chunk_time(stage, 0);
+// The last backward pass of a chunk and the gradient buckets under it: layer by layer, each layer's
+// own gradients beside its own collectives.
+StepRun::Delays StepRun::gradient_contention(const ChunkTime& chunk) {
   const SpeedClass& speed = speeds_[chunk.speed];
   const PriceContext prices = price_context(speed);
   double layers = 0;
@@ -75,7 +73,7 @@ Seconds StepRun::gradient_contention(std::int64_t stage) {
   gradients(placement_.data_context, chunk.program.parameters);
   gradients(placement_.expert_data, chunk.program.expert_parameters);
   if (side.empty()) return {};
-  Seconds delay;
+  Delays sum;
   for (std::size_t i = 0; i < speed.classes.size(); ++i) {
     const double count = layers_of(chunk.program, i);
     const Segment& backward = splits_backward(layout_.schedule) ? program_.classes[i].input_gradient
@@ -83,9 +81,24 @@ Seconds StepRun::gradient_contention(std::int64_t stage) {
     const std::vector<StreamItem> main = main_stream(backward, prices);
     if (count == 0 || main.size() < 2) continue;
     const TwoStreams run = run_streams(main, side, *flow_);
-    delay += count * (run.main_delay() + run.side_delay());
+    sum.passes += count * run.main_delay();
+    sum.gradients += count * run.side_delay();
   }
-  return delay;
+  return sum;
+}
+
+// Equal chunks have equal delays, and simulating them is most of what a step costs.
+StepRun::Delays StepRun::gradient_contention(std::int64_t stage) {
+  if (!flow_ || !stack_.gradient_overlap || layout_.zero_stage == 3) return {};
+  delays_.resize(distinct_.size());
+  Delays sum;
+  for (std::int64_t c = 0; c < chunks_per_stage(); ++c) {
+    const std::size_t i = chunk_index_[static_cast<std::size_t>(stage * chunks_per_stage() + c)];
+    if (!delays_[i]) delays_[i] = gradient_contention(distinct_[i]);
+    sum.passes += delays_[i]->passes;
+    sum.gradients += delays_[i]->gradients;
+  }
+  return sum;
 }
 
 std::vector<NetworkUse> StepRun::network_use(std::int64_t stage) {

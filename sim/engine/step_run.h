@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/engine/segment_time.h"
@@ -65,7 +66,12 @@ class StepRun {
   const ChunkTime& chunk_time(std::int64_t stage, std::int64_t chunk) const;
   std::optional<Collective> send() const;  // one activation message between neighbouring stages
   Ticks send_time();
-  Seconds gradient_contention(std::int64_t stage);
+  // What gradient buckets and the last backward passes of a stage cost each other.
+  struct Delays {
+    Seconds passes, gradients;
+  };
+  Delays gradient_contention(std::int64_t stage);
+  Delays gradient_contention(const ChunkTime& chunk);
   std::vector<NetworkUse> network_use(std::int64_t stage);
   Seconds bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, Tail& tail);
   Bytes bucket(const GroupShape& group) const {
@@ -92,10 +98,11 @@ class StepRun {
   Placement placement_;
   std::unique_ptr<Network> network_;
   TrainingProgram program_;
-  FlowNetwork* flow_ = nullptr;           // network_, in flow mode
-  std::vector<SpeedClass> speeds_;        // distinct speeds of stages
-  std::vector<ChunkTime> distinct_;       // distinct chunks
-  std::vector<std::size_t> chunk_index_;  // [stage * chunks_per_stage + chunk] into distinct_
+  FlowNetwork* flow_ = nullptr;                // network_, in flow mode
+  std::vector<SpeedClass> speeds_;             // distinct speeds of stages
+  std::vector<ChunkTime> distinct_;            // distinct chunks
+  std::vector<std::size_t> chunk_index_;       // [stage * chunks_per_stage + chunk] into distinct_
+  std::vector<std::optional<Delays>> delays_;  // of distinct chunks, as they are asked for
 };
 
 }  // namespace orrery

@@ -132,11 +132,13 @@ StepRun::Tail StepRun::tail(const StageRun& run, std::int64_t stage) {
         std::max(traffic - hidden * stack_.data_overlap_window.get(), traffic / buckets);
     return seen + (traffic - seen) * stack_.overlap_cost.get();
   };
-  const Seconds data = visible(gradients, hides_gradients, stack_.gradient_overlap,
-                               bytes_per_element(stack_.gradient_format)) +
+  // Gradients that wait for a pass may still be hidden, what a pass waits for them is not.
+  const Delays shared = gradient_contention(stage);
+  const Seconds data = visible(gradients + shared.gradients, hides_gradients + shared.passes,
+                               stack_.gradient_overlap, bytes_per_element(stack_.gradient_format)) +
                        visible(parameters, hides_parameters, stack_.parameter_overlap,
                                bytes_per_element(stack_.parameter_gather_format));
-  out.data = to_ticks(data + gradient_contention(stage));
+  out.data = to_ticks(data + shared.passes);
   out.optimizer = to_ticks(optimizer_time(stage));
   out.overhead = to_ticks(stack_.step_overhead.get());
   return out;

@@ -42,7 +42,7 @@ struct TrafficOptions {
   // whole sets of ports.
   std::int64_t paths_per_flow = 1;
   std::uint64_t seed = 1;
-  // Independent draws: of the hash, and of the shift in all_to_all_all. 0: as many, from 2 to 16,
+  // Independent draws: of the hash, and of the shift in all_to_all_all. 0: as many, from 4 to 16,
   // as a few seconds allow.
   std::int64_t rounds = 0;
 };
@@ -64,8 +64,9 @@ struct LayerLoad {
 };
 
 // What hashing.h says without simulation, of the worse of leaf-spine and spine-core; shares of the
-// NIC's line rate. Loads of the mean of flows bound what max-min fairness gives; absent where only
-// a part of the traffic crosses spines, or links up are not as fast as NICs.
+// NIC's line rate. Low and high bound the mean of flows, max-min fairness lies between: about,
+// since the form takes whole flows of a leaf. Low is absent where traffic passes cores, both where
+// links up are no whole number of times as fast as NICs or rounds differ in what crosses.
 struct ClosedForm {
   double synchronised = 0;
   std::optional<double> mean_low, mean_high;
@@ -73,15 +74,17 @@ struct ClosedForm {
 
 // Shares are of the line rate of an accelerator's NICs.
 struct TrafficStudy {
-  TrafficOptions options;  // as they were used: group, rounds and paths_per_flow set
-  double efficiency = 0;   // the fabric's: packet headers and all that no single flow escapes.
-                           // Where nothing is hashed or tapered, all shares are this
-  std::int64_t sending = 0;         // accelerators
-  double peers = 1;                 // of each at once
+  TrafficOptions options;    // as they were used: group, rounds and paths_per_flow set
+  double efficiency = 0;     // the fabric's: packet headers and all that no single flow escapes.
+                             // Where nothing is hashed or tapered, all shares are this
+  std::int64_t sending = 0;  // accelerators
+  double peers = 1;          // of each at once
   std::array<double, 5> crossing{};  // share of flows whose highest layer this is, as LayerLoad's
-  SampledShare synchronised;  // the flow with the worst link decides: what a collective gets
-  SampledShare mean;          // over accelerators, if nothing synchronises: max-min fair rates
-  std::int64_t mean_of = 0;   // accelerators that the mean is of: traffic of the first of them alone
+  SampledShare synchronised;         // the flow with the worst link decides: what a collective gets
+  // Over accelerators, if nothing synchronises: max-min fair rates of the hashed parts of flows.
+  // All parts have equal bytes, none is faster than keeps its NIC busy.
+  SampledShare mean;
+  std::int64_t mean_of = 0;  // accelerators that it is of: the first of them, sending by themselves
   ClosedForm closed;
   std::vector<LayerLoad> layers;
 };

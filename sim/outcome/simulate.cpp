@@ -20,8 +20,11 @@ double tokens_per_step(const Scenario& s) {
   return replicas * static_cast<double>(job.batch);
 }
 
+// Ranges are those of the ideal network, also for a prediction on flows: the same values matter,
+// and a step is evaluated hundreds of times.
 Outputs evaluate_outputs(const Scenario& s) {
-  const StepContext context = step_context(s);
+  StepContext context = step_context(s);
+  context.network = NetworkMode::ideal;
   const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
   const MemoryVerdict memory = memory_fit(s.model, s.job, s.layout, s.stack, context.device);
   // A margin in capacity is part of the verdict, so both sides count.

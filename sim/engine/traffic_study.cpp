@@ -1,0 +1,448 @@
+// Knows how a study draws its traffic, and adds up what meets on every link.
+#include "sim/engine/traffic_study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <utility>
+
+#include "sim/base/check.h"
+#include "sim/base/random.h"
+#include "sim/base/statistics.h"
+#include "sim/engine/flow_solver.h"
+#include "topologies/hashing.h"
+#include "topologies/routing.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::array<std::string_view, 5> pattern_text = {"ring", "crossing-ring", "all-to-all",
+                                                          "spread-all-to-all", "all-to-all-all"};
+constexpr std::size_t layers = 5;
+constexpr double just_above = 1e-6;  // sums of shares round by less
+// Hashed parts of flows: in one solve (some 350 bytes each), and in all rounds of a study together.
+constexpr std::int64_t most_solved = INT64_C(1) << 19, most_routed = INT64_C(1) << 23;
+// Rounds that are solved for the mean rate; of many flows, it hardly differs between hashes.
+constexpr std::int64_t most_solves = 4;
+
+double count(std::int64_t n) { return static_cast<double>(n); }
+
+std::size_t layer_of(const LinkName& name) {
+  if (name.kind == LinkKind::nic_out || name.kind == LinkKind::nic_in) return 1;
+  if (name.kind == LinkKind::site_out || name.kind == LinkKind::site_in) return 4;
+  return 2 + std::min<std::size_t>(name.tier, 1);
+}
+
+struct NameHash {
+  std::size_t operator()(const LinkName& n) const {
+    const auto place = static_cast<std::uint64_t>(n.kind) | std::uint64_t{n.tier} << 8U |
+                       std::uint64_t{n.plane} << 16U |
+                       static_cast<std::uint64_t>(static_cast<std::uint32_t>(n.lower)) << 32U;
+    return hash_with(place, static_cast<std::uint64_t>(n.group) ^
+                                static_cast<std::uint64_t>(static_cast<std::uint32_t>(n.upper))
+                                    << 40U ^
+                                static_cast<std::uint64_t>(n.parallel) << 34U);
+  }
+};
+
+// Links get numbers as routes name them. Rounds differ in their hash alone: one book serves all.
+struct LinkBook {
+  std::unordered_map<LinkName, LinkIndex, NameHash> numbers;  // looked up, never iterated
+  std::vector<double> capacity, links;
+  std::vector<std::size_t> layer;
+
+  LinkIndex number(const LinkName& name, const Router& router) {
+    const auto [at, fresh] = numbers.try_emplace(name, static_cast<LinkIndex>(capacity.size()));
+    if (fresh) {
+      const BundleSize size = router.size(name);
+      capacity.push_back(size.capacity);
+      links.push_back(count(size.links));
+      layer.push_back(layer_of(name));
+    }
+    return at->second;
+  }
+};
+
+// Which domains send to which.
+class Senders {
+ public:
+  Senders(TrafficPattern pattern, std::int64_t domains, std::int64_t leaf_step, std::int64_t group)
+      : pattern_(pattern), domains_(domains), step_(leaf_step), group_(group) {
+    grouped_ =
+        pattern == TrafficPattern::all_to_all || pattern == TrafficPattern::spread_all_to_all;
+    groups_ = grouped_ ? domains / group : 1;
+    if (step_ >= domains) step_ = 1;
+  }
+  std::int64_t domains() const { return grouped_ ? groups_ * group_ : domains_; }
+  std::int64_t peers() const { return grouped_ ? group_ - 1 : 1; }
+  // `shift`: of this round of all_to_all_all, 1 to domains - 1.
+  std::int64_t peer(std::int64_t from, std::int64_t i, std::int64_t shift) const {
+    const auto other = [&](std::int64_t member) { return i < member ? i : i + 1; };
+    switch (pattern_) {
+      case TrafficPattern::ring:
+        return (from + 1) % domains_;
+      case TrafficPattern::crossing_ring:
+        return (from + step_) % domains_;
+      case TrafficPattern::all_to_all:
+        return from / group_ * group_ + other(from % group_);
+      case TrafficPattern::spread_all_to_all:
+        return from % groups_ + groups_ * other(from / groups_);
+      case TrafficPattern::all_to_all_all:
+        return (from + shift) % domains_;
+    }
+    return from;
+  }
+
+ private:
+  TrafficPattern pattern_;
+  std::int64_t domains_, step_, group_, groups_ = 1;
+  bool grouped_ = false;
+};
+
+// What the links up of a leaf or spine get, by counting: a switch gets the same number of parts on
+// average wherever it stands, and parts of one flow are as good as flows. Every plane is a fabric
+// of its own.
+struct Uplinks {
+  std::int64_t parts = 0;             // of flows that one switch sends up in its plane
+  double parts_of_link = 1;           // as much as a link carries
+  std::int64_t up = 1, loads_of = 1;  // links up of a switch, switches whose loads are independent
+  double spread() const { return count(parts) / (count(up) * parts_of_link); }
+};
+
+class Study {
+ public:
+  Study(const Fabric& fabric, const TrafficOptions& options);
+  TrafficStudy run();
+
+ private:
+  Senders senders(std::int64_t domains) const {
+    return {out_.options.pattern, domains, leaf_step_, out_.options.group / domain_};
+  }
+  RoutingOptions routing(std::int64_t round) const;
+  void set_group();
+  void set_paths();
+  void set_rounds();
+  void size_layers();
+  template <class Visit>
+  void each_part(const Router& router, const Senders& from, std::int64_t round, Visit&& visit);
+  double offer(const Router& router, std::int64_t round);
+  double solve(const Router& router, std::int64_t round);
+  void load_layers();
+  void closed_forms();
+  Uplinks uplinks(std::size_t tier) const;
+
+  const Fabric& fabric_;
+  ClosShape shape_;
+  TrafficStudy out_;
+  std::int64_t domain_, domains_ = 0, leaf_step_ = 1, calls_ = 1, solved_domains_ = 0;
+  double line_ = 0;       // B/s of one accelerator
+  double part_rate_ = 0;  // B/s of one routed part when all NICs send at their rate
+  double flows_routed_ = 0;
+  LinkBook book_;
+  std::vector<double> load_;                                          // of the round, by link
+  std::array<std::vector<std::pair<double, double>>, layers> loads_;  // of all rounds: load, links
+  std::array<std::vector<double>, layers> worst_;                     // by round
+  std::array<double, layers> links_{};
+};
+
+Study::Study(const Fabric& fabric, const TrafficOptions& options)
+    : fabric_(fabric), domain_(fabric.scale_up.domain) {
+  const ScaleOutKind kind = fabric.scale_out.kind;
+  if (kind == ScaleOutKind::none || kind == ScaleOutKind::torus)
+    throw Error({.file = fabric.name,
+                 .path = "scale_out.kind",
+                 .found = in_quotes(to_text(kind)),
+                 .expected = "switches outside the scale-up domain, for traffic to be routed"});
+  domains_ = options.accelerators / domain_;
+  if (domains_ < 2)
+    throw Error({.file = fabric.name,
+                 .found = fmt::format("{} accelerators", options.accelerators),
+                 .expected = fmt::format("at least two scale-up domains of {}", domain_)});
+  shape_ = clos_shape(fabric, domains_ * domain_);
+  out_.options = options;
+  out_.options.accelerators = domains_ * domain_;
+  out_.efficiency = fabric.scale_out.efficiency.get();
+  line_ = fabric.scale_out.nic_bandwidth.get().si() * fabric.scale_out.nics_per_accelerator.get();
+  if (!shape_.tiers.empty())
+    leaf_step_ = std::max<std::int64_t>(1, shape_.tiers[0].reach / domain_);
+  set_group();
+  set_paths();
+  set_rounds();
+  size_layers();
+}
+
+void Study::set_group() {
+  std::int64_t& group = out_.options.group;
+  if (group == 0) group = std::max<std::int64_t>(2, (64 + domain_ - 1) / domain_) * domain_;
+  const bool used = out_.options.pattern == TrafficPattern::all_to_all ||
+                    out_.options.pattern == TrafficPattern::spread_all_to_all;
+  const bool whole = group % domain_ == 0 && group >= 2 * domain_;
+  if (used && (!whole || group > domains_ * domain_))
+    throw Error({.file = fabric_.name,
+                 .found = fmt::format("groups of {} accelerators", group),
+                 .expected = fmt::format("two or more whole scale-up domains of {}, at most {}",
+                                         domain_, domains_ * domain_)});
+}
+
+// Routes are drawn for one queue pair on every port at a time, so that the parts of a flow stay
+// apart: each has its own max-min rate.
+void Study::set_paths() {
+  const std::int64_t ports =
+      shape_.planes * static_cast<std::int64_t>(std::max(1.0, shape_.ports_per_accelerator) + 1e-9);
+  CHECK_THAT(out_.options.paths_per_flow >= 1, "a flow has a queue pair");
+  if (out_.options.routing == Routing::ecmp)
+    calls_ = (out_.options.paths_per_flow + ports - 1) / ports;
+  out_.options.paths_per_flow = calls_ * ports;
+}
+
+void Study::set_rounds() {
+  const Senders all = senders(domains_);
+  const std::int64_t of_domain = domain_ * all.peers() * calls_;
+  const std::int64_t parts = all.domains() * of_domain;
+  out_.sending = all.domains() * domain_;
+  out_.peers = count(all.peers());
+  part_rate_ = line_ * out_.efficiency / (out_.peers * count(calls_));
+  std::int64_t& rounds = out_.options.rounds;
+  const bool random = out_.options.routing == Routing::ecmp ||
+                      out_.options.pattern == TrafficPattern::all_to_all_all;
+  if (!random) rounds = 1;
+  if (rounds == 0) rounds = std::clamp<std::int64_t>(most_routed / parts, 4, 16);
+  // The mean over flows settles fast: where they are too many for one solve, the first domains do.
+  // Whole leaf groups, and groups of an all-to-all.
+  solved_domains_ = std::min(domains_, std::max<std::int64_t>(2, most_solved / of_domain));
+  if (solved_domains_ == domains_) return;
+  const std::int64_t group = out_.options.group / domain_;
+  for (const std::int64_t whole : {leaf_step_, group})
+    if (solved_domains_ > whole) solved_domains_ -= solved_domains_ % whole;
+}
+
+void Study::size_layers() {
+  const double both = 2;
+  const std::size_t tiers = shape_.tiers.size();
+  links_[1] = both * count(shape_.planes) *
+              std::ceil(count(shape_.accelerators) * shape_.ports_per_accelerator - 1e-9);
+  if (tiers > 1) links_[2] = both * count(shape_.links_up(0));
+  if (tiers > 2 || (tiers == 2 && shape_.direct)) links_[3] = both * count(shape_.links_up(1));
+  if (shape_.sites && fabric_.sites.accelerators < shape_.accelerators)
+    links_[4] = both * std::ceil(count(shape_.accelerators) / count(fabric_.sites.accelerators));
+}
+
+RoutingOptions Study::routing(std::int64_t round) const {
+  const RandomStream hashes(out_.options.seed, 1);
+  return {.routing = out_.options.routing,
+          .paths_per_flow = 1,
+          .seed = hashes.bits(static_cast<std::uint64_t>(round))};
+}
+
+// Calls visit(layer, route) for every part of every flow.
+template <class Visit>
+void Study::each_part(const Router& router, const Senders& from, std::int64_t round,
+                      Visit&& visit) {
+  RandomStream shifts(out_.options.seed, 2 + static_cast<std::uint64_t>(round));
+  const std::int64_t shift =
+      1 + static_cast<std::int64_t>(shifts.below(static_cast<std::uint64_t>(from.domains() - 1)));
+  std::vector<RouteLink> route;
+  for (std::int64_t d = 0; d < from.domains(); ++d)
+    for (std::int64_t i = 0; i < from.peers(); ++i) {
+      const std::int64_t to = from.peer(d, i, shift);
+      for (std::int64_t p = 0; p < domain_; ++p)
+        for (std::int64_t call = 0; call < calls_; ++call) {
+          route.clear();
+          router.route(d * domain_ + p, to * domain_ + p, static_cast<std::uint64_t>(call), route);
+          visit(route);
+        }
+    }
+}
+
+// Loads of all links while every NIC sends at its rate; the worst of them.
+double Study::offer(const Router& router, std::int64_t round) {
+  std::fill(load_.begin(), load_.end(), 0.0);
+  each_part(router, senders(domains_), round, [&](const std::vector<RouteLink>& route) {
+    std::size_t highest = 0;
+    for (const RouteLink& r : route) {
+      const LinkIndex link = book_.number(r.link, router);
+      if (link >= load_.size()) load_.resize(link + 1, 0.0);
+      load_[link] += r.share;  // multiples of 2^-30: exact
+      highest = std::max(highest, book_.layer[link]);
+    }
+    out_.crossing[highest] += 1;
+    flows_routed_ += 1;
+  });
+  std::array<double, layers> worst{};
+  for (std::size_t l = 0; l < load_.size(); ++l) {
+    if (load_[l] == 0) continue;
+    const double load = load_[l] * part_rate_ / book_.capacity[l];
+    const std::size_t layer = book_.layer[l];
+    worst[layer] = std::max(worst[layer], load);
+    loads_[layer].emplace_back(load, book_.links[l]);
+  }
+  for (std::size_t layer = 1; layer < layers; ++layer) worst_[layer].push_back(worst[layer]);
+  return *std::max_element(worst.begin(), worst.end());
+}
+
+// Mean share of the line rate that accelerators get when every part takes its max-min rate. All
+// parts have equal bytes, so that none is faster than it must be for its NIC to be busy. A part
+// over several planes is one on each.
+double Study::solve(const Router& router, std::int64_t round) {
+  const Senders from = senders(solved_domains_);
+  FlowTable table;
+  std::vector<double> share;
+  std::vector<LinkIndex> local(book_.capacity.size(), UINT32_MAX);  // links of this table alone
+  std::vector<FlowUse> uses;
+  each_part(router, from, round, [&](const std::vector<RouteLink>& route) {
+    for (auto r = route.begin(); r != route.end();) {
+      const std::uint16_t plane = r->link.plane;
+      double of_plane = 0;
+      uses.clear();
+      for (; r != route.end() && r->link.plane == plane; ++r) {
+        const LinkIndex link = book_.number(r->link, router);
+        if (link >= local.size()) local.resize(link + 1, UINT32_MAX);
+        if (local[link] == UINT32_MAX) local[link] = table.add_link(book_.capacity[link]);
+        uses.push_back({.link = local[link], .weight = r->share});
+        if (r->link.kind == LinkKind::nic_out) of_plane += r->share * book_.links[link];
+      }
+      table.add_flow({.cap = part_rate_}, uses);
+      share.push_back(of_plane);
+    }
+  });
+  FlowSolver solver(table);
+  for (FlowIndex f = 0; f < table.flows.size(); ++f) solver.start(f);
+  table = {};
+  solver.solve();
+  double rate = 0;
+  for (FlowIndex f = 0; f < share.size(); ++f) rate += share[f] * solver.rate(f);
+  out_.mean_of = from.domains() * domain_;
+  return rate / (count(out_.mean_of) * line_);
+}
+
+// A mean with its standard error.
+SampledShare sampled(const std::vector<double>& values) {
+  const double middle = mean(values);
+  if (values.size() < 2) return {.value = middle};
+  double squares = 0;
+  for (const double v : values) squares += (v - middle) * (v - middle);
+  const double n = static_cast<double>(values.size());
+  return {.value = middle, .error = std::sqrt(squares / (n - 1) / n)};
+}
+
+void Study::load_layers() {
+  const double rounds = count(out_.options.rounds);
+  for (std::size_t layer = 1; layer < layers; ++layer) {
+    std::vector<std::pair<double, double>>& loads = loads_[layer];
+    double used = 0, sum = 0, over = 0;
+    for (const auto& [load, links] : loads) {
+      used += links;  // whole numbers: exact
+      sum += load * links;
+      if (load > 1 + just_above) over += links;
+    }
+    const double all = std::max(links_[layer] * rounds, used);
+    if (all == 0) continue;
+    LayerLoad made{.layer = static_cast<int>(layer),
+                   .links = all / rounds,
+                   .mean = sum / all,
+                   .most = mean(worst_[layer]),
+                   .idle = (all - used) / rounds,
+                   .overloaded = over / rounds};
+    if (all > used) loads.emplace_back(0.0, all - used);
+    std::sort(loads.begin(), loads.end());
+    double below = 0;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < made.deciles.size(); ++i) {
+      const double goal = all * static_cast<double>(i) / 10;
+      while (at + 1 < loads.size() && below + loads[at].second < goal) below += loads[at++].second;
+      made.deciles[i] = loads[at].first;
+    }
+    out_.layers.push_back(made);
+  }
+}
+
+Uplinks Study::uplinks(std::size_t tier) const {
+  const double crossing =
+      out_.crossing[3] + out_.crossing[4] + (tier == 0 ? out_.crossing[2] : 0.0);
+  const double ports = shape_.ports_per_accelerator;
+  const std::int64_t switches = shape_.switches(tier);
+  const double parts = count(out_.sending) * crossing * out_.peers *
+                       count(out_.options.paths_per_flow) / count(switches);
+  const double faster =
+      link_below(fabric_.scale_out, tier + 1).si() / link_below(fabric_.scale_out, 0).si();
+  // Where all flows of a leaf go on to one other leaf, the same meet on the way down.
+  const bool same = out_.options.pattern == TrafficPattern::crossing_ring && tier == 0 &&
+                    shape_.tiers[tier].parallel == 1;
+  return {.parts = std::llround(parts),
+          .parts_of_link = out_.peers * count(calls_) * faster / std::min(1.0, ports),
+          .up = shape_.tiers[tier].up,
+          .loads_of = std::max<std::int64_t>(1, switches / (same ? 2 : 1))};
+}
+
+void Study::closed_forms() {
+  const bool hashed = out_.options.routing == Routing::ecmp;
+  double worst = 1;
+  for (std::size_t tier = 0; tier + 1 < shape_.tiers.size(); ++tier) {
+    const Uplinks u = uplinks(tier);
+    if (u.parts == 0) continue;
+    worst = std::max(worst, hashed ? ecmp_worst_load(u.parts, u.up, 1, u.loads_of) / u.parts_of_link
+                                   : u.spread());
+  }
+  ClosedForm& closed = out_.closed;
+  closed.synchronised = out_.efficiency / worst;
+  const double inside = out_.crossing[1];
+  if (!hashed || inside > 1 - just_above) {
+    closed.mean_low = closed.mean_high =
+        out_.efficiency * (inside + (1 - inside) * closed.synchronised / out_.efficiency);
+    return;
+  }
+  // Rounds of different shifts cross in different parts: no mean of them says what one gets.
+  if (out_.options.pattern == TrafficPattern::all_to_all_all && inside > 0.05) return;
+  const Uplinks u = uplinks(0);
+  const std::int64_t pairs = std::llround(u.parts_of_link);
+  const auto flows = std::llround(count(u.parts) / count(pairs));
+  if (std::abs(u.parts_of_link - count(pairs)) > just_above || flows == 0) return;
+  const EcmpAverage average = ecmp_average_share(flows, u.up, pairs);
+  const double spread = std::min(1.0, 1 / u.spread());
+  closed.mean_high = out_.efficiency * (inside + (1 - inside) * spread * average.high);
+  if (inside + out_.crossing[2] > 1 - just_above)
+    closed.mean_low = out_.efficiency * (inside + (1 - inside) * spread * average.low);
+}
+
+TrafficStudy Study::run() {
+  std::vector<double> worst, means;
+  for (std::int64_t round = 0; round < out_.options.rounds; ++round) {
+    const Router router(fabric_, shape_, routing(round));
+    worst.push_back(offer(router, round));
+    const bool differ = out_.options.pattern == TrafficPattern::all_to_all_all;
+    if (differ || round < most_solves) means.push_back(solve(router, round));
+  }
+  for (double& share : out_.crossing) share /= flows_routed_;
+  load_layers();
+  closed_forms();
+  // Times of rounds add up, so the share is that of the mean time.
+  const SampledShare time = sampled(worst);
+  out_.synchronised = {.value = out_.efficiency / time.value,
+                       .error = out_.efficiency / time.value * (time.error / time.value)};
+  out_.mean = sampled(means);
+  return std::move(out_);
+}
+
+}  // namespace
+
+std::string_view to_text(TrafficPattern pattern) {
+  return pattern_text[static_cast<std::size_t>(pattern)];
+}
+
+std::optional<TrafficPattern> traffic_pattern_from(std::string_view text) {
+  const auto found = std::find(pattern_text.begin(), pattern_text.end(), text);
+  if (found == pattern_text.end()) return std::nullopt;
+  return static_cast<TrafficPattern>(found - pattern_text.begin());
+}
+
+std::vector<std::string> traffic_pattern_names() {
+  return {pattern_text.begin(), pattern_text.end()};
+}
+
+TrafficStudy traffic_study(const Fabric& fabric, const TrafficOptions& options) {
+  return Study(fabric, options).run();
+}
+
+}  // namespace orrery

@@ -51,17 +51,23 @@ void LayerOperations::expert_exchange(LayerProgram& p, const Ffn& ffn) const {
   if (layout_.ep == 1) return;
   const double exposed = shape_.training ? stack_.expert_exposed.get() : 1.0;
   const double copies = static_cast<double>(ffn.topk);
-  const auto exchange = [&](Segment& s, double bytes) {
+  const auto exchange = [&](Segment& s, ExchangePhase phase, double bytes) {
     collective(s, CollectiveKind::all_to_all, GroupKind::expert, rows * copies * width * bytes,
                Label::expert_comm, exposed);
-    s.operations.back().collective_library = stack_.expert_library;
-    if (stack_.expert_deduplicated) s.operations.back().topk = copies;
+    Operation& o = s.operations.back();
+    o.collective_library = stack_.expert_library;
+    if (stack_.expert_deduplicated) o.topk = copies;
+    o.skew = job_.expert_imbalance;
+    o.exchange = {.phase = phase,
+                  .tokens = static_cast<std::int64_t>(std::ceil(rows)),
+                  .experts = ffn.topk,
+                  .pool = ffn.experts};
   };
-  exchange(p.forward, stack_.fp8_dispatch ? 1 : 2);
-  exchange(p.forward, 2);
+  exchange(p.forward, ExchangePhase::dispatch, stack_.fp8_dispatch ? 1 : 2);
+  exchange(p.forward, ExchangePhase::combine, 2);
   if (!shape_.training) return;
-  exchange(p.input_gradient, 2);
-  exchange(p.input_gradient, 2);
+  exchange(p.input_gradient, ExchangePhase::dispatch, 2);
+  exchange(p.input_gradient, ExchangePhase::combine, 2);
 }
 
 void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {

@@ -30,11 +30,7 @@ Library read_library(const JsonValue& at) {
 Format read_format(const JsonValue& at) { return *format_from(at.one_of(format_names())); }
 
 CollectiveLibrary read_collective_library(const JsonValue& at) {
-  const std::string text = at.one_of({"nccl", "rccl", "custom", "deepep", "xla"});
-  if (text == "nccl") return CollectiveLibrary::nccl;
-  if (text == "rccl") return CollectiveLibrary::rccl;
-  if (text == "custom") return CollectiveLibrary::custom;
-  return text == "deepep" ? CollectiveLibrary::deepep : CollectiveLibrary::xla;
+  return *collective_library_from(at.one_of(collective_library_names()));
 }
 
 // Settings that are plain choices. False when the key is none of them.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/token_exchange.h"
 #include "sim/base/units.h"
 #include "sim/base/work.h"
 #include "workloads/layout.h"
@@ -63,6 +64,8 @@ struct Operation {
   bool beside_compute = false;  // collective on a side stream: hidden by the segment's compute
   double topk = 0;              // expert all-to-all of deduplicated tokens: copies of a
                                 // token in `bytes`; a rank or a domain gets it once
+  TokenExchange exchange{};     // expert all-to-all: what a library that knows tokens is told
+  double skew = 1;              // expert all-to-all: the busiest rank's rows over the mean
   double seconds = 0;           // host_wait: time that the device idles
   double count = 1;
 };

@@ -153,7 +153,7 @@ std::string head(const std::string& name, const Fabric& fabric, const TrafficStu
   const std::string traffic =
       fmt::format("{}: {}, at its own position there (rail-aligned). Of the traffic, {}.",
                   to_text(s.options.pattern), pattern_sentence(s), crossing_text(s));
-  return wrap(title, page_width, "", "  ") + "\n" + wrap(traffic, page_width, "", "  ") + "\n";
+  return wrap(title, page_width, "", "  ") + wrap(traffic, page_width, "", "  ");
 }
 
 std::string share_table(const std::vector<Row>& rows) {
@@ -245,8 +245,7 @@ std::string traffic_text(const std::string& kind, const std::string& name, const
   const TrafficStudy& first = rows.front().study;
   if (!json) {
     std::string text = head(name, fabric, first) + share_table(rows) + load_table(rows) + "\n";
-    for (const std::string& note : notes(fabric, rows))
-      text += wrap(note, page_width, "", "  ") + "\n";
+    for (const std::string& note : notes(fabric, rows)) text += wrap(note, page_width, "", "  ");
     return text;
   }
   Json crossing = Json::object();

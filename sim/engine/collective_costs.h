@@ -8,16 +8,13 @@
 #include "sim/base/json.h"
 #include "sim/base/names.h"
 #include "sim/base/sourced.h"
+#include "sim/base/token_exchange.h"
 #include "sim/base/units.h"
 
 namespace orrery {
 
 inline constexpr int collective_algorithm_count = 10;
 inline constexpr int collective_protocol_count = 3;
-
-// What an exchange of tokens among experts' ranks does: send each token to its experts, bring the
-// results back and add them, or tell how many will come. Anything else is of the first kind.
-enum class ExchangePhase : std::uint8_t { dispatch, combine, prepare };
 
 // One algorithm with one protocol. An absent value means that the term does not exist. Which terms
 // an algorithm uses, and how, says sim/engine/collectives.cpp.

@@ -292,11 +292,6 @@ bool halves(CollectiveKind k) {
   return k == CollectiveKind::all_gather || k == CollectiveKind::reduce_scatter;
 }
 
-// Libraries that exchange tokens do nothing else.
-bool exchanges(CollectiveLibrary l) {
-  return l == CollectiveLibrary::deepep || l == CollectiveLibrary::nvlink_two_sided ||
-         l == CollectiveLibrary::nvlink_one_sided;
-}
 bool all_reduces_itself(CollectiveLibrary l) {
   return l == CollectiveLibrary::custom || l == CollectiveLibrary::vllm;
 }
@@ -356,7 +351,7 @@ Candidate candidate_of(const CollectiveCosts& costs, const Collective& c,
   // Beyond its limit an all-reduce leaves the message to NCCL; an exchange has nobody to leave it
   // to.
   if (own != costs.libraries.end() &&
-      (exchanges(c.library) || part <= or_else(own->second.largest, infinity)))
+      (knows_tokens(c.library) || part <= or_else(own->second.largest, infinity)))
     return {.steps = &own->second, .own = true};
   return {.steps = &costs.of(algorithm, protocol)};
 }
@@ -378,7 +373,7 @@ Cost cost_alone(CollectiveAlgorithm algorithm, CollectiveProtocol protocol,
       return pat(s, g);
     case CollectiveAlgorithm::direct:
       if (c.kind == CollectiveKind::send_receive) return send(s, g);
-      if (candidate.own && exchanges(c.library)) return exchange(c, protocol, s, g);
+      if (candidate.own && knows_tokens(c.library)) return exchange(c, protocol, s, g);
       return all_to_all(s, g, fabric);
     case CollectiveAlgorithm::hierarchical:
       return hierarchical(c.kind, s, g);
@@ -393,12 +388,18 @@ Cost cost_alone(CollectiveAlgorithm algorithm, CollectiveProtocol protocol,
 Cost cost_of(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const Candidate& candidate,
              const Collective& c, const Ground& g, const Fabric& fabric) {
   Cost cost = cost_alone(algorithm, protocol, candidate, c, g, fabric);
-  const bool told = exchanges(c.library) && c.exchange.sms > 0;
+  const bool told = knows_tokens(c.library) && c.exchange.sms > 0;
   cost.sms = told ? static_cast<double>(c.exchange.sms) : or_else(candidate.steps->sms, 0);
   return cost;
 }
 
-CollectiveTime timed(const Cost& cost, CollectiveAlgorithm algorithm, CollectiveProtocol protocol) {
+// All wait for the rank that receives most; its part of the volume is what skew adds.
+CollectiveTime timed(Cost cost, const Collective& c, CollectiveAlgorithm algorithm,
+                     CollectiveProtocol protocol) {
+  if (c.kind == CollectiveKind::all_to_all && c.skew > 1) {
+    cost.seconds += (c.skew - 1) * cost.transfer;
+    cost.transfer *= c.skew;
+  }
   return {.time = Seconds(cost.seconds),
           .algorithm = algorithm,
           .protocol = protocol,
@@ -435,7 +436,7 @@ CollectiveTime collective_time(const Collective& c, const Fabric& fabric,
     }
   }
   CHECK_THAT(best.seconds < infinity, "no algorithm for this collective in " + costs.name);
-  return timed(best, algorithm, protocol);
+  return timed(best, c, algorithm, protocol);
 }
 
 std::optional<CollectiveTime> collective_time_with(const Collective& c, const Fabric& fabric,
@@ -447,7 +448,7 @@ std::optional<CollectiveTime> collective_time_with(const Collective& c, const Fa
   if (!of.steps->present || !allowed(algorithm, protocol, *of.steps, c, fabric))
     return std::nullopt;
   const Ground g = ground_of(c, fabric, costs);
-  return timed(cost_of(algorithm, protocol, of, c, g, fabric), algorithm, protocol);
+  return timed(cost_of(algorithm, protocol, of, c, g, fabric), c, algorithm, protocol);
 }
 
 }  // namespace orrery

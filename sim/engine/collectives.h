@@ -4,25 +4,13 @@
 #include <optional>
 
 #include "sim/base/names.h"
+#include "sim/base/token_exchange.h"
 #include "sim/base/units.h"
 #include "sim/engine/collective_costs.h"
 #include "sim/engine/placement.h"
 #include "topologies/fabric.h"
 
 namespace orrery {
-
-// An exchange of tokens as its library sees it, beside its bytes (which are tokens x experts of a
-// token x bytes of one row). tokens = 0: unknown; then every copy is taken to travel by itself.
-struct TokenExchange {
-  ExchangePhase phase = ExchangePhase::dispatch;
-  std::int64_t tokens = 0;   // of one rank
-  std::int64_t experts = 0;  // that one token goes to
-  std::int64_t pool = 0;     // experts that there are, each with a counter of its own; 0: unknown
-  double reaches = 0;        // ranks that one token goes to; 0: experts are drawn at random
-  std::int64_t most_domains = 0;  // that one token may go to (group-limited routing); 0: any
-  std::int64_t sms = 0;           // that the kernel is given; 0: the library's own choice
-  bool operator==(const TokenExchange&) const = default;
-};
 
 // `bytes` is the size as NCCL counts it: all_reduce, broadcast, send: the buffer; all_gather: the
 // gathered result; reduce_scatter: the input; all_to_all: what one rank sends in all (its own part
@@ -33,6 +21,7 @@ struct Collective {
   Bytes bytes;
   CollectiveLibrary library = CollectiveLibrary::nccl;
   TokenExchange exchange;  // all_to_all of a library that knows tokens
+  double skew = 1;         // all_to_all: bytes that the busiest rank receives over the mean
   bool operator==(const Collective&) const = default;
 };
 

@@ -252,6 +252,10 @@ FlowRange FlowGround::add(const Collective& collective, const CollectiveTime& al
     add_inside(up / seconds);
   }
   range.last = static_cast<FlowIndex>(table_.flows.size());
+  // The few packets of a small message do not queue behind bulk: NICs and switches serve queue
+  // pairs in turn, so that it passes at once whatever the others send.
+  const int priority = alone.protocol == CollectiveProtocol::ll ? 1 : 0;
+  for (FlowIndex f = range.first; f < range.last; ++f) table_.flows[f].priority = priority;
   return range;
 }
 

@@ -121,9 +121,17 @@ double deduplicated_bytes(double bytes, double topk, const GroupShape& group) {
 std::optional<Collective> collective_of(const Operation& o, const Placement& placement) {
   const GroupShape& group = group_shape(placement, o.group);
   if (group.size <= 1 || o.bytes <= 0) return std::nullopt;
-  const double bytes = o.topk > 0 ? deduplicated_bytes(o.bytes, o.topk, group) : o.bytes;
-  return Collective{
-      .kind = o.collective, .group = group, .bytes = Bytes(bytes), .library = o.collective_library};
+  Collective c{.kind = o.collective,
+               .group = group,
+               .bytes = Bytes(o.bytes),
+               .library = o.collective_library,
+               .skew = o.skew};
+  // Libraries that are told of tokens know by themselves which copies are one.
+  if (knows_tokens(o.collective_library))
+    c.exchange = o.exchange;
+  else if (o.topk > 0)
+    c.bytes = Bytes(deduplicated_bytes(o.bytes, o.topk, group));
+  return c;
 }
 
 std::vector<StreamItem> main_stream(const Segment& segment, const PriceContext& context) {

@@ -41,8 +41,13 @@ std::array<double, 5> layers_of(std::int64_t domains, std::int64_t step, bool cl
                                 const std::vector<std::int64_t>& parts) {
   const auto crossing = [&](std::int64_t part) {
     if (domains <= part) return INT64_C(0);
-    const std::int64_t forward = (ceil_divide(domains, part) - 1) * std::min(step, part);
-    return std::min(domains - step, forward) + (closed ? step : 0);
+    const std::int64_t wraps = closed ? step : 0;
+    if (step > part) return domains - step + wraps;
+    // At every border of parts `step` flows go on, at the last one no more than there are domains.
+    const std::int64_t borders = ceil_divide(domains, part) - 1;
+    const std::int64_t on = (borders - 1) * step + std::min(step, domains - borders * part);
+    // The last `step` domains go back to the first, some perhaps in one part with them.
+    return on + std::max<std::int64_t>(0, wraps - std::max<std::int64_t>(0, part + step - domains));
   };
   std::array<double, 5> counts{};
   std::int64_t above = closed ? domains : domains - step;

@@ -236,6 +236,38 @@ TEST_CASE("other traffic takes its share and gives it back", "[flow]") {
   CHECK(barely.time.transfer / quiet.time.transfer < 1.05);
 }
 
+TEST_CASE("a small message does not wait for bulk", "[flow]") {
+  const Fabric fabric = load_fabric("nvlink4-ndr");
+  const CollectiveCosts costs = load_collective_costs(Architecture::hopper);
+  const JobGround job{.ranks = 64, .ranks_per_domain = 8, .domain = 8};
+  const GroupShape group{.size = 8, .per_domain = 1, .domains = 8, .span = 64, .sharing = 8};
+  const Collective small{.kind = Kind::all_gather, .group = group, .bytes = Bytes(4096)};
+  const Collective bulk{.kind = Kind::all_gather, .group = group, .bytes = Bytes(1e9)};
+  FlowNetwork network(fabric, costs, job, {});
+  const auto large = network.start(bulk, {});
+  const auto first = network.start(small, {});
+  const auto end = network.next_completion();
+  REQUIRE(end->id == first);
+  const CollectiveTime alone = collective_time(small, fabric, costs);
+  REQUIRE(alone.protocol == CollectiveProtocol::ll);
+  CHECK(to_seconds(end->time).si() == Approx(alone.time.si()).epsilon(1e-6));
+  CHECK(network.next_completion()->id == large);
+}
+
+TEST_CASE("an all-to-all waits for its busiest receiver", "[collectives]") {
+  const Fabric fabric = load_fabric("nvlink4-ndr");
+  const CollectiveCosts costs = load_collective_costs(Architecture::hopper);
+  Collective even{.kind = Kind::all_to_all,
+                  .group = {.size = 64, .per_domain = 8, .domains = 8, .span = 64},
+                  .bytes = Bytes(1e8)};
+  Collective skewed = even;
+  skewed.skew = 1.5;
+  const CollectiveTime a = collective_time(even, fabric, costs);
+  const CollectiveTime b = collective_time(skewed, fabric, costs);
+  CHECK(b.transfer.si() == Approx(1.5 * a.transfer.si()));
+  CHECK((b.time - b.transfer).si() == Approx((a.time - a.transfer).si()));
+}
+
 TEST_CASE("a broken NIC slows its ring to what it has left", "[flow]") {
   const Fabric fabric = load_fabric("nvlink4-ndr");
   const CollectiveCosts costs = load_collective_costs(Architecture::hopper);

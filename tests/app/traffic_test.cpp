@@ -45,14 +45,14 @@ TEST_CASE("studies of routing are whole in JSON, and repeat", "[app][traffic]") 
 
 TEST_CASE("the topology command refuses traffic that it cannot study", "[app][traffic]") {
   const std::pair<const char*, const char*> cases[] = {
-      {"h100-roce-flat --traffic rings", "did you mean ring?"},
-      {"h100-roce-flat --traffic ring --routing ecmq", "did you mean ecmp?"},
+      {"h100-roce-flat --traffic rings", "did you mean \"ring\"?"},
+      {"h100-roce-flat --traffic ring --routing ecmq", "did you mean \"ecmp\"?"},
       {"h100-roce-flat --rounds 3", "no --traffic"},
       {"h100-roce-flat --traffic ring --group 64", "traffic without groups"},
       {"h100-roce-flat --traffic ring --routing spray --paths-per-flow 4", "it with ecmp"},
       {"h100-roce-flat --gpus 8 --traffic ring", "two scale-up domains"},
       {"h100-roce-flat --gpus 512 --traffic all-to-all --group 12", "whole scale-up domains"},
-      {"tpu-v4 --gpus 512 --traffic ring", "switches"}};
+      {"nvlink4-host --gpus 64 --traffic ring", "no scale-out network"}};
   for (const auto& [arguments, expected] : cases) {
     const Outcome o = run(std::string("topology ") + arguments);
     INFO(arguments << ": " << o.err);

@@ -1,0 +1,133 @@
+// Holds two streams on one network to what a pencil says: halves where they meet, nothing elsewhere.
+#include "sim/engine/contention.h"
+
+#include <rapidcheck.h>
+
+#include <catch2/catch.hpp>
+
+#include "sim/engine/cluster.h"
+
+namespace orrery {
+namespace {
+
+// Four boxes of eight; each of eight groups has a rank in every box, so a rank has its NIC alone
+// and fills it.
+struct Rig {
+  Cluster cluster = load_cluster("dgx-h100", 32);
+  FlowNetwork network{cluster.fabric, cluster.collective_costs,
+                      JobGround{.ranks = 32, .ranks_per_domain = 8, .domain = 8}, Conditions{}};
+
+  Collective across(double bytes) const {
+    return {.kind = CollectiveKind::all_gather,
+            .group = {.size = 4, .domains = 4, .span = 32, .sharing = 8},
+            .bytes = Bytes(bytes)};
+  }
+  Collective inside(double bytes) const {
+    return {.kind = CollectiveKind::all_gather,
+            .group = {.size = 8, .per_domain = 8, .span = 8},
+            .bytes = Bytes(bytes)};
+  }
+  CollectiveTime time(const Collective& c) { return network.price(c); }
+  double nic() const {
+    return cluster.fabric.scale_out.nic_bandwidth.get().si() *
+           cluster.fabric.scale_out.efficiency.get();
+  }
+};
+
+void check_time(Seconds found, double expected) {
+  CHECK(found.si() == Approx(expected).epsilon(1e-9).margin(1e-11));
+}
+
+}  // namespace
+
+TEST_CASE("a stream alone takes its computes and its collectives one after the other") {
+  Rig rig;
+  const Collective c = rig.across(1e9);
+  const double t = rig.time(c).time.si();
+  const StreamItem main[] = {{.compute = Seconds(3e-3), .collective = c},
+                             {.compute = Seconds(2e-3), .collective = c},
+                             {.compute = Seconds(1e-3), .collective = std::nullopt}};
+  const TwoStreams run = run_streams(main, {}, rig.network);
+  check_time(run.main, 6e-3 + 2 * t);
+  check_time(run.main_alone, 6e-3 + 2 * t);
+  CHECK(run.side == Seconds(0));
+  CHECK(run.main_delay().si() < 1e-11);
+}
+
+TEST_CASE("two equal streams that fill a NIC each take twice as long to move") {
+  Rig rig;
+  const Collective c = rig.across(1e9);
+  const CollectiveTime t = rig.time(c);
+  REQUIRE((t.scale_out_bytes / t.transfer).si() > 0.98 * rig.nic());
+  const double rate = (t.scale_out_bytes / t.transfer).si() / rig.nic();  // 1: fills it
+  const StreamItem one[] = {{.collective = c}};
+  const TwoStreams run = run_streams(one, one, rig.network);
+  check_time(run.main, t.time.si() + (2 * rate - 1) * t.transfer.si());
+  check_time(run.side, run.main.si());
+}
+
+TEST_CASE("a late start shares only what is left, the NIC is never idle, later runs are alike") {
+  Rig rig;
+  const Collective c = rig.across(1e9);
+  const CollectiveTime t = rig.time(c);
+  const double rate = (t.scale_out_bytes / t.transfer).si() / rig.nic();
+  const double x = t.transfer.si();
+  const StreamItem late[] = {{.compute = Seconds(x / 2), .collective = c}};
+  const StreamItem side[] = {{.collective = c}};
+  for (int again = 0; again < 3; ++again) {
+    const TwoStreams run = run_streams(late, side, rig.network);
+    // Half of the side is left when both share; then the other half of the main moves alone.
+    check_time(run.side, t.time.si() + x / 2 * (2 * rate - 1));
+    check_time(run.main, t.time.si() + x / 2 * (2 * rate - 1) + x / 2);
+    check_time(run.main_delay(), x / 2 * (2 * rate - 1));
+  }
+}
+
+TEST_CASE("streams that never meet on a wire cost each other nothing") {
+  Rig rig;
+  const Collective c = rig.across(1e9);
+  const StreamItem side[] = {{.collective = c}};
+  const StreamItem after[] = {{.compute = rig.time(c).time * 1.001, .collective = c}};
+  const TwoStreams apart = run_streams(after, side, rig.network);
+  CHECK(apart.main_delay().si() < 1e-11);
+  CHECK(apart.side_delay().si() < 1e-11);
+  const StreamItem compute[] = {{.compute = Seconds(1), .collective = std::nullopt}};
+  CHECK(run_streams(compute, side, rig.network).side_delay().si() < 1e-11);
+}
+
+TEST_CASE("inside a domain two streams share a port only as far as they want more than it has") {
+  Rig rig;
+  const Collective c = rig.inside(1e9);
+  const CollectiveTime t = rig.time(c);
+  const double port = rig.cluster.fabric.scale_up.bandwidth.get().si();
+  const double wanted = 2 * (t.scale_up_bytes / t.transfer).si() / port;
+  REQUIRE(wanted > 1);
+  const StreamItem one[] = {{.collective = c}};
+  const TwoStreams run = run_streams(one, one, rig.network);
+  check_time(run.main_delay(), t.transfer.si() * (wanted - 1));
+}
+
+TEST_CASE("the later of two streams ends no earlier than either alone, nor after both in turn") {
+  Rig rig;
+  rc::check([&] {
+    const auto stream = [&] {
+      std::vector<StreamItem> items;
+      const int count = *rc::gen::inRange(1, 5);
+      for (int i = 0; i < count; ++i) {
+        const double bytes = 1e6 * *rc::gen::inRange(1, 400);
+        items.push_back({.compute = Seconds(1e-5 * *rc::gen::inRange(0, 500)),
+                         .collective = *rc::gen::arbitrary<bool>() ? rig.across(bytes)
+                                                                   : rig.inside(bytes)});
+      }
+      return items;
+    };
+    const auto main = stream(), side = stream();
+    const TwoStreams run = run_streams(main, side, rig.network);
+    const Seconds rounding(1e-10);
+    RC_ASSERT(run.main >= run.main_alone - rounding);
+    RC_ASSERT(run.side >= run.side_alone - rounding);
+    RC_ASSERT(std::max(run.main, run.side) <= run.main_alone + run.side_alone + rounding);
+  });
+}
+
+}  // namespace orrery

@@ -93,6 +93,12 @@ BackgroundTraffic read_background(const JsonValue& at, const Cluster& cluster) {
   traffic.gpus = at.at("gpus").integer(1, many);
   if (traffic.first_gpu % domain != 0 || traffic.gpus % domain != 0 || traffic.gpus < 2 * domain)
     at.fail(fmt::format("whole scale-up domains of {} accelerators, two or more", domain));
+  try {
+    clos_shape(cluster.fabric, traffic.first_gpu + traffic.gpus);
+  } catch (const Error&) {
+    at.fail("accelerators that the wiring reaches",
+            fmt::format("accelerators up to {}", traffic.first_gpu + traffic.gpus - 1));
+  }
   traffic.load = share(at.at("load"), false);
   return traffic;
 }

@@ -29,19 +29,61 @@ double stretch(const NetworkUse& use) {
   return use.price.undisturbed.si() > 0 ? use.price.time.time / use.price.undisturbed - 1 : 0;
 }
 
+std::string name_of(const NetworkUse& use) {
+  std::string label(to_text(use.label));
+  label = label.substr(0, label.find("_comm"));
+  return fmt::format("{} {}", label, to_text(use.collective.kind));
+}
+
+// What the comparison holds: slow devices count on both sides of it.
 std::string losses(const Scenario& s, const Prediction& p) {
+  const Conditions& c = s.conditions;
+  std::string causes = "shared links";
+  if (!c.faults.empty() || !c.scale_up_faults.empty()) causes += ", faults";
+  if (!c.background.empty()) causes += ", other traffic";
+  if (const std::size_t last = causes.rfind(", "); last != std::string::npos)
+    causes.replace(last, 2, " and ");
   const double lost = p.step_time / p.undisturbed - 1;
-  std::string text = fmt::format("Network: flows on {}, {} routing. ", s.cluster.fabric.title,
-                                 to_text(s.cluster.fabric.scale_out.routing));
   const TimeUnit unit = unit_for(p.step_time);
+  std::string text =
+      fmt::format("Network: flows on {}, {} routing. To the step, {} ", s.cluster.fabric.title,
+                  to_text(s.cluster.fabric.scale_out.routing), causes);
   if (std::abs(lost) < 5e-5)
-    text += "Shared links cost this step nothing: it takes what it takes on the ideal network.";
+    text += "add nothing that it can feel (below 0.01%)";
+  else if (lost < 0)
+    text += fmt::format("cost {:.2f}% less than the ideal network expects", -100 * lost);
   else
-    text +=
-        fmt::format("Shared links{} cost {:.1f}% of the step, which takes {:.{}f} {} without them.",
-                    s.conditions.healthy() ? "" : ", faults and other traffic", 100 * lost,
-                    p.undisturbed.si() * unit.per_second, unit.decimals, unit.name);
+    text += fmt::format("add {:.2f}%", 100 * lost);
+  text += fmt::format("; on the ideal network it takes {:.{}f} {}.",
+                      p.undisturbed.si() * unit.per_second, unit.decimals, unit.name);
+  if (!c.slow_gpus.empty()) text += " Slow devices are slow in both.";
   return wrap(text, page_width, "", "") + "\n";
+}
+
+// What a person must not conclude from the above.
+std::string limits(const Scenario& s) {
+  std::string text =
+      "Not modelled: lost packets, congestion control before it settles, jitter, failures during a "
+      "step.";
+  if (s.cluster.fabric.scale_up.kind == ScaleUpKind::torus ||
+      s.cluster.fabric.scale_up.kind == ScaleUpKind::mesh)
+    text += " Inside a scale-up domain only accelerators' ports are shared, not single links.";
+  if (s.cluster.fabric.scale_out.routing == Routing::ecmp)
+    text += " Hashing is one draw: other runs are luckier or not.";
+  return wrap(text, page_width, "", "") + "\n";
+}
+
+std::string bytes_sentence(const Scenario& s, const Prediction& p) {
+  const auto bytes = layer_bytes(p, static_cast<double>(s.layout.gpus()));
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    if (bytes[i] > 0)
+      parts.push_back(fmt::format("{} GB {}", significant(bytes[i] / 1e9),
+                                  i == 0 ? "over scale-up ports" : network_layers[i]));
+  return wrap(fmt::format("A GPU of the stage that sends most moves, per step: {}.",
+                          fmt::join(parts, ", ")),
+              page_width, "", "") +
+         "\n";
 }
 
 }  // namespace
@@ -49,32 +91,29 @@ std::string losses(const Scenario& s, const Prediction& p) {
 std::string network_text(const Scenario& s, const Prediction& p) {
   if (s.network != NetworkMode::flow) return {};
   std::string out = "\n" + losses(s, p);
-  if (p.network.empty()) return out;
-  const auto bytes = layer_bytes(p, static_cast<double>(s.layout.gpus()));
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    if (bytes[i] > 0)
-      parts.push_back(fmt::format("{} {} GB", network_layers[i], significant(bytes[i] / 1e9)));
-  out += wrap(fmt::format("A GPU of the stage that sends most moves, per step: {}.",
-                          fmt::join(parts, ", ")),
-              page_width, "", "") +
-         "\n";
-  Table table({"collective", "ranks", "MB", "a step", "us each", "alone", "busiest link"},
-              {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
-               Align::left});
+  if (p.network.empty()) return out + limits(s);
+  out += bytes_sentence(s, p);
+  Table table(
+      {"collective", "ranks", "MB", "a step", "us each", "slower", "busiest link, own share"},
+      {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
+       Align::left});
   for (std::size_t i = 0; i < std::min(most_rows, p.network.size()); ++i) {
     const NetworkUse& u = p.network[i];
     const std::string busy = u.price.busiest.empty()
                                  ? "scale-up only"
                                  : fmt::format("{:.0f}% of {}", 100 * u.price.busiest.front().load,
                                                u.price.busiest.front().name);
-    table.add({fmt::format("{} {}", to_text(u.label), to_text(u.collective.kind)),
-               grouped(static_cast<double>(u.collective.group.size)),
+    table.add({name_of(u), grouped(static_cast<double>(u.collective.group.size)),
                significant(u.collective.bytes.si() / 1e6), significant(u.count),
                significant(u.price.time.time.si() * 1e6),
-               stretch(u) > 1e-4 ? significant(u.price.undisturbed.si() * 1e6) : "same", busy});
+               stretch(u) > 5e-4 ? fmt::format("{:.1f}%", 100 * stretch(u)) : "", busy});
   }
-  return out + table.text();
+  out += table.text();
+  if (p.network.size() > most_rows)
+    out += fmt::format("  and {} more of less time (--json lists all)\n",
+                       p.network.size() - most_rows);
+  out += wrap("Slower: than alone on the healthy, empty fabric.", page_width, "", "") + "\n";
+  return out + limits(s);
 }
 
 nlohmann::ordered_json network_json(const Prediction& p) {

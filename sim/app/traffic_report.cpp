@@ -162,7 +162,8 @@ std::string share_table(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     const TrafficStudy& s = row.study;
     table.add({routing_name(row), sampled_text(s.synchronised), percent(s.closed.synchronised),
-               sampled_text(s.mean), bounds_text(s.closed), fmt::format("{}", s.options.rounds)});
+               s.mean ? sampled_text(*s.mean) : "-", bounds_text(s.closed),
+               fmt::format("{}", s.options.rounds)});
   }
   return "\nShare of the NICs' line rate\n" + table.text("");
 }
@@ -199,7 +200,7 @@ std::vector<std::string> notes(const Fabric& fabric, const std::vector<Row>& row
       "synchronised collective runs at one over the worst."};
   for (const Row& row : rows) {
     const TrafficStudy& s = row.study;
-    if (s.mean_of == s.sending) continue;
+    if (s.mean_of == s.sending || !s.mean) continue;
     out.push_back(fmt::format(
         "{}: single flows are solved for the first {} accelerators, sending among themselves.",
         routing_name(row), grouped(static_cast<double>(s.mean_of))));
@@ -228,8 +229,8 @@ Json row_json(const Row& row) {
   json["collective"] = {{"share", s.synchronised.value},
                         {"standard_error", s.synchronised.error},
                         {"closed_form", s.closed.synchronised}};
-  json["single_flows"] = {{"share", s.mean.value},
-                          {"standard_error", s.mean.error},
+  json["single_flows"] = {{"share", s.mean ? Json(s.mean->value) : Json()},
+                          {"standard_error", s.mean ? Json(s.mean->error) : Json()},
                           {"accelerators", s.mean_of},
                           {"closed_form_low", optional_json(s.closed.mean_low)},
                           {"closed_form_high", optional_json(s.closed.mean_high)}};

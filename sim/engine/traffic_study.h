@@ -82,9 +82,11 @@ struct TrafficStudy {
   std::array<double, 5> crossing{};  // share of flows whose highest layer this is, as LayerLoad's
   SampledShare synchronised;         // the flow with the worst link decides: what a collective gets
   // Over accelerators, if nothing synchronises: max-min fair rates of the hashed parts of flows.
-  // All parts have equal bytes, none is faster than keeps its NIC busy.
-  SampledShare mean;
-  std::int64_t mean_of = 0;  // accelerators that it is of: the first of them, sending by themselves
+  // All parts have equal bytes, none is faster than keeps its NIC busy. Where flows are too many
+  // for one solve, the first `mean_of` accelerators send among themselves; absent where other links
+  // would then be passed than all of them pass.
+  std::optional<SampledShare> mean;
+  std::int64_t mean_of = 0;
   ClosedForm closed;
   std::vector<LayerLoad> layers;
 };

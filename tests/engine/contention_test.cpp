@@ -1,4 +1,5 @@
-// Holds two streams on one network to what a pencil says: halves where they meet, nothing elsewhere.
+// Holds two streams on one network to what a pencil says: halves where they meet, nothing
+// elsewhere.
 #include "sim/engine/contention.h"
 
 #include <rapidcheck.h>
@@ -115,9 +116,9 @@ TEST_CASE("the later of two streams ends no earlier than either alone, nor after
       const int count = *rc::gen::inRange(1, 5);
       for (int i = 0; i < count; ++i) {
         const double bytes = 1e6 * *rc::gen::inRange(1, 400);
-        items.push_back({.compute = Seconds(1e-5 * *rc::gen::inRange(0, 500)),
-                         .collective = *rc::gen::arbitrary<bool>() ? rig.across(bytes)
-                                                                   : rig.inside(bytes)});
+        items.push_back(
+            {.compute = Seconds(1e-5 * *rc::gen::inRange(0, 500)),
+             .collective = *rc::gen::arbitrary<bool>() ? rig.across(bytes) : rig.inside(bytes)});
       }
       return items;
     };

@@ -26,8 +26,7 @@ Groups random_job(std::int64_t least, std::int64_t most) {
   job.group.domains = *rc::gen::inRange<std::int64_t>(least, most + 1);
   job.group.domain_step = *rc::gen::inRange<std::int64_t>(1, 5);
   job.group.size = job.group.domains;
-  job.domains =
-      job.group.domains * job.group.domain_step * *rc::gen::inRange<std::int64_t>(1, 4);
+  job.domains = job.group.domains * job.group.domain_step * *rc::gen::inRange<std::int64_t>(1, 4);
   return job;
 }
 

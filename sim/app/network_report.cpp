@@ -63,14 +63,14 @@ std::string losses(const Scenario& s, const Prediction& p) {
 // What a person must not conclude from the above.
 std::string limits(const Scenario& s) {
   std::string text =
-      "Not modelled: lost packets, congestion control before it settles, jitter, failures during a "
-      "step.";
+      "Slower: than alone on the healthy, empty fabric. Not modelled: lost packets, congestion "
+      "control before it settles, jitter, failures during a step.";
   if (s.cluster.fabric.scale_up.kind == ScaleUpKind::torus ||
       s.cluster.fabric.scale_up.kind == ScaleUpKind::mesh)
     text += " Inside a scale-up domain only accelerators' ports are shared, not single links.";
   if (s.cluster.fabric.scale_out.routing == Routing::ecmp)
     text += " Hashing is one draw: other runs are luckier or not.";
-  return wrap(text, page_width, "", "") + "\n";
+  return wrap(text, page_width, "", "");
 }
 
 std::string bytes_sentence(const Scenario& s, const Prediction& p) {
@@ -91,7 +91,7 @@ std::string bytes_sentence(const Scenario& s, const Prediction& p) {
 std::string network_text(const Scenario& s, const Prediction& p) {
   if (s.network != NetworkMode::flow) return {};
   std::string out = "\n" + losses(s, p);
-  if (p.network.empty()) return out + limits(s);
+  if (p.network.empty()) return out;
   out += bytes_sentence(s, p);
   Table table(
       {"collective", "ranks", "MB", "a step", "us each", "slower", "busiest link, own share"},
@@ -112,7 +112,6 @@ std::string network_text(const Scenario& s, const Prediction& p) {
   if (p.network.size() > most_rows)
     out += fmt::format("  and {} more of less time (--json lists all)\n",
                        p.network.size() - most_rows);
-  out += wrap("Slower: than alone on the healthy, empty fabric.", page_width, "", "") + "\n";
   return out + limits(s);
 }
 

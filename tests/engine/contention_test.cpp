@@ -110,7 +110,7 @@ TEST_CASE("inside a domain two streams share a port only as far as they want mor
 
 TEST_CASE("the later of two streams ends no earlier than either alone, nor after both in turn") {
   Rig rig;
-  rc::check([&] {
+  CHECK(rc::check([&] {
     const auto stream = [&] {
       std::vector<StreamItem> items;
       const int count = *rc::gen::inRange(1, 5);
@@ -128,7 +128,7 @@ TEST_CASE("the later of two streams ends no earlier than either alone, nor after
     RC_ASSERT(run.main >= run.main_alone - rounding);
     RC_ASSERT(run.side >= run.side_alone - rounding);
     RC_ASSERT(std::max(run.main, run.side) <= run.main_alone + run.side_alone + rounding);
-  });
+  }));
 }
 
 }  // namespace orrery

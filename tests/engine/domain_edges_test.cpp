@@ -62,7 +62,7 @@ int depth(std::int64_t node, std::int64_t nodes) {
 }  // namespace
 
 TEST_CASE("every edge joins two domains of one group, whatever the algorithm") {
-  rc::check([] {
+  CHECK(rc::check([] {
     const Groups job = random_job(2, 40);
     for (const Algorithm algorithm :
          {Algorithm::ring, Algorithm::hierarchical, Algorithm::tree, Algorithm::nvls_tree,
@@ -84,11 +84,11 @@ TEST_CASE("every edge joins two domains of one group, whatever the algorithm") {
       for (const auto& [domain, share] : shares) most = std::max(most, share);
       RC_ASSERT(std::abs(most - 1) < 1e-9);
     }
-  });
+  }));
 }
 
 TEST_CASE("groups of domains are a partition, a last block keeps what it has") {
-  rc::check([] {
+  CHECK(rc::check([] {
     const Groups job = random_job(1, 20);
     const std::int64_t domains = job.domains - *rc::gen::inRange<std::int64_t>(0, job.domains);
     std::vector<int> seen(static_cast<std::size_t>(domains), 0);
@@ -100,11 +100,11 @@ TEST_CASE("groups of domains are a partition, a last block keeps what it has") {
       }
     }
     for (const int times : seen) RC_ASSERT(times == 1);
-  });
+  }));
 }
 
 TEST_CASE("rings close after one round of their group") {
-  rc::check([] {
+  CHECK(rc::check([] {
     const Groups job = random_job(2, 40);
     std::map<std::int64_t, std::int64_t> next;
     for (const DomainEdge& e :
@@ -117,7 +117,7 @@ TEST_CASE("rings close after one round of their group") {
       for (; at != x && steps <= job.domains; ++steps) at = next.at(at);
       RC_ASSERT(steps == job.group.domains);
     }
-  });
+  }));
 }
 
 TEST_CASE("the tree spans, no node has more than two children, and it is as deep as a logarithm") {

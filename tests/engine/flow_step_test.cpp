@@ -122,6 +122,27 @@ TEST_CASE("where nothing meets on an open fabric, flows take what the ideal netw
   }
 }
 
+TEST_CASE("gradients that meet the last backward pass cost time where compute does not hide them") {
+  // A domain of 64: tensor collectives and gradients share the scale-up ports.
+  Case c = make_case("llama3.1-405b", "gb300-4plane", 1024, "megatron-core");
+  const auto delays = [&] {
+    const Layout layout{.tp = 8, .pp = 16, .dp = 8, .zero_stage = 1};
+    const StepResult ideal = run(c, layout, NetworkMode::ideal), found = flow(c, layout);
+    std::vector<double> seconds;
+    for (std::size_t s = 0; s < found.stages.size(); ++s)
+      seconds.push_back(
+          to_seconds(found.stages[s][Label::data_comm] - ideal.stages[s][Label::data_comm]).si());
+    return seconds;
+  };
+  const std::vector<double> whole = delays();
+  for (const double seconds : whole) CHECK(seconds > 1e-4);
+  // The first stage has the embedding's gradients besides; stages inside are alike.
+  CHECK(whole[0] != Approx(whole[5]).epsilon(1e-6));
+  CHECK(whole[4] == Approx(whole[5]).epsilon(1e-9));
+  c.stack.gradient_overlap = false;
+  for (const double seconds : delays()) CHECK(std::abs(seconds) < 1e-7);
+}
+
 TEST_CASE("law 6 on the flow network: the same step on any number of threads") {
   const Case c = make_case("mixtral-8x7b", "h800-roce", 128, "megatron-core");
   RandomStream random(6, 2);

@@ -63,7 +63,8 @@ std::string losses(const Scenario& s, const Prediction& p) {
 // What a person must not conclude from the above.
 std::string limits(const Scenario& s) {
   std::string text =
-      "Slower: than alone on the healthy, empty fabric. Not modelled: lost packets, congestion "
+      "Times are those of the slowest group; slower: than alone on the healthy, empty fabric. Not "
+      "modelled: lost packets, congestion "
       "control before it settles, jitter, failures during a step.";
   if (s.cluster.fabric.scale_up.kind == ScaleUpKind::torus ||
       s.cluster.fabric.scale_up.kind == ScaleUpKind::mesh)

@@ -1,6 +1,8 @@
 // Knows what two streams of a rank cost each other when their collectives meet on the network.
 #include "sim/engine/contention.h"
 
+#include <vector>
+
 #include "sim/base/check.h"
 
 namespace orrery {
@@ -23,44 +25,47 @@ void skip_compute(Walk& w) {
   }
 }
 
-Seconds alone(std::span<const StreamItem> items, FlowNetwork& network) {
-  Seconds sum;
-  for (const StreamItem& item : items) {
-    sum += item.compute;
-    if (item.collective) sum += network.price(*item.collective).time;
+// When every stream ends, from the network's present on.
+std::vector<Seconds> run(std::vector<Walk> walks, FlowNetwork& network) {
+  const Ticks begin = network.now();
+  std::size_t running = 0;
+  // A start may lie in the network's future, so each stream hands over its next collective as soon
+  // as it knows when.
+  const auto go_on = [&](Walk& w) {
+    skip_compute(w);
+    if (w.next == w.items.size()) return;
+    w.waits_for = network.start(*w.items[w.next++].collective, w.ready);
+    ++running;
+  };
+  for (Walk& w : walks) {
+    w.ready = begin;
+    go_on(w);
   }
-  return sum;
+  while (running > 0) {
+    const auto completion = network.next_completion();
+    CHECK_THAT(completion.has_value(), "a stream waits for a collective that does not run");
+    for (Walk& w : walks) {
+      if (w.waits_for != completion->id) continue;
+      --running;
+      w.waits_for = {};
+      w.ready = completion->time;
+      go_on(w);
+    }
+  }
+  std::vector<Seconds> ends;
+  for (const Walk& w : walks) ends.push_back(to_seconds(w.ready - begin));
+  return ends;
 }
 
 }  // namespace
 
 TwoStreams run_streams(std::span<const StreamItem> main, std::span<const StreamItem> side,
                        FlowNetwork& network) {
-  const Ticks begin = network.now();
-  Walk walks[] = {{.items = main, .ready = begin}, {.items = side, .ready = begin}};
-  // A start may lie in the network's future, so each stream hands over its next collective as soon
-  // as it knows when.
-  const auto go_on = [&](Walk& w) {
-    skip_compute(w);
-    if (w.next < w.items.size())
-      w.waits_for = network.start(*w.items[w.next++].collective, w.ready);
-  };
-  for (Walk& w : walks) go_on(w);
-  while (walks[0].waits_for.value >= 0 || walks[1].waits_for.value >= 0) {
-    const auto completion = network.next_completion();
-    CHECK_THAT(completion.has_value(), "a stream waits for a collective that does not run");
-    for (Walk& w : walks) {
-      if (w.waits_for != completion->id) continue;
-      w.waits_for = {};
-      w.ready = completion->time;
-      go_on(w);
-    }
-  }
-  const Ticks ends[] = {walks[0].ready, walks[1].ready};
-  return {.main = to_seconds(ends[0] - begin),
-          .side = to_seconds(ends[1] - begin),
-          .main_alone = alone(main, network),
-          .side_alone = alone(side, network)};
+  const std::vector<Seconds> both = run({{.items = main}, {.items = side}}, network);
+  return {.main = both[0],
+          .side = both[1],
+          .main_alone = run({{.items = main}}, network)[0],
+          .side_alone = run({{.items = side}}, network)[0]};
 }
 
 }  // namespace orrery

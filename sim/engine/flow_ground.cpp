@@ -187,6 +187,7 @@ void FlowGround::add_edges(const std::vector<DomainEdge>& edges, double engine_r
       uses.push_back({.link = engine_of(from, i, engine_rate), .weight = 1});
       if (port > 0) uses.push_back({.link = port_of(from, i), .weight = port});
       table_.add_flow({.bytes = e.share, .colour = colour_, .count = p.ranks}, uses);
+      homes_.push_back(from);
     }
   }
 }
@@ -221,6 +222,7 @@ void FlowGround::add_reduction_tree(const DomainGroup& group, double engine_rate
       if (port_share > 0)
         uses.push_back({.link = port_of(group.at(j), i), .weight = exact_share(port_share)});
       table_.add_flow({.bytes = 1, .colour = colour_, .count = p.ranks}, uses);
+      homes_.push_back(group.at(j));
     }
   }
 }
@@ -231,6 +233,7 @@ void FlowGround::add_inside(double rate) {
       const FlowUse uses[] = {{.link = engine_of(x, i, rate), .weight = 1},
                               {.link = port_of(x, i), .weight = 1}};
       table_.add_flow({.bytes = 1, .colour = colour_, .count = positions_[i].ranks}, uses);
+      homes_.push_back(x);
     }
 }
 

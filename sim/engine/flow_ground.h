@@ -18,6 +18,7 @@ struct JobGround {
   std::int64_t ranks = 1;
   std::int64_t ranks_per_domain = 1;  // `used`: 64 of 72
   std::int64_t domain = 1;            // accelerators in a scale-up domain
+  std::int64_t stages = 1;            // equal parts of the ranks that do not wait for each other
   std::int64_t domains() const { return (ranks + ranks_per_domain - 1) / ranks_per_domain; }
 };
 
@@ -66,6 +67,8 @@ class FlowGround {
   // Tier of a link for reports: 0 scale-up port, 1 NIC, 2 leaf-spine, 3 spine-core, 4 between
   // sites; -1 engines, which are no wires.
   int tier(LinkIndex link) const { return tiers_[link]; }
+  // Domain that a flow starts in.
+  std::int64_t home(FlowIndex flow) const { return homes_[flow]; }
   // Name of a link for people: "leaf 3 to spine 5, plane 0".
   std::string describe(LinkIndex link) const;
 
@@ -102,7 +105,8 @@ class FlowGround {
   std::vector<int> tiers_;
   std::vector<LinkName> names_;
   std::unordered_map<LinkName, LinkIndex, NameHash> by_name_;  // looked up, never iterated
-  std::vector<LinkIndex> ports_, engines_;                     // [domain * positions + position]
+  std::vector<std::int64_t> homes_;
+  std::vector<LinkIndex> ports_, engines_;  // [domain * positions + position]
   std::uint64_t colour_ = 0;
 };
 

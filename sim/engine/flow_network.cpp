@@ -53,6 +53,30 @@ void add_layers(const FlowGround& ground, const FlowRange& range, double bytes, 
   }
 }
 
+// Stages wait for their own flows: those that start in their domains. A domain that several stages
+// share belongs to each of them.
+void add_stages(const FlowGround& ground, const Folded& folded, const FlowRange& range,
+                const std::vector<Ticks>& ends, const CollectiveTime& alone, FlowPrice& price) {
+  const JobGround& job = ground.job();
+  std::vector<Ticks> last(static_cast<std::size_t>(job.stages));
+  const auto stage_of = [&](std::int64_t rank) {
+    return std::min(rank, job.ranks - 1) * job.stages / job.ranks;
+  };
+  for (FlowIndex f = range.first; f < range.last; ++f) {
+    const std::int64_t first = ground.home(f) * job.ranks_per_domain;
+    for (std::int64_t s = stage_of(first); s <= stage_of(first + job.ranks_per_domain - 1); ++s) {
+      Ticks& end = last[static_cast<std::size_t>(s)];
+      end = max(end, ends[folded.flow_class[f]]);
+    }
+  }
+  for (const Ticks end : last) {
+    price.by_stage.push_back(price.time);
+    if (end == Ticks{}) continue;  // none starts here, as with sends of the last stage
+    price.by_stage.back().transfer = to_seconds(end);
+    price.by_stage.back().time = to_seconds(latency(alone) + end);
+  }
+}
+
 void find_busiest(const FlowGround& ground, const Folded& folded, const FlowRange& range,
                   double bytes, double seconds, FlowPrice& price) {
   if (!(seconds > 0)) return;
@@ -136,9 +160,12 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
     clock.start(c, ground.table().flows[f].bytes * bytes, {});
   }
   Ticks end;
-  while (const auto ended = clock.next()) end = ended->time;
+  std::vector<Ticks> ends(folded.table.flows.size());  // of each class
+  while (const auto ended = clock.next()) end = ends[ended->flow] = ended->time;
   price.time.transfer = to_seconds(end);
   price.time.time = to_seconds(latency(alone) + end);
+  if (!conditions.healthy() && job.stages > 1)
+    add_stages(ground, folded, range, ends, alone, price);
   add_layers(ground, range, bytes, price);
   if (small)
     for (std::size_t i = 0; i < price.bytes.size(); ++i) price.bytes[i] *= small->layer_scale[i];
@@ -266,8 +293,9 @@ const FlowPrice& FlowNetwork::details(const Collective& collective) {
   return memo_.back().second;
 }
 
-const CollectiveTime& FlowNetwork::price(const Collective& collective) {
-  return details(collective).time;
+const CollectiveTime& FlowNetwork::price(const Collective& collective, std::int64_t stage) {
+  const FlowPrice& price = details(collective);
+  return price.by_stage.empty() ? price.time : price.by_stage[static_cast<std::size_t>(stage)];
 }
 
 }  // namespace orrery

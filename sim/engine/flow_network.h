@@ -30,7 +30,9 @@ struct BusyLink {
 
 // What one collective does to the network when the job runs nothing else.
 struct FlowPrice {
-  CollectiveTime time;  // on this network, with its faults and background traffic
+  // On this network, with its faults and background traffic: the slowest group's.
+  CollectiveTime time;
+  std::vector<CollectiveTime> by_stage;  // of each stage's slowest group; empty: all alike
   Seconds undisturbed;  // by the alpha-beta model alone: what the ideal network starts from
   std::array<double, network_layer_count> bytes{};  // by layer, of all ranks together
   std::vector<BusyLink> busiest;                    // at most three wires, busiest first
@@ -56,7 +58,7 @@ class FlowNetwork final : public Network {
               const Conditions& conditions, const FlowOptions& options = {});
   CollectiveId start(const Collective& collective, Ticks time) override;
   std::optional<Completion> next_completion() override;
-  const CollectiveTime& price(const Collective& collective) override;
+  const CollectiveTime& price(const Collective& collective, std::int64_t stage = 0) override;
   const FlowPrice& details(const Collective& collective);
   Ticks now() const { return now_; }  // of the last completion returned
 

@@ -22,7 +22,7 @@ std::optional<Completion> IdealNetwork::next_completion() {
   return Completion{.id = {event.a}, .time = time};
 }
 
-const CollectiveTime& IdealNetwork::price(const Collective& collective) {
+const CollectiveTime& IdealNetwork::price(const Collective& collective, std::int64_t) {
   const auto known = std::find_if(memo_.begin(), memo_.end(),
                                   [&](const auto& entry) { return entry.first == collective; });
   if (known != memo_.end()) return known->second;

@@ -18,7 +18,8 @@ class IdealNetwork final : public Network {
                LoadedTransfers* loaded = nullptr);
   CollectiveId start(const Collective& collective, Ticks time) override;
   std::optional<Completion> next_completion() override;
-  const CollectiveTime& price(const Collective& collective) override;
+  // The same in every stage.
+  const CollectiveTime& price(const Collective& collective, std::int64_t stage = 0) override;
 
  private:
   const Fabric& fabric_;

@@ -26,9 +26,9 @@ class Network {
   virtual CollectiveId start(const Collective& collective, Ticks time) = 0;
   // The earliest completion not yet returned; nullopt when none is running.
   virtual std::optional<Completion> next_completion() = 0;
-  // What the collective takes with nothing of the job's own beside it; memoised, so asking again is
-  // cheap. References stay valid.
-  virtual const CollectiveTime& price(const Collective& collective) = 0;
+  // What the collective takes with nothing of the job's own beside it, in the groups of a stage;
+  // memoised, so asking again is cheap. References stay valid.
+  virtual const CollectiveTime& price(const Collective& collective, std::int64_t stage = 0) = 0;
 };
 
 }  // namespace orrery

@@ -37,7 +37,7 @@ void price_kernel(const Operation& o, const PriceContext& context, PhaseTime& ou
 void price_collective(const Operation& o, const PriceContext& context, PhaseTime& out) {
   const auto collective = collective_of(o, context.placement);
   if (!collective) return;
-  const CollectiveTime& t = context.network.price(*collective);
+  const CollectiveTime& t = context.network.price(*collective, context.stage);
   out.scale_up_bytes += o.count * t.scale_up_bytes.si();
   out.scale_out_bytes += o.count * t.scale_out_bytes.si();
   const double seconds = o.count * t.time.si() * o.exposed;

@@ -42,6 +42,7 @@ struct PriceContext {
   const Placement& placement;
   Network& network;
   FlowNetwork* flow = nullptr;  // the same, where collectives beside each other contend
+  std::int64_t stage = 0;       // whose groups collectives run in
   double kernel_gap = 0;        // seconds between dependent kernels beyond what graphs leave
 };
 

@@ -46,9 +46,10 @@ StepResult StepRun::training() {
       up += t.scale_up_bytes * static_cast<double>(per_chunk);
       out += t.scale_out_bytes * static_cast<double>(per_chunk);
       // Each pass hands its result on, but for the ends of the pipeline.
+      const double ways = (t.program.head ? 0 : 1) + (t.program.embedding ? 0 : 1);
       if (layout_.pp > 1)
         (placement_.pipeline.tier == 0 ? up : out) +=
-            2 * program_.send_bytes * static_cast<double>(per_chunk);
+            ways * program_.send_bytes * static_cast<double>(per_chunk);
     }
     const auto i = static_cast<std::size_t>(s);
     stage[Label::pipeline_comm] += run.stages[i].blocked;

@@ -122,13 +122,17 @@ std::vector<NetworkUse> StepRun::network_use(std::int64_t stage) {
       layer(program_.classes[i], chunk.layers[i], chunk.recomputed[i]);
     if (chunk.embedding) layer(program_.embedding, 1, 0);
     if (chunk.head) layer(program_.head, 1, 0);
+    if (chunk.head && program_.mtp_layers > 0) {
+      layer(program_.classes[model_.layers.back()], program_.mtp_layers, 0);
+      layer(program_.head, program_.mtp_layers, 0);
+    }
     if (const auto message = send()) {
       const double ways = (chunk.head ? 0 : 1) + (training && !chunk.embedding ? 1 : 0);
       uses.add(Label::pipeline_comm, *message, passes * ways);
     }
   }
   if (training) {
-    Tail counted;
+    Tail counted{.stage = stage};
     counted.uses = [&](const Collective& collective, double count) {
       uses.add(Label::data_comm, collective, count);
     };

@@ -20,7 +20,8 @@ StepRun::StepRun(const StepContext& context, const Model& model, const Job& job,
   if (context.network == NetworkMode::flow) {
     const JobGround ground{.ranks = layout.gpus(),
                            .ranks_per_domain = placement_.ranks_per_domain,
-                           .domain = context.fabric.scale_up.domain};
+                           .domain = context.fabric.scale_up.domain,
+                           .stages = layout.pp};
     auto flow = std::make_unique<FlowNetwork>(context.fabric, context.collective_costs, ground,
                                               context.conditions);
     flow_ = flow.get();
@@ -54,6 +55,7 @@ PriceContext StepRun::price_context(const SpeedClass& speed) {
           .placement = placement_,
           .network = *network_,
           .flow = flow_,
+          .stage = speed.stage,
           .kernel_gap = gap};
 }
 
@@ -71,12 +73,20 @@ std::vector<double> StepRun::stage_speeds() const {
   return speeds;
 }
 
+bool StepRun::stages_differ() const {
+  const Conditions& c = context_.conditions;
+  return flow_ && !(c.faults.empty() && c.scale_up_faults.empty() && c.background.empty());
+}
+
 void StepRun::price_layers() {
-  for (const double speed : stage_speeds()) {
+  const std::vector<double> speeds = stage_speeds();
+  for (std::int64_t stage = 0; stage < layout_.pp; ++stage) {
+    const double speed = speeds[static_cast<std::size_t>(stage)];
+    const std::int64_t priced_as = stages_differ() ? stage : 0;
     if (std::any_of(speeds_.begin(), speeds_.end(),
-                    [&](const SpeedClass& s) { return s.speed == speed; }))
+                    [&](const SpeedClass& s) { return s.speed == speed && s.stage == priced_as; }))
       continue;
-    SpeedClass s{.speed = speed, .device = context_.device};
+    SpeedClass s{.speed = speed, .stage = priced_as, .device = context_.device};
     if (speed != 1) scale_clock(s.device, speed);
     const PriceContext prices = price_context(s);
     for (const LayerProgram& layer : program_.classes)
@@ -144,7 +154,9 @@ void StepRun::price_chunks() {
         dual ? (chunk == 0 ? stage : layout_.pp - 1 - stage) : stage * layout_.vpp + chunk;
     const ChunkProgram& program = program_.chunks[static_cast<std::size_t>(position)];
     std::size_t speed = 0;
-    while (speeds_[speed].speed != speeds[static_cast<std::size_t>(stage)]) ++speed;
+    while (speeds_[speed].speed != speeds[static_cast<std::size_t>(stage)] ||
+           (stages_differ() && speeds_[speed].stage != stage))
+      ++speed;
     std::size_t i = 0;
     while (i < distinct_.size() &&
            !(distinct_[i].speed == speed && same(distinct_[i].program, program)))
@@ -173,10 +185,10 @@ std::optional<Collective> StepRun::send() const {
       .kind = CollectiveKind::send_receive, .group = pair, .bytes = Bytes(program_.send_bytes)};
 }
 
-Ticks StepRun::send_time() {
+Ticks StepRun::send_time(std::int64_t stage) {
   const auto message = send();
   if (!message) return {};
-  return to_ticks(network_->price(*message).time + stack_.debug_per_rank.get() * 2.0);
+  return to_ticks(network_->price(*message, stage).time + stack_.debug_per_rank.get() * 2.0);
 }
 
 StepPipeline StepRun::pipeline() {
@@ -188,8 +200,10 @@ StepPipeline StepRun::pipeline() {
              .microbatches = training ? layout_.microbatches(job_) : 1};
   p.costs.sends_block =
       stack_.pipeline_sends_block && layout_.vpp == 1 && !splits_backward(layout_.schedule);
-  const Ticks send = send_time();
-  for (std::int64_t stage = 0; stage < layout_.pp; ++stage)
+  for (std::int64_t stage = 0; stage < layout_.pp; ++stage) {
+    // A message goes over the link to the next stage, its gradient comes back over the same one.
+    const Ticks send = send_time(stage);
+    const Ticks back = stage > 0 ? send_time(stage - 1) : send;
     for (std::int64_t chunk = 0; chunk < p.shape.chunks; ++chunk) {
       const ChunkTime& t = chunk_time(stage, chunk);
       const Ticks gradients = splits_backward(layout_.schedule)
@@ -200,8 +214,9 @@ StepPipeline StepRun::pipeline() {
                                .input_gradient = t.input_gradient.total,
                                .weight_gradient = t.weight_gradient.total,
                                .send_forward = t.program.head ? Ticks{} : send,
-                               .send_backward = t.program.embedding ? Ticks{} : send});
+                               .send_backward = t.program.embedding ? Ticks{} : back});
     }
+  }
   return p;
 }
 

@@ -17,9 +17,10 @@ struct LayerTime {
   PhaseTime forward, backward, input_gradient, weight_gradient, recompute;
 };
 
-// Layers priced for devices of one speed: a slow GPU slows its whole stage.
+// Layers priced for stages that nothing tells apart: a slow GPU or a fault slows its own stage.
 struct SpeedClass {
-  double speed = 1;  // share of the clock
+  double speed = 1;        // share of the clock
+  std::int64_t stage = 0;  // whose collectives they wait for; 0 where all stages are alike
   ResolvedDevice device;
   std::vector<LayerTime> classes;
   LayerTime embedding, head;
@@ -51,6 +52,7 @@ class StepRun {
  private:
   // What data parallelism and the optimizer add after a stage's last pass.
   struct Tail {
+    std::int64_t stage = 0;
     Ticks data, optimizer, overhead;
     double scale_up_bytes = 0, scale_out_bytes = 0;
     std::function<void(const Collective&, double count)> uses;  // told of every collective
@@ -65,7 +67,9 @@ class StepRun {
   ChunkTime time_chunk(const ChunkProgram& chunk, std::size_t speed) const;
   const ChunkTime& chunk_time(std::int64_t stage, std::int64_t chunk) const;
   std::optional<Collective> send() const;  // one activation message between neighbouring stages
-  Ticks send_time();
+  Ticks send_time(std::int64_t stage);
+  // Faults and others' traffic tell stages apart.
+  bool stages_differ() const;
   // What gradient buckets and the last backward passes of a stage cost each other.
   struct Delays {
     Seconds passes, gradients;

@@ -13,7 +13,7 @@ Seconds StepRun::bucketed(CollectiveKind kind, const GroupShape& group, Bytes to
   if (group.size <= 1 || total <= Bytes(0)) return {};
   const double count = std::max(1.0, std::ceil(total / bucket(group)));
   const Collective bucket_of{.kind = kind, .group = group, .bytes = total / count};
-  const CollectiveTime& t = network_->price(bucket_of);
+  const CollectiveTime& t = network_->price(bucket_of, tail.stage);
   if (tail.uses) tail.uses(bucket_of, count);
   tail.scale_up_bytes += count * t.scale_up_bytes.si();
   tail.scale_out_bytes += count * t.scale_out_bytes.si();
@@ -49,7 +49,7 @@ Seconds StepRun::gradient_time(std::int64_t stage, Tail& tail) {
     const Collective tied{.kind = CollectiveKind::all_reduce,
                           .group = placement_.embedding,
                           .bytes = Bytes(vocabulary * element)};
-    time += network_->price(tied).time;
+    time += network_->price(tied, stage).time;
     if (tail.uses) tail.uses(tied, 1);
   }
   return time;
@@ -115,7 +115,7 @@ double StepRun::host_link_seconds(const ChunkProgram& chunk) const {
 }
 
 StepRun::Tail StepRun::tail(const StageRun& run, std::int64_t stage) {
-  Tail out;
+  Tail out{.stage = stage};
   const Seconds gradients = gradient_time(stage, out);
   const Seconds parameters = parameter_time(stage, out);
   Seconds hides_gradients, hides_parameters;

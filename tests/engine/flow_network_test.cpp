@@ -236,6 +236,29 @@ TEST_CASE("other traffic takes its share and gives it back", "[flow]") {
   CHECK(barely.time.transfer / quiet.time.transfer < 1.05);
 }
 
+TEST_CASE("a fault slows the groups of its own stage", "[flow]") {
+  const Fabric fabric = load_fabric("nvlink4-ndr");
+  const CollectiveCosts costs = load_collective_costs(Architecture::hopper);
+  const JobGround job{.ranks = 128, .ranks_per_domain = 8, .domain = 8, .stages = 4};
+  const Collective gather{
+      .kind = Kind::all_gather,
+      .group = {.size = 4, .per_domain = 1, .domains = 4, .span = 32, .sharing = 8},
+      .bytes = Bytes(1e9)};
+  const Conditions broken{
+      .faults = {{.kind = FaultKind::nic, .accelerator = 40, .plane = -1, .remaining = 0.25}}};
+  const FlowPrice slow = flow_price(gather, fabric, costs, job, broken);
+  const Seconds alone = collective_time(gather, fabric, costs).time;
+  REQUIRE(slow.by_stage.size() == 4);
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    INFO("stage " << stage);
+    if (stage == 1)  // domains 4 to 7 hold accelerators 32 to 63
+      CHECK(slow.by_stage[stage].time > alone * 2);
+    else
+      CHECK(slow.by_stage[stage].time.si() == Approx(alone.si()).epsilon(1e-6));
+  }
+  CHECK(slow.time.time == slow.by_stage[1].time);
+}
+
 TEST_CASE("a small message does not wait for bulk", "[flow]") {
   const Fabric fabric = load_fabric("nvlink4-ndr");
   const CollectiveCosts costs = load_collective_costs(Architecture::hopper);

@@ -139,6 +139,7 @@ TEST_CASE("gradients that meet the last backward pass cost time where compute do
   // The first stage has the embedding's gradients besides; stages inside are alike.
   CHECK(whole[0] != Approx(whole[5]).epsilon(1e-6));
   CHECK(whole[4] == Approx(whole[5]).epsilon(1e-9));
+  CHECK(whole[14] == Approx(whole[5] * 7 / 8).epsilon(0.01));  // seven layers instead of eight
   c.stack.gradient_overlap = false;
   for (const double seconds : delays()) CHECK(std::abs(seconds) < 1e-7);
 }

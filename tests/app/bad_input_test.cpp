@@ -102,7 +102,7 @@ TEST_CASE("layouts that cannot be are refused with the numbers") {
   expect_error(base + "--ep 8", "expert");
   expect_error(base + "--recompute-layers 100", "100 of 32");
   expect_error(base + "--stage-layers 1,2,3", "3 entries");
-  expect_error(base + "--network flow", "ideal");
+  expect_error(base + "--network packets", "flow");
   expect_error(
       "simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 1000000000 "
       "--global-batch 1000000000",

@@ -42,53 +42,71 @@ double hashed_over_mean(double flows_per_link, const ClosShape& shape,
   return ecmp_worst_load(flows, leaf.up, paths_per_flow, leaves) / flows_per_link;
 }
 
-}  // namespace
-
-Seconds loaded_transfer(const Collective& c, const CollectiveTime& alone, const Fabric& fabric) {
+// How many times as long as alone a transfer takes in which a busiest rank sends `rate` bytes a
+// second. The bytes themselves are not asked for: equal rates give the same bits, whoever asks
+// first (law 6).
+double load_factor(const Collective& c, CollectiveAlgorithm algorithm, double rate,
+                   const Fabric& fabric) {
   const GroupShape& group = c.group;
   const std::int64_t domain = fabric.scale_up.domain;
   const std::int64_t domains = group.domains * std::max<std::int64_t>(1, group.domain_step);
-  if (group.domains <= 1 || alone.scale_out_bytes <= Bytes(0) || open(fabric) ||
-      nic_path(fabric, domains * domain).tier <= 1)
-    return alone.transfer;
+  if (nic_path(fabric, domains * domain).tier <= 1) return 1;
   const std::int64_t used = std::min(domain, group.per_domain * group.sharing);
   const JobGround block{.ranks = domains * used, .ranks_per_domain = used, .domain = domain};
   FlowGround ground(fabric, block, {}, {.folded = true, .spread_hashed = true});
-  const FlowRange range = ground.add(c, alone);
-  const auto loads = loads_of(ground.table(), range, alone.scale_out_bytes.si());
+  const FlowRange range = ground.add(c, {.time = Seconds(1),
+                                         .algorithm = algorithm,
+                                         .scale_out_bytes = Bytes(rate),
+                                         .transfer = Seconds(1)});
+  const auto loads = loads_of(ground.table(), range, rate);
   const bool hashed = fabric.scale_out.routing == Routing::ecmp;
-  double seconds = alone.transfer.si();
+  double factor = 1;
   LinkLoad trunk;  // the most loaded link between leaf and spine
   for (LinkIndex l = 0; l < loads.size(); ++l) {
     const double capacity = ground.table().links[l].capacity;
     if (ground.tier(l) < 1 || !(capacity > 0)) continue;
-    seconds = std::max(seconds, loads[l].bytes / capacity);
+    factor = std::max(factor, loads[l].bytes / capacity);
     if (hashed && ground.tier(l) == 2 && loads[l].bytes > trunk.bytes) trunk = loads[l];
   }
   if (trunk.flows > 0) {
     const double nic = fabric.scale_out.nic_bandwidth.get().si() *
                        fabric.scale_out.efficiency.get() /
                        static_cast<double>(fabric.scale_out.planes);
-    seconds = std::max(seconds, trunk.bytes / nic *
-                                    hashed_over_mean(trunk.flows, ground.shape(),
-                                                     fabric.scale_out.paths_per_flow));
+    factor = std::max(
+        factor, trunk.bytes / nic *
+                    hashed_over_mean(trunk.flows, ground.shape(), fabric.scale_out.paths_per_flow));
   }
-  return Seconds(seconds);
+  return factor;
+}
+
+// False where nothing but the NICs can limit the collective.
+bool may_load(const Collective& c, const CollectiveTime& alone, const Fabric& fabric) {
+  return c.group.domains > 1 && alone.transfer > Seconds(0) && alone.scale_out_bytes > Bytes(0) &&
+         !open(fabric);
+}
+
+double rate_of(const CollectiveTime& alone) {
+  return (alone.scale_out_bytes / alone.transfer).si();
+}
+
+}  // namespace
+
+Seconds loaded_transfer(const Collective& c, const CollectiveTime& alone, const Fabric& fabric) {
+  if (!may_load(c, alone, fabric)) return alone.transfer;
+  return alone.transfer * load_factor(c, alone.algorithm, rate_of(alone), fabric);
 }
 
 Seconds LoadedTransfers::of(const Collective& c, const CollectiveTime& alone,
                             const Fabric& fabric) {
-  if (!(alone.transfer > Seconds(0)) || c.group.domains <= 1 || open(fabric)) return alone.transfer;
-  const Key key{.kind = c.kind,
-                .algorithm = alone.algorithm,
-                .group = c.group,
-                .rate = (alone.scale_out_bytes / alone.transfer).si()};
+  if (!may_load(c, alone, fabric)) return alone.transfer;
+  const Key key{
+      .kind = c.kind, .algorithm = alone.algorithm, .group = c.group, .rate = rate_of(alone)};
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [known, factor] : known_)
       if (known == key) return alone.transfer * factor;
   }
-  const double factor = loaded_transfer(c, alone, fabric) / alone.transfer;
+  const double factor = load_factor(c, key.algorithm, key.rate, fabric);
   const std::lock_guard lock(mutex_);
   known_.emplace_back(key, factor);
   return alone.transfer * factor;

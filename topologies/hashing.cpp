@@ -18,14 +18,20 @@ constexpr std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31U);
 }
 
+// ln n!, by lgamma_r: plain lgamma writes a global, which threads must not share.
+double log_factorial(double n) {
+  int sign = 0;
+  return ::lgamma_r(n + 1, &sign);
+}
+
 // P(X = x) for `parts` hashed onto `links`.
 double binomial(std::int64_t parts, std::int64_t links, std::int64_t x) {
   if (x < 0 || x > parts) return 0;
   if (links == 1) return x == parts ? 1 : 0;
   const auto n = static_cast<double>(parts), k = static_cast<double>(x);
   const auto u = static_cast<double>(links);
-  return std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) -
-                  k * std::log(u) + (n - k) * std::log1p(-1 / u));
+  return std::exp(log_factorial(n) - log_factorial(k) - log_factorial(n - k) - k * std::log(u) +
+                  (n - k) * std::log1p(-1 / u));
 }
 
 // E[max(least, M)] in parts: least, and the chance of every load above it.

@@ -5,32 +5,13 @@
 #include "sim/base/parallel.h"
 #include "sim/engine/step.h"
 #include "tests/engine/random_layout.h"
-#include "workloads/model_catalog.h"
+#include "tests/engine/step_case.h"
 
 namespace orrery {
 namespace {
 
-struct Case {
-  Model model;
-  Cluster cluster;
-  Job job;
-  Stack stack;
-};
-
-Case make_case(const std::string& model, const std::string& cluster, std::int64_t gpus,
-               const std::string& stack) {
-  Case c{.model = load_model(model, data_root() / "workloads/catalog/models"),
-         .cluster = load_cluster(cluster, gpus)};
-  c.job.sequence = 4096;
-  c.job.global_batch = 512;
-  c.stack = load_stack(stack,
-                       {.architecture = std::string(to_text(c.cluster.device.architecture)),
-                        .precision = PrecisionRecipe::bf16,
-                        .moe = c.model.has_experts(),
-                        .task = c.job.task},
-                       data_root() / "workloads/catalog/stacks");
-  return c;
-}
+using test::Case;
+using test::make_case;
 
 // Rails, racks, planes, one plane a NIC, hashing, no spines.
 std::vector<Case> cases() {

@@ -24,6 +24,18 @@ Folded unfolded(const FlowTable& table) {
   return f;
 }
 
+// The first flow of every class of a range.
+std::vector<FlowIndex> one_of_each(const Folded& folded, const FlowRange& range) {
+  std::vector<FlowIndex> flows;
+  std::vector<char> seen(folded.table.flows.size(), 0);
+  for (FlowIndex f = range.first; f < range.last; ++f) {
+    if (seen[folded.flow_class[f]]) continue;
+    seen[folded.flow_class[f]] = 1;
+    flows.push_back(f);
+  }
+  return flows;
+}
+
 // Bytes that the shares of a collective's flows refer to.
 double rank_bytes(const FlowRange& range, const CollectiveTime& alone) {
   return (range.crosses ? alone.scale_out_bytes : alone.scale_up_bytes).si();
@@ -81,12 +93,8 @@ void find_busiest(const FlowGround& ground, const Folded& folded, const FlowRang
                   double bytes, double seconds, FlowPrice& price) {
   if (!(seconds > 0)) return;
   std::vector<double> carried(folded.table.links.size(), 0);
-  std::vector<char> seen(folded.table.flows.size(), 0);
-  for (FlowIndex f = range.first; f < range.last; ++f) {
-    const FlowIndex c = folded.flow_class[f];
-    if (seen[c]) continue;
-    seen[c] = 1;
-    const FlowEntry& flow = folded.table.flows[c];
+  for (const FlowIndex f : one_of_each(folded, range)) {
+    const FlowEntry& flow = folded.table.flows[folded.flow_class[f]];
     for (const FlowUse& use : folded.table.uses_of(flow))
       carried[use.link] += use.weight * ground.table().flows[f].bytes * bytes;
   }
@@ -152,13 +160,8 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
   const double bytes = rank_bytes(range, alone);
   FlowClock clock(folded.table);
   start_background(folded.table, clock, {});
-  std::vector<char> begun(folded.table.flows.size(), 0);
-  for (FlowIndex f = range.first; f < range.last; ++f) {
-    const FlowIndex c = folded.flow_class[f];
-    if (begun[c]) continue;
-    begun[c] = 1;
-    clock.start(c, ground.table().flows[f].bytes * bytes, {});
-  }
+  for (const FlowIndex f : one_of_each(folded, range))
+    clock.start(folded.flow_class[f], ground.table().flows[f].bytes * bytes, {});
   Ticks end;
   std::vector<Ticks> ends(folded.table.flows.size());  // of each class
   while (const auto ended = clock.next()) end = ends[ended->flow] = ended->time;
@@ -213,14 +216,6 @@ CollectiveId FlowNetwork::start(const Collective& collective, Ticks time) {
   return id;
 }
 
-std::vector<FlowIndex> FlowNetwork::classes_of(const FlowRange& range) const {
-  std::vector<FlowIndex> classes(folded_.flow_class.begin() + range.first,
-                                 folded_.flow_class.begin() + range.last);
-  std::sort(classes.begin(), classes.end());
-  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
-  return classes;
-}
-
 // New collectives split classes; what runs goes on in the parts with what it has left.
 void FlowNetwork::refold(Ticks now) {
   if (clock_ && folded_flows_ == ground_.table().flows.size()) return;
@@ -249,9 +244,9 @@ void FlowNetwork::refold(Ticks now) {
 void FlowNetwork::begin_flows(std::size_t running, Ticks now) {
   refold(now);
   Running& r = running_[running];
-  for (const FlowIndex c : classes_of(instances_[r.instance].range)) {
-    const double share = ground_.table().flows[folded_.representative[c]].bytes;
-    clock_->start(c, r.bytes * share, now);
+  for (const FlowIndex f : one_of_each(folded_, instances_[r.instance].range)) {
+    const FlowIndex c = folded_.flow_class[f];
+    clock_->start(c, r.bytes * ground_.table().flows[f].bytes, now);
     owner_[c] = running;
     ++r.left;
   }

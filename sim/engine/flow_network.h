@@ -83,7 +83,6 @@ class FlowNetwork final : public Network {
   std::size_t instance_for(const Collective& collective, const CollectiveTime& alone);
   void refold(Ticks now);
   void begin_flows(std::size_t running, Ticks now);
-  std::vector<FlowIndex> classes_of(const FlowRange& range) const;
 
   const Fabric& fabric_;
   const CollectiveCosts& costs_;

@@ -219,14 +219,20 @@ TEST_CASE("law 1: bytes of a collective cross the network once", "[flow][law]") 
   }));
 }
 
-TEST_CASE("other traffic takes its share and gives it back", "[flow]") {
-  const Fabric fabric = load_fabric("nvlink4-ndr");
-  const CollectiveCosts costs = load_collective_costs(Architecture::hopper);
-  const JobGround job{.ranks = 128, .ranks_per_domain = 8, .domain = 8};
-  const Collective gather{
+// Eight rings over the same rails of sixteen DGX H100.
+struct Boxes {
+  Fabric fabric = load_fabric("nvlink4-ndr");
+  CollectiveCosts costs = load_collective_costs(Architecture::hopper);
+  JobGround job{.ranks = 128, .ranks_per_domain = 8, .domain = 8};
+  Collective gather{
       .kind = Kind::all_gather,
       .group = {.size = 16, .per_domain = 1, .domains = 16, .span = 128, .sharing = 8},
       .bytes = Bytes(1e9)};
+};
+Boxes sixteen_boxes() { return {}; }
+
+TEST_CASE("other traffic takes its share and gives it back", "[flow]") {
+  const auto [fabric, costs, job, gather] = sixteen_boxes();
   const FlowPrice quiet = flow_price(gather, fabric, costs, job, {});
   Conditions busy;
   busy.background = {{.pattern = BackgroundTraffic::Pattern::all_to_all, .gpus = 128, .load = 1}};
@@ -294,13 +300,7 @@ TEST_CASE("an all-to-all waits for its busiest receiver", "[collectives]") {
 }
 
 TEST_CASE("a broken NIC slows its ring to what it has left", "[flow]") {
-  const Fabric fabric = load_fabric("nvlink4-ndr");
-  const CollectiveCosts costs = load_collective_costs(Architecture::hopper);
-  const JobGround job{.ranks = 128, .ranks_per_domain = 8, .domain = 8};
-  const Collective gather{
-      .kind = Kind::all_gather,
-      .group = {.size = 16, .per_domain = 1, .domains = 16, .span = 128, .sharing = 8},
-      .bytes = Bytes(1e9)};
+  const auto [fabric, costs, job, gather] = sixteen_boxes();
   const FlowPrice healthy = flow_price(gather, fabric, costs, job, {});
   Conditions broken;
   broken.faults = {{.kind = FaultKind::nic, .accelerator = 40, .plane = -1, .remaining = 0.25}};

@@ -1,0 +1,26 @@
+// Knows which parameters of a curve a fit may move, between which bounds, from where.
+#pragma once
+
+#include <vector>
+
+#include "hw_models/calibration.h"
+#include "sim/calibrate/measurement.h"
+
+namespace orrery {
+
+// One free number of the table's curve, or of the conversion that its rows time as well.
+struct Free {
+  double Curve::*member;
+  double low, high, start;
+  bool quantise = false;
+  int role = -1;  // not negative: role_factor[role] and not `member`
+  double& in(Curve& curve) const { return role >= 0 ? curve.role_factor[role] : curve.*member; }
+};
+
+// What the kernels of this table can tell.
+std::vector<Free> free_parameters(const OperatorTable& table);
+
+// Largest tiles of a kind, which are facts of the libraries and not fitted.
+void set_tiles(Curve& curve);
+
+}  // namespace orrery

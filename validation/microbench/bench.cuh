@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "nvml.h"
+#include "nvml.cuh"
 
 namespace bench {
 
@@ -237,6 +237,13 @@ inline void pause_ms(double ms) {
   std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
 }
 
+// Keeps one processor waiting, so that the host is ahead of the device when it ends.
+static __global__ void spin(long long cycles) {
+  const long long end = clock64() + cycles;
+  while (clock64() < end) {
+  }
+}
+
 // Microseconds of one call, by two calls after a warm one: to choose how many a burst holds.
 inline double rough_us(const Gpu& gpu, const Enqueue& enqueue) {
   Events events;
@@ -250,10 +257,13 @@ inline double rough_us(const Gpu& gpu, const Enqueue& enqueue) {
 }
 
 // Median of `repeats` replays of one graph of about `burst_ms` of calls. Pauses twice as long as a
-// burst lie between: the power limit acts on means over some 50 ms and must not be reached.
-inline Timing burst(const Gpu& gpu, const Enqueue& enqueue, int repeats = 5, double burst_ms = 5) {
+// burst lie between: the power limit acts on means over some 50 ms and must not be reached. Small
+// calls need `least_calls` of them, else the operands of all calls together stay in the cache.
+inline Timing burst(const Gpu& gpu, const Enqueue& enqueue, int repeats = 5, double burst_ms = 5,
+                    int least_calls = 2) {
   const double once = std::max(0.5, rough_us(gpu, enqueue));
-  const int calls = static_cast<int>(std::clamp(1e3 * burst_ms / once, 2.0, 400.0));
+  const int calls =
+      std::max(least_calls, static_cast<int>(std::clamp(1e3 * burst_ms / once, 2.0, 400.0)));
   const Graph graph(gpu.stream, calls, enqueue);
   Timing t;
   t.calls = calls;
@@ -264,7 +274,9 @@ inline Timing burst(const Gpu& gpu, const Enqueue& enqueue, int repeats = 5, dou
   std::vector<double> times;
   for (int i = 0; i < repeats; ++i) {
     pause_ms(std::min(40.0, 2e-3 * once * calls));
-    // The first calls after a pause find a cold instruction cache: one call runs untimed.
+    // The host launches the graph while the device waits: no launch time between the events. The
+    // first calls after a pause find a cold instruction cache: one call runs untimed.
+    spin<<<1, 1, 0, gpu.stream>>>(40'000 + 400ll * calls);
     enqueue(gpu.stream, calls + i);
     events.begin(gpu.stream);
     graph.launch(gpu.stream);

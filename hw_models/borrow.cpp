@@ -19,7 +19,14 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, unnameable);
 }
 
-bool has_own(const std::string& device) { return is_there(folder() / (device + ".json")); }
+// The files of a device's own curves, the better one last: what others published, then what
+// `calibrate fit` made of our own measurements.
+std::vector<fs::path> own_files(const std::string& device) {
+  std::vector<fs::path> files;
+  for (const char* name : {"published.json", "fit.json"})
+    if (const fs::path path = folder() / device / name; is_there(path)) files.push_back(path);
+  return files;
+}
 
 // One line of hw_models/calibration/estimates/borrow.json: who borrows from whom, and how sure that
 // is.
@@ -58,14 +65,41 @@ Loan find_loan(const Device& device) {
   return *generic;
 }
 
-// A calibration file with what it is based on; `seen` ends circles.
-Calibration read_chain(const std::string& name, int depth) {
-  const JsonValue file = JsonValue::load(folder() / (name + ".json"));
-  const auto based_on = file.find("based_on");
-  if (!based_on) return read_calibration(file);
-  if (depth > 4) based_on->fail("a chain of at most five files", based_on->text());
-  const Calibration base = read_chain(based_on->text(), depth + 1);
-  return read_calibration(file, &base);
+// A device's own curves over those that they are based on. Energies and gaps of the device are in
+// `calibration`, those of its bases apart: what is estimated for the device itself comes between.
+struct OwnFiles {
+  Calibration calibration, bases;
+};
+OwnFiles load_own(const std::string& device, int depth);
+
+// What stands below a device's own files: the calibrations that they are based on, widened.
+Calibration load_bases(const std::vector<JsonValue>& files, int depth) {
+  Calibration bases;
+  for (const JsonValue& file : files) {
+    const auto based_on = file.find("based_on");
+    if (!based_on) continue;
+    const std::string name = based_on->text();
+    if (depth > 4) based_on->fail("a chain of at most five devices", name);
+    if (own_files(name).empty()) based_on->fail("a device with a calibration of its own", name);
+    OwnFiles base = load_own(name, depth + 1);
+    add_missing_energies(base.calibration, base.bases);
+    widen(base.calibration, 0.9, 1.1, "measured on " + name);
+    lay_over(bases, base.calibration);
+    bases.borrowed_from = name;
+  }
+  return bases;
+}
+
+OwnFiles load_own(const std::string& device, int depth) {
+  std::vector<JsonValue> files;
+  for (const fs::path& path : own_files(device)) files.push_back(JsonValue::load(path));
+  OwnFiles own{.calibration = {}, .bases = load_bases(files, depth)};
+  own.calibration.curves = own.bases.curves;
+  for (const JsonValue& file : files)
+    lay_over(own.calibration, read_own_part(file, own.calibration));
+  own.calibration.device = device;
+  own.calibration.borrowed_from = own.bases.borrowed_from;
+  return own;
 }
 
 void add_if_there(Calibration& calibration, const std::string& name) {
@@ -73,8 +107,11 @@ void add_if_there(Calibration& calibration, const std::string& name) {
   if (is_there(path)) add_estimates(calibration, JsonValue::load(path));
 }
 
-void add_all_estimates(Calibration& calibration, const Device& device) {
+// `bases` lends its energies and gaps where nothing is known of the device itself.
+void add_all_estimates(Calibration& calibration, const Device& device,
+                       const Calibration& bases = {}) {
   add_if_there(calibration, device.name);
+  add_missing_energies(calibration, bases);
   add_if_there(calibration, std::string(to_text(device.architecture)));
   add_if_there(calibration, has_tile_model(device.architecture) ? "common" : "generic");
 }
@@ -114,10 +151,10 @@ Calibration load_estimates(const Device& device) {
 }
 
 Calibration load_calibration(const Device& device) {
-  if (has_own(device.name)) {
-    Calibration calibration = read_chain(device.name, 0);
-    add_all_estimates(calibration, device);
-    return calibration;
+  if (!own_files(device.name).empty()) {
+    OwnFiles own = load_own(device.name, 0);
+    add_all_estimates(own.calibration, device, own.bases);
+    return own.calibration;
   }
   const Loan loan = find_loan(device);
   Calibration calibration;

@@ -24,8 +24,20 @@ constexpr Parameter parameters[] = {
     {"tile_m", &Curve::tile_m, plain},
     {"tile_n", &Curve::tile_n, plain},
     {"tile_loss", &Curve::tile_loss, plain},
+    {"partial_tile", &Curve::partial_tile, plain},
+    {"row_cluster", &Curve::row_cluster, plain},
     {"split_k", &Curve::split_k, plain},
+    {"split_start", &Curve::split_seconds, Seconds::dimension},
+    {"split_exposed", &Curve::split_exposed, plain},
+    {"most_splits", &Curve::most_splits, plain},
+    {"block_start", &Curve::block_seconds, Seconds::dimension},
+    {"block_exposed", &Curve::block_exposed, plain},
+    {"resident_blocks", &Curve::resident_blocks, plain},
+    {"dim_step", &Curve::dim_step, plain},
+    {"stream_width", &Curve::stream_width, plain},
     {"misaligned_factor", &Curve::misaligned_factor, plain},
+    {"sector_factor", &Curve::sector_factor, plain},
+    {"packed_heads", &Curve::packed_heads, plain},
     {"head_dim_exponent", &Curve::head_dim_exponent, plain},
     {"memory_efficiency", &Curve::memory_efficiency, plain},
     {"l2_efficiency", &Curve::l2_efficiency, plain},
@@ -40,6 +52,12 @@ constexpr Parameter parameters[] = {
 };
 constexpr const char* role_names[3] = {"forward", "input_gradient", "weight_gradient"};
 
+// A role's factor has the name of the role: "roles.input_gradient".
+bool is_role(const std::string& name) {
+  return std::any_of(std::begin(role_names), std::end(role_names),
+                     [&](const char* role) { return name == std::string("roles.") + role; });
+}
+
 void read_key(const JsonValue& at, Curve& curve) {
   at.at("kind").one_of(work_kind_names());
   at.at("format").one_of(format_names());
@@ -50,7 +68,25 @@ void read_key(const JsonValue& at, Curve& curve) {
 }
 
 bool same_key(const Curve& a, const Curve& b) {
-  return a.kind == b.kind && a.format == b.format && a.library == b.library;
+  return a.kind == b.kind && a.format == b.format && a.library == b.library &&
+         a.variant == b.variant;
+}
+
+const Parameter* find_parameter(const std::string& name) {
+  const auto* found = std::find_if(std::begin(parameters), std::end(parameters),
+                                   [&](const Parameter& p) { return name == p.name; });
+  return found == std::end(parameters) ? nullptr : found;
+}
+
+[[noreturn]] void fail_unknown(const JsonValue& at, const std::string& key,
+                               const JsonValue& value) {
+  std::vector<std::string> names = {"roles"};
+  for (const Parameter& p : parameters) names.emplace_back(p.name);
+  throw Error({.file = at.file(),
+               .path = value.path(),
+               .found = "key \"" + key + "\"",
+               .expected = "a parameter of a curve",
+               .nearest = nearest_name(key, names)});
 }
 
 void read_parameters(const JsonValue& at, Curve& curve, bool factors) {
@@ -63,17 +99,8 @@ void read_parameters(const JsonValue& at, Curve& curve, bool factors) {
       }
       continue;
     }
-    const auto* found = std::find_if(std::begin(parameters), std::end(parameters),
-                                     [&](const Parameter& p) { return key == p.name; });
-    if (found == std::end(parameters)) {
-      std::vector<std::string> names = {"roles"};
-      for (const Parameter& p : parameters) names.emplace_back(p.name);
-      throw Error({.file = at.file(),
-                   .path = value.path(),
-                   .found = "key \"" + key + "\"",
-                   .expected = "a parameter of a curve",
-                   .nearest = nearest_name(key, names)});
-    }
+    const Parameter* found = find_parameter(key);
+    if (!found) fail_unknown(at, key, value);
     if (factors)
       curve.*found->member *= value.number();
     else if (found->dimension == plain)
@@ -90,13 +117,62 @@ void check_curve(const JsonValue& at, const Curve& curve) {
   if (tensor && curve.tensor_efficiency <= 0) at.fail("tensor_efficiency above zero");
   if (curve.memory_efficiency <= 0) at.fail("memory_efficiency above zero");
   if (curve.tile_m <= 0 || curve.tile_n <= 0) at.fail("tile_m and tile_n above zero");
+  if (tensor && curve.split_k <= 0) at.fail("split_k above zero");
   if (curve.vector_efficiency <= 0) at.fail("vector_efficiency above zero");
   if (!curve.scale.known() || curve.scale.get() <= 0) at.fail("a scale above zero");
 }
 
+Extent read_extent(const JsonValue& range, Axis axis) {
+  const std::vector<JsonValue> ends = range.items();
+  if (ends.size() != 2) range.fail("two numbers, the least and the largest that was measured");
+  const Extent extent{.axis = axis, .low = ends[0].number(), .high = ends[1].number()};
+  if (extent.low <= 0) ends[0].fail("a number above zero");
+  if (extent.low > extent.high)
+    range.fail("the least that was measured before the largest",
+               fmt::format("[{}, {}]", extent.low, extent.high));
+  return extent;
+}
+
+Region read_region(const JsonValue& at, WorkKind kind) {
+  Region region;
+  std::vector<std::string> allowed = {"per_octave"};
+  for (const Axis axis : axes_of(kind)) {
+    allowed.emplace_back(to_text(axis));
+    if (const auto range = at.find(allowed.back()))
+      region.extents.push_back(read_extent(*range, axis));
+  }
+  for (const auto& [key, value] : at.members())
+    if (std::find(allowed.begin(), allowed.end(), key) == allowed.end())
+      throw Error({.file = at.file(),
+                   .path = value.path(),
+                   .found = "key \"" + key + "\"",
+                   .expected = fmt::format("an axis of {} or per_octave", to_text(kind)),
+                   .nearest = nearest_name(key, allowed)});
+  if (!region.known()) at.fail("at least one axis");
+  region.per_octave = at.at("per_octave").number();
+  if (region.per_octave < 0) at.at("per_octave").fail("a number that is not negative");
+  return region;
+}
+
+FitQuality read_quality(const JsonValue& at, WorkKind kind) {
+  at.expect_only({"fitted", "held_out", "median_error", "p90_error", "region", "spread"});
+  FitQuality quality{.fitted = static_cast<int>(at.at("fitted").integer(0, 100000000)),
+                     .held_out = static_cast<int>(at.at("held_out").integer(0, 100000000)),
+                     .median = at.at("median_error").number(),
+                     .p90 = at.at("p90_error").number()};
+  if (const auto region = at.find("region")) quality.region = read_region(*region, kind);
+  if (const auto spread = at.find("spread"))
+    for (const auto& [name, value] : spread->members()) {
+      if (!find_parameter(name) && !is_role(name)) fail_unknown(*spread, name, value);
+      if (value.number() < 0) value.fail("a number that is not negative");
+      quality.spread.push_back({.name = name, .relative_error = value.number()});
+    }
+  return quality;
+}
+
 Curve read_curve(const JsonValue& at, const Calibration& known) {
-  at.expect_only(
-      {"kind", "format", "library", "scale", "fit", "parameters", "like", "factors", "note"});
+  at.expect_only({"kind", "format", "library", "variant", "scale", "fit", "parameters", "like",
+                  "factors", "note"});
   Curve curve;
   if (const auto like = at.find("like")) {
     like->expect_only({"kind", "format", "library"});
@@ -112,14 +188,9 @@ Curve read_curve(const JsonValue& at, const Calibration& known) {
   read_key(at, curve);
   if (const auto factors = at.find("factors")) read_parameters(*factors, curve, true);
   if (const auto values = at.find("parameters")) read_parameters(*values, curve, false);
+  if (const auto variant = at.find("variant")) curve.variant = variant->text();
   curve.scale = read_sourced<double>(at.at("scale"));
-  if (const auto fit = at.find("fit")) {
-    fit->expect_only({"fitted", "held_out", "median_error", "p90_error"});
-    curve.quality = {.fitted = static_cast<int>(fit->at("fitted").integer(0, 100000000)),
-                     .held_out = static_cast<int>(fit->at("held_out").integer(0, 100000000)),
-                     .median = fit->at("median_error").number(),
-                     .p90 = fit->at("p90_error").number()};
-  }
+  if (const auto fit = at.find("fit")) curve.quality = read_quality(*fit, curve.kind);
   curve.present = true;
   check_curve(at, curve);
   return curve;
@@ -182,6 +253,9 @@ const Curve* fallback(const Calibration& c, WorkKind kind, Format format, Librar
     if (is_product(kind) || is_attention(kind))
       if (const Curve* found = find_curve(c, kind, twin, std::nullopt)) return found;
     if (const Curve* found = find_curve(c, kind, Format::bf16, library)) return found;
+    // Hand-fused kernels are the nearest to those of the microbenchmarks.
+    if (library == Library::own)
+      if (const Curve* found = find_curve(c, kind, Format::bf16, Library::fused)) return found;
     if (const Curve* found = find_curve(c, kind, Format::bf16, std::nullopt)) return found;
     if (const Curve* found = find_curve(c, kind, std::nullopt, std::nullopt)) return found;
     kind = nearest_kind(kind);
@@ -194,6 +268,13 @@ const Curve* fallback(const Calibration& c, WorkKind kind, Format format, Librar
 std::string Calibration::name(const Curve& curve) {
   return fmt::format("{}.{}.{}", to_text(curve.kind), to_text(curve.format),
                      to_text(curve.library));
+}
+
+std::string parameter_name(double Curve::*parameter) {
+  const auto* found = std::find_if(std::begin(parameters), std::end(parameters),
+                                   [&](const Parameter& p) { return p.member == parameter; });
+  CHECK_THAT(found != std::end(parameters), "a parameter that calibration files hold");
+  return found->name;
 }
 
 void complete(Calibration& calibration) {
@@ -211,52 +292,110 @@ void complete(Calibration& calibration) {
 }
 
 void put_curve(Calibration& calibration, const Curve& curve) {
-  for (Curve& old : calibration.curves)
+  auto& curves = curve.variant.empty() ? calibration.curves : calibration.variants;
+  for (Curve& old : curves)
     if (same_key(old, curve)) {
       old = curve;
       return;
     }
-  calibration.curves.push_back(curve);
+  curves.push_back(curve);
+}
+
+void use_variant(Calibration& calibration, WorkKind kind, Format format, Library library,
+                 const std::string& variant) {
+  const auto found =
+      std::find_if(calibration.variants.begin(), calibration.variants.end(), [&](const Curve& c) {
+        return c.kind == kind && c.format == format && c.library == library && c.variant == variant;
+      });
+  if (variant.empty() || found == calibration.variants.end()) return;
+  Curve general = *found;
+  general.variant.clear();
+  put_curve(calibration, general);
+  complete(calibration);
+}
+
+Calibration read_own_part(const JsonValue& file, const Calibration& known) {
+  // What was measured, when and under which clocks is for people.
+  file.expect_only({"device", "based_on", "note", "launch", "energy", "curves", "variants",
+                    "collectives", "overlap", "measured"});
+  Calibration own;
+  own.device = file.at("device").text();
+  read_energies(file, own);
+  Calibration seen = known;
+  for (const JsonValue& item : file.at("curves").items()) {
+    const Curve curve = read_curve(item, seen);
+    put_curve(own, curve);
+    put_curve(seen, curve);
+  }
+  if (const auto variants = file.find("variants"))
+    for (const JsonValue& item : variants->items()) {
+      Curve curve = read_curve(item, seen);
+      if (curve.variant.empty()) item.at("variant").fail("the name of one kernel");
+      put_curve(own, curve);
+    }
+  return own;
 }
 
 Calibration read_calibration(const JsonValue& file, const Calibration* base) {
-  file.expect_only({"device", "based_on", "note", "launch", "energy", "curves"});
   Calibration calibration;
   if (base) {
     calibration = *base;
     calibration.borrowed_from = base->device;
     widen(calibration, 0.9, 1.1, "measured on " + base->device);
   }
+  lay_over(calibration, read_own_part(file, calibration));
   calibration.device = file.at("device").text();
-  read_energies(file, calibration);
-  for (const JsonValue& item : file.at("curves").items())
-    put_curve(calibration, read_curve(item, calibration));
   if (calibration.curves.empty()) file.at("curves").fail("at least one curve");
   complete(calibration);
   return calibration;
 }
 
+void lay_over(Calibration& calibration, const Calibration& better) {
+  Calibration joined = better;
+  add_missing_energies(joined, calibration);
+  for (const Curve& curve : calibration.curves)
+    if (!find_curve(better, curve.kind, curve.format, curve.library))
+      joined.curves.push_back(curve);
+  for (const Curve& curve : calibration.variants)
+    if (std::none_of(better.variants.begin(), better.variants.end(),
+                     [&](const Curve& c) { return same_key(c, curve); }))
+      joined.variants.push_back(curve);
+  joined.device = calibration.device;
+  joined.borrowed_from = calibration.borrowed_from;
+  calibration = std::move(joined);
+}
+
+void add_missing_energies(Calibration& calibration, const Calibration& other) {
+  const auto add = [](auto& mine, const auto& theirs) {
+    if (!mine.known()) mine = theirs;
+  };
+  for (std::size_t f = 0; f < format_count; ++f)
+    add(calibration.tensor_energy[f], other.tensor_energy[f]);
+  add(calibration.memory_energy, other.memory_energy);
+  add(calibration.busy_share, other.busy_share);
+  add(calibration.launch_latency, other.launch_latency);
+  add(calibration.graph_latency, other.graph_latency);
+}
+
 void widen(Calibration& calibration, double low, double high, const std::string& reason) {
-  for (Curve& curve : calibration.curves) {
-    Sourced<double>& scale = curve.scale;
-    const double value = scale.get();
-    scale.low = std::min(scale.low.value_or(value), value * low);
-    scale.high = std::max(scale.high.value_or(value), value * high);
-    scale.evidence = Evidence::estimated;
-    scale.reason = reason;
-  }
+  const auto stretch = [&](auto& sourced) {
+    const auto value = sourced.get();
+    sourced.low = std::min(sourced.low.value_or(value), value * low);
+    sourced.high = std::max(sourced.high.value_or(value), value * high);
+    sourced.evidence = Evidence::estimated;
+    sourced.reason = reason;
+  };
+  visit_calibration(calibration, [&](const std::string&, auto& sourced) {
+    if (sourced.known() && !is_uncertain(sourced.evidence)) stretch(sourced);
+  });
+  for (Curve& curve : calibration.curves) stretch(curve.scale);
 }
 
 void add_estimates(Calibration& calibration, const JsonValue& file) {
   file.expect_only({"note", "launch", "energy", "curves"});
-  const Calibration before = calibration;
-  read_energies(file, calibration);
-  for (std::size_t f = 0; f < format_count; ++f)
-    if (before.tensor_energy[f].known()) calibration.tensor_energy[f] = before.tensor_energy[f];
-  if (before.memory_energy.known()) calibration.memory_energy = before.memory_energy;
-  if (before.busy_share.known()) calibration.busy_share = before.busy_share;
-  if (before.launch_latency.known()) calibration.launch_latency = before.launch_latency;
-  if (before.graph_latency.known()) calibration.graph_latency = before.graph_latency;
+  Calibration estimates;
+  read_energies(file, estimates);
+  add_missing_energies(calibration, estimates);
   for (const JsonValue& item : file.at("curves").items()) {
     Curve key;
     read_key(item, key);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hw_models/region.h"
 #include "sim/base/json.h"
 #include "sim/base/names.h"
 #include "sim/base/sourced.h"
@@ -13,10 +14,18 @@
 
 namespace orrery {
 
-// How well a curve predicts measurements that its fit never saw.
+// How sure a fitted parameter is: its standard error over its value.
+struct ParameterSpread {
+  std::string name;  // as calibration files call it: "tensor_efficiency", "roles.forward"
+  double relative_error = 0;
+};
+
+// How well a curve predicts measurements that its fit never saw, and where it was measured.
 struct FitQuality {
-  int fitted = 0, held_out = 0;  // number of measured rows
-  double median = 0, p90 = 0;    // |predicted / measured - 1| of the held-out rows
+  int fitted = 0, held_out = 0;              // number of measured rows
+  double median = 0, p90 = 0;                // |predicted / measured - 1| of the held-out rows
+  Region region = {};                        // of all measured rows; empty: not recorded
+  std::vector<ParameterSpread> spread = {};  // of what the fit moved, by name
 };
 
 // Parameters of one curve: physical, few, the same for every shape. A kind uses the ones it needs;
@@ -27,15 +36,32 @@ struct Curve {
   double wave_exponent = 1;      // 1: a partial wave costs a full one (attention: its longest
                                  // block ends last); 0: it costs its share
   double tile_m = 128, tile_n = 256;  // largest tile; halves and quarters of it are tried
-  double tile_loss = 0;           // operand loads: tile time goes with 1 + tile_loss (1/m + 1/n)
-  double split_k = 1024;          // k is split over idle processors down to this many elements
-  double misaligned_factor = 1;   // tensor time of a shape that is off the 16-byte grid
+  double tile_loss = 0;     // operand loads: tile time goes with 1 + tile_loss (1/m + 1/n)
+  double partial_tile = 1;  // what a tile's missing rows and columns cost: 1 as if filled
+  double row_cluster = 0;  // 0: the library picks the fastest tile; else tiles are tile_m x tile_n,
+                           // in rows of so many, halved while they still hold all of m
+  double split_k = 1024;   // k (decode: keys) is split over idle processors down to this many
+  double split_seconds = 0;      // joining the parts: a start of its own (attention: again for each
+                                 // doubling of the parts)
+  double split_exposed = 0;      // partial results in fp32, written and read: share of HBM's time
+  double most_splits = 0;        // attention: parts that keys are cut into at most; 0: decode knows
+                                 // no limit, prefill does not cut
+  double block_seconds = 0;      // attention: what a block costs (prefill: after the first wave)
+  double resident_blocks = 1;    // attention: blocks of 256-byte rows that fit on a processor
+  double block_exposed = 1;      // decode: share of the shorter of starts and streams that adds
+  double stream_width = 0;       // decode: share of the processors that fills HBM; 0: one would do
+                                 // (streams: blocks that fill it, over the processors)
+  double misaligned_factor = 1;  // tensor time of a shape that is off the 16-byte grid
+  double sector_factor = 1;      // the same on that grid, but off the 32 bytes of a memory sector
+  double dim_step = 1;      // attention: head sizes are padded to a multiple; 0: to a power of two
+  double packed_heads = 1;  // attention: heads that share keys share tiles; 0: tiles of their own
   double head_dim_exponent = 0;   // attention below head dimension 128: (128 / dim) to this power
   double memory_efficiency = 0;   // of HBM bandwidth for large streams
   double l2_efficiency = 0;       // of L2 bandwidth for cache-resident operands; 0: no reuse
   double special_efficiency = 0;  // of the exponential units (attention); 0: not a limit
   double vector_efficiency = 1;   // of the fp32 units
-  double saturation_bytes = 0;    // bytes in flight at which a stream reaches half its bandwidth
+  double saturation_bytes = 0;    // bytes in flight at which a stream reaches half its bandwidth:
+                                  // the latency of what it reads, memory or L2
   double bytes_per_score = 0;     // attention scores that go through memory (unfused)
   double epilogue_exposed = 0;    // share of the traffic (GEMM: of the result's) that nothing hides
   double accumulate_exposed = 0.5;  // the same for a result that is added to an fp32 buffer
@@ -50,6 +76,7 @@ struct Curve {
   Format format = Format::bf16;
   Library library = Library::cublas;
   bool present = false;
+  std::string variant;  // the one kernel that it is of ("rms-backward"); empty: any of its kind
 };
 
 // All curves of one device. Lookup falls back: exact (kind, format, library) -> same kind and
@@ -59,6 +86,9 @@ struct Calibration {
   std::string device;         // catalogue name it belongs to
   std::string borrowed_from;  // name of the measured device, or ""
   std::vector<Curve> curves;  // the distinct ones, in the order of the file
+  // Curves of single kernels, by name. Work does not name its kernel: they serve what does, such as
+  // measurements (use_variant).
+  std::vector<Curve> variants;
   std::array<std::uint16_t, work_kind_count * format_count * library_count> index{};
   // Sustained tensor work: energy per tensor operation and per byte, by format, for the power
   // model.
@@ -83,19 +113,38 @@ struct Calibration {
   static std::string name(const Curve& curve);
 };
 
+// What calibration files call a parameter: "tensor_efficiency". CHECKs that files hold it.
+std::string parameter_name(double Curve::*parameter);
+
 // Fills `index` from `curves` by the fallback order. CHECKs that there is at least one curve.
 void complete(Calibration& calibration);
 
-// Adds a curve, or replaces the one of the same kind, format and library.
+// Adds a curve, or replaces the one of the same kind, format, library and variant.
 void put_curve(Calibration& calibration, const Curve& curve);
 
-// Reads hw_models/calibration/<device>.json (schema in hw_models/calibration/README.md) and
-// completes the table. `base` is what the file's "based_on" names, already read: its curves stand
-// until the file replaces them, and curves may be "like" one of it. load_calibration follows
-// based_on and adds the estimates of the architecture.
+// Lets the curve of one named kernel stand for all of its kind, format and library; without such a
+// curve nothing changes. The calibration must be complete.
+void use_variant(Calibration& calibration, WorkKind kind, Format format, Library library,
+                 const std::string& variant);
+
+// Reads one calibration file (schema in hw_models/calibration/README.md) and completes the table.
+// `base` is what the file's "based_on" names, already read: its curves stand until the file
+// replaces them, and curves may be "like" one of it. load_calibration finds the files of a device,
+// follows based_on and adds the estimates of the architecture.
 Calibration read_calibration(const JsonValue& file, const Calibration* base = nullptr);
 
-// Marks every curve as estimated, with its scale between `low` and `high` times its value at least.
+// What the file itself says, without its base and without completing the table; its curves may be
+// "like" one of `known`.
+Calibration read_own_part(const JsonValue& file, const Calibration& known);
+
+// Lays curves, energies and gaps of `better` over those of `calibration`; its curves come first.
+void lay_over(Calibration& calibration, const Calibration& better);
+
+// Takes energies and gaps of `other` where the calibration has none.
+void add_missing_energies(Calibration& calibration, const Calibration& other);
+
+// Marks every curve as estimated, with its scale between `low` and `high` times its value at least,
+// and so energies and gaps that were measured: they are another device's here.
 void widen(Calibration& calibration, double low, double high, const std::string& reason);
 
 struct Device;
@@ -108,7 +157,8 @@ Calibration load_estimates(const Device& device);
 // library: estimates never replace measurements.
 void add_estimates(Calibration& calibration, const JsonValue& file);
 
-// The JSON text of a calibration's curves and energies, as read_calibration reads it.
+// The JSON text of a calibration's curves, and of its energies and gaps where they are known, as
+// read_calibration reads it.
 std::string to_json_text(const Calibration& calibration, const std::string& note);
 
 // Calls visit(path, sourced) on every Sourced value, in a fixed order: for ranges and law 12.

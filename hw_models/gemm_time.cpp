@@ -1,5 +1,6 @@
 // Knows how long matrix products take: tiles, waves, split-k, weight streaming, operand layouts.
 #include <algorithm>
+#include <iterator>
 
 #include "hw_models/kernel_parts.h"
 
@@ -7,21 +8,41 @@ namespace orrery {
 
 namespace {
 
-// Shares of the largest tile that libraries ship kernels for.
-struct TileShape {
-  double m, n;
-};
-constexpr TileShape tile_shapes[] = {{1, 1},     {2, 0.5},    {1.5, 0.5},  {1, 0.5},    {0.5, 1},
-                                     {0.5, 0.5}, {0.5, 0.25}, {0.25, 0.5}, {0.25, 0.25}};
+// Shares of the largest tile that libraries ship kernels for: of 128 x 256, shapes in steps of 64
+// that are no larger and no longer than 256. None has 192 rows: H200 takes for those what it takes
+// for 256, in bf16, fp16 and fp8.
+constexpr double shares_m[] = {2, 1, 0.5, 0.25}, shares_n[] = {1, 0.75, 0.5, 0.25};
+// Kernels of experts, whose rows are few, also come with tiles of 32 rows.
+constexpr bool in_library(double m, double n, bool ragged) {
+  return m * n <= 1 && (m >= 0.5 || (ragged && n <= 0.5));
+}
 
 bool on_grid(double extent, double grid) { return ceiling(extent / grid) * grid == extent; }
+
+// Rows of an operand that start in the middle of a sector of 32 bytes take one more for every 128
+// bytes, rows that start in the middle of 64 half of that; whole copies of the other operand hide
+// it (H200, bf16: 9% and 4%, nothing where one operand is aligned).
+double split_sectors(const Work& work, const Curve& curve) {
+  const double element = bytes_per_element(work.input);
+  const auto split = [&](std::int64_t extent) {
+    const double bytes = static_cast<double>(extent) * element;
+    return on_grid(bytes, 64) ? 0.0 : on_grid(bytes, 32) ? 0.5 : 1.0;
+  };
+  // The extent along which each operand lies; 8-bit products only come with k for both.
+  const bool narrow = element <= 1;
+  double share = split(work.k);
+  if (work.role == GemmRole::input_gradient && !narrow) share = std::min(share, split(work.n));
+  if (work.role == GemmRole::weight_gradient && !narrow)
+    share = std::min(split(work.m), split(work.n));
+  return 1 + share * (curve.sector_factor - 1);
+}
 
 // Off the 16-byte grid the bulk copies cannot be used and a slower kernel runs; off the 4-byte grid
 // it is slower by as much again (H200: 800 TFLOP/s, 280 with n of 4,090, 109 with n of 50,257).
 double misalignment(const Work& work, const Curve& curve) {
   const double element = bytes_per_element(work.input);
   const double n = static_cast<double>(work.n) * element, k = static_cast<double>(work.k) * element;
-  if (on_grid(n, 16) && on_grid(k, 16)) return 1;
+  if (on_grid(n, 16) && on_grid(k, 16)) return split_sectors(work, curve);
   const bool words = on_grid(n, 4) && on_grid(k, 4);
   return words ? curve.misaligned_factor : curve.misaligned_factor * curve.misaligned_factor;
 }
@@ -43,25 +64,63 @@ struct Product {
   bool ragged;  // rows differ from group to group: tiles do not come out even
 };
 
-// Operations, losses against the largest tile included, on the processor that has most to do, for
-// the best tile shape.
-double tile_work(const Product& p, const Curve& curve, double processors) {
+// What a product is timed with: the processors, a processor's time of one multiplication and
+// addition in the largest tile, and HBM's of a byte.
+struct Rates {
+  double processors, per_operation, per_byte;
+};
+
+// Tiles along one side: at least one, and a partly filled one costs at most a whole.
+double along(double extent, double tile, double partial) {
+  const double tiles = extent / tile;
+  return std::max(1.0, tiles + partial * (ceiling(tiles) - tiles));
+}
+
+// Seconds of the processor that has most to do, with `tiles` tiles of tile_m x tile_n. Where tiles
+// are fewer than processors, k is split over the idle ones if what joins the parts costs less than
+// they save.
+double tiled_seconds(const Product& p, const Curve& curve, const Rates& rates, double tile_m,
+                     double tile_n, double tiles) {
+  const double per_depth =
+      (tile_m * tile_n + curve.tile_loss * (tile_m + tile_n)) * rates.per_operation;
+  const double whole =
+      waves(tiles, rates.processors, curve.wave_exponent) * per_depth * (p.k + curve.k_half);
+  if (tiles >= rates.processors || p.k <= curve.split_k) return whole;
+  const double parts = std::min(rates.processors / tiles, p.k / curve.split_k);
+  // Partial results are written in fp32 and read again.
+  const double joining =
+      curve.split_seconds + curve.split_exposed * parts * p.m * p.n * p.groups * 8 * rates.per_byte;
+  return std::min(whole, per_depth * (p.k / parts + curve.k_half) + joining);
+}
+
+double best_tile_seconds(const Product& p, const Curve& curve, const Rates& rates) {
+  double columns[std::size(shares_n)];
+  for (std::size_t j = 0; j < std::size(shares_n); ++j)
+    columns[j] = p.groups * along(p.n, curve.tile_n * shares_n[j], curve.partial_tile);
   double best = 0;
-  const double largest = 1 + curve.tile_loss * (1 / curve.tile_m + 1 / curve.tile_n);
-  for (const TileShape& shape : tile_shapes) {
-    const double tile_m = curve.tile_m * shape.m, tile_n = curve.tile_n * shape.n;
-    const double rows = p.m / tile_m;
-    const double row_tiles = p.ragged ? std::max(1.0, rows + 0.5) : ceiling(rows);
-    const double tiles = row_tiles * ceiling(p.n / tile_n) * p.groups;
-    double steps = waves(tiles, processors, curve.wave_exponent);
-    double depth = p.k;
-    if (tiles < processors && p.k > curve.split_k)
-      depth = std::max(curve.split_k, p.k * tiles / processors);
-    const double loss = 1 + curve.tile_loss * (1 / tile_m + 1 / tile_n);
-    const double work = steps * tile_m * tile_n * (depth + curve.k_half) * loss;
-    if (best == 0 || work < best) best = work;
+  for (const double share_m : shares_m) {
+    const double tile_m = curve.tile_m * share_m;
+    const double rows =
+        p.ragged ? std::max(1.0, p.m / tile_m + 0.5) : along(p.m, tile_m, curve.partial_tile);
+    for (std::size_t j = 0; j < std::size(shares_n); ++j) {
+      if (!in_library(share_m, shares_n[j], p.ragged)) continue;
+      const double t =
+          tiled_seconds(p, curve, rates, tile_m, curve.tile_n * shares_n[j], rows * columns[j]);
+      if (best == 0 || t < best) best = t;
+    }
   }
-  return 2 * best / largest;
+  return best;
+}
+
+// Libraries with a few kernels choose by m alone: clusters of tiles over the rows, smaller tiles
+// while they hold all of m, and what a cluster's tiles lack is computed all the same.
+double fixed_tile_seconds(const Product& p, const Curve& curve, const Rates& rates) {
+  const double cluster = curve.row_cluster;
+  double tile_m = curve.tile_m;
+  while (tile_m > 16 && 0.5 * tile_m * cluster >= p.m) tile_m *= 0.5;
+  const double rows = cluster * ceiling(p.m / (tile_m * cluster));
+  const double columns = along(p.n, curve.tile_n, curve.partial_tile);
+  return tiled_seconds(p, curve, rates, tile_m, curve.tile_n, rows * columns * p.groups);
 }
 
 UnitTimes product_times(const Work& work, const Curve& curve, const ResolvedDevice& device,
@@ -75,10 +134,16 @@ UnitTimes product_times(const Work& work, const Curve& curve, const ResolvedDevi
   const double peak = tensor_rate(device, work.input);
   const double rate = peak * curve.tensor_efficiency;
   const double operations = 2 * p.m * p.n * p.k * p.groups;
-  if (device.tile_model && device.sm_count > 0)
-    t.tensor = tile_work(p, curve, device.sm_count) * device.sm_count / rate;
-  else
+  if (device.tile_model && device.sm_count > 0) {
+    const double largest = 1 + curve.tile_loss * (1 / curve.tile_m + 1 / curve.tile_n);
+    const Rates rates = {.processors = device.sm_count,
+                         .per_operation = 2 * device.sm_count / (rate * largest),
+                         .per_byte = 1 / (device.memory_bandwidth.si() * curve.memory_efficiency)};
+    t.tensor = curve.row_cluster > 0 && !ragged ? fixed_tile_seconds(p, curve, rates)
+                                                : best_tile_seconds(p, curve, rates);
+  } else {
     t.tensor = operations * (1 + curve.k_half / p.k) / rate;
+  }
   t.tensor *= curve.role_factor[static_cast<std::size_t>(work.role)];
   t.tensor *= misalignment(work, curve);
   const double result = result_bytes(work);

@@ -14,6 +14,7 @@ namespace orrery {
 struct UnitTimes {
   double tensor = 0, special = 0, vector = 0, memory = 0;
   double exposed = 0;      // traffic that nothing hides
+  double latency = 0;      // until the first bytes arrive
   double tensor_work = 0;  // operations and bytes for the power model
   double memory_work = 0;
 };

@@ -99,6 +99,9 @@ KernelTime host_copy_time(const Work& work, const Curve& curve, const ResolvedDe
 }  // namespace
 
 // Norms, element-wise and the like: traffic over HBM (or L2 while it is small) and vector work.
+// Little's law: until its first bytes arrive a kernel has what a full pipe holds left to fetch, of
+// the memory or of the nearer L2. Where rows are known and each is one block's, few of them do not
+// fill the pipe.
 UnitTimes stream_times(const Work& work, const Curve& curve, const ResolvedDevice& device) {
   UnitTimes t;
   const double bytes = work.bytes_read + work.bytes_written;
@@ -109,7 +112,12 @@ UnitTimes stream_times(const Work& work, const Curve& curve, const ResolvedDevic
     const double share = l2_share(bytes, device);
     per_byte = share * fast + (1 - share) * slow;
   }
-  t.memory = bytes * per_byte + curve.saturation_bytes * slow;
+  t.latency = curve.saturation_bytes * per_byte;
+  t.memory = bytes * per_byte;
+  if (work.m > 0 && curve.stream_width > 0 && device.sm_count > 0) {
+    const double filling = curve.stream_width * device.sm_count;  // rows that fill the pipe
+    t.memory = combine(t.memory, t.memory * filling / static_cast<double>(work.m));
+  }
   if (work.vector_flop > 0 && device.vector_rate.si() > 0)
     t.vector = work.vector_flop / (device.vector_rate.si() * curve.vector_efficiency);
   t.memory_work = bytes;
@@ -132,17 +140,18 @@ KernelTime kernel_time(const Kernel& kernel, const ResolvedDevice& device,
   if (t.special > 0) body = combine(body, t.special);
   if (t.vector > 0) body = combine(body, t.vector);
   body += t.exposed;
-  const double fixed = curve.fixed_seconds * starts(kernel);
+  const double fixed = curve.fixed_seconds * starts(kernel) + t.latency;
   const double tensor_energy = energy_per_flop(calibration, work.input) * curve.energy_factor;
   const double memory_energy = calibration.memory_energy.value.value_or(JoulesPerByte()).si();
   const double seconds = (body + fixed) * *curve.scale.value;
   // Tensor work at full rate draws more than busy processors do; a kernel that starves them does
   // not draw less.
   const double busy = seconds * busy_power(device, calibration);
+  const double tensor = t.tensor_work * tensor_energy;
   return {.time = Seconds(seconds),
           .limit = longest(t, body, fixed),
-          .energy = Joules(std::max(t.tensor_work * tensor_energy, busy) +
-                           t.memory_work * memory_energy)};
+          .energy = Joules(std::max(tensor, busy) + t.memory_work * memory_energy),
+          .tensor = Joules(tensor > busy ? tensor : 0)};
 }
 
 }  // namespace orrery

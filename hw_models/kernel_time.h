@@ -24,6 +24,7 @@ struct KernelTime {
   Seconds time;  // from first block to last, without launch cost
   Limit limit = Limit::tensor;
   Joules energy;  // dynamic energy (above idle), for the power model
+  Joules tensor;  // the part of it that goes with the clock, of tensor work; 0: not the larger part
 };
 
 // Roofline of the limiting unit times the fitted efficiency, plus the curve's fixed time. GEMM

@@ -1,13 +1,40 @@
 // Knows when a device throttles: a mix of kernels cannot run faster than its power limit allows.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "hw_models/device.h"
 
 namespace orrery {
 
+// Tensor work of a pass: its time at full clocks, and its energy (a part of the pass') at the clock
+// at which it would run alone at the power limit. That is what calibrations hold: sustained
+// products are measured there.
+struct ClockedWork {
+  Seconds time;
+  Joules energy;
+};
+
+// Time and energy of a pass under the power limit.
+struct SustainedPass {
+  Seconds time;
+  Joules energy;  // above idle
+};
+
 // Time of a long run of work that takes `burst` at full clocks and `energy` above idle: at least
 // the energy over the limit less idle power, so it is monotone in both.
 Seconds sustained_time(Seconds burst, Joules energy, const ResolvedDevice& device);
+
+// The same of a mix, in which cooler work leaves power for `clocked` to run faster than alone. Of
+// that each operation then costs more: energy goes with the square of the clock, time less than
+// with its inverse (power.cpp). `stream` is the time of the pass' kernels at full clocks, `joined`
+// what the pass takes when its kernels take so long, never less for more. Without clocked work it
+// is the one above. Monotone in every time and energy.
+SustainedPass sustained_pass(
+    Seconds stream, Joules energy, const std::vector<ClockedWork>& clocked,
+    const ResolvedDevice& device,
+    const std::function<Seconds(Seconds)>& joined = [](Seconds stream) { return stream; });
 
 // Mean board power over `elapsed` in which `energy` was spent above idle; never above the limit.
 Watts mean_power(Joules energy, Seconds elapsed, const ResolvedDevice& device);

@@ -43,7 +43,7 @@ void LayerOperations::expert_exchange(LayerProgram& p, const Ffn& ffn) const {
     Operation o{.label = Label::expert, .count = times};
     o.kernel = {
         .work = {.kind = WorkKind::permute, .bytes_read = 2 * moved, .bytes_written = 2 * moved},
-        .library = stack_.memory_bound};
+        .library = stack_.stream_library()};
     s.operations.push_back(o);
   };
   permute(p.forward, 3);
@@ -103,9 +103,11 @@ void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
     quantise(p.input_gradient, routed * static_cast<double>(product.n));
     p.input_gradient.operations.push_back(
         grouped(GemmRole::input_gradient, rows, product.k, product.n));
-    if (!frozen)
-      p.weight_gradient.operations.push_back(
-          grouped(GemmRole::weight_gradient, product.n, product.k, rows));
+    if (frozen) return;
+    p.weight_gradient.operations.push_back(
+        grouped(GemmRole::weight_gradient, product.n, product.k, rows));
+    accumulate(p.weight_gradient, static_cast<double>(local * product.n * product.k),
+               Label::expert);
   };
   quantise(p.forward, routed * static_cast<double>(width));
   p.forward.operations.push_back(grouped(GemmRole::forward, rows, up.n, up.k));

@@ -80,7 +80,7 @@ void LayerOperations::quantise(Segment& s, double elements) const {
   o.kernel = {.work = {.kind = WorkKind::quantise,
                        .bytes_read = elements * bytes / 2,
                        .bytes_written = elements * bytes / 2},
-              .library = stack_.memory_bound};
+              .library = stack_.stream_library()};
   s.operations.push_back(o);
 }
 
@@ -90,7 +90,22 @@ void LayerOperations::stream(Segment& s, WorkKind kind, double read, double writ
   Operation o{.label = label};
   o.kernel = {
       .work = {.kind = kind, .bytes_read = read * passes, .bytes_written = written * passes},
-      .library = stack_.memory_bound};
+      .library = stack_.stream_library()};
+  s.operations.push_back(o);
+}
+
+// A gradient of `elements` is added to that of the microbatches before it by a kernel of its own
+// where products do not do so themselves. The first microbatch of a step has nothing to add to.
+void LayerOperations::accumulate(Segment& s, double elements, Label label) const {
+  const auto microbatches = static_cast<double>(layout_.microbatches(job_));
+  const bool sharded = layout_.zero_stage == 3 && layout_.dense_replicas() > 1;
+  if (stack_.fused_gradient_accumulation || sharded || microbatches <= 1) return;
+  const double kept = bytes_per_element(stack_.gradient_storage);
+  Operation o{.label = label, .count = (microbatches - 1) / microbatches};
+  o.kernel = {.work = {.kind = WorkKind::elementwise,
+                       .bytes_read = elements * (2 + kept),
+                       .bytes_written = elements * kept},
+              .library = Library::fused};
   s.operations.push_back(o);
 }
 
@@ -134,6 +149,7 @@ void LayerOperations::backward_linear(LayerProgram& p, const Linear& l, Label la
                            .k = l.m},
                   .library = stack_.gemm};
   p.weight_gradient.operations.push_back(wgrad);
+  accumulate(p.weight_gradient, static_cast<double>(l.n * l.k), label);
 }
 
 void LayerOperations::collective(Segment& s, CollectiveKind kind, GroupKind group, double bytes,
@@ -253,6 +269,20 @@ void LayerOperations::host(LayerProgram& p, const LayerClass& layer) const {
   }
 }
 
+// What a framework launches besides: each costs its start. The traffic of one is a page of memory.
+void LayerOperations::small_kernels(LayerProgram& p) const {
+  constexpr double page = 4096;
+  const auto add = [&](Segment& s, double count) {
+    if (count <= 0) return;
+    Operation o{.label = Label::elementwise, .count = count};
+    o.kernel = {.work = {.kind = WorkKind::elementwise, .bytes_read = page, .bytes_written = page},
+                .library = stack_.stream_library()};
+    s.operations.push_back(o);
+  };
+  add(p.forward, stack_.small_kernels_forward.get());
+  add(p.input_gradient, stack_.small_kernels_backward.get());
+}
+
 // What a recomputed layer runs again before its backward; `selective` repeats attention's core
 // only.
 void LayerOperations::add_recompute(LayerProgram& p) const {
@@ -287,6 +317,7 @@ LayerProgram LayerOperations::layer(const LayerClass& layer) const {
   }
   if (layer.ffn.kind == FfnKind::dense) dense_ffn(p, layer.ffn.width, layer.ffn.activation);
   if (layer.ffn.kind == FfnKind::moe) experts(p, layer.ffn);
+  small_kernels(p);
   host(p, layer);
   if (shape_.training) add_recompute(p);
   const bool selective = layout_.recompute == Recompute::selective &&
@@ -307,7 +338,13 @@ LayerProgram LayerOperations::embedding() const {
   const double rows = 2.0 * static_cast<double>(shape_.tokens * model_.hidden);
   stream(p.forward, WorkKind::embedding, rows, rows, Label::elementwise);
   if (!shape_.training) return p;
-  stream(p.backward, WorkKind::embedding, 2 * rows, rows, Label::elementwise);
+  // The gradient is a whole table, empty but for the words of the microbatch.
+  const std::int64_t ways = stack_.splits_vocabulary ? layout_.tp : 1;
+  const double table = static_cast<double>(model_.vocab * model_.hidden / ways);
+  const bool frozen = job_.task == Task::lora;
+  stream(p.backward, WorkKind::embedding, 2 * rows, rows + (frozen ? 0 : 2 * table),
+         Label::elementwise);
+  if (!frozen) accumulate(p.backward, table, Label::elementwise);
   p.weight_gradient = p.backward;
   return p;
 }
@@ -328,7 +365,7 @@ LayerProgram LayerOperations::head() const {
     loss.kernel = {.work = {.kind = WorkKind::cross_entropy,
                             .bytes_read = bytes * 0.3,
                             .bytes_written = bytes * 0.2},
-                   .library = stack_.memory_bound};
+                   .library = stack_.stream_library()};
     p.forward.operations.push_back(loss);
     p.input_gradient.operations.push_back(loss);
     backward_linear(p, linear, Label::loss, job_.task == Task::lora);

@@ -40,6 +40,7 @@ class LayerOperations {
   void forward_linear(Segment& s, const Linear& l, Label label) const;
   void backward_linear(LayerProgram& p, const Linear& l, Label label, bool frozen) const;
   void quantise(Segment& s, double elements) const;
+  void accumulate(Segment& s, double elements, Label label) const;
   void stream(Segment& s, WorkKind kind, double read, double written, Label label) const;
   void tensor_enter(LayerProgram& p) const;
   void tensor_leave(LayerProgram& p) const;
@@ -54,6 +55,7 @@ class LayerOperations {
   void experts(LayerProgram& p, const Ffn& ffn) const;
   void expert_products(LayerProgram& p, const Ffn& ffn) const;
   void expert_exchange(LayerProgram& p, const Ffn& ffn) const;
+  void small_kernels(LayerProgram& p) const;
   void host(LayerProgram& p, const LayerClass& layer) const;
   void add_recompute(LayerProgram& p) const;
   Format linear_format() const;  // of products that the recipe quantises

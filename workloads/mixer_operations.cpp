@@ -41,6 +41,14 @@ void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
     stream(p.forward, WorkKind::rotary, 2 * rotated, 2 * rotated, Label::elementwise);
     stream(p.input_gradient, WorkKind::rotary, 2 * rotated, 2 * rotated, Label::elementwise);
   }
+  if (shape_.decode && mixer.kind == MixerKind::attention) {
+    // The new keys, and then the new values, join those in the cache.
+    Operation append{.label = Label::attention, .count = 2};
+    const double half = static_cast<double>(t * kv_heads * (mixer.qk_dim + mixer.v_dim));
+    append.kernel = {.work = {.kind = WorkKind::copy, .bytes_read = half, .bytes_written = half},
+                     .library = stack_.stream_library()};
+    p.forward.operations.push_back(append);
+  }
   context_exchange(p, mixer);
   attention_core(p, mixer);
   forward_linear(p.forward, out, Label::gemm);

@@ -45,6 +45,8 @@ bool apply_choice(Stack& s, const std::string& key, const JsonValue& value) {
     s.grouped_gemm = read_library(value);
   else if (key == "memory_bound")
     s.memory_bound = read_library(value);
+  else if (key == "counted_in")
+    s.counted_in = read_library(value);
   else if (key == "launch")
     s.launch = launch_from(value);
   else if (key == "gradient_format")
@@ -120,6 +122,7 @@ std::vector<std::string> setting_names(Stack& s) {
                                     "gemm",
                                     "grouped_gemm",
                                     "memory_bound",
+                                    "counted_in",
                                     "launch",
                                     "gradient_format",
                                     "gradient_storage",

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,15 @@ struct HostOperations {
   Sourced<double> collective;                 // added by one collective call
 };
 
+// A count that a stack may leave out.
+inline Sourced<double> no_kernels() {
+  return {.value = 0.0,
+          .low = 0.0,
+          .high = 0.0,
+          .evidence = Evidence::assumed,
+          .source = "orrery-first-study"};
+}
+
 // Everything about a framework release that a step's time and memory depend on.
 struct Stack {
   std::string name;     // "megatron-core"
@@ -44,10 +54,22 @@ struct Stack {
   Library gemm = Library::cublas;
   Library grouped_gemm = Library::grouped_gemm;
   Library memory_bound = Library::fused;  // norms, activations, rotary, residuals
-  Sourced<double> elementwise_passes;     // memory traffic of these over a perfectly fused layer's
-  Sourced<double> loss_bytes_per_logit;   // traffic of the loss, forward and backward together
-  Sourced<double> quantise_passes;        // traffic of quantise kernels over one read and one write
-  Sourced<double> permute_passes;         // expert permute traffic over one read and one write
+  // Whose kernels time these: traffic is counted in passes of theirs. Empty: of memory_bound.
+  std::optional<Library> counted_in;
+  Library stream_library() const { return counted_in.value_or(memory_bound); }
+  Sourced<double> elementwise_passes;    // memory traffic of these over a perfectly fused layer's
+  Sourced<double> loss_bytes_per_logit;  // traffic of the loss, forward and backward together
+  Sourced<double> quantise_passes;       // traffic of quantise kernels over one read and one write
+  Sourced<double> permute_passes;        // expert permute traffic over one read and one write
+  // Traffic of the update over one read and one write of what it touches. Most stacks leave it out.
+  Sourced<double> optimizer_passes = {.value = 1.0,
+                                      .low = 1.0,
+                                      .high = 1.2,
+                                      .evidence = Evidence::assumed,
+                                      .source = "orrery-first-study"};
+  // Kernels of a layer's pass that move next to nothing (memsets, casts, copies of views), beyond
+  // those that its operations list.
+  Sourced<double> small_kernels_forward = no_kernels(), small_kernels_backward = no_kernels();
   bool fused_gradient_accumulation = false;   // weight-gradient products add into the gradient
                                               // buffer (gradient_storage) themselves
   bool attention_recompute_selective = true;  // "selective" recomputes the attention core
@@ -126,6 +148,9 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("loss_bytes_per_logit", s.loss_bytes_per_logit);
   visit("quantise_passes", s.quantise_passes);
   visit("permute_passes", s.permute_passes);
+  visit("optimizer_passes", s.optimizer_passes);
+  visit("small_kernels_forward", s.small_kernels_forward);
+  visit("small_kernels_backward", s.small_kernels_backward);
   visit("dispatch", s.dispatch);
   visit("operations.layer_forward", s.operations.layer_forward);
   visit("operations.layer_backward", s.operations.layer_backward);

@@ -132,7 +132,8 @@ std::string release_text(const Aliases::StackRule& rule, const Aliases& aliases,
 Aliases load_aliases(const std::filesystem::path& path) {
   const JsonValue file = JsonValue::load(path);
   file.expect_only({"accelerators", "clusters", "stacks", "rounds", "nearest_stack", "models",
-                    "model_templates", "sweeps", "unfit_for_time", "packed_document", "inference"});
+                    "model_templates", "sweeps", "unfit_for_time", "packed_document",
+                    "training_steps", "inference"});
   Aliases aliases;
   read_machines(aliases, file);
   for (const JsonValue& rule : file.at("stacks").items())
@@ -148,6 +149,12 @@ Aliases load_aliases(const std::filesystem::path& path) {
         {.version = rule.at("version").text(), .reason = rule.at("reason").text()});
   }
   aliases.packed_document = read_sourced<double>(file.at("packed_document"));
+  const JsonValue steps = file.at("training_steps");
+  steps.expect_only({"source", "gpu", "interconnect", "framework"});
+  aliases.training_steps = {.source = steps.at("source").text(),
+                            .gpu = steps.at("gpu").text(),
+                            .interconnect = steps.at("interconnect").text(),
+                            .framework = steps.at("framework").text()};
   const JsonValue inference = file.at("inference");
   inference.expect_only({"cluster", "stack", "launch"});
   aliases.inference_cluster = inference.at("cluster").text();

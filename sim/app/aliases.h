@@ -14,6 +14,11 @@
 
 namespace orrery {
 
+// What tables of timed training steps leave out: the machine and the program that ran them.
+struct TrainingStepSource {
+  std::string source, gpu, interconnect, framework;
+};
+
 // validation/aliases.json, as validation/README.md documents it.
 struct Aliases {
   struct Accelerator {
@@ -48,6 +53,7 @@ struct Aliases {
   std::vector<std::string> sweeps;      // sources that are not published results
   std::vector<UnfitVersion> unfit_for_time;
   Sourced<double> packed_document;  // tokens
+  TrainingStepSource training_steps;
   std::string inference_cluster, inference_stack;
   LaunchMode inference_launch = LaunchMode::eager;
 };

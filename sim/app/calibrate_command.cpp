@@ -1,78 +1,195 @@
-// Fits and shows calibrations.
+// Measures and fits, and passes other actions on.
 #include "sim/app/calibrate_command.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "hw_models/catalog.h"
+#include "sim/app/calibrate_compare.h"
+#include "sim/app/calibrate_show.h"
 #include "sim/app/tables.h"
 #include "sim/base/output_file.h"
 #include "sim/calibrate/fit.h"
+#include "sim/calibrate/measured_tables.h"
+#include "sim/calibrate/software_fit.h"
 
 namespace orrery {
 namespace {
 
 std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
 
-std::string fit(const CalibrateOptions& options, bool json) {
+std::string percent_if(bool known, double share) { return known ? percent(share) : ""; }
+
+// "norm", or "norm rms" for the curve of one kernel.
+std::string named(const FitRow& row) {
+  const std::string kind(to_text(row.kind));
+  return row.variant.empty() ? kind : kind + " " + row.variant;
+}
+
+std::string fit_table(const FitReport& report) {
+  Table table(
+      {"kernel", "fmt", "library", "fit", "held", "med", "p90", "med", "p90", "med", "p90", "+-"},
+      {Align::left, Align::left, Align::left});
+  for (const FitRow& row : report.rows) {
+    const bool held = row.n_held > 0, longer = row.over.rows > 0, crossed = row.cross_validated > 0;
+    table.add({named(row), std::string(to_text(row.format)), std::string(to_text(row.library)),
+               std::to_string(row.n_fit), std::to_string(row.n_held), percent_if(held, row.median),
+               percent_if(held, row.p90), percent_if(longer, row.over.median),
+               percent_if(longer, row.over.p90), percent_if(crossed, row.cross_validated),
+               percent_if(crossed, row.cross_validated_p90),
+               percent_if(row.spread > 0, row.spread)});
+  }
+  return table.text();
+}
+
+std::string fit_notes(const FitReport& report) {
+  std::string text;
+  for (const FitRow& row : report.rows)
+    if (!row.note.empty())
+      text += wrap(fmt::format("{} {} {}: {}", named(row), to_text(row.format),
+                               to_text(row.library), row.note),
+                   page_width, "  ", "    ");
+  return text.empty() ? "" : "\nNotes\n" + text;
+}
+
+std::string sustained_table(const FitReport& report) {
+  if (report.sustained.empty()) return "";
+  Table table({"kernel", "format", "library", "rows", "med", "p90"},
+              {Align::left, Align::left, Align::left});
+  for (const SustainedRow& row : report.sustained)
+    table.add({std::string(to_text(row.kind)), std::string(to_text(row.format)),
+               std::string(to_text(row.library)), std::to_string(row.rows), percent(row.median),
+               percent(row.p90)});
+  return "\nSustained for seconds, which no fit saw: curves under the power limit\n" + table.text();
+}
+
+// Launches, links, power and collectives: what is no curve.
+std::string other_fits(const FitReport& report) {
+  std::string text = launches_text(report.launches);
+  if (!text.empty()) text = "\nLaunches and links\n" + text;
+  if (report.power.held_out > 0)
+    text += fmt::format(
+        "\nBoard power of {} samples, each by a fit without it: {}% (median), {}% (90th "
+        "percentile)\n",
+        report.power.held_out, percent(report.power.median), percent(report.power.p90));
+  if (!report.collectives.errors.empty())
+    text += "\nCollectives\n" + errors_text(report.collectives);
+  if (!report.overlaps.empty())
+    text +=
+        "\nCompute beside communication: how much each slows, and what compute loses for a second "
+        "of\ncalls that it hides (a stack's overlap_cost)\n" +
+        overlap_text(report.overlaps);
+  return text;
+}
+
+// The overlay of a software stack that the framework's samples tell.
+SoftwareFit fit_stack(const CalibrateOptions& options, const FitReport& report) {
+  const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
+  const Device device = load_device(report.device);
+  Calibration calibration = load_calibration(device);
+  lay_over(calibration, report.calibration);
+  complete(calibration);
+  const Stack base =
+      load_stack("pytorch", {.architecture = std::string(to_text(device.architecture))},
+                 data_root() / "workloads/catalog/stacks");
+  SoftwareFit software =
+      fit_software(read_measured_log(files), device.resolved(), calibration, base);
+  if (software.values.empty())
+    throw Error({.file = "--stack-output",
+                 .found = "no samples of software",
+                 .expected = "lines of the part `framework` of calibrate measure"});
+  return software;
+}
+
+void check_fit(const CalibrateOptions& options) {
   if (options.files.empty())
     throw Error({.file = "calibrate fit",
-                 .found = "no tables",
-                 .expected = "operator tables: <gpu>_<operator>_<framework>_<format>.csv"});
+                 .found = "nothing to fit",
+                 .expected =
+                     "lines that calibrate measure wrote (a folder or *.jsonl), or operator "
+                     "tables: <gpu>_<operator>_<framework>_<format>.csv"});
+  if (!options.based_on.empty()) load_device(options.based_on);
+  const bool tables = std::any_of(options.files.begin(), options.files.end(),
+                                  [](const auto& file) { return file.ends_with(".csv"); });
+  if (tables && options.device.empty())
+    throw Error({.file = "--device",
+                 .found = "nothing",
+                 .expected = "the accelerator that the tables are of"});
+}
+
+bool says_nothing(const FitReport& report) {
+  return report.rows.empty() && report.sustained.empty() && report.collectives.errors.empty() &&
+         report.power.held_out == 0 && launches_text(report.launches).empty();
+}
+
+void fit(const CalibrateOptions& options) {
+  check_fit(options);
   const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
   FitOptions how;
   how.based_on = options.based_on;
   const FitReport report = fit_device(options.device, files, how);
+  if (says_nothing(report))
+    throw Error({.file = options.files.front(),
+                 .found = "no samples that a fit can use",
+                 .expected = "samples of kernels, launches, links, power or collectives"});
+  SoftwareFit software;
+  if (!options.stack_output.empty()) software = fit_stack(options, report);
   if (!options.output.empty()) write_file(options.output, report.json);
-  if (json) return report.json;
-  Table table({"kernel", "format", "library", "fitted", "kept out", "median %", "p90 %", "note"},
-              {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right,
-               Align::right, Align::left});
-  for (const FitRow& row : report.rows)
-    table.add({std::string(to_text(row.kind)), std::string(to_text(row.format)),
-               std::string(to_text(row.library)), std::to_string(row.n_fit),
-               std::to_string(row.n_held), percent(row.median), percent(row.p90), row.note});
-  return fmt::format("{}: error on rows that the fit never saw\n", report.device) + table.text();
-}
-
-std::string show(const CalibrateOptions& options) {
-  const Calibration calibration = load_calibration(load_device(options.device));
-  Table table(
-      {"kernel", "format", "library", "evidence", "time factor", "rows", "median %", "p90 %"},
-      {Align::left, Align::left, Align::left, Align::left});
-  for (const Curve& c : calibration.curves) {
-    const bool fitted = c.quality.held_out > 0;
-    std::string range = fmt::format("{:.2f}", c.scale.get());
-    if (c.scale.low) range += fmt::format(" ({:.2f} .. {:.2f})", *c.scale.low, *c.scale.high);
-    table.add({std::string(to_text(c.kind)), std::string(to_text(c.format)),
-               std::string(to_text(c.library)), std::string(to_text(c.scale.evidence)), range,
-               fitted ? std::to_string(c.quality.held_out) : "-",
-               fitted ? percent(c.quality.median) : "-", fitted ? percent(c.quality.p90) : "-"});
+  if (!options.stack_output.empty())
+    write_file(options.stack_output, stack_overlay_json(software, measured_source(report.device)));
+  if (options.json) {
+    fmt::print("{}", report.json);
+    return;
   }
-  std::string text = "Calibration of " + options.device;
-  if (!calibration.borrowed_from.empty()) text += ", borrowed from " + calibration.borrowed_from;
-  return text + ": error on measured rows that the fit never saw, and the range of estimates\n" +
-         table.text();
+  fmt::print(
+      "{}: error in percent on shapes that the fit never saw (median, 90th percentile); the same\n"
+      "of those over 20 us; of every shape, by fits without it; spread of a prediction by refits\n",
+      report.device);
+  fmt::print("{}{}{}{}", fit_table(report), sustained_table(report), other_fits(report),
+             fit_notes(report));
+  if (!options.stack_output.empty())
+    fmt::print("\nThe software stack, written to {}\n{}", options.stack_output,
+               software_text(software));
+  if (!options.output.empty()) fmt::print("\nWritten to {}\n", options.output);
 }
 
 }  // namespace
 
-std::string calibrate_report(const CalibrateOptions& options, bool json) {
-  if (options.action == "measure" || options.action == "compare")
-    throw Error({.file = "calibrate " + options.action,
-                 .found = "an action that comes with a later version",
-                 .expected = "fit or show"});
-  if (options.action != "fit" && options.action != "show")
-    throw Error({.file = "calibrate",
-                 .found = options.action.empty() ? "no action" : '"' + options.action + '"',
-                 .expected = "fit or show",
-                 .nearest = nearest_name(options.action, {"fit", "show"})});
-  if (options.device.empty())
-    throw Error({.file = "calibrate " + options.action,
-                 .found = "no accelerator",
-                 .expected = "--device NAME (orrery catalog list accelerator prints them)"});
-  return options.action == "fit" ? fit(options, json) : show(options);
+void calibrate_measure(const std::vector<std::string>& arguments) {
+  const auto script = data_root() / "validation/microbench/measure";
+  const std::string path = script.string();
+  std::vector<char*> words = {const_cast<char*>(path.c_str())};
+  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execv(path.c_str(), words.data());
+  throw Error({.file = path,
+               .found = std::strerror(errno),
+               .expected = "the measuring script, which needs bash"});
+}
+
+int calibrate_command(const CalibrateOptions& options) {
+  const std::vector<std::string> actions = {"measure", "fit", "show", "compare"};
+  if (options.action == "compare") return compare_command(options);
+  if (options.action == "fit") {
+    fit(options);
+    return 0;
+  }
+  if (options.action == "show") {
+    show_command(options);
+    return 0;
+  }
+  if (options.action == "measure")
+    throw Error({.file = "calibrate measure",
+                 .found = "flags before it",
+                 .expected = "`orrery calibrate measure` first, then the script's own flags"});
+  throw Error({.file = "calibrate",
+               .found = options.action.empty() ? "no action" : in_quotes(options.action),
+               .expected = "measure, fit, show or compare",
+               .nearest = nearest_name(options.action, actions)});
 }
 
 }  // namespace orrery

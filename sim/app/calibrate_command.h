@@ -1,4 +1,4 @@
-// Knows the calibrate command: curves fitted to operator tables, and how good they are.
+// Knows the calibrate command: measuring a GPU, curves fitted to it, what they are, is it healthy.
 #pragma once
 
 #include <string>
@@ -7,16 +7,24 @@
 namespace orrery {
 
 struct CalibrateOptions {
-  std::string action;              // fit or show
+  std::string action;              // measure, fit, show or compare
   std::string device;              // accelerator of the catalogue
-  std::vector<std::string> files;  // operator tables (fit)
+  std::vector<std::string> files;  // fit: tables or measured lines; compare: the two sides
   std::string based_on;            // calibration whose curves stand where no table was given
   std::string output;              // calibration file to write (fit); "": only the report
+  std::string stack_output;        // overlay of a software stack to write (fit)
+  std::string plots;               // folder for pictures (show)
+  bool json = false;
 };
 
-// fit: fits the device's curves to the tables, prints the error on the rows kept out of the fit.
-// show: prints the curves of a device's calibration with their evidence and held-out errors.
-// Returns the text to print.
-std::string calibrate_report(const CalibrateOptions& options, bool json);
+// fit: fits the device's curves to tables or to measured lines, prints the error on what was kept
+// out. show: prints a calibration with its evidence and errors, draws it. compare: holds a
+// measurement or a calibration against another. Prints to stdout; returns the exit code: 1 when
+// compare finds a GPU suspect.
+int calibrate_command(const CalibrateOptions& options);
+
+// Becomes the script of validation/microbench with these arguments; returns only as an Error, where
+// the script is not there.
+[[noreturn]] void calibrate_measure(const std::vector<std::string>& arguments);
 
 }  // namespace orrery

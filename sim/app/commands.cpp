@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "sim/app/calibrate_command.h"
 #include "sim/app/catalog_command.h"
@@ -123,7 +124,8 @@ void run_advise(const CommonFlags& flags, const Globals& globals) {
 }
 
 void add_validate_options(CLI::App& command, ValidateOptions& options) {
-  command.add_option("files", options.files, "CSV tables (default: our own measurements)");
+  command.add_option("files", options.files,
+                     "CSV tables, lines of calibrate measure (default: our own measurements)");
   command.add_option_function<std::string>(
       "--leave-out",
       [&options](const std::string& text) {
@@ -139,6 +141,10 @@ void add_validate_options(CLI::App& command, ValidateOptions& options) {
   command.add_flag("--fit", options.fit, "print step-level values fitted per stack")
       ->disable_flag_override();
   command.add_flag("--rows", options.rows, "a line for every row")->disable_flag_override();
+  command.add_flag("--kernels", options.kernels, "of our own measurements only single kernels")
+      ->disable_flag_override();
+  command.add_flag("--regions", options.regions, "small, medium and large kernels apart")
+      ->disable_flag_override();
 }
 
 void add_catalog_options(CLI::App& command, CatalogOptions& options) {
@@ -148,12 +154,19 @@ void add_catalog_options(CLI::App& command, CatalogOptions& options) {
 }
 
 void add_calibrate_options(CLI::App& command, CalibrateOptions& options) {
-  command.add_option("action", options.action, "fit or show");
-  command.add_option("files", options.files, "operator tables to fit");
+  command.add_option("action", options.action,
+                     "measure (flags of validation/microbench/measure), fit, show or compare");
+  command.add_option("files", options.files,
+                     "fit, show: measured lines or tables; compare: one or two of a measured "
+                     "folder, a calibration file, a device");
   command.add_option("--device", options.device, "accelerator of the catalogue");
   command.add_option("--based-on", options.based_on,
                      "calibration whose curves stand where no table is given");
   command.add_option("--output", options.output, "calibration file to write");
+  command.add_option("--stack-output", options.stack_output,
+                     "overlay of plain PyTorch to write: what it costs the host and the memory");
+  command.add_option("--plots", options.plots, "folder for pictures of measured and fitted curves")
+      ->type_name("DIR");
 }
 
 void add_traffic_options(CLI::App& command, TrafficQuestion& traffic) {
@@ -281,7 +294,18 @@ int run_with_flags(Run&& run, const CommonFlags& flags, const Globals& globals) 
   }
 }
 
+// What follows `calibrate measure`, whose flags are the script's own; nullopt for other commands.
+std::optional<std::vector<std::string>> measure_arguments(int argc, const char* const* argv) {
+  int at = 1;
+  while (at < argc && std::string_view(argv[at]) == "--quiet") ++at;
+  if (at + 1 >= argc || std::string_view(argv[at]) != "calibrate" ||
+      std::string_view(argv[at + 1]) != "measure")
+    return std::nullopt;
+  return std::vector<std::string>(argv + at + 2, argv + argc);
+}
+
 int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
+  if (const auto arguments = measure_arguments(argc, argv)) calibrate_measure(*arguments);
   Globals globals;
   add_globals(app, globals);
   CommonFlags simulate_flags, advise_flags;
@@ -293,7 +317,8 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   CLI::App* simulate_app = app.add_subcommand("simulate", "predict one layout, explained");
   CLI::App* validate_app = app.add_subcommand("validate", "predictions against measured runs");
   CLI::App* catalog_app = app.add_subcommand("catalog", "what is known, with sources");
-  CLI::App* calibrate_app = app.add_subcommand("calibrate", "fit or show kernel curves");
+  CLI::App* calibrate_app = app.add_subcommand(
+      "calibrate", "measure a GPU, fit and show its curves, ask whether it is healthy");
   CLI::App* topology_app =
       app.add_subcommand("topology", "switches, cables, reach, cost and picture of a network");
   add_calibrate_options(*calibrate_app, calibrate_options);
@@ -318,8 +343,8 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
     return 0;
   }
   if (*calibrate_app) {
-    write_result(calibrate_report(calibrate_options, globals.json));
-    return 0;
+    calibrate_options.json = globals.json;
+    return calibrate_command(calibrate_options);
   }
   if (*validate_app) {
     validate_options.json = globals.json;

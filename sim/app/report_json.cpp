@@ -3,6 +3,7 @@
 
 #include "sim/app/network_report.h"
 #include "sim/app/report.h"
+#include "sim/app/report_parts.h"
 
 namespace orrery {
 namespace {
@@ -53,6 +54,8 @@ Json prediction(const Prediction& p) {
                            {"source", a.source},
                            {"effect_low", a.effect_low},
                            {"effect_high", a.effect_high}});
+  Json extrapolations = Json::array();
+  for (const Extrapolation& e : p.extrapolations) extrapolations.push_back(extrapolation_json(e));
   return {{"step_time_s", p.step_time.si()},
           {"low_s", p.low.si()},
           {"high_s", p.high.si()},
@@ -75,7 +78,8 @@ Json prediction(const Prediction& p) {
           {"bottleneck", p.bottleneck},
           {"stages", stages},
           {"memory", memory(p.memory)},
-          {"assumptions", assumptions}};
+          {"assumptions", assumptions},
+          {"extrapolations", extrapolations}};
 }
 
 Json candidate(const Candidate& c) {
@@ -88,15 +92,26 @@ Json candidate(const Candidate& c) {
 
 }  // namespace
 
+nlohmann::ordered_json extrapolation_json(const Extrapolation& e) {
+  Json sides = Json::array();
+  for (const Extrapolation::Side& side : e.sides)
+    sides.push_back({{"axis", to_text(side.axis)},
+                     {"used", side.used},
+                     {"measured_low", side.low},
+                     {"measured_high", side.high}});
+  return {{"curve", e.curve},          {"outside", sides},           {"octaves", e.octaves},
+          {"share_of_curve", e.share}, {"per_octave", e.per_octave}, {"growth", e.growth}};
+}
+
 std::string prediction_json(const Scenario& s, const Prediction& p) {
   Json out = {{"model", s.model.name},
               {"cluster", s.cluster.name},
               {"accelerator", s.cluster.device.name},
-                    {"gpus", s.cluster.gpus},
-                    {"stack", s.stack.name + "@" + s.stack.release},
-                    {"task", to_text(s.job.task)},
-                    {"layout", Json::parse(to_json_text(s.layout))},
-                    {"prediction", prediction(p)}};
+              {"gpus", s.cluster.gpus},
+              {"stack", s.stack.name + "@" + s.stack.release},
+              {"task", to_text(s.job.task)},
+              {"layout", Json::parse(to_json_text(s.layout))},
+              {"prediction", prediction(p)}};
   if (s.network == NetworkMode::flow) out["network"] = network_json(p);
   return out.dump(2) + "\n";
 }

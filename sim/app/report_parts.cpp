@@ -8,6 +8,7 @@
 
 #include "sim/advise/explain.h"
 #include "sim/app/tables.h"
+#include "sim/outcome/extrapolation.h"
 
 namespace orrery {
 namespace {
@@ -232,6 +233,19 @@ std::string assumptions_table(const std::vector<Assumption>& assumptions) {
   return text;
 }
 
+std::string extrapolations_text(const std::vector<Extrapolation>& extrapolations) {
+  if (extrapolations.empty()) return "";
+  constexpr std::size_t most = 8;
+  std::string text = "Kernels outside the shapes on which their curves were measured:\n";
+  const std::size_t shown = std::min(most, extrapolations.size());
+  for (std::size_t i = 0; i < shown; ++i)
+    text += wrap(to_text(extrapolations[i]), page_width, "  ", "    ");
+  if (extrapolations.size() > shown)
+    text += fmt::format("  and {} more of less effect (--json lists all)\n",
+                        extrapolations.size() - shown);
+  return text;
+}
+
 }  // namespace
 
 TimeUnit unit_for(Seconds step) {
@@ -266,9 +280,11 @@ std::string subject(const Scenario& s) {
 }
 
 std::string prediction_detail(const Scenario& s, const Prediction& p) {
-  const std::string rests_on = assumptions_table(p.assumptions);
-  return headline(s, p) + "\n" + breakdown_table(p) + "\n" + memory_table(p) +
-         (rests_on.empty() ? "" : "\n" + rests_on);
+  std::string text = headline(s, p) + "\n" + breakdown_table(p) + "\n" + memory_table(p);
+  for (const std::string& part :
+       {assumptions_table(p.assumptions), extrapolations_text(p.extrapolations)})
+    if (!part.empty()) text += "\n" + part;
+  return text;
 }
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // Knows the parts that reports share: numbers for people, the subject, one prediction in detail.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "sim/engine/scenario.h"
@@ -25,5 +26,8 @@ std::string subject(const Scenario& scenario);
 
 // Headline, where the time goes, memory, and what it rests on.
 std::string prediction_detail(const Scenario& scenario, const Prediction& prediction);
+
+// A curve used outside its region, with the keys of every report's JSON.
+nlohmann::ordered_json extrapolation_json(const Extrapolation& extrapolation);
 
 }  // namespace orrery

@@ -8,9 +8,11 @@
 #include <fmt/format.h>
 
 #include "hw_models/catalog.h"
+#include "sim/app/step_table.h"
 #include "sim/app/validate_collectives.h"
 #include "sim/app/validate_collectives_report.h"
 #include "sim/app/validate_fit.h"
+#include "sim/app/validate_kernels.h"
 #include "sim/app/validate_predict.h"
 #include "sim/base/check.h"
 #include "sim/base/parallel.h"
@@ -41,14 +43,16 @@ TableKind kind_of(const CsvTable& table) {
                .path = "line 1",
                .found = "columns of no supported table",
                .expected = "training runs (id, source, gpu, n_gpus, model, tp, pp, dp, ...), "
-                           "inference steps (id, mode, batch, ctx, tp, step_s, ...) or collectives "
-                           "(id, gpu, library, collective, ranks, bytes, time_us, ...); tables of "
-                           "operators go to \"orrery calibrate\""});
+                           "training steps (id, gpus, mbs, nm, wrap, step_s, ...), inference steps "
+                           "(id, mode, batch, ctx, tp, step_s, ...), collectives "
+                           "(id, gpu, library, collective, ranks, bytes, time_us, ...), operator "
+                           "tables by name (<gpu>_gemm_<framework>_<format>.csv) or lines of "
+                           "calibrate measure (*.jsonl)"});
 }
 
 std::vector<std::filesystem::path> table_files(const ValidateOptions& options) {
   std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
-  if (!files.empty()) return files;
+  if (!files.empty() || options.kernels) return files;
   const auto folder = data_root() / "validation/measurements";
   std::error_code ignored;
   for (const auto& part : {folder, folder / "collectives"})
@@ -103,8 +107,15 @@ int validate_command(const ValidateOptions& options) {
   CollectiveReader collective_reader(aliases);
   std::vector<PreparedRow> rows;
   std::vector<MeasuredCollective> calls;
+  std::vector<std::filesystem::path> kernel_files;
+  if (options.files.empty()) kernel_files = shipped_kernel_files();
   for (const auto& file : table_files(options)) {
-    const CsvTable table = read_csv(file);
+    if (is_kernel_file(file)) {
+      kernel_files.push_back(file);
+      continue;
+    }
+    CsvTable table = read_csv(file);
+    if (is_step_table(table)) table = training_runs_of(table, aliases);
     const TableKind kind = kind_of(table);
     if (kind == TableKind::collectives) {
       auto read = collective_reader.read(table);
@@ -129,11 +140,14 @@ int validate_command(const ValidateOptions& options) {
     fmt::print("{}", fit_text(scored, options));
     return 0;
   }
+  const std::vector<ScoredKernel> kernels = score_kernels(kernel_files);
   if (options.json) {
-    fmt::print("{}", report_json(scored, scored_calls));
+    fmt::print("{}", report_json(scored, scored_calls, kernels));
     return 0;
   }
-  if (!scored.empty() || calls.empty()) fmt::print("{}", report_text(scored, options.rows));
+  if (!scored.empty() || (calls.empty() && kernels.empty()))
+    fmt::print("{}", report_text(scored, options.rows));
+  if (!kernels.empty()) fmt::print("{}", kernels_text(kernels, options.rows, options.regions));
   if (!calls.empty())
     fmt::print("{}", collectives_text(scored_calls, options.rows, !options.files.empty()));
   return 0;

@@ -12,9 +12,11 @@ struct ValidateOptions {
   std::string leave_out;
   bool fit = false;  // prints step-level values fitted per stack
   bool json = false;
-  bool rows = false;   // a line for every row
-  bool quiet = false;  // no progress on stderr
-  int threads = 0;     // 0: all cores
+  bool rows = false;     // a line for every row
+  bool regions = false;  // small, medium and large kernels apart
+  bool kernels = false;  // of the shipped measurements only single kernels
+  bool quiet = false;    // no progress on stderr
+  int threads = 0;       // 0: all cores
 };
 
 // Predicts every row of the tables and prints how far predictions are from measurements. Returns

@@ -3,7 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/app/report_parts.h"
 #include "sim/app/validate_collectives_report.h"
+#include "sim/app/validate_kernels.h"
 #include "sim/app/validate_report.h"
 
 namespace orrery {
@@ -74,6 +76,9 @@ Json row_json(const ScoredRow& s) {
   out["stack"] = row.release.empty() ? Json(nullptr) : Json(row.release);
   out["cluster"] = row.cluster != nullptr ? Json(row.cluster->cluster.name) : Json(nullptr);
   out["assumed"] = row.assumed;
+  out["extrapolations"] = Json::array();
+  for (const Extrapolation& e : p.extrapolations)
+    out["extrapolations"].push_back(extrapolation_json(e));
   return out;
 }
 
@@ -108,16 +113,23 @@ Json group_json(const GroupScore& g, const char* kind) {
 }  // namespace
 
 std::string report_json(const std::vector<ScoredRow>& rows,
-                        const std::vector<ScoredCollective>& collectives) {
+                        const std::vector<ScoredCollective>& collectives,
+                        const std::vector<ScoredKernel>& kernels) {
   Json list = Json::array(), groups = Json::array();
   for (const ScoredRow& s : rows) list.push_back(row_json(s));
   for (const GroupScore& g : group_rows(rows)) groups.push_back(group_json(g, "source and gpu"));
   for (const GroupScore& g : overall_groups(rows)) groups.push_back(group_json(g, "overall"));
   add_collectives_json(collectives, list, groups);
+  add_kernels_json(kernels, list, groups);
   return Json({{"rows", list}, {"groups", groups}}).dump(1) + '\n';
 }
 
-std::string report_json(const std::vector<ScoredRow>& rows) { return report_json(rows, {}); }
+std::string report_json(const std::vector<ScoredRow>& rows,
+                        const std::vector<ScoredCollective>& collectives) {
+  return report_json(rows, collectives, {});
+}
+
+std::string report_json(const std::vector<ScoredRow>& rows) { return report_json(rows, {}, {}); }
 
 std::string left_out_json(const std::vector<LeftOut>& groups, const std::string& kind) {
   Json list = Json::array();

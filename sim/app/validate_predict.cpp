@@ -8,6 +8,7 @@
 
 #include "sim/base/json.h"
 #include "sim/engine/memory_fit.h"
+#include "sim/outcome/extrapolation.h"
 
 namespace orrery {
 namespace {
@@ -31,12 +32,37 @@ std::string largest_label(const StageBreakdown& stage) {
   return std::string(to_text(largest));
 }
 
+// Variance of the step that leaving the curves' regions adds: each curve at the end of its widened
+// range, joined as independent. Effects under a thousandth are not worth a step.
+double extrapolated_variance(const PreparedRow& row, const RowPrediction& p) {
+  double variance = 0;
+  for (const Extrapolation& e : p.extrapolations) {
+    if (e.growth < 1e-3) continue;
+    Calibration slower = row.cluster->context->calibration;
+    for (Curve& curve : slower.curves)
+      if (Calibration::name(curve) == e.curve) *curve.scale.value *= 1 + e.growth;
+    const StepContext& own = *row.cluster->context;
+    const StepContext context{.fabric = own.fabric,
+                              .collective_costs = own.collective_costs,
+                              .device = own.device,
+                              .calibration = slower,
+                              .clock_factor = own.clock_factor,
+                              .host_memory_bandwidth = own.host_memory_bandwidth,
+                              .loaded = own.loaded};
+    const StepResult moved = step(context, row.model, row.job, row.layout, row.stack);
+    const double effect = to_seconds(moved.step).si() / p.step_seconds - 1;
+    variance += effect * effect;
+  }
+  return variance;
+}
+
 void add_range(RowPrediction& p, const PreparedRow& row, const ModelError& error) {
   const auto& regions = row.model.has_experts() ? error.experts : error.stacks;
   const auto found = regions.find(row.stack.name);
   const ModelError::Range own = found == regions.end() ? error.fallback : found->second;
   const double variance =
-      error.each_assumption * error.each_assumption * static_cast<double>(row.assumed.size());
+      error.each_assumption * error.each_assumption * static_cast<double>(row.assumed.size()) +
+      extrapolated_variance(row, p);
   const auto joined = [variance](double share) { return std::sqrt(share * share + variance); };
   p.low_tokens = p.tokens_per_second_per_gpu * std::max(0.05, 1 - joined(own.below));
   p.high_tokens = p.tokens_per_second_per_gpu * (1 + joined(own.above));
@@ -116,6 +142,8 @@ RowPrediction predict_row(const PreparedRow& row, const ModelError& error) {
   for (const StageMemory& stage : memory.stages)
     p.static_gibibytes = std::max(p.static_gibibytes, in_gibibytes(stage.static_bytes()));
   p.out_of_memory = !memory.fits;
+  p.extrapolations =
+      find_extrapolations(*row.cluster->context, row.model, row.job, row.layout, row.stack);
   add_range(p, row, error);
   return p;
 }

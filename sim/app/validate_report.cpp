@@ -9,6 +9,7 @@
 
 #include "sim/app/tables.h"
 #include "sim/base/statistics.h"
+#include "sim/outcome/extrapolation.h"
 
 namespace orrery {
 namespace {
@@ -128,7 +129,33 @@ std::string row_line(const ScoredRow& s) {
   if (r.measured.out_of_memory)
     out += fmt::format(" | OOM {} for {}", s.prediction.out_of_memory ? 1 : 0,
                        *r.measured.out_of_memory ? 1 : 0);
-  return out + '\n';
+  out += '\n';
+  for (const Extrapolation& e : s.prediction.extrapolations)
+    out += wrap("outside " + to_text(e), 100, "      ", "        ");
+  return out;
+}
+
+// Which curves the rows use outside of what was measured, and where that is worst.
+std::string extrapolations_text(const std::vector<ScoredRow>& rows) {
+  struct Curve {
+    int rows = 0;
+    Extrapolation worst;
+    std::string id;
+  };
+  std::map<std::string, Curve> curves;  // by device and curve
+  for (const ScoredRow& s : rows)
+    for (const Extrapolation& e : s.prediction.extrapolations) {
+      Curve& curve = curves[s.row->gpu + " " + e.curve];
+      if (curve.rows++ > 0 && e.growth <= curve.worst.growth) continue;
+      curve.worst = e;
+      curve.id = s.row->id;
+    }
+  std::string out;
+  for (const auto& [name, curve] : curves)
+    out += wrap(fmt::format("{}, {} rows, widest in {}: {}", shortened(name, 60), curve.rows,
+                            curve.id, to_text(curve.worst)),
+                100, "  ", "        ");
+  return out.empty() ? "" : "\nOutside the shapes on which curves were measured\n" + out;
 }
 
 }  // namespace
@@ -236,7 +263,7 @@ std::string report_text(const std::vector<ScoredRow>& rows, bool each_row) {
   }
   std::vector<GroupScore> everything = groups;
   everything.insert(everything.end(), incomplete.begin(), incomplete.end());
-  return out + reasons_text(everything);
+  return out + extrapolations_text(rows) + reasons_text(everything);
 }
 
 std::string left_out_text(const std::vector<LeftOut>& groups, const std::string& kind) {

@@ -7,10 +7,12 @@
 
 #include "sim/app/validate_rows.h"
 #include "sim/engine/step.h"
+#include "sim/outcome/prediction.h"
 
 namespace orrery {
 
 struct ScoredCollective;
+struct ScoredKernel;
 
 struct RowPrediction {
   bool made = false;
@@ -21,6 +23,7 @@ struct RowPrediction {
   bool out_of_memory = false;
   StageBreakdown stage;    // of the stage that paces the step
   std::string bottleneck;  // the largest label
+  std::vector<Extrapolation> extrapolations;
 };
 
 // A row with its prediction and what is scored of it.
@@ -55,6 +58,9 @@ std::string report_text(const std::vector<ScoredRow>& rows, bool each_row);
 std::string report_json(const std::vector<ScoredRow>& rows);
 std::string report_json(const std::vector<ScoredRow>& rows,
                         const std::vector<ScoredCollective>& collectives);
+std::string report_json(const std::vector<ScoredRow>& rows,
+                        const std::vector<ScoredCollective>& collectives,
+                        const std::vector<ScoredKernel>& kernels);
 
 // How a group does as shipped, and when the step-level values are fitted without it.
 struct LeftOut {

@@ -8,14 +8,21 @@ namespace {
 
 constexpr std::array<std::string_view, format_count> format_text = {
     "fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8"};
-constexpr std::array<std::string_view, library_count> library_text = {
-    "cublas",           "deepgemm",
-    "grouped-gemm",     "sequential-gemm",
-    "flash2",           "flash3",
-    "flash4",           "cudnn-attention",
-    "triton-attention", "unfused-attention",
-    "flashinfer",       "fused",
-    "inductor",         "eager"};
+constexpr std::array<std::string_view, library_count> library_text = {"cublas",
+                                                                      "deepgemm",
+                                                                      "grouped-gemm",
+                                                                      "sequential-gemm",
+                                                                      "flash2",
+                                                                      "flash3",
+                                                                      "flash4",
+                                                                      "cudnn-attention",
+                                                                      "triton-attention",
+                                                                      "unfused-attention",
+                                                                      "flashinfer",
+                                                                      "fused",
+                                                                      "inductor",
+                                                                      "eager",
+                                                                      "own"};
 constexpr std::array<std::string_view, 6> kind_text = {"all-reduce", "all-gather", "reduce-scatter",
                                                        "all-to-all", "broadcast",  "send-receive"};
 constexpr std::array<std::string_view, 10> algorithm_text = {
@@ -43,8 +50,8 @@ constexpr std::array<std::string_view, work_kind_count> work_kind_text = {"gemm"
                                                                           "host-copy"};
 
 // The last entry must stand there: an array that is too short would be padded with empty text.
-static_assert(library_text.back() == "eager" &&
-              static_cast<int>(Library::eager) == library_count - 1);
+static_assert(library_text.back() == "own" &&
+              static_cast<int>(Library::own) == library_count - 1);
 static_assert(format_text.back() == "int8" && static_cast<int>(Format::int8) == format_count - 1);
 static_assert(work_kind_text.back() == "host-copy" &&
               static_cast<int>(WorkKind::host_copy) == work_kind_count - 1);

@@ -30,8 +30,9 @@ enum class Library : std::uint8_t {
   fused,       // hand-fused memory-bound kernels (Transformer Engine, Apex)
   inductor,    // torch.compile
   eager,       // one kernel per framework operation
+  own,         // kernels of validation/microbench: what the device allows
 };
-inline constexpr int library_count = 14;
+inline constexpr int library_count = 15;
 
 enum class CollectiveKind : std::uint8_t {
   all_reduce,

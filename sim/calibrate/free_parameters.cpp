@@ -1,39 +1,112 @@
 // Knows which parameters of a curve a fit may move, between which bounds, from where.
 #include "sim/calibrate/free_parameters.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace orrery {
 
 namespace {
+
+// What only some rows show: other layouts than the forward one, an fp32 buffer that the result is
+// added to, shapes off the 16-byte grid.
+void add_shown(const OperatorTable& table, std::vector<Free>& free) {
+  bool role[3] = {}, accumulates = false, misaligned = false, splits_sectors = false;
+  for (const OperatorRow& row : table.rows) {
+    const Work& work = row.kernels[0].work;
+    if (work.kind != table.kind) continue;
+    role[static_cast<std::size_t>(work.role)] = true;
+    accumulates = accumulates || work.accumulate_fp32;
+    const double element = bytes_per_element(work.input);
+    const auto off = [&](std::int64_t extent) {
+      return std::fmod(static_cast<double>(extent) * element, 16) != 0;
+    };
+    misaligned = misaligned || off(work.n) || off(work.k);
+    splits_sectors = splits_sectors || std::fmod(static_cast<double>(work.k) * element, 64) != 0;
+  }
+  // The forward layout is the measure of the others.
+  if (role[0])
+    for (const int r : {1, 2})
+      if (role[r]) free.push_back({nullptr, 0.8, 1.5, 1.0, false, r});
+  if (accumulates) free.push_back({&Curve::accumulate_exposed, 0.0, 1.5, 0.5});
+  if (misaligned) free.push_back({&Curve::misaligned_factor, 1.0, 6.0, 2.0});
+  if (splits_sectors) free.push_back({&Curve::sector_factor, 1.0, 1.5, 1.08, false, -1, true});
+}
+
+// Libraries that cut k where it pays and choose among many tiles; others have a few kernels.
+bool splits(const OperatorTable& table) {
+  return table.kind == WorkKind::gemm && !table.host_bound && table.library == Library::cublas;
+}
 
 std::vector<Free> gemm_parameters(const OperatorTable& table) {
   std::vector<Free> free = {
       {&Curve::tensor_efficiency, 0.05, 1.1, 0.7}, {&Curve::k_half, 10, 3000, 200},
       {&Curve::wave_exponent, 0.0, 1.0, 0.7},      {&Curve::tile_loss, 1.0, 1000, 20},
       {&Curve::memory_efficiency, 0.1, 1.0, 0.8},  {&Curve::saturation_bytes, 1e4, 1e8, 2e6},
-      {&Curve::epilogue_exposed, 0.0, 1.0, 0.3},   {&Curve::split_k, 128, 16384, 512},
-      {&Curve::fixed_seconds, 3e-7, 4e-5, 1.5e-6}};
+      {&Curve::epilogue_exposed, 0.0, 1.0, 0.3},   {&Curve::fixed_seconds, 3e-7, 4e-5, 1.5e-6}};
   if (table.host_bound) free.resize(2);  // the rest is set to what other frameworks measured
-  if (table.kind == WorkKind::gemm && table.format != Format::bf16 && !table.refine) {
+  if (splits(table)) {
+    free.push_back({&Curve::split_seconds, 1e-8, 1e-5, 2e-6});
+    free.push_back({&Curve::split_exposed, 0.0, 2.0, 0.3});
+    free.push_back({&Curve::partial_tile, 0.0, 1.0, 0.5});
+  }
+  if (table.converts) {
     free.push_back({&Curve::memory_efficiency, 0.05, 0.95, 0.4, true});
     if (!table.host_bound) free.push_back({&Curve::fixed_seconds, 3e-7, 2e-5, 2e-6, true});
+  }
+  add_shown(table, free);
+  return free;
+}
+
+// Traffic over bandwidth, the latency of the memory, and what rows of a block each need to fill it.
+// Where many samples stayed in the L2, its rate, and what of the start is not memory's latency.
+std::vector<Free> stream_parameters(const OperatorTable& table) {
+  constexpr std::ptrdiff_t many = 8;
+  std::vector<Free> free = {{&Curve::memory_efficiency, 0.02, 1.05, 0.7}};
+  const auto some = [&](auto&& is) {
+    return std::any_of(table.rows.begin(), table.rows.end(), is);
+  };
+  if (!some([](const OperatorRow& row) { return row.cold; })) return free;  // few rows, all large
+  if (table.kind == WorkKind::router) {  // bound by instructions wherever its scores lie
+    free.push_back({&Curve::fixed_seconds, 1e-8, 5e-5, 2e-6});
+    return free;
+  }
+  free.push_back({&Curve::saturation_bytes, 1e4, 1e8, 5e6});
+  if (some([](const OperatorRow& row) { return row.kernels[0].work.m > 0; }))
+    free.push_back({&Curve::stream_width, 0.01, 10, 0.5, false, -1, true});
+  const auto cached = std::count_if(table.rows.begin(), table.rows.end(),
+                                    [](const OperatorRow& row) { return row.cached > 0.5; });
+  if (cached < many) return free;
+  free.push_back({&Curve::fixed_seconds, 1e-8, 5e-5, 5e-7});
+  free.push_back({&Curve::l2_efficiency, 0.02, 2.0, 0.6});
+  return free;
+}
+
+std::vector<Free> attention_parameters(const OperatorTable& table) {
+  // Few rows are limited by memory; what the others leave open is what streams usually reach.
+  const double slowest = table.format == Format::bf16 ? 0.6 : 0.3;
+  std::vector<Free> free = {
+      {&Curve::tensor_efficiency, 0.2, 1.0, 0.75},     {&Curve::k_half, 10, 2000, 150},
+      {&Curve::wave_exponent, 0.0, 1.0, 0.5},          {&Curve::special_efficiency, 0.1, 1.0, 0.6},
+      {&Curve::memory_efficiency, slowest, 0.95, 0.8}, {&Curve::saturation_bytes, 1e4, 3e7, 1e6},
+      {&Curve::epilogue_exposed, 0.0, 3.0, 1.0},       {&Curve::head_dim_exponent, 0.0, 1.0, 0.2},
+      {&Curve::fixed_seconds, 5e-7, 1.7e-5, 5e-6},     {&Curve::block_seconds, 1e-9, 1e-5, 1e-6}};
+  if (table.library == Library::flash2 && table.kind == WorkKind::attention_forward)
+    free.push_back({&Curve::split_seconds, 1e-8, 1e-5, 1e-6});  // it cuts keys of few rows
+  if (table.converts) {
+    free.push_back({&Curve::memory_efficiency, 0.02, 1.2, 0.5, true});
+    free.push_back({&Curve::fixed_seconds, 1e-8, 5e-6, 1e-6, true});
   }
   return free;
 }
 
-std::vector<Free> attention_parameters() {
-  return {{&Curve::tensor_efficiency, 0.2, 1.0, 0.75}, {&Curve::k_half, 10, 2000, 150},
-          {&Curve::wave_exponent, 0.0, 1.0, 0.5},      {&Curve::special_efficiency, 0.1, 1.0, 0.6},
-          {&Curve::memory_efficiency, 0.3, 0.95, 0.8}, {&Curve::saturation_bytes, 1e4, 3e7, 1e6},
-          {&Curve::epilogue_exposed, 0.0, 3.0, 1.0},   {&Curve::head_dim_exponent, 0.0, 1.0, 0.2},
-          {&Curve::fixed_seconds, 5e-7, 1.7e-5, 5e-6}};
-}
-
 std::vector<Free> decode_parameters() {
-  return {{&Curve::tensor_efficiency, 0.02, 1.0, 0.3},
-          {&Curve::k_half, 1, 2000, 100},
-          {&Curve::memory_efficiency, 0.3, 1.0, 0.9},
-          {&Curve::saturation_bytes, 1e4, 1e8, 2e6},
-          {&Curve::fixed_seconds, 2e-6, 3e-5, 1e-5}};
+  return {{&Curve::tensor_efficiency, 0.02, 1.0, 0.3}, {&Curve::k_half, 1, 10000, 500},
+          {&Curve::memory_efficiency, 0.5, 1.0, 0.92}, {&Curve::saturation_bytes, 1e4, 1e7, 1e6},
+          {&Curve::fixed_seconds, 5e-7, 3e-5, 5e-6},   {&Curve::block_seconds, 1e-7, 1e-5, 2e-6},
+          {&Curve::split_seconds, 1e-8, 1e-5, 1e-6},   {&Curve::wave_exponent, 0.0, 1.0, 0.3},
+          {&Curve::block_exposed, 0.0, 1.0, 0.2},      {&Curve::split_exposed, 0.0, 2.0, 0.5},
+          {&Curve::head_dim_exponent, 0.0, 1.0, 0.1}};
 }
 
 // What training's kernels change of a curve whose start-up and streaming others measured.
@@ -59,14 +132,22 @@ std::vector<Free> refined_parameters(const OperatorTable& table) {
 
 }  // namespace
 
+std::string Free::name() const {
+  constexpr const char* roles[] = {"roles.forward", "roles.input_gradient",
+                                   "roles.weight_gradient"};
+  return role >= 0 ? roles[role] : parameter_name(member);
+}
+
 std::vector<Free> free_parameters(const OperatorTable& table) {
+  // Tiles, streams and starts are the same to the nanosecond; the tensor units are not (fp16 on
+  // H200: 4.4% slower wherever they decide).
+  if (table.twin) return {{&Curve::tensor_efficiency, 0.05, 1.1, 0.7}};
   if (table.refine) return refined_parameters(table);
-  if (!is_product(table.kind) && !is_attention(table.kind))
-    return {{&Curve::memory_efficiency, 0.02, 1.0, 0.7}};
+  if (!is_product(table.kind) && !is_attention(table.kind)) return stream_parameters(table);
   switch (table.kind) {
     case WorkKind::attention_forward:
     case WorkKind::attention_backward:
-      return attention_parameters();
+      return attention_parameters(table);
     case WorkKind::attention_decode:
       return decode_parameters();
     default:
@@ -74,9 +155,60 @@ std::vector<Free> free_parameters(const OperatorTable& table) {
   }
 }
 
-void set_tiles(Curve& curve) {
-  curve.tile_m = curve.kind == WorkKind::attention_decode ? 64 : 128;
-  curve.tile_n = is_attention(curve.kind) ? 128 : 256;
+namespace {
+
+// FlashAttention 2: two blocks of 128 rows on a processor (backward one), of 64 where it cuts keys,
+// head sizes padded to 32. cuDNN pads to 64, backward to the next of 64, 128 and 256,
+// and walks a sequence's keys on one processor. Serving frameworks cut a sequence into 32 parts at
+// most, which CUDA graphs hold room for. Queries fill 64 rows of Hopper's own instruction, 16 of
+// the one that other kernels use.
+void set_attention_tiles(Curve& curve, Architecture architecture) {
+  const bool decode = curve.kind == WorkKind::attention_decode;
+  const bool serving = curve.library == Library::flash3 || curve.library == Library::flashinfer;
+  curve.tile_m = decode ? (serving ? 64 : 16) : 128;
+  curve.tile_n = decode ? 16 : 128;
+  curve.split_k = 128;
+  if (serving && decode) curve.most_splits = 32;
+  if (curve.library == Library::flash2) {
+    curve.tile_m = curve.tile_n = 128;
+    if (curve.kind != WorkKind::attention_backward) {
+      curve.most_splits = 128;
+      curve.resident_blocks = 2.2;
+    }
+    curve.dim_step = 32;
+    curve.packed_heads = decode ? 1 : 0;
+  }
+  if (curve.library == Library::cudnn_attention) {
+    if (decode)
+      curve.most_splits = 1;
+    else
+      curve.dim_step = curve.kind == WorkKind::attention_forward ? 64 : 0;
+  }
+  // Our own decode kernel (validation/microbench/paged.cuh): two blocks on a processor.
+  if (curve.library == Library::own && decode) {
+    curve.most_splits = 128;
+    curve.resident_blocks = 2.2;
+  }
+  const bool blackwell =
+      architecture == Architecture::blackwell || architecture == Architecture::blackwell_ultra;
+  if (curve.kind == WorkKind::attention_forward && serving && blackwell) {
+    curve.tile_m = 256;  // two tiles of 128 rows take turns
+    curve.packed_heads = 0;
+  }
+}
+
+}  // namespace
+
+void set_tiles(Curve& curve, Architecture architecture) {
+  curve.tile_m = 128;
+  curve.tile_n = 256;
+  if (is_attention(curve.kind)) set_attention_tiles(curve, architecture);
+  if (curve.kind != WorkKind::gemm) return;
+  curve.split_k = 64;  // one step of the main loop: what joins the parts decides
+  if (curve.library != Library::deepgemm && curve.library != Library::flashinfer) return;
+  curve.split_k = 1e9;  // never
+  curve.tile_n = 128;
+  curve.row_cluster = curve.library == Library::deepgemm ? 1 : 2;
 }
 
 }  // namespace orrery

@@ -88,6 +88,17 @@ Kernel quantise(std::int64_t rows, std::int64_t row, Format to, Library library)
           .library = library};
 }
 
+// Serving frameworks' prefill also copies the new keys and values into the paged cache.
+Kernel cache_write(std::int64_t elements, const OperatorTable& table) {
+  const auto n = static_cast<double>(elements);
+  return {.work = {.kind = WorkKind::quantise,
+                   .input = table.format,
+                   .output = table.format,
+                   .bytes_read = 4 * n,
+                   .bytes_written = 2 * bytes_per_element(table.format) * n},
+          .library = table.library};
+}
+
 void read_gemm(const Csv& csv, OperatorTable& table) {
   for (std::size_t r = 0; r < csv.rows.size(); ++r) {
     const auto m = csv.integer(r, "m"), n = csv.integer(r, "n"), k = csv.integer(r, "k");
@@ -97,7 +108,7 @@ void read_gemm(const Csv& csv, OperatorTable& table) {
                     .replays = gemm_replays,
                     .family = hash({n, k}),
                     .shape = fmt::format("{}x{}x{}", m, n, k)};
-    if (table.format != Format::bf16) add(row, quantise(m, k, table.format, table.library));
+    if (table.converts) add(row, quantise(m, k, table.format, table.library));
     add(row, {.work = {.kind = WorkKind::gemm,
                        .input = table.format,
                        .output = Format::bf16,
@@ -123,6 +134,7 @@ void read_attention(const Csv& csv, OperatorTable& table) {
         .replays = kernel_replays,
         .family = hash({heads, kv_heads, dim}),
         .shape = fmt::format("b{} s{} h{}/{} d{}", batch, length, heads, kv_heads, dim)};
+    if (table.converts) add(row, cache_write(batch * length * kv_heads * dim, table));
     add(row, {.work = {.kind = table.kind,
                        .input = table.format,
                        .output = Format::bf16,
@@ -261,6 +273,7 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
     t.library = name.format == "fp8_block" ? Library::deepgemm
                 : t.format == Format::bf16 ? Library::cublas
                                            : Library::flashinfer;
+    t.converts = t.format != Format::bf16;
     read_gemm(csv, t);
     drop_host_bound(t);
     return {t};
@@ -276,6 +289,7 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
   t.kind = prefill ? WorkKind::attention_forward : WorkKind::attention_decode;
   t.library = name.gpu.starts_with("h") && !mla ? Library::flash3 : Library::flashinfer;
   if (!mla) {
+    t.converts = prefill;
     read_attention(csv, t);
     return {t};
   }
@@ -284,6 +298,19 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
   read_mla(csv, t);
   read_mla(csv, narrow);
   return {t, narrow};
+}
+
+void drop_cached(OperatorTable& table, Bytes capacity, BytesPerSecond bandwidth) {
+  if (table.kind != WorkKind::attention_decode) return;
+  constexpr Seconds noticed = microseconds(0.6);
+  const auto cached = [&](const OperatorRow& row) {
+    const Bytes bytes(minimum_bytes(row.kernels[0].work));
+    return !row.cold && bytes > bandwidth * noticed && bytes < 0.58 * capacity;
+  };
+  const auto dropped = std::erase_if(table.rows, cached);
+  if (dropped == 0) return;
+  if (!table.note.empty()) table.note += "; ";
+  table.note += fmt::format("{} rows whose keys stay in L2 are left out", dropped);
 }
 
 bool is_held_out(const OperatorRow& row) { return row.family % 10 >= 7; }

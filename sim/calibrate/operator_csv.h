@@ -27,7 +27,7 @@ struct Csv {
 Csv read_csv(const std::filesystem::path& path);
 std::uint64_t hash(std::initializer_list<std::int64_t> values);
 
-// One table for each kernel and library of a file of validation/microbench/training_kernels.py.
+// One table for each kernel and library of a table of training kernels.
 std::vector<OperatorTable> read_training_kernels(const Csv& csv, const OperatorTable& empty);
 
 }  // namespace orrery::table

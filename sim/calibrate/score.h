@@ -16,6 +16,13 @@ namespace orrery {
 Seconds predict(const OperatorRow& row, const ResolvedDevice& device,
                 const Calibration& calibration);
 
+// The same with the device without its cache made once: see without_cache.
+Seconds predict(const OperatorRow& row, const ResolvedDevice& device, const ResolvedDevice& cold,
+                const Calibration& calibration);
+
+// The device as operands find it that are not in its L2.
+ResolvedDevice without_cache(const ResolvedDevice& device);
+
 // Absolute relative errors of a set of rows.
 struct Score {
   WorkKind kind = WorkKind::gemm;

@@ -1,4 +1,4 @@
-// Knows the table of training's own kernels that validation/microbench/training_kernels.py writes.
+// Knows our first table of training's own kernels, h200_training_kernels.csv.
 #include <algorithm>
 #include <cstdio>
 #include <optional>

@@ -2,7 +2,10 @@
 #include "sim/engine/collective_costs.h"
 
 #include <array>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "hw_models/catalog.h"
 
@@ -13,17 +16,17 @@ template <class T>
 void read_optional(const JsonValue& at, std::string_view key, Sourced<T>& into) {
   if (const auto value = at.find(key))
     into = read_sourced<T>(*value);
-  else
+  else if (!into.known())
     into.reason = "not a term of this algorithm";
 }
 
-StepCosts read_step(const JsonValue& at) {
+// `step` is what holds where the file says nothing.
+StepCosts read_step(const JsonValue& at, StepCosts step = {}) {
   at.expect_only({"base", "hop", "far_hop", "network_hop", "share", "network_share", "window",
                   "copy", "largest", "least_ranks", "rank_exponent", "token", "row", "sm_rate",
-                  "network_sm_rate", "sms"});
-  StepCosts step;
+                  "network_sm_rate", "channels", "channel", "pass", "sms"});
   step.present = true;
-  step.base = read_sourced<Seconds>(at.at("base"));
+  read_optional(at, "base", step.base);
   if (!step.base.known()) at.at("base").fail("a value");
   read_optional(at, "hop", step.hop);
   read_optional(at, "far_hop", step.far_hop);
@@ -39,6 +42,9 @@ StepCosts read_step(const JsonValue& at) {
   read_optional(at, "row", step.row);
   read_optional(at, "sm_rate", step.sm_rate);
   read_optional(at, "network_sm_rate", step.network_sm_rate);
+  read_optional(at, "channels", step.channels);
+  read_optional(at, "channel", step.channel);
+  read_optional(at, "pass", step.pass);
   read_optional(at, "sms", step.sms);
   return step;
 }
@@ -68,6 +74,26 @@ void read_algorithms(const JsonValue& at, LibraryStep step, CollectiveCosts& int
       read_algorithms(value, phase, into);
     } else {
       at.fail("an algorithm, combine or prepare; not \"" + key + '"');
+    }
+  }
+}
+
+// {"broadcast": {"ring": {"ll": {...}}}}.
+void read_kinds(const JsonValue& at, CollectiveCosts& into) {
+  for (const auto& [name, algorithms] : at.members()) {
+    KindStep step;
+    const auto kind = collective_kind_from(name);
+    if (!kind) algorithms.fail("kinds of collectives; not \"" + name + '"');
+    step.kind = *kind;
+    for (const auto& [key, protocols] : algorithms.members()) {
+      const auto algorithm = collective_algorithm_from(key);
+      if (!algorithm) protocols.fail("algorithms; not \"" + key + '"');
+      step.algorithm = *algorithm;
+      protocols.expect_only({"ll", "ll128", "simple"});
+      for (const auto& [protocol, costs] : protocols.members()) {
+        step.protocol = *collective_protocol_from(protocol);
+        into.kinds[step] = read_step(costs, into.of(step.algorithm, step.protocol));
+      }
     }
   }
 }
@@ -116,13 +142,18 @@ std::string to_text(const LibraryStep& step) {
   return text + std::string(to_text(step.algorithm)) + "." + std::string(to_text(step.protocol));
 }
 
+std::string to_text(const KindStep& step) {
+  return "kinds." + std::string(to_text(step.kind)) + "." + std::string(to_text(step.algorithm)) +
+         "." + std::string(to_text(step.protocol));
+}
+
 CollectiveCosts read_collective_costs(const JsonValue& file) {
   CollectiveCosts costs;
   costs.name = file.at("name").text();
   costs.title = file.at("title").text();
   const auto algorithms = collective_algorithm_names();
   for (const auto& [key, value] : file.members()) {
-    if (key == "name" || key == "title" || key == "based_on") continue;
+    if (key == "name" || key == "title" || key == "based_on" || key == "kinds") continue;
     if (key == "send") {
       read_protocols(value, costs.send);
     } else if (key == "network_ranks") {
@@ -141,10 +172,12 @@ CollectiveCosts read_collective_costs(const JsonValue& file) {
       throw Error({.file = file.file(),
                    .path = key,
                    .found = "an unknown key",
-                   .expected = "an algorithm, send, libraries, network_ranks or efa_hop",
+                   .expected = "an algorithm, send, kinds, libraries, network_ranks or efa_hop",
                    .nearest = nearest_name(key, algorithms)});
     }
   }
+  // Last: they stand on the algorithms' own constants.
+  if (const auto kinds = file.find("kinds")) read_kinds(*kinds, costs);
   if (!costs.network_ranks.known()) costs.network_ranks.reason = "no limit is known";
   if (!costs.efa_hop.known()) costs.efa_hop.reason = "nothing is known of this library on EFA";
   if (!costs.of(CollectiveAlgorithm::ring, CollectiveProtocol::simple).present)
@@ -156,13 +189,29 @@ CollectiveCosts read_collective_costs(const JsonValue& file) {
   return costs;
 }
 
+namespace {
+
+JsonValue generation_file(Architecture architecture) {
+  return load_catalog_entry("hw_models/calibration/collectives", "collective costs",
+                            std::string(file_of(architecture)));
+}
+
+}  // namespace
+
 CollectiveCosts load_collective_costs(Architecture architecture) {
-  return read_collective_costs(load_catalog_entry(
-      "hw_models/calibration/collectives", "collective costs", std::string(file_of(architecture))));
+  return read_collective_costs(generation_file(architecture));
 }
 
 CollectiveCosts load_collective_costs(const Device& device) {
-  return load_collective_costs(device.architecture);
+  const JsonValue generation = generation_file(device.architecture);
+  const auto own = data_root() / "hw_models" / "calibration" / device.name / "fit.json";
+  std::error_code unnameable;  // a name may be longer than a file's can be
+  if (!std::filesystem::exists(own, unnameable)) return read_collective_costs(generation);
+  const auto section = JsonValue::load(own).find("collectives");
+  if (!section) return read_collective_costs(generation);
+  nlohmann::json merged = generation.raw();
+  merge_overlay(merged, section->raw());
+  return read_collective_costs(JsonValue::from(std::move(merged), own.string()));
 }
 
 }  // namespace orrery

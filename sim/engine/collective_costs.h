@@ -36,6 +36,11 @@ struct StepCosts {
   Sourced<Seconds> token, row;
   Sourced<BytesPerSecond> sm_rate;
   Sourced<BytesPerSecond> network_sm_rate;  // of the copies between domains, besides
+  // Rings: channels at most, bytes of a rank's part that keep the threads of one busy (fewer are
+  // used while they have less), and what such bytes add to each step.
+  Sourced<double> channels;
+  Sourced<Bytes> channel;
+  Sourced<Seconds> pass;
   // SMs that the kernel takes when nobody says how many; absent: not known (exchanges: one).
   Sourced<double> sms;
 };
@@ -50,6 +55,16 @@ struct LibraryStep {
 };
 std::string to_text(const LibraryStep& step);  // its path in the file
 
+// A kind of collective with constants of its own: an all-gather's kernel does not add, a
+// broadcast's rank hands on what it gets.
+struct KindStep {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
+  CollectiveProtocol protocol = CollectiveProtocol::simple;
+  auto operator<=>(const KindStep&) const = default;
+};
+std::string to_text(const KindStep& step);  // its path in the file
+
 // NCCL's tuner tables (measured.md 3.9 of the reference) with fitted efficiencies; other makers'
 // libraries in the same terms. hw_models/calibration/collectives/<generation>.json.
 struct CollectiveCosts {
@@ -57,6 +72,7 @@ struct CollectiveCosts {
   StepCosts steps[collective_algorithm_count][collective_protocol_count];
   StepCosts send[collective_protocol_count];  // point to point: ll and simple
   std::map<LibraryStep, StepCosts> libraries;
+  std::map<KindStep, StepCosts> kinds;  // whole: what the file leaves out is the algorithm's
   // Ranks of one domain whose NICs one communicator keeps busy; absent: all of them.
   Sourced<double> network_ranks;
   // Added to every step over EFA, whose messages pass the host; there is no LL or LL128 over it.
@@ -70,6 +86,8 @@ struct CollectiveCosts {
 CollectiveCosts read_collective_costs(const JsonValue& file);
 // The file of the device's generation; a generation without its own borrows, and its file says so.
 CollectiveCosts load_collective_costs(Architecture architecture);
+// The same under what our own measurements of the device changed: the section "collectives" of
+// hw_models/calibration/<device>/fit.json, in the same keys.
 CollectiveCosts load_collective_costs(const Device& device);
 
 template <class StepRef, class Visit>
@@ -89,6 +107,9 @@ void visit_step_values(StepRef& s, const std::string& path, Visit&& visit) {
   visit(path + ".row", s.row);
   visit(path + ".sm_rate", s.sm_rate);
   visit(path + ".network_sm_rate", s.network_sm_rate);
+  visit(path + ".channels", s.channels);
+  visit(path + ".channel", s.channel);
+  visit(path + ".pass", s.pass);
   visit(path + ".sms", s.sms);
 }
 
@@ -107,6 +128,7 @@ void visit_collective_values(CostsRef& c, Visit&& visit) {
       visit_step_values(c.send[p],
                         "send." + std::string(to_text(static_cast<CollectiveProtocol>(p))), visit);
   for (auto& [step, costs] : c.libraries) visit_step_values(costs, to_text(step), visit);
+  for (auto& [step, costs] : c.kinds) visit_step_values(costs, to_text(step), visit);
   visit("network_ranks", c.network_ranks);
   visit("efa_hop", c.efa_hop);
 }

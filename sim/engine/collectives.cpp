@@ -78,7 +78,30 @@ double up_rate(const StepCosts& s, const Ground& g) {
   return g.inside > 1 ? or_else(s.share, 1) * g.scale_up : infinity;
 }
 
-Cost ring(CollectiveKind kind, const StepCosts& s, const Ground& g) {
+// What the threads of a ring's channels add to the latency of its steps. A message gets one more
+// channel for each s.channel bytes of a rank's part, so that small ones have a single channel that
+// is not full. LL's threads wait for a flag with every line: what does not fit into one pass waits
+// again, and costs a whole one. In the other protocols later lines follow without waiting.
+double filling(CollectiveKind kind, CollectiveProtocol protocol, const StepCosts& s,
+               const Ground& g, double steps) {
+  const double full = or_else(s.channel, 0);
+  if (full <= 0) return 0;
+  const double part = g.size / g.ranks;
+  const double channels = std::clamp(std::floor(part / full), 1.0, or_else(s.channels, 1));
+  const auto rounds = [&](double of_full) {
+    if (of_full <= 1 || protocol != CollectiveProtocol::ll) return std::min(of_full, 1.0);
+    return std::ceil(of_full - 0.01);  // a written size is rounded
+  };
+  // Every rank also acts once before the first step. A broadcast's ranks hand on all of it, in
+  // turns that overlap.
+  if (kind == CollectiveKind::broadcast) {
+    const double all = g.size / channels / full;
+    return or_else(s.pass, 0) * (rounds(all) + steps * std::min(all, 1.0));
+  }
+  return or_else(s.pass, 0) * rounds(part / channels / full) * (steps + 1);
+}
+
+Cost ring(CollectiveKind kind, CollectiveProtocol protocol, const StepCosts& s, const Ground& g) {
   const double passes = kind == CollectiveKind::all_reduce ? 2 : 1;
   const double wire =
       kind == CollectiveKind::broadcast ? g.size : passes * (g.ranks - 1) / g.ranks * g.size;
@@ -90,6 +113,7 @@ Cost ring(CollectiveKind kind, const StepCosts& s, const Ground& g) {
   const bool leaves = g.domains > 1;
   double latency = (steps - network_steps) * (leaves ? or_else(s.far_hop, hop(s)) : hop(s));
   if (leaves) latency += network_steps * network_hop(s, g);
+  latency += filling(kind, protocol, s, g, steps);
   // The rank's own part also moves from the one buffer to the other.
   const double copy =
       kind == CollectiveKind::broadcast ? 0 : g.size / g.ranks / or_else(s.copy, infinity);
@@ -353,6 +377,9 @@ Candidate candidate_of(const CollectiveCosts& costs, const Collective& c,
   if (own != costs.libraries.end() &&
       (knows_tokens(c.library) || part <= or_else(own->second.largest, infinity)))
     return {.steps = &own->second, .own = true};
+  const auto kind =
+      costs.kinds.find({.kind = c.kind, .algorithm = algorithm, .protocol = protocol});
+  if (kind != costs.kinds.end()) return {.steps = &kind->second};
   return {.steps = &costs.of(algorithm, protocol)};
 }
 
@@ -362,7 +389,7 @@ Cost cost_alone(CollectiveAlgorithm algorithm, CollectiveProtocol protocol,
   const StepCosts& s = *candidate.steps;
   switch (algorithm) {
     case CollectiveAlgorithm::ring:
-      return ring(c.kind, s, g);
+      return ring(c.kind, protocol, s, g);
     case CollectiveAlgorithm::tree:
       return tree(s, g);
     case CollectiveAlgorithm::nvls:

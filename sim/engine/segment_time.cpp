@@ -32,6 +32,8 @@ void price_kernel(const Operation& o, const PriceContext& context, PhaseTime& ou
   const KernelTime t = kernel_time(o.kernel, context.device, context.step.calibration);
   out.seconds[slot(o.label)] += o.count * (t.time.si() + context.kernel_gap);
   out.energy += o.count * t.energy.si();
+  if (t.tensor > Joules(0))
+    out.clocked.push_back({o.count * (t.time + Seconds(context.kernel_gap)), o.count * t.tensor});
 }
 
 void price_collective(const Operation& o, const PriceContext& context, PhaseTime& out) {
@@ -81,6 +83,8 @@ void PhaseTime::add(const PhaseTime& other, double times) {
   side_context += times * other.side_context;
   side_host += times * other.side_host;
   energy += times * other.energy;
+  for (const ClockedWork& work : other.clocked)
+    clocked.push_back({times * work.time, times * work.energy});
   scale_up_bytes += times * other.scale_up_bytes;
   scale_out_bytes += times * other.scale_out_bytes;
 }
@@ -186,10 +190,15 @@ PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device, doubl
       std::max(0.0, p.side_context - context_hidden) +
       overlap_cost * std::min(p.side_context, p.seconds[slot(Label::attention)]);
   const double stream = stream_seconds(p);
-  const double burst = std::max(stream, p.side_data) + overlap_cost * std::min(stream, p.side_data);
+  const auto joined = [&](double kernels) {
+    return std::max(kernels, p.side_data) + overlap_cost * std::min(kernels, p.side_data);
+  };
+  const double burst = joined(stream);
   p.seconds[slot(Label::data_comm)] += burst - stream;
-  const double sustained =
-      std::max(burst, sustained_time(Seconds(burst), Joules(p.energy), device).si());
+  const SustainedPass under_limit =
+      sustained_pass(Seconds(stream), Joules(p.energy), p.clocked, device,
+                     [&](Seconds kernels) { return Seconds(joined(kernels.si())); });
+  const double sustained = std::max(burst, under_limit.time.si());
   PassTicks out;
   if (sustained > burst && compute > 0) {
     out.throttle = (compute + sustained - burst) / compute;
@@ -197,7 +206,7 @@ PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device, doubl
   }
   const double whole = std::max({sustained, p.host, p.side_host});
   p.seconds[slot(Label::host)] += whole - sustained;
-  out.energy = p.energy;
+  out.energy = under_limit.energy.si();
   // The whole is rounded once, so that a faster part never makes it a picosecond longer; the
   // largest label takes what rounding the parts leaves.
   out.total = to_ticks(Seconds(whole));

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "hw_models/power.h"
 #include "sim/base/ticks.h"
 #include "sim/engine/contention.h"
 #include "sim/engine/flow_network.h"
@@ -22,6 +23,7 @@ struct PhaseTime {
   double side_host = 0;     // seconds of weights and activations on their way to or from the host
   double side_context = 0;  // seconds of context-parallel traffic on a side stream
   double energy = 0;        // joules above idle
+  std::vector<ClockedWork> clocked;                // of it: tensor work
   double scale_up_bytes = 0, scale_out_bytes = 0;  // sent by the rank
 
   void add(const PhaseTime& other, double times);

@@ -65,6 +65,15 @@ void scale_clock(ResolvedDevice& device, double factor);
 StepResult step(const StepContext& context, const Model& model, const Job& job,
                 const Layout& layout, const Stack& stack);
 
+// A kernel of a step, and how often it runs in one pipeline (one rank of every stage).
+struct UsedKernel {
+  Kernel kernel;
+  double count = 0;
+};
+// All kernels that step() prices, equal ones more than once; the optimizer's is that of stage 0.
+std::vector<UsedKernel> step_kernels(const StepContext& context, const Model& model, const Job& job,
+                                     const Layout& layout, const Stack& stack);
+
 // Costs of the pipeline's passes, as step() computes them: for traces.
 struct StepPipeline {
   PipelineShape shape;

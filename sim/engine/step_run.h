@@ -48,6 +48,7 @@ class StepRun {
   StepPipeline pipeline();
   StepResult training();
   StepResult inference();
+  std::vector<UsedKernel> kernels() const;
 
  private:
   // What data parallelism and the optimizer add after a stage's last pass.
@@ -85,6 +86,8 @@ class StepRun {
   Tail tail(const StageRun& run, std::int64_t stage);
   Seconds gradient_time(std::int64_t stage, Tail& tail);
   Seconds parameter_time(std::int64_t stage, Tail& tail);
+  double own_parameters(std::int64_t stage) const;  // that one rank updates
+  Kernel update_kernel(std::int64_t stage) const;   // of the optimizer
   Seconds optimizer_time(std::int64_t stage) const;
   Seconds offloaded_update(double parameters) const;
   double host_link_seconds(const ChunkProgram& chunk) const;

@@ -65,22 +65,30 @@ Seconds StepRun::parameter_time(std::int64_t stage, Tail& tail) {
                   Bytes(stage_expert_parameters(stage) * element), tail);
 }
 
-Seconds StepRun::optimizer_time(std::int64_t stage) const {
+double StepRun::own_parameters(std::int64_t stage) const {
   const bool sharded = layout_.zero_stage >= 1;
   const double shard = layout_.shard_group > 0 ? static_cast<double>(layout_.shard_group)
                                                : static_cast<double>(layout_.dense_replicas());
   const double dense = stage_parameters(stage) / (sharded ? shard : 1.0);
   const double expert = stage_expert_parameters(stage) /
                         (sharded ? static_cast<double>(layout_.expert_replicas()) : 1.0);
-  const double own = (dense + expert) * program_.trainable_share;
-  const double traffic = own * program_.optimizer_bytes_per_parameter;
-  const Kernel update{.work = {.kind = WorkKind::optimizer,
-                               .input = Format::fp32,
-                               .output = Format::fp32,
-                               .bytes_read = traffic / 2,
-                               .bytes_written = traffic / 2},
-                      .library = stack_.memory_bound};
-  Seconds time = kernel_time(update, context_.device, context_.calibration).time;
+  return (dense + expert) * program_.trainable_share;
+}
+
+Kernel StepRun::update_kernel(std::int64_t stage) const {
+  const double traffic = own_parameters(stage) * program_.optimizer_bytes_per_parameter *
+                         stack_.optimizer_passes.get();
+  return {.work = {.kind = WorkKind::optimizer,
+                   .input = Format::fp32,
+                   .output = Format::fp32,
+                   .bytes_read = traffic / 2,
+                   .bytes_written = traffic / 2},
+          .library = stack_.stream_library()};
+}
+
+Seconds StepRun::optimizer_time(std::int64_t stage) const {
+  const double own = own_parameters(stage);
+  Seconds time = kernel_time(update_kernel(stage), context_.device, context_.calibration).time;
   const double tensor = own * program_.optimizer_flop_per_parameter;
   const FlopPerSecond rate = context_.device.tensor_rate[static_cast<std::size_t>(Format::bf16)];
   if (tensor > 0) time += Flop(tensor) / rate;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hw_models/region.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/scenario.h"
 #include "sim/engine/step.h"
@@ -18,6 +19,21 @@ struct Assumption {
   Evidence evidence = Evidence::assumed;
   std::string source;
   double effect_low = 0, effect_high = 0;  // relative change of the step time at low and at high
+};
+
+// A curve that a prediction uses for shapes outside the region in which it was measured.
+struct Extrapolation {
+  std::string curve;  // "gemm.bf16.cublas"
+  // Where the kernel lies that contributes most (by time and distance), on each axis outside.
+  struct Side {
+    Axis axis = Axis::m;
+    double used = 0, low = 0, high = 0;  // elements or bytes; measured from low to high
+  };
+  std::vector<Side> sides;
+  double octaves = 0;     // that this kernel lies outside
+  double share = 0;       // of the curve's time in the step that is spent outside
+  double per_octave = 0;  // relative error per octave, as the fit measured it
+  double growth = 0;      // relative error that the curve's whole time in the step gets from it
 };
 
 struct Prediction {
@@ -40,8 +56,9 @@ struct Prediction {
   Dollars dollars_per_step, dollars_per_million_tokens;  // from rental; 0 when no price is known
   DollarsPerSecond rental_per_gpu;
   Seconds low, high;  // 90% range of the step time (assumptions joined in quadrature)
-  std::vector<Assumption> assumptions;  // empty unless asked for
-  std::string ttft_or_tpot;             // inference: which of the two step_time is
+  std::vector<Assumption> assumptions;        // empty unless asked for
+  std::vector<Extrapolation> extrapolations;  // the most growth first
+  std::string ttft_or_tpot;                   // inference: which of the two step_time is
   // Flow network only: the collectives of the stage that sends most, by time, and the step without
   // shared links, faults and other traffic.
   std::vector<NetworkUse> network;

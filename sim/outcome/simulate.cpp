@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/outcome/assumptions.h"
+#include "sim/outcome/extrapolation.h"
 #include "sim/outcome/model_flop.h"
 
 namespace orrery {
@@ -197,8 +198,11 @@ Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   add_utilisation(p, s);
   add_money(p, s, options, context.device, tokens);
   p.low = p.high = p.step_time;
+  p.extrapolations = find_extrapolations(context, s.model, s.job, s.layout, s.stack);
   if (options.with_assumptions) {
-    p.assumptions = find_assumptions(s, evaluate_outputs);
+    Scenario widened = s;
+    widen_extrapolated(widened.cluster.calibration, p.extrapolations);
+    p.assumptions = find_assumptions(std::move(widened), evaluate_outputs);
     const RelativeRange range = join_effects(p.assumptions);
     p.low = p.step_time * std::max(0.0, 1 - range.below);
     p.high = p.step_time * (1 + range.above);

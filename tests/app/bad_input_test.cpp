@@ -206,17 +206,76 @@ TEST_CASE("what an accelerator lacks is refused by name") {
 }
 
 TEST_CASE("calibrate says what it needs") {
-  expect_error("calibrate", "fit or show");
+  expect_error("calibrate", "measure, fit, show or compare");
   expect_error("calibrate show", "--device");
   expect_error("calibrate show --device h100-sx", "h100-sxm");
   expect_error("calibrate fit --device h100-sxm", "tables");
-  expect_error("calibrate compare", "later version");
+  expect_error("calibrate fit", "nothing to fit");
+  expect_error("calibrate compare", "0 sides");
+  expect_error("calibrate compare h200-sxm h100-sxm b200-sxm", "3 sides");
+  expect_error("calibrate compare h200-sx", "h200-sxm");
+  expect_error("calibrate compare no-folder/all.jsonl", "no-folder/all.jsonl");
+  expect_error("calibrate show --device gb300 --plots plots", "no measured lines");
+  expect_error("calibrate --device h200-sxm measure", "flags before it");
+  const auto measure = run("calibrate measure --part gem");  // the script's own words
+  CHECK(measure.code == 2);
+  CHECK(measure.err.find("expected one of gemm") != std::string::npos);
   CHECK(run("calibrate show --device gb300").code == 0);
 }
 
+TEST_CASE("broken measured lines are one error each, whoever reads them") {
+  const ScratchFolder scratch("bad_lines");
+  const std::string conditions =
+      R"({"record":"conditions","program":"gemm","device":"NVIDIA H200"})"
+      "\n";
+  const std::string product =
+      R"({"record":"sample","part":"gemm","kind":"gemm","library":"cublas","mode":"burst",)"
+      R"("input":"bf16","output":"bf16","m":512,"n":512,"k":512,"time_us":9})"
+      "\n";
+  std::string other = conditions;
+  other.replace(other.find("H200"), 4, "B200");
+  std::string unknown = conditions;
+  unknown.replace(unknown.find("NVIDIA H200"), 11, "Abacus");
+  std::string negative = product;
+  negative.replace(negative.find(":9"), 2, ":-9");
+  struct Case {
+    const char* name;
+    std::string text, part;
+  };
+  const std::vector<Case> cases = {{"empty", "", "no lines"},
+                                   {"binary", std::string(64, '\0'), "line 1"},
+                                   {"cut", conditions + product.substr(0, 50), "line 2"},
+                                   {"alone", product, "conditions before"},
+                                   {"negative", conditions + negative, "time_us"},
+                                   {"unknown", unknown + product, "Abacus"},
+                                   {"mixed", conditions + product + other + product, "one device"},
+                                   {"bare", conditions, "sample"}};
+  for (const Case& c : cases) {
+    const std::string file = add(scratch, std::string(c.name) + ".jsonl", c.text);
+    expect_error("calibrate fit " + file, c.part);
+    expect_error("calibrate compare " + file, c.part);
+    if (c.part != "sample") expect_error("validate " + file, c.part);
+    const bool read = c.part == "sample";  // a run without samples can be shown, not drawn
+    expect_error("calibrate show --device h200-sxm " + std::string(read ? "--plots x " : "") + file,
+                 read ? "no measured lines" : c.part);
+  }
+  expect_error("validate " + (scratch / "bare.jsonl").string(), "nothing to predict");
+  const std::string good = add(scratch, "good.jsonl", conditions + product);
+  expect_error("calibrate fit --device h100-sxm " + good, "samples of h200-sxm");
+  expect_error("calibrate show --device h100-sxm " + good, "samples of h200-sxm");
+  expect_error("calibrate fit --based-on h200-sx " + good, "\"h200-sxm\"?");
+  expect_error("calibrate show --device h200-sxm --plots " + good + " " + good, "good.jsonl");
+  const std::string table = add(scratch, "h200_gemm_vllm_bfloat16.csv", "m,n,k\n1,2,3\n");
+  expect_error("calibrate fit " + table, "--device");
+  expect_error("calibrate fit --device h200-sxm " + table, "latency_ms");
+  expect_error("validate " + table, "latency_ms");
+  expect_error("calibrate fit --device h200-sxm " + table + " " + good, "together");
+  expect_error("calibrate compare " + add(scratch, "cut.json", "{"), "cut.json");
+  expect_error("calibrate compare specification", "specification");
+}
+
 TEST_CASE("commands of later versions say so") {
-  for (const char* command : {"plan question.json"})
-    expect_error(command, "later version");
+  for (const char* command : {"plan question.json"}) expect_error(command, "later version");
   expect_error("calibrate show", "--device");
   expect_error("calibrate shwo --device h200-sxm", "show");
 }

@@ -16,7 +16,7 @@ clean() { (cd "$scratch" && env -i HOME="$scratch" PATH=/usr/bin:/bin "$@"); }
 while read -r file; do
   [ -e "$data/$file" ] || fail "$file is not installed"
 done < <(cd "$3" && find hw_models topologies workloads sim/engine/catalog validation \
-  \( -name '*.json' -o -path 'validation/measurements/*.csv' \))
+  \( -name '*.json' -o -name '*.jsonl' -o -path 'validation/measurements/*.csv' \))
 
 clean "$binary" simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 4096 \
   --global-batch 64 | grep 'tokens/s/GPU' >/dev/null || fail "simulate says nothing"
@@ -28,3 +28,13 @@ cp "$data/workloads/catalog/models/llama3-8b.json" \
 clean "$binary" catalog list model | grep -x only-installed >/dev/null || fail "it reads another catalogue"
 ln -s "$binary" "$scratch/link"
 clean "$scratch/link" catalog list model | grep -x only-installed >/dev/null || fail "not through a link"
+
+# The measuring script is there with its programs, and says what it lacks where there is no GPU.
+clean "$binary" calibrate measure --list | grep gemm >/dev/null || fail "no measuring script"
+[ -e "$data/validation/microbench/gemm.cu" ] || fail "no microbenchmarks"
+code=0
+clean "$binary" calibrate measure --part gemm --output "$scratch/measured" 2>"$scratch/err" || code=$?
+if ! command -v nvidia-smi >/dev/null; then
+  [ "$code" -eq 2 ] || fail "without a GPU: exit code $code, expected 2"
+  grep -q 'found no nvidia-smi' "$scratch/err" || fail "it does not say that there is no GPU"
+fi

@@ -64,7 +64,7 @@ TEST_CASE("a missing curve falls back to its kind and format, streams to their l
     return Calibration::name(h200.curve(kind, format, library));
   };
   CHECK(name(WorkKind::gemm, Format::bf16, Library::cublas) == "gemm.bf16.cublas");
-  CHECK(name(WorkKind::gemm, Format::fp16, Library::cublas) == "gemm.bf16.cublas");
+  CHECK(name(WorkKind::gemm, Format::tf32, Library::deepgemm) == "gemm.bf16.cublas");
   CHECK(name(WorkKind::gemm, Format::fp8, Library::deepgemm) == "gemm.fp8.deepgemm");
   CHECK(h200.curve(WorkKind::gemm, Format::fp8, Library::eager).format == Format::fp8);
   CHECK(name(WorkKind::quantise, Format::fp8, Library::fused) == "quantise.bf16.fused");

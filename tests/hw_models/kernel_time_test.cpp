@@ -89,6 +89,50 @@ TEST_CASE("a product that just misses the grid of its processors or of memory is
   CHECK(h200.time(gemm(8192, 50257, 2048)).time > h200.time(gemm(8192, 50260, 2048)).time * 2);
 }
 
+TEST_CASE("operands whose rows start inside a sector cost more where neither is aligned") {
+  const Machine h200("h200-sxm");
+  Kernel odd = gemm(4096, 4096, 4104), even = gemm(4096, 4096, 4096);  // 8,208 and 8,192 bytes
+  const auto ratio = [&] { return h200.time(odd).time / h200.time(even).time; };
+  CHECK(ratio() > 1.04);
+  CHECK(ratio() < 1.15);
+  // An input gradient reads one operand along n.
+  odd.work.role = even.work.role = GemmRole::input_gradient;
+  CHECK(ratio() < 1.01);
+}
+
+// A curve of one kernel whose blocks are a row each.
+KernelTime row_time(const Machine& h200, std::int64_t rows, double row_bytes, double capacity = 0) {
+  Calibration calibration = h200.calibration;
+  Curve curve = calibration.curve(WorkKind::norm, Format::bf16, Library::fused);
+  curve.kind = WorkKind::norm;
+  curve.library = Library::fused;
+  curve.memory_efficiency = 0.9;
+  curve.l2_efficiency = 0.6;
+  curve.saturation_bytes = 5e6;
+  curve.stream_width = 0.5;
+  curve.fixed_seconds = 0;
+  put_curve(calibration, curve);
+  complete(calibration);
+  ResolvedDevice device = h200.device;
+  device.l2_capacity = Bytes(capacity);
+  Kernel kernel = stream(WorkKind::norm, static_cast<double>(rows) * row_bytes);
+  kernel.work.m = rows;
+  return kernel_time(kernel, device, calibration);
+}
+
+TEST_CASE("few blocks do not fill the memory's pipe, and its latency shrinks in the cache") {
+  const Machine h200("h200-sxm");
+  const Seconds start = row_time(h200, 1, 1).time;
+  CHECK(in_microseconds(start) == Approx(5e6 / (0.9 * 4.8e6)).epsilon(0.02));
+  CHECK(row_time(h200, 1, 1).limit == Limit::latency);
+  const auto streams = [&](std::int64_t rows) { return row_time(h200, rows, 1e6).time - start; };
+  CHECK(streams(16) / streams(1) == Approx(1).epsilon(0.02));  // each on a processor of its own
+  CHECK(streams(1320) / streams(132) == Approx(10).epsilon(0.02));
+  const Seconds cached = row_time(h200, 1, 1, 1e9).time;
+  CHECK(cached < start * 0.8);
+  CHECK(cached > start * 0.3);
+}
+
 TEST_CASE("adding to an fp32 buffer costs its traffic") {
   const Machine h200("h200-sxm");
   Kernel weight = gemm(28672, 4096, 2048);
@@ -123,8 +167,13 @@ TEST_CASE("attention knows masks, variants, heads and the exponential units") {
   const double full = seconds_of(attention(forward, 1, 16384, Library::flash3, false));
   CHECK(causal / full == Approx(0.5).margin(0.05));
   CHECK(seconds_of(attention(forward, 1, 4096, Library::unfused_attention)) > 3 * causal / 16);
-  CHECK(b200.time(attention(forward, 1, 16384, Library::flashinfer)).limit ==
-        Limit::special_function);
+  // B200 has twice the tensor units for the same exponentials: with half of them they decide.
+  const Kernel prefill = attention(forward, 1, 16384, Library::flashinfer);
+  ResolvedDevice half = b200.device;
+  half.special_function_per_second *= 0.5;
+  const KernelTime slow = kernel_time(prefill, half, b200.calibration);
+  CHECK(slow.limit == Limit::special_function);
+  CHECK(slow.time > 1.2 * b200.time(prefill).time);
   // BLOOM's head dimension of 108 is no multiple of 8.
   CHECK(seconds_of(attention(forward, 4, 2048, Library::unfused_attention, true, 108)) >
         seconds_of(attention(forward, 4, 2048, Library::unfused_attention, true, 112)));

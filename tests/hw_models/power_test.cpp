@@ -43,5 +43,59 @@ TEST_CASE("sustained time is monotone in burst time and energy") {
   CHECK(held);
 }
 
+TEST_CASE("products alone at the limit take what their energy asks for, beside cooler work less") {
+  const ResolvedDevice device = board(700, 100);
+  // Alone: 660 J at 600 W.
+  const SustainedPass alone =
+      sustained_pass(seconds(1), Joules(660), {{seconds(1), Joules(660)}}, device);
+  CHECK(alone.time.si() == Approx(1.1));
+  CHECK(alone.energy.si() == Approx(660));
+  // Beside an idle second they run at full clock, where an operation costs more.
+  const SustainedPass eased =
+      sustained_pass(seconds(2), Joules(660), {{seconds(1), Joules(660)}}, device);
+  CHECK(eased.time == seconds(2));
+  CHECK(eased.energy.si() > 660);
+  // Between the two: slower than at full clocks though the energies alone would fit.
+  const SustainedPass mixed =
+      sustained_pass(seconds(1.1), Joules(660), {{seconds(1), Joules(660)}}, device);
+  CHECK(mixed.time > seconds(1.1));
+  CHECK(mixed.time.si() < 1.2);
+  CHECK(mixed.energy.si() == Approx(600 * mixed.time.si()));
+  const SustainedPass cool = sustained_pass(seconds(1), Joules(300), {}, device);
+  CHECK(cool.time == seconds(1));
+  CHECK(cool.energy.si() == Approx(300));
+}
+
+TEST_CASE("a mix under the limit is monotone in every time and energy") {
+  const bool held = rc::check("monotone", [] {
+    const ResolvedDevice device = board(700, 75);
+    const auto number = [](double unit) { return *rc::gen::inRange(1, 1000) * unit; };
+    std::vector<ClockedWork> work;
+    double burst = number(1e-3), energy = number(0.3);
+    for (int i = 0; i < 3; ++i) {
+      work.push_back({Seconds(number(1e-3)), Joules(number(1))});
+      burst += work.back().time.si();
+      energy += work.back().energy.si();
+    }
+    const auto pass = [&] {
+      return sustained_pass(Seconds(burst), Joules(energy), work, device).time;
+    };
+    const Seconds base = pass();
+    RC_ASSERT(base >= Seconds(burst));
+    RC_ASSERT(base.si() >= energy / 625 * (1 - 1e-9));
+    const int which = *rc::gen::inRange(0, 3);
+    const double more = number(1e-4);
+    if (*rc::gen::arbitrary<bool>()) {
+      work[static_cast<std::size_t>(which)].time += Seconds(more);
+      burst += more;
+    } else {
+      work[static_cast<std::size_t>(which)].energy += Joules(100 * more);
+      energy += 100 * more;
+    }
+    RC_ASSERT(pass().si() >= base.si() * (1 - 1e-9));
+  });
+  CHECK(held);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -6,6 +6,7 @@ backward on the stream of its forward. README.md holds the schema of the lines.
 """
 import argparse
 import datetime
+import gc
 import json
 import math
 import os
@@ -25,7 +26,7 @@ class Out:
 
     def line(self, record, **keys):
         plain = {k: round_number(v) for k, v in keys.items() if v is not None}
-        self.file.write(json.dumps({"record": record, **plain}) + "\n")
+        self.file.write(json.dumps({"record": record, **plain}, separators=(",", ":")) + "\n")
         self.file.flush()
 
 
@@ -238,6 +239,48 @@ class Bench:
         del graph
         return result
 
+    def sustained(self, operation, seconds, sets=1):
+        """Runs operation(i) for `seconds` without a pause; time, power and clock are those of the
+        last third, when the power limit, the cooling and the sensor have settled."""
+        kept = [None] * sets
+
+        def call(i):
+            kept[i % sets] = operation(i)
+
+        call(0)
+        once = self.events_us(lambda: (call(1), call(2))) / 2
+        calls = int(max(1, min(1000, 2e4 / max(once, 2.0))))  # 20 ms a replay
+        graph = self.capture(call, calls)
+        kept[:] = [None] * sets
+        replay = graph.replay if graph is not None else lambda: [call(i) for i in range(calls)]
+        before, times, watts, clocks, heat = self.nvml.clock(), [], [], [], []
+        queue, start = [], time.perf_counter()
+        while time.perf_counter() - start < seconds:
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            replay()
+            end.record()
+            queue.append((begin, end))
+            if len(queue) < 3:  # two replays always wait in the queue
+                continue
+            begin, end = queue.pop(0)
+            end.synchronize()
+            if time.perf_counter() - start > 2 / 3 * seconds:
+                times.append(1e3 * begin.elapsed_time(end) / calls)
+                watts.append(self.nvml.power())
+                clocks.append(self.nvml.clock())
+                heat.append(self.nvml.temperature())
+        self.stream.synchronize()
+        del graph
+        times.sort()
+        if not times or None in watts:
+            raise RuntimeError("no readings: the power sensor is silent or one call is too long")
+        mean = [sum(x) / len(x) for x in (watts, clocks, heat)]
+        return {"time_us": times[len(times) // 2], "low_us": times[0], "high_us": times[-1],
+                "repeats": len(times), "calls": calls, "clock_before_mhz": before,
+                "clock_after_mhz": mean[1], "power_w": mean[0], "temperature_c": mean[2],
+                "seconds": time.perf_counter() - start}
+
     def events_us(self, work):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
@@ -304,6 +347,7 @@ class Bench:
 
     def free(self):
         self.pool = None
+        gc.collect()  # compiled modules refer to themselves: their memory must go now
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
 

@@ -214,7 +214,7 @@ class Decode {
                          (c.latent() ? c.dim : 2 * c.dim) * (c.fp8 ? 1 : 2);
     const double rows = 2.0 * c.batch * c.heads;  // of queries, times their dims
     Line line("sample");
-    line.text("part", "decode").text("kind", "attention-decode").text("library", "fused");
+    line.text("part", "decode").text("kind", "attention-decode").text("library", "own");
     line.text("variant", "page-" + std::to_string(c.page)).text("mode", "burst");
     line.text("input", c.fp8 ? "fp8" : "bf16").number("batch", c.batch).number("heads", c.heads);
     line.number("kv_heads", c.kv_heads).number("q_length", 1).number("kv_length", c.length);

@@ -39,7 +39,7 @@ class Elementwise {
              const RelativeError& error, double limit) {
     expect_error_below(error.value(), limit, c.what + " " + std::to_string(c.count));
     Line line("sample");
-    line.text("part", "elementwise").text("kind", kind).text("library", "fused");
+    line.text("part", "elementwise").text("kind", kind).text("library", "own");
     line.text("variant", variant).text("mode", "burst").text("input", input);
     line.text("shape", std::to_string(c.count)).number("count", c.count);
     line.number("bytes_read", static_cast<std::uint64_t>(traffic.read));
@@ -290,8 +290,9 @@ std::vector<Case> cases(bool quick) {
   // 1024 numbers to what makes some 4 GiB of traffic, times 8 each: from launch-bound on.
   const std::vector<std::uint64_t> counts =
       quick ? std::vector<std::uint64_t>{1 << 12, 1 << 24}
-            : std::vector<std::uint64_t>{1 << 10, 1 << 14, 1 << 18, 1 << 20,
-                                         1 << 22, 1 << 24, 1 << 27};
+            : std::vector<std::uint64_t>{1 << 10, 1 << 14, 1 << 18, 1 << 20, 3 << 20, 1 << 22,
+                                         6 << 20, 1 << 23, 3 << 22, 1 << 24, 3 << 23, 1 << 25,
+                                         5 << 23, 1 << 26, 3 << 25, 1 << 27};
   for (const char* what : {"add", "swiglu", "swiglu-backward", "rotary", "quantise",
                            "quantise-dynamic", "gradient-norm", "cast-up", "cast-down"})
     for (const std::uint64_t count : counts) out.push_back({what, count});
@@ -303,7 +304,8 @@ std::vector<Case> cases(bool quick) {
   for (const char* what : {"adam-fp32-copy", "adam-fp32", "adam-bf16"})
     for (const std::uint64_t count :
          quick ? std::vector<std::uint64_t>{1 << 20}
-               : std::vector<std::uint64_t>{1 << 14, 1 << 20, 1 << 24, 1 << 27})
+               : std::vector<std::uint64_t>{1 << 14, 1 << 20, 1 << 22, 3 << 21, 1 << 23, 3 << 22,
+                                            1 << 24, 5 << 22, 1 << 25, 1 << 26, 1 << 27})
       out.push_back({what, count});
   return out;
 }

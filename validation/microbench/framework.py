@@ -8,6 +8,7 @@ import warnings
 import torch
 import torch.nn.functional as F
 
+import framework_power
 import framework_steps
 from bench import Bench
 from llama_layer import rms_norm, rotary_table, rotate, swiglu
@@ -299,7 +300,7 @@ def without_donation(part):
 
 
 def main():
-    bench = Bench("framework", 98)
+    bench = Bench("framework", 160)
     bench.conditions()
     import torch._dynamo
     torch._dynamo.config.cache_size_limit = 256
@@ -311,7 +312,7 @@ def main():
     compiled = [without_donation(norms_and_activations), without_donation(rotary)]
     parts = [framework_steps.host_of_layers, collectives, framework_steps.layers,
              loss_and_embedding, optimizers, plain_kernels, framework_steps.expert_layer,
-             framework_steps.memory, experts, *compiled]
+             framework_steps.memory, experts, *compiled, without_donation(framework_power.power)]
     if bench.quick:
         parts = [framework_steps.layers, loss_and_embedding, optimizers, plain_kernels, experts,
                  compiled[0]]

@@ -346,14 +346,17 @@ class Gather {
 std::vector<Case> cases(bool quick) {
   std::vector<Case> out;
   const std::vector<int> counts =
-      quick ? std::vector{33, 2048} : std::vector{1, 128, 1024, 4096, 16384, 65536};
+      quick ? std::vector{33, 2048}
+            : std::vector{1, 128, 512, 1024, 2048, 3072, 4096, 8192, 12288, 16384, 32768, 65536};
   for (const int tokens : counts) {
     out.push_back({"gather", tokens, 4096, 128256});
     out.push_back({"scatter", tokens, 4096, 128256});
     if (!quick && tokens >= 128) out.push_back({"gather", tokens, 8192, 128256});
     if (!quick && tokens >= 4096) out.push_back({"scatter", tokens, 2048, 32000});
   }
-  for (const int tokens : quick ? std::vector{33, 2048} : std::vector{1, 64, 512, 4096, 16384})
+  for (const int tokens : quick
+                              ? std::vector{33, 2048}
+                              : std::vector{1, 64, 512, 1024, 1536, 2048, 3072, 4096, 8192, 16384})
     for (const char* what : {"dispatch", "combine"}) {
       out.push_back({what, tokens, 7168, 256});
       if (!quick && tokens >= 512) out.push_back({what, tokens, 2048, 128});

@@ -261,8 +261,8 @@ void run_all(Bench& b) {
   run_cases(b, Number::bf16, bf16_cases());
   run_all_grouped(b);
   if (has_fp8) run_cases(b, Number::fp8, fp8_cases());
-  run_cases(b, Number::fp16, forward_cases(Number::fp16, Number::fp16, 1));
-  run_cases(b, Number::int8, forward_cases(Number::int8, Number::int32, 1));
+  run_cases(b, Number::fp16, forward_cases(Number::fp16, Number::fp16, 3));
+  run_cases(b, Number::int8, forward_cases(Number::int8, Number::int32, 3));
   if (major >= 10) run_cases(b, Number::fp4, forward_cases(Number::fp4, Number::bf16, 3));
 
   Product cube{.m = 8192, .n = 8192, .k = 8192};

@@ -141,7 +141,7 @@ struct Traffic {
 inline Line memory_line(const std::string& part, const std::string& kind,
                         const std::string& variant, const std::string& shape, Traffic traffic) {
   Line line("sample");
-  line.text("part", part).text("kind", kind).text("library", "fused").text("variant", variant);
+  line.text("part", part).text("kind", kind).text("library", "own").text("variant", variant);
   line.text("mode", "burst").text("input", "bf16").text("shape", shape);
   line.number("bytes_read", static_cast<std::uint64_t>(traffic.read));
   line.number("bytes_written", static_cast<std::uint64_t>(traffic.written));

@@ -68,7 +68,7 @@ int calls_of(std::uint64_t bytes, double bytes_per_us) {
 
 void print_host(const std::string& variant, std::uint64_t bytes, const Timing& t) {
   Line line("sample");
-  line.text("part", "link").text("kind", "host-copy").text("library", "fused");
+  line.text("part", "link").text("kind", "host-copy").text("library", "own");
   line.text("variant", variant).text("mode", "stream").text("input", "int8");
   // What crosses the link towards the device counts as read, towards the host as written.
   const bool both = variant == "both", up = variant == "to-device";
@@ -140,7 +140,7 @@ void host_copies(const Gpu& gpu, bool quick) {
       }
       std::sort(times.begin(), times.end());
       Line line("sample");
-      line.text("part", "link").text("kind", "software").text("library", "fused");
+      line.text("part", "link").text("kind", "software").text("library", "own");
       line.text("variant", up ? "pageable-to-device" : "pageable-to-host");
       line.number("bytes", bytes).text("unit", "GB/s");
       line.number("value", 1e-3 * static_cast<double>(bytes) / times[times.size() / 2]).print();
@@ -170,7 +170,7 @@ struct Peer {
 void print_peer(const std::string& variant, std::uint64_t bytes, int from, int to,
                 const Timing& t) {
   Line line("sample");
-  line.text("part", "link").text("kind", "peer-copy").text("library", "fused");
+  line.text("part", "link").text("kind", "peer-copy").text("library", "own");
   line.text("variant", variant).text("mode", "stream").text("input", "int8");
   line.text("shape",
             std::to_string(bytes) + " B " + std::to_string(from) + " to " + std::to_string(to));

@@ -71,7 +71,7 @@ void run_stream(const Bench& b, Stream kind, std::uint64_t bytes, bool cached) {
   const double error = stream_error(b.gpu, kind, b.a(), b.b(), b.c(), b.sink, blocks, count);
   const std::string variant = name_of(kind) + std::string(cached ? "-cached" : "");
   expect_error_below(error, 0, variant + " of " + in_words(bytes));
-  print(kind, "fused", variant, bytes, error,
+  print(kind, "own", variant, bytes, error,
         burst(b.gpu, enqueue, 5, 5, static_cast<int>(std::max<std::uint64_t>(2, sets))));
 }
 

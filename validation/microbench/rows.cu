@@ -278,20 +278,28 @@ std::vector<Case> cases(bool quick) {
             {"quantise", "per-row", 1024, 7168},
             {"quantise", "per-block", 1024, 7168}};
   std::vector<Case> out;
-  const std::pair<int, int> shapes[] = {{1, 4096},     {16, 8192},    {128, 5120},   {512, 8192},
-                                        {2048, 4096},  {4096, 7168},  {8192, 8192},  {16384, 2048},
-                                        {32768, 1024}, {65536, 4096}, {16384, 16384}};
+  const std::pair<int, int> shapes[] = {
+      {1, 4096},     {16, 8192},    {128, 5120},   {512, 8192},   {2048, 4096},   {4096, 7168},
+      {8192, 8192},  {16384, 2048}, {32768, 1024}, {65536, 4096}, {16384, 16384}, {1024, 4096},
+      {1024, 8192},  {2048, 8192},  {4096, 4096},  {4096, 12288}, {8192, 2048},   {8192, 4096},
+      {16384, 4096}, {16384, 8192}, {32768, 4096}, {2048, 16384}, {24576, 5120}};
   for (const char* variant : {"rms", "rms-residual", "rms-backward", "layer"})
     for (const auto& [rows, width] : shapes) out.push_back({"norm", variant, rows, width});
   for (const auto& [rows, width] : {std::pair{32, 1024},
                                     {512, 2048},
                                     {4096, 2048},
+                                    {8192, 2048},
                                     {8192, 4096},
+                                    {16384, 4096},
+                                    {24576, 4096},
                                     {65536, 1024},
+                                    {65536, 2048},
                                     {65536, 4096},
+                                    {16384, 8192},
+                                    {16384, 16384},
                                     {32768, 16384}})
     out.push_back({"softmax", "", rows, width});
-  for (const int rows : {8, 128, 1024, 4096, 16384}) {
+  for (const int rows : {8, 128, 512, 1024, 1536, 2048, 3072, 4096, 8192, 16384}) {
     out.push_back({"cross-entropy", "one-pass", rows, 32000});
     out.push_back({"cross-entropy", "two-pass", rows, 32000});
     if (rows <= 4096) out.push_back({"cross-entropy", "two-pass", rows, 128256});
@@ -300,8 +308,14 @@ std::vector<Case> cases(bool quick) {
     for (const auto& [rows, width] : {std::pair{1, 7168},
                                       {64, 8192},
                                       {512, 4096},
+                                      {1024, 8192},
+                                      {2048, 7168},
                                       {4096, 7168},
+                                      {8192, 5120},
+                                      {8192, 8192},
                                       {16384, 4096},
+                                      {16384, 8192},
+                                      {32768, 5120},
                                       {65536, 2048},
                                       {65536, 8192}})
       out.push_back({"quantise", variant, rows, width});

@@ -31,17 +31,17 @@ std::string named(const FitRow& row) {
 }
 
 std::string fit_table(const FitReport& report) {
-  Table table(
-      {"kernel", "fmt", "library", "fit", "held", "med", "p90", "med", "p90", "med", "p90", "+-"},
-      {Align::left, Align::left, Align::left});
+  Table table({"kernel", "fmt", "library", "fit", "held", "med", "p90", "med", "p90", "med", "p90",
+               "+-", "runs"},
+              {Align::left, Align::left, Align::left});
   for (const FitRow& row : report.rows) {
     const bool held = row.n_held > 0, longer = row.over.rows > 0, crossed = row.cross_validated > 0;
     table.add({named(row), std::string(to_text(row.format)), std::string(to_text(row.library)),
                std::to_string(row.n_fit), std::to_string(row.n_held), percent_if(held, row.median),
                percent_if(held, row.p90), percent_if(longer, row.over.median),
                percent_if(longer, row.over.p90), percent_if(crossed, row.cross_validated),
-               percent_if(crossed, row.cross_validated_p90),
-               percent_if(row.spread > 0, row.spread)});
+               percent_if(crossed, row.cross_validated_p90), percent_if(row.spread > 0, row.spread),
+               percent_if(row.runs.runs > 1, row.runs.spread)});
   }
   return table.text();
 }
@@ -147,7 +147,8 @@ void fit(const CalibrateOptions& options) {
   }
   fmt::print(
       "{}: error in percent on shapes that the fit never saw (median, 90th percentile); the same\n"
-      "of those over 20 us; of every shape, by fits without it; spread of a prediction by refits\n",
+      "of those over 20 us; of every shape, by fits without it; spread of a prediction by refits\n"
+      "and of equal shapes between runs\n",
       report.device);
   fmt::print("{}{}{}{}", fit_table(report), sustained_table(report), other_fits(report),
              fit_notes(report));

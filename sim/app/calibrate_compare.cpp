@@ -55,9 +55,14 @@ Side read_side(const std::string& word, const std::string& device, bool multicas
   if (word.ends_with(".json") || word.find('/') != std::string::npos) {
     const JsonValue file = JsonValue::load(word);
     side.device = device.empty() ? file.at("device").text() : device;
-    const Calibration known = load_calibration(load_device(side.device));
+    const Device device_of_file = load_device(side.device);
+    const Calibration known = load_calibration(device_of_file);
     side.machine = std::make_unique<Machine>(
         load_machine(side.device, read_calibration(file, &known), multicast));
+    // Its own collectives, or no answer: those of the catalogue would be compared with themselves.
+    const auto costs = read_fitted_costs(device_of_file.architecture, file);
+    side.machine->has_links = side.machine->has_links && costs.has_value();
+    if (costs) side.machine->costs = *costs;
     return side;
   }
   side.device = load_device(word).name;

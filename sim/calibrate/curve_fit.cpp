@@ -112,6 +112,18 @@ std::vector<double> magnitudes(const std::vector<double>& log_errors) {
   return errors;
 }
 
+// What another run of the same programs may give: two standard errors, of the fit and of the
+// boards.
+void set_range(Sourced<double>& scale, const FitRow& row) {
+  const double error = 2 * std::hypot(row.spread, row.runs.spread);
+  if (error <= 0) return;
+  scale.low = std::exp(-error);
+  scale.high = std::exp(error);
+  scale.reason = row.runs.runs > 1
+                     ? fmt::format("two standard errors: of the fit, and of {} runs", row.runs.runs)
+                     : "two standard errors of the fit; boards differ by more";
+}
+
 template <class Q>
 void forget_texts(Sourced<Q>& sourced) {
   sourced.source.clear();
@@ -372,6 +384,8 @@ void CurveFit::describe(FitRow& row, const LeastSquaresFit& fit) {
   row.p90 = all.p90;
   cross_validate(row, fit.values);
   row.spread = spread_of(fit.refits);
+  row.runs = spread_between_runs(table_.rows);
+  set_range(curve_.scale, row);
   FitQuality& quality = curve_.quality;
   quality.fitted = row.n_fit;
   quality.held_out = row.n_held;

@@ -13,6 +13,7 @@
 #include "sim/calibrate/measurement.h"
 #include "sim/calibrate/overlap_fit.h"
 #include "sim/calibrate/power_fit.h"
+#include "sim/calibrate/run_spread.h"
 
 namespace orrery {
 
@@ -36,6 +37,7 @@ struct FitRow {
   // Of all rows, each predicted by a fit of four fifths of the families without its own.
   double cross_validated = 0, cross_validated_p90 = 0;
   double spread = 0;      // median relative standard error of a prediction, from refits
+  RunSpread runs;         // how much equal shapes differ from run to run
   double per_octave = 0;  // growth of the relative error with each octave beyond what was fitted
   std::string note;       // rows left out, parameters held fixed
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "hw_models/catalog.h"
 #include "sim/base/check.h"
@@ -114,7 +115,8 @@ OperatorRow row_of(const Sample& sample, int replays, Bytes capacity) {
                   .shape = sample.shape,
                   .cold = cached == 0,
                   .cached = cached,
-                  .variant = named_kernel(sample)};
+                  .variant = named_kernel(sample),
+                  .run = sample.conditions};
   set_kernels(row, sample);
   if (!sample.variant.empty()) row.shape = sample.variant + " " + row.shape;
   return row;
@@ -199,8 +201,9 @@ std::vector<OperatorTable> measured_tables(const MeasuredLog& log) { return tabl
 std::vector<OperatorTable> sustained_tables(const MeasuredLog& log) { return tables_of(log, true); }
 
 std::vector<OperatorTable> variant_tables(std::vector<OperatorTable>& tables) {
-  constexpr std::size_t fewest_rows = 3;  // fewer cannot tell a rate and a start
+  constexpr std::size_t fewest_shapes = 3;  // fewer cannot tell a rate and a start
   std::vector<OperatorTable> parts, kept;
+  std::string too_few;
   for (OperatorTable& table : tables) {
     // One name for many of a framework's operations, each of one or several kernels.
     const bool mixed = (table.library == Library::eager || table.library == Library::inductor) &&
@@ -211,7 +214,14 @@ std::vector<OperatorTable> variant_tables(std::vector<OperatorTable>& tables) {
     if (one || !mixed) kept.push_back(table);
     if (one) continue;
     for (auto& [variant, rows] : by_variant) {
-      if (variant.empty() || rows.size() < fewest_rows) continue;
+      if (variant.empty()) continue;
+      std::set<std::string> shapes;
+      for (const OperatorRow& row : rows) shapes.insert(row.shape);
+      if (shapes.size() < fewest_shapes) {
+        too_few += fmt::format("{}{} {} of {}", too_few.empty() ? "" : ", ", to_text(table.kind),
+                               variant, to_text(table.library));
+        continue;
+      }
       OperatorTable part = table;
       part.variant = variant;
       if (!mixed) part.note.clear();
@@ -221,6 +231,9 @@ std::vector<OperatorTable> variant_tables(std::vector<OperatorTable>& tables) {
     }
   }
   tables = std::move(kept);
+  if (!too_few.empty() && !tables.empty())
+    tables.back().note += (tables.back().note.empty() ? "" : "; ") +
+                          ("kernels of under three shapes have no curve of their own: " + too_few);
   return parts;
 }
 

@@ -23,6 +23,7 @@ struct OperatorRow {
   bool cold = false;         // its operands came from memory: nothing was left in L2
   double cached = 0;         // share of them that was in L2 from the replay before, where known
   std::string variant;       // which kernel of its kind it was; empty where none is named
+  int run = 0;               // rows of one run of one program have the same
 };
 
 // One table: rows of one operator, number format and library (or serving framework).

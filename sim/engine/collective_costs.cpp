@@ -202,16 +202,21 @@ CollectiveCosts load_collective_costs(Architecture architecture) {
   return read_collective_costs(generation_file(architecture));
 }
 
+std::optional<CollectiveCosts> read_fitted_costs(Architecture architecture,
+                                                 const JsonValue& calibration) {
+  const auto section = calibration.find("collectives");
+  if (!section) return std::nullopt;
+  nlohmann::json merged = generation_file(architecture).raw();
+  merge_overlay(merged, section->raw());
+  return read_collective_costs(JsonValue::from(std::move(merged), calibration.file()));
+}
+
 CollectiveCosts load_collective_costs(const Device& device) {
-  const JsonValue generation = generation_file(device.architecture);
   const auto own = data_root() / "hw_models" / "calibration" / device.name / "fit.json";
   std::error_code unnameable;  // a name may be longer than a file's can be
-  if (!std::filesystem::exists(own, unnameable)) return read_collective_costs(generation);
-  const auto section = JsonValue::load(own).find("collectives");
-  if (!section) return read_collective_costs(generation);
-  nlohmann::json merged = generation.raw();
-  merge_overlay(merged, section->raw());
-  return read_collective_costs(JsonValue::from(std::move(merged), own.string()));
+  if (std::filesystem::exists(own, unnameable))
+    if (auto fitted = read_fitted_costs(device.architecture, JsonValue::load(own))) return *fitted;
+  return load_collective_costs(device.architecture);
 }
 
 }  // namespace orrery

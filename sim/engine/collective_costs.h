@@ -1,6 +1,7 @@
 // Knows the constants of collective libraries on one accelerator generation, with their evidence.
 #pragma once
 
+#include <optional>
 #include <map>
 #include <string>
 
@@ -89,6 +90,11 @@ CollectiveCosts load_collective_costs(Architecture architecture);
 // The same under what our own measurements of the device changed: the section "collectives" of
 // hw_models/calibration/<device>/fit.json, in the same keys.
 CollectiveCosts load_collective_costs(const Device& device);
+
+// Those of the generation with what the "collectives" of a calibration file replace; nothing where
+// the file has none.
+std::optional<CollectiveCosts> read_fitted_costs(Architecture architecture,
+                                                 const JsonValue& calibration);
 
 template <class StepRef, class Visit>
 void visit_step_values(StepRef& s, const std::string& path, Visit&& visit) {

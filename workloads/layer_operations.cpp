@@ -89,7 +89,10 @@ void LayerOperations::stream(Segment& s, WorkKind kind, double read, double writ
   const double passes = stack_.elementwise_passes.get();
   Operation o{.label = label};
   o.kernel = {
-      .work = {.kind = kind, .bytes_read = read * passes, .bytes_written = written * passes},
+      .work = {.kind = kind,
+               .m = kind == WorkKind::norm ? shape_.tokens : 0,  // a block for each row
+               .bytes_read = read * passes,
+               .bytes_written = written * passes},
       .library = stack_.stream_library()};
   s.operations.push_back(o);
 }

@@ -140,15 +140,22 @@ std::optional<Question> link_question(const Sample& s) {
                   .figure = bus_giga_per_second};
 }
 
+// Launches that the host's processor decides: how many it queues, how fast it records and waits.
+bool asks_the_host(const std::string& launch) {
+  for (const char* of_host : {"host", "event-record", "event-wait", "stream-sync"})
+    if (launch.find(of_host) != std::string::npos) return true;
+  return false;
+}
+
 // The question that a sample's time answers; nullopt where it says little about the machine.
 std::optional<Question> question_of(const Sample& s, const ResolvedDevice& device) {
   if (s.time.si() <= 0) return std::nullopt;
   if (s.kind == "launch")
-    return Question{.name = "launch, " + s.variant,
-                    .unit = "us",
-                    .topic = s.variant.find("host") != std::string::npos ? HealthTopic::host_launch
-                                                                         : HealthTopic::launch,
-                    .figure = in_us};
+    return Question{
+        .name = "launch, " + s.variant,
+        .unit = "us",
+        .topic = asks_the_host(s.variant) ? HealthTopic::host_launch : HealthTopic::launch,
+        .figure = in_us};
   if (s.kind == "peer-copy" || collective_kind_from(s.kind)) return link_question(s);
   if (!s.is_work) return std::nullopt;
   const WorkKind kind = s.kernel.work.kind;

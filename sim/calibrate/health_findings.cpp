@@ -189,10 +189,10 @@ void find_launch(const Signs& e, std::vector<std::string>& out) {
                     "that measures or debugs",
                     100 * (1 / device.ratio - 1)));
   if (const Topic host = e.of(HealthTopic::host_launch); host.is_slow())
-    out.push_back(
-        fmt::format("the host's launches {:.0f}% long: a slower or busy processor, a "
-                    "virtual machine, power saving",
-                    100 * (1 / host.ratio - 1)));
+    out.push_back(fmt::format(
+        "the host, not the GPU: its launches are {:.0f}% long: a slower or busy processor, a "
+        "virtual machine, power saving",
+        100 * (1 / host.ratio - 1)));
 }
 
 // Single questions that are slow beyond doubt where the rest of their topic is as expected. The

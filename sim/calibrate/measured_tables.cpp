@@ -203,7 +203,7 @@ std::vector<OperatorTable> sustained_tables(const MeasuredLog& log) { return tab
 std::vector<OperatorTable> variant_tables(std::vector<OperatorTable>& tables) {
   constexpr std::size_t fewest_shapes = 3;  // fewer cannot tell a rate and a start
   std::vector<OperatorTable> parts, kept;
-  std::string too_few;
+  std::vector<std::string> too_few;
   for (OperatorTable& table : tables) {
     // One name for many of a framework's operations, each of one or several kernels.
     const bool mixed = (table.library == Library::eager || table.library == Library::inductor) &&
@@ -218,8 +218,8 @@ std::vector<OperatorTable> variant_tables(std::vector<OperatorTable>& tables) {
       std::set<std::string> shapes;
       for (const OperatorRow& row : rows) shapes.insert(row.shape);
       if (shapes.size() < fewest_shapes) {
-        too_few += fmt::format("{}{} {} of {}", too_few.empty() ? "" : ", ", to_text(table.kind),
-                               variant, to_text(table.library));
+        too_few.push_back(
+            fmt::format("{} {} of {}", to_text(table.kind), variant, to_text(table.library)));
         continue;
       }
       OperatorTable part = table;
@@ -232,8 +232,11 @@ std::vector<OperatorTable> variant_tables(std::vector<OperatorTable>& tables) {
   }
   tables = std::move(kept);
   if (!too_few.empty() && !tables.empty())
-    tables.back().note += (tables.back().note.empty() ? "" : "; ") +
-                          ("kernels of under three shapes have no curve of their own: " + too_few);
+    tables.back().note +=
+        (tables.back().note.empty() ? "" : "; ") +
+        fmt::format("{} kernels of under three shapes have no curve of their own{}{}",
+                    too_few.size(), too_few.size() > 8 ? "" : ": ",
+                    too_few.size() > 8 ? "" : fmt::format("{}", fmt::join(too_few, ", ")));
   return parts;
 }
 

@@ -236,7 +236,10 @@ void run_rank(const Rank& rank, bool quick) {
   const bench::Gpu gpu(rank.index);
   if (rank.index == 0) {
     auto libraries = bench::nccl_libraries();
-    libraries.emplace_back("cublasLt", std::to_string(cublasLtGetVersion()));
+    const std::size_t v = cublasLtGetVersion();  // 130002: 13.0.2
+    const auto part = [](std::size_t n) { return std::to_string(n); };
+    libraries.emplace_back("cublasLt",
+                           part(v / 10000) + "." + part(v / 100 % 100) + "." + part(v % 100));
     bench::print_conditions("overlap", gpu, libraries, rank.count);
   }
   constexpr std::uint64_t most = (200ull << 20) / sizeof(Element);

@@ -328,23 +328,36 @@ void add_levels(Plot& plot, double low, double high) {
                            .points = {{low, level}, {high, level}}});
 }
 
+// What a board was busy with, in a few words.
+std::string kind_of_load(const Sample& s) {
+  if (s.variant == "idle") return "at rest";
+  if (s.variant.starts_with("gemm"))
+    return s.text_or("input", "") == "bf16" ? "products in bf16" : "other products";
+  if (s.variant.starts_with("attention")) return "attention";
+  if (s.part == "framework") return "kernels of PyTorch";
+  const auto bytes = s.numbers.find("bytes");
+  return bytes != s.numbers.end() && bytes->second > 0 ? "streams" : "arithmetic, cache";
+}
+
 // One mark a line of `power`, and what sustained products draw at the clocks that they hold.
 PlotPage power_page(const MeasuredLog& log, const Machine& machine) {
   PlotPage page{.name = "power", .heading = "Power: " + machine.device.name};
   Plot work{.title = "board power and SM clock by kind of work",
-            .note = "Each mark: one kind of work for seconds.",
+            .note = "Each mark: one kernel for seconds.",
             .x = {.label = "SM clock, MHz", .tight = true},
             .y = {.label = "W"}};
+  std::map<std::string, PlotSeries> kinds;
   for (const Sample& s : log.samples) {
     if (s.kind != "power" || s.power_w <= 0) continue;
     const auto clock = s.numbers.find("clock_mhz");
-    std::string input = s.text_or("input", "");
-    if (input == "fp32") input.clear();  // no product
-    const int index = static_cast<int>(work.series.size());
-    work.series.push_back({.label = s.variant + (input.empty() ? "" : " " + input),
-                           .colour = index,
-                           .mark = index < 8 ? Mark::filled : Mark::hollow,
-                           .points = {{clock == s.numbers.end() ? 0 : clock->second, s.power_w}}});
+    const double at = clock == s.numbers.end() ? s.clock_after_mhz : clock->second;
+    PlotSeries& own = kinds[kind_of_load(s)];
+    own.points.push_back({at, s.power_w});
+  }
+  for (auto& [name, own] : kinds) {
+    own.label = name;
+    own.colour = static_cast<int>(work.series.size());
+    work.series.push_back(own);
   }
   page.plots.push_back(std::move(work));
   Plot sustained{.title = "sustained work, predicted over measured time",

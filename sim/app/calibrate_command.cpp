@@ -46,6 +46,19 @@ std::string fit_table(const FitReport& report) {
   return table.text();
 }
 
+// Cross-validated errors of small, middle and large shapes: three regions a curve.
+std::string regions_table(const FitReport& report) {
+  Table table({"kernel", "fmt", "library", "region", "rows", "med", "p90"},
+              {Align::left, Align::left, Align::left, Align::left});
+  for (const FitRow& row : report.rows)
+    for (const RegionError& region : row.regions)
+      if (region.rows > 0)
+        table.add({named(row), std::string(to_text(row.format)), std::string(to_text(row.library)),
+                   region.name, std::to_string(region.rows), percent_if(true, region.median),
+                   percent_if(true, region.p90)});
+  return "\nBy region: each shape predicted by a fit without its family\n" + table.text();
+}
+
 std::string fit_notes(const FitReport& report) {
   std::string text;
   for (const FitRow& row : report.rows)
@@ -150,8 +163,8 @@ void fit(const CalibrateOptions& options) {
       "of those over 20 us; of every shape, by fits without it; spread of a prediction by refits\n"
       "and of equal shapes between runs\n",
       report.device);
-  fmt::print("{}{}{}{}", fit_table(report), sustained_table(report), other_fits(report),
-             fit_notes(report));
+  fmt::print("{}{}{}{}{}", fit_table(report), regions_table(report), sustained_table(report),
+             other_fits(report), fit_notes(report));
   if (!options.stack_output.empty())
     fmt::print("\nThe software stack, written to {}\n{}", options.stack_output,
                software_text(software));

@@ -94,15 +94,16 @@ std::vector<RegionError> by_region(const Rows& rows, const std::vector<double>& 
   const auto at = [&](const OperatorRow& row) {
     return position(main_work(row, kind), axis).value_or(1);
   };
-  const auto name = [&](double value) {
+  const std::string what = axis == Axis::bytes ? "" : std::string(to_text(axis)) + " ";
+  const auto size = [&](double value) {
     return axis == Axis::bytes ? fmt::format("{:.0f} MB", value / 1e6)
-                               : fmt::format("{} {:.0f}", to_text(axis), value);
+                               : fmt::format("{:.0f}", value);
   };
-  return {error_where("under " + name(low), rows, log_errors,
+  return {error_where(what + "under " + size(low), rows, log_errors,
                       [&](const OperatorRow& r) { return at(r) < low; }),
-          error_where(name(low) + " up", rows, log_errors,
+          error_where(what + size(low) + " to " + size(high), rows, log_errors,
                       [&](const OperatorRow& r) { return at(r) >= low && at(r) < high; }),
-          error_where(name(high) + " up", rows, log_errors,
+          error_where(what + "from " + size(high), rows, log_errors,
                       [&](const OperatorRow& r) { return at(r) >= high; })};
 }
 
@@ -304,7 +305,8 @@ void CurveFit::cross_validate(FitRow& row, std::span<const double> x) const {
   all.insert(all.end(), held_.begin(), held_.end());
   all = thin(short_rows(all), static_cast<std::size_t>(options_.max_rows));
   const LeastSquaresProblem whole = problem(all);
-  std::vector<double> errors;
+  Rows predicted;
+  std::vector<double> signed_errors;
   for (std::uint64_t fold = 0; fold < folds; ++fold) {
     const auto in_fold = [&](const OperatorRow& r) { return r.family / 10 % folds == fold; };
     std::vector<double> weights = whole.weights;
@@ -316,9 +318,13 @@ void CurveFit::cross_validate(FitRow& row, std::span<const double> x) const {
       }
     if (unseen.empty() || unseen.size() == all.size()) continue;
     const auto at = refit_least_squares(whole, x, weights, search());
-    for (const double e : magnitudes(log_errors(unseen, at))) errors.push_back(e);
+    const std::vector<double> of_fold = log_errors(unseen, at);
+    signed_errors.insert(signed_errors.end(), of_fold.begin(), of_fold.end());
+    predicted.insert(predicted.end(), unseen.begin(), unseen.end());
   }
-  if (errors.empty()) return;
+  if (predicted.empty()) return;
+  const std::vector<double> errors = magnitudes(signed_errors);
+  row.regions = by_region(predicted, signed_errors, table_.kind);
   row.cross_validated = median(errors);
   row.cross_validated_p90 = percentile(errors, 90);
 }
@@ -379,7 +385,6 @@ void CurveFit::describe(FitRow& row, const LeastSquaresFit& fit) {
   const RegionError all = error_where("all", held_, errors, every);
   row.over = error_where("over 20 us", held_, errors, is_long);
   row.under = error_where("under 20 us", held_, errors, is_short);
-  row.regions = by_region(held_, errors, table_.kind);
   row.median = all.median;
   row.p90 = all.p90;
   cross_validate(row, fit.values);

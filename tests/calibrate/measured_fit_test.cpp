@@ -81,7 +81,16 @@ TEST_CASE("streams tell their bandwidth, their start and their cache") {
   CHECK(found.memory_efficiency == Approx(0.9).epsilon(0.01));
   CHECK(found.fixed_seconds == Approx(2.5e-6).epsilon(0.03));
   CHECK(found.l2_efficiency == Approx(0.5).epsilon(0.1));
-  CHECK(report.rows[0].median < 0.02);
+  const FitRow& row = report.rows[0];
+  CHECK(row.median < 0.02);
+  // Every shape stands in one region, predicted by a fit without it.
+  REQUIRE(row.regions.size() == 3);
+  int in_regions = 0;
+  for (const RegionError& region : row.regions) {
+    in_regions += region.rows;
+    CHECK(region.median < 0.03);
+  }
+  CHECK(in_regions == row.n_fit + row.n_held);
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

@@ -41,20 +41,19 @@ struct Curve {
   double row_cluster = 0;  // 0: the library picks the fastest tile; else tiles are tile_m x tile_n,
                            // in rows of so many, halved while they still hold all of m
   double split_k = 1024;   // k (decode: keys) is split over idle processors down to this many
-  double split_seconds = 0;      // joining the parts: a start of its own (attention: again for each
-                                 // doubling of the parts)
-  double split_exposed = 0;      // partial results in fp32, written and read: share of HBM's time
-  double most_splits = 0;        // attention: parts that keys are cut into at most; 0: decode knows
-                                 // no limit, prefill does not cut
-  double block_seconds = 0;      // attention: what a block costs (prefill: after the first wave)
-  double resident_blocks = 1;    // attention: blocks of 256-byte rows that fit on a processor
-  double block_exposed = 1;      // decode: share of the shorter of starts and streams that adds
-  double stream_width = 0;       // decode: share of the processors that fills HBM; 0: one would do
-                                 // (streams: blocks that fill it, over the processors)
+  double split_seconds = 0;    // joining the parts: a start of its own (attention: again for each
+                               // doubling of the parts)
+  double split_exposed = 0;    // partial results in fp32, written and read: share of HBM's time
+  double most_splits = 0;      // attention: parts that keys are cut into at most; 0: decode knows
+                               // no limit, prefill does not cut
+  double block_seconds = 0;    // attention: what a block costs (prefill: after the first wave)
+  double resident_blocks = 1;  // attention: blocks of 256-byte rows that fit on a processor
+  double block_exposed = 1;    // decode: share of the shorter of starts and streams that adds
+  double stream_width = 0;  // streams: blocks that fill the memory, over the processors; 0: any do
   double misaligned_factor = 1;  // tensor time of a shape that is off the 16-byte grid
-  double sector_factor = 1;      // the same on that grid, but off the 32 bytes of a memory sector
-  double dim_step = 1;      // attention: head sizes are padded to a multiple; 0: to a power of two
-  double packed_heads = 1;  // attention: heads that share keys share tiles; 0: tiles of their own
+  double sector_factor = 1;  // the same on that grid, off the 64-byte one (half off: on 32 bytes)
+  double dim_step = 1;       // attention: head sizes are padded to a multiple; 0: to a power of two
+  double packed_heads = 1;   // attention: heads that share keys share tiles; 0: tiles of their own
   double head_dim_exponent = 0;   // attention below head dimension 128: (128 / dim) to this power
   double memory_efficiency = 0;   // of HBM bandwidth for large streams
   double l2_efficiency = 0;       // of L2 bandwidth for cache-resident operands; 0: no reuse

@@ -82,15 +82,6 @@ Json row_json(const ScoredRow& s) {
   return out;
 }
 
-Json numbers_json(const std::vector<double>& errors) {
-  const auto n = numbers(errors);
-  if (!n) return nullptr;
-  return {{"rows", errors.size()},
-          {"median_absolute_error", n->median},
-          {"p90_absolute_error", n->p90},
-          {"bias", n->bias}};
-}
-
 Json group_json(const GroupScore& g, const char* kind) {
   Json skipped = Json::object();
   for (const auto& [reason, count] : g.skipped) skipped[reason] = count;
@@ -111,6 +102,15 @@ Json group_json(const GroupScore& g, const char* kind) {
 }
 
 }  // namespace
+
+Json numbers_json(const std::vector<double>& errors) {
+  const auto n = numbers(errors);
+  if (!n) return nullptr;
+  return {{"rows", errors.size()},
+          {"median_absolute_error", n->median},
+          {"p90_absolute_error", n->p90},
+          {"bias", n->bias}};
+}
 
 std::string report_json(const std::vector<ScoredRow>& rows,
                         const std::vector<ScoredCollective>& collectives,

@@ -144,15 +144,6 @@ std::string regions_table(Groups::const_iterator begin, Groups::const_iterator e
   return table.text();
 }
 
-Json region_json(const std::vector<double>& errors) {
-  const auto n = numbers(errors);
-  if (!n) return nullptr;
-  return {{"rows", errors.size()},
-          {"median_absolute_error", n->median},
-          {"p90_absolute_error", n->p90},
-          {"bias", n->bias}};
-}
-
 }  // namespace
 
 const KernelBar& bar_of(const std::string& kind) {
@@ -247,9 +238,9 @@ void add_kernels_json(const std::vector<ScoredKernel>& rows, Json& row_list, Jso
     std::vector<TimeRegion> regions = {any_length, longer};
     regions.insert(regions.end(), std::begin(time_regions), std::end(time_regions));
     for (const TimeRegion& region : regions) {
-      out[region.words] = region_json(errors_in(group.rows, region, false));
+      out[region.words] = numbers_json(errors_in(group.rows, region, false));
       out[std::string(region.words) + "_held_out"] =
-          region_json(errors_in(group.rows, region, true));
+          numbers_json(errors_in(group.rows, region, true));
     }
     group_list.push_back(out);
   }

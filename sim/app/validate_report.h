@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ struct GroupNumbers {
   double median = 0, p90 = 0, bias = 0;  // of |error|, |error| and error
 };
 std::optional<GroupNumbers> numbers(const std::vector<double>& errors);
+// The same for --json, with the number of rows; null where there are none.
+nlohmann::ordered_json numbers_json(const std::vector<double>& errors);
 
 std::string report_text(const std::vector<ScoredRow>& rows, bool each_row);
 std::string report_json(const std::vector<ScoredRow>& rows);

@@ -132,8 +132,9 @@ void forget_texts(Sourced<Q>& sourced) {
 }
 
 // Energy of an operation over that of plain products. H200 at its limit: 0.91 pJ in products; 1.16
-// in cuDNN's attention and 1.30 in its backward; 1.99 in FlashAttention-2, whose operands pass
-// through registers; FlashAttention-3 as estimated before (1.07 over 0.90).
+// in cuDNN's attention and 1.99 in FlashAttention-2, whose operands pass through registers
+// (measured/run-4/framework.jsonl); 1.30 in cuDNN's backward (validation/measurements/
+// h200_power.jsonl). FlashAttention-3 as estimated before (1.07 over 0.90).
 double attention_energy(const OperatorTable& table) {
   if (table.library == Library::flash2) return 2.18;
   if (table.library != Library::cudnn_attention) return 1.19;

@@ -314,7 +314,6 @@ class SoftwareFitter {
       }));
     }
     if (passes.empty()) return;
-    // The largest update is the one that a step runs; small ones are starts of kernels.
     put("optimizer_passes", spread_of(passes),
         "traffic that explains the time of the fused AdamW of one tensor, over one pass");
   }

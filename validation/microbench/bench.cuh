@@ -120,6 +120,12 @@ inline std::string version_text(int packed) {  // CUDA's own packing: 13000 is 1
   return std::to_string(packed / 1000) + "." + std::to_string(packed % 1000 / 10);
 }
 
+// The packing of CUDA's libraries and NCCL: 130002 is 13.0.2.
+inline std::string library_version(std::size_t packed) {
+  return std::to_string(packed / 10000) + "." + std::to_string(packed / 100 % 100) + "." +
+         std::to_string(packed % 100);
+}
+
 inline std::string host_cpu() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)

@@ -264,11 +264,7 @@ void run_rank(const Rank& rank, const Plan& plan, bool first) {
 int main(int argc, char** argv) {
   const bench::Options options = bench::read_options(argc, argv);
   bench::Shared* shared = bench::shared_memory();
-  const int gpus = bench::count_gpus(shared, options.gpus);
-  if (gpus < 2) {
-    std::fprintf(stderr, "%s: %d GPU, expected two or more\n", argv[0], gpus);
-    return 2;
-  }
+  const int gpus = bench::count_peers(shared, options.gpus, argv[0]);
   bool first = true;
   for (const Plan& plan : plans(options.quick)) {
     // NCCL reads these when a communicator begins; every plan has processes of its own.

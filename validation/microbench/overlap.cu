@@ -236,10 +236,7 @@ void run_rank(const Rank& rank, bool quick) {
   const bench::Gpu gpu(rank.index);
   if (rank.index == 0) {
     auto libraries = bench::nccl_libraries();
-    const std::size_t v = cublasLtGetVersion();  // 130002: 13.0.2
-    const auto part = [](std::size_t n) { return std::to_string(n); };
-    libraries.emplace_back("cublasLt",
-                           part(v / 10000) + "." + part(v / 100 % 100) + "." + part(v % 100));
+    libraries.emplace_back("cublasLt", bench::library_version(cublasLtGetVersion()));
     bench::print_conditions("overlap", gpu, libraries, rank.count);
   }
   constexpr std::uint64_t most = (200ull << 20) / sizeof(Element);
@@ -275,11 +272,7 @@ void run_rank(const Rank& rank, bool quick) {
 int main(int argc, char** argv) {
   const bench::Options options = bench::read_options(argc, argv);
   bench::Shared* shared = bench::shared_memory();
-  const int gpus = bench::count_gpus(shared, options.gpus);
-  if (gpus < 2) {
-    std::fprintf(stderr, "%s: %d GPU, expected two or more\n", argv[0], gpus);
-    return 2;
-  }
+  const int gpus = bench::count_peers(shared, options.gpus, argv[0]);
   bench::run_ranks(shared, gpus, [&](const Rank& rank) { run_rank(rank, options.quick); });
   return 0;
 }

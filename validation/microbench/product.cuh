@@ -66,11 +66,7 @@ class Blas {
   ~Blas() { cublasLtDestroy(handle); }
   Blas(const Blas&) = delete;
   Blas& operator=(const Blas&) = delete;
-  static std::string version() {
-    const std::size_t v = cublasLtGetVersion();  // 130002: 13.0.2
-    return std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." +
-           std::to_string(v % 100);
-  }
+  static std::string version() { return library_version(cublasLtGetVersion()); }
 
   cublasLtHandle_t handle = nullptr;
   Buffer<std::uint8_t> workspace;

@@ -133,13 +133,20 @@ inline int count_gpus(Shared* shared, int wanted) {
   return std::min(wanted > 0 ? wanted : shared->gpus, std::min(shared->gpus, most_ranks));
 }
 
+// The same for a program that asks about several GPUs: says so and ends where there is one.
+inline int count_peers(Shared* shared, int wanted, const char* program) {
+  const int gpus = count_gpus(shared, wanted);
+  if (gpus >= 2) return gpus;
+  std::fprintf(stderr, "%s: %d GPU, expected two or more\n", program, gpus);
+  std::exit(2);
+}
+
 // NCCL's name and version, and whether its in-switch reductions were switched off: for conditions.
 inline std::vector<std::pair<std::string, std::string>> nccl_libraries() {
   int version = 0;
   NCCL_OK(ncclGetVersion(&version));
   const char* nvls = std::getenv("NCCL_NVLS_ENABLE");
-  return {{"nccl", std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) +
-                       "." + std::to_string(version % 100)},
+  return {{"nccl", library_version(static_cast<std::size_t>(version))},
           {"nvls", nvls != nullptr && std::string(nvls) == "0" ? "off" : "default"}};
 }
 

@@ -82,8 +82,10 @@ void read_operation(const JsonValue& file, Device& device) {
     power.at("idle").fail(
         fmt::format("less than the limit, {}", to_text(device.power_limit.get())));
   const JsonValue reliability = file.at("reliability");
-  reliability.expect_only({"failure_rate"});
+  reliability.expect_only({"failure_rate", "board_spread"});
   device.failure_rate = read_sourced<Hertz>(reliability.at("failure_rate"));
+  if (const auto spread = reliability.find("board_spread"))
+    device.board_spread = read_sourced<double>(*spread);
   const JsonValue price = file.at("price");
   price.expect_only({"purchase", "rental"});
   device.price = read_sourced<Dollars>(price.at("purchase"));
@@ -191,6 +193,7 @@ ResolvedDevice Device::resolved() const {
       value_or_zero(c2c_bandwidth.known() ? c2c_bandwidth : pcie_bandwidth);
   plain_device.power_limit = value_or_zero(power_limit);
   plain_device.idle_power = value_or_zero(idle_power);
+  plain_device.board_spread = value_or_zero(board_spread);
   plain_device.failure_rate = value_or_zero(failure_rate);
   plain_device.price = value_or_zero(price);
   plain_device.rental = value_or_zero(rental);

@@ -53,6 +53,7 @@ struct ResolvedDevice {
   BytesPerSecond scale_up_bandwidth;  // per direction, to all peers together
   BytesPerSecond host_bandwidth;      // per direction: C2C where there is, else PCIe
   Watts power_limit, idle_power;
+  double board_spread = 0;  // standard deviation of sustained speed between healthy boards
   Hertz failure_rate;       // unrecoverable failures per second
   Dollars price;            // purchase, one accelerator
   DollarsPerSecond rental;  // cloud price
@@ -78,6 +79,7 @@ struct Device {
   Sourced<BytesPerSecond> scale_up_bandwidth;
   Sourced<BytesPerSecond> pcie_bandwidth, c2c_bandwidth;
   Sourced<Watts> power_limit, idle_power;
+  Sourced<double> board_spread;  // of sustained speed, a share; may be left out
   Sourced<Hertz> failure_rate;
   Sourced<Dollars> price;
   Sourced<DollarsPerSecond> rental;
@@ -112,6 +114,7 @@ void visit_device_values(DeviceRef& d, Visit&& visit) {
   visit("power.limit", d.power_limit);
   visit("power.idle", d.idle_power);
   visit("reliability.failure_rate", d.failure_rate);
+  visit("reliability.board_spread", d.board_spread);
   visit("price.purchase", d.price);
   visit("price.rental", d.rental);
 }

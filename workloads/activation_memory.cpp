@@ -2,6 +2,7 @@
 #include "workloads/activation_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -12,7 +13,12 @@ struct Sizes {
   double norm_tokens = 0;  // where sequence parallelism splits them
   double hidden = 0, tp = 1;
   double input = 2;  // bytes kept per element of a linear layer's input
-  bool quantised = false, sequence_parallel = false, drop_cheap = false, drop_core = false;
+  bool quantised = false, sequence_parallel = false;
+  // What selective recompute makes again: cheap parts (stacks whose "selective" means these), the
+  // attention core, norms, latent attention's up-projections, a dense feed-forward, expert layers,
+  // the experts' activation, shared experts.
+  bool drop_cheap = false, drop_core = false, drop_norm = false, drop_up = false, drop_mlp = false;
+  bool drop_moe = false, drop_act = false, drop_shared = false;
 };
 
 Sizes sizes_of(const Model& model, const Job& job, const Layout& layout, const Stack& stack) {
@@ -25,15 +31,21 @@ Sizes sizes_of(const Model& model, const Job& job, const Layout& layout, const S
   s.hidden = static_cast<double>(model.hidden);
   s.input = saved_input_bytes(layout.precision);
   s.quantised = is_quantised(layout.precision);
-  const bool selective = layout.recompute == Recompute::selective;
-  s.drop_core = selective && stack.attention_recompute_selective;
-  s.drop_cheap = selective && !stack.attention_recompute_selective;
+  using enum RecomputeModule;
+  const bool core = layout.recomputes(core_attn);
+  s.drop_core = core && stack.attention_recompute_selective;
+  s.drop_cheap = core && !stack.attention_recompute_selective;
+  s.drop_norm = s.drop_cheap || layout.recomputes(layernorm);
+  s.drop_up = s.drop_cheap || layout.recomputes(mla_up_proj);
+  s.drop_mlp = layout.recomputes(mlp);
+  s.drop_moe = layout.recomputes(moe);
+  s.drop_act = s.drop_cheap || layout.recomputes(moe_act);
+  s.drop_shared = layout.recomputes(shared_experts);
   return s;
 }
 
-// Output of a norm as a linear layer's input. Stacks whose "selective" recomputes cheap parts drop
-// it.
-double norm_output(const Sizes& s) { return s.drop_cheap ? 0 : s.input * s.hidden * s.norm_tokens; }
+// Output of a norm as a linear layer's input.
+double norm_output(const Sizes& s) { return s.drop_norm ? 0 : s.input * s.hidden * s.norm_tokens; }
 
 // Scores of unfused attention: softmax 2, dropout mask 1, dropped scores 2 (Korthikanti: 5 a s^2
 // b).
@@ -86,14 +98,15 @@ Part mla_part(const Mixer& m, const Sizes& s, const Layout& layout) {
   const double qk = static_cast<double>(m.qk_dim), v = static_cast<double>(m.v_dim);
   const double nope = qk - static_cast<double>(m.rope_dim);
   const double q_lora = static_cast<double>(m.q_lora), kv_lora = static_cast<double>(m.kv_lora);
-  const double latents =
-      2 * (q_lora + kv_lora + static_cast<double>(m.rope_dim)) + s.input * (q_lora + kv_lora);
+  // The norms of the latents are recomputed with the up-projections.
+  const double latents = 2 * (q_lora + kv_lora + static_cast<double>(m.rope_dim)) +
+                         (s.drop_up ? 0 : s.input * (q_lora + kv_lora));
   const double up = 2 * heads * qk + 2 * heads * (nope + v);
   const double joined = 2 * heads * (2 * qk + v);
   const double out = heads * v * (s.quantised ? 2 + s.input : 2.0);
   Part p;
   p.kept = norm_output(s) + latents * s.norm_tokens + (out + 4 * heads) * s.tokens;
-  if (!s.drop_cheap) p.kept += joined * s.tokens;  // recomputed from the latents otherwise
+  if (!s.drop_up) p.kept += joined * s.tokens;  // recomputed from the latents otherwise
   p.transient = (up + joined + 2 * heads * v + 2 * s.hidden) * s.tokens;
   if (layout.cp > 1) p.exchange = 4 * 2 * heads * (qk + v) * s.tokens;
   return p;
@@ -128,20 +141,24 @@ Part mixer_part(const Model& model, const Mixer& m, const Sizes& s, const Job& j
 }
 
 // Bytes per row and unit of width between the two products: their first output and second input.
-double ffn_row_bytes(Activation activation, const Sizes& s, const MemoryTraits& traits) {
+double ffn_row_bytes(Activation activation, const Sizes& s, bool drops_input, bool unfused) {
   const bool gated = is_gated(activation);
   double bytes = gated ? 4 : 2;
-  if (!s.drop_cheap) bytes += s.input;
-  if (gated && traits.unfused_activation) bytes += 2;
+  if (!drops_input) bytes += s.input;
+  if (gated && unfused) bytes += 2;
   return bytes;
 }
 
-Part dense_part(double width, const Ffn& ffn, const Sizes& s, const MemoryTraits& traits) {
+// `again`: all of it is recomputed from its input, which is then kept in 16 bits.
+Part dense_part(double width, const Ffn& ffn, const Sizes& s, const MemoryTraits& traits,
+                bool again) {
   const double gate = is_gated(ffn.activation) ? 2 : 1;
+  const double inner = ffn_row_bytes(ffn.activation, s, s.drop_cheap, traits.unfused_activation) *
+                       width / s.tp * s.tokens;
   Part p;
-  p.kept = norm_output(s) + ffn_row_bytes(ffn.activation, s, traits) * width / s.tp * s.tokens;
+  p.kept = again ? (s.drop_norm ? 0 : 2 * s.hidden * s.norm_tokens) : norm_output(s) + inner;
   if (traits.dropout) p.kept += s.hidden * s.norm_tokens;
-  p.transient = (2 * (1 + gate) * width / s.tp + 2 * s.hidden) * s.tokens;
+  p.transient = (2 * (1 + gate) * width / s.tp + 2 * s.hidden) * s.tokens + (again ? inner : 0);
   return p;
 }
 
@@ -156,12 +173,17 @@ Part expert_part(const Ffn& ffn, const Sizes& s, const Job& job, const Layout& l
   const double width = static_cast<double>(ffn.width) / etp;
   const double gate = is_gated(ffn.activation) ? 2 : 1;
   Part p;
-  p.kept = (s.input * hidden + ffn_row_bytes(ffn.activation, s, traits) * width) * rows;
+  // Expert layers of compiled stacks run eagerly: the activation is not fused there either.
+  const bool unfused = traits.unfused_activation || traits.contiguous_attention;
+  p.kept =
+      (s.input * hidden + ffn_row_bytes(ffn.activation, s, s.drop_act, unfused) * width) * rows;
   // Weights applied after the experts need their outputs; fused stacks apply them inside.
-  if (traits.unfused_activation || traits.contiguous_attention) p.kept += 2 * hidden * rows;
+  if (unfused) p.kept += 2 * hidden * rows;
   p.kept +=
       3 * 4 * static_cast<double>(ffn.experts) * s.norm_tokens;  // router: fp32 logits, scores
   p.transient = (2 * (1 + gate) * width + 2 * hidden) * rows;
+  if (s.drop_act) p.transient += 2 * width * rows;
+  if (s.drop_moe) p.transient += std::exchange(p.kept, 0);
   p.exchange = 2 * hidden * (rows + sent);
   return p;
 }
@@ -194,13 +216,14 @@ LayerActivations layer_activations(const Model& model, const LayerClass& layer, 
   a.transient = mixer.transient;
   a.exchange = mixer.exchange;
   if (layer.ffn.kind == FfnKind::dense) {
-    const Part ffn = dense_part(static_cast<double>(layer.ffn.width), layer.ffn, s, traits);
+    const Part ffn =
+        dense_part(static_cast<double>(layer.ffn.width), layer.ffn, s, traits, s.drop_mlp);
     a.ffn = ffn.kept;
     a.transient = std::max(a.transient, ffn.transient);
   } else if (layer.ffn.kind == FfnKind::moe) {
     const Part experts = expert_part(layer.ffn, s, job, layout, traits);
-    const Part shared =
-        dense_part(static_cast<double>(layer.ffn.shared_width), layer.ffn, s, traits);
+    const Part shared = dense_part(static_cast<double>(layer.ffn.shared_width), layer.ffn, s,
+                                   traits, s.drop_shared || s.drop_moe);
     a.expert = experts.kept;
     a.ffn = shared.kept;  // the norm's output, and the shared experts where there are any
     a.transient = std::max({a.transient, experts.transient, shared.transient});

@@ -28,7 +28,10 @@ void LayerOperations::experts(LayerProgram& p, const Ffn& ffn) const {
   backward_linear(p, gate, Label::expert, frozen);
   expert_exchange(p, ffn);
   expert_products(p, ffn);
-  if (ffn.shared_width > 0) dense_ffn(p, ffn.shared_width, ffn.activation);
+  if (ffn.shared_width == 0) return;
+  const std::size_t shared = p.forward.operations.size();
+  dense_ffn(p, ffn.shared_width, ffn.activation);
+  rerun(p, RecomputeModule::shared_experts, shared);
 }
 
 // Dispatch and combine: permuting a routed row reads and writes it on its way out, once more to
@@ -70,53 +73,80 @@ void LayerOperations::expert_exchange(LayerProgram& p, const Ffn& ffn) const {
   exchange(p.input_gradient, ExchangePhase::combine, 2);
 }
 
+Operation LayerOperations::grouped_product(GemmRole role, std::int64_t m, std::int64_t n,
+                                           std::int64_t k, std::int64_t groups) const {
+  Operation o{.label = Label::expert};
+  o.kernel = {.work = {.kind = WorkKind::grouped_gemm,
+                       .input = linear_format(),
+                       .output = Format::bf16,
+                       .role = role,
+                       .accumulate_fp32 = role == GemmRole::weight_gradient && accumulates_fp32(),
+                       .m = m,
+                       .n = n,
+                       .k = k,
+                       .groups = groups},
+              .library = stack_.grouped_gemm};
+  return o;
+}
+
+// The experts' biases, forward and backward, by kernels of their own.
+void LayerOperations::expert_biases(LayerProgram& p, double elements) const {
+  const double bytes = 2 * elements * stack_.expert_bias_passes.get();
+  if (stack_.fused_expert_mlp || bytes <= 0) return;
+  Operation o{.label = Label::expert};
+  o.kernel = {.work = {.kind = WorkKind::elementwise, .bytes_read = bytes, .bytes_written = bytes},
+              .library = stack_.stream_library()};
+  p.forward.operations.push_back(o);
+  p.input_gradient.operations.push_back(o);
+}
+
 void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
-  const bool gated = is_gated(ffn.activation);
+  const bool gated = is_gated(ffn.activation), fused = stack_.fused_expert_mlp;
   const bool frozen = job_.task == Task::lora;
   const std::int64_t width = ffn.latent > 0 ? ffn.latent : model_.hidden;
   const std::int64_t local = std::max<std::int64_t>(1, ffn.experts / layout_.ep);
   const double routed = static_cast<double>(routed_rows(shape_, layout_)) *
                         static_cast<double>(ffn.topk * layout_.etp) * job_.expert_imbalance;
-  const auto rows =
-      static_cast<std::int64_t>(std::max(1.0, std::ceil(routed / static_cast<double>(local))));
+  // Experts' rows are padded to what the products need; without padding their number does not
+  // decide alignment either, since operands are contiguous along the layer's widths.
+  const std::int64_t multiple = std::max<std::int64_t>(8, dimension_multiple(layout_.precision));
+  const auto each = static_cast<std::int64_t>(std::ceil(routed / static_cast<double>(local)));
+  const std::int64_t rows = (std::max<std::int64_t>(1, each) + multiple - 1) / multiple * multiple;
   const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
   const double elements = routed * static_cast<double>(inner);
+  const double outputs = routed * static_cast<double>(width);
   struct Product {
     std::int64_t n, k;
   };
   const Product up{(gated ? 2 : 1) * inner, width}, down{width, inner};
-  const auto grouped = [&](GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k) {
-    Operation o{.label = Label::expert};
-    o.kernel = {.work = {.kind = WorkKind::grouped_gemm,
-                         .input = linear_format(),
-                         .output = Format::bf16,
-                         .role = role,
-                         .accumulate_fp32 = role == GemmRole::weight_gradient && accumulates_fp32(),
-                         .m = m,
-                         .n = n,
-                         .k = k,
-                         .groups = local},
-                .library = stack_.grouped_gemm};
-    return o;
-  };
   const auto backward = [&](const Product& product) {
-    quantise(p.input_gradient, routed * static_cast<double>(product.n));
     p.input_gradient.operations.push_back(
-        grouped(GemmRole::input_gradient, rows, product.k, product.n));
+        grouped_product(GemmRole::input_gradient, rows, product.k, product.n, local));
     if (frozen) return;
     p.weight_gradient.operations.push_back(
-        grouped(GemmRole::weight_gradient, product.n, product.k, rows));
+        grouped_product(GemmRole::weight_gradient, product.n, product.k, rows, local));
     accumulate(p.weight_gradient, static_cast<double>(local * product.n * product.k),
                Label::expert);
   };
-  quantise(p.forward, routed * static_cast<double>(width));
-  p.forward.operations.push_back(grouped(GemmRole::forward, rows, up.n, up.k));
-  stream(p.forward, WorkKind::elementwise, (gated ? 4 : 2) * elements, 2 * elements, Label::expert);
-  quantise(p.forward, elements);
-  p.forward.operations.push_back(grouped(GemmRole::forward, rows, down.n, down.k));
+  quantise(p.forward, outputs);
+  p.forward.operations.push_back(grouped_product(GemmRole::forward, rows, up.n, up.k, local));
+  // Fused products apply the activation, and quantise its result and its gradient, themselves.
+  const std::size_t act = p.forward.operations.size();
+  const double passes = ffn.bias ? stack_.biased_activation_passes.get() : 1.0;
+  if (!fused)
+    stream(p.forward, WorkKind::elementwise, (gated ? 4 : 2) * elements * passes,
+           2 * elements * passes, Label::expert);
+  rerun(p, RecomputeModule::moe_act, act);
+  if (!fused) quantise(p.forward, elements);
+  p.forward.operations.push_back(grouped_product(GemmRole::forward, rows, down.n, down.k, local));
+  if (ffn.bias) expert_biases(p, outputs);
+  quantise(p.input_gradient, outputs);
   backward(down);
-  stream(p.input_gradient, WorkKind::elementwise, (gated ? 6 : 4) * elements,
-         (gated ? 4 : 2) * elements, Label::expert);
+  if (!fused) {
+    stream(p.input_gradient, WorkKind::elementwise, (gated ? 6 : 4) * elements * passes,
+           (gated ? 4 : 2) * elements * passes, Label::expert);
+    quantise(p.input_gradient, routed * static_cast<double>(up.n));
+  }
   backward(up);
 }
 

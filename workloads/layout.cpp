@@ -160,6 +160,13 @@ Reason inference_reason(const Layout& l, const Job& job) {
 }
 
 Reason schedule_reason(const Layout& l, std::int64_t microbatches) {
+  if (is_v_shaped(l.schedule)) {
+    if (l.pp > 1 && l.vpp == 2 && microbatches >= 2 * l.pp) return std::nullopt;
+    return fmt::format(
+        "{} needs pp above 1, vpp 2 and at least 2 x pp microbatches, not pp {}, vpp {} and {} "
+        "microbatches",
+        to_text(l.schedule), l.pp, l.vpp, microbatches);
+  }
   if (l.vpp > 1 && l.schedule != Schedule::interleaved) {
     return fmt::format("vpp {} needs the interleaved schedule, not {}", l.vpp, to_text(l.schedule));
   }
@@ -184,6 +191,9 @@ Reason schedule_reason(const Layout& l, std::int64_t microbatches) {
           "dualpipe needs an even pp and an even number of at least 2 x pp microbatches, not pp {} "
           "and {} microbatches",
           l.pp, microbatches);
+    case Schedule::zero_bubble_v:
+    case Schedule::dual_pipe_v:
+      break;
   }
   return std::nullopt;
 }

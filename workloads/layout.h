@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,8 +15,60 @@
 
 namespace orrery {
 
-enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble, dual_pipe };
+enum class Schedule : std::uint8_t {
+  gpipe,
+  one_f_one_b,
+  interleaved,
+  zero_bubble,    // ZB-H1
+  dual_pipe,      // two directions, each stage holds two copies' chunks
+  zero_bubble_v,  // ZB-V: two chunks a stage, the second on the way back
+  dual_pipe_v,    // DualPipe cut in half: the same V
+};
+// A stage's second chunk is on the model's way back: stage s holds positions s and 2 pp - 1 - s.
+constexpr bool is_v_shaped(Schedule s) {
+  return s == Schedule::zero_bubble_v || s == Schedule::dual_pipe_v;
+}
+// Input and weight gradients are passes of their own.
+constexpr bool splits_backward(Schedule s) {
+  return s == Schedule::zero_bubble || s == Schedule::dual_pipe || is_v_shaped(s);
+}
 enum class Recompute : std::uint8_t { none, selective, full };
+// Parts that selective recompute runs again, as Megatron-Core's --recompute-modules names them.
+enum class RecomputeModule : std::uint8_t {
+  core_attn,    // scores, softmax and their product with the values
+  mlp,          // a dense layer's whole feed-forward
+  moe,          // a whole expert layer: router, dispatch, experts, combination
+  moe_act,      // the experts' activation function: its output is not kept
+  layernorm,    // norms before attention and feed-forward: their outputs are not kept
+  mla_up_proj,  // latent attention's up-projections and rotary parts
+  shared_experts,
+};
+class RecomputeModules {
+ public:
+  constexpr RecomputeModules() = default;
+  constexpr RecomputeModules(std::initializer_list<RecomputeModule> modules) {
+    for (RecomputeModule m : modules) add(m);
+  }
+  constexpr void add(RecomputeModule m) {
+    bits_ = static_cast<std::uint8_t>(bits_ | (1U << static_cast<unsigned>(m)));
+  }
+  constexpr bool has(RecomputeModule m) const {
+    return ((bits_ >> static_cast<unsigned>(m)) & 1U) != 0;
+  }
+  constexpr bool empty() const { return bits_ == 0; }
+  bool operator==(const RecomputeModules&) const = default;
+
+ private:
+  std::uint8_t bits_ = 0;
+};
+inline constexpr int recompute_module_count = 7;
+// What "selective" alone means.
+inline constexpr RecomputeModules core_attention_only{RecomputeModule::core_attn};
+struct RecomputeChoice {
+  Recompute recompute = Recompute::none;
+  RecomputeModules modules = core_attention_only;  // of selective
+  bool operator==(const RecomputeChoice&) const = default;
+};
 enum class PrecisionRecipe : std::uint8_t {
   bf16,
   fp16,
@@ -43,11 +96,15 @@ Format linear_format(PrecisionRecipe recipe);
 
 std::string_view to_text(Schedule);
 std::string_view to_text(Recompute);
+std::string_view to_text(RecomputeModule);
+// "none", "full", "selective" for the attention core alone, else the modules: "moe_act,layernorm".
+std::string to_text(RecomputeChoice);
 std::string_view to_text(PrecisionRecipe);
 std::string_view to_text(Optimizer);
 std::string_view to_text(ContextKind);
 Schedule schedule_from(const JsonValue&);  // Errors with the nearest name
-Recompute recompute_from(const JsonValue&);
+// Text as above, or a list of modules.
+RecomputeChoice recompute_from(const JsonValue&);
 PrecisionRecipe precision_from(const JsonValue&);
 Optimizer optimizer_from(const JsonValue&);
 ContextKind context_kind_from(const JsonValue&);
@@ -61,6 +118,7 @@ struct Layout {
   std::int64_t shard_group = 0;   // hybrid sharding: ranks that shard; 0: the whole dp x cp
   Schedule schedule = Schedule::one_f_one_b;
   Recompute recompute = Recompute::none;
+  RecomputeModules recompute_modules = core_attention_only;  // of selective recompute
   std::int64_t recompute_layers = 0;  // full recompute of this many layers a stage; 0: all
   PrecisionRecipe precision = PrecisionRecipe::bf16;
   Optimizer optimizer = Optimizer::adam_fp32;
@@ -71,6 +129,19 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 
   std::int64_t gpus() const { return tp * pp * dp * cp; }
+  // Whether selective recompute runs this part again.
+  bool recomputes(RecomputeModule m) const {
+    return recompute == Recompute::selective && recompute_modules.has(m);
+  }
+  RecomputeChoice recompute_choice() const { return {recompute, recompute_modules}; }
+  void set(RecomputeChoice choice) {
+    recompute = choice.recompute;
+    recompute_modules = choice.modules;
+  }
+  // The position of a chunk of a stage, counted in the model's order.
+  std::int64_t position(std::int64_t stage, std::int64_t chunk) const {
+    return is_v_shaped(schedule) && chunk == 1 ? 2 * pp - 1 - stage : chunk * pp + stage;
+  }
   // Microbatches of one step; 0 when micro_batch * dp does not divide the global batch. An
   // inference step is one microbatch.
   std::int64_t microbatches(const Job& job) const;
@@ -96,7 +167,8 @@ std::string to_text(const Layout& layout);
 // JSON keys are the long flag names with '_': tp pp vpp dp cp ep etp micro_batch sequence_parallel
 // zero shard_group schedule recompute recompute_layers precision optimizer context_parallel offload
 // stage_layers. `offload` is a list of "weights", "optimizer", "activations", or text of these with
-// commas. "fp8" is read as fp8-delayed. Without "schedule", vpp above 1 means interleaved.
+// commas. "fp8" is read as fp8-delayed. Without "schedule", vpp above 1 means interleaved; zb-v and
+// dualpipe-v have vpp 2 where "vpp" is left out. "zb-h1" is zero-bubble.
 Layout read_layout(const JsonValue& object);  // unknown keys are Errors
 // The same keys over `base`, in an object that holds other keys too (a flat scenario).
 Layout read_layout_over(const JsonValue& object, const Layout& base);
@@ -105,11 +177,12 @@ const std::vector<std::string>& layout_keys();
 std::string to_json_text(const Layout& layout);
 nlohmann::json to_json(const Layout& layout);
 
-// How layers fall on pipeline positions (stage s, chunk c is position c * pp + s).
+// How layers fall on pipeline positions (Layout::position tells which stage holds them).
 enum class Partition : std::uint8_t {
   even,           // Megatron: layers divided evenly, remainder on the first positions
   by_cost,        // nanotron: layers and head as blocks of their products' parameters
   head_as_layer,  // Megatron-Core account_for_embedding/loss_in_pipeline_split
+  rest_last,      // Megatron-Bridge's layouts of uneven models: full positions, the rest at the end
 };
 struct Position {
   std::int64_t first_layer = 0, layers = 0;

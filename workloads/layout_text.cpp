@@ -10,9 +10,11 @@
 namespace orrery {
 namespace {
 
-constexpr std::array<std::string_view, 5> schedule_names = {"gpipe", "1f1b", "interleaved",
-                                                            "zero-bubble", "dualpipe"};
+constexpr std::array<std::string_view, 8> schedule_names = {
+    "gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe", "zb-v", "dualpipe-v", "zb-h1"};
 constexpr std::array<std::string_view, 3> recompute_names = {"none", "selective", "full"};
+constexpr std::array<std::string_view, recompute_module_count> module_names = {
+    "core_attn", "mlp", "moe", "moe_act", "layernorm", "mla_up_proj", "shared_experts"};
 constexpr std::array<std::string_view, 7> precision_names = {
     "bf16", "fp16", "fp8-delayed", "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4"};
 constexpr std::array<std::string_view, 9> optimizer_names = {
@@ -30,19 +32,25 @@ std::size_t index_in(const std::array<std::string_view, N>& names, const JsonVal
   at.fail("a known name");
 }
 
-void read_offload(const JsonValue& at, Layout& layout) {
+// The items of a list, or of text with commas; spaces around them do not count.
+std::vector<JsonValue> listed(const JsonValue& at, std::string_view key) {
+  if (!at.is_string()) return at.items();
   std::vector<JsonValue> parts;
-  if (at.is_string()) {
-    const std::string text = at.text();
-    std::size_t start = 0;
-    while (!text.empty() && start <= text.size()) {
-      const std::size_t end = std::min(text.find(',', start), text.size());
-      parts.push_back(JsonValue::from(text.substr(start, end - start), at.file() + ": offload"));
-      start = end + 1;
-    }
-  } else {
-    parts = at.items();
+  const std::string text = at.text();
+  std::size_t start = 0;
+  while (!text.empty() && start <= text.size()) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    std::string part = text.substr(start, end - start);
+    part.erase(0, std::min(part.find_first_not_of(' '), part.size()));
+    part.erase(part.find_last_not_of(' ') + 1);
+    parts.push_back(JsonValue::from(std::move(part), fmt::format("{}: {}", at.file(), key)));
+    start = end + 1;
   }
+  return parts;
+}
+
+void read_offload(const JsonValue& at, Layout& layout) {
+  const std::vector<JsonValue> parts = listed(at, "offload");
   layout.offload_weights = layout.offload_optimizer = layout.offload_activations = false;
   for (const JsonValue& part : parts) {
     switch (index_in(offload_names, part)) {
@@ -105,11 +113,40 @@ std::string_view to_text(PrecisionRecipe v) { return precision_names[static_cast
 std::string_view to_text(Optimizer v) { return optimizer_names[static_cast<std::size_t>(v)]; }
 std::string_view to_text(ContextKind v) { return context_names[static_cast<std::size_t>(v)]; }
 
-Schedule schedule_from(const JsonValue& at) {
-  return static_cast<Schedule>(index_in(schedule_names, at));
+std::string_view to_text(RecomputeModule v) { return module_names[static_cast<std::size_t>(v)]; }
+
+std::string to_text(RecomputeChoice v) {
+  if (v.recompute != Recompute::selective || v.modules == core_attention_only)
+    return std::string(to_text(v.recompute));
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < module_names.size(); ++i)
+    if (v.modules.has(static_cast<RecomputeModule>(i))) names.push_back(module_names[i]);
+  return fmt::format("{}", fmt::join(names, ","));
 }
-Recompute recompute_from(const JsonValue& at) {
-  return static_cast<Recompute>(index_in(recompute_names, at));
+
+Schedule schedule_from(const JsonValue& at) {
+  const std::size_t index = index_in(schedule_names, at);
+  return index + 1 == schedule_names.size() ? Schedule::zero_bubble : static_cast<Schedule>(index);
+}
+
+RecomputeChoice recompute_from(const JsonValue& at) {
+  if (at.is_string()) {
+    const std::string text = at.text();
+    for (std::size_t i = 0; i < recompute_names.size(); ++i)
+      if (text == recompute_names[i]) return {.recompute = static_cast<Recompute>(i)};
+  }
+  const std::vector<JsonValue> parts = listed(at, "recompute");
+  if (parts.empty()) at.fail("none, selective, full or a list of modules");
+  // A single word may be meant as any of the names, a list holds modules only.
+  if (at.is_string() && parts.size() == 1) {
+    std::vector<std::string> names(recompute_names.begin(), recompute_names.end());
+    names.insert(names.end(), module_names.begin(), module_names.end());
+    static_cast<void>(at.one_of(names));
+  }
+  RecomputeChoice choice{.recompute = Recompute::selective, .modules = {}};
+  for (const JsonValue& part : parts)
+    choice.modules.add(static_cast<RecomputeModule>(index_in(module_names, part)));
+  return choice;
 }
 PrecisionRecipe precision_from(const JsonValue& at) {
   if (at.is_string() && at.text() == "fp8") return PrecisionRecipe::fp8_delayed;
@@ -150,12 +187,13 @@ Layout read_layout_over(const JsonValue& object, const Layout& base) {
   read_sizes(object, layout);
   if (const auto v = object.find("schedule")) {
     layout.schedule = schedule_from(*v);
+    if (is_v_shaped(layout.schedule) && !object.find("vpp")) layout.vpp = 2;
   } else if (layout.vpp > 1 && layout.schedule == Schedule::one_f_one_b) {
     layout.schedule = Schedule::interleaved;
   } else if (layout.vpp == 1 && layout.schedule == Schedule::interleaved) {
     layout.schedule = Schedule::one_f_one_b;
   }
-  if (const auto v = object.find("recompute")) layout.recompute = recompute_from(*v);
+  if (const auto v = object.find("recompute")) layout.set(recompute_from(*v));
   if (const auto v = object.find("precision")) layout.precision = precision_from(*v);
   if (const auto v = object.find("optimizer")) layout.optimizer = optimizer_from(*v);
   if (const auto v = object.find("context_parallel")) layout.context = context_kind_from(*v);
@@ -184,7 +222,7 @@ nlohmann::json to_json(const Layout& layout) {
           {"zero", layout.zero_stage},
           {"shard_group", layout.shard_group},
           {"schedule", to_text(layout.schedule)},
-          {"recompute", to_text(layout.recompute)},
+          {"recompute", to_text(layout.recompute_choice())},
           {"recompute_layers", layout.recompute_layers},
           {"precision", to_text(layout.precision)},
           {"optimizer", to_text(layout.optimizer)},
@@ -203,7 +241,7 @@ std::string to_text(const Layout& l) {
   add("TP", l.tp, 0);
   if (l.tp > 1 && !l.sequence_parallel) words.emplace_back("no-SP");
   add("PP", l.pp, 0);
-  add("VPP", l.vpp, 1);
+  add("VPP", l.vpp, is_v_shaped(l.schedule) ? 2 : 1);  // a V has two chunks
   add("DP", l.dp, 0);
   add("CP", l.cp, 1);
   if (l.cp > 1 && l.context == ContextKind::all_gather) words.back() += "(all-gather)";
@@ -216,7 +254,7 @@ std::string to_text(const Layout& l) {
   if (l.schedule != Schedule::one_f_one_b && l.schedule != Schedule::interleaved) {
     words.emplace_back(to_text(l.schedule));
   }
-  if (l.recompute == Recompute::selective) words.emplace_back("selective");
+  if (l.recompute == Recompute::selective) words.push_back(to_text(l.recompute_choice()));
   if (l.recompute == Recompute::full) {
     words.push_back(l.recompute_layers > 0 ? fmt::format("full({})", l.recompute_layers) : "full");
   }

@@ -93,6 +93,8 @@ void add_layer(StageSum& stage, Kept& kept, const ClassMemory& c, double count, 
   p.expert += count * c.parameters.expert;
   p.products += count * c.parameters.products;
   p.largest_layer = std::max(p.largest_layer, c.parameters.dense + c.parameters.expert);
+  p.largest_dense = std::max(p.largest_dense, c.parameters.dense);
+  p.largest_weight = std::max(p.largest_weight, c.parameters.largest_weight);
 }
 
 void add_vocabulary(const Context& c, const Position& position, StageSum& stage) {
@@ -116,6 +118,7 @@ void add_vocabulary(const Context& c, const Position& position, StageSum& stage)
   }
   stage.parameters.dense += added;
   stage.parameters.vocabulary += added;
+  if (added > 0) stage.parameters.largest_weight = std::max(stage.parameters.largest_weight, table);
   stage.embedding = stage.embedding || position.embedding;
   stage.head = stage.head || position.head;
 }
@@ -220,13 +223,24 @@ Held held_interleaved(const Context& c, const StageSum& stage, std::int64_t n) {
   return held;
 }
 
-Held held_activations(const Context& c, const StageSum& stage, std::int64_t n) {
+Held held_activations(const Context& c, const StageSum& stage, std::int64_t index, std::int64_t n) {
   Held held;
   const bool equal = std::all_of(stage.chunks.begin(), stage.chunks.end(),
                                  [&](const Kept& k) { return k == stage.chunks.front(); });
   if (!equal && effective_schedule(c.shape) == Schedule::interleaved &&
       c.shape.microbatches % c.layout.pp == 0)
     return held_interleaved(c, stage, n);
+  if (stage.chunks.size() == 2 &&
+      (c.shape.schedule == Schedule::dual_pipe || is_v_shaped(c.shape.schedule))) {
+    for (const ChunksHeld& moment : worst_held(c.shape, index)) {
+      Kept now{};
+      for (std::size_t i = 0; i < now.size(); ++i)
+        now[i] = static_cast<double>(moment.first) * stage.chunks[0][i] +
+                 static_cast<double>(moment.second) * stage.chunks[1][i];
+      take(held, now);
+    }
+    return held;
+  }
   for (const Kept& kept : stage.chunks) {
     Kept now = kept;
     for (double& value : now) value *= static_cast<double>(n);
@@ -241,8 +255,8 @@ struct Moments {
   double activations = 0;  // part of `passes`: all that a microbatch brought
 };
 
-void add_state(const Context& c, const StageSum& stage, const StageState& state, StageMemory& m,
-               Moments& t) {
+void add_state(const Context& c, const StageSum& stage, const StageState& state, std::int64_t index,
+               StageMemory& m, Moments& t) {
   const double hidden_states = static_cast<double>(c.layout.micro_batch * c.job.sequence) /
                                static_cast<double>(c.layout.cp) * 2 *
                                static_cast<double>(c.model.hidden);
@@ -250,7 +264,13 @@ void add_state(const Context& c, const StageSum& stage, const StageState& state,
   const double sequence_buffers =
       sequence_parallel ? c.traits.sequence_buffers * hidden_states : 0.0;
   const double lasting = sequence_buffers + state.buckets;
-  const double sends = c.layout.pp > 1 ? 2 * stage.boundary : 0;
+  // One message each way; torch.distributed.pipelining has a receive buffer for every microbatch.
+  const bool ends = index == 0 || index + 1 == c.layout.pp;
+  const double messages =
+      c.traits.keeps_outputs
+          ? std::max(2.0, static_cast<double>(c.shape.microbatches * c.layout.vpp * (ends ? 1 : 2)))
+          : 2.0;
+  const double sends = c.layout.pp > 1 ? messages * stage.boundary : 0;
   const double passes = lasting + state.gathered + stage.exchange + sends;
   const double update = lasting + state.update_gather;
   const double caches = state.dummy_gradients + state.quantised_copies + c.traits.library_workspace;
@@ -285,6 +305,11 @@ double waiting_logits(const Context& c, const StageSum& stage, std::int64_t inde
     case Schedule::dual_pipe:
       waiting = index == 0 || behind == 0 ? 1 : c.layout.pp + 1;
       break;
+    case Schedule::zero_bubble_v:
+    case Schedule::dual_pipe_v:
+      // The first stage's second chunk turns around at once.
+      waiting = index == 0 ? 1 : 2 * c.layout.pp + 1;
+      break;
   }
   return static_cast<double>(std::min(waiting, c.shape.microbatches));
 }
@@ -293,7 +318,7 @@ double waiting_logits(const Context& c, const StageSum& stage, std::int64_t inde
 // at work and the one that is copied.
 void add_activations(const Context& c, const StageSum& stage, std::int64_t index, StageMemory& m,
                      Moments& t) {
-  const Held held = held_activations(c, stage, m.in_flight);
+  const Held held = held_activations(c, stage, index, m.in_flight);
   double kept = held.worst_sum + stage.recomputed_layer;
   double scale = 1;
   if (c.layout.offload_activations) {
@@ -339,7 +364,7 @@ StageMemory finish(const Context& c, StageSum& stage, std::int64_t index) {
   StageMemory m;
   m.in_flight = peak_in_flight(c.shape, index);
   Moments t;
-  add_state(c, stage, state, m, t);
+  add_state(c, stage, state, index, m, t);
   add_activations(c, stage, index, m, t);
   t.passes -= fresh_gradients(c, stage, m, t);
   double total = 0;
@@ -418,7 +443,7 @@ std::vector<StageMemory> training_memory(const Model& model, const Job& job, con
       add(s);
       add(layout.pp - 1 - s);
     } else {
-      for (std::int64_t chunk = 0; chunk < layout.vpp; ++chunk) add(chunk * layout.pp + s);
+      for (std::int64_t chunk = 0; chunk < layout.vpp; ++chunk) add(layout.position(s, chunk));
     }
     if (c.traits.cached_weight_gradients)
       stage.parameters.distinct = distinct_parameters(c, present);

@@ -18,7 +18,8 @@ void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
   const std::int64_t t = shape_.tokens, h = model_.hidden;
   const std::int64_t heads = split(mixer.heads, layout_.tp);
   const std::int64_t kv_heads = split(mixer.kv_heads, layout_.tp);
-  const Linear out{.m = t, .n = h, .k = heads * mixer.v_dim};
+  const bool split_rows = shape_.sequence_parallel;
+  const Linear out{.m = t, .n = h, .k = heads * mixer.v_dim, .scattered = split_rows};
   std::vector<Linear> in;
   tensor_enter(p);
   if (mixer.kind == MixerKind::mla) {
@@ -35,10 +36,18 @@ void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
     in.push_back(
         {.m = t, .n = heads * mixer.qk_dim + kv_heads * (mixer.qk_dim + mixer.v_dim), .k = h});
   }
-  for (const Linear& l : in) forward_linear(p.forward, l, Label::gemm);
+  for (Linear& l : in) {
+    l.gathered = split_rows && l.k == h;
+    const std::size_t product = p.forward.operations.size();
+    forward_linear(p.forward, l, Label::gemm);
+    // Up-projections read a latent, not the hidden states.
+    if (mixer.kind == MixerKind::mla && l.k != h) rerun(p, RecomputeModule::mla_up_proj, product);
+  }
+  const std::size_t rotation = p.forward.operations.size();
   const double rotated = static_cast<double>(t * (heads + kv_heads) * mixer.qk_dim);
   if (model_.position == PositionKind::rotary) {
     stream(p.forward, WorkKind::rotary, 2 * rotated, 2 * rotated, Label::elementwise);
+    if (mixer.kind == MixerKind::mla) rerun(p, RecomputeModule::mla_up_proj, rotation);
     stream(p.input_gradient, WorkKind::rotary, 2 * rotated, 2 * rotated, Label::elementwise);
   }
   if (shape_.decode && mixer.kind == MixerKind::attention) {
@@ -88,6 +97,17 @@ void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const 
   Operation backward = forward;
   backward.kernel.work.kind = WorkKind::attention_backward;
   p.input_gradient.operations.push_back(backward);
+  if (!softmax_falls_back(mixer)) return;
+  // Eager softmax in fp32: a cast, the scale, the mask, the softmax and a cast back pass over every
+  // score, 20 B read and 18 B written, against the fused kernel's 2 B each way. Backward alike.
+  const double scores = static_cast<double>(work.batch * work.heads * work.q_length) *
+                        static_cast<double>(work.kv_length);
+  Operation softmax{.label = Label::attention};
+  softmax.kernel = {
+      .work = {.kind = WorkKind::softmax, .bytes_read = 18 * scores, .bytes_written = 16 * scores},
+      .library = stack_.stream_library()};
+  p.forward.operations.push_back(softmax);
+  p.input_gradient.operations.push_back(softmax);
 }
 
 // Context parallelism moves keys and values around the group: one ring pass or gather forward,
@@ -123,8 +143,10 @@ void LayerOperations::mamba(LayerProgram& p, const Mixer& mixer) const {
   const std::int64_t t = shape_.tokens, tp = layout_.tp;
   const std::int64_t inner = split(mixer.inner, tp), heads = split(mixer.heads, tp);
   const std::int64_t states = split(2 * mixer.groups * mixer.state, tp);
-  const Linear in{.m = t, .n = 2 * inner + states + heads, .k = model_.hidden};
-  const Linear out{.m = t, .n = model_.hidden, .k = inner};
+  const bool split_rows = shape_.sequence_parallel;
+  const Linear in{
+      .m = t, .n = 2 * inner + states + heads, .k = model_.hidden, .gathered = split_rows};
+  const Linear out{.m = t, .n = model_.hidden, .k = inner, .scattered = split_rows};
   tensor_enter(p);
   forward_linear(p.forward, in, Label::gemm);
   const double rows = static_cast<double>(t * (2 * inner + states));
@@ -138,8 +160,9 @@ void LayerOperations::mamba(LayerProgram& p, const Mixer& mixer) const {
                           .k = chunk + 2 * mixer.state,
                           .groups = std::max<std::int64_t>(1, t / chunk) * heads},
                  .library = stack_.gemm};
+  scan.count = stack_.scan_passes.get();
   p.forward.operations.push_back(scan);
-  scan.count = 2;
+  scan.count *= 2;
   if (shape_.training) p.input_gradient.operations.push_back(scan);
   forward_linear(p.forward, out, Label::gemm);
   backward_linear(p, out, Label::gemm, frozen);

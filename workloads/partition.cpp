@@ -41,6 +41,18 @@ std::vector<Position> head_as_layer(std::int64_t layers, std::int64_t count) {
   return from_counts(counts);
 }
 
+// As many layers as fill all but the last position with whole ones; the last ones, which also hold
+// MTP modules and the head, take what is left.
+std::vector<Position> rest_last(std::int64_t layers, std::int64_t count) {
+  const std::int64_t full = (layers + count - 1) / count;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(count));
+  for (std::int64_t& n : counts) {
+    n = std::min(full, layers);
+    layers -= n;
+  }
+  return from_counts(counts);
+}
+
 // Parameters of a layer's products, which is what nanotron's get_block_compute_costs counts.
 double layer_cost(const Model& model, const LayerClass& layer) {
   const LayerParameters p = layer_parameters(model, layer);
@@ -98,6 +110,8 @@ std::vector<Position> partition_layers(const Model& model, const Layout& layout,
       return by_cost(model, count);
     case Partition::head_as_layer:
       return head_as_layer(layers, count);
+    case Partition::rest_last:
+      return rest_last(layers, count);
   }
   return from_counts(spread(layers, count));
 }

@@ -166,6 +166,63 @@ std::vector<Pass> dual_pipe_order(const PipelineShape& shape, std::int64_t stage
   return o.order;
 }
 
+// PyTorch's ScheduleZBVZeroBubble, which is the hand-made ZB-V of Qi et al. for passes of equal
+// length: forwards of both chunks fill the stage, then each forward is paid for by a whole backward
+// of the same microbatch's chunk, and input gradients run ahead of weight gradients at the end.
+std::vector<Pass> zero_bubble_v_order(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t p = shape.stages, m = shape.microbatches;
+  std::array<std::int64_t, 2> forwards{}, inputs{}, weights{};
+  std::vector<Pass> order;
+  order.reserve(static_cast<std::size_t>(6 * m));
+  const auto pass = [&](PassKind kind, std::array<std::int64_t, 2>& next, std::int64_t chunk) {
+    add(order, kind, chunk, next[static_cast<std::size_t>(chunk)]++);
+  };
+  const auto forward = [&](std::int64_t chunk) { pass(PassKind::forward, forwards, chunk); };
+  const auto input = [&](std::int64_t chunk) { pass(PassKind::input_gradient, inputs, chunk); };
+  const auto weight = [&](std::int64_t chunk) { pass(PassKind::weight_gradient, weights, chunk); };
+  const auto backward = [&](std::int64_t chunk) {
+    input(chunk);
+    weight(chunk);
+  };
+  for (std::int64_t i = 0; i < 2 * (p - stage) - 1; ++i) forward(0);
+  for (std::int64_t i = 0; i < stage; ++i) {
+    forward(1);
+    forward(0);
+  }
+  for (std::int64_t i = 0; i < p - stage; ++i) {
+    forward(1);
+    backward(1);
+  }
+  while (forwards[1] < forwards[0] || forwards[0] < m) {
+    if (forwards[0] < m) forward(0);
+    backward(0);
+    forward(1);
+    backward(1);
+  }
+  for (std::int64_t i = 0; i < stage; ++i) {
+    input(0);
+    input(1);
+  }
+  for (std::int64_t i = 0; i < p - stage; ++i) {
+    input(0);
+    weight(0);
+  }
+  while (weights[1] < inputs[1]) weight(1);
+  while (weights[0] < inputs[0]) weight(0);
+  return order;
+}
+
+// DualPipe over twice the stages and microbatches, folded at its middle: a stage does what the
+// first half does, and the second direction's microbatches are the first direction's on their way
+// back.
+std::vector<Pass> dual_pipe_v_order(const PipelineShape& shape, std::int64_t stage) {
+  const PipelineShape whole{Schedule::dual_pipe, 2 * shape.stages, 1, 2 * shape.microbatches};
+  std::vector<Pass> order = dual_pipe_order(whole, stage);
+  for (Pass& pass : order)
+    if (pass.chunk == 1) pass.microbatch -= shape.microbatches;
+  return order;
+}
+
 // Passes that exist among the first `count` virtual microbatches: all but the missing ones of a
 // short last group.
 std::int64_t existing(const PipelineShape& shape, std::int64_t count) {
@@ -227,6 +284,14 @@ std::optional<std::string> invalid_shape(const PipelineShape& shape) {
             "twice the {} stages, not {}",
             shape.stages, shape.microbatches);
       return std::nullopt;
+    case Schedule::zero_bubble_v:
+    case Schedule::dual_pipe_v:
+      if (shape.chunks != 2 || shape.stages < 2 || shape.microbatches < 2 * shape.stages)
+        return fmt::format(
+            "a V-shaped schedule needs two chunks, two stages and twice as many microbatches as "
+            "stages at least, not {} chunks, {} stages and {} microbatches",
+            shape.chunks, shape.stages, shape.microbatches);
+      return std::nullopt;
     case Schedule::one_f_one_b:
     case Schedule::interleaved:
       break;
@@ -248,8 +313,28 @@ std::vector<Pass> stage_order(const PipelineShape& shape, std::int64_t stage) {
       return zero_bubble_order(shape, stage);
     case Schedule::dual_pipe:
       return dual_pipe_order(shape, stage);
+    case Schedule::zero_bubble_v:
+      return zero_bubble_v_order(shape, stage);
+    case Schedule::dual_pipe_v:
+      return dual_pipe_v_order(shape, stage);
   }
   check_failed("schedule", __FILE__, __LINE__, "unknown schedule");
+}
+
+// DualPipe counted from its nearer end: 2 * outer + inner forwards of its own direction and inner
+// of the other wait, and one more runs in a pair, of either direction.
+std::array<ChunksHeld, 2> worst_held(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t p = shape.stages;
+  if (shape.schedule == Schedule::zero_bubble_v)
+    return {ChunksHeld{2 * p - stage - 1, stage + 1}, ChunksHeld{2 * p - stage, stage}};
+  const bool folded = shape.schedule == Schedule::dual_pipe_v;
+  CHECK_THAT(folded || shape.schedule == Schedule::dual_pipe, "a schedule of two chunks");
+  const std::int64_t rank = folded ? stage : std::min(stage, p - 1 - stage);
+  const std::int64_t outer = (folded ? p : p / 2) - rank - 1, inner = rank + 1;
+  const ChunksHeld held{2 * outer + inner + 1, inner};
+  const ChunksHeld turned{held.second, held.first};
+  const ChunksHeld& own = folded || stage < p / 2 ? held : turned;
+  return {own, own};
 }
 
 std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage) {
@@ -265,6 +350,10 @@ std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage) {
       return std::min(shape.stages, shape.microbatches);
     case Schedule::dual_pipe:
       return shape.stages + 1;
+    case Schedule::zero_bubble_v:
+      return 2 * shape.stages;
+    case Schedule::dual_pipe_v:
+      return 2 * shape.stages + 1;
   }
   check_failed("schedule", __FILE__, __LINE__, "unknown schedule");
 }

@@ -17,8 +17,9 @@ LaunchMode launch_from(const JsonValue& at) {
 }
 
 Partition partition_from(const JsonValue& at) {
-  const std::string text = at.one_of({"even", "by-cost", "head-as-layer"});
+  const std::string text = at.one_of({"even", "by-cost", "head-as-layer", "rest-last"});
   if (text == "even") return Partition::even;
+  if (text == "rest-last") return Partition::rest_last;
   return text == "by-cost" ? Partition::by_cost : Partition::head_as_layer;
 }
 
@@ -31,6 +32,18 @@ Format read_format(const JsonValue& at) { return *format_from(at.one_of(format_n
 
 CollectiveLibrary read_collective_library(const JsonValue& at) {
   return *collective_library_from(at.one_of(collective_library_names()));
+}
+
+ShardStorage read_shard_storage(const JsonValue& at) {
+  const std::string text = at.one_of({"in-place", "flat", "parts", "bucketed"});
+  if (text == "in-place") return ShardStorage::in_place;
+  if (text == "flat") return ShardStorage::flat;
+  return text == "parts" ? ShardStorage::parts : ShardStorage::bucketed;
+}
+
+void set_default_recompute(Stack& s, RecomputeChoice choice) {
+  s.default_recompute = choice.recompute;
+  s.default_recompute_modules = choice.modules;
 }
 
 // Settings that are plain choices. False when the key is none of them.
@@ -55,12 +68,14 @@ bool apply_choice(Stack& s, const std::string& key, const JsonValue& value) {
     s.gradient_storage = read_format(value);
   else if (key == "parameter_gather_format")
     s.parameter_gather_format = read_format(value);
+  else if (key == "shard_storage")
+    s.shard_storage = read_shard_storage(value);
   else if (key == "expert_library")
     s.expert_library = read_collective_library(value);
   else if (key == "partition")
     s.partition = partition_from(value);
   else if (key == "default_recompute")
-    s.default_recompute = recompute_from(value);
+    set_default_recompute(s, recompute_from(value));
   else if (key == "default_schedule")
     s.default_schedule = schedule_from(value);
   else if (key == "default_zero_stage")
@@ -80,17 +95,29 @@ bool apply_switch(Stack& s, const std::string& key, const JsonValue& value) {
   };
   const Named switches[] = {{"fused_gradient_accumulation", &s.fused_gradient_accumulation},
                             {"attention_recompute_selective", &s.attention_recompute_selective},
+                            {"transposed_copies", &s.transposed_copies},
+                            {"default_interleaved", &s.default_interleaved},
+                            {"fused_expert_mlp", &s.fused_expert_mlp},
                             {"fp8_dispatch", &s.fp8_dispatch},
                             {"gradient_overlap", &s.gradient_overlap},
                             {"parameter_overlap", &s.parameter_overlap},
+                            {"recompute_stops_early", &s.recompute_stops_early},
+                            {"reshard_after_forward", &s.reshard_after_forward},
+                            {"reduce_each_microbatch", &s.reduce_each_microbatch},
                             {"pipeline_sends_block", &s.pipeline_sends_block},
+                            {"host_runs_ahead", &s.host_runs_ahead},
+                            {"sharded_at_once", &s.sharded_at_once},
                             {"scatter_gather_sends", &s.scatter_gather_sends},
+                            {"splits_gradient_sends", &s.splits_gradient_sends},
+                            {"blocking_launches", &s.blocking_launches},
                             {"expert_deduplicated", &s.expert_deduplicated},
                             {"loss_in_fp32", &s.loss_in_fp32},
                             {"fused_loss", &s.fused_loss},
                             {"gradient_bucket_copies", &s.gradient_bucket_copies},
                             {"splits_vocabulary", &s.splits_vocabulary},
                             {"keeps_pipeline_outputs", &s.keeps_pipeline_outputs},
+                            {"default_mtp", &s.default_mtp},
+                            {"recompute_known", &s.recompute_known},
                             {"default_sequence_parallel", &s.default_sequence_parallel}};
   for (const Named& entry : switches)
     if (key == entry.name) {
@@ -127,6 +154,10 @@ std::vector<std::string> setting_names(Stack& s) {
                                     "gradient_format",
                                     "gradient_storage",
                                     "parameter_gather_format",
+                                    "shard_storage",
+                                    "recompute_stops_early",
+                                    "reshard_after_forward",
+                                    "reduce_each_microbatch",
                                     "expert_library",
                                     "partition",
                                     "default_recompute",
@@ -135,17 +166,26 @@ std::vector<std::string> setting_names(Stack& s) {
                                     "fp8_recipe",
                                     "fused_gradient_accumulation",
                                     "attention_recompute_selective",
+                                    "transposed_copies",
+                                    "default_interleaved",
+                                    "fused_expert_mlp",
                                     "fp8_dispatch",
                                     "gradient_overlap",
                                     "parameter_overlap",
                                     "pipeline_sends_block",
+                                    "host_runs_ahead",
+                                    "sharded_at_once",
                                     "scatter_gather_sends",
+                                    "splits_gradient_sends",
+                                    "blocking_launches",
                                     "expert_deduplicated",
                                     "loss_in_fp32",
                                     "fused_loss",
                                     "gradient_bucket_copies",
                                     "splits_vocabulary",
                                     "keeps_pipeline_outputs",
+                                    "default_mtp",
+                                    "recompute_known",
                                     "default_sequence_parallel"};
   visit_stack_values(s, [&](const std::string& name, auto&) { names.push_back(name); });
   return names;
@@ -158,8 +198,8 @@ void apply_settings(Stack& s, const JsonValue& settings) {
       for (const auto& [name, leaf] : value.members())
         if (!apply_value(s, "operations." + name, leaf))
           leaf.fail(
-              "one of layer_forward, layer_backward, moe_forward, moe_backward, head, "
-              "collective",
+              "one of layer_forward, layer_backward, moe_forward, moe_backward, "
+              "expert_forward, expert_backward, head, collective",
               name);
       continue;
     }
@@ -181,6 +221,9 @@ bool matches(const JsonValue& condition, const StackContext& context) {
                        [&](const JsonValue& item) { return item.text() == actual; });
   };
   if (auto v = condition.find("architecture"); v && !is_one(*v, context.architecture)) return false;
+  if (auto v = condition.find("device"); v && !is_one(*v, context.device)) return false;
+  if (auto v = condition.find("model"); v && !is_one(*v, context.model)) return false;
+  if (auto v = condition.find("family"); v && !is_one(*v, context.family)) return false;
   if (auto v = condition.find("precision"); v && !is_one(*v, to_text(context.precision)))
     return false;
   if (auto v = condition.find("task"); v && !is_one(*v, to_text(context.task))) return false;
@@ -188,12 +231,22 @@ bool matches(const JsonValue& condition, const StackContext& context) {
   return true;
 }
 
-void apply_conditions(Stack& s, const JsonValue& object, const StackContext& context) {
+// Settings that hold under conditions: {"set": {...}}, or by name {"use": "scoped-graphs"} where
+// the file's "parts" give names to settings that many recipes share.
+void apply_conditions(Stack& s, const JsonValue& object, const JsonValue& file,
+                      const StackContext& context) {
   const auto list = object.find("when");
   if (!list) return;
   for (const JsonValue& condition : list->items()) {
-    condition.expect_only({"architecture", "precision", "moe", "task", "set"});
-    if (matches(condition, context)) apply_settings(s, condition.at("set"));
+    condition.expect_only(
+        {"architecture", "device", "model", "family", "precision", "moe", "task", "use", "set"});
+    const bool holds = matches(condition, context);
+    if (const auto names = condition.find("use"))
+      for (const JsonValue& name : names->items()) {
+        const JsonValue part = file.at("parts").at(name.text());  // fails on an unknown name
+        if (holds) apply_settings(s, part);
+      }
+    if (const auto set = condition.find("set"); set && holds) apply_settings(s, *set);
   }
 }
 
@@ -277,7 +330,7 @@ Stack load_based(const std::string& name, const StackContext& context,
                  .found = "a chain of more than 8 stacks",
                  .expected = "one that ends at a stack without based_on",
                  .nearest = ""});
-  file.expect_only({"name", "title", "framework", "based_on", "base", "when", "releases"});
+  file.expect_only({"name", "title", "framework", "based_on", "base", "parts", "when", "releases"});
   Stack s;
   if (auto based_on = file.find("based_on"))
     s = load_based(based_on->text(), context, catalog_folder, depth + 1);
@@ -285,7 +338,7 @@ Stack load_based(const std::string& name, const StackContext& context,
   s.title = file.at("title").text();
   s.framework = file.at("framework").text();
   apply_settings(s, file.at("base"));
-  apply_conditions(s, file, context);
+  apply_conditions(s, file, file, context);
   const auto limit = release_parts(wanted.release);
   bool first = true;
   for (const JsonValue& release : file.at("releases").items()) {
@@ -299,7 +352,7 @@ Stack load_based(const std::string& name, const StackContext& context,
     for (const JsonValue& change : release.at("changes").items())
       s.changes.push_back(change.text());
     if (auto set = release.find("set")) apply_settings(s, *set);
-    apply_conditions(s, release, context);
+    apply_conditions(s, release, file, context);
   }
   require_complete(s, file);
   return s;

@@ -23,19 +23,45 @@ enum class LaunchMode : std::uint8_t {
 };
 std::string_view to_text(LaunchMode);
 
-// Counts of framework operations that the host dispatches for one layer (or the head), by phase.
-struct HostOperations {
-  Sourced<double> layer_forward, layer_backward;  // a dense layer
-  Sourced<double> moe_forward, moe_backward;  // added by an expert layer (router, permute, loops)
-  Sourced<double> head;                       // final norm, head and loss, per phase
-  Sourced<double> collective;                 // added by one collective call
-};
-
 // A count that a stack may leave out.
 inline Sourced<double> no_kernels() {
   return {.value = 0.0,
           .low = 0.0,
           .high = 0.0,
+          .evidence = Evidence::assumed,
+          .source = "orrery-first-study"};
+}
+
+// How ZeRO-3 keeps what it shards. That decides which copies its collectives need around them.
+enum class ShardStorage : std::uint8_t {
+  in_place,  // gathered and reduced where parameters and gradients lie (Megatron-FSDP)
+  flat,      // a flat tensor for each unit (FSDP1): gradients are joined, cast and divided in it
+  parts,     // a shard for each parameter (FSDP2): gathers are copied out, gradients copied in
+  bucketed,  // flat partitions, gradients in buckets of several parameters (DeepSpeed)
+};
+
+inline Sourced<double> one_pass() {
+  Sourced<double> s = no_kernels();
+  s.value = s.low = s.high = 1.0;
+  return s;
+}
+
+// Counts of framework operations that the host dispatches for one layer (or the head), by phase.
+struct HostOperations {
+  Sourced<double> layer_forward, layer_backward;  // a dense layer
+  Sourced<double> moe_forward, moe_backward;  // added by an expert layer (router, permute, loops)
+  // Added for every expert of a rank: products, quantise kernels and biases that the host launches
+  // expert by expert.
+  Sourced<double> expert_forward = no_kernels(), expert_backward = no_kernels();
+  Sourced<double> head;        // final norm, head and loss, per phase
+  Sourced<double> collective;  // added by one collective call
+};
+
+// A time that most stacks leave out.
+inline Sourced<Seconds> no_time() {
+  return {.value = Seconds(0),
+          .low = Seconds(0),
+          .high = Seconds(0),
           .evidence = Evidence::assumed,
           .source = "orrery-first-study"};
 }
@@ -70,9 +96,40 @@ struct Stack {
   // Kernels of a layer's pass that move next to nothing (memsets, casts, copies of views), beyond
   // those that its operations list.
   Sourced<double> small_kernels_forward = no_kernels(), small_kernels_backward = no_kernels();
-  bool fused_gradient_accumulation = false;   // weight-gradient products add into the gradient
-                                              // buffer (gradient_storage) themselves
+  // Experts with biases: traffic of adding them to the outputs by kernels of their own, over one
+  // read and one write (0: the products add them), and of their activation over a fused one's,
+  // where no fused kernel takes a bias.
+  Sourced<double> expert_bias_passes = no_kernels(), biased_activation_passes = one_pass();
+  // State-space scans: time of their kernels over that of their products as plain batched ones. The
+  // Triton kernels of Mamba-2 keep fp32 states between five launches and recompute them backward.
+  Sourced<double> scan_passes = {.value = 4.0,
+                                 .low = 2.5,
+                                 .high = 5.5,
+                                 .evidence = Evidence::estimated,
+                                 .source = "orrery-step-fit"};
+  // Grouped products apply the activation and quantise what the next product reads: neither is a
+  // kernel of its own.
+  bool fused_expert_mlp = false;
+  bool fused_gradient_accumulation = false;  // weight-gradient products add into the gradient
+                                             // buffer (gradient_storage) themselves
+  // Traffic of adding a microbatch's gradients to those before it by kernels of their own, over one
+  // read of both and one write.
+  Sourced<double> accumulate_passes = {.value = 1.0,
+                                       .low = 1.0,
+                                       .high = 1.0,
+                                       .evidence = Evidence::assumed,
+                                       .source = "orrery-first-study"};
   bool attention_recompute_selective = true;  // "selective" recomputes the attention core
+  // 8-bit products read both operands along k only (Hopper), so that what two products use is kept
+  // twice, as is and transposed. Without it one copy of per-tensor scales serves both.
+  bool transposed_copies = true;
+  // Time of the release's products and attention over that of the libraries that calibrations
+  // measured: kernels for a chip get faster for years.
+  Sourced<double> kernel_age = {.value = 1.0,
+                                .low = 1.0,
+                                .high = 1.0,
+                                .evidence = Evidence::assumed,
+                                .source = "orrery-step-fit"};
 
   bool fp8_dispatch = false;  // expert all-to-all carries fp8 tokens forward
 
@@ -80,11 +137,23 @@ struct Stack {
   LaunchMode launch = LaunchMode::eager;
   Sourced<Seconds> dispatch;  // host time of one operation
   HostOperations operations;
-  Sourced<Seconds> moe_sync;          // added per dropless expert layer, forward plus backward
+  Sourced<Seconds> moe_sync;  // added per dropless expert layer, forward plus backward
+  Sourced<double> sync_exposed = no_kernels();  // share of the expert part's dispatch that shows:
+                                                // the host cannot run ahead of a synchronisation
   Sourced<Seconds> softmax_fallback;  // added per layer where micro_batch * heads / tp % 4 != 0
-  Sourced<Seconds> debug_per_rank;    // host time per collective and rank of its group: debug
-                                      // wrappers that check every call, and skew of hosts
-  Sourced<Seconds> step_overhead;     // host and logging work per step that nothing hides
+  // Device time that a layer, or the head, waits for the host, forward plus backward, whoever is
+  // slower: small kernels and starts of passes leave the device idle though the host is ahead.
+  Sourced<Seconds> layer_sync = no_time();
+  bool blocking_launches = false;   // the host waits for each kernel: its time adds to the device's
+  Sourced<Seconds> debug_per_rank;  // host time per collective and rank of its group: debug
+                                    // wrappers that check every call
+  Sourced<Seconds> debug_per_remote_rank = no_time();  // added for each of them on another host
+  // Share of hosts on which debug calls take longer, and by how much of their time: a job waits for
+  // the slowest of its hosts.
+  Sourced<double> slow_hosts = no_kernels(), slow_host_cost = no_kernels();
+  bool host_runs_ahead = false;    // a stage's host dispatches passes whose input has not arrived;
+                                   // else it waits for each message of the pipeline
+  Sourced<Seconds> step_overhead;  // host and logging work per step that nothing hides
 
   // Overlap. Shares are of the collective's own time.
   Sourced<double> tensor_exposed;       // of tensor-parallel collectives; 1: nothing overlapped
@@ -95,13 +164,26 @@ struct Stack {
                                   // the traffic's own: processors, memory and power it takes
   bool gradient_overlap = true;   // gradients reduced under the last backward
   bool parameter_overlap = true;  // parameters gathered under the first forward
+  bool sharded_at_once = false;   // ZeRO-1: one call after the last backward reduces gradients,
+                                  // one gathers parameters; without shards gradients go by buckets
   bool pipeline_sends_block = true;
   bool scatter_gather_sends = true;        // pipeline messages split over tp ranks
+  bool splits_gradient_sends = true;       // those of the backward pass too
   Sourced<Bytes> bucket;                   // gradient bucket
   Sourced<Bytes> bucket_per_rank;          // buckets grow to this for every rank of the group
   Format gradient_format = Format::fp32;   // as reduced
   Format gradient_storage = Format::fp32;  // as kept
   Format parameter_gather_format = Format::bf16;
+  // LoRA on every linear layer: traffic of the adapters' kernels over one that reads a layer's
+  // input and adds to its output; 0: too few layers have adapters to count them.
+  Sourced<double> adapter_passes = no_kernels();
+  ShardStorage shard_storage = ShardStorage::in_place;
+  bool reshard_after_forward = true;  // ZeRO-3 gathers again for backward what forward used
+  // Recomputing a layer ends where backward has all that it needs: the last product, what it sends
+  // and what follows are left out (PyTorch's non-reentrant checkpoint from 2.1 on).
+  bool recompute_stops_early = false;
+  bool reduce_each_microbatch = true;  // ZeRO-3; else parameters and gradients stay whole until
+                                       // the last microbatch of a step
   CollectiveLibrary expert_library = CollectiveLibrary::nccl;  // deepep: deduplicated
   bool expert_deduplicated = true;  // a token crosses once per destination rank and node
 
@@ -118,15 +200,21 @@ struct Stack {
   Partition partition = Partition::even;
   // What a run's description leaves blank.
   Recompute default_recompute = Recompute::none;
+  RecomputeModules default_recompute_modules = core_attention_only;
+  bool recompute_known = false;  // that is the recipe's; else it is the least that a run may do
   int default_zero_stage = 1;
   bool default_sequence_parallel = true;
+  bool default_mtp = false;  // the model's MTP modules are trained
   Schedule default_schedule = Schedule::one_f_one_b;
+  bool default_interleaved = false;  // pipelines run one layer a chunk where vpp is left out
   PrecisionRecipe fp8_recipe = PrecisionRecipe::fp8_delayed;  // what plain "fp8" means here
 };
 
 // What a release's conditional settings may depend on.
 struct StackContext {
-  std::string architecture;  // "hopper": to_text(Architecture)
+  std::string architecture;   // "hopper": to_text(Architecture)
+  std::string device;         // "gb200": the accelerator's name in the catalogue
+  std::string model, family;  // "qwen3-30b-a3b", "qwen3": recipes are written for models
   PrecisionRecipe precision = PrecisionRecipe::bf16;
   bool moe = false;
   Task task = Task::pretrain;
@@ -134,8 +222,9 @@ struct StackContext {
 
 // `name` is "megatron-core", "megatron-core@0.12" or a path. Files: catalog_folder/<name>.json with
 // "base" settings, "releases" in order of date (each overlays those before it) and in each "when"
-// lists: [{"architecture": .., "precision": .., "moe": .., "task": .., "set": {...}}]. Without a
-// release the newest is taken; a release later than the last listed one inherits it.
+// lists: [{"architecture": .., "device": .., "model": .., "family": .., "precision": .., "moe": ..,
+// "task": .., "use": [..], "set": {...}}], where "use" names entries of the file's "parts". Without
+// a release the newest is taken; a release later than the last listed one inherits it.
 Stack load_stack(const std::string& name, const StackContext& context,
                  const std::filesystem::path& catalog_folder);
 std::vector<std::string> stack_names(const std::filesystem::path& catalog_folder);
@@ -148,7 +237,12 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("loss_bytes_per_logit", s.loss_bytes_per_logit);
   visit("quantise_passes", s.quantise_passes);
   visit("permute_passes", s.permute_passes);
+  visit("expert_bias_passes", s.expert_bias_passes);
+  visit("biased_activation_passes", s.biased_activation_passes);
+  visit("scan_passes", s.scan_passes);
   visit("optimizer_passes", s.optimizer_passes);
+  visit("adapter_passes", s.adapter_passes);
+  visit("kernel_age", s.kernel_age);
   visit("small_kernels_forward", s.small_kernels_forward);
   visit("small_kernels_backward", s.small_kernels_backward);
   visit("dispatch", s.dispatch);
@@ -156,11 +250,19 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("operations.layer_backward", s.operations.layer_backward);
   visit("operations.moe_forward", s.operations.moe_forward);
   visit("operations.moe_backward", s.operations.moe_backward);
+  visit("operations.expert_forward", s.operations.expert_forward);
+  visit("operations.expert_backward", s.operations.expert_backward);
   visit("operations.head", s.operations.head);
   visit("operations.collective", s.operations.collective);
   visit("moe_sync", s.moe_sync);
+  visit("sync_exposed", s.sync_exposed);
   visit("softmax_fallback", s.softmax_fallback);
+  visit("layer_sync", s.layer_sync);
+  visit("accumulate_passes", s.accumulate_passes);
   visit("debug_per_rank", s.debug_per_rank);
+  visit("debug_per_remote_rank", s.debug_per_remote_rank);
+  visit("slow_hosts", s.slow_hosts);
+  visit("slow_host_cost", s.slow_host_cost);
   visit("step_overhead", s.step_overhead);
   visit("tensor_exposed", s.tensor_exposed);
   visit("expert_exposed", s.expert_exposed);

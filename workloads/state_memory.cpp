@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "workloads/optimizer.h"
+#include "workloads/sharding.h"
 
 namespace orrery {
 namespace {
@@ -42,6 +43,41 @@ Counts trainable_counts(const StageParameters& p, const Model& model, const Job&
   return {.dense = p.products * share, .expert = p.expert * share};
 }
 
+// What ZeRO-3 holds whole while passes run.
+struct Whole {
+  double parameters = 0, gradients = 0;
+};
+
+// Parameters of the layer at work and of the next one, which is gathered meanwhile; the layer's own
+// gradient and the reduction's input, which FSDP keeps until the next layer's reduction; embedding
+// and head, which FSDP keeps from forward to backward. DeepSpeed gathers one weight at a time, as
+// many ahead as 10^9 live parameters allow (stage3_max_live_parameters, its default), and reduces a
+// weight's gradient as soon as it is there.
+Whole gathered_whole(const StageParameters& p, const Counts& all, const Counts& trained,
+                     const Shards& shards, const Layout& layout, const Stack& stack,
+                     std::int64_t microbatches) {
+  const double gather = bytes_per_element(stack.parameter_gather_format);
+  const double reduced = bytes_per_element(stack.gradient_format);
+  constexpr double own = 2;  // gradients are computed in 16 bits
+  // Experts that no other rank holds are whole as they lie.
+  const double layer = shards.expert > 1 ? p.largest_layer : p.largest_dense;
+  if (stack.shard_storage == ShardStorage::bucketed) {
+    const double live = std::max(p.largest_weight, std::min(1e9, 2 * layer));
+    return {.parameters = gather * live, .gradients = (own + reduced) * p.largest_weight};
+  }
+  const auto beyond_shards = [&](const Counts& counts, double per_parameter) {
+    return counts.whole(per_parameter) - counts.sharded(per_parameter, shards);
+  };
+  Whole whole{.parameters = 2 * gather * layer + gather * p.vocabulary,
+              .gradients = (own + reduced) * layer};
+  const bool accumulates = accumulates_whole(layout, stack, microbatches);
+  if (!stack.reshard_after_forward || (accumulates && layout.pp > 1))
+    whole.parameters = std::max(whole.parameters, beyond_shards(all, gather));
+  // Unsharded sums of the microbatches, in the format of the reduction.
+  if (accumulates) whole.gradients += beyond_shards(trained, reduced);
+  return whole;
+}
+
 void offload(double& bytes, double kept, double& host) {
   const double moved = std::max(bytes - kept, 0.0);
   bytes -= moved;
@@ -58,10 +94,15 @@ LocalParameters local_parameters(const Model& model, const LayerClass& layer,
       static_cast<double>(all.experts) / static_cast<double>(layout.ep * layout.etp);
   const double local_experts =
       std::max(static_cast<double>(layer.ffn.experts) / static_cast<double>(layout.ep), 1.0);
+  const double gate = is_gated(layer.ffn.activation) ? 2 : 1;
+  const double one_ffn = layer.ffn.kind == FfnKind::moe
+                             ? expert / local_experts
+                             : static_cast<double>(all.ffn) / static_cast<double>(layout.tp);
   return {.dense = products + static_cast<double>(all.router + all.norms),
           .expert = expert,
           .products = products,
-          .one_expert = expert / local_experts};
+          .one_expert = expert / local_experts,
+          .largest_weight = one_ffn * gate / (gate + 1)};
 }
 
 StageState stage_state(const StageParameters& p, const Model& model, const Job& job,
@@ -81,18 +122,30 @@ StageState stage_state(const StageParameters& p, const Model& model, const Job& 
     // The sharded parameter is the master itself where there is one (FSDP2 mixed precision).
     const double stored = !lora && cost.master_bytes > 0 ? cost.master_bytes : 2;
     s.parameters = all.sharded(stored, shards);
-    s.gradients = trained.sharded(gradient, shards);
+    // A shard's gradient has the shard's own format at most.
+    s.gradients = trained.sharded(std::min(gradient, stored), shards);
     s.optimizer = trained.sharded(cost.state_bytes + (lora ? cost.master_bytes : 0), shards);
   } else {
     const double state = cost.master_bytes + cost.state_bytes;
     // Weights that exist only in low precision keep their transpose in place of the bf16 copy.
     const double linear = p.products + p.expert;
-    const double low = quantised_weight_bytes(layout.precision);
-    s.parameters = all.whole(2) + (quantised_primary ? (low - 2) * linear : 0);
+    // One copy of per-tensor scales serves both uses where products read either layout.
+    const bool per_tensor = layout.precision == PrecisionRecipe::fp8_delayed ||
+                            layout.precision == PrecisionRecipe::fp8_current;
+    const double low =
+        quantised_weight_bytes(layout.precision) / (per_tensor && !stack.transposed_copies ? 2 : 1);
+    s.parameters = all.whole(2) + (quantised_primary && !lora ? (low - 2) * linear : 0);
     s.gradients = zero >= 2 ? trained.sharded(gradient, shards) : trained.whole(gradient);
     s.optimizer = zero >= 1 ? trained.sharded(state, shards) : trained.whole(state);
-    if (quantised && !quantised_primary && traits.cached_quantised_weights)
+    if (quantised && lora) {
+      // Frozen weights are stored in the recipe's format, once: a layer's transposes live while its
+      // backward runs (MLPerf's LoRA of 70B parameters ran whole on one H200 of 141 GB).
+      const double once = saved_input_bytes(layout.precision);
+      s.parameters -= (2 - once) * linear;
+      s.quantised_copies = once * p.largest_layer;
+    } else if (quantised && !quantised_primary && traits.cached_quantised_weights) {
       s.quantised_copies = low * linear;
+    }
   }
   if (lora) s.parameters += trained.whole(2);
   if (traits.cached_weight_gradients && !lora) s.dummy_gradients = 2 * p.distinct;
@@ -106,11 +159,9 @@ StageState stage_state(const StageParameters& p, const Model& model, const Job& 
     if (zero >= 2) s.buckets = std::min(2 * stack.bucket.get().si(), trained.whole(gradient));
   }
   if (zero >= 3 && replicated) {
-    const double gather = bytes_per_element(stack.parameter_gather_format);
-    // The layer at work and the prefetched one, the layer's gradient, and embedding and head, which
-    // FSDP keeps whole from forward to backward.
-    s.gathered = (2 * gather + 2 + bytes_per_element(stack.gradient_format)) * p.largest_layer +
-                 2 * p.vocabulary;
+    const Whole whole = gathered_whole(p, all, trained, shards, layout, stack,
+                                       std::max<std::int64_t>(layout.microbatches(job), 1));
+    s.gathered = whole.parameters + whole.gradients;
     s.buckets = 0;
   }
   if (layout.offload_optimizer) offload(s.optimizer, 0, s.offloaded);

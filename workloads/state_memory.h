@@ -10,19 +10,22 @@ namespace orrery {
 
 // Parameters of one layer on one rank before ZeRO shards them.
 struct LocalParameters {
-  double dense = 0;       // split over tp, or replicated
-  double expert = 0;      // split over ep x etp
-  double products = 0;    // of `dense`, those of linear layers (quantised by the recipe)
-  double one_expert = 0;  // of `expert`, those of a single expert
+  double dense = 0;           // split over tp, or replicated
+  double expert = 0;          // split over ep x etp
+  double products = 0;        // of `dense`, those of linear layers (quantised by the recipe)
+  double one_expert = 0;      // of `expert`, those of a single expert
+  double largest_weight = 0;  // of its largest linear layer, one expert's where it has experts
 };
 LocalParameters local_parameters(const Model& model, const LayerClass& layer, const Layout& layout);
 
 // What lies on one stage.
 struct StageParameters {
   double dense = 0, expert = 0, products = 0;
-  double vocabulary = 0;     // embedding, head, position table: part of `dense`, never quantised
-  double largest_layer = 0;  // dense and expert parameters of its largest layer
-  double distinct = 0;       // parameters of its distinct weight shapes, one expert for all
+  double vocabulary = 0;      // embedding, head, position table: part of `dense`, never quantised
+  double largest_layer = 0;   // dense and expert parameters of its largest layer
+  double largest_dense = 0;   // of those, without experts
+  double largest_weight = 0;  // of a single linear layer or table
+  double distinct = 0;        // parameters of its distinct weight shapes, one expert for all
 };
 
 // Bytes.

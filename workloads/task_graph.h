@@ -98,6 +98,7 @@ struct TrainingProgram {
   LayerProgram embedding, head;
   std::vector<ChunkProgram> chunks;          // [stage * vpp + chunk]
   double send_bytes = 0;                     // activation message between stages, one rank
+  double gradient_send_bytes = 0;            // what comes back for it
   double optimizer_bytes_per_parameter = 0;  // traffic of the update of one parameter
   double optimizer_flop_per_parameter = 0;   // tensor work of the update (Muon, Shampoo)
   double mtp_layers = 0;       // trained MTP modules, run after the last stage's layers

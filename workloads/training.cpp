@@ -1,11 +1,11 @@
-// Lowers a training step: programs of layer classes, what lies on each pipeline position, ZeRO-3
-// traffic.
+// Lowers a training step: programs of layer classes, what lies on each pipeline position.
 #include "workloads/training.h"
 
 #include <algorithm>
 
 #include "workloads/layer_operations.h"
 #include "workloads/optimizer.h"
+#include "workloads/sharding.h"
 #include "workloads/state_memory.h"
 
 namespace orrery {
@@ -14,41 +14,6 @@ namespace {
 double vocabulary_parameters(const Model& model, const Layout& layout, const Stack& stack) {
   return static_cast<double>(model.vocab) * static_cast<double>(model.hidden) /
          static_cast<double>(stack.splits_vocabulary ? layout.tp : 1);
-}
-
-Operation side_collective(CollectiveKind kind, GroupKind group, double bytes) {
-  Operation o{.kind = OperationKind::collective, .label = Label::data_comm};
-  o.collective = kind;
-  o.group = group;
-  o.bytes = bytes;
-  o.beside_compute = true;
-  return o;
-}
-
-// ZeRO-3: a layer's parameters are gathered before its forward and again before its backward, its
-// gradients scattered after; all beside the compute of the neighbouring layers.
-void add_sharding(LayerProgram& p, const LocalParameters& local, const Layout& layout,
-                  const Stack& stack) {
-  const double parameter = bytes_per_element(stack.parameter_gather_format);
-  const double gradient = bytes_per_element(stack.gradient_format);
-  const auto gather = [&](Segment& s) {
-    s.operations.push_back(
-        side_collective(CollectiveKind::all_gather, GroupKind::shard, parameter * local.dense));
-    if (local.expert > 0)
-      s.operations.push_back(side_collective(CollectiveKind::all_gather, GroupKind::expert_data,
-                                             parameter * local.expert));
-  };
-  gather(p.forward);
-  gather(p.backward);
-  p.backward.operations.push_back(
-      side_collective(CollectiveKind::reduce_scatter, GroupKind::shard, gradient * local.dense));
-  if (local.expert > 0)
-    p.backward.operations.push_back(side_collective(
-        CollectiveKind::reduce_scatter, GroupKind::expert_data, gradient * local.expert));
-  if (layout.shard_group > 0)
-    p.backward.operations.push_back(
-        side_collective(CollectiveKind::all_reduce, GroupKind::shard_replica,
-                        gradient * local.dense / static_cast<double>(layout.shard_group)));
 }
 
 // Rank-r adapters on every linear layer hold about r * 2 / hidden of its parameters.
@@ -67,8 +32,9 @@ std::vector<ChunkProgram> place_layers(const Model& model, const Layout& layout,
       layout.recompute_layers > 0 ? layout.recompute_layers * layout.vpp : model.layer_count();
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const Position& position = positions[i];
-    const auto stage = static_cast<std::int64_t>(i) % layout.pp;
-    const auto chunk = static_cast<std::int64_t>(i) / layout.pp;
+    const std::int64_t chunk = static_cast<std::int64_t>(i) / layout.pp;
+    std::int64_t stage = static_cast<std::int64_t>(i) % layout.pp;
+    if (chunk == 1 && is_v_shaped(layout.schedule)) stage = layout.pp - 1 - stage;
     ChunkProgram& c = chunks[static_cast<std::size_t>(stage * layout.vpp + chunk)];
     c.layers.assign(model.classes.size(), 0);
     c.recomputed.assign(model.classes.size(), 0);
@@ -95,26 +61,27 @@ TrainingProgram lower_training(const Model& model, const Job& job, const Layout&
                                const Stack& stack) {
   TrainingProgram program;
   const LayerOperations operations(model, job, layout, stack);
+  program.trainable_share = trainable_share(model, job);
+  const Sharding sharding(model, job, layout, stack, program.trainable_share);
   std::vector<LocalParameters> local;
   program.classes.reserve(model.classes.size());
   for (const LayerClass& layer : model.classes) {
     local.push_back(local_parameters(model, layer, layout));
     program.classes.push_back(operations.layer(layer));
-    if (layout.zero_stage == 3 && layout.dense_replicas() > 1)
-      add_sharding(program.classes.back(), local.back(), layout, stack);
+    sharding.add(program.classes.back(), local.back());
   }
   program.embedding = operations.embedding();
   program.head = operations.head();
-  if (layout.zero_stage == 3 && layout.dense_replicas() > 1)
-    add_sharding(program.head, {.dense = vocabulary_parameters(model, layout, stack)}, layout,
-                 stack);
+  sharding.add_ends(program.embedding, program.head, vocabulary_parameters(model, layout, stack),
+                    local[model.layers.front()]);
   program.chunks = place_layers(model, layout, stack, local);
-  program.trainable_share = trainable_share(model, job);
   if (job.mtp) program.mtp_layers = static_cast<double>(model.mtp_layers);
 
   const bool split = layout.tp > 1 && (layout.sequence_parallel || stack.scatter_gather_sends);
   program.send_bytes = 2.0 * static_cast<double>(operations.shape().tokens * model.hidden) /
                        static_cast<double>(split ? layout.tp : 1);
+  const bool whole = split && !layout.sequence_parallel && !stack.splits_gradient_sends;
+  program.gradient_send_bytes = program.send_bytes * static_cast<double>(whole ? layout.tp : 1);
   const OptimizerCost update =
       optimizer_cost(layout.optimizer, bytes_per_element(stack.gradient_storage), model.hidden);
   program.optimizer_bytes_per_parameter = update.traffic_bytes;

@@ -79,6 +79,9 @@ const Group* nearest_miss(const Groups& groups) {
 Stack question_stack(const Question& question) {
   const StackContext context = {
       .architecture = std::string(to_text(question.cluster.device.architecture)),
+      .device = question.cluster.device.name,
+      .model = question.model.name,
+      .family = question.model.family,
       .precision = question.limits.precision,
       .moe = question.model.has_experts(),
       .task = question.job.task};
@@ -296,8 +299,9 @@ void Search::finish() {
                              .job = question_.job,
                              .layout = winner,
                              .stack = advice_.stack};
-  advice_.winner = simulate(
-      scenario, {.with_assumptions = true, .rental_per_gpu_hour = options_.rental_per_gpu_hour});
+  advice_.winner = simulate(scenario, {.with_assumptions = true,
+                                       .rental_per_gpu_hour = options_.rental_per_gpu_hour,
+                                       .model_error = options_.model_error});
 }
 
 void Search::run() {

@@ -28,6 +28,8 @@ struct AdviseOptions {
   bool prune = true;          // false: simulate every layout that fits (the same advice, slower)
   double memory_reserve = 0;  // share of the device's memory that a layout must leave free
   double rental_per_gpu_hour = 0;  // USD; 0: the accelerator's own
+  // Joins the winner's range; it must outlive the call. nullptr: ranges of values alone.
+  const ModelError* model_error = nullptr;
   // Called now and then from the calling thread; may be empty.
   std::function<void(double share, std::int64_t simulated)> progress;
 };

@@ -60,7 +60,7 @@ std::string setting(Label label, const Layout& layout, const Job& job) {
                          layout.microbatches(job));
     }
     case Label::recompute:
-      return fmt::format(", {} recompute", to_text(layout.recompute));
+      return fmt::format(", {} recompute", to_text(layout.recompute_choice()));
     case Label::tensor_comm:
       return fmt::format(", over TP{}", layout.tp);
     case Label::context_comm:
@@ -119,7 +119,7 @@ std::vector<std::string> different_decisions(const Layout& best, const Layout& o
   size("VPP", best.vpp, other.vpp);
   size("MB", best.micro_batch, other.micro_batch);
   word(sharding(best), sharding(other), "");
-  word(to_text(best.recompute), to_text(other.recompute), " recompute");
+  word(to_text(best.recompute_choice()), to_text(other.recompute_choice()), " recompute");
   if (best.cp > 1 && other.cp > 1)
     word(to_text(best.context), to_text(other.context), " context exchange");
   if (best.tp > 1 && other.tp > 1 && best.sequence_parallel != other.sequence_parallel)

@@ -118,6 +118,10 @@ std::vector<Layout> SearchSpace::expert_layouts(const Layout& outer) const {
   return layouts;
 }
 
+namespace {
+bool holds_two_chunks(Schedule s) { return s == Schedule::dual_pipe || is_v_shaped(s); }
+}  // namespace
+
 std::vector<SearchSpace::Scheduling> SearchSpace::schedulings(std::int64_t pp) const {
   const std::optional<Schedule>& fixed = limits_.schedule;
   std::vector<Scheduling> all;
@@ -127,7 +131,7 @@ std::vector<SearchSpace::Scheduling> SearchSpace::schedulings(std::int64_t pp) c
   if (pp == 1 || !is_training(job_.task)) {
     const Schedule one = fixed.value_or(Schedule::one_f_one_b);
     // With one stage the plain schedules are one and the same; the others need a pipeline.
-    const bool plain = one != Schedule::interleaved && one != Schedule::dual_pipe;
+    const bool plain = one != Schedule::interleaved && !holds_two_chunks(one);
     if (plain && chunks_allow(1)) all.push_back({.schedule = one});
     return all;
   }
@@ -139,12 +143,18 @@ std::vector<SearchSpace::Scheduling> SearchSpace::schedulings(std::int64_t pp) c
     if (fixed == Schedule::dual_pipe || (!fixed && model_.has_experts()))
       all.push_back({.schedule = Schedule::dual_pipe});
   }
+  const std::int64_t fullest = (model_.layer_count() + pp - 1) / pp;
+  if (chunks_allow(2) && fullest > 1) {
+    if (wanted(Schedule::zero_bubble_v))
+      all.push_back({.schedule = Schedule::zero_bubble_v, .vpp = 2});
+    if (fixed == Schedule::dual_pipe_v || (!fixed && model_.has_experts()))
+      all.push_back({.schedule = Schedule::dual_pipe_v, .vpp = 2});
+  }
   if (!wanted(Schedule::interleaved)) return all;
   if (limits_.vpp) {
     if (*limits_.vpp > 1) all.push_back({.schedule = Schedule::interleaved, .vpp = *limits_.vpp});
     return all;
   }
-  const std::int64_t fullest = (model_.layer_count() + pp - 1) / pp;
   for (std::int64_t vpp = 2; vpp <= most_chunks; ++vpp)
     if (fullest % vpp == 0) all.push_back({.schedule = Schedule::interleaved, .vpp = vpp});
   return all;
@@ -185,10 +195,10 @@ void SearchSpace::fill(const Family& family) {
   const auto micro_batches =
       fixed_or(limits_.micro_batch,
                training ? powers_of_two(most_micro_batch) : std::vector<std::int64_t>{1});
-  std::vector<Recompute> recomputes = {Recompute::none};
+  std::vector<RecomputeChoice> recomputes = {{Recompute::none}};
   if (training)
     recomputes =
-        fixed_or(limits_.recompute, {Recompute::none, Recompute::selective, Recompute::full});
+        fixed_or(limits_.recompute, {{Recompute::none}, {Recompute::selective}, {Recompute::full}});
   std::vector<ContextKind> contexts = {ContextKind::ring};
   if (family.cp > 1)
     contexts = fixed_or(limits_.context, {ContextKind::ring, ContextKind::all_gather});
@@ -198,14 +208,14 @@ void SearchSpace::fill(const Family& family) {
     for (const Scheduling& order : orders)
       for (const std::int64_t micro_batch : micro_batches)
         for (const Sharding& sharding : sharded)
-          for (const Recompute recompute : recomputes)
+          for (const RecomputeChoice recompute : recomputes)
             for (const ContextKind context : contexts) {
               layout.schedule = order.schedule;
               layout.vpp = order.vpp;
               layout.micro_batch = micro_batch;
               layout.zero_stage = sharding.zero_stage;
               layout.shard_group = sharding.shard_group;
-              layout.recompute = recompute;
+              layout.set(recompute);
               layout.context = context;
               add(layout);
             }

@@ -18,7 +18,7 @@ struct SearchLimits {
   std::optional<int> zero_stage;
   std::optional<std::int64_t> shard_group;
   std::optional<Schedule> schedule;
-  std::optional<Recompute> recompute;
+  std::optional<RecomputeChoice> recompute;
   std::optional<bool> sequence_parallel;
   std::optional<ContextKind> context;
   PrecisionRecipe precision = PrecisionRecipe::bf16;
@@ -34,9 +34,10 @@ struct SearchLimits {
 //   pp           divisors of gpus / (tp cp) up to the number of layers
 //   ep           divisors of the experts that divide tp cp dp / etp; 1 without experts
 //   etp          1 and tp; 1 without experts
-//   schedule     pp 1: 1f1b, which is every schedule there. Else 1f1b, zero-bubble, dualpipe for
-//                expert models, and interleaved with each vpp from 2 to 8 that divides the layers
-//                of the fullest stage; vpp is 1 for the others. gpipe only when asked for
+//   schedule     pp 1: 1f1b, which is every schedule there. Else 1f1b, zero-bubble, zb-v, dualpipe
+//                and dualpipe-v for expert models, and interleaved with each vpp from 2 to 8 that
+//                divides the layers of the fullest stage; vpp is 2 for zb-v and dualpipe-v, which
+//                need two layers a stage, and 1 for the others. gpipe only when asked for
 //   micro_batch  1, 2, 4, 8, 16
 //   zero         1; with pp 1 and more than one data-parallel rank also 3, and 3 that shards over
 //                the ranks inside one scale-up domain only (shard_group) where that is not all

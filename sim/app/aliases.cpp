@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "sim/base/json.h"
-#include "sim/engine/cluster.h"
 
 namespace orrery {
 namespace {
@@ -31,6 +30,16 @@ std::string bare_name(const std::string& text) {
   return bare;
 }
 
+// The same without an owner ("meta-llama/") and without words that leave the network as it is
+// ("-Instruct", "-hf").
+std::string bare_model_name(const std::string& text) {
+  std::string name = lower(text.substr(text.rfind('/') + 1));
+  static const std::regex variants(
+      R"([-_ (]+(?:instruct|base|chat|hf|it|bf16|fp8|nvfp4|pretrain|pretraining|v0\.[1-3])\)?)",
+      std::regex::icase);
+  return bare_name(std::regex_replace(name, variants, ""));
+}
+
 std::string optional_text(const JsonValue& object, std::string_view key) {
   const auto value = object.find(key);
   return value ? value->text() : "";
@@ -44,9 +53,10 @@ LaunchMode launch_from(const JsonValue& value) {
 
 Aliases::StackRule read_stack_rule(const JsonValue& rule) {
   rule.expect_only(
-      {"framework", "version", "stack", "release", "optimizer", "schedule", "assumed"});
+      {"framework", "version", "notes", "stack", "release", "optimizer", "schedule", "assumed"});
   Aliases::StackRule read{.framework = rule.at("framework").text(),
                           .version = optional_text(rule, "version"),
+                          .notes = optional_text(rule, "notes"),
                           .stack = rule.at("stack").text(),
                           .release = optional_text(rule, "release"),
                           .optimizer = std::nullopt,
@@ -65,6 +75,10 @@ void read_machines(Aliases& aliases, const JsonValue& file) {
       accelerator.clusters.push_back(name.text());
     if (accelerator.clusters.empty()) entry.at("clusters").fail("at least one cluster");
     aliases.accelerators[gpu] = accelerator;
+  }
+  for (const auto& [name, gpu] : file.at("accelerator_names").members()) {
+    aliases.accelerator_names[name] = gpu.text();
+    if (!aliases.accelerators.contains(gpu.text())) gpu.fail("a name of \"accelerators\"");
   }
   for (const JsonValue& rule : file.at("clusters").items()) {
     rule.expect_only({"gpu", "interconnect", "system", "cluster"});
@@ -85,32 +99,90 @@ void read_models(Aliases& aliases, const JsonValue& file) {
   }
 }
 
+void read_corrections(Aliases& aliases, const JsonValue& file) {
+  for (const JsonValue& rule : file.at("corrections").items()) {
+    rule.expect_only({"source", "vocab", "recompute", "reason"});
+    Aliases::Correction read{.source = rule.at("source").text(),
+                             .vocab = std::nullopt,
+                             .recompute = std::nullopt,
+                             .reason = rule.at("reason").text()};
+    if (const auto value = rule.find("vocab")) read.vocab = value->integer();
+    if (const auto value = rule.find("recompute")) read.recompute = value->text();
+    aliases.corrections.push_back(read);
+  }
+}
+
+// Gbit/s of "8x400G", "4x HDR200", "2 x 200Gbe", "4 NDR200 NICs" together; the most of several.
+double counted_gigabits(const std::string& text) {
+  static const std::regex counted(
+      R"((\d+) ?x ?(?:[^|,]*?(\d{2,4}) ?Gb?|[HNXE]DR(\d{2,3})|(XDR|NDR|HDR|EDR)))",
+      std::regex::icase);
+  static const std::regex ports(R"((\d+) (?:[HN]DR)?(\d{3}) ?G?(?:b|bps|b/s)? ?NICs?)",
+                                std::regex::icase);
+  double best = 0;
+  const auto take = [&](const std::regex& form, auto rate) {
+    for (auto at = std::sregex_iterator(text.begin(), text.end(), form);
+         at != std::sregex_iterator(); ++at)
+      best = std::max(best, std::stod((*at)[1]) * rate(*at));
+  };
+  take(counted, [](const std::smatch& found) {
+    if (found[2].matched) return std::stod(found[2]);
+    if (found[3].matched) return std::stod(found[3]);
+    const char first =
+        static_cast<char>(std::toupper(static_cast<unsigned char>(found[4].str()[0])));
+    return first == 'X' ? 800.0 : first == 'N' ? 400.0 : first == 'H' ? 200.0 : 100.0;
+  });
+  take(ports, [](const std::smatch& found) { return std::stod(found[2]); });
+  return best;
+}
+
 // Gbit/s of one GPU's share, from the first form of the grammar that the text has.
 std::optional<double> gigabits(const std::string& text, double gpus_per_host) {
-  static const std::regex per_gpu(R"((\d+) ?Gb?(?:ps|/s)?/GPU)", std::regex::icase);
-  static const std::regex counted(R"((\d+) ?x ?(?:[^|,]*?(\d{2,4}) ?Gb?|HDR(200)))",
-                                  std::regex::icase);
-  static const std::regex per_node(R"((\d+) ?Gb?(?:ps|/s)?/node)", std::regex::icase);
-  static const std::regex plain(R"((?:^|[^\d.])(\d{3,4}) ?G(?:b|bps|b/s)?(?:$|[^A-Za-z/]))",
-                                std::regex::icase);
+  static const std::regex per_gpu(R"((\d+) ?Gb?(?:ps|/s|it/s)?(?:/| per )GPU)", std::regex::icase);
+  static const std::regex per_node(
+      R"((\d+)(?:/\d+)? ?Gb?(?:ps|/s|it/s)?(?:/| per )(?:node|host|instance|VM))",
+      std::regex::icase);
+  static const std::regex terabits(R"((\d+(?:\.\d+)?) ?Tb(?:ps|/s|it/s)?)", std::regex::icase);
+  static const std::regex plain(
+      R"((?:^|[^\d.])(\d{3,4}) ?G(?:b|bps|b/s|bit/s|bE|be|E|bit)?(?:$|[^A-Za-z/]))");
   std::smatch found;
   if (std::regex_search(text, found, per_gpu)) return std::stod(found[1]);
-  double best = 0;
-  for (auto at = std::sregex_iterator(text.begin(), text.end(), counted);
-       at != std::sregex_iterator(); ++at)
-    best = std::max(
-        best, std::stod((*at)[1]) * std::stod((*at)[2].matched ? (*at)[2].str() : (*at)[3].str()));
-  if (best > 0) return best / gpus_per_host;
+  if (const double counted = counted_gigabits(text); counted > 0) return counted / gpus_per_host;
   if (std::regex_search(text, found, per_node)) return std::stod(found[1]) / gpus_per_host;
+  if (std::regex_search(text, found, terabits)) return 1000 * std::stod(found[1]) / gpus_per_host;
   if (std::regex_search(text, found, plain)) {
     const double rate = std::stod(found[1]);
     constexpr double least_of_a_node = 1200;  // 800 is one NIC of today, more is a node's sum
     return rate >= least_of_a_node ? rate / gpus_per_host : rate;
   }
   if (contains(text, "XDR")) return 800;
+  if (contains(text, "NDR200")) return 200;
   if (contains(text, "NDR")) return 400;
+  if (contains(text, "HDR100")) return 100;
   if (contains(text, "HDR")) return 200;
+  if (contains(text, "EDR")) return 100;
   return std::nullopt;
+}
+
+// Without the parts that are not the network between GPUs: links inside a host, management and
+// storage. Sources list them with their own rates.
+std::string network_part(const std::string& text) {
+  std::string kept, part;
+  const auto finish = [&](char separator) {
+    const auto names = {"nvlink", "nvswitch", "storage", "management", "pcie-nic", "gpu-pcie"};
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const char* name) { return contains(part, name); }))
+      kept += part + separator;
+    part.clear();
+  };
+  for (const char c : text) {
+    if (c == '+' || c == '|' || c == ',' || c == ';')
+      finish(c);
+    else
+      part += c;
+  }
+  finish(' ');
+  return kept;
 }
 
 std::string release_text(const Aliases::StackRule& rule, const Aliases& aliases,
@@ -131,9 +203,9 @@ std::string release_text(const Aliases::StackRule& rule, const Aliases& aliases,
 
 Aliases load_aliases(const std::filesystem::path& path) {
   const JsonValue file = JsonValue::load(path);
-  file.expect_only({"accelerators", "clusters", "stacks", "rounds", "nearest_stack", "models",
-                    "model_templates", "sweeps", "unfit_for_time", "packed_document",
-                    "training_steps", "inference"});
+  file.expect_only({"accelerators", "accelerator_names", "clusters", "stacks", "rounds",
+                    "nearest_stack", "models", "model_templates", "sweeps", "unfit_for_time",
+                    "corrections", "packed_document", "training_steps", "inference"});
   Aliases aliases;
   read_machines(aliases, file);
   for (const JsonValue& rule : file.at("stacks").items())
@@ -148,6 +220,7 @@ Aliases load_aliases(const std::filesystem::path& path) {
     aliases.unfit_for_time.push_back(
         {.version = rule.at("version").text(), .reason = rule.at("reason").text()});
   }
+  read_corrections(aliases, file);
   aliases.packed_document = read_sourced<double>(file.at("packed_document"));
   const JsonValue steps = file.at("training_steps");
   steps.expect_only({"source", "gpu", "interconnect", "framework"});
@@ -163,7 +236,8 @@ Aliases load_aliases(const std::filesystem::path& path) {
   return aliases;
 }
 
-InterconnectText parse_interconnect(const std::string& text, double gpus_per_host) {
+InterconnectText parse_interconnect(const std::string& whole, double gpus_per_host) {
+  const std::string text = network_part(whole);
   struct Word {
     const char* text;
     FabricTechnology technology;
@@ -173,11 +247,16 @@ InterconnectText parse_interconnect(const std::string& text, double gpus_per_hos
                                    {"RoCE", FabricTechnology::roce},
                                    {"Ethernet", FabricTechnology::roce},
                                    {"/Eth ", FabricTechnology::roce},
+                                   {"GbE", FabricTechnology::roce},
                                    {"IB", FabricTechnology::infiniband},
                                    {"InfiniBand", FabricTechnology::infiniband},
                                    {"HDR", FabricTechnology::infiniband},
                                    {"NDR", FabricTechnology::infiniband},
+                                   {"XDR", FabricTechnology::infiniband},
+                                   {"EDR", FabricTechnology::infiniband},
+                                   {"Quantum", FabricTechnology::infiniband},
                                    {"OmniPath", FabricTechnology::omnipath},
+                                   {"Omni-Path", FabricTechnology::omnipath},
                                    {"Slingshot", FabricTechnology::slingshot},
                                    {"Spectrum", FabricTechnology::spectrum_x},
                                    {"BF3", FabricTechnology::spectrum_x},
@@ -185,7 +264,9 @@ InterconnectText parse_interconnect(const std::string& text, double gpus_per_hos
   InterconnectText parsed;
   for (const Word& word : words)
     if (contains(text, word.text)) parsed.technologies.push_back(word.technology);
-  parsed.gigabits_per_gpu = gigabits(text, gpus_per_host);
+  // Ports for storage and management carry no collectives.
+  static const std::regex other_ports(R"((?:Storage|Management)[^,|]*)", std::regex::icase);
+  parsed.gigabits_per_gpu = gigabits(std::regex_replace(text, other_ports, ""), gpus_per_host);
   return parsed;
 }
 
@@ -204,6 +285,16 @@ const WiringTable::Wiring& WiringTable::at(const std::string& name) {
     wiring.gigabits_per_gpu =
         out.nic_bandwidth.get().si() * out.nics_per_accelerator.get() * bits_per_gigabit;
   return known_.emplace(name, wiring).first->second;
+}
+
+std::string accelerator_name(const Aliases& aliases, const std::string& gpu) {
+  if (aliases.accelerators.contains(gpu)) return gpu;
+  const std::string wanted = bare_name(gpu);
+  for (const auto& [name, entry] : aliases.accelerators)
+    if (bare_name(name) == wanted || bare_name(entry.name) == wanted) return name;
+  for (const auto& [name, target] : aliases.accelerator_names)
+    if (bare_name(name) == wanted) return target;
+  return gpu;
 }
 
 std::optional<ClusterChoice> choose_cluster(const Aliases& aliases, WiringTable& wirings,
@@ -226,35 +317,58 @@ std::optional<ClusterChoice> choose_cluster(const Aliases& aliases, WiringTable&
   // Inside one scale-up domain the network outside does not matter.
   if (gpus <= wirings.at(usual).domain) return choice;
   const InterconnectText said = parse_interconnect(interconnect, wirings.at(usual).gpus_per_host);
-  const auto matches = [&](const std::string& name, bool technology_too) {
-    const auto& wiring = wirings.at(name);
-    const bool same_rate = !said.gigabits_per_gpu ||
-                           std::abs(wiring.gigabits_per_gpu / *said.gigabits_per_gpu - 1) < 0.1;
-    const bool same_kind =
-        said.technologies.empty() || std::find(said.technologies.begin(), said.technologies.end(),
-                                               wiring.technology) != said.technologies.end();
-    return same_rate && (same_kind || !technology_too);
+  const auto of_kind = [&](const std::string& name) {
+    const auto& all = said.technologies;
+    return std::find(all.begin(), all.end(), wirings.at(name).technology) != all.end();
   };
   const bool stated = said.gigabits_per_gpu || !said.technologies.empty();
-  if (stated)
-    for (const bool technology_too : {true, false})
-      for (const std::string& name : entry->second.clusters)
-        if (matches(name, technology_too)) {
-          choice.cluster = name;
-          if (!technology_too)
-            choice.assumed.push_back(fmt::format("network of {} for \"{}\"", name, interconnect));
-          return choice;
-        }
-  choice.assumed.push_back(interconnect.empty()
-                               ? fmt::format("network not stated: {}", usual)
-                               : fmt::format("network of {} for \"{}\"", usual, interconnect));
+  if (!stated) {
+    choice.assumed.push_back(interconnect.empty()
+                                 ? fmt::format("network not stated: {}", usual)
+                                 : fmt::format("network of {} for \"{}\"", usual, interconnect));
+    return choice;
+  }
+  // The nearest rate of the stated technology; where no cluster has it, the usual one. At another
+  // rate than the cluster's, its wiring with faster or slower NICs.
+  const auto factor = [&](const std::string& name) {
+    const double own = wirings.at(name).gigabits_per_gpu;
+    return said.gigabits_per_gpu && own > 0 ? *said.gigabits_per_gpu / own : 1.0;
+  };
+  bool found = said.technologies.empty();
+  double nearest = found ? std::abs(std::log(factor(usual))) : 0;
+  for (const std::string& name : entry->second.clusters) {
+    if (!said.technologies.empty() && !of_kind(name)) continue;
+    if (said.gigabits_per_gpu && wirings.at(name).gigabits_per_gpu <= 0) continue;
+    const double away = std::abs(std::log(factor(name)));
+    if (found && away >= nearest) continue;
+    found = true;
+    nearest = away;
+    choice.cluster = name;
+  }
+  constexpr double same_rate = 0.1;
+  if (found && nearest < same_rate) return choice;
+  choice.network_factor = factor(choice.cluster);
+  choice.assumed.push_back(
+      choice.network_factor == 1
+          ? fmt::format("network of {} for \"{}\"", choice.cluster, interconnect)
+          : fmt::format("network of {} at {:.3g} of its rate for \"{}\"", choice.cluster,
+                        choice.network_factor, interconnect));
   return choice;
 }
 
+Cluster load_cluster(const ClusterChoice& choice, std::int64_t gpus) {
+  Cluster cluster = load_cluster(choice.cluster, gpus);
+  if (choice.network_factor != 1)
+    *cluster.fabric.scale_out.nic_bandwidth.value *= choice.network_factor;
+  return cluster;
+}
+
 StackChoice choose_stack(const Aliases& aliases, const std::string& framework,
-                         const std::string& version) {
+                         const std::string& version, const std::string& notes) {
   for (const auto& rule : aliases.stacks) {
-    if (!contains(framework, rule.framework) || !contains(version, rule.version)) continue;
+    if (!contains(framework, rule.framework) || !contains(version, rule.version) ||
+        !contains(notes, rule.notes))
+      continue;
     const std::string release = release_text(rule, aliases, framework, version);
     StackChoice choice{.name = release.empty() ? rule.stack : rule.stack + "@" + release,
                        .optimizer = rule.optimizer,
@@ -273,9 +387,12 @@ ModelChoice choose_model(const Aliases& aliases, const std::string& model,
                          const std::vector<std::string>& catalog_models) {
   if (const auto alias = aliases.models.find(model); alias != aliases.models.end())
     return {.name = alias->second};
-  const std::string wanted = bare_name(model);
-  for (const std::string& name : catalog_models)
-    if (bare_name(name) == wanted) return {.name = name};
+  for (const std::string& wanted : {bare_name(model), bare_model_name(model)}) {
+    for (const std::string& name : catalog_models)
+      if (bare_name(name) == wanted) return {.name = name};
+    for (const auto& [alias, name] : aliases.models)
+      if (bare_name(alias) == wanted) return {.name = name};
+  }
   for (const auto& rule : aliases.model_templates)
     if (model.starts_with(rule.prefix)) return {.name = rule.model, .is_template = true};
   return {};

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/engine/cluster.h"
 #include "topologies/fabric.h"
 #include "workloads/layout.h"
 #include "workloads/stack.h"
@@ -30,7 +31,7 @@ struct Aliases {
     std::string cluster;
   };
   struct StackRule {
-    std::string framework, version;  // contained in the row's, without regard to case
+    std::string framework, version, notes;  // contained in the row's, without regard to case
     std::string stack;
     std::string release;  // fixed; "calendar": 24.07 in the row; "number": 0.8 in the row
     std::optional<Optimizer> optimizer;
@@ -43,7 +44,15 @@ struct Aliases {
   struct UnfitVersion {
     std::string version, reason;
   };
+  // Cells that a table filled in for a source and that the source's own program contradicts.
+  struct Correction {
+    std::string source;
+    std::optional<std::int64_t> vocab;
+    std::optional<std::string> recompute;
+    std::string reason;
+  };
   std::map<std::string, Accelerator> accelerators;
+  std::map<std::string, std::string> accelerator_names;  // other names: "H100" is "H100-SXM5-80GB"
   std::vector<ClusterRule> clusters;
   std::vector<StackRule> stacks;
   std::map<std::string, std::string> rounds;  // of a benchmark: the release that it ran
@@ -52,6 +61,7 @@ struct Aliases {
   std::vector<Prefix> model_templates;  // shapes whose dimensions the row gives
   std::vector<std::string> sweeps;      // sources that are not published results
   std::vector<UnfitVersion> unfit_for_time;
+  std::vector<Correction> corrections;
   Sourced<double> packed_document;  // tokens
   TrainingStepSource training_steps;
   std::string inference_cluster, inference_stack;
@@ -65,14 +75,23 @@ struct InterconnectText {
   std::vector<FabricTechnology> technologies;  // any of them ("IB/RoCE")
   std::optional<double> gigabits_per_gpu;
 };
-// Grammar: "400G/GPU", "EFA 3200G/node", "1600Gbps RoCE", "4x HDR200", "8x CX7 400G IB/node",
-// "IB NDR". A rate without "/GPU" or "/node" is a node's when it is at least 1200.
+// Grammar: "400G/GPU", "EFA 3200G/node", "3.2 Tbps", "1600Gbps RoCE", "4x HDR200", "8x CX7 400G
+// IB/node", "4 NDR200 NICs", "IB NDR". A rate without "/GPU" or "/node" is a node's when it is at
+// least 1200.
 InterconnectText parse_interconnect(const std::string& text, double gpus_per_host);
+
+// The name in aliases.json that a source's name of an accelerator stands for; the name itself where
+// none does. Case, spaces and hyphens do not matter.
+std::string accelerator_name(const Aliases& aliases, const std::string& gpu);
 
 struct ClusterChoice {
   std::string cluster, accelerator;
+  double network_factor = 1;         // rate of the stated network over that of the cluster's
   std::vector<std::string> assumed;  // sentences, one for each fallback
 };
+// The cluster at the stated rate, with as many accelerators.
+Cluster load_cluster(const ClusterChoice& choice, std::int64_t gpus);
+
 // Wiring of the clusters that an alias names, loaded when first asked for.
 class WiringTable {
  public:
@@ -100,7 +119,7 @@ struct StackChoice {
   std::vector<std::string> assumed;
 };
 StackChoice choose_stack(const Aliases& aliases, const std::string& framework,
-                         const std::string& version);
+                         const std::string& version, const std::string& notes = "");
 
 struct ModelChoice {
   std::string name;          // of the catalogue; empty: unknown

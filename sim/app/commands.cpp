@@ -104,7 +104,10 @@ std::function<void(double, std::int64_t)> progress_line(const Globals& globals) 
 void run_simulate(const CommonFlags& flags, const Globals& globals) {
   const JsonValue settings = merge_settings(flags.file, flags.values);
   const Scenario scenario = read_scenario(settings);
-  const Prediction prediction = simulate(scenario, read_simulate_options(settings));
+  const ModelError error = load_model_error(data_root() / "validation/model_error.json");
+  SimulateOptions options = read_simulate_options(settings);
+  options.model_error = &error;
+  const Prediction prediction = simulate(scenario, options);
   if (const auto file = settings.find("trace"))
     write_file(file->text(), trace_json(scenario, prediction));
   write_result(globals.json ? prediction_json(scenario, prediction)
@@ -118,6 +121,8 @@ void run_advise(const CommonFlags& flags, const Globals& globals) {
   AdviseOptions options = read_advise_options(settings);
   options.threads = globals.threads;
   options.progress = progress_line(globals);
+  const ModelError error = load_model_error(data_root() / "validation/model_error.json");
+  options.model_error = &error;
   const Advice advice = advise(question, options);
   if (options.progress) std::fprintf(stderr, "\r\033[K");
   write_result(globals.json ? advice_json(question, advice) : advice_report(question, advice));
@@ -129,18 +134,28 @@ void add_validate_options(CLI::App& command, ValidateOptions& options) {
   command.add_option_function<std::string>(
       "--leave-out",
       [&options](const std::string& text) {
-        const std::vector<std::string> groups = {"source", "model", "release"};
+        const std::vector<std::string> groups = {"source", "model", "release", "blind"};
         if (std::find(groups.begin(), groups.end(), text) == groups.end())
           throw Error({.file = "--leave-out",
                        .found = in_quotes(text),
-                       .expected = "one of source, model, release",
+                       .expected = "one of source, model, release, blind",
                        .nearest = nearest_name(text, groups)});
         options.leave_out = text;
       },
-      "fit without each source, model or release in turn, and predict it");
+      "fit without each source, model or release, and predict it; or blind");
+  command.add_option("--model-error", options.model_error,
+                     "with --leave-out blind: write the left-out errors to this file");
   command.add_flag("--fit", options.fit, "print step-level values fitted per stack")
       ->disable_flag_override();
   command.add_flag("--rows", options.rows, "a line for every row")->disable_flag_override();
+  command
+      .add_flag("--details", options.details,
+                "rows that are farthest off and why, errors by scale, batch, ...")
+      ->disable_flag_override();
+  command.add_option("--gates", options.gates,
+                     "judge this file of gates; exit code 1 if one fails");
+  command.add_option("--write-gates", options.write_gates, "make or tighten this file of gates");
+  command.add_option("--report", options.report, "write a page with pictures into this folder");
   command.add_flag("--kernels", options.kernels, "of our own measurements only single kernels")
       ->disable_flag_override();
   command.add_flag("--regions", options.regions, "small, medium and large kernels apart")

@@ -24,7 +24,8 @@ std::size_t column_index(const CsvTable& table, std::string_view column) {
 // Splits text into records; a record is one header or row with the line on which it starts.
 class Splitter {
  public:
-  Splitter(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+  Splitter(std::string_view text, const std::string& file, std::size_t first_line)
+      : text_(text), file_(file), line_(first_line) {}
 
   // False at the end of the text.
   bool next(std::vector<std::string>& fields) {
@@ -91,8 +92,36 @@ class Splitter {
 
   std::string_view text_;
   std::string file_;
-  std::size_t at_ = 0, line_ = 1, start_line_ = 1;
+  std::size_t at_ = 0, line_, start_line_ = 1;
 };
+
+// The lines "# column: value" before the header: columns that have one value in every row.
+struct Constants {
+  std::vector<std::string> names, values;
+  std::size_t lines = 0;
+};
+
+Constants take_constants(std::string_view& text, const std::string& file) {
+  Constants constants;
+  while (text.starts_with('#')) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(1, end - 1);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++constants.lines;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::size_t name = std::min(line.find_first_not_of(' '), line.size());
+    const std::size_t colon = line.find(':', name);
+    if (colon == std::string_view::npos || colon == name)
+      throw Error({.file = file,
+                   .path = fmt::format("line {}", constants.lines),
+                   .found = in_quotes(std::string(line.substr(name, 60))),
+                   .expected = "# column: value"});
+    constants.names.emplace_back(line.substr(name, colon - name));
+    const std::size_t value = std::min(line.find_first_not_of(' ', colon + 1), line.size());
+    constants.values.emplace_back(line.substr(value));
+  }
+  return constants;
+}
 
 void check_header(const CsvTable& table) {
   for (std::size_t i = 0; i < table.header.size(); ++i)
@@ -116,17 +145,21 @@ CsvTable parse_csv(std::string_view text, const std::string& file) {
   if (text.find('\0') != std::string_view::npos)
     throw Error({.file = file, .found = "a zero byte", .expected = "a text file"});
   CsvTable table{.file = file, .header = {}, .rows = {}, .lines = {}};
-  Splitter splitter(text, file);
+  const Constants constants = take_constants(text, file);
+  Splitter splitter(text, file, constants.lines + 1);
   if (!splitter.next(table.header))
     throw Error({.file = file, .found = "an empty file", .expected = "a header line and rows"});
+  const std::size_t written = table.header.size();
+  table.header.insert(table.header.end(), constants.names.begin(), constants.names.end());
   check_header(table);
   std::vector<std::string> fields;
   while (splitter.next(fields)) {
-    if (fields.size() != table.header.size())
+    if (fields.size() != written)
       throw Error({.file = file,
                    .path = fmt::format("line {}", splitter.start_line()),
                    .found = fmt::format("{} fields", fields.size()),
-                   .expected = fmt::format("{}, as in the header", table.header.size())});
+                   .expected = fmt::format("{}, as in the header", written)});
+    fields.insert(fields.end(), constants.values.begin(), constants.values.end());
     table.rows.push_back(fields);
     table.lines.push_back(splitter.start_line());
   }

@@ -11,7 +11,8 @@
 namespace orrery {
 
 // A table as RFC 4180 has it: a header line, quoted fields that may hold commas, quotes ("") and
-// line breaks, and the same number of fields on every line. Empty lines are skipped.
+// line breaks, and the same number of fields on every line. Empty lines are skipped. Lines
+// "# column: value" before the header are columns with one value in every row.
 struct CsvTable {
   std::string file;
   std::vector<std::string> header;

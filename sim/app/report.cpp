@@ -82,10 +82,10 @@ std::vector<Decision> optional_decisions() {
        [](const Layout& l) {
          return l.pp > 1 ? fmt::format("{} schedule", to_text(l.schedule)) : std::string();
        }},
-      {"recompute", Align::left, [](const Layout& l) { return std::string(to_text(l.recompute)); },
+      {"recompute", Align::left, [](const Layout& l) { return to_text(l.recompute_choice()); },
        [](const Layout& l) {
          return fmt::format("{} recompute",
-                            l.recompute == Recompute::none ? "no" : to_text(l.recompute));
+                            l.recompute == Recompute::none ? "no" : to_text(l.recompute_choice()));
        }}};
 }
 
@@ -229,8 +229,7 @@ std::string nothing_found(const Advice& a) {
 }  // namespace
 
 std::string prediction_report(const Scenario& s, const Prediction& p) {
-  return subject(s) + to_text(s.layout) + "\n\n" + prediction_detail(s, p) +
-         network_text(s, p);
+  return subject(s) + to_text(s.layout) + "\n\n" + prediction_detail(s, p) + network_text(s, p);
 }
 
 std::string advice_report(const Question& q, const Advice& a) {

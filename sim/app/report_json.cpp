@@ -37,8 +37,28 @@ Json memory(const MemoryVerdict& m) {
           {"reserved_bytes", m.reserved.si()},
           {"capacity_bytes", m.capacity.si()},
           {"margin", m.margin},
+          {"standing", to_text(m.standing)},
+          {"probability", m.probability},
+          {"reserved_low_bytes", m.reserved_low.si()},
+          {"reserved_high_bytes", m.reserved_high.si()},
           {"reason", m.reason},
           {"stages", stages}};
+}
+
+Json range_side(const RangeParts& side) {
+  return {{"parameters", side.parameters},
+          {"model", side.model},
+          {"run_to_run", side.run_to_run},
+          {"extrapolation", side.extrapolation},
+          {"total", side.total()}};
+}
+
+// Half-widths as logarithms of ratios of times; the parts are joined in quadrature.
+Json range_json(const PredictionRange& range) {
+  return {{"below", range_side(range.below)},
+          {"above", range_side(range.above)},
+          {"region", range.region},
+          {"widened", range.widened}};
 }
 
 Json prediction(const Prediction& p) {
@@ -59,6 +79,7 @@ Json prediction(const Prediction& p) {
   return {{"step_time_s", p.step_time.si()},
           {"low_s", p.low.si()},
           {"high_s", p.high.si()},
+          {"range", range_json(p.range)},
           {"latency", p.ttft_or_tpot},
           {"tokens_per_s", p.tokens_per_second},
           {"tokens_per_s_per_gpu", p.tokens_per_second_per_gpu},

@@ -13,9 +13,6 @@
 namespace orrery {
 namespace {
 
-// Below this share to spare a person should know that the verdict is a close one.
-constexpr double thin_margin = 0.05;
-
 std::string count_text(std::int64_t n) { return grouped(static_cast<double>(n)); }
 
 std::string parameters_text(std::int64_t parameters) {
@@ -151,6 +148,21 @@ std::string breakdown_table(const Prediction& p) {
          table.text();
 }
 
+// "It fits: 61.2 of 79.6 GiB, 18.4 GiB to spare. It needs 58.0 to 66.1 GiB (90% range)."
+std::string memory_sentence(const MemoryVerdict& m) {
+  const double left = in_gibibytes(m.capacity - m.reserved);
+  const bool near = m.standing == MemoryStanding::near_limit;
+  std::string text = m.fits ? fmt::format("It fits{}: {:.1f} of {:.1f} GiB, {:.1f} GiB to spare.",
+                                          near ? ", near the limit" : "", in_gibibytes(m.reserved),
+                                          in_gibibytes(m.capacity), left)
+                            : fmt::format("It {}: {:.1f} GiB short; {}.",
+                                          near ? "may not fit" : "does not fit", -left, m.reason);
+  text += fmt::format(" It needs {:.1f} to {:.1f} GiB (90% range)", in_gibibytes(m.reserved_low),
+                      in_gibibytes(m.reserved_high));
+  if (near) text += fmt::format(": it fits with {:.0f}% probability", 100 * m.probability);
+  return text + ".";
+}
+
 std::string memory_table(const Prediction& p) {
   const MemoryVerdict& m = p.memory;
   const StageMemory& stage = m.stages[static_cast<std::size_t>(m.worst_stage)];
@@ -174,12 +186,7 @@ std::string memory_table(const Prediction& p) {
   add("needed in all", m.reserved, false);
   if (stage.offloaded.si() > 0)
     table.add({"in host memory besides", fmt::format("{:.2f}", in_gibibytes(stage.offloaded))});
-  if (!m.fits) return wrap("It does not fit: " + m.reason, page_width, "", "  ") + table.text();
-  std::string verdict =
-      fmt::format("It fits: {:.1f} of {:.1f} GiB, {:.1f} GiB to spare.", in_gibibytes(m.reserved),
-                  in_gibibytes(m.capacity), in_gibibytes(m.capacity - m.reserved));
-  if (m.margin < thin_margin) verdict += " That is little: fragmentation may use it up.";
-  return verdict + "\n" + table.text();
+  return wrap(memory_sentence(m), page_width, "", "  ") + table.text();
 }
 
 // "0.43 (0.2 .. 1)", "2.69 (2.4 .. 10) USD/h": a unit that all three share stands once.
@@ -233,6 +240,29 @@ std::string assumptions_table(const std::vector<Assumption>& assumptions) {
   return text;
 }
 
+// What the range is made of, each part as if it were the only one.
+std::string range_text(const Prediction& p) {
+  const PredictionRange& r = p.range;
+  if (r.below.total() + r.above.total() <= 0) return "";
+  std::string parts;
+  const auto part = [&parts](const char* name, double below, double above) {
+    if (std::max(below, above) < 0.0005) return;
+    parts += fmt::format("{}{} -{:.1f} +{:.1f}%", parts.empty() ? "" : ", ", name,
+                         -100 * std::expm1(-below), 100 * std::expm1(above));
+  };
+  part("values that are not facts", r.below.parameters, r.above.parameters);
+  part("the model's own error", r.below.model, r.above.model);
+  part("run to run", r.below.run_to_run, r.above.run_to_run);
+  part("beyond what was measured", r.below.extrapolation, r.above.extrapolation);
+  std::string text = "The 90% range joins " + parts + ".";
+  if (!r.region.empty())
+    text += " The model's error is that of measured runs of: " + r.region + ".";
+  for (std::size_t i = 0; i < r.widened.size(); ++i)
+    text += (i == 0 ? " Wider for: " : "; ") + r.widened[i];
+  if (!r.widened.empty()) text += ".";
+  return wrap(text, page_width, "", "  ");
+}
+
 std::string extrapolations_text(const std::vector<Extrapolation>& extrapolations) {
   if (extrapolations.empty()) return "";
   constexpr std::size_t most = 8;
@@ -282,7 +312,7 @@ std::string subject(const Scenario& s) {
 std::string prediction_detail(const Scenario& s, const Prediction& p) {
   std::string text = headline(s, p) + "\n" + breakdown_table(p) + "\n" + memory_table(p);
   for (const std::string& part :
-       {assumptions_table(p.assumptions), extrapolations_text(p.extrapolations)})
+       {range_text(p), assumptions_table(p.assumptions), extrapolations_text(p.extrapolations)})
     if (!part.empty()) text += "\n" + part;
   return text;
 }

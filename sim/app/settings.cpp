@@ -81,6 +81,9 @@ Stack read_stack(const std::string& name, const Scenario& scenario, PrecisionRec
   const std::string architecture(to_text(scenario.cluster.device.architecture));
   return load_stack(name,
                     {.architecture = architecture,
+                     .device = scenario.cluster.device.name,
+                     .model = scenario.model.name,
+                     .family = scenario.model.family,
                      .precision = precision,
                      .moe = scenario.model.has_experts(),
                      .task = scenario.job.task},
@@ -125,7 +128,7 @@ Scenario read_subject(const JsonValue& s) {
 void apply_stack_defaults(const JsonValue& s, const Scenario& scenario, Layout& layout) {
   const Stack& stack = scenario.stack;
   if (!s.find("recompute") && is_training(scenario.job.task))
-    layout.recompute = stack.default_recompute;
+    layout.set({stack.default_recompute, stack.default_recompute_modules});
   if (!s.find("zero")) layout.zero_stage = stack.default_zero_stage;
   if (!s.find("schedule") && layout.vpp == 1 && layout.pp > 1)
     layout.schedule = stack.default_schedule;
@@ -164,8 +167,8 @@ const std::vector<Setting>& settings() {
       {"micro_batch", integer, "sequences per microbatch"},
       {"zero", integer, "ZeRO stage 0 to 3 (3: FSDP)"},
       {"shard_group", integer, "hybrid sharding: ranks that shard"},
-      {"schedule", text, "gpipe, 1f1b, interleaved, zero-bubble or dualpipe"},
-      {"recompute", text, "none, selective or full"},
+      {"schedule", text, "gpipe 1f1b interleaved zero-bubble zb-v dualpipe dualpipe-v"},
+      {"recompute", text, "none, selective, full or modules (\"moe_act,layernorm\")"},
       {"recompute_layers", integer, "full recompute of this many layers a stage"},
       {"sequence_parallel", on_off, "default: as the stack does"},
       {"optimizer", text, "adam, adam-bf16, adam-8bit, muon, ..."},
@@ -357,7 +360,7 @@ Question read_question(const JsonValue& s) {
   fix("shard_group", limits.shard_group, fixed.shard_group);
   fix("context_parallel", limits.context, fixed.context);
   fix("schedule", limits.schedule, fixed.schedule);
-  fix("recompute", limits.recompute, fixed.recompute);
+  fix("recompute", limits.recompute, fixed.recompute_choice());
   fix("sequence_parallel", limits.sequence_parallel, fixed.sequence_parallel);
   return q;
 }

@@ -3,18 +3,28 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "hw_models/catalog.h"
+#include "sim/app/odd_rows.h"
 #include "sim/app/step_table.h"
+#include "sim/app/validate_causes.h"
 #include "sim/app/validate_collectives.h"
 #include "sim/app/validate_collectives_report.h"
 #include "sim/app/validate_fit.h"
+#include "sim/app/validate_gates.h"
 #include "sim/app/validate_kernels.h"
+#include "sim/app/validate_page.h"
 #include "sim/app/validate_predict.h"
+#include "sim/app/validate_ranges.h"
+#include "sim/app/validate_ranking.h"
+#include "sim/app/validate_residuals.h"
 #include "sim/base/check.h"
+#include "sim/base/output_file.h"
 #include "sim/base/parallel.h"
 
 namespace orrery {
@@ -55,7 +65,7 @@ std::vector<std::filesystem::path> table_files(const ValidateOptions& options) {
   if (!files.empty() || options.kernels) return files;
   const auto folder = data_root() / "validation/measurements";
   std::error_code ignored;
-  for (const auto& part : {folder, folder / "collectives"})
+  for (const auto& part : {folder, folder / "training", folder / "collectives"})
     for (const auto& entry : std::filesystem::directory_iterator(part, ignored))
       if (entry.path().extension() == ".csv") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
@@ -66,13 +76,18 @@ std::vector<std::filesystem::path> table_files(const ValidateOptions& options) {
 }
 
 void check_options(const ValidateOptions& options) {
-  const std::vector<std::string> kinds = {"source", "model", "release"};
+  const std::vector<std::string>& kinds = leave_out_kinds();
   if (!options.leave_out.empty() &&
       std::find(kinds.begin(), kinds.end(), options.leave_out) == kinds.end())
     throw Error({.file = "--leave-out",
                  .found = in_quotes(options.leave_out),
-                 .expected = "source, model or release",
+                 .expected = "source, model, release or blind",
                  .nearest = nearest_name(options.leave_out, kinds)});
+  if (!options.model_error.empty() && options.leave_out != "blind")
+    throw Error({.file = "--model-error",
+                 .found = "no --leave-out blind",
+                 .expected = "both: the model's error is that of rows that no fit saw",
+                 .nearest = ""});
 }
 
 std::vector<ScoredRow> predict_all(std::vector<PreparedRow>& rows, const ModelError& error,
@@ -94,6 +109,38 @@ std::vector<ScoredRow> predict_all(std::vector<PreparedRow>& rows, const ModelEr
       fmt::print(stderr, "{} of {} rows predicted\n", count, rows.size());
   });
   return scored;
+}
+
+std::string today() { return fmt::format("{:%Y-%m-%d}", std::chrono::system_clock::now()); }
+
+std::string details_text(const std::vector<ScoredRow>& scored) {
+  constexpr std::size_t count = 25, of_source = 4;
+  return worst_text(worst_rows(scored, count, of_source)) +
+         "\nErrors of published runs, percent\n" + residuals_text(residual_tables(scored, false)) +
+         "\nErrors of sweeps, percent\n" + residuals_text(residual_tables(scored, true));
+}
+
+// Judges, tightens and draws what the options ask for. Returns the exit code, or nullopt where they
+// ask for the usual report.
+std::optional<int> gates_and_report(const std::vector<ScoredRow>& scored,
+                                    const ValidateOptions& options) {
+  if (options.gates.empty() && options.write_gates.empty() && options.report.empty())
+    return std::nullopt;
+  const auto figures = group_figures(scored);
+  std::vector<GateVerdict> verdicts;
+  if (!options.gates.empty())
+    verdicts = judge(load_gates(options.gates), figures, options.files.empty());
+  if (!options.report.empty())
+    write_validation_report(options.report, scored, verdicts,
+                            {{"90% ranges", ranges_text(range_groups(scored))},
+                             {"Order of layouts", ranking_text(scored)},
+                             {"Rows that are known to be odd", odd_rows_text(scored)}});
+  if (!options.write_gates.empty())
+    write_file(options.write_gates,
+               gates_json(tightened(load_gates_or_none(options.write_gates), figures, today())));
+  if (!options.gates.empty()) fmt::print("{}", verdicts_text(verdicts));
+  return std::all_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.passed; }) ? 0
+                                                                                               : 1;
 }
 
 }  // namespace
@@ -126,27 +173,29 @@ int validate_command(const ValidateOptions& options) {
         kind == TableKind::training ? reader.read_training(table) : reader.read_inference(table);
     std::move(read.begin(), read.end(), std::back_inserter(rows));
   }
+  mark_odd_rows(rows, load_odd_rows(folder / "odd_rows.json"));
   const std::vector<ScoredRow> scored = predict_all(rows, error, options);
   std::vector<ScoredCollective> scored_calls;
   for (const MeasuredCollective& call : calls)
     scored_calls.push_back(score_collective(call, error));
   if (!options.leave_out.empty()) {
-    const auto groups = leave_out_groups(scored, options.leave_out, options);
-    fmt::print("{}", options.json ? left_out_json(groups, options.leave_out)
-                                  : left_out_text(groups, options.leave_out));
+    fmt::print("{}", left_out_report(scored, error, options));
     return 0;
   }
   if (options.fit) {
     fmt::print("{}", fit_text(scored, options));
     return 0;
   }
+  if (const auto code = gates_and_report(scored, options)) return *code;
   const std::vector<ScoredKernel> kernels = score_kernels(kernel_files);
   if (options.json) {
     fmt::print("{}", report_json(scored, scored_calls, kernels));
     return 0;
   }
   if (!scored.empty() || (calls.empty() && kernels.empty()))
-    fmt::print("{}", report_text(scored, options.rows));
+    fmt::print("{}{}{}{}", report_text(scored, options.rows), ranges_text(range_groups(scored)),
+               ranking_text(scored), odd_rows_text(scored));
+  if (options.details) fmt::print("{}", details_text(scored));
   if (!kernels.empty()) fmt::print("{}", kernels_text(kernels, options.rows, options.regions));
   if (!calls.empty())
     fmt::print("{}", collectives_text(scored_calls, options.rows, !options.files.empty()));

@@ -8,15 +8,20 @@ namespace orrery {
 
 struct ValidateOptions {
   std::vector<std::string> files;  // empty: the tables of validation/measurements
-  // "source", "model" or "release": values are fitted without each group in turn.
+  // "source", "model", "release" or "blind": values are fitted without each group in turn.
   std::string leave_out;
+  std::string model_error;  // with "blind": file that the error of the rows left out goes to
   bool fit = false;  // prints step-level values fitted per stack
   bool json = false;
-  bool rows = false;     // a line for every row
-  bool regions = false;  // small, medium and large kernels apart
-  bool kernels = false;  // of the shipped measurements only single kernels
-  bool quiet = false;    // no progress on stderr
-  int threads = 0;       // 0: all cores
+  bool rows = false;        // a line for every row
+  bool regions = false;     // small, medium and large kernels apart
+  bool kernels = false;     // of the shipped measurements only single kernels
+  bool details = false;     // the rows that are farthest off, and errors by what runs were
+  std::string gates;        // a file of gates: judged, and the exit code is 1 where one fails
+  std::string write_gates;  // a file of gates to make or to tighten
+  std::string report;       // a folder for a page with pictures
+  bool quiet = false;       // no progress on stderr
+  int threads = 0;          // 0: all cores
 };
 
 // Predicts every row of the tables and prints how far predictions are from measurements. Returns

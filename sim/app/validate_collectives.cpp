@@ -225,10 +225,11 @@ void CollectiveReader::place(MeasuredCollective& row, const CsvRow& cells, std::
 }
 
 const Cluster* CollectiveReader::cluster(const ClusterChoice& choice, std::int64_t gpus) {
-  const std::string key = fmt::format("{} {} {}", choice.cluster, choice.accelerator, gpus);
+  const std::string key = fmt::format("{} {} {} {:.4g}", choice.cluster, choice.accelerator, gpus,
+                                      choice.network_factor);
   const auto found = clusters_.find(key);
   if (found != clusters_.end()) return found->second.get();
-  auto loaded = std::make_unique<Cluster>(load_cluster(choice.cluster, gpus));
+  auto loaded = std::make_unique<Cluster>(load_cluster(choice, gpus));
   return clusters_.emplace(key, std::move(loaded)).first->second.get();
 }
 
@@ -263,8 +264,7 @@ ScoredCollective score_collective(const MeasuredCollective& row, const ModelErro
   }
   const double seconds = scored.prediction->time.si();
   const ModelError::Range range = error.collective(row.library, row.crosses(), row.large());
-  const double variance =
-      error.each_assumption * error.each_assumption * static_cast<double>(row.assumed.size());
+  const double variance = error.blank * error.blank * static_cast<double>(row.assumed.size());
   const auto joined = [variance](double share) { return std::sqrt(share * share + variance); };
   scored.low = seconds * std::max(0.05, 1 - joined(range.below));
   scored.high = seconds * (1 + joined(range.above));

@@ -9,10 +9,29 @@
 
 namespace orrery {
 
-// For each source, model family or release (of `kind`): how its rows do as shipped, and when the
-// values of their stacks are fitted on all other rows.
-std::vector<LeftOut> leave_out_groups(const std::vector<ScoredRow>& rows, const std::string& kind,
-                                      const ValidateOptions& options);
+// What may be left out: "source", "model" (family) or "release" in turn, or "blind": a whole source
+// where its stack and device also occur in another source, else one (source, model, number of GPUs)
+// at a time.
+const std::vector<std::string>& leave_out_kinds();
+
+// A row that a fit predicted which never saw it.
+struct BlindRow {
+  const ScoredRow* row = nullptr;
+  std::string fold;          // what was left out with it: "source S", "S, llama3-8b, 64 GPUs"
+  bool whole_source = true;  // "blind": which of the two rules it got
+  double speed_error = 0;    // predicted / measured - 1, of the speed
+};
+
+// Every scored row of a training run whose whole layout is known, in their order; those of stacks
+// that no other row uses are predicted from what is known without steps. Stops early when
+// interrupted.
+std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const std::string& kind,
+                                    const ValidateOptions& options);
+
+// Error by group of `kind` ("blind": by source) as shipped and left out, rows of models with
+// experts of "model" and "release" once more apart; for "blind" the rule of each source.
+std::vector<LeftOut> left_out_groups(const std::vector<BlindRow>& rows, const std::string& kind);
+std::string blind_rules_text(const std::vector<BlindRow>& rows);
 
 // Fitted values per stack, as text for a person who moves them into the catalogue.
 std::string fit_text(const std::vector<ScoredRow>& rows, const ValidateOptions& options);

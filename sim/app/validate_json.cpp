@@ -6,6 +6,7 @@
 #include "sim/app/report_parts.h"
 #include "sim/app/validate_collectives_report.h"
 #include "sim/app/validate_kernels.h"
+#include "sim/app/validate_ranking.h"
 #include "sim/app/validate_report.h"
 
 namespace orrery {
@@ -71,6 +72,8 @@ Json row_json(const ScoredRow& s) {
   out["predicted_oom"] = p.made ? Json(p.out_of_memory) : Json(nullptr);
   out["measured_oom"] = m.out_of_memory ? Json(*m.out_of_memory) : Json(nullptr);
   out["bottleneck"] = p.made ? Json(p.bottleneck) : Json(nullptr);
+  out["outside"] = row.outside.empty() ? Json(nullptr) : Json(row.outside);
+  out["remark"] = row.remark.empty() ? Json(nullptr) : Json(row.remark);
   out["time_not_scored"] = row.unfit_for_time.empty() ? Json(nullptr) : Json(row.unfit_for_time);
   out["layout"] = p.made ? Json(to_text(row.layout)) : Json(nullptr);
   out["stack"] = row.release.empty() ? Json(nullptr) : Json(row.release);
@@ -121,7 +124,9 @@ std::string report_json(const std::vector<ScoredRow>& rows,
   for (const GroupScore& g : overall_groups(rows)) groups.push_back(group_json(g, "overall"));
   add_collectives_json(collectives, list, groups);
   add_kernels_json(kernels, list, groups);
-  return Json({{"rows", list}, {"groups", groups}}).dump(1) + '\n';
+  Json out = {{"rows", list}, {"groups", groups}};
+  if (!rank_groups(rows).empty()) out["ranking"] = ranking_json(rows);
+  return out.dump(1) + '\n';
 }
 
 std::string report_json(const std::vector<ScoredRow>& rows,

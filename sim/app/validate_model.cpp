@@ -89,6 +89,45 @@ void choose_tying(Model& model, const RowDimensions& d) {
   model.tied_embeddings = distance(true) < untied;
 }
 
+// What a row leaves out of the dimensions of a model that the catalogue lacks, as most models have
+// it. One of layers and hidden follows from the published size of a dense model.
+RowDimensions with_usual_dimensions(const RowDimensions& told, std::vector<std::string>& assumed) {
+  RowDimensions d = told;
+  const auto assume = [&assumed](std::int64_t& value, const char* column, std::int64_t usual) {
+    if (value > 0 || usual <= 0) return;
+    value = usual;
+    assumed.push_back(fmt::format("{} not stated: {}", column, usual));
+  };
+  const bool gated = d.mlp.ends_with("glu");
+  constexpr double parameters_of_layer = 12;  // times hidden squared
+  if (d.experts <= 1 && d.parameters > 0 && (d.layers > 0) != (d.hidden > 0)) {
+    if (d.layers > 0) {
+      constexpr std::int64_t grain = 128;
+      const double wide =
+          std::sqrt(d.parameters / parameters_of_layer / static_cast<double>(d.layers));
+      assume(d.hidden, "hidden", grain * std::llround(wide / static_cast<double>(grain)));
+    } else {
+      const auto hidden = static_cast<double>(d.hidden);
+      assume(d.layers, "layers",
+             std::llround(d.parameters / parameters_of_layer / hidden / hidden));
+    }
+  }
+  if (d.hidden <= 0) return d;
+  constexpr std::int64_t grain = 256, old_vocabulary = 50304, new_vocabulary = 128256;
+  assume(d.ffn, "ffn", gated ? (d.hidden * 8 / 3 + grain - 1) / grain * grain : 4 * d.hidden);
+  assume(d.vocab, "vocab", gated ? new_vocabulary : old_vocabulary);
+  if (d.heads > 0) return d;
+  // Heads of about 128 that tensor parallelism of 8 can split.
+  constexpr std::int64_t usual_head = 128, smallest = 64, widest = 256;
+  std::int64_t best = 0;
+  for (std::int64_t size = smallest; size <= widest; ++size)
+    if (d.hidden % (8 * size) == 0 &&
+        (best == 0 || std::abs(size - usual_head) < std::abs(best - usual_head)))
+      best = size;
+  if (best > 0) assume(d.heads, "heads", d.hidden / best);
+  return d;
+}
+
 void require_dimensions(const RowDimensions& d) {
   struct Needed {
     const char* column;
@@ -118,7 +157,9 @@ Model adapt_model(const Model& base, const RowDimensions& d, std::vector<std::st
   return model;
 }
 
-Model fill_template(const Model& shape, const std::string& name, const RowDimensions& d) {
+Model fill_template(const Model& shape, const std::string& name, const RowDimensions& told,
+                    std::vector<std::string>& assumed) {
+  const RowDimensions d = with_usual_dimensions(told, assumed);
   require_dimensions(d);
   std::vector<std::string> ignored;
   Model model = adapt_model(shape, d, ignored);
@@ -126,8 +167,9 @@ Model fill_template(const Model& shape, const std::string& name, const RowDimens
   return model;
 }
 
-Model model_from_dimensions(const std::string& name, const RowDimensions& d,
+Model model_from_dimensions(const std::string& name, const RowDimensions& told,
                             std::vector<std::string>& assumed) {
+  const RowDimensions d = with_usual_dimensions(told, assumed);
   if (d.attention.starts_with("mla") || d.attention.starts_with("hybrid") ||
       d.attention.find("mamba") != std::string::npos)
     refuse(fmt::format("{} layers in {}, which is not in the catalogue", d.attention, name),

@@ -6,17 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "sim/base/json.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/outcome/extrapolation.h"
+#include "sim/outcome/simulate.h"
 
 namespace orrery {
 namespace {
-
-ModelError::Range read_range(const JsonValue& at) {
-  at.expect_only({"below", "above"});
-  return {.below = at.at("below").number(), .above = at.at("above").number()};
-}
 
 const StageBreakdown& pacing_stage(const StepResult& result) {
   const auto least = std::min_element(
@@ -32,75 +27,30 @@ std::string largest_label(const StageBreakdown& stage) {
   return std::string(to_text(largest));
 }
 
-// Variance of the step that leaving the curves' regions adds: each curve at the end of its widened
-// range, joined as independent. Effects under a thousandth are not worth a step.
-double extrapolated_variance(const PreparedRow& row, const RowPrediction& p) {
-  double variance = 0;
-  for (const Extrapolation& e : p.extrapolations) {
-    if (e.growth < 1e-3) continue;
-    Calibration slower = row.cluster->context->calibration;
-    for (Curve& curve : slower.curves)
-      if (Calibration::name(curve) == e.curve) *curve.scale.value *= 1 + e.growth;
-    const StepContext& own = *row.cluster->context;
-    const StepContext context{.fabric = own.fabric,
-                              .collective_costs = own.collective_costs,
-                              .device = own.device,
-                              .calibration = slower,
-                              .clock_factor = own.clock_factor,
-                              .host_memory_bandwidth = own.host_memory_bandwidth,
-                              .loaded = own.loaded};
-    const StepResult moved = step(context, row.model, row.job, row.layout, row.stack);
-    const double effect = to_seconds(moved.step).si() / p.step_seconds - 1;
-    variance += effect * effect;
-  }
-  return variance;
-}
-
 void add_range(RowPrediction& p, const PreparedRow& row, const ModelError& error) {
-  const auto& regions = row.model.has_experts() ? error.experts : error.stacks;
-  const auto found = regions.find(row.stack.name);
-  const ModelError::Range own = found == regions.end() ? error.fallback : found->second;
-  const double variance =
-      error.each_assumption * error.each_assumption * static_cast<double>(row.assumed.size()) +
-      extrapolated_variance(row, p);
-  const auto joined = [variance](double share) { return std::sqrt(share * share + variance); };
-  p.low_tokens = p.tokens_per_second_per_gpu * std::max(0.05, 1 - joined(own.below));
-  p.high_tokens = p.tokens_per_second_per_gpu * (1 + joined(own.above));
+  const RunKind run = run_kind(row);
+  const std::vector<Assumption> assumptions = used_assumptions(row_scenario(row), p.extrapolations);
+  p.stated = prediction_range(run, assumptions, p.extrapolations, nullptr);
+  p.range = prediction_range(run, assumptions, p.extrapolations, &error);
+  p.low_tokens = p.tokens_per_second_per_gpu * std::exp(-p.range.above.total());
+  p.high_tokens = p.tokens_per_second_per_gpu * std::exp(p.range.below.total());
 }
 
 }  // namespace
 
-ModelError load_model_error(const std::filesystem::path& path) {
-  const JsonValue file = JsonValue::load(path);
-  file.expect_only({"default", "stacks", "experts", "collectives", "each_assumption", "memory"});
-  ModelError error;
-  error.fallback = read_range(file.at("default"));
-  for (const auto& [name, range] : file.at("stacks").members())
-    error.stacks[name] = read_range(range);
-  for (const auto& [name, range] : file.at("experts").members())
-    error.experts[name] = read_range(range);
-  for (const auto& [name, range] : file.at("collectives").members())
-    error.collectives[name] = read_range(range);
-  error.each_assumption = file.at("each_assumption").number();
-  error.memory = file.at("memory").number();
-  return error;
+Scenario row_scenario(const PreparedRow& row) {
+  return {.cluster = row.cluster->cluster,
+          .model = row.model,
+          .job = row.job,
+          .layout = row.layout,
+          .stack = row.stack};
 }
 
-ModelError::Range ModelError::collective(const std::string& library, bool crosses_domains,
-                                         bool large) const {
-  const auto found = collectives.find(collective_region(library, crosses_domains, large));
-  if (found != collectives.end()) return found->second;
-  Range widest = fallback;
-  for (const auto& [name, range] : collectives) {
-    widest.below = std::max(widest.below, range.below);
-    widest.above = std::max(widest.above, range.above);
-  }
-  return widest;
-}
-
-std::string collective_region(const std::string& library, bool crosses_domains, bool large) {
-  return fmt::format("{}, {}, {} 1 MiB", library, crosses_domains ? "across" : "one domain",
-                     large ? "from" : "below");
+RunKind run_kind(const PreparedRow& row) {
+  const Device& device = row.cluster->cluster.device;
+  RunKind run = run_kind(row.stack, row.model, row.job, row.layout, device);
+  run.blanks = static_cast<int>(row.assumed.size());
+  return run;
 }
 
 void settle_recompute(PreparedRow& row, const ModelError& error) {
@@ -111,7 +61,8 @@ void settle_recompute(PreparedRow& row, const ModelError& error) {
         memory_fit(row.model, row.job, row.layout, row.stack, row.cluster->context->device);
     if (memory.reserved <= memory.capacity * (1 + error.memory)) break;
   }
-  row.assumed.push_back(fmt::format("recompute not stated: {}", to_text(row.layout.recompute)));
+  row.assumed.push_back(
+      fmt::format("recompute not stated: {}", to_text(row.layout.recompute_choice())));
   row.recompute_choices.clear();
 }
 

@@ -41,7 +41,7 @@ std::string short_gpu(const std::string& gpu) {
 }
 
 std::vector<std::string> group_cells(const GroupScore& g) {
-  const auto speed = numbers(g.speed), peak = numbers(g.peak), fixed = numbers(g.static_memory);
+  const auto speed = speed_numbers(g), peak = numbers(g.peak), fixed = numbers(g.static_memory);
   const auto share = [](double ratio) { return fmt::format("{:.1f}", 100 * ratio); };
   const int verdicts = g.oom_found + g.fit_found;
   const int all_verdicts = verdicts + g.oom_missed + g.oom_false;
@@ -62,7 +62,7 @@ Table group_table() {
 }
 
 // Every reason with the number of rows and the sources that they are of, most frequent first.
-std::string reasons_text(const std::vector<GroupScore>& groups) {
+std::string reasons_text(const std::vector<GroupScore>& groups, const SkippedShare& share) {
   std::map<std::string, std::map<std::string, int>> sources;
   for (const GroupScore& g : groups)
     for (const auto& [reason, count] : g.skipped) sources[reason][g.source] += count;
@@ -77,7 +77,11 @@ std::string reasons_text(const std::vector<GroupScore>& groups) {
     sorted.emplace_back(-total, reason + " (" + of + ")");
   }
   std::sort(sorted.begin(), sorted.end());
-  std::string out = sorted.empty() ? "" : "\nNot scored, and why\n";
+  if (sorted.empty()) return "";
+  std::string out = fmt::format(
+      "\nNot scored, and why (not predicted: {} of {} rows with a whole layout on a catalogued\n"
+      "accelerator, {:.1f}%)\n",
+      share.skipped, share.rows, 100 * share.share());
   for (const auto& [count, reason] : sorted)
     out += wrap(fmt::format("{}  {}", -count, reason), 100, "  ", "        ");
   return out;
@@ -183,12 +187,13 @@ void add_row(GroupScore& g, const ScoredRow& s) {
   }
   ++g.predicted;
   const MeasuredRun& m = row.measured;
+  if (s.speed_error && row.outside.empty()) g.ordinary_speed.push_back(*s.speed_error);
   if (s.speed_error)
     g.speed.push_back(*s.speed_error);
   else if (m.tokens_per_second_per_gpu && !row.unfit_for_time.empty())
     ++g.skipped["time only: " + row.unfit_for_time];
   else if (!m.out_of_memory && !s.peak_error && !s.static_error)
-    ++g.skipped["predicted, but the source tells no tokens/s, step time or memory"];
+    ++g.skipped[row.unscored.empty() ? "predicted, but nothing of it can be scored" : row.unscored];
   if (s.peak_error) g.peak.push_back(*s.peak_error);
   if (s.static_error) g.static_memory.push_back(*s.static_error);
   if (!m.out_of_memory) return;
@@ -196,6 +201,16 @@ void add_row(GroupScore& g, const ScoredRow& s) {
     ++(s.prediction.out_of_memory ? g.oom_found : g.oom_missed);
   else
     ++(s.prediction.out_of_memory ? g.oom_false : g.fit_found);
+}
+
+SkippedShare skipped_share(const std::vector<ScoredRow>& rows) {
+  SkippedShare counts;
+  for (const ScoredRow& s : rows) {
+    if (!s.row->full_config || !s.row->catalogued) continue;
+    ++counts.rows;
+    if (!s.row->skipped.empty()) ++counts.skipped;
+  }
+  return counts;
 }
 
 std::vector<GroupScore> group_rows(const std::vector<ScoredRow>& rows) {
@@ -236,6 +251,13 @@ std::optional<GroupNumbers> numbers(const std::vector<double>& errors) {
   return GroupNumbers{.median = median(size), .p90 = percentile(size, 90), .bias = median(errors)};
 }
 
+std::optional<GroupNumbers> speed_numbers(const GroupScore& group) {
+  auto all = numbers(group.speed);
+  const auto ordinary = numbers(group.ordinary_speed);
+  if (all && ordinary) all->p90 = ordinary->p90;
+  return all;
+}
+
 std::string report_text(const std::vector<ScoredRow>& rows, bool each_row) {
   std::string out;
   if (each_row)
@@ -263,7 +285,7 @@ std::string report_text(const std::vector<ScoredRow>& rows, bool each_row) {
   }
   std::vector<GroupScore> everything = groups;
   everything.insert(everything.end(), incomplete.begin(), incomplete.end());
-  return out + extrapolations_text(rows) + reasons_text(everything);
+  return out + extrapolations_text(rows) + reasons_text(everything, skipped_share(rows));
 }
 
 std::string left_out_text(const std::vector<LeftOut>& groups, const std::string& kind) {

@@ -20,6 +20,8 @@ struct RowPrediction {
   double step_seconds = 0;
   double tokens_per_second_per_gpu = 0;
   double low_tokens = 0, high_tokens = 0;  // 90% range
+  PredictionRange range;                   // of the step time, and what it is made of
+  PredictionRange stated;                  // the same of the values' stated ranges alone
   double peak_gibibytes = 0, static_gibibytes = 0;
   bool out_of_memory = false;
   StageBreakdown stage;    // of the stage that paces the step
@@ -40,9 +42,16 @@ struct GroupScore {
   int rows = 0, predicted = 0;
   std::map<std::string, int> skipped;  // reason: rows
   std::vector<double> speed, peak, static_memory;
+  std::vector<double> ordinary_speed;  // without rows that are known to be odd
   // Verdicts on rows whose source says whether they ran out of memory.
   int oom_found = 0, oom_missed = 0, oom_false = 0, fit_found = 0;
 };
+// Rows with a whole layout on a catalogued accelerator, and how many of them are not predicted.
+struct SkippedShare {
+  int rows = 0, skipped = 0;
+  double share() const { return rows == 0 ? 0 : static_cast<double>(skipped) / rows; }
+};
+SkippedShare skipped_share(const std::vector<ScoredRow>& rows);
 void add_row(GroupScore& group, const ScoredRow& row);
 
 // Per source and GPU, in the order in which they first appear.
@@ -54,6 +63,8 @@ struct GroupNumbers {
   double median = 0, p90 = 0, bias = 0;  // of |error|, |error| and error
 };
 std::optional<GroupNumbers> numbers(const std::vector<double>& errors);
+// Of a group's speeds: odd rows count for the median and the bias, not for the 90th percentile.
+std::optional<GroupNumbers> speed_numbers(const GroupScore& group);
 // The same for --json, with the number of rows; null where there are none.
 nlohmann::ordered_json numbers_json(const std::vector<double>& errors);
 

@@ -2,12 +2,11 @@
 #include "sim/app/validate_rows.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <regex>
 
 #include <fmt/format.h>
 
+#include "sim/app/row_words.h"
 #include "sim/base/check.h"
 #include "workloads/model_catalog.h"
 
@@ -16,60 +15,14 @@ namespace {
 
 [[noreturn]] void skip(const std::string& reason) { throw Error({.file = reason}); }
 
-bool mentions(const std::string& text, const std::string& part) {
-  const auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) ==
-           std::tolower(static_cast<unsigned char>(b));
-  };
-  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
-}
-
-// A whole number that follows `word` in the text ("FSDP=64", "rank 16"); 0: none.
-std::int64_t number_after(const std::string& text, const std::string& word) {
-  const std::regex form(word + R"([ =]+(\d{1,9}))", std::regex::icase);
-  std::smatch found;
-  return std::regex_search(text, found, form) ? std::stoll(found[1]) : 0;
-}
-
 std::int64_t stated(const std::optional<std::int64_t>& value, const char* column) {
   if (!value) skip(fmt::format("the source does not tell {}", column));
   return *value;
 }
 
-// Stack's own meaning of "FP8" is filled in later: fp8_delayed stands for it until then.
-std::optional<PrecisionRecipe> precision_from_text(const std::string& text) {
-  struct Name {
-    const char* text;
-    PrecisionRecipe recipe;
-  };
-  static constexpr Name names[] = {{"BF16", PrecisionRecipe::bf16},
-                                   {"FP16", PrecisionRecipe::fp16},
-                                   {"FP8", PrecisionRecipe::fp8_delayed},
-                                   {"FP8-DS", PrecisionRecipe::fp8_delayed},
-                                   {"FP8-CS", PrecisionRecipe::fp8_current},
-                                   {"FP8-TW", PrecisionRecipe::fp8_current},
-                                   {"FP8-SC", PrecisionRecipe::fp8_blockwise},
-                                   {"FP8-blockwise", PrecisionRecipe::fp8_blockwise},
-                                   {"MXFP8", PrecisionRecipe::mxfp8},
-                                   {"FP8-MX", PrecisionRecipe::mxfp8},
-                                   {"NVFP4", PrecisionRecipe::nvfp4}};
-  for (const Name& name : names)
-    if (text == name.text) return name.recipe;
-  return std::nullopt;
-}
-
-// Recompute as the row states it; nullopt where it is blank. A list of parts is "selective".
-std::optional<Recompute> recompute_from_text(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  if (text == "none") return Recompute::none;
-  return text.starts_with("full") ? Recompute::full : Recompute::selective;
-}
-
 Schedule schedule_for(const RunColumns& c, const Stack& stack, std::int64_t vpp,
                       const std::optional<Schedule>& rule) {
-  if (mentions(c.schedule, "gpipe")) return Schedule::gpipe;
-  if (mentions(c.schedule, "dual")) return Schedule::dual_pipe;
-  if (mentions(c.schedule, "zero")) return Schedule::zero_bubble;
+  if (const auto named = schedule_from_words(c.schedule)) return *named;
   if (vpp > 1) return Schedule::interleaved;
   if (!c.schedule.empty()) return Schedule::one_f_one_b;
   return rule.value_or(stack.default_schedule);
@@ -87,33 +40,87 @@ void read_measured(const CsvRow& row, MeasuredRun& measured) {
     measured.tokens_per_second_per_gpu = *batch * *sequence / *step / *gpus;
 }
 
-void build_layout(PreparedRow& p, const RunColumns& c, const StackChoice& software) {
+// A parallel size that the row leaves blank. A source that tells the whole layout means 1 by it,
+// and so do programs that shard everything over all devices.
+std::int64_t size_or_one(PreparedRow& p, const std::optional<std::int64_t>& value,
+                         const char* column) {
+  if (value) return *value;
+  constexpr int fully_sharded = 3;
+  if (!p.full_config && p.stack.default_zero_stage != fully_sharded)
+    skip(fmt::format("the source does not tell {}", column));
+  p.assumed.push_back(fmt::format("{} not stated: 1", column));
+  return 1;
+}
+
+void build_sizes(PreparedRow& p, const RunColumns& c) {
   Layout& layout = p.layout;
-  layout.tp = stated(c.tp, "tp");
-  layout.pp = stated(c.pp, "pp");
+  layout.tp = size_or_one(p, c.tp, "tp");
+  layout.pp = size_or_one(p, c.pp, "pp");
   layout.cp = c.cp.value_or(1);
-  layout.vpp = c.vpp.value_or(1);
-  if (!c.vpp && layout.pp > 1) p.assumed.push_back("vpp not stated: 1");
+  layout.vpp = layout.pp > 1 ? c.vpp.value_or(1) : 1;
   const std::int64_t gpus = stated(c.gpus, "n_gpus");
   const std::int64_t group = layout.tp * layout.pp * layout.cp;
   if (group <= 0) skip("INCONSISTENT: a parallel size of 0");
   layout.dp = c.dp.value_or(gpus / group);
   if (layout.gpus() != gpus) skip("INCONSISTENT: tp * pp * cp * dp is not n_gpus");
-  if (p.model.has_experts() && !c.ep) skip("the source does not tell ep");
-  layout.ep = p.model.has_experts() ? c.ep.value_or(1) : 1;
+  layout.ep = p.model.has_experts() ? size_or_one(p, c.ep, "ep") : 1;
+  // DeepEP moves rows between ranks that hold different experts: with it an ep of 1 is a blank that
+  // was filled in. AutoModel's recipes spread experts over a stage's ranks, up to 64.
+  if (p.model.has_experts() && layout.ep == 1 && mentions(c.notes, "DeepEP") && layout.tp == 1) {
+    constexpr std::int64_t most = 64;
+    layout.ep = std::min(most, layout.dp);
+    p.assumed.push_back(fmt::format("ep {} where the source names DeepEP and 1", layout.ep));
+  }
   layout.etp = c.etp.value_or(1);
-  layout.micro_batch = stated(c.micro_batch, "micro_batch");
+}
+
+// Batches that the row leaves blank: one sequence at a time, and no accumulation.
+void build_batches(PreparedRow& p, const RunColumns& c) {
+  if (!c.micro_batch) p.assumed.push_back("micro_batch not stated: 1");
+  p.layout.micro_batch = c.micro_batch.value_or(1);
+  if (c.global_batch) {
+    p.job.global_batch = *c.global_batch;
+    // Sources round, and programs drop what does not fill a microbatch on every rank.
+    const std::int64_t together = p.layout.micro_batch * p.layout.dp;
+    const std::int64_t left = together > 0 ? p.job.global_batch % together : 0;
+    if (left == 0 || p.job.global_batch < together) return;
+    p.job.global_batch += 2 * left < together ? -left : together - left;
+    p.assumed.push_back(fmt::format("global_batch {} as {}, which {} ranks divide", *c.global_batch,
+                                    p.job.global_batch, p.layout.dp));
+    return;
+  }
+  if (p.layout.pp > 1 || !c.micro_batch) skip("the source does not tell global_batch");
+  p.job.global_batch = p.layout.micro_batch * p.layout.dp;
+  p.assumed.push_back("global_batch not stated: no accumulation");
+}
+
+// Chunks of a stage that the row leaves blank: one layer each where the stack's recipes interleave
+// and the schedule can.
+void build_chunks(PreparedRow& p, const RunColumns& c) {
+  Layout& layout = p.layout;
+  if (c.vpp || layout.pp == 1) return;
+  const std::int64_t each = p.model.layer_count() / layout.pp;
+  const bool can =
+      each * layout.pp == p.model.layer_count() && layout.microbatches(p.job) % layout.pp == 0;
+  if (p.stack.default_interleaved && can) layout.vpp = each;
+  p.assumed.push_back(fmt::format("vpp not stated: {}", layout.vpp));
+}
+
+void build_layout(PreparedRow& p, const RunColumns& c, const StackChoice& software) {
+  Layout& layout = p.layout;
+  build_sizes(p, c);
+  build_batches(p, c);
+  build_chunks(p, c);
   layout.zero_stage = static_cast<int>(c.zero.value_or(p.stack.default_zero_stage));
   layout.sequence_parallel = c.sequence_parallel.value_or(p.stack.default_sequence_parallel);
   layout.schedule = schedule_for(c, p.stack, layout.vpp, software.schedule);
-  if (const auto stated_recompute = recompute_from_text(c.recompute)) {
-    layout.recompute = *stated_recompute;
-    if (c.recompute.find('(') != std::string::npos || c.recompute.find(',') != std::string::npos)
-      p.assumed.push_back(fmt::format("recompute \"{}\" as selective", c.recompute));
+  if (const auto stated_recompute = recompute_from_words(c.recompute)) {
+    layout.set(*stated_recompute);
   } else {
     for (const Recompute choice : {Recompute::none, Recompute::selective, Recompute::full})
-      if (choice >= p.stack.default_recompute) p.recompute_choices.push_back(choice);
-    layout.recompute = p.stack.default_recompute;
+      if (choice >= p.stack.default_recompute && !p.stack.recompute_known)
+        p.recompute_choices.push_back(choice);
+    layout.set({p.stack.default_recompute, p.stack.default_recompute_modules});
   }
   layout.optimizer = software.optimizer.value_or(Optimizer::adam_fp32);
   if (mentions(c.notes, "Muon")) layout.optimizer = Optimizer::muon;
@@ -124,6 +131,9 @@ void build_layout(PreparedRow& p, const RunColumns& c, const StackChoice& softwa
 
 StackContext stack_context(const PreparedRow& p) {
   return {.architecture = std::string(to_text(p.cluster->cluster.device.architecture)),
+          .device = p.cluster->cluster.device.name,
+          .model = p.model.name,
+          .family = p.model.family,
           .precision = p.layout.precision,
           .moe = p.model.has_experts(),
           .task = p.job.task};
@@ -169,7 +179,8 @@ RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
   RunColumns c;
   p.id = row.text("id");
   p.source = row.text("source");
-  p.gpu = row.text("gpu");
+  p.gpu = accelerator_name(aliases_, row.text("gpu"));
+  p.catalogued = aliases_.accelerators.contains(p.gpu);
   p.full_config = row.flag("full_config").value_or(true);
   p.sweep =
       std::find(aliases_.sweeps.begin(), aliases_.sweeps.end(), p.source) != aliases_.sweeps.end();
@@ -210,8 +221,19 @@ RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
   c.cp = row.integer("cp");
   c.zero = row.integer("zero_stage");
   c.sequence_parallel = row.flag("seqpar");
+  if (!c.gpus && c.tp && c.pp && c.dp) c.gpus = *c.tp * *c.pp * *c.dp * c.cp.value_or(1);
+  const MeasuredRun& m = p.measured;
+  if (!m.tokens_per_second_per_gpu && !m.peak_gibibytes && !m.static_gibibytes && !m.out_of_memory)
+    p.unscored =
+        unscored_reason(!row.blank("tflops_gpu") || !row.blank("mfu_pct"), row.text("metric"));
   for (const auto& rule : aliases_.unfit_for_time)
     if (mentions(c.version, rule.version)) p.unfit_for_time = rule.reason;
+  for (const auto& rule : aliases_.corrections) {
+    if (rule.source != p.source) continue;
+    c.dimensions.vocab = rule.vocab.value_or(c.dimensions.vocab);
+    c.recompute = rule.recompute.value_or(c.recompute);
+    p.assumed.push_back(rule.reason);
+  }
   return c;
 }
 
@@ -234,7 +256,7 @@ void RowReader::build_model(PreparedRow& p, const RunColumns& c) {
   if (choice.name.empty())
     p.model = model_from_dimensions(c.model, c.dimensions, p.assumed);
   else if (choice.is_template)
-    p.model = fill_template(catalog_model(choice.name), c.model, c.dimensions);
+    p.model = fill_template(catalog_model(choice.name), c.model, c.dimensions, p.assumed);
   else
     p.model = adapt_model(catalog_model(choice.name), c.dimensions, p.assumed);
   p.family = p.model.family == "row" ? c.model.substr(0, c.model.find('-')) : p.model.family;
@@ -242,13 +264,16 @@ void RowReader::build_model(PreparedRow& p, const RunColumns& c) {
 }
 
 void RowReader::build_job(PreparedRow& p, const RunColumns& c) const {
-  const auto task = task_from(c.task.empty() ? "pretrain" : c.task);
-  if (!task || !is_training(*task)) skip("task " + in_quotes(c.task) + " is not a training task");
+  const auto task = task_from_words(c.task);
+  if (!task) skip("task " + in_quotes(c.task) + " is not a training task");
   p.job.task = *task;
   if (c.dimensions.sequence <= 0) skip("the source does not tell seq");
   p.job.sequence = c.dimensions.sequence;
-  p.job.global_batch = stated(c.global_batch, "global_batch");
-  if (*task != Task::pretrain && mentions(c.notes, "packed")) {
+  // NeMo's and Megatron-Bridge's fine-tuning recipes pack, whether the source says so or not.
+  const bool recipes_pack =
+      (mentions(c.framework, "NeMo") || mentions(c.framework, "Megatron-Bridge")) &&
+      !mentions(c.framework, "AutoModel");
+  if (*task != Task::pretrain && (mentions(c.notes, "packed") || recipes_pack)) {
     p.job.mean_document = static_cast<std::int64_t>(aliases_.packed_document.get());
     p.assumed.push_back(fmt::format("packed documents of {} tokens", p.job.mean_document));
   }
@@ -260,24 +285,25 @@ void RowReader::build_job(PreparedRow& p, const RunColumns& c) const {
       p.assumed.push_back(fmt::format("LoRA rank {}", p.job.lora_rank));
   }
   p.job.mtp = mentions(c.notes, "w/ MTP");
-  if (p.model.mtp_layers > 0 && !mentions(c.notes, "MTP"))
-    p.assumed.push_back("no multi-token prediction module trained");
 }
 
 void RowReader::build_stack(PreparedRow& p, const RunColumns& c) {
-  const StackChoice software = choose_stack(aliases_, c.framework, c.version);
+  const StackChoice software = choose_stack(aliases_, c.framework, c.version, c.notes);
   for (const std::string& sentence : software.assumed) p.assumed.push_back(sentence);
-  const auto precision = precision_from_text(c.precision);
-  if (!precision)
-    skip(c.precision.empty() ? "the source does not tell the precision"
-                             : "no recipe for precision " + in_quotes(c.precision));
-  p.layout.precision = *precision;
-  if (c.precision == "FP8") p.layout.precision = stack(software.name, stack_context(p)).fp8_recipe;
+  auto precision = precision_from_words(c.precision);
+  if (!precision && !c.precision.empty()) skip("no recipe for precision " + in_quotes(c.precision));
+  if (!precision) {
+    precision.emplace();
+    p.assumed.push_back("precision not stated: BF16");
+  }
+  p.layout.precision = precision->recipe;
+  if (precision->plain_fp8) p.layout.precision = stack(software.name, stack_context(p)).fp8_recipe;
   p.stack = stack(software.name, stack_context(p));
   p.release = p.stack.name + "@" + p.stack.release;
-  // How Composer's FSDP modes reduce gradients: PURE in bf16, DEFAULT in fp32.
-  if (mentions(c.notes, "MP mode PURE")) p.stack.gradient_format = Format::bf16;
-  if (mentions(c.notes, "MP mode DEFAULT")) p.stack.gradient_format = Format::fp32;
+  if (p.model.mtp_layers > 0 && !mentions(c.notes, "MTP")) {
+    p.job.mtp = p.stack.default_mtp;
+    if (!p.job.mtp) p.assumed.push_back("no multi-token prediction module trained");
+  }
   build_layout(p, c, software);
 }
 
@@ -307,8 +333,11 @@ std::vector<PreparedRow> RowReader::read_inference(const CsvTable& table) {
     p.layout.tp = std::max<std::int64_t>(1, count("tp"));
     p.layout.sequence_parallel = false;
     try {
-      p.cluster = shared_cluster(
-          {.cluster = aliases_.inference_cluster, .accelerator = "", .assumed = {}}, p.layout.tp);
+      p.cluster = shared_cluster({.cluster = aliases_.inference_cluster,
+                                  .accelerator = "",
+                                  .network_factor = 1,
+                                  .assumed = {}},
+                                 p.layout.tp);
       p.gpu = p.cluster->cluster.device.name;
       p.model = model_from_dimensions(row.text("model"), d, p.assumed);
       p.family = p.model.name;
@@ -325,10 +354,11 @@ std::vector<PreparedRow> RowReader::read_inference(const CsvTable& table) {
 }
 
 const SharedCluster* RowReader::shared_cluster(const ClusterChoice& choice, std::int64_t gpus) {
-  const std::string key = fmt::format("{} {} {}", choice.cluster, choice.accelerator, gpus);
+  const std::string key = fmt::format("{} {} {} {:.4g}", choice.cluster, choice.accelerator, gpus,
+                                      choice.network_factor);
   if (const auto found = clusters_.find(key); found != clusters_.end()) return found->second.get();
   auto shared = std::make_unique<SharedCluster>();
-  shared->cluster = load_cluster(choice.cluster, gpus);
+  shared->cluster = load_cluster(choice, gpus);
   Cluster& cluster = shared->cluster;
   if (!choice.accelerator.empty() && cluster.device.name != choice.accelerator) {
     cluster.device = load_device(choice.accelerator);
@@ -347,8 +377,8 @@ const Model& RowReader::catalog_model(const std::string& name) {
 
 const Stack& RowReader::stack(const std::string& name, const StackContext& context) {
   const std::string key =
-      fmt::format("{} {} {} {} {}", name, context.architecture, to_text(context.precision),
-                  context.moe, to_text(context.task));
+      fmt::format("{} {} {} {} {} {} {}", name, context.device, context.model, context.family,
+                  to_text(context.precision), context.moe, to_text(context.task));
   const auto found = stacks_.find(key);
   if (found != stacks_.end()) return found->second;
   return stacks_.emplace(key, load_stack(name, context, data_root() / "workloads/catalog/stacks"))

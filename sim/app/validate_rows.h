@@ -32,10 +32,14 @@ struct MeasuredRun {
 struct PreparedRow {
   std::string id, source, gpu, family, release;
   bool full_config = true;  // the source tells the whole layout
+  bool catalogued = true;   // its accelerator is in aliases.json
   bool sweep = false;       // of a sweep, not a published result
   MeasuredRun measured;
   std::string skipped;         // why nothing is predicted; empty: predicted
   std::string unfit_for_time;  // why its time is not scored; empty: scored
+  std::string outside;         // why it counts for no 90th percentile and no ranking
+  std::string remark;          // what else is known of it; it is scored as any row
+  std::string unscored;        // why nothing of it is scored: the source tells no figure
   std::vector<std::string> assumed;
   const SharedCluster* cluster = nullptr;
   Model model;
@@ -57,9 +61,12 @@ struct RowDimensions {
 // dense layers and then the layers that follow them.
 Model adapt_model(const Model& base, const RowDimensions& dimensions,
                   std::vector<std::string>& assumed);
-// A catalogued model's kind of block with the row's dimensions, all of which must be stated.
-Model fill_template(const Model& shape, const std::string& name, const RowDimensions& dimensions);
-// A model from a row alone. Throws an Error for what a row cannot tell (MLA, Mamba).
+// A catalogued model's kind of block with the row's dimensions. Layers and hidden must be stated,
+// or one of them and the size of the model; what else is blank is as most models have it.
+Model fill_template(const Model& shape, const std::string& name, const RowDimensions& dimensions,
+                    std::vector<std::string>& assumed);
+// A model from a row alone, with the same blanks. Throws an Error for what a row cannot tell (MLA,
+// Mamba).
 Model model_from_dimensions(const std::string& name, const RowDimensions& dimensions,
                             std::vector<std::string>& assumed);
 

@@ -1,13 +1,18 @@
-// Fits stack values to whole steps by coordinate descent in the logarithm of each value.
+// Fits stack values to whole steps: the most probable ones, given their stated ranges.
 #include "sim/calibrate/step_fit.h"
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "sim/base/parallel.h"
+#include "sim/calibrate/least_squares.h"
 
 namespace orrery {
 namespace {
+
+constexpr double percentile_95 = 1.6449;  // of the normal distribution, in deviations
+constexpr const char* fitted_source = "orrery-step-fit";
 
 bool is_share(const std::string& name) {
   return name.ends_with("_exposed") || name.ends_with("_window");
@@ -21,63 +26,87 @@ double plain(Quantity<D> value) {
 
 template <class T>
 bool is_free(const Sourced<T>& value) {
-  return value.known() && value.evidence == Evidence::estimated && plain(value.get()) > 0;
+  return value.known() && value.evidence == Evidence::estimated && plain(value.get()) > 0 &&
+         value.low && value.high && plain(*value.low) < plain(*value.high);
 }
 
-double cost_of(std::span<const StepSample> samples, std::span<const double> factors,
-               const StepFitOptions& options) {
+template <class T>
+StepPrior prior_of(const Sourced<T>& value) {
+  // A range that starts at zero still has a middle.
+  const double high = plain(*value.high), low = std::max(plain(*value.low), high / 100);
+  StepPrior prior{.middle = std::clamp(plain(value.get()), low, high)};
+  if (value.source == fitted_source) prior.middle = (low + high) / 2;
+  prior.deviation_below = std::log(prior.middle / low) / percentile_95;
+  prior.deviation_above = std::log(high / prior.middle) / percentile_95;
+  return prior;
+}
+
+double log_error(const StepSample& sample, std::span<const double> deviations) {
+  const double predicted = sample.predicted(deviations);
+  constexpr double unusable = 3;
+  return predicted > 0 && sample.measured > 0 ? std::log(predicted / sample.measured) : unusable;
+}
+
+double mean_error(std::span<const StepSample> samples, std::span<const double> deviations,
+                  int threads) {
   std::vector<double> error(samples.size());
-  parallel_for(samples.size(), options.threads, [&](std::size_t i) {
-    const double predicted = samples[i].predicted(factors);
-    const bool usable = predicted > 0 && samples[i].measured > 0;
-    error[i] = usable
-                   ? std::min(std::abs(std::log(predicted / samples[i].measured)), options.outlier)
-                   : options.outlier;
+  parallel_for(samples.size(), threads, [&](std::size_t i) {
+    error[i] = samples[i].weight * std::abs(log_error(samples[i], deviations));
   });
-  double sum = 0;
-  for (const double e : error) sum += e;
-  return samples.empty() ? 0 : sum / static_cast<double>(samples.size());
-}
-
-double ridge_of(std::span<const double> logs, const StepFitOptions& options) {
-  double sum = 0;
-  for (const double x : logs) sum += x * x;
-  return options.ridge * sum;
-}
-
-std::vector<double> exponentials(std::span<const double> logs) {
-  std::vector<double> factors;
-  for (const double x : logs) factors.push_back(std::exp(x));
-  return factors;
+  double sum = 0, weights = 0;
+  for (std::size_t i = 0; i < error.size(); ++i) {
+    sum += error[i];
+    weights += samples[i].weight;
+  }
+  return weights > 0 ? sum / weights : 0;
 }
 
 }  // namespace
 
 const std::vector<std::string>& step_value_names() {
-  static const std::vector<std::string> names = {
-      "dispatch",       "elementwise_passes",   "quantise_passes",
-      "permute_passes", "loss_bytes_per_logit", "tensor_exposed",
-      "expert_exposed", "data_overlap_window",  "moe_sync",
-      "debug_per_rank"};
+  static const std::vector<std::string> names = {"dispatch",
+                                                 "layer_sync",
+                                                 "moe_sync",
+                                                 "step_overhead",
+                                                 "tensor_exposed",
+                                                 "expert_exposed",
+                                                 "data_overlap_window",
+                                                 "overlap_cost",
+                                                 "debug_per_rank",
+                                                 "elementwise_passes"};
   return names;
 }
 
-std::vector<std::string> fittable_step_values(const Stack& stack) {
-  std::vector<std::string> free;
-  const auto& names = step_value_names();
-  visit_stack_values(stack, [&](const std::string& name, const auto& value) {
-    if (is_free(value) && std::find(names.begin(), names.end(), name) != names.end())
-      free.push_back(name);
-  });
-  return free;
+std::vector<std::string> fittable_step_values(std::span<const Stack* const> releases) {
+  std::vector<std::string> fitted_before;
+  std::set<std::string> free;
+  for (const Stack* stack : releases)
+    visit_stack_values(*stack, [&](const std::string& name, const auto& value) {
+      if (!is_free(value)) return;
+      free.insert(name);
+      if (value.source == fitted_source &&
+          std::find(fitted_before.begin(), fitted_before.end(), name) == fitted_before.end())
+        fitted_before.push_back(name);
+    });
+  std::vector<std::string> names = fitted_before;
+  for (const std::string& name : step_value_names())
+    if (free.contains(name) && std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  constexpr std::size_t most = 10;
+  if (names.size() > most) names.resize(most);
+  return names;
 }
 
-void scale_step_value(Stack& stack, const std::string& wanted, double factor) {
+double StepPrior::at(double deviations) const {
+  return middle * std::exp(deviations * (deviations < 0 ? deviation_below : deviation_above));
+}
+
+void set_step_value(Stack& stack, const std::string& wanted, double deviations) {
   visit_stack_values(stack, [&](const std::string& name, auto& value) {
     if (name != wanted || !is_free(value)) return;
     using Value = std::remove_cvref_t<decltype(value.get())>;
-    const double scaled = plain(value.get()) * factor;
-    value.value = Value(is_share(name) ? std::min(1.0, scaled) : scaled);
+    const double moved = prior_of(value).at(deviations);
+    value.value = Value(is_share(name) ? std::min(1.0, moved) : moved);
   });
 }
 
@@ -89,37 +118,31 @@ double step_value(const Stack& stack, const std::string& wanted) {
   return found;
 }
 
+double weight_among(std::size_t rows) {
+  constexpr double shared = 0.1;
+  return 1 / (1 + shared * (static_cast<double>(std::max<std::size_t>(rows, 1)) - 1));
+}
+
 StepFit fit_steps(std::size_t parameters, std::span<const StepSample> samples,
                   const StepFitOptions& options) {
-  std::vector<double> logs(parameters, 0.0);
-  StepFit fit{.factors = exponentials(logs)};
+  StepFit fit{.deviations = std::vector<double>(parameters, 0.0)};
   if (samples.empty()) return fit;
-  const double limit = std::log(options.largest);
-  const auto total = [&](const std::vector<double>& at) {
-    ++fit.evaluations;
-    return cost_of(samples, exponentials(at), options) + ridge_of(at, options);
+  fit.before = mean_error(samples, fit.deviations, options.threads);
+  LeastSquaresProblem problem{.rows = samples.size()};
+  problem.free.assign(parameters, {.low = -options.farthest, .high = options.farthest, .start = 0});
+  problem.residuals = [&](std::span<const double> x, std::span<double> residuals) {
+    parallel_for(samples.size(), options.threads,
+                 [&](std::size_t i) { residuals[i] = log_error(samples[i], x); });
   };
-  fit.before = cost_of(samples, fit.factors, options);
-  double best = total(logs);
-  double step = options.first_step;
-  for (int round = 0; round < options.rounds; ++round) {
-    bool gained = false;
-    for (std::size_t p = 0; p < parameters; ++p) {
-      for (const double direction : {step, -step}) {
-        std::vector<double> trial = logs;
-        trial[p] = std::clamp(trial[p] + direction, -limit, limit);
-        const double cost = total(trial);
-        if (cost >= best) continue;
-        best = cost;
-        logs = trial;
-        gained = true;
-        break;
-      }
-    }
-    if (!gained) step /= 2;
-  }
-  fit.factors = exponentials(logs);
-  fit.after = cost_of(samples, fit.factors, options);
+  for (const StepSample& sample : samples) problem.weights.push_back(sample.weight);
+  // The solver's ridge is the square of a share of the box; a deviation is one part of its width.
+  const double width = 2 * options.farthest;
+  const LeastSquaresOptions solver{.softness = options.softness,
+                                   .ridge = options.noise * options.noise * width * width,
+                                   .iterations = 4 * options.iterations,
+                                   .threads = 1};
+  fit.deviations = refit_least_squares(problem, fit.deviations, problem.weights, solver);
+  fit.after = mean_error(samples, fit.deviations, options.threads);
   return fit;
 }
 

@@ -167,7 +167,9 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
   while (const auto ended = clock.next()) end = ends[ended->flow] = ended->time;
   price.time.transfer = to_seconds(end);
   price.time.time = to_seconds(latency(alone) + end);
-  if (!conditions.healthy() && job.stages > 1)
+  // Messages between stages are each stage's own, on a healthy network too: hashing favours some.
+  const bool between_stages = collective.kind == CollectiveKind::send_receive && !small;
+  if ((!conditions.healthy() || between_stages) && job.stages > 1)
     add_stages(ground, folded, range, ends, alone, price);
   add_layers(ground, range, bytes, price);
   if (small)

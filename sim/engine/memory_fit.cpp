@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -80,7 +81,38 @@ std::string remedy(const Model& model, const Job& job, const Layout& layout, con
   return best;
 }
 
+// Fills range, probability and standing from what the verdict holds already.
+void judge(MemoryVerdict& v, const Stack& stack) {
+  const double used = rounding_of(stack);
+  const double low = std::clamp(stack.allocator_rounding.low.value_or(used), 1.0, used);
+  const double high = std::max(stack.allocator_rounding.high.value_or(used), used);
+  const Bytes context = context_of(stack);
+  const Bytes least = std::min(stack.context.low.value_or(context), context);
+  const Bytes most = std::max(stack.context.high.value_or(context), context);
+  // Ends of three independent ranges meet seldom: their distances add as squares.
+  const auto joined = [](Bytes a, Bytes b, Bytes c) {
+    return Bytes(std::hypot(a.si(), b.si(), c.si()));
+  };
+  const Bytes error = v.peak * peak_error;
+  v.reserved_low = v.reserved - joined(error, v.peak * (used - low), context - least);
+  v.reserved_high = v.reserved + joined(error, v.peak * (high - used), most - context);
+  constexpr double at_90_percent = 1.645;  // standard deviations on either side
+  const Bytes away = v.capacity - v.reserved;
+  const Bytes width = away.si() < 0 ? v.reserved - v.reserved_low : v.reserved_high - v.reserved;
+  const double deviations =
+      width.si() > 0 ? at_90_percent * (away / width) : (away.si() < 0 ? -10.0 : 10.0);
+  v.probability = 0.5 * std::erfc(-deviations / std::sqrt(2.0));
+  v.standing = v.capacity < v.reserved_low    ? MemoryStanding::does_not_fit
+               : v.capacity < v.reserved_high ? MemoryStanding::near_limit
+                                              : MemoryStanding::fits;
+}
+
 }  // namespace
+
+std::string_view to_text(MemoryStanding standing) {
+  constexpr std::array<std::string_view, 3> names = {"fits", "near the limit", "does not fit"};
+  return names[static_cast<std::size_t>(standing)];
+}
 
 MemoryVerdict memory_fit(const Model& model, const Job& job, const Layout& layout,
                          const Stack& stack, const ResolvedDevice& device) {
@@ -96,6 +128,7 @@ MemoryVerdict memory_fit(const Model& model, const Job& job, const Layout& layou
   v.capacity = device.memory_capacity;
   v.fits = v.reserved <= v.capacity;
   v.margin = v.reserved.si() > 0 ? v.capacity / v.reserved - 1 : 0;
+  judge(v, stack);
   if (!v.fits)
     v.reason =
         fmt::format("stage {} needs {:.1f} GiB of {:.1f} GiB: {}{}", worst,

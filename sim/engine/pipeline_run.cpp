@@ -8,6 +8,7 @@
 
 #include "sim/base/check.h"
 #include "sim/engine/pipeline_dual.h"
+#include "sim/engine/pipeline_folded.h"
 #include "sim/engine/pipeline_levels.h"
 
 namespace orrery {
@@ -47,7 +48,7 @@ void run_single(const PipelineShape& shape, const PipelineCosts& costs, StageRun
 }
 
 void count(const PipelineShape& shape, const PipelineCosts& costs, PipelineRun& result) {
-  const bool split = shape.schedule == Schedule::zero_bubble;
+  const bool split = splits_backward(shape.schedule);
   for (std::int64_t s = 0; s < shape.stages; ++s) {
     StageRun& stage = result.stages[at(s)];
     Ticks blocked;
@@ -70,6 +71,7 @@ void count(const PipelineShape& shape, const PipelineCosts& costs, PipelineRun& 
 
 PipelineCosts complete_costs(const PipelineShape& shape, const PipelineCosts& costs) {
   const bool dual = shape.schedule == Schedule::dual_pipe;
+  const bool folded = is_v_shaped(shape.schedule);
   const std::int64_t chunks = chunks_per_stage(shape);
   PipelineCosts full{.chunk = {}, .sends_block = costs.sends_block, .paired = costs.paired};
   if (dual && costs.chunk.size() == at(shape.stages)) {
@@ -82,18 +84,45 @@ PipelineCosts complete_costs(const PipelineShape& shape, const PipelineCosts& co
   }
   CHECK_THAT(full.chunk.size() == at(shape.stages * chunks), "one cost for every stage and chunk");
   full.chunk[0].send_backward = {};
-  if (!dual) {
+  if (!dual && !folded) {
     full.chunk.back().send_forward = {};
     return full;
   }
+  // The last stage of a V hands its work to itself, which costs nothing either.
   full.chunk[1].send_forward = {};
   full.chunk[at(shape.stages * 2 - 2)].send_forward = {};
   full.chunk[at(shape.stages * 2 - 1)].send_backward = {};
+  if (shape.schedule == Schedule::zero_bubble_v) return full;
   for (std::size_t i = full.paired.size(); i < full.chunk.size() && costs.paired.empty(); ++i)
     full.paired.push_back(full.chunk[i].forward + full.chunk[i ^ 1].backward);
   CHECK_THAT(full.paired.size() == full.chunk.size(), "one paired time for every stage and chunk");
   return full;
 }
+
+namespace {
+
+// DualPipeV is half of a DualPipe over twice the stages whose two halves are alike: both do the
+// same at the same time, so that what crosses the middle is what a stage hands to itself.
+std::int64_t run_unfolded(const PipelineShape& shape, const PipelineCosts& costs, bool collapse,
+                          PipelineRun& result) {
+  const PipelineShape whole{Schedule::dual_pipe, 2 * shape.stages, 1, 2 * shape.microbatches};
+  PipelineCosts both{.chunk = {}, .sends_block = costs.sends_block, .paired = {}};
+  for (std::int64_t s = 0; s < whole.stages; ++s) {
+    const bool mirrored = s >= shape.stages;
+    for (std::int64_t c = 0; c < 2; ++c) {
+      const std::size_t of = mirrored ? at((whole.stages - 1 - s) * 2 + 1 - c) : at(s * 2 + c);
+      both.chunk.push_back(costs.chunk[of]);
+      both.paired.push_back(costs.paired[of]);
+    }
+  }
+  std::vector<StageRun> stages(at(whole.stages), result.stages.front());
+  const std::int64_t skipped = DualPipeRun(whole, both).run(collapse, stages, result.passes_run);
+  for (std::size_t s = 0; s < result.stages.size(); ++s) result.stages[s] = stages[s];
+  result.passes_run /= 2;
+  return skipped / 2;
+}
+
+}  // namespace
 
 PipelineRun run_pipeline(const PipelineShape& shape, const PipelineCosts& costs, bool collapse) {
   CHECK_THAT(!invalid_shape(shape), *invalid_shape(shape));
@@ -109,6 +138,11 @@ PipelineRun run_pipeline(const PipelineShape& shape, const PipelineCosts& costs,
   if (shape.schedule == Schedule::dual_pipe) {
     result.passes_skipped =
         DualPipeRun(shape, full).run(collapse, result.stages, result.passes_run);
+  } else if (shape.schedule == Schedule::dual_pipe_v) {
+    result.passes_skipped = run_unfolded(shape, full, collapse, result);
+  } else if (shape.schedule == Schedule::zero_bubble_v) {
+    count(shape, full, result);
+    result.passes_skipped = FoldedRun(shape, full).run(collapse, result.stages);
   } else {
     count(shape, full, result);
     if (shape.stages == 1 && shape.chunks == 1 && collapse) {

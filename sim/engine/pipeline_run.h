@@ -19,14 +19,15 @@ struct ChunkCost {
 };
 
 struct PipelineCosts {
-  // [stage * chunks + chunk], with chunks_per_stage(shape) chunks. dual_pipe: chunk 1 of a stage is
+  // [stage * chunks + chunk], with chunks_per_stage(shape) chunks. In a V, chunk 1 sends its output
+  // to the stage before and its input gradient to the stage after. dual_pipe: chunk 1 of a stage is
   // position stages - 1 - stage of the other direction; without a second chunk (size = stages) it
   // costs what that position costs in the first direction.
   std::vector<ChunkCost> chunk;
   bool sends_block = false;  // the sender's compute stream waits for its transfer
-  // dual_pipe: time of a forward of chunk c run together with a backward of the other chunk, at
-  // [stage * 2 + c]; empty: one after the other. Both start when both inputs are there and end
-  // together.
+  // dual_pipe and dual_pipe_v: time of a forward of chunk c run together with a backward of the
+  // other chunk, at [stage * 2 + c]; empty: one after the other. Both start when both inputs are
+  // there and end together.
   std::vector<Ticks> paired;
 };
 

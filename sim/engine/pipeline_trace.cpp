@@ -60,10 +60,19 @@ class PipelineTrace {
     return times_[at(stage)][done_[at(stage)]].pass.paired ? 2 : 1;
   }
 
-  // A place in the model: dual_pipe's second direction runs from the last stage to the first.
+  // A place in the model: dual_pipe's second direction runs from the last stage to the first, and
+  // so does a V's way back.
   std::int64_t position(std::int64_t stage, std::int64_t chunk) const {
+    if (is_v_shaped(shape_.schedule) && chunk == 1) return 2 * shape_.stages - 1 - stage;
     if (shape_.schedule != Schedule::dual_pipe) return chunk * shape_.stages + stage;
     return chunk == 0 ? stage : shape_.stages - 1 - stage;
+  }
+  // The stage of a place that a pass of this chunk hands its result to.
+  std::int64_t stage_of(std::int64_t place, std::int64_t chunk) const {
+    if (is_v_shaped(shape_.schedule))
+      return place < shape_.stages ? place : 2 * shape_.stages - 1 - place;
+    const bool reversed = shape_.schedule == Schedule::dual_pipe && chunk == 1;
+    return reversed ? shape_.stages - 1 - place : place % shape_.stages;
   }
   std::int64_t last_position() const {
     return (shape_.schedule == Schedule::dual_pipe ? 1 : chunks_) * shape_.stages - 1;
@@ -124,9 +133,7 @@ class PipelineTrace {
       const Ticks send =
           is_forward(pass) ? cost(stage, pass).send_forward : cost(stage, pass).send_backward;
       longest = max(longest, send);
-      const bool reversed = shape_.schedule == Schedule::dual_pipe && pass.chunk == 1;
-      const std::int64_t receiver = reversed ? shape_.stages - 1 - to : to % shape_.stages;
-      queue_.push(now + send, {input_arrived, receiver, input_id(to, pass)});
+      queue_.push(now + send, {input_arrived, stage_of(to, pass.chunk), input_id(to, pass)});
     }
     queue_.push(costs_.sends_block ? now + longest : now, {stage_freed, stage, 0});
   }

@@ -28,8 +28,27 @@ double stream_seconds(const PhaseTime& phase) {
   return sum;
 }
 
+// Products and attention come from libraries, which a stack's release pins. A slower kernel keeps
+// the processors busy for longer: its energy grows with its time.
+KernelTime aged_time(const Kernel& kernel, const PriceContext& context) {
+  KernelTime t = kernel_time(kernel, context.device, context.step.calibration);
+  switch (kernel.work.kind) {
+    case WorkKind::gemm:
+    case WorkKind::grouped_gemm:
+    case WorkKind::attention_forward:
+    case WorkKind::attention_backward:
+      t.time *= context.kernel_age;
+      t.energy *= context.kernel_age;
+      t.tensor *= context.kernel_age;
+      break;
+    default:
+      break;
+  }
+  return t;
+}
+
 void price_kernel(const Operation& o, const PriceContext& context, PhaseTime& out) {
-  const KernelTime t = kernel_time(o.kernel, context.device, context.step.calibration);
+  const KernelTime t = aged_time(o.kernel, context);
   out.seconds[slot(o.label)] += o.count * (t.time.si() + context.kernel_gap);
   out.energy += o.count * t.energy.si();
   if (t.tensor > Joules(0))
@@ -39,6 +58,7 @@ void price_kernel(const Operation& o, const PriceContext& context, PhaseTime& ou
 void price_collective(const Operation& o, const PriceContext& context, PhaseTime& out) {
   const auto collective = collective_of(o, context.placement);
   if (!collective) return;
+  out.host += o.count * context.debug.of(collective->group);
   const CollectiveTime& t = context.network.price(*collective, context.stage);
   out.scale_up_bytes += o.count * t.scale_up_bytes.si();
   out.scale_out_bytes += o.count * t.scale_out_bytes.si();
@@ -58,7 +78,8 @@ void add_contention(const Segment& segment, const PriceContext& context, PhaseTi
   double* side_seconds = &out.side_data;
   const Operation* waits = nullptr;  // the first collective that the compute stream waits for
   for (const Operation& o : segment.operations) {
-    if (o.kind != OperationKind::collective) continue;
+    // What runs once in several microbatches meets nothing in most of them.
+    if (o.kind != OperationKind::collective || std::round(o.count) < 1) continue;
     const auto collective = collective_of(o, context.placement);
     if (!collective) continue;
     if (!o.beside_compute) {
@@ -66,7 +87,8 @@ void add_contention(const Segment& segment, const PriceContext& context, PhaseTi
       continue;
     }
     if (o.label == Label::context_comm) side_seconds = &out.side_context;
-    for (double left = o.count; left > 0; --left) side.push_back({.collective = collective});
+    for (double left = std::round(o.count); left > 0; --left)
+      side.push_back({.collective = collective});
   }
   if (side.empty() || !waits) return;
   const TwoStreams run = run_streams(main_stream(segment, context), side, *context.flow);
@@ -143,13 +165,13 @@ std::vector<StreamItem> main_stream(const Segment& segment, const PriceContext& 
   Seconds compute;
   for (const Operation& o : segment.operations) {
     if (o.kind == OperationKind::kernel) {
-      const KernelTime t = kernel_time(o.kernel, context.device, context.step.calibration);
+      const KernelTime t = aged_time(o.kernel, context);
       compute += o.count * (t.time + Seconds(context.kernel_gap));
     } else if (o.kind == OperationKind::host_wait) {
       compute += Seconds(o.count * o.seconds);
     } else if (const auto collective = collective_of(o, context.placement);
                collective && !o.beside_compute && o.exposed > 0) {
-      for (double left = o.count; left > 0; --left) {
+      for (double left = std::round(o.count); left > 0; --left) {
         items.push_back({.compute = compute, .collective = collective});
         compute = {};
       }

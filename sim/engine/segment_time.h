@@ -33,8 +33,18 @@ struct PhaseTime {
 struct PassTicks {
   std::array<Ticks, label_count> label{};
   Ticks total;
+  Ticks host;  // of its dispatch, where that may run ahead of the pass; else it is in the total
   double energy = 0;
   double throttle = 1;  // sustained over burst time of its compute
+};
+
+// Host time that a debug wrapper adds to each collective, for every rank of its group.
+struct DebugCalls {
+  double per_rank = 0, per_remote_rank = 0;  // seconds; the second for ranks on other hosts
+  double of(const GroupShape& group) const {
+    return static_cast<double>(group.per_domain) * per_rank +
+           static_cast<double>(group.size - group.per_domain) * per_remote_rank;
+  }
 };
 
 // Everything that prices operations of one layout.
@@ -46,6 +56,8 @@ struct PriceContext {
   FlowNetwork* flow = nullptr;  // the same, where collectives beside each other contend
   std::int64_t stage = 0;       // whose groups collectives run in
   double kernel_gap = 0;        // seconds between dependent kernels beyond what graphs leave
+  double kernel_age = 1;        // time of library kernels over that of the calibrated ones
+  DebugCalls debug;
 };
 
 PhaseTime price_segment(const Segment& segment, const PriceContext& context);

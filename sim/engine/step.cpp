@@ -3,6 +3,8 @@
 #include "sim/engine/step.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 #include "sim/engine/step_run.h"
 
@@ -13,11 +15,11 @@ StepResult StepRun::training() {
   const PipelineRun run = run_pipeline(p.shape, p.costs);
   StepResult result;
   std::vector<Tail> tails;
-  for (std::int64_t s = 0; s < layout_.pp; ++s) {
-    const StageRun& stage = run.stages[static_cast<std::size_t>(s)];
-    tails.push_back(tail(stage, s));
-    result.step = max(result.step, stage.end + tails.back().total());
-  }
+  for (std::int64_t s = 0; s < layout_.pp; ++s)
+    tails.push_back(tail(run.stages[static_cast<std::size_t>(s)], s));
+  const std::vector<Ticks> ends = host_ends(p, run, tails);
+  for (std::size_t s = 0; s < tails.size(); ++s)
+    result.step = max(result.step, ends[s] + tails[s].total());
   const bool split = splits_backward(layout_.schedule);
   const std::int64_t per_chunk =
       layout_.schedule == Schedule::dual_pipe ? p.shape.microbatches / 2 : p.shape.microbatches;
@@ -46,7 +48,8 @@ StepResult StepRun::training() {
       up += t.scale_up_bytes * static_cast<double>(per_chunk);
       out += t.scale_out_bytes * static_cast<double>(per_chunk);
       // Each pass hands its result on, but for the ends of the pipeline.
-      const double ways = (t.program.head ? 0 : 1) + (t.program.embedding ? 0 : 1);
+      const bool turns = is_v_shaped(layout_.schedule) && s + 1 == layout_.pp;
+      const double ways = turns ? 1 : (t.program.head ? 0 : 1) + (t.program.embedding ? 0 : 1);
       if (layout_.pp > 1)
         (placement_.pipeline.tier == 0 ? up : out) +=
             ways * program_.send_bytes * static_cast<double>(per_chunk);
@@ -55,7 +58,7 @@ StepResult StepRun::training() {
     stage[Label::pipeline_comm] += run.stages[i].blocked;
     stage[Label::data_comm] += tails[i].data;
     stage[Label::optimizer] += tails[i].optimizer;
-    stage[Label::host] += tails[i].overhead;
+    stage[Label::host] += tails[i].overhead + (ends[i] - run.stages[i].end);
     stage[Label::bubble] += result.step - stage.total();
     const Bytes outside(out + tails[i].scale_out_bytes);
     if (outside > result.scale_out_bytes) sends_most = s;
@@ -68,6 +71,32 @@ StepResult StepRun::training() {
   result.energy_per_gpu = Joules(energy / static_cast<double>(layout_.pp)) +
                           context_.device.idle_power * to_seconds(result.step);
   return result;
+}
+
+std::vector<Ticks> StepRun::host_ends(const StepPipeline& p, const PipelineRun& run,
+                                      const std::vector<Tail>& tails) const {
+  std::vector<Ticks> ends;
+  for (const StageRun& stage : run.stages) ends.push_back(stage.end);
+  if (!runs_ahead()) return ends;
+  for (std::int64_t s = layout_.pp - 1; s >= 0; --s) {
+    const auto i = static_cast<std::size_t>(s);
+    Ticks host;
+    for (std::int64_t c = 0; c < p.shape.chunks; ++c) {
+      const ChunkTime& t = chunk_time(s, c);
+      const Ticks both =
+          t.forward.host + t.backward.host + t.input_gradient.host + t.weight_gradient.host;
+      host += both * (layout_.schedule == Schedule::dual_pipe ? p.shape.microbatches / 2
+                                                              : p.shape.microbatches);
+    }
+    const ChunkCost& own = p.costs.chunk[i * static_cast<std::size_t>(p.shape.chunks)];
+    // Gradients' calls stand between a last backward's layers.
+    const Ticks late = tails[i].host > own.backward ? tails[i].host - own.backward : Ticks{};
+    ends[i] = max(ends[i] + late, host + tails[i].host);
+    if (s + 1 == layout_.pp || splits_backward(layout_.schedule)) continue;
+    const ChunkCost& next = p.costs.chunk[(i + 1) * static_cast<std::size_t>(p.shape.chunks)];
+    ends[i] = max(ends[i], ends[i + 1] + next.send_backward + own.backward + late);
+  }
+  return ends;
 }
 
 // One request batch passes the stages one after the other: latency is their sum.
@@ -125,6 +154,21 @@ void scale_clock(ResolvedDevice& device, double factor) {
   device.vector_rate *= factor;
   device.special_function_per_second *= factor;
   device.l2_bandwidth *= factor;
+  const Watts for_work = device.power_limit - device.idle_power;
+  if (for_work > Watts(0)) device.power_limit = device.idle_power + for_work * factor;
+}
+
+double slowest_board(double spread, std::int64_t boards) {
+  if (spread <= 0 || boards <= 1) return 1;
+  // Blom's score of the extreme of n, by Newton on the normal distribution's tail.
+  const double n = static_cast<double>(boards);
+  const double tail = 0.625 / (n + 0.25);
+  double score = std::sqrt(2 * std::log(n));
+  for (int round = 0; round < 8; ++round) {
+    const double density = std::exp(-score * score / 2) / std::sqrt(2 * std::numbers::pi);
+    score += (std::erfc(score / std::numbers::sqrt2) / 2 - tail) / density;
+  }
+  return std::max(0.5, 1 - spread * score);
 }
 
 StepResult step(const StepContext& context, const Model& model, const Job& job,

@@ -57,8 +57,16 @@ StepContext step_context(const Cluster& cluster);
 // With the scenario's network and conditions. The scenario must outlive it.
 StepContext step_context(const Scenario& scenario);
 
-// Every rate that follows the clock, times `factor`.
+// Every rate that follows the clock, times `factor`, and so what the power limit leaves for work: a
+// board that is slower at full clocks is as much slower at its limit.
 void scale_clock(ResolvedDevice& device, double factor);
+
+// Expected speed of the slowest of `boards` healthy boards over the mean board's. Boards of one
+// kind differ (voltage that a chip needs, leakage, cooling), a calibration is that of a typical
+// one, and a synchronous step waits for the slowest: within a microbatch its tensor-parallel group,
+// its stage within a few, all others at the gradients. Expected extreme of normal variables; 1 for
+// one board or without a spread.
+double slowest_board(double spread, std::int64_t boards);
 
 // Times one training or inference step. The layout is valid. Pure; under 0.3
 // ms.

@@ -126,10 +126,11 @@ std::vector<NetworkUse> StepRun::network_use(std::int64_t stage) {
       layer(program_.classes[model_.layers.back()], program_.mtp_layers, 0);
       layer(program_.head, program_.mtp_layers, 0);
     }
-    if (const auto message = send()) {
-      const double ways = (chunk.head ? 0 : 1) + (training && !chunk.embedding ? 1 : 0);
-      uses.add(Label::pipeline_comm, *message, passes * ways);
-    }
+    if (const auto message = send(program_.send_bytes); message && !chunk.head)
+      uses.add(Label::pipeline_comm, *message, passes);
+    if (!training || chunk.embedding) continue;
+    if (const auto message = send(program_.gradient_send_bytes))
+      uses.add(Label::pipeline_comm, *message, passes);
   }
   if (training) {
     Tail counted{.stage = stage};

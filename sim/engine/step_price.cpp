@@ -1,5 +1,6 @@
 // Prices every distinct layer and pass of a step once.
 #include <algorithm>
+#include <cmath>
 
 #include "sim/engine/ideal_network.h"
 #include "sim/engine/step_run.h"
@@ -45,6 +46,17 @@ LayerTime StepRun::price_layer(const LayerProgram& layer, const PriceContext& pr
   return t;
 }
 
+// The slowest host of the job holds all others up; what crosses the network does not wait for it.
+DebugCalls StepRun::debug_calls() const {
+  const double hosts = std::ceil(static_cast<double>(layout_.gpus()) /
+                                 static_cast<double>(placement_.ranks_per_domain));
+  const double any_slow = 1 - std::pow(1 - std::clamp(stack_.slow_hosts.get(), 0.0, 1.0), hosts);
+  const double slower = 1 + stack_.slow_host_cost.get() * any_slow;
+  return {.per_rank = slower * stack_.debug_per_rank.get().si(),
+          .per_remote_rank =
+              stack_.debug_per_rank.get().si() + stack_.debug_per_remote_rank.get().si()};
+}
+
 PriceContext StepRun::price_context(const SpeedClass& speed) {
   const double gap = stack_.launch == LaunchMode::eager
                          ? std::max(0.0, context_.calibration.launch_latency.get().si() -
@@ -56,19 +68,24 @@ PriceContext StepRun::price_context(const SpeedClass& speed) {
           .network = *network_,
           .flow = flow_,
           .stage = speed.stage,
-          .kernel_gap = gap};
+          .kernel_gap = gap,
+          .kernel_age = std::max(1.0, stack_.kernel_age.get()),
+          .debug = debug_calls()};
 }
 
-// Of the slowest accelerator of every stage; all others of the stage wait for it.
+// Of the slowest accelerator of every stage; all others of the stage wait for it. Which healthy
+// board is slowest nobody knows beforehand: every stage is as fast as the one that holds it, since
+// a pipeline in its steady state runs at its slowest stage's pace.
 std::vector<double> StepRun::stage_speeds() const {
-  std::vector<double> speeds(static_cast<std::size_t>(layout_.pp), 1.0);
+  const double slowest = slowest_board(context_.device.board_spread, layout_.gpus());
+  std::vector<double> speeds(static_cast<std::size_t>(layout_.pp), slowest);
   const std::int64_t domain = context_.fabric.scale_up.domain;
   const std::int64_t used = placement_.ranks_per_domain;
   for (const SlowGpu& slow : context_.conditions.slow_gpus) {
     const std::int64_t rank = slow.gpu / domain * used + slow.gpu % domain;
     if (slow.gpu % domain >= used || rank >= layout_.gpus()) continue;  // a spare
     double& speed = speeds[static_cast<std::size_t>(rank / (layout_.tp * layout_.cp * layout_.dp))];
-    speed = std::min(speed, slow.speed);
+    speed = std::min(speed, slowest * slow.speed);
   }
   return speeds;
 }
@@ -125,13 +142,20 @@ ChunkTime StepRun::time_chunk(const ChunkProgram& chunk, std::size_t speed) cons
   }
   if (is_training(job_.task))
     forward.side_host = backward.side_host = input.side_host = host_link_seconds(chunk);
-  out.forward = close_pass(forward, priced.device, stack_.overlap_cost.get());
+  const auto closed = [&](PhaseTime& phase) {
+    const double host = phase.host;
+    if (runs_ahead()) phase.host = 0;
+    PassTicks pass = close_pass(phase, priced.device, stack_.overlap_cost.get());
+    if (runs_ahead()) pass.host = to_ticks(Seconds(host));
+    return pass;
+  };
+  out.forward = closed(forward);
   if (is_training(job_.task)) {
     if (splits_backward(layout_.schedule)) {
-      out.input_gradient = close_pass(input, priced.device, stack_.overlap_cost.get());
-      out.weight_gradient = close_pass(weight, priced.device, stack_.overlap_cost.get());
+      out.input_gradient = closed(input);
+      out.weight_gradient = closed(weight);
     } else {
-      out.backward = close_pass(backward, priced.device, stack_.overlap_cost.get());
+      out.backward = closed(backward);
     }
   }
   out.scale_up_bytes = forward.scale_up_bytes + backward.scale_up_bytes;
@@ -170,7 +194,7 @@ const ChunkTime& StepRun::chunk_time(std::int64_t stage, std::int64_t chunk) con
   return distinct_[chunk_index_[static_cast<std::size_t>(stage * chunks_per_stage() + chunk)]];
 }
 
-std::optional<Collective> StepRun::send() const {
+std::optional<Collective> StepRun::send(double bytes) const {
   if (layout_.pp == 1) return std::nullopt;
   const bool inside = placement_.pipeline.tier == 0;
   const std::int64_t per_stage = layout_.tp * layout_.cp * layout_.dp;
@@ -181,12 +205,11 @@ std::optional<Collective> StepRun::send() const {
       .span = per_stage + 1,
       .sharing = inside ? 1 : placement_.ranks_per_domain,
       .domain_step = std::max<std::int64_t>(1, per_stage / placement_.ranks_per_domain)};
-  return Collective{
-      .kind = CollectiveKind::send_receive, .group = pair, .bytes = Bytes(program_.send_bytes)};
+  return Collective{.kind = CollectiveKind::send_receive, .group = pair, .bytes = Bytes(bytes)};
 }
 
-Ticks StepRun::send_time(std::int64_t stage) {
-  const auto message = send();
+Ticks StepRun::send_time(std::int64_t stage, double bytes) {
+  const auto message = send(bytes);
   if (!message) return {};
   return to_ticks(network_->price(*message, stage).time + stack_.debug_per_rank.get() * 2.0);
 }
@@ -202,10 +225,12 @@ StepPipeline StepRun::pipeline() {
       stack_.pipeline_sends_block && layout_.vpp == 1 && !splits_backward(layout_.schedule);
   for (std::int64_t stage = 0; stage < layout_.pp; ++stage) {
     // A message goes over the link to the next stage, its gradient comes back over the same one.
-    const Ticks send = send_time(stage);
-    const Ticks back = stage > 0 ? send_time(stage - 1) : send;
+    const double returned = training ? program_.gradient_send_bytes : program_.send_bytes;
+    const Ticks send = send_time(stage, program_.send_bytes);
+    const Ticks back = send_time(std::max<std::int64_t>(0, stage - 1), returned);
     for (std::int64_t chunk = 0; chunk < p.shape.chunks; ++chunk) {
       const ChunkTime& t = chunk_time(stage, chunk);
+      const bool returns = chunk == 1 && is_v_shaped(p.shape.schedule);
       const Ticks gradients = splits_backward(layout_.schedule)
                                   ? t.input_gradient.total + t.weight_gradient.total
                                   : t.backward.total;
@@ -213,8 +238,12 @@ StepPipeline StepRun::pipeline() {
                                .backward = gradients,
                                .input_gradient = t.input_gradient.total,
                                .weight_gradient = t.weight_gradient.total,
-                               .send_forward = t.program.head ? Ticks{} : send,
-                               .send_backward = t.program.embedding ? Ticks{} : back});
+                               .send_forward = t.program.head ? Ticks{}
+                                               : returns      ? back
+                                                              : send,
+                               .send_backward = t.program.embedding ? Ticks{}
+                                                : returns           ? send
+                                                                    : back});
     }
   }
   return p;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/engine/pipeline_run.h"
 #include "sim/engine/segment_time.h"
 #include "sim/engine/step.h"
 #include "workloads/training.h"
@@ -34,10 +35,6 @@ struct ChunkTime {
   double scale_up_bytes = 0, scale_out_bytes = 0;
 };
 
-inline bool splits_backward(Schedule schedule) {
-  return schedule == Schedule::zero_bubble || schedule == Schedule::dual_pipe;
-}
-
 // Everything that one call of step() builds on its way.
 class StepRun {
  public:
@@ -55,11 +52,20 @@ class StepRun {
   struct Tail {
     std::int64_t stage = 0;
     Ticks data, optimizer, overhead;
+    Ticks host;  // dispatching the calls that reduce gradients, where the host runs ahead
     double scale_up_bytes = 0, scale_out_bytes = 0;
     std::function<void(const Collective&, double count)> uses;  // told of every collective
     Ticks total() const { return data + optimizer + overhead; }
   };
 
+  // The launch queue of a training pipeline takes what its stage's host dispatches ahead of it.
+  bool runs_ahead() const { return stack_.host_runs_ahead && is_training(job_.task); }
+  DebugCalls debug_calls() const;
+  Seconds closing_calls() const;
+  // When hosts that run ahead let each stage end its last pass: each dispatches its own passes one
+  // after the other from the start, and a last backward waits for that of the stage after it.
+  std::vector<Ticks> host_ends(const StepPipeline& pipeline, const PipelineRun& run,
+                               const std::vector<Tail>& tails) const;
   void price_layers();
   void price_chunks();
   LayerTime price_layer(const LayerProgram& layer, const PriceContext& prices) const;
@@ -67,8 +73,9 @@ class StepRun {
   std::vector<double> stage_speeds() const;
   ChunkTime time_chunk(const ChunkProgram& chunk, std::size_t speed) const;
   const ChunkTime& chunk_time(std::int64_t stage, std::int64_t chunk) const;
-  std::optional<Collective> send() const;  // one activation message between neighbouring stages
-  Ticks send_time(std::int64_t stage);
+  // One message between neighbouring stages: an activation or what comes back for it.
+  std::optional<Collective> send(double bytes) const;
+  Ticks send_time(std::int64_t stage, double bytes);
   // Faults and others' traffic tell stages apart.
   bool stages_differ() const;
   // What gradient buckets and the last backward passes of a stage cost each other.

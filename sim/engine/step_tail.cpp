@@ -11,13 +11,18 @@ namespace orrery {
 // Gradients and parameters move in buckets: the traffic of one after the other.
 Seconds StepRun::bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, Tail& tail) {
   if (group.size <= 1 || total <= Bytes(0)) return {};
-  const double count = std::max(1.0, std::ceil(total / bucket(group)));
+  const bool shards = kind != CollectiveKind::all_reduce;
+  const double count =
+      shards && stack_.sharded_at_once ? 1.0 : std::max(1.0, std::ceil(total / bucket(group)));
   const Collective bucket_of{.kind = kind, .group = group, .bytes = total / count};
   const CollectiveTime& t = network_->price(bucket_of, tail.stage);
   if (tail.uses) tail.uses(bucket_of, count);
   tail.scale_up_bytes += count * t.scale_up_bytes.si();
   tail.scale_out_bytes += count * t.scale_out_bytes.si();
-  return count * (t.time + stack_.debug_per_rank.get() * static_cast<double>(group.size));
+  const Seconds calls(count * debug_calls().of(group));
+  if (shards || !runs_ahead()) return count * t.time + calls;
+  tail.host += to_ticks(calls);
+  return count * t.time;
 }
 
 double StepRun::stage_parameters(std::int64_t stage) const {
@@ -122,6 +127,22 @@ double StepRun::host_link_seconds(const ChunkProgram& chunk) const {
   return bytes > 0 ? bytes / context_.device.host_bandwidth.si() : 0;
 }
 
+// A step ends with the gradients' norm over the ranks of a replica, the mean loss over replicas and
+// a barrier of all: next to no bytes, but each a call that a debug wrapper checks.
+Seconds StepRun::closing_calls() const {
+  const DebugCalls calls = debug_calls();
+  const auto over = [&](std::int64_t ranks, std::int64_t of_domain) {
+    if (ranks <= 1) return 0.0;
+    return calls.of({.size = ranks, .per_domain = std::min(ranks, of_domain)});
+  };
+  const std::int64_t replica = layout_.tp * layout_.cp;
+  const bool spread = layout_.gpus() > placement_.ranks_per_domain;
+  return Seconds(over(replica * layout_.pp,
+                      spread ? std::min(replica, placement_.ranks_per_domain) : layout_.gpus()) +
+                 (placement_.data.size > 1 ? calls.of(placement_.data) : 0.0) +
+                 over(layout_.gpus(), placement_.ranks_per_domain));
+}
+
 StepRun::Tail StepRun::tail(const StageRun& run, std::int64_t stage) {
   Tail out{.stage = stage};
   const Seconds gradients = gradient_time(stage, out);
@@ -142,13 +163,15 @@ StepRun::Tail StepRun::tail(const StageRun& run, std::int64_t stage) {
   };
   // Gradients that wait for a pass may still be hidden, what a pass waits for them is not.
   const Delays shared = gradient_contention(stage);
+  const bool under_backward =
+      stack_.gradient_overlap && !(layout_.zero_stage >= 1 && stack_.sharded_at_once);
   const Seconds data = visible(gradients + shared.gradients, hides_gradients + shared.passes,
-                               stack_.gradient_overlap, bytes_per_element(stack_.gradient_format)) +
+                               under_backward, bytes_per_element(stack_.gradient_format)) +
                        visible(parameters, hides_parameters, stack_.parameter_overlap,
                                bytes_per_element(stack_.parameter_gather_format));
   out.data = to_ticks(data + shared.passes);
   out.optimizer = to_ticks(optimizer_time(stage));
-  out.overhead = to_ticks(stack_.step_overhead.get());
+  out.overhead = to_ticks(stack_.step_overhead.get() + closing_calls());
   return out;
 }
 

@@ -85,6 +85,21 @@ std::vector<Extrapolation> find_extrapolations(const StepContext& context, const
   return found;
 }
 
+std::vector<std::string> used_curves(const StepContext& context, const Model& model, const Job& job,
+                                     const Layout& layout, const Stack& stack) {
+  const Calibration& calibration = context.calibration;
+  std::vector<bool> used(calibration.curves.size());
+  for (const UsedKernel& u : step_kernels(context, model, job, layout, stack)) {
+    const Curve& curve =
+        calibration.curve(u.kernel.work.kind, u.kernel.work.input, u.kernel.library);
+    used[static_cast<std::size_t>(&curve - calibration.curves.data())] = true;
+  }
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (used[i]) names.push_back(Calibration::name(calibration.curves[i]));
+  return names;
+}
+
 void widen_extrapolated(Calibration& calibration, const std::vector<Extrapolation>& found) {
   for (const Extrapolation& e : found) {
     if (e.growth <= 0) continue;

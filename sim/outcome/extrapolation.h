@@ -17,6 +17,10 @@ std::vector<Extrapolation> find_extrapolations(const StepContext& context, const
                                                const Job& job, const Layout& layout,
                                                const Stack& stack);
 
+// Names of the curves that price a step's kernels.
+std::vector<std::string> used_curves(const StepContext& context, const Model& model, const Job& job,
+                                     const Layout& layout, const Stack& stack);
+
 // Makes the range of each such curve's scale wider by its growth, and an estimate of what was
 // measured: find_assumptions then carries it into the range of the prediction.
 void widen_extrapolated(Calibration& calibration, const std::vector<Extrapolation>& found);

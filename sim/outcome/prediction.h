@@ -36,6 +36,24 @@ struct Extrapolation {
   double growth = 0;      // relative error that the curve's whole time in the step gets from it
 };
 
+// What one side of a 90% range of a step time is joined of, in quadrature: half-widths as
+// logarithms of ratios of times.
+struct RangeParts {
+  double parameters = 0;     // ranges of the values that are not facts
+  double model = 0;          // how far blind predictions of measured runs were off beyond that
+  double run_to_run = 0;     // between runs that are alike in every setting
+  double extrapolation = 0;  // kernels outside measured shapes, machines, stacks, precisions and
+                             // sizes that no measured run had, settings that had to be assumed
+  double total() const;
+};
+
+// Steps lie between exp(-below) and exp(above) times the predicted one, nine times of ten.
+struct PredictionRange {
+  RangeParts below, above;
+  std::string region;                // of the model's error: "nemo, dense, hopper"; "": none known
+  std::vector<std::string> widened;  // sentences: what the run leaves of all that was measured
+};
+
 struct Prediction {
   Seconds step_time;
   double tokens_per_second = 0;  // whole job
@@ -55,7 +73,8 @@ struct Prediction {
   Bytes scale_up_bytes, scale_out_bytes;  // sent by one GPU of the busiest stage per step
   Dollars dollars_per_step, dollars_per_million_tokens;  // from rental; 0 when no price is known
   DollarsPerSecond rental_per_gpu;
-  Seconds low, high;  // 90% range of the step time (assumptions joined in quadrature)
+  Seconds low, high;                          // 90% range of the step time
+  PredictionRange range;                      // what it is made of
   std::vector<Assumption> assumptions;        // empty unless asked for
   std::vector<Extrapolation> extrapolations;  // the most growth first
   std::string ttft_or_tpot;                   // inference: which of the two step_time is

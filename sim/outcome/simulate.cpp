@@ -13,6 +13,14 @@
 namespace orrery {
 namespace {
 
+template <class T>
+void append_value(std::vector<double>& values, const Sourced<T>& sourced) {
+  if constexpr (std::is_same_v<T, double>)
+    values.push_back(sourced.value.value_or(-1));
+  else
+    values.push_back(sourced.value.value_or(T(-1)).si());
+}
+
 double tokens_per_step(const Scenario& s) {
   const Job& job = s.job;
   if (is_training(job.task)) return static_cast<double>(job.global_batch * job.sequence);
@@ -21,19 +29,56 @@ double tokens_per_step(const Scenario& s) {
   return replicas * static_cast<double>(job.batch);
 }
 
-// Ranges are those of the ideal network, also for a prediction on flows: the same values matter,
-// and a step is evaluated hundreds of times.
-Outputs evaluate_outputs(const Scenario& s) {
-  StepContext context = step_context(s);
-  context.network = NetworkMode::ideal;
-  const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
-  const MemoryVerdict memory = memory_fit(s.model, s.job, s.layout, s.stack, context.device);
-  // A margin in capacity is part of the verdict, so both sides count.
-  return {.step = to_seconds(result.step).si(),
-          .energy = result.energy_per_gpu.si(),
-          .reserved = memory.margin,
-          .rental = context.device.rental.si()};
+// What memory_fit reads of the values that are moved.
+std::vector<double> memory_values(const Scenario& s) {
+  std::vector<double> values;
+  visit_stack_values(s.stack, [&values](const std::string&, const auto& sourced) {
+    append_value(values, sourced);
+  });
+  append_value(values, s.cluster.device.memory_capacity);
+  append_value(values, s.cluster.device.memory_usable);
+  return values;
 }
+
+// What loaded_transfer reads of them: capacities of links, no latencies.
+std::vector<double> fabric_values(const Scenario& s) {
+  std::vector<double> values;
+  visit_fabric_values(s.cluster.fabric, [&values](const std::string& path, const auto& sourced) {
+    if (path.find("latency") == std::string::npos) append_value(values, sourced);
+  });
+  return values;
+}
+
+// Outputs of a scenario whose values are moved one by one: what does not read them is kept. Ranges
+// are those of the ideal network, also for a prediction on flows: the same values matter, and a
+// step is evaluated more than a hundred times.
+class MovedOutputs {
+ public:
+  explicit MovedOutputs(const Scenario& s) : memory_(memory_values(s)), fabric_(fabric_values(s)) {
+    const ResolvedDevice device = s.cluster.device.resolved();
+    margin_ = memory_fit(s.model, s.job, s.layout, s.stack, device).margin;
+  }
+  Outputs operator()(const Scenario& s) {
+    StepContext context = step_context(s);
+    context.network = NetworkMode::ideal;
+    LoadedTransfers own;  // where the fabric itself was moved
+    context.loaded = fabric_values(s) == fabric_ ? &loaded_ : &own;
+    const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
+    double margin = margin_;
+    if (memory_values(s) != memory_)
+      margin = memory_fit(s.model, s.job, s.layout, s.stack, context.device).margin;
+    // A margin in capacity is part of the verdict, so both sides count.
+    return {.step = to_seconds(result.step).si(),
+            .energy = result.energy_per_gpu.si(),
+            .reserved = margin,
+            .rental = context.device.rental.si()};
+  }
+
+ private:
+  std::vector<double> memory_, fabric_;
+  double margin_ = 0;
+  LoadedTransfers loaded_;
+};
 
 // The stage that waits least for others paces the pipeline.
 std::int64_t pacing_stage(const std::vector<StageBreakdown>& stages) {
@@ -159,6 +204,17 @@ void check_offload(const Scenario& s, const StepContext& context) {
 
 }  // namespace
 
+std::vector<Assumption> used_assumptions(const Scenario& s,
+                                         const std::vector<Extrapolation>& extrapolations) {
+  Scenario widened = s;
+  widened.network = NetworkMode::ideal;
+  widen_extrapolated(widened.cluster.calibration, extrapolations);
+  std::vector<std::string> curves =
+      used_curves(step_context(widened), s.model, s.job, s.layout, s.stack);
+  MovedOutputs outputs(widened);
+  return find_assumptions(std::move(widened), std::ref(outputs), curves);
+}
+
 Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   check_precision(s.cluster.device.resolved(), s.layout.precision);
   if (const auto reason = invalid_reason(s.layout, s.model, s.job, s.cluster.gpus))
@@ -200,12 +256,10 @@ Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   p.low = p.high = p.step_time;
   p.extrapolations = find_extrapolations(context, s.model, s.job, s.layout, s.stack);
   if (options.with_assumptions) {
-    Scenario widened = s;
-    widen_extrapolated(widened.cluster.calibration, p.extrapolations);
-    p.assumptions = find_assumptions(std::move(widened), evaluate_outputs);
-    const RelativeRange range = join_effects(p.assumptions);
-    p.low = p.step_time * std::max(0.0, 1 - range.below);
-    p.high = p.step_time * (1 + range.above);
+    p.assumptions = used_assumptions(s, p.extrapolations);
+    p.range = prediction_range(run_kind(s), p.assumptions, p.extrapolations, options.model_error);
+    p.low = p.step_time * std::exp(-p.range.below.total());
+    p.high = p.step_time * std::exp(p.range.above.total());
   }
   return p;
 }

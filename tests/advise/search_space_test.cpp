@@ -28,10 +28,13 @@ bool in_grid(const Layout& l, const Model& model, const Job& job) {
   if (l.pp == 1 && (l.schedule != Schedule::one_f_one_b || l.vpp != 1)) return false;
   if (l.schedule == Schedule::interleaved) {
     if (l.vpp < 2 || l.vpp > 8 || fullest % l.vpp != 0) return false;
+  } else if (is_v_shaped(l.schedule)) {
+    if (l.vpp != 2 || fullest < 2) return false;
   } else if (l.vpp != 1) {
     return false;
   }
-  if (l.schedule == Schedule::dual_pipe && !experts) return false;
+  if ((l.schedule == Schedule::dual_pipe || l.schedule == Schedule::dual_pipe_v) && !experts)
+    return false;
   if (l.zero_stage == 3 && (l.pp > 1 || l.dp * l.cp == 1)) return false;
   if (l.shard_group > 0) {
     if (l.zero_stage != 3 || l.shard_group * l.tp > 8 || l.shard_group >= l.dp * l.cp) return false;
@@ -60,7 +63,7 @@ std::set<std::string> brute_force(const Model& model, const Job& job, std::int64
         l.sequence_parallel = l.tp > 1;
         for (l.ep = 1; l.ep <= 8; ++l.ep)
           for (l.etp = 1; l.etp <= 8; ++l.etp)
-            for (int s = 0; s < 5; ++s)
+            for (int s = 0; s < 7; ++s)
               for (l.vpp = 1; l.vpp <= 8; ++l.vpp)
                 for (std::int64_t micro_batch : powers)
                   for (int zero : {1, 3})
@@ -116,7 +119,7 @@ TEST_CASE("limits give exactly the layouts of the grid that have the fixed value
   limits.tp = 2;
   limits.pp = 4;
   limits.micro_batch = 1;
-  limits.recompute = Recompute::selective;
+  limits.recompute = RecomputeChoice{.recompute = Recompute::selective};
   std::vector<std::string> expected;
   SearchSpace whole(model, small_job(), 16, 8, {}, small_stack(model));
   while (auto l = whole.next())
@@ -167,7 +170,7 @@ TEST_CASE("only one spelling of layouts that mean the same") {
   SearchSpace space(model, small_job(), 16, 8, {}, small_stack(model));
   while (auto l = space.next()) {
     if (l->tp == 1) CHECK_FALSE(l->sequence_parallel);
-    if (l->schedule != Schedule::interleaved) CHECK(l->vpp == 1);
+    if (l->schedule != Schedule::interleaved) CHECK(l->vpp == (is_v_shaped(l->schedule) ? 2 : 1));
     if (l->dp * l->cp == 1) CHECK(l->zero_stage == 1);
     CHECK(l->gpus() == 16);
   }

@@ -41,6 +41,25 @@ TEST_CASE("a last line without a line break and a byte order mark are fine") {
   CHECK(CsvRow(table, 0).integer("b") == 2);
 }
 
+TEST_CASE("lines before the header are columns with one value") {
+  const CsvTable table = parse_csv(
+      "# source: a, b and \"c\"\r\n# url: http://x/y:1\n# blank:\na,b\n1,2\n3,4\n", "t.csv");
+  REQUIRE(table.rows.size() == 2);
+  CHECK(table.header == std::vector<std::string>{"a", "b", "source", "url", "blank"});
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(CsvRow(table, i).text("source") == "a, b and \"c\"");
+    CHECK(CsvRow(table, i).text("url") == "http://x/y:1");
+    CHECK(CsvRow(table, i).blank("blank"));
+  }
+  CHECK(table.lines[1] == 6);
+  CHECK(message_of("# no value\na\n1\n") ==
+        "t.csv: line 1: found \"no value\"; expected # column: value");
+  CHECK(message_of("# a: 2\na\n1\n").find("column \"a\" twice") != std::string::npos);
+  CHECK(message_of("# a: 2\nb\n1,2\n").find("line 3: found 2 fields; expected 1") !=
+        std::string::npos);
+  CHECK(message_of("# a: 2\n").find("an empty file") != std::string::npos);
+}
+
 TEST_CASE("malformed tables are errors that name the line") {
   CHECK(message_of("") == "t.csv: found an empty file; expected a header line and rows");
   CHECK(message_of("a,b\n1,2\n1,2,3\n") ==

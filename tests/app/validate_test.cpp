@@ -1,14 +1,16 @@
 // Tests how rows of measured runs become scenarios, and how their predictions are scored.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "hw_models/catalog.h"
 #include "sim/app/validate.h"
 #include "sim/app/validate_predict.h"
 #include "sim/app/validate_report.h"
 #include "sim/base/check.h"
-#include "sim/calibrate/step_fit.h"
 #include "workloads/model_catalog.h"
 
 namespace orrery {
@@ -45,6 +47,17 @@ TEST_CASE("interconnects are read by grammar") {
   CHECK(rate("NVLINK Gen4 900 GB/s + NVSWITCH Gen3 | Storage: 2x ConnectX-7 IB NDR 400Gb/s, "
              "Compute: 8x ConnectX-7 IB NDR 400Gb/s, Man") == 400.0);
   CHECK(rate("NVLink3 + IB HDR") == 200.0);
+  CHECK(rate("EFA 3.2 Tbps") == 400.0);
+  CHECK(rate("NVLink4 + 4 NDR200 NICs") == 100.0);
+  CHECK(rate("NVLink3 + 4x EDR") == 50.0);
+  CHECK(rate("2x HDR100") == 25.0);
+  CHECK(rate("8 x 400 Gb/s RoCE") == 400.0);
+  // Links inside the host, management and storage are no network between GPUs; GB are bytes.
+  CHECK_FALSE(rate("18x 4th Gen NVLink, 900GB/s").has_value());
+  CHECK_FALSE(
+      rate("NVSWITCH Gen3 | Storage+Management: 1x NVIDIA BlueField 2 DPU 100Gb/s, Compute: "
+           "8x NVIDIA Connect")
+          .has_value());
   CHECK_FALSE(rate("NVLink3").has_value());
   CHECK_FALSE(rate("").has_value());
 }
@@ -65,6 +78,30 @@ TEST_CASE("machines fall back from exact rules to grammar to the usual system") 
   CHECK(unknown->assumed.size() == 1);
   CHECK(chosen("H100-SXM5-80GB", "string and tins", 8)->assumed.empty());
   CHECK_FALSE(chosen("Z80", "", 8).has_value());
+  // A rate that no cluster has: the wiring of the likeliest, at that rate, and said.
+  const auto slow = chosen("H100-SXM5-80GB", "2x 100G IB per node", 64);
+  CHECK(slow->cluster == "dgx-h100");
+  CHECK(slow->network_factor == Approx(25.0 / 400));
+  CHECK(slow->assumed.size() == 1);
+  CHECK(chosen("H100-SXM5-80GB", "IB NDR 400G/GPU", 64)->network_factor == 1);
+  RowReader reader(aliases);
+  const auto rows = prepare(
+      reader,
+      "a,S,H100-SXM5-80GB,64,2x 100G IB per node,,Llama3-8B,pretrain,8.03,32,4096,14336,32,8,"
+      "128256,swiglu,,8192,128,1,1,1,1,64,1,1,,none,BF16,NeMo,24.07,9000,,\n"
+      "b,S,H100-SXM5-80GB,64,IB NDR 400G/GPU,,Llama3-8B,pretrain,8.03,32,4096,14336,32,8,128256,"
+      "swiglu,,8192,128,1,1,1,1,64,1,1,,none,BF16,NeMo,24.07,9000,,\n");
+  REQUIRE(rows[0].skipped.empty());
+  CHECK(predict_step(rows[0], rows[0].stack) > 1.05 * predict_step(rows[1], rows[1].stack));
+}
+
+TEST_CASE("other names of accelerators stand for catalogued ones") {
+  const Aliases aliases = shipped_aliases();
+  CHECK(accelerator_name(aliases, "H100-SXM5-80GB") == "H100-SXM5-80GB");
+  CHECK(accelerator_name(aliases, "H100 80GB") == "H100-SXM5-80GB");
+  CHECK(accelerator_name(aliases, "h200-sxm") == "H200-SXM-141GB");
+  CHECK(accelerator_name(aliases, "TPU v5p") == "TPU-v5p");
+  CHECK(accelerator_name(aliases, "Abacus") == "Abacus");
 }
 
 TEST_CASE("frameworks and versions name stacks and releases") {
@@ -79,15 +116,32 @@ TEST_CASE("frameworks and versions name stacks and releases") {
   CHECK(name("PyTorch NVIDIA Release 23.09", "MLPerf v4.1") == "nemo@23.09");
   CHECK(name("Megatron-Core", "r0.8.0") == "megatron-core@0.8");
   CHECK(name("Megatron-LM", "2021-04") == "megatron-core@0.1");
-  CHECK(name("Megatron-LM 0.14", "SimuMax v1.2") == "megatron-core@0.14");
+  CHECK(name("Megatron-LM 0.14", "SimuMax v1.2") == "megatron-core-plain");
+  CHECK(name("Megatron-LM 0.14", "") == "megatron-core@0.14");
   CHECK(name("nanotron (distributed debug DETAIL, inferred)", "after_pp_fix=True") ==
         "nanotron-debug");
   CHECK(name("nanotron", "") == "nanotron");
   CHECK(name("Megatron-DeepSpeed", "") == "megatron-deepspeed");
+  CHECK(name("Megatron-DeepSpeed", "2021-10") == "megatron-deepspeed@2021.10");
+  CHECK(name("Megatron-DeepSpeed", "2022-03") == "megatron-deepspeed-blocking");
   CHECK(name("DeepSpeed 0.6.2", "2022-07") == "deepspeed-zero");
   CHECK(choose_stack(aliases, "PyTorch 2.11 (h200/train.py)", "").optimizer ==
         Optimizer::adam_bf16);
   CHECK_FALSE(choose_stack(aliases, "a framework of our own", "").assumed.empty());
+  // Other programs are stood in for by the nearest stack, which is said.
+  for (const auto& [framework, stack] : std::vector<std::pair<const char*, std::string>>{
+           {"NVIDIA NeMo Megatron Release 23.04", "nemo"},
+           {"GPT-NeoX", "megatron-deepspeed"},
+           {"Colossal-AI", "megatron-deepspeed"},
+           {"metaseq (FSDP+Megatron TP)", "deepspeed-zero"},
+           {"TorchTitan + Primus-Turbo", "pytorch-fsdp2"},
+           {"Primus (Megatron)", "megatron-core"},
+           {"MosaicML Composer", "llm-foundry"},
+           {"HF Accelerate FSDP", "pytorch-fsdp2"},
+           {"JAX", "maxtext"}}) {
+    INFO(framework);
+    CHECK(name(framework, "").substr(0, stack.size()) == stack);
+  }
 }
 
 TEST_CASE("models are matched without regard to case and hyphens, then by template") {
@@ -97,6 +151,10 @@ TEST_CASE("models are matched without regard to case and hyphens, then by templa
   CHECK(choose_model(aliases, "Llama-3.1 405B", names).name == "llama3.1-405b");
   CHECK(choose_model(aliases, "DSAzure-2T", names).name == "deepspeed-2t");
   CHECK(choose_model(aliases, "BLOOM-candidate-178B", names).is_template);
+  CHECK(choose_model(aliases, "meta-llama/Llama-3.1-8B-Instruct", names).name == "llama3.1-8b");
+  CHECK(choose_model(aliases, "Mistral-7B-v0.1", names).name == "mistral-7b");
+  CHECK(choose_model(aliases, "Nemotron-3-Ultra-550B-A55B", names).name == "nemotron-3-ultra");
+  CHECK(choose_model(aliases, "GPT-20B", names).name.empty());
   CHECK(choose_model(aliases, "a model of our own", names).name.empty());
 }
 
@@ -139,8 +197,25 @@ TEST_CASE("a model from a row ties its embeddings when that gives the published 
   d.attention = "mla";
   CHECK_THROWS_AS(model_from_dimensions("n", d, assumed), Error);
   d.attention = "";
-  d.ffn = 0;
+  d.hidden = d.layers = 0;
   CHECK_THROWS_AS(model_from_dimensions("n", d, assumed), Error);
+}
+
+TEST_CASE("what a row leaves out of a model is as most models have it, and said") {
+  std::vector<std::string> assumed;
+  const Model whole = model_from_dimensions(
+      "n",
+      {.layers = 80, .hidden = 14400, .ffn = 57600, .heads = 120, .vocab = 250880, .mlp = "gelu"},
+      assumed);
+  const auto before = assumed.size();
+  const Model model = model_from_dimensions(
+      "n", {.layers = 80, .hidden = 14400, .vocab = 250880, .mlp = "gelu"}, assumed);
+  CHECK(assumed.size() == before + 3);  // heads, ffn and that the model is the row's
+  CHECK(same_network(model, whole));
+  // Layers from the published size: 12 hidden^2 a layer.
+  const Model sized = model_from_dimensions(
+      "n", {.hidden = 12288, .vocab = 51200, .mlp = "gelu", .parameters = 175e9}, assumed);
+  CHECK(sized.layer_count() == 97);
 }
 
 TEST_CASE("rows become scenarios, or tell why they cannot") {
@@ -155,19 +230,92 @@ TEST_CASE("rows become scenarios, or tell why they cannot") {
       "24.07,9000,,\n"
       "d,S,H100-SXM5-80GB,16,,,Llama3-8B,sft,,32,,,,,,swiglu,,8192,128,1,2,2,4,4,1,1,,none,BF16,"
       "NeMo,24.07,9000,0,packed sequences\n"
-      "e,S,H100-SXM5-80GB,16,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,8192,128,1,,2,4,4,1,1,,,BF16,"
+      "e,S,H100-SXM5-80GB,16,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,8192,128,1,,2,4,8,1,1,,,BF16,"
       "NeMo,24.07,9000,,\n");
   REQUIRE(rows.size() == 5);
   CHECK(rows[0].skipped.empty());
   CHECK(rows[0].stack.name == "nemo");
   CHECK(rows[0].layout.schedule == Schedule::interleaved);
   CHECK(rows[0].layout.precision == rows[0].stack.fp8_recipe);
-  CHECK_FALSE(rows[0].recompute_choices.empty());
+  CHECK(rows[0].recompute_choices.empty() == rows[0].stack.recompute_known);
   CHECK(rows[1].skipped.starts_with("INCONSISTENT"));
   CHECK(rows[2].skipped.find("Abacus") != std::string::npos);
   CHECK(rows[3].job.mean_document > 0);
   CHECK(rows[3].recompute_choices.empty());
-  CHECK(rows[4].skipped.find("tp") != std::string::npos);
+  CHECK(rows[4].skipped.empty());
+  CHECK(rows[4].layout.tp == 1);
+  CHECK(std::find(rows[4].assumed.begin(), rows[4].assumed.end(), "tp not stated: 1") !=
+        rows[4].assumed.end());
+}
+
+TEST_CASE("blanks are filled where a value is usual, and rows without are skipped") {
+  RowReader reader(shipped_aliases());
+  const std::string columns = std::string(header).substr(0, std::string(header).size() - 1) +
+                              ",full_config,tflops_gpu,metric\n";
+  const auto rows = reader.read_training(parse_csv(
+      columns +
+          "a,S,H100-SXM5-80GB,16,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,8192,128,1,,2,4,4,1,1,,,"
+          "BF16,NeMo,24.07,9000,,,0,,\n"
+          "b,S,H100-SXM5-80GB,16,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,8192,128,,,,,16,1,,,,,"
+          "TorchTitan,,9000,,,0,,\n"
+          "c,S,H100-SXM5-80GB,16,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,8192,,2,1,1,1,16,1,1,,,BF16,"
+          "NeMo,24.07,9000,,,1,,\n"
+          "d,S,H100-SXM5-80GB,16,,,Llama3-8B,lora,,32,,,,,,swiglu,,8192,128,1,1,1,1,16,1,1,,,BF16,"
+          "NeMo,24.07,,,,1,,time_to_train\n"
+          "e,S,H100-SXM5-80GB,16,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,8192,128,1,1,1,1,16,1,1,,,"
+          "BF16,NeMo,24.07,,,,1,400,tflops_per_gpu\n",
+      "t.csv"));
+  REQUIRE(rows.size() == 5);
+  // Not the whole layout: tensor parallelism could be anything, but not under FSDP.
+  CHECK(rows[0].skipped.find("tp") != std::string::npos);
+  CHECK(rows[1].skipped.empty());
+  CHECK(rows[1].layout.micro_batch == 1);
+  CHECK(rows[1].layout.precision == PrecisionRecipe::bf16);
+  CHECK(rows[1].assumed.size() >= 4);
+  CHECK(rows[2].job.global_batch == 32);
+  // The number of GPUs from the sizes, a batch that ranks divide, no chunks without a pipeline.
+  const auto odd = prepare(reader,
+                           "f,S,H100-SXM5-80GB,,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,8192,130,1,2,"
+                           "1,4,8,1,1,,,BF16,NeMo,24.07,9000,,\n");
+  CHECK(odd[0].skipped.empty());
+  CHECK(odd[0].layout.gpus() == 16);
+  CHECK(odd[0].layout.vpp == 1);
+  CHECK(odd[0].job.global_batch == 128);
+  CHECK(rows[3].unscored.find("minutes") != std::string::npos);
+  CHECK(rows[4].unscored.find("FLOP/s") != std::string::npos);
+  CHECK(rows[0].unscored.empty());
+}
+
+TEST_CASE("every shipped training table is read, and few of its rows are skipped") {
+  RowReader reader(shipped_aliases());
+  std::vector<PreparedRow> rows;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(data_root() / "validation/measurements/training"))
+    files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  REQUIRE(files.size() > 10);
+  std::set<std::string> ids;
+  for (const auto& file : files) {
+    const CsvTable table = read_csv(file);
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+      INFO(file << " line " << table.lines[i]);
+      const CsvRow row(table, i);
+      CHECK(ids.insert(row.text("id")).second);
+      CHECK_FALSE(row.text("url").empty());
+      CHECK_FALSE(row.text("origin").empty());
+      // Something that a prediction can be held against.
+      CHECK((row.number("tokens_s_gpu") || row.number("step_time_s") || row.flag("oom") ||
+             row.number("peak_memory_gib") || row.number("static_memory_gib")));
+    }
+    auto read = reader.read_training(table);
+    std::move(read.begin(), read.end(), std::back_inserter(rows));
+  }
+  CHECK(rows.size() > 3000);
+  std::vector<ScoredRow> scored;
+  for (const PreparedRow& row : rows) scored.push_back({.row = &row});
+  CHECK(skipped_share(scored).rows > 2900);
+  CHECK(skipped_share(scored).share() < 0.01);
 }
 
 TEST_CASE("a cell that does not parse stops the table") {
@@ -184,7 +332,7 @@ TEST_CASE("predictions are scored per group and written with DESIGN's keys") {
   auto rows = prepare(
       reader,
       "a,S,H100-SXM5-80GB,8,,,Llama3-8B,pretrain,8.03,32,4096,14336,32,8,128256,swiglu,,8192,128,1,"
-      "1,1,1,8,1,1,,,BF16,NeMo,24.07,9000,0,\n"
+      "1,1,1,8,1,1,,full,BF16,NeMo,24.07,9000,0,\n"
       "b,S,Abacus,8,,,Llama3-8B,pretrain,,32,,,,,,swiglu,,8192,128,1,1,1,1,8,1,1,,,BF16,NeMo,24.07,"
       "9000,,\n");
   const ModelError error = load_model_error(data_root() / "validation/model_error.json");
@@ -226,33 +374,6 @@ TEST_CASE("predictions are scored per group and written with DESIGN's keys") {
   CHECK(json["rows"][1]["predicted"].is_null());
   CHECK(json["groups"][0]["oom"]["true_negative"] == 1);
   CHECK_FALSE(report_text(scored, true).empty());
-}
-
-TEST_CASE("a step-level fit finds the value behind samples") {
-  // Time is 2 + 3 x with the true factor of x at 1.6.
-  std::vector<StepSample> samples;
-  for (int i = 1; i <= 8; ++i) {
-    const double work = 0.3 * i;
-    samples.push_back({.measured = 2 + 1.6 * work,
-                       .predicted = [work](std::span<const double> f) { return 2 + f[0] * work; }});
-  }
-  const StepFit fit = fit_steps(1, samples, {.threads = 1, .rounds = 20});
-  CHECK(fit.factors[0] == Approx(1.6).epsilon(0.1));
-  CHECK(fit.after < fit.before / 4);
-  CHECK(fit_steps(2, {}, {}).factors == std::vector<double>{1, 1});
-}
-
-TEST_CASE("only estimates of a stack are fitted") {
-  Stack stack;
-  stack.dispatch = {.value = Seconds(1e-5), .evidence = Evidence::estimated};
-  stack.tensor_exposed = {.value = 0.6, .evidence = Evidence::estimated};
-  stack.moe_sync = {.value = Seconds(1e-3), .evidence = Evidence::measured};
-  stack.debug_per_rank = {.value = Seconds(0), .evidence = Evidence::estimated};
-  CHECK(fittable_step_values(stack) == std::vector<std::string>{"dispatch", "tensor_exposed"});
-  scale_step_value(stack, "tensor_exposed", 3);
-  scale_step_value(stack, "moe_sync", 3);
-  CHECK(step_value(stack, "tensor_exposed") == 1.0);
-  CHECK(step_value(stack, "moe_sync") == 1e-3);
 }
 
 TEST_CASE("validate names what it cannot do") {

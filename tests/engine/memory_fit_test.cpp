@@ -82,6 +82,34 @@ TEST_CASE("a layout that does not fit says which stage, what and what would help
   CHECK(many.reason.find("would save ") != std::string::npos);
 }
 
+TEST_CASE("the verdict has a range and a probability") {
+  Layout layout;
+  layout.tp = 8;
+  layout.pp = 4;
+  layout.dp = 4;
+  Stack s = stack();
+  ResolvedDevice device = h100();
+  const MemoryVerdict v = memory_fit(llama_70b(), pretrain(), layout, s, device);
+  CHECK(v.standing == MemoryStanding::fits);
+  CHECK(v.reserved_low < v.reserved);
+  CHECK(v.reserved < v.reserved_high);
+  CHECK(v.probability > 0.95);
+  // The capacity moves through the range: near its ends one in twenty, at its middle one in two.
+  const auto at = [&](Bytes capacity) {
+    device.memory_capacity = capacity;
+    return memory_fit(llama_70b(), pretrain(), layout, s, device);
+  };
+  CHECK(at(v.reserved).probability == Approx(0.5));
+  CHECK(at(v.reserved).standing == MemoryStanding::near_limit);
+  CHECK(at(v.reserved_low).probability == Approx(0.05).margin(0.001));
+  CHECK(at(v.reserved_high).probability == Approx(0.95).margin(0.001));
+  CHECK(at(v.reserved_low * 0.99).standing == MemoryStanding::does_not_fit);
+  CHECK(at(v.reserved_high * 1.01).standing == MemoryStanding::fits);
+  // A stack that knows its allocator less well has a wider range.
+  s.allocator_rounding.high = 1.4;
+  CHECK(at(v.capacity).reserved_high > v.reserved_high);
+}
+
 TEST_CASE("inference is judged by weights and cache") {
   Job job;
   job.task = Task::decode;

@@ -22,12 +22,16 @@ std::int64_t pick(RandomStream& random, std::int64_t low, std::int64_t high) {
 PipelineShape random_shape(RandomStream& random, std::int64_t most_stages,
                            std::int64_t most_microbatches) {
   while (true) {
-    PipelineShape shape{static_cast<Schedule>(random.below(5)), pick(random, 1, most_stages), 1,
+    PipelineShape shape{static_cast<Schedule>(random.below(7)), pick(random, 1, most_stages), 1,
                         pick(random, 1, most_microbatches)};
     if (shape.schedule == Schedule::interleaved) {
       shape.chunks = pick(random, 1, 8);
       if (random.below(2) == 0)
         shape.microbatches += shape.stages - shape.microbatches % shape.stages;
+    }
+    if (is_v_shaped(shape.schedule)) {
+      shape.chunks = 2;
+      shape.microbatches += 2 * shape.stages;
     }
     if (shape.schedule == Schedule::dual_pipe) {
       shape.stages += shape.stages % 2;
@@ -59,7 +63,8 @@ PipelineCosts random_costs(RandomStream& random, const PipelineShape& shape) {
       cost.input_gradient += Ticks{head};
     }
     costs.chunk.push_back(cost);
-    if (shape.schedule == Schedule::dual_pipe && character == 2)
+    if ((shape.schedule == Schedule::dual_pipe || shape.schedule == Schedule::dual_pipe_v) &&
+        character == 2)
       costs.paired.push_back(about(2 * base));
   }
   return costs;
@@ -237,6 +242,52 @@ TEST_CASE("the bubble of DualPipe is the report's") {
       CHECK(run_pipeline(shape, even_costs(shape, f, b)).end.ps ==
             m * (f + b) + (p / 2 - 1) * (f + b + b - 3 * w));
     }
+  }
+}
+
+TEST_CASE("the bubble of DualPipeV is DualPipe's of twice the positions") {
+  // DualPipe's repository compares both by positions: (p / 2 - 1) (F&B + B - 3 W) with p positions
+  // on p / 2 devices.
+  for (std::int64_t stages : {2, 4, 8, 16}) {
+    for (std::int64_t m : {2 * stages, 4 * stages, 20 * stages}) {
+      const PipelineShape shape{Schedule::dual_pipe_v, stages, 2, m};
+      const std::int64_t f = 1000, b = 2000, w = 1000;
+      CAPTURE(stages, m);
+      CHECK(run_pipeline(shape, even_costs(shape, f, b)).end.ps ==
+            2 * m * (f + b) + (stages - 1) * (f + b + b - 3 * w));
+    }
+  }
+}
+
+TEST_CASE("ZB-H1 leaves a third of 1F1B's bubble, ZB-V none inside a stage's passes") {
+  // Qi et al. 2023, sections 2 and 6, for forward, input and weight gradient of equal length.
+  const std::int64_t f = 1000, b = 2000;
+  for (std::int64_t p : {2, 3, 4, 8, 16}) {
+    for (std::int64_t m : {2 * p, 3 * p + 1, 20 * p}) {
+      CAPTURE(p, m);
+      const PipelineShape plain{Schedule::one_f_one_b, p, 1, m}, h1{Schedule::zero_bubble, p, 1, m};
+      const std::int64_t work = m * (f + b);
+      const std::int64_t bubble = run_pipeline(plain, even_costs(plain, f, b)).end.ps - work;
+      CHECK(3 * (run_pipeline(h1, even_costs(h1, f, b)).end.ps - work) == bubble);
+      const PipelineShape v{Schedule::zero_bubble_v, p, 2, m};
+      const PipelineRun run = run_pipeline(v, even_costs(v, f, b));
+      for (const StageRun& stage : run.stages)
+        CHECK(stage.end - stage.first_forward[0] == stage.busy);
+      // A step that waits for all stages pays the way of half a chunk's forward down the V.
+      CHECK(run.end.ps == 2 * work + (p - 1) * f);
+    }
+  }
+}
+
+TEST_CASE("a V's steady state is skipped") {
+  for (const Schedule schedule : {Schedule::zero_bubble_v, Schedule::dual_pipe_v}) {
+    const PipelineShape shape{schedule, 8, 2, 4096};
+    PipelineCosts costs = even_costs(shape, 900000000, 1900000000);
+    for (ChunkCost& cost : costs.chunk) cost.send_forward = cost.send_backward = Ticks{7000000};
+    costs.chunk[1].forward += Ticks{30000001};
+    const PipelineRun run = run_pipeline(shape, costs);
+    CHECK(run.passes_skipped > 9 * run.passes_run);
+    CHECK(same(run, run_pipeline(shape, costs, false)));
   }
 }
 

@@ -1,9 +1,11 @@
 // Holds predictions to law 12: what is not named does not matter, to the bit.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <set>
 
 #include "sim/outcome/assumptions.h"
+#include "sim/outcome/extrapolation.h"
 #include "sim/outcome/simulate.h"
 #include "workloads/model_catalog.h"
 
@@ -68,4 +70,32 @@ TEST_CASE("the range holds the prediction and widens with an assumption") {
   const Prediction wide = simulate(s, {});
   CHECK(wide.high > narrow.high);
   CHECK(wide.step_time == narrow.step_time);
+}
+
+TEST_CASE("moving values together finds what moving them one by one finds") {
+  const std::vector<Scenario> scenarios = {
+      make_scenario("llama3-8b", "dgx-h100", 16, {.tp = 2, .pp = 2, .dp = 4}),
+      make_scenario("mixtral-8x7b", "gb300-nvl72", 16,
+                    {.tp = 1, .pp = 1, .dp = 16, .ep = 8, .precision = PrecisionRecipe::mxfp8}),
+      make_scenario("llama3-8b", "dgx-a100", 32, {.tp = 1, .pp = 1, .dp = 32, .zero_stage = 3})};
+  for (const Scenario& original : scenarios) {
+    const Prediction base = simulate(original, {});
+    Scenario scenario = original;
+    widen_extrapolated(scenario.cluster.calibration, base.extrapolations);
+    std::vector<std::string> alone, together;
+    for (UncertainValue& u : collect_uncertain(scenario)) {
+      bool matters = false;
+      const double other = u.value == 0 ? 1e-6 : u.value * 1.1;
+      for (const double probe : {u.low, u.high, other, u.value * 0.9}) {
+        u.set(probe);
+        matters = matters || !same(simulate(scenario, {.with_assumptions = false}), base);
+      }
+      u.set(u.value);
+      if (matters) alone.push_back(u.path);
+    }
+    for (const Assumption& a : base.assumptions) together.push_back(a.path);
+    std::sort(alone.begin(), alone.end());
+    std::sort(together.begin(), together.end());
+    CHECK(together == alone);
+  }
 }

@@ -72,7 +72,7 @@ TEST_CASE("a path costs its tiers", "[fabric]") {
 
   // Four NICs for eight GPUs: half a NIC each.
   const Fabric half = load("nvlink3-4xhdr");
-  CHECK(path_between(half, 0, 8).bandwidth.si() == Approx(0.5 * 25e9 * 0.97));
+  CHECK(path_between(half, 0, 8).bandwidth.si() == Approx(0.5 * 25e9 * 0.73));
 }
 
 TEST_CASE("between sites a path costs the fibre", "[fabric]") {

@@ -75,6 +75,9 @@ TEST_CASE("reasons name the numbers") {
   invalid("dualpipe", reason({.pp = 3, .schedule = Schedule::dual_pipe}, llama));
   invalid("dualpipe", reason({.pp = 4, .dp = 64, .schedule = Schedule::dual_pipe}, llama));
   invalid("zero-bubble", reason({.schedule = Schedule::zero_bubble}, llama));
+  invalid("zb-v", reason({.pp = 4, .schedule = Schedule::zero_bubble_v}, llama));
+  invalid("dualpipe-v",
+          reason({.pp = 4, .vpp = 2, .dp = 64, .schedule = Schedule::dual_pipe_v}, llama));
   invalid("shard_group 3 does not divide", reason({.dp = 8, .shard_group = 3}, llama));
   invalid("zero 4", reason({.zero_stage = 4}, llama));
   invalid("recompute full", reason({.recompute_layers = 4}, llama));
@@ -136,8 +139,14 @@ TEST_CASE("JSON of a layout reads back the same") {
     l.sequence_parallel = *rc::gen::arbitrary<bool>();
     l.zero_stage = *rc::gen::inRange(0, 4);
     l.shard_group = *rc::gen::inRange<std::int64_t>(0, 64);
-    l.schedule = static_cast<Schedule>(*rc::gen::inRange(0, 5));
+    l.schedule = static_cast<Schedule>(*rc::gen::inRange(0, 7));
     l.recompute = static_cast<Recompute>(*rc::gen::inRange(0, 3));
+    if (l.recompute == Recompute::selective) {
+      // The module of the bit that is always there keeps the set from being empty.
+      l.recompute_modules = {RecomputeModule::moe_act};
+      for (int i = 0; i < recompute_module_count; ++i)
+        if (*rc::gen::arbitrary<bool>()) l.recompute_modules.add(static_cast<RecomputeModule>(i));
+    }
     l.recompute_layers = *rc::gen::inRange<std::int64_t>(0, 9);
     l.precision = static_cast<PrecisionRecipe>(*rc::gen::inRange(0, 7));
     l.optimizer = static_cast<Optimizer>(*rc::gen::inRange(0, 9));
@@ -161,6 +170,23 @@ TEST_CASE("layouts are read from what people write") {
   const Layout both = read(R"({"offload": "optimizer,weights"})");
   CHECK((both.offload_optimizer && both.offload_weights && !both.offload_activations));
   CHECK(read(R"({"offload": ["activations"]})").offload_activations);
+  const Layout modules = read(R"({"recompute": "moe_act, layernorm"})");
+  CHECK(modules == read(R"({"recompute": ["layernorm", "moe_act"]})"));
+  CHECK(modules.recomputes(RecomputeModule::layernorm));
+  CHECK_FALSE(modules.recomputes(RecomputeModule::core_attn));
+  CHECK(read(R"({"recompute": "selective"})").recomputes(RecomputeModule::core_attn));
+  CHECK(read(R"({"recompute": "core_attn"})") == read(R"({"recompute": "selective"})"));
+  CHECK_FALSE(read(R"({"recompute": "full"})").recomputes(RecomputeModule::core_attn));
+  CHECK_THROWS_AS(read(R"({"recompute": "moe_act,full"})"), Error);
+  CHECK_THROWS_AS(read(R"({"recompute": ""})"), Error);
+  try {
+    read(R"({"recompute": "layer_norm"})");
+    FAIL("an unknown module must be an error");
+  } catch (const Error& error) {
+    CHECK(error.message().find("layernorm") != std::string::npos);
+  }
+  CHECK(read(R"({"schedule": "zb-h1"})").schedule == Schedule::zero_bubble);
+  CHECK(read(R"({"schedule": "zb-v", "pp": 4})").vpp == 2);
   CHECK_THROWS_AS(read(R"({"tpp": 2})"), Error);
   CHECK_THROWS_AS(read(R"({"tp": 0})"), Error);
   CHECK_THROWS_AS(read(R"({"tp": 1.5})"), Error);
@@ -181,6 +207,13 @@ TEST_CASE("a layout as a person writes it") {
                        .schedule = Schedule::interleaved,
                        .recompute = Recompute::selective}) ==
         "TP8 PP16 VPP8 DP8 MB1 ZeRO-1 selective BF16");
+  CHECK(to_text(Layout{
+            .pp = 4,
+            .vpp = 2,
+            .schedule = Schedule::dual_pipe_v,
+            .recompute = Recompute::selective,
+            .recompute_modules = {RecomputeModule::moe_act, RecomputeModule::mla_up_proj}}) ==
+        "TP1 PP4 DP1 MB1 ZeRO-1 dualpipe-v moe_act,mla_up_proj BF16");
   CHECK(to_text(Layout{.dp = 64,
                        .ep = 8,
                        .micro_batch = 2,
@@ -222,6 +255,15 @@ TEST_CASE("embedding and head can count as a layer each") {
         std::vector<std::int64_t>{100, 26});
 }
 
+TEST_CASE("full positions first, the rest beside the head") {
+  const Model deepseek = catalog_model("deepseek-v3");  // 61 layers
+  std::vector<std::int64_t> wanted(15, 4);
+  wanted.push_back(1);
+  CHECK(layer_counts(partition_layers(deepseek, {.pp = 16}, Partition::rest_last)) == wanted);
+  CHECK(layer_counts(partition_layers(deepseek, {.pp = 8}, Partition::rest_last)) ==
+        std::vector<std::int64_t>{8, 8, 8, 8, 8, 8, 8, 5});
+}
+
 TEST_CASE("nanotron's partition by cost") {
   // 28 layers of 4 h^2 + 3 h w and a head of 131,072 h with h = 3,072, w = 8,192: the head costs as
   // much as 3.56 layers, and a block that passes its position's share still belongs to it.
@@ -244,7 +286,7 @@ TEST_CASE("every layer is on one position, whatever the partition") {
     Layout layout = {.pp = *rc::gen::inRange<std::int64_t>(1, 20),
                      .vpp = *rc::gen::inRange<std::int64_t>(1, 4)};
     RC_PRE(layout.pp * layout.vpp <= model.layer_count() + 2);
-    const auto partition = static_cast<Partition>(*rc::gen::inRange(0, 3));
+    const auto partition = static_cast<Partition>(*rc::gen::inRange(0, 4));
     const auto positions = partition_layers(model, layout, partition);
     RC_ASSERT(static_cast<std::int64_t>(positions.size()) == layout.pp * layout.vpp);
     std::int64_t next = 0, embeddings = 0, heads = 0;

@@ -255,6 +255,46 @@ TEST_CASE("precision, recompute, dual pipe and MTP change what they should") {
   CHECK(training_memory(m, job, Layout{}, megatron())[0].peak() > plain.peak());
 }
 
+TEST_CASE("PyTorch's pipelines have a receive buffer for every microbatch") {
+  const Model m = llama_8b();
+  Layout layout;
+  layout.pp = 2;
+  Stack stack = megatron();
+  stack.keeps_pipeline_outputs = true;
+  const auto few = training_memory(m, pretrain(4096, 4), layout, stack)[0];
+  const auto many = training_memory(m, pretrain(4096, 12), layout, stack)[0];
+  // Hidden states of 4096 tokens in 16 bits.
+  CHECK((many[C::communication] - few[C::communication]).si() == Approx(8 * 2.0 * 4096 * 4096));
+  stack.keeps_pipeline_outputs = false;
+  CHECK(training_memory(m, pretrain(4096, 4), layout, stack)[0][C::communication] ==
+        training_memory(m, pretrain(4096, 12), layout, stack)[0][C::communication]);
+}
+
+TEST_CASE("DeepSpeed gathers weights one at a time, FSDP layers; frozen weights lie in 8 bits") {
+  const Model m = llama_8b();
+  const Job job = pretrain(4096, 32);
+  Layout layout;
+  layout.dp = 8;
+  layout.zero_stage = 3;
+  Stack stack = megatron();
+  stack.shard_storage = ShardStorage::parts;
+  const auto units = training_memory(m, job, layout, stack)[0];
+  stack.shard_storage = ShardStorage::bucketed;
+  CHECK(training_memory(m, job, layout, stack)[0][C::communication] < units[C::communication]);
+  stack.shard_storage = ShardStorage::parts;
+  stack.reshard_after_forward = false;
+  const auto kept = training_memory(m, job, layout, stack)[0];
+  CHECK(kept[C::communication] > units[C::communication]);
+  Job lora = job;
+  lora.task = Task::lora;
+  Layout whole;
+  const auto frozen = training_memory(m, lora, whole, megatron())[0];
+  whole.precision = PrecisionRecipe::fp8_current;
+  const auto low = training_memory(m, lora, whole, megatron())[0];
+  CHECK(low[C::parameters] < frozen[C::parameters] * 0.6);
+  CHECK(low.static_bytes() < frozen.static_bytes());
+}
+
 TEST_CASE("keys and values follow the attention kind") {
   Job job;
   job.task = Task::decode;

@@ -18,6 +18,8 @@ std::vector<PipelineShape> all_shapes() {
       for (Schedule schedule :
            {Schedule::gpipe, Schedule::one_f_one_b, Schedule::zero_bubble, Schedule::dual_pipe})
         shapes.push_back({schedule, stages, 1, m});
+      for (Schedule schedule : {Schedule::zero_bubble_v, Schedule::dual_pipe_v})
+        shapes.push_back({schedule, stages, 2, m});
       for (std::int64_t chunks : {1, 2, 3, 5})
         shapes.push_back({Schedule::interleaved, stages, chunks, m});
     }
@@ -81,9 +83,10 @@ TEST_CASE("peak_in_flight is the most that the order holds") {
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
       CAPTURE(static_cast<int>(shape.schedule), shape.stages, shape.chunks, shape.microbatches,
               stage);
-      const PassKind release = effective_schedule(shape) == Schedule::zero_bubble
-                                   ? PassKind::weight_gradient
-                                   : PassKind::backward;
+      const PassKind release =
+          shape.schedule == Schedule::zero_bubble || shape.schedule == Schedule::zero_bubble_v
+              ? PassKind::weight_gradient
+              : PassKind::backward;
       std::int64_t held = 0, peak = 0;
       for (const Pass& pass : stage_order(shape, stage)) {
         if (pass.kind == PassKind::forward) ++held;
@@ -144,7 +147,53 @@ TEST_CASE("DualPipe order is the published one") {
   }
 }
 
+TEST_CASE("ZB-V order is PyTorch's") {
+  CHECK(text(stage_order({Schedule::zero_bubble_v, 2, 2, 4}, 0)) ==
+        "F0 F1 F2 F0.1 I0.1 W0.1 F1.1 I1.1 W1.1 F3 I0 W0 F2.1 I2.1 W2.1 I1 W1 F3.1 I3.1 W3.1 I2 W2 "
+        "I3 W3");
+  CHECK(text(stage_order({Schedule::zero_bubble_v, 2, 2, 4}, 1)) ==
+        "F0 F0.1 F1 F1.1 I0.1 W0.1 F2 I0 W0 F2.1 I1.1 W1.1 F3 I1 W1 F3.1 I2.1 W2.1 I2 I3.1 I3 W2 "
+        "W3.1 W3");
+}
+
+TEST_CASE("DualPipeV is the first half of DualPipe over twice the stages") {
+  CHECK(text(stage_order({Schedule::dual_pipe_v, 2, 2, 4}, 0)) ==
+        "F0 F1 F2 F0.1 I0.1 W0.1 F1.1 F3+B1.1 F2.1+B0 B2.1 F3.1+B1 B3.1 I2 W2 I3 W3");
+}
+
+TEST_CASE("a V holds what 1F1B's first stage holds, and the parts of it add up") {
+  for (const PipelineShape& shape : all_shapes()) {
+    if (!is_v_shaped(shape.schedule) && shape.schedule != Schedule::dual_pipe) continue;
+    // Chunks of half a stage: 2 p of them are the p microbatches of 1F1B.
+    if (shape.schedule == Schedule::zero_bubble_v)
+      CHECK(peak_in_flight(shape, 0) ==
+            2 * peak_in_flight({Schedule::one_f_one_b, shape.stages, 1, shape.microbatches}, 0));
+    const PassKind release = shape.schedule == Schedule::zero_bubble_v ? PassKind::weight_gradient
+                                                                       : PassKind::input_gradient;
+    for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+      CAPTURE(static_cast<int>(shape.schedule), shape.stages, shape.microbatches, stage);
+      const auto worst = worst_held(shape, stage);
+      std::int64_t held[2] = {0, 0};
+      for (const Pass& pass : stage_order(shape, stage)) {
+        if (pass.kind == PassKind::forward) ++held[pass.chunk];
+        if (pass.kind == release || pass.kind == PassKind::backward) --held[pass.chunk];
+        // Whatever the chunks weigh, one of the moments is at least as heavy.
+        for (const std::int64_t weight : {0, 1, 2, 5, 100}) {
+          const auto heavy = [&](std::int64_t a, std::int64_t b) { return a + weight * b; };
+          const std::int64_t most = std::max(heavy(worst[0].first, worst[0].second),
+                                             heavy(worst[1].first, worst[1].second));
+          REQUIRE(heavy(held[0], held[1]) <= most);
+        }
+      }
+      for (const ChunksHeld& w : worst) CHECK(w.first + w.second == peak_in_flight(shape, stage));
+    }
+  }
+}
+
 TEST_CASE("shapes without a schedule are named") {
+  CHECK(invalid_shape({Schedule::zero_bubble_v, 4, 1, 8}));
+  CHECK(invalid_shape({Schedule::dual_pipe_v, 4, 2, 7}));
+  CHECK(invalid_shape({Schedule::zero_bubble_v, 1, 2, 8}));
   CHECK(invalid_shape({Schedule::gpipe, 4, 2, 8}));
   CHECK(invalid_shape({Schedule::zero_bubble, 4, 2, 8}));
   CHECK(invalid_shape({Schedule::dual_pipe, 3, 1, 8}));

@@ -54,9 +54,11 @@ Case random_case() {
   c.stack.attention = *rc::gen::element(Library::flash2, Library::unfused_attention);
   Layout& l = c.layout;
   l.schedule = *rc::gen::element(Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
-                                 Schedule::zero_bubble, Schedule::dual_pipe);
+                                 Schedule::zero_bubble, Schedule::dual_pipe,
+                                 Schedule::zero_bubble_v, Schedule::dual_pipe_v);
   l.pp = *rc::gen::inRange<std::int64_t>(1, 5);
   if (l.schedule == Schedule::dual_pipe) l.pp = *rc::gen::element<std::int64_t>(2, 4);
+  if (is_v_shaped(l.schedule)) l.vpp = 2;
   if (l.schedule == Schedule::interleaved) l.vpp = *rc::gen::inRange<std::int64_t>(2, 4);
   l.tp = *rc::gen::element<std::int64_t>(1, 2, 4);
   l.sequence_parallel = *rc::gen::arbitrary<bool>();
@@ -65,8 +67,11 @@ Case random_case() {
   l.zero_stage = *rc::gen::inRange(0, 4);
   l.recompute = *rc::gen::element(Recompute::none, Recompute::selective, Recompute::full);
   l.recompute_layers = *rc::gen::inRange<std::int64_t>(0, 3);
+  for (int i = 1; i < recompute_module_count; ++i)
+    if (*rc::gen::arbitrary<bool>()) l.recompute_modules.add(static_cast<RecomputeModule>(i));
   std::int64_t microbatches = *rc::gen::inRange<std::int64_t>(1, 13);
   if (l.schedule == Schedule::dual_pipe) microbatches = 2 * (l.pp + microbatches);
+  if (is_v_shaped(l.schedule)) microbatches += 2 * l.pp;
   c.job.sequence = 128;
   c.job.global_batch = microbatches * l.micro_batch * l.dp;
   return c;
@@ -120,7 +125,8 @@ void check_stage(const Case& c, const PipelineShape& shape, std::int64_t stage,
     worst_sum = std::max(worst_sum, sum);
   };
   // DualPipe's report counts an activation until its input gradient; the logits go with the loss.
-  const bool early = shape.schedule == Schedule::dual_pipe;
+  const bool early =
+      shape.schedule == Schedule::dual_pipe || shape.schedule == Schedule::dual_pipe_v;
   for (const Pass& pass : stage_order(shape, stage)) {
     const ChunkAmounts& chunk = chunks[static_cast<std::size_t>(pass.chunk)];
     const bool backward = pass.kind == PassKind::backward;
@@ -163,9 +169,38 @@ TEST_CASE("law 8: no schedule allocates more than the memory model says") {
       } else {
         for (std::int64_t v = 0; v < c.layout.vpp; ++v)
           chunks.push_back(
-              amounts_of(c, positions[static_cast<std::size_t>(v * c.layout.pp + stage)]));
+              amounts_of(c, positions[static_cast<std::size_t>(c.layout.position(stage, v))]));
       }
       check_stage(c, shape, stage, chunks, memory[static_cast<std::size_t>(stage)]);
+    }
+  }));
+}
+
+TEST_CASE("each recomputed module takes off what it names, and no more than it keeps") {
+  REQUIRE(rc::check("modules", [] {
+    Case c = random_case();
+    c.layout.recompute = Recompute::selective;
+    c.layout.recompute_modules = {};
+    const MemoryTraits traits = memory_traits(c.stack);
+    const auto of = [&](const LayerClass& layer) {
+      return layer_activations(c.model, layer, c.job, c.layout, c.stack, traits);
+    };
+    for (const LayerClass& layer : c.model.classes) {
+      c.layout.recompute_modules = {};
+      const LayerActivations plain = of(layer);
+      for (int i = 0; i < recompute_module_count; ++i) {
+        const auto module = static_cast<RecomputeModule>(i);
+        c.layout.recompute_modules = {module};
+        const LayerActivations less = of(layer);
+        RC_ASSERT(less.kept() <= plain.kept() * (1 + 1e-12) + 1e-9);
+        RC_ASSERT(less.transient >= plain.transient * (1 - 1e-12));
+        const bool experts = layer.ffn.kind == FfnKind::moe;
+        using enum RecomputeModule;
+        if (module == (experts ? moe : mlp)) RC_ASSERT(less.kept() < plain.kept());
+        if (module == (experts ? mlp : moe)) RC_ASSERT(less.kept() == plain.kept());
+        if (module == moe_act) RC_ASSERT((less.expert < plain.expert) == experts);
+        if (module == layernorm) RC_ASSERT(less.attention < plain.attention);
+      }
     }
   }));
 }

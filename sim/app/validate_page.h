@@ -1,0 +1,31 @@
+// Knows the page that shows a validation in a browser.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "sim/app/validate_gates.h"
+
+namespace orrery {
+
+// A section whose text stands as it would in a terminal.
+struct PageText {
+  std::string title, text;
+};
+
+// One HTML document with everything in it (pictures included, no script, nothing fetched): figures
+// by group, gates where there are any, rows that are farthest off, errors by bins, pictures, `more`
+// and what was not scored.
+std::string validation_page(const std::vector<ScoredRow>& rows,
+                            const std::vector<GateVerdict>& gates,
+                            const std::vector<PageText>& more);
+
+// Writes index.html and every picture as <name>.svg into the folder, which is made where it is
+// missing. Each file is written beside and renamed. Error when the folder cannot be written.
+void write_validation_report(const std::filesystem::path& folder,
+                             const std::vector<ScoredRow>& rows,
+                             const std::vector<GateVerdict>& gates,
+                             const std::vector<PageText>& more);
+
+}  // namespace orrery

@@ -1,0 +1,49 @@
+// Knows how the error of blind predictions becomes the 90% ranges of later ones.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/outcome/model_error.h"
+
+namespace orrery {
+
+// A measured run that was predicted by a fit which never saw it.
+struct BlindResidual {
+  RunKind run;
+  std::string source, gpu;  // rows of one source and device err together
+  std::string twin;         // equal for runs that are alike in every column
+  double log_error = 0;     // of measured over predicted step time
+  PredictionRange stated;   // of the values' stated ranges alone: parameters and extrapolation
+};
+
+struct ErrorFitOptions {
+  double coverage = 0.9;
+  // A region's quantiles count against its parent's as so many rows that err by themselves.
+  double parent_rows = 15;
+  int threads = 0;
+  // stated_share, blank and run_to_run are taken from here; nullptr: fitted. Regions always are.
+  const ModelError* shared = nullptr;
+};
+
+// Quantiles of |log error| beyond what the stated ranges explain, each side of its own, for every
+// region of error_regions() and over all; with the finite sample's correction, so that the next row
+// is covered as often as wanted, and drawn to the wider region where a region has few rows. The two
+// sides share the tail so that the range is shortest. Rows count less where their source and device
+// have many. What is shared by all regions (stated_share, blank) makes the ranges sharpest: by the
+// interval score in units of the median error of each source and device, for rows with their own
+// source in the quantiles and without it alike.
+// `collectives` and `memory` stay empty. CHECKs that there are residuals.
+ModelError fit_model_error(std::span<const BlindResidual> residuals,
+                           const ErrorFitOptions& options = {});
+
+// Whether the range of a model's error holds a residual, and the share of the predicted speed that
+// it spans.
+struct RangeScore {
+  bool covered = false;
+  double width = 0;
+};
+RangeScore score_range(const BlindResidual& residual, const ModelError& error);
+
+}  // namespace orrery

@@ -1,0 +1,97 @@
+// Knows how far blind predictions were from measured runs, by region: validation/model_error.json.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/outcome/prediction.h"
+
+namespace orrery {
+
+struct Scenario;
+struct Stack;
+struct Model;
+struct Job;
+struct Layout;
+struct Device;
+
+// Half-widths of a 90% range that ranges of values do not explain, as logarithms of ratios of step
+// times: measured steps lie between exp(-below) and exp(above) times the predicted one.
+struct ErrorRegion {
+  double below = 0, above = 0;
+  int rows = 0, sources = 0;  // that it was measured on
+};
+
+// What was measured, and so what a prediction may leave.
+struct SeenRuns {
+  std::set<std::string> devices, stacks, precisions;
+  double most_gpus = 0;
+  bool empty() const { return devices.empty(); }
+};
+
+// Half-widths that leaving it adds, joined in quadrature: how much more blind predictions of one
+// device, stack or precision differ from those of others than their rows do among themselves.
+struct UnseenError {
+  double device = 0, stack = 0, precision = 0;
+  double doubling = 0;  // of the number of accelerators beyond the most seen; added, not joined
+};
+
+// The model's own error. Written by `validate --leave-out blind --model-error FILE`.
+struct ModelError {
+  ErrorRegion whole;
+  std::map<std::string, ErrorRegion> regions;  // error_regions() names them
+  double stated_share = 1;  // of the stated ranges of values that blind residuals bear out; of
+                            // devices that no run was on all of it counts
+  double run_to_run = 0;    // half-width between runs that are alike in every column
+  double blank = 0;         // half-width of each setting that had to be assumed
+  UnseenError unseen;
+  SeenRuns seen;
+  // Of the time of one collective: "library, reach, size" ("nccl, one domain, from 1 MiB").
+  struct Range {
+    double below = 0, above = 0;  // shares of the predicted speed
+  };
+  std::map<std::string, Range> collectives;
+  double memory = 0;  // share by which the memory model may overstate what a run needs
+
+  // The narrowest region of a kind of run that was measured; `whole` where none was.
+  const ErrorRegion& region(const std::vector<std::string>& names) const;
+  // The range of a collective's region; the widest of all where its library has none.
+  Range collective(const std::string& library, bool crosses_domains, bool large) const;
+};
+
+// "nccl, one domain, from 1 MiB": a row's region in model_error.json and in reports.
+std::string collective_region(const std::string& library, bool crosses_domains, bool large);
+
+// Error when the file is missing or not of this form.
+ModelError load_model_error(const std::filesystem::path& file);
+std::string to_json_text(const ModelError& error);
+
+// What of a run says how well it is predicted.
+struct RunKind {
+  std::string stack;         // name without release
+  std::string kind;          // "dense", "experts", "tuning" (SFT, LoRA) or "inference"
+  std::string architecture;  // of the device: "hopper"
+  std::string device;        // catalogue name
+  std::string precision;
+  double gpus = 1;
+  int blanks = 0;  // settings that had to be assumed
+};
+RunKind run_kind(const Scenario& scenario);
+RunKind run_kind(const Stack& stack, const Model& model, const Job& job, const Layout& layout,
+                 const Device& device);
+
+// Regions that a run lies in, the narrowest first: "nemo, experts, hopper", "nemo, experts",
+// "experts".
+std::vector<std::string> error_regions(const RunKind& run);
+
+// The 90% range of a prediction: the assumptions' effects (those of curves outside of their region
+// count as extrapolation), the model's error, run to run, and what was never measured. Without an
+// error (nullptr) the range is that of the assumptions alone.
+PredictionRange prediction_range(const RunKind& run, const std::vector<Assumption>& assumptions,
+                                 const std::vector<Extrapolation>& extrapolations,
+                                 const ModelError* error);
+
+}  // namespace orrery

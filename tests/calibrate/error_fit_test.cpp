@@ -1,0 +1,122 @@
+// Tests that ranges made of blind residuals cover as often as they say, wherever they come from.
+#include "sim/calibrate/error_fit.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "sim/base/random.h"
+
+namespace orrery {
+namespace {
+
+double uniform(RandomStream& random) {
+  return (static_cast<double>(random.below(1 << 24)) + 0.5) / (1 << 24);
+}
+
+double normal(RandomStream& random) {
+  return std::sqrt(-2 * std::log(uniform(random))) * std::cos(6.283185307 * uniform(random));
+}
+
+struct Kind {
+  const char* stack;
+  const char* kind;
+  double bias, spread;
+};
+constexpr Kind kinds[] = {
+    {"one", "dense", 0.02, 0.04}, {"two", "dense", -0.05, 0.08}, {"two", "experts", 0.0, 0.25}};
+
+// Residuals of a few sources of each kind, with some that are far off.
+std::vector<BlindResidual> draw(std::uint64_t seed, std::size_t rows_of_a_source) {
+  RandomStream random(seed, 0);
+  std::vector<BlindResidual> out;
+  int row = 0;
+  for (const Kind& kind : kinds)
+    for (const char* source : {"A", "B", "C"})
+      for (std::size_t i = 0; i < rows_of_a_source; ++i) {
+        BlindResidual r;
+        r.run = {.stack = kind.stack,
+                 .kind = kind.kind,
+                 .architecture = "hopper",
+                 .device = "h100-sxm",
+                 .precision = "bf16",
+                 .gpus = 64};
+        r.source = std::string(source) + kind.stack + kind.kind;
+        r.gpu = "H100";
+        r.twin = std::to_string(row++);
+        const double far = random.below(20) == 0 ? 3 : 1;
+        r.log_error = kind.bias + far * kind.spread * normal(random);
+        r.stated.below.parameters = r.stated.above.parameters = 0.03;
+        out.push_back(r);
+      }
+  return out;
+}
+
+TEST_CASE("ranges cover nine of ten rows that they were not made of, in every region") {
+  const ModelError error = fit_model_error(draw(1, 60), {.threads = 1});
+  const auto fresh = draw(2, 400);
+  for (const Kind& kind : kinds) {
+    int rows = 0, covered = 0;
+    double width = 0;
+    for (const BlindResidual& r : fresh) {
+      if (r.run.stack != kind.stack || r.run.kind != kind.kind) continue;
+      const RangeScore score = score_range(r, error);
+      ++rows;
+      covered += score.covered ? 1 : 0;
+      width += score.width;
+    }
+    INFO(kind.stack << " " << kind.kind);
+    CHECK(covered > 0.85 * rows);
+    CHECK(covered < 0.95 * rows);
+    CHECK(width / rows < 5.5 * kind.spread);
+  }
+}
+
+TEST_CASE("a range leans to the side on which runs were off") {
+  auto residuals = draw(3, 60);
+  for (BlindResidual& r : residuals) r.log_error = std::abs(r.log_error) + 0.05;
+  const ModelError error = fit_model_error(residuals, {.threads = 1});
+  CHECK(error.whole.above > error.whole.below);
+}
+
+TEST_CASE("a region of few rows takes most of its width from the wider one") {
+  auto residuals = draw(4, 60);
+  BlindResidual lone = residuals.front();
+  lone.run.stack = "three";
+  lone.source = "D";
+  lone.log_error = 0;
+  residuals.push_back(lone);
+  const ModelError error = fit_model_error(residuals, {.threads = 1});
+  const ErrorRegion& own = error.regions.at("three, dense, hopper");
+  const ErrorRegion& wide = error.regions.at("dense");
+  CHECK(own.rows == 1);
+  CHECK(own.above > 0.7 * wide.above);
+  CHECK(error.region(error_regions({.stack = "four", .kind = "dense", .architecture = "hopper"}))
+            .above == wide.above);
+}
+
+TEST_CASE("runs that are alike tell how much runs vary") {
+  auto residuals = draw(5, 40);
+  CHECK(fit_model_error(residuals, {.threads = 1}).run_to_run == 0);
+  RandomStream random(6, 0);
+  for (std::size_t i = 0; i + 1 < residuals.size(); i += 2) {
+    residuals[i + 1].twin = residuals[i].twin;
+    residuals[i + 1].log_error = residuals[i].log_error + 0.02 * normal(random);
+  }
+  // Their difference has a deviation of 0.02, each of them 0.02 / sqrt(2).
+  const double spread = fit_model_error(residuals, {.threads = 1}).run_to_run;
+  CHECK(spread > 0.5 * 1.645 * 0.0141);
+  CHECK(spread < 1.6 * 1.645 * 0.0141);
+}
+
+TEST_CASE("what was seen is what the residuals are of") {
+  auto residuals = draw(7, 30);
+  residuals.back().run.device = "b200-sxm";
+  residuals.back().run.gpus = 4096;
+  const ModelError error = fit_model_error(residuals, {.threads = 1});
+  CHECK(error.seen.devices == std::set<std::string>{"b200-sxm", "h100-sxm"});
+  CHECK(error.seen.most_gpus == 4096);
+  CHECK(error.seen.stacks.contains("two"));
+}
+
+}  // namespace
+}  // namespace orrery

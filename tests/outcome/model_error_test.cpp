@@ -1,0 +1,137 @@
+// Tests the 90% range of a prediction: its parts, its regions, and what widens it.
+#include "sim/outcome/model_error.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "sim/outcome/simulate.h"
+#include "tests/base/scratch_folder.h"
+#include "workloads/model_catalog.h"
+
+namespace orrery {
+namespace {
+
+Scenario training() {
+  Scenario s{.cluster = load_cluster("dgx-h100", 16),
+             .model = load_model("llama3-8b", data_root() / "workloads/catalog/models")};
+  s.job.sequence = 4096;
+  s.job.global_batch = 64;
+  s.layout = {.tp = 2, .pp = 1, .dp = 8};
+  s.stack = load_stack("nemo", {.architecture = "hopper", .precision = s.layout.precision},
+                       data_root() / "workloads/catalog/stacks");
+  return s;
+}
+
+ModelError some_error(const Scenario& s) {
+  ModelError error;
+  error.whole = {.below = 0.3, .above = 0.4, .rows = 100, .sources = 5};
+  error.regions["nemo, dense, hopper"] = {.below = 0.05, .above = 0.1, .rows = 50, .sources = 3};
+  error.stated_share = 0.5;
+  error.run_to_run = 0.01;
+  error.blank = 0.03;
+  error.unseen = {.device = 0.1, .stack = 0.05, .precision = 0.02, .doubling = 0.02};
+  error.seen = {.devices = {s.cluster.device.name},
+                .stacks = {"nemo"},
+                .precisions = {std::string(to_text(s.layout.precision))},
+                .most_gpus = 1024};
+  return error;
+}
+
+TEST_CASE("a prediction's range joins values, the model's error and run to run") {
+  const Scenario s = training();
+  const ModelError error = some_error(s);
+  const Prediction alone = simulate(s, {});
+  const Prediction p = simulate(s, {.model_error = &error});
+  CHECK(p.step_time == alone.step_time);
+  CHECK(p.low < alone.step_time);
+  CHECK(p.high > alone.step_time);
+  CHECK(p.range.region == "nemo, dense, hopper");
+  CHECK(p.range.widened.empty());
+  CHECK(p.range.below.model == 0.05);
+  CHECK(p.range.above.model == 0.1);
+  CHECK(p.range.above.parameters == Approx(0.5 * alone.range.above.parameters));
+  const RangeParts& above = p.range.above;
+  CHECK(above.total() == Approx(std::sqrt(above.parameters * above.parameters + 0.01 +
+                                          above.run_to_run * above.run_to_run +
+                                          above.extrapolation * above.extrapolation)));
+  CHECK(p.high.si() == Approx(p.step_time.si() * std::exp(above.total())));
+  CHECK(alone.range.region.empty());
+  CHECK(alone.range.above.model == 0);
+}
+
+TEST_CASE("what no measured run had widens a range and is named") {
+  const Scenario s = training();
+  const ModelError error = some_error(s);
+  const RunKind known = run_kind(s);
+  const auto width = [&](const RunKind& run) {
+    const PredictionRange range = prediction_range(run, {}, {}, &error);
+    CHECK((range.widened.empty() == (range.above.extrapolation == 0)));
+    return range.above.extrapolation;
+  };
+  CHECK(width(known) == 0);
+  RunKind run = known;
+  run.device = "rubin";
+  CHECK(width(run) == Approx(0.1));
+  run.precision = "nvfp4";
+  CHECK(width(run) == Approx(std::sqrt(0.01 + 0.0004)));
+  run = known;
+  run.gpus = 4096;
+  CHECK(width(run) == Approx(0.04));
+  run = known;
+  run.blanks = 4;
+  CHECK(width(run) == Approx(0.06));
+}
+
+TEST_CASE("on a device that no run was on the stated ranges count in full") {
+  const Scenario s = training();
+  const ModelError error = some_error(s);
+  const std::vector<Assumption> assumptions = {
+      {.path = "accelerator x: memory.bandwidth", .effect_low = -0.1, .effect_high = 0.2}};
+  RunKind run = run_kind(s);
+  const double measured = prediction_range(run, assumptions, {}, &error).above.parameters;
+  CHECK(measured == Approx(0.5 * std::log(1.2)));
+  run.device = "rubin";
+  CHECK(prediction_range(run, assumptions, {}, &error).above.parameters == Approx(std::log(1.2)));
+}
+
+TEST_CASE("a run lies in the narrowest region that was measured") {
+  const Scenario s = training();
+  ModelError error = some_error(s);
+  RunKind run = run_kind(s);
+  CHECK(error.region(error_regions(run)).above == 0.1);
+  run.architecture = "blackwell";
+  CHECK(error.region(error_regions(run)).above == 0.4);
+  error.regions["nemo, dense"] = {.below = 0.1, .above = 0.2};
+  CHECK(error.region(error_regions(run)).above == 0.2);
+  CHECK(prediction_range(run, {}, {}, &error).region == "nemo, dense");
+}
+
+TEST_CASE("the model's error is read as it was written") {
+  const Scenario s = training();
+  ModelError error = some_error(s);
+  error.collectives["nccl, one domain, from 1 MiB"] = {.below = 0.1, .above = 0.2};
+  error.memory = 0.05;
+  const ScratchFolder folder("model_error");
+  const ModelError read = load_model_error(folder.add("error.json", to_json_text(error)));
+  CHECK(to_json_text(read) == to_json_text(error));
+  CHECK(read.region({"nemo, dense, hopper"}).above == 0.1);
+  CHECK(read.collective("nccl", false, true).above == 0.2);
+  CHECK(read.seen.most_gpus == 1024);
+}
+
+TEST_CASE("the shipped error was measured on many rows of several sources") {
+  const ModelError error = load_model_error(data_root() / "validation/model_error.json");
+  CHECK(error.whole.rows > 100);
+  CHECK(error.whole.sources > 3);
+  CHECK(error.stated_share >= 0);
+  CHECK(error.stated_share <= 1);
+  for (const auto& [name, region] : error.regions) {
+    INFO(name);
+    CHECK(region.below >= 0);
+    CHECK(region.above >= 0);
+    CHECK(region.below + region.above > 0.02);
+  }
+}
+
+}  // namespace
+}  // namespace orrery

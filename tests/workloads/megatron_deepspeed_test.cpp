@@ -1,0 +1,115 @@
+// Holds Megatron of 2021 to 2023: launches that block, softmax that falls back, gradients that
+// DeepSpeed adds up and sends back whole.
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "workloads/layer_operations.h"
+#include "workloads/model_catalog.h"
+#include "workloads/stack.h"
+#include "workloads/training.h"
+
+namespace orrery {
+namespace {
+
+std::filesystem::path catalog(const std::string& kind) {
+  return std::filesystem::path(ORRERY_SOURCE_DIR) / "workloads/catalog" / kind;
+}
+
+struct Case {
+  PrecisionRecipe precision = PrecisionRecipe::bf16;
+  Model model = load_model("bloom-176b", catalog("models"));
+  Job job = {.sequence = 2048, .global_batch = 2048};
+  Layout layout = {.tp = 4,
+                   .pp = 12,
+                   .dp = 8,
+                   .micro_batch = 2,
+                   .sequence_parallel = false,
+                   .precision = precision};
+  Stack stack = load_stack("megatron-deepspeed", {.architecture = "ampere", .precision = precision},
+                           catalog("stacks"));
+
+  LayerProgram layer() const {
+    return LayerOperations(model, job, layout, stack).layer(model.classes.back());
+  }
+};
+
+double waits(const Segment& s) {
+  double sum = 0;
+  for (const Operation& o : s.operations)
+    if (o.kind == OperationKind::host_wait) sum += o.count * o.seconds;
+  return sum;
+}
+
+double bytes_of(const Segment& s, WorkKind kind, Library library) {
+  double sum = 0;
+  for (const Operation& o : s.operations)
+    if (o.kind == OperationKind::kernel && o.kernel.work.kind == kind &&
+        o.kernel.library == library)
+      sum += o.count * (o.kernel.work.bytes_read + o.kernel.work.bytes_written);
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("where launches block, the host's time of a pass adds to the device's") {
+  Case c;
+  const LayerProgram ahead = c.layer();
+  const double sync = c.stack.layer_sync.get().si();
+  CHECK(waits(ahead.forward) + waits(ahead.backward) == Approx(sync));
+  c.stack.blocking_launches = true;
+  const LayerProgram blocking = c.layer();
+  CHECK(waits(blocking.forward) == Approx(sync / 2 + ahead.forward.host_seconds));
+  CHECK(waits(blocking.backward) == Approx(sync / 2 + ahead.backward.host_seconds));
+  CHECK(waits(blocking.recompute) == waits(blocking.forward));
+}
+
+TEST_CASE("the stack of BLOOM's runs blocks, Megatron-DeepSpeed elsewhere does not") {
+  const Case c;
+  CHECK_FALSE(c.stack.blocking_launches);
+  const Stack bloom =
+      load_stack("megatron-deepspeed-blocking",
+                 {.architecture = "ampere", .precision = PrecisionRecipe::bf16}, catalog("stacks"));
+  CHECK(bloom.blocking_launches);
+  CHECK(bloom.accumulate_passes.get() == c.stack.accumulate_passes.get());
+}
+
+TEST_CASE("a softmax that its fused kernel refuses passes over the scores in fp32") {
+  Case c;
+  const double scores = 2.0 * 28 * 2048 * 2048;  // 112 heads over four ranks, two sequences
+  CHECK(bytes_of(c.layer().forward, WorkKind::softmax, c.stack.stream_library()) == 0);
+  c.layout.micro_batch = 1;  // 28 heads: still a multiple of four
+  CHECK(bytes_of(c.layer().forward, WorkKind::softmax, c.stack.stream_library()) == 0);
+  c.model.classes.back().mixer.heads = 104;  // 26 heads
+  const LayerProgram odd = c.layer();
+  const double bytes = bytes_of(odd.forward, WorkKind::softmax, c.stack.stream_library());
+  CHECK(bytes == Approx(34 * scores / 2 * 26 / 28));
+  CHECK(bytes_of(odd.backward, WorkKind::softmax, c.stack.stream_library()) == bytes);
+  CHECK(odd.forward.host_seconds > Case().layer().forward.host_seconds);
+  c.stack.softmax_fallback.value = Seconds(0);  // stacks without that kernel
+  CHECK(bytes_of(c.layer().forward, WorkKind::softmax, c.stack.stream_library()) == 0);
+}
+
+TEST_CASE("DeepSpeed's bf16 optimizer moves 26 bytes a parameter and microbatch") {
+  const Case c;
+  const double h = 14336, microbatches = 128;
+  const double parameters = 12 * h * h / 4;
+  const double share = (microbatches - 1) / microbatches;
+  const double added = bytes_of(c.layer().weight_gradient, WorkKind::elementwise, Library::fused);
+  CHECK(added == Approx(26 * parameters * share));
+  // In fp16 gradients are added in the format that they come in.
+  const Case half{.precision = PrecisionRecipe::fp16};
+  CHECK(bytes_of(half.layer().weight_gradient, WorkKind::elementwise, Library::fused) ==
+        Approx(6 * parameters * share));
+}
+
+TEST_CASE("gradients return whole over the pipeline in bf16, split in fp16") {
+  const Case c;
+  const TrainingProgram p = lower_training(c.model, c.job, c.layout, c.stack);
+  CHECK(p.send_bytes == 2.0 * 4096 * 14336 / 4);
+  CHECK(p.gradient_send_bytes == 4 * p.send_bytes);
+  const Case half{.precision = PrecisionRecipe::fp16};
+  const TrainingProgram split = lower_training(half.model, half.job, half.layout, half.stack);
+  CHECK(split.gradient_send_bytes == split.send_bytes);
+}
+
+}  // namespace orrery

@@ -1,0 +1,206 @@
+// Holds recipes of expert models: settings by model and device, recompute of modules, fused
+// experts.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "sim/base/json.h"
+#include "tests/base/scratch_folder.h"
+#include "workloads/layer_operations.h"
+#include "workloads/model_catalog.h"
+#include "workloads/stack.h"
+
+namespace orrery {
+namespace {
+
+std::filesystem::path catalog(const std::string& kind) {
+  return std::filesystem::path(ORRERY_SOURCE_DIR) / "workloads/catalog" / kind;
+}
+
+Model catalog_model(const std::string& name) { return load_model(name, catalog("models")); }
+
+Stack catalog_stack(const std::string& name, const StackContext& context) {
+  return load_stack(name, context, catalog("stacks"));
+}
+
+const StackContext deepseek_gb300 = {.architecture = "blackwell-ultra",
+                                     .device = "gb300",
+                                     .model = "deepseek-v3",
+                                     .family = "deepseek-v3",
+                                     .precision = PrecisionRecipe::mxfp8,
+                                     .moe = true};
+
+// DeepSeek-V3 in the layout of 256 GB300.
+struct Case {
+  Model model = catalog_model("deepseek-v3");
+  Job job = {.sequence = 4096, .global_batch = 4096};
+  Layout layout = {.pp = 2,
+                   .vpp = 8,
+                   .dp = 128,
+                   .ep = 32,
+                   .schedule = Schedule::interleaved,
+                   .precision = PrecisionRecipe::mxfp8};
+  Stack stack = catalog_stack("nemo@26.02", deepseek_gb300);
+
+  LayerProgram expert_layer() const {
+    return LayerOperations(model, job, layout, stack).layer(model.classes.back());
+  }
+  void recompute(RecomputeModules modules) { layout.set({Recompute::selective, modules}); }
+};
+
+double count(const Segment& s, WorkKind kind) {
+  double sum = 0;
+  for (const Operation& o : s.operations)
+    if (o.kind == OperationKind::kernel && o.kernel.work.kind == kind) sum += o.count;
+  return sum;
+}
+
+double traffic(const Segment& s, WorkKind kind) {
+  double sum = 0;
+  for (const Operation& o : s.operations)
+    if (o.kind == OperationKind::kernel && o.kernel.work.kind == kind)
+      sum += o.count * (o.kernel.work.bytes_read + o.kernel.work.bytes_written);
+  return sum;
+}
+
+double waits(const Segment& s) {
+  double sum = 0;
+  for (const Operation& o : s.operations)
+    if (o.kind == OperationKind::host_wait) sum += o.count * o.seconds;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("a recipe is chosen by release, model and device") {
+  const Stack early = catalog_stack("nemo@26.02", deepseek_gb300);
+  CHECK(early.default_mtp);
+  CHECK(early.recompute_known);
+  CHECK(early.default_recompute == Recompute::selective);
+  CHECK(early.default_recompute_modules.has(RecomputeModule::mla_up_proj));
+  CHECK(early.launch == LaunchMode::eager);
+  const Stack late = catalog_stack("nemo@26.06", deepseek_gb300);
+  CHECK(late.launch == LaunchMode::full_graph);
+  CHECK(late.fused_expert_mlp);
+  CHECK(late.default_recompute == Recompute::none);
+  CHECK(late.attention_format == Format::fp8);
+  StackContext other = deepseek_gb300;
+  other.device = "gb200";
+  CHECK(catalog_stack("nemo@26.02", other).launch == LaunchMode::scoped_graph);
+  other.model = other.family = "nobody's";
+  const Stack unknown = catalog_stack("nemo@26.02", other);
+  CHECK_FALSE(unknown.recompute_known);
+  CHECK_FALSE(unknown.default_mtp);
+  other.moe = false;
+  CHECK_FALSE(catalog_stack("nemo@26.06", other).fused_expert_mlp);
+}
+
+TEST_CASE("parts of a stack file are used by name") {
+  const ScratchFolder folder("recipe");
+  std::filesystem::copy_file(catalog("stacks") / "megatron-core.json",
+                             folder / "megatron-core.json");
+  const auto write = [&](const std::string& used) {
+    folder.add("mine.json",
+               R"({"name": "mine", "title": "Mine", "framework": "Mine",
+                   "based_on": "megatron-core", "base": {},
+                   "parts": {"graphs": {"launch": "full-graph"}},
+                   "releases": [{"release": "1", "date": "2026-01", "changes": [], "when": [
+                     {"device": "gb200", "use": [")" +
+                   used + R"("], "set": {"default_mtp": true}}]}]})");
+  };
+  const std::filesystem::path files = folder / "";
+  write("graphs");
+  const Stack held = load_stack("mine", {.architecture = "blackwell", .device = "gb200"}, files);
+  CHECK(held.launch == LaunchMode::full_graph);
+  CHECK(held.default_mtp);
+  const Stack other = load_stack("mine", {.architecture = "hopper", .device = "h100-sxm"}, files);
+  CHECK(other.launch != LaunchMode::full_graph);
+  write("grahps");
+  CHECK_THROWS_AS(load_stack("mine", {.device = "gb200"}, files), Error);
+  CHECK_THROWS_AS(load_stack("mine", {.device = "h100-sxm"}, files), Error);
+}
+
+TEST_CASE("selective recompute runs again what it names") {
+  Case c;
+  const Segment plain = c.expert_layer().backward;
+  c.recompute({RecomputeModule::layernorm});
+  CHECK(count(c.expert_layer().backward, WorkKind::norm) == count(plain, WorkKind::norm) + 2);
+  c.recompute({RecomputeModule::mla_up_proj});
+  const Segment up = c.expert_layer().backward;
+  CHECK(count(up, WorkKind::gemm) == count(plain, WorkKind::gemm) + 2);
+  CHECK(count(up, WorkKind::rotary) == count(plain, WorkKind::rotary) + 1);
+  c.recompute({RecomputeModule::moe_act});
+  const Segment act = c.expert_layer().backward;
+  CHECK(count(act, WorkKind::elementwise) == count(plain, WorkKind::elementwise) + 1);
+  CHECK(count(act, WorkKind::grouped_gemm) == count(plain, WorkKind::grouped_gemm));
+  c.recompute({RecomputeModule::shared_experts});
+  CHECK(count(c.expert_layer().backward, WorkKind::gemm) == count(plain, WorkKind::gemm) + 2);
+  c.recompute({RecomputeModule::core_attn});
+  CHECK(count(c.expert_layer().backward, WorkKind::attention_forward) == 1);
+  // A whole expert layer includes its activation and its shared expert, once.
+  c.recompute({RecomputeModule::moe});
+  const Segment whole = c.expert_layer().backward;
+  c.recompute({RecomputeModule::moe, RecomputeModule::moe_act, RecomputeModule::shared_experts});
+  CHECK(c.expert_layer().backward.operations.size() == whole.operations.size());
+  CHECK(count(whole, WorkKind::grouped_gemm) == count(plain, WorkKind::grouped_gemm) + 2);
+  CHECK(count(whole, WorkKind::permute) > count(plain, WorkKind::permute));
+  // The dense layers' feed-forward is not an expert layer's.
+  c.recompute({RecomputeModule::mlp});
+  CHECK(c.expert_layer().backward.operations.size() == plain.operations.size());
+}
+
+TEST_CASE("experts' rows are padded to what products need") {
+  Case c;
+  c.layout.micro_batch = 1;
+  c.layout.ep = 1;
+  c.model.classes.back().ffn.topk = 7;  // 4096 * 7 / 256 = 112 rows, then 111.something
+  c.job.expert_imbalance = 0.99;
+  for (const Operation& o : c.expert_layer().backward.operations)
+    if (o.kernel.work.kind == WorkKind::grouped_gemm) {
+      const std::int64_t rows =
+          o.kernel.work.role == GemmRole::weight_gradient ? o.kernel.work.k : o.kernel.work.m;
+      CHECK(rows % 32 == 0);
+      CHECK(rows >= 110);
+    }
+}
+
+TEST_CASE("fused experts have no activation and fewer quantise kernels") {
+  Case c;
+  const LayerProgram plain = c.expert_layer();
+  c.stack.fused_expert_mlp = true;
+  const LayerProgram fused = c.expert_layer();
+  CHECK(count(fused.forward, WorkKind::elementwise) ==
+        count(plain.forward, WorkKind::elementwise) - 1);
+  CHECK(count(fused.forward, WorkKind::quantise) == count(plain.forward, WorkKind::quantise) - 1);
+  CHECK(count(fused.backward, WorkKind::quantise) == count(plain.backward, WorkKind::quantise) - 1);
+  CHECK(count(fused.backward, WorkKind::grouped_gemm) ==
+        count(plain.backward, WorkKind::grouped_gemm));
+}
+
+TEST_CASE("biased experts pay for kernels that no library fuses") {
+  Case c;
+  const double plain = traffic(c.expert_layer().forward, WorkKind::elementwise);
+  c.model.classes.back().ffn.bias = true;
+  const double biased = traffic(c.expert_layer().forward, WorkKind::elementwise);
+  CHECK(biased > 2 * plain);
+  c.stack.biased_activation_passes.value = 1.0;
+  c.stack.expert_bias_passes.value = 0.0;
+  CHECK(traffic(c.expert_layer().forward, WorkKind::elementwise) == Approx(plain));
+}
+
+TEST_CASE("the host launches expert by expert and cannot run ahead of a synchronisation") {
+  Case c;
+  c.layout.ep = 64;
+  const LayerProgram few = c.expert_layer();  // 4 experts a rank
+  c.layout.ep = 8;
+  const LayerProgram many = c.expert_layer();  // 32
+  const double each = c.stack.dispatch.get().si() * c.stack.operations.expert_forward.get();
+  CHECK(many.forward.host_seconds - few.forward.host_seconds == Approx(28 * each));
+  const double late = 28 * each * c.stack.sync_exposed.get();
+  CHECK(waits(many.forward) - waits(few.forward) == Approx(late));
+  c.stack.launch = LaunchMode::full_graph;
+  c.stack.moe_sync.value = Seconds(0);
+  CHECK(waits(c.expert_layer().forward) == 0);
+}
+
+}  // namespace orrery

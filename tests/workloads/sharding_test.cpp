@@ -1,0 +1,180 @@
+// Holds ZeRO-3's traffic against what each framework moves and copies, byte by byte.
+#include "workloads/sharding.h"
+
+#include <catch2/catch.hpp>
+
+#include "workloads/training.h"
+
+namespace orrery {
+namespace {
+
+constexpr double hidden = 1024, width = 4096, words = 32000;
+
+Model gpt(bool tied) {
+  Model m;
+  m.name = "gpt";
+  m.hidden = 1024;
+  m.vocab = 32000;
+  m.tied_embeddings = tied;
+  LayerClass layer;
+  layer.mixer.heads = layer.mixer.kv_heads = 16;
+  layer.mixer.qk_dim = layer.mixer.v_dim = 64;
+  layer.ffn.activation = Activation::gelu;
+  layer.ffn.width = 4096;
+  m.classes = {layer};
+  m.layers.assign(3, 0);
+  return m;
+}
+
+Layout shards(std::int64_t ranks) {
+  Layout l;
+  l.dp = ranks;
+  l.zero_stage = 3;
+  return l;
+}
+
+Job batch(std::int64_t sequences) {
+  Job j;
+  j.sequence = 2048;
+  j.global_batch = sequences;
+  return j;
+}
+
+Stack plain(ShardStorage storage, Format reduced) {
+  Stack s;
+  s.shard_storage = storage;
+  s.gradient_format = reduced;
+  for (Sourced<double>* v :
+       {&s.elementwise_passes, &s.loss_bytes_per_logit, &s.quantise_passes, &s.permute_passes,
+        &s.operations.layer_forward, &s.operations.layer_backward, &s.operations.moe_forward,
+        &s.operations.moe_backward, &s.operations.head, &s.operations.collective, &s.tensor_exposed,
+        &s.expert_exposed, &s.context_exposed})
+    v->value = 1;
+  s.dispatch.value = s.moe_sync.value = s.softmax_fallback.value = s.debug_per_rank.value =
+      Seconds(0);
+  return s;
+}
+
+struct Traffic {
+  double gathers = 0, reductions = 0;  // beside compute
+  double visible = 0;                  // bytes of collectives that nothing hides
+  double copies = 0;                   // bytes read and written
+};
+
+Traffic traffic(const Segment& s) {
+  Traffic t;
+  for (const Operation& o : s.operations) {
+    if (o.label != Label::data_comm) continue;
+    if (o.kind == OperationKind::kernel)
+      t.copies += o.count * (o.kernel.work.bytes_read + o.kernel.work.bytes_written);
+    else if (!o.beside_compute)
+      t.visible += o.count * o.bytes;
+    else if (o.collective == CollectiveKind::all_gather)
+      t.gathers += o.count * o.bytes;
+    else
+      t.reductions += o.count * o.bytes;
+  }
+  return t;
+}
+
+// Parameters of one of gpt()'s layers on one rank.
+double layer_parameters_of(const Model& m) {
+  return local_parameters(m, m.classes.front(), shards(8)).dense;
+}
+
+TEST_CASE("each framework copies what its shards need", "[sharding]") {
+  const Model model = gpt(false);
+  const double p = layer_parameters_of(model);
+  struct Case {
+    ShardStorage storage;
+    Format reduced;
+    double gather_copies, reduce_copies;  // bytes a parameter
+  };
+  // FSDP1 joins (2 + 2), casts (2 + 4) and divides (twice the reduced width); FSDP2 copies out of
+  // the gather (2 + 2) and casts into the reduction (2 + 4).
+  for (const Case& c : {Case{ShardStorage::in_place, Format::fp32, 0, 0},
+                        Case{ShardStorage::flat, Format::bf16, 0, 4 + 4},
+                        Case{ShardStorage::flat, Format::fp32, 0, 4 + 6 + 8},
+                        Case{ShardStorage::parts, Format::bf16, 4, 4},
+                        Case{ShardStorage::parts, Format::fp32, 4, 6},
+                        Case{ShardStorage::bucketed, Format::fp16, 4, 4 + 4}}) {
+    const auto program = lower_training(model, batch(8), shards(8), plain(c.storage, c.reduced));
+    const Traffic forward = traffic(program.classes.front().forward);
+    const Traffic backward = traffic(program.classes.front().backward);
+    CHECK(forward.gathers == Approx(2 * p));
+    CHECK(forward.copies == Approx(c.gather_copies * p));
+    CHECK(backward.gathers == Approx(2 * p));
+    CHECK(backward.reductions == Approx(bytes_per_element(c.reduced) * p));
+    CHECK(backward.copies == Approx((c.gather_copies + c.reduce_copies) * p));
+  }
+}
+
+TEST_CASE("what begins and ends a microbatch has nothing to hide under", "[sharding]") {
+  for (const bool tied : {false, true}) {
+    const Model model = gpt(tied);
+    const double p = layer_parameters_of(model);
+    const auto program =
+        lower_training(model, batch(8), shards(8), plain(ShardStorage::flat, Format::fp32));
+    CHECK(traffic(program.embedding.forward).visible == Approx(2 * (words * hidden + p)));
+    CHECK(traffic(program.embedding.backward).visible == Approx(4 * (words * hidden + p)));
+    // One table is gathered once.
+    CHECK(traffic(program.head.forward).gathers == Approx(tied ? 0 : 2 * words * hidden));
+    CHECK(traffic(program.head.backward).gathers == 0);
+  }
+}
+
+TEST_CASE("parameters that stay whole are gathered once a step", "[sharding]") {
+  const Model model = gpt(false);
+  const double p = layer_parameters_of(model);
+  Stack stack = plain(ShardStorage::parts, Format::fp32);
+  stack.reduce_each_microbatch = false;
+  const Layout layout = shards(8);
+  CHECK(accumulates_whole(layout, stack, 4));
+  CHECK_FALSE(accumulates_whole(layout, stack, 1));
+  auto backward = [&] {
+    return traffic(lower_training(model, batch(32), layout, stack).classes.front().backward);
+  };
+  CHECK(backward().gathers == Approx(2 * p));
+  CHECK(backward().reductions == Approx(4 * p / 4));
+  stack.reshard_after_forward = false;
+  CHECK(backward().gathers == 0);
+  // PyTorch's pipelines do so unasked.
+  stack.reduce_each_microbatch = true;
+  Layout stages = shards(4);
+  stages.pp = 3;
+  CHECK(accumulates_whole(stages, stack, 4));
+  const auto program = lower_training(model, batch(16), stages, stack);
+  CHECK(traffic(program.classes.front().backward).reductions == Approx(4 * p / 4));
+  CHECK(traffic(program.classes.front().forward).gathers == Approx(2 * p / 4));
+}
+
+TEST_CASE("adapters leave little to reduce", "[sharding]") {
+  const Model model = gpt(false);
+  Job job = batch(8);
+  job.task = Task::lora;
+  job.lora_rank = 16;
+  const auto program =
+      lower_training(model, job, shards(8), plain(ShardStorage::parts, Format::bf16));
+  const Traffic backward = traffic(program.classes.front().backward);
+  CHECK(backward.reductions == Approx(backward.gathers * 2 * 16 / hidden));
+}
+
+TEST_CASE("recomputation that stops early leaves out the last product", "[sharding]") {
+  const Model model = gpt(false);
+  Stack stack = plain(ShardStorage::flat, Format::fp32);
+  const auto products = [&] {
+    double flop = 0;
+    const auto program = lower_training(model, batch(8), shards(8), stack);
+    for (const Operation& o : program.classes.front().recompute.operations)
+      if (o.kind == OperationKind::kernel && o.kernel.work.kind == WorkKind::gemm)
+        flop += 2.0 * static_cast<double>(o.kernel.work.m * o.kernel.work.n * o.kernel.work.k);
+    return flop;
+  };
+  const double all = products();
+  stack.recompute_stops_early = true;
+  CHECK(all - products() == Approx(2 * 2048 * hidden * width));
+  CHECK(all == Approx(2 * 2048 * (4 * hidden * hidden + 2 * hidden * width)));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,51 @@
+// Knows what ZeRO-3 moves and copies: gathers of parameters, reductions of gradients, both unit by
+// unit.
+#pragma once
+
+#include "workloads/job.h"
+#include "workloads/layout.h"
+#include "workloads/model.h"
+#include "workloads/stack.h"
+#include "workloads/state_memory.h"
+#include "workloads/task_graph.h"
+
+namespace orrery {
+
+// Parameters and gradients stay whole from a step's first microbatch to its last: gathered once and
+// reduced once. PyTorch's pipelines always do so.
+bool accumulates_whole(const Layout& layout, const Stack& stack, std::int64_t microbatches);
+
+// Adds ZeRO-3's traffic to the programs of layers. Nothing where the layout does not shard.
+class Sharding {
+ public:
+  // `trained`: share of the parameters that have gradients.
+  Sharding(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
+           double trained);
+
+  // Of one layer: beside the compute of the layers next to it.
+  void add(LayerProgram& layer, const LocalParameters& local) const;
+  // Of the ends: `vocabulary` parameters of the embedding and of the head. What comes first in a
+  // microbatch's forward (the embedding and `first`, the first layer) has no compute to hide its
+  // gather under, and what ends its backward none for its reduction.
+  void add_ends(LayerProgram& embedding, LayerProgram& head, double vocabulary,
+                const LocalParameters& first) const;
+
+ private:
+  enum class Place : std::uint8_t { beside, visible };
+  void gather(Segment& s, const LocalParameters& local, double count, Place place) const;
+  void reduce(Segment& s, const LocalParameters& local, double count, Place place) const;
+  void copy(Segment& s, double parameters, double bytes, double count) const;
+  double reduce_copy_bytes() const;
+
+  const Layout& layout_;
+  const Stack& stack_;
+  double trained_ = 1;
+  bool tied_ = false;  // one table is embedding and head
+  bool active_ = false;
+  bool whole_ = false;    // accumulates_whole
+  double gathers_ = 1;    // of a layer before a microbatch's forward
+  double regathers_ = 1;  // and before its backward
+  double reduces_ = 1;
+};
+
+}  // namespace orrery

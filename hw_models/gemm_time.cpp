@@ -148,8 +148,12 @@ UnitTimes product_times(const Work& work, const Curve& curve, const ResolvedDevi
   t.tensor *= misalignment(work, curve);
   const double result = result_bytes(work);
   t.memory_work = gemm_bytes(work) + result;
-  t.memory = stream_seconds(t.memory_work, curve, device);
   const double share = work.accumulate_fp32 ? curve.accumulate_exposed : curve.epilogue_exposed;
+  // Experts' sums can be most of their traffic: what is exposed of them hides behind nothing, once.
+  const double beside = ragged && work.accumulate_fp32
+                            ? t.memory_work - std::min(1.0, share) * result
+                            : t.memory_work;
+  t.memory = stream_seconds(beside, curve, device);
   t.exposed = share * result / (device.memory_bandwidth.si() * curve.memory_efficiency);
   t.tensor_work = operations;
   return t;

@@ -57,6 +57,19 @@ struct Part {
   double kept = 0, transient = 0, exchange = 0;
 };
 
+// Bytes beside `queries` and `keys` (with values) of a rank while they are exchanged.
+double context_exchange(const Layout& layout, double queries, double keys) {
+  double bytes = 0;
+  // As they leave and as they arrive.
+  if (layout.context_heads() > 1) bytes += 2 * (queries + keys);
+  // Gathered: all ranks' keys and values, and their gradients. Ring: the next ones of both,
+  // double-buffered.
+  if (layout.context_rings() > 1)
+    bytes += layout.context == ContextKind::all_gather ? 2 * keys * static_cast<double>(layout.cp)
+                                                       : 4 * keys;
+  return bytes;
+}
+
 // Queries, keys and values; after rotary embedding queries and keys exist twice, because the values
 // are a view that keeps the projection's output alive.
 Part attention_part(const Model& model, const Mixer& m, const Sizes& s, const Job& job,
@@ -80,13 +93,8 @@ Part attention_part(const Model& model, const Mixer& m, const Sizes& s, const Jo
     p.kept += 4 * heads * s.tokens;  // log-sum-exp of each row
   }
   if (traits.dropout) p.kept += s.hidden * s.norm_tokens;
-  if (layout.cp > 1) {
-    const double kv = 2 * kv_heads * (qk + v) * s.tokens;
-    // Ring: next keys and values and their gradients, double-buffered. Gathered: all ranks' of
-    // both.
-    p.exchange =
-        layout.context == ContextKind::ring ? 4 * kv : 2 * kv * static_cast<double>(layout.cp);
-  }
+  p.exchange =
+      context_exchange(layout, 2 * heads * qk * s.tokens, 2 * kv_heads * (qk + v) * s.tokens);
   return p;
 }
 
@@ -108,12 +116,12 @@ Part mla_part(const Mixer& m, const Sizes& s, const Layout& layout) {
   p.kept = norm_output(s) + latents * s.norm_tokens + (out + 4 * heads) * s.tokens;
   if (!s.drop_up) p.kept += joined * s.tokens;  // recomputed from the latents otherwise
   p.transient = (up + joined + 2 * heads * v + 2 * s.hidden) * s.tokens;
-  if (layout.cp > 1) p.exchange = 4 * 2 * heads * (qk + v) * s.tokens;
+  p.exchange = context_exchange(layout, 2 * heads * qk * s.tokens, 2 * heads * (qk + v) * s.tokens);
   return p;
 }
 
 // Mamba-2: projection, convolution, states of each chunk of 256 tokens, gated output.
-Part mamba_part(const Mixer& m, const Sizes& s) {
+Part mamba_part(const Mixer& m, const Sizes& s, const Layout& layout) {
   constexpr double chunk = 256;
   const double inner = static_cast<double>(m.inner) / s.tp;
   const double states = 2 * static_cast<double>(m.groups * m.state) / s.tp;
@@ -122,7 +130,7 @@ Part mamba_part(const Mixer& m, const Sizes& s) {
                            4 * inner * static_cast<double>(m.state) / chunk;
   return {.kept = norm_output(s) + per_token * s.tokens,
           .transient = (2 * projected + 2 * (inner + states) + 2 * s.hidden) * s.tokens,
-          .exchange = 0};
+          .exchange = layout.cp > 1 ? 2 * 2 * projected * s.tokens : 0};  // rows traded for heads
 }
 
 Part mixer_part(const Model& model, const Mixer& m, const Sizes& s, const Job& job,
@@ -133,7 +141,7 @@ Part mixer_part(const Model& model, const Mixer& m, const Sizes& s, const Job& j
     case MixerKind::mla:
       return mla_part(m, s, layout);
     case MixerKind::mamba2:
-      return mamba_part(m, s);
+      return mamba_part(m, s, layout);
     case MixerKind::none:
       return {};
   }

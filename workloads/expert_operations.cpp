@@ -14,6 +14,31 @@ std::int64_t routed_rows(const RankShape& shape, const Layout& layout) {
   return sliced ? std::max<std::int64_t>(1, shape.tokens / layout.tp) : shape.tokens;
 }
 
+// Products that add to 16-bit gradients read and write one for every expert's weight. An expert's
+// rows are few, so that no other tile's work hides it (B200: what products into 16-bit gradients
+// take longer than those of forward is their traffic at full bandwidth). Of 32-bit gradients the
+// product's own curve says what is exposed.
+Operation gradient_sums(double weights, const Stack& stack) {
+  const double bytes = weights * bytes_per_element(stack.gradient_storage);
+  Operation o{.label = Label::expert};
+  o.kernel = {.work = {.kind = WorkKind::elementwise, .bytes_read = bytes, .bytes_written = bytes},
+              .library = stack.stream_library()};
+  return o;
+}
+
+// Share of an exchange's time that a pass takes longer for it. DualPipe runs most forwards together
+// with another microbatch's backward, and each one's exchange under the other's compute, which then
+// shares the processors. On a stage, 1.25 passes a pipeline stage on average have no partner.
+double exchange_exposed(const Job& job, const Layout& layout, const Stack& stack) {
+  const double alone = stack.expert_exposed.get();
+  if (layout.schedule != Schedule::dual_pipe && layout.schedule != Schedule::dual_pipe_v)
+    return alone;
+  const auto microbatches =
+      static_cast<double>(std::max<std::int64_t>(1, layout.microbatches(job)));
+  const double single = std::min(1.0, 1.25 * static_cast<double>(layout.pp) / microbatches);
+  return single * alone + (1 - single) * std::min(alone, stack.overlap_cost.get());
+}
+
 }  // namespace
 
 void LayerOperations::experts(LayerProgram& p, const Ffn& ffn) const {
@@ -52,7 +77,7 @@ void LayerOperations::expert_exchange(LayerProgram& p, const Ffn& ffn) const {
   permute(p.forward, 3);
   if (shape_.training) permute(p.input_gradient, 4);  // the combine's weights get gradients too
   if (layout_.ep == 1) return;
-  const double exposed = shape_.training ? stack_.expert_exposed.get() : 1.0;
+  const double exposed = shape_.training ? exchange_exposed(job_, layout_, stack_) : 1.0;
   const double copies = static_cast<double>(ffn.topk);
   const auto exchange = [&](Segment& s, ExchangePhase phase, double bytes) {
     collective(s, CollectiveKind::all_to_all, GroupKind::expert, rows * copies * width * bytes,
@@ -125,8 +150,10 @@ void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
     if (frozen) return;
     p.weight_gradient.operations.push_back(
         grouped_product(GemmRole::weight_gradient, product.n, product.k, rows, local));
-    accumulate(p.weight_gradient, static_cast<double>(local * product.n * product.k),
-               Label::expert);
+    const auto weights = static_cast<double>(local * product.n * product.k);
+    accumulate(p.weight_gradient, weights, Label::expert);
+    if (stack_.fused_gradient_accumulation && !accumulates_fp32() && !fused)
+      p.weight_gradient.operations.push_back(gradient_sums(weights, stack_));
   };
   quantise(p.forward, outputs);
   p.forward.operations.push_back(grouped_product(GemmRole::forward, rows, up.n, up.k, local));

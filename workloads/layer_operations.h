@@ -40,50 +40,70 @@ class LayerOperations {
     // them. Quantised operands are then quantised before they move.
     bool gathered = false, scattered = false;
   };
+
+  // layer_operations.cpp
+  void norms(LayerProgram& p, int count) const;
+  void dense_ffn(LayerProgram& p, std::int64_t width, Activation activation) const;
+  void stream(Segment& s, WorkKind kind, double read, double written, Label label) const;
+
+  // linear_operations.cpp
   void forward_linear(Segment& s, const Linear& l, Label label) const;
   void backward_linear(LayerProgram& p, const Linear& l, Label label, bool frozen) const;
+  void adapter(Segment& s, double read, double written) const;
+  void accumulate(Segment& s, double elements, Label label) const;
+  bool accumulates_fp32() const {
+    return stack_.fused_gradient_accumulation && stack_.gradient_storage == Format::fp32;
+  }
+
+  // quantise_operations.cpp
+  Format linear_format() const;  // of products that the recipe quantises
+  Format plain_format() const;   // of what it leaves alone
   void quantise(Segment& s, double elements, bool gathered = false) const;
   void quantise_traffic(Segment& s, double elements, double bytes) const;
   void transpose_copy(Segment& s, double elements) const;
-  void accumulate(Segment& s, double elements, Label label) const;
-  void stream(Segment& s, WorkKind kind, double read, double written, Label label) const;
+  double quantise_bytes(bool both) const;
+  // Bytes of an element of activations that tensor-parallel ranks gather for a product.
+  double gathered_bytes() const;
+  bool per_tensor() const {
+    return layout_.precision == PrecisionRecipe::fp8_delayed ||
+           layout_.precision == PrecisionRecipe::fp8_current;
+  }
+
+  // tensor_traffic.cpp
   void tensor_enter(LayerProgram& p, bool quantised = true) const;
   void tensor_leave(LayerProgram& p) const;
   void collective(Segment& s, CollectiveKind kind, GroupKind group, double bytes, Label label,
                   double exposed) const;
-  void norms(LayerProgram& p, int count) const;
+
+  // context_traffic.cpp
+  void context_exchange(LayerProgram& p, const Mixer& mixer) const;
+  void pass_keys(LayerProgram& p, double own) const;
+  void trade_heads(LayerProgram& p, GroupKind group, double before, double after) const;
+
+  // mixer_operations.cpp
   void attention(LayerProgram& p, const Mixer& mixer) const;
   void attention_core(LayerProgram& p, const Mixer& mixer) const;
   void mamba(LayerProgram& p, const Mixer& mixer) const;
-  void context_exchange(LayerProgram& p, const Mixer& mixer) const;
-  void dense_ffn(LayerProgram& p, std::int64_t width, Activation activation) const;
+
+  // expert_operations.cpp
   void experts(LayerProgram& p, const Ffn& ffn) const;
   void expert_products(LayerProgram& p, const Ffn& ffn) const;
   Operation grouped_product(GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k,
                             std::int64_t groups) const;
   void expert_biases(LayerProgram& p, double elements) const;
   void expert_exchange(LayerProgram& p, const Ffn& ffn) const;
-  void small_kernels(LayerProgram& p) const;
-  void host(LayerProgram& p, const LayerClass& layer) const;
-  bool softmax_falls_back(const Mixer& mixer) const;
-  void wait(Segment& s, double seconds) const;
+
+  // recompute_operations.cpp
   void rerun(LayerProgram& p, RecomputeModule module, std::size_t from) const;
-  void adapter(Segment& s, double read, double written) const;
   void add_recompute(LayerProgram& p) const;
   void end_at_last_product(Segment& s) const;
-  Format linear_format() const;  // of products that the recipe quantises
-  Format plain_format() const;   // of what it leaves alone
-  bool accumulates_fp32() const {
-    return stack_.fused_gradient_accumulation && stack_.gradient_storage == Format::fp32;
-  }
-  double quantise_bytes(bool both) const;
-  bool per_tensor() const {
-    return layout_.precision == PrecisionRecipe::fp8_delayed ||
-           layout_.precision == PrecisionRecipe::fp8_current;
-  }
-  // Bytes of an element of activations that tensor-parallel ranks gather for a product.
-  double gathered_bytes() const;
+
+  // host_operations.cpp
+  void host(LayerProgram& p, const LayerClass& layer) const;
   double host_seconds(double operations, const Segment& s) const;
+  bool softmax_falls_back(const Mixer& mixer) const;
+  void wait(Segment& s, double seconds) const;
+  void small_kernels(LayerProgram& p) const;
 
   const Model& model_;
   const Job& job_;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace orrery {
 namespace {
 
@@ -49,6 +51,24 @@ Reason group_reason(const Layout& l, const Model& model, std::int64_t gpus) {
   return std::nullopt;
 }
 
+// Ranks that trade rows for heads need whole heads, of keys and values too (Transformer Engine).
+// State-space layers do so however attention exchanges.
+Reason head_exchange_reason(const Layout& l, const Mixer& m) {
+  const bool states = m.kind == MixerKind::mamba2;
+  const std::int64_t ways = states ? l.cp : l.context_heads();
+  if (ways == 1) return std::nullopt;
+  const auto wrong = [&](std::int64_t heads, std::string_view what) {
+    return fmt::format("an all-to-all over {} context-parallel ranks does not divide {} {} a rank",
+                       ways, heads, what);
+  };
+  const std::int64_t heads = m.heads / l.tp;
+  if (!divides(ways, heads)) return wrong(heads, "heads");
+  const std::int64_t kv_heads = m.kind == MixerKind::attention ? m.kv_heads / l.tp : heads;
+  if (!divides(ways, kv_heads) || kv_heads == 0)
+    return wrong(std::max<std::int64_t>(kv_heads, 1), "key-value heads");
+  return std::nullopt;
+}
+
 Reason mixer_reason(const Layout& l, const Mixer& m) {
   if (m.kind == MixerKind::none) return std::nullopt;
   if (!divides(l.tp, m.heads)) return fmt::format("tp {} does not divide {} heads", l.tp, m.heads);
@@ -59,7 +79,7 @@ Reason mixer_reason(const Layout& l, const Mixer& m) {
   if (m.kind == MixerKind::mamba2 && !divides(l.tp, m.groups) && !divides(m.groups, l.tp)) {
     return fmt::format("tp {} and {} state groups do not divide one another", l.tp, m.groups);
   }
-  return std::nullopt;
+  return head_exchange_reason(l, m);
 }
 
 Reason ffn_reason(const Layout& l, const Ffn& f) {
@@ -129,11 +149,26 @@ Reason sequence_reason(const Layout& l, const Job& job) {
   return std::nullopt;
 }
 
-Reason stage_reason(const Layout& l, const Model& model) {
+Reason context_reason(const Layout& l) {
+  if (l.cp == 1) return std::nullopt;
+  if (l.context != ContextKind::hierarchical) {
+    if (l.context_inner == 0) return std::nullopt;
+    return fmt::format("context_inner {} needs hierarchical context parallelism, not {}",
+                       l.context_inner, to_text(l.context));
+  }
+  if (l.context_inner > 1 && l.context_inner < l.cp && divides(l.context_inner, l.cp))
+    return std::nullopt;
+  return fmt::format(
+      "hierarchical context parallelism needs a context_inner between 1 and cp {} that divides it, "
+      "not {}",
+      l.cp, l.context_inner);
+}
+
+Reason stage_reason(const Layout& l, const Model& model, Partition partition) {
   const std::int64_t positions = l.pp * l.vpp, layers = model.layer_count();
   if (l.stage_layers.empty()) {
     // Embedding and head can be blocks of their own beside the layers.
-    if (positions <= layers + 2) return std::nullopt;
+    if (positions <= layers + 2 || partition == Partition::by_cost) return std::nullopt;
     return fmt::format("pp {} x vpp {} is {} pipeline positions for {} layers", l.pp, l.vpp,
                        positions, layers);
   }
@@ -255,12 +290,13 @@ std::int64_t Layout::microbatches(const Job& job) const {
 }
 
 std::optional<std::string> invalid_reason(const Layout& layout, const Model& model, const Job& job,
-                                          std::int64_t gpus) {
+                                          std::int64_t gpus, Partition partition) {
   if (Reason reason = range_reason(layout)) return reason;
   if (Reason reason = group_reason(layout, model, gpus)) return reason;
+  if (Reason reason = context_reason(layout)) return reason;
   if (Reason reason = model_reason(layout, model)) return reason;
   if (Reason reason = sequence_reason(layout, job)) return reason;
-  if (Reason reason = stage_reason(layout, model)) return reason;
+  if (Reason reason = stage_reason(layout, model, partition)) return reason;
   return is_training(job.task) ? training_reason(layout, model, job)
                                : inference_reason(layout, job);
 }

@@ -89,7 +89,14 @@ enum class Optimizer : std::uint8_t {
   sgd,
   rotating_adam,
 };
-enum class ContextKind : std::uint8_t { ring, all_gather };
+// How ranks of context parallelism, which hold parts of every sequence, attend to all of it. In
+// brackets Megatron-Core's cp_comm_type.
+enum class ContextKind : std::uint8_t {
+  ring,          // keys and values go round the group (p2p)
+  all_gather,    // every rank gathers all keys and values (allgather)
+  all_to_all,    // Ulysses: rows are traded for heads around attention (a2a)
+  hierarchical,  // all-to-all among context_inner neighbours, rings across (a2a+p2p)
+};
 
 // The number format of a recipe's linear layers.
 Format linear_format(PrecisionRecipe recipe);
@@ -123,6 +130,7 @@ struct Layout {
   PrecisionRecipe precision = PrecisionRecipe::bf16;
   Optimizer optimizer = Optimizer::adam_fp32;
   ContextKind context = ContextKind::ring;
+  std::int64_t context_inner = 0;  // hierarchical: ranks that trade rows for heads
   bool offload_optimizer = false, offload_weights = false, offload_activations = false;
   // Layers per pipeline position (pp * vpp); empty: as the stack places them.
   std::vector<std::int64_t> stage_layers;
@@ -142,6 +150,14 @@ struct Layout {
   std::int64_t position(std::int64_t stage, std::int64_t chunk) const {
     return is_v_shaped(schedule) && chunk == 1 ? 2 * pp - 1 - stage : chunk * pp + stage;
   }
+  // Ways in which context-parallel ranks split heads; rings or gathers pass keys and values among
+  // context_rings() of them.
+  std::int64_t context_heads() const {
+    if (cp == 1) return 1;
+    if (context == ContextKind::all_to_all) return cp;
+    return context == ContextKind::hierarchical && context_inner > 0 ? context_inner : 1;
+  }
+  std::int64_t context_rings() const { return cp / context_heads(); }
   // Microbatches of one step; 0 when micro_batch * dp does not divide the global batch. An
   // inference step is one microbatch.
   std::int64_t microbatches(const Job& job) const;
@@ -150,11 +166,19 @@ struct Layout {
   std::int64_t expert_replicas() const { return dp * cp * tp / (ep * etp); }
 };
 
+// How layers fall on pipeline positions.
+enum class Partition : std::uint8_t {
+  even,           // Megatron: layers divided evenly, remainder on the first positions
+  by_cost,        // nanotron: layers and head as blocks of their products' parameters
+  head_as_layer,  // Megatron-Core account_for_embedding/loss_in_pipeline_split
+  rest_last,      // Megatron-Bridge's layouts of uneven models: full positions, the rest at the end
+};
+
 // Why a layout cannot run, in one sentence that names the numbers ("tp 6 does not divide 64
 // heads"); nullopt when it can. Checks divisibility, group folding, schedule, batch and precision.
-// Does not check memory. `gpus` 0: any.
+// Does not check memory. `gpus` 0: any. Where layers are placed by cost, stages may stay empty.
 std::optional<std::string> invalid_reason(const Layout& layout, const Model& model, const Job& job,
-                                          std::int64_t gpus);
+                                          std::int64_t gpus, Partition partition = Partition::even);
 
 // Multiple of elements that a precision's products need in every dimension: Transformer Engine
 // wants 16 for FP8 and NVFP4 operands (NVFP4's block is 16) and whole blocks of 32 for MXFP8; 1
@@ -165,10 +189,10 @@ std::int64_t dimension_multiple(PrecisionRecipe precision);
 std::string to_text(const Layout& layout);
 
 // JSON keys are the long flag names with '_': tp pp vpp dp cp ep etp micro_batch sequence_parallel
-// zero shard_group schedule recompute recompute_layers precision optimizer context_parallel offload
-// stage_layers. `offload` is a list of "weights", "optimizer", "activations", or text of these with
-// commas. "fp8" is read as fp8-delayed. Without "schedule", vpp above 1 means interleaved; zb-v and
-// dualpipe-v have vpp 2 where "vpp" is left out. "zb-h1" is zero-bubble.
+// zero shard_group schedule recompute recompute_layers precision optimizer context_parallel
+// context_inner offload stage_layers. `offload` is a list of "weights", "optimizer", "activations",
+// or text of these with commas. "fp8" is read as fp8-delayed. Without "schedule", vpp above 1 means
+// interleaved; zb-v and dualpipe-v have vpp 2 where "vpp" is left out. "zb-h1" is zero-bubble.
 Layout read_layout(const JsonValue& object);  // unknown keys are Errors
 // The same keys over `base`, in an object that holds other keys too (a flat scenario).
 Layout read_layout_over(const JsonValue& object, const Layout& base);
@@ -177,13 +201,7 @@ const std::vector<std::string>& layout_keys();
 std::string to_json_text(const Layout& layout);
 nlohmann::json to_json(const Layout& layout);
 
-// How layers fall on pipeline positions (Layout::position tells which stage holds them).
-enum class Partition : std::uint8_t {
-  even,           // Megatron: layers divided evenly, remainder on the first positions
-  by_cost,        // nanotron: layers and head as blocks of their products' parameters
-  head_as_layer,  // Megatron-Core account_for_embedding/loss_in_pipeline_split
-  rest_last,      // Megatron-Bridge's layouts of uneven models: full positions, the rest at the end
-};
+// Layers of a pipeline position (Layout::position tells which stage holds it).
 struct Position {
   std::int64_t first_layer = 0, layers = 0;
   bool embedding = false, head = false;

@@ -20,7 +20,9 @@ constexpr std::array<std::string_view, 7> precision_names = {
 constexpr std::array<std::string_view, 9> optimizer_names = {
     "adam",    "adam-bf16", "adam-bf16-moments", "adam-8bit", "muon", "adafactor",
     "shampoo", "sgd",       "rotating-adam"};
-constexpr std::array<std::string_view, 2> context_names = {"ring", "all-gather"};
+// Ours, and then Megatron-Core's words for the same.
+constexpr std::array<std::string_view, 8> context_names = {
+    "ring", "all-gather", "all-to-all", "hierarchical", "p2p", "allgather", "a2a", "a2a+p2p"};
 constexpr std::array<std::string_view, 3> offload_names = {"weights", "optimizer", "activations"};
 
 template <std::size_t N>
@@ -88,6 +90,7 @@ void read_sizes(const JsonValue& object, Layout& layout) {
   size("ep", 1, layout.ep);
   size("etp", 1, layout.etp);
   size("micro_batch", 1, layout.micro_batch);
+  size("context_inner", 0, layout.context_inner);
   size("shard_group", 0, layout.shard_group);
   size("recompute_layers", 0, layout.recompute_layers);
   if (const auto zero = object.find("zero"))
@@ -156,7 +159,7 @@ Optimizer optimizer_from(const JsonValue& at) {
   return static_cast<Optimizer>(index_in(optimizer_names, at));
 }
 ContextKind context_kind_from(const JsonValue& at) {
-  return static_cast<ContextKind>(index_in(context_names, at));
+  return static_cast<ContextKind>(index_in(context_names, at) % 4);
 }
 
 const std::vector<std::string>& layout_keys() {
@@ -177,6 +180,7 @@ const std::vector<std::string>& layout_keys() {
                                                 "precision",
                                                 "optimizer",
                                                 "context_parallel",
+                                                "context_inner",
                                                 "offload",
                                                 "stage_layers"};
   return keys;
@@ -202,9 +206,25 @@ Layout read_layout_over(const JsonValue& object, const Layout& base) {
 }
 
 Layout read_layout(const JsonValue& object) {
-  object.expect_only({"tp", "pp", "vpp", "dp", "cp", "ep", "etp", "micro_batch",
-                      "sequence_parallel", "zero", "shard_group", "schedule", "recompute",
-                      "recompute_layers", "precision", "optimizer", "context_parallel", "offload",
+  object.expect_only({"tp",
+                      "pp",
+                      "vpp",
+                      "dp",
+                      "cp",
+                      "ep",
+                      "etp",
+                      "micro_batch",
+                      "sequence_parallel",
+                      "zero",
+                      "shard_group",
+                      "schedule",
+                      "recompute",
+                      "recompute_layers",
+                      "precision",
+                      "optimizer",
+                      "context_parallel",
+                      "context_inner",
+                      "offload",
                       "stage_layers"});
   return read_layout_over(object, {});
 }
@@ -227,6 +247,7 @@ nlohmann::json to_json(const Layout& layout) {
           {"precision", to_text(layout.precision)},
           {"optimizer", to_text(layout.optimizer)},
           {"context_parallel", to_text(layout.context)},
+          {"context_inner", layout.context_inner},
           {"offload", offloaded(layout)},
           {"stage_layers", layout.stage_layers}};
 }
@@ -244,7 +265,10 @@ std::string to_text(const Layout& l) {
   add("VPP", l.vpp, is_v_shaped(l.schedule) ? 2 : 1);  // a V has two chunks
   add("DP", l.dp, 0);
   add("CP", l.cp, 1);
-  if (l.cp > 1 && l.context == ContextKind::all_gather) words.back() += "(all-gather)";
+  if (l.cp > 1 && l.context == ContextKind::hierarchical)
+    words.back() += fmt::format("(all-to-all {})", l.context_inner);
+  else if (l.cp > 1 && l.context != ContextKind::ring)
+    words.back() += fmt::format("({})", to_text(l.context));
   add("EP", l.ep, 1);
   add("ETP", l.etp, 1);
   add("MB", l.micro_batch, 0);

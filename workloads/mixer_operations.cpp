@@ -1,5 +1,4 @@
-// Builds the operations of mixers: attention in its variants, MLA, Mamba-2, context-parallel
-// traffic.
+// Builds the operations of mixers: attention in its variants, MLA, Mamba-2.
 #include <algorithm>
 
 #include "workloads/layer_operations.h"
@@ -72,8 +71,9 @@ void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const 
       .input = stack_.attention_format == Format::bf16 ? plain_format() : stack_.attention_format,
       .output = Format::bf16};
   work.batch = shape_.sequences;
-  work.heads = split(mixer.heads, layout_.tp);
-  work.kv_heads = split(mixer.kind == MixerKind::mla ? mixer.heads : mixer.kv_heads, layout_.tp);
+  const std::int64_t ways = layout_.tp * layout_.context_heads();
+  work.heads = split(mixer.heads, ways);
+  work.kv_heads = split(mixer.kind == MixerKind::mla ? mixer.heads : mixer.kv_heads, ways);
   work.q_length = shape_.q_length;
   work.kv_length = shape_.kv_length;
   work.qk_dim = mixer.qk_dim;
@@ -110,30 +110,6 @@ void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const 
   p.input_gradient.operations.push_back(softmax);
 }
 
-// Context parallelism moves keys and values around the group: one ring pass or gather forward,
-// keys, values and their gradients backward. It runs beside the attention of the blocks already
-// there.
-void LayerOperations::context_exchange(LayerProgram& p, const Mixer& mixer) const {
-  if (layout_.cp == 1) return;
-  const std::int64_t kv_heads =
-      split(mixer.kind == MixerKind::mla ? mixer.heads : mixer.kv_heads, layout_.tp);
-  const double local =
-      2.0 * static_cast<double>(shape_.tokens * kv_heads * (mixer.qk_dim + mixer.v_dim));
-  const double gathered = local * static_cast<double>(layout_.cp);
-  const bool ring = layout_.context == ContextKind::ring;
-  const double least = stack_.context_exposed.get();
-  const auto add = [&](Segment& s, CollectiveKind kind, double bytes) {
-    collective(s, kind, GroupKind::context, bytes, Label::context_comm, ring ? least : 1.0);
-    if (!ring) return;
-    collective(s, kind, GroupKind::context, bytes, Label::context_comm, 1.0);
-    s.operations.back().beside_compute = true;
-  };
-  add(p.forward, CollectiveKind::all_gather, gathered);
-  if (!shape_.training) return;
-  add(p.input_gradient, CollectiveKind::all_gather, gathered);
-  add(p.input_gradient, CollectiveKind::reduce_scatter, gathered);
-}
-
 // Mamba-2 (Dao and Gu, 2024): one wide input projection, a short convolution, the chunked
 // state-space scan, a gated norm and the output projection. The scan's products run over chunks of
 // 256 tokens.
@@ -149,6 +125,9 @@ void LayerOperations::mamba(LayerProgram& p, const Mixer& mixer) const {
   const Linear out{.m = t, .n = model_.hidden, .k = inner, .scattered = split_rows};
   tensor_enter(p);
   forward_linear(p.forward, in, Label::gemm);
+  if (layout_.cp > 1)
+    trade_heads(p, GroupKind::context, static_cast<double>(t * (2 * inner + states + heads)),
+                static_cast<double>(t * inner));
   const double rows = static_cast<double>(t * (2 * inner + states));
   stream(p.forward, WorkKind::elementwise, 4 * rows, 4 * rows, Label::elementwise);
   stream(p.input_gradient, WorkKind::elementwise, 8 * rows, 4 * rows, Label::elementwise);

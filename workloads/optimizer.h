@@ -4,18 +4,18 @@
 #include <cstdint>
 
 #include "workloads/layout.h"
+#include "workloads/stack.h"
 
 namespace orrery {
 
 struct OptimizerCost {
-  double master_bytes = 0;   // fp32 copy of the parameter, where there is one
+  double master_bytes = 0;   // fp32 copy of the parameter, or what it adds to a bf16 one
   double state_bytes = 0;    // moments, momenta, preconditioners
   double traffic_bytes = 0;  // read and written by one update, gradient and parameter included
   double flop = 0;           // tensor work of one update
 };
 
-// Per parameter. `gradient_bytes`: size of a stored gradient element; `hidden`: the short side of
-// the matrices that Muon and Shampoo multiply.
-OptimizerCost optimizer_cost(Optimizer optimizer, double gradient_bytes, std::int64_t hidden);
+// Per parameter. `hidden`: the short side of the matrices that Muon and Shampoo multiply.
+OptimizerCost optimizer_cost(const Layout& layout, const Stack& stack, std::int64_t hidden);
 
 }  // namespace orrery

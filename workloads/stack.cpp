@@ -41,87 +41,90 @@ ShardStorage read_shard_storage(const JsonValue& at) {
   return text == "parts" ? ShardStorage::parts : ShardStorage::bucketed;
 }
 
-void set_default_recompute(Stack& s, RecomputeChoice choice) {
-  s.default_recompute = choice.recompute;
-  s.default_recompute_modules = choice.modules;
-}
+// Settings that are plain choices.
+struct Choice {
+  const char* name;
+  void (*apply)(Stack& s, const JsonValue& value);
+};
+constexpr Choice choices[] = {
+    {"attention", [](Stack& s, const JsonValue& v) { s.attention = read_library(v); }},
+    {"attention_format", [](Stack& s, const JsonValue& v) { s.attention_format = read_format(v); }},
+    {"gemm", [](Stack& s, const JsonValue& v) { s.gemm = read_library(v); }},
+    {"grouped_gemm", [](Stack& s, const JsonValue& v) { s.grouped_gemm = read_library(v); }},
+    {"memory_bound", [](Stack& s, const JsonValue& v) { s.memory_bound = read_library(v); }},
+    {"counted_in", [](Stack& s, const JsonValue& v) { s.counted_in = read_library(v); }},
+    {"launch", [](Stack& s, const JsonValue& v) { s.launch = launch_from(v); }},
+    {"gradient_format", [](Stack& s, const JsonValue& v) { s.gradient_format = read_format(v); }},
+    {"gradient_storage", [](Stack& s, const JsonValue& v) { s.gradient_storage = read_format(v); }},
+    {"parameter_gather_format",
+     [](Stack& s, const JsonValue& v) { s.parameter_gather_format = read_format(v); }},
+    {"shard_storage",
+     [](Stack& s, const JsonValue& v) { s.shard_storage = read_shard_storage(v); }},
+    {"expert_library",
+     [](Stack& s, const JsonValue& v) { s.expert_library = read_collective_library(v); }},
+    {"partition", [](Stack& s, const JsonValue& v) { s.partition = partition_from(v); }},
+    {"default_recompute",
+     [](Stack& s, const JsonValue& v) { s.defaults.recompute = recompute_from(v); }},
+    {"default_schedule",
+     [](Stack& s, const JsonValue& v) { s.defaults.schedule = schedule_from(v); }},
+    {"default_optimizer",
+     [](Stack& s, const JsonValue& v) { s.defaults.optimizer = optimizer_from(v); }},
+    {"default_context",
+     [](Stack& s, const JsonValue& v) { s.defaults.context = context_kind_from(v); }},
+    {"default_zero_stage",
+     [](Stack& s, const JsonValue& v) {
+       s.defaults.zero_stage = static_cast<int>(v.integer(0, 3));
+     }},
+    {"fp8_recipe", [](Stack& s, const JsonValue& v) { s.defaults.fp8 = precision_from(v); }},
+};
 
-// Settings that are plain choices. False when the key is none of them.
-bool apply_choice(Stack& s, const std::string& key, const JsonValue& value) {
-  if (key == "attention")
-    s.attention = read_library(value);
-  else if (key == "attention_format")
-    s.attention_format = read_format(value);
-  else if (key == "gemm")
-    s.gemm = read_library(value);
-  else if (key == "grouped_gemm")
-    s.grouped_gemm = read_library(value);
-  else if (key == "memory_bound")
-    s.memory_bound = read_library(value);
-  else if (key == "counted_in")
-    s.counted_in = read_library(value);
-  else if (key == "launch")
-    s.launch = launch_from(value);
-  else if (key == "gradient_format")
-    s.gradient_format = read_format(value);
-  else if (key == "gradient_storage")
-    s.gradient_storage = read_format(value);
-  else if (key == "parameter_gather_format")
-    s.parameter_gather_format = read_format(value);
-  else if (key == "shard_storage")
-    s.shard_storage = read_shard_storage(value);
-  else if (key == "expert_library")
-    s.expert_library = read_collective_library(value);
-  else if (key == "partition")
-    s.partition = partition_from(value);
-  else if (key == "default_recompute")
-    set_default_recompute(s, recompute_from(value));
-  else if (key == "default_schedule")
-    s.default_schedule = schedule_from(value);
-  else if (key == "default_zero_stage")
-    s.default_zero_stage = static_cast<int>(value.integer(0, 3));
-  else if (key == "fp8_recipe")
-    s.fp8_recipe = precision_from(value);
-  else
-    return false;
-  return true;
-}
+// Settings that are on or off.
+struct Switch {
+  const char* name;
+  bool& (*target)(Stack& s);
+};
+constexpr Switch switches[] = {
+    {"fused_gradient_accumulation",
+     [](Stack& s) -> bool& { return s.fused_gradient_accumulation; }},
+    {"attention_recompute_selective",
+     [](Stack& s) -> bool& { return s.attention_recompute_selective; }},
+    {"transposed_copies", [](Stack& s) -> bool& { return s.transposed_copies; }},
+    {"default_interleaved", [](Stack& s) -> bool& { return s.defaults.interleaved; }},
+    {"fused_expert_mlp", [](Stack& s) -> bool& { return s.fused_expert_mlp; }},
+    {"fp8_dispatch", [](Stack& s) -> bool& { return s.fp8_dispatch; }},
+    {"gradient_overlap", [](Stack& s) -> bool& { return s.gradient_overlap; }},
+    {"parameter_overlap", [](Stack& s) -> bool& { return s.parameter_overlap; }},
+    {"recompute_stops_early", [](Stack& s) -> bool& { return s.recompute_stops_early; }},
+    {"reshard_after_forward", [](Stack& s) -> bool& { return s.reshard_after_forward; }},
+    {"reduce_each_microbatch", [](Stack& s) -> bool& { return s.reduce_each_microbatch; }},
+    {"pipeline_sends_block", [](Stack& s) -> bool& { return s.pipeline_sends_block; }},
+    {"host_runs_ahead", [](Stack& s) -> bool& { return s.host_runs_ahead; }},
+    {"sharded_at_once", [](Stack& s) -> bool& { return s.sharded_at_once; }},
+    {"scatter_gather_sends", [](Stack& s) -> bool& { return s.scatter_gather_sends; }},
+    {"splits_gradient_sends", [](Stack& s) -> bool& { return s.splits_gradient_sends; }},
+    {"blocking_launches", [](Stack& s) -> bool& { return s.blocking_launches; }},
+    {"expert_deduplicated", [](Stack& s) -> bool& { return s.expert_deduplicated; }},
+    {"loss_in_fp32", [](Stack& s) -> bool& { return s.memory.loss_in_fp32; }},
+    {"fused_loss", [](Stack& s) -> bool& { return s.memory.fused_loss; }},
+    {"gradient_bucket_copies", [](Stack& s) -> bool& { return s.memory.gradient_bucket_copies; }},
+    {"splits_vocabulary", [](Stack& s) -> bool& { return s.splits_vocabulary; }},
+    {"keeps_pipeline_outputs", [](Stack& s) -> bool& { return s.memory.keeps_pipeline_outputs; }},
+    {"default_mtp", [](Stack& s) -> bool& { return s.defaults.mtp; }},
+    {"recompute_known", [](Stack& s) -> bool& { return s.defaults.recompute_known; }},
+    {"default_sequence_parallel", [](Stack& s) -> bool& { return s.defaults.sequence_parallel; }},
+    {"master_remainders", [](Stack& s) -> bool& { return s.memory.master_remainders; }},
+};
 
-// Settings that are on or off. False when the key is none of them.
-bool apply_switch(Stack& s, const std::string& key, const JsonValue& value) {
-  struct Named {
-    const char* name;
-    bool* target;
-  };
-  const Named switches[] = {{"fused_gradient_accumulation", &s.fused_gradient_accumulation},
-                            {"attention_recompute_selective", &s.attention_recompute_selective},
-                            {"transposed_copies", &s.transposed_copies},
-                            {"default_interleaved", &s.default_interleaved},
-                            {"fused_expert_mlp", &s.fused_expert_mlp},
-                            {"fp8_dispatch", &s.fp8_dispatch},
-                            {"gradient_overlap", &s.gradient_overlap},
-                            {"parameter_overlap", &s.parameter_overlap},
-                            {"recompute_stops_early", &s.recompute_stops_early},
-                            {"reshard_after_forward", &s.reshard_after_forward},
-                            {"reduce_each_microbatch", &s.reduce_each_microbatch},
-                            {"pipeline_sends_block", &s.pipeline_sends_block},
-                            {"host_runs_ahead", &s.host_runs_ahead},
-                            {"sharded_at_once", &s.sharded_at_once},
-                            {"scatter_gather_sends", &s.scatter_gather_sends},
-                            {"splits_gradient_sends", &s.splits_gradient_sends},
-                            {"blocking_launches", &s.blocking_launches},
-                            {"expert_deduplicated", &s.expert_deduplicated},
-                            {"loss_in_fp32", &s.loss_in_fp32},
-                            {"fused_loss", &s.fused_loss},
-                            {"gradient_bucket_copies", &s.gradient_bucket_copies},
-                            {"splits_vocabulary", &s.splits_vocabulary},
-                            {"keeps_pipeline_outputs", &s.keeps_pipeline_outputs},
-                            {"default_mtp", &s.default_mtp},
-                            {"recompute_known", &s.recompute_known},
-                            {"default_sequence_parallel", &s.default_sequence_parallel}};
-  for (const Named& entry : switches)
-    if (key == entry.name) {
-      *entry.target = value.boolean();
+// Applies the setting of a table that has the key. False when none has.
+bool apply_named(Stack& s, const std::string& key, const JsonValue& value) {
+  for (const Choice& choice : choices)
+    if (key == choice.name) {
+      choice.apply(s, value);
+      return true;
+    }
+  for (const Switch& named : switches)
+    if (key == named.name) {
+      named.target(s) = value.boolean();
       return true;
     }
   return false;
@@ -144,56 +147,16 @@ bool apply_value(Stack& s, const std::string& path, const JsonValue& value) {
 }
 
 std::vector<std::string> setting_names(Stack& s) {
-  std::vector<std::string> names = {"attention",
-                                    "attention_format",
-                                    "gemm",
-                                    "grouped_gemm",
-                                    "memory_bound",
-                                    "counted_in",
-                                    "launch",
-                                    "gradient_format",
-                                    "gradient_storage",
-                                    "parameter_gather_format",
-                                    "shard_storage",
-                                    "recompute_stops_early",
-                                    "reshard_after_forward",
-                                    "reduce_each_microbatch",
-                                    "expert_library",
-                                    "partition",
-                                    "default_recompute",
-                                    "default_schedule",
-                                    "default_zero_stage",
-                                    "fp8_recipe",
-                                    "fused_gradient_accumulation",
-                                    "attention_recompute_selective",
-                                    "transposed_copies",
-                                    "default_interleaved",
-                                    "fused_expert_mlp",
-                                    "fp8_dispatch",
-                                    "gradient_overlap",
-                                    "parameter_overlap",
-                                    "pipeline_sends_block",
-                                    "host_runs_ahead",
-                                    "sharded_at_once",
-                                    "scatter_gather_sends",
-                                    "splits_gradient_sends",
-                                    "blocking_launches",
-                                    "expert_deduplicated",
-                                    "loss_in_fp32",
-                                    "fused_loss",
-                                    "gradient_bucket_copies",
-                                    "splits_vocabulary",
-                                    "keeps_pipeline_outputs",
-                                    "default_mtp",
-                                    "recompute_known",
-                                    "default_sequence_parallel"};
+  std::vector<std::string> names;
+  for (const Choice& choice : choices) names.emplace_back(choice.name);
+  for (const Switch& named : switches) names.emplace_back(named.name);
   visit_stack_values(s, [&](const std::string& name, auto&) { names.push_back(name); });
   return names;
 }
 
 void apply_settings(Stack& s, const JsonValue& settings) {
   for (const auto& [key, value] : settings.members()) {
-    if (apply_choice(s, key, value) || apply_switch(s, key, value)) continue;
+    if (apply_named(s, key, value)) continue;
     if (key == "operations") {
       for (const auto& [name, leaf] : value.members())
         if (!apply_value(s, "operations." + name, leaf))

@@ -66,6 +66,43 @@ inline Sourced<Seconds> no_time() {
           .source = "orrery-first-study"};
 }
 
+// Wrappers that check every collective call: host time of a call for each rank of its group.
+struct DebugWrappers {
+  Sourced<Seconds> per_rank;
+  Sourced<Seconds> per_remote_rank = no_time();  // added for each rank on another host
+  // Share of hosts on which calls take longer, and by how much of their time: a job waits for the
+  // slowest of its hosts.
+  Sourced<double> slow_hosts = no_kernels(), slow_cost = no_kernels();
+};
+
+// What a stack keeps in device memory beside parameters, gradients, state and activations.
+struct StackMemory {
+  Sourced<double> allocator_rounding;   // reserved over allocated at the peak
+  Sourced<Bytes> context;               // CUDA context, NCCL and library workspaces
+  bool loss_in_fp32 = true;             // logits are kept in fp32 too
+  bool fused_loss = false;              // no fp32 copy of the logits
+  bool gradient_bucket_copies = false;  // DDP buckets in the parameters' format beside fp32 sums
+  bool keeps_pipeline_outputs = false;  // every microbatch's logits stay until the step ends
+  Sourced<double> sequence_buffers;     // whole hidden states kept for sequence-parallel gathers
+  // A master weight is the bf16 parameter and the 16 bits that it lacks: 2 B beside the parameter,
+  // not 4. Parameters that exist in 8 bits only have nothing to share.
+  bool master_remainders = false;
+};
+
+// What a run's description leaves blank.
+struct StackDefaults {
+  RecomputeChoice recompute;
+  bool recompute_known = false;  // that is the recipe's; else it is the least that a run may do
+  int zero_stage = 1;
+  bool sequence_parallel = true;
+  bool mtp = false;  // the model's MTP modules are trained
+  Schedule schedule = Schedule::one_f_one_b;
+  bool interleaved = false;  // pipelines run one layer a chunk where vpp is left out
+  Optimizer optimizer = Optimizer::adam_fp32;
+  ContextKind context = ContextKind::ring;
+  PrecisionRecipe fp8 = PrecisionRecipe::fp8_delayed;  // what plain "fp8" means here
+};
+
 // Everything about a framework release that a step's time and memory depend on.
 struct Stack {
   std::string name;     // "megatron-core"
@@ -144,13 +181,11 @@ struct Stack {
   // Device time that a layer, or the head, waits for the host, forward plus backward, whoever is
   // slower: small kernels and starts of passes leave the device idle though the host is ahead.
   Sourced<Seconds> layer_sync = no_time();
-  bool blocking_launches = false;   // the host waits for each kernel: its time adds to the device's
-  Sourced<Seconds> debug_per_rank;  // host time per collective and rank of its group: debug
-                                    // wrappers that check every call
-  Sourced<Seconds> debug_per_remote_rank = no_time();  // added for each of them on another host
-  // Share of hosts on which debug calls take longer, and by how much of their time: a job waits for
-  // the slowest of its hosts.
-  Sourced<double> slow_hosts = no_kernels(), slow_host_cost = no_kernels();
+  // What each tensor-parallel collective of training waits for the last of its ranks, for every
+  // doubling of them. The host runs ahead meanwhile.
+  Sourced<Seconds> rank_wait = no_time();
+  bool blocking_launches = false;  // the host waits for each kernel: its time adds to the device's
+  DebugWrappers debug;
   bool host_runs_ahead = false;    // a stage's host dispatches passes whose input has not arrived;
                                    // else it waits for each message of the pipeline
   Sourced<Seconds> step_overhead;  // host and logging work per step that nothing hides
@@ -187,27 +222,10 @@ struct Stack {
   CollectiveLibrary expert_library = CollectiveLibrary::nccl;  // deepep: deduplicated
   bool expert_deduplicated = true;  // a token crosses once per destination rank and node
 
-  // Memory.
-  Sourced<double> allocator_rounding;   // reserved over allocated at the peak
-  Sourced<Bytes> context;               // CUDA context, NCCL and library workspaces
-  bool loss_in_fp32 = true;             // logits are kept in fp32 too
-  bool fused_loss = false;              // no fp32 copy of the logits
-  bool gradient_bucket_copies = false;  // DDP buckets in the parameters' format beside fp32 sums
-  bool splits_vocabulary = true;        // embedding and head are split over tp
-  bool keeps_pipeline_outputs = false;  // every microbatch's logits stay until the step ends
-  Sourced<double> sequence_buffers;     // whole hidden states kept for sequence-parallel gathers
-
+  StackMemory memory;
+  bool splits_vocabulary = true;  // embedding and head are split over tp
   Partition partition = Partition::even;
-  // What a run's description leaves blank.
-  Recompute default_recompute = Recompute::none;
-  RecomputeModules default_recompute_modules = core_attention_only;
-  bool recompute_known = false;  // that is the recipe's; else it is the least that a run may do
-  int default_zero_stage = 1;
-  bool default_sequence_parallel = true;
-  bool default_mtp = false;  // the model's MTP modules are trained
-  Schedule default_schedule = Schedule::one_f_one_b;
-  bool default_interleaved = false;  // pipelines run one layer a chunk where vpp is left out
-  PrecisionRecipe fp8_recipe = PrecisionRecipe::fp8_delayed;  // what plain "fp8" means here
+  StackDefaults defaults;
 };
 
 // What a release's conditional settings may depend on.
@@ -258,11 +276,12 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("sync_exposed", s.sync_exposed);
   visit("softmax_fallback", s.softmax_fallback);
   visit("layer_sync", s.layer_sync);
+  visit("rank_wait", s.rank_wait);
   visit("accumulate_passes", s.accumulate_passes);
-  visit("debug_per_rank", s.debug_per_rank);
-  visit("debug_per_remote_rank", s.debug_per_remote_rank);
-  visit("slow_hosts", s.slow_hosts);
-  visit("slow_host_cost", s.slow_host_cost);
+  visit("debug_per_rank", s.debug.per_rank);
+  visit("debug_per_remote_rank", s.debug.per_remote_rank);
+  visit("slow_hosts", s.debug.slow_hosts);
+  visit("slow_host_cost", s.debug.slow_cost);
   visit("step_overhead", s.step_overhead);
   visit("tensor_exposed", s.tensor_exposed);
   visit("expert_exposed", s.expert_exposed);
@@ -271,9 +290,9 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("overlap_cost", s.overlap_cost);
   visit("bucket", s.bucket);
   visit("bucket_per_rank", s.bucket_per_rank);
-  visit("allocator_rounding", s.allocator_rounding);
-  visit("context", s.context);
-  visit("sequence_buffers", s.sequence_buffers);
+  visit("allocator_rounding", s.memory.allocator_rounding);
+  visit("context", s.memory.context);
+  visit("sequence_buffers", s.memory.sequence_buffers);
 }
 
 }  // namespace orrery

@@ -111,7 +111,7 @@ StageState stage_state(const StageParameters& p, const Model& model, const Job& 
   const int zero = layout.zero_stage;
   const bool lora = job.task == Task::lora;
   const double gradient = bytes_per_element(stack.gradient_storage);
-  const OptimizerCost cost = optimizer_cost(layout.optimizer, gradient, model.hidden);
+  const OptimizerCost cost = optimizer_cost(layout, stack, model.hidden);
   const Counts all{.dense = p.dense, .expert = p.expert};
   const Counts trained = trainable_counts(p, model, job);
   const bool quantised = is_quantised(layout.precision);

@@ -37,7 +37,9 @@ std::string_view to_text(Label);
 // Which group of ranks a collective runs over.
 enum class GroupKind : std::uint8_t {
   tensor,
-  context,
+  context,        // all ranks of context parallelism
+  context_heads,  // those that trade rows for heads
+  context_rings,  // those that pass keys and values
   data,
   data_context,
   expert,
@@ -66,7 +68,8 @@ struct Operation {
                                 // token in `bytes`; a rank or a domain gets it once
   TokenExchange exchange{};     // expert all-to-all: what a library that knows tokens is told
   double skew = 1;              // expert all-to-all: the busiest rank's rows over the mean
-  double seconds = 0;           // host_wait: time that the device idles
+  double seconds = 0;           // host_wait: time that the device idles; collective: that it waits
+                                // for the last rank, hidden by nothing
   double count = 1;
 };
 

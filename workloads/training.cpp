@@ -82,8 +82,7 @@ TrainingProgram lower_training(const Model& model, const Job& job, const Layout&
                        static_cast<double>(split ? layout.tp : 1);
   const bool whole = split && !layout.sequence_parallel && !stack.splits_gradient_sends;
   program.gradient_send_bytes = program.send_bytes * static_cast<double>(whole ? layout.tp : 1);
-  const OptimizerCost update =
-      optimizer_cost(layout.optimizer, bytes_per_element(stack.gradient_storage), model.hidden);
+  const OptimizerCost update = optimizer_cost(layout, stack, model.hidden);
   program.optimizer_bytes_per_parameter = update.traffic_bytes;
   program.optimizer_flop_per_parameter = update.flop;
   return program;

@@ -96,6 +96,11 @@ std::string percent_text(double percent) {
   return percent < 10 ? fmt::format("{:.2g}", percent) : fmt::format("{:.0f}", percent);
 }
 
+std::string context_text(const Layout& layout) {
+  if (layout.context_inner == 0) return std::string(to_text(layout.context));
+  return fmt::format("{} ({})", to_text(layout.context), layout.context_inner);
+}
+
 std::string sharding(const Layout& layout) {
   if (layout.shard_group == 0) return fmt::format("ZeRO-{}", layout.zero_stage);
   return fmt::format("ZeRO-{} in groups of {}", layout.zero_stage, layout.shard_group);
@@ -121,7 +126,7 @@ std::vector<std::string> different_decisions(const Layout& best, const Layout& o
   word(sharding(best), sharding(other), "");
   word(to_text(best.recompute_choice()), to_text(other.recompute_choice()), " recompute");
   if (best.cp > 1 && other.cp > 1)
-    word(to_text(best.context), to_text(other.context), " context exchange");
+    word(context_text(best), context_text(other), " context exchange");
   if (best.tp > 1 && other.tp > 1 && best.sequence_parallel != other.sequence_parallel)
     parts.push_back(
         fmt::format("{} sequence parallelism", other.sequence_parallel ? "with" : "without"));

@@ -51,7 +51,7 @@ SearchSpace::SearchSpace(const Model& model, const Job& job, std::int64_t gpus, 
       gpus_(gpus),
       domain_(std::max<std::int64_t>(1, domain)),
       limits_(limits),
-      sequence_parallel_(limits.sequence_parallel.value_or(stack.default_sequence_parallel)) {
+      sequence_parallel_(limits.sequence_parallel.value_or(stack.defaults.sequence_parallel)) {
   add_families();
 }
 
@@ -181,6 +181,26 @@ std::vector<SearchSpace::Sharding> SearchSpace::shardings(const Layout& outer) c
   return all;
 }
 
+std::vector<SearchSpace::Exchange> SearchSpace::exchanges(const Layout& outer) const {
+  if (outer.cp == 1) return {{}};
+  std::vector<Exchange> all;
+  for (const ContextKind kind :
+       fixed_or(limits_.context, {ContextKind::ring, ContextKind::all_gather,
+                                  ContextKind::all_to_all, ContextKind::hierarchical})) {
+    if (kind != ContextKind::hierarchical) {
+      all.push_back({.kind = kind});
+      continue;
+    }
+    std::int64_t inner = std::min(std::max<std::int64_t>(1, domain_ / outer.tp), outer.cp);
+    while (outer.cp % inner != 0) --inner;
+    if (limits_.context_inner)
+      all.push_back({.kind = kind, .inner = *limits_.context_inner});
+    else if (inner > 1 && inner < outer.cp)
+      all.push_back({.kind = kind, .inner = inner});
+  }
+  return all;
+}
+
 void SearchSpace::fill(const Family& family) {
   Layout outer;
   outer.tp = family.tp;
@@ -199,9 +219,7 @@ void SearchSpace::fill(const Family& family) {
   if (training)
     recomputes =
         fixed_or(limits_.recompute, {{Recompute::none}, {Recompute::selective}, {Recompute::full}});
-  std::vector<ContextKind> contexts = {ContextKind::ring};
-  if (family.cp > 1)
-    contexts = fixed_or(limits_.context, {ContextKind::ring, ContextKind::all_gather});
+  const std::vector<Exchange> contexts = exchanges(outer);
   const std::vector<Scheduling> orders = schedulings(family.pp);
   const std::vector<Sharding> sharded = shardings(outer);
   for (Layout layout : expert_layouts(outer))
@@ -209,14 +227,15 @@ void SearchSpace::fill(const Family& family) {
       for (const std::int64_t micro_batch : micro_batches)
         for (const Sharding& sharding : sharded)
           for (const RecomputeChoice recompute : recomputes)
-            for (const ContextKind context : contexts) {
+            for (const Exchange& context : contexts) {
               layout.schedule = order.schedule;
               layout.vpp = order.vpp;
               layout.micro_batch = micro_batch;
               layout.zero_stage = sharding.zero_stage;
               layout.shard_group = sharding.shard_group;
               layout.set(recompute);
-              layout.context = context;
+              layout.context = context.kind;
+              layout.context_inner = context.inner;
               add(layout);
             }
 }

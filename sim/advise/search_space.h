@@ -21,6 +21,7 @@ struct SearchLimits {
   std::optional<RecomputeChoice> recompute;
   std::optional<bool> sequence_parallel;
   std::optional<ContextKind> context;
+  std::optional<std::int64_t> context_inner;
   PrecisionRecipe precision = PrecisionRecipe::bf16;
   Optimizer optimizer = Optimizer::adam_fp32;
 };
@@ -42,7 +43,9 @@ struct SearchLimits {
 //   zero         1; with pp 1 and more than one data-parallel rank also 3, and 3 that shards over
 //                the ranks inside one scale-up domain only (shard_group) where that is not all
 //   recompute    none, selective, full
-//   context      ring and all-gather when cp is above 1
+//   context      ring, all-gather and all-to-all when cp is above 1; hierarchical with the most
+//   ranks
+//                of a context-parallel group that lie in one scale-up domain, where not all do
 // sequence_parallel follows the stack's default when tp is above 1 and is false otherwise, where it
 // means nothing. Offload, recomputed layers and uneven stages are not searched. Precision and
 // optimizer are the question's. Inference has no schedule, micro-batch, ZeRO or recompute to
@@ -69,12 +72,17 @@ class SearchSpace {
     int zero_stage = 1;
     std::int64_t shard_group = 0;
   };
+  struct Exchange {
+    ContextKind kind = ContextKind::ring;
+    std::int64_t inner = 0;
+  };
   std::vector<std::int64_t> tensor_sizes() const;
   std::vector<std::int64_t> context_sizes() const;
   std::vector<std::int64_t> pipeline_sizes(std::int64_t rest) const;
   std::vector<Layout> expert_layouts(const Layout& outer) const;
   std::vector<Scheduling> schedulings(std::int64_t pp) const;
   std::vector<Sharding> shardings(const Layout& outer) const;
+  std::vector<Exchange> exchanges(const Layout& outer) const;
   void add_families();
   void fill(const Family& family);
   void add(const Layout& layout);

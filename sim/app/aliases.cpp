@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/json.h"
+#include "workloads/stack.h"
 
 namespace orrery {
 namespace {
@@ -52,11 +53,12 @@ LaunchMode launch_from(const JsonValue& value) {
 }
 
 Aliases::StackRule read_stack_rule(const JsonValue& rule) {
-  rule.expect_only(
-      {"framework", "version", "notes", "stack", "release", "optimizer", "schedule", "assumed"});
-  Aliases::StackRule read{.framework = rule.at("framework").text(),
+  rule.expect_only({"framework", "version", "notes", "gpu", "stack", "release", "optimizer",
+                    "schedule", "assumed"});
+  Aliases::StackRule read{.framework = optional_text(rule, "framework"),
                           .version = optional_text(rule, "version"),
                           .notes = optional_text(rule, "notes"),
+                          .gpu = optional_text(rule, "gpu"),
                           .stack = rule.at("stack").text(),
                           .release = optional_text(rule, "release"),
                           .optimizer = std::nullopt,
@@ -114,8 +116,11 @@ void read_corrections(Aliases& aliases, const JsonValue& file) {
 
 // Gbit/s of "8x400G", "4x HDR200", "2 x 200Gbe", "4 NDR200 NICs" together; the most of several.
 double counted_gigabits(const std::string& text) {
+  // A rate for each node is a port's where ports have such rates, else that of all.
   static const std::regex counted(
-      R"((\d+) ?x ?(?:[^|,]*?(\d{2,4}) ?Gb?|[HNXE]DR(\d{2,3})|(XDR|NDR|HDR|EDR)))",
+      R"((\d+) ?x ?(?:[^|,]*?\b(25|40|50|56|100|200|400) ?Gb?)"
+      R"(|[^|,]*?(\d{2,4}) ?Gb?(?!b?(?:ps|/s|it/s)?(?:/| per )(?:node|host|inst|VM)))"
+      R"(|[HNXE]DR(\d{2,3})|(XDR|NDR|HDR|EDR)))",
       std::regex::icase);
   static const std::regex ports(R"((\d+) (?:[HN]DR)?(\d{3}) ?G?(?:b|bps|b/s)? ?NICs?)",
                                 std::regex::icase);
@@ -126,18 +131,19 @@ double counted_gigabits(const std::string& text) {
       best = std::max(best, std::stod((*at)[1]) * rate(*at));
   };
   take(counted, [](const std::smatch& found) {
-    if (found[2].matched) return std::stod(found[2]);
-    if (found[3].matched) return std::stod(found[3]);
+    for (std::size_t stated : {2, 3, 4})
+      if (found[stated].matched) return std::stod(found[stated]);
     const char first =
-        static_cast<char>(std::toupper(static_cast<unsigned char>(found[4].str()[0])));
+        static_cast<char>(std::toupper(static_cast<unsigned char>(found[5].str()[0])));
     return first == 'X' ? 800.0 : first == 'N' ? 400.0 : first == 'H' ? 200.0 : 100.0;
   });
   take(ports, [](const std::smatch& found) { return std::stod(found[2]); });
   return best;
 }
 
-// Gbit/s of one GPU's share, from the first form of the grammar that the text has.
-std::optional<double> gigabits(const std::string& text, double gpus_per_host) {
+// Gbit/s of one GPU's share, from the first form of the grammar that the text has; `bare` when the
+// text does not tell whose the rate is.
+std::optional<double> gigabits(const std::string& text, double gpus_per_host, bool& bare) {
   static const std::regex per_gpu(R"((\d+) ?Gb?(?:ps|/s|it/s)?(?:/| per )GPU)", std::regex::icase);
   static const std::regex per_node(
       R"((\d+)(?:/\d+)? ?Gb?(?:ps|/s|it/s)?(?:/| per )(?:node|host|instance|VM))",
@@ -153,7 +159,8 @@ std::optional<double> gigabits(const std::string& text, double gpus_per_host) {
   if (std::regex_search(text, found, plain)) {
     const double rate = std::stod(found[1]);
     constexpr double least_of_a_node = 1200;  // 800 is one NIC of today, more is a node's sum
-    return rate >= least_of_a_node ? rate / gpus_per_host : rate;
+    bare = rate < least_of_a_node;
+    return bare ? rate : rate / gpus_per_host;
   }
   if (contains(text, "XDR")) return 800;
   if (contains(text, "NDR200")) return 200;
@@ -185,18 +192,40 @@ std::string network_part(const std::string& text) {
   return kept;
 }
 
+// "2023-06" of a version or of the source's year; a year alone means its middle. Empty: not told.
+std::string month_of(const SoftwareWords& row) {
+  static const std::regex month(R"((?:^|\D)(20\d\d)(?:-(0[1-9]|1[0-2]))?(?!\d))");
+  std::smatch found;
+  for (const std::string& text : {row.version, row.year})
+    if (std::regex_search(text, found, month))
+      return found[1].str() + "-" + (found[2].matched ? found[2].str() : "06");
+  return "";
+}
+
+// The last release of a stack in that month; its first where that is later.
+std::string release_of_month(const std::string& stack, const std::string& month) {
+  if (month.empty()) return "";
+  const auto folder = data_root() / "workloads/catalog/stacks";
+  std::string last;
+  for (const std::string& release : stack_releases(stack, folder))
+    if (last.empty() || load_stack(stack + "@" + release, {}, folder).date <= month) last = release;
+  return last;
+}
+
 std::string release_text(const Aliases::StackRule& rule, const Aliases& aliases,
-                         const std::string& framework, const std::string& version) {
+                         const SoftwareWords& row) {
   static const std::regex calendar(R"((?:^|\D)(\d\d\.\d\d(?:\.\d+)?)(?!\d))");
   static const std::regex number(R"((?:^|[^\d.])(\d+\.\d+)(?!\d))");
+  if (rule.release == "date") return release_of_month(rule.stack, month_of(row));
   if (rule.release != "calendar" && rule.release != "number") return rule.release;
   std::smatch found;
   const std::regex& form = rule.release == "calendar" ? calendar : number;
-  if (std::regex_search(framework, found, form)) return found[1];
+  if (std::regex_search(row.framework, found, form)) return found[1];
   // A benchmark's round has a number too, which is not the software's.
-  const auto round = aliases.rounds.find(version);
-  if (round == aliases.rounds.end() && std::regex_search(version, found, form)) return found[1];
-  return round == aliases.rounds.end() ? "" : round->second;
+  const auto round = aliases.rounds.find(row.version);
+  if (round != aliases.rounds.end()) return round->second;
+  if (std::regex_search(row.version, found, form)) return found[1];
+  return release_of_month(rule.stack, month_of(row));
 }
 
 }  // namespace
@@ -266,7 +295,8 @@ InterconnectText parse_interconnect(const std::string& whole, double gpus_per_ho
     if (contains(text, word.text)) parsed.technologies.push_back(word.technology);
   // Ports for storage and management carry no collectives.
   static const std::regex other_ports(R"((?:Storage|Management)[^,|]*)", std::regex::icase);
-  parsed.gigabits_per_gpu = gigabits(std::regex_replace(text, other_ports, ""), gpus_per_host);
+  parsed.gigabits_per_gpu =
+      gigabits(std::regex_replace(text, other_ports, ""), gpus_per_host, parsed.bare_rate);
   return parsed;
 }
 
@@ -290,12 +320,42 @@ const WiringTable::Wiring& WiringTable::at(const std::string& name) {
 std::string accelerator_name(const Aliases& aliases, const std::string& gpu) {
   if (aliases.accelerators.contains(gpu)) return gpu;
   const std::string wanted = bare_name(gpu);
-  for (const auto& [name, entry] : aliases.accelerators)
-    if (bare_name(name) == wanted || bare_name(entry.name) == wanted) return name;
-  for (const auto& [name, target] : aliases.accelerator_names)
-    if (bare_name(name) == wanted) return target;
-  return gpu;
+  std::size_t longest = 0;
+  std::string best = gpu;
+  const auto try_name = [&](const std::string& written, const std::string& name) {
+    const std::string bare = bare_name(written);
+    const std::size_t fits = bare == wanted                           ? std::string::npos
+                             : wanted.find(bare) != std::string::npos ? bare.size()
+                                                                      : 0;
+    if (fits <= longest) return;
+    longest = fits;
+    best = name;
+  };
+  for (const auto& [name, entry] : aliases.accelerators) {
+    try_name(name, name);
+    try_name(entry.name, name);
+  }
+  for (const auto& [name, target] : aliases.accelerator_names) try_name(name, target);
+  return best;
 }
+
+namespace {
+
+// A bare rate that no GPU of this kind has is its host's ("EFA 400 Gbps" of eight A100); clouds
+// tell their instances' rates.
+void read_as_host_rate(InterconnectText& said, const Aliases::Accelerator& accelerator,
+                       WiringTable& wirings) {
+  const auto& kinds = said.technologies;
+  const bool cloud = std::find(kinds.begin(), kinds.end(), FabricTechnology::efa) != kinds.end();
+  const double most_of_a_gpu = cloud ? 1.5 : 2.5;
+  double best_rate = 0;
+  for (const std::string& name : accelerator.clusters)
+    best_rate = std::max(best_rate, wirings.at(name).gigabits_per_gpu);
+  if (said.bare_rate && best_rate > 0 && *said.gigabits_per_gpu > most_of_a_gpu * best_rate)
+    *said.gigabits_per_gpu /= wirings.at(accelerator.clusters.front()).gpus_per_host;
+}
+
+}  // namespace
 
 std::optional<ClusterChoice> choose_cluster(const Aliases& aliases, WiringTable& wirings,
                                             const std::string& gpu, const std::string& interconnect,
@@ -316,12 +376,13 @@ std::optional<ClusterChoice> choose_cluster(const Aliases& aliases, WiringTable&
   choice.cluster = usual;
   // Inside one scale-up domain the network outside does not matter.
   if (gpus <= wirings.at(usual).domain) return choice;
-  const InterconnectText said = parse_interconnect(interconnect, wirings.at(usual).gpus_per_host);
+  InterconnectText said = parse_interconnect(interconnect, wirings.at(usual).gpus_per_host);
   const auto of_kind = [&](const std::string& name) {
     const auto& all = said.technologies;
     return std::find(all.begin(), all.end(), wirings.at(name).technology) != all.end();
   };
   const bool stated = said.gigabits_per_gpu || !said.technologies.empty();
+  read_as_host_rate(said, entry->second, wirings);
   if (!stated) {
     choice.assumed.push_back(interconnect.empty()
                                  ? fmt::format("network not stated: {}", usual)
@@ -363,13 +424,12 @@ Cluster load_cluster(const ClusterChoice& choice, std::int64_t gpus) {
   return cluster;
 }
 
-StackChoice choose_stack(const Aliases& aliases, const std::string& framework,
-                         const std::string& version, const std::string& notes) {
+StackChoice choose_stack(const Aliases& aliases, const SoftwareWords& row) {
   for (const auto& rule : aliases.stacks) {
-    if (!contains(framework, rule.framework) || !contains(version, rule.version) ||
-        !contains(notes, rule.notes))
+    if (!contains(row.framework, rule.framework) || !contains(row.version, rule.version) ||
+        !contains(row.notes, rule.notes) || !contains(row.gpu, rule.gpu))
       continue;
-    const std::string release = release_text(rule, aliases, framework, version);
+    const std::string release = release_text(rule, aliases, row);
     StackChoice choice{.name = release.empty() ? rule.stack : rule.stack + "@" + release,
                        .optimizer = rule.optimizer,
                        .schedule = rule.schedule,
@@ -377,10 +437,11 @@ StackChoice choose_stack(const Aliases& aliases, const std::string& framework,
     if (!rule.assumed.empty()) choice.assumed.push_back(rule.assumed);
     return choice;
   }
-  return {.name = aliases.nearest_stack,
+  const std::string release = release_of_month(aliases.nearest_stack, month_of(row));
+  return {.name = aliases.nearest_stack + (release.empty() ? "" : "@" + release),
           .optimizer = std::nullopt,
           .schedule = std::nullopt,
-          .assumed = {fmt::format("{} in place of \"{}\"", aliases.nearest_stack, framework)}};
+          .assumed = {fmt::format("{} in place of \"{}\"", aliases.nearest_stack, row.framework)}};
 }
 
 ModelChoice choose_model(const Aliases& aliases, const std::string& model,

@@ -31,9 +31,11 @@ struct Aliases {
     std::string cluster;
   };
   struct StackRule {
-    std::string framework, version, notes;  // contained in the row's, without regard to case
+    std::string framework, version, notes, gpu;  // contained in the row's, whatever the case
     std::string stack;
-    std::string release;  // fixed; "calendar": 24.07 in the row; "number": 0.8 in the row
+    // Fixed; "calendar": 24.07 in the row; "number": 0.8 in the row; "date", and where the row has
+    // no such number: the last release of the row's month or year; empty: the last of all.
+    std::string release;
     std::optional<Optimizer> optimizer;
     std::optional<Schedule> schedule;
     std::string assumed;
@@ -74,14 +76,16 @@ Aliases load_aliases(const std::filesystem::path& file);
 struct InterconnectText {
   std::vector<FabricTechnology> technologies;  // any of them ("IB/RoCE")
   std::optional<double> gigabits_per_gpu;
+  bool bare_rate = false;  // the text does not tell whether a GPU's or a host's
 };
 // Grammar: "400G/GPU", "EFA 3200G/node", "3.2 Tbps", "1600Gbps RoCE", "4x HDR200", "8x CX7 400G
 // IB/node", "4 NDR200 NICs", "IB NDR". A rate without "/GPU" or "/node" is a node's when it is at
 // least 1200.
 InterconnectText parse_interconnect(const std::string& text, double gpus_per_host);
 
-// The name in aliases.json that a source's name of an accelerator stands for; the name itself where
-// none does. Case, spaces and hyphens do not matter.
+// The name in aliases.json that a source's name of an accelerator stands for: equal to it but for
+// case, spaces and hyphens, else the longest that it contains ("NVIDIA H100 80GB HBM3"). The name
+// itself where none does.
 std::string accelerator_name(const Aliases& aliases, const std::string& gpu);
 
 struct ClusterChoice {
@@ -118,8 +122,11 @@ struct StackChoice {
   std::optional<Schedule> schedule;
   std::vector<std::string> assumed;
 };
-StackChoice choose_stack(const Aliases& aliases, const std::string& framework,
-                         const std::string& version, const std::string& notes = "");
+// What a row says about its software: `year` is of the source, `gpu` as in aliases.json.
+struct SoftwareWords {
+  std::string framework, version, notes, gpu, year;
+};
+StackChoice choose_stack(const Aliases& aliases, const SoftwareWords& row);
 
 struct ModelChoice {
   std::string name;          // of the catalogue; empty: unknown

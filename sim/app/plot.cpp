@@ -240,13 +240,14 @@ std::string tick_label(const PlotAxis& axis, double value) {
 std::string plots_svg(const std::string& heading, const std::vector<Plot>& plots, int columns) {
   const auto wide = std::max(1, std::min(columns, static_cast<int>(plots.size())));
   const auto rows = (static_cast<int>(plots.size()) + wide - 1) / wide;
-  Svg svg(plot_width * wide, heading_height + plot_height * rows);
-  svg.box({.width = plot_width * wide, .height = heading_height + plot_height * rows},
-          {.fill = "#ffffff"});
-  svg.text({12, 29}, heading, {.size = 19, .bold = true}, plot_width * wide - 24);
+  const double top = heading.empty() ? 0 : heading_height;
+  Svg svg(plot_width * wide, top + plot_height * rows);
+  svg.box({.width = plot_width * wide, .height = top + plot_height * rows}, {.fill = "#ffffff"});
+  if (!heading.empty())
+    svg.text({12, 29}, heading, {.size = 19, .bold = true}, plot_width * wide - 24);
   for (int i = 0; i < static_cast<int>(plots.size()); ++i)
     draw(svg, plots[static_cast<std::size_t>(i)],
-         {plot_width * (i % wide), heading_height + plot_height * (i / wide)});
+         {plot_width * (i % wide), top + plot_height * (i / wide)});
   return svg.finish();
 }
 

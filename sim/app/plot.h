@@ -36,7 +36,7 @@ struct Plot {
 };
 
 // One SVG document with the plots under each other, `columns` side by side. Nothing overlaps: the
-// legend stands right of the axes, text shrinks to its room.
+// legend stands right of the axes, text shrinks to its room. An empty heading takes no room.
 std::string plots_svg(const std::string& heading, const std::vector<Plot>& plots, int columns);
 
 // Where an axis from `low` to `high` has ticks: 1, 2 or 5 times powers of ten; powers of two or

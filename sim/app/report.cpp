@@ -48,7 +48,17 @@ std::string sharding(const Layout& l) {
 
 std::string context_text(const Layout& l) {
   if (l.cp == 1) return "1";
-  return fmt::format("{} {}", l.cp, l.context == ContextKind::ring ? "ring" : "gather");
+  switch (l.context) {
+    case ContextKind::ring:
+      return fmt::format("{} ring", l.cp);
+    case ContextKind::all_gather:
+      return fmt::format("{} gather", l.cp);
+    case ContextKind::all_to_all:
+      return fmt::format("{} a2a", l.cp);
+    case ContextKind::hierarchical:
+      return fmt::format("{} a2a/{}", l.cp, l.context_inner);
+  }
+  return {};
 }
 
 // A decision that has a column where the listed layouts differ in it, and a place in the line above

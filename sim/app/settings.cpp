@@ -96,7 +96,7 @@ PrecisionRecipe read_precision(const JsonValue& s, const std::string& stack,
   const auto v = s.find("precision");
   if (!v) return PrecisionRecipe::bf16;
   const PrecisionRecipe named = precision_from(*v);
-  return v->text() == "fp8" ? read_stack(stack, scenario, named).fp8_recipe : named;
+  return v->text() == "fp8" ? read_stack(stack, scenario, named).defaults.fp8 : named;
 }
 
 // Decoding is replayed from CUDA graphs by every serving engine; --launch eager says otherwise.
@@ -127,12 +127,13 @@ Scenario read_subject(const JsonValue& s) {
 // What the release does where the settings are silent.
 void apply_stack_defaults(const JsonValue& s, const Scenario& scenario, Layout& layout) {
   const Stack& stack = scenario.stack;
-  if (!s.find("recompute") && is_training(scenario.job.task))
-    layout.set({stack.default_recompute, stack.default_recompute_modules});
-  if (!s.find("zero")) layout.zero_stage = stack.default_zero_stage;
+  if (!s.find("recompute") && is_training(scenario.job.task)) layout.set(stack.defaults.recompute);
+  if (!s.find("zero")) layout.zero_stage = stack.defaults.zero_stage;
   if (!s.find("schedule") && layout.vpp == 1 && layout.pp > 1)
-    layout.schedule = stack.default_schedule;
-  if (!s.find("sequence_parallel")) layout.sequence_parallel = stack.default_sequence_parallel;
+    layout.schedule = stack.defaults.schedule;
+  if (!s.find("sequence_parallel")) layout.sequence_parallel = stack.defaults.sequence_parallel;
+  if (!s.find("optimizer")) layout.optimizer = stack.defaults.optimizer;
+  if (!s.find("context_parallel")) layout.context = stack.defaults.context;
 }
 
 }  // namespace
@@ -172,7 +173,8 @@ const std::vector<Setting>& settings() {
       {"recompute_layers", integer, "full recompute of this many layers a stage"},
       {"sequence_parallel", on_off, "default: as the stack does"},
       {"optimizer", text, "adam, adam-bf16, adam-8bit, muon, ..."},
-      {"context_parallel", text, "ring or all-gather"},
+      {"context_parallel", text, "ring, all-gather, all-to-all or hierarchical"},
+      {"context_inner", integer, "hierarchical: ranks that trade rows for heads"},
       {"offload", list, "to host memory: weights,optimizer,activations"},
       {"stage_layers", list, "layers of each pipeline position"},
       {"launch", text, "eager or graph"},
@@ -337,6 +339,8 @@ Question read_question(const JsonValue& s) {
   const std::string name = stack_name(s, subject.cluster, subject.job);
   Layout fixed = read_layout_over(s, {});
   fixed.precision = read_precision(s, name, subject);
+  if (!s.find("optimizer"))
+    fixed.optimizer = read_stack(name, subject, fixed.precision).defaults.optimizer;
   Question q{.cluster = std::move(subject.cluster),
              .model = std::move(subject.model),
              .job = subject.job,
@@ -359,6 +363,7 @@ Question read_question(const JsonValue& s) {
   fix("zero", limits.zero_stage, fixed.zero_stage);
   fix("shard_group", limits.shard_group, fixed.shard_group);
   fix("context_parallel", limits.context, fixed.context);
+  fix("context_inner", limits.context_inner, fixed.context_inner);
   fix("schedule", limits.schedule, fixed.schedule);
   fix("recompute", limits.recompute, fixed.recompute_choice());
   fix("sequence_parallel", limits.sequence_parallel, fixed.sequence_parallel);

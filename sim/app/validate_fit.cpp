@@ -197,15 +197,20 @@ std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const st
 std::vector<LeftOut> left_out_groups(const std::vector<BlindRow>& rows, const std::string& kind) {
   std::vector<LeftOut> groups;
   std::map<std::string, std::size_t> index;
+  LeftOut experts{.group = "experts (MoE)", .subtotal = true};
+  const auto add = [](LeftOut& group, const BlindRow& b) {
+    ++group.rows;
+    group.shipped.push_back(*b.row->speed_error);
+    group.without.push_back(b.speed_error);
+  };
   for (const BlindRow& b : rows) {
     const std::string name = kind == "blind" ? b.row->row->source : b.fold;
     const auto [at, added] = index.emplace(name, groups.size());
     if (added) groups.push_back({.group = name});
-    LeftOut& group = groups[at->second];
-    ++group.rows;
-    group.shipped.push_back(*b.row->speed_error);
-    group.without.push_back(b.speed_error);
+    add(groups[at->second], b);
+    if (b.row->row->model.has_experts()) add(experts, b);
   }
+  if (experts.rows > 0) groups.push_back(experts);
   return groups;
 }
 

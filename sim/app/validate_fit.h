@@ -28,8 +28,8 @@ struct BlindRow {
 std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const std::string& kind,
                                     const ValidateOptions& options);
 
-// Error by group of `kind` ("blind": by source) as shipped and left out, rows of models with
-// experts of "model" and "release" once more apart; for "blind" the rule of each source.
+// Error by group of `kind` ("blind": by source) as shipped and left out, the last a subtotal of the
+// rows of models with experts; for "blind" the rule of each source.
 std::vector<LeftOut> left_out_groups(const std::vector<BlindRow>& rows, const std::string& kind);
 std::string blind_rules_text(const std::vector<BlindRow>& rows);
 

@@ -141,6 +141,7 @@ std::string left_out_json(const std::vector<LeftOut>& groups, const std::string&
   for (const LeftOut& g : groups)
     list.push_back({{"kind", kind},
                     {"group", g.group},
+                    {"subtotal", g.subtotal},
                     {"rows", g.rows},
                     {"without", numbers_json(g.without)},
                     {"shipped", numbers_json(g.shipped)}});

@@ -19,12 +19,17 @@ constexpr const char* style =
     "max-width:1680px;margin:24px auto;padding:0 16px}"
     "h1{font-size:26px;margin:0 0 4px}h2{font-size:19px;margin:34px 0 8px}"
     "table{border-collapse:collapse;font-size:13px}"
-    "th,td{padding:3px 8px;text-align:right;border-bottom:1px solid #e3e3e3;vertical-align:top}"
-    "th{background:#f4f4f4;position:sticky;top:0}"
-    "td.t,th.t{text-align:left}td.good{color:#00704f}td.bad{color:#b34700;font-weight:bold}"
+    "th,td{padding:3px 8px;text-align:right;border-bottom:1px solid #e3e3e3;vertical-align:top;"
+    "white-space:nowrap}"
+    "th{background:#f4f4f4}td.t,th.t,td.l,th.l{text-align:left}"
+    "@media(max-width:800px){td.t{white-space:normal;min-width:128px}}"
+    "td.l{white-space:normal;min-width:230px}td.good{color:#00704f}td.bad{color:#b34700;font-"
+    "weight:bold}"
     "nav a{margin-right:14px}.wide{overflow-x:auto}svg{max-width:100%;height:auto}"
+    ".plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,600px),1fr));"
+    "gap:4px 20px}.one{max-width:830px}summary{cursor:pointer;margin:6px 0}"
     "pre{font-size:12px;overflow-x:auto;background:#f8f8f8;padding:10px}"
-    "p.note{color:#555;margin:0 0 10px}";
+    "p.note{color:#555;margin:0 0 10px;max-width:110ch}";
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -45,7 +50,7 @@ std::string escaped(const std::string& text) {
 
 struct Cell {
   std::string text;
-  const char* kind = "";  // class: "t" is text, "good", "bad"
+  const char* kind = "";  // class: "t" is a name, "l" sentences, "good", "bad"
 };
 
 std::string row_html(const std::vector<Cell>& cells, const char* tag) {
@@ -106,17 +111,25 @@ std::string groups_html(const std::vector<ScoredRow>& rows) {
   return table_html(header, overall) + "<p></p>\n" + table_html(header, groups);
 }
 
+// Those that fail in sight, the others, of which there are hundreds, to be opened.
 std::string gates_html(const std::vector<GateVerdict>& gates) {
-  std::vector<std::vector<Cell>> rows;
+  const std::vector<Cell> header = {{"group", "t"}, {"figure", "t"}, {"today %"},
+                                    {"at most %"},  {"set"},         {""}};
+  std::vector<std::vector<Cell>> passed, failed;
   for (const GateVerdict& v : gates)
-    rows.push_back({{v.gate.group, "t"},
+    (v.passed ? passed : failed)
+        .push_back({{v.gate.group, "t"},
                     {v.gate.figure, "t"},
                     {v.today ? percent(*v.today) : "no rows"},
                     {percent(v.gate.at_most)},
                     {v.gate.date},
                     {v.passed ? "passed" : "failed", v.passed ? "good" : "bad"}});
-  return table_html({{"group", "t"}, {"figure", "t"}, {"today %"}, {"at most %"}, {"set"}, {""}},
-                    rows);
+  std::string out = failed.empty() ? "" : table_html(header, failed);
+  if (!passed.empty())
+    out += fmt::format("<details><summary>{} of {} gates passed</summary>\n", passed.size(),
+                       gates.size()) +
+           table_html(header, passed) + "</details>\n";
+  return out;
 }
 
 std::string worst_html(const std::vector<WorstRow>& worst) {
@@ -126,9 +139,9 @@ std::string worst_html(const std::vector<WorstRow>& worst) {
     rows.push_back({{r.id, "t"},
                     {fmt::format("{:+.0f}%", 100 * *w.row->speed_error)},
                     {r.gpu, "t"},
-                    {fmt::format("{}, {}, {}", r.model.name, r.release, to_text(r.layout)), "t"},
-                    {w.breakdown, "t"},
-                    {w.cause, "t"}});
+                    {fmt::format("{}, {}, {}", r.model.name, r.release, to_text(r.layout)), "l"},
+                    {w.breakdown, "l"},
+                    {w.cause, "l"}});
   }
   return table_html({{"row", "t"},
                      {"error"},
@@ -163,7 +176,7 @@ std::string skipped_html(const std::vector<ScoredRow>& rows) {
   }
   std::vector<std::pair<int, std::vector<Cell>>> sorted;
   for (const auto& [of, count] : counts)
-    sorted.push_back({-count, {{fmt::format("{}", count)}, {of.first, "t"}, {of.second, "t"}}});
+    sorted.push_back({-count, {{fmt::format("{}", count)}, {of.first, "l"}, {of.second, "t"}}});
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::vector<Cell>> cells;
@@ -177,6 +190,13 @@ std::string inline_svg(const std::string& document) {
   return start == std::string::npos ? "" : document.substr(start);
 }
 
+std::string picture_html(const Picture& picture) {
+  std::string out = fmt::format("<h2 id=\"{}\">{}</h2>\n<div class=\"{}\">\n", picture.name,
+                                escaped(picture.title), picture.parts.size() > 1 ? "plots" : "one");
+  for (const std::string& part : picture.parts) out += "<div>" + inline_svg(part) + "</div>\n";
+  return out + "</div>\n";
+}
+
 std::string page_of(const std::vector<ScoredRow>& rows, const std::vector<GateVerdict>& gates,
                     const std::vector<PageText>& more, const std::vector<Picture>& pictures) {
   std::string body = section("groups", "Predicted against measured",
@@ -185,8 +205,7 @@ std::string page_of(const std::vector<ScoredRow>& rows, const std::vector<GateVe
                              "medians of the error of peak memory and of memory between steps; "
                              "right verdicts on whether a run fits.",
                              groups_html(rows));
-  for (const Picture& picture : pictures)
-    body += fmt::format("<div id=\"{}\">{}</div>\n", picture.name, inline_svg(picture.svg));
+  for (const Picture& picture : pictures) body += picture_html(picture);
   if (!gates.empty())
     body += section("gates", "Gates", "What each figure may be at most.", gates_html(gates));
   constexpr std::size_t worst_count = 40, of_source = 6;
@@ -196,8 +215,7 @@ std::string page_of(const std::vector<ScoredRow>& rows, const std::vector<GateVe
                   worst_html(worst_rows(rows, worst_count, of_source)));
   for (const bool sweeps : {false, true})
     body += section(sweeps ? "errors-of-sweeps" : "errors-of-published",
-                    sweeps ? "Errors of sweeps by what they were"
-                           : "Errors of published runs by what they were",
+                    sweeps ? "Errors of sweeps in figures" : "Errors of published runs in figures",
                     "Of tokens/s/GPU.", bins_html(residual_tables(rows, sweeps)));
   for (const PageText& text : more)
     body += fmt::format("<h2>{}</h2>\n<pre>{}</pre>\n", escaped(text.title), escaped(text.text));
@@ -222,10 +240,13 @@ std::string validation_page(const std::vector<ScoredRow>& rows,
              "<title>Orrery: validation</title><style>{}</style></head>\n<body>\n"
              "<h1>Orrery: predictions held against measured runs</h1>\n"
              "<p class=\"note\">{} rows read.</p>\n"
-             "<nav><a href=\"#groups\">groups</a>{}<a href=\"#worst\">farthest off</a>"
+             "<nav><a href=\"#groups\">groups</a>{}{}<a href=\"#worst\">farthest off</a>"
              "<a href=\"#errors-of-published\">errors by bins</a>"
              "<a href=\"#skipped\">not scored</a></nav>\n",
-             style, rows.size(), gates.empty() ? "" : "<a href=\"#gates\">gates</a>") +
+             style, rows.size(),
+             pictures.empty() ? ""
+                              : fmt::format("<a href=\"#{}\">pictures</a>", pictures.front().name),
+             gates.empty() ? "" : "<a href=\"#gates\">gates</a>") +
          page_of(rows, gates, more, pictures) + "</body></html>\n";
 }
 

@@ -127,13 +127,11 @@ Plot residual_plot(const std::vector<ScoredRow>& rows, const Chosen& chosen, con
                    const std::string& title, const char* label,
                    const std::function<double(const PreparedRow&)>& position) {
   constexpr double end = 60;
-  Plot plot{.title = title,
-            .note = "Points beyond 60% are drawn at the edge. Dashed: 20% off.",
-            .x = {.label = label, .logarithmic = true},
-            .y = {.label = "error of tokens/s/GPU, percent",
-                  .tight = true,
-                  .low = -1.03 * end,
-                  .high = 1.03 * end}};
+  Plot plot{
+      .title = title,
+      .note = "Points beyond 60% are drawn at the edge. Dashed: 20% off.",
+      .x = {.label = label, .logarithmic = true},
+      .y = {.label = "error of tokens/s/GPU, percent", .tight = true, .low = -end, .high = end}};
   plot.series = series_by(
       rows, chosen,
       [&](const ScoredRow& s) -> std::optional<Point> {
@@ -160,7 +158,12 @@ void add(std::vector<Picture>& pictures, const std::string& name, const std::str
          std::vector<Plot> plots, int columns) {
   std::erase_if(plots, [](const Plot& plot) { return plot.empty(); });
   if (plots.empty()) return;
-  pictures.push_back({.name = name, .title = heading, .svg = plots_svg(heading, plots, columns)});
+  std::vector<std::string> parts;
+  for (const Plot& plot : plots) parts.push_back(plots_svg("", {plot}, 1));
+  pictures.push_back({.name = name,
+                      .title = heading,
+                      .svg = plots_svg(heading, plots, columns),
+                      .parts = std::move(parts)});
 }
 
 std::vector<Plot> residual_plots(const std::vector<ScoredRow>& rows, const Chosen& chosen,
@@ -200,20 +203,22 @@ void draw_bin(Svg& svg, const ResidualBin& bin, double y, double left, double wi
       {left + width + 14, y + 4},
       fmt::format("{:+.1f}%, 90% from {:+.0f} to {:+.0f}%", 100 * middle,
                   100 * percentile(bin.errors, low_rank), 100 * percentile(bin.errors, high_rank)),
-      words, 220);
+      words, 212);
 }
 
 }  // namespace
 
 std::string residuals_svg(const std::string& heading, const std::vector<ResidualTable>& tables) {
-  constexpr double wide = 1000, left = 300, width = 440, step = 21, top = 78, title_step = 30;
+  constexpr double wide = 830, left = 250, width = 350, step = 21, title_step = 30;
+  constexpr double heading_height = 32;
+  const double under = heading.empty() ? 18 : 18 + heading_height, top = under + 28;
   double height = top + 24;
   for (const ResidualTable& t : tables)
     height += title_step + step * static_cast<double>(t.bins.size());
   Svg svg(wide, height);
   svg.box({.width = wide, .height = height}, {.fill = "#ffffff"});
-  svg.text({12, 29}, heading, {.size = 19, .bold = true}, wide - 24);
-  svg.text({12, 50},
+  if (!heading.empty()) svg.text({12, 29}, heading, {.size = 19, .bold = true}, wide - 24);
+  svg.text({12, under},
            "Error of tokens/s/GPU: median (dot) and nine rows of ten (bar); above 0: predicted too "
            "fast",
            {.size = 12, .fill = "#555555"}, wide - 24);
@@ -273,9 +278,11 @@ std::vector<Picture> validation_pictures(const std::vector<ScoredRow>& rows) {
     const auto tables = residual_tables(rows, sweeps);
     if (tables.empty()) continue;
     const std::string of = sweeps ? "sweeps" : "published runs";
+    const std::string title = "Errors of " + of + " by what they were";
     pictures.push_back({.name = sweeps ? "bins-sweeps" : "bins-published",
-                        .title = "Errors of " + of + " by what they were",
-                        .svg = residuals_svg("Errors of " + of + " by what they were", tables)});
+                        .title = title,
+                        .svg = residuals_svg(title, tables),
+                        .parts = {residuals_svg("", tables)}});
   }
   return pictures;
 }

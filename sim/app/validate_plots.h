@@ -12,6 +12,8 @@ struct Picture {
   std::string name;   // of its file, without ".svg"
   std::string title;  // for people
   std::string svg;    // the whole document
+  // Each of its plots alone, for pages on which they stand beside each other where there is room.
+  std::vector<std::string> parts;
 };
 
 // Scatter plots of speeds (published runs by GPU and by source, sweeps by source) and of memory;

@@ -28,10 +28,9 @@ std::string largest_label(const StageBreakdown& stage) {
 }
 
 void add_range(RowPrediction& p, const PreparedRow& row, const ModelError& error) {
-  const RunKind run = run_kind(row);
   const std::vector<Assumption> assumptions = used_assumptions(row_scenario(row), p.extrapolations);
-  p.stated = prediction_range(run, assumptions, p.extrapolations, nullptr);
-  p.range = prediction_range(run, assumptions, p.extrapolations, &error);
+  p.stated = prediction_range(p.run, assumptions, p.extrapolations, nullptr);
+  p.range = prediction_range(p.run, assumptions, p.extrapolations, &error);
   p.low_tokens = p.tokens_per_second_per_gpu * std::exp(-p.range.above.total());
   p.high_tokens = p.tokens_per_second_per_gpu * std::exp(p.range.below.total());
 }
@@ -93,6 +92,8 @@ RowPrediction predict_row(const PreparedRow& row, const ModelError& error) {
   for (const StageMemory& stage : memory.stages)
     p.static_gibibytes = std::max(p.static_gibibytes, in_gibibytes(stage.static_bytes()));
   p.out_of_memory = !memory.fits;
+  p.run = run_kind(row);
+  add_step(p.run, p.stage, memory);
   p.extrapolations =
       find_extrapolations(*row.cluster->context, row.model, row.job, row.layout, row.stack);
   add_range(p, row, error);

@@ -22,8 +22,9 @@ struct RangeGroup {
 // source and GPU in the order in which they appear, then all, published ones, sweeps and models
 // with experts.
 std::vector<RangeGroup> range_groups(const std::vector<ScoredRow>& rows);
-// Rows, share covered, median width and what it is of the group's median error; marks where the
-// share is outside of 85 to 95% in a group of twenty rows and more.
+// Rows, share covered, median width and what it is of the group's median error, and the error's
+// 90th percentile over that median; marks where the share is outside of 85 to 95% in a group of
+// twenty rows and more.
 std::string ranges_text(const std::vector<RangeGroup>& groups);
 nlohmann::ordered_json ranges_json(const std::vector<RangeGroup>& groups);
 

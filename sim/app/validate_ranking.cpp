@@ -2,6 +2,7 @@
 #include "sim/app/validate_ranking.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -46,6 +47,13 @@ double correlation(const std::vector<double>& measured, const std::vector<double
 std::string job_text(const RankedGroup& g) {
   return fmt::format("{} on {} {}, batch {} of {}", g.model, g.gpus, g.gpu, g.global_batch,
                      g.sequence);
+}
+
+// What tells apart models of one name: a design's candidates share theirs.
+std::array<std::int64_t, 4> shape_of(const Model& m) {
+  if (m.layers.empty()) return {m.hidden, 0, 0, 0};
+  const LayerClass& last = m.layer(m.layer_count() - 1);
+  return {m.hidden, m.layer_count(), last.mixer.heads, last.ffn.width};
 }
 
 Json group_json(const RankedGroup& g) {
@@ -98,8 +106,8 @@ Ranking rank_layouts(const std::vector<RankedLayout>& layouts) {
 }
 
 std::vector<RankedGroup> rank_groups(const std::vector<ScoredRow>& rows) {
-  using Key =
-      std::tuple<std::string, std::string, std::string, std::int64_t, std::int64_t, std::int64_t>;
+  using Key = std::tuple<std::string, std::string, std::string, std::array<std::int64_t, 4>,
+                         std::int64_t, std::int64_t, std::int64_t>;
   std::map<Key, std::size_t> index;
   std::vector<RankedGroup> groups;
   std::vector<std::vector<RankedLayout>> layouts;
@@ -113,7 +121,7 @@ std::vector<RankedGroup> rank_groups(const std::vector<ScoredRow>& rows) {
                             .gpus = r.layout.gpus(),
                             .global_batch = r.job.global_batch,
                             .sequence = r.job.sequence};
-    const Key key{group.source, group.gpu,          group.model,
+    const Key key{group.source, group.gpu,          group.model,   shape_of(r.model),
                   group.gpus,   group.global_batch, group.sequence};
     const auto [at, added] = index.emplace(key, groups.size());
     if (added) {

@@ -39,7 +39,8 @@ struct Ranking {
 // At least one layout; all figures above 0.
 Ranking rank_layouts(const std::vector<RankedLayout>& layouts);
 
-// The layouts of one job on one number of accelerators, as one source measured them.
+// The layouts of one job on one number of accelerators, as one source measured them. Models of one
+// name but another shape (layers, hidden, heads, FFN) are other jobs.
 struct RankedGroup {
   std::string source, gpu, model;
   std::int64_t gpus = 0, global_batch = 0, sequence = 0;

@@ -302,11 +302,14 @@ std::string left_out_text(const std::vector<LeftOut>& groups, const std::string&
                fmt::format("{:.1f}%", 100 * b->p90)});
   };
   for (const LeftOut& g : groups) {
+    if (g.subtotal) continue;
     add(g.group, g.rows, g.without, g.shipped);
     shipped.insert(shipped.end(), g.shipped.begin(), g.shipped.end());
     without.insert(without.end(), g.without.begin(), g.without.end());
   }
   add("all", static_cast<int>(without.size()), without, shipped);
+  for (const LeftOut& g : groups)
+    if (g.subtotal) add(g.group, g.rows, g.without, g.shipped);
   return fmt::format("\nEach {} predicted with step-level values fitted on the others\n", kind) +
          table.text();
 }

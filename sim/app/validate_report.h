@@ -8,7 +8,7 @@
 
 #include "sim/app/validate_rows.h"
 #include "sim/engine/step.h"
-#include "sim/outcome/prediction.h"
+#include "sim/outcome/model_error.h"
 
 namespace orrery {
 
@@ -19,6 +19,7 @@ struct RowPrediction {
   bool made = false;
   double step_seconds = 0;
   double tokens_per_second_per_gpu = 0;
+  RunKind run;
   double low_tokens = 0, high_tokens = 0;  // 90% range
   PredictionRange range;                   // of the step time, and what it is made of
   PredictionRange stated;                  // the same of the values' stated ranges alone
@@ -81,6 +82,7 @@ struct LeftOut {
   std::string group;
   int rows = 0;
   std::vector<double> shipped, without;  // errors of its rows
+  bool subtotal = false;                 // its rows are in other groups too
 };
 std::string left_out_text(const std::vector<LeftOut>& groups, const std::string& kind);
 std::string left_out_json(const std::vector<LeftOut>& groups, const std::string& kind);

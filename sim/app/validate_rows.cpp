@@ -25,7 +25,7 @@ Schedule schedule_for(const RunColumns& c, const Stack& stack, std::int64_t vpp,
   if (const auto named = schedule_from_words(c.schedule)) return *named;
   if (vpp > 1) return Schedule::interleaved;
   if (!c.schedule.empty()) return Schedule::one_f_one_b;
-  return rule.value_or(stack.default_schedule);
+  return rule.value_or(stack.defaults.schedule);
 }
 
 void read_measured(const CsvRow& row, MeasuredRun& measured) {
@@ -46,7 +46,7 @@ std::int64_t size_or_one(PreparedRow& p, const std::optional<std::int64_t>& valu
                          const char* column) {
   if (value) return *value;
   constexpr int fully_sharded = 3;
-  if (!p.full_config && p.stack.default_zero_stage != fully_sharded)
+  if (!p.full_config && p.stack.defaults.zero_stage != fully_sharded)
     skip(fmt::format("the source does not tell {}", column));
   p.assumed.push_back(fmt::format("{} not stated: 1", column));
   return 1;
@@ -102,7 +102,7 @@ void build_chunks(PreparedRow& p, const RunColumns& c) {
   const std::int64_t each = p.model.layer_count() / layout.pp;
   const bool can =
       each * layout.pp == p.model.layer_count() && layout.microbatches(p.job) % layout.pp == 0;
-  if (p.stack.default_interleaved && can) layout.vpp = each;
+  if (p.stack.defaults.interleaved && can) layout.vpp = each;
   p.assumed.push_back(fmt::format("vpp not stated: {}", layout.vpp));
 }
 
@@ -111,22 +111,38 @@ void build_layout(PreparedRow& p, const RunColumns& c, const StackChoice& softwa
   build_sizes(p, c);
   build_batches(p, c);
   build_chunks(p, c);
-  layout.zero_stage = static_cast<int>(c.zero.value_or(p.stack.default_zero_stage));
-  layout.sequence_parallel = c.sequence_parallel.value_or(p.stack.default_sequence_parallel);
+  layout.zero_stage = static_cast<int>(c.zero.value_or(p.stack.defaults.zero_stage));
+  layout.sequence_parallel = c.sequence_parallel.value_or(p.stack.defaults.sequence_parallel);
   layout.schedule = schedule_for(c, p.stack, layout.vpp, software.schedule);
+  if (is_v_shaped(layout.schedule) && !c.vpp) layout.vpp = 2;  // a V has two chunks
   if (const auto stated_recompute = recompute_from_words(c.recompute)) {
     layout.set(*stated_recompute);
   } else {
     for (const Recompute choice : {Recompute::none, Recompute::selective, Recompute::full})
-      if (choice >= p.stack.default_recompute && !p.stack.recompute_known)
+      if (choice >= p.stack.defaults.recompute.recompute && !p.stack.defaults.recompute_known)
         p.recompute_choices.push_back(choice);
-    layout.set({p.stack.default_recompute, p.stack.default_recompute_modules});
+    layout.set(p.stack.defaults.recompute);
   }
-  layout.optimizer = software.optimizer.value_or(Optimizer::adam_fp32);
+  layout.optimizer = software.optimizer.value_or(p.stack.defaults.optimizer);
+  if (layout.cp > 1) layout.context = p.stack.defaults.context;
   if (mentions(c.notes, "Muon")) layout.optimizer = Optimizer::muon;
   const std::int64_t shard = number_after(c.notes, "FSDP(?: size)?");
   if (layout.zero_stage == 3 && shard > 1 && shard < layout.dp * layout.cp)
     layout.shard_group = shard;
+}
+
+// Sources round batches and fill cells in: a schedule that its own batch rules out was not the one
+// that ran, nor a split of rows that the stack only usually makes.
+bool made_valid(PreparedRow& p, const RunColumns& c, std::int64_t gpus) {
+  Layout plain = p.layout;
+  plain.vpp = 1;
+  plain.schedule = Schedule::one_f_one_b;
+  if (!c.sequence_parallel && plain.tp > 1 && p.job.sequence % plain.tp != 0)
+    plain.sequence_parallel = false;
+  if (invalid_reason(plain, p.model, p.job, gpus, p.stack.partition)) return false;
+  p.layout = plain;
+  p.assumed.push_back("plain 1F1B: what the source tells of schedule and batch does not divide");
+  return true;
 }
 
 StackContext stack_context(const PreparedRow& p) {
@@ -209,6 +225,7 @@ RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
   c.framework = row.text("framework");
   c.version = row.text("version");
   c.notes = row.text("notes");
+  c.year = row.text("year");
   c.gpus = row.integer("n_gpus");
   c.global_batch = row.integer("global_batch");
   c.micro_batch = row.integer("micro_batch");
@@ -247,7 +264,8 @@ void RowReader::build(PreparedRow& p, const RunColumns& c) {
   build_model(p, c);
   build_job(p, c);
   build_stack(p, c);
-  if (const auto reason = invalid_reason(p.layout, p.model, p.job, gpus))
+  if (const auto reason = invalid_reason(p.layout, p.model, p.job, gpus, p.stack.partition);
+      reason && !made_valid(p, c, gpus))
     skip("layout not valid: " + *reason);
 }
 
@@ -288,7 +306,8 @@ void RowReader::build_job(PreparedRow& p, const RunColumns& c) const {
 }
 
 void RowReader::build_stack(PreparedRow& p, const RunColumns& c) {
-  const StackChoice software = choose_stack(aliases_, c.framework, c.version, c.notes);
+  const StackChoice software =
+      choose_stack(aliases_, {c.framework, c.version, c.notes, p.gpu, c.year});
   for (const std::string& sentence : software.assumed) p.assumed.push_back(sentence);
   auto precision = precision_from_words(c.precision);
   if (!precision && !c.precision.empty()) skip("no recipe for precision " + in_quotes(c.precision));
@@ -297,11 +316,12 @@ void RowReader::build_stack(PreparedRow& p, const RunColumns& c) {
     p.assumed.push_back("precision not stated: BF16");
   }
   p.layout.precision = precision->recipe;
-  if (precision->plain_fp8) p.layout.precision = stack(software.name, stack_context(p)).fp8_recipe;
+  if (precision->plain_fp8)
+    p.layout.precision = stack(software.name, stack_context(p)).defaults.fp8;
   p.stack = stack(software.name, stack_context(p));
   p.release = p.stack.name + "@" + p.stack.release;
   if (p.model.mtp_layers > 0 && !mentions(c.notes, "MTP")) {
-    p.job.mtp = p.stack.default_mtp;
+    p.job.mtp = p.stack.defaults.mtp;
     if (!p.job.mtp) p.assumed.push_back("no multi-token prediction module trained");
   }
   build_layout(p, c, software);

@@ -74,7 +74,7 @@ Model model_from_dimensions(const std::string& name, const RowDimensions& dimens
 struct RunColumns {
   RowDimensions dimensions;
   std::string model, task, interconnect, system, recompute, schedule, precision, framework;
-  std::string version, notes;
+  std::string version, notes, year;
   std::optional<std::int64_t> gpus, global_batch, micro_batch, tp, pp, vpp, dp, ep, etp, cp, zero;
   std::optional<bool> sequence_parallel;
 };

@@ -24,17 +24,17 @@ double squared(double x) { return x * x; }
 // The half-width that does not come from the model's own error, squared.
 double explained(const BlindResidual& r, bool above, const ModelError& error) {
   const RangeParts& stated = above ? r.stated.above : r.stated.below;
-  return squared(error.stated_share) *
+  return squared(error.stated_share_of(r.run)) *
              (squared(stated.parameters) + squared(stated.extrapolation)) +
          squared(error.blank) * r.run.blanks + squared(error.run_to_run);
 }
 
-// The model's error that a range needs to hold the residual on this side; below 0: none.
+// The region's width that a range needs to hold the residual on this side; below 0: none.
 double needed(const BlindResidual& r, bool above, const ModelError& error) {
   const double off = above ? r.log_error : -r.log_error;
   if (off <= 0) return -1;
   const double rest = squared(off) - explained(r, above, error);
-  return rest > 0 ? std::sqrt(rest) : -1;
+  return rest > 0 ? std::sqrt(rest) / error.scale(r.run) : -1;
 }
 
 // Rows of one source and device count as the root of their number.
@@ -128,7 +128,8 @@ void fit_regions(const Rows& rows, ModelError& error, const ErrorFitOptions& opt
 
 double half_width(const BlindResidual& r, bool above, const ModelError& error) {
   const ErrorRegion& region = error.region(error_regions(r.run));
-  return std::sqrt(squared(above ? region.above : region.below) + explained(r, above, error));
+  return std::sqrt(squared(error.scale(r.run) * (above ? region.above : region.below)) +
+                   squared(error.beyond_seen(r.run, nullptr)) + explained(r, above, error));
 }
 
 // The interval score in logarithms: the range's length, and what it misses by over half the tail.
@@ -181,6 +182,67 @@ double total_score(const Rows& rows, ModelError error, const ErrorFitOptions& op
   return score;
 }
 
+// Rows of one source and device: the traits and the sizes of their errors.
+struct DifficultyCell {
+  std::vector<DifficultyTraits> traits;
+  std::vector<double> sizes;
+};
+
+// Minus the log likelihood of errors that are exponential around a size of each cell's own (the
+// likeliest one) times exp(slopes * traits); cells count as the root of their rows. Steep slopes
+// are held unlikely, so that one that few rows speak for stays near 0.
+double unlikelihood(const std::vector<DifficultyCell>& cells, double exposed, double near_limit) {
+  double sum = squared(0.1 * exposed) + squared(0.1 * near_limit);
+  for (const DifficultyCell& cell : cells) {
+    const auto n = static_cast<double>(cell.sizes.size());
+    double size = 0, logs = 0;
+    for (std::size_t i = 0; i < cell.sizes.size(); ++i) {
+      const double log_scale =
+          exposed * cell.traits[i].exposed + near_limit * cell.traits[i].near_limit;
+      size += cell.sizes[i] * std::exp(-log_scale) / n;
+      logs += log_scale / n;
+    }
+    sum += std::sqrt(n) * (std::log(size) + logs);
+  }
+  return sum;
+}
+
+// The likeliest slopes, none below 0: what makes a step hard to predict makes no error smaller.
+Difficulty fit_difficulty(const Rows& rows) {
+  constexpr double exact = 0.003;  // an error that counts as none
+  std::map<std::pair<std::string, std::string>, DifficultyCell> by_cell;
+  Difficulty difficulty;
+  for (const BlindResidual* r : rows) {
+    DifficultyCell& cell = by_cell[{r->source, r->gpu}];
+    const DifficultyTraits traits = difficulty_traits(r->run);
+    cell.traits.push_back(traits);
+    cell.sizes.push_back(std::abs(r->log_error) + exact);
+    difficulty.exposed.centre += traits.exposed / static_cast<double>(rows.size());
+    difficulty.near_limit.centre += traits.near_limit / static_cast<double>(rows.size());
+  }
+  std::vector<DifficultyCell> cells;
+  for (auto& [name, cell] : by_cell) cells.push_back(std::move(cell));
+  double& exposed = difficulty.exposed.slope;
+  double& near_limit = difficulty.near_limit.slope;
+  double least = unlikelihood(cells, exposed, near_limit);
+  // It has one minimum (logarithms of sums of exponentials), so that walking down finds it.
+  for (double stride = 1; stride > 0.02;) {
+    bool better = false;
+    for (const auto& [x, y] :
+         {std::pair{stride, 0.0}, {-stride, 0.0}, {0.0, stride}, {0.0, -stride}}) {
+      const double a = std::max(0.0, exposed + x), b = std::max(0.0, near_limit + y);
+      const double value = unlikelihood(cells, a, b);
+      if (value >= least) continue;
+      least = value;
+      exposed = a;
+      near_limit = b;
+      better = true;
+    }
+    if (!better) stride /= 2;
+  }
+  return difficulty;
+}
+
 // The shares that make ranges sharpest.
 ModelError sharpest(const Rows& rows, const ModelError& error, const ErrorFitOptions& options) {
   std::vector<ModelError> trials;
@@ -210,8 +272,7 @@ double twin_spread(std::span<const BlindResidual> residuals) {
   return off.empty() ? 0 : percentile_95 * deviation_of_mad * median(off);
 }
 
-// What nine of ten kinds are off at most, each in the middle of its rows, against the kinds'
-// middle.
+// Half of a 90% range between kinds, each in the middle of its rows, around the kinds' middle.
 template <class KeyOf>
 double spread_between(std::span<const BlindResidual> residuals, KeyOf&& key_of) {
   std::map<std::string, std::vector<double>> kinds;
@@ -219,8 +280,9 @@ double spread_between(std::span<const BlindResidual> residuals, KeyOf&& key_of) 
   std::vector<double> middles;
   for (const auto& [name, errors] : kinds) middles.push_back(median(errors));
   const double centre = median(middles);
-  for (double& m : middles) m = std::abs(m - centre);
-  return percentile(middles, 90);
+  double sum = 0;
+  for (const double m : middles) sum += squared(m - centre);
+  return percentile_95 * std::sqrt(sum / static_cast<double>(middles.size()));
 }
 
 // How much the error changes with each doubling of the GPUs, where a source tells several numbers.
@@ -261,7 +323,9 @@ ModelError fit_model_error(std::span<const BlindResidual> residuals,
     error.stated_share = options.shared->stated_share;
     error.blank = options.shared->blank;
     error.run_to_run = options.shared->run_to_run;
+    error.difficulty = options.shared->difficulty;
   } else {
+    error.difficulty = fit_difficulty(rows);
     error.run_to_run = twin_spread(residuals);
     error = sharpest(rows, error, options);
   }

@@ -23,11 +23,13 @@ struct ErrorFitOptions {
   // A region's quantiles count against its parent's as so many rows that err by themselves.
   double parent_rows = 15;
   int threads = 0;
-  // stated_share, blank and run_to_run are taken from here; nullptr: fitted. Regions always are.
+  // stated_share, blank, run_to_run and difficulty are taken from here; nullptr: fitted. Regions
+  // always are.
   const ModelError* shared = nullptr;
 };
 
-// Quantiles of |log error| beyond what the stated ranges explain, each side of its own, for every
+// Quantiles of |log error| beyond what the stated ranges explain, over the scale that the run's
+// difficulty gives (slopes common to all, the likeliest ones), each side of its own, for every
 // region of error_regions() and over all; with the finite sample's correction, so that the next row
 // is covered as often as wanted, and drawn to the wider region where a region has few rows. The two
 // sides share the tail so that the range is shortest. Rows count less where their source and device

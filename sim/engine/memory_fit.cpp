@@ -13,11 +13,13 @@ namespace {
 using C = MemoryCategory;
 
 double rounding_of(const Stack& stack) {
-  return stack.allocator_rounding.known() ? std::max(stack.allocator_rounding.get(), 1.0) : 1.0;
+  return stack.memory.allocator_rounding.known()
+             ? std::max(stack.memory.allocator_rounding.get(), 1.0)
+             : 1.0;
 }
 
 Bytes context_of(const Stack& stack) {
-  return stack.context.known() ? stack.context.get() : Bytes();
+  return stack.memory.context.known() ? stack.memory.context.get() : Bytes();
 }
 
 std::vector<StageMemory> memory_of(const Model& model, const Job& job, const Layout& layout,
@@ -84,11 +86,11 @@ std::string remedy(const Model& model, const Job& job, const Layout& layout, con
 // Fills range, probability and standing from what the verdict holds already.
 void judge(MemoryVerdict& v, const Stack& stack) {
   const double used = rounding_of(stack);
-  const double low = std::clamp(stack.allocator_rounding.low.value_or(used), 1.0, used);
-  const double high = std::max(stack.allocator_rounding.high.value_or(used), used);
+  const double low = std::clamp(stack.memory.allocator_rounding.low.value_or(used), 1.0, used);
+  const double high = std::max(stack.memory.allocator_rounding.high.value_or(used), used);
   const Bytes context = context_of(stack);
-  const Bytes least = std::min(stack.context.low.value_or(context), context);
-  const Bytes most = std::max(stack.context.high.value_or(context), context);
+  const Bytes least = std::min(stack.memory.context.low.value_or(context), context);
+  const Bytes most = std::max(stack.memory.context.high.value_or(context), context);
   // Ends of three independent ranges meet seldom: their distances add as squares.
   const auto joined = [](Bytes a, Bytes b, Bytes c) {
     return Bytes(std::hypot(a.si(), b.si(), c.si()));

@@ -100,6 +100,8 @@ Placement place(const Layout& l, const Fabric& fabric) {
   p.ranks_per_domain = m.used;
   p.tensor = shape(l.tp, 1, m);
   p.context = shape(l.cp, l.tp, m);
+  p.context_heads = shape(l.context_heads(), l.tp, m);
+  p.context_rings = shape(l.context_rings(), l.tp * l.context_heads(), m);
   p.data = shape(l.dp, inner, m);
   p.data_context = shape(replicas, l.tp, m);
   p.expert_tensor = shape(l.etp, 1, m);

@@ -24,7 +24,8 @@ struct GroupShape {
 // Megatron-Core does by default; expert groups are folded over dp x cp x tp.
 struct Placement {
   GroupShape tensor, context, data,
-      data_context;  // data_context: dp x cp, gradients of dense parts
+      data_context;                         // data_context: dp x cp, gradients of dense parts
+  GroupShape context_heads, context_rings;  // parts of context
   GroupShape expert, expert_tensor, expert_data;
   GroupShape shard, shard_replica;    // hybrid sharding: inside and across shard groups
   GroupShape embedding;               // first and last stage

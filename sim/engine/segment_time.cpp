@@ -62,7 +62,7 @@ void price_collective(const Operation& o, const PriceContext& context, PhaseTime
   const CollectiveTime& t = context.network.price(*collective, context.stage);
   out.scale_up_bytes += o.count * t.scale_up_bytes.si();
   out.scale_out_bytes += o.count * t.scale_out_bytes.si();
-  const double seconds = o.count * t.time.si() * o.exposed;
+  const double seconds = o.count * (t.time.si() * o.exposed + o.seconds);
   if (!o.beside_compute)
     out.seconds[slot(o.label)] += seconds;
   else if (o.label == Label::context_comm)
@@ -117,6 +117,10 @@ const GroupShape& group_shape(const Placement& p, GroupKind group) {
       return p.tensor;
     case GroupKind::context:
       return p.context;
+    case GroupKind::context_heads:
+      return p.context_heads;
+    case GroupKind::context_rings:
+      return p.context_rings;
     case GroupKind::data:
       return p.data;
     case GroupKind::data_context:
@@ -172,6 +176,7 @@ std::vector<StreamItem> main_stream(const Segment& segment, const PriceContext& 
     } else if (const auto collective = collective_of(o, context.placement);
                collective && !o.beside_compute && o.exposed > 0) {
       for (double left = std::round(o.count); left > 0; --left) {
+        compute += Seconds(o.seconds);
         items.push_back({.compute = compute, .collective = collective});
         compute = {};
       }

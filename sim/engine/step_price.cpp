@@ -50,11 +50,12 @@ LayerTime StepRun::price_layer(const LayerProgram& layer, const PriceContext& pr
 DebugCalls StepRun::debug_calls() const {
   const double hosts = std::ceil(static_cast<double>(layout_.gpus()) /
                                  static_cast<double>(placement_.ranks_per_domain));
-  const double any_slow = 1 - std::pow(1 - std::clamp(stack_.slow_hosts.get(), 0.0, 1.0), hosts);
-  const double slower = 1 + stack_.slow_host_cost.get() * any_slow;
-  return {.per_rank = slower * stack_.debug_per_rank.get().si(),
+  const double any_slow =
+      1 - std::pow(1 - std::clamp(stack_.debug.slow_hosts.get(), 0.0, 1.0), hosts);
+  const double slower = 1 + stack_.debug.slow_cost.get() * any_slow;
+  return {.per_rank = slower * stack_.debug.per_rank.get().si(),
           .per_remote_rank =
-              stack_.debug_per_rank.get().si() + stack_.debug_per_remote_rank.get().si()};
+              stack_.debug.per_rank.get().si() + stack_.debug.per_remote_rank.get().si()};
 }
 
 PriceContext StepRun::price_context(const SpeedClass& speed) {
@@ -211,7 +212,7 @@ std::optional<Collective> StepRun::send(double bytes) const {
 Ticks StepRun::send_time(std::int64_t stage, double bytes) {
   const auto message = send(bytes);
   if (!message) return {};
-  return to_ticks(network_->price(*message, stage).time + stack_.debug_per_rank.get() * 2.0);
+  return to_ticks(network_->price(*message, stage).time + stack_.debug.per_rank.get() * 2.0);
 }
 
 StepPipeline StepRun::pipeline() {

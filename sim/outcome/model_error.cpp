@@ -45,36 +45,15 @@ bool is_extrapolated(const Assumption& a, const std::vector<Extrapolation>& extr
   });
 }
 
-// Measured runs bear out the stated ranges of what they ran on; elsewhere all of a range counts.
-bool is_measured(const RunKind& run, const ModelError& error) {
-  return error.seen.empty() || error.seen.devices.contains(run.device);
-}
-
 double joined(double a, double b) { return std::sqrt(a * a + b * b); }
 
-// Half-width of what the run leaves of all that was measured, with a sentence for each.
-double beyond_seen(const RunKind& run, const ModelError& error, std::vector<std::string>& widened) {
-  if (error.seen.empty()) return 0;
-  double width = 0;
-  const auto leave = [&](const std::set<std::string>& seen, const std::string& name, double by,
-                         const char* what) {
-    if (seen.contains(name)) return;
-    width = joined(width, by);
-    widened.push_back(fmt::format("no measured run {} {}", what, name));
-  };
-  leave(error.seen.devices, run.device, error.unseen.device, "on");
-  leave(error.seen.stacks, run.stack, error.unseen.stack, "of");
-  leave(error.seen.precisions, run.precision, error.unseen.precision, "in");
-  if (run.gpus > error.seen.most_gpus && error.seen.most_gpus > 0) {
-    const double doublings = std::log2(run.gpus / error.seen.most_gpus);
-    width = joined(width, error.unseen.doubling * doublings);
-    widened.push_back(fmt::format("{:.0f} times the largest measured run", std::exp2(doublings)));
-  }
-  if (run.blanks > 0) {
-    width = joined(width, error.blank * std::sqrt(static_cast<double>(run.blanks)));
-    widened.push_back(fmt::format("{} setting{} assumed", run.blanks, run.blanks == 1 ? "" : "s"));
-  }
-  return width;
+Difficulty::Trait read_trait(const JsonValue& at) {
+  at.expect_only({"slope", "centre"});
+  return {.slope = at.at("slope").number(), .centre = at.at("centre").number()};
+}
+
+Json trait_json(const Difficulty::Trait& trait) {
+  return {{"slope", rounded(trait.slope)}, {"centre", rounded(trait.centre)}};
 }
 
 }  // namespace
@@ -82,6 +61,45 @@ double beyond_seen(const RunKind& run, const ModelError& error, std::vector<std:
 double RangeParts::total() const {
   return std::sqrt(parameters * parameters + model * model + run_to_run * run_to_run +
                    extrapolation * extrapolation);
+}
+
+DifficultyTraits difficulty_traits(const RunKind& run) {
+  return {.exposed = std::clamp(run.exposed, 0.0, 0.5),
+          .near_limit = std::clamp((run.filled - 0.8) / 0.2, 0.0, 1.0)};
+}
+
+double ModelError::scale(const RunKind& run) const {
+  const DifficultyTraits traits = difficulty_traits(run);
+  const auto& [exposed, near_limit] = difficulty;
+  return std::exp(exposed.slope * (traits.exposed - exposed.centre) +
+                  near_limit.slope * (traits.near_limit - near_limit.centre));
+}
+
+// Measured runs bear out the stated ranges of what they ran on; elsewhere all of a range counts.
+double ModelError::stated_share_of(const RunKind& run) const {
+  return seen.empty() || seen.devices.contains(run.device) ? stated_share : 1;
+}
+
+double ModelError::beyond_seen(const RunKind& run, std::vector<std::string>* widened) const {
+  if (seen.empty()) return 0;
+  double width = 0;
+  const auto leave = [&](const std::set<std::string>& known, const std::string& name, double by,
+                         const char* what) {
+    if (known.contains(name)) return;
+    width = joined(width, by);
+    if (widened != nullptr) widened->push_back(fmt::format("no measured run {} {}", what, name));
+  };
+  leave(seen.devices, run.device, unseen.device, "on");
+  leave(seen.stacks, run.stack, unseen.stack, "of");
+  leave(seen.precisions, run.precision, unseen.precision, "in");
+  if (run.gpus > seen.most_gpus && seen.most_gpus > 0) {
+    const double doublings = std::log2(run.gpus / seen.most_gpus);
+    width = joined(width, unseen.doubling * doublings);
+    if (widened != nullptr)
+      widened->push_back(
+          fmt::format("{:.0f} times the largest measured run", std::exp2(doublings)));
+  }
+  return width;
 }
 
 const ErrorRegion& ModelError::region(const std::vector<std::string>& names) const {
@@ -109,12 +127,16 @@ std::string collective_region(const std::string& library, bool crosses_domains, 
 
 ModelError load_model_error(const std::filesystem::path& path) {
   const JsonValue file = JsonValue::load(path);
-  file.expect_only({"written_by", "whole", "regions", "stated_share", "run_to_run", "blank",
-                    "unseen", "seen", "collectives", "memory"});
+  file.expect_only({"written_by", "whole", "regions", "difficulty", "stated_share", "run_to_run",
+                    "blank", "unseen", "seen", "collectives", "memory"});
   ModelError error;
   error.whole = read_region(file.at("whole"));
   for (const auto& [name, region] : file.at("regions").members())
     error.regions[name] = read_region(region);
+  const JsonValue difficulty = file.at("difficulty");
+  difficulty.expect_only({"exposed", "near_limit"});
+  error.difficulty = {.exposed = read_trait(difficulty.at("exposed")),
+                      .near_limit = read_trait(difficulty.at("near_limit"))};
   error.stated_share = file.at("stated_share").number();
   error.run_to_run = file.at("run_to_run").number();
   error.blank = file.at("blank").number();
@@ -147,6 +169,9 @@ std::string to_json_text(const ModelError& error) {
   const Json file = {{"written_by", "orrery validate --leave-out blind --model-error FILE"},
                      {"whole", region_json(error.whole)},
                      {"regions", regions},
+                     {"difficulty",
+                      {{"exposed", trait_json(error.difficulty.exposed)},
+                       {"near_limit", trait_json(error.difficulty.near_limit)}}},
                      {"stated_share", rounded(error.stated_share)},
                      {"run_to_run", rounded(error.run_to_run)},
                      {"blank", rounded(error.blank)},
@@ -181,6 +206,18 @@ RunKind run_kind(const Scenario& s) {
   return run_kind(s.stack, s.model, s.job, s.layout, s.cluster.device);
 }
 
+void add_step(RunKind& run, const StageBreakdown& pacing, const MemoryVerdict& memory) {
+  double all = 0, waits = 0;
+  for (int i = 0; i < label_count; ++i) {
+    const auto label = static_cast<Label>(i);
+    const auto time = static_cast<double>(pacing[label].ps);
+    all += time;
+    if (label >= Label::tensor_comm && label <= Label::pipeline_comm) waits += time;
+  }
+  run.exposed = all > 0 ? waits / all : 0;
+  run.filled = 1 / (1 + memory.margin);
+}
+
 std::vector<std::string> error_regions(const RunKind& run) {
   return {fmt::format("{}, {}, {}", run.stack, run.kind, run.architecture),
           fmt::format("{}, {}", run.stack, run.kind), run.kind};
@@ -192,7 +229,7 @@ PredictionRange prediction_range(const RunKind& run, const std::vector<Assumptio
   std::vector<Assumption> inside, outside;
   for (const Assumption& a : assumptions)
     (is_extrapolated(a, extrapolations) ? outside : inside).push_back(a);
-  const double share = error != nullptr && is_measured(run, *error) ? error->stated_share : 1;
+  const double share = error != nullptr ? error->stated_share_of(run) : 1;
   const LogRange values = join_effects(inside), grown = join_effects(outside);
   PredictionRange range;
   range.below = {.parameters = share * values.below, .extrapolation = share * grown.below};
@@ -206,9 +243,15 @@ PredictionRange prediction_range(const RunKind& run, const std::vector<Assumptio
       range.region = name;
       break;
     }
-  const double beyond = beyond_seen(run, *error, range.widened);
+  double beyond = error->beyond_seen(run, &range.widened);
+  if (run.blanks > 0) {
+    beyond = joined(beyond, error->blank * std::sqrt(static_cast<double>(run.blanks)));
+    range.widened.push_back(
+        fmt::format("{} setting{} assumed", run.blanks, run.blanks == 1 ? "" : "s"));
+  }
+  const double scale = error->scale(run);
   for (RangeParts* side : {&range.below, &range.above}) {
-    side->model = side == &range.below ? region.below : region.above;
+    side->model = scale * (side == &range.below ? region.below : region.above);
     side->run_to_run = error->run_to_run;
     side->extrapolation = joined(side->extrapolation, beyond);
   }

@@ -17,6 +17,7 @@ struct Model;
 struct Job;
 struct Layout;
 struct Device;
+struct RunKind;
 
 // Half-widths of a 90% range that ranges of values do not explain, as logarithms of ratios of step
 // times: measured steps lie between exp(-below) and exp(above) times the predicted one.
@@ -39,10 +40,22 @@ struct UnseenError {
   double doubling = 0;  // of the number of accelerators beyond the most seen; added, not joined
 };
 
+// How errors grow with what makes a step hard to predict, over all regions: so many times larger
+// for a run in which nothing else differs.
+struct Difficulty {
+  struct Trait {
+    double slope = 0;   // of the logarithm of the error; never below 0
+    double centre = 0;  // where a region's own width holds: the mean of the measured runs
+  };
+  Trait exposed;     // share of the step in which the pacing stage waits for communication
+  Trait near_limit;  // 0 with a fifth of the memory free, 1 with none
+};
+
 // The model's own error. Written by `validate --leave-out blind --model-error FILE`.
 struct ModelError {
   ErrorRegion whole;
   std::map<std::string, ErrorRegion> regions;  // error_regions() names them
+  Difficulty difficulty;
   double stated_share = 1;  // of the stated ranges of values that blind residuals bear out; of
                             // devices that no run was on all of it counts
   double run_to_run = 0;    // half-width between runs that are alike in every column
@@ -56,6 +69,13 @@ struct ModelError {
   std::map<std::string, Range> collectives;
   double memory = 0;  // share by which the memory model may overstate what a run needs
 
+  // What a region's widths are multiplied with for a run.
+  double scale(const RunKind& run) const;
+  // The share of the stated ranges that counts for a run.
+  double stated_share_of(const RunKind& run) const;
+  // Half-width of what the run leaves of all that was measured: device, stack, precision, size. A
+  // sentence for each goes to `widened` unless it is nullptr.
+  double beyond_seen(const RunKind& run, std::vector<std::string>* widened) const;
   // The narrowest region of a kind of run that was measured; `whole` where none was.
   const ErrorRegion& region(const std::vector<std::string>& names) const;
   // The range of a collective's region; the widest of all where its library has none.
@@ -78,10 +98,21 @@ struct RunKind {
   std::string precision;
   double gpus = 1;
   int blanks = 0;  // settings that had to be assumed
+  // Of the prediction itself (add_step):
+  double exposed = 0;  // share of the step in which the pacing stage waits for communication
+  double filled = 0;   // of the device's memory: 1 at its capacity
 };
+// Without what only the prediction tells.
 RunKind run_kind(const Scenario& scenario);
 RunKind run_kind(const Stack& stack, const Model& model, const Job& job, const Layout& layout,
                  const Device& device);
+void add_step(RunKind& run, const StageBreakdown& pacing, const MemoryVerdict& memory);
+
+// The traits that Difficulty's slopes refer to; both end where nearly all measured runs do.
+struct DifficultyTraits {
+  double exposed = 0, near_limit = 0;
+};
+DifficultyTraits difficulty_traits(const RunKind& run);
 
 // Regions that a run lies in, the narrowest first: "nemo, experts, hopper", "nemo, experts",
 // "experts".

@@ -32,9 +32,8 @@ double tokens_per_step(const Scenario& s) {
 // What memory_fit reads of the values that are moved.
 std::vector<double> memory_values(const Scenario& s) {
   std::vector<double> values;
-  visit_stack_values(s.stack, [&values](const std::string&, const auto& sourced) {
-    append_value(values, sourced);
-  });
+  visit_stack_values(
+      s.stack, [&values](std::string_view, const auto& sourced) { append_value(values, sourced); });
   append_value(values, s.cluster.device.memory_capacity);
   append_value(values, s.cluster.device.memory_usable);
   return values;
@@ -43,8 +42,8 @@ std::vector<double> memory_values(const Scenario& s) {
 // What loaded_transfer reads of them: capacities of links, no latencies.
 std::vector<double> fabric_values(const Scenario& s) {
   std::vector<double> values;
-  visit_fabric_values(s.cluster.fabric, [&values](const std::string& path, const auto& sourced) {
-    if (path.find("latency") == std::string::npos) append_value(values, sourced);
+  visit_fabric_values(s.cluster.fabric, [&values](std::string_view path, const auto& sourced) {
+    if (path.find("latency") == std::string_view::npos) append_value(values, sourced);
   });
   return values;
 }
@@ -217,7 +216,8 @@ std::vector<Assumption> used_assumptions(const Scenario& s,
 
 Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   check_precision(s.cluster.device.resolved(), s.layout.precision);
-  if (const auto reason = invalid_reason(s.layout, s.model, s.job, s.cluster.gpus))
+  if (const auto reason =
+          invalid_reason(s.layout, s.model, s.job, s.cluster.gpus, s.stack.partition))
     throw Error({.file = "layout",
                  .path = "",
                  .found = *reason,
@@ -257,7 +257,9 @@ Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   p.extrapolations = find_extrapolations(context, s.model, s.job, s.layout, s.stack);
   if (options.with_assumptions) {
     p.assumptions = used_assumptions(s, p.extrapolations);
-    p.range = prediction_range(run_kind(s), p.assumptions, p.extrapolations, options.model_error);
+    RunKind run = run_kind(s);
+    add_step(run, p.stages[static_cast<std::size_t>(p.bottleneck_stage)], p.memory);
+    p.range = prediction_range(run, p.assumptions, p.extrapolations, options.model_error);
     p.low = p.step_time * std::exp(-p.range.below.total());
     p.high = p.step_time * std::exp(p.range.above.total());
   }

@@ -44,6 +44,14 @@ bool in_grid(const Layout& l, const Model& model, const Job& job) {
   }
   if (l.cp > 1 && (job.sequence < 8192 || job.sequence / l.cp < 4096)) return false;
   if (l.cp == 1 && l.context != ContextKind::ring) return false;
+  if (l.context == ContextKind::hierarchical) {
+    // The most neighbours that divide cp and lie in a domain of 8.
+    if (l.context_inner * l.tp > 8) return false;
+    for (std::int64_t larger = l.context_inner + 1; larger * l.tp <= 8; ++larger)
+      if (l.cp % larger == 0) return false;
+  } else if (l.context_inner > 0) {
+    return false;
+  }
   if (!experts) return l.ep == 1 && l.etp == 1;
   if (l.etp != 1 && l.etp != l.tp) return false;
   return model.max_experts() % l.ep == 0 && l.dp * l.cp * l.tp % (l.ep * l.etp) == 0;
@@ -69,13 +77,15 @@ std::set<std::string> brute_force(const Model& model, const Job& job, std::int64
                   for (int zero : {1, 3})
                     for (l.shard_group = 0; l.shard_group <= (zero == 3 ? 8 : 0); ++l.shard_group)
                       for (int recompute = 0; recompute < 3; ++recompute)
-                        for (int context = 0; context < 2; ++context) {
+                        for (int context = 0; context < 4 + 3; ++context) {
                           l.schedule = static_cast<Schedule>(s);
                           if (l.schedule == Schedule::gpipe) continue;
                           l.micro_batch = micro_batch;
                           l.zero_stage = zero;
                           l.recompute = static_cast<Recompute>(recompute);
-                          l.context = static_cast<ContextKind>(context);
+                          // Hierarchical with 2, 4 and 8 neighbours.
+                          l.context = static_cast<ContextKind>(std::min(context, 3));
+                          l.context_inner = context < 4 ? 0 : 1LL << (context - 3);
                           if (in_grid(l, model, job) && !invalid_reason(l, model, job, gpus))
                             found.insert(to_json_text(l));
                         }

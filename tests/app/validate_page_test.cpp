@@ -119,6 +119,13 @@ TEST_CASE("pictures have a point a row, whole and without anything undefined", "
     CHECK(count(p.svg, "nan") == 0);
     CHECK(count(p.svg, "inf\"") == 0);
     CHECK(count(p.svg, "<source>") == 0);
+    CHECK_FALSE(p.parts.empty());
+    std::size_t points = 0;
+    for (const std::string& part : p.parts) {
+      CHECK(part.ends_with("</svg>\n"));
+      points += count(part, "<circle");
+    }
+    CHECK(points == count(p.svg, "<circle"));
   }
 }
 
@@ -129,7 +136,8 @@ TEST_CASE("the page stands by itself and is written whole", "[page]") {
   const std::string page = validation_page(runs.scored, gates, {{"More", "1 < 2"}});
   CHECK(page.starts_with("<!DOCTYPE html>"));
   CHECK(count(page, "<svg") == count(page, "</svg>"));
-  CHECK(count(page, "<svg") == 3);
+  // Three plots of speed, four of errors and one of bins, each alone.
+  CHECK(count(page, "<svg") == 3 + 4 + 1);
   CHECK(count(page, "<table>") == count(page, "</table>"));
   CHECK(count(page, "<?xml") == 0);
   CHECK(count(page, "<script") == 0);

@@ -135,6 +135,11 @@ TEST_CASE("groups hold the layouts of one job and need six rows") {
   CHECK(sources[0].costliest == &groups[0]);
   CHECK(ranking_text(rows.scored).find("first choice loses most (41.7%)") != std::string::npos);
   CHECK(ranking_json(rows.scored)["groups"][0]["first"] == "R6");
+  // Candidates of one name but other widths are other models.
+  rows.prepared[0].model.hidden = rows.prepared[1].model.hidden = 128;
+  CHECK(rank_groups(rows.scored).empty());
+  rows.prepared[0].model.hidden = rows.prepared[1].model.hidden = 0;
+  CHECK(rank_groups(rows.scored).size() == 1);
   rows.prepared[0].job.global_batch = rows.prepared[1].job.global_batch = 128;
   CHECK(rank_groups(rows.scored).empty());
   CHECK(ranking_text(rows.scored).empty());

@@ -52,6 +52,7 @@ TEST_CASE("interconnects are read by grammar") {
   CHECK(rate("NVLink3 + 4x EDR") == 50.0);
   CHECK(rate("2x HDR100") == 25.0);
   CHECK(rate("8 x 400 Gb/s RoCE") == 400.0);
+  CHECK(rate("8x HDR IB (1600 Gbps/node)") == 200.0);
   // Links inside the host, management and storage are no network between GPUs; GB are bytes.
   CHECK_FALSE(rate("18x 4th Gen NVLink, 900GB/s").has_value());
   CHECK_FALSE(
@@ -84,6 +85,10 @@ TEST_CASE("machines fall back from exact rules to grammar to the usual system") 
   CHECK(slow->network_factor == Approx(25.0 / 400));
   CHECK(slow->assumed.size() == 1);
   CHECK(chosen("H100-SXM5-80GB", "IB NDR 400G/GPU", 64)->network_factor == 1);
+  // A rate that no A100 has is its host's; one that a NIC of today has is a GPU's.
+  CHECK(chosen("A100-SXM4-80GB", "EFA 400 Gbps", 64)->network_factor == Approx(1));
+  CHECK(chosen("A100-SXM4-80GB", "800Gbps", 64)->cluster == "a100-4xhdr200");
+  CHECK(chosen("B300", "NVLink5 8-GPU + IB/Eth 800G", 64)->network_factor == Approx(1));
   RowReader reader(aliases);
   const auto rows = prepare(
       reader,
@@ -101,13 +106,18 @@ TEST_CASE("other names of accelerators stand for catalogued ones") {
   CHECK(accelerator_name(aliases, "H100 80GB") == "H100-SXM5-80GB");
   CHECK(accelerator_name(aliases, "h200-sxm") == "H200-SXM-141GB");
   CHECK(accelerator_name(aliases, "TPU v5p") == "TPU-v5p");
+  CHECK(accelerator_name(aliases, "NVIDIA H100 80GB HBM3") == "H100-SXM5-80GB");
+  CHECK(accelerator_name(aliases, "NVIDIA A100-SXM4-40GB") == "A100-SXM4-40GB");
+  CHECK(accelerator_name(aliases, "AMD Instinct MI300X") == "MI300X");
+  CHECK(accelerator_name(aliases, "L4") == "L4");
+  CHECK(accelerator_name(aliases, "") == "");
   CHECK(accelerator_name(aliases, "Abacus") == "Abacus");
 }
 
 TEST_CASE("frameworks and versions name stacks and releases") {
   const Aliases aliases = shipped_aliases();
   const auto name = [&](const char* framework, const char* version) {
-    return choose_stack(aliases, framework, version).name;
+    return choose_stack(aliases, {.framework = framework, .version = version}).name;
   };
   CHECK(name("NeMo", "NeMo 24.07 vboost") == "nemo@24.07");
   CHECK(name("NeMo (LoRA)", "dgxc v25.02.02") == "nemo@25.02.02");
@@ -124,20 +134,24 @@ TEST_CASE("frameworks and versions name stacks and releases") {
   CHECK(name("Megatron-DeepSpeed", "") == "megatron-deepspeed");
   CHECK(name("Megatron-DeepSpeed", "2021-10") == "megatron-deepspeed@2021.10");
   CHECK(name("Megatron-DeepSpeed", "2022-03") == "megatron-deepspeed-blocking");
-  CHECK(name("DeepSpeed 0.6.2", "2022-07") == "deepspeed-zero");
-  CHECK(choose_stack(aliases, "PyTorch 2.11 (h200/train.py)", "").optimizer ==
+  CHECK(name("DeepSpeed 0.6.2", "2022-07") == "deepspeed-zero@0.6");
+  CHECK(name("DeepSpeed ZeRO-3", "2024-06") == "deepspeed-zero@0.10");
+  CHECK(name("TorchTitan", "v0.1.0") == "pytorch-fsdp2@0.1");
+  CHECK(name("TorchTitan", "main 2026-03") == "pytorch-fsdp2@0.2");
+  CHECK(name("Megatron-DeepSpeed", "2023") == "megatron-deepspeed@2023.01");
+  CHECK(choose_stack(aliases, {.framework = "PyTorch 2.11 (h200/train.py)"}).optimizer ==
         Optimizer::adam_bf16);
-  CHECK_FALSE(choose_stack(aliases, "a framework of our own", "").assumed.empty());
+  CHECK_FALSE(choose_stack(aliases, {.framework = "a framework of our own"}).assumed.empty());
   // Other programs are stood in for by the nearest stack, which is said.
   for (const auto& [framework, stack] : std::vector<std::pair<const char*, std::string>>{
            {"NVIDIA NeMo Megatron Release 23.04", "nemo"},
            {"GPT-NeoX", "megatron-deepspeed"},
-           {"Colossal-AI", "megatron-deepspeed"},
+           {"Colossal-AI", "megatron-core"},
            {"metaseq (FSDP+Megatron TP)", "deepspeed-zero"},
            {"TorchTitan + Primus-Turbo", "pytorch-fsdp2"},
            {"Primus (Megatron)", "megatron-core"},
            {"MosaicML Composer", "llm-foundry"},
-           {"HF Accelerate FSDP", "pytorch-fsdp2"},
+           {"HF Accelerate FSDP", "transformers"},
            {"JAX", "maxtext"}}) {
     INFO(framework);
     CHECK(name(framework, "").substr(0, stack.size()) == stack);
@@ -236,16 +250,31 @@ TEST_CASE("rows become scenarios, or tell why they cannot") {
   CHECK(rows[0].skipped.empty());
   CHECK(rows[0].stack.name == "nemo");
   CHECK(rows[0].layout.schedule == Schedule::interleaved);
-  CHECK(rows[0].layout.precision == rows[0].stack.fp8_recipe);
-  CHECK(rows[0].recompute_choices.empty() == rows[0].stack.recompute_known);
+  CHECK(rows[0].layout.precision == rows[0].stack.defaults.fp8);
+  CHECK(rows[0].recompute_choices.empty() == rows[0].stack.defaults.recompute_known);
   CHECK(rows[1].skipped.starts_with("INCONSISTENT"));
   CHECK(rows[2].skipped.find("Abacus") != std::string::npos);
   CHECK(rows[3].job.mean_document > 0);
   CHECK(rows[3].recompute_choices.empty());
+  CHECK(rows[3].layout.optimizer == Optimizer::adam_bf16);  // as that release's recipe tunes
+  CHECK(rows[0].layout.optimizer == Optimizer::adam_fp32);
   CHECK(rows[4].skipped.empty());
   CHECK(rows[4].layout.tp == 1);
   CHECK(std::find(rows[4].assumed.begin(), rows[4].assumed.end(), "tp not stated: 1") !=
         rows[4].assumed.end());
+}
+
+TEST_CASE("a schedule in the form of a V has two chunks whether the row tells or not") {
+  RowReader reader(shipped_aliases());
+  const std::string columns =
+      std::string(header).substr(0, std::string(header).size() - 1) + ",schedule\n";
+  const auto rows = reader.read_training(parse_csv(
+      columns + "a,S,H100-SXM5-80GB,16,IB NDR 400G/GPU,,Llama3-8B,pretrain,8.03,32,4096,14336,32,8,"
+                "128256,swiglu,,8192,128,1,2,2,,4,1,,,,BF16,Megatron-LM,0.12,9000,,,zb-v\n",
+      "t.csv"));
+  REQUIRE(rows[0].skipped.empty());
+  CHECK(rows[0].layout.schedule == Schedule::zero_bubble_v);
+  CHECK(rows[0].layout.vpp == 2);
 }
 
 TEST_CASE("blanks are filled where a value is usual, and rows without are skipped") {

@@ -118,5 +118,54 @@ TEST_CASE("what was seen is what the residuals are of") {
   CHECK(error.seen.stacks.contains("two"));
 }
 
+TEST_CASE("errors that grow with exposed communication make ranges that grow with it") {
+  auto exposed = [](std::vector<BlindResidual> residuals, std::uint64_t seed) {
+    RandomStream random(seed, 0);
+    for (BlindResidual& r : residuals) {
+      r.run.exposed = 0.4 * uniform(random);
+      r.run.filled = 0.8 + 0.2 * uniform(random);
+      r.log_error *= std::exp(4 * r.run.exposed);
+      r.stated = {};
+    }
+    return residuals;
+  };
+  const ModelError error = fit_model_error(exposed(draw(8, 200), 9), {.threads = 1});
+  CHECK(error.difficulty.exposed.slope > 2.5);
+  CHECK(error.difficulty.exposed.slope < 5.5);
+  CHECK(error.difficulty.near_limit.slope < 0.5);
+  // Easy and hard rows are covered alike, which one width for both would not do.
+  int rows[2] = {}, covered[2] = {};
+  for (const BlindResidual& r : exposed(draw(10, 400), 11)) {
+    const int hard = r.run.exposed > 0.2 ? 1 : 0;
+    ++rows[hard];
+    covered[hard] += score_range(r, error).covered ? 1 : 0;
+  }
+  for (const int hard : {0, 1}) {
+    CHECK(covered[hard] > 0.85 * rows[hard]);
+    CHECK(covered[hard] < 0.95 * rows[hard]);
+  }
+}
+
+TEST_CASE("errors that do not depend on a trait leave ranges alone") {
+  auto residuals = draw(12, 200);
+  RandomStream random(13, 0);
+  for (BlindResidual& r : residuals) r.run.exposed = 0.4 * uniform(random);
+  CHECK(fit_model_error(residuals, {.threads = 1}).difficulty.exposed.slope < 0.7);
+}
+
+TEST_CASE("a row on what no residual is of gets the width of leaving it") {
+  auto residuals = draw(14, 60);
+  for (BlindResidual& r : residuals)
+    if (r.run.kind == std::string("experts")) r.run.stack = "three";
+  const ModelError error = fit_model_error(residuals, {.threads = 1});
+  REQUIRE(error.unseen.stack > 0);
+  BlindResidual known = residuals.front(), foreign = known;
+  known.run.architecture = "volta";  // whose regions are those of another stack's, but for the name
+  foreign.run.stack = "four";
+  ModelError flat = error;
+  flat.regions.clear();
+  CHECK(score_range(foreign, flat).width > score_range(known, flat).width);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -177,8 +177,8 @@ MeasuredLog log_of(const Stack& stack, const Machine& machine) {
   host("host-expert-layer-forward", o.layer_forward.get() + o.moe_forward.get());
   host("host-expert-layer-backward", o.layer_backward.get() + o.moe_backward.get());
   log.samples.push_back(software("barrier", stack.step_overhead.get().si() * 1e6));
-  log.samples.push_back(software("allocator-rounding", stack.allocator_rounding.get()));
-  log.samples.push_back(software("context", stack.context.get().si()));
+  log.samples.push_back(software("allocator-rounding", stack.memory.allocator_rounding.get()));
+  log.samples.push_back(software("context", stack.memory.context.get().si()));
   Sample attention = software("attention-default-training", 3);
   attention.texts["name"] = "cudnn-attention";
   log.samples.push_back(attention);

@@ -71,6 +71,23 @@ TEST_CASE("where the host decides, a pipeline's fill waits for no host that ran 
   CHECK(slow.step_seconds(false) / slow.step_seconds(true) < 1.02);
 }
 
+TEST_CASE("what a collective waits for its ranks lengthens the step, once for each of them") {
+  Case c = make_case("llama3-8b", "dgx-h100", 8, "nanotron");
+  c.stack.dispatch = taking(0);
+  c.stack.debug.per_rank = taking(0);
+  Layout layout;
+  layout.tp = 8;
+  layout.sequence_parallel = false;
+  const StepContext context = step_context(c.cluster);
+  const auto seconds = [&](double wait) {
+    c.stack.rank_wait = taking(wait);
+    return to_seconds(step(context, c.model, c.job, layout, c.stack).step).si();
+  };
+  // Four all-reduces a layer and one of the head, for three doublings of a rank.
+  const double collectives = static_cast<double>(layout.microbatches(c.job)) * (32 * 4 + 1);
+  CHECK(seconds(1e-3) - seconds(0) == Approx(collectives * 3e-3).epsilon(0.01));
+}
+
 TEST_CASE("a debug wrapper costs by the ranks of a group, more for those on other hosts") {
   const DebugCalls calls{.per_rank = 1e-4, .per_remote_rank = 3e-4};
   CHECK(calls.of({.size = 8, .per_domain = 8}) == Approx(8e-4));
@@ -88,17 +105,17 @@ TEST_CASE("a debug wrapper costs by the ranks of a group, more for those on othe
   Stack stack = c.stack;
   for (const int zero : {0, 1}) {
     const Ticks plain = time(stack, 8, zero);
-    stack.debug_per_rank = taking(1e-3);
+    stack.debug.per_rank = taking(1e-3);
     const Ticks debugged = time(stack, 8, zero);
     CHECK(debugged > plain);
-    stack.slow_hosts.value = 0.5;
-    stack.slow_host_cost.value = 0.5;
+    stack.debug.slow_hosts.value = 0.5;
+    stack.debug.slow_cost.value = 0.5;
     CHECK(time(stack, 8, zero) > debugged);
     stack = c.stack;
   }
-  stack.debug_per_rank = taking(1e-3);
+  stack.debug.per_rank = taking(1e-3);
   const Ticks inside = time(stack, 8, 1), across = time(stack, 16, 1);
-  stack.debug_per_remote_rank = taking(1e-3);
+  stack.debug.per_remote_rank = taking(1e-3);
   CHECK(time(stack, 16, 1) - across > time(stack, 8, 1) - inside);
 }
 
@@ -111,7 +128,7 @@ TEST_CASE("without shards gradients go by buckets, with shards by one call") {
     layout.zero_stage = zero;
     Stack stack = c.stack;
     const Ticks plain = step(context, c.model, c.job, layout, stack).step;
-    stack.debug_per_rank = taking(10e-3);
+    stack.debug.per_rank = taking(10e-3);
     return to_seconds(step(context, c.model, c.job, layout, stack).step - plain).si();
   };
   // Each of 64 ranks: the mean loss and a barrier; gradients and parameters in a call each; or as

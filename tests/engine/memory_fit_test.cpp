@@ -21,11 +21,11 @@ Model llama_70b() {
 
 Stack stack() {
   Stack s;
-  s.sequence_buffers.value = 1;
+  s.memory.sequence_buffers.value = 1;
   s.name = "megatron-core";
   s.fused_gradient_accumulation = true;
-  s.allocator_rounding.value = 1.05;
-  s.context.value = gibibytes(1.5);
+  s.memory.allocator_rounding.value = 1.05;
+  s.memory.context.value = gibibytes(1.5);
   return s;
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("the verdict has a range and a probability") {
   CHECK(at(v.reserved_low * 0.99).standing == MemoryStanding::does_not_fit);
   CHECK(at(v.reserved_high * 1.01).standing == MemoryStanding::fits);
   // A stack that knows its allocator less well has a wider range.
-  s.allocator_rounding.high = 1.4;
+  s.memory.allocator_rounding.high = 1.4;
   CHECK(at(v.capacity).reserved_high > v.reserved_high);
 }
 

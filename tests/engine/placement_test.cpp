@@ -124,6 +124,9 @@ TEST_CASE("group shapes are what counting ranks gives", "[placement]") {
     const std::int64_t job = l.gpus();
     check_group(p.tensor, job, 1, used);
     check_group(p.context, job, l.tp, used);
+    RC_ASSERT(p.context_heads.size * p.context_rings.size == p.context.size);
+    check_group(p.context_heads, job, l.tp, used);
+    check_group(p.context_rings, job, l.tp * l.context_heads(), used);
     check_group(p.data, job, l.tp * l.cp, used);
     check_group(p.data_context, job, l.tp, used);
     check_group(p.expert, job, l.etp, used);

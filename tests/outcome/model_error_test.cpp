@@ -26,6 +26,7 @@ ModelError some_error(const Scenario& s) {
   ModelError error;
   error.whole = {.below = 0.3, .above = 0.4, .rows = 100, .sources = 5};
   error.regions["nemo, dense, hopper"] = {.below = 0.05, .above = 0.1, .rows = 50, .sources = 3};
+  error.difficulty = {.exposed = {.slope = 0, .centre = 0.1}, .near_limit = {.slope = 0}};
   error.stated_share = 0.5;
   error.run_to_run = 0.01;
   error.blank = 0.03;
@@ -80,6 +81,42 @@ TEST_CASE("what no measured run had widens a range and is named") {
   run = known;
   run.blanks = 4;
   CHECK(width(run) == Approx(0.06));
+}
+
+TEST_CASE("the model's error is larger where a run waits for communication or fills the memory") {
+  const Scenario s = training();
+  ModelError error = some_error(s);
+  error.difficulty = {.exposed = {.slope = 3, .centre = 0.1},
+                      .near_limit = {.slope = 1, .centre = 0.2}};
+  RunKind run = run_kind(s);
+  const auto width = [&] { return prediction_range(run, {}, {}, &error).above.model; };
+  run.exposed = 0.1;
+  run.filled = 0.84;
+  CHECK(width() == Approx(0.1));
+  run.exposed = 0.3;
+  CHECK(width() == Approx(0.1 * std::exp(3 * 0.2)));
+  run.filled = 1;
+  CHECK(width() == Approx(0.1 * std::exp(3 * 0.2 + 0.8)));
+  // No measured run goes further.
+  run.filled = 1.5;
+  run.exposed = 0.5;
+  const double widest = width();
+  run.exposed = 0.9;
+  CHECK(width() == widest);
+}
+
+TEST_CASE("a step tells how much of it waits and how full the memory is") {
+  StageBreakdown stage;
+  stage[Label::gemm] = Ticks{60};
+  stage[Label::host] = Ticks{10};
+  stage[Label::tensor_comm] = Ticks{20};
+  stage[Label::pipeline_comm] = Ticks{10};
+  RunKind run;
+  add_step(run, stage, {.margin = 0.25});
+  CHECK(run.exposed == Approx(0.3));
+  CHECK(run.filled == Approx(0.8));
+  add_step(run, {}, {.margin = 0});
+  CHECK(run.exposed == 0);
 }
 
 TEST_CASE("on a device that no run was on the stated ranges count in full") {

@@ -101,6 +101,47 @@ TEST_CASE("reasons name the numbers") {
   invalid("a sequence of 0", reason({.tp = 2}, llama, {.global_batch = 8}));
 }
 
+TEST_CASE("context parallelism that trades rows for heads needs whole heads") {
+  const Model llama = catalog_model("llama3-8b");  // 32 heads, 8 of keys and values
+  const auto why = [&](std::int64_t tp, std::int64_t cp, ContextKind kind, std::int64_t inner = 0) {
+    return reason({.tp = tp, .cp = cp, .context = kind, .context_inner = inner}, llama);
+  };
+  CHECK(why(2, 4, ContextKind::all_to_all).empty());
+  CHECK(why(2, 8, ContextKind::hierarchical, 4).empty());
+  CHECK(why(2, 8, ContextKind::ring).empty());
+  CHECK(why(2, 8, ContextKind::all_to_all) ==
+        "an all-to-all over 8 context-parallel ranks does not divide 4 key-value heads a rank");
+  CHECK(why(1, 8, ContextKind::all_to_all, 2) ==
+        "context_inner 2 needs hierarchical context parallelism, not all-to-all");
+  for (const std::int64_t inner : {0, 1, 3, 8})
+    CHECK(why(1, 8, ContextKind::hierarchical, inner).find("that divides it, not") !=
+          std::string::npos);
+  CHECK(why(1, 1, ContextKind::hierarchical).empty());  // nothing is exchanged
+  const Layout split = {.cp = 8, .context = ContextKind::hierarchical, .context_inner = 4};
+  CHECK((split.context_heads() == 4 && split.context_rings() == 2));
+  CHECK(to_text(split).find("CP8(all-to-all 4)") != std::string::npos);
+  // State-space layers trade heads however attention exchanges: 5 ranks do not divide theirs.
+  const Model hybrid = catalog_model("nemotron-h-8b");
+  const Job job{.sequence = 8192 * 5, .global_batch = 8};
+  CHECK(reason({.cp = 4}, hybrid, job).empty());
+  CHECK(reason({.cp = 5}, hybrid, job).find("an all-to-all over 5") == 0);
+}
+
+TEST_CASE("only where layers are placed by cost may stages stay empty unasked") {
+  const Model llama = catalog_model("llama3-8b");
+  const Layout deep = {.pp = 40};
+  const Job job{.sequence = 4096, .global_batch = 64};
+  CHECK(invalid_reason(deep, llama, job, 0));
+  CHECK_FALSE(invalid_reason(deep, llama, job, 0, Partition::by_cost));
+  const std::vector<Position> positions = partition_layers(llama, deep, Partition::by_cost);
+  std::int64_t layers = 0, heads = 0;
+  for (const Position& p : positions) {
+    layers += p.layers;
+    heads += p.head ? 1 : 0;
+  }
+  CHECK((layers == llama.layer_count() && heads == 1 && positions.back().layers == 0));
+}
+
 TEST_CASE("uneven stages and empty ones can be asked for") {
   const Model llama = catalog_model("llama3-8b");
   CHECK(reason({.pp = 2, .stage_layers = {20, 12}}, llama).empty());
@@ -150,7 +191,8 @@ TEST_CASE("JSON of a layout reads back the same") {
     l.recompute_layers = *rc::gen::inRange<std::int64_t>(0, 9);
     l.precision = static_cast<PrecisionRecipe>(*rc::gen::inRange(0, 7));
     l.optimizer = static_cast<Optimizer>(*rc::gen::inRange(0, 9));
-    l.context = static_cast<ContextKind>(*rc::gen::inRange(0, 2));
+    l.context = static_cast<ContextKind>(*rc::gen::inRange(0, 4));
+    l.context_inner = *rc::gen::inRange<std::int64_t>(0, 9);
     l.offload_optimizer = *rc::gen::arbitrary<bool>();
     l.offload_weights = *rc::gen::arbitrary<bool>();
     l.offload_activations = *rc::gen::arbitrary<bool>();
@@ -167,6 +209,10 @@ TEST_CASE("layouts are read from what people write") {
   CHECK(read(R"({"pp": 4, "vpp": 2})").schedule == Schedule::interleaved);
   CHECK(read(R"({"precision": "fp8"})").precision == PrecisionRecipe::fp8_delayed);
   CHECK(read(R"({"optimizer": "adam"})").optimizer == Optimizer::adam_fp32);
+  CHECK(read(R"({"context_parallel": "p2p"})").context == ContextKind::ring);
+  CHECK(read(R"({"context_parallel": "allgather"})").context == ContextKind::all_gather);
+  CHECK(read(R"({"context_parallel": "a2a"})").context == ContextKind::all_to_all);
+  CHECK(read(R"({"context_parallel": "a2a+p2p", "context_inner": 2})").context_inner == 2);
   const Layout both = read(R"({"offload": "optimizer,weights"})");
   CHECK((both.offload_optimizer && both.offload_weights && !both.offload_activations));
   CHECK(read(R"({"offload": ["activations"]})").offload_activations);

@@ -25,8 +25,8 @@ struct Case {
                    .micro_batch = 2,
                    .sequence_parallel = false,
                    .precision = precision};
-  Stack stack = load_stack("megatron-deepspeed", {.architecture = "ampere", .precision = precision},
-                           catalog("stacks"));
+  Stack stack = load_stack("megatron-deepspeed@2023.01",
+                           {.architecture = "ampere", .precision = precision}, catalog("stacks"));
 
   LayerProgram layer() const {
     return LayerOperations(model, job, layout, stack).layer(model.classes.back());
@@ -71,6 +71,28 @@ TEST_CASE("the stack of BLOOM's runs blocks, Megatron-DeepSpeed elsewhere does n
                  {.architecture = "ampere", .precision = PrecisionRecipe::bf16}, catalog("stacks"));
   CHECK(bloom.blocking_launches);
   CHECK(bloom.accumulate_passes.get() == c.stack.accumulate_passes.get());
+}
+
+TEST_CASE("each tensor-parallel collective waits for its ranks, more with every doubling of them") {
+  Case c;
+  c.stack.rank_wait.value = Seconds(1e-4);
+  const auto waited = [&](std::int64_t tp) {
+    c.layout.tp = tp;
+    const LayerProgram p = c.layer();
+    double sum = 0;
+    int collectives = 0;
+    for (const Segment* s : {&p.forward, &p.backward, &p.recompute})
+      for (const Operation& o : s->operations)
+        if (o.kind == OperationKind::collective) {
+          sum += o.seconds;
+          ++collectives;
+        }
+    CHECK(collectives == (tp > 1 ? 6 : 0));
+    return sum;
+  };
+  CHECK(waited(1) == 0);
+  CHECK(waited(2) == Approx(6e-4));
+  CHECK(waited(8) == Approx(18e-4));
 }
 
 TEST_CASE("a softmax that its fused kernel refuses passes over the scores in fp32") {

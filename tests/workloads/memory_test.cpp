@@ -56,7 +56,7 @@ Model llama_8b() { return llama(4096, 32, 32, 8, 14336, 128256); }
 
 Stack megatron() {
   Stack s;
-  s.sequence_buffers.value = 1;
+  s.memory.sequence_buffers.value = 1;
   s.name = "megatron-core";
   s.fused_gradient_accumulation = true;
   return s;
@@ -64,7 +64,7 @@ Stack megatron() {
 
 Stack megatron_2022() {
   Stack s;
-  s.sequence_buffers.value = 1;
+  s.memory.sequence_buffers.value = 1;
   s.name = "megatron-core";
   s.attention = Library::unfused_attention;
   return s;
@@ -161,8 +161,8 @@ TEST_CASE("ZeRO divides what each of its stages shards") {
 TEST_CASE("nanotron keeps 20 bytes a parameter under DDP and 18 alone") {
   Stack stack;
   stack.name = "nanotron";
-  stack.gradient_bucket_copies = true;
-  stack.sequence_buffers.value = 2;
+  stack.memory.gradient_bucket_copies = true;
+  stack.memory.sequence_buffers.value = 2;
   stack.memory_bound = Library::eager;
   const Model m = llama_8b();
   const double p = 8030261248.0, workspace = 64.0 * 1024 * 1024;
@@ -260,12 +260,12 @@ TEST_CASE("PyTorch's pipelines have a receive buffer for every microbatch") {
   Layout layout;
   layout.pp = 2;
   Stack stack = megatron();
-  stack.keeps_pipeline_outputs = true;
+  stack.memory.keeps_pipeline_outputs = true;
   const auto few = training_memory(m, pretrain(4096, 4), layout, stack)[0];
   const auto many = training_memory(m, pretrain(4096, 12), layout, stack)[0];
   // Hidden states of 4096 tokens in 16 bits.
   CHECK((many[C::communication] - few[C::communication]).si() == Approx(8 * 2.0 * 4096 * 4096));
-  stack.keeps_pipeline_outputs = false;
+  stack.memory.keeps_pipeline_outputs = false;
   CHECK(training_memory(m, pretrain(4096, 4), layout, stack)[0][C::communication] ==
         training_memory(m, pretrain(4096, 12), layout, stack)[0][C::communication]);
 }

@@ -45,10 +45,10 @@ Model random_model() {
 Case random_case() {
   Case c;
   c.model = random_model();
-  c.stack.gradient_bucket_copies = *rc::gen::arbitrary<bool>();
+  c.stack.memory.gradient_bucket_copies = *rc::gen::arbitrary<bool>();
   c.stack.splits_vocabulary = *rc::gen::arbitrary<bool>();
-  c.stack.keeps_pipeline_outputs = *rc::gen::arbitrary<bool>();
-  c.stack.sequence_buffers.value = *rc::gen::element(0.0, 1.0, 2.0);
+  c.stack.memory.keeps_pipeline_outputs = *rc::gen::arbitrary<bool>();
+  c.stack.memory.sequence_buffers.value = *rc::gen::element(0.0, 1.0, 2.0);
   c.stack.fused_gradient_accumulation = *rc::gen::arbitrary<bool>();
   c.stack.partition = *rc::gen::element(Partition::even, Partition::by_cost);
   c.stack.attention = *rc::gen::element(Library::flash2, Library::unfused_attention);

@@ -74,25 +74,43 @@ double waits(const Segment& s) {
 
 TEST_CASE("a recipe is chosen by release, model and device") {
   const Stack early = catalog_stack("nemo@26.02", deepseek_gb300);
-  CHECK(early.default_mtp);
-  CHECK(early.recompute_known);
-  CHECK(early.default_recompute == Recompute::selective);
-  CHECK(early.default_recompute_modules.has(RecomputeModule::mla_up_proj));
+  CHECK(early.defaults.mtp);
+  CHECK(early.defaults.recompute_known);
+  CHECK(early.defaults.recompute.recompute == Recompute::selective);
+  CHECK(early.defaults.recompute.modules.has(RecomputeModule::mla_up_proj));
   CHECK(early.launch == LaunchMode::eager);
   const Stack late = catalog_stack("nemo@26.06", deepseek_gb300);
   CHECK(late.launch == LaunchMode::full_graph);
   CHECK(late.fused_expert_mlp);
-  CHECK(late.default_recompute == Recompute::none);
+  CHECK(late.defaults.recompute.recompute == Recompute::none);
   CHECK(late.attention_format == Format::fp8);
   StackContext other = deepseek_gb300;
   other.device = "gb200";
   CHECK(catalog_stack("nemo@26.02", other).launch == LaunchMode::scoped_graph);
   other.model = other.family = "nobody's";
   const Stack unknown = catalog_stack("nemo@26.02", other);
-  CHECK_FALSE(unknown.recompute_known);
-  CHECK_FALSE(unknown.default_mtp);
+  CHECK_FALSE(unknown.defaults.recompute_known);
+  CHECK_FALSE(unknown.defaults.mtp);
   other.moe = false;
   CHECK_FALSE(catalog_stack("nemo@26.06", other).fused_expert_mlp);
+}
+
+TEST_CASE("recipes choose optimizers and how context-parallel ranks exchange") {
+  const Stack deepseek = catalog_stack("nemo@26.06", deepseek_gb300);
+  CHECK(deepseek.defaults.optimizer == Optimizer::adam_bf16_moments);
+  CHECK(deepseek.memory.master_remainders);
+  StackContext llama{.architecture = "hopper",
+                     .device = "h100-sxm",
+                     .model = "llama2-70b",
+                     .family = "llama2",
+                     .task = Task::sft};
+  CHECK(catalog_stack("nemo@24.07", llama).defaults.optimizer == Optimizer::adam_bf16);
+  CHECK(catalog_stack("nemo@24.11", llama).defaults.optimizer == Optimizer::adam_fp32);
+  CHECK(catalog_stack("nemo@26.04", llama).defaults.context == ContextKind::ring);
+  llama.task = Task::lora;
+  CHECK(catalog_stack("nemo@26.04", llama).defaults.context == ContextKind::all_to_all);
+  llama.task = Task::pretrain;
+  CHECK(catalog_stack("nemo@24.07", llama).defaults.optimizer == Optimizer::adam_fp32);
 }
 
 TEST_CASE("parts of a stack file are used by name") {
@@ -112,7 +130,7 @@ TEST_CASE("parts of a stack file are used by name") {
   write("graphs");
   const Stack held = load_stack("mine", {.architecture = "blackwell", .device = "gb200"}, files);
   CHECK(held.launch == LaunchMode::full_graph);
-  CHECK(held.default_mtp);
+  CHECK(held.defaults.mtp);
   const Stack other = load_stack("mine", {.architecture = "hopper", .device = "h100-sxm"}, files);
   CHECK(other.launch != LaunchMode::full_graph);
   write("grahps");

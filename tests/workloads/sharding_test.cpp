@@ -50,7 +50,7 @@ Stack plain(ShardStorage storage, Format reduced) {
         &s.operations.moe_backward, &s.operations.head, &s.operations.collective, &s.tensor_exposed,
         &s.expert_exposed, &s.context_exposed})
     v->value = 1;
-  s.dispatch.value = s.moe_sync.value = s.softmax_fallback.value = s.debug_per_rank.value =
+  s.dispatch.value = s.moe_sync.value = s.softmax_fallback.value = s.debug.per_rank.value =
       Seconds(0);
   return s;
 }

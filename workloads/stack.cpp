@@ -67,6 +67,11 @@ constexpr Choice choices[] = {
      [](Stack& s, const JsonValue& v) { s.defaults.recompute = recompute_from(v); }},
     {"default_schedule",
      [](Stack& s, const JsonValue& v) { s.defaults.schedule = schedule_from(v); }},
+    {"schedules",
+     [](Stack& s, const JsonValue& v) {
+       s.schedules.clear();
+       for (const JsonValue& item : v.items()) s.schedules.push_back(schedule_from(item));
+     }},
     {"default_optimizer",
      [](Stack& s, const JsonValue& v) { s.defaults.optimizer = optimizer_from(v); }},
     {"default_context",

@@ -1,6 +1,7 @@
 // Knows a software stack and its releases: kernels, fusions, overlap, host cost, allocator.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -226,6 +227,11 @@ struct Stack {
   bool splits_vocabulary = true;  // embedding and head are split over tp
   Partition partition = Partition::even;
   StackDefaults defaults;
+  // Pipeline schedules that it has, which a search tries; empty: every one. A run may name another.
+  std::vector<Schedule> schedules;
+  bool has(Schedule s) const {
+    return schedules.empty() || std::find(schedules.begin(), schedules.end(), s) != schedules.end();
+  }
 };
 
 // What a release's conditional settings may depend on.

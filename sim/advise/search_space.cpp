@@ -52,6 +52,9 @@ SearchSpace::SearchSpace(const Model& model, const Job& job, std::int64_t gpus, 
       domain_(std::max<std::int64_t>(1, domain)),
       limits_(limits),
       sequence_parallel_(limits.sequence_parallel.value_or(stack.defaults.sequence_parallel)) {
+  for (Schedule s : {Schedule::one_f_one_b, Schedule::interleaved, Schedule::zero_bubble,
+                     Schedule::zero_bubble_v, Schedule::dual_pipe, Schedule::dual_pipe_v})
+    if (stack.has(s)) schedules_.push_back(s);
   add_families();
 }
 
@@ -135,19 +138,22 @@ std::vector<SearchSpace::Scheduling> SearchSpace::schedulings(std::int64_t pp) c
     if (plain && chunks_allow(1)) all.push_back({.schedule = one});
     return all;
   }
-  const auto wanted = [&fixed](Schedule s) { return !fixed || *fixed == s; };
+  const auto wanted = [&](Schedule s) {
+    return fixed ? *fixed == s
+                 : std::find(schedules_.begin(), schedules_.end(), s) != schedules_.end();
+  };
   if (chunks_allow(1)) {
     if (fixed == Schedule::gpipe) all.push_back({.schedule = Schedule::gpipe});
     if (wanted(Schedule::one_f_one_b)) all.push_back({.schedule = Schedule::one_f_one_b});
     if (wanted(Schedule::zero_bubble)) all.push_back({.schedule = Schedule::zero_bubble});
-    if (fixed == Schedule::dual_pipe || (!fixed && model_.has_experts()))
+    if (wanted(Schedule::dual_pipe) && (fixed || model_.has_experts()))
       all.push_back({.schedule = Schedule::dual_pipe});
   }
   const std::int64_t fullest = (model_.layer_count() + pp - 1) / pp;
   if (chunks_allow(2) && fullest > 1) {
     if (wanted(Schedule::zero_bubble_v))
       all.push_back({.schedule = Schedule::zero_bubble_v, .vpp = 2});
-    if (fixed == Schedule::dual_pipe_v || (!fixed && model_.has_experts()))
+    if (wanted(Schedule::dual_pipe_v) && (fixed || model_.has_experts()))
       all.push_back({.schedule = Schedule::dual_pipe_v, .vpp = 2});
   }
   if (!wanted(Schedule::interleaved)) return all;

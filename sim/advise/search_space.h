@@ -35,17 +35,17 @@ struct SearchLimits {
 //   pp           divisors of gpus / (tp cp) up to the number of layers
 //   ep           divisors of the experts that divide tp cp dp / etp; 1 without experts
 //   etp          1 and tp; 1 without experts
-//   schedule     pp 1: 1f1b, which is every schedule there. Else 1f1b, zero-bubble, zb-v, dualpipe
-//                and dualpipe-v for expert models, and interleaved with each vpp from 2 to 8 that
-//                divides the layers of the fullest stage; vpp is 2 for zb-v and dualpipe-v, which
-//                need two layers a stage, and 1 for the others. gpipe only when asked for
+//   schedule     pp 1: 1f1b, which is every schedule there. Else of those that the stack has:
+//                1f1b, zero-bubble, zb-v, dualpipe and dualpipe-v for expert models, and
+//                interleaved with each vpp from 2 to 8 that divides the layers of the fullest
+//                stage; vpp is 2 for zb-v and dualpipe-v, which need two layers a stage, and 1 for
+//                the others. gpipe only when asked for
 //   micro_batch  1, 2, 4, 8, 16
 //   zero         1; with pp 1 and more than one data-parallel rank also 3, and 3 that shards over
 //                the ranks inside one scale-up domain only (shard_group) where that is not all
 //   recompute    none, selective, full
 //   context      ring, all-gather and all-to-all when cp is above 1; hierarchical with the most
-//   ranks
-//                of a context-parallel group that lie in one scale-up domain, where not all do
+//                ranks of its group that lie in one scale-up domain, where not all do
 // sequence_parallel follows the stack's default when tp is above 1 and is false otherwise, where it
 // means nothing. Offload, recomputed layers and uneven stages are not searched. Precision and
 // optimizer are the question's. Inference has no schedule, micro-batch, ZeRO or recompute to
@@ -93,6 +93,7 @@ class SearchSpace {
   std::int64_t gpus_, domain_;
   SearchLimits limits_;
   bool sequence_parallel_;
+  std::vector<Schedule> schedules_;  // that the stack has
   std::vector<Family> families_;
   std::size_t next_family_ = 0;
   std::vector<Layout> ready_;  // valid layouts of the family at hand

@@ -10,6 +10,13 @@
 namespace orrery {
 namespace {
 
+// A stack that has every schedule.
+Stack every_schedule(const Model& model) {
+  Stack stack = small_stack(model);
+  stack.schedules.clear();
+  return stack;
+}
+
 std::vector<std::string> all_layouts(SearchSpace space) {
   std::vector<std::string> texts;
   while (auto layout = space.next()) texts.push_back(to_json_text(*layout));
@@ -18,7 +25,7 @@ std::vector<std::string> all_layouts(SearchSpace space) {
 
 std::vector<std::string> search(const Model& model, const Job& job, std::int64_t gpus,
                                 const SearchLimits& limits = {}) {
-  return all_layouts(SearchSpace(model, job, gpus, 8, limits, small_stack(model)));
+  return all_layouts(SearchSpace(model, job, gpus, 8, limits, every_schedule(model)));
 }
 
 // Which schedules, chunks, sharding and exchange the documentation allows, point by point.
@@ -117,7 +124,7 @@ TEST_CASE("the space is the documented grid, each valid layout once") {
 TEST_CASE("the order is the same every time and a copy goes on where it was") {
   const Model model = small_expert_model();
   CHECK(search(model, small_job(), 16) == search(model, small_job(), 16));
-  SearchSpace space(model, small_job(), 16, 8, {}, small_stack(model));
+  SearchSpace space(model, small_job(), 16, 8, {}, every_schedule(model));
   for (int i = 0; i < 100; ++i) space.next();
   SearchSpace copy = space;
   CHECK(all_layouts(space) == all_layouts(copy));
@@ -131,7 +138,7 @@ TEST_CASE("limits give exactly the layouts of the grid that have the fixed value
   limits.micro_batch = 1;
   limits.recompute = RecomputeChoice{.recompute = Recompute::selective};
   std::vector<std::string> expected;
-  SearchSpace whole(model, small_job(), 16, 8, {}, small_stack(model));
+  SearchSpace whole(model, small_job(), 16, 8, {}, every_schedule(model));
   while (auto l = whole.next())
     if (l->tp == 2 && l->pp == 4 && l->micro_batch == 1 && l->recompute == Recompute::selective)
       expected.push_back(to_json_text(*l));
@@ -144,7 +151,7 @@ TEST_CASE("each limit holds for every layout") {
   SearchLimits limits;
   limits.schedule = Schedule::interleaved;
   limits.vpp = 2;
-  SearchSpace space(model, small_job(), 16, 8, limits, small_stack(model));
+  SearchSpace space(model, small_job(), 16, 8, limits, every_schedule(model));
   int count = 0;
   while (auto l = space.next()) {
     ++count;
@@ -157,7 +164,7 @@ TEST_CASE("each limit holds for every layout") {
   limits.zero_stage = 2;
   limits.precision = PrecisionRecipe::fp8_delayed;
   limits.optimizer = Optimizer::adam_bf16;
-  SearchSpace other(model, small_job(), 16, 8, limits, small_stack(model));
+  SearchSpace other(model, small_job(), 16, 8, limits, every_schedule(model));
   while (auto l = other.next()) {
     CHECK(l->zero_stage == 2);
     CHECK(l->precision == PrecisionRecipe::fp8_delayed);
@@ -169,15 +176,32 @@ TEST_CASE("limits that no layout meets leave an empty space with a reason") {
   const Model model = small_dense_model();
   SearchLimits limits;
   limits.tp = 6;
-  SearchSpace space(model, small_job(), 16, 8, limits, small_stack(model));
+  SearchSpace space(model, small_job(), 16, 8, limits, every_schedule(model));
   CHECK_FALSE(space.next().has_value());
   CHECK(space.invalid() > 0);
   CHECK(space.invalid_example().find("6") != std::string::npos);
 }
 
+TEST_CASE("a search keeps to the schedules that the stack has, unless one is asked for") {
+  const Model model = small_dense_model();
+  const Job job = small_job();
+  Stack stack = small_stack(model);
+  stack.schedules = {Schedule::one_f_one_b, Schedule::interleaved};
+  SearchSpace space(model, job, 16, 8, {}, stack);
+  std::set<Schedule> tried;
+  while (auto layout = space.next()) tried.insert(layout->schedule);
+  CHECK(tried == std::set<Schedule>{Schedule::one_f_one_b, Schedule::interleaved});
+  SearchLimits limits;
+  limits.schedule = Schedule::zero_bubble;
+  SearchSpace asked(model, job, 16, 8, limits, stack);
+  const auto first = asked.next();
+  REQUIRE(first);
+  CHECK(first->schedule == Schedule::zero_bubble);
+}
+
 TEST_CASE("only one spelling of layouts that mean the same") {
   const Model model = small_expert_model();
-  SearchSpace space(model, small_job(), 16, 8, {}, small_stack(model));
+  SearchSpace space(model, small_job(), 16, 8, {}, every_schedule(model));
   while (auto l = space.next()) {
     if (l->tp == 1) CHECK_FALSE(l->sequence_parallel);
     if (l->schedule != Schedule::interleaved) CHECK(l->vpp == (is_v_shaped(l->schedule) ? 2 : 1));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 
 #include "workloads/layout.h"
 
@@ -162,27 +163,31 @@ ContextKind context_kind_from(const JsonValue& at) {
   return static_cast<ContextKind>(index_in(context_names, at) % 4);
 }
 
+namespace {
+const std::initializer_list<std::string_view> keys_of_layouts = {"tp",
+                                                                 "pp",
+                                                                 "vpp",
+                                                                 "dp",
+                                                                 "cp",
+                                                                 "ep",
+                                                                 "etp",
+                                                                 "micro_batch",
+                                                                 "sequence_parallel",
+                                                                 "zero",
+                                                                 "shard_group",
+                                                                 "schedule",
+                                                                 "recompute",
+                                                                 "recompute_layers",
+                                                                 "precision",
+                                                                 "optimizer",
+                                                                 "context_parallel",
+                                                                 "context_inner",
+                                                                 "offload",
+                                                                 "stage_layers"};
+}  // namespace
+
 const std::vector<std::string>& layout_keys() {
-  static const std::vector<std::string> keys = {"tp",
-                                                "pp",
-                                                "vpp",
-                                                "dp",
-                                                "cp",
-                                                "ep",
-                                                "etp",
-                                                "micro_batch",
-                                                "sequence_parallel",
-                                                "zero",
-                                                "shard_group",
-                                                "schedule",
-                                                "recompute",
-                                                "recompute_layers",
-                                                "precision",
-                                                "optimizer",
-                                                "context_parallel",
-                                                "context_inner",
-                                                "offload",
-                                                "stage_layers"};
+  static const std::vector<std::string> keys(keys_of_layouts.begin(), keys_of_layouts.end());
   return keys;
 }
 
@@ -206,26 +211,7 @@ Layout read_layout_over(const JsonValue& object, const Layout& base) {
 }
 
 Layout read_layout(const JsonValue& object) {
-  object.expect_only({"tp",
-                      "pp",
-                      "vpp",
-                      "dp",
-                      "cp",
-                      "ep",
-                      "etp",
-                      "micro_batch",
-                      "sequence_parallel",
-                      "zero",
-                      "shard_group",
-                      "schedule",
-                      "recompute",
-                      "recompute_layers",
-                      "precision",
-                      "optimizer",
-                      "context_parallel",
-                      "context_inner",
-                      "offload",
-                      "stage_layers"});
+  object.expect_only(keys_of_layouts);
   return read_layout_over(object, {});
 }
 

@@ -15,21 +15,9 @@ namespace {
 constexpr const char* faces = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
 // Control characters have no place in XML, not even escaped.
-std::string escaped(const std::string& words) {
-  std::string out;
-  for (const char c : words) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else if (static_cast<unsigned char>(c) >= 0x20)
-      out += c;
-  }
-  return out;
+std::string escaped(std::string words) {
+  std::erase_if(words, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+  return in_markup(words);
 }
 
 std::string painted(const Paint& paint) {
@@ -45,6 +33,23 @@ const char* anchor_text(Anchor anchor) {
 }
 
 }  // namespace
+
+std::string in_markup(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
+  }
+  return out;
+}
 
 double text_width(const std::string& words, double size) {
   // Of the faces, DejaVu Sans is the widest: 0.56 of the size over texts like ours.

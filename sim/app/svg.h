@@ -51,6 +51,9 @@ class Svg {
   std::string body_;
 };
 
+// Text between tags or in quotes, of SVG as of HTML: & < > " as entities.
+std::string in_markup(const std::string& text);
+
 // Width of a text in a common sans-serif face, rounded up.
 double text_width(const std::string& words, double size);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/app/svg.h"
 #include "sim/app/validate_causes.h"
 #include "sim/app/validate_plots.h"
 #include "sim/base/check.h"
@@ -31,23 +32,6 @@ constexpr const char* style =
     "pre{font-size:12px;overflow-x:auto;background:#f8f8f8;padding:10px}"
     "p.note{color:#555;margin:0 0 10px;max-width:110ch}";
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 struct Cell {
   std::string text;
   const char* kind = "";  // class: "t" is a name, "l" sentences, "good", "bad"
@@ -58,7 +42,7 @@ std::string row_html(const std::vector<Cell>& cells, const char* tag) {
   for (const Cell& cell : cells) {
     out += *cell.kind != '\0' ? fmt::format("<{} class=\"{}\">", tag, cell.kind)
                               : fmt::format("<{}>", tag);
-    out += escaped(cell.text) + fmt::format("</{}>", tag);
+    out += in_markup(cell.text) + fmt::format("</{}>", tag);
   }
   return out + "</tr>\n";
 }
@@ -72,8 +56,8 @@ std::string table_html(const std::vector<Cell>& header,
 
 std::string section(const char* id, const std::string& title, const std::string& note,
                     const std::string& body) {
-  return fmt::format("<h2 id=\"{}\">{}</h2>\n<p class=\"note\">{}</p>\n", id, escaped(title),
-                     escaped(note)) +
+  return fmt::format("<h2 id=\"{}\">{}</h2>\n<p class=\"note\">{}</p>\n", id, in_markup(title),
+                     in_markup(note)) +
          body;
 }
 
@@ -191,8 +175,9 @@ std::string inline_svg(const std::string& document) {
 }
 
 std::string picture_html(const Picture& picture) {
-  std::string out = fmt::format("<h2 id=\"{}\">{}</h2>\n<div class=\"{}\">\n", picture.name,
-                                escaped(picture.title), picture.parts.size() > 1 ? "plots" : "one");
+  std::string out =
+      fmt::format("<h2 id=\"{}\">{}</h2>\n<div class=\"{}\">\n", picture.name,
+                  in_markup(picture.title), picture.parts.size() > 1 ? "plots" : "one");
   for (const std::string& part : picture.parts) out += "<div>" + inline_svg(part) + "</div>\n";
   return out + "</div>\n";
 }
@@ -218,7 +203,8 @@ std::string page_of(const std::vector<ScoredRow>& rows, const std::vector<GateVe
                     sweeps ? "Errors of sweeps in figures" : "Errors of published runs in figures",
                     "Of tokens/s/GPU.", bins_html(residual_tables(rows, sweeps)));
   for (const PageText& text : more)
-    body += fmt::format("<h2>{}</h2>\n<pre>{}</pre>\n", escaped(text.title), escaped(text.text));
+    body +=
+        fmt::format("<h2>{}</h2>\n<pre>{}</pre>\n", in_markup(text.title), in_markup(text.text));
   const SkippedShare share = skipped_share(rows);
   body += section("skipped", "Not scored, and why",
                   fmt::format("Not predicted: {} of {} rows with a whole layout on a catalogued "

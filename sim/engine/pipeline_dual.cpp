@@ -256,12 +256,7 @@ std::int64_t DualPipeRun::run(bool collapse, std::vector<StageRun>& stages, std:
   std::int64_t skipped = 0;
   if (repeats_ > 0) {
     std::vector<std::int64_t> state = load_state();
-    if (collapse) {
-      skipped = SteadyState(*this, at(stages_)).run(state, repeats_) * 4 * stages_;
-    } else {
-      PlainTime plain;
-      for (std::int64_t i = 0; i < repeats_; ++i) period(plain, state);
-    }
+    skipped = SteadyState(*this, at(stages_)).run(state, repeats_, collapse) * 4 * stages_;
     store_state(state);
   }
   run_part(after_, stages);

@@ -165,13 +165,8 @@ std::int64_t FoldedRun::run(bool collapse, std::vector<StageRun>& stages) {
   std::int64_t skipped = 0;
   if (repeats_ > 0) {
     std::vector<std::int64_t> state = load_state();
-    if (collapse) {
-      skipped = SteadyState(*this, at(stages_)).run(state, repeats_) *
-                static_cast<std::int64_t>(iteration) * stages_;
-    } else {
-      PlainTime plain;
-      for (std::int64_t i = 0; i < repeats_; ++i) period(plain, state);
-    }
+    skipped = SteadyState(*this, at(stages_)).run(state, repeats_, collapse) *
+              static_cast<std::int64_t>(iteration) * stages_;
     store_state(state);
   }
   run_part(after_, stages);

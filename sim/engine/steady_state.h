@@ -54,9 +54,14 @@ class SteadyState {
  public:
   SteadyState(Machine& machine, std::size_t max_cycle) : machine_(machine), kept_(2 * max_cycle) {}
 
-  std::int64_t run(std::vector<std::int64_t>& state, std::int64_t periods) {
+  // Periods that were skipped; none without `collapse`, when each is run.
+  std::int64_t run(std::vector<std::int64_t>& state, std::int64_t periods, bool collapse = true) {
     PlainTime plain;
     std::int64_t skipped = 0;
+    if (!collapse) {
+      for (std::int64_t i = 0; i < periods; ++i) machine_.period(plain, state);
+      return skipped;
+    }
     begin(state.size());
     left_ = periods;
     while (left_ > 0) {

@@ -6,18 +6,9 @@
 
 #include "sim/app/plot.h"
 #include "sim/base/random.h"
+#include "tests/app/count_text.h"
 
 namespace orrery {
-namespace {
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++found;
-  return found;
-}
-
-}  // namespace
 
 TEST_CASE("axes have a few ticks inside their range, rising, whatever it is", "[plot]") {
   RandomStream random(1, 0);

@@ -13,17 +13,11 @@
 #include "sim/app/validate_plots.h"
 #include "sim/app/validate_predict.h"
 #include "sim/base/check.h"
+#include "tests/app/count_text.h"
 #include "tests/base/scratch_folder.h"
 
 namespace orrery {
 namespace {
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++found;
-  return found;
-}
 
 std::string contents(const std::filesystem::path& file) {
   std::ostringstream text;

@@ -49,7 +49,7 @@ fs::path locate(const std::string& folder, const std::string& kind, const std::s
   if (!std::binary_search(names.begin(), names.end(), name))
     throw Error({.file = kind,
                  .path = "",
-                 .found = fmt::format("\"{}\", which is not in the catalogue", name),
+                 .found = in_quotes(name) + ", which is not in the catalogue",
                  .expected = fmt::format("a name of `orrery catalog list {}` or a file", kind),
                  .nearest = suggest(name, names)});
   return data_root() / folder / (name + ".json");
@@ -201,15 +201,16 @@ Switch read_switch(const JsonValue& file) {
 }
 
 Host read_host(const JsonValue& file) {
-  file.expect_only(
-      {"name", "title", "memory", "memory_bandwidth", "power", "price", "failure_rate"});
+  file.expect_only({"name", "title", "memory", "memory_bandwidth", "power", "price", "failure_rate",
+                    "includes"});
   return {.name = file.at("name").text(),
           .title = file.at("title").text(),
           .memory = read_sourced<Bytes>(file.at("memory")),
           .memory_bandwidth = read_sourced<BytesPerSecond>(file.at("memory_bandwidth")),
           .power = read_sourced<Watts>(file.at("power")),
           .price = read_sourced<Dollars>(file.at("price")),
-          .failure_rate = read_sourced<Hertz>(file.at("failure_rate"))};
+          .failure_rate = read_sourced<Hertz>(file.at("failure_rate")),
+          .includes = read_parts_included(file, "includes")};
 }
 
 Device load_device(const std::string& name) {

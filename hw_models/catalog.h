@@ -37,6 +37,7 @@ struct Host {
   Sourced<Watts> power;    // host without accelerators
   Sourced<Dollars> price;  // the same
   Sourced<Hertz> failure_rate;
+  PartsIncluded includes;  // what its power and its price hold: the switches and NICs of a DGX
 };
 
 // Where figures come from: an entry of hw_models/catalog/sources/*.json.

@@ -87,9 +87,20 @@ void read_operation(const JsonValue& file, Device& device) {
   if (const auto spread = reliability.find("board_spread"))
     device.board_spread = read_sourced<double>(*spread);
   const JsonValue price = file.at("price");
-  price.expect_only({"purchase", "rental"});
+  price.expect_only({"purchase", "rental", "includes"});
   device.price = read_sourced<Dollars>(price.at("purchase"));
   device.rental = read_sourced<DollarsPerSecond>(price.at("rental"));
+  device.price_includes = read_parts_included(price, "includes");
+}
+
+void read_carbon(const JsonValue& file, Device& device) {
+  device.embodied_carbon.reason = "not published";
+  const auto carbon = file.find("carbon");
+  if (!carbon) return;
+  carbon->expect_only({"embodied"});
+  device.embodied_carbon = read_sourced<Carbon>(carbon->at("embodied"));
+  if (device.embodied_carbon.known() && !(device.embodied_carbon.get() > Carbon(0)))
+    carbon->at("embodied").fail("a mass above 0");
 }
 
 void expect_positive(const JsonValue& file, const Device& device) {
@@ -146,9 +157,20 @@ bool has_tile_model(Architecture a) {
   return false;
 }
 
+PartsIncluded read_parts_included(const JsonValue& parent, std::string_view key) {
+  PartsIncluded parts;
+  const auto list = parent.find(key);
+  if (!list) return parts;
+  for (const JsonValue& item : list->items()) {
+    const std::string name = item.one_of({"host", "scale_up", "nic"});
+    (name == "host" ? parts.host : name == "nic" ? parts.nic : parts.scale_up) = true;
+  }
+  return parts;
+}
+
 Device read_device(const JsonValue& file) {
   file.expect_only({"name", "title", "vendor", "architecture", "status", "compute", "cache",
-                    "memory", "scale_up", "host_link", "power", "reliability", "price"});
+                    "memory", "scale_up", "host_link", "power", "reliability", "price", "carbon"});
   Device device;
   device.name = file.at("name").text();
   device.title = file.at("title").text();
@@ -159,6 +181,7 @@ Device read_device(const JsonValue& file) {
   read_memories(file, device);
   read_links(file, device);
   read_operation(file, device);
+  read_carbon(file, device);
   expect_positive(file, device);
   return device;
 }

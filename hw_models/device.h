@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "sim/base/json.h"
 #include "sim/base/names.h"
@@ -11,6 +12,14 @@
 #include "sim/base/units.h"
 
 namespace orrery {
+
+// Parts that a price or a power already holds: a bill must not count them again. `scale_up` means
+// the switches and cables of the scale-up domain.
+struct PartsIncluded {
+  bool host = false, scale_up = false, nic = false;
+};
+// Reads ["host", "scale_up", "nic"] at `key`; absent: none.
+PartsIncluded read_parts_included(const JsonValue& parent, std::string_view key);
 
 enum class Architecture : std::uint8_t {
   volta,
@@ -83,6 +92,8 @@ struct Device {
   Sourced<Hertz> failure_rate;
   Sourced<Dollars> price;
   Sourced<DollarsPerSecond> rental;
+  PartsIncluded price_includes;     // what the purchase price holds beside the accelerator
+  Sourced<Carbon> embodied_carbon;  // of making one; may be left out
 
   // Error that names the device and the missing value when it has no FLOP/s, no memory or no
   // bandwidth; other absent values become 0.

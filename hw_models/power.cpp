@@ -89,6 +89,12 @@ SustainedPass sustained_pass(Seconds stream, Joules energy, const std::vector<Cl
   return at(high);
 }
 
+// Alone at the limit, budget = speed * energy and energy = speed to the power above.
+double sustained_energy(double budget) {
+  constexpr double least_budget = 0.5;
+  return std::pow(std::max(budget, least_budget), energy_by_speed / (1 + energy_by_speed));
+}
+
 Watts mean_power(Joules energy, Seconds elapsed, const ResolvedDevice& device) {
   if (elapsed.si() <= 0) return device.idle_power;
   const double power = device.idle_power.si() + energy.si() / elapsed.si();

@@ -36,6 +36,12 @@ SustainedPass sustained_pass(
     const ResolvedDevice& device,
     const std::function<Seconds(Seconds)>& joined = [](Seconds stream) { return stream; });
 
+// Energy of tensor work at the clock that another limit sustains, over that at the limit which a
+// calibration holds. `budget` is the ratio of what the two limits leave above idle: less power
+// lowers the clock, and energy of an operation falls with its square. It stops falling at half the
+// budget: nothing was measured at lower voltages.
+double sustained_energy(double budget);
+
 // Mean board power over `elapsed` in which `energy` was spent above idle; never above the limit.
 Watts mean_power(Joules energy, Seconds elapsed, const ResolvedDevice& device);
 

@@ -26,19 +26,6 @@ Operation gradient_sums(double weights, const Stack& stack) {
   return o;
 }
 
-// Share of an exchange's time that a pass takes longer for it. DualPipe runs most forwards together
-// with another microbatch's backward, and each one's exchange under the other's compute, which then
-// shares the processors. On a stage, 1.25 passes a pipeline stage on average have no partner.
-double exchange_exposed(const Job& job, const Layout& layout, const Stack& stack) {
-  const double alone = stack.expert_exposed.get();
-  if (layout.schedule != Schedule::dual_pipe && layout.schedule != Schedule::dual_pipe_v)
-    return alone;
-  const auto microbatches =
-      static_cast<double>(std::max<std::int64_t>(1, layout.microbatches(job)));
-  const double single = std::min(1.0, 1.25 * static_cast<double>(layout.pp) / microbatches);
-  return single * alone + (1 - single) * std::min(alone, stack.overlap_cost.get());
-}
-
 }  // namespace
 
 void LayerOperations::experts(LayerProgram& p, const Ffn& ffn) const {
@@ -77,19 +64,23 @@ void LayerOperations::expert_exchange(LayerProgram& p, const Ffn& ffn) const {
   permute(p.forward, 3);
   if (shape_.training) permute(p.input_gradient, 4);  // the combine's weights get gradients too
   if (layout_.ep == 1) return;
-  const double exposed = shape_.training ? exchange_exposed(job_, layout_, stack_) : 1.0;
+  const auto microbatches = static_cast<double>(layout_.microbatches(job_));
+  const double exposed = shape_.training ? expert_exposed(stack_, layout_, microbatches) : 1.0;
+  const bool beside = shape_.training && exchange_beside_passes(stack_, layout_);
   const double copies = static_cast<double>(ffn.topk);
   const auto exchange = [&](Segment& s, ExchangePhase phase, double bytes) {
     collective(s, CollectiveKind::all_to_all, GroupKind::expert, rows * copies * width * bytes,
                Label::expert_comm, exposed);
     Operation& o = s.operations.back();
     o.collective_library = stack_.expert_library;
-    if (stack_.expert_deduplicated) o.topk = copies;
+    o.deduplicated = stack_.expert_deduplicated;
     o.skew = job_.expert_imbalance;
+    o.beside_passes = beside;
     o.exchange = {.phase = phase,
                   .tokens = static_cast<std::int64_t>(std::ceil(rows)),
                   .experts = ffn.topk,
-                  .pool = ffn.experts};
+                  .pool = ffn.experts,
+                  .in_turn = job_.experts_in_turn};
   };
   exchange(p.forward, ExchangePhase::dispatch, stack_.fp8_dispatch ? 1 : 2);
   exchange(p.forward, ExchangePhase::combine, 2);

@@ -26,6 +26,9 @@ struct Job {
   std::int64_t batch = 0, context = 0;
   bool mtp = false;               // train the model's MTP modules too
   double expert_imbalance = 1.0;  // busiest expert rank's tokens over the mean
+  // A benchmark's gate that deals experts out in turn: those of a token are neighbours, on few
+  // ranks. Else they are anywhere.
+  bool experts_in_turn = false;
 };
 
 }  // namespace orrery

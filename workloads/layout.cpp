@@ -234,6 +234,8 @@ Reason schedule_reason(const Layout& l, std::int64_t microbatches) {
 }
 
 Reason sharding_reason(const Layout& l) {
+  if (!(l.bucket >= Bytes(0) && l.bucket.si() < 1e15))
+    return fmt::format("a gradient bucket of {}", to_text(l.bucket));
   if (l.zero_stage < 0 || l.zero_stage > 3)
     return fmt::format("zero {} is not 0 to 3", l.zero_stage);
   if (l.shard_group == 0) return std::nullopt;

@@ -12,6 +12,7 @@
 #include "sim/base/names.h"
 #include "workloads/job.h"
 #include "workloads/model.h"
+#include "workloads/rank_order.h"
 
 namespace orrery {
 
@@ -112,6 +113,7 @@ std::string_view to_text(ContextKind);
 Schedule schedule_from(const JsonValue&);  // Errors with the nearest name
 // Text as above, or a list of modules.
 RecomputeChoice recompute_from(const JsonValue&);
+RecomputeModule recompute_module_from(const JsonValue&);
 PrecisionRecipe precision_from(const JsonValue&);
 Optimizer optimizer_from(const JsonValue&);
 ContextKind context_kind_from(const JsonValue&);
@@ -134,9 +136,25 @@ struct Layout {
   bool offload_optimizer = false, offload_weights = false, offload_activations = false;
   // Layers per pipeline position (pp * vpp); empty: as the stack places them.
   std::vector<std::int64_t> stage_layers;
+  RankOrder rank_order;
+  std::int64_t per_domain =
+      0;         // accelerators used in a scale-up domain; 0: as placement finds best
+  Bytes bucket;  // of gradients that are reduced together; 0: the stack's
   bool operator==(const Layout&) const = default;
 
   std::int64_t gpus() const { return tp * pp * dp * cp; }
+  std::int64_t size(Parallel axis) const {
+    return axis == Parallel::tp ? tp : axis == Parallel::cp ? cp : axis == Parallel::dp ? dp : pp;
+  }
+  // Ranks between neighbours along an axis.
+  std::int64_t stride(Parallel axis) const {
+    std::int64_t ranks = 1;
+    for (const Parallel inner : rank_order.axes()) {
+      if (inner == axis) break;
+      ranks *= size(inner);
+    }
+    return ranks;
+  }
   // Whether selective recompute runs this part again.
   bool recomputes(RecomputeModule m) const {
     return recompute == Recompute::selective && recompute_modules.has(m);
@@ -190,9 +208,10 @@ std::string to_text(const Layout& layout);
 
 // JSON keys are the long flag names with '_': tp pp vpp dp cp ep etp micro_batch sequence_parallel
 // zero shard_group schedule recompute recompute_layers precision optimizer context_parallel
-// context_inner offload stage_layers. `offload` is a list of "weights", "optimizer", "activations",
-// or text of these with commas. "fp8" is read as fp8-delayed. Without "schedule", vpp above 1 means
-// interleaved; zb-v and dualpipe-v have vpp 2 where "vpp" is left out. "zb-h1" is zero-bubble.
+// context_inner offload stage_layers rank_order per_domain bucket ("40 MB"). `offload` is a list of
+// "weights", "optimizer", "activations", or text of these with commas. "fp8" is read as
+// fp8-delayed. Without "schedule", vpp above 1 means interleaved; zb-v and dualpipe-v have vpp 2
+// where "vpp" is left out. "zb-h1" is zero-bubble.
 Layout read_layout(const JsonValue& object);  // unknown keys are Errors
 // The same keys over `base`, in an object that holds other keys too (a flat scenario).
 Layout read_layout_over(const JsonValue& object, const Layout& base);

@@ -35,8 +35,9 @@ std::size_t index_in(const std::array<std::string_view, N>& names, const JsonVal
   at.fail("a known name");
 }
 
-// The items of a list, or of text with commas; spaces around them do not count.
-std::vector<JsonValue> listed(const JsonValue& at, std::string_view key) {
+// The items of a list, or of text with commas; spaces around them do not count. Each part of a text
+// stands where the text does, so that an error names the same place.
+std::vector<JsonValue> listed(const JsonValue& at) {
   if (!at.is_string()) return at.items();
   std::vector<JsonValue> parts;
   const std::string text = at.text();
@@ -46,14 +47,14 @@ std::vector<JsonValue> listed(const JsonValue& at, std::string_view key) {
     std::string part = text.substr(start, end - start);
     part.erase(0, std::min(part.find_first_not_of(' '), part.size()));
     part.erase(part.find_last_not_of(' ') + 1);
-    parts.push_back(JsonValue::from(std::move(part), fmt::format("{}: {}", at.file(), key)));
+    parts.push_back(JsonValue::from({{at.path(), std::move(part)}}, at.file()).at(at.path()));
     start = end + 1;
   }
   return parts;
 }
 
 void read_offload(const JsonValue& at, Layout& layout) {
-  const std::vector<JsonValue> parts = listed(at, "offload");
+  const std::vector<JsonValue> parts = listed(at);
   layout.offload_weights = layout.offload_optimizer = layout.offload_activations = false;
   for (const JsonValue& part : parts) {
     switch (index_in(offload_names, part)) {
@@ -94,6 +95,7 @@ void read_sizes(const JsonValue& object, Layout& layout) {
   size("context_inner", 0, layout.context_inner);
   size("shard_group", 0, layout.shard_group);
   size("recompute_layers", 0, layout.recompute_layers);
+  size("per_domain", 0, layout.per_domain);
   if (const auto zero = object.find("zero"))
     layout.zero_stage = static_cast<int>(zero->integer(0, 3));
   if (const auto sp = object.find("sequence_parallel")) layout.sequence_parallel = sp->boolean();
@@ -139,7 +141,7 @@ RecomputeChoice recompute_from(const JsonValue& at) {
     for (std::size_t i = 0; i < recompute_names.size(); ++i)
       if (text == recompute_names[i]) return {.recompute = static_cast<Recompute>(i)};
   }
-  const std::vector<JsonValue> parts = listed(at, "recompute");
+  const std::vector<JsonValue> parts = listed(at);
   if (parts.empty()) at.fail("none, selective, full or a list of modules");
   // A single word may be meant as any of the names, a list holds modules only.
   if (at.is_string() && parts.size() == 1) {
@@ -151,6 +153,9 @@ RecomputeChoice recompute_from(const JsonValue& at) {
   for (const JsonValue& part : parts)
     choice.modules.add(static_cast<RecomputeModule>(index_in(module_names, part)));
   return choice;
+}
+RecomputeModule recompute_module_from(const JsonValue& at) {
+  return static_cast<RecomputeModule>(index_in(module_names, at));
 }
 PrecisionRecipe precision_from(const JsonValue& at) {
   if (at.is_string() && at.text() == "fp8") return PrecisionRecipe::fp8_delayed;
@@ -183,7 +188,10 @@ const std::initializer_list<std::string_view> keys_of_layouts = {"tp",
                                                                  "context_parallel",
                                                                  "context_inner",
                                                                  "offload",
-                                                                 "stage_layers"};
+                                                                 "stage_layers",
+                                                                 "rank_order",
+                                                                 "per_domain",
+                                                                 "bucket"};
 }  // namespace
 
 const std::vector<std::string>& layout_keys() {
@@ -207,6 +215,8 @@ Layout read_layout_over(const JsonValue& object, const Layout& base) {
   if (const auto v = object.find("optimizer")) layout.optimizer = optimizer_from(*v);
   if (const auto v = object.find("context_parallel")) layout.context = context_kind_from(*v);
   if (const auto v = object.find("offload")) read_offload(*v, layout);
+  if (const auto v = object.find("rank_order")) layout.rank_order = rank_order_from(*v);
+  if (const auto v = object.find("bucket")) layout.bucket = v->quantity<Bytes>();
   return layout;
 }
 
@@ -235,7 +245,12 @@ nlohmann::json to_json(const Layout& layout) {
           {"context_parallel", to_text(layout.context)},
           {"context_inner", layout.context_inner},
           {"offload", offloaded(layout)},
-          {"stage_layers", layout.stage_layers}};
+          {"stage_layers", layout.stage_layers},
+          {"rank_order", to_text(layout.rank_order)},
+          {"per_domain", layout.per_domain},
+          {"bucket", layout.bucket > Bytes(0)
+                         ? nlohmann::json(fmt::format("{:.0f} B", layout.bucket.si()))
+                         : nlohmann::json()}};
 }
 
 std::string to_json_text(const Layout& layout) { return to_json(layout).dump(); }
@@ -276,6 +291,9 @@ std::string to_text(const Layout& l) {
   if (!l.stage_layers.empty()) {
     words.push_back(fmt::format("stages:{}", fmt::join(l.stage_layers, "-")));
   }
+  if (!l.rank_order.is_default()) words.push_back(fmt::format("order:{}", to_text(l.rank_order)));
+  if (l.per_domain > 0) words.push_back(fmt::format("per-domain:{}", l.per_domain));
+  if (l.bucket > Bytes(0)) words.push_back(fmt::format("bucket:{}", to_text(l.bucket)));
   return fmt::format("{}", fmt::join(words, " "));
 }
 

@@ -249,10 +249,11 @@ Held held_activations(const Context& c, const StageSum& stage, std::int64_t inde
   return held;
 }
 
-// Sums of a moment: what is allocated in the passes, and in the optimizer's update.
+// Sums of a moment: at the loss, while a layer's backward is at work, in the optimizer's update.
 struct Moments {
-  double passes = 0, update = 0;
-  double activations = 0;  // part of `passes`: all that a microbatch brought
+  double loss = 0, layer = 0, update = 0;
+  double last_layer = 0;  // `layer` when the step's last activations are used up
+  double microbatch = 0;  // what one microbatch's backward frees
 };
 
 void add_state(const Context& c, const StageSum& stage, const StageState& state, std::int64_t index,
@@ -271,7 +272,8 @@ void add_state(const Context& c, const StageSum& stage, const StageState& state,
           ? std::max(2.0, static_cast<double>(c.shape.microbatches * c.layout.vpp * (ends ? 1 : 2)))
           : 2.0;
   const double sends = c.layout.pp > 1 ? messages * stage.boundary : 0;
-  const double passes = lasting + state.gathered + stage.exchange + sends;
+  const double beside = lasting + state.sums + stage.exchange + sends;
+  const double passes = beside + state.gathered;
   const double update = lasting + state.update_gather;
   const double caches = state.dummy_gradients + state.quantised_copies + c.traits.library_workspace;
   m[C::parameters] = bytes(state.parameters);
@@ -282,8 +284,9 @@ void add_state(const Context& c, const StageSum& stage, const StageState& state,
   m.update_buffers = bytes(update + caches);
   m.offloaded += bytes(state.offloaded);
   const double kept = state.parameters + state.gradients + state.optimizer + caches;
-  t.passes += kept + passes;
-  t.update += kept + update;
+  t.loss = kept + beside + state.gathered_at_loss;
+  t.layer = kept + passes;
+  t.update = kept + update;
 }
 
 // Microbatches whose logits wait for their backward: one where the head is on the last position, as
@@ -319,43 +322,55 @@ double waiting_logits(const Context& c, const StageSum& stage, std::int64_t inde
 void add_activations(const Context& c, const StageSum& stage, std::int64_t index, StageMemory& m,
                      Moments& t) {
   const Held held = held_activations(c, stage, index, m.in_flight);
-  double kept = held.worst_sum + stage.recomputed_layer;
+  double kept = held.worst_sum;
   double scale = 1;
   if (c.layout.offload_activations) {
     // The layer at work and the one that is copied stay.
     double layer = 0;
     for (const ClassMemory& k : c.classes) layer = std::max(layer, k.activations.kept());
-    const double stays = std::min(kept, 2 * layer + stage.recomputed_layer);
+    const double stays = std::min(kept, 2 * layer);
     scale = kept > 0 ? stays / kept : 1;
     m.offloaded += bytes(kept - stays);
     kept = stays;
   }
   for (std::size_t i = 0; i < kept_categories.size(); ++i)
-    m[kept_categories[i]] = bytes((held.worst[i] + stage.recomputed[i]) * scale);
-  double logits = 0, at_work = stage.transient;
-  if (stage.head) {
-    const double heads = 1.0 + (c.job.mtp ? static_cast<double>(c.model.mtp_layers) : 0.0);
-    const double waiting = waiting_logits(c, stage, index);
-    const double lasting =
-        c.head.saved * heads * waiting + c.head.outputs * static_cast<double>(c.shape.microbatches);
-    logits = lasting + c.head.peak - c.head.saved;
-    // Other microbatches keep theirs while a layer is at work.
-    at_work = std::max(logits, stage.transient + lasting - c.head.saved * heads);
+    m[kept_categories[i]] = bytes(held.worst[i] * scale + stage.recomputed[i]);
+  const double at_work = stage.transient + stage.recomputed_layer;
+  t.last_layer = t.layer + at_work;
+  t.layer += kept + at_work;
+  t.microbatch = kept / static_cast<double>(c.shape.microbatches);
+  if (!stage.head) {
+    t.loss = 0;
+    return;
   }
+  const double heads = 1.0 + (c.job.mtp ? static_cast<double>(c.model.mtp_layers) : 0.0);
+  const double waiting = waiting_logits(c, stage, index);
+  const double lasting =
+      c.head.saved * heads * waiting + c.head.outputs * static_cast<double>(c.shape.microbatches);
+  const double logits = lasting + c.head.peak - c.head.saved;
   m[C::logits] = bytes(logits);
-  t.activations = kept + at_work;
-  t.passes += t.activations;
+  t.loss += kept + logits;
+  // Other microbatches keep theirs while a layer is at work.
+  t.layer += lasting - c.head.saved * heads;
+  t.last_layer += c.head.outputs * static_cast<double>(c.shape.microbatches);
+  t.microbatch += c.head.saved * heads;
 }
 
-// Gradients that every step allocates anew grow while the only microbatch's activations shrink:
-// only the last layer's backward sees all of them.
-double fresh_gradients(const Context& c, const StageSum& stage, const StageMemory& m,
-                       const Moments& t) {
+// The worst moment of the passes. Gradients that every step allocates anew grow while activations
+// shrink: the first microbatch's last layer sees all activations and no gradients. The next
+// microbatch sees both, unless all forwards are over before the first backward.
+double worst_pass(const Context& c, const StageState& state, const StageMemory& m,
+                  const Moments& t) {
+  const double worst = std::max(t.loss, t.layer);
   const bool in_buffers = c.layout.zero_stage < 3 && (c.layout.dense_replicas() > 1 ||
                                                       c.stack.gradient_storage == Format::fp32);
-  const bool kept = c.traits.persistent_gradients || in_buffers || c.shape.microbatches > 1;
-  if (kept) return 0;
-  return std::clamp(t.activations - stage.transient, 0.0, m[C::gradients].si());
+  const double fresh =
+      state.sums + (c.traits.persistent_gradients || in_buffers ? 0 : m[C::gradients].si());
+  const std::int64_t all = c.shape.microbatches;
+  if (all > 1 && (c.layout.vpp > 1 || c.shape.schedule == Schedule::dual_pipe || m.in_flight < all))
+    return worst;
+  const double next = all > 1 ? worst - t.microbatch : 0;
+  return std::max({worst - fresh, next, t.last_layer});
 }
 
 StageMemory finish(const Context& c, StageSum& stage, std::int64_t index) {
@@ -366,10 +381,9 @@ StageMemory finish(const Context& c, StageSum& stage, std::int64_t index) {
   Moments t;
   add_state(c, stage, state, index, m, t);
   add_activations(c, stage, index, m, t);
-  t.passes -= fresh_gradients(c, stage, m, t);
   double total = 0;
   for (Bytes b : m.bytes) total += b.si();
-  m.never_together = bytes(std::max(total - std::max(t.passes, t.update), 0.0));
+  m.never_together = bytes(std::max(total - std::max(worst_pass(c, state, m, t), t.update), 0.0));
   return m;
 }
 

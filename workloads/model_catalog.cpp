@@ -281,8 +281,8 @@ JsonValue load_model_entry(const std::string& name, const fs::path& catalog_fold
     return resolve_based_on(JsonValue::load(name), catalog_folder, 4);
   }
   throw Error({.file = "model",
-               .found = fmt::format("\"{}\"", name),
-               .expected = "a name of the catalogue (orrery catalog list models), or the path of a "
+               .found = in_quotes(name),
+               .expected = "a name of the catalogue (orrery catalog list model), or the path of a "
                            "model file or a Hugging Face config.json",
                .nearest = nearest_name(name, model_names(catalog_folder))});
 }

@@ -11,6 +11,12 @@ bool accumulates_whole(const Layout& layout, const Stack& stack, std::int64_t mi
          (layout.pp > 1 && stack.shard_storage == ShardStorage::parts);
 }
 
+bool gathers_once(const Layout& layout, const Stack& stack, std::int64_t microbatches) {
+  const bool pipelined = layout.pp > 1 && stack.shard_storage == ShardStorage::parts;
+  return accumulates_whole(layout, stack, microbatches) &&
+         (pipelined || !stack.reshard_after_backward);
+}
+
 Sharding::Sharding(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
                    double trained)
     : layout_(layout),
@@ -19,10 +25,12 @@ Sharding::Sharding(const Model& model, const Job& job, const Layout& layout, con
       tied_(model.tied_embeddings),
       active_(layout.zero_stage == 3 && layout.dense_replicas() > 1) {
   const std::int64_t microbatches = layout.microbatches(job);
-  whole_ = accumulates_whole(layout, stack, microbatches);
-  if (whole_) gathers_ = reduces_ = 1 / static_cast<double>(microbatches);
+  gathers_once_ = gathers_once(layout, stack, microbatches);
+  if (gathers_once_) gathers_ = 1 / static_cast<double>(microbatches);
+  if (accumulates_whole(layout, stack, microbatches))
+    reduces_ = 1 / static_cast<double>(microbatches);
   // A stage that keeps parameters whole for its next microbatch has them for backward as well.
-  const bool pipelined = whole_ && layout.pp > 1;
+  const bool pipelined = gathers_once_ && layout.pp > 1;
   regathers_ = stack.reshard_after_forward && !pipelined ? 1 : 0;
 }
 
@@ -115,7 +123,7 @@ void Sharding::add_ends(LayerProgram& embedding, LayerProgram& head, double voca
   if (!active_) return;
   const LocalParameters table{.dense = vocabulary};
   // Stages of a pipeline that keep their parameters meet both ends once a step.
-  const Place end = whole_ && layout_.pp > 1 ? Place::beside : Place::visible;
+  const Place end = gathers_once_ && layout_.pp > 1 ? Place::beside : Place::visible;
   gather(embedding.forward, table, gathers_, end);
   reduce(embedding.backward, table, reduces_, end);
   reduce(embedding.weight_gradient, table, reduces_, end);

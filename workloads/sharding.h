@@ -11,9 +11,10 @@
 
 namespace orrery {
 
-// Parameters and gradients stay whole from a step's first microbatch to its last: gathered once and
-// reduced once. PyTorch's pipelines always do so.
+// Gradients stay whole from a step's first microbatch to its last and are reduced once; the second
+// says whether parameters stay whole with them, gathered once. PyTorch's pipelines always do both.
 bool accumulates_whole(const Layout& layout, const Stack& stack, std::int64_t microbatches);
+bool gathers_once(const Layout& layout, const Stack& stack, std::int64_t microbatches);
 
 // Adds ZeRO-3's traffic to the programs of layers. Nothing where the layout does not shard.
 class Sharding {
@@ -42,7 +43,7 @@ class Sharding {
   double trained_ = 1;
   bool tied_ = false;  // one table is embedding and head
   bool active_ = false;
-  bool whole_ = false;    // accumulates_whole
+  bool gathers_once_ = false;
   double gathers_ = 1;    // of a layer before a microbatch's forward
   double regathers_ = 1;  // and before its backward
   double reduces_ = 1;

@@ -41,6 +41,14 @@ ShardStorage read_shard_storage(const JsonValue& at) {
   return text == "parts" ? ShardStorage::parts : ShardStorage::bucketed;
 }
 
+int zero_stage_from(const JsonValue& at) { return static_cast<int>(at.integer(0, 3)); }
+
+template <class T>
+void read_list(const JsonValue& at, T (*read)(const JsonValue&), std::vector<T>& list) {
+  list.clear();
+  for (const JsonValue& item : at.items()) list.push_back(read(item));
+}
+
 // Settings that are plain choices.
 struct Choice {
   const char* name;
@@ -68,14 +76,23 @@ constexpr Choice choices[] = {
     {"default_schedule",
      [](Stack& s, const JsonValue& v) { s.defaults.schedule = schedule_from(v); }},
     {"schedules",
+     [](Stack& s, const JsonValue& v) { read_list(v, schedule_from, s.choices.schedules); }},
+    {"zero_stages",
+     [](Stack& s, const JsonValue& v) { read_list(v, zero_stage_from, s.choices.zero_stages); }},
+    {"recompute_modules",
      [](Stack& s, const JsonValue& v) {
-       s.schedules.clear();
-       for (const JsonValue& item : v.items()) s.schedules.push_back(schedule_from(item));
+       read_list(v, recompute_module_from, s.choices.recompute_modules);
      }},
+    {"rank_orders",
+     [](Stack& s, const JsonValue& v) { read_list(v, rank_order_from, s.choices.rank_orders); }},
+    {"contexts",
+     [](Stack& s, const JsonValue& v) { read_list(v, context_kind_from, s.choices.contexts); }},
     {"default_optimizer",
      [](Stack& s, const JsonValue& v) { s.defaults.optimizer = optimizer_from(v); }},
     {"default_context",
      [](Stack& s, const JsonValue& v) { s.defaults.context = context_kind_from(v); }},
+    {"schedule_microbatches",
+     [](Stack& s, const JsonValue& v) { s.schedule_microbatches = v.integer(0, 1 << 20); }},
     {"default_zero_stage",
      [](Stack& s, const JsonValue& v) {
        s.defaults.zero_stage = static_cast<int>(v.integer(0, 3));
@@ -93,6 +110,12 @@ constexpr Switch switches[] = {
      [](Stack& s) -> bool& { return s.fused_gradient_accumulation; }},
     {"attention_recompute_selective",
      [](Stack& s) -> bool& { return s.attention_recompute_selective; }},
+    {"offloads_weights", [](Stack& s) -> bool& { return s.choices.offload_weights; }},
+    {"offloads_optimizer", [](Stack& s) -> bool& { return s.choices.offload_optimizer; }},
+    {"offloads_activations", [](Stack& s) -> bool& { return s.choices.offload_activations; }},
+    {"uneven_stages", [](Stack& s) -> bool& { return s.choices.uneven_stages; }},
+    {"recompute_part", [](Stack& s) -> bool& { return s.choices.recompute_part; }},
+    {"bucket_size", [](Stack& s) -> bool& { return s.choices.bucket_size; }},
     {"transposed_copies", [](Stack& s) -> bool& { return s.transposed_copies; }},
     {"default_interleaved", [](Stack& s) -> bool& { return s.defaults.interleaved; }},
     {"fused_expert_mlp", [](Stack& s) -> bool& { return s.fused_expert_mlp; }},
@@ -102,16 +125,22 @@ constexpr Switch switches[] = {
     {"recompute_stops_early", [](Stack& s) -> bool& { return s.recompute_stops_early; }},
     {"reshard_after_forward", [](Stack& s) -> bool& { return s.reshard_after_forward; }},
     {"reduce_each_microbatch", [](Stack& s) -> bool& { return s.reduce_each_microbatch; }},
+    {"reshard_after_backward", [](Stack& s) -> bool& { return s.reshard_after_backward; }},
     {"pipeline_sends_block", [](Stack& s) -> bool& { return s.pipeline_sends_block; }},
+    {"interleaved_sends_block", [](Stack& s) -> bool& { return s.interleaved_sends_block; }},
     {"host_runs_ahead", [](Stack& s) -> bool& { return s.host_runs_ahead; }},
     {"sharded_at_once", [](Stack& s) -> bool& { return s.sharded_at_once; }},
     {"scatter_gather_sends", [](Stack& s) -> bool& { return s.scatter_gather_sends; }},
     {"splits_gradient_sends", [](Stack& s) -> bool& { return s.splits_gradient_sends; }},
     {"blocking_launches", [](Stack& s) -> bool& { return s.blocking_launches; }},
+    {"tensor_overlap_needs_rows", [](Stack& s) -> bool& { return s.tensor_overlap_needs_rows; }},
+    {"exchange_beside_passes", [](Stack& s) -> bool& { return s.exchange_beside_passes; }},
     {"expert_deduplicated", [](Stack& s) -> bool& { return s.expert_deduplicated; }},
     {"loss_in_fp32", [](Stack& s) -> bool& { return s.memory.loss_in_fp32; }},
     {"fused_loss", [](Stack& s) -> bool& { return s.memory.fused_loss; }},
     {"gradient_bucket_copies", [](Stack& s) -> bool& { return s.memory.gradient_bucket_copies; }},
+    {"gradient_sums_beside_buckets",
+     [](Stack& s) -> bool& { return s.memory.gradient_sums_beside_buckets; }},
     {"splits_vocabulary", [](Stack& s) -> bool& { return s.splits_vocabulary; }},
     {"keeps_pipeline_outputs", [](Stack& s) -> bool& { return s.memory.keeps_pipeline_outputs; }},
     {"default_mtp", [](Stack& s) -> bool& { return s.defaults.mtp; }},

@@ -83,6 +83,8 @@ struct StackMemory {
   bool loss_in_fp32 = true;             // logits are kept in fp32 too
   bool fused_loss = false;              // no fp32 copy of the logits
   bool gradient_bucket_copies = false;  // DDP buckets in the parameters' format beside fp32 sums
+  // Gradients of all microbatches but the last add up in tensors of their own beside DDP's buckets.
+  bool gradient_sums_beside_buckets = false;
   bool keeps_pipeline_outputs = false;  // every microbatch's logits stay until the step ends
   Sourced<double> sequence_buffers;     // whole hidden states kept for sequence-parallel gathers
   // A master weight is the bf16 parameter and the 16 bits that it lacks: 2 B beside the parameter,
@@ -102,6 +104,24 @@ struct StackDefaults {
   Optimizer optimizer = Optimizer::adam_fp32;
   ContextKind context = ContextKind::ring;
   PrecisionRecipe fp8 = PrecisionRecipe::fp8_delayed;  // what plain "fp8" means here
+};
+
+// What a program lets its user choose, which a search tries. Empty: everything that a layout can
+// say. A run may name another value.
+struct StackChoices {
+  std::vector<Schedule> schedules;
+  std::vector<int> zero_stages;
+  std::vector<RecomputeModule> recompute_modules;
+  std::vector<RankOrder> rank_orders;
+  std::vector<ContextKind> contexts;
+  bool offload_weights = true, offload_optimizer = true, offload_activations = true;
+  bool uneven_stages = true;   // layers of the first and the last stage
+  bool recompute_part = true;  // full recompute of some of a stage's layers
+  bool bucket_size = true;
+  template <class T>
+  static bool allows(const std::vector<T>& list, const T& value) {
+    return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+  }
 };
 
 // Everything about a framework release that a step's time and memory depend on.
@@ -192,8 +212,13 @@ struct Stack {
   Sourced<Seconds> step_overhead;  // host and logging work per step that nothing hides
 
   // Overlap. Shares are of the collective's own time.
-  Sourced<double> tensor_exposed;       // of tensor-parallel collectives; 1: nothing overlapped
-  Sourced<double> expert_exposed;       // of expert all-to-all
+  Sourced<double> tensor_exposed;  // of tensor-parallel collectives; 1: nothing overlapped
+  Sourced<double> expert_exposed;  // of expert all-to-all
+  // What layouts must have for these two to hold, else nothing is hidden. Userbuffers split rows
+  // over the tensor ranks: without sequence parallelism there are no gathers to overlap. An
+  // exchange that runs beside another microbatch's pass needs such a pass in the schedule.
+  bool tensor_overlap_needs_rows = false;
+  bool exchange_beside_passes = false;
   Sourced<double> context_exposed;      // least share of context-parallel traffic left visible
   Sourced<double> data_overlap_window;  // share of the last microbatch's pass that hides gradients
   Sourced<double> overlap_cost;   // time that hidden traffic costs the compute beside it, over
@@ -202,7 +227,11 @@ struct Stack {
   bool parameter_overlap = true;  // parameters gathered under the first forward
   bool sharded_at_once = false;   // ZeRO-1: one call after the last backward reduces gradients,
                                   // one gathers parameters; without shards gradients go by buckets
+  // Microbatches that one run of the pipeline's schedule takes: a step runs it as often as it has
+  // to, each time with a warm-up and a drain. Never fewer than stages. 0: all microbatches.
+  std::int64_t schedule_microbatches = 0;
   bool pipeline_sends_block = true;
+  bool interleaved_sends_block = false;    // those of pipelines with several chunks a stage
   bool scatter_gather_sends = true;        // pipeline messages split over tp ranks
   bool splits_gradient_sends = true;       // those of the backward pass too
   Sourced<Bytes> bucket;                   // gradient bucket
@@ -218,8 +247,9 @@ struct Stack {
   // Recomputing a layer ends where backward has all that it needs: the last product, what it sends
   // and what follows are left out (PyTorch's non-reentrant checkpoint from 2.1 on).
   bool recompute_stops_early = false;
-  bool reduce_each_microbatch = true;  // ZeRO-3; else parameters and gradients stay whole until
-                                       // the last microbatch of a step
+  bool reduce_each_microbatch = true;   // ZeRO-3; else gradients stay whole until the last
+                                        // microbatch of a step, and parameters with them,
+  bool reshard_after_backward = false;  // unless backward frees what it gathered all the same
   CollectiveLibrary expert_library = CollectiveLibrary::nccl;  // deepep: deduplicated
   bool expert_deduplicated = true;  // a token crosses once per destination rank and node
 
@@ -227,11 +257,8 @@ struct Stack {
   bool splits_vocabulary = true;  // embedding and head are split over tp
   Partition partition = Partition::even;
   StackDefaults defaults;
-  // Pipeline schedules that it has, which a search tries; empty: every one. A run may name another.
-  std::vector<Schedule> schedules;
-  bool has(Schedule s) const {
-    return schedules.empty() || std::find(schedules.begin(), schedules.end(), s) != schedules.end();
-  }
+  StackChoices choices;
+  bool has(Schedule s) const { return StackChoices::allows(choices.schedules, s); }
 };
 
 // What a release's conditional settings may depend on.
@@ -251,6 +278,15 @@ struct StackContext {
 // a release the newest is taken; a release later than the last listed one inherits it.
 Stack load_stack(const std::string& name, const StackContext& context,
                  const std::filesystem::path& catalog_folder);
+
+// Shares of collectives that show, in training: with what the layout allows the stack to overlap.
+double tensor_exposed(const Stack& stack, const Layout& layout);
+// Whether a pass' expert exchange runs beside another microbatch's pass. DualPipe is made for that.
+// Megatron-Core interleaves the operations of a forward and a backward (from 0.14 on): of a stage's
+// chunks, so that pipelines need several, and of layers that are not run again as a whole.
+bool exchange_beside_passes(const Stack& stack, const Layout& layout);
+double expert_exposed(const Stack& stack, const Layout& layout, double microbatches);
+
 std::vector<std::string> stack_names(const std::filesystem::path& catalog_folder);
 std::vector<std::string> stack_releases(const std::string& name,
                                         const std::filesystem::path& catalog_folder);

@@ -43,19 +43,27 @@ Counts trainable_counts(const StageParameters& p, const Model& model, const Job&
   return {.dense = p.products * share, .expert = p.expert * share};
 }
 
+// Those that other ranks hold too.
+double replicated(const Counts& counts, const Shards& s) {
+  return (s.dense > 1 ? counts.dense : 0) + (s.expert > 1 ? counts.expert : 0);
+}
+
 // What ZeRO-3 holds whole while passes run.
 struct Whole {
   double parameters = 0, gradients = 0;
+  double at_loss = 0;  // parameters, when all layers' forwards are over
+  double sums = 0;     // gradients of earlier microbatches, beyond the shards'
 };
 
 // Parameters of the layer at work and of the next one, which is gathered meanwhile; the layer's own
 // gradient and the reduction's input, which FSDP keeps until the next layer's reduction; embedding
-// and head, which FSDP keeps from forward to backward. DeepSpeed gathers one weight at a time, as
-// many ahead as 10^9 live parameters allow (stage3_max_live_parameters, its default), and reduces a
-// weight's gradient as soon as it is there.
+// and head, FSDP's root unit, which is not freed between forward and backward and is all that is
+// whole at the loss. What FSDP gathers lies beside the shards. DeepSpeed gathers one weight at a
+// time, as many ahead as 10^9 live parameters allow (stage3_max_live_parameters, its default), and
+// reduces a weight's gradient as soon as it is there.
 Whole gathered_whole(const StageParameters& p, const Counts& all, const Counts& trained,
-                     const Shards& shards, const Layout& layout, const Stack& stack,
-                     std::int64_t microbatches) {
+                     const Shards& shards, const Model& model, const Layout& layout,
+                     const Stack& stack, std::int64_t microbatches) {
   const double gather = bytes_per_element(stack.parameter_gather_format);
   const double reduced = bytes_per_element(stack.gradient_format);
   constexpr double own = 2;  // gradients are computed in 16 bits
@@ -63,18 +71,26 @@ Whole gathered_whole(const StageParameters& p, const Counts& all, const Counts& 
   const double layer = shards.expert > 1 ? p.largest_layer : p.largest_dense;
   if (stack.shard_storage == ShardStorage::bucketed) {
     const double live = std::max(p.largest_weight, std::min(1e9, 2 * layer));
-    return {.parameters = gather * live, .gradients = (own + reduced) * p.largest_weight};
+    return {.parameters = gather * live,
+            .gradients = (own + reduced) * p.largest_weight,
+            .at_loss = gather * live};
   }
   const auto beyond_shards = [&](const Counts& counts, double per_parameter) {
     return counts.whole(per_parameter) - counts.sharded(per_parameter, shards);
   };
   Whole whole{.parameters = 2 * gather * layer + gather * p.vocabulary,
-              .gradients = (own + reduced) * layer};
-  const bool accumulates = accumulates_whole(layout, stack, microbatches);
-  if (!stack.reshard_after_forward || (accumulates && layout.pp > 1))
-    whole.parameters = std::max(whole.parameters, beyond_shards(all, gather));
+              .gradients = (own + reduced) * layer,
+              .at_loss = gather * p.vocabulary};
+  if (!stack.reshard_after_forward || (layout.pp > 1 && gathers_once(layout, stack, microbatches)))
+    whole.parameters = whole.at_loss = gather * replicated(all, shards);
   // Unsharded sums of the microbatches, in the format of the reduction.
-  if (accumulates) whole.gradients += beyond_shards(trained, reduced);
+  if (accumulates_whole(layout, stack, microbatches)) {
+    whole.sums = beyond_shards(trained, reduced);
+  } else if (trained.dense == all.dense) {
+    // The root unit is reduced last: the head's gradient waits for the embedding's.
+    const bool two_tables = layout.pp == 1 && !model.tied_embeddings;
+    whole.gradients += own * p.vocabulary / (two_tables ? 2 : 1);
+  }
   return whole;
 }
 
@@ -150,18 +166,25 @@ StageState stage_state(const StageParameters& p, const Model& model, const Job& 
   if (lora) s.parameters += trained.whole(2);
   if (traits.cached_weight_gradients && !lora) s.dummy_gradients = 2 * p.distinct;
 
-  const bool replicated = shards.dense > 1 || (p.expert > 0 && shards.expert > 1);
-  if (traits.bucket_copies && replicated) {
+  const bool has_replicas = shards.dense > 1 || (p.expert > 0 && shards.expert > 1);
+  const std::int64_t microbatches = std::max<std::int64_t>(layout.microbatches(job), 1);
+  // DDP's buckets are the last microbatch's gradients only: autograd puts those of others into new
+  // tensors, since the update frees what pointed into buckets (torch/nn/parallel/distributed.py).
+  if (stack.memory.gradient_sums_beside_buckets && zero <= 1 && microbatches > 1)
+    s.sums = gradient * replicated(trained, shards);
+  if (traits.bucket_copies && has_replicas) {
     s.buckets = trained.whole(2);
     if (zero == 1) s.update_gather = trained.whole(2) + trained.sharded(2, shards);
-  } else if (replicated && zero >= 1 && stack.bucket.known()) {
+  } else if (has_replicas && zero >= 2 && (layout.bucket > Bytes(0) || stack.bucket.known())) {
     // Whole gradients of the bucket that fills and of the one that is being reduced.
-    if (zero >= 2) s.buckets = std::min(2 * stack.bucket.get().si(), trained.whole(gradient));
+    const Bytes bucket = layout.bucket > Bytes(0) ? layout.bucket : stack.bucket.get();
+    s.buckets = std::min(2 * bucket.si(), trained.whole(gradient));
   }
-  if (zero >= 3 && replicated) {
-    const Whole whole = gathered_whole(p, all, trained, shards, layout, stack,
-                                       std::max<std::int64_t>(layout.microbatches(job), 1));
+  if (zero >= 3 && has_replicas) {
+    const Whole whole = gathered_whole(p, all, trained, shards, model, layout, stack, microbatches);
     s.gathered = whole.parameters + whole.gradients;
+    s.gathered_at_loss = whole.at_loss;
+    s.sums = whole.sums;
     s.buckets = 0;
   }
   if (layout.offload_optimizer) offload(s.optimizer, 0, s.offloaded);

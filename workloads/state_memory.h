@@ -35,7 +35,9 @@ struct StageState {
   double dummy_gradients = 0;   // Transformer Engine's cached weight gradients
   double buckets = 0;           // gradient buckets
   double update_gather = 0;     // flat copies through which the update gathers parameters
-  double gathered = 0;          // ZeRO-3: whole parameters and gradients of the layers at work
+  double gathered = 0;          // ZeRO-3: whole parameters and gradients while a layer is at work
+  double gathered_at_loss = 0;  // and at the loss, before the first backward
+  double sums = 0;              // of earlier microbatches' gradients, beside buckets or shards
   double offloaded = 0;         // in host memory
 };
 StageState stage_state(const StageParameters& p, const Model& model, const Job& job,

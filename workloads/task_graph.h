@@ -64,8 +64,9 @@ struct Operation {
   double bytes = 0;             // collective: as sim/engine/collectives.h counts it
   double exposed = 1;           // collective: share of its time that nothing hides
   bool beside_compute = false;  // collective on a side stream: hidden by the segment's compute
-  double topk = 0;              // expert all-to-all of deduplicated tokens: copies of a
-                                // token in `bytes`; a rank or a domain gets it once
+  bool beside_passes = false;   // what is not exposed runs under another microbatch's pass
+  bool deduplicated = false;    // expert all-to-all: of the copies of a token in `bytes` a rank
+                                // or a domain gets one
   TokenExchange exchange{};     // expert all-to-all: what a library that knows tokens is told
   double skew = 1;              // expert all-to-all: the busiest rank's rows over the mean
   double seconds = 0;           // host_wait: time that the device idles; collective: that it waits

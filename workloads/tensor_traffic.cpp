@@ -24,7 +24,7 @@ void LayerOperations::tensor_enter(LayerProgram& p, bool quantised) const {
   if (layout_.tp == 1) return;
   const double elements = static_cast<double>(shape_.tokens * model_.hidden);
   const double bytes = 2 * elements, gathered = (quantised ? gathered_bytes() : 2) * elements;
-  const double exposed = shape_.training ? stack_.tensor_exposed.get() : 1.0;
+  const double exposed = shape_.training ? tensor_exposed(stack_, layout_) : 1.0;
   if (shape_.sequence_parallel) {
     collective(p.forward, CollectiveKind::all_gather, GroupKind::tensor, gathered,
                Label::tensor_comm, exposed);
@@ -43,7 +43,7 @@ void LayerOperations::tensor_enter(LayerProgram& p, bool quantised) const {
 void LayerOperations::tensor_leave(LayerProgram& p) const {
   if (layout_.tp == 1) return;
   const double bytes = 2.0 * static_cast<double>(shape_.tokens * model_.hidden);
-  const double exposed = shape_.training ? stack_.tensor_exposed.get() : 1.0;
+  const double exposed = shape_.training ? tensor_exposed(stack_, layout_) : 1.0;
   if (shape_.sequence_parallel) {
     collective(p.forward, CollectiveKind::reduce_scatter, GroupKind::tensor, bytes,
                Label::tensor_comm, exposed);

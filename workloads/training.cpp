@@ -88,4 +88,12 @@ TrainingProgram lower_training(const Model& model, const Job& job, const Layout&
   return program;
 }
 
+std::vector<ChunkProgram> lower_chunks(const Model& model, const Layout& layout,
+                                       const Stack& stack) {
+  std::vector<LocalParameters> local;
+  for (const LayerClass& layer : model.classes)
+    local.push_back(local_parameters(model, layer, layout));
+  return place_layers(model, layout, stack, local);
+}
+
 }  // namespace orrery

@@ -1,6 +1,8 @@
 // Knows how a model, a job, a layout and a stack become a training step's operations.
 #pragma once
 
+#include <vector>
+
 #include "workloads/job.h"
 #include "workloads/layout.h"
 #include "workloads/model.h"
@@ -13,5 +15,9 @@ namespace orrery {
 // The layout is valid (invalid_reason). Kernels and bytes are those of one rank.
 TrainingProgram lower_training(const Model& model, const Job& job, const Layout& layout,
                                const Stack& stack);
+
+// What lies on each pipeline position alone: `chunks` of the program above.
+std::vector<ChunkProgram> lower_chunks(const Model& model, const Layout& layout,
+                                       const Stack& stack);
 
 }  // namespace orrery

@@ -3,66 +3,76 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/advise/incumbents.h"
+#include "sim/advise/reasons.h"
 #include "sim/advise/search_space.h"
 #include "sim/outcome/simulate.h"
 
 namespace orrery {
 
-enum class Objective : std::uint8_t { time, cost, energy };
-
 struct Question {
   Cluster cluster;
   Model model;
-  Job job;
+  Job job;                 // training
   std::string stack_name;  // loaded per precision by the advisor
   SearchLimits limits;
+  std::vector<PrecisionRecipe> precisions = {PrecisionRecipe::bf16};  // searched side by side
+  std::vector<Optimizer> optimizers = {};  // empty: the stack's for each precision
   Objective objective = Objective::time;
 };
 struct AdviseOptions {
   int top = 10;
-  int threads = 0;            // 0: all cores
-  bool pareto = false;        // also the front of speed against memory
+  int threads = 0;                         // 0: all cores
+  bool variants = false;                   // list several settings of one shape
+  std::optional<Front::Axis> pareto = {};  // also the front of speed against this
   bool prune = true;          // false: simulate every layout that fits (the same advice, slower)
+  Seconds time_limit;         // of the search; 0: none
   double memory_reserve = 0;  // share of the device's memory that a layout must leave free
   double rental_per_gpu_hour = 0;  // USD; 0: the accelerator's own
+  // What runs now: predicted, and held against the winner. Of the same cluster, model and job.
+  std::optional<Scenario> like = {};
   // Joins the winner's range; it must outlive the call. nullptr: ranges of values alone.
   const ModelError* model_error = nullptr;
+  // No reasons, differences, rejections or full prediction of the winner: for points of a plan.
+  bool brief = false;
   // Called now and then from the calling thread; may be empty.
   std::function<void(double share, std::int64_t simulated)> progress;
 };
-struct Candidate {
-  Layout layout;
-  Seconds step_time;
-  Joules energy_per_step;
-  Bytes peak_memory;
-  double tokens_per_second_per_gpu = 0;
-};
+// What became of all layouts that share tp, pp and ep, and why none of them is the best.
 struct Rejection {
-  std::string family;  // "TP1 PP1": dimensions shared by the group
+  std::string family;  // "TP1 PP1"
   std::int64_t layouts = 0;
-  double margin = 0;   // of its nearest miss: capacity over need less one, below zero
-  std::string reason;  // one sentence of its nearest miss
+  bool fits = false;   // some of them
+  double slower = 0;   // its best layout's score over the winner's, less one; a bound unless `run`
+  bool run = false;    // its best layout was run, else `slower` is what no layout of it goes below
+  double margin = 0;   // where none fits: capacity over need less one, of its nearest miss
+  std::string reason;  // one sentence
 };
 struct Advice {
   std::vector<Candidate> best;    // by objective, ties in grid order
-  std::vector<Candidate> pareto;  // fastest first, each with less memory than all before it
+  std::vector<Candidate> pareto;  // fastest first, each with less of the other than all before it
   Prediction winner;              // full prediction with assumptions; empty stages when none fits
   std::string why;                // what limits the winner; what is missing when none fits
   // Per runner-up: what it does differently and where the time goes.
   std::vector<std::string> differences;
-  std::vector<Rejection> rejections;  // memory rejections by family, largest first
-  // considered = rejected_for_memory + pruned + simulated, unless stopped early.
+  Reasons reasons;  // for the winner; the ranking is of the first five and, last, of `like`
+  std::optional<Comparison> like;     // when asked for
+  std::vector<Rejection> rejections;  // families without the winner: those that fit, nearest first
+  // considered = rejected_for_memory + pruned + simulated + left
   std::int64_t considered = 0, invalid = 0, rejected_for_memory = 0, simulated = 0;
   std::int64_t pruned = 0;     // not simulated: their bound lies above the last of `best`
+  std::int64_t left = 0;       // not looked at when the search stopped early
+  double gap = 0;              // stopped early: how much better than the first the best may be
   double memory_reserve = 0;   // as asked for
-  bool stopped_early = false;  // Ctrl-C: best so far
-  Stack stack;
+  bool stopped_early = false;  // Ctrl-C or the time limit: best so far
+  Stack stack;                 // of the winner's precision
 };
 
-// Same question, same advice, on any number of threads, pruned or not.
+// Same question, same advice, on any number of threads, pruned or not (unless stopped early).
 Advice advise(const Question& question, const AdviseOptions& options);
 
 }  // namespace orrery

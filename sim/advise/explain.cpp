@@ -106,6 +106,46 @@ std::string sharding(const Layout& layout) {
   return fmt::format("ZeRO-{} in groups of {}", layout.zero_stage, layout.shard_group);
 }
 
+std::string recompute_text(const Layout& layout) {
+  if (layout.recompute != Recompute::full || layout.recompute_layers == 0)
+    return to_text(layout.recompute_choice());
+  return fmt::format("full ({} layers a stage)", layout.recompute_layers);
+}
+
+std::string offload_text(const Layout& layout) {
+  std::vector<std::string_view> parts;
+  if (layout.offload_weights) parts.emplace_back("weights");
+  if (layout.offload_optimizer) parts.emplace_back("optimizer");
+  if (layout.offload_activations) parts.emplace_back("activations");
+  return parts.empty() ? "nothing" : fmt::to_string(fmt::join(parts, ","));
+}
+
+std::string bucket_text(const Layout& layout) {
+  return layout.bucket > Bytes(0) ? to_text(layout.bucket) : "the stack's";
+}
+
+// What is told of two layouts that agree in all else.
+std::vector<std::string> small_differences(const Layout& best, const Layout& other) {
+  std::vector<std::string> parts;
+  if (best.stage_layers != other.stage_layers)
+    parts.push_back(fmt::format("{} layers on the first and last stage",
+                                other.stage_layers.empty() ? "as many" : "other numbers of"));
+  if (best.per_domain != other.per_domain)
+    parts.emplace_back("another number of accelerators used of a domain");
+  if (best.bucket != other.bucket)
+    parts.push_back(
+        fmt::format("buckets of {} in place of {}", bucket_text(other), bucket_text(best)));
+  return parts;
+}
+
+// Where stages are uneven, most of a mean stage's bubble is no fault of the schedule.
+std::string waiting(Ticks bubble, Ticks of_schedule) {
+  const Ticks rest = bubble - of_schedule;
+  if (10 * rest.ps < bubble.ps) return "";
+  return fmt::format(": {} in the schedule, {} waiting for the stage with most work",
+                     to_text(to_seconds(of_schedule)), to_text(to_seconds(rest)));
+}
+
 // dp is left out: it is what the other dimensions leave.
 std::vector<std::string> different_decisions(const Layout& best, const Layout& other) {
   std::vector<std::string> parts;
@@ -124,12 +164,21 @@ std::vector<std::string> different_decisions(const Layout& best, const Layout& o
   size("VPP", best.vpp, other.vpp);
   size("MB", best.micro_batch, other.micro_batch);
   word(sharding(best), sharding(other), "");
-  word(to_text(best.recompute_choice()), to_text(other.recompute_choice()), " recompute");
+  const std::string again = recompute_text(other);
+  if (again != recompute_text(best))
+    word(recompute_text(best), again == "none" ? "no" : again, " recompute");
+  word(offload_text(best), offload_text(other), " offloaded");
+  word(to_text(best.precision), to_text(other.precision), "");
+  word(to_text(best.optimizer), to_text(other.optimizer), "");
+  if (best.rank_order != other.rank_order)
+    parts.push_back(fmt::format("ranks {} in place of {}", to_text(other.rank_order),
+                                to_text(best.rank_order)));
   if (best.cp > 1 && other.cp > 1)
     word(context_text(best), context_text(other), " context exchange");
   if (best.tp > 1 && other.tp > 1 && best.sequence_parallel != other.sequence_parallel)
     parts.push_back(
         fmt::format("{} sequence parallelism", other.sequence_parallel ? "with" : "without"));
+  if (parts.empty()) return small_differences(best, other);
   return parts;
 }
 
@@ -170,7 +219,15 @@ StageBreakdown mean_breakdown(const StepResult& result) {
   return mean;
 }
 
-std::string explain_limit(const Layout& layout, const Job& job, const StageBreakdown& time) {
+Ticks least_bubble(const StepResult& result) {
+  Ticks least = result.stages.empty() ? Ticks{} : result.stages.front()[Label::bubble];
+  for (const StageBreakdown& stage : result.stages)
+    if (stage[Label::bubble] < least) least = stage[Label::bubble];
+  return least;
+}
+
+std::string explain_limit(const Layout& layout, const Job& job, const StageBreakdown& time,
+                          std::optional<Ticks> schedule_bubble) {
   const Ticks whole = time.total();
   Ticks useful;
   for (int i = 0; i < label_count; ++i)
@@ -181,8 +238,10 @@ std::string explain_limit(const Layout& layout, const Job& job, const StageBreak
   const std::vector<Label> losses = largest_losses(time);
   if (losses.empty()) return text;
   const auto part = [&](Label label) {
-    return fmt::format("{}, {:.1f}% ({}{})", phrase(label), share_percent(time[label], whole),
-                       to_text(to_seconds(time[label])), setting(label, layout, job));
+    return fmt::format(
+        "{}, {:.1f}% ({}{}{})", phrase(label), share_percent(time[label], whole),
+        to_text(to_seconds(time[label])), setting(label, layout, job),
+        label == Label::bubble && schedule_bubble ? waiting(time[label], *schedule_bubble) : "");
   };
   text += fmt::format(" The largest loss is {}", part(losses[0]));
   if (losses.size() > 1) text += fmt::format("; next comes {}", part(losses[1]));
@@ -200,7 +259,7 @@ std::string explain_difference(const Layout& best, const StageBreakdown& best_ti
   else
     text += fmt::format(": {}% {} ({})",
                         percent_text(std::abs(share_percent({change}, best_time.total()))),
-                        change > 0 ? "slower" : "faster", signed_text(change));
+                        change > 0 ? "slower" : "less time", signed_text(change));
   const std::vector<std::string> changes = largest_changes(best_time, other_time);
   if (!changes.empty()) text += fmt::format(": {}", fmt::join(changes, ", "));
   return text + ".";
@@ -209,8 +268,7 @@ std::string explain_difference(const Layout& best, const StageBreakdown& best_ti
 std::string explain_nothing(std::int64_t considered, const std::string& nearest_miss,
                             std::int64_t invalid, const std::string& invalid_example) {
   if (considered > 0)
-    return fmt::format("None of {} valid layouts fits in memory. The nearest: {}", considered,
-                       nearest_miss);
+    return fmt::format("No valid layout fits in memory. The nearest: {}", nearest_miss);
   if (invalid > 0)
     return fmt::format("None of {} layouts is valid. The first: {}", invalid, invalid_example);
   return "The limits leave no layout to search.";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,8 +16,14 @@ std::string_view phrase(Label label);
 // Where the step goes on the mean stage; labels sum to the step (within a picosecond per label).
 StageBreakdown mean_breakdown(const StepResult& result);
 
-// "Pipeline bubble takes the largest part that is not useful work: 12.1% (0.53 s of 4.41 s), ..."
-std::string explain_limit(const Layout& layout, const Job& job, const StageBreakdown& time);
+// Bubble of the stage with the least of it: what the schedule costs. What others have more, they
+// wait for slower stages.
+Ticks least_bubble(const StepResult& result);
+
+// "The model's own compute takes 81.8% of the step (19.8 s of 24.2 s). The largest loss is ..."
+// `schedule_bubble`: least_bubble() of the step; with it the sentence parts a bubble in two.
+std::string explain_limit(const Layout& layout, const Job& job, const StageBreakdown& time,
+                          std::optional<Ticks> schedule_bubble = {});
 
 // "PP 8 in place of 16, vpp 4 in place of 8: 3.1% slower (+137 ms): +201 ms pipeline bubble, ..."
 std::string explain_difference(const Layout& best, const StageBreakdown& best_time,

@@ -6,10 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "topologies/fabric.h"
 #include "workloads/layout.h"
 #include "workloads/stack.h"
 
 namespace orrery {
+
+struct Offload {
+  bool weights = false, optimizer = false, activations = false;
+  bool operator==(const Offload&) const = default;
+};
 
 // Fixed dimensions narrow the grid; empty means the documented default list. A fixed value may lie
 // outside of its default list ("--tp 6").
@@ -19,87 +25,135 @@ struct SearchLimits {
   std::optional<std::int64_t> shard_group;
   std::optional<Schedule> schedule;
   std::optional<RecomputeChoice> recompute;
+  std::optional<std::int64_t> recompute_layers;
   std::optional<bool> sequence_parallel;
   std::optional<ContextKind> context;
   std::optional<std::int64_t> context_inner;
-  PrecisionRecipe precision = PrecisionRecipe::bf16;
-  Optimizer optimizer = Optimizer::adam_fp32;
+  std::optional<Offload> offload;
+  std::optional<std::vector<std::int64_t>> stage_layers;
+  std::optional<RankOrder> rank_order;
+  std::optional<std::int64_t> per_domain;
+  std::optional<Bytes> bucket;
 };
 
-// Lazy: next() yields each valid layout once, in the same order every time; only one family
-// (tp, cp, pp) is held at a time. dp is what is left of the GPUs. The grid, from the outermost
-// dimension to the innermost:
+// What a search is about beside the limits. All must outlive the space.
+struct SearchSubject {
+  const Model& model;
+  const Job& job;  // training
+  const Fabric& fabric;
+  const Stack& stack;  // of the recipe's precision
+  std::int64_t gpus = 0;
+  PrecisionRecipe precision = PrecisionRecipe::bf16;
+  Optimizer optimizer = Optimizer::adam_fp32;
+  // Whether the machine's host can take what is offloaded.
+  bool offload = true, offload_optimizer = true;
+};
+
+// One choice in dimensions that are chosen together.
+struct PipelineOption {
+  Schedule schedule = Schedule::one_f_one_b;
+  std::int64_t vpp = 1;
+  std::vector<std::int64_t> stage_layers;  // empty: as the stack places them
+};
+struct MicroBatchOption {
+  std::int64_t size = 1;  // sequences
+  std::vector<PipelineOption> pipelines;
+};
+struct ExchangeOption {
+  ContextKind kind = ContextKind::ring;
+  std::int64_t inner = 0;
+};
+struct RecomputeOption {
+  RecomputeChoice choice;
+  std::int64_t layers = 0;  // of full recompute; 0: all
+};
+struct RankOption {
+  RankOrder order;
+  std::int64_t per_domain = 0;
+};
+// ZeRO stages whose passes cost the same: 0, 1 and 2, or 3.
+struct ShardOption {
+  std::vector<int> zero_stages;
+  std::int64_t group = 0;
+  std::vector<RankOption> ranks;
+  std::vector<Bytes> buckets;
+};
+// Of a family's lists. A layout's place in the grid's order.
+struct GridPoint {
+  std::int32_t micro_batch = 0, sequence_parallel = 0, exchange = 0, recompute = 0, shard = 0,
+               rank = 0, pipeline = 0, offload = 0, zero = 0, bucket = 0;
+  auto operator<=>(const GridPoint&) const = default;
+};
+
+// All layouts with the same tp, cp, pp, ep and etp: the lists that make up the rest of the grid.
+struct Family {
+  Layout base;  // sizes, precision, optimizer
+  std::vector<MicroBatchOption> micro_batches;
+  std::vector<bool> sequence_parallel;
+  std::vector<ExchangeOption> exchanges;
+  std::vector<RecomputeOption> recomputes;  // none first, where it is allowed
+  std::vector<ShardOption> shards;
+  std::vector<Offload> offloads;  // nothing first, where it is allowed
+
+  std::int64_t leaves() const;  // valid layouts
+  // Of one micro-batch, sequence parallelism, exchange, recompute and shard option.
+  std::int64_t leaves_below(const MicroBatchOption& micro_batch, const ShardOption& shard) const;
+  Layout layout(const GridPoint& point) const;
+};
+
+// The grid, from the outermost dimension to the innermost; every valid combination is a layout. A
+// stack's choices (StackChoices) narrow it to what the program offers.
 //   tp           divisors of the GPUs within the scale-up domain that are powers of two or divide
 //                the attention heads
 //   cp           1; from 8,192 tokens on also powers of two that leave a rank 4,096 tokens or more
 //   pp           divisors of gpus / (tp cp) up to the number of layers
-//   ep           divisors of the experts that divide tp cp dp / etp; 1 without experts
-//   etp          1 and tp; 1 without experts
-//   schedule     pp 1: 1f1b, which is every schedule there. Else of those that the stack has:
-//                1f1b, zero-bubble, zb-v, dualpipe and dualpipe-v for expert models, and
-//                interleaved with each vpp from 2 to 8 that divides the layers of the fullest
-//                stage; vpp is 2 for zb-v and dualpipe-v, which need two layers a stage, and 1 for
-//                the others. gpipe only when asked for
+//   etp, ep      1 and tp; divisors of the experts that divide tp cp dp / etp; 1 without experts
 //   micro_batch  1, 2, 4, 8, 16
-//   zero         1; with pp 1 and more than one data-parallel rank also 3, and 3 that shards over
-//                the ranks inside one scale-up domain only (shard_group) where that is not all
-//   recompute    none, selective, full
+//   sequence_parallel  on and off when tp is above 1
 //   context      ring, all-gather and all-to-all when cp is above 1; hierarchical with the most
 //                ranks of its group that lie in one scale-up domain, where not all do
-// sequence_parallel follows the stack's default when tp is above 1 and is false otherwise, where it
-// means nothing. Offload, recomputed layers and uneven stages are not searched. Precision and
-// optimizer are the question's. Inference has no schedule, micro-batch, ZeRO or recompute to
-// choose.
+//   recompute    none; every set of modules that the model and the stack have (a module inside
+//                another that runs again is left out); full, of all layers of a stage and of one
+//                to seven eighths of them
+//   zero         0, 1, 2; 3 with more than one data-parallel rank, where pp is 1 or the stack runs
+//                it with pipelines, sharded over all ranks or over those inside one scale-up domain
+//   rank_order   orders with tp innermost that differ for these sizes; one when all ranks share a
+//                scale-up domain
+//   per_domain   as placement finds best; the whole domain where that is more
+//   schedule     pp 1: 1f1b, which is every schedule there. Else 1f1b, zero-bubble, zb-v, dualpipe
+//                and dualpipe-v for expert models, and interleaved with each vpp from 2 to 16 that
+//                divides the layers of the fullest stage. gpipe only when asked for
+//   stage_layers as the stack places them; 1f1b, zero-bubble and interleaved also with up to 3
+//                layers fewer on the first and on the last position, where all others come out even
+//   offload      every set of weights, optimizer and activations
+//   bucket       the stack's; 12.5 MB, and doubled up to 1.6 GB, where gradients are reduced in
+//                buckets of a size that can be chosen
+// Precision and optimizer are the subject's. Orders are lexicographic in these lists.
 class SearchSpace {
  public:
-  SearchSpace(const Model& model, const Job& job, std::int64_t gpus, std::int64_t domain,
-              const SearchLimits& limits, const Stack& stack);
-  std::optional<Layout> next();
-  std::int64_t invalid() const { return invalid_; }  // grid points skipped so far as not valid
+  SearchSpace(const SearchSubject& subject, const SearchLimits& limits);
+  const std::vector<Family>& families() const { return families_; }
+  std::int64_t leaves() const;
+  std::int64_t invalid() const { return invalid_; }  // combinations of sizes that are not valid
   // Why the first of them is not valid; empty when there is none.
   const std::string& invalid_example() const { return invalid_example_; }
-  double share() const;  // of the families begun, 0 to 1: for progress
 
  private:
-  struct Family {
-    std::int64_t tp = 1, cp = 1, pp = 1;
-  };
-  struct Scheduling {
-    Schedule schedule = Schedule::one_f_one_b;
-    std::int64_t vpp = 1;
-  };
-  struct Sharding {
-    int zero_stage = 1;
-    std::int64_t shard_group = 0;
-  };
-  struct Exchange {
-    ContextKind kind = ContextKind::ring;
-    std::int64_t inner = 0;
-  };
-  std::vector<std::int64_t> tensor_sizes() const;
-  std::vector<std::int64_t> context_sizes() const;
-  std::vector<std::int64_t> pipeline_sizes(std::int64_t rest) const;
-  std::vector<Layout> expert_layouts(const Layout& outer) const;
-  std::vector<Scheduling> schedulings(std::int64_t pp) const;
-  std::vector<Sharding> shardings(const Layout& outer) const;
-  std::vector<Exchange> exchanges(const Layout& outer) const;
-  void add_families();
-  void fill(const Family& family);
-  void add(const Layout& layout);
+  void add_sizes();
+  void add_experts(const Layout& outer);
+  void add_family(const Layout& base);
   void reject(std::string reason);
+  bool valid(const Layout& layout) const;
 
-  Model model_;
-  Job job_;
-  std::int64_t gpus_, domain_;
+  SearchSubject subject_;
   SearchLimits limits_;
-  bool sequence_parallel_;
-  std::vector<Schedule> schedules_;  // that the stack has
   std::vector<Family> families_;
-  std::size_t next_family_ = 0;
-  std::vector<Layout> ready_;  // valid layouts of the family at hand
-  std::size_t next_ready_ = 0;
   std::int64_t invalid_ = 0;
   std::string invalid_example_;
 };
+
+// Steps to the family's next layout in the grid's order; false after the last, when `point` is the
+// first again.
+bool advance(const Family& family, GridPoint& point);
 
 }  // namespace orrery

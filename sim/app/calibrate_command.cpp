@@ -132,6 +132,8 @@ void check_fit(const CalibrateOptions& options) {
     throw Error({.file = "--device",
                  .found = "nothing",
                  .expected = "the accelerator that the tables are of"});
+  for (const std::string& output : {options.output, options.stack_output})
+    if (!output.empty()) check_writable_file(output);
 }
 
 bool says_nothing(const FitReport& report) {

@@ -130,15 +130,6 @@ fs::path measured_folder(const std::string& device) {
   return data_root() / "hw_models/calibration" / device / "measured";
 }
 
-void make_folder(const fs::path& folder) {
-  std::error_code failure;
-  fs::create_directories(folder, failure);
-  if (failure)
-    throw Error({.file = folder.string(),
-                 .found = failure.message(),
-                 .expected = "a folder that can be made"});
-}
-
 }  // namespace
 
 void show_command(const CalibrateOptions& options) {

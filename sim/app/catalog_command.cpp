@@ -20,13 +20,19 @@ struct Kind {
   const char* folder;
 };
 constexpr Kind kinds[] = {{"accelerator", "hw_models/catalog/accelerators"},
+                          {"cloud", "hw_models/catalog/cloud"},
                           {"cluster", "sim/engine/catalog/clusters"},
+                          {"economics", "hw_models/catalog/economics"},
                           {"fabric", "topologies/catalog"},
                           {"host", "hw_models/catalog/hosts"},
                           {"model", "workloads/catalog/models"},
                           {"nic", "hw_models/catalog/nics"},
                           {"optic", "hw_models/catalog/optics"},
+                          {"question", "workloads/catalog/questions"},
+                          {"reliability", "hw_models/catalog/reliability"},
+                          {"site", "hw_models/catalog/sites"},
                           {"stack", "workloads/catalog/stacks"},
+                          {"storage", "hw_models/catalog/storage"},
                           {"switch", "hw_models/catalog/switches"}};
 
 const Kind& find_kind(const std::string& name) {

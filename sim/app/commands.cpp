@@ -13,6 +13,7 @@
 
 #include "sim/app/calibrate_command.h"
 #include "sim/app/catalog_command.h"
+#include "sim/app/plan_command.h"
 #include "sim/app/report.h"
 #include "sim/app/settings.h"
 #include "sim/app/topology_command.h"
@@ -24,10 +25,11 @@
 namespace orrery {
 namespace {
 
-constexpr const char* known_commands = "advise, simulate, validate, calibrate, topology or catalog";
+constexpr const char* known_commands =
+    "advise, simulate, plan, validate, calibrate, topology or catalog";
 
 struct Globals {
-  bool json = false, quiet = false;
+  bool json = false, quiet = false, markdown = false;
   int threads = 0;
   std::int64_t seed = 0;
 };
@@ -54,6 +56,8 @@ const char* type_name(SettingKind kind) {
       return "FILE";
     case SettingKind::json:
       return "JSON";
+    case SettingKind::settings:
+      return "FILE|JSON";
   }
   return "";
 }
@@ -61,11 +65,6 @@ const char* type_name(SettingKind kind) {
 void add_settings(CLI::App& command, SettingOf own, CommonFlags& flags) {
   for (const Setting& setting : settings()) {
     if (setting.command != SettingOf::both && setting.command != own) continue;
-    if (std::string(setting.key) == "pareto") {
-      command.add_flag_callback(
-          "--pareto", [&flags] { flags.values["pareto"] = true; }, setting.help);
-      continue;
-    }
     command
         .add_option_function<std::string>(
             setting.flag(),
@@ -101,17 +100,25 @@ std::function<void(double, std::int64_t)> progress_line(const Globals& globals) 
   };
 }
 
+std::string page(const Document& document, const Globals& globals) {
+  return globals.markdown ? document.markdown() : document.text();
+}
+
 void run_simulate(const CommonFlags& flags, const Globals& globals) {
   const JsonValue settings = merge_settings(flags.file, flags.values);
   const Scenario scenario = read_scenario(settings);
   const ModelError error = load_model_error(data_root() / "validation/model_error.json");
   SimulateOptions options = read_simulate_options(settings);
   options.model_error = &error;
+  const auto trace = settings.find("trace");
+  if (trace) check_writable_file(trace->text());
   const Prediction prediction = simulate(scenario, options);
-  if (const auto file = settings.find("trace"))
-    write_file(file->text(), trace_json(scenario, prediction));
-  write_result(globals.json ? prediction_json(scenario, prediction)
-                            : prediction_report(scenario, prediction));
+  if (trace) write_file(trace->text(), trace_json(scenario, prediction));
+  const Reasons reasons = reasons_for(scenario, {});
+  write_result(
+      globals.json
+          ? prediction_json(scenario, prediction, reasons)
+          : page(prediction_document(scenario, prediction, reasons, globals.markdown), globals));
 }
 
 void run_advise(const CommonFlags& flags, const Globals& globals) {
@@ -119,13 +126,32 @@ void run_advise(const CommonFlags& flags, const Globals& globals) {
   const JsonValue settings = merge_settings(flags.file, flags.values);
   const Question question = read_question(settings);
   AdviseOptions options = read_advise_options(settings);
+  options.like = read_like(settings);
   options.threads = globals.threads;
   options.progress = progress_line(globals);
   const ModelError error = load_model_error(data_root() / "validation/model_error.json");
   options.model_error = &error;
   const Advice advice = advise(question, options);
   if (options.progress) std::fprintf(stderr, "\r\033[K");
-  write_result(globals.json ? advice_json(question, advice) : advice_report(question, advice));
+  write_result(globals.json ? advice_json(question, advice)
+                            : page(advice_document(question, advice, globals.markdown), globals));
+}
+
+// A flag that names a file or a folder: an empty name would read as a flag that was not given.
+void add_path(CLI::App& command, const char* flag, std::string& path, const char* help,
+              const char* type = "FILE") {
+  command
+      .add_option_function<std::string>(
+          flag,
+          [flag, &path, type](const std::string& text) {
+            if (text.empty())
+              throw Error({.file = flag,
+                           .found = in_quotes(text),
+                           .expected = type == std::string("DIR") ? "a folder" : "a file"});
+            path = text;
+          },
+          help)
+      ->type_name(type);
 }
 
 void add_validate_options(CLI::App& command, ValidateOptions& options) {
@@ -143,8 +169,8 @@ void add_validate_options(CLI::App& command, ValidateOptions& options) {
         options.leave_out = text;
       },
       "fit without each source, model or release, and predict it; or blind");
-  command.add_option("--model-error", options.model_error,
-                     "with --leave-out blind: write the left-out errors to this file");
+  add_path(command, "--model-error", options.model_error,
+           "with --leave-out blind: write the left-out errors to this file");
   command.add_flag("--fit", options.fit, "print step-level values fitted per stack")
       ->disable_flag_override();
   command.add_flag("--rows", options.rows, "a line for every row")->disable_flag_override();
@@ -152,10 +178,10 @@ void add_validate_options(CLI::App& command, ValidateOptions& options) {
       .add_flag("--details", options.details,
                 "rows that are farthest off and why, errors by scale, batch, ...")
       ->disable_flag_override();
-  command.add_option("--gates", options.gates,
-                     "judge this file of gates; exit code 1 if one fails");
-  command.add_option("--write-gates", options.write_gates, "make or tighten this file of gates");
-  command.add_option("--report", options.report, "write a page with pictures into this folder");
+  add_path(command, "--gates", options.gates, "judge this file of gates; exit code 1 if one fails");
+  add_path(command, "--write-gates", options.write_gates, "make or tighten this file of gates");
+  add_path(command, "--report", options.report, "write a page with pictures into this folder",
+           "DIR");
   command.add_flag("--kernels", options.kernels, "of our own measurements only single kernels")
       ->disable_flag_override();
   command.add_flag("--regions", options.regions, "small, medium and large kernels apart")
@@ -177,11 +203,11 @@ void add_calibrate_options(CLI::App& command, CalibrateOptions& options) {
   command.add_option("--device", options.device, "accelerator of the catalogue");
   command.add_option("--based-on", options.based_on,
                      "calibration whose curves stand where no table is given");
-  command.add_option("--output", options.output, "calibration file to write");
-  command.add_option("--stack-output", options.stack_output,
-                     "overlay of plain PyTorch to write: what it costs the host and the memory");
-  command.add_option("--plots", options.plots, "folder for pictures of measured and fitted curves")
-      ->type_name("DIR");
+  add_path(command, "--output", options.output, "calibration file to write");
+  add_path(command, "--stack-output", options.stack_output,
+           "overlay of plain PyTorch to write: what it costs the host and the memory");
+  add_path(command, "--plots", options.plots, "folder for pictures of measured and fitted curves",
+           "DIR");
 }
 
 void add_traffic_options(CLI::App& command, TrafficQuestion& traffic) {
@@ -222,8 +248,8 @@ void add_topology_options(CLI::App& command, TopologyOptions& options) {
           },
           "accelerators (default: one full group of the largest tier that has a size)")
       ->type_name("N");
-  command.add_option("--dot", options.dot_file, "write the scheme for Graphviz")->type_name("FILE");
-  command.add_option("--svg", options.svg_file, "write a picture of the scheme")->type_name("FILE");
+  add_path(command, "--dot", options.dot_file, "write the scheme for Graphviz");
+  add_path(command, "--svg", options.svg_file, "write a picture of the scheme");
   add_traffic_options(command, options.traffic);
 }
 
@@ -246,19 +272,21 @@ void add_globals(CLI::App& app, Globals& globals) {
       ->type_name("N");
 }
 
+void add_markdown(CLI::App& command, Globals& globals) {
+  command
+      .add_flag("--markdown", globals.markdown, "print the whole report as markdown, tables uncut")
+      ->disable_flag_override();
+}
+
 // The first word that no command took.
 [[noreturn]] void unknown_word(const std::string& word, const CLI::App& app) {
   const bool is_flag = word.starts_with("-") && word.size() > 1;
   const std::vector<CLI::App*> commands = app.get_subcommands();
   if (commands.empty() && !is_flag) {
-    if (word == "plan")
-      throw Error({.file = word,
-                   .found = "a command that comes with a later version",
-                   .expected = known_commands});
     throw Error({.found = in_quotes(word),
                  .expected = known_commands,
-                 .nearest = nearest_name(word, {"advise", "simulate", "validate", "calibrate",
-                                                "topology", "catalog"})});
+                 .nearest = nearest_name(word, {"advise", "simulate", "plan", "validate",
+                                                "calibrate", "topology", "catalog"})});
   }
   const std::string owner = commands.empty() ? "" : commands.front()->get_name();
   const std::string help = fmt::format("`orrery {}{}--help`", owner, owner.empty() ? "" : " ");
@@ -330,6 +358,8 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   TopologyOptions topology_options;
   CLI::App* advise_app = app.add_subcommand("advise", "find the best layouts of a training job");
   CLI::App* simulate_app = app.add_subcommand("simulate", "predict one layout, explained");
+  CLI::App* plan_app =
+      app.add_subcommand("plan", "which machine, and how many, trains a model by a date or budget");
   CLI::App* validate_app = app.add_subcommand("validate", "predictions against measured runs");
   CLI::App* catalog_app = app.add_subcommand("catalog", "what is known, with sources");
   CLI::App* calibrate_app = app.add_subcommand(
@@ -340,14 +370,28 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   add_topology_options(*topology_app, topology_options);
   add_settings(*advise_app, SettingOf::advise, advise_flags);
   add_settings(*simulate_app, SettingOf::simulate, simulate_flags);
+  for (CLI::App* command : {advise_app, simulate_app, plan_app}) add_markdown(*command, globals);
+  PlanCommand plan_options;
+  plan_app->add_option("question", plan_options.question,
+                       "JSON file, or a name that `orrery catalog list question` prints");
   add_validate_options(*validate_app, validate_options);
   add_catalog_options(*catalog_app, catalog_options);
   for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
 
   app.parse(argc, argv);
+  if (globals.json && globals.markdown)
+    throw Error({.file = "--markdown", .found = "--json too", .expected = "one of the two"});
   if (const auto words = app.remaining(true); !words.empty()) unknown_word(words.front(), app);
   if (*advise_app) return run_with_flags(run_advise, advise_flags, globals);
   if (*simulate_app) return run_with_flags(run_simulate, simulate_flags, globals);
+  if (*plan_app) {
+    plan_options.json = globals.json;
+    plan_options.markdown = globals.markdown;
+    plan_options.quiet = globals.quiet;
+    plan_options.threads = globals.threads;
+    write_result(plan_text(plan_options));
+    return 0;
+  }
   if (*catalog_app) {
     write_result(catalog_text(catalog_options, globals.json));
     return 0;
@@ -380,9 +424,7 @@ int run_command_line(int argc, const char* const* argv) {
   app.require_subcommand(0, 1);
   app.fallthrough();
   app.allow_extras();
-  app.footer(
-      "`orrery COMMAND --help` lists the flags of a command.\nplan comes with a later "
-      "version.");
+  app.footer("`orrery COMMAND --help` lists the flags of a command.");
   try {
     return parse_and_run(app, argc, argv);
   } catch (const CLI::Success& help) {

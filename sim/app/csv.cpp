@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 #include <fmt/format.h>
 
@@ -173,9 +172,19 @@ CsvTable read_csv(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream)
     throw Error({.file = file.string(), .found = "no readable file", .expected = "a CSV file"});
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return parse_csv(text.str(), file.string());
+  // In pieces: a device may have no end.
+  constexpr std::size_t limit = std::size_t{64} << 20U;
+  std::string text;
+  std::vector<char> piece(std::size_t{1} << 16U);
+  while (stream && text.size() <= limit) {
+    stream.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
+  }
+  if (text.size() > limit)
+    throw Error({.file = file.string(), .found = "more than 64 MiB", .expected = "a CSV file"});
+  if (stream.bad())
+    throw Error({.file = file.string(), .found = "no readable file", .expected = "a CSV file"});
+  return parse_csv(text, file.string());
 }
 
 const std::string& CsvRow::text(std::string_view column) const {

@@ -57,7 +57,7 @@ std::string losses(const Scenario& s, const Prediction& p) {
   text += fmt::format("; on the ideal network it takes {:.{}f} {}.",
                       p.undisturbed.si() * unit.per_second, unit.decimals, unit.name);
   if (!c.slow_gpus.empty()) text += " Slow devices are slow in both.";
-  return wrap(text, page_width, "", "") + "\n";
+  return text;
 }
 
 // What a person must not conclude from the above.
@@ -71,7 +71,7 @@ std::string limits(const Scenario& s) {
     text += " Inside a scale-up domain only accelerators' ports are shared, not single links.";
   if (s.cluster.fabric.scale_out.routing == Routing::ecmp)
     text += " Hashing is one draw: other runs are luckier or not.";
-  return wrap(text, page_width, "", "");
+  return text;
 }
 
 std::string bytes_sentence(const Scenario& s, const Prediction& p) {
@@ -81,19 +81,17 @@ std::string bytes_sentence(const Scenario& s, const Prediction& p) {
     if (bytes[i] > 0)
       parts.push_back(fmt::format("{} GB {}", significant(bytes[i] / 1e9),
                                   i == 0 ? "over scale-up ports" : network_layers[i]));
-  return wrap(fmt::format("A GPU of the stage that sends most moves, per step: {}.",
-                          fmt::join(parts, ", ")),
-              page_width, "", "") +
-         "\n";
+  return fmt::format("A GPU of the stage that sends most moves, per step: {}.",
+                     fmt::join(parts, ", "));
 }
 
 }  // namespace
 
-std::string network_text(const Scenario& s, const Prediction& p) {
-  if (s.network != NetworkMode::flow) return {};
-  std::string out = "\n" + losses(s, p);
-  if (p.network.empty()) return out;
-  out += bytes_sentence(s, p);
+void add_network(Document& document, const Scenario& s, const Prediction& p) {
+  if (s.network != NetworkMode::flow) return;
+  document.gap().paragraph(losses(s, p)).gap();
+  if (p.network.empty()) return;
+  document.paragraph(bytes_sentence(s, p)).gap();
   Table table(
       {"collective", "ranks", "MB", "a step", "us each", "slower", "busiest link, own share"},
       {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
@@ -109,11 +107,11 @@ std::string network_text(const Scenario& s, const Prediction& p) {
                significant(u.price.time.time.si() * 1e6),
                stretch(u) > 5e-4 ? fmt::format("{:.1f}%", 100 * stretch(u)) : "", busy});
   }
-  out += table.text();
+  document.table(std::move(table));
   if (p.network.size() > most_rows)
-    out += fmt::format("  and {} more of less time (--json lists all)\n",
-                       p.network.size() - most_rows);
-  return out + limits(s);
+    document.note(
+        fmt::format("and {} more of less time (--json lists all)", p.network.size() - most_rows));
+  document.paragraph(limits(s));
 }
 
 nlohmann::ordered_json network_json(const Prediction& p) {

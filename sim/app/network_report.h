@@ -5,12 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "sim/app/document.h"
 #include "sim/outcome/prediction.h"
 
 namespace orrery {
 
-// Empty for predictions on the ideal network.
-std::string network_text(const Scenario& scenario, const Prediction& prediction);
+// Nothing for predictions on the ideal network.
+void add_network(Document& document, const Scenario& scenario, const Prediction& prediction);
 nlohmann::ordered_json network_json(const Prediction& prediction);
 
 }  // namespace orrery

@@ -1,19 +1,23 @@
-// Knows how results look to a person.
+// Knows how results look to a person and to a machine.
 #pragma once
 
 #include <string>
 
 #include "sim/advise/advisor.h"
+#include "sim/app/document.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/prediction.h"
 
 namespace orrery {
 
-std::string prediction_report(const Scenario& scenario, const Prediction& prediction);
-std::string advice_report(const Question& question, const Advice& advice);
+// `full`: with the tables that are cut for a terminal, for a design review.
+Document prediction_document(const Scenario& scenario, const Prediction& prediction,
+                             const Reasons& reasons, bool full = false);
+Document advice_document(const Question& question, const Advice& advice, bool full = false);
 
 // Machine-readable: every field, SI units in the key names.
-std::string prediction_json(const Scenario& scenario, const Prediction& prediction);
+std::string prediction_json(const Scenario& scenario, const Prediction& prediction,
+                            const Reasons& reasons);
 std::string advice_json(const Question& question, const Advice& advice);
 
 }  // namespace orrery

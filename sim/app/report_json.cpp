@@ -4,6 +4,7 @@
 #include "sim/app/network_report.h"
 #include "sim/app/report.h"
 #include "sim/app/report_parts.h"
+#include "sim/app/report_reasons_json.h"
 
 namespace orrery {
 namespace {
@@ -103,6 +104,27 @@ Json prediction(const Prediction& p) {
           {"extrapolations", extrapolations}};
 }
 
+Json comparison(const Comparison& c) {
+  Json out = {{"layout", Json::parse(to_json_text(c.now.layout))},
+              {"stack", c.now.stack.name + "@" + c.now.stack.release},
+              {"prediction", prediction(c.prediction)}};
+  if (c.where.empty()) return out;
+  Json flags = Json::array();
+  for (const FlagChange& f : c.flags)
+    flags.push_back({{"name", f.name}, {"now", f.was}, {"advised", f.is}});
+  out["advised_faster"] = c.faster;
+  out["behind"] = rival_json(c.rival);
+  out["difference"] = c.difference;
+  out["where_now"] = breakdown(c.where[0]);
+  out["where_advised"] = breakdown(c.where[1]);
+  out["flags_to_change"] = flags;
+  Json singles = Json::array();
+  for (const SingleChange& one : c.singles)
+    singles.push_back({{"sentence", one.sentence}, {"faster", one.faster}, {"fits", one.fits}});
+  out["single_changes"] = singles;
+  return out;
+}
+
 Json candidate(const Candidate& c) {
   return {{"layout", Json::parse(to_json_text(c.layout))},
           {"step_time_s", c.step_time.si()},
@@ -124,7 +146,7 @@ nlohmann::ordered_json extrapolation_json(const Extrapolation& e) {
           {"share_of_curve", e.share}, {"per_octave", e.per_octave}, {"growth", e.growth}};
 }
 
-std::string prediction_json(const Scenario& s, const Prediction& p) {
+std::string prediction_json(const Scenario& s, const Prediction& p, const Reasons& reasons) {
   Json out = {{"model", s.model.name},
               {"cluster", s.cluster.name},
               {"accelerator", s.cluster.device.name},
@@ -134,6 +156,7 @@ std::string prediction_json(const Scenario& s, const Prediction& p) {
               {"layout", Json::parse(to_json_text(s.layout))},
               {"prediction", prediction(p)}};
   if (s.network == NetworkMode::flow) out["network"] = network_json(p);
+  out["reasons"] = reasons_json(reasons);
   return out.dump(2) + "\n";
 }
 
@@ -142,8 +165,12 @@ std::string advice_json(const Question& q, const Advice& a) {
   for (const Candidate& c : a.best) best.push_back(candidate(c));
   for (const Candidate& c : a.pareto) pareto.push_back(candidate(c));
   for (const Rejection& r : a.rejections)
-    rejections.push_back(
-        {{"family", r.family}, {"layouts", r.layouts}, {"margin", r.margin}, {"reason", r.reason}});
+    rejections.push_back({{"family", r.family},
+                          {"layouts", r.layouts},
+                          {"fits", r.fits},
+                          {"slower", r.fits && r.run ? Json(r.slower) : Json(nullptr)},
+                          {"margin", r.fits ? Json(nullptr) : Json(r.margin)},
+                          {"reason", r.reason}});
   const Json out = {{"model", q.model.name},
                     {"cluster", q.cluster.name},
                     {"gpus", q.cluster.gpus},
@@ -155,11 +182,15 @@ std::string advice_json(const Question& q, const Advice& a) {
                     {"simulated", a.simulated},
                     {"memory_reserve", a.memory_reserve},
                     {"stopped_early", a.stopped_early},
+                    {"left", a.left},
+                    {"gap", a.gap},
                     {"best", best},
                     {"pareto", pareto},
                     {"why", a.why},
                     {"differences", a.differences},
                     {"rejections", rejections},
+                    {"reasons", a.best.empty() ? Json(nullptr) : reasons_json(a.reasons)},
+                    {"like", a.like ? comparison(*a.like) : Json(nullptr)},
                     {"winner", a.best.empty() ? Json(nullptr) : prediction(a.winner)}};
   return out.dump(2) + "\n";
 }

@@ -99,7 +99,7 @@ std::string money(const Prediction& p) {
                      dollars_text(p.dollars_per_million_tokens.si()), p.rental_per_gpu.si() * 3600);
 }
 
-std::string headline(const Scenario& s, const Prediction& p) {
+Table headline(const Scenario& s, const Prediction& p) {
   Table table({"", ""}, {Align::left, Align::left});
   table.add({p.ttft_or_tpot.empty() ? "step time" : p.ttft_or_tpot,
              fmt::format("{}, 90% range {} to {}", to_text(p.step_time), to_text(p.low),
@@ -114,11 +114,10 @@ std::string headline(const Scenario& s, const Prediction& p) {
       {"traffic",
        fmt::format("{} scale-up and {} scale-out sent in a step by a GPU of the busiest stage",
                    to_text(p.scale_up_bytes), to_text(p.scale_out_bytes))});
-  const std::string text = table.text();
-  return text.substr(text.find('\n') + 1);
+  return table;
 }
 
-std::string breakdown_table(const Prediction& p) {
+void add_breakdown(Document& document, const Prediction& p) {
   const TimeUnit unit = unit_for(p.step_time);
   Table table({"where the time goes", unit.name, "%", ""},
               {Align::left, Align::right, Align::right, Align::left});
@@ -142,13 +141,14 @@ std::string breakdown_table(const Prediction& p) {
       add(phrase(label), ticks);
   }
   if (rest.ps > 0) add("everything else", rest);
-  if (p.stages.size() == 1) return table.text();
-  return fmt::format("Stage {} of {}, counted from 0, paces the step:\n", p.bottleneck_stage,
-                     p.stages.size()) +
-         table.text();
+  if (p.stages.size() > 1)
+    document.paragraph(fmt::format(
+        "Stage {} of {}, counted from 0, paces the step:", p.bottleneck_stage, p.stages.size()));
+  document.table(std::move(table));
 }
 
-// "It fits: 61.2 of 79.6 GiB, 18.4 GiB to spare. It needs 58.0 to 66.1 GiB (90% range)."
+}  // namespace
+
 std::string memory_sentence(const MemoryVerdict& m) {
   const double left = in_gibibytes(m.capacity - m.reserved);
   const bool near = m.standing == MemoryStanding::near_limit;
@@ -163,7 +163,9 @@ std::string memory_sentence(const MemoryVerdict& m) {
   return text + ".";
 }
 
-std::string memory_table(const Prediction& p) {
+namespace {
+
+void add_memory(Document& document, const Prediction& p) {
   const MemoryVerdict& m = p.memory;
   const StageMemory& stage = m.stages[static_cast<std::size_t>(m.worst_stage)];
   Table table({fmt::format("memory of stage {}", m.worst_stage), "GiB", "%", ""},
@@ -186,7 +188,7 @@ std::string memory_table(const Prediction& p) {
   add("needed in all", m.reserved, false);
   if (stage.offloaded.si() > 0)
     table.add({"in host memory besides", fmt::format("{:.2f}", in_gibibytes(stage.offloaded))});
-  return wrap(memory_sentence(m), page_width, "", "  ") + table.text();
+  document.paragraph(memory_sentence(m), "  ").table(std::move(table));
 }
 
 // "0.43 (0.2 .. 1)", "2.69 (2.4 .. 10) USD/h": a unit that all three share stands once.
@@ -217,10 +219,10 @@ std::string signed_percent(double share) {
   return std::abs(share) < 0.0005 ? "0.0" : fmt::format("{:+.1f}", 100 * share);
 }
 
-std::string assumptions_table(const std::vector<Assumption>& assumptions) {
+void add_assumptions(Document& document, const std::vector<Assumption>& assumptions) {
   Table table({"evidence", "value (range)", "step time", "of"},
               {Align::left, Align::left, Align::right, Align::left});
-  constexpr std::size_t most = 8;
+  const std::size_t most = document.full() ? assumptions.size() : 8;
   std::size_t shown = 0;
   for (const Assumption& a : assumptions) {
     const double size = std::max(std::abs(a.effect_low), std::abs(a.effect_high));
@@ -230,14 +232,13 @@ std::string assumptions_table(const std::vector<Assumption>& assumptions) {
                readable_path(a.path)});
     ++shown;
   }
-  if (assumptions.empty()) return "";
-  std::string text =
-      "What it rests on that is not a fact, with the change of the step at the range's two ends:\n";
-  if (shown > 0) text += table.text();
+  if (assumptions.empty()) return;
+  document.gap().paragraph(
+      "What it rests on that is not a fact, with the change of the step at the range's two ends:");
+  if (shown > 0) document.table(std::move(table));
   if (assumptions.size() > shown)
-    text += fmt::format("  and {} more of less effect on time (--json lists all)\n",
-                        assumptions.size() - shown);
-  return text;
+    document.note(fmt::format("and {} more of less effect on time (--json lists all)",
+                              assumptions.size() - shown));
 }
 
 // What the range is made of, each part as if it were the only one.
@@ -260,20 +261,18 @@ std::string range_text(const Prediction& p) {
   for (std::size_t i = 0; i < r.widened.size(); ++i)
     text += (i == 0 ? " Wider for: " : "; ") + r.widened[i];
   if (!r.widened.empty()) text += ".";
-  return wrap(text, page_width, "", "  ");
+  return text;
 }
 
-std::string extrapolations_text(const std::vector<Extrapolation>& extrapolations) {
-  if (extrapolations.empty()) return "";
-  constexpr std::size_t most = 8;
-  std::string text = "Kernels outside the shapes on which their curves were measured:\n";
+void add_extrapolations(Document& document, const std::vector<Extrapolation>& extrapolations) {
+  if (extrapolations.empty()) return;
+  document.gap().paragraph("Kernels outside the shapes on which their curves were measured:");
+  const std::size_t most = document.full() ? extrapolations.size() : 8;
   const std::size_t shown = std::min(most, extrapolations.size());
-  for (std::size_t i = 0; i < shown; ++i)
-    text += wrap(to_text(extrapolations[i]), page_width, "  ", "    ");
+  for (std::size_t i = 0; i < shown; ++i) document.item(to_text(extrapolations[i]));
   if (extrapolations.size() > shown)
-    text += fmt::format("  and {} more of less effect (--json lists all)\n",
-                        extrapolations.size() - shown);
-  return text;
+    document.note(fmt::format("and {} more of less effect (--json lists all)",
+                              extrapolations.size() - shown));
 }
 
 }  // namespace
@@ -299,22 +298,26 @@ std::string dollars_text(double v) {
   return fmt::format("{:.{}f}", v, std::clamp(2 - magnitude, 0, 12));
 }
 
-std::string subject(const Scenario& s) {
+void add_subject(Document& document, const Scenario& s) {
   const ParameterCount count = count_parameters(s.model);
   std::string text = fmt::format("{} ({} parameters", s.model.title, parameters_text(count.total));
   if (count.active != count.total)
     text += fmt::format(", {} active", parameters_text(count.active));
-  text += fmt::format(")\n{} x {} on {} ({})\n", count_text(s.cluster.gpus), s.cluster.device.title,
-                      s.cluster.title, s.cluster.name);
-  return text + fmt::format("{}\n{} {}\n", job_text(s), s.stack.title, s.stack.release);
+  document.title(text + ")");
+  document.line(fmt::format("{} x {} on {} ({})", count_text(s.cluster.gpus),
+                            s.cluster.device.title, s.cluster.title, s.cluster.name));
+  document.line(job_text(s)).line(fmt::format("{} {}", s.stack.title, s.stack.release));
 }
 
-std::string prediction_detail(const Scenario& s, const Prediction& p) {
-  std::string text = headline(s, p) + "\n" + breakdown_table(p) + "\n" + memory_table(p);
-  for (const std::string& part :
-       {range_text(p), assumptions_table(p.assumptions), extrapolations_text(p.extrapolations)})
-    if (!part.empty()) text += "\n" + part;
-  return text;
+void add_prediction(Document& document, const Scenario& s, const Prediction& p) {
+  document.table(headline(s, p)).gap();
+  add_breakdown(document, p);
+  document.gap();
+  add_memory(document, p);
+  if (const std::string range = range_text(p); !range.empty())
+    document.gap().paragraph(range, "  ");
+  add_assumptions(document, p.assumptions);
+  add_extrapolations(document, p.extrapolations);
 }
 
 }  // namespace orrery

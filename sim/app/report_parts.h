@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "sim/app/document.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/prediction.h"
 
@@ -22,10 +23,13 @@ struct TimeUnit {
 TimeUnit unit_for(Seconds step);
 
 // Model, cluster, job and stack, a line each.
-std::string subject(const Scenario& scenario);
+void add_subject(Document& document, const Scenario& scenario);
 
 // Headline, where the time goes, memory, and what it rests on.
-std::string prediction_detail(const Scenario& scenario, const Prediction& prediction);
+void add_prediction(Document& document, const Scenario& scenario, const Prediction& prediction);
+
+// "It fits: 61.2 of 79.6 GiB, 18.4 GiB to spare. It needs 58.0 to 66.1 GiB (90% range)."
+std::string memory_sentence(const MemoryVerdict& memory);
 
 // A curve used outside its region, with the keys of every report's JSON.
 nlohmann::ordered_json extrapolation_json(const Extrapolation& extrapolation);

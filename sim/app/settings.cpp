@@ -54,6 +54,7 @@ Job read_job(const JsonValue& s) {
     if (job.expert_imbalance < 1 || job.expert_imbalance > 1000)
       v->fail("a number from 1 (balanced) to 1000");
   }
+  if (const auto v = s.find("experts_in_turn")) job.experts_in_turn = v->boolean();
   return job;
 }
 
@@ -97,6 +98,68 @@ PrecisionRecipe read_precision(const JsonValue& s, const std::string& stack,
   if (!v) return PrecisionRecipe::bf16;
   const PrecisionRecipe named = precision_from(*v);
   return v->text() == "fp8" ? read_stack(stack, scenario, named).defaults.fp8 : named;
+}
+
+// "any", or several with commas, or a list: what advise searches side by side.
+std::vector<JsonValue> several(const JsonValue& v) {
+  if (!v.is_string()) return v.is_array() ? v.items() : std::vector<JsonValue>{v};
+  std::vector<JsonValue> parts;
+  const std::string text = v.text();
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    parts.push_back(
+        JsonValue::from({{v.path(), text.substr(start, end - start)}}, v.file()).at(v.path()));
+    start = end + 1;
+  }
+  return parts;
+}
+
+// Recipes that the accelerator has units for; scales by blocks of 32 and 16 came with Blackwell.
+std::vector<PrecisionRecipe> any_precision(const Device& device) {
+  using enum PrecisionRecipe;
+  const ResolvedDevice d = device.resolved();
+  const auto has = [&](Format f) {
+    return d.tensor_rate[static_cast<std::size_t>(f)] > FlopPerSecond(0);
+  };
+  std::vector<PrecisionRecipe> all;
+  if (has(Format::bf16)) all.push_back(bf16);
+  if (!has(Format::fp8)) return all;
+  all.insert(all.end(), {fp8_delayed, fp8_current, fp8_blockwise});
+  if (d.architecture < Architecture::blackwell || d.architecture > Architecture::feynman)
+    return all;
+  all.push_back(mxfp8);
+  if (has(Format::fp4)) all.push_back(nvfp4);
+  return all;
+}
+
+// The settings with one value in place of several.
+JsonValue with(const JsonValue& s, const char* key, const std::string& value) {
+  nlohmann::json one = s.raw();
+  one[key] = value;
+  return JsonValue::from(one, s.file());
+}
+
+std::vector<PrecisionRecipe> read_precisions(const JsonValue& s, const std::string& stack,
+                                             const Scenario& scenario) {
+  const auto v = s.find("precision");
+  if (!v) return {PrecisionRecipe::bf16};
+  if (v->is_string() && v->text() == "any") return any_precision(scenario.cluster.device);
+  std::vector<PrecisionRecipe> all;
+  for (const JsonValue& part : several(*v)) {
+    static_cast<void>(precision_from(part));
+    all.push_back(read_precision(with(s, "precision", part.text()), stack, scenario));
+  }
+  if (all.empty()) v->fail("a precision, several with commas, or any");
+  return all;
+}
+
+std::vector<Optimizer> read_optimizers(const JsonValue& s) {
+  const auto v = s.find("optimizer");
+  if (!v) return {};
+  std::vector<Optimizer> all;
+  for (const JsonValue& part : several(*v)) all.push_back(optimizer_from(part));
+  if (all.empty()) v->fail("an optimizer, or several with commas");
+  return all;
 }
 
 // Decoding is replayed from CUDA graphs by every serving engine; --launch eager says otherwise.
@@ -153,7 +216,7 @@ const std::vector<Setting>& settings() {
       {"seq", integer, "tokens per sequence (prefill: per prompt)"},
       {"global_batch", integer, "sequences per step"},
       {"stack", text, "software stack, name or name@release"},
-      {"precision", text, "bf16 fp16 fp8 fp8-delayed fp8-current fp8-blockwise mxfp8 nvfp4"},
+      {"precision", text, "bf16 fp16 fp8[-delayed,-current,-blockwise] mxfp8 nvfp4; advise: any"},
       {"task", text, "pretrain, sft or lora"},
       {"phase", text, "one inference step: prefill or decode"},
       {"batch", integer, "inference: sequences per replica"},
@@ -172,16 +235,21 @@ const std::vector<Setting>& settings() {
       {"recompute", text, "none, selective, full or modules (\"moe_act,layernorm\")"},
       {"recompute_layers", integer, "full recompute of this many layers a stage"},
       {"sequence_parallel", on_off, "default: as the stack does"},
-      {"optimizer", text, "adam, adam-bf16, adam-8bit, muon, ..."},
+      {"optimizer", text, "adam, adam-bf16, adam-8bit, muon, ...; advise: also several"},
       {"context_parallel", text, "ring, all-gather, all-to-all or hierarchical"},
       {"context_inner", integer, "hierarchical: ranks that trade rows for heads"},
       {"offload", list, "to host memory: weights,optimizer,activations"},
       {"stage_layers", list, "layers of each pipeline position"},
+      {"rank_order", text, "innermost first (default tp-cp-dp-pp)"},
+      {"per_domain", integer, "accelerators used of a scale-up domain (64 of 72)"},
+      {"bucket", text, "gradients that are reduced together (\"40 MB\")"},
       {"launch", text, "eager or graph"},
       {"mean_document", integer, "packed fine-tuning: mean tokens of a document"},
       {"lora_rank", integer, "rank of LoRA adapters"},
       {"mtp", on_off, "train the model's multi-token prediction modules too"},
       {"expert_imbalance", number, "busiest expert rank's tokens over the mean"},
+      {"experts_in_turn", on_off,
+       "a benchmark's gate: each token takes the experts after the last"},
       {"gpu_hour_price", number, "USD per accelerator and hour"},
       {"network", text, "ideal, or flow: shared links, routing, faults"},
       {"faults", json, "flow: JSON list of broken links (README)", SettingOf::simulate},
@@ -191,7 +259,12 @@ const std::vector<Setting>& settings() {
       {"top", integer, "layouts to list (default 10)", SettingOf::advise},
       {"memory_reserve", number, "share of memory to leave free, 0 to 0.9 (default 0.05)",
        SettingOf::advise},
-      {"pareto", on_off, "also speed against memory", SettingOf::advise},
+      {"variants", on_off, "list every setting of a shape, not only its best", SettingOf::advise},
+      {"like", SettingKind::settings, "what runs now: settings of its layout, or a scenario",
+       SettingOf::advise},
+      {"pareto", text, "also a front: time,memory or time,energy", SettingOf::advise},
+      {"time_limit", number, "seconds to search; then the best so far and the proven gap",
+       SettingOf::advise},
       {"trace", file, "write a trace for Perfetto to this file", SettingOf::simulate},
   };
   return all;
@@ -221,8 +294,10 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
     return value;
   };
   switch (setting.kind) {
-    case SettingKind::text:
     case SettingKind::file:
+      if (text.empty()) fail("a file");
+      return text;
+    case SettingKind::text:
       return text;
     case SettingKind::integer:
       return integer(text);
@@ -235,7 +310,12 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
     case SettingKind::on_off:
       if (text != "true" && text != "false") fail("true or false");
       return text == "true";
+    case SettingKind::settings:
+      if (text.empty()) fail("a file or JSON");
+      return text.front() == '{' ? JsonValue::parse(text, setting.flag()).raw()
+                                 : nlohmann::json(text);
     case SettingKind::json:
+      if (text.empty()) fail("JSON");
       return JsonValue::parse(text, setting.flag()).raw();
     case SettingKind::list: {
       nlohmann::json list = nlohmann::json::array();
@@ -321,7 +401,7 @@ SimulateOptions read_simulate_options(const JsonValue& s) {
   if (const auto v = s.find("gpu_hour_price")) {
     options.rental_per_gpu_hour = v->number();
     if (options.rental_per_gpu_hour <= 0 || options.rental_per_gpu_hour > 1e6)
-      v->fail("a price above 0 USD");
+      v->fail("a price above 0 and up to 1e6 USD");
   }
   return options;
 }
@@ -331,24 +411,22 @@ Question read_question(const JsonValue& s) {
   if (!is_training(subject.job.task))
     s.at(s.find("phase") ? "phase" : "task")
         .fail("pretrain, sft or lora: one inference step is timed by simulate");
-  for (const char* key : {"offload", "recompute_layers", "stage_layers", "launch", "faults",
-                          "slow_gpus", "background"})
+  for (const char* key : {"launch", "faults", "slow_gpus", "background"})
     if (const auto v = s.find(key)) v->fail("nothing: advise does not search it, simulate has it");
   if (read_network(s) == NetworkMode::flow)
     s.at("network").fail("ideal: advise ranks on it; check a layout with simulate --network flow");
   const std::string name = stack_name(s, subject.cluster, subject.job);
-  Layout fixed = read_layout_over(s, {});
-  fixed.precision = read_precision(s, name, subject);
-  if (!s.find("optimizer"))
-    fixed.optimizer = read_stack(name, subject, fixed.precision).defaults.optimizer;
-  Question q{.cluster = std::move(subject.cluster),
-             .model = std::move(subject.model),
-             .job = subject.job,
-             .stack_name = name,
-             .objective = read_objective(s)};
+  Question q{.precisions = read_precisions(s, name, subject), .optimizers = read_optimizers(s)};
+  nlohmann::json sizes = s.raw();
+  sizes.erase("precision");
+  sizes.erase("optimizer");
+  const Layout fixed = read_layout_over(JsonValue::from(sizes, s.file()), {});
+  q.cluster = std::move(subject.cluster);
+  q.model = std::move(subject.model);
+  q.job = subject.job;
+  q.stack_name = name;
+  q.objective = read_objective(s);
   SearchLimits& limits = q.limits;
-  limits.precision = fixed.precision;
-  limits.optimizer = fixed.optimizer;
   const auto fix = [&](const char* key, auto& limit, auto value) {
     if (s.find(key)) limit = value;
   };
@@ -366,14 +444,32 @@ Question read_question(const JsonValue& s) {
   fix("context_inner", limits.context_inner, fixed.context_inner);
   fix("schedule", limits.schedule, fixed.schedule);
   fix("recompute", limits.recompute, fixed.recompute_choice());
+  fix("recompute_layers", limits.recompute_layers, fixed.recompute_layers);
   fix("sequence_parallel", limits.sequence_parallel, fixed.sequence_parallel);
+  fix("stage_layers", limits.stage_layers, fixed.stage_layers);
+  fix("rank_order", limits.rank_order, fixed.rank_order);
+  fix("per_domain", limits.per_domain, fixed.per_domain);
+  fix("bucket", limits.bucket, fixed.bucket);
+  fix("offload", limits.offload,
+      Offload{.weights = fixed.offload_weights,
+              .optimizer = fixed.offload_optimizer,
+              .activations = fixed.offload_activations});
   return q;
 }
 
 AdviseOptions read_advise_options(const JsonValue& s) {
   AdviseOptions options;
   if (const auto v = s.find("top")) options.top = static_cast<int>(v->integer(1, 1000));
-  if (const auto v = s.find("pareto")) options.pareto = v->boolean();
+  if (const auto v = s.find("variants")) options.variants = v->boolean();
+  if (const auto v = s.find("pareto"))
+    options.pareto = v->one_of({"time,memory", "time,energy"}) == "time,memory"
+                         ? Front::Axis::memory
+                         : Front::Axis::energy;
+  if (const auto v = s.find("time_limit")) {
+    options.time_limit = Seconds(v->number());
+    if (options.time_limit <= Seconds(0) || options.time_limit > Seconds(1e6))
+      v->fail("a number of seconds above 0");
+  }
   // The memory model is a few percent off at its best (validate prints how far).
   options.memory_reserve = 0.05;
   if (const auto v = s.find("memory_reserve")) {

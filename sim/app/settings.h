@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 
 namespace orrery {
 
-enum class SettingKind : std::uint8_t { text, integer, number, on_off, list, file, json };
+enum class SettingKind : std::uint8_t { text, integer, number, on_off, list, file, json, settings };
 // Which command has the setting as a flag; a file may hold any of them for both.
 enum class SettingOf : std::uint8_t { both, advise, simulate };
 
@@ -50,5 +51,9 @@ SimulateOptions read_simulate_options(const JsonValue& settings);
 // A question for advise: layout settings that are given fix their dimension.
 Question read_question(const JsonValue& settings);
 AdviseOptions read_advise_options(const JsonValue& settings);
+// "like": a file or JSON with settings of the layout that runs now, or a whole scenario of the same
+// model, cluster and job, on a stack of its own if it names one. The rest is the question's.
+// nullopt when it is not given.
+std::optional<Scenario> read_like(const JsonValue& settings);
 
 }  // namespace orrery

@@ -2,8 +2,11 @@
 #include "sim/app/tables.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <numeric>
 #include <sstream>
+#include <string_view>
 
 namespace orrery {
 namespace {
@@ -28,11 +31,21 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::text(const std::string& indent) const {
+std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> width;
   for (const std::string& cell : header_) width.push_back(columns(cell));
   for (const auto& row : rows_)
     for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], columns(row[i]));
+  return width;
+}
+
+std::size_t Table::width() const {
+  const std::vector<std::size_t> width = widths();
+  return std::accumulate(width.begin(), width.end(), gap * (width.size() - 1));
+}
+
+std::string Table::text(const std::string& indent) const {
+  const std::vector<std::size_t> width = widths();
   std::size_t last_at = columns(indent);  // where the last column begins
   for (std::size_t i = 0; i + 1 < width.size(); ++i) last_at += width[i] + gap;
   const bool wraps = align_.back() == Align::left && last_at + 20 < page_width &&
@@ -52,8 +65,44 @@ std::string Table::text(const std::string& indent) const {
     out.erase(out.find_last_not_of(' ') + 1);
     return out + '\n';
   };
-  std::string out = line(header_);
+  std::string out;
+  if (std::any_of(header_.begin(), header_.end(), [](const auto& cell) { return !cell.empty(); }))
+    out = line(header_);
   for (const auto& row : rows_) out += line(row);
+  return out;
+}
+
+std::string Table::markdown() const {
+  const auto line = [](const std::vector<std::string>& row) {
+    std::string out = "|";
+    for (const std::string& cell : row) out += " " + in_markdown(cell) + " |";
+    return out + "\n";
+  };
+  std::string out = line(header_) + "|";
+  for (const Align align : align_) out += align == Align::left ? " --- |" : " ---: |";
+  out += "\n";
+  for (const auto& row : rows_) out += line(row);
+  return out;
+}
+
+std::string in_markdown(const std::string& text) {
+  const auto in_word = [&](std::size_t i) {
+    return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
+  };
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool at_edge = c == '_' && !(i > 0 && in_word(i - 1) && in_word(i + 1));
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (at_edge || std::string_view("|*`[]\\$~").find(c) != std::string_view::npos ||
+             (c == '#' && i == 0))
+      out += std::string("\\") + c;
+    else
+      out += c;
+  }
   return out;
 }
 

@@ -154,6 +154,8 @@ std::string topology_text(const TopologyOptions& options, bool json) {
   report.reach = reach_of(fabric, report.accelerators, report.parts);
   report.bill = network_bill(fabric, report.parts);
   fill_ports(report.parts);
+  for (const std::string& output : {options.svg_file, options.dot_file})
+    if (!output.empty()) check_writable_file(output);
   if (!options.svg_file.empty())
     write_file(options.svg_file, topology_svg(fabric, report.parts, report.subject.title));
   if (!options.dot_file.empty()) write_file(options.dot_file, topology_dot(fabric, report.parts));

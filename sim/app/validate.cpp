@@ -13,6 +13,7 @@
 #include "sim/app/odd_rows.h"
 #include "sim/app/step_table.h"
 #include "sim/app/validate_causes.h"
+#include "sim/app/validate_choices.h"
 #include "sim/app/validate_collectives.h"
 #include "sim/app/validate_collectives_report.h"
 #include "sim/app/validate_fit.h"
@@ -88,6 +89,32 @@ void check_options(const ValidateOptions& options) {
                  .found = "no --leave-out blind",
                  .expected = "both: the model's error is that of rows that no fit saw",
                  .nearest = ""});
+  const std::string other = options.fit ? "--fit" : options.leave_out.empty() ? "" : "--leave-out";
+  for (const auto& [flag, value] : {std::pair{"--gates", &options.gates},
+                                    {"--write-gates", &options.write_gates},
+                                    {"--report", &options.report}})
+    if (!other.empty() && !value->empty())
+      throw Error({.file = flag,
+                   .found = other,
+                   .expected = "one of the two: gates and reports are of shipped values"});
+}
+
+// The files of gates that the options name.
+struct GateFiles {
+  GateFile judged, before;  // --gates; --write-gates, where it is there already
+};
+
+// Reads them and makes sure that every result will find its place, before any row is predicted.
+GateFiles prepare_files(const ValidateOptions& options) {
+  GateFiles files;
+  if (!options.gates.empty()) files.judged = load_gates(options.gates);
+  if (!options.write_gates.empty()) {
+    check_writable_file(options.write_gates);
+    files.before = load_gates_or_none(options.write_gates);
+  }
+  if (!options.model_error.empty()) check_writable_file(options.model_error);
+  if (!options.report.empty()) check_validation_report(options.report);
+  return files;
 }
 
 std::vector<ScoredRow> predict_all(std::vector<PreparedRow>& rows, const ModelError& error,
@@ -122,22 +149,20 @@ std::string details_text(const std::vector<ScoredRow>& scored) {
 
 // Judges, tightens and draws what the options ask for. Returns the exit code, or nullopt where they
 // ask for the usual report.
-std::optional<int> gates_and_report(const std::vector<ScoredRow>& scored,
+std::optional<int> gates_and_report(const std::vector<ScoredRow>& scored, const GateFiles& files,
                                     const ValidateOptions& options) {
   if (options.gates.empty() && options.write_gates.empty() && options.report.empty())
     return std::nullopt;
   const auto figures = group_figures(scored);
   std::vector<GateVerdict> verdicts;
-  if (!options.gates.empty())
-    verdicts = judge(load_gates(options.gates), figures, options.files.empty());
+  if (!options.gates.empty()) verdicts = judge(files.judged, figures, options.files.empty());
   if (!options.report.empty())
     write_validation_report(options.report, scored, verdicts,
                             {{"90% ranges", ranges_text(range_groups(scored))},
-                             {"Order of layouts", ranking_text(scored)},
+                             {"Order of layouts", ranking_text(scored) + choices_text(scored)},
                              {"Rows that are known to be odd", odd_rows_text(scored)}});
   if (!options.write_gates.empty())
-    write_file(options.write_gates,
-               gates_json(tightened(load_gates_or_none(options.write_gates), figures, today())));
+    write_file(options.write_gates, gates_json(tightened(files.before, figures, today())));
   if (!options.gates.empty()) fmt::print("{}", verdicts_text(verdicts));
   return std::all_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.passed; }) ? 0
                                                                                                : 1;
@@ -147,6 +172,7 @@ std::optional<int> gates_and_report(const std::vector<ScoredRow>& scored,
 
 int validate_command(const ValidateOptions& options) {
   check_options(options);
+  const GateFiles gates = prepare_files(options);
   const auto folder = data_root() / "validation";
   const ModelError error = load_model_error(folder / "model_error.json");
   const Aliases aliases = load_aliases(folder / "aliases.json");
@@ -186,7 +212,7 @@ int validate_command(const ValidateOptions& options) {
     fmt::print("{}", fit_text(scored, options));
     return 0;
   }
-  if (const auto code = gates_and_report(scored, options)) return *code;
+  if (const auto code = gates_and_report(scored, gates, options)) return *code;
   const std::vector<ScoredKernel> kernels = score_kernels(kernel_files);
   if (options.json) {
     fmt::print("{}", report_json(scored, scored_calls, kernels));
@@ -195,7 +221,7 @@ int validate_command(const ValidateOptions& options) {
   if (!scored.empty() || (calls.empty() && kernels.empty()))
     fmt::print("{}{}{}{}", report_text(scored, options.rows), ranges_text(range_groups(scored)),
                ranking_text(scored), odd_rows_text(scored));
-  if (options.details) fmt::print("{}", details_text(scored));
+  if (options.details) fmt::print("{}{}", choices_text(scored), details_text(scored));
   if (!kernels.empty()) fmt::print("{}", kernels_text(kernels, options.rows, options.regions));
   if (!calls.empty())
     fmt::print("{}", collectives_text(scored_calls, options.rows, !options.files.empty()));

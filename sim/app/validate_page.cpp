@@ -240,15 +240,16 @@ void write_validation_report(const std::filesystem::path& folder,
                              const std::vector<ScoredRow>& rows,
                              const std::vector<GateVerdict>& gates,
                              const std::vector<PageText>& more) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed || !std::filesystem::is_directory(folder))
-    throw Error({.file = folder.string(),
-                 .found = "no folder that can be made",
-                 .expected = "a folder to write the report into"});
+  make_folder(folder);
   for (const Picture& picture : validation_pictures(rows))
     write_file(folder / (picture.name + ".svg"), picture.svg);
   write_file(folder / "index.html", validation_page(rows, gates, more));
+}
+
+void check_validation_report(const std::filesystem::path& folder) {
+  check_writable_folder(folder);
+  std::error_code ignored;
+  if (std::filesystem::exists(folder, ignored)) check_writable_file(folder / "index.html");
 }
 
 }  // namespace orrery

@@ -28,4 +28,8 @@ void write_validation_report(const std::filesystem::path& folder,
                              const std::vector<GateVerdict>& gates,
                              const std::vector<PageText>& more);
 
+// Whether that would find a place, before there is anything to write. Error when not; nothing stays
+// behind.
+void check_validation_report(const std::filesystem::path& folder);
+
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// Knows how to replace a file in one step.
+// Knows how to replace a file in one step, and whether that can be done.
 #include "sim/base/output_file.h"
 
 #include <unistd.h>
@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "sim/base/check.h"
 
@@ -29,23 +30,97 @@ std::string write_plain(const fs::path& file, std::string_view text) {
   return errno != 0 ? std::generic_category().message(errno) : "a failed write";
 }
 
+// A link's target is replaced, not the link.
+fs::path target_of(const fs::path& file) {
+  std::error_code status;
+  const fs::path target = fs::is_symlink(file, status) ? fs::weakly_canonical(file, status) : file;
+  return target.empty() ? file : target;
+}
+
+// What is written before it replaces the target.
+fs::path partial_of(const fs::path& target) {
+  fs::path partial = target;
+  partial += ".partial" + std::to_string(getpid());
+  return partial;
+}
+
+// A pipe or a device, which is written in place.
+bool is_special(const fs::path& file) {
+  std::error_code status;
+  return fs::exists(file, status) && !fs::is_regular_file(file, status);
+}
+
+void refuse_folder(const fs::path& file) {
+  std::error_code status;
+  if (file.empty()) fail(file, "no name");
+  if (fs::is_directory(file, status)) fail(file, "a directory");
+}
+
+// The folders that make_folder would make, the outermost first. A link to nowhere is there: it is
+// not ours to remove.
+std::vector<fs::path> missing_folders(const fs::path& folder) {
+  std::vector<fs::path> missing;
+  std::error_code status;
+  for (fs::path at = folder; !at.empty() && !fs::exists(fs::symlink_status(at, status));
+       at = at.parent_path())
+    missing.insert(missing.begin(), at);
+  return missing;
+}
+
 }  // namespace
 
+void check_writable_file(const fs::path& file) {
+  refuse_folder(file);
+  if (is_special(file)) {
+    errno = 0;
+    if (access(file.c_str(), W_OK) != 0) fail(file, std::generic_category().message(errno));
+    return;
+  }
+  const fs::path partial = partial_of(target_of(file));
+  const std::string problem = write_plain(partial, "");
+  std::error_code ignored;
+  fs::remove(partial, ignored);
+  if (!problem.empty()) fail(file, problem);
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code failure;
+  if (!folder.empty()) fs::create_directories(folder, failure);
+  if (failure || !fs::is_directory(folder, failure))
+    throw Error({.file = folder.string(),
+                 .found = failure ? failure.message() : "no folder",
+                 .expected = "a folder that can be made"});
+}
+
+void check_writable_folder(const fs::path& folder) {
+  const std::vector<fs::path> missing = missing_folders(folder);
+  const auto remove_made = [&missing] {
+    std::error_code ignored;
+    for (auto made = missing.rbegin(); made != missing.rend(); ++made) fs::remove(*made, ignored);
+  };
+  try {
+    make_folder(folder);
+    check_writable_file(folder / "probe");
+  } catch (const Error& error) {
+    remove_made();
+    throw Error({.file = folder.string(),
+                 .found = error.info().found,
+                 .expected = "a folder that can be made or written into"});
+  }
+  remove_made();
+}
+
 void write_file(const fs::path& file, std::string_view text) {
-  std::error_code status;
-  if (fs::is_directory(file, status)) fail(file, "a directory");
-  if (fs::exists(file, status) && !fs::is_regular_file(file, status)) {
+  refuse_folder(file);
+  if (is_special(file)) {
     const std::string problem = write_plain(file, text);
     if (!problem.empty()) fail(file, problem);
     return;
   }
-  // A link's target is replaced, not the link.
-  fs::path target = fs::is_symlink(file, status) ? fs::weakly_canonical(file, status) : file;
-  if (target.empty()) target = file;
-  fs::path partial = target;
-  partial += ".partial" + std::to_string(getpid());
+  const fs::path target = target_of(file);
+  const fs::path partial = partial_of(target);
   const std::string problem = write_plain(partial, text);
-  std::error_code ignored;
+  std::error_code ignored, status;
   if (!problem.empty()) {
     fs::remove(partial, ignored);
     fail(file, problem);

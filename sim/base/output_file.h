@@ -11,4 +11,13 @@ namespace orrery {
 // cannot be written.
 void write_file(const std::filesystem::path& file, std::string_view text);
 
+// Whether write_file, or files in the folder, would find a place: for commands that work long
+// before they write. Error when not. Nothing stays behind: a folder that is missing is made and
+// removed.
+void check_writable_file(const std::filesystem::path& file);
+void check_writable_folder(const std::filesystem::path& folder);
+
+// Makes the folder and those above it. Error when it is a file or cannot be made.
+void make_folder(const std::filesystem::path& folder);
+
 }  // namespace orrery

@@ -228,16 +228,13 @@ Copies copies_of(const TokenExchange& e, const Ground& g, bool each) {
             .network = rows * (g.ranks - g.inside) / g.ranks,
             .domains = g.domains > 1 ? rows : 0};
   }
-  const auto distinct = [&](double places) {
-    return places * (1 - std::pow(1 - 1 / places, experts));
-  };
   const double limit = e.most_domains > 0 ? static_cast<double>(e.most_domains) : g.domains;
   const double domains = std::min(g.domains, limit);
-  const double rows = tokens * (e.reaches > 0 ? e.reaches : distinct(domains * g.inside));
+  const double rows = tokens * (e.reaches > 0 ? e.reaches : places_reached(e, domains * g.inside));
   return {.all = rows,
           .inside = rows * (g.inside - 1) / g.inside,
-          .network = tokens * distinct(domains) * (g.domains - 1) / g.domains,
-          .domains = g.domains > 1 ? tokens * distinct(domains) : 0};
+          .network = tokens * places_reached(e, domains) * (g.domains - 1) / g.domains,
+          .domains = g.domains > 1 ? tokens * places_reached(e, domains) : 0};
 }
 
 // An exchange of tokens in one kernel: SMs pack rows while links carry them. Before DeepEP's, ranks

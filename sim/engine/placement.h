@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "topologies/fabric.h"
 #include "workloads/layout.h"
@@ -20,8 +22,8 @@ struct GroupShape {
   bool operator==(const GroupShape&) const = default;
 };
 
-// Group shapes of a layout: ranks are ordered tp (innermost), cp, ep/dp, pp outermost, as
-// Megatron-Core does by default; expert groups are folded over dp x cp x tp.
+// Group shapes of a layout: ranks count along its rank order, by default tp (innermost), cp, dp, pp
+// as Megatron-Core does; expert groups are folded over tp x cp x dp in that order.
 struct Placement {
   GroupShape tensor, context, data,
       data_context;                         // data_context: dp x cp, gradients of dense parts
@@ -34,5 +36,8 @@ struct Placement {
 };
 
 Placement place(const Layout& layout, const Fabric& fabric);
+
+// Why a layout cannot lie on a fabric, in one sentence; nullopt when it can, which place() expects.
+std::optional<std::string> unplaceable_reason(const Layout& layout, const Fabric& fabric);
 
 }  // namespace orrery

@@ -16,12 +16,6 @@ constexpr std::array<Label, 7> compute_labels = {
     Label::gemm,   Label::attention, Label::elementwise, Label::quantise,
     Label::expert, Label::loss,      Label::recompute};
 
-double compute_seconds(const PhaseTime& phase) {
-  double sum = 0;
-  for (Label label : compute_labels) sum += phase.seconds[slot(label)];
-  return sum;
-}
-
 double stream_seconds(const PhaseTime& phase) {
   double sum = 0;
   for (double s : phase.seconds) sum += s;
@@ -63,6 +57,11 @@ void price_collective(const Operation& o, const PriceContext& context, PhaseTime
   out.scale_up_bytes += o.count * t.scale_up_bytes.si();
   out.scale_out_bytes += o.count * t.scale_out_bytes.si();
   const double seconds = o.count * (t.time.si() * o.exposed + o.seconds);
+  if (o.beside_passes) {
+    const double whole = o.count * t.time.si();
+    out.beside_passes += whole;
+    out.hidden_by_passes += whole * (1 - o.exposed);
+  }
   if (!o.beside_compute)
     out.seconds[slot(o.label)] += seconds;
   else if (o.label == Label::context_comm)
@@ -98,12 +97,28 @@ void add_contention(const Segment& segment, const PriceContext& context, PhaseTi
 
 }  // namespace
 
+double compute_seconds(const PhaseTime& phase) {
+  double sum = 0;
+  for (Label label : compute_labels) sum += phase.seconds[slot(label)];
+  return sum;
+}
+
+void cap_hidden_exchange(PhaseTime& phase, double partner_compute) {
+  if (phase.hidden_by_passes <= 0) return;
+  const double share = phase.hidden_by_passes / phase.beside_passes;
+  const double shown = share * std::max(0.0, phase.beside_passes - partner_compute);
+  phase.seconds[slot(Label::expert_comm)] += shown;
+  phase.hidden_by_passes -= shown;
+}
+
 void PhaseTime::add(const PhaseTime& other, double times) {
   for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] += times * other.seconds[i];
   host += times * other.host;
   side_data += times * other.side_data;
   side_context += times * other.side_context;
   side_host += times * other.side_host;
+  beside_passes += times * other.beside_passes;
+  hidden_by_passes += times * other.hidden_by_passes;
   energy += times * other.energy;
   for (const ClockedWork& work : other.clocked)
     clocked.push_back({times * work.time, times * work.energy});
@@ -142,10 +157,10 @@ const GroupShape& group_shape(const Placement& p, GroupKind group) {
   return p.tensor;
 }
 
-double deduplicated_bytes(double bytes, double topk, const GroupShape& group) {
+double deduplicated_bytes(double bytes, const TokenExchange& exchange, const GroupShape& group) {
   const double targets = static_cast<double>(group.domains > 1 ? group.domains : group.size);
-  const double distinct = targets * (1 - std::pow(1 - 1 / targets, topk));
-  return bytes * std::min(1.0, distinct / topk);
+  const auto copies = static_cast<double>(exchange.experts);
+  return bytes * std::min(1.0, places_reached(exchange, targets) / copies);
 }
 
 std::optional<Collective> collective_of(const Operation& o, const Placement& placement) {
@@ -159,8 +174,8 @@ std::optional<Collective> collective_of(const Operation& o, const Placement& pla
   // Libraries that are told of tokens know by themselves which copies are one.
   if (knows_tokens(o.collective_library))
     c.exchange = o.exchange;
-  else if (o.topk > 0)
-    c.bytes = Bytes(deduplicated_bytes(o.bytes, o.topk, group));
+  else if (o.deduplicated)
+    c.bytes = Bytes(deduplicated_bytes(o.bytes, o.exchange, group));
   return c;
 }
 

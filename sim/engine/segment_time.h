@@ -22,12 +22,22 @@ struct PhaseTime {
   double side_data = 0;                       // seconds of data-parallel traffic on side streams
   double side_host = 0;     // seconds of weights and activations on their way to or from the host
   double side_context = 0;  // seconds of context-parallel traffic on a side stream
-  double energy = 0;        // joules above idle
+  // Seconds of exchanges that may run under another microbatch's pass, and of them those that are
+  // taken to: not in `seconds`.
+  double beside_passes = 0, hidden_by_passes = 0;
+  double energy = 0;                               // joules above idle
   std::vector<ClockedWork> clocked;                // of it: tensor work
   double scale_up_bytes = 0, scale_out_bytes = 0;  // sent by the rank
 
   void add(const PhaseTime& other, double times);
 };
+
+// On the compute stream, without communication and waits.
+double compute_seconds(const PhaseTime& phase);
+
+// Shows what does not fit under the partner's compute. The hidden share of a pass' exchanges is
+// that of its passes that have a partner, so it is that share of the compute that can hide them.
+void cap_hidden_exchange(PhaseTime& phase, double partner_compute);
 
 // A finished pass: what each label takes, in engine time; the labels sum to `total`.
 struct PassTicks {
@@ -76,7 +86,7 @@ PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device, doubl
 const GroupShape& group_shape(const Placement& placement, GroupKind group);
 
 // Bytes of an expert all-to-all as the network sees them: a token goes once to each rank inside a
-// scale-up domain, once to each domain beyond (expected distinct targets of `topk` uniform draws).
-double deduplicated_bytes(double bytes, double topk, const GroupShape& group);
+// scale-up domain, once to each domain beyond.
+double deduplicated_bytes(double bytes, const TokenExchange& exchange, const GroupShape& group);
 
 }  // namespace orrery

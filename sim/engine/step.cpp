@@ -10,9 +10,48 @@
 
 namespace orrery {
 
+namespace {
+
+// Runs the schedule for `each` microbatches at a time (0: all), rounded up to whole rounds of the
+// stages. A run starts when the one before has ended: its first stage has the last pass.
+PipelineRun run_by_batches(const StepPipeline& p, std::int64_t each) {
+  const std::int64_t round = (p.shape.schedule == Schedule::dual_pipe ? 2 : 1) * p.shape.stages;
+  const std::int64_t batch = (each + round - 1) / round * round;
+  const std::int64_t all = p.shape.microbatches;
+  if (each <= 0 || batch >= all) return run_pipeline(p.shape, p.costs);
+  PipelineShape shape = p.shape;
+  shape.microbatches = batch;
+  PipelineRun sum = run_pipeline(shape, p.costs);
+  const PipelineRun whole = sum;
+  // `times` more of one run, the last of which says when passes end.
+  const auto append = [&sum](const PipelineRun& run, std::int64_t times) {
+    const Ticks start = sum.end + run.end * (times - 1);
+    for (std::size_t s = 0; s < sum.stages.size(); ++s) {
+      StageRun& to = sum.stages[s];
+      const StageRun& from = run.stages[s];
+      to.end = start + from.end;
+      to.busy += from.busy * times;
+      to.blocked += from.blocked * times;
+      for (std::size_t c = 0; c < to.last_backward.size(); ++c) {
+        to.last_backward[c] = start + from.last_backward[c];
+        to.last_backward_start[c] = start + from.last_backward_start[c];
+      }
+    }
+    sum.end = start + run.end;
+    sum.passes_run += run.passes_run;
+    sum.passes_skipped += run.passes_skipped + (times - 1) * run.passes_run;
+  };
+  if (all / batch > 1) append(whole, all / batch - 1);
+  shape.microbatches = all % batch;
+  if (shape.microbatches > 0) append(run_pipeline(shape, p.costs), 1);
+  return sum;
+}
+
+}  // namespace
+
 StepResult StepRun::training() {
   const StepPipeline p = pipeline();
-  const PipelineRun run = run_pipeline(p.shape, p.costs);
+  const PipelineRun run = run_by_batches(p, stack_.schedule_microbatches);
   StepResult result;
   std::vector<Tail> tails;
   for (std::int64_t s = 0; s < layout_.pp; ++s)

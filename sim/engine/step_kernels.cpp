@@ -23,7 +23,7 @@ std::vector<UsedKernel> StepRun::kernels() const {
   const double microbatches = training ? static_cast<double>(layout_.microbatches(job_)) : 1.0;
   std::vector<Passes> classes(program_.classes.size());
   Passes embedding, head;
-  for (const ChunkProgram& chunk : program_.chunks) {
+  for (const ChunkProgram& chunk : chunks_) {
     for (std::size_t i = 0; i < classes.size(); ++i) {
       classes[i].plain += chunk.layers[i];
       classes[i].recomputed += chunk.recomputed[i];
@@ -50,7 +50,7 @@ std::vector<UsedKernel> StepRun::kernels() const {
   add(program_.embedding, embedding);
   add(program_.head, head);
   // Stages differ little in what they hold; the first stands for all.
-  if (training && !layout_.offload_optimizer)
+  if (training && !ending_.offload_optimizer)
     out.push_back({.kernel = update_kernel(0), .count = static_cast<double>(layout_.pp)});
   return out;
 }

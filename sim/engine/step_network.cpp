@@ -62,7 +62,7 @@ StepRun::Delays StepRun::gradient_contention(const ChunkTime& chunk) {
   if (layers == 0) return {};
   const double element = bytes_per_element(stack_.gradient_format) * program_.trainable_share;
   const CollectiveKind kind =
-      layout_.zero_stage >= 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+      ending_.zero_stage >= 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   std::vector<StreamItem> side;
   const auto gradients = [&](const GroupShape& group, double parameters) {
     if (group.size > 1 && parameters > 0)
@@ -89,7 +89,7 @@ StepRun::Delays StepRun::gradient_contention(const ChunkTime& chunk) {
 
 // Equal chunks have equal delays, and simulating them is most of what a step costs.
 StepRun::Delays StepRun::gradient_contention(std::int64_t stage) {
-  if (!flow_ || !stack_.gradient_overlap || layout_.zero_stage == 3) return {};
+  if (!flow_ || !stack_.gradient_overlap || ending_.zero_stage == 3) return {};
   delays_.resize(distinct_.size());
   Delays sum;
   for (std::int64_t c = 0; c < chunks_per_stage(); ++c) {

@@ -8,40 +8,66 @@
 
 namespace orrery {
 
-StepRun::StepRun(const StepContext& context, const Model& model, const Job& job,
-                 const Layout& layout, const Stack& stack)
-    : context_(context),
-      model_(model),
-      job_(job),
-      layout_(layout),
-      stack_(stack),
-      placement_(place(layout, context.fabric)),
-      program_(is_training(job.task) ? lower_training(model, job, layout, stack)
-                                     : lower_inference(model, job, layout, stack)) {
+PassPrices open_prices(const StepContext& context, const Model& model, const Job& job,
+                       const Layout& layout, const Stack& stack, std::unique_ptr<Network> network) {
+  PassPrices prices{.placement = place(layout, context.fabric),
+                    .program = is_training(job.task) ? lower_training(model, job, layout, stack)
+                                                     : lower_inference(model, job, layout, stack),
+                    .network = std::move(network)};
+  if (prices.network) return prices;
   if (context.network == NetworkMode::flow) {
     const JobGround ground{.ranks = layout.gpus(),
-                           .ranks_per_domain = placement_.ranks_per_domain,
+                           .ranks_per_domain = prices.placement.ranks_per_domain,
                            .domain = context.fabric.scale_up.domain,
                            .stages = layout.pp};
     auto flow = std::make_unique<FlowNetwork>(context.fabric, context.collective_costs, ground,
                                               context.conditions);
-    flow_ = flow.get();
-    network_ = std::move(flow);
+    prices.flow = flow.get();
+    prices.network = std::move(flow);
   } else {
-    network_ =
+    prices.network =
         std::make_unique<IdealNetwork>(context.fabric, context.collective_costs, context.loaded);
   }
-  price_layers();
+  return prices;
+}
+
+StepRun::StepRun(const StepContext& context, const Model& model, const Job& job,
+                 const Layout& layout, const Stack& stack, PassPrices* shared,
+                 std::unique_ptr<PassPrices> own)
+    : context_(context),
+      model_(model),
+      job_(job),
+      layout_(layout),
+      ending_(ending_of(layout)),
+      stack_(stack),
+      own_(std::move(own)),
+      prices_(own_ ? *own_ : *shared),
+      placement_(prices_.placement),
+      network_(prices_.network.get()),
+      program_(prices_.program),
+      flow_(prices_.flow),
+      speeds_(prices_.speeds),
+      chunks_(own_ ? own_->program.chunks : lower_chunks(model, layout, stack)) {
+  if (prices_.speeds.empty()) price_layers();
   price_chunks();
 }
+
+StepRun::StepRun(const StepContext& context, const Model& model, const Job& job,
+                 const Layout& layout, const Stack& stack)
+    : StepRun(context, model, job, layout, stack, nullptr,
+              std::make_unique<PassPrices>(open_prices(context, model, job, layout, stack))) {}
+
+StepRun::StepRun(const StepContext& context, const Model& model, const Job& job,
+                 const Layout& layout, const Stack& stack, PassPrices& prices)
+    : StepRun(context, model, job, layout, stack, &prices, nullptr) {}
 
 LayerTime StepRun::price_layer(const LayerProgram& layer, const PriceContext& prices) const {
   LayerTime t{.forward = price_segment(layer.forward, prices),
               .backward = price_segment(layer.backward, prices)};
-  if (splits_backward(layout_.schedule)) {
-    t.input_gradient = price_segment(layer.input_gradient, prices);
+  const bool split = splits_backward(layout_.schedule);
+  if (split) t.input_gradient = price_segment(layer.input_gradient, prices);
+  if (split || (is_training(job_.task) && exchange_beside_passes(stack_, layout_)))
     t.weight_gradient = price_segment(layer.weight_gradient, prices);
-  }
   if (layout_.recompute == Recompute::full) t.recompute = price_segment(layer.recompute, prices);
   return t;
 }
@@ -85,7 +111,8 @@ std::vector<double> StepRun::stage_speeds() const {
   for (const SlowGpu& slow : context_.conditions.slow_gpus) {
     const std::int64_t rank = slow.gpu / domain * used + slow.gpu % domain;
     if (slow.gpu % domain >= used || rank >= layout_.gpus()) continue;  // a spare
-    double& speed = speeds[static_cast<std::size_t>(rank / (layout_.tp * layout_.cp * layout_.dp))];
+    const std::int64_t stage = rank / layout_.stride(Parallel::pp) % layout_.pp;
+    double& speed = speeds[static_cast<std::size_t>(stage)];
     speed = std::min(speed, slowest * slow.speed);
   }
   return speeds;
@@ -111,24 +138,23 @@ void StepRun::price_layers() {
       s.classes.push_back(price_layer(layer, prices));
     s.embedding = price_layer(program_.embedding, prices);
     s.head = price_layer(program_.head, prices);
-    speeds_.push_back(std::move(s));
+    prices_.speeds.push_back(std::move(s));
   }
 }
 
-ChunkTime StepRun::time_chunk(const ChunkProgram& chunk, std::size_t speed) const {
-  ChunkTime out{.program = chunk, .speed = speed};
+StepRun::ChunkPhases StepRun::chunk_phases(const ChunkProgram& chunk, std::size_t speed) const {
+  ChunkPhases out;
   const SpeedClass& priced = speeds_[speed];
-  PhaseTime forward, backward, input, weight;
   const auto add = [&](const LayerTime& t, double plain, double recomputed) {
     const double all = plain + recomputed;
     if (all == 0) return;
-    forward.add(t.forward, all);
-    backward.add(t.backward, all);
-    input.add(t.input_gradient, all);
-    weight.add(t.weight_gradient, all);
+    out.forward.add(t.forward, all);
+    out.backward.add(t.backward, all);
+    out.input_gradient.add(t.input_gradient, all);
+    out.weight_gradient.add(t.weight_gradient, all);
     if (recomputed == 0) return;
-    backward.add(t.recompute, recomputed);
-    input.add(t.recompute, recomputed);
+    out.backward.add(t.recompute, recomputed);
+    out.input_gradient.add(t.recompute, recomputed);
   };
   for (std::size_t i = 0; i < priced.classes.size(); ++i)
     add(priced.classes[i], chunk.layers[i], chunk.recomputed[i]);
@@ -142,25 +168,52 @@ ChunkTime StepRun::time_chunk(const ChunkProgram& chunk, std::size_t speed) cons
     }
   }
   if (is_training(job_.task))
-    forward.side_host = backward.side_host = input.side_host = host_link_seconds(chunk);
+    out.forward.side_host = out.backward.side_host = out.input_gradient.side_host =
+        host_link_seconds(chunk);
+  return out;
+}
+
+// A backward's exchange runs under the forward of its partner and, since nothing waits for them,
+// its own weight gradients; a forward's under the backward of its partner, but for the weight
+// gradients that hide that one's exchange. Together they hide no more than both passes compute. For
+// DualPipe, whose hidden share is that of its pairs: the share that a stack says of its own overlap
+// was measured on whole steps and has this in it.
+void StepRun::cap_exchanges(ChunkPhases& own, const ChunkProgram& partner,
+                            std::size_t speed) const {
+  const bool pairs =
+      layout_.schedule == Schedule::dual_pipe || layout_.schedule == Schedule::dual_pipe_v;
+  if (!pairs || own.forward.hidden_by_passes <= 0) return;
+  const ChunkPhases other = chunk_phases(partner, speed);
+  const double spare = compute_seconds(other.forward) + compute_seconds(own.weight_gradient);
+  cap_hidden_exchange(own.backward, spare);
+  cap_hidden_exchange(own.input_gradient, spare);
+  const double taken = std::clamp(other.backward.beside_passes - compute_seconds(own.forward), 0.0,
+                                  compute_seconds(other.weight_gradient));
+  cap_hidden_exchange(own.forward, compute_seconds(other.backward) - taken);
+}
+
+ChunkTime StepRun::time_chunk(const ChunkProgram& chunk, const ChunkProgram& partner,
+                              std::size_t speed) const {
+  ChunkTime out{.program = chunk, .partner = partner, .speed = speed};
+  ChunkPhases phases = chunk_phases(chunk, speed);
+  cap_exchanges(phases, partner, speed);
   const auto closed = [&](PhaseTime& phase) {
     const double host = phase.host;
     if (runs_ahead()) phase.host = 0;
-    PassTicks pass = close_pass(phase, priced.device, stack_.overlap_cost.get());
+    PassTicks pass = close_pass(phase, speeds_[speed].device, stack_.overlap_cost.get());
     if (runs_ahead()) pass.host = to_ticks(Seconds(host));
     return pass;
   };
-  out.forward = closed(forward);
-  if (is_training(job_.task)) {
-    if (splits_backward(layout_.schedule)) {
-      out.input_gradient = closed(input);
-      out.weight_gradient = closed(weight);
-    } else {
-      out.backward = closed(backward);
-    }
+  out.scale_up_bytes = phases.forward.scale_up_bytes + phases.backward.scale_up_bytes;
+  out.scale_out_bytes = phases.forward.scale_out_bytes + phases.backward.scale_out_bytes;
+  out.forward = closed(phases.forward);
+  if (!is_training(job_.task)) return out;
+  if (splits_backward(layout_.schedule)) {
+    out.input_gradient = closed(phases.input_gradient);
+    out.weight_gradient = closed(phases.weight_gradient);
+  } else {
+    out.backward = closed(phases.backward);
   }
-  out.scale_up_bytes = forward.scale_up_bytes + backward.scale_up_bytes;
-  out.scale_out_bytes = forward.scale_out_bytes + backward.scale_out_bytes;
   return out;
 }
 
@@ -172,21 +225,29 @@ void StepRun::price_chunks() {
   const std::vector<double> speeds = stage_speeds();
   const std::int64_t chunks = chunks_per_stage();
   const bool dual = chunks != layout_.vpp;
-  for (std::int64_t at = 0; at < layout_.pp * chunks; ++at) {
-    const std::int64_t stage = at / chunks, chunk = at % chunks;
-    // DualPipe's second chunk is the one of the mirrored position.
+  // DualPipe's second chunk is the one of the mirrored position.
+  const auto program_at = [&](std::int64_t stage, std::int64_t chunk) -> const ChunkProgram& {
     const std::int64_t position =
         dual ? (chunk == 0 ? stage : layout_.pp - 1 - stage) : stage * layout_.vpp + chunk;
-    const ChunkProgram& program = program_.chunks[static_cast<std::size_t>(position)];
+    return chunks_[static_cast<std::size_t>(position)];
+  };
+  // Whose passes run beside this one's: those of the other direction, or the other half of a V;
+  // interleaved chunks meet all others of their stage, which are like them.
+  const bool pairs = dual || is_v_shaped(layout_.schedule);
+  for (std::int64_t at = 0; at < layout_.pp * chunks; ++at) {
+    const std::int64_t stage = at / chunks, chunk = at % chunks;
+    const ChunkProgram& program = program_at(stage, chunk);
+    const ChunkProgram& partner = program_at(stage, pairs ? 1 - chunk : chunk);
     std::size_t speed = 0;
     while (speeds_[speed].speed != speeds[static_cast<std::size_t>(stage)] ||
            (stages_differ() && speeds_[speed].stage != stage))
       ++speed;
     std::size_t i = 0;
     while (i < distinct_.size() &&
-           !(distinct_[i].speed == speed && same(distinct_[i].program, program)))
+           !(distinct_[i].speed == speed && same(distinct_[i].program, program) &&
+             same(distinct_[i].partner, partner)))
       ++i;
-    if (i == distinct_.size()) distinct_.push_back(time_chunk(program, speed));
+    if (i == distinct_.size()) distinct_.push_back(time_chunk(program, partner, speed));
     chunk_index_.push_back(i);
   }
 }
@@ -198,7 +259,7 @@ const ChunkTime& StepRun::chunk_time(std::int64_t stage, std::int64_t chunk) con
 std::optional<Collective> StepRun::send(double bytes) const {
   if (layout_.pp == 1) return std::nullopt;
   const bool inside = placement_.pipeline.tier == 0;
-  const std::int64_t per_stage = layout_.tp * layout_.cp * layout_.dp;
+  const std::int64_t per_stage = layout_.stride(Parallel::pp);
   const GroupShape pair{
       .size = 2,
       .per_domain = inside ? 2 : 1,
@@ -222,8 +283,9 @@ StepPipeline StepRun::pipeline() {
              .stages = layout_.pp,
              .chunks = chunks_per_stage(),
              .microbatches = training ? layout_.microbatches(job_) : 1};
-  p.costs.sends_block =
-      stack_.pipeline_sends_block && layout_.vpp == 1 && !splits_backward(layout_.schedule);
+  const bool block =
+      layout_.vpp == 1 ? stack_.pipeline_sends_block : stack_.interleaved_sends_block;
+  p.costs.sends_block = block && !splits_backward(layout_.schedule);
   for (std::int64_t stage = 0; stage < layout_.pp; ++stage) {
     // A message goes over the link to the next stage, its gradient comes back over the same one.
     const double returned = training ? program_.gradient_send_bytes : program_.send_bytes;

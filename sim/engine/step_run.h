@@ -9,6 +9,7 @@
 #include "sim/engine/pipeline_run.h"
 #include "sim/engine/segment_time.h"
 #include "sim/engine/step.h"
+#include "sim/engine/step_series.h"
 #include "workloads/training.h"
 
 namespace orrery {
@@ -27,9 +28,23 @@ struct SpeedClass {
   LayerTime embedding, head;
 };
 
+// What layouts share whose layers cost the same: everything that a step prices but for its chunks.
+struct PassPrices {
+  Placement placement;
+  TrainingProgram program;  // its chunks are those of the layout that was lowered
+  std::unique_ptr<Network> network;
+  FlowNetwork* flow = nullptr;     // network, in flow mode
+  std::vector<SpeedClass> speeds;  // distinct speeds of stages; priced by the first run
+};
+// Places and lowers a layout. `network` null: the context's.
+PassPrices open_prices(const StepContext& context, const Model& model, const Job& job,
+                       const Layout& layout, const Stack& stack,
+                       std::unique_ptr<Network> network = nullptr);
+
 // Passes of one distinct chunk.
 struct ChunkTime {
   ChunkProgram program;
+  ChunkProgram partner;   // whose passes run beside its own where the schedule pairs them
   std::size_t speed = 0;  // index of its speed class
   PassTicks forward, backward, input_gradient, weight_gradient;
   double scale_up_bytes = 0, scale_out_bytes = 0;
@@ -41,13 +56,23 @@ class StepRun {
   // All must outlive the run.
   StepRun(const StepContext& context, const Model& model, const Job& job, const Layout& layout,
           const Stack& stack);
+  // With prices of a layout whose layers cost the same (same_passes).
+  StepRun(const StepContext& context, const Model& model, const Job& job, const Layout& layout,
+          const Stack& stack, PassPrices& prices);
 
   StepPipeline pipeline();
+  // The least of layouts that end differently: in ZeRO stage below 3, bucket, offloaded optimizer.
+  // Without any: whatever they are.
+  StepLeast least(const std::vector<Layout>& endings);
+  WholeModel whole_model() const;
   StepResult training();
   StepResult inference();
   std::vector<UsedKernel> kernels() const;
 
  private:
+  StepRun(const StepContext& context, const Model& model, const Job& job, const Layout& layout,
+          const Stack& stack, PassPrices* shared, std::unique_ptr<PassPrices> own);
+
   // What data parallelism and the optimizer add after a stage's last pass.
   struct Tail {
     std::int64_t stage = 0;
@@ -57,6 +82,23 @@ class StepRun {
     std::function<void(const Collective&, double count)> uses;  // told of every collective
     Ticks total() const { return data + optimizer + overhead; }
   };
+
+  // What a layout decides about the end of a step alone.
+  struct Ending {
+    int zero_stage = 1;
+    Bytes bucket;
+    bool offload_optimizer = false;
+  };
+  static Ending ending_of(const Layout& l) { return {l.zero_stage, l.bucket, l.offload_optimizer}; }
+  // What comes before a stage's tail at the least.
+  struct LeastStage {
+    Ticks passes;  // from the step's start to the end of the stage's passes
+    Ticks chain;   // to the end of the last pass of stage 0; 0: not bounded so
+    StageRun last;
+  };
+  std::vector<LeastStage> least_stages(double& energy);
+  // Of parameters that all their replicas share, with the memory's whole bandwidth.
+  Seconds update_at_full_rate(double parameters, double expert_parameters) const;
 
   // The launch queue of a training pipeline takes what its stage's host dispatches ahead of it.
   bool runs_ahead() const { return stack_.host_runs_ahead && is_training(job_.task); }
@@ -71,7 +113,14 @@ class StepRun {
   LayerTime price_layer(const LayerProgram& layer, const PriceContext& prices) const;
   PriceContext price_context(const SpeedClass& speed);
   std::vector<double> stage_speeds() const;
-  ChunkTime time_chunk(const ChunkProgram& chunk, std::size_t speed) const;
+  // The priced work of a chunk's passes; backward, or its halves where the schedule splits it.
+  struct ChunkPhases {
+    PhaseTime forward, backward, input_gradient, weight_gradient;
+  };
+  ChunkPhases chunk_phases(const ChunkProgram& chunk, std::size_t speed) const;
+  void cap_exchanges(ChunkPhases& own, const ChunkProgram& partner, std::size_t speed) const;
+  ChunkTime time_chunk(const ChunkProgram& chunk, const ChunkProgram& partner,
+                       std::size_t speed) const;
   const ChunkTime& chunk_time(std::int64_t stage, std::int64_t chunk) const;
   // One message between neighbouring stages: an activation or what comes back for it.
   std::optional<Collective> send(double bytes) const;
@@ -87,6 +136,7 @@ class StepRun {
   std::vector<NetworkUse> network_use(std::int64_t stage);
   Seconds bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, Tail& tail);
   Bytes bucket(const GroupShape& group) const {
+    if (ending_.bucket > Bytes(0)) return ending_.bucket;
     return std::max(stack_.bucket.get(),
                     stack_.bucket_per_rank.get() * static_cast<double>(group.size));
   }
@@ -108,12 +158,16 @@ class StepRun {
   const Model& model_;
   const Job& job_;
   const Layout& layout_;
+  Ending ending_;
   const Stack& stack_;
-  Placement placement_;
-  std::unique_ptr<Network> network_;
-  TrainingProgram program_;
-  FlowNetwork* flow_ = nullptr;                // network_, in flow mode
-  std::vector<SpeedClass> speeds_;             // distinct speeds of stages
+  std::unique_ptr<PassPrices> own_;  // where no prices are shared
+  PassPrices& prices_;
+  const Placement& placement_;
+  Network* network_;
+  const TrainingProgram& program_;
+  FlowNetwork* flow_;  // network_, in flow mode
+  const std::vector<SpeedClass>& speeds_;
+  std::vector<ChunkProgram> chunks_;           // of this layout
   std::vector<ChunkTime> distinct_;            // distinct chunks
   std::vector<std::size_t> chunk_index_;       // [stage * chunks_per_stage + chunk] into distinct_
   std::vector<std::optional<Delays>> delays_;  // of distinct chunks, as they are asked for

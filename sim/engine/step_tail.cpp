@@ -40,10 +40,10 @@ double StepRun::stage_expert_parameters(std::int64_t stage) const {
 }
 
 Seconds StepRun::gradient_time(std::int64_t stage, Tail& tail) {
-  if (layout_.zero_stage == 3) return {};
+  if (ending_.zero_stage == 3) return {};
   const double element = bytes_per_element(stack_.gradient_format) * program_.trainable_share;
   const CollectiveKind kind =
-      layout_.zero_stage >= 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+      ending_.zero_stage >= 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   Seconds time =
       bucketed(kind, placement_.data_context, Bytes(stage_parameters(stage) * element), tail);
   time +=
@@ -61,7 +61,7 @@ Seconds StepRun::gradient_time(std::int64_t stage, Tail& tail) {
 }
 
 Seconds StepRun::parameter_time(std::int64_t stage, Tail& tail) {
-  if (layout_.zero_stage == 0 || layout_.zero_stage == 3) return {};
+  if (ending_.zero_stage == 0 || ending_.zero_stage == 3) return {};
   const double element =
       bytes_per_element(stack_.parameter_gather_format) * program_.trainable_share;
   return bucketed(CollectiveKind::all_gather, placement_.data_context,
@@ -71,7 +71,7 @@ Seconds StepRun::parameter_time(std::int64_t stage, Tail& tail) {
 }
 
 double StepRun::own_parameters(std::int64_t stage) const {
-  const bool sharded = layout_.zero_stage >= 1;
+  const bool sharded = ending_.zero_stage >= 1;
   const double shard = layout_.shard_group > 0 ? static_cast<double>(layout_.shard_group)
                                                : static_cast<double>(layout_.dense_replicas());
   const double dense = stage_parameters(stage) / (sharded ? shard : 1.0);
@@ -97,7 +97,7 @@ Seconds StepRun::optimizer_time(std::int64_t stage) const {
   const double tensor = own * program_.optimizer_flop_per_parameter;
   const FlopPerSecond rate = context_.device.tensor_rate[static_cast<std::size_t>(Format::bf16)];
   if (tensor > 0) time += Flop(tensor) / rate;
-  if (layout_.offload_optimizer) time = std::max(time, offloaded_update(own));
+  if (ending_.offload_optimizer) time = std::max(time, offloaded_update(own));
   return time;
 }
 
@@ -164,7 +164,7 @@ StepRun::Tail StepRun::tail(const StageRun& run, std::int64_t stage) {
   // Gradients that wait for a pass may still be hidden, what a pass waits for them is not.
   const Delays shared = gradient_contention(stage);
   const bool under_backward =
-      stack_.gradient_overlap && !(layout_.zero_stage >= 1 && stack_.sharded_at_once);
+      stack_.gradient_overlap && !(ending_.zero_stage >= 1 && stack_.sharded_at_once);
   const Seconds data = visible(gradients + shared.gradients, hides_gradients + shared.passes,
                                under_backward, bytes_per_element(stack_.gradient_format)) +
                        visible(parameters, hides_parameters, stack_.parameter_overlap,

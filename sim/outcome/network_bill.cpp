@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "hw_models/catalog.h"
-#include "hw_models/optics.h"
 
 namespace orrery {
 namespace {
@@ -58,7 +57,8 @@ std::string why_unnamed(const std::string& part) {
 
 class Biller {
  public:
-  Biller(const Fabric& fabric, const FabricParts& parts) : fabric_(fabric), parts_(parts) {
+  Biller(const Fabric& fabric, const FabricParts& parts, const std::vector<Optic>& optics)
+      : fabric_(fabric), parts_(parts), optics_(optics) {
     bill_.accelerators = parts.accelerators;
   }
 
@@ -182,7 +182,7 @@ class Biller {
 
   const Fabric& fabric_;
   const FabricParts& parts_;
-  const std::vector<Optic> optics_ = load_optics();
+  const std::vector<Optic>& optics_;
   std::map<std::string, bool> co_packaged_;
   bool any_co_packaged_ = false;
   NetworkBill bill_;
@@ -247,7 +247,12 @@ bool is_scale_up_run(const CableRun& run) {
 }
 
 NetworkBill network_bill(const Fabric& fabric, const FabricParts& parts) {
-  return Biller(fabric, parts).bill();
+  return network_bill(fabric, parts, load_optics());
+}
+
+NetworkBill network_bill(const Fabric& fabric, const FabricParts& parts,
+                         const std::vector<Optic>& optics) {
+  return Biller(fabric, parts, optics).bill();
 }
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hw_models/optics.h"
 #include "sim/base/sourced.h"
 #include "topologies/parts.h"
 
@@ -30,7 +31,7 @@ struct BillLine {
 // miss to the same side. A value without a range counts as itself.
 template <class Q>
 struct BillSum {
-  Q value, low, high;
+  Q value = {}, low = {}, high = {};
   std::vector<std::string> unknown;  // what is left out, in the order of the lines
 };
 struct BillTotal {
@@ -54,6 +55,9 @@ bool is_scale_up_run(const CableRun& run);  // neither end at a NIC or a switch 
 // Parts by name from the catalogue of machines; a name that is not in it is an unknown, not an
 // Error: wirings may name parts of their own. Ends in switches with co-packaged optics and in
 // optical circuit switches need no transceiver.
+// `optics`: as load_optics() gives them; many bills read them once.
 NetworkBill network_bill(const Fabric& fabric, const FabricParts& parts);
+NetworkBill network_bill(const Fabric& fabric, const FabricParts& parts,
+                         const std::vector<Optic>& optics);
 
 }  // namespace orrery

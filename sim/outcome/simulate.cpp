@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/engine/placement.h"
 #include "sim/outcome/assumptions.h"
 #include "sim/outcome/extrapolation.h"
 #include "sim/outcome/model_flop.h"
@@ -187,6 +188,17 @@ void check_precision(const ResolvedDevice& device, PrecisionRecipe precision) {
 
 namespace {
 
+void check_placement(const Scenario& s) {
+  std::optional<std::string> reason = unplaceable_reason(s.layout, s.cluster.fabric);
+  if (!reason && s.network == NetworkMode::flow && !s.layout.rank_order.is_default())
+    reason = fmt::format("rank order {} on the flow network, which knows {} only",
+                         to_text(s.layout.rank_order), to_text(RankOrder()));
+  if (reason)
+    throw Error({.file = "layout",
+                 .found = *reason,
+                 .expected = "a placement that the cluster and the network have"});
+}
+
 // Offloading needs a known link to the host, and its memory's bandwidth for the optimizer.
 void check_offload(const Scenario& s, const StepContext& context) {
   const Layout& l = s.layout;
@@ -223,6 +235,7 @@ Prediction simulate(const Scenario& s, const SimulateOptions& options) {
                  .found = *reason,
                  .expected = "a layout that fits the model, the batch and the cluster",
                  .nearest = ""});
+  check_placement(s);
   const StepContext context = step_context(s);
   check_offload(s, context);
   const StepResult result = step(context, s.model, s.job, s.layout, s.stack);

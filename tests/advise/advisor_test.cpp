@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/base/interrupt.h"
+#include "sim/base/random.h"
 #include "tests/advise/small_question.h"
 
 namespace orrery {
@@ -24,30 +25,45 @@ std::string fingerprint(const Advice& a, bool with_counts = true) {
   std::string text = fingerprint(a.best) + "front\n" + fingerprint(a.pareto);
   text += fmt::format("{:a} {}\n", a.winner.step_time.si(), a.why);
   for (const std::string& d : a.differences) text += d + "\n";
+  text += fmt::format("{} {}", a.considered, a.invalid);
+  if (!with_counts) return text;
   for (const Rejection& r : a.rejections)
     text += fmt::format("{} {} {}\n", r.family, r.layouts, r.reason);
-  text += fmt::format("{} {} {}", a.considered, a.invalid, a.rejected_for_memory);
-  if (with_counts) text += fmt::format(" {} {}", a.simulated, a.pruned);
-  return text;
+  return text + fmt::format(" {} {} {}", a.rejected_for_memory, a.simulated, a.pruned);
+}
+
+// A question whose grid is small enough to run all of it, with a stack of its own that offers less.
+Question narrow_question(const Model& model, std::int64_t gpus) {
+  Question q = small_question(model, gpus);
+  q.limits.offload = Offload{};
+  q.limits.bucket = Bytes(0);
+  q.limits.sequence_parallel = true;
+  q.limits.rank_order = RankOrder();
+  return q;
 }
 
 // Simulates the whole grid, one layout after the other.
-std::vector<Candidate> exhaustive(const Question& question, const Stack& stack) {
-  SearchSpace space(question.model, question.job, question.cluster.gpus,
-                    question.cluster.fabric.scale_up.domain, question.limits, stack);
+std::vector<Candidate> exhaustive(const Question& question, const Stack& stack,
+                                  double memory_reserve = 0) {
   const StepContext context = step_context(question.cluster);
+  ResolvedDevice device = context.device;
+  device.memory_capacity *= 1 - memory_reserve;
   std::vector<Candidate> all;
-  while (auto layout = space.next()) {
-    const MemoryVerdict memory =
-        memory_fit(question.model, question.job, *layout, stack, context.device);
+  for (const Layout& layout :
+       layouts_of(SearchSpace(subject_of(question, stack), question.limits))) {
+    const MemoryVerdict memory = memory_fit(question.model, question.job, layout, stack, device);
     if (!memory.fits) continue;
-    Candidate c;
-    c.layout = *layout;
-    c.step_time = to_seconds(step(context, question.model, question.job, *layout, stack).step);
-    c.peak_memory = memory.peak;
-    all.push_back(c);
+    const StepResult run = step(context, question.model, question.job, layout, stack);
+    all.push_back({.layout = layout,
+                   .step_time = to_seconds(run.step),
+                   .energy_per_step = run.energy_per_gpu * static_cast<double>(layout.gpus()),
+                   .peak_memory = memory.peak});
   }
   return all;
+}
+
+bool same_shape(const Candidate& a, const Candidate& b) {
+  return shape_of(a.layout) == shape_of(b.layout);
 }
 
 TEST_CASE("law 6: the same advice on one thread and on four, to the bit") {
@@ -55,10 +71,10 @@ TEST_CASE("law 6: the same advice on one thread and on four, to the bit") {
   for (const char* cluster : {"dgx-h100", "h100-roce"}) {
     INFO(cluster);
     const std::int64_t gpus = std::string(cluster) == "dgx-h100" ? 16 : 64;
-    Question question = small_question(small_expert_model(), gpus);
+    Question question = narrow_question(small_expert_model(), gpus);
     question.cluster = load_cluster(cluster, gpus);
     AdviseOptions options;
-    options.pareto = true;
+    options.pareto = Front::Axis::memory;
     options.threads = 1;
     const std::string one = fingerprint(advise(question, options));
     options.threads = 4;
@@ -68,11 +84,11 @@ TEST_CASE("law 6: the same advice on one thread and on four, to the bit") {
 }
 
 TEST_CASE("pruning changes no answer") {
-  const Question question = small_question(small_dense_model(), 32);
+  const Question question = narrow_question(small_dense_model(), 32);
   AdviseOptions options;
   options.top = 5;
   for (const bool pareto : {false, true}) {
-    options.pareto = pareto;
+    if (pareto) options.pareto = Front::Axis::memory;
     options.prune = true;
     const Advice pruned = advise(question, options);
     options.prune = false;
@@ -85,9 +101,10 @@ TEST_CASE("pruning changes no answer") {
 }
 
 TEST_CASE("the best layouts are those of exhaustive simulation, ties in grid order") {
-  const Question question = small_question(small_dense_model(), 16);
+  const Question question = narrow_question(small_dense_model(), 16);
   AdviseOptions options;
   options.top = 20;
+  options.variants = true;
   const Advice advice = advise(question, options);
   std::vector<Candidate> all = exhaustive(question, advice.stack);
   std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
@@ -102,12 +119,97 @@ TEST_CASE("the best layouts are those of exhaustive simulation, ties in grid ord
   CHECK_FALSE(advice.winner.stages.empty());
   CHECK(advice.differences.size() == 19);
   CHECK(advice.why.find('%') != std::string::npos);
+
+  // Without variants: the best of every shape.
+  options.variants = false;
+  const Advice shapes = advise(question, options);
+  std::vector<Candidate> best;
+  for (const Candidate& c : all)
+    if (std::none_of(best.begin(), best.end(),
+                     [&](const Candidate& b) { return same_shape(b, c); }))
+      best.push_back(c);
+  REQUIRE(shapes.best.size() == std::min<std::size_t>(20, best.size()));
+  for (std::size_t i = 0; i < shapes.best.size(); ++i)
+    CHECK(shapes.best[i].layout == best[i].layout);
+}
+
+// Models, machines and limits drawn at random, over all dimensions of the grid.
+Question random_question(RandomStream& random) {
+  const bool experts = random.below(2) == 0;
+  Model model = experts ? small_expert_model() : small_dense_model();
+  model.layers.assign(4 + random.below(9), 0);
+  model.hidden = INT64_C(1024) << random.below(4);
+  model.classes.front().ffn.width = model.hidden * (experts ? 1 : 3);
+  const std::int64_t gpus = INT64_C(4) << random.below(4);
+  Question q = small_question(model, gpus);
+  const char* clusters[] = {"dgx-h100", "dgx-a100", "gb200-nvl72", "h100-roce"};
+  q.cluster = load_cluster(clusters[random.below(4)], gpus);
+  q.job = small_job(random.below(3) == 0 ? 16384 : 4096, INT64_C(8) << random.below(4));
+  SearchLimits& l = q.limits;
+  // Most dimensions are fixed, so that all that is left can be run.
+  if (random.below(4) > 0) l.offload = Offload{.optimizer = random.below(2) == 0};
+  if (random.below(4) > 0) l.bucket = Bytes(0);
+  if (random.below(3) > 0) l.sequence_parallel = random.below(2) == 0;
+  if (random.below(3) > 0) l.micro_batch = INT64_C(1) << random.below(3);
+  if (random.below(3) > 0) l.recompute = RecomputeChoice{static_cast<Recompute>(random.below(3))};
+  if (random.below(3) > 0) l.rank_order = RankOrder();
+  if (random.below(2) > 0) l.zero_stage = static_cast<int>(random.below(4));
+  if (random.below(2) > 0) l.tp = INT64_C(1) << random.below(3);
+  if (random.below(2) > 0) l.pp = INT64_C(1) << random.below(3);
+  if (experts && random.below(2) > 0) l.ep = INT64_C(1) << random.below(4);
+  q.objective = static_cast<Objective>(random.below(3));
+  return q;
+}
+
+TEST_CASE("bounded search finds what exhaustive search finds, on hundreds of random spaces") {
+  RandomStream random(2026, 6);
+  const char* stacks[] = {"megatron-core", "nemo", "pytorch-fsdp2", "hai-llm"};
+  int compared = 0;
+  for (int draw = 0; compared < 300; ++draw) {
+    REQUIRE(draw < 5000);
+    Question q = random_question(random);
+    q.stack_name = stacks[random.below(4)];
+    AdviseOptions options;
+    options.top = 1 + static_cast<int>(random.below(5));
+    options.variants = random.below(2) == 0;
+    options.memory_reserve = random.below(2) == 0 ? 0 : 0.8;
+    const Stack stack =
+        load_stack(q.stack_name,
+                   {.architecture = std::string(to_text(q.cluster.device.architecture)),
+                    .device = q.cluster.device.name,
+                    .model = q.model.name,
+                    .family = q.model.family,
+                    .moe = q.model.has_experts()},
+                   data_root() / "workloads/catalog/stacks");
+    const SearchSpace space(subject_of(q, stack), q.limits);
+    if (space.leaves() == 0 || space.leaves() > 1500) continue;
+    ++compared;
+    const Advice advice = advise(q, options);
+    CHECK(advice.considered == space.leaves());
+    CHECK(advice.considered == advice.rejected_for_memory + advice.pruned + advice.simulated);
+    std::vector<Candidate> all = exhaustive(q, stack, options.memory_reserve);
+    const auto score = [&](const Candidate& c) {
+      return q.objective == Objective::energy ? c.energy_per_step.si() : c.step_time.si();
+    };
+    std::stable_sort(all.begin(), all.end(),
+                     [&](const Candidate& a, const Candidate& b) { return score(a) < score(b); });
+    std::vector<Candidate> best;
+    for (const Candidate& c : all)
+      if (options.variants || std::none_of(best.begin(), best.end(),
+                                           [&](const Candidate& b) { return same_shape(b, c); }))
+        best.push_back(c);
+    best.resize(std::min(best.size(), static_cast<std::size_t>(options.top)));
+    INFO("draw " << draw << ", " << q.stack_name << " on " << q.cluster.name);
+    REQUIRE(advice.best.size() == best.size());
+    for (std::size_t i = 0; i < best.size(); ++i)
+      CHECK(to_text(advice.best[i].layout) == to_text(best[i].layout));
+  }
 }
 
 TEST_CASE("the front holds exactly what nothing beats in speed and in memory") {
-  const Question question = small_question(small_dense_model(), 16);
+  const Question question = narrow_question(small_dense_model(), 16);
   AdviseOptions options;
-  options.pareto = true;
+  options.pareto = Front::Axis::memory;
   const Advice advice = advise(question, options);
   const std::vector<Candidate> all = exhaustive(question, advice.stack);
   const auto beats = [](const Candidate& a, const Candidate& b) {
@@ -143,7 +245,10 @@ TEST_CASE("when nothing fits the advice says by how little") {
   CHECK_FALSE(advice.rejections.front().reason.empty());
   CHECK(advice.why.find("fits") != std::string::npos);
   std::int64_t sum = 0;
-  for (const Rejection& r : advice.rejections) sum += r.layouts;
+  for (const Rejection& r : advice.rejections) {
+    CHECK_FALSE(r.fits);
+    sum += r.layouts;
+  }
   CHECK(sum == advice.rejected_for_memory);
 }
 
@@ -156,7 +261,7 @@ TEST_CASE("limits that nothing meets end in a reason, not in an error") {
 }
 
 TEST_CASE("interrupted, the advice is the best so far") {
-  const Question question = small_question(small_dense_model(), 16);
+  const Question question = narrow_question(small_dense_model(), 16);
   AdviseOptions options;
   options.prune = false;
   bool stop = false;
@@ -172,16 +277,19 @@ TEST_CASE("interrupted, the advice is the best so far") {
   set_interrupted(false);
   CHECK(advice.stopped_early);
   CHECK_FALSE(advice.best.empty());
-  CHECK(advice.simulated < advice.considered - advice.rejected_for_memory);
+  CHECK(advice.left > 0);
+  CHECK(advice.considered ==
+        advice.rejected_for_memory + advice.pruned + advice.simulated + advice.left);
+  CHECK(advice.gap >= 0);
+  CHECK(advice.gap < 1);
 }
 
 TEST_CASE("each objective ranks by its own measure") {
-  Question question = small_question(small_dense_model(), 16);
+  Question question = narrow_question(small_dense_model(), 16);
   question.objective = Objective::energy;
   AdviseOptions options;
   options.top = 50;
   const Advice energy = advise(question, options);
-  CHECK(energy.pruned == 0);
   for (std::size_t i = 1; i < energy.best.size(); ++i)
     CHECK(energy.best[i].energy_per_step >= energy.best[i - 1].energy_per_step);
   question.objective = Objective::cost;

@@ -5,27 +5,20 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "sim/engine/placement.h"
 #include "tests/advise/small_question.h"
 
 namespace orrery {
 namespace {
 
-// A stack that has every schedule.
-Stack every_schedule(const Model& model) {
-  Stack stack = small_stack(model);
-  stack.schedules.clear();
-  return stack;
+std::vector<Layout> search(const Question& question, const Stack& stack) {
+  return layouts_of(SearchSpace(subject_of(question, stack), question.limits));
 }
 
-std::vector<std::string> all_layouts(SearchSpace space) {
+std::vector<std::string> texts_of(const std::vector<Layout>& layouts) {
   std::vector<std::string> texts;
-  while (auto layout = space.next()) texts.push_back(to_json_text(*layout));
+  for (const Layout& l : layouts) texts.push_back(to_json_text(l));
   return texts;
-}
-
-std::vector<std::string> search(const Model& model, const Job& job, std::int64_t gpus,
-                                const SearchLimits& limits = {}) {
-  return all_layouts(SearchSpace(model, job, gpus, 8, limits, every_schedule(model)));
 }
 
 // Which schedules, chunks, sharding and exchange the documentation allows, point by point.
@@ -34,7 +27,7 @@ bool in_grid(const Layout& l, const Model& model, const Job& job) {
   const bool experts = model.has_experts();
   if (l.pp == 1 && (l.schedule != Schedule::one_f_one_b || l.vpp != 1)) return false;
   if (l.schedule == Schedule::interleaved) {
-    if (l.vpp < 2 || l.vpp > 8 || fullest % l.vpp != 0) return false;
+    if (l.vpp < 2 || l.vpp > 16 || fullest % l.vpp != 0) return false;
   } else if (is_v_shaped(l.schedule)) {
     if (l.vpp != 2 || fullest < 2) return false;
   } else if (l.vpp != 1) {
@@ -79,7 +72,7 @@ std::set<std::string> brute_force(const Model& model, const Job& job, std::int64
         for (l.ep = 1; l.ep <= 8; ++l.ep)
           for (l.etp = 1; l.etp <= 8; ++l.etp)
             for (int s = 0; s < 7; ++s)
-              for (l.vpp = 1; l.vpp <= 8; ++l.vpp)
+              for (l.vpp = 1; l.vpp <= 16; ++l.vpp)
                 for (std::int64_t micro_batch : powers)
                   for (int zero : {1, 3})
                     for (l.shard_group = 0; l.shard_group <= (zero == 3 ? 8 : 0); ++l.shard_group)
@@ -101,7 +94,11 @@ std::set<std::string> brute_force(const Model& model, const Job& job, std::int64
 }
 
 void check_equals_brute_force(const Model& model, const Job& job, std::int64_t gpus) {
-  const std::vector<std::string> layouts = search(model, job, gpus);
+  Question question = small_question(model, gpus);
+  question.job = job;
+  question.limits.sequence_parallel = true;
+  question.limits.per_domain = 0;
+  const std::vector<std::string> layouts = texts_of(search(question, plain_stack(model)));
   const std::set<std::string> distinct(layouts.begin(), layouts.end());
   CHECK(layouts.size() == distinct.size());
   CHECK_FALSE(layouts.empty());
@@ -121,92 +118,166 @@ TEST_CASE("the space is the documented grid, each valid layout once") {
   }
 }
 
-TEST_CASE("the order is the same every time and a copy goes on where it was") {
-  const Model model = small_expert_model();
-  CHECK(search(model, small_job(), 16) == search(model, small_job(), 16));
-  SearchSpace space(model, small_job(), 16, 8, {}, every_schedule(model));
-  for (int i = 0; i < 100; ++i) space.next();
-  SearchSpace copy = space;
-  CHECK(all_layouts(space) == all_layouts(copy));
+// At full width the grid is too large to be spelled out: its lists are looked at one by one.
+TEST_CASE("every layout of the full grid is valid, has a place and stands there once") {
+  for (const bool experts : {false, true}) {
+    const Model model = experts ? small_expert_model() : small_dense_model();
+    Question question = small_question(model, 16);
+    question.limits.tp = 2;
+    Stack stack = small_stack(model);
+    stack.choices = {};
+    stack.choices.recompute_modules = {RecomputeModule::layernorm, RecomputeModule::moe_act};
+    const SearchSpace space(subject_of(question, stack), question.limits);
+    std::int64_t counted = 0;
+    for (const Family& family : space.families()) {
+      GridPoint point, before;
+      std::int64_t of_family = 0;
+      do {
+        if (of_family++ > 0) CHECK(before < point);
+        before = point;
+        if (of_family % 37 != 1) continue;  // the lists repeat
+        const Layout layout = family.layout(point);
+        INFO(to_text(layout));
+        CHECK_FALSE(invalid_reason(layout, model, question.job, 16));
+        CHECK_FALSE(unplaceable_reason(layout, question.cluster.fabric));
+      } while (advance(family, point));
+      CHECK(point == GridPoint{});
+      CHECK(of_family == family.leaves());
+      counted += of_family;
+    }
+    CHECK(counted == space.leaves());
+    CHECK(counted > 100000);
+  }
+}
+
+const Family& family_of(const SearchSpace& space, std::int64_t tp, std::int64_t pp) {
+  for (const Family& f : space.families())
+    if (f.base.tp == tp && f.base.pp == pp) return f;
+  FAIL("no such family");
+  return space.families().front();
+}
+
+TEST_CASE("the lists of a family are those of the documentation") {
+  Question question = small_question(small_dense_model(), 64);
+  Stack stack = small_stack(question.model);
+  stack.choices = {};
+  const SearchSpace space(subject_of(question, stack), {});
+  const Family& f = family_of(space, 4, 4);  // dp 4 over eight hosts, 16 layers on 4 stages
+  CHECK(f.sequence_parallel == std::vector<bool>{true, false});
+  CHECK(f.offloads.size() == 8);
+  CHECK(f.offloads.front() == Offload{});
+  CHECK(f.shards.size() == 1);
+  CHECK(f.shards[0].zero_stages == std::vector<int>{0, 1, 2});
+  CHECK(f.shards[0].buckets.size() == 9);
+  CHECK(f.shards[0].ranks.size() == 2);  // replicas inside, or stages inside
+  // None, three modules in every way, full and three parts of the four layers.
+  CHECK(f.recomputes.size() == 1 + 7 + 1 + 3);
+  const auto& pipelines = f.micro_batches.front().pipelines;
+  // 1f1b, zb-h1, interleaved by 2 and 4, zb-v; 16 layers over 4, 8 and 16 positions come out even,
+  // with 4 layers fewer on the ends only over 4 and 8 (by 3 at most on each).
+  int uneven = 0;
+  for (const PipelineOption& p : pipelines)
+    if (!p.stage_layers.empty()) {
+      ++uneven;
+      std::int64_t sum = 0;
+      for (const std::int64_t n : p.stage_layers) sum += n;
+      CHECK(sum == 16);
+      CHECK(p.stage_layers.front() <= p.stage_layers[1]);
+    }
+  CHECK(uneven > 0);
+  const Family& one = family_of(space, 8, 1);
+  CHECK(one.shards.size() == 2);  // dp 8: ZeRO 0 to 2; ZeRO-3 over all, as TP fills a domain
+  CHECK(family_of(space, 2, 1).shards.size() == 3);  // and inside a domain
+  CHECK(one.micro_batches.front().pipelines.size() == 1);
+}
+
+TEST_CASE("a stack's choices narrow the grid") {
+  const Model model = small_dense_model();
+  Question question = small_question(model, 64);
+  Stack stack = plain_stack(model);
+  stack.choices.schedules = {Schedule::one_f_one_b, Schedule::interleaved};
+  stack.choices.zero_stages = {1};
+  for (const Layout& l : search(question, stack)) {
+    CHECK(l.zero_stage == 1);
+    CHECK((l.schedule == Schedule::one_f_one_b || l.schedule == Schedule::interleaved));
+    CHECK_FALSE(l.offload_weights);
+    CHECK(l.rank_order.is_default());
+    CHECK(l.bucket == Bytes(0));
+  }
+  question.limits.schedule = Schedule::zero_bubble;  // unless one is asked for
+  const std::vector<Layout> asked = search(question, stack);
+  REQUIRE_FALSE(asked.empty());
+  bool piped = false;
+  for (const Layout& l : asked)
+    if (l.pp > 1) piped = l.schedule == Schedule::zero_bubble;
+  CHECK(piped);
 }
 
 TEST_CASE("limits give exactly the layouts of the grid that have the fixed values") {
   const Model model = small_expert_model();
-  SearchLimits limits;
-  limits.tp = 2;
-  limits.pp = 4;
-  limits.micro_batch = 1;
-  limits.recompute = RecomputeChoice{.recompute = Recompute::selective};
-  std::vector<std::string> expected;
-  SearchSpace whole(model, small_job(), 16, 8, {}, every_schedule(model));
-  while (auto l = whole.next())
-    if (l->tp == 2 && l->pp == 4 && l->micro_batch == 1 && l->recompute == Recompute::selective)
-      expected.push_back(to_json_text(*l));
+  const Stack stack = plain_stack(model);
+  Question question = small_question(model, 16);
+  std::vector<Layout> expected;
+  for (const Layout& l : search(question, stack))
+    if (l.tp == 2 && l.pp == 4 && l.micro_batch == 1 && l.recompute == Recompute::selective)
+      expected.push_back(l);
+  question.limits.tp = 2;
+  question.limits.pp = 4;
+  question.limits.micro_batch = 1;
+  question.limits.recompute = RecomputeChoice{.recompute = Recompute::selective};
   CHECK_FALSE(expected.empty());
-  CHECK(search(model, small_job(), 16, limits) == expected);
+  CHECK(search(question, stack) == expected);
 }
 
 TEST_CASE("each limit holds for every layout") {
   const Model model = small_dense_model();
-  SearchLimits limits;
+  const Stack stack = small_stack(model);
+  Question question = small_question(model, 16);
+  SearchLimits& limits = question.limits;
   limits.schedule = Schedule::interleaved;
   limits.vpp = 2;
-  SearchSpace space(model, small_job(), 16, 8, limits, every_schedule(model));
-  int count = 0;
-  while (auto l = space.next()) {
-    ++count;
-    CHECK(l->schedule == Schedule::interleaved);
-    CHECK(l->vpp == 2);
-  }
-  CHECK(count > 0);
-
-  limits = {};
   limits.zero_stage = 2;
-  limits.precision = PrecisionRecipe::fp8_delayed;
-  limits.optimizer = Optimizer::adam_bf16;
-  SearchSpace other(model, small_job(), 16, 8, limits, every_schedule(model));
-  while (auto l = other.next()) {
-    CHECK(l->zero_stage == 2);
-    CHECK(l->precision == PrecisionRecipe::fp8_delayed);
-    CHECK(l->optimizer == Optimizer::adam_bf16);
+  limits.offload = Offload{.optimizer = true};
+  limits.bucket = Bytes(5e7);
+  limits.rank_order = RankOrder({Parallel::tp, Parallel::pp, Parallel::dp, Parallel::cp});
+  limits.stage_layers = std::vector<std::int64_t>{3, 4, 4, 5};
+  question.precisions = {PrecisionRecipe::fp8_delayed};
+  question.optimizers = {Optimizer::adam_bf16};
+  const std::vector<Layout> layouts = search(question, stack);
+  CHECK_FALSE(layouts.empty());
+  for (const Layout& l : layouts) {
+    CHECK(l.schedule == Schedule::interleaved);
+    CHECK(l.vpp == 2);
+    CHECK(l.pp == 2);
+    CHECK(l.zero_stage == 2);
+    CHECK(l.precision == PrecisionRecipe::fp8_delayed);
+    CHECK(l.optimizer == Optimizer::adam_bf16);
+    CHECK(l.offload_optimizer);
+    CHECK_FALSE(l.offload_weights);
+    CHECK(l.bucket == Bytes(5e7));
+    CHECK(to_text(l.rank_order) == "tp-pp-dp-cp");
+    CHECK(l.stage_layers == *limits.stage_layers);
   }
 }
 
 TEST_CASE("limits that no layout meets leave an empty space with a reason") {
   const Model model = small_dense_model();
-  SearchLimits limits;
-  limits.tp = 6;
-  SearchSpace space(model, small_job(), 16, 8, limits, every_schedule(model));
-  CHECK_FALSE(space.next().has_value());
+  const Stack stack = small_stack(model);
+  Question question = small_question(model, 16);
+  question.limits.tp = 6;
+  const SearchSpace space(subject_of(question, stack), question.limits);
+  CHECK(space.families().empty());
   CHECK(space.invalid() > 0);
   CHECK(space.invalid_example().find("6") != std::string::npos);
 }
 
-TEST_CASE("a search keeps to the schedules that the stack has, unless one is asked for") {
-  const Model model = small_dense_model();
-  const Job job = small_job();
-  Stack stack = small_stack(model);
-  stack.schedules = {Schedule::one_f_one_b, Schedule::interleaved};
-  SearchSpace space(model, job, 16, 8, {}, stack);
-  std::set<Schedule> tried;
-  while (auto layout = space.next()) tried.insert(layout->schedule);
-  CHECK(tried == std::set<Schedule>{Schedule::one_f_one_b, Schedule::interleaved});
-  SearchLimits limits;
-  limits.schedule = Schedule::zero_bubble;
-  SearchSpace asked(model, job, 16, 8, limits, stack);
-  const auto first = asked.next();
-  REQUIRE(first);
-  CHECK(first->schedule == Schedule::zero_bubble);
-}
-
 TEST_CASE("only one spelling of layouts that mean the same") {
   const Model model = small_expert_model();
-  SearchSpace space(model, small_job(), 16, 8, {}, every_schedule(model));
-  while (auto l = space.next()) {
-    if (l->tp == 1) CHECK_FALSE(l->sequence_parallel);
-    if (l->schedule != Schedule::interleaved) CHECK(l->vpp == (is_v_shaped(l->schedule) ? 2 : 1));
-    if (l->dp * l->cp == 1) CHECK(l->zero_stage == 1);
-    CHECK(l->gpus() == 16);
+  for (const Layout& l : search(small_question(model, 16), plain_stack(model))) {
+    if (l.tp == 1) CHECK_FALSE(l.sequence_parallel);
+    if (l.schedule != Schedule::interleaved) CHECK(l.vpp == (is_v_shaped(l.schedule) ? 2 : 1));
+    if (l.dp * l.cp == 1) CHECK(l.zero_stage == 1);
+    CHECK(l.gpus() == 16);
   }
 }
 

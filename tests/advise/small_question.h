@@ -1,7 +1,8 @@
-// Knows small questions whose whole grid a test can simulate in a moment.
+// Knows small questions whose whole grid a test can simulate in a moment, and how to walk a grid.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "hw_models/catalog.h"
 #include "sim/advise/advisor.h"
@@ -53,6 +54,41 @@ inline Question small_question(const Model& model, std::int64_t gpus) {
   question.job = small_job();
   question.stack_name = "megatron-core";
   return question;
+}
+
+// A stack that offers every schedule and nothing that only saves memory or moves ranks: its grid is
+// small.
+inline Stack plain_stack(const Model& model) {
+  Stack stack = small_stack(model);
+  stack.choices = {};
+  stack.choices.zero_stages = {1, 3};
+  stack.choices.recompute_modules = {RecomputeModule::core_attn};
+  stack.choices.rank_orders = {RankOrder()};
+  stack.choices.offload_weights = stack.choices.offload_optimizer =
+      stack.choices.offload_activations = false;
+  stack.choices.uneven_stages = stack.choices.recompute_part = stack.choices.bucket_size = false;
+  return stack;
+}
+
+inline SearchSubject subject_of(const Question& q, const Stack& stack) {
+  return {.model = q.model,
+          .job = q.job,
+          .fabric = q.cluster.fabric,
+          .stack = stack,
+          .gpus = q.cluster.gpus,
+          .precision = q.precisions.front(),
+          .optimizer = q.optimizers.empty() ? stack.defaults.optimizer : q.optimizers.front()};
+}
+
+// Every layout of a space, in the grid's order.
+inline std::vector<Layout> layouts_of(const SearchSpace& space) {
+  std::vector<Layout> all;
+  for (const Family& family : space.families()) {
+    GridPoint point;
+    do all.push_back(family.layout(point));
+    while (advance(family, point));
+  }
+  return all;
 }
 
 }  // namespace orrery

@@ -55,6 +55,12 @@ TEST_CASE("unknown names come with the nearest one") {
   expect_error("catalog show modell llama3-8b", "\"model\"?");
   expect_error("catalog lst", "\"list\"?");
   expect_error("validate --leave-out sorce", "\"source\"?");
+  // The flag is named also where the value is a list in one text.
+  expect_error(base + "--recompute fulll", "--recompute: found \"fulll\"; expected one of none");
+  expect_error(base + "--recompute mlp,moe_atc", "--recompute: found \"moe_atc\"");
+  expect_error(base + "--recompute mlp,moe_atc", "\"moe_act\"?");
+  expect_error(base + "--recompute mlp,", "--recompute: found \"\"");
+  expect_error("advise " + subject + "--recompute ful", "--recompute: found \"ful\"");
 }
 
 TEST_CASE("unknown commands and flags come with the nearest one") {
@@ -114,9 +120,13 @@ TEST_CASE("advise says what it does not search") {
       "advise --model llama3-8b --cluster dgx-h100 --gpus 8 --phase decode --batch 4 "
       "--context 4096",
       "simulate");
-  expect_error("advise " + subject + "--offload weights", "does not search");
-  expect_error("advise " + subject + "--stage-layers 16,16", "does not search");
-  expect_error("advise " + subject + "--recompute-layers 4", "does not search");
+  expect_error("advise " + subject + "--launch eager", "does not search");
+  expect_error("advise " + subject + "--precision bf16,fp7", "--precision");
+  expect_error("advise " + subject + "--optimizer adam,adma", "\"adam\"?");
+  expect_error("advise " + subject + "--pareto time,money", "time,energy");
+  expect_error("advise " + subject + "--time-limit 0", "--time-limit");
+  expect_error("advise " + subject + "--rank-order tp-pp", "tp-cp-dp-pp");
+  expect_error("advise " + subject + "--bucket 40", "--bucket");
 }
 
 TEST_CASE("broken scenario files are one error each") {
@@ -149,6 +159,46 @@ TEST_CASE("results that cannot be written are errors, and leave nothing behind")
   const Outcome pipe = run_shell(std::string(ORRERY_BINARY) + " " + base + "--json | head -n 1");
   CHECK(pipe.out == "{\n");
   CHECK(pipe.err.empty());
+}
+
+TEST_CASE("validate looks at its files before it predicts") {
+  const ScratchFolder scratch("validate_files");
+  const std::string cut = add(scratch, "cut.json", R"({"relative_margin": 0.1,)");
+  const std::string half = add(scratch, "half.json", R"({"relative_margin": 0.1,
+    "absolute_margin": 0, "gates": [{"group": "x"}]})");
+  const std::string fresh = (scratch / "fresh").string();
+  const std::string table = " missing-table.csv";  // read only when the files are found in order
+  expect_error("validate --gates /nowhere/gates.json" + table, "/nowhere/gates.json");
+  expect_error("validate --gates /" + table, "directory");
+  expect_error("validate --gates " + cut + table, "cut.json");
+  expect_error("validate --gates " + half + table, "gates[0].figure");
+  expect_error("validate --write-gates " + cut + table, "cut.json");
+  expect_error("validate --write-gates /nowhere/gates.json" + table, "/nowhere/gates.json");
+  expect_error("validate --report " + cut + table, "cut.json");
+  expect_error("validate --report " + cut + "/page" + table, "cut.json/page");
+  expect_error("validate --report /dev/null" + table, "/dev/null");
+  expect_error("validate --leave-out blind --model-error /nowhere/e.json" + table, "e.json");
+  expect_error("validate --leave-out blind --model-error /" + table, "directory");
+  expect_error("validate --leave-out source --gates " + half, "--gates: found --leave-out");
+  expect_error("validate --fit --report " + fresh, "--report: found --fit");
+  for (const char* flag : {"--gates", "--write-gates", "--report"})
+    expect_error("validate " + std::string(flag) + " ''", flag);
+  expect_error(base + "--trace ''", "--trace");
+  // What is in order is not made either when another thing is not.
+  expect_error("validate --write-gates " + fresh + " --report " + fresh + "s/page" + table,
+               "missing-table.csv");
+  expect_error("topology dgx-h100 --svg " + fresh + " --dot /nowhere/x.dot", "/nowhere/x.dot");
+  CHECK(lines(run_shell("ls -A " + (scratch / "").string()).out) == 2);
+}
+
+TEST_CASE("input without an end is one short error") {
+  expect_error("validate /dev/zero", "more than 64 MiB");
+  expect_error("simulate /dev/zero", "/dev/zero");
+  const std::string name(10000, 'x');
+  for (const std::string& question : {with_model(name), with_cluster(name)}) {
+    expect_error(question, "xxx...");
+    CHECK(run(question).err.size() < 400);
+  }
 }
 
 TEST_CASE("broken model files are one error each") {
@@ -275,7 +325,7 @@ TEST_CASE("broken measured lines are one error each, whoever reads them") {
 }
 
 TEST_CASE("commands of later versions say so") {
-  for (const char* command : {"plan question.json"}) expect_error(command, "later version");
+  expect_error("plan question.json", "question.json");
   expect_error("calibrate show", "--device");
   expect_error("calibrate shwo --device h200-sxm", "show");
 }

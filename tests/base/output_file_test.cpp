@@ -47,6 +47,36 @@ TEST_CASE("what cannot be written is an error") {
   CHECK(fs::is_character_file("/dev/null"));
 }
 
+TEST_CASE("places are tried before there is anything to write, and nothing stays behind") {
+  const ScratchFolder folder("output_places");
+  write_file(folder / "old.json", "kept");
+  fs::create_symlink(folder / "nowhere/at/all", folder / "link");
+  check_writable_file(folder / "new.json");
+  check_writable_file(folder / "old.json");
+  check_writable_file("/dev/null");
+  check_writable_folder(folder / "");
+  check_writable_folder(folder / "a/b/c");
+  const auto refused = [](const std::string& text, const std::string& part) {
+    INFO(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  for (const char* bad : {"", "none/a.json", "old.json/a.json"}) {
+    INFO(bad);
+    refused(error_text([&] { check_writable_file(folder / bad); }), "can be written");
+  }
+  for (const char* bad : {"old.json", "old.json/a", "link"}) {
+    INFO(bad);
+    refused(error_text([&] { check_writable_folder(folder / bad); }), "can be made");
+    refused(error_text([&] { make_folder(folder / bad); }), "can be made");
+  }
+  refused(error_text([&] { check_writable_folder("/proc/none/a"); }), "/proc/none/a");
+  CHECK(read(folder / "old.json") == "kept");
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(std::distance(fs::directory_iterator(folder / ""), {}) == 2);
+  make_folder(folder / "a/b");
+  CHECK(fs::is_directory(folder / "a/b"));
+}
+
 TEST_CASE("the interrupt flag is set by the signal") {
   set_interrupted(false);
   install_interrupt_handler();

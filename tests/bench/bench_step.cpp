@@ -34,11 +34,26 @@ Stack stack_for(const Cluster& cluster, const Model& model) {
 
 std::vector<Layout> random_layouts(const Cluster& cluster, const Model& model, const Job& job,
                                    const Stack& stack, std::size_t count) {
-  SearchSpace space(model, job, cluster.gpus, cluster.fabric.scale_up.domain, {}, stack);
-  std::vector<Layout> all, chosen;
-  while (auto layout = space.next()) all.push_back(*layout);
+  const SearchSpace space(
+      {.model = model, .job = job, .fabric = cluster.fabric, .stack = stack, .gpus = cluster.gpus},
+      {});
   RandomStream random(1, 0);
-  while (chosen.size() < count) chosen.push_back(all[random.below(all.size())]);
+  const auto draw = [&](const auto& list) {
+    return static_cast<std::int32_t>(random.below(list.size()));
+  };
+  std::vector<Layout> chosen;
+  while (chosen.size() < count) {
+    const Family& f = space.families()[random.below(space.families().size())];
+    GridPoint p;
+    p.micro_batch = draw(f.micro_batches);
+    p.pipeline = draw(f.micro_batches[static_cast<std::size_t>(p.micro_batch)].pipelines);
+    p.sequence_parallel = draw(f.sequence_parallel);
+    p.exchange = draw(f.exchanges);
+    p.recompute = draw(f.recomputes);
+    p.shard = draw(f.shards);
+    p.rank = draw(f.shards[static_cast<std::size_t>(p.shard)].ranks);
+    chosen.push_back(f.layout(p));
+  }
   return chosen;
 }
 
@@ -103,12 +118,16 @@ Scenario largest_scenario() {
   limits.micro_batch = 1;
   limits.recompute =
       RecomputeChoice{.recompute = Recompute::selective, .modules = core_attention_only};
-  SearchSpace space(s.model, s.job, s.cluster.gpus, s.cluster.fabric.scale_up.domain, limits,
-                    s.stack);
+  const SearchSpace space({.model = s.model,
+                           .job = s.job,
+                           .fabric = s.cluster.fabric,
+                           .stack = s.stack,
+                           .gpus = s.cluster.gpus},
+                          limits);
   const ResolvedDevice device = s.cluster.device.resolved();
-  while (auto layout = space.next()) {
-    s.layout = *layout;
-    if (layout->pp > 1 && memory_fit(s.model, s.job, s.layout, s.stack, device).fits) break;
+  for (const Family& f : space.families()) {
+    s.layout = f.layout({});
+    if (s.layout.pp > 1 && memory_fit(s.model, s.job, s.layout, s.stack, device).fits) break;
   }
   return s;
 }

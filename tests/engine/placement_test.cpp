@@ -3,6 +3,8 @@
 
 #include <rapidcheck.h>
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <iterator>
 #include <map>
@@ -135,6 +137,110 @@ TEST_CASE("group shapes are what counting ranks gives", "[placement]") {
     RC_ASSERT(p.tensor.size == l.tp);
     RC_ASSERT(p.data_context.size == l.dp * l.cp);
   }));
+}
+
+// The axis coordinates of every rank, as the order counts them.
+std::map<Parallel, std::int64_t> coordinates(const Layout& l, std::int64_t rank) {
+  std::map<Parallel, std::int64_t> at;
+  for (const Parallel axis : l.rank_order.axes()) {
+    at[axis] = rank % l.size(axis);
+    rank /= l.size(axis);
+  }
+  return at;
+}
+
+// Groups of ranks that agree on all that `key` tells of a rank.
+template <class Key>
+Groups groups_by(std::int64_t job, Key&& key) {
+  std::map<std::vector<std::int64_t>, std::vector<std::int64_t>> by_key;
+  for (std::int64_t r = 0; r < job; ++r) by_key[key(r)].push_back(r);
+  Groups all;
+  for (auto& [k, ranks] : by_key) all.push_back(ranks);
+  return all;
+}
+
+// A rank's number among the ranks of its stage, which expert groups fold over.
+std::int64_t number_in_stage(const Layout& l, std::int64_t rank) {
+  std::int64_t number = 0, stride = 1;
+  const auto at = coordinates(l, rank);
+  for (const Parallel axis : l.rank_order.axes()) {
+    if (axis == Parallel::pp) continue;
+    number += at.at(axis) * stride;
+    stride *= l.size(axis);
+  }
+  return number;
+}
+
+void check_groups(const GroupShape& shape, const Groups& groups, std::int64_t used) {
+  RC_ASSERT(shape.size == static_cast<std::int64_t>(groups.front().size()));
+  if (shape.size <= 1) return;
+  const Counted c = count(groups, used);
+  RC_ASSERT(shape.domains == c.most_domains);
+  RC_ASSERT(shape.per_domain == c.most_inside);
+  RC_ASSERT(shape.sharing == c.most_sharing);
+  std::int64_t reach = 0;
+  for (const auto& ranks : groups) reach = std::max(reach, ranks.back() - ranks.front() + 1);
+  RC_ASSERT(shape.span == reach);
+}
+
+TEST_CASE("in any rank order group shapes are what counting ranks gives", "[placement]") {
+  CHECK(rc::check([] {
+    const auto power = [](int most) { return INT64_C(1) << *rc::gen::inRange(0, most); };
+    std::array<Parallel, 4> axes = {Parallel::tp, Parallel::cp, Parallel::dp, Parallel::pp};
+    for (std::size_t i = 3; i > 0; --i)
+      std::swap(axes[i], axes[*rc::gen::inRange<std::size_t>(0, i + 1)]);
+    Layout l;
+    l.rank_order = RankOrder(axes);
+    l.tp = power(4);
+    l.pp = power(4);
+    l.dp = power(4);
+    l.cp = power(3);
+    l.ep = power(5);
+    const std::int64_t stage = l.tp * l.cp * l.dp;
+    RC_PRE(stage % l.ep == 0);
+    const Fabric fabric = fabric_of(power(5));  // powers of two nest: shapes are exact
+    RC_ASSERT(!unplaceable_reason(l, fabric));
+    const Placement p = place(l, fabric);
+    const std::int64_t job = l.gpus(), used = p.ranks_per_domain;
+    const auto along = [&](std::initializer_list<Parallel> free) {
+      return groups_by(job, [&, axes = std::vector<Parallel>(free)](std::int64_t r) {
+        std::vector<std::int64_t> key;
+        for (const auto& [axis, at] : coordinates(l, r))
+          if (std::find(axes.begin(), axes.end(), axis) == axes.end()) key.push_back(at);
+        return key;
+      });
+    };
+    check_groups(p.tensor, along({Parallel::tp}), used);
+    check_groups(p.context, along({Parallel::cp}), used);
+    check_groups(p.data, along({Parallel::dp}), used);
+    check_groups(p.data_context, along({Parallel::cp, Parallel::dp}), used);
+    const auto of_stage = [&](std::int64_t step, std::int64_t size) {
+      return groups_by(job, [&](std::int64_t r) {
+        const std::int64_t n = number_in_stage(l, r);
+        return std::vector<std::int64_t>{coordinates(l, r).at(Parallel::pp), n % step,
+                                         n / (step * size)};
+      });
+    };
+    check_groups(p.expert, of_stage(1, l.ep), used);
+    check_groups(p.expert_data, of_stage(l.ep, stage / l.ep), used);
+  }));
+}
+
+TEST_CASE("pipelines inside a rack, replicas across racks", "[placement]") {
+  Layout l = layout({.tp = 8, .pp = 8, .dp = 16});
+  const Fabric rack = fabric_of(72);
+  CHECK(place(l, rack).pipeline.tier == 1);
+  CHECK(place(l, rack).data.domains == 2);
+  l.rank_order = RankOrder({Parallel::tp, Parallel::cp, Parallel::pp, Parallel::dp});
+  const Placement inside = place(l, rack);
+  CHECK(inside.ranks_per_domain == 64);
+  CHECK(inside.pipeline.tier == 0);
+  CHECK(inside.data.domains == 16);
+  CHECK(inside.data.per_domain == 1);
+  l.per_domain = 72;
+  CHECK(place(l, rack).ranks_per_domain == 72);
+  l.per_domain = 73;
+  CHECK(unplaceable_reason(l, rack).value_or("").find("72") != std::string::npos);
 }
 
 TEST_CASE("well-known layouts lie as expected", "[placement]") {

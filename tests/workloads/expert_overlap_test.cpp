@@ -57,6 +57,42 @@ TEST_CASE("DualPipe hides most of the experts' exchange, more with more microbat
   CHECK(c.exposed() > c.stack.overlap_cost.get());
 }
 
+TEST_CASE("an exchange runs beside other passes only where the layout has them") {
+  Case c;
+  c.stack.exchange_beside_passes = true;
+  c.stack.expert_exposed.value = 0.3;
+  c.layout.schedule = Schedule::one_f_one_b;
+  CHECK_FALSE(exchange_beside_passes(c.stack, c.layout));  // a pipeline of one chunk a stage
+  CHECK(c.exposed() == 1.0);
+  c.layout.vpp = 2;
+  c.layout.schedule = Schedule::interleaved;
+  CHECK(exchange_beside_passes(c.stack, c.layout));
+  CHECK(c.exposed() == 0.3);
+  for (const Operation& o : c.expert_layer().forward.operations)
+    CHECK(o.beside_passes == (o.label == Label::expert_comm));
+  c.layout.set({.recompute = Recompute::selective, .modules = {RecomputeModule::moe_act}});
+  CHECK(c.exposed() == 0.3);
+  // A layer that is run again as a whole cannot be interleaved.
+  c.layout.set({.recompute = Recompute::selective, .modules = {RecomputeModule::moe}});
+  CHECK(c.exposed() == 1.0);
+  c.layout.set({.recompute = Recompute::full});
+  CHECK(c.exposed() == 1.0);
+  c.layout = {.dp = 128, .ep = 64, .precision = PrecisionRecipe::fp8_blockwise};
+  CHECK(c.exposed() == 0.3);  // without a pipeline two microbatches follow each other
+  c.stack.exchange_beside_passes = false;
+  CHECK(c.exposed() == 0.3);  // whatever hides it asks nothing of the layout
+}
+
+TEST_CASE("userbuffers need rows that are split over the tensor ranks") {
+  for (const char* release : {"megatron-core@0.7", "megatron-core@0.8", "megatron-core@0.15"}) {
+    const Stack stack = load_stack(release, deepseek_h800, catalog("stacks"));
+    INFO(release);
+    CHECK(tensor_exposed(stack, {.tp = 8, .sequence_parallel = false}) == 1.0);
+    CHECK((tensor_exposed(stack, {.tp = 8, .sequence_parallel = true}) < 1.0) ==
+          stack.tensor_overlap_needs_rows);
+  }
+}
+
 TEST_CASE("experts' products read and write 16-bit gradients that they add to") {
   Case c;
   c.stack.gradient_storage = Format::fp32;

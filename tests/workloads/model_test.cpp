@@ -130,6 +130,9 @@ TEST_CASE("presets have the size that their name says") {
       CHECK_FALSE(model.assumptions.empty());
     }
   }
+  const Model dense = catalog_model("500b-dense");
+  CHECK(static_cast<double>(count_parameters(dense).total) == Approx(500e9).epsilon(0.02));
+  CHECK_FALSE(dense.assumptions.empty());
 }
 
 TEST_CASE("sources of models resolve") {

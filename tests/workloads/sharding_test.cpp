@@ -136,6 +136,17 @@ TEST_CASE("parameters that stay whole are gathered once a step", "[sharding]") {
   };
   CHECK(backward().gathers == Approx(2 * p));
   CHECK(backward().reductions == Approx(4 * p / 4));
+  // Backward may free what it gathered although it does not reduce.
+  auto forward = [&] {
+    return traffic(lower_training(model, batch(32), layout, stack).classes.front().forward);
+  };
+  CHECK(forward().gathers == Approx(2 * p / 4));
+  stack.reshard_after_backward = true;
+  CHECK(accumulates_whole(layout, stack, 4));
+  CHECK_FALSE(gathers_once(layout, stack, 4));
+  CHECK(forward().gathers == Approx(2 * p));
+  CHECK(backward().reductions == Approx(4 * p / 4));
+  stack.reshard_after_backward = false;
   stack.reshard_after_forward = false;
   CHECK(backward().gathers == 0);
   // PyTorch's pipelines do so unasked.

@@ -1,0 +1,150 @@
+// Knows how profiles of reliability are read and which one an accelerator has.
+#include "hw_models/reliability.h"
+
+#include <algorithm>
+#include <array>
+
+#include "hw_models/catalog.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* reliability_folder = "hw_models/catalog/reliability";
+constexpr std::array<std::string_view, 7> unit_text = {"gpu",  "host",   "domain", "nic",
+                                                       "link", "switch", "job"};
+constexpr std::array<std::string_view, 5> blast_text = {"process", "host", "domain", "leaf",
+                                                        "site"};
+constexpr std::array<std::string_view, 3> basis_text = {"accelerator", "host", "none"};
+
+template <class Enum, std::size_t N>
+Enum read_enum(const JsonValue& at, const std::array<std::string_view, N>& names) {
+  const std::string text = at.one_of({names.begin(), names.end()});
+  return static_cast<Enum>(std::find(names.begin(), names.end(), text) - names.begin());
+}
+
+double plain(double v) { return v; }
+template <Dimension D>
+double plain(Quantity<D> v) {
+  return v.si();
+}
+
+// A value of the profile, not below 0 at either end of its range.
+template <class T>
+Sourced<T> read_positive(const JsonValue& at) {
+  Sourced<T> value = read_sourced<T>(at);
+  for (const auto& end : {value.value, value.low, value.high})
+    if (end && plain(*end) < 0) at.fail("values that are not below 0");
+  return value;
+}
+
+Sourced<double> read_share(const JsonValue& at) {
+  Sourced<double> value = read_positive<double>(at);
+  for (const auto& end : {value.value, value.low, value.high})
+    if (end && *end > 1) at.fail("a share from 0 to 1");
+  return value;
+}
+
+FailureMode read_mode(const std::string& name, const JsonValue& at) {
+  at.expect_only({"per", "blast", "scales_with", "rate", "removed", "repair", "latency", "outage"});
+  FailureMode mode{.name = name,
+                   .per = read_enum<FailureUnit>(at.at("per"), unit_text),
+                   .blast = read_enum<BlastRadius>(at.at("blast"), blast_text),
+                   .scales_with = read_enum<RateBasis>(at.at("scales_with"), basis_text),
+                   .rate = read_positive<Hertz>(at.at("rate")),
+                   .removed = read_share(at.at("removed")),
+                   .repair = read_positive<Seconds>(at.at("repair"))};
+  if (const auto latency = at.find("latency")) mode.latency = read_positive<Seconds>(*latency);
+  if (const auto outage = at.find("outage")) mode.outage = read_positive<Seconds>(*outage);
+  const bool whole = mode.blast == BlastRadius::process || mode.blast == BlastRadius::site;
+  if (whole && mode.removed.known() && mode.removed.get() > 0)
+    at.at("removed").fail("0: nothing is exchanged after the failure of a process or a site");
+  return mode;
+}
+
+std::vector<FailureMode> read_modes(const JsonValue& at) {
+  std::vector<FailureMode> modes;
+  for (const auto& [name, entry] : at.members()) {
+    const auto& known = failure_names();
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw Error({.file = at.file(),
+                   .path = entry.path(),
+                   .found = in_quotes(name),
+                   .expected = "a known kind of failure",
+                   .nearest = nearest_name(name, known)});
+    modes.push_back(read_mode(name, entry));
+  }
+  if (modes.empty()) at.fail("at least one kind of failure");
+  return modes;
+}
+
+RecoveryTimes read_recovery(const JsonValue& at) {
+  at.expect_only({"detection", "diagnosis", "start", "start_per_gpu", "warm_up"});
+  return {.detection = read_positive<Seconds>(at.at("detection")),
+          .diagnosis = read_positive<Seconds>(at.at("diagnosis")),
+          .start = read_positive<Seconds>(at.at("start")),
+          .start_per_gpu = read_positive<Seconds>(at.at("start_per_gpu")),
+          .warm_up = read_positive<Seconds>(at.at("warm_up"))};
+}
+
+}  // namespace
+
+std::string_view to_text(FailureUnit unit) { return unit_text[static_cast<std::size_t>(unit)]; }
+std::string_view to_text(BlastRadius blast) { return blast_text[static_cast<std::size_t>(blast)]; }
+std::string_view to_text(RateBasis basis) { return basis_text[static_cast<std::size_t>(basis)]; }
+
+const std::vector<std::string>& failure_names() {
+  static const std::vector<std::string> names = {
+      "backplane",         "faulty-gpu",  "gpu-software", "hbm",      "host",      "link",
+      "machine",           "maintenance", "nic",          "nvswitch", "processor", "software",
+      "silent-corruption", "site-power",  "sram",         "switch",   "thermal"};
+  return names;
+}
+
+ReliabilityProfile read_reliability(const JsonValue& file) {
+  file.expect_only({"name", "title", "accelerator", "host", "default_for", "failures", "recovery",
+                    "maintenance", "infancy", "lemon_share", "running", "storage"});
+  ReliabilityProfile profile{.name = file.at("name").text(),
+                             .title = file.at("title").text(),
+                             .accelerator = file.at("accelerator").text(),
+                             .host = file.at("host").text(),
+                             .failures = read_modes(file.at("failures")),
+                             .recovery = read_recovery(file.at("recovery"))};
+  for (const JsonValue& name : file.at("default_for").items())
+    profile.default_for.push_back(name.text());
+  const JsonValue maintenance = file.at("maintenance");
+  maintenance.expect_only({"rate", "duration"});
+  profile.maintenance_rate = read_positive<Hertz>(maintenance.at("rate"));
+  profile.maintenance_duration = read_positive<Seconds>(maintenance.at("duration"));
+  const JsonValue infancy = file.at("infancy");
+  infancy.expect_only({"share", "period"});
+  profile.infant_share = read_share(infancy.at("share"));
+  profile.infant_period = read_positive<Seconds>(infancy.at("period"));
+  profile.lemon_share = read_share(file.at("lemon_share"));
+  const JsonValue running = file.at("running");
+  running.expect_only({"stragglers", "data_loading", "evaluation"});
+  profile.stragglers = read_share(running.at("stragglers"));
+  profile.data_loading = read_share(running.at("data_loading"));
+  profile.evaluation = read_share(running.at("evaluation"));
+  const JsonValue storage = file.at("storage");
+  storage.expect_only({"remote_per_gpu", "local_per_host", "copy_per_gpu", "save_overhead"});
+  profile.remote_per_gpu = read_positive<BytesPerSecond>(storage.at("remote_per_gpu"));
+  profile.local_per_host = read_positive<BytesPerSecond>(storage.at("local_per_host"));
+  profile.copy_per_gpu = read_positive<BytesPerSecond>(storage.at("copy_per_gpu"));
+  profile.save_overhead = read_positive<Seconds>(storage.at("save_overhead"));
+  return profile;
+}
+
+ReliabilityProfile load_reliability(const std::string& name) {
+  return read_reliability(load_catalog_entry(reliability_folder, "reliability", name));
+}
+
+std::string default_reliability(const std::string& accelerator) {
+  for (const std::string& name : catalog_names(reliability_folder)) {
+    const JsonValue entry = load_catalog_entry(reliability_folder, "reliability", name);
+    for (const JsonValue& known : entry.at("default_for").items())
+      if (known.text() == accelerator) return name;
+  }
+  return "llama3-h100";
+}
+
+}  // namespace orrery

@@ -1,0 +1,418 @@
+// Splits parts of the grid, bounds what comes out, and runs single layouts.
+#include "sim/advise/expand.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/engine/memory_fit.h"
+#include "sim/engine/step_series.h"
+
+namespace orrery {
+namespace {
+
+template <class T>
+std::int32_t count(const std::vector<T>& list) {
+  return static_cast<std::int32_t>(list.size());
+}
+template <class T>
+const T& item(const std::vector<T>& list, std::int32_t index) {
+  return list[static_cast<std::size_t>(index)];
+}
+
+double tokens_per_step(const Job& job) {
+  return static_cast<double>(job.global_batch) * static_cast<double>(job.sequence);
+}
+
+bool shards_all(const ShardOption& shard) { return shard.zero_stages.front() == 3; }
+
+// Shard options whose passes are alike without a network: those of ZeRO-3, or the others.
+std::vector<std::int32_t> shards_like(const Family& family, std::int32_t first) {
+  std::vector<std::int32_t> all;
+  for (std::int32_t i = 0; i < count(family.shards); ++i)
+    if (shards_all(item(family.shards, i)) == shards_all(item(family.shards, first)))
+      all.push_back(i);
+  return all;
+}
+
+std::int64_t leaves_of_recompute(const Family& f, const GridPoint& p) {
+  std::int64_t sum = 0;
+  for (const std::int32_t shard : shards_like(f, p.shard))
+    sum += f.leaves_below(item(f.micro_batches, p.micro_batch), item(f.shards, shard));
+  return sum;
+}
+
+// One part's expansion.
+class Expander {
+ public:
+  Expander(const SearchGround& ground, const Part& part, const Cutoff& cutoff)
+      : ground_(ground),
+        part_(part),
+        cutoff_(cutoff),
+        family_(ground.family(part.place)),
+        recipe_(ground.recipe(part.place)),
+        point_(part.place.point) {}
+
+  Expansion run() {
+    switch (part_.level) {
+      case Level::family:
+        split_sizes();
+        break;
+      case Level::work:
+        split_work();
+        break;
+      case Level::recompute:
+        split_recompute();
+        break;
+      case Level::ranks:
+        split_ranks();
+        break;
+      case Level::pipeline:
+        run_layouts();
+        break;
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void split_sizes();
+  void split_work();
+  void split_recompute();
+  void split_ranks();
+  void run_layouts();
+  bool run_layout(StepSeries& series, const GridPoint& point);
+  const MicroBatchOption& micro_batch() const {
+    return item(family_.micro_batches, point_.micro_batch);
+  }
+  bool fits(const Layout& layout) const {
+    return memory_fits(ground_.model, ground_.job, layout, recipe_.stack, ground_.device);
+  }
+  Bytes peak_of(const Layout& layout) const {
+    return memory_fit(ground_.model, ground_.job, layout, recipe_.stack, ground_.device).peak;
+  }
+  // With all that saves memory: most shards, small buckets, everything offloaded.
+  Bytes frugal_peak(GridPoint p) const {
+    const ShardOption& shard = item(family_.shards, p.shard);
+    p.zero = count(shard.zero_stages) - 1;
+    p.bucket = count(shard.buckets) > 1 ? 1 : 0;
+    p.offload = count(family_.offloads) - 1;
+    return peak_of(family_.layout(p));
+  }
+  Bytes least_peak() const;
+  bool all_too_large() const;
+  Bytes least_static() const;
+  // The least of all pipelines, whatever the place of ranks.
+  void bound_by_work(const RecomputeOption& again, Part& part) const;
+  void bound_by_pipelines(const RecomputeOption& again, Part& part) const;
+  StepSeries free_series(const Layout& layout) const {
+    return StepSeries(ground_.context, ground_.model, ground_.job, layout, recipe_.stack,
+                      Links::free);
+  }
+  void raise(Part& part, const StepLeast& least) const;
+  void keep(const Part& part, const std::optional<Shape>& shape = {}) {
+    if (cutoff_.rules_out(part, shape))
+      out_.pruned += part.leaves;
+    else
+      out_.parts.push_back(part);
+  }
+
+  const SearchGround& ground_;
+  const Part& part_;
+  const Cutoff& cutoff_;
+  const Family& family_;
+  const Recipe& recipe_;
+  const GridPoint& point_;
+  Expansion out_;
+};
+
+void Expander::raise(Part& part, const StepLeast& least) const {
+  part.time = std::max(part.time, least.time);
+  part.energy =
+      std::max(part.energy, least.energy_per_gpu * static_cast<double>(family_.base.gpus()));
+  part.least = score(ground_, part.time, part.energy);
+}
+
+// Parameters, gradients and optimizer states lie somewhere: the fullest stage has the mean at
+// least, however layers are divided.
+Bytes Expander::least_static() const {
+  Bytes least(std::numeric_limits<double>::infinity());
+  for (std::int32_t shard = 0; shard < count(family_.shards); ++shard) {
+    GridPoint p;
+    p.shard = shard;
+    p.zero = count(item(family_.shards, shard).zero_stages) - 1;
+    p.offload = count(family_.offloads) - 1;
+    const auto stages =
+        training_memory(ground_.model, ground_.job, family_.layout(p), recipe_.stack);
+    Bytes sum;
+    for (const StageMemory& s : stages)
+      sum += s[MemoryCategory::parameters] + s[MemoryCategory::gradients] +
+             s[MemoryCategory::optimizer];
+    least = std::min(least, sum / static_cast<double>(stages.size()));
+  }
+  return least;
+}
+
+void Expander::split_sizes() {
+  const Bytes memory = least_static();
+  if (memory > ground_.device.memory_capacity) {
+    out_.rejected += part_.leaves;
+    return;
+  }
+  const StepBound& bound = ground_.bounds[static_cast<std::size_t>(part_.place.recipe)];
+  GridPoint p;
+  for (p.micro_batch = 0; p.micro_batch < count(family_.micro_batches); ++p.micro_batch) {
+    const MicroBatchOption& micro = item(family_.micro_batches, p.micro_batch);
+    Layout layout = family_.base;
+    layout.micro_batch = micro.size;
+    Seconds time(std::numeric_limits<double>::infinity());
+    for (const PipelineOption& pipeline : micro.pipelines) {
+      layout.schedule = pipeline.schedule;
+      time = std::min(time, bound(layout));
+    }
+    for (p.sequence_parallel = 0; p.sequence_parallel < count(family_.sequence_parallel);
+         ++p.sequence_parallel)
+      for (p.exchange = 0; p.exchange < count(family_.exchanges); ++p.exchange)
+        for (p.shard = 0; p.shard < count(family_.shards); ++p.shard) {
+          if (shards_like(family_, p.shard).front() != p.shard) continue;
+          Part part{.memory = memory,
+                    .level = Level::work,
+                    .place = {part_.place.recipe, part_.place.family, p},
+                    .leaves = leaves_of_recompute(family_, p) * count(family_.recomputes)};
+          raise(part, {.time = time, .energy_per_gpu = ground_.context.device.idle_power * time});
+          keep(part);
+        }
+  }
+}
+
+// Energy does not add up over passes as time does, so that it needs every pipeline's own.
+void Expander::bound_by_work(const RecomputeOption& again, Part& part) const {
+  if (cutoff_.by_energy || ground_.objective == Objective::energy) {
+    bound_by_pipelines(again, part);
+    return;
+  }
+  GridPoint p = part.place.point;
+  p.zero = count(item(family_.shards, p.shard).zero_stages) - 1;
+  std::vector<std::pair<Layout, WholeModel>> classes;
+  Seconds least(std::numeric_limits<double>::infinity());
+  for (p.pipeline = 0; p.pipeline < count(micro_batch().pipelines); ++p.pipeline) {
+    Layout layout = family_.layout(p);
+    layout.set(again.choice);
+    layout.recompute_layers = 0;
+    auto at = std::find_if(classes.begin(), classes.end(), [&](const auto& c) {
+      return same_passes(c.first, layout, recipe_.stack, ground_.job);
+    });
+    if (at == classes.end()) {
+      classes.emplace_back(layout, free_series(layout).whole_model(layout));
+      at = classes.end() - 1;
+    }
+    least = std::min(least,
+                     at->second.least(layout, ground_.job, ground_.model, recipe_.stack.partition));
+  }
+  raise(part, {.time = least, .energy_per_gpu = ground_.context.device.idle_power * least});
+}
+
+void Expander::bound_by_pipelines(const RecomputeOption& again, Part& part) const {
+  GridPoint p = part.place.point;
+  p.zero = count(item(family_.shards, p.shard).zero_stages) - 1;
+  std::vector<std::pair<Layout, StepSeries>> classes;
+  StepLeast least{.time = Seconds(std::numeric_limits<double>::infinity()),
+                  .energy_per_gpu = Joules(std::numeric_limits<double>::infinity())};
+  for (p.pipeline = 0; p.pipeline < count(micro_batch().pipelines); ++p.pipeline) {
+    Layout layout = family_.layout(p);
+    layout.set(again.choice);
+    layout.recompute_layers = again.layers;
+    auto at = std::find_if(classes.begin(), classes.end(), [&](const auto& c) {
+      return same_passes(c.first, layout, recipe_.stack, ground_.job);
+    });
+    if (at == classes.end()) {
+      classes.emplace_back(layout, free_series(layout));
+      at = classes.end() - 1;
+    }
+    const StepLeast one = at->second.least(layout);
+    least.time = std::min(least.time, one.time);
+    least.energy_per_gpu = std::min(least.energy_per_gpu, one.energy_per_gpu);
+  }
+  raise(part, least);
+}
+
+// Running something again only adds to a step.
+void Expander::split_work() {
+  Part bounded = part_;
+  bound_by_work({}, bounded);
+  GridPoint p = point_;
+  for (p.recompute = 0; p.recompute < count(family_.recomputes); ++p.recompute) {
+    Part part = bounded;
+    part.level = Level::recompute;
+    part.place.point = p;
+    part.leaves = leaves_of_recompute(family_, p);
+    keep(part);
+  }
+}
+
+// Whether no schedule, sharding or offload makes it fit.
+bool Expander::all_too_large() const {
+  GridPoint p = point_;
+  for (const std::int32_t shard : shards_like(family_, point_.shard)) {
+    p.shard = shard;
+    const ShardOption& option = item(family_.shards, shard);
+    p.zero = count(option.zero_stages) - 1;
+    // Of buckets that can be chosen the smallest.
+    p.bucket = count(option.buckets) > 1 ? 1 : 0;
+    const auto& pipelines = micro_batch().pipelines;
+    const bool plain = pipelines.front().vpp == 1;
+    for (p.pipeline = 0; p.pipeline < count(pipelines); ++p.pipeline) {
+      // Interleaving holds more microbatches than 1F1B, on stages that 1F1B has as well.
+      if (plain && item(pipelines, p.pipeline).schedule == Schedule::interleaved) continue;
+      for (const std::int32_t offload : {count(family_.offloads) - 1, 0}) {
+        p.offload = offload;
+        if (fits(family_.layout(p))) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// For fronts of memory, where parts that need less than any point so far must stay.
+Bytes Expander::least_peak() const {
+  Bytes least(std::numeric_limits<double>::infinity());
+  GridPoint p = point_;
+  for (const std::int32_t shard : shards_like(family_, point_.shard)) {
+    p.shard = shard;
+    for (p.pipeline = 0; p.pipeline < count(micro_batch().pipelines); ++p.pipeline)
+      least = std::min(least, frugal_peak(p));
+  }
+  return least;
+}
+
+void Expander::split_recompute() {
+  Part bounded = part_;
+  const RecomputeOption& again = item(family_.recomputes, point_.recompute);
+  if (again.choice.recompute != Recompute::none && again.layers == 0) bound_by_work(again, bounded);
+  if (cutoff_.rules_out(bounded)) {
+    out_.pruned += part_.leaves;
+    return;
+  }
+  if (all_too_large()) {
+    out_.rejected += part_.leaves;
+    return;
+  }
+  if (cutoff_.front) bounded.memory = std::max(bounded.memory, least_peak());
+  GridPoint p = point_;
+  for (const std::int32_t shard : shards_like(family_, point_.shard)) {
+    p.shard = shard;
+    const ShardOption& option = item(family_.shards, shard);
+    for (p.rank = 0; p.rank < count(option.ranks); ++p.rank) {
+      Part part = bounded;
+      part.level = Level::ranks;
+      part.place.point = p;
+      part.leaves = family_.leaves_below(micro_batch(), option) / count(option.ranks);
+      keep(part);
+    }
+  }
+}
+
+void Expander::split_ranks() {
+  const ShardOption& option = item(family_.shards, point_.shard);
+  GridPoint p = point_;
+  std::vector<std::pair<Layout, StepSeries>> classes;
+  for (p.pipeline = 0; p.pipeline < count(micro_batch().pipelines); ++p.pipeline) {
+    Part part = part_;
+    part.level = Level::pipeline;
+    part.place.point = p;
+    part.leaves = part_.leaves / count(micro_batch().pipelines);
+    std::vector<Layout> endings;
+    GridPoint leaf = p;
+    for (leaf.zero = 0; leaf.zero < count(option.zero_stages); ++leaf.zero)
+      for (leaf.bucket = 0; leaf.bucket < count(option.buckets); ++leaf.bucket)
+        endings.push_back(family_.layout(leaf));
+    const Layout& layout = endings.front();
+    auto at = std::find_if(classes.begin(), classes.end(), [&](const auto& c) {
+      return same_passes(c.first, layout, recipe_.stack, ground_.job);
+    });
+    if (at == classes.end()) {
+      classes.emplace_back(
+          layout, StepSeries(ground_.context, ground_.model, ground_.job, layout, recipe_.stack));
+      at = classes.end() - 1;
+    }
+    const Shape shape = shape_of(layout);
+    if (cutoff_.front) part.memory = std::max(part.memory, frugal_peak(p));
+    raise(part, at->second.least(layout, {}));
+    if (!cutoff_.rules_out(part, shape)) raise(part, at->second.least(layout, endings));
+    keep(part, shape);
+  }
+}
+
+// Returns whether it fits.
+bool Expander::run_layout(StepSeries& series, const GridPoint& point) {
+  const Layout layout = family_.layout(point);
+  if (!fits(layout)) {
+    ++out_.rejected;
+    return false;
+  }
+  Part leaf = part_;
+  leaf.place.point = point;
+  if (cutoff_.front) leaf.memory = peak_of(layout);
+  raise(leaf, series.least(layout));
+  if (cutoff_.rules_out(leaf, shape_of(layout))) {
+    ++out_.pruned;
+    return true;
+  }
+  const StepResult result = series.step(layout);
+  const double gpus = static_cast<double>(layout.gpus());
+  Found found{.candidate = {.layout = layout,
+                            .step_time = to_seconds(result.step),
+                            .energy_per_step = result.energy_per_gpu * gpus,
+                            .peak_memory = peak_of(layout)},
+              .place = leaf.place};
+  found.candidate.tokens_per_second_per_gpu =
+      tokens_per_step(ground_.job) / found.candidate.step_time.si() / gpus;
+  found.score = score(ground_, found.candidate.step_time, found.candidate.energy_per_step);
+  out_.found.push_back(std::move(found));
+  return true;
+}
+
+void Expander::run_layouts() {
+  const ShardOption& option = item(family_.shards, point_.shard);
+  StepSeries series(ground_.context, ground_.model, ground_.job, family_.layout(point_),
+                    recipe_.stack);
+  // What fits as it is gains nothing from offloading but memory.
+  const bool only_speed = !cutoff_.front && !cutoff_.variants && cutoff_.prune;
+  GridPoint p = point_;
+  for (p.zero = 0; p.zero < count(option.zero_stages); ++p.zero)
+    for (p.bucket = 0; p.bucket < count(option.buckets); ++p.bucket)
+      for (p.offload = 0; p.offload < count(family_.offloads); ++p.offload)
+        if (run_layout(series, p) && p.offload == 0 && only_speed) {
+          out_.pruned += count(family_.offloads) - 1;
+          break;
+        }
+}
+
+}  // namespace
+
+double score(const SearchGround& ground, Seconds time, Joules energy) {
+  // The price of an accelerator-hour is the same for every layout: only its hours count.
+  if (ground.objective != Objective::energy) return time.si();
+  return energy.si() / tokens_per_step(ground.job);
+}
+
+bool Cutoff::rules_out(const Part& part, const std::optional<Shape>& shape) const {
+  if (!prune || !incumbents.hopeless(part.least, part.place, shape)) return false;
+  return !front || front->covers(part.time, part.energy, part.memory, part.place);
+}
+
+std::vector<Part> whole_grid(const SearchGround& ground) {
+  std::vector<Part> parts;
+  for (std::size_t r = 0; r < ground.spaces.size(); ++r) {
+    const std::vector<Family>& families = ground.spaces[r].families();
+    for (std::size_t f = 0; f < families.size(); ++f)
+      parts.push_back({.level = Level::family,
+                       .place = {static_cast<std::int32_t>(r), static_cast<std::int32_t>(f), {}},
+                       .leaves = families[f].leaves()});
+  }
+  return parts;
+}
+
+Expansion expand(const SearchGround& ground, const Part& part, const Cutoff& cutoff) {
+  return Expander(ground, part, cutoff).run();
+}
+
+}  // namespace orrery

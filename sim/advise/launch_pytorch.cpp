@@ -1,0 +1,287 @@
+// Knows the settings of TorchTitan and NeMo AutoModel, which run PyTorch's FSDP2.
+#include <fmt/format.h>
+
+#include "sim/advise/flag_writer.h"
+
+namespace orrery {
+namespace {
+
+void lacks(FlagWriter& out, const char* key, const std::string& what) {
+  out.missing(key, fmt::format("{} has no setting for {}.", out.program(), what));
+}
+
+// Decisions that neither program leaves to its settings.
+void fixed_decisions(FlagWriter& out, const Layout& l) {
+  if (l.tp > 1 && !l.sequence_parallel)
+    lacks(out, "sequence_parallel", "tensor parallelism without sequence parallelism");
+  out.covers("sequence_parallel");
+  if (l.cp == 1) {
+    out.covers("context_parallel");
+    out.covers("context_inner");
+  }
+  if (!l.rank_order.is_default()) lacks(out, "rank_order", "another rank order");
+  if (l.per_domain > 0)
+    out.missing("per_domain", fmt::format("The scheduler places ranks: start {} in each scale-up "
+                                          "domain.",
+                                          l.per_domain));
+  if (l.bucket > Bytes(0))
+    out.missing("bucket", "FSDP2 reduces a block at a time: its units are the buckets.");
+}
+
+const char* schedule_name(Schedule s) {
+  switch (s) {
+    case Schedule::gpipe:
+      return "GPipe";
+    case Schedule::one_f_one_b:
+      return "1F1B";
+    case Schedule::interleaved:
+      return "Interleaved1F1B";
+    case Schedule::zero_bubble_v:
+      return "ZBVZeroBubble";
+    case Schedule::dual_pipe_v:
+      return "DualPipeV";
+    case Schedule::zero_bubble:
+    case Schedule::dual_pipe:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+// Sequences that a data-parallel rank takes through the pipeline at once.
+std::int64_t local_batch(const Layout& l, const Job& job) {
+  return l.pp > 1 ? l.micro_batch * l.microbatches(job) : l.micro_batch;
+}
+
+void titan_stages(FlagWriter& out, const Layout& l, const Model& model, const Stack& stack) {
+  out.covers("stage_layers");
+  if (l.pp == 1) return;
+  const std::vector<Position> positions = partition_layers(model, l, stack.partition);
+  bool alike = true;
+  for (const Position& p : positions) alike = alike && p.layers == positions.front().layers;
+  if (alike) {
+    out.set("vpp", "parallelism.pipeline_parallel_layers_per_stage", positions.front().layers);
+    out.set("", "parallelism.pipeline_parallel_first_stage_less_layers", 0);
+    out.set("", "parallelism.pipeline_parallel_last_stage_less_layers", 0);
+    return;
+  }
+  nlohmann::json parts = nlohmann::json::array();
+  for (const Position& p : positions) {
+    nlohmann::json part = nlohmann::json::array();
+    if (p.embedding) part.push_back("tok_embeddings");
+    for (std::int64_t i = 0; i < p.layers; ++i)
+      part.push_back(fmt::format("layers.{}", p.first_layer + i));
+    if (p.head) {
+      part.push_back("norm");
+      part.push_back("output");
+    }
+    parts.push_back(part);
+  }
+  out.covers("vpp");
+  out.set("stage_layers", "parallelism.module_fqns_per_model_part", parts);
+}
+
+void titan_pipeline(FlagWriter& out, const Layout& l, const Model& model, const Stack& stack) {
+  out.set("pp", "parallelism.pipeline_parallel_degree", l.pp);
+  if (l.pp > 1) {
+    if (const char* name = schedule_name(l.schedule))
+      out.set("schedule", "parallelism.pipeline_parallel_schedule", name);
+    else
+      lacks(out, "schedule", fmt::format("the {} schedule", to_text(l.schedule)));
+    out.set("micro_batch", "parallelism.pipeline_parallel_microbatch_size", l.micro_batch);
+  }
+  out.covers("schedule");
+  titan_stages(out, l, model, stack);
+}
+
+void titan_data(FlagWriter& out, const Layout& l) {
+  const std::int64_t shard = l.zero_stage == 0                           ? 1
+                             : l.shard_group > 0 && l.shard_group < l.dp ? l.shard_group
+                                                                         : l.dp;
+  const char* key = l.zero_stage == 0 ? "zero" : shard < l.dp ? "shard_group" : "dp";
+  out.set(key, "parallelism.data_parallel_replicate_degree", l.dp / shard);
+  out.set("dp", "parallelism.data_parallel_shard_degree", shard);
+  out.covers("shard_group");
+  out.covers("zero");
+  if (l.zero_stage == 1)
+    lacks(out, "zero", "sharded optimizer states alone; FSDP shards gradients too");
+  if (l.zero_stage >= 2)
+    out.set("zero", "parallelism.fsdp_reshard_after_forward",
+            l.zero_stage == 3 ? "always" : "never");
+}
+
+void titan_experts(FlagWriter& out, const Layout& l, const Model& model, const Stack& stack) {
+  out.covers("ep");
+  out.covers("etp");
+  if (!model.has_experts()) return;
+  out.set("ep", "parallelism.expert_parallel_degree", l.ep);
+  out.set("etp", "parallelism.expert_tensor_parallel_degree", l.etp);
+  if (stack.expert_library == CollectiveLibrary::deepep)
+    out.set("", "parallelism.expert_parallel_comm_backend", "deepep");
+}
+
+void titan_precision(FlagWriter& out, const Layout& l, const Stack& stack) {
+  const bool nested = release_number(stack.release) >= std::pair(0, 2);
+  const std::string prefix = nested ? "quantize.linear." : "";
+  switch (l.precision) {
+    case PrecisionRecipe::bf16:
+      out.set("precision", "training.mixed_precision_param", "bfloat16");
+      break;
+    case PrecisionRecipe::fp8_current:
+      out.set("precision", "model.converters", std::vector<std::string>{prefix + "float8"});
+      out.set("precision", prefix + "float8.enable_fsdp_float8_all_gather", true);
+      out.set("precision", prefix + "float8.precompute_float8_dynamic_scale_for_fsdp", true);
+      break;
+    case PrecisionRecipe::mxfp8:
+      out.set("precision", "model.converters", std::vector<std::string>{prefix + "mx"});
+      out.set("precision", prefix + "mx.recipe_name", "mxfp8_cublas");
+      break;
+    case PrecisionRecipe::fp16:
+    case PrecisionRecipe::fp8_delayed:
+    case PrecisionRecipe::fp8_blockwise:
+    case PrecisionRecipe::nvfp4:
+      lacks(out, "precision", fmt::format("{}", to_text(l.precision)));
+      break;
+  }
+}
+
+void titan_memory(FlagWriter& out, const Layout& l) {
+  const bool selective = l.recompute == Recompute::selective;
+  out.set("recompute", "activation_checkpoint.mode", std::string(to_text(l.recompute)));
+  if (selective) {
+    out.set("recompute", "activation_checkpoint.selective_ac_option", "op");
+    if (!(l.recompute_modules == core_attention_only))
+      lacks(out, "recompute",
+            fmt::format("the parts {}; its selective mode keeps attention and every second product",
+                        to_text(l.recompute_choice())));
+  }
+  if (l.recompute_layers > 0)
+    lacks(out, "recompute_layers",
+          fmt::format("full recompute of {} layers a stage", l.recompute_layers));
+  if (l.optimizer != Optimizer::adam_fp32)
+    lacks(out, "optimizer", fmt::format("the optimizer {}", to_text(l.optimizer)));
+  if (l.offload_optimizer || l.offload_weights)
+    out.set("offload", "training.enable_cpu_offload", true);
+  if (l.offload_optimizer != l.offload_weights)
+    lacks(out, "offload", "weights or optimizer states alone; it moves both");
+  if (l.offload_activations) lacks(out, "offload", "activations in host memory");
+}
+
+void titan_context(FlagWriter& out, const Layout& l) {
+  if (l.cp == 1) return;
+  out.set("cp", "parallelism.context_parallel_degree", l.cp);
+  if (l.context == ContextKind::ring)
+    out.set("context_parallel", "parallelism.context_parallel_rotate_method", "alltoall");
+  else if (l.context == ContextKind::all_gather)
+    out.set("context_parallel", "parallelism.context_parallel_rotate_method", "allgather");
+  else
+    lacks(out, "context_parallel", fmt::format("{} in context parallelism", to_text(l.context)));
+  out.covers("context_inner");
+}
+
+const char* automodel_fp8(PrecisionRecipe p) {
+  if (p == PrecisionRecipe::fp8_current) return "current";
+  return p == PrecisionRecipe::fp8_blockwise ? "block" : nullptr;
+}
+
+void automodel_pipeline(FlagWriter& out, const Layout& l, const Model& model, const Stack& stack) {
+  out.covers("schedule");
+  out.covers("vpp");
+  out.covers("stage_layers");
+  if (l.pp == 1) return;
+  // AutoPipeline reads PyTorch's names in lower case too.
+  std::string name = schedule_name(l.schedule) ? schedule_name(l.schedule) : "";
+  if (name.empty())
+    return lacks(out, "schedule", fmt::format("the {} schedule", to_text(l.schedule)));
+  if (l.schedule == Schedule::interleaved) name = "interleaved1f1b";
+  if (l.schedule == Schedule::one_f_one_b) name = "1f1b";
+  out.set("schedule", "autopipeline.pp_schedule", name);
+  out.set("micro_batch", "autopipeline.pp_microbatch_size", l.micro_batch);
+  const std::vector<Position> positions = partition_layers(model, l, stack.partition);
+  std::int64_t most = 0;
+  for (const Position& p : positions) most = std::max(most, p.layers);
+  out.set("vpp", "autopipeline.layers_per_stage", most);
+  if (!l.stage_layers.empty()) lacks(out, "stage_layers", "stages of given sizes");
+}
+
+void automodel_memory(FlagWriter& out, const Layout& l) {
+  out.set("recompute", "parallelizer.activation_checkpointing", l.recompute == Recompute::full);
+  if (l.recompute == Recompute::selective)
+    lacks(out, "recompute", fmt::format("recompute of {}", to_text(l.recompute_choice())));
+  if (l.recompute_layers > 0) lacks(out, "recompute_layers", "full recompute of some layers");
+  if (l.optimizer != Optimizer::adam_fp32)
+    lacks(out, "optimizer", fmt::format("the optimizer {}", to_text(l.optimizer)));
+  if (l.offload_optimizer || l.offload_weights || l.offload_activations)
+    lacks(out, "offload", "state in host memory in its benchmark recipes");
+  if (l.zero_stage >= 2)
+    out.set("zero", "parallelizer.reshard_after_forward", l.zero_stage == 3);
+  else
+    lacks(out, "zero", fmt::format("ZeRO-{}", l.zero_stage));
+}
+
+}  // namespace
+
+LaunchFlags torchtitan_flags(const Layout& l, const Model& model, const Job& job,
+                             const Stack& stack) {
+  FlagWriter out(fmt::format("TorchTitan {} (a job's TOML file)", stack.release), FlagStyle::toml);
+  out.set("", "training.seq_len", job.sequence);
+  out.set("", "training.global_batch_size", job.global_batch);
+  out.set("micro_batch", "training.local_batch_size", local_batch(l, job));
+  out.set("tp", "parallelism.tensor_parallel_degree", l.tp);
+  titan_data(out, l);
+  titan_context(out, l);
+  titan_experts(out, l, model, stack);
+  titan_pipeline(out, l, model, stack);
+  titan_precision(out, l, stack);
+  titan_memory(out, l);
+  const bool own_section = release_number(stack.release) >= std::pair(0, 2);
+  out.set("", own_section ? "compile.enable" : "training.compile", true);
+  fixed_decisions(out, l);
+  out.source("torchtitan-job-config");
+  return std::move(out).finish(l,
+                               "Merge it with the model's own file of train_configs; the "
+                               "optimizer's learning rates and the data stay as they are there.");
+}
+
+LaunchFlags automodel_flags(const Layout& l, const Model& model, const Job& job,
+                            const Stack& stack) {
+  FlagWriter out(fmt::format("NeMo AutoModel of NeMo {} (a recipe's YAML file)", stack.release),
+                 FlagStyle::yaml);
+  out.set("", "step_scheduler.global_batch_size", job.global_batch);
+  out.set("micro_batch", "step_scheduler.local_batch_size", local_batch(l, job));
+  out.set("", "dataset.seq_len", job.sequence);
+  out.set("tp", "distributed.tp_size", l.tp);
+  out.set("cp", "distributed.cp_size", l.cp);
+  out.set("pp", "distributed.pp_size", l.pp);
+  const bool hybrid = l.shard_group > 0 && l.shard_group < l.dense_replicas();
+  out.set(hybrid ? "shard_group" : "dp", "distributed.dp_replicate_size",
+          hybrid ? l.dense_replicas() / l.shard_group : 1);
+  out.covers("shard_group");
+  out.covers("dp");
+  out.set("ep", "distributed.ep_size", l.ep);
+  if (l.etp > 1) lacks(out, "etp", "experts split over tensor ranks");
+  out.set("sequence_parallel", "distributed.sequence_parallel", l.tp > 1 && l.sequence_parallel);
+  automodel_pipeline(out, l, model, stack);
+  automodel_memory(out, l);
+  if (l.cp > 1 && l.context != ContextKind::ring)
+    lacks(out, "context_parallel", fmt::format("{} in context parallelism", to_text(l.context)));
+  if (l.precision != PrecisionRecipe::bf16) {
+    if (const char* recipe = automodel_fp8(l.precision)) {
+      out.set("precision", "model.backend.te_fp8._target_",
+              "nemo_automodel.components.models.common.utils.TEFp8Config");
+      out.set("precision", "model.backend.te_fp8.recipe", recipe);
+      if (model.has_experts()) out.set("precision", "model.backend.experts", "te");
+    } else {
+      lacks(out, "precision", fmt::format("{}", to_text(l.precision)));
+    }
+  }
+  if (model.has_experts() && stack.expert_library == CollectiveLibrary::deepep)
+    out.set("", "model.backend.enable_deepep", true);
+  out.set("", "model.backend.enable_fsdp_optimizations", !stack.reduce_each_microbatch);
+  fixed_decisions(out, l);
+  out.source("automodel-recipes");
+  return std::move(out).finish(l,
+                               "Merge it with the model's own recipe, whose _target_ entries, "
+                               "data and optimizer stay.");
+}
+
+}  // namespace orrery

@@ -1,0 +1,128 @@
+// Knows the settings that Megatron-LM, Megatron-Bridge and NeMo share, said in the words of each.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sim/advise/flag_writer.h"
+#include "sim/advise/megatron_names.h"
+
+namespace orrery {
+
+// NeMo's releases before 24.09 read Hydra overrides of their own, those up to 25.07 Python recipes,
+// later ones are Megatron-Bridge.
+enum class MegatronDialect : std::uint8_t { megatron, bridge, nemo2, nemo1 };
+
+// Writes the flags of one layout. What it is made of must outlive it.
+class MegatronFlags {
+ public:
+  MegatronFlags(const Layout& l, const Model& model, const Job& job, const Stack& stack)
+      : l_(l),
+        model_(model),
+        job_(job),
+        stack_(stack),
+        dialect_(dialect_of(stack)),
+        out_(program_of(dialect_, stack),
+             dialect_ == MegatronDialect::megatron ? FlagStyle::command_line
+             : dialect_ == MegatronDialect::nemo2  ? FlagStyle::python
+                                                   : FlagStyle::overrides) {}
+
+  LaunchFlags all() {
+    sizes();
+    pipeline_schedule();
+    stages();
+    batch();
+    precision();
+    sharded_data();
+    optimizer_states();
+    recompute();
+    overlap();
+    graphs();
+    placement();
+    sources();
+    return std::move(out_).finish(
+        l_,
+        "Add the model's shape, its data and its learning rates; settings of a recipe that are "
+        "not listed stay as they are.");
+  }
+
+ private:
+  static MegatronDialect dialect_of(const Stack& stack) {
+    if (stack.name != "nemo") return MegatronDialect::megatron;
+    const auto release = release_number(stack.release);
+    if (release < std::pair(24, 9)) return MegatronDialect::nemo1;
+    return release < std::pair(25, 9) ? MegatronDialect::nemo2 : MegatronDialect::bridge;
+  }
+  static std::string program_of(MegatronDialect d, const Stack& stack) {
+    switch (d) {
+      case MegatronDialect::megatron:
+        return fmt::format("Megatron-LM with Megatron-Core {} (pretrain_gpt.py)", stack.release);
+      case MegatronDialect::bridge:
+        return fmt::format("Megatron-Bridge of NeMo {} (overrides of a recipe)", stack.release);
+      case MegatronDialect::nemo2:
+        return fmt::format("NeMo 2.0 of release {} (a recipe in Python)", stack.release);
+      case MegatronDialect::nemo1:
+        return fmt::format("NeMo {} (overrides of megatron_gpt_pretraining.py)", stack.release);
+    }
+    return {};
+  }
+
+  const char* name_of(const megatron_names::Name& n) const {
+    switch (dialect_) {
+      case MegatronDialect::megatron:
+        return release_number(stack_.release) >= std::pair(0, n.since) ? n.megatron : nullptr;
+      case MegatronDialect::bridge:
+        return n.bridge;
+      case MegatronDialect::nemo2:
+        return n.nemo2;
+      case MegatronDialect::nemo1:
+        return n.nemo1;
+    }
+    return nullptr;
+  }
+  bool has(const megatron_names::Name& n) const { return name_of(n) != nullptr; }
+  bool recipes() const { return dialect_ != MegatronDialect::megatron; }
+
+  void say(const char* key, const megatron_names::Name& n, nlohmann::json value,
+           const std::string& what) {
+    if (const char* name = name_of(n))
+      out_.set(key, name, std::move(value));
+    else
+      lacks(key, what);
+  }
+  // Where a program has no such setting and none is needed.
+  void say_if_known(const megatron_names::Name& n, nlohmann::json value) {
+    if (const char* name = name_of(n)) out_.set("", name, std::move(value));
+  }
+  void lacks(const char* key, const std::string& what) {
+    out_.missing(key, fmt::format("{} has no flag for {}.", out_.program(), what));
+  }
+
+  void sizes();
+  void pipeline_schedule();
+  void chunk_count();
+  void stages();
+  void explicit_stages(const std::vector<Position>& positions);
+  void batch();
+  void precision();
+  void fp8(std::string format, std::string recipe, std::string preset, std::string recipe_function);
+  void sharded_data();
+  void optimizer_states();
+  void recompute();
+  void overlap();
+  void graphs();
+  void placement();
+  void sources();
+
+  const Layout& l_;
+  const Model& model_;
+  const Job& job_;
+  const Stack& stack_;
+  MegatronDialect dialect_;
+  FlagWriter out_;
+};
+
+}  // namespace orrery

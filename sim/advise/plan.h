@@ -1,0 +1,146 @@
+// Knows how plans are made: machines and counts that compete for a training run, and the best.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/advise/advisor.h"
+#include "sim/advise/what_if.h"
+#include "sim/outcome/bill.h"
+#include "sim/outcome/goodput_job.h"
+
+namespace orrery {
+
+enum class PlanObjective : std::uint8_t { time, cost, energy, carbon, gpus };
+std::string_view to_text(PlanObjective);  // "least time", "least cost", ...
+
+// What is to be reached. Limits of 0 do not exist.
+struct PlanGoal {
+  double tokens = 0;
+  Seconds allowed;   // from the start to the deadline
+  Dollars budget;    // for the job: its share of owning, or its rent
+  Dollars capital;   // for everything that is bought
+  Watts power;       // that the facility may be provided with
+  double racks = 0;  // floor that the machines may take: racks, white space
+  double square_metres = 0;
+  PlanObjective objective = PlanObjective::time;
+};
+
+// How machines are run and paid.
+struct PlanTerms {
+  BillFacts facts;
+  Ownership ownership = Ownership::buy;
+  Facility facility = Facility::build;
+  Contract contract = Contract::on_demand;
+  ReliabilityProfile reliability;
+  std::optional<std::int64_t> spare_gpus;  // absent: enough in 99% of cases
+  std::string remedy;                      // against failures (remedy_names); empty: none
+  std::vector<StorageTier> storage = {StorageTier{}};
+  Seconds wait;  // from the start until the machines can be had
+};
+
+// One combination of a question's values.
+struct PlanChoice {
+  std::vector<std::string> values;  // texts, one of each name in Plan::varied
+  Question question;                // its cluster is changed as `edit` says already
+  WhatIf edit;                      // what is hypothetical, for texts
+  bool any_count = false;           // the cluster's count is to be found
+  PlanGoal goal;
+  PlanTerms terms;
+  std::string step_key;  // of choices with equal ones, steps on as many accelerators are equal
+};
+struct Plan {
+  std::vector<std::string> varied;  // names of what has several values
+  std::vector<PlanChoice> choices;
+  double memory_reserve = 0.05;
+};
+
+// The fastest step that was found on a count of accelerators.
+struct PlanStep {
+  bool fits = false;
+  std::string why_not;  // sentence, where nothing fits
+  Candidate best;
+  Stack stack;                   // of its precision
+  double mfu = 0;                // of the dense BF16 peak
+  std::int64_t domain_gpus = 0;  // accelerators that it uses of a scale-up domain
+};
+
+// One limit against what a point needs.
+struct PlanVerdict {
+  std::string name;                // "deadline", "budget", "capital", "power", "racks", "floor"
+  double allowed = 0, needed = 0;  // SI
+  bool met() const { return needed <= allowed; }
+};
+
+// One machine of one size, with everything that the job costs on it.
+struct PlanPoint {
+  std::size_t choice = 0;
+  std::int64_t gpus = 0;    // that compute
+  std::int64_t bought = 0;  // with spares and what racks hold besides, in whole hosts or racks
+  PlanStep step;
+  double tokens_per_second = 0;  // undisturbed
+  double effective = 0;          // share of the time that counts
+  Seconds duration;              // by the wall clock
+  Seconds finish;                // from the start: duration and wait
+  std::int64_t spares = 0;
+  // Of the job, and of the machines. Absent prices leave costs at their known part and are named.
+  double cost = 0, capital = 0, running_per_year = 0, dollars_per_million_tokens = 0;  // USD
+  std::vector<std::string> unknown_costs;
+  bool cost_known() const;                      // the accelerators' price among it
+  double energy = 0, carbon = 0;                // J of the facility, kg
+  double facility_peak = 0, facility_mean = 0;  // W
+  double racks = 0, square_metres = 0;
+  std::vector<PlanVerdict> verdicts;
+  bool feasible = false;        // it fits and meets every limit
+  std::string binding;          // of a count that was searched: what keeps it from being better
+  bool fully_searched = false;  // all layouts, not only those of the sweep (see plan_step)
+};
+
+// What an objective minimises; infinite where nothing fits.
+double plan_score(const PlanPoint& point, PlanObjective objective);
+// How far the point misses its limits: the largest of needed over allowed. 1 or less: not at all.
+double plan_excess(const PlanPoint& point);
+
+struct PlanResult {
+  // Of each choice in order. Of one whose count is searched, the best that meets all limits, else
+  // the one that misses them least.
+  std::vector<PlanPoint> points;
+  std::vector<std::vector<PlanPoint>> tried;  // counts that were looked at, by count; else empty
+  std::optional<std::size_t> best;  // in `points`: by objective, feasible, first of equals
+  std::vector<PlanPoint> front;     // least time against least cost over all points, fastest first
+  bool stopped_early = false;       // Ctrl-C: points without an answer say so in why_not
+};
+
+struct PlanOptions {
+  int threads = 0;                     // 0: all cores
+  Seconds full_search = seconds(5.0);  // for all layouts of the best points; 0: sweep's only
+  std::function<void(std::int64_t done, std::int64_t all)> progress;  // from any thread
+};
+
+// The same result on any number of threads. Equal steps are searched once.
+PlanResult plan(const Plan& question, const PlanOptions& options);
+
+// What the plan would gain from one change of the machine, its software or how it is run.
+struct PlanLever {
+  std::string name, note;
+  double faster = 0;             // steps per second, less one; 0 for remedies of failures
+  double days = 0, dollars = 0;  // saved; dollars without what the change costs
+};
+// Everything about one point.
+struct PlanDetail {
+  Prediction prediction;
+  std::string why;
+  GoodputCase goodput_case;
+  Goodput goodput;
+  GoodputRange range;
+  Seconds low, high;  // of the wall-clock time: of the step's range and of goodput's, together
+  Bill bill;
+  std::vector<PlanLever> levers;    // of the machine
+  std::vector<PlanLever> remedies;  // against failures
+};
+PlanDetail plan_detail(const Plan& question, const PlanPoint& point, const ModelError* error);
+
+}  // namespace orrery

@@ -1,0 +1,241 @@
+// Walks up and down the counts of accelerators that a choice may have.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "sim/advise/plan_point.h"
+#include "sim/base/interrupt.h"
+#include "sim/outcome/model_flop.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t most_gpus = INT64_C(1) << 21;
+constexpr int patience = 3;  // counts in a row that bring nothing
+
+bool grows_with_count(const PlanVerdict& v) { return v.name != "deadline"; }
+
+// The least count that could hold the weights, and do the work in time at the peaks.
+std::int64_t least_count(const PlanChoice& choice) {
+  const Question& q = choice.question;
+  const ResolvedDevice device = q.cluster.device.resolved();
+  const auto parameters = static_cast<double>(count_parameters(q.model).total);
+  double least = parameters / device.memory_capacity.si();  // a byte of each
+  double peak = 0;
+  for (const PrecisionRecipe precision : q.precisions)
+    peak =
+        std::max({peak, device.tensor_rate[static_cast<std::size_t>(linear_format(precision))].si(),
+                  device.tensor_rate[static_cast<std::size_t>(Format::bf16)].si()});
+  for (const KernelSpeedup& k : choice.edit.kernels) peak *= std::max(1.0, k.factor);
+  const double time = (choice.goal.allowed - choice.terms.wait).si();
+  if (time > 0 && peak > 0)
+    least =
+        std::max(least, choice.goal.tokens * model_flop_per_token(q.model, q.job) / (peak * time));
+  return std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(std::min(least, static_cast<double>(most_gpus))));
+}
+
+// The most that power, capital and floor allow without looking at layouts.
+std::int64_t most_count(const PlanChoice& choice) {
+  const PlanGoal& goal = choice.goal;
+  const Cluster& cluster = choice.question.cluster;
+  const BillFacts& facts = choice.terms.facts;
+  const BillQuestion question{.accelerators = cluster.gpus_per_host,
+                              .ownership = choice.terms.ownership,
+                              .facility = choice.terms.facility,
+                              .contract = choice.terms.contract,
+                              .ranges = false};
+  std::int64_t most = most_gpus;
+  const auto limit = [&](const AffordableCount& c) { most = std::min(most, c.count); };
+  if (goal.power.si() > 0) limit(accelerators_for_power(cluster, facts, question, goal.power));
+  if (goal.capital.si() > 0 && choice.terms.ownership == Ownership::buy)
+    limit(accelerators_for_money(cluster, facts, question, goal.capital));
+  if (goal.racks > 0) limit(accelerators_for_racks(cluster, facts, question, goal.racks));
+  if (goal.square_metres > 0)
+    limit(accelerators_for_floor(cluster, facts, question, goal.square_metres));
+  if (cluster.fabric.scale_out.kind == ScaleOutKind::none)
+    most = std::min(most, cluster.fabric.scale_up.domain);
+  return most;
+}
+
+std::string words_of_misses(const PlanPoint& point) {
+  if (!point.step.fits) return "memory, or sizes that do not divide";
+  std::string words;
+  for (const PlanVerdict& v : point.verdicts)
+    if (!v.met()) words += (words.empty() ? "" : ", ") + v.name;
+  return words;
+}
+
+class CountSearch {
+ public:
+  CountSearch(const PlanChoice& choice, const std::function<PlanPoint(std::int64_t)>& at)
+      : choice_(choice), at_(at), objective_(choice.goal.objective) {}
+
+  PlanPoint run(std::vector<PlanPoint>& tried) {
+    const Fabric& fabric = choice_.question.cluster.fabric;
+    const std::int64_t low = least_count(choice_),
+                       high = std::max<std::int64_t>(1, most_count(choice_));
+    // Limits of the machine's size and the wish for speed: the best lies close to the limit.
+    const bool close = objective_ == PlanObjective::time && high < most_gpus;
+    if (close || low > high)
+      walk_down(fabric, high);
+    else
+      walk_up(plan_counts(fabric, low, high, 2));
+    // Not even the least that the deadline asks for can be joined: what there is misses it by how
+    // much?
+    const auto fits = [](const auto& entry) { return entry.second.step.fits; };
+    if (std::none_of(points_.begin(), points_.end(), fits)) try_below(fabric, std::min(low, high));
+    refine(plan_counts(fabric, 1, high, 8));
+    for (const auto& [gpus, point] : points_) tried.push_back(point);
+    return answer(low, high);
+  }
+
+ private:
+  const PlanPoint& point(std::int64_t gpus) {
+    const auto found = points_.find(gpus);
+    if (found != points_.end()) return found->second;
+    return points_.emplace(gpus, at_(gpus)).first->second;
+  }
+  // Whether the point becomes the best.
+  bool improve(const PlanPoint& p) {
+    if (!p.feasible) return false;
+    const double score = plan_score(p, objective_);
+    if (best_ != 0 && score >= best_score_) return false;
+    best_ = p.gpus;
+    best_score_ = score;
+    return true;
+  }
+  void walk_up(const std::vector<std::int64_t>& counts) {
+    int idle = 0;  // counts in a row that are too large, or no better
+    for (const std::int64_t gpus : counts) {
+      if (interrupted()) return;
+      const PlanPoint& p = point(gpus);
+      const bool better = improve(p);
+      if (better && objective_ == PlanObjective::gpus) return;
+      const bool too_large =
+          std::any_of(p.verdicts.begin(), p.verdicts.end(),
+                      [](const PlanVerdict& v) { return !v.met() && grows_with_count(v); });
+      const bool stale = best_ != 0 && !better && objective_ != PlanObjective::time;
+      idle = too_large || stale ? idle + 1 : 0;
+      if (idle == patience) return;
+    }
+  }
+  // From the most that is allowed: close to it every count, since some sizes divide badly, then
+  // round ones, of which one may be faster than all above.
+  void walk_down(const Fabric& fabric, std::int64_t most) {
+    std::vector<std::int64_t> counts = plan_counts(fabric, most / 2 + 1, most, 8);
+    for (const std::int64_t gpus : plan_counts(fabric, 1, most / 2, 2)) counts.push_back(gpus);
+    std::sort(counts.rbegin(), counts.rend());
+    for (const std::int64_t gpus : counts) {
+      if (interrupted()) return;
+      if (best_ != 0 && (gpus <= most / 4 || gpus < best_ / 4)) return;
+      if (gpus <= most / 16) return;
+      improve(point(gpus));
+    }
+  }
+  void try_below(const Fabric& fabric, std::int64_t most) {
+    std::vector<std::int64_t> counts = plan_counts(fabric, 1, most, 1);
+    std::reverse(counts.begin(), counts.end());
+    for (const std::int64_t gpus : counts)
+      if (interrupted() || point(gpus).step.fits) return;
+  }
+  // Between the best and its neighbours.
+  void refine(const std::vector<std::int64_t>& counts) {
+    if (best_ == 0) return;
+    const auto at = points_.find(best_);
+    const std::int64_t low = at == points_.begin() ? best_ : std::prev(at)->first;
+    const std::int64_t high = std::next(at) == points_.end() || objective_ == PlanObjective::gpus
+                                  ? best_
+                                  : std::next(at)->first;
+    for (const std::int64_t gpus : counts) {
+      if (interrupted()) return;
+      if (gpus <= low || gpus >= high || points_.contains(gpus)) continue;
+      if (improve(point(gpus)) && objective_ == PlanObjective::gpus) return;
+    }
+  }
+  PlanPoint answer(std::int64_t low, std::int64_t high) {
+    if (points_.empty())
+      return {.gpus = high,
+              .step = {.why_not = high < low ? "what is allowed holds fewer accelerators than the "
+                                               "weights or the deadline need at the least"
+                                             : "no count was searched"}};
+    if (best_ != 0) {
+      PlanPoint best = points_.at(best_);
+      best.binding = binding();
+      return best;
+    }
+    const auto nearest = std::min_element(
+        points_.begin(), points_.end(),
+        [](const auto& a, const auto& b) { return plan_excess(a.second) < plan_excess(b.second); });
+    PlanPoint miss = nearest->second;
+    miss.binding = words_of_misses(miss);
+    return miss;
+  }
+  // The limit that the nearest count in the wanted direction misses.
+  std::string binding() const {
+    const auto at = points_.find(best_);
+    if (objective_ == PlanObjective::time) {
+      for (auto next = std::next(at); next != points_.end(); ++next)
+        if (next->second.step.fits && !next->second.feasible) return words_of_misses(next->second);
+      return choice_.terms.ownership == Ownership::buy || choice_.goal.capital.si() == 0
+                 ? limit_of_size()
+                 : "";
+    }
+    if (at == points_.begin()) return "";
+    for (auto below = at; below != points_.begin();) {
+      --below;
+      if (below->second.step.fits)
+        return below->second.feasible ? "" : words_of_misses(below->second);
+    }
+    return "memory, or sizes that do not divide";
+  }
+  std::string limit_of_size() const {
+    if (choice_.goal.power.si() > 0) return "power";
+    if (choice_.goal.capital.si() > 0) return "capital";
+    return choice_.goal.racks > 0 || choice_.goal.square_metres > 0 ? "floor" : "";
+  }
+
+  const PlanChoice& choice_;
+  const std::function<PlanPoint(std::int64_t)>& at_;
+  PlanObjective objective_;
+  std::map<std::int64_t, PlanPoint> points_;
+  std::int64_t best_ = 0;
+  double best_score_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> plan_counts(const Fabric& fabric, std::int64_t low, std::int64_t high,
+                                      int parts) {
+  // A torus is joined as a whole: blocks of 64 are what is rented and replaced.
+  const std::int64_t domain = fabric.scale_up.kind == ScaleUpKind::torus
+                                  ? std::min<std::int64_t>(fabric.scale_up.domain, 64)
+                                  : fabric.scale_up.domain;
+  std::vector<std::int64_t> bases = {
+      static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(domain)))};
+  if (bases.front() != domain) bases.push_back(domain);
+  std::vector<std::int64_t> counts;
+  for (const std::int64_t base : bases)
+    for (std::int64_t size = 1; base * size <= high; size *= 2)
+      for (int part = 0; part < parts; ++part) {
+        if (size * part % parts != 0) continue;
+        const std::int64_t gpus = base * (size + size * part / parts);
+        if (gpus >= low && gpus <= high) counts.push_back(gpus);
+      }
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  if (counts.empty() && low <= high) counts.push_back(high);
+  return counts;
+}
+
+PlanPoint search_count(const Plan& plan, std::size_t choice,
+                       const std::function<PlanPoint(std::int64_t)>& at,
+                       std::vector<PlanPoint>& tried) {
+  PlanPoint point = CountSearch(plan.choices[choice], at).run(tried);
+  point.choice = choice;
+  return point;
+}
+
+}  // namespace orrery

@@ -1,0 +1,167 @@
+// Makes months and money of a step.
+#include "sim/advise/plan_point.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/outcome/goodput_remedies.h"
+#include "workloads/optimizer.h"
+
+namespace orrery {
+namespace {
+
+constexpr double day = 86400;
+constexpr double never = std::numeric_limits<double>::infinity();
+
+// What is replaced and bought as one: a host, or a scale-up domain of several hosts.
+std::int64_t unit_gpus(const Cluster& cluster, const GoodputCase& months) {
+  return months.units.hosts > 1 ? cluster.fabric.scale_up.domain : cluster.gpus_per_host;
+}
+
+std::int64_t with_spares(const Cluster& cluster, const GoodputCase& months) {
+  const std::int64_t units = (months.units.count + months.spares) * unit_gpus(cluster, months);
+  return std::max(units, cluster.gpus);
+}
+
+void add(std::vector<PlanVerdict>& verdicts, const char* name, double allowed, double needed) {
+  if (allowed > 0) verdicts.push_back({.name = name, .allowed = allowed, .needed = needed});
+}
+
+void judge(const PlanGoal& goal, PlanPoint& point) {
+  add(point.verdicts, "deadline", goal.allowed.si(), point.finish.si());
+  add(point.verdicts, "budget", goal.budget.si(), point.cost);
+  add(point.verdicts, "capital", goal.capital.si(), point.capital);
+  add(point.verdicts, "power", goal.power.si(), point.facility_peak);
+  add(point.verdicts, "racks", goal.racks, point.racks);
+  add(point.verdicts, "floor", goal.square_metres, point.square_metres);
+  point.feasible = std::all_of(point.verdicts.begin(), point.verdicts.end(),
+                               [](const PlanVerdict& v) { return v.met(); });
+}
+
+void pay(const Bill& b, PlanPoint& point) {
+  point.bought = b.bought;
+  point.capital = b.capital_total.value.si();
+  point.running_per_year = b.running_total.value.si() * 365.25 * day;
+  point.facility_peak = b.facility_peak.value.si();
+  point.facility_mean = b.facility_mean.value.si();
+  point.racks = b.floor.racks.value;
+  point.square_metres = b.floor.white_square_metres.value;
+  if (!b.job) return;
+  point.cost = b.job->cost.value.si();
+  point.unknown_costs = b.job->cost.unknown;
+  point.dollars_per_million_tokens = b.job->dollars_per_million_tokens.value.si();
+  point.energy = b.job->facility_energy.value.si();
+  point.carbon = b.job->operational_carbon.value.si() + b.job->embodied_carbon.value.si();
+}
+
+}  // namespace
+
+GoodputCase plan_goodput(const PlanChoice& choice, const Cluster& cluster, const PlanStep& step) {
+  const Question& q = choice.question;
+  GoodputJob job{.step = step.best.step_time,
+                 .tokens_per_step = static_cast<double>(q.job.global_batch * q.job.sequence),
+                 .tokens = choice.goal.tokens,
+                 .replicas = step.best.layout.dp,
+                 .storage = choice.terms.storage,
+                 .spare_gpus = choice.terms.spare_gpus};
+  job.checkpoint = checkpoint_bytes(static_cast<double>(count_parameters(q.model).total),
+                                    optimizer_cost(step.best.layout, step.stack, q.model.hidden));
+  if (cluster.fabric.scale_up.kind != ScaleUpKind::torus &&
+      cluster.fabric.scale_up.domain > cluster.gpus_per_host)
+    job.domain_gpus =
+        std::min(step.domain_gpus, std::min(cluster.fabric.scale_up.domain, cluster.gpus));
+  const GoodputCase months = goodput_case(cluster, choice.terms.reliability, job);
+  return choice.terms.remedy.empty() ? months : with_remedy(months, choice.terms.remedy);
+}
+
+BillQuestion plan_bill_question(const PlanChoice& choice, const Cluster& cluster,
+                                const PlanStep& step, const GoodputCase& months,
+                                const Goodput& goodput) {
+  BillQuestion question{.accelerators = with_spares(cluster, months),
+                        .tokens = choice.goal.tokens,
+                        .ownership = choice.terms.ownership,
+                        .facility = choice.terms.facility,
+                        .contract = choice.terms.contract,
+                        .ranges = false};
+  question.spares = question.accelerators - cluster.gpus;
+  const double power =
+      step.best.energy_per_step.si() / step.best.step_time.si() / static_cast<double>(cluster.gpus);
+  if (power > 0) question.accelerator_power = predicted_power(Watts(power));
+  question.goodput = std::clamp(goodput.effective, 1e-6, 1.0);
+  if (goodput.days > 0 && std::isfinite(goodput.days))
+    question.duration = {.value = Seconds(goodput.days * day), .evidence = Evidence::measured};
+  return question;
+}
+
+PlanPoint plan_point(const Plan& plan, std::size_t index, std::int64_t gpus, PlanStep step) {
+  const PlanChoice& choice = plan.choices[index];
+  PlanPoint point{.choice = index, .gpus = gpus, .step = std::move(step)};
+  if (!point.step.fits) return point;
+  Cluster cluster = choice.question.cluster;
+  cluster.gpus = gpus;
+  try {
+    const GoodputCase months = plan_goodput(choice, cluster, point.step);
+    const Goodput lost = goodput(months);
+    point.tokens_per_second = months.tokens_per_step / months.step.si();
+    point.effective = lost.effective;
+    point.duration = Seconds(lost.days * day);
+    point.finish = point.duration + choice.terms.wait;
+    const BillQuestion question = plan_bill_question(choice, cluster, point.step, months, lost);
+    point.spares = months.spares * unit_gpus(cluster, months);
+    pay(bill(cluster, choice.terms.facts, question), point);
+    judge(choice.goal, point);
+  } catch (const Error& error) {  // of this machine at this size: say so in its row
+    point.step.fits = false;
+    point.step.why_not = error.message();
+  }
+  return point;
+}
+
+bool PlanPoint::cost_known() const {
+  return cost > 0 && std::none_of(unknown_costs.begin(), unknown_costs.end(), [](const auto& name) {
+           return name.starts_with("accelerator") || name.starts_with("cloud");
+         });
+}
+
+double plan_score(const PlanPoint& point, PlanObjective objective) {
+  if (!point.step.fits) return never;
+  switch (objective) {
+    case PlanObjective::time:
+      return point.finish.si();
+    case PlanObjective::cost:
+      return point.cost_known() ? point.cost : never;
+    case PlanObjective::energy:
+      return point.energy;
+    case PlanObjective::carbon:
+      return point.carbon;
+    case PlanObjective::gpus:
+      return static_cast<double>(point.gpus);
+  }
+  return never;
+}
+
+double plan_excess(const PlanPoint& point) {
+  if (!point.step.fits) return never;
+  double excess = 0;
+  for (const PlanVerdict& v : point.verdicts) excess = std::max(excess, v.needed / v.allowed);
+  return excess;
+}
+
+std::string_view to_text(PlanObjective objective) {
+  switch (objective) {
+    case PlanObjective::time:
+      return "least time";
+    case PlanObjective::cost:
+      return "least cost";
+    case PlanObjective::energy:
+      return "least energy";
+    case PlanObjective::carbon:
+      return "least carbon";
+    case PlanObjective::gpus:
+      return "fewest accelerators";
+  }
+  return "";
+}
+
+}  // namespace orrery

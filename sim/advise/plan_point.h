@@ -1,0 +1,34 @@
+// Knows how one machine of one size is searched, run and paid: the parts of a plan's point.
+#pragma once
+
+#include "sim/advise/plan.h"
+
+namespace orrery {
+
+// Of layouts without offload, with the stack's own ZeRO stage and rank order, and with three kinds
+// of recompute (none, the stack's, all), the fastest; where none of them fits, of all layouts. A
+// dimension that the question fixes keeps its value. `full`: of all layouts from the start, for at
+// most `limit`; a search that did not end by then is left out, so that no answer depends on the
+// speed of the machine that it is made on.
+PlanStep plan_step(const Question& question, double memory_reserve, int threads, bool full,
+                   Seconds limit);
+
+// The job in months. `gpus` of the cluster are those of the step.
+GoodputCase plan_goodput(const PlanChoice& choice, const Cluster& cluster, const PlanStep& step);
+BillQuestion plan_bill_question(const PlanChoice& choice, const Cluster& cluster,
+                                const PlanStep& step, const GoodputCase& months,
+                                const Goodput& goodput);
+PlanPoint plan_point(const Plan& plan, std::size_t choice, std::int64_t gpus, PlanStep step);
+
+// Counts of accelerators that a search looks at: powers of two times what fits a scale-up domain,
+// and times the domain, in `parts` steps an octave; from `low` to `high`, sorted.
+std::vector<std::int64_t> plan_counts(const Fabric& fabric, std::int64_t low, std::int64_t high,
+                                      int parts);
+
+// The count that serves the choice best. `at` answers a count; all that it was asked for are left
+// in `tried`.
+PlanPoint search_count(const Plan& plan, std::size_t choice,
+                       const std::function<PlanPoint(std::int64_t)>& at,
+                       std::vector<PlanPoint>& tried);
+
+}  // namespace orrery

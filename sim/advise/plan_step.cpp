@@ -1,0 +1,105 @@
+// Searches the fastest step of a plan's point.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/advise/plan_point.h"
+#include "sim/base/interrupt.h"
+#include "sim/engine/placement.h"
+#include "sim/outcome/model_flop.h"
+
+namespace orrery {
+namespace {
+
+Stack stack_of(const Question& q, PrecisionRecipe precision) {
+  return load_stack(q.stack_name,
+                    {.architecture = std::string(to_text(q.cluster.device.architecture)),
+                     .device = q.cluster.device.name,
+                     .model = q.model.name,
+                     .family = q.model.family,
+                     .precision = precision,
+                     .moe = q.model.has_experts(),
+                     .task = q.job.task},
+                    data_root() / "workloads/catalog/stacks");
+}
+
+// The parts of the grid that a sweep looks at.
+std::vector<SearchLimits> sweep_limits(const Question& q) {
+  const StackDefaults defaults = stack_of(q, q.precisions.front()).defaults;
+  SearchLimits narrow = q.limits;
+  if (!narrow.zero_stage) narrow.zero_stage = defaults.zero_stage;
+  if (!narrow.offload) narrow.offload = Offload{};
+  if (!narrow.rank_order) narrow.rank_order = RankOrder();
+  if (!narrow.sequence_parallel) narrow.sequence_parallel = defaults.sequence_parallel;
+  if (narrow.recompute) return {narrow};
+  std::vector<RecomputeChoice> kinds = {
+      {.recompute = Recompute::none}, defaults.recompute, {.recompute = Recompute::full}};
+  if (defaults.recompute.recompute == Recompute::none)
+    kinds[1] = {.recompute = Recompute::selective, .modules = core_attention_only};
+  if (kinds[1] == kinds[2]) kinds.pop_back();
+  std::vector<SearchLimits> all;
+  for (const RecomputeChoice& kind : kinds) {
+    all.push_back(narrow);
+    all.back().recompute = kind;
+  }
+  return all;
+}
+
+double score(const Question& q, const Candidate& c) {
+  return q.objective == Objective::energy ? c.energy_per_step.si() : c.step_time.si();
+}
+
+void tell(const Question& q, const Advice& advice, PlanStep& step) {
+  step.fits = true;
+  step.best = advice.best.front();
+  step.stack = advice.stack;
+  step.why_not.clear();
+  const ResolvedDevice device = q.cluster.device.resolved();
+  const auto rate = [&](Format f) { return device.tensor_rate[static_cast<std::size_t>(f)].si(); };
+  const double peak = rate(Format::bf16) > 0 ? rate(Format::bf16) : rate(Format::fp16);
+  if (peak > 0)
+    step.mfu = model_flop_per_token(q.model, q.job) * step.best.tokens_per_second_per_gpu / peak;
+  step.domain_gpus = place(step.best.layout, q.cluster.fabric).ranks_per_domain;
+}
+
+}  // namespace
+
+PlanStep plan_step(const Question& question, double memory_reserve, int threads, bool full,
+                   Seconds limit) {
+  PlanStep step;
+  AdviseOptions options{
+      .top = 1, .threads = threads, .memory_reserve = memory_reserve, .brief = true};
+  Question q = question;
+  const auto search = [&] {
+    const Advice advice = advise(q, options);
+    if (interrupted()) {
+      step = {.why_not = "stopped before it was searched"};
+      return;
+    }
+    if (advice.best.empty() || advice.stopped_early) {
+      if (!step.fits)
+        step.why_not =
+            advice.stopped_early ? "no layout was found in the time of a sweep" : advice.why;
+      return;
+    }
+    if (!step.fits || score(q, advice.best.front()) < score(q, step.best)) tell(q, advice, step);
+  };
+  try {
+    if (!full) {
+      for (const SearchLimits& limits : sweep_limits(question)) {
+        q.limits = limits;
+        search();
+      }
+      if (step.fits || interrupted()) return step;
+    }
+    q.limits = question.limits;
+    options.time_limit = limit;
+    search();
+  } catch (const Error& error) {  // of this machine alone: a format that it lacks, a fabric's end
+    step.why_not = error.info().expected.empty()
+                       ? error.message()
+                       : error.info().found + "; possible: " + error.info().expected;
+  }
+  return step;
+}
+
+}  // namespace orrery

@@ -1,0 +1,15 @@
+// Knows why each family of layouts holds no better one: what it lacks, or what it waits for.
+#pragma once
+
+#include <vector>
+
+#include "sim/advise/advisor.h"
+#include "sim/advise/search.h"
+
+namespace orrery {
+
+// One for every tp, pp and ep (of all recipes, cp and etp together), without the winner's: first
+// those that fit, by how much slower they are, then those that do not, nearest miss first.
+std::vector<Rejection> explain_rejections(const SearchGround& ground, const SearchResult& found);
+
+}  // namespace orrery

@@ -1,0 +1,339 @@
+// Lists the choices of each dimension of the grid.
+#include "sim/advise/search_options.h"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/engine/placement.h"
+
+namespace orrery {
+namespace {
+
+// Context parallelism pays from long sequences on; a rank with fewer tokens than this has too
+// little attention to hide the exchange of keys and values (Llama 3 trains 8K with cp 1, 128K with
+// cp 16: arXiv 2407.21783, table 4).
+constexpr std::int64_t least_sequence_for_context = 8192;
+constexpr std::int64_t least_tokens_per_rank = 4096;
+constexpr std::int64_t most_chunks = 16;
+constexpr std::int64_t most_micro_batch = 16;
+constexpr std::int64_t most_layers_less = 3;  // on the first and on the last position
+
+bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> low, high;
+  for (std::int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    low.push_back(d);
+    if (d != n / d) high.push_back(n / d);
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+std::vector<std::int64_t> powers_of_two(std::int64_t most) {
+  std::vector<std::int64_t> powers;
+  for (std::int64_t p = 1; p <= most; p *= 2) powers.push_back(p);
+  return powers;
+}
+
+bool holds_two_chunks(Schedule s) { return s == Schedule::dual_pipe || is_v_shaped(s); }
+
+// Layers a position where the first and the last hold fewer than all others.
+std::vector<std::vector<std::int64_t>> uneven_stages(std::int64_t layers, std::int64_t positions,
+                                                     bool even_differs) {
+  std::vector<std::vector<std::int64_t>> all;
+  for (std::int64_t first = 0; first <= most_layers_less; ++first)
+    for (std::int64_t last = 0; last <= most_layers_less; ++last) {
+      if ((layers + first + last) % positions != 0) continue;
+      if (first + last == 0 && !even_differs) continue;
+      const std::int64_t each = (layers + first + last) / positions;
+      if (each < 1 || first >= each || last >= each) continue;
+      std::vector<std::int64_t> stages(static_cast<std::size_t>(positions), each);
+      stages.front() -= first;
+      stages.back() -= last;
+      all.push_back(std::move(stages));
+    }
+  return all;
+}
+
+// A module that runs again as part of another needs no name of its own.
+bool has_redundant(RecomputeModules m) {
+  return m.has(RecomputeModule::moe) &&
+         (m.has(RecomputeModule::moe_act) || m.has(RecomputeModule::shared_experts));
+}
+
+std::vector<RecomputeModule> modules_of(const Model& model, const StackChoices& choices) {
+  bool dense = false, latent = false, shared = false, attention = false;
+  for (const LayerClass& layer : model.classes) {
+    dense = dense || layer.ffn.kind == FfnKind::dense;
+    shared = shared || (layer.ffn.kind == FfnKind::moe && layer.ffn.shared_width > 0);
+    latent = latent || layer.mixer.kind == MixerKind::mla;
+    attention = attention || layer.mixer.kind != MixerKind::none;
+  }
+  const bool experts = model.has_experts();
+  std::vector<RecomputeModule> modules;
+  const auto add = [&](RecomputeModule m, bool there) {
+    if (there && StackChoices::allows(choices.recompute_modules, m)) modules.push_back(m);
+  };
+  add(RecomputeModule::core_attn, attention);
+  add(RecomputeModule::layernorm, true);
+  add(RecomputeModule::mla_up_proj, latent);
+  add(RecomputeModule::moe_act, experts);
+  add(RecomputeModule::shared_experts, shared);
+  add(RecomputeModule::mlp, dense);
+  add(RecomputeModule::moe, experts);
+  return modules;
+}
+
+std::vector<RankOption> rank_options(const SearchSubject& s, const SearchLimits& limits,
+                                     const Layout& base) {
+  using enum Parallel;
+  const std::array<std::array<Parallel, 4>, 6> orders = {{{tp, cp, dp, pp},
+                                                          {tp, cp, pp, dp},
+                                                          {tp, dp, cp, pp},
+                                                          {tp, dp, pp, cp},
+                                                          {tp, pp, cp, dp},
+                                                          {tp, pp, dp, cp}}};
+  const std::int64_t domain = s.fabric.scale_up.domain;
+  std::vector<RankOption> all;
+  std::vector<std::vector<Parallel>> seen;  // without axes of one rank
+  const auto add = [&](RankOrder order) {
+    std::vector<Parallel> real;
+    for (const Parallel axis : order.axes())
+      if (base.size(axis) > 1) real.push_back(axis);
+    if (std::find(seen.begin(), seen.end(), real) != seen.end()) return;
+    Layout layout = base;
+    layout.rank_order = order;
+    layout.per_domain = limits.per_domain.value_or(0);
+    if (unplaceable_reason(layout, s.fabric)) return;
+    seen.push_back(real);
+    all.push_back({.order = order, .per_domain = layout.per_domain});
+    if (!limits.per_domain && s.gpus > domain && place(layout, s.fabric).ranks_per_domain < domain)
+      all.push_back({.order = order, .per_domain = domain});
+  };
+  if (limits.rank_order) {
+    add(*limits.rank_order);
+    return all;
+  }
+  for (const auto& axes : orders) {
+    if (s.gpus <= domain && !all.empty()) break;
+    const RankOrder order(axes);
+    if (StackChoices::allows(s.stack.choices.rank_orders, order)) add(order);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> tensor_sizes(const SearchSubject& s, const SearchLimits& limits) {
+  if (limits.tp) return {*limits.tp};
+  std::int64_t heads = 0;
+  for (const LayerClass& layer : s.model.classes) heads = std::max(heads, layer.mixer.heads);
+  std::vector<std::int64_t> sizes;
+  const std::int64_t domain = std::max<std::int64_t>(1, s.fabric.scale_up.domain);
+  for (std::int64_t tp = 1; tp <= std::min(domain, s.gpus); ++tp)
+    if (s.gpus % tp == 0 && (is_power_of_two(tp) || (heads > 0 && heads % tp == 0)))
+      sizes.push_back(tp);
+  return sizes;
+}
+
+std::vector<std::int64_t> context_sizes(const SearchSubject& s, const SearchLimits& limits) {
+  if (limits.cp) return {*limits.cp};
+  if (s.job.sequence < least_sequence_for_context) return {1};
+  return powers_of_two(s.job.sequence / least_tokens_per_rank);
+}
+
+std::vector<std::int64_t> pipeline_sizes(const SearchSubject& s, const SearchLimits& limits,
+                                         std::int64_t ranks) {
+  if (limits.pp) return {*limits.pp};
+  std::vector<std::int64_t> sizes = divisors(ranks);
+  std::erase_if(sizes, [&](std::int64_t pp) { return pp > s.model.layer_count(); });
+  return sizes;
+}
+
+std::vector<std::int64_t> expert_sizes(const SearchSubject& s, const SearchLimits& limits) {
+  if (limits.ep) return {*limits.ep};
+  return s.model.has_experts() ? divisors(s.model.max_experts()) : std::vector<std::int64_t>{1};
+}
+
+std::vector<std::int64_t> micro_batch_options(const SearchLimits& limits) {
+  if (limits.micro_batch) return {*limits.micro_batch};
+  return powers_of_two(most_micro_batch);
+}
+
+std::vector<PipelineOption> pipeline_options(const SearchSubject& s, const SearchLimits& limits,
+                                             const Layout& base) {
+  const std::int64_t pp = base.pp, layers = s.model.layer_count();
+  std::vector<PipelineOption> all;
+  const auto add = [&](Schedule schedule, std::int64_t vpp, bool as_placed, bool uneven) {
+    if (limits.vpp && *limits.vpp != vpp) return;
+    if (limits.stage_layers) {
+      all.push_back({.schedule = schedule, .vpp = vpp, .stage_layers = *limits.stage_layers});
+      return;
+    }
+    if (as_placed) all.push_back({.schedule = schedule, .vpp = vpp, .stage_layers = {}});
+    if (!uneven || !s.stack.choices.uneven_stages) return;
+    for (auto& stages : uneven_stages(layers, pp * vpp, s.stack.partition != Partition::even))
+      all.push_back({.schedule = schedule, .vpp = vpp, .stage_layers = std::move(stages)});
+  };
+  const std::optional<Schedule>& fixed = limits.schedule;
+  if (pp == 1) {
+    const Schedule one = fixed.value_or(Schedule::one_f_one_b);
+    // With one stage the plain schedules are one and the same; the others need a pipeline.
+    if (one != Schedule::interleaved && !holds_two_chunks(one)) add(one, 1, true, false);
+    return all;
+  }
+  const auto wanted = [&](Schedule schedule) {
+    if (fixed) return *fixed == schedule;
+    return schedule != Schedule::gpipe && s.stack.has(schedule);
+  };
+  if (wanted(Schedule::gpipe)) add(Schedule::gpipe, 1, true, false);
+  if (wanted(Schedule::one_f_one_b)) add(Schedule::one_f_one_b, 1, true, true);
+  if (wanted(Schedule::zero_bubble)) add(Schedule::zero_bubble, 1, true, true);
+  const bool pairs = fixed.has_value() || s.model.has_experts();
+  if (wanted(Schedule::dual_pipe) && pairs) add(Schedule::dual_pipe, 1, true, false);
+  const std::int64_t fullest = (layers + pp - 1) / pp;
+  if (fullest > 1) {
+    if (wanted(Schedule::zero_bubble_v)) add(Schedule::zero_bubble_v, 2, true, false);
+    if (wanted(Schedule::dual_pipe_v) && pairs) add(Schedule::dual_pipe_v, 2, true, false);
+  }
+  if (!wanted(Schedule::interleaved)) return all;
+  if (limits.vpp) {
+    if (*limits.vpp > 1) add(Schedule::interleaved, *limits.vpp, true, true);
+    return all;
+  }
+  for (std::int64_t vpp = 2; vpp <= std::min(most_chunks, fullest); ++vpp)
+    add(Schedule::interleaved, vpp, fullest % vpp == 0, true);
+  return all;
+}
+
+std::vector<ExchangeOption> exchange_options(const SearchSubject& s, const SearchLimits& limits,
+                                             const Layout& base) {
+  if (base.cp == 1) return {{}};
+  std::vector<ExchangeOption> all;
+  for (const ContextKind kind : {ContextKind::ring, ContextKind::all_gather,
+                                 ContextKind::all_to_all, ContextKind::hierarchical}) {
+    if (limits.context ? *limits.context != kind
+                       : !StackChoices::allows(s.stack.choices.contexts, kind))
+      continue;
+    if (kind != ContextKind::hierarchical) {
+      all.push_back({.kind = kind});
+      continue;
+    }
+    std::int64_t inner =
+        std::min(std::max<std::int64_t>(1, s.fabric.scale_up.domain / base.tp), base.cp);
+    while (base.cp % inner != 0) --inner;
+    if (limits.context_inner)
+      all.push_back({.kind = kind, .inner = *limits.context_inner});
+    else if (inner > 1 && inner < base.cp)
+      all.push_back({.kind = kind, .inner = inner});
+  }
+  return all;
+}
+
+std::vector<RecomputeOption> recompute_options(const SearchSubject& s, const SearchLimits& limits,
+                                               const Layout& base) {
+  std::vector<RecomputeOption> all;
+  const std::int64_t fullest = (s.model.layer_count() + base.pp - 1) / base.pp;
+  const auto add_full = [&] {
+    if (limits.recompute_layers) {
+      all.push_back({{.recompute = Recompute::full}, *limits.recompute_layers});
+      return;
+    }
+    all.push_back({{.recompute = Recompute::full}, 0});
+    if (!s.stack.choices.recompute_part) return;
+    std::int64_t before = 0;
+    for (const std::int64_t eighths : {1, 2, 3, 4, 5, 6, 7}) {
+      const std::int64_t layers = fullest * eighths / 8;
+      if (layers > before) all.push_back({{.recompute = Recompute::full}, layers});
+      before = std::max(before, layers);
+    }
+  };
+  if (limits.recompute) {
+    if (limits.recompute->recompute == Recompute::full)
+      add_full();
+    else
+      all.push_back({*limits.recompute, 0});
+    return all;
+  }
+  all.push_back({{.recompute = Recompute::none}, 0});
+  const std::vector<RecomputeModule> modules = modules_of(s.model, s.stack.choices);
+  for (std::size_t set = 1; set < std::size_t{1} << modules.size(); ++set) {
+    RecomputeModules chosen;
+    for (std::size_t i = 0; i < modules.size(); ++i)
+      if ((set >> i & 1U) != 0) chosen.add(modules[i]);
+    if (!has_redundant(chosen))
+      all.push_back({{.recompute = Recompute::selective, .modules = chosen}, 0});
+  }
+  add_full();
+  return all;
+}
+
+std::vector<ShardOption> shard_options(const SearchSubject& s, const SearchLimits& limits,
+                                       const Layout& base) {
+  const std::int64_t replicas = base.dense_replicas();
+  const StackChoices& choices = s.stack.choices;
+  const auto wanted = [&](int zero) {
+    return limits.zero_stage ? *limits.zero_stage == zero
+                             : StackChoices::allows(choices.zero_stages, zero);
+  };
+  std::vector<Bytes> buckets = {Bytes(0)};
+  if (replicas > 1 && choices.bucket_size)
+    for (const double size : {12.5e6, 25e6, 50e6, 100e6, 200e6, 400e6, 800e6, 1.6e9})
+      buckets.emplace_back(size);
+  if (limits.bucket) buckets = {*limits.bucket};
+  std::vector<ShardOption> all;
+  const auto add = [&](std::vector<int> stages, std::int64_t group, bool by_bucket) {
+    if (stages.empty()) return;
+    Layout layout = base;
+    layout.zero_stage = stages.front();
+    layout.shard_group = group;
+    ShardOption option{.zero_stages = std::move(stages),
+                       .group = group,
+                       .ranks = rank_options(s, limits, layout),
+                       .buckets = by_bucket ? buckets : std::vector<Bytes>{buckets.front()}};
+    if (!option.ranks.empty()) all.push_back(std::move(option));
+  };
+  std::vector<int> whole;
+  for (const int zero : {0, 1, 2})
+    if (wanted(zero)) whole.push_back(zero);
+  if (replicas == 1 && !limits.zero_stage && !whole.empty()) {
+    // Nothing to shard: every stage is the same.
+    const int usual = s.stack.defaults.zero_stage;
+    const bool there = std::find(whole.begin(), whole.end(), usual) != whole.end();
+    whole = {there ? usual : whole.front()};
+  }
+  add(whole, limits.zero_stage ? limits.shard_group.value_or(0) : 0, true);
+  const bool with_pipelines = s.stack.defaults.zero_stage == 3;
+  if (!wanted(3)) return all;
+  if (!limits.zero_stage && (replicas == 1 || (base.pp > 1 && !with_pipelines))) return all;
+  if (limits.shard_group) {
+    add({3}, *limits.shard_group, false);
+    return all;
+  }
+  add({3}, 0, false);
+  // The largest group of data-parallel ranks that lies in one scale-up domain.
+  std::int64_t group = std::max<std::int64_t>(1, s.fabric.scale_up.domain / base.tp);
+  while (replicas % group != 0) --group;
+  if (group > 1 && group < replicas) add({3}, group, false);
+  return all;
+}
+
+std::vector<Offload> offload_options(const SearchSubject& s, const SearchLimits& limits) {
+  if (limits.offload) return {*limits.offload};
+  const StackChoices& c = s.stack.choices;
+  std::vector<Offload> all;
+  for (const bool weights : {false, true})
+    for (const bool activations : {false, true})
+      for (const bool optimizer : {false, true}) {
+        if ((weights && !(s.offload && c.offload_weights)) ||
+            (activations && !(s.offload && c.offload_activations)) ||
+            (optimizer && !(s.offload && s.offload_optimizer && c.offload_optimizer)))
+          continue;
+        all.push_back({.weights = weights, .optimizer = optimizer, .activations = activations});
+      }
+  return all;
+}
+
+}  // namespace orrery

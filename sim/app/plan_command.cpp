@@ -1,0 +1,41 @@
+// Runs the command `plan`.
+#include "sim/app/plan_command.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <mutex>
+
+#include "hw_models/catalog.h"
+#include "sim/app/plan_question.h"
+#include "sim/app/plan_report.h"
+#include "sim/base/interrupt.h"
+#include "sim/outcome/model_error.h"
+
+namespace orrery {
+
+std::string plan_text(const PlanCommand& command) {
+  install_interrupt_handler();
+  const PlanFile file = read_plan(load_plan_file(command.question));
+  const bool tell = !command.quiet && isatty(STDERR_FILENO) != 0;
+  std::mutex mutex;
+  PlanOptions options{.threads = command.threads};
+  if (tell)
+    options.progress = [&](std::int64_t done, std::int64_t all) {
+      const std::scoped_lock lock(mutex);
+      std::fprintf(stderr, "\rplanning: %lld of %lld steps searched ", static_cast<long long>(done),
+                   static_cast<long long>(all));
+      std::fflush(stderr);
+    };
+  const PlanResult result = plan(file.plan, options);
+  if (tell) std::fprintf(stderr, "\r\033[K");
+  std::optional<PlanDetail> detail;
+  const ModelError error = load_model_error(data_root() / "validation/model_error.json");
+  if (const auto point = detailed_point(result))
+    detail = plan_detail(file.plan, result.points[*point], &error);
+  if (command.json) return plan_json(file, result, detail);
+  const Document document = plan_document(file, result, detail);
+  return command.markdown ? document.markdown() : document.text();
+}
+
+}  // namespace orrery

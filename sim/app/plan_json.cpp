@@ -1,0 +1,125 @@
+// Writes plans for machines.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/app/plan_report.h"
+
+namespace orrery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
+
+Json point_json(const PlanFile& file, const PlanPoint& p) {
+  const PlanChoice& choice = file.plan.choices[p.choice];
+  Json values = Json::object();
+  for (std::size_t i = 0; i < file.plan.varied.size(); ++i)
+    values[file.plan.varied[i]] = choice.values[i];
+  Json out = {{"cluster", choice.question.cluster.name},
+              {"model", choice.question.model.name},
+              {"values", values},
+              {"gpus", p.gpus},
+              {"fits", p.step.fits},
+              {"feasible", p.feasible}};
+  if (!p.step.fits) {
+    out["why_not"] = p.step.why_not;
+    return out;
+  }
+  out.update({{"layout", to_text(p.step.best.layout)},
+              {"fully_searched", p.fully_searched},
+              {"step_s", p.step.best.step_time.si()},
+              {"tokens_per_second", p.tokens_per_second},
+              {"mfu", p.step.mfu},
+              {"peak_memory_bytes", p.step.best.peak_memory.si()},
+              {"effective", p.effective},
+              {"tokens", choice.goal.tokens},
+              {"duration_s", number(p.duration.si())},
+              {"finish_s", number(p.finish.si())},
+              {"spares", p.spares},
+              {"bought", p.bought},
+              {"cost_usd", number(p.cost)},
+              {"capital_usd", p.capital},
+              {"running_usd_per_year", p.running_per_year},
+              {"usd_per_million_tokens", number(p.dollars_per_million_tokens)},
+              {"unknown_costs", p.unknown_costs},
+              {"energy_j", number(p.energy)},
+              {"carbon_kg", number(p.carbon)},
+              {"facility_peak_w", p.facility_peak},
+              {"facility_mean_w", p.facility_mean},
+              {"racks", p.racks},
+              {"white_square_metres", p.square_metres},
+              {"binding", p.binding}});
+  Json verdicts = Json::array();
+  for (const PlanVerdict& v : p.verdicts)
+    verdicts.push_back({{"limit", v.name},
+                        {"allowed", v.allowed},
+                        {"needed", number(v.needed)},
+                        {"met", v.met()}});
+  out["verdicts"] = verdicts;
+  return out;
+}
+
+Json levers_json(const std::vector<PlanLever>& levers) {
+  Json out = Json::array();
+  for (const PlanLever& l : levers)
+    out.push_back({{"name", l.name},
+                   {"note", l.note},
+                   {"faster", l.faster},
+                   {"days_saved", number(l.days)},
+                   {"usd_saved", number(l.dollars)}});
+  return out;
+}
+
+Json detail_json(const PlanDetail& d) {
+  Json shares = Json::object();
+  for (int i = 0; i < time_share_count; ++i)
+    shares[std::string(to_text(static_cast<TimeShare>(i)))] =
+        d.goodput.shares[static_cast<std::size_t>(i)];
+  Json capital = Json::object();
+  for (int i = 0; i < capital_group_count; ++i)
+    capital[std::string(to_text(static_cast<CapitalGroup>(i))) + "_usd"] =
+        d.bill.capital_by_group[static_cast<std::size_t>(i)].value.si();
+  Json out = {{"why", d.why},
+              {"step_low_s", d.prediction.low.si()},
+              {"step_high_s", d.prediction.high.si()},
+              {"duration_low_s", number(d.low.si())},
+              {"duration_high_s", number(d.high.si())},
+              {"time_shares", shares},
+              {"mean_time_to_failure_s", number(d.goodput.mean_time_to_failure.si())},
+              {"capital", capital},
+              {"levers", levers_json(d.levers)},
+              {"remedies", levers_json(d.remedies)}};
+  if (d.bill.job) {
+    out["cost_low_usd"] = number(d.bill.job->cost.low.si());
+    out["cost_high_usd"] = number(d.bill.job->cost.high.si());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string plan_json(const PlanFile& file, const PlanResult& result,
+                      const std::optional<PlanDetail>& detail) {
+  Json points = Json::array();
+  for (std::size_t i = 0; i < result.points.size(); ++i) {
+    points.push_back(point_json(file, result.points[i]));
+    Json tried = Json::array();
+    for (const PlanPoint& p : result.tried[i]) tried.push_back(point_json(file, p));
+    if (!tried.empty()) points.back()["tried"] = tried;
+  }
+  Json front = Json::array();
+  for (const PlanPoint& p : result.front) front.push_back(point_json(file, p));
+  Json out = {{"title", file.title},
+              {"varied", file.plan.varied},
+              {"objective", to_text(file.plan.choices.front().goal.objective)},
+              {"stopped_early", result.stopped_early},
+              {"best", result.best ? Json(*result.best) : Json(nullptr)},
+              {"points", points},
+              {"front", front},
+              {"availability", file.availability}};
+  if (detail) out["detail"] = detail_json(*detail);
+  return out.dump(2) + "\n";
+}
+
+}  // namespace orrery

@@ -1,0 +1,263 @@
+// Writes plans as documents.
+#include "sim/app/plan_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "sim/app/report_parts.h"
+
+namespace orrery {
+namespace {
+
+constexpr double day = 86400;
+
+const PlanChoice& choice_of(const PlanFile& file, const PlanPoint& p) {
+  return file.plan.choices[p.choice];
+}
+
+std::string limit_text(const std::string& name, double value) {
+  if (name == "deadline") return days_text(Seconds(value));
+  if (name == "budget" || name == "capital") return money_text(value);
+  if (name == "power") return to_text(Watts(value));
+  return name == "racks" ? fmt::format("{:.0f} racks", value)
+                         : fmt::format("{} square metres", grouped(value));
+}
+
+// What is asked for, in sentences.
+void add_question(Document& document, const PlanFile& file) {
+  const PlanChoice& first = file.plan.choices.front();
+  const PlanGoal& goal = first.goal;
+  const bool varies =
+      std::any_of(file.plan.choices.begin(), file.plan.choices.end(), [&](const PlanChoice& c) {
+        return c.goal.tokens != goal.tokens || c.question.model.name != first.question.model.name;
+      });
+  std::string text;
+  if (!varies)
+    text = fmt::format("{}, {} tokens, {} sequences of {} tokens a step. ",
+                       first.question.model.title, tokens_text(goal.tokens),
+                       grouped(static_cast<double>(first.question.job.global_batch)),
+                       grouped(static_cast<double>(first.question.job.sequence)));
+  text += fmt::format("Wanted: {}.", to_text(goal.objective));
+  std::string limits;
+  const auto add = [&](const char* name, double value) {
+    if (value > 0)
+      limits += fmt::format("{}{} {}", limits.empty() ? "" : ", ", name, limit_text(name, value));
+  };
+  const auto fixed = [&](const char* key) {
+    return std::find(file.plan.varied.begin(), file.plan.varied.end(), key) ==
+           file.plan.varied.end();
+  };
+  if (fixed("deadline")) add("deadline", goal.allowed.si());
+  if (fixed("budget")) add("budget", goal.budget.si());
+  if (fixed("capital")) add("capital", goal.capital.si());
+  if (fixed("power")) add("power", goal.power.si());
+  if (fixed("racks")) add("racks", goal.racks);
+  if (fixed("square_metres")) add("floor", goal.square_metres);
+  if (!limits.empty()) text += " Limits: " + limits + ".";
+  if (!file.start.empty()) text += " Start: " + file.start + ".";
+  document.paragraph(text);
+  if (!file.note.empty()) document.paragraph(file.note);
+}
+
+std::string misses(const PlanPoint& p) {
+  std::string text;
+  for (const PlanVerdict& v : p.verdicts) {
+    if (v.met()) continue;
+    text += fmt::format("{}{} {} where {} is allowed", text.empty() ? "" : "; ", v.name,
+                        limit_text(v.name, v.needed), limit_text(v.name, v.allowed));
+  }
+  return text;
+}
+
+std::string machine_sentence(const PlanFile& file, const PlanPoint& p, const PlanDetail& d) {
+  std::string text =
+      fmt::format("{}: {} (90% range {} to {})", point_name(file, p), days_text(p.finish),
+                  days_text(d.low + choice_of(file, p).terms.wait),
+                  days_text(d.high + choice_of(file, p).terms.wait));
+  if (p.cost_known() && d.bill.job)
+    text +=
+        fmt::format(", {} ({} to {})", money_text(p.cost), money_text(d.bill.job->cost.low.si()),
+                    money_text(d.bill.job->cost.high.si()));
+  return text + fmt::format(", {} of facility power at its peak, {} of CO2e.",
+                            to_text(Watts(p.facility_peak)), carbon_text(p.carbon));
+}
+
+// Points of other clusters than the winner's, the best of each.
+std::vector<std::size_t> rivals(const PlanFile& file, const PlanResult& result, std::size_t best) {
+  std::vector<std::size_t> found;
+  std::set<std::string> seen = {choice_of(file, result.points[best]).question.cluster.name};
+  const PlanObjective objective = choice_of(file, result.points[best]).goal.objective;
+  std::vector<std::size_t> order(result.points.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const PlanPoint &x = result.points[a], &y = result.points[b];
+    if (x.feasible != y.feasible) return x.feasible;
+    return plan_score(x, objective) < plan_score(y, objective);
+  });
+  for (const std::size_t i : order)
+    if (result.points[i].step.fits &&
+        seen.insert(choice_of(file, result.points[i]).question.cluster.name).second)
+      found.push_back(i);
+  return found;
+}
+
+// "29% less", "2.1 times": of a quantity over that of the best.
+std::string ratio_text(double ratio) {
+  if (!std::isfinite(ratio)) return "unbounded";
+  if (std::abs(ratio - 1) < 0.005) return "the same";
+  if (ratio >= 2) return fmt::format("{:.3g} times", ratio);
+  return fmt::format("{:.0f}% {}", 100 * std::abs(ratio - 1), ratio > 1 ? "more" : "less");
+}
+
+void add_rivals(Document& document, const PlanFile& file, const PlanResult& result,
+                const PlanDetail& detail) {
+  const PlanPoint& best = result.points[*result.best];
+  const std::vector<std::size_t> others = rivals(file, result, *result.best);
+  if (others.empty()) return;
+  document.gap().heading("Against the best of each other machine:");
+  for (const std::size_t i : others) {
+    const PlanPoint& p = result.points[i];
+    std::string text =
+        fmt::format("{}: time {}", point_name(file, p), ratio_text(p.finish / best.finish));
+    if (p.cost_known() && best.cost_known())
+      text += fmt::format(", cost {}", ratio_text(p.cost / best.cost));
+    const double each = p.tokens_per_second / static_cast<double>(p.gpus) /
+                        (best.tokens_per_second / static_cast<double>(best.gpus));
+    if (choice_of(file, best).goal.objective == PlanObjective::carbon)
+      text += fmt::format(", carbon {}", ratio_text(p.carbon / best.carbon));
+    text += fmt::format(", energy {}; one accelerator is {:.2f} times as fast",
+                        ratio_text(p.energy / best.energy), each);
+    if (!p.feasible) text += "; it misses: " + misses(p);
+    document.item(text + ".");
+  }
+  const PlanPoint& rival = result.points[others.front()];
+  const double ratio = plan_score(rival, choice_of(file, best).goal.objective) /
+                       plan_score(best, choice_of(file, best).goal.objective);
+  const double half = detail.high / (detail.low + Seconds(1));
+  if (rival.feasible && ratio * ratio < half)
+    document.paragraph(fmt::format(
+        "The second, {}, is closer to the first than a prediction's own range is wide: what both "
+        "have in common cancels, but measure both before choosing.",
+        point_name(file, rival)));
+}
+
+void add_answer(Document& document, const PlanFile& file, const PlanResult& result,
+                const std::optional<PlanDetail>& detail) {
+  document.gap().heading("Answer:");
+  const auto at = detailed_point(result);
+  if (!at) {
+    document.paragraph(result.stopped_early ? "Stopped before the first point was known."
+                                            : "No machine of the question can run the job. The "
+                                              "table says why.");
+    return;
+  }
+  const PlanPoint& p = result.points[*at];
+  if (result.best) {
+    document.paragraph(
+        fmt::format("{}. {}", fmt::format("With {}", to_text(choice_of(file, p).goal.objective)),
+                    detail ? machine_sentence(file, p, *detail) : point_name(file, p)));
+  } else {
+    document.paragraph(fmt::format(
+        "Nothing in the question meets all limits. Nearest: {}, with {} ({:.3g} times).",
+        point_name(file, p), misses(p), plan_excess(p)));
+  }
+  if (choice_of(file, p).any_count && !p.binding.empty() && result.best) {
+    const bool more = choice_of(file, p).goal.objective == PlanObjective::time;
+    document.paragraph(
+        fmt::format("{} machines are ruled out by: {}.", more ? "Larger" : "Smaller", p.binding));
+  }
+  if (result.stopped_early)
+    document.paragraph("Stopped early: of the points, only those that were known are compared.");
+}
+
+void add_method(Document& document, const PlanFile& file, const PlanResult& result) {
+  document.gap().heading("How it was found:");
+  std::size_t searched = 0;
+  for (const auto& tried : result.tried) searched += tried.size();
+  std::string text = fmt::format("{} points", result.points.size());
+  if (searched > 0) text += fmt::format(", {} counts tried", searched);
+  document.item(
+      text +
+      ". Layouts of the sweep: all sizes, schedules and micro-batches with the stack's own ZeRO "
+      "stage and rank order, no offload, and three kinds of recompute. Of the best two points "
+      "all layouts were searched, where that took a few seconds at most.");
+  document.item(
+      "Days count failures, restarts, checkpoints, waiting for data and evaluation; machines count "
+      "spares, network, storage, building and staff. Ranges are of 90%.");
+  document.item(fmt::format("{:.0f}% of memory is left free.", 100 * file.plan.memory_reserve));
+  if (!file.shared.empty()) document.item("The same for all: " + file.shared.front() + ".");
+}
+
+}  // namespace
+
+std::optional<std::size_t> detailed_point(const PlanResult& result) {
+  if (result.best) return result.best;
+  std::optional<std::size_t> nearest;
+  for (std::size_t i = 0; i < result.points.size(); ++i)
+    if (result.points[i].step.fits &&
+        (!nearest || plan_excess(result.points[i]) < plan_excess(result.points[*nearest])))
+      nearest = i;
+  return nearest;
+}
+
+std::string money_text(double dollars) {
+  if (!std::isfinite(dollars)) return "never paid";
+  const double size = std::abs(dollars);
+  if (size >= 999.5e6) return fmt::format("${:.3g} billion", dollars / 1e9);
+  if (size >= 0.9995e6) return fmt::format("${:.3g} million", dollars / 1e6);
+  return size >= 999.5 ? fmt::format("${}", grouped(dollars)) : fmt::format("${:.3g}", dollars);
+}
+
+std::string days_text(Seconds time) {
+  if (!std::isfinite(time.si())) return "never";
+  const double days = time.si() / day;
+  if (days >= 2 * 365.25) return fmt::format("{:.3g} years", days / 365.25);
+  return days >= 99.5 ? fmt::format("{:.0f} days", days) : fmt::format("{:.3g} days", days);
+}
+
+std::string carbon_text(double kilograms) {
+  return kilograms >= 999.5e3 ? fmt::format("{} kt", significant(kilograms / 1e6))
+                              : fmt::format("{} t", significant(kilograms / 1e3));
+}
+
+std::string tokens_text(double tokens) {
+  if (tokens >= 999.5e12) return fmt::format("{} trillion", grouped(tokens / 1e12));
+  if (tokens >= 999.5e9) return fmt::format("{:.3g} trillion", tokens / 1e12);
+  return tokens >= 999.5e6 ? fmt::format("{:.3g} billion", tokens / 1e9) : grouped(tokens);
+}
+
+std::string point_name(const PlanFile& file, const PlanPoint& p) {
+  const PlanChoice& choice = choice_of(file, p);
+  std::string text = fmt::format("{} GPUs of {}", grouped(static_cast<double>(p.gpus)),
+                                 choice.question.cluster.name);
+  std::string rest;
+  for (std::size_t i = 0; i < file.plan.varied.size(); ++i)
+    if (file.plan.varied[i] != "cluster" && file.plan.varied[i] != "gpus")
+      rest +=
+          fmt::format("{}{} {}", rest.empty() ? "" : ", ", file.plan.varied[i], choice.values[i]);
+  return rest.empty() ? text : fmt::format("{} ({})", text, rest);
+}
+
+Document plan_document(const PlanFile& file, const PlanResult& result,
+                       const std::optional<PlanDetail>& detail) {
+  Document document(true);
+  document.title(file.title.empty() ? "Plan" : file.title);
+  document.gap();
+  add_question(document, file);
+  add_answer(document, file, result, detail);
+  add_point_table(document, file, result);
+  for (const std::string& sentence : file.availability) document.item(sentence);
+  add_power_curve(document, file, result);
+  add_speedups(document, file, result);
+  if (result.best && detail) add_rivals(document, file, result, *detail);
+  add_front(document, file, result);
+  if (detail) add_detail(document, file, result.points[*detailed_point(result)], *detail);
+  add_method(document, file, result);
+  return document;
+}
+
+}  // namespace orrery

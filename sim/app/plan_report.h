@@ -1,0 +1,38 @@
+// Knows how a plan looks to a person and to a machine.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/advise/plan.h"
+#include "sim/app/document.h"
+#include "sim/app/plan_question.h"
+
+namespace orrery {
+
+// The point that is told in full: the best, or the one that misses the limits least.
+std::optional<std::size_t> detailed_point(const PlanResult& result);
+
+Document plan_document(const PlanFile& file, const PlanResult& result,
+                       const std::optional<PlanDetail>& detail);
+// SI units in the key names.
+std::string plan_json(const PlanFile& file, const PlanResult& result,
+                      const std::optional<PlanDetail>& detail);
+
+// "12.3 million USD", "41 days", "4.1 t CO2e": numbers as the report writes them.
+std::string money_text(double dollars);
+std::string days_text(Seconds time);
+std::string carbon_text(double kilograms);
+std::string tokens_text(double tokens);
+
+// Parts of the document.
+void add_point_table(Document& document, const PlanFile& file, const PlanResult& result);
+void add_front(Document& document, const PlanFile& file, const PlanResult& result);
+void add_power_curve(Document& document, const PlanFile& file, const PlanResult& result);
+void add_speedups(Document& document, const PlanFile& file, const PlanResult& result);
+void add_detail(Document& document, const PlanFile& file, const PlanPoint& point,
+                const PlanDetail& detail);
+// "8,192 GPUs of gb300-nvl72 (precision fp8)".
+std::string point_name(const PlanFile& file, const PlanPoint& point);
+
+}  // namespace orrery

@@ -1,0 +1,205 @@
+// Writes the tables of plans.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "sim/app/plan_report.h"
+#include "sim/app/report_parts.h"
+
+namespace orrery {
+namespace {
+
+constexpr double day = 86400;
+constexpr std::size_t most_front = 12;
+
+std::string count(std::int64_t n) { return grouped(static_cast<double>(n)); }
+
+std::string number(double v, int digits = 3) {
+  if (!std::isfinite(v)) return "-";
+  if (std::abs(v) >= 999.5) return grouped(v);
+  return fmt::format("{:.{}g}", v, digits);
+}
+
+std::string verdict(const PlanPoint& p) {
+  if (p.feasible) return "met";
+  std::string text;
+  for (const PlanVerdict& v : p.verdicts)
+    if (!v.met())
+      text +=
+          fmt::format("{}{} {}x", text.empty() ? "" : ", ", v.name, number(v.needed / v.allowed));
+  return text;
+}
+
+// Names of varied values that a row shows: all but the cluster and the count, which come first.
+std::vector<std::size_t> shown_values(const PlanFile& file) {
+  std::vector<std::size_t> shown;
+  for (std::size_t i = 0; i < file.plan.varied.size(); ++i)
+    if (file.plan.varied[i] != "cluster" && file.plan.varied[i] != "gpus") shown.push_back(i);
+  return shown;
+}
+
+std::vector<std::string> point_cells(const PlanPoint& p, bool limited) {
+  const bool known = p.cost_known();
+  std::vector<std::string> cells = {number(p.step.best.step_time.si()),
+                                    fmt::format("{:.1f}", 100 * p.step.mfu),
+                                    fmt::format("{:.1f}", 100 * p.effective),
+                                    number(p.finish.si() / day),
+                                    known ? number(p.cost / 1e6) : "unknown",
+                                    known ? number(p.dollars_per_million_tokens) : "unknown",
+                                    number(p.facility_peak / 1e6)};
+  if (limited) cells.push_back(verdict(p));
+  return cells;
+}
+
+void add_legend(Document& document, const PlanFile& file, bool limited) {
+  const bool rents =
+      std::any_of(file.plan.choices.begin(), file.plan.choices.end(),
+                  [](const PlanChoice& c) { return c.terms.ownership == Ownership::rent; });
+  const bool buys =
+      std::any_of(file.plan.choices.begin(), file.plan.choices.end(),
+                  [](const PlanChoice& c) { return c.terms.ownership == Ownership::buy; });
+  document.note(
+      fmt::format("MFU: of the dense BF16 peak. useful%: share of the time that counts. M$: of the "
+                  "job, {}. MW: what the facility must "
+                  "provide.{}",
+                  rents && buys ? "its share of owning, or its rent"
+                  : rents       ? "its rent"
+                                : "its share of owning the machines, over their life",
+                  limited ? " Limits: needed over allowed." : ""));
+}
+
+// Why nothing fits, and the points of which that is true.
+using Unfit = std::map<std::string, std::vector<std::string>>;
+
+void add_reasons(Document& document, const Unfit& reasons) {
+  for (const auto& [reason, points] : reasons) {
+    const std::size_t named = std::min<std::size_t>(points.size(), 4);
+    const auto end = points.begin() + static_cast<std::ptrdiff_t>(named);
+    std::string names = fmt::format("{}", fmt::join(points.begin(), end, "; "));
+    if (points.size() > named) names += fmt::format(" and {} more", points.size() - named);
+    document.item(fmt::format("{}: {}", names, reason));
+  }
+}
+
+}  // namespace
+
+void add_point_table(Document& document, const PlanFile& file, const PlanResult& result) {
+  document.gap().heading("All points (* the best):");
+  const std::vector<std::size_t> shown = shown_values(file);
+  const bool limited = std::any_of(result.points.begin(), result.points.end(),
+                                   [](const PlanPoint& p) { return !p.verdicts.empty(); });
+  std::vector<std::string> header = {"", "cluster", "GPUs"};
+  std::vector<Align> align = {Align::left, Align::left, Align::right};
+  for (const std::size_t i : shown) {
+    header.push_back(file.plan.varied[i]);
+    align.push_back(Align::left);
+  }
+  for (const char* name : {"step s", "MFU%", "useful%", "days", "M$", "$/Mtok", "MW"}) {
+    header.emplace_back(name);
+    align.push_back(Align::right);
+  }
+  if (limited) {
+    header.emplace_back("limits");
+    align.push_back(Align::left);
+  }
+  Table table(header, align);
+  Unfit reasons;
+  for (std::size_t i = 0; i < result.points.size(); ++i) {
+    const PlanPoint& p = result.points[i];
+    const PlanChoice& choice = file.plan.choices[p.choice];
+    if (!p.step.fits) reasons[p.step.why_not].push_back(point_name(file, p));
+    if (!p.step.fits && result.stopped_early) continue;
+    std::vector<std::string> row = {result.best == i ? "*" : "", choice.question.cluster.name,
+                                    count(p.gpus)};
+    for (const std::size_t v : shown) row.push_back(choice.values[v]);
+    if (p.step.fits)
+      for (std::string& cell : point_cells(p, limited)) row.push_back(std::move(cell));
+    else
+      row.emplace_back("-");
+    table.add(row);
+  }
+  document.table(std::move(table));
+  add_legend(document, file, limited);
+  add_reasons(document, reasons);
+}
+
+void add_front(Document& document, const PlanFile& file, const PlanResult& result) {
+  if (result.front.size() < 2) return;
+  document.gap().heading("Time against money (nothing else is both sooner and cheaper):");
+  Table table({"days", "M$", "MW", "machine"},
+              {Align::right, Align::right, Align::right, Align::left});
+  const std::size_t all = result.front.size(), rows = std::min(all, most_front);
+  for (std::size_t r = 0; r < rows; ++r) {
+    const PlanPoint& p = result.front[rows == 1 ? 0 : r * (all - 1) / (rows - 1)];
+    table.add({number(p.finish.si() / day), number(p.cost / 1e6), number(p.facility_peak / 1e6),
+               point_name(file, p)});
+  }
+  document.table(std::move(table));
+  if (all > rows) document.note(fmt::format("{} of {} points of the front.", rows, all));
+}
+
+void add_power_curve(Document& document, const PlanFile& file, const PlanResult& result) {
+  const auto at = std::find(file.plan.varied.begin(), file.plan.varied.end(), "power");
+  if (at == file.plan.varied.end()) return;
+  document.gap().heading("Power to tokens:");
+  double most = 0;
+  for (const PlanPoint& p : result.points)
+    if (p.feasible) most = std::max(most, p.tokens_per_second * p.effective);
+  Table table({"power", "cluster", "GPUs", "useful Mtok/s", "tok/s per kW", ""},
+              {Align::right, Align::left, Align::right, Align::right, Align::right, Align::left});
+  std::map<double, std::vector<const PlanPoint*>> by_power;
+  for (const PlanPoint& p : result.points)
+    by_power[file.plan.choices[p.choice].goal.power.si()].push_back(&p);
+  for (const auto& [power, points] : by_power)
+    for (const PlanPoint* p : points) {
+      const double useful = p->feasible ? p->tokens_per_second * p->effective : 0;
+      table.add({to_text(Watts(power)), file.plan.choices[p->choice].question.cluster.name,
+                 count(p->gpus), p->feasible ? number(useful / 1e6) : "-",
+                 p->feasible ? number(useful / (p->facility_peak / 1e3)) : "-",
+                 bar(most > 0 ? useful / most : 0, 24)});
+    }
+  document.table(std::move(table));
+  document.note("Power is what the facility may be provided with, cooling and network included.");
+}
+
+void add_speedups(Document& document, const PlanFile& file, const PlanResult& result) {
+  const auto& varied = file.plan.varied;
+  const auto at = std::find(varied.begin(), varied.end(), "speedup");
+  if (at == varied.end()) return;
+  const auto place = static_cast<std::size_t>(at - varied.begin());
+  document.gap().heading("What faster kernels are worth:");
+  Table table({"speedup", "machine", "step", "faster", "days", "GPU-hours saved", "saved"},
+              {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
+               Align::right});
+  const auto others = [&](const PlanPoint& p) {
+    std::vector<std::string> values = file.plan.choices[p.choice].values;
+    values[place].clear();
+    return values;
+  };
+  for (const PlanPoint& p : result.points) {
+    const auto base =
+        std::find_if(result.points.begin(), result.points.end(), [&](const PlanPoint& q) {
+          return file.plan.choices[q.choice].values[place] == "none" && others(q) == others(p);
+        });
+    if (base == result.points.end() || !base->step.fits || !p.step.fits) continue;
+    const double hours = (base->duration.si() * static_cast<double>(base->gpus) -
+                          p.duration.si() * static_cast<double>(p.gpus)) /
+                         3600;
+    table.add(
+        {file.plan.choices[p.choice].values[place],
+         file.plan.choices[p.choice].question.cluster.name + " x " + count(p.gpus),
+         to_text(p.step.best.step_time),
+         fmt::format("{:.1f}%", 100 * (base->step.best.step_time / p.step.best.step_time - 1)),
+         number(p.finish.si() / day), grouped(hours),
+         p.cost_known() ? money_text(base->cost - p.cost) : "unknown"});
+  }
+  document.table(std::move(table));
+  document.note(
+      "The layout is searched anew for each; kernels that run faster draw what their "
+      "operations cost before, so the power limit takes a part of the gain.");
+}
+
+}  // namespace orrery

@@ -1,0 +1,13 @@
+// Knows how reasons are written for machines.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "sim/advise/reasons.h"
+
+namespace orrery {
+
+nlohmann::ordered_json reasons_json(const Reasons& reasons);
+nlohmann::ordered_json rival_json(const Rival& rival);
+
+}  // namespace orrery

@@ -1,0 +1,30 @@
+// Knows what the layout that a prediction puts first loses where published runs tried several.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/app/validate_ranking.h"
+
+namespace orrery {
+
+// Layouts of one job in one precision and release, of a source that is no sweep: what an advisor
+// that knew only these would choose, against the best of them as measured.
+struct PublishedChoice {
+  std::string source, gpu, model;
+  std::int64_t gpus = 0, global_batch = 0, sequence = 0;
+  PrecisionRecipe precision = PrecisionRecipe::bf16;
+  std::vector<RankedLayout> layouts;
+  std::vector<std::string> texts;  // of the layouts
+  Ranking ranking;
+  // The predicted gain of the first over the measured best, as a ratio less one: within the spread
+  // between runs the prediction cannot tell them apart.
+  double predicted_gain = 0;
+};
+// In the order in which they first appear; of two layouts and more.
+std::vector<PublishedChoice> published_choices(const std::vector<ScoredRow>& rows);
+
+// A line for each that loses more than runs differ by, and counts of the others; empty without any.
+std::string choices_text(const std::vector<ScoredRow>& rows);
+
+}  // namespace orrery

@@ -1,0 +1,273 @@
+// Bounds and runs steps on layers that were priced once.
+#include "sim/engine/step_series.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "sim/base/check.h"
+#include "sim/engine/step_run.h"
+
+namespace orrery {
+namespace {
+
+// Everything at once.
+class FreeNetwork : public Network {
+ public:
+  CollectiveId start(const Collective&, Ticks) override {
+    CHECK_THAT(false, "a free network runs nothing");
+    return {};
+  }
+  std::optional<Completion> next_completion() override { return std::nullopt; }
+  const CollectiveTime& price(const Collective&, std::int64_t) override { return nothing_; }
+
+ private:
+  CollectiveTime nothing_;
+};
+
+// Calls that a debug wrapper checks depend on where ranks lie.
+Stack without_debug(const Stack& stack) {
+  Stack out = stack;
+  out.debug.per_rank.value = Seconds(0);
+  out.debug.per_remote_rank.value = Seconds(0);
+  return out;
+}
+
+// Time on a stage before its first pass: the first forwards of the stages before it.
+std::vector<Ticks> fills(const StepPipeline& p, std::int64_t chunk, bool upwards) {
+  const auto pp = static_cast<std::size_t>(p.shape.stages);
+  std::vector<Ticks> out(pp);
+  Ticks sum;
+  for (std::size_t i = 0; i < pp; ++i) {
+    const std::size_t s = upwards ? pp - 1 - i : i;
+    out[s] = sum;
+    const ChunkCost& c =
+        p.costs
+            .chunk[s * static_cast<std::size_t>(p.shape.chunks) + static_cast<std::size_t>(chunk)];
+    sum += c.forward + c.send_forward;
+  }
+  return out;
+}
+
+// Time from the end of a stage's last input gradient to the end of the last of those that wait for
+// it on the stages before.
+std::vector<Ticks> drains(const StepPipeline& p, std::int64_t chunk, bool upwards, bool split) {
+  const auto pp = static_cast<std::size_t>(p.shape.stages);
+  const auto at = [&](std::size_t s) -> const ChunkCost& {
+    return p.costs
+        .chunk[s * static_cast<std::size_t>(p.shape.chunks) + static_cast<std::size_t>(chunk)];
+  };
+  std::vector<Ticks> out(pp);
+  Ticks sum;
+  for (std::size_t i = 1; i < pp; ++i) {
+    const std::size_t s = upwards ? pp - 1 - i : i, before = upwards ? s + 1 : s - 1;
+    sum += at(s).send_backward + (split ? at(before).input_gradient : at(before).backward);
+    out[s] = sum;
+  }
+  return out;
+}
+
+}  // namespace
+
+// The time of each stage's passes, what comes before the first and after the last.
+std::vector<StepRun::LeastStage> StepRun::least_stages(double& energy) {
+  const StepPipeline p = pipeline();
+  const auto chunks = static_cast<std::size_t>(p.shape.chunks);
+  const bool split = splits_backward(layout_.schedule);
+  const bool dual = layout_.schedule == Schedule::dual_pipe;
+  const std::int64_t each = dual ? p.shape.microbatches / 2 : p.shape.microbatches;
+  const std::vector<Ticks> fill = fills(p, 0, false), drain = drains(p, 0, false, split);
+  const std::vector<Ticks> fill_up = dual ? fills(p, 1, true) : std::vector<Ticks>{};
+  std::vector<LeastStage> stages(static_cast<std::size_t>(layout_.pp));
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    Ticks busy, ahead;  // of it: all but weight gradients
+    LeastStage& stage = stages[s];
+    for (std::size_t c = 0; c < chunks; ++c) {
+      const ChunkCost& cost = p.costs.chunk[s * chunks + c];
+      const ChunkTime& time =
+          chunk_time(static_cast<std::int64_t>(s), static_cast<std::int64_t>(c));
+      busy += (cost.forward + cost.backward) * each;
+      ahead += (cost.forward + (split ? cost.input_gradient : cost.backward)) * each;
+      stage.last.last_backward_start.push_back({});
+      stage.last.last_backward.push_back(cost.backward);
+      energy +=
+          static_cast<double>(each) * (time.forward.energy + time.backward.energy +
+                                       time.input_gradient.energy + time.weight_gradient.energy);
+    }
+    const Ticks start = dual ? std::min(fill[s], fill_up[s]) : fill[s];
+    stage.passes = start + busy;
+    if (!dual) stage.chain = start + ahead + drain[s];
+  }
+  energy /= static_cast<double>(layout_.pp);
+  return stages;
+}
+
+Seconds StepRun::update_at_full_rate(double parameters, double expert_parameters) const {
+  if (layout_.offload_optimizer) return {};
+  const double owned = (parameters / static_cast<double>(layout_.dense_replicas()) +
+                        expert_parameters / static_cast<double>(layout_.expert_replicas())) *
+                       program_.trainable_share;
+  return Bytes(owned * program_.optimizer_bytes_per_parameter) / context_.device.memory_bandwidth;
+}
+
+StepLeast StepRun::least(const std::vector<Layout>& endings) {
+  double energy = 0;
+  const std::vector<LeastStage> stages = least_stages(energy);
+  // The step when each stage has this after its passes.
+  const auto with = [&](auto&& tail_of) {
+    Ticks longest, first_tail, own_tail;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      // Inner stages with the same chunks end alike.
+      const auto chunk = [&](std::size_t of) {
+        return chunk_index_.begin() + static_cast<std::ptrdiff_t>(of) * chunks_per_stage();
+      };
+      const bool as_before =
+          s > 1 && s + 1 < stages.size() && std::equal(chunk(s), chunk(s + 1), chunk(s - 1));
+      if (!as_before) own_tail = tail_of(s);
+      if (s == 0) first_tail = own_tail;
+      longest = std::max(longest, stages[s].passes + own_tail);
+      longest = std::max(longest, stages[s].chain + first_tail);
+    }
+    return to_seconds(longest);
+  };
+  StepLeast least;
+  if (endings.empty())
+    least.time = with([&](std::size_t s) {
+      const auto stage = static_cast<std::int64_t>(s);
+      return to_ticks(stack_.step_overhead.get() +
+                      update_at_full_rate(stage_parameters(stage), stage_expert_parameters(stage)));
+    });
+  for (const Layout& end : endings) {
+    ending_ = ending_of(end);
+    const Seconds time = with(
+        [&](std::size_t s) { return tail(stages[s].last, static_cast<std::int64_t>(s)).total(); });
+    if (&end == &endings.front() || time < least.time) least.time = time;
+  }
+  ending_ = ending_of(layout_);
+  least.energy_per_gpu = Joules(energy) + context_.device.idle_power * least.time;
+  return least;
+}
+
+// One pass through all layers closes no later than the passes of its parts one after the other.
+WholeModel StepRun::whole_model() const {
+  ChunkProgram all = chunks_.front();
+  all.embedding = all.head = true;
+  all.parameters = all.expert_parameters = 0;
+  std::fill(all.layers.begin(), all.layers.end(), 0);
+  std::fill(all.recomputed.begin(), all.recomputed.end(), 0);
+  for (const ChunkProgram& chunk : chunks_) {
+    for (std::size_t i = 0; i < all.layers.size(); ++i) {
+      all.layers[i] += chunk.layers[i];
+      all.recomputed[i] += chunk.recomputed[i];
+    }
+    all.parameters += chunk.parameters;
+    all.expert_parameters += chunk.expert_parameters;
+  }
+  const bool split = splits_backward(layout_.schedule);
+  const auto passes = [&](const ChunkProgram& chunk) {
+    const ChunkTime t = time_chunk(chunk, chunk, 0);
+    return split ? std::array{t.forward, t.input_gradient, t.weight_gradient}
+                 : std::array{t.forward, t.backward, PassTicks{}};
+  };
+  WholeModel out;
+  for (const PassTicks& pass : passes(all)) {
+    out.time += to_seconds(pass.total);
+    out.energy += Joules(pass.energy);
+  }
+  out.lightest = out.time;
+  for (std::size_t i = 0; i < all.layers.size(); ++i) {
+    ChunkProgram one = all;
+    one.embedding = one.head = false;
+    std::fill(one.layers.begin(), one.layers.end(), 0);
+    std::fill(one.recomputed.begin(), one.recomputed.end(), 0);
+    one.layers[i] = 1;
+    const auto of = passes(one);
+    out.lightest = std::min(out.lightest, to_seconds(of[0].total + of[1].total));
+  }
+  out.update = update_at_full_rate(all.parameters, all.expert_parameters);
+  out.overhead = stack_.step_overhead.get();
+  return out;
+}
+
+struct StepSeries::State {
+  const StepContext& context;
+  const Model& model;
+  const Job& job;
+  const Stack& stack;
+  std::optional<Stack> own_stack;
+  Layout like;
+  PassPrices prices;
+  const Stack& used() const { return own_stack ? *own_stack : stack; }
+};
+
+bool same_passes(const Layout& a, const Layout& b, const Stack& stack, const Job& job) {
+  const auto passes = [](Layout l) {
+    l.schedule = Schedule::one_f_one_b;
+    l.vpp = 1;
+    l.stage_layers.clear();
+    l.recompute_layers = 0;
+    if (l.zero_stage < 3) l.zero_stage = 1;
+    l.bucket = Bytes(0);
+    l.offload_weights = l.offload_optimizer = l.offload_activations = false;
+    return l;
+  };
+  return passes(a) == passes(b) && splits_backward(a.schedule) == splits_backward(b.schedule) &&
+         exchange_beside_passes(stack, a) == exchange_beside_passes(stack, b) &&
+         expert_exposed(stack, a, static_cast<double>(a.microbatches(job))) ==
+             expert_exposed(stack, b, static_cast<double>(b.microbatches(job)));
+}
+
+StepSeries::StepSeries(const StepContext& context, const Model& model, const Job& job,
+                       const Layout& like, const Stack& stack, Links links)
+    : state_(new State{
+          .context = context,
+          .model = model,
+          .job = job,
+          .stack = stack,
+          .own_stack = links == Links::free ? std::optional(without_debug(stack)) : std::nullopt,
+          .like = like,
+          .prices = {}}) {
+  CHECK_THAT(is_training(job.task), "a series of inference steps");
+  state_->prices = open_prices(context, model, job, state_->like, state_->used(),
+                               links == Links::free ? std::make_unique<FreeNetwork>() : nullptr);
+}
+StepSeries::~StepSeries() = default;
+StepSeries::StepSeries(StepSeries&&) noexcept = default;
+
+StepResult StepSeries::step(const Layout& layout) {
+  State& s = *state_;
+  return StepRun(s.context, s.model, s.job, layout, s.used(), s.prices).training();
+}
+
+StepLeast StepSeries::least(const Layout& layout) { return least(layout, {layout}); }
+
+StepLeast StepSeries::least(const Layout& layout, const std::vector<Layout>& endings) {
+  State& s = *state_;
+  return StepRun(s.context, s.model, s.job, layout, s.used(), s.prices).least(endings);
+}
+
+WholeModel StepSeries::whole_model(const Layout& layout) {
+  State& s = *state_;
+  return StepRun(s.context, s.model, s.job, layout, s.used(), s.prices).whole_model();
+}
+
+Seconds WholeModel::least(const Layout& layout, const Job& job, const Model& model,
+                          Partition partition) const {
+  const auto pp = static_cast<double>(layout.pp);
+  const auto microbatches = static_cast<double>(layout.microbatches(job));
+  // The slowest stage takes as long as the mean stage at least. Before its first and after its last
+  // pass a stage waits for the first chunks of those before it.
+  double thinnest = 0;  // layers of a first chunk
+  if (layout.schedule != Schedule::dual_pipe && layout.pp > 1) {
+    if (layout.stage_layers.empty())
+      thinnest = partition == Partition::even
+                     ? static_cast<double>(model.layer_count() / (layout.pp * layout.vpp))
+                     : 0;
+    else
+      thinnest = static_cast<double>(
+          *std::min_element(layout.stage_layers.begin(), layout.stage_layers.begin() + layout.pp));
+  }
+  return (time * microbatches + update) / pp + lightest * (thinnest * (pp - 1) / 2) + overhead;
+}
+
+}  // namespace orrery

@@ -1,0 +1,64 @@
+// Knows the steps of many layouts whose layers cost the same: priced once, then bounded or run.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sim/engine/step.h"
+
+namespace orrery {
+
+// Whether a layer's passes, and so all that a step prices but its stages and its end, cost the same
+// in both: layouts that differ in schedule (of a kind), chunks, stages' layers, ZeRO stage below 3,
+// bucket, offload, or in how many layers full recompute runs again.
+bool same_passes(const Layout& a, const Layout& b, const Stack& stack, const Job& job);
+
+// No step of the layout is shorter, no step takes less energy.
+struct StepLeast {
+  Seconds time;
+  Joules energy_per_gpu;
+};
+
+// What holds for layouts with the same passes, however their layers lie on stages.
+struct WholeModel {
+  Seconds time;      // one microbatch, forward and backward through all layers
+  Joules energy;     // the same
+  Seconds lightest;  // forward and input gradient (backward, where that is one) of the least layer
+  Seconds update;    // of all parameters that a pipeline's ranks own, at the memory's full rate
+  Seconds overhead;  // of a step
+  // No step of the layout is shorter: the mean stage's passes and update, and half of what the
+  // first and the last microbatch take through the other stages.
+  Seconds least(const Layout& layout, const Job& job, const Model& model,
+                Partition partition) const;
+};
+
+// real: the context's network. free: collectives take no time, so that nothing depends on where
+// ranks lie: `least` then holds for every rank order, ranks per domain and shard group.
+enum class Links : std::uint8_t { real, free };
+
+// Of training. For one thread at a time. All arguments but `like` must outlive it.
+class StepSeries {
+ public:
+  StepSeries(const StepContext& context, const Model& model, const Job& job, const Layout& like,
+             const Stack& stack, Links links = Links::real);
+  ~StepSeries();
+  StepSeries(StepSeries&&) noexcept;
+
+  // The same as orrery::step, to the bit (with real links). `layout` has the passes of `like`.
+  StepResult step(const Layout& layout);
+  // Each stage's passes one after the other between the earliest start that the stages before it
+  // allow and what the stages before it have still to do when it ends, then what data parallelism
+  // leaves visible at the least, and the optimizer. Closed form, a few microseconds.
+  StepLeast least(const Layout& layout);
+  // The least of layouts that differ from `layout` in ZeRO stage below 3, bucket and offloaded
+  // optimizer only: not much more work than for one.
+  StepLeast least(const Layout& layout, const std::vector<Layout>& endings);
+  // Of all layouts with these passes and as many layers that run again.
+  WholeModel whole_model(const Layout& layout);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace orrery

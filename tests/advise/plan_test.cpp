@@ -1,0 +1,238 @@
+// Knows what a plan must keep: order, limits, the best among what is feasible, more never worse.
+#include "sim/advise/plan.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "hw_models/catalog.h"
+#include "sim/advise/plan_point.h"
+#include "sim/base/interrupt.h"
+#include "tests/advise/small_question.h"
+
+using namespace orrery;
+
+namespace {
+
+constexpr double day = 86400;
+
+PlanChoice small_choice(const std::string& cluster, std::int64_t gpus) {
+  PlanChoice choice;
+  choice.question = small_question(small_dense_model(), 8);
+  choice.question.cluster = load_cluster(cluster, std::max<std::int64_t>(1, gpus));
+  choice.question.job = small_job(4096, 256);
+  // One kind of layout: a test of plans needs no wide grid.
+  choice.question.limits.micro_batch = 1;
+  choice.question.limits.recompute = RecomputeChoice{.recompute = Recompute::none};
+  choice.question.limits.pp = 1;
+  choice.any_count = gpus == 0;
+  choice.goal.tokens = 1e12;
+  choice.terms.facts = load_bill_facts(choice.question.cluster, {});
+  choice.terms.reliability =
+      load_reliability(default_reliability(choice.question.cluster.device.name));
+  choice.step_key = cluster;
+  return choice;
+}
+
+PlanResult answer(const Plan& question, int threads = 2) {
+  return plan(question, {.threads = threads, .full_search = Seconds{}});
+}
+
+PlanPoint found(const PlanGoal& goal) {
+  PlanChoice choice = small_choice("dgx-h100", 0);
+  const double tokens = choice.goal.tokens;
+  choice.goal = goal;
+  choice.goal.tokens = tokens;
+  return answer({.choices = {choice}}).points.front();
+}
+
+void check_limits(const PlanPoint& p) {
+  CHECK(p.step.fits);
+  CHECK(p.feasible);
+  for (const PlanVerdict& v : p.verdicts) CHECK(v.needed <= v.allowed);
+}
+
+}  // namespace
+
+TEST_CASE("points keep the order of their choices and the best is the least that is feasible") {
+  Plan question;
+  for (const char* cluster : {"dgx-h100", "dgx-h200", "dgx-b200"})
+    for (const std::int64_t gpus : {16, 64, 32}) {
+      question.choices.push_back(small_choice(cluster, gpus));
+      question.choices.back().goal.allowed = Seconds(60 * day);
+      question.choices.back().goal.objective = PlanObjective::cost;
+    }
+  const PlanResult result = answer(question);
+  REQUIRE(result.points.size() == question.choices.size());
+  REQUIRE(result.best);
+  const PlanPoint& best = result.points[*result.best];
+  check_limits(best);
+  for (std::size_t i = 0; i < result.points.size(); ++i) {
+    const PlanPoint& p = result.points[i];
+    CHECK(p.choice == i);
+    CHECK(p.gpus == question.choices[i].question.cluster.gpus);
+    REQUIRE(p.step.fits);
+    CHECK(p.feasible == (p.finish <= Seconds(60 * day)));
+    if (p.feasible) CHECK(best.cost <= p.cost);
+    CHECK(p.effective > 0.5);
+    CHECK(p.effective < 1);
+    // Wall-clock time, speed and tokens are one.
+    CHECK(p.tokens_per_second * p.effective * p.duration.si() == Approx(1e12).epsilon(1e-6));
+    CHECK(p.bought >= p.gpus + p.spares);
+  }
+}
+
+TEST_CASE("a plan is the same on any number of threads") {
+  Plan question;
+  for (const char* cluster : {"dgx-h100", "dgx-b200"})
+    for (const std::int64_t gpus : {8, 32}) question.choices.push_back(small_choice(cluster, gpus));
+  question.choices.push_back(small_choice("dgx-h100", 0));
+  question.choices.back().goal.power = Watts(60e3);
+  const PlanResult one = answer(question, 1), three = answer(question, 3);
+  REQUIRE(one.points.size() == three.points.size());
+  CHECK(one.best == three.best);
+  for (std::size_t i = 0; i < one.points.size(); ++i) {
+    CHECK(one.points[i].gpus == three.points[i].gpus);
+    CHECK(one.points[i].finish == three.points[i].finish);
+    CHECK(one.points[i].cost == three.points[i].cost);
+    CHECK(to_text(one.points[i].step.best.layout) == to_text(three.points[i].step.best.layout));
+  }
+}
+
+TEST_CASE("nothing on the front is beaten in time and money at once") {
+  Plan question;
+  for (const char* cluster : {"dgx-h100", "dgx-h200", "dgx-b200"})
+    for (const std::int64_t gpus : {16, 32, 64})
+      question.choices.push_back(small_choice(cluster, gpus));
+  const PlanResult result = answer(question);
+  REQUIRE(!result.front.empty());
+  for (std::size_t i = 1; i < result.front.size(); ++i) {
+    CHECK(result.front[i - 1].finish < result.front[i].finish);
+    CHECK(result.front[i - 1].cost > result.front[i].cost);
+  }
+  for (const PlanPoint& p : result.points)
+    CHECK(std::any_of(result.front.begin(), result.front.end(), [&](const PlanPoint& f) {
+      return f.finish <= p.finish && f.cost <= p.cost;
+    }));
+}
+
+TEST_CASE("more power, money or time never makes the answer worse") {
+  double before = INFINITY;
+  for (const double kilowatts : {40.0, 90.0, 200.0, 400.0}) {
+    const PlanPoint p = found({.power = Watts(kilowatts * 1e3)});
+    check_limits(p);
+    CHECK(p.finish.si() <= before);
+    before = p.finish.si();
+  }
+  before = INFINITY;
+  for (const double dollars : {1e6, 3e6, 10e6}) {
+    const PlanPoint p = found({.capital = Dollars(dollars * 3)});
+    check_limits(p);
+    CHECK(p.finish.si() <= before);
+    before = p.finish.si();
+  }
+  before = INFINITY;
+  for (const double days : {10.0, 20.0, 60.0, 200.0}) {
+    const PlanPoint p = found({.allowed = Seconds(days * day), .objective = PlanObjective::gpus});
+    check_limits(p);
+    CHECK(static_cast<double>(p.gpus) <= before);
+    before = static_cast<double>(p.gpus);
+  }
+}
+
+TEST_CASE("the smallest machine by a deadline is ruled by it") {
+  PlanChoice choice = small_choice("dgx-h100", 0);
+  choice.goal.allowed = Seconds(30 * day);
+  choice.goal.objective = PlanObjective::gpus;
+  const PlanResult result = answer({.choices = {choice}});
+  const PlanPoint& best = result.points.front();
+  check_limits(best);
+  CHECK(best.binding == "deadline");
+  REQUIRE(result.tried.front().size() > 1);
+  for (const PlanPoint& p : result.tried.front()) {
+    if (p.gpus < best.gpus) CHECK(!p.feasible);
+  }
+}
+
+TEST_CASE("what cannot be done says by how much") {
+  PlanChoice choice = small_choice("dgx-h100", 0);
+  choice.goal.allowed = Seconds(20 * day);
+  choice.goal.capital = Dollars(0.5e6);
+  const PlanResult result = answer({.choices = {choice}});
+  CHECK(!result.best);
+  const PlanPoint& p = result.points.front();
+  CHECK(!p.feasible);
+  if (p.step.fits)
+    CHECK(plan_excess(p) > 1);
+  else
+    CHECK(!p.step.why_not.empty());
+}
+
+TEST_CASE("money alone changes no step") {
+  Plan question;
+  for (const char* site : {"norway", "us-industrial"}) {
+    question.choices.push_back(small_choice("dgx-h100", 32));
+    PlanTerms& terms = question.choices.back().terms;
+    terms.facts = load_bill_facts(question.choices.back().question.cluster, {.site = site});
+  }
+  const PlanResult result = answer(question);
+  CHECK(result.points[0].finish == result.points[1].finish);
+  CHECK(result.points[0].carbon < result.points[1].carbon);
+}
+
+TEST_CASE("a wait for machines moves the finish, not the work") {
+  Plan question;
+  question.choices = {small_choice("dgx-h100", 32), small_choice("dgx-h100", 32)};
+  question.choices[1].terms.wait = Seconds(40 * day);
+  const PlanResult result = answer(question);
+  CHECK(result.points[0].duration == result.points[1].duration);
+  CHECK((result.points[1].finish - result.points[0].finish).si() == Approx(40 * day));
+}
+
+TEST_CASE("counts are sorted, whole and in their limits") {
+  for (const char* name : {"dgx-h100", "gb200-nvl72", "rubin-ultra-nvl576", "tpu-v5p", "l40s-4"}) {
+    const Fabric fabric = load_cluster(name, 4).fabric;
+    for (const int parts : {1, 2, 8}) {
+      const auto counts = plan_counts(fabric, 100, 20000, parts);
+      REQUIRE(!counts.empty());
+      CHECK(std::is_sorted(counts.begin(), counts.end()));
+      CHECK(std::adjacent_find(counts.begin(), counts.end()) == counts.end());
+      CHECK(counts.front() >= 100);
+      CHECK(counts.back() <= 20000);
+      CHECK(counts.back() > 20000 / 2);
+    }
+  }
+  const auto racks = plan_counts(load_cluster("gb200-nvl72", 72).fabric, 1, 300, 1);
+  CHECK(racks == std::vector<std::int64_t>{64, 72, 128, 144, 256, 288});
+}
+
+TEST_CASE("an interrupted plan says which points are not known") {
+  Plan question;
+  question.choices = {small_choice("dgx-h100", 32)};
+  set_interrupted(true);
+  const PlanResult result = answer(question);
+  set_interrupted(false);
+  CHECK(result.stopped_early);
+  CHECK(!result.best);
+  CHECK(result.points.front().step.why_not.find("stopped") != std::string::npos);
+}
+
+TEST_CASE("levers and remedies of a point save time, and its range holds it") {
+  Plan question;
+  question.choices = {small_choice("dgx-h100", 64)};
+  const PlanResult result = answer(question);
+  const PlanDetail detail = plan_detail(question, result.points.front(), nullptr);
+  const double days = detail.goodput.days;
+  CHECK(detail.low.si() <= days * day);
+  CHECK(detail.high.si() >= days * day);
+  REQUIRE(!detail.levers.empty());
+  for (const PlanLever& lever : detail.levers) {
+    CHECK(lever.days > 0);
+    CHECK(lever.days < days);
+    CHECK(lever.dollars > 0);
+  }
+  CHECK(std::is_sorted(detail.levers.begin(), detail.levers.end(),
+                       [](const PlanLever& a, const PlanLever& b) { return a.days > b.days; }));
+  REQUIRE(detail.bill.job);
+  CHECK(detail.bill.job->cost.value.si() == Approx(result.points.front().cost).epsilon(1e-6));
+}

@@ -1,0 +1,167 @@
+// Tests the advice as a user reads it: reasons, flags, what runs now, markdown.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/app/run_binary.h"
+
+namespace {
+
+using namespace orrery::test;
+using orrery::ScratchFolder;
+
+const std::string question =
+    "advise --model llama3-8b --cluster dgx-h100 --gpus 16 --seq 4096 --global-batch 64 --top 4 ";
+const std::string subject =
+    "--model llama3-8b --cluster dgx-h100 --gpus 16 --seq 4096 --global-batch 64 ";
+
+std::string text_of(const std::string& arguments) {
+  const Outcome o = run(arguments);
+  INFO(arguments << "\n" << o.err);
+  REQUIRE(o.code == 0);
+  return o.out;
+}
+
+nlohmann::json json_of(const std::string& arguments) {
+  return nlohmann::json::parse(text_of(arguments + " --json"));
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void expect_error(const std::string& arguments, const std::string& part) {
+  const Outcome o = run(arguments);
+  INFO(arguments << "\n" << o.err);
+  CHECK(o.code == 2);
+  CHECK(has(o.err, part));
+}
+
+TEST_CASE("advice says why, what would help, and how to start it") {
+  const std::string text = text_of(question);
+  for (const char* part :
+       {"How sure the order is: ", "Why the first: ", "The first in detail: ", "What limits it: ",
+        "what would make this layout faster", "Known traps", "To start it with Megatron-LM",
+        "--micro-batch-size ", "32 layers", "Ranks count "}) {
+    INFO(part);
+    CHECK(has(text, part));
+  }
+  CHECK_FALSE(has(text, "Against what runs now"));
+}
+
+TEST_CASE("advice for machines has every reason") {
+  const auto advice = json_of(question);
+  const auto& reasons = advice["reasons"];
+  CHECK(reasons["limits"][0]["phase"] == "step");
+  CHECK(reasons["levers"].size() > 10);
+  CHECK(reasons["ranking"]["rivals"].size() == 3);
+  CHECK(reasons["launch"]["flags"].size() > 3);
+  CHECK(reasons["traps"].is_array());
+  CHECK(advice["like"].is_null());
+  const auto rivals = reasons["ranking"]["rivals"];
+  for (std::size_t i = 0; i < rivals.size(); ++i) {
+    const double first = advice["best"][0]["step_time_s"],
+                 other = advice["best"][i + 1]["step_time_s"];
+    CHECK(rivals[i]["behind"].get<double>() == Approx(other / first - 1).margin(1e-9));
+    CHECK(rivals[i]["may_lead"] == (rivals[i]["low"] < 0));
+  }
+}
+
+TEST_CASE("markdown holds what the text holds") {
+  for (const std::string& arguments :
+       {question, question + "--like '{\"tp\": 8}' ", question + "--pareto time,memory ",
+        "simulate " + subject + "--tp 2 ",
+        std::string("simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --phase decode "
+                    "--batch 8 --context 1024 ")}) {
+    INFO(arguments);
+    const std::string text = text_of(arguments + "--markdown");
+    std::istringstream in(text);
+    std::size_t fences = 0, titles = 0;
+    std::string pipes;  // of the table at hand
+    for (std::string line; std::getline(in, line);) {
+      INFO(line);
+      if (line.starts_with("```")) ++fences;
+      if (fences % 2 == 1) continue;
+      if (line.starts_with("# ")) ++titles;
+      CHECK_FALSE(line.ends_with(" "));
+      if (!line.starts_with("|")) {
+        pipes.clear();
+        continue;
+      }
+      std::string marks;
+      for (std::size_t i = 0; i < line.size(); ++i)
+        if (line[i] == '|' && (i == 0 || line[i - 1] != '\\')) marks += '|';
+      if (!pipes.empty()) CHECK(marks == pipes);
+      pipes = marks;
+    }
+    CHECK(fences % 2 == 0);
+    CHECK(titles == 1);
+    CHECK(has(text, "| where the time goes | "));
+  }
+  const std::string text = text_of(question + "--markdown");
+  CHECK(has(text, "## The first in detail: "));
+  CHECK(has(text, "```sh\n"));
+  CHECK(has(text, "| phase | s | % of step |"));  // cut from the text
+  CHECK_FALSE(has(text_of(question), "% of step"));
+  expect_error(question + "--markdown --json", "--markdown");
+  expect_error("catalog list --markdown", "--markdown");
+}
+
+TEST_CASE("what runs now is held against the advice") {
+  const std::string now = "{\"tp\": 8, \"recompute\": \"full\"}";
+  const std::string text = text_of(question + "--like '" + now + "'");
+  for (const char* part :
+       {"Against what runs now: TP8", "Memory now: It fits", "more steps",
+        "where the time goes (mean of stages)", "flags to change", "--recompute-granularity"}) {
+    INFO(part);
+    CHECK(has(text, part));
+  }
+  const auto like = json_of(question + "--like '" + now + "'")["like"];
+  const auto alone = json_of("simulate " + subject + "--tp 8 --recompute full");
+  CHECK(like["prediction"]["step_time_s"] == alone["prediction"]["step_time_s"]);
+  CHECK(like["layout"] == alone["layout"]);
+  CHECK(like["advised_faster"] > 0);
+}
+
+TEST_CASE("what runs now may be a file, a scenario, or on another release") {
+  const ScratchFolder scratch("like");
+  const std::string file = add(scratch, "now.json",
+                               R"({"model": "llama3-8b", "gpus": 16, "tp": 4, "pp": 2,
+                                   "stack": "megatron-core@0.8"})");
+  const auto like = json_of(question + "--like " + file)["like"];
+  CHECK(like["layout"]["tp"] == 4);
+  CHECK(like["stack"].get<std::string>().starts_with("megatron-core@0."));
+  CHECK(has(text_of(question + "--markdown --like " + file), "the difference is that of both"));
+  const std::string whole = add(scratch, "question.json",
+                                R"({"model": "llama3-8b", "cluster": "dgx-h100", "gpus": 16,
+                                    "seq": 4096, "global_batch": 64, "like": {"tp": 4}})");
+  CHECK(json_of("advise " + whole)["like"]["layout"]["tp"] == 4);
+  CHECK(run("simulate " + whole).code == 0);
+}
+
+TEST_CASE("the layout that is advised has no reason to change") {
+  const auto best = json_of(question)["best"][0]["layout"];
+  nlohmann::json layout = best;
+  const std::string text = text_of(question + "--like '" + layout.dump() + "'");
+  CHECK(has(text, "no reason to change"));
+  CHECK_FALSE(has(text, "flags to change"));
+}
+
+TEST_CASE("what runs now may be faster than what the limits leave") {
+  const auto best = json_of(question)["best"][0]["layout"];
+  REQUIRE(best["pp"] != 8);
+  const std::string text = text_of(question + "--pp 8 --like '" + best.dump() + "'");
+  CHECK(has(text, "faster than the best layout that was searched"));
+  CHECK_FALSE(has(text, "more steps in the same time"));
+}
+
+TEST_CASE("bad words for what runs now are named") {
+  expect_error(question + "--like '{\"tq\": 8}'", "\"tp\"?");
+  expect_error(question + "--like '{\"tp\": 3}'", "tp");
+  expect_error(question + "--like '{\"model\": \"llama3-70b\"}'", "on one job");
+  expect_error(question + "--like /nowhere/now.json", "now.json");
+  expect_error(question + "--like ''", "--like");
+  expect_error(question + "--like '{'", "--like");
+}
+
+}  // namespace

@@ -1,0 +1,48 @@
+// Tests that exchanges hide under another microbatch's pass only as long as that pass computes.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "sim/base/random.h"
+#include "sim/engine/segment_time.h"
+
+namespace orrery {
+namespace {
+
+constexpr auto exchange = static_cast<std::size_t>(Label::expert_comm);
+
+TEST_CASE("an exchange hides no longer than its partner computes") {
+  RandomStream random(11, 0);
+  for (int i = 0; i < 500; ++i) {
+    const double whole = 1e-3 * random.uniform(), share = random.uniform();
+    const double compute = 2e-3 * random.uniform();
+    PhaseTime phase;
+    phase.beside_passes = whole;
+    phase.hidden_by_passes = share * whole;
+    phase.seconds[exchange] = (1 - share) * whole;
+    PhaseTime capped = phase;
+    cap_hidden_exchange(capped, compute);
+    // Of the passes with a partner, `share` of all, the exchange takes all of the partner at most.
+    CHECK(capped.hidden_by_passes <= share * compute + 1e-15);
+    CHECK(capped.hidden_by_passes == Approx(share * std::min(whole, compute)));
+    CHECK(capped.hidden_by_passes + capped.seconds[exchange] == Approx(whole));
+    if (compute >= whole) CHECK(capped.seconds[exchange] == phase.seconds[exchange]);
+    // A partner that computes for longer never shows more.
+    PhaseTime longer = phase;
+    cap_hidden_exchange(longer, 1.5 * compute);
+    CHECK(longer.seconds[exchange] <= capped.seconds[exchange] + 1e-15);
+  }
+  PhaseTime plain;
+  plain.seconds[exchange] = 1;
+  cap_hidden_exchange(plain, 0);
+  CHECK(plain.seconds[exchange] == 1);
+}
+
+TEST_CASE("only kernels count as what can hide an exchange") {
+  PhaseTime phase;
+  for (double& s : phase.seconds) s = 1;
+  CHECK(compute_seconds(phase) == 7);  // gemm to recompute
+}
+
+}  // namespace
+}  // namespace orrery

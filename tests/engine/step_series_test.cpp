@@ -1,0 +1,129 @@
+// Tests that steps priced once are the steps, and that their bounds lie below them.
+#include "sim/engine/step_series.h"
+
+#include <catch2/catch.hpp>
+
+#include "sim/base/random.h"
+#include "sim/engine/placement.h"
+#include "tests/engine/random_layout.h"
+#include "tests/engine/step_case.h"
+#include "workloads/model_catalog.h"
+
+namespace orrery {
+namespace {
+
+struct Case {
+  const char* model;
+  const char* cluster;
+  const char* stack;
+  std::int64_t gpus, sequence, batch;
+};
+
+struct Loaded {
+  Cluster cluster;
+  Model model;
+  Job job;
+  Stack stack;
+};
+
+Loaded load(const Case& c) {
+  Loaded out{.cluster = load_cluster(c.cluster, c.gpus),
+             .model = load_model(c.model, data_root() / "workloads/catalog/models")};
+  out.job.sequence = c.sequence;
+  out.job.global_batch = c.batch;
+  out.stack = load_stack(c.stack,
+                         {.architecture = std::string(to_text(out.cluster.device.architecture)),
+                          .device = out.cluster.device.name,
+                          .model = out.model.name,
+                          .family = out.model.family,
+                          .moe = out.model.has_experts()},
+                         data_root() / "workloads/catalog/stacks");
+  return out;
+}
+
+const Case cases[] = {{"llama3.1-70b", "dgx-h100", "megatron-core", 128, 8192, 256},
+                      {"deepseek-v3", "gb200-nvl72", "nemo", 256, 4096, 1024},
+                      {"mixtral-8x7b", "dgx-h100", "hai-llm", 64, 4096, 256},
+                      {"llama3-8b", "dgx-a100", "pytorch-fsdp2", 32, 8192, 64},
+                      {"llama3-8b", "dgx-h100", "nanotron-debug", 32, 4096, 128}};
+
+// Another layout with the same passes: what a series is for.
+Layout vary(RandomStream& random, const Loaded& of, Layout l) {
+  const Layout like = l;
+  for (int tries = 0; tries < 100; ++tries) {
+    l = like;
+    if (l.pp > 1 && random.below(2) == 0) {
+      l.schedule = static_cast<Schedule>(random.below(7));
+      l.vpp = l.schedule == Schedule::interleaved ? 1LL << (1 + random.below(3))
+              : is_v_shaped(l.schedule)           ? 2
+                                                  : 1;
+    }
+    if (l.zero_stage < 3) l.zero_stage = static_cast<int>(random.below(3));
+    if (random.below(2) == 0) l.bucket = Bytes(1e6 * static_cast<double>(1 + random.below(2000)));
+    l.offload_weights = random.below(4) == 0;
+    l.offload_optimizer = random.below(3) == 0;
+    l.offload_activations = random.below(4) == 0;
+    if (l.recompute == Recompute::full)
+      l.recompute_layers = static_cast<std::int64_t>(random.below(4));
+    if (!invalid_reason(l, of.model, of.job, of.cluster.gpus) &&
+        same_passes(l, like, of.stack, of.job))
+      return l;
+  }
+  return like;
+}
+
+RankOrder random_order(RandomStream& random) {
+  using enum Parallel;
+  const std::array<std::array<Parallel, 4>, 4> orders = {
+      {{tp, cp, dp, pp}, {tp, cp, pp, dp}, {tp, pp, dp, cp}, {tp, dp, cp, pp}}};
+  return RankOrder(orders[random.below(orders.size())]);
+}
+
+void check_case(const Case& c, int draws) {
+  INFO(c.model << " on " << c.cluster << " with " << c.stack);
+  const Loaded of = load(c);
+  const StepContext context = step_context(of.cluster);
+  RandomStream random(11, 3);
+  double closest = 0, nearest = 0;
+  for (int i = 0; i < draws; ++i) {
+    Layout like = test::random_layout(random, of.model, of.job, of.cluster.gpus);
+    like.rank_order = random_order(random);
+    if (unplaceable_reason(like, of.cluster.fabric)) like.rank_order = RankOrder();
+    StepSeries series(context, of.model, of.job, like, of.stack);
+    StepSeries free(context, of.model, of.job, like, of.stack, Links::free);
+    for (int j = 0; j < 4; ++j) {
+      const Layout layout = vary(random, of, like);
+      INFO(to_text(layout));
+      const StepResult alone = step(context, of.model, of.job, layout, of.stack);
+      const StepResult shared = series.step(layout);
+      CHECK(shared.step == alone.step);
+      CHECK(shared.energy_per_gpu == alone.energy_per_gpu);
+      const double time = to_seconds(alone.step).si();
+      const StepLeast least = series.least(layout), anywhere = free.least(layout);
+      CHECK(series.least(layout, {}).time <= least.time);
+      CHECK(series.least(layout, {layout, layout}).time == least.time);
+      Layout whole = layout;
+      whole.recompute_layers = 0;
+      if (layout.recompute_layers > 0) whole.recompute = Recompute::none;
+      StepSeries bare(context, of.model, of.job, whole, of.stack, Links::free);
+      const Seconds mean =
+          bare.whole_model(whole).least(layout, of.job, of.model, of.stack.partition);
+      CHECK(mean.si() <= time);
+      nearest = std::max(nearest, mean.si() / time);
+      CHECK(least.time.si() <= time);
+      CHECK(anywhere.time <= least.time);
+      CHECK(least.energy_per_gpu <= alone.energy_per_gpu * (1 + 1e-12));
+      CHECK(anywhere.energy_per_gpu <= least.energy_per_gpu * (1 + 1e-12));
+      closest = std::max(closest, least.time.si() / time);
+    }
+  }
+  CHECK(closest > 0.98);
+  CHECK(nearest > 0.8);
+}
+
+TEST_CASE("a series' steps are the steps, and none is below its bound (law 9)", "[series]") {
+  for (const Case& c : cases) check_case(c, 60);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,38 @@
+// Says what a stack overlaps of the traffic of a layout.
+#include <algorithm>
+
+#include "workloads/stack.h"
+
+namespace orrery {
+namespace {
+
+bool is_dual(const Layout& layout) {
+  return layout.schedule == Schedule::dual_pipe || layout.schedule == Schedule::dual_pipe_v;
+}
+
+}  // namespace
+
+double tensor_exposed(const Stack& stack, const Layout& layout) {
+  if (stack.tensor_overlap_needs_rows && !layout.sequence_parallel) return 1.0;
+  return stack.tensor_exposed.get();
+}
+
+bool exchange_beside_passes(const Stack& stack, const Layout& layout) {
+  if (is_dual(layout)) return true;
+  const bool whole = layout.recompute == Recompute::full || layout.recomputes(RecomputeModule::moe);
+  return stack.exchange_beside_passes && !whole && (layout.pp == 1 || layout.vpp > 1);
+}
+
+// DualPipe runs most forwards together with another microbatch's backward, and each one's exchange
+// under the other's compute, which then shares the processors. On a stage, 1.25 passes a pipeline
+// stage on average have no partner.
+double expert_exposed(const Stack& stack, const Layout& layout, double microbatches) {
+  const bool beside = exchange_beside_passes(stack, layout);
+  const double alone = stack.exchange_beside_passes && !beside ? 1.0 : stack.expert_exposed.get();
+  if (!is_dual(layout)) return alone;
+  const double single =
+      std::min(1.0, 1.25 * static_cast<double>(layout.pp) / std::max(1.0, microbatches));
+  return single * alone + (1 - single) * std::min(alone, stack.overlap_cost.get());
+}
+
+}  // namespace orrery

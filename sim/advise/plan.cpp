@@ -60,6 +60,7 @@ class Planner {
  private:
   void answer_group(const std::vector<std::size_t>& group, int threads) {
     std::map<std::int64_t, PlanStep> steps;
+    bool thorough = false;  // all layouts where the sweep's do not fit
     const auto step_on = [&](const PlanChoice& choice, std::int64_t gpus) -> const PlanStep& {
       const auto found = steps.find(gpus);
       if (found != steps.end()) return found->second;
@@ -67,17 +68,26 @@ class Planner {
       question.cluster.gpus = gpus;
       PlanStep step = interrupted() ? PlanStep{.why_not = "stopped before it was searched"}
                                     : plan_step(question, plan_.memory_reserve, threads, false,
-                                                options_.full_search);
+                                                thorough ? options_.full_search : Seconds{});
       return steps.emplace(gpus, std::move(step)).first->second;
     };
     for (const std::size_t index : group) {
       const PlanChoice& choice = plan_.choices[index];
+      PlanPoint& point = result_.points[index];
+      std::vector<PlanPoint>& tried = result_.tried[index];
       const auto at = [&](std::int64_t gpus) {
         return plan_point(plan_, index, gpus, step_on(choice, gpus));
       };
-      result_.points[index] = choice.any_count
-                                  ? search_count(plan_, index, at, result_.tried[index])
-                                  : at(choice.question.cluster.gpus);
+      const auto answer = [&] {
+        tried.clear();
+        point = choice.any_count ? search_count(plan_, index, at, tried)
+                                 : at(choice.question.cluster.gpus);
+      };
+      answer();
+      if (point.step.fits || interrupted() || thorough) continue;
+      thorough = true;
+      steps.clear();
+      answer();
     }
   }
 
@@ -86,10 +96,9 @@ class Planner {
   // First those that meet all limits, then those that miss them least.
   bool before(const PlanPoint& a, const PlanPoint& b) const {
     if (a.feasible != b.feasible) return a.feasible;
-    const double first = a.feasible ? plan_score(a, objective()) : plan_excess(a);
-    const double second = b.feasible ? plan_score(b, objective()) : plan_excess(b);
-    if (first != second) return first < second;
-    return a.feasible && a.finish < b.finish;
+    if (!a.feasible) return misses_less(a, b);
+    const double first = plan_score(a, objective()), second = plan_score(b, objective());
+    return first != second ? first < second : a.finish < b.finish;
   }
 
   std::vector<std::size_t> ranked() const {

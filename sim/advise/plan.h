@@ -103,6 +103,8 @@ struct PlanPoint {
 double plan_score(const PlanPoint& point, PlanObjective objective);
 // How far the point misses its limits: the largest of needed over allowed. 1 or less: not at all.
 double plan_excess(const PlanPoint& point);
+// Whether a misses fewer limits than b, or as many by less.
+bool misses_less(const PlanPoint& a, const PlanPoint& b);
 
 struct PlanResult {
   // Of each choice in order. Of one whose count is searched, the best that meets all limits, else

@@ -109,6 +109,7 @@ class CountSearch {
   }
   void walk_up(const std::vector<std::int64_t>& counts) {
     int idle = 0;  // counts in a row that are too large, or no better
+    Seconds soonest(std::numeric_limits<double>::infinity());
     for (const std::int64_t gpus : counts) {
       if (interrupted()) return;
       const PlanPoint& p = point(gpus);
@@ -118,7 +119,10 @@ class CountSearch {
           std::any_of(p.verdicts.begin(), p.verdicts.end(),
                       [](const PlanVerdict& v) { return !v.met() && grows_with_count(v); });
       const bool stale = best_ != 0 && !better && objective_ != PlanObjective::time;
-      idle = too_large || stale ? idle + 1 : 0;
+      if (!p.step.fits) continue;  // it divides badly, or is too small yet
+      const bool late = p.finish >= soonest;
+      soonest = std::min(soonest, p.finish);
+      idle = too_large || stale || late ? idle + 1 : 0;
       if (idle == patience) return;
     }
   }
@@ -168,7 +172,7 @@ class CountSearch {
     }
     const auto nearest = std::min_element(
         points_.begin(), points_.end(),
-        [](const auto& a, const auto& b) { return plan_excess(a.second) < plan_excess(b.second); });
+        [](const auto& a, const auto& b) { return misses_less(a.second, b.second); });
     PlanPoint miss = nearest->second;
     miss.binding = words_of_misses(miss);
     return miss;

@@ -12,6 +12,7 @@ namespace orrery {
 namespace {
 
 constexpr double day = 86400;
+constexpr double longest = 1e7 * day;
 constexpr double never = std::numeric_limits<double>::infinity();
 
 // What is replaced and bought as one: a host, or a scale-up domain of several hosts.
@@ -35,6 +36,9 @@ void judge(const PlanGoal& goal, PlanPoint& point) {
   add(point.verdicts, "power", goal.power.si(), point.facility_peak);
   add(point.verdicts, "racks", goal.racks, point.racks);
   add(point.verdicts, "floor", goal.square_metres, point.square_metres);
+  // Not a limit that was asked for: a job that recovers more slowly than it fails does not end.
+  if (!(point.duration.si() < longest))
+    point.verdicts.push_back({.name = "failures", .allowed = longest, .needed = never});
   point.feasible = std::all_of(point.verdicts.begin(), point.verdicts.end(),
                                [](const PlanVerdict& v) { return v.met(); });
 }
@@ -146,6 +150,16 @@ double plan_excess(const PlanPoint& point) {
   double excess = 0;
   for (const PlanVerdict& v : point.verdicts) excess = std::max(excess, v.needed / v.allowed);
   return excess;
+}
+
+bool misses_less(const PlanPoint& a, const PlanPoint& b) {
+  if (!a.step.fits || !b.step.fits) return a.step.fits && !b.step.fits;
+  const auto missed = [](const PlanPoint& p) {
+    return std::count_if(p.verdicts.begin(), p.verdicts.end(),
+                         [](const PlanVerdict& v) { return !v.met(); });
+  };
+  if (missed(a) != missed(b)) return missed(a) < missed(b);
+  return plan_excess(a) < plan_excess(b);
 }
 
 std::string_view to_text(PlanObjective objective) {

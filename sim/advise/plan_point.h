@@ -8,8 +8,8 @@ namespace orrery {
 // Of layouts without offload, with the stack's own ZeRO stage and rank order, and with three kinds
 // of recompute (none, the stack's, all), the fastest; where none of them fits, of all layouts. A
 // dimension that the question fixes keeps its value. `full`: of all layouts from the start, for at
-// most `limit`; a search that did not end by then is left out, so that no answer depends on the
-// speed of the machine that it is made on.
+// most `limit` (0: no such search); a search that did not end by then is left out, so that no
+// answer depends on the speed of the machine that it is made on.
 PlanStep plan_step(const Question& question, double memory_reserve, int threads, bool full,
                    Seconds limit);
 

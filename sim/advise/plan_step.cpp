@@ -89,7 +89,7 @@ PlanStep plan_step(const Question& question, double memory_reserve, int threads,
         q.limits = limits;
         search();
       }
-      if (step.fits || interrupted()) return step;
+      if (step.fits || interrupted() || limit.si() <= 0) return step;
     }
     q.limits = question.limits;
     options.time_limit = limit;

@@ -59,7 +59,8 @@ void add_levers(Document& document, const PlanDetail& d) {
     std::vector<std::string> notes;
     for (std::size_t i = 0; i < std::min(most_levers, d.levers.size()); ++i) {
       const PlanLever& l = d.levers[i];
-      table.add({l.name, fmt::format("{:.1f}%", 100 * l.faster), significant(l.days),
+      table.add({l.name, fmt::format("{:.1f}%", 100 * l.faster),
+                 (std::abs(l.days) < 1e7 ? significant(l.days) : std::string("without end")),
                  money_text(l.dollars)});
       if (!l.note.empty() && std::find(notes.begin(), notes.end(), l.note) == notes.end())
         notes.push_back(l.note);
@@ -74,7 +75,8 @@ void add_levers(Document& document, const PlanDetail& d) {
   Table table({"", "days saved", "saved", "how"},
               {Align::left, Align::right, Align::right, Align::left});
   for (const PlanLever& l : d.remedies)
-    table.add({l.name, significant(l.days), money_text(l.dollars), l.note});
+    table.add({l.name, (std::abs(l.days) < 1e7 ? significant(l.days) : std::string("without end")),
+               money_text(l.dollars), l.note});
   document.table(std::move(table));
 }
 

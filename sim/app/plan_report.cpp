@@ -67,21 +67,36 @@ std::string misses(const PlanPoint& p) {
   std::string text;
   for (const PlanVerdict& v : p.verdicts) {
     if (v.met()) continue;
+    if (v.name == "failures") {
+      text += std::string(text.empty() ? "" : "; ") +
+              "failures that come faster than the job recovers, so that it never ends";
+      continue;
+    }
     text += fmt::format("{}{} {} where {} is allowed", text.empty() ? "" : "; ", v.name,
                         limit_text(v.name, v.needed), limit_text(v.name, v.allowed));
   }
   return text;
 }
 
+// ", done on 2027-05-20", where the question has a start.
+std::string done_text(const PlanFile& file, const PlanPoint& p) {
+  if (file.start.empty() || !(p.finish.si() < 1e4 * 365 * day)) return "";
+  const std::int64_t start =
+      date_from(JsonValue::from({{"start", file.start}}, "question").at("start"));
+  return fmt::format(", done on {}",
+                     date_text(start + static_cast<std::int64_t>(std::ceil(p.finish.si() / day))));
+}
+
 std::string machine_sentence(const PlanFile& file, const PlanPoint& p, const PlanDetail& d) {
   std::string text =
-      fmt::format("{}: {} (90% range {} to {})", point_name(file, p), days_text(p.finish),
+      fmt::format("{}, {} (90% range {} to {})", point_name(file, p), days_text(p.finish),
                   days_text(d.low + choice_of(file, p).terms.wait),
                   days_text(d.high + choice_of(file, p).terms.wait));
   if (p.cost_known() && d.bill.job)
     text +=
         fmt::format(", {} ({} to {})", money_text(p.cost), money_text(d.bill.job->cost.low.si()),
                     money_text(d.bill.job->cost.high.si()));
+  text += done_text(file, p);
   return text + fmt::format(", {} of facility power at its peak, {} of CO2e.",
                             to_text(Watts(p.facility_peak)), carbon_text(p.carbon));
 }
@@ -138,6 +153,11 @@ void add_rivals(Document& document, const PlanFile& file, const PlanResult& resu
   const double ratio = plan_score(rival, choice_of(file, best).goal.objective) /
                        plan_score(best, choice_of(file, best).goal.objective);
   const double half = detail.high / (detail.low + Seconds(1));
+  if (rival.feasible && choice_of(file, best).goal.objective == PlanObjective::cost &&
+      std::isfinite(ratio))
+    document.paragraph(
+        fmt::format("What would change the answer: {} wins if it costs {:.0f}% less.",
+                    point_name(file, rival), 100 * (1 - 1 / ratio)));
   if (rival.feasible && ratio * ratio < half)
     document.paragraph(fmt::format(
         "The second, {}, is closer to the first than a prediction's own range is wide: what both "
@@ -158,12 +178,13 @@ void add_answer(Document& document, const PlanFile& file, const PlanResult& resu
   const PlanPoint& p = result.points[*at];
   if (result.best) {
     document.paragraph(
-        fmt::format("{}. {}", fmt::format("With {}", to_text(choice_of(file, p).goal.objective)),
+        fmt::format("The {}: {}", to_text(choice_of(file, p).goal.objective),
                     detail ? machine_sentence(file, p, *detail) : point_name(file, p)));
   } else {
     document.paragraph(fmt::format(
-        "Nothing in the question meets all limits. Nearest: {}, with {} ({:.3g} times).",
-        point_name(file, p), misses(p), plan_excess(p)));
+        "Nothing in the question meets all limits. Nearest: {}, with {}{}.", point_name(file, p),
+        misses(p),
+        std::isfinite(plan_excess(p)) ? fmt::format(" ({:.3g} times)", plan_excess(p)) : ""));
   }
   if (choice_of(file, p).any_count && !p.binding.empty() && result.best) {
     const bool more = choice_of(file, p).goal.objective == PlanObjective::time;
@@ -199,13 +220,13 @@ std::optional<std::size_t> detailed_point(const PlanResult& result) {
   std::optional<std::size_t> nearest;
   for (std::size_t i = 0; i < result.points.size(); ++i)
     if (result.points[i].step.fits &&
-        (!nearest || plan_excess(result.points[i]) < plan_excess(result.points[*nearest])))
+        (!nearest || misses_less(result.points[i], result.points[*nearest])))
       nearest = i;
   return nearest;
 }
 
 std::string money_text(double dollars) {
-  if (!std::isfinite(dollars)) return "never paid";
+  if (!(std::abs(dollars) < 1e15)) return "without end";
   const double size = std::abs(dollars);
   if (size >= 999.5e6) return fmt::format("${:.3g} billion", dollars / 1e9);
   if (size >= 0.9995e6) return fmt::format("${:.3g} million", dollars / 1e6);
@@ -213,13 +234,14 @@ std::string money_text(double dollars) {
 }
 
 std::string days_text(Seconds time) {
-  if (!std::isfinite(time.si())) return "never";
+  if (!(time.si() < 1e7 * day)) return "never";
   const double days = time.si() / day;
   if (days >= 2 * 365.25) return fmt::format("{:.3g} years", days / 365.25);
   return days >= 99.5 ? fmt::format("{:.0f} days", days) : fmt::format("{:.3g} days", days);
 }
 
 std::string carbon_text(double kilograms) {
+  if (!(kilograms < 1e15)) return "without end";
   return kilograms >= 999.5e3 ? fmt::format("{} kt", significant(kilograms / 1e6))
                               : fmt::format("{} t", significant(kilograms / 1e3));
 }

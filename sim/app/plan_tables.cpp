@@ -18,13 +18,14 @@ constexpr std::size_t most_front = 12;
 std::string count(std::int64_t n) { return grouped(static_cast<double>(n)); }
 
 std::string number(double v, int digits = 3) {
-  if (!std::isfinite(v)) return "-";
+  if (!(std::abs(v) < 1e9)) return "-";
   if (std::abs(v) >= 999.5) return grouped(v);
   return fmt::format("{:.{}g}", v, digits);
 }
 
 std::string verdict(const PlanPoint& p) {
   if (p.feasible) return "met";
+  if (!(p.duration.si() < 1e7 * day)) return "never ends";
   std::string text;
   for (const PlanVerdict& v : p.verdicts)
     if (!v.met())

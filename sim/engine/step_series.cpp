@@ -103,7 +103,6 @@ std::vector<StepRun::LeastStage> StepRun::least_stages(double& energy) {
 }
 
 Seconds StepRun::update_at_full_rate(double parameters, double expert_parameters) const {
-  if (layout_.offload_optimizer) return {};
   const double owned = (parameters / static_cast<double>(layout_.dense_replicas()) +
                         expert_parameters / static_cast<double>(layout_.expert_replicas())) *
                        program_.trainable_share;
@@ -246,9 +245,12 @@ StepLeast StepSeries::least(const Layout& layout, const std::vector<Layout>& end
   return StepRun(s.context, s.model, s.job, layout, s.used(), s.prices).least(endings);
 }
 
+// What is offloaded only lengthens a step, but by stage.
 WholeModel StepSeries::whole_model(const Layout& layout) {
   State& s = *state_;
-  return StepRun(s.context, s.model, s.job, layout, s.used(), s.prices).whole_model();
+  Layout here = layout;
+  here.offload_weights = here.offload_optimizer = here.offload_activations = false;
+  return StepRun(s.context, s.model, s.job, here, s.used(), s.prices).whole_model();
 }
 
 Seconds WholeModel::least(const Layout& layout, const Job& job, const Model& model,

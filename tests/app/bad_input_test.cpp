@@ -324,7 +324,7 @@ TEST_CASE("broken measured lines are one error each, whoever reads them") {
   expect_error("calibrate compare specification", "specification");
 }
 
-TEST_CASE("commands of later versions say so") {
+TEST_CASE("commands without what they need say so") {
   expect_error("plan question.json", "question.json");
   expect_error("calibrate show", "--device");
   expect_error("calibrate shwo --device h200-sxm", "show");

@@ -18,16 +18,8 @@ constexpr std::array<std::string_view, 17> architecture_text = {
 static_assert(architecture_text.back() == "other" &&
               static_cast<std::size_t>(Architecture::other) == architecture_text.size() - 1);
 
-double plain(double value) { return value; }
-template <Dimension D>
-double plain(Quantity<D> value) {
-  return value.si();
-}
-
 Architecture read_architecture(const JsonValue& at) {
-  const std::string name = at.one_of({architecture_text.begin(), architecture_text.end()});
-  const auto found = std::find(architecture_text.begin(), architecture_text.end(), name);
-  return static_cast<Architecture>(found - architecture_text.begin());
+  return read_enum<Architecture>(at, architecture_text);
 }
 
 void read_compute(const JsonValue& at, Device& device) {
@@ -105,7 +97,7 @@ void read_carbon(const JsonValue& file, Device& device) {
 
 void expect_positive(const JsonValue& file, const Device& device) {
   visit_device_values(device, [&](const std::string& path, const auto& sourced) {
-    const auto positive = [](const auto& v) { return !v || plain(*v) > 0; };
+    const auto positive = [](const auto& v) { return !v || in_si(*v) > 0; };
     if (positive(sourced.value) && positive(sourced.low)) return;
     throw Error({.file = file.file(),
                  .path = path,

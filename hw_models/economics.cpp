@@ -16,14 +16,6 @@ constexpr const char* storage_folder = "hw_models/catalog/storage";
 constexpr const char* economics_folder = "hw_models/catalog/economics";
 constexpr const char* cloud_folder = "hw_models/catalog/cloud";
 
-template <class T>
-double plain(const T& value) {
-  if constexpr (std::is_same_v<T, double>)
-    return value;
-  else
-    return value.si();
-}
-
 // A mistaken unit or sign is found here and not as an odd sum of money.
 template <class T>
 Sourced<T> within(const JsonValue& file, const char* key, double low, double high,
@@ -31,7 +23,7 @@ Sourced<T> within(const JsonValue& file, const char* key, double low, double hig
   const JsonValue at = file.at(key);
   Sourced<T> sourced = read_sourced<T>(at);
   for (const auto& v : {sourced.value, sourced.low, sourced.high})
-    if (v && !(plain(*v) >= low && plain(*v) <= high)) at.fail(expected);
+    if (v && !(in_si(*v) >= low && in_si(*v) <= high)) at.fail(expected);
   return sourced;
 }
 
@@ -47,8 +39,7 @@ Sourced<double> share(const JsonValue& file, const char* key) {
   return within<double>(file, key, 0, 1, "a share from 0 to 1");
 }
 Sourced<Hertz> yearly_share(const JsonValue& file, const char* key) {
-  constexpr double year = 365.25 * 86400;
-  return within<Hertz>(file, key, 0, 1 / year, "a share a year from 0 to 100 %/year");
+  return within<Hertz>(file, key, 0, 1 / seconds_per_year, "a share a year from 0 to 100 %/year");
 }
 
 }  // namespace

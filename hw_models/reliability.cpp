@@ -16,24 +16,12 @@ constexpr std::array<std::string_view, 5> blast_text = {"process", "host", "doma
                                                         "site"};
 constexpr std::array<std::string_view, 3> basis_text = {"accelerator", "host", "none"};
 
-template <class Enum, std::size_t N>
-Enum read_enum(const JsonValue& at, const std::array<std::string_view, N>& names) {
-  const std::string text = at.one_of({names.begin(), names.end()});
-  return static_cast<Enum>(std::find(names.begin(), names.end(), text) - names.begin());
-}
-
-double plain(double v) { return v; }
-template <Dimension D>
-double plain(Quantity<D> v) {
-  return v.si();
-}
-
 // A value of the profile, not below 0 at either end of its range.
 template <class T>
 Sourced<T> read_positive(const JsonValue& at) {
   Sourced<T> value = read_sourced<T>(at);
   for (const auto& end : {value.value, value.low, value.high})
-    if (end && plain(*end) < 0) at.fail("values that are not below 0");
+    if (end && in_si(*end) < 0) at.fail("values that are not below 0");
   return value;
 }
 

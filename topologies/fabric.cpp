@@ -17,13 +17,6 @@ constexpr std::array<std::string_view, 3> routing_text = {"adaptive", "spray", "
 constexpr std::array<std::string_view, 8> technology_text = {
     "infiniband", "spectrum-x", "roce", "efa", "omnipath", "slingshot", "ici", "tcpx"};
 
-template <class Enum, std::size_t n>
-Enum read_enum(const JsonValue& at, const std::array<std::string_view, n>& texts) {
-  const std::string text = at.one_of({texts.begin(), texts.end()});
-  const auto found = std::find(texts.begin(), texts.end(), text);
-  return static_cast<Enum>(found - texts.begin());
-}
-
 // What a domain is made of. All keys are optional: much of it is not published.
 void read_scale_up_parts(const JsonValue& at, ScaleUp& up) {
   if (const auto links = at.find("links")) up.links = read_sourced<std::int64_t>(*links);

@@ -1,4 +1,4 @@
-// Knows the names of tasks.
+// Names tasks and counts their tokens.
 #include "workloads/job.h"
 
 namespace orrery {
@@ -24,6 +24,12 @@ std::optional<Task> task_from(std::string_view text) {
     if (to_text(t) == text) return t;
   }
   return std::nullopt;
+}
+
+double tokens_per_step(const Job& job, std::int64_t replicas) {
+  if (is_training(job.task)) return static_cast<double>(job.global_batch * job.sequence);
+  const double sequences = static_cast<double>(replicas) * static_cast<double>(job.batch);
+  return job.task == Task::prefill ? sequences * static_cast<double>(job.sequence) : sequences;
 }
 
 }  // namespace orrery

@@ -31,4 +31,8 @@ struct Job {
   bool experts_in_turn = false;
 };
 
+// Tokens that one step works on: training the batch's, inference those of all replicas (decode: one
+// of each sequence).
+double tokens_per_step(const Job& job, std::int64_t replicas);
+
 }  // namespace orrery

@@ -99,6 +99,9 @@ enum class ContextKind : std::uint8_t {
   hierarchical,  // all-to-all among context_inner neighbours, rings across (a2a+p2p)
 };
 
+constexpr bool is_sixteen_bit(PrecisionRecipe p) {
+  return p == PrecisionRecipe::bf16 || p == PrecisionRecipe::fp16;
+}
 // The number format of a recipe's linear layers.
 Format linear_format(PrecisionRecipe recipe);
 
@@ -202,6 +205,9 @@ std::optional<std::string> invalid_reason(const Layout& layout, const Model& mod
 // wants 16 for FP8 and NVFP4 operands (NVFP4's block is 16) and whole blocks of 32 for MXFP8; 1
 // otherwise.
 std::int64_t dimension_multiple(PrecisionRecipe precision);
+
+// "weights", "optimizer", "activations": what lies in host memory.
+std::vector<std::string> offloaded(const Layout& layout);
 
 // The layout as a person writes it: "TP8 PP16 VPP8 DP8 MB1 ZeRO-1 selective BF16".
 std::string to_text(const Layout& layout);

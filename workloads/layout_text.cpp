@@ -28,33 +28,11 @@ constexpr std::array<std::string_view, 3> offload_names = {"weights", "optimizer
 
 template <std::size_t N>
 std::size_t index_in(const std::array<std::string_view, N>& names, const JsonValue& at) {
-  const std::string name = at.one_of({names.begin(), names.end()});
-  for (std::size_t i = 0; i < N; ++i) {
-    if (names[i] == name) return i;
-  }
-  at.fail("a known name");
-}
-
-// The items of a list, or of text with commas; spaces around them do not count. Each part of a text
-// stands where the text does, so that an error names the same place.
-std::vector<JsonValue> listed(const JsonValue& at) {
-  if (!at.is_string()) return at.items();
-  std::vector<JsonValue> parts;
-  const std::string text = at.text();
-  std::size_t start = 0;
-  while (!text.empty() && start <= text.size()) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    std::string part = text.substr(start, end - start);
-    part.erase(0, std::min(part.find_first_not_of(' '), part.size()));
-    part.erase(part.find_last_not_of(' ') + 1);
-    parts.push_back(JsonValue::from({{at.path(), std::move(part)}}, at.file()).at(at.path()));
-    start = end + 1;
-  }
-  return parts;
+  return at.index_in({names.begin(), names.end()});
 }
 
 void read_offload(const JsonValue& at, Layout& layout) {
-  const std::vector<JsonValue> parts = listed(at);
+  const std::vector<JsonValue> parts = at.listed();
   layout.offload_weights = layout.offload_optimizer = layout.offload_activations = false;
   for (const JsonValue& part : parts) {
     switch (index_in(offload_names, part)) {
@@ -68,14 +46,6 @@ void read_offload(const JsonValue& at, Layout& layout) {
         layout.offload_activations = true;
     }
   }
-}
-
-std::vector<std::string> offloaded(const Layout& layout) {
-  std::vector<std::string> parts;
-  if (layout.offload_weights) parts.emplace_back(offload_names[0]);
-  if (layout.offload_optimizer) parts.emplace_back(offload_names[1]);
-  if (layout.offload_activations) parts.emplace_back(offload_names[2]);
-  return parts;
 }
 
 // Sizes and switches of a layout, under the keys that they have in JSON.
@@ -113,6 +83,14 @@ constexpr std::string_view precision_title(PrecisionRecipe precision) {
 
 }  // namespace
 
+std::vector<std::string> offloaded(const Layout& layout) {
+  std::vector<std::string> parts;
+  if (layout.offload_weights) parts.emplace_back(offload_names[0]);
+  if (layout.offload_optimizer) parts.emplace_back(offload_names[1]);
+  if (layout.offload_activations) parts.emplace_back(offload_names[2]);
+  return parts;
+}
+
 std::string_view to_text(Schedule v) { return schedule_names[static_cast<std::size_t>(v)]; }
 std::string_view to_text(Recompute v) { return recompute_names[static_cast<std::size_t>(v)]; }
 std::string_view to_text(PrecisionRecipe v) { return precision_names[static_cast<std::size_t>(v)]; }
@@ -141,7 +119,7 @@ RecomputeChoice recompute_from(const JsonValue& at) {
     for (std::size_t i = 0; i < recompute_names.size(); ++i)
       if (text == recompute_names[i]) return {.recompute = static_cast<Recompute>(i)};
   }
-  const std::vector<JsonValue> parts = listed(at);
+  const std::vector<JsonValue> parts = at.listed();
   if (parts.empty()) at.fail("none, selective, full or a list of modules");
   // A single word may be meant as any of the names, a list holds modules only.
   if (at.is_string() && parts.size() == 1) {

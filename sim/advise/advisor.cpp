@@ -15,24 +15,13 @@ namespace {
 
 constexpr std::size_t most_contenders = 5;
 
-Stack question_stack(const Question& question, PrecisionRecipe precision) {
-  const StackContext context = {
-      .architecture = std::string(to_text(question.cluster.device.architecture)),
-      .device = question.cluster.device.name,
-      .model = question.model.name,
-      .family = question.model.family,
-      .precision = precision,
-      .moe = question.model.has_experts(),
-      .task = question.job.task};
-  return load_stack(question.stack_name, context, data_root() / "workloads/catalog/stacks");
-}
-
 std::vector<Recipe> recipes_of(const Question& question) {
   const ResolvedDevice device = question.cluster.device.resolved();
   std::vector<Recipe> recipes;
   for (const PrecisionRecipe precision : question.precisions) {
     check_precision(device, precision);
-    const Stack stack = question_stack(question, precision);
+    const Stack stack = catalogue_stack(question.stack_name, question.cluster, question.model,
+                                        question.job, precision);
     std::vector<Optimizer> optimizers = question.optimizers;
     if (optimizers.empty()) optimizers = {stack.defaults.optimizer};
     for (const Optimizer optimizer : optimizers)
@@ -171,7 +160,7 @@ Advice Advisor::run() {
     advice.stack = recipes_[static_cast<std::size_t>(found.best.front().place.recipe)].stack;
     return advice;
   }
-  advice.rejections = explain_rejections(on, found);
+  advice.rejections = explain_rejections(on, found, options_.threads);
   if (!found.best.empty()) {
     tell_winner(advice, found.best);
     return advice;
@@ -187,6 +176,10 @@ Advice Advisor::run() {
 }
 
 }  // namespace
+
+double measure(Objective objective, const Candidate& candidate) {
+  return objective == Objective::energy ? candidate.energy_per_step.si() : candidate.step_time.si();
+}
 
 Advice advise(const Question& question, const AdviseOptions& options) {
   Advice advice = Advisor(question, options).run();

@@ -72,6 +72,10 @@ struct Advice {
   Stack stack;                 // of the winner's precision
 };
 
+// What a candidate is ranked by at one count of accelerators, least first: joules or seconds a
+// step.
+double measure(Objective objective, const Candidate& candidate);
+
 // Same question, same advice, on any number of threads, pruned or not (unless stopped early).
 Advice advise(const Question& question, const AdviseOptions& options);
 

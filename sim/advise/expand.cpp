@@ -10,17 +10,9 @@
 namespace orrery {
 namespace {
 
-template <class T>
-std::int32_t count(const std::vector<T>& list) {
-  return static_cast<std::int32_t>(list.size());
-}
-template <class T>
-const T& item(const std::vector<T>& list, std::int32_t index) {
-  return list[static_cast<std::size_t>(index)];
-}
-
-double tokens_per_step(const Job& job) {
-  return static_cast<double>(job.global_batch) * static_cast<double>(job.sequence);
+Bytes peak_memory(const SearchGround& ground, const Place& place, const Layout& layout) {
+  return memory_fit(ground.model, ground.job, layout, ground.recipe(place).stack, ground.device)
+      .peak;
 }
 
 bool shards_all(const ShardOption& shard) { return shard.zero_stages.front() == 3; }
@@ -28,8 +20,8 @@ bool shards_all(const ShardOption& shard) { return shard.zero_stages.front() == 
 // Shard options whose passes are alike without a network: those of ZeRO-3, or the others.
 std::vector<std::int32_t> shards_like(const Family& family, std::int32_t first) {
   std::vector<std::int32_t> all;
-  for (std::int32_t i = 0; i < count(family.shards); ++i)
-    if (shards_all(item(family.shards, i)) == shards_all(item(family.shards, first)))
+  for (std::int32_t i = 0; i < choices(family.shards); ++i)
+    if (shards_all(choice(family.shards, i)) == shards_all(choice(family.shards, first)))
       all.push_back(i);
   return all;
 }
@@ -37,7 +29,7 @@ std::vector<std::int32_t> shards_like(const Family& family, std::int32_t first) 
 std::int64_t leaves_of_recompute(const Family& f, const GridPoint& p) {
   std::int64_t sum = 0;
   for (const std::int32_t shard : shards_like(f, p.shard))
-    sum += f.leaves_below(item(f.micro_batches, p.micro_batch), item(f.shards, shard));
+    sum += f.leaves_below(choice(f.micro_batches, p.micro_batch), choice(f.shards, shard));
   return sum;
 }
 
@@ -81,20 +73,18 @@ class Expander {
   void run_layouts();
   bool run_layout(StepSeries& series, const GridPoint& point);
   const MicroBatchOption& micro_batch() const {
-    return item(family_.micro_batches, point_.micro_batch);
+    return choice(family_.micro_batches, point_.micro_batch);
   }
   bool fits(const Layout& layout) const {
     return memory_fits(ground_.model, ground_.job, layout, recipe_.stack, ground_.device);
   }
-  Bytes peak_of(const Layout& layout) const {
-    return memory_fit(ground_.model, ground_.job, layout, recipe_.stack, ground_.device).peak;
-  }
+  Bytes peak_of(const Layout& layout) const { return peak_memory(ground_, part_.place, layout); }
   // With all that saves memory: most shards, small buckets, everything offloaded.
   Bytes frugal_peak(GridPoint p) const {
-    const ShardOption& shard = item(family_.shards, p.shard);
-    p.zero = count(shard.zero_stages) - 1;
-    p.bucket = count(shard.buckets) > 1 ? 1 : 0;
-    p.offload = count(family_.offloads) - 1;
+    const ShardOption& shard = choice(family_.shards, p.shard);
+    p.zero = choices(shard.zero_stages) - 1;
+    p.bucket = choices(shard.buckets) > 1 ? 1 : 0;
+    p.offload = choices(family_.offloads) - 1;
     return peak_of(family_.layout(p));
   }
   Bytes least_peak() const;
@@ -135,11 +125,11 @@ void Expander::raise(Part& part, const StepLeast& least) const {
 // least, however layers are divided.
 Bytes Expander::least_static() const {
   Bytes least(std::numeric_limits<double>::infinity());
-  for (std::int32_t shard = 0; shard < count(family_.shards); ++shard) {
+  for (std::int32_t shard = 0; shard < choices(family_.shards); ++shard) {
     GridPoint p;
     p.shard = shard;
-    p.zero = count(item(family_.shards, shard).zero_stages) - 1;
-    p.offload = count(family_.offloads) - 1;
+    p.zero = choices(choice(family_.shards, shard).zero_stages) - 1;
+    p.offload = choices(family_.offloads) - 1;
     const auto stages =
         training_memory(ground_.model, ground_.job, family_.layout(p), recipe_.stack);
     Bytes sum;
@@ -159,8 +149,8 @@ void Expander::split_sizes() {
   }
   const StepBound& bound = ground_.bounds[static_cast<std::size_t>(part_.place.recipe)];
   GridPoint p;
-  for (p.micro_batch = 0; p.micro_batch < count(family_.micro_batches); ++p.micro_batch) {
-    const MicroBatchOption& micro = item(family_.micro_batches, p.micro_batch);
+  for (p.micro_batch = 0; p.micro_batch < choices(family_.micro_batches); ++p.micro_batch) {
+    const MicroBatchOption& micro = choice(family_.micro_batches, p.micro_batch);
     Layout layout = family_.base;
     layout.micro_batch = micro.size;
     Seconds time(std::numeric_limits<double>::infinity());
@@ -168,15 +158,15 @@ void Expander::split_sizes() {
       layout.schedule = pipeline.schedule;
       time = std::min(time, bound(layout));
     }
-    for (p.sequence_parallel = 0; p.sequence_parallel < count(family_.sequence_parallel);
+    for (p.sequence_parallel = 0; p.sequence_parallel < choices(family_.sequence_parallel);
          ++p.sequence_parallel)
-      for (p.exchange = 0; p.exchange < count(family_.exchanges); ++p.exchange)
-        for (p.shard = 0; p.shard < count(family_.shards); ++p.shard) {
+      for (p.exchange = 0; p.exchange < choices(family_.exchanges); ++p.exchange)
+        for (p.shard = 0; p.shard < choices(family_.shards); ++p.shard) {
           if (shards_like(family_, p.shard).front() != p.shard) continue;
           Part part{.memory = memory,
                     .level = Level::work,
                     .place = {part_.place.recipe, part_.place.family, p},
-                    .leaves = leaves_of_recompute(family_, p) * count(family_.recomputes)};
+                    .leaves = leaves_of_recompute(family_, p) * choices(family_.recomputes)};
           raise(part, {.time = time, .energy_per_gpu = ground_.context.device.idle_power * time});
           keep(part);
         }
@@ -190,10 +180,10 @@ void Expander::bound_by_work(const RecomputeOption& again, Part& part) const {
     return;
   }
   GridPoint p = part.place.point;
-  p.zero = count(item(family_.shards, p.shard).zero_stages) - 1;
+  p.zero = choices(choice(family_.shards, p.shard).zero_stages) - 1;
   std::vector<std::pair<Layout, WholeModel>> classes;
   Seconds least(std::numeric_limits<double>::infinity());
-  for (p.pipeline = 0; p.pipeline < count(micro_batch().pipelines); ++p.pipeline) {
+  for (p.pipeline = 0; p.pipeline < choices(micro_batch().pipelines); ++p.pipeline) {
     Layout layout = family_.layout(p);
     layout.set(again.choice);
     layout.recompute_layers = 0;
@@ -212,11 +202,11 @@ void Expander::bound_by_work(const RecomputeOption& again, Part& part) const {
 
 void Expander::bound_by_pipelines(const RecomputeOption& again, Part& part) const {
   GridPoint p = part.place.point;
-  p.zero = count(item(family_.shards, p.shard).zero_stages) - 1;
+  p.zero = choices(choice(family_.shards, p.shard).zero_stages) - 1;
   std::vector<std::pair<Layout, StepSeries>> classes;
   StepLeast least{.time = Seconds(std::numeric_limits<double>::infinity()),
                   .energy_per_gpu = Joules(std::numeric_limits<double>::infinity())};
-  for (p.pipeline = 0; p.pipeline < count(micro_batch().pipelines); ++p.pipeline) {
+  for (p.pipeline = 0; p.pipeline < choices(micro_batch().pipelines); ++p.pipeline) {
     Layout layout = family_.layout(p);
     layout.set(again.choice);
     layout.recompute_layers = again.layers;
@@ -239,7 +229,7 @@ void Expander::split_work() {
   Part bounded = part_;
   bound_by_work({}, bounded);
   GridPoint p = point_;
-  for (p.recompute = 0; p.recompute < count(family_.recomputes); ++p.recompute) {
+  for (p.recompute = 0; p.recompute < choices(family_.recomputes); ++p.recompute) {
     Part part = bounded;
     part.level = Level::recompute;
     part.place.point = p;
@@ -253,16 +243,16 @@ bool Expander::all_too_large() const {
   GridPoint p = point_;
   for (const std::int32_t shard : shards_like(family_, point_.shard)) {
     p.shard = shard;
-    const ShardOption& option = item(family_.shards, shard);
-    p.zero = count(option.zero_stages) - 1;
+    const ShardOption& option = choice(family_.shards, shard);
+    p.zero = choices(option.zero_stages) - 1;
     // Of buckets that can be chosen the smallest.
-    p.bucket = count(option.buckets) > 1 ? 1 : 0;
+    p.bucket = choices(option.buckets) > 1 ? 1 : 0;
     const auto& pipelines = micro_batch().pipelines;
     const bool plain = pipelines.front().vpp == 1;
-    for (p.pipeline = 0; p.pipeline < count(pipelines); ++p.pipeline) {
+    for (p.pipeline = 0; p.pipeline < choices(pipelines); ++p.pipeline) {
       // Interleaving holds more microbatches than 1F1B, on stages that 1F1B has as well.
-      if (plain && item(pipelines, p.pipeline).schedule == Schedule::interleaved) continue;
-      for (const std::int32_t offload : {count(family_.offloads) - 1, 0}) {
+      if (plain && choice(pipelines, p.pipeline).schedule == Schedule::interleaved) continue;
+      for (const std::int32_t offload : {choices(family_.offloads) - 1, 0}) {
         p.offload = offload;
         if (fits(family_.layout(p))) return false;
       }
@@ -277,7 +267,7 @@ Bytes Expander::least_peak() const {
   GridPoint p = point_;
   for (const std::int32_t shard : shards_like(family_, point_.shard)) {
     p.shard = shard;
-    for (p.pipeline = 0; p.pipeline < count(micro_batch().pipelines); ++p.pipeline)
+    for (p.pipeline = 0; p.pipeline < choices(micro_batch().pipelines); ++p.pipeline)
       least = std::min(least, frugal_peak(p));
   }
   return least;
@@ -285,7 +275,7 @@ Bytes Expander::least_peak() const {
 
 void Expander::split_recompute() {
   Part bounded = part_;
-  const RecomputeOption& again = item(family_.recomputes, point_.recompute);
+  const RecomputeOption& again = choice(family_.recomputes, point_.recompute);
   if (again.choice.recompute != Recompute::none && again.layers == 0) bound_by_work(again, bounded);
   if (cutoff_.rules_out(bounded)) {
     out_.pruned += part_.leaves;
@@ -299,30 +289,30 @@ void Expander::split_recompute() {
   GridPoint p = point_;
   for (const std::int32_t shard : shards_like(family_, point_.shard)) {
     p.shard = shard;
-    const ShardOption& option = item(family_.shards, shard);
-    for (p.rank = 0; p.rank < count(option.ranks); ++p.rank) {
+    const ShardOption& option = choice(family_.shards, shard);
+    for (p.rank = 0; p.rank < choices(option.ranks); ++p.rank) {
       Part part = bounded;
       part.level = Level::ranks;
       part.place.point = p;
-      part.leaves = family_.leaves_below(micro_batch(), option) / count(option.ranks);
+      part.leaves = family_.leaves_below(micro_batch(), option) / choices(option.ranks);
       keep(part);
     }
   }
 }
 
 void Expander::split_ranks() {
-  const ShardOption& option = item(family_.shards, point_.shard);
+  const ShardOption& option = choice(family_.shards, point_.shard);
   GridPoint p = point_;
   std::vector<std::pair<Layout, StepSeries>> classes;
-  for (p.pipeline = 0; p.pipeline < count(micro_batch().pipelines); ++p.pipeline) {
+  for (p.pipeline = 0; p.pipeline < choices(micro_batch().pipelines); ++p.pipeline) {
     Part part = part_;
     part.level = Level::pipeline;
     part.place.point = p;
-    part.leaves = part_.leaves / count(micro_batch().pipelines);
+    part.leaves = part_.leaves / choices(micro_batch().pipelines);
     std::vector<Layout> endings;
     GridPoint leaf = p;
-    for (leaf.zero = 0; leaf.zero < count(option.zero_stages); ++leaf.zero)
-      for (leaf.bucket = 0; leaf.bucket < count(option.buckets); ++leaf.bucket)
+    for (leaf.zero = 0; leaf.zero < choices(option.zero_stages); ++leaf.zero)
+      for (leaf.bucket = 0; leaf.bucket < choices(option.buckets); ++leaf.bucket)
         endings.push_back(family_.layout(leaf));
     const Layout& layout = endings.front();
     auto at = std::find_if(classes.begin(), classes.end(), [&](const auto& c) {
@@ -356,32 +346,22 @@ bool Expander::run_layout(StepSeries& series, const GridPoint& point) {
     ++out_.pruned;
     return true;
   }
-  const StepResult result = series.step(layout);
-  const double gpus = static_cast<double>(layout.gpus());
-  Found found{.candidate = {.layout = layout,
-                            .step_time = to_seconds(result.step),
-                            .energy_per_step = result.energy_per_gpu * gpus,
-                            .peak_memory = peak_of(layout)},
-              .place = leaf.place};
-  found.candidate.tokens_per_second_per_gpu =
-      tokens_per_step(ground_.job) / found.candidate.step_time.si() / gpus;
-  found.score = score(ground_, found.candidate.step_time, found.candidate.energy_per_step);
-  out_.found.push_back(std::move(found));
+  out_.found.push_back(found_of(ground_, leaf.place, layout, series.step(layout)));
   return true;
 }
 
 void Expander::run_layouts() {
-  const ShardOption& option = item(family_.shards, point_.shard);
+  const ShardOption& option = choice(family_.shards, point_.shard);
   StepSeries series(ground_.context, ground_.model, ground_.job, family_.layout(point_),
                     recipe_.stack);
   // What fits as it is gains nothing from offloading but memory.
   const bool only_speed = !cutoff_.front && !cutoff_.variants && cutoff_.prune;
   GridPoint p = point_;
-  for (p.zero = 0; p.zero < count(option.zero_stages); ++p.zero)
-    for (p.bucket = 0; p.bucket < count(option.buckets); ++p.bucket)
-      for (p.offload = 0; p.offload < count(family_.offloads); ++p.offload)
+  for (p.zero = 0; p.zero < choices(option.zero_stages); ++p.zero)
+    for (p.bucket = 0; p.bucket < choices(option.buckets); ++p.bucket)
+      for (p.offload = 0; p.offload < choices(family_.offloads); ++p.offload)
         if (run_layout(series, p) && p.offload == 0 && only_speed) {
-          out_.pruned += count(family_.offloads) - 1;
+          out_.pruned += choices(family_.offloads) - 1;
           break;
         }
 }
@@ -391,7 +371,21 @@ void Expander::run_layouts() {
 double score(const SearchGround& ground, Seconds time, Joules energy) {
   // The price of an accelerator-hour is the same for every layout: only its hours count.
   if (ground.objective != Objective::energy) return time.si();
-  return energy.si() / tokens_per_step(ground.job);
+  return energy.si() / tokens_per_step(ground.job, 1);
+}
+
+Found found_of(const SearchGround& ground, const Place& place, const Layout& layout,
+               const StepResult& run) {
+  const double gpus = static_cast<double>(layout.gpus());
+  Found found{.candidate = {.layout = layout,
+                            .step_time = to_seconds(run.step),
+                            .energy_per_step = run.energy_per_gpu * gpus,
+                            .peak_memory = peak_memory(ground, place, layout)},
+              .place = place};
+  found.candidate.tokens_per_second_per_gpu =
+      tokens_per_step(ground.job, 1) / found.candidate.step_time.si() / gpus;
+  found.score = score(ground, found.candidate.step_time, found.candidate.energy_per_step);
+  return found;
 }
 
 bool Cutoff::rules_out(const Part& part, const std::optional<Shape>& shape) const {

@@ -58,6 +58,10 @@ struct Part {
 // What a layout of so much time and energy scores.
 double score(const SearchGround& ground, Seconds time, Joules energy);
 
+// A layout that was run.
+Found found_of(const SearchGround& ground, const Place& place, const Layout& layout,
+               const StepResult& run);
+
 struct Expansion {
   std::vector<Part> parts;
   std::vector<Found> found;

@@ -113,10 +113,7 @@ std::string recompute_text(const Layout& layout) {
 }
 
 std::string offload_text(const Layout& layout) {
-  std::vector<std::string_view> parts;
-  if (layout.offload_weights) parts.emplace_back("weights");
-  if (layout.offload_optimizer) parts.emplace_back("optimizer");
-  if (layout.offload_activations) parts.emplace_back("activations");
+  const std::vector<std::string> parts = offloaded(layout);
   return parts.empty() ? "nothing" : fmt::to_string(fmt::join(parts, ","));
 }
 

@@ -32,6 +32,8 @@ class FlagWriter {
   void set(std::string_view key, const std::string& name, nlohmann::json value, bool raw = false);
   void covers(std::string_view key) { covered_.insert(std::string(key)); }
   void missing(std::string_view key, std::string sentence);
+  // Missing: "PROGRAM has no setting for WHAT."
+  void lacks(std::string_view key, const std::string& what);
   void implied(std::string_view key, std::string sentence);
   // "NAME=VALUE", and when it is needed.
   void environment(std::string setting, std::string when) {

@@ -127,6 +127,10 @@ void FlagWriter::set(std::string_view key, const std::string& name, nlohmann::js
   insert(tree_, name, value);
 }
 
+void FlagWriter::lacks(std::string_view key, const std::string& what) {
+  missing(key, fmt::format("{} has no setting for {}.", out_.program, what));
+}
+
 void FlagWriter::missing(std::string_view key, std::string sentence) {
   covers(key);
   out_.missing.push_back({std::string(key), std::move(sentence)});

@@ -6,22 +6,14 @@
 namespace orrery {
 namespace {
 
-void lacks(FlagWriter& out, const char* key, const std::string& what) {
-  out.missing(key, fmt::format("{} has no setting for {}.", out.program(), what));
-}
-
 void states_and_places(FlagWriter& out, const Layout& l) {
   if (l.optimizer != Optimizer::adam_fp32)
-    lacks(out, "optimizer", fmt::format("the optimizer {}", to_text(l.optimizer)));
-  if (!l.rank_order.is_default()) lacks(out, "rank_order", "another rank order");
+    out.lacks("optimizer", fmt::format("the optimizer {}", to_text(l.optimizer)));
+  if (!l.rank_order.is_default()) out.lacks("rank_order", "another rank order");
   if (l.per_domain > 0)
     out.missing("per_domain", fmt::format("The scheduler places ranks: start {} in each scale-up "
                                           "domain.",
                                           l.per_domain));
-}
-
-bool is_sixteen_bit(PrecisionRecipe p) {
-  return p == PrecisionRecipe::bf16 || p == PrecisionRecipe::fp16;
 }
 
 // DeepSpeed's own settings, in a file for deepspeed.initialize().
@@ -33,7 +25,7 @@ void deepspeed_settings(FlagWriter& out, const Layout& l, const Job& job, const 
   if (is_sixteen_bit(l.precision))
     out.set("precision", half ? "fp16.enabled" : "bf16.enabled", true);
   else
-    lacks(out, "precision", fmt::format("{}", to_text(l.precision)));
+    out.lacks("precision", fmt::format("{}", to_text(l.precision)));
   out.set("zero", "zero_optimization.stage", l.zero_stage);
   out.set("", "zero_optimization.overlap_comm", stack.gradient_overlap);
   if (l.bucket > Bytes(0)) {
@@ -45,7 +37,7 @@ void deepspeed_settings(FlagWriter& out, const Layout& l, const Job& job, const 
     if (l.zero_stage == 3)
       out.set("shard_group", "zero_optimization.zero_hpz_partition_size", l.shard_group);
     else
-      lacks(out, "shard_group", fmt::format("shards in groups of {}", l.shard_group));
+      out.lacks("shard_group", fmt::format("shards in groups of {}", l.shard_group));
   }
   out.covers("shard_group");
   if (l.offload_optimizer) out.set("offload", "zero_optimization.offload_optimizer.device", "cpu");
@@ -57,14 +49,14 @@ void deepspeed_settings(FlagWriter& out, const Layout& l, const Job& job, const 
 void model_decisions(FlagWriter& out, const Layout& l) {
   for (const auto& [key, size] :
        {std::pair{"tp", l.tp}, {"pp", l.pp}, {"vpp", l.vpp}, {"ep", l.ep}, {"etp", l.etp}})
-    if (size > 1) lacks(out, key, fmt::format("{} {}: the model's code splits itself", key, size));
+    if (size > 1) out.lacks(key, fmt::format("{} {}: the model's code splits itself", key, size));
   if (l.cp > 1) {
     if (l.context == ContextKind::all_to_all)
       out.missing("cp", fmt::format("Ulysses is set up in code: a sequence-parallel group of {} "
                                     "ranks.",
                                     l.cp));
     else
-      lacks(out, "cp", "context parallelism that passes keys and values");
+      out.lacks("cp", "context parallelism that passes keys and values");
     out.implied("context_parallel", "The kind goes with the group that the code makes.");
     out.covers("context_inner");
   }
@@ -88,7 +80,7 @@ LaunchFlags nanotron_flags(const Layout& l, const Model& model, const Job& job,
   if (l.schedule == Schedule::gpipe || l.schedule == Schedule::one_f_one_b)
     out.set("schedule", "parallelism.pp_engine", l.schedule == Schedule::gpipe ? "afab" : "1f1b");
   else
-    lacks(out, "schedule", fmt::format("the {} schedule", to_text(l.schedule)));
+    out.lacks("schedule", fmt::format("the {} schedule", to_text(l.schedule)));
   const bool rows = l.sequence_parallel && l.tp > 1;
   out.set("sequence_parallel", "parallelism.tp_mode", rows ? "REDUCE_SCATTER" : "ALL_REDUCE");
   out.set("", "parallelism.tp_linear_async_communication", rows && stack.tensor_exposed.get() < 1);
@@ -101,20 +93,20 @@ LaunchFlags nanotron_flags(const Layout& l, const Model& model, const Job& job,
   out.covers("ep");
   out.set("recompute", "parallelism.recompute_layer", l.recompute == Recompute::full);
   if (l.recompute == Recompute::selective)
-    lacks(out, "recompute", fmt::format("recompute of {}", to_text(l.recompute_choice())));
+    out.lacks("recompute", fmt::format("recompute of {}", to_text(l.recompute_choice())));
   out.set("", "tokens.sequence_length", job.sequence);
   out.set("micro_batch", "tokens.micro_batch_size", l.micro_batch);
   out.set("", "tokens.batch_accumulation_per_replica", l.microbatches(job));
   if (l.zero_stage <= 1)
     out.set("zero", "optimizer.zero_stage", l.zero_stage);
   else
-    lacks(out, "zero", fmt::format("ZeRO-{}", l.zero_stage));
+    out.lacks("zero", fmt::format("ZeRO-{}", l.zero_stage));
   out.set("", "optimizer.accumulate_grad_in_fp32", stack.gradient_storage == Format::fp32);
   if (is_sixteen_bit(l.precision))
     out.set("precision", "model.dtype",
             l.precision == PrecisionRecipe::fp16 ? "float16" : "bfloat16");
   else
-    lacks(out, "precision", fmt::format("{}", to_text(l.precision)));
+    out.lacks("precision", fmt::format("{}", to_text(l.precision)));
   states_and_places(out, l);
   out.source("nanotron-parallelism-config");
   std::string note = "Merge it with the model's own file; learning rates and data stay there.";
@@ -160,21 +152,21 @@ LaunchFlags megatron_deepspeed_flags(const Layout& l, const Model& model, const 
   }
   out.covers("sequence_parallel");  // before 2023.08 it has none, and one size does without
   if (l.tp > 1 && l.sequence_parallel)
-    lacks(out, "sequence_parallel", "sequence parallelism beside tensor parallelism");
+    out.lacks("sequence_parallel", "sequence parallelism beside tensor parallelism");
   else if (l.tp > 1)
     out.implied("sequence_parallel", "There is none to turn off.");
   if (l.recompute == Recompute::full) {
     out.set("recompute", "--checkpoint-activations", true);
     out.set("recompute", "--deepspeed-activation-checkpointing", true);
     if (l.recompute_layers > 0)
-      lacks(out, "recompute_layers", "full recompute of some layers of a stage");
+      out.lacks("recompute_layers", "full recompute of some layers of a stage");
   } else if (l.recompute == Recompute::selective) {
-    lacks(out, "recompute", fmt::format("recompute of {}", to_text(l.recompute_choice())));
+    out.lacks("recompute", fmt::format("recompute of {}", to_text(l.recompute_choice())));
   }
   out.set("zero", "--zero-stage", l.zero_stage);
   if (l.offload_optimizer) out.set("offload", "--cpu-optimizer", true);
   if (l.offload_weights || l.offload_activations)
-    lacks(out, "offload", "weights or activations in host memory beside pipelines");
+    out.lacks("offload", "weights or activations in host memory beside pipelines");
   out.covers("bucket");
   out.covers("shard_group");
   for (const FlagNote& m : settings.missing) out.missing(m.key, m.sentence);

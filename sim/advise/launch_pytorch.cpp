@@ -6,20 +6,16 @@
 namespace orrery {
 namespace {
 
-void lacks(FlagWriter& out, const char* key, const std::string& what) {
-  out.missing(key, fmt::format("{} has no setting for {}.", out.program(), what));
-}
-
 // Decisions that neither program leaves to its settings.
 void fixed_decisions(FlagWriter& out, const Layout& l) {
   if (l.tp > 1 && !l.sequence_parallel)
-    lacks(out, "sequence_parallel", "tensor parallelism without sequence parallelism");
+    out.lacks("sequence_parallel", "tensor parallelism without sequence parallelism");
   out.covers("sequence_parallel");
   if (l.cp == 1) {
     out.covers("context_parallel");
     out.covers("context_inner");
   }
-  if (!l.rank_order.is_default()) lacks(out, "rank_order", "another rank order");
+  if (!l.rank_order.is_default()) out.lacks("rank_order", "another rank order");
   if (l.per_domain > 0)
     out.missing("per_domain", fmt::format("The scheduler places ranks: start {} in each scale-up "
                                           "domain.",
@@ -86,7 +82,7 @@ void titan_pipeline(FlagWriter& out, const Layout& l, const Model& model, const 
     if (const char* name = schedule_name(l.schedule))
       out.set("schedule", "parallelism.pipeline_parallel_schedule", name);
     else
-      lacks(out, "schedule", fmt::format("the {} schedule", to_text(l.schedule)));
+      out.lacks("schedule", fmt::format("the {} schedule", to_text(l.schedule)));
     out.set("micro_batch", "parallelism.pipeline_parallel_microbatch_size", l.micro_batch);
   }
   out.covers("schedule");
@@ -103,7 +99,7 @@ void titan_data(FlagWriter& out, const Layout& l) {
   out.covers("shard_group");
   out.covers("zero");
   if (l.zero_stage == 1)
-    lacks(out, "zero", "sharded optimizer states alone; FSDP shards gradients too");
+    out.lacks("zero", "sharded optimizer states alone; FSDP shards gradients too");
   if (l.zero_stage >= 2)
     out.set("zero", "parallelism.fsdp_reshard_after_forward",
             l.zero_stage == 3 ? "always" : "never");
@@ -139,7 +135,7 @@ void titan_precision(FlagWriter& out, const Layout& l, const Stack& stack) {
     case PrecisionRecipe::fp8_delayed:
     case PrecisionRecipe::fp8_blockwise:
     case PrecisionRecipe::nvfp4:
-      lacks(out, "precision", fmt::format("{}", to_text(l.precision)));
+      out.lacks("precision", fmt::format("{}", to_text(l.precision)));
       break;
   }
 }
@@ -150,20 +146,21 @@ void titan_memory(FlagWriter& out, const Layout& l) {
   if (selective) {
     out.set("recompute", "activation_checkpoint.selective_ac_option", "op");
     if (!(l.recompute_modules == core_attention_only))
-      lacks(out, "recompute",
-            fmt::format("the parts {}; its selective mode keeps attention and every second product",
-                        to_text(l.recompute_choice())));
+      out.lacks(
+          "recompute",
+          fmt::format("the parts {}; its selective mode keeps attention and every second product",
+                      to_text(l.recompute_choice())));
   }
   if (l.recompute_layers > 0)
-    lacks(out, "recompute_layers",
-          fmt::format("full recompute of {} layers a stage", l.recompute_layers));
+    out.lacks("recompute_layers",
+              fmt::format("full recompute of {} layers a stage", l.recompute_layers));
   if (l.optimizer != Optimizer::adam_fp32)
-    lacks(out, "optimizer", fmt::format("the optimizer {}", to_text(l.optimizer)));
+    out.lacks("optimizer", fmt::format("the optimizer {}", to_text(l.optimizer)));
   if (l.offload_optimizer || l.offload_weights)
     out.set("offload", "training.enable_cpu_offload", true);
   if (l.offload_optimizer != l.offload_weights)
-    lacks(out, "offload", "weights or optimizer states alone; it moves both");
-  if (l.offload_activations) lacks(out, "offload", "activations in host memory");
+    out.lacks("offload", "weights or optimizer states alone; it moves both");
+  if (l.offload_activations) out.lacks("offload", "activations in host memory");
 }
 
 void titan_context(FlagWriter& out, const Layout& l) {
@@ -174,7 +171,7 @@ void titan_context(FlagWriter& out, const Layout& l) {
   else if (l.context == ContextKind::all_gather)
     out.set("context_parallel", "parallelism.context_parallel_rotate_method", "allgather");
   else
-    lacks(out, "context_parallel", fmt::format("{} in context parallelism", to_text(l.context)));
+    out.lacks("context_parallel", fmt::format("{} in context parallelism", to_text(l.context)));
   out.covers("context_inner");
 }
 
@@ -191,7 +188,7 @@ void automodel_pipeline(FlagWriter& out, const Layout& l, const Model& model, co
   // AutoPipeline reads PyTorch's names in lower case too.
   std::string name = schedule_name(l.schedule) ? schedule_name(l.schedule) : "";
   if (name.empty())
-    return lacks(out, "schedule", fmt::format("the {} schedule", to_text(l.schedule)));
+    return out.lacks("schedule", fmt::format("the {} schedule", to_text(l.schedule)));
   if (l.schedule == Schedule::interleaved) name = "interleaved1f1b";
   if (l.schedule == Schedule::one_f_one_b) name = "1f1b";
   out.set("schedule", "autopipeline.pp_schedule", name);
@@ -200,22 +197,22 @@ void automodel_pipeline(FlagWriter& out, const Layout& l, const Model& model, co
   std::int64_t most = 0;
   for (const Position& p : positions) most = std::max(most, p.layers);
   out.set("vpp", "autopipeline.layers_per_stage", most);
-  if (!l.stage_layers.empty()) lacks(out, "stage_layers", "stages of given sizes");
+  if (!l.stage_layers.empty()) out.lacks("stage_layers", "stages of given sizes");
 }
 
 void automodel_memory(FlagWriter& out, const Layout& l) {
   out.set("recompute", "parallelizer.activation_checkpointing", l.recompute == Recompute::full);
   if (l.recompute == Recompute::selective)
-    lacks(out, "recompute", fmt::format("recompute of {}", to_text(l.recompute_choice())));
-  if (l.recompute_layers > 0) lacks(out, "recompute_layers", "full recompute of some layers");
+    out.lacks("recompute", fmt::format("recompute of {}", to_text(l.recompute_choice())));
+  if (l.recompute_layers > 0) out.lacks("recompute_layers", "full recompute of some layers");
   if (l.optimizer != Optimizer::adam_fp32)
-    lacks(out, "optimizer", fmt::format("the optimizer {}", to_text(l.optimizer)));
+    out.lacks("optimizer", fmt::format("the optimizer {}", to_text(l.optimizer)));
   if (l.offload_optimizer || l.offload_weights || l.offload_activations)
-    lacks(out, "offload", "state in host memory in its benchmark recipes");
+    out.lacks("offload", "state in host memory in its benchmark recipes");
   if (l.zero_stage >= 2)
     out.set("zero", "parallelizer.reshard_after_forward", l.zero_stage == 3);
   else
-    lacks(out, "zero", fmt::format("ZeRO-{}", l.zero_stage));
+    out.lacks("zero", fmt::format("ZeRO-{}", l.zero_stage));
 }
 
 }  // namespace
@@ -258,12 +255,12 @@ LaunchFlags automodel_flags(const Layout& l, const Model& model, const Job& job,
   out.covers("shard_group");
   out.covers("dp");
   out.set("ep", "distributed.ep_size", l.ep);
-  if (l.etp > 1) lacks(out, "etp", "experts split over tensor ranks");
+  if (l.etp > 1) out.lacks("etp", "experts split over tensor ranks");
   out.set("sequence_parallel", "distributed.sequence_parallel", l.tp > 1 && l.sequence_parallel);
   automodel_pipeline(out, l, model, stack);
   automodel_memory(out, l);
   if (l.cp > 1 && l.context != ContextKind::ring)
-    lacks(out, "context_parallel", fmt::format("{} in context parallelism", to_text(l.context)));
+    out.lacks("context_parallel", fmt::format("{} in context parallelism", to_text(l.context)));
   if (l.precision != PrecisionRecipe::bf16) {
     if (const char* recipe = automodel_fp8(l.precision)) {
       out.set("precision", "model.backend.te_fp8._target_",
@@ -271,7 +268,7 @@ LaunchFlags automodel_flags(const Layout& l, const Model& model, const Job& job,
       out.set("precision", "model.backend.te_fp8.recipe", recipe);
       if (model.has_experts()) out.set("precision", "model.backend.experts", "te");
     } else {
-      lacks(out, "precision", fmt::format("{}", to_text(l.precision)));
+      out.lacks("precision", fmt::format("{}", to_text(l.precision)));
     }
   }
   if (model.has_experts() && stack.expert_library == CollectiveLibrary::deepep)

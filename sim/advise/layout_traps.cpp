@@ -118,10 +118,6 @@ void idle_in_domains(TrapSearch& search) {
               .evidence = "counted: accelerators of a domain over those in use"});
 }
 
-bool is_sixteen_bit(PrecisionRecipe p) {
-  return p == PrecisionRecipe::bf16 || p == PrecisionRecipe::fp16;
-}
-
 void slow_precision(TrapSearch& search) {
   const Scenario& s = search.scenario();
   const ResolvedDevice device = s.cluster.device.resolved();

@@ -10,7 +10,6 @@
 namespace orrery {
 namespace {
 
-constexpr double day = 86400;
 constexpr double least_gain = 0.002;  // below it a lever is noise
 
 struct Ground {
@@ -84,7 +83,7 @@ PlanDetail plan_detail(const Plan& plan, const PlanPoint& point, const ModelErro
   detail.goodput = goodput(detail.goodput_case);
   detail.range = goodput_range(detail.goodput_case);
   // Independent of each other: errors of the step and of the losses join in quadrature.
-  const double value = detail.goodput.days * day;
+  const double value = detail.goodput.days * seconds_per_day;
   const auto joined = [](double a, double b) { return std::hypot(std::log(a), std::log(b)); };
   const Prediction& p = detail.prediction;
   const auto& share = detail.range.effective;

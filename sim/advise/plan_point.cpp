@@ -11,8 +11,7 @@
 namespace orrery {
 namespace {
 
-constexpr double day = 86400;
-constexpr double longest = 1e7 * day;
+constexpr double longest = 1e7 * seconds_per_day;
 constexpr double never = std::numeric_limits<double>::infinity();
 
 // What is replaced and bought as one: a host, or a scale-up domain of several hosts.
@@ -46,7 +45,7 @@ void judge(const PlanGoal& goal, PlanPoint& point) {
 void pay(const Bill& b, PlanPoint& point) {
   point.bought = b.bought;
   point.capital = b.capital_total.value.si();
-  point.running_per_year = b.running_total.value.si() * 365.25 * day;
+  point.running_per_year = b.running_total.value.si() * seconds_per_year;
   point.facility_peak = b.facility_peak.value.si();
   point.facility_mean = b.facility_mean.value.si();
   point.racks = b.floor.racks.value;
@@ -64,7 +63,7 @@ void pay(const Bill& b, PlanPoint& point) {
 GoodputCase plan_goodput(const PlanChoice& choice, const Cluster& cluster, const PlanStep& step) {
   const Question& q = choice.question;
   GoodputJob job{.step = step.best.step_time,
-                 .tokens_per_step = static_cast<double>(q.job.global_batch * q.job.sequence),
+                 .tokens_per_step = tokens_per_step(q.job, 1),
                  .tokens = choice.goal.tokens,
                  .replicas = step.best.layout.dp,
                  .storage = choice.terms.storage,
@@ -94,7 +93,8 @@ BillQuestion plan_bill_question(const PlanChoice& choice, const Cluster& cluster
   if (power > 0) question.accelerator_power = predicted_power(Watts(power));
   question.goodput = std::clamp(goodput.effective, 1e-6, 1.0);
   if (goodput.days > 0 && std::isfinite(goodput.days))
-    question.duration = {.value = Seconds(goodput.days * day), .evidence = Evidence::measured};
+    question.duration = {.value = Seconds(goodput.days * seconds_per_day),
+                         .evidence = Evidence::measured};
   return question;
 }
 
@@ -109,7 +109,7 @@ PlanPoint plan_point(const Plan& plan, std::size_t index, std::int64_t gpus, Pla
     const Goodput lost = goodput(months);
     point.tokens_per_second = months.tokens_per_step / months.step.si();
     point.effective = lost.effective;
-    point.duration = Seconds(lost.days * day);
+    point.duration = Seconds(lost.days * seconds_per_day);
     point.finish = point.duration + choice.terms.wait;
     const BillQuestion question = plan_bill_question(choice, cluster, point.step, months, lost);
     point.spares = months.spares * unit_gpus(cluster, months);

@@ -10,21 +10,10 @@
 namespace orrery {
 namespace {
 
-Stack stack_of(const Question& q, PrecisionRecipe precision) {
-  return load_stack(q.stack_name,
-                    {.architecture = std::string(to_text(q.cluster.device.architecture)),
-                     .device = q.cluster.device.name,
-                     .model = q.model.name,
-                     .family = q.model.family,
-                     .precision = precision,
-                     .moe = q.model.has_experts(),
-                     .task = q.job.task},
-                    data_root() / "workloads/catalog/stacks");
-}
-
 // The parts of the grid that a sweep looks at.
 std::vector<SearchLimits> sweep_limits(const Question& q) {
-  const StackDefaults defaults = stack_of(q, q.precisions.front()).defaults;
+  const StackDefaults defaults =
+      catalogue_stack(q.stack_name, q.cluster, q.model, q.job, q.precisions.front()).defaults;
   SearchLimits narrow = q.limits;
   if (!narrow.zero_stage) narrow.zero_stage = defaults.zero_stage;
   if (!narrow.offload) narrow.offload = Offload{};
@@ -42,10 +31,6 @@ std::vector<SearchLimits> sweep_limits(const Question& q) {
     all.back().recompute = kind;
   }
   return all;
-}
-
-double score(const Question& q, const Candidate& c) {
-  return q.objective == Objective::energy ? c.energy_per_step.si() : c.step_time.si();
 }
 
 void tell(const Question& q, const Advice& advice, PlanStep& step) {
@@ -81,7 +66,8 @@ PlanStep plan_step(const Question& question, double memory_reserve, int threads,
             advice.stopped_early ? "no layout was found in the time of a sweep" : advice.why;
       return;
     }
-    if (!step.fits || score(q, advice.best.front()) < score(q, step.best)) tell(q, advice, step);
+    if (!step.fits || measure(q.objective, advice.best.front()) < measure(q.objective, step.best))
+      tell(q, advice, step);
   };
   try {
     if (!full) {

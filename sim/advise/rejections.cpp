@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 
-#include "sim/advise/attempt.h"
 #include "sim/advise/explain.h"
 #include "sim/base/parallel.h"
 #include "sim/engine/memory_fit.h"
@@ -16,11 +15,6 @@
 
 namespace orrery {
 namespace {
-
-template <class T>
-std::int32_t count(const std::vector<T>& list) {
-  return static_cast<std::int32_t>(list.size());
-}
 
 using Key = std::array<std::int64_t, 3>;  // tp, pp, ep
 
@@ -52,14 +46,15 @@ MemoryVerdict verdict_of(const SearchGround& ground, const Place& at) {
 MemoryVerdict nearest_miss(const SearchGround& ground, Place at) {
   const Family& f = ground.family(at);
   std::optional<MemoryVerdict> nearest;
-  at.point.offload = count(f.offloads) - 1;
-  for (at.point.recompute = 0; at.point.recompute < count(f.recomputes); ++at.point.recompute) {
-    const RecomputeOption& again = f.recomputes[static_cast<std::size_t>(at.point.recompute)];
-    if (count(f.recomputes) > 1 && (again.choice.recompute != Recompute::full || again.layers > 0))
+  at.point.offload = choices(f.offloads) - 1;
+  for (at.point.recompute = 0; at.point.recompute < choices(f.recomputes); ++at.point.recompute) {
+    const RecomputeOption& again = choice(f.recomputes, at.point.recompute);
+    if (choices(f.recomputes) > 1 &&
+        (again.choice.recompute != Recompute::full || again.layers > 0))
       continue;
-    for (at.point.shard = 0; at.point.shard < count(f.shards); ++at.point.shard) {
-      const ShardOption& shard = f.shards[static_cast<std::size_t>(at.point.shard)];
-      at.point.zero = count(shard.zero_stages) - 1;
+    for (at.point.shard = 0; at.point.shard < choices(f.shards); ++at.point.shard) {
+      const ShardOption& shard = choice(f.shards, at.point.shard);
+      at.point.zero = choices(shard.zero_stages) - 1;
       MemoryVerdict v = verdict_of(ground, at);
       if (!nearest || v.margin > nearest->margin) nearest = std::move(v);
     }
@@ -93,7 +88,7 @@ class Explainer {
         if (!nearest || v.margin > nearest->margin) nearest = std::move(v);
         continue;
       }
-      std::optional<Found> one = outcome.best ? outcome.best : attempt(ground_, family);
+      std::optional<Found> one = outcome.best ? outcome.best : outcome.first;
       if (one && (!fastest || better(*one, *fastest))) fastest = std::move(one);
     }
     if (fastest && winner_) {
@@ -131,14 +126,15 @@ class Explainer {
 
 }  // namespace
 
-std::vector<Rejection> explain_rejections(const SearchGround& ground, const SearchResult& found) {
+std::vector<Rejection> explain_rejections(const SearchGround& ground, const SearchResult& found,
+                                          int threads) {
   const std::map<Key, Group> groups = groups_of(ground, found);
   const Explainer explainer(ground, found);
   std::vector<const std::pair<const Key, Group>*> asked;
   for (const auto& group : groups)
     if (!explainer.holds_winner(group.second)) asked.push_back(&group);
   std::vector<Rejection> out(asked.size());
-  parallel_for(asked.size(), 0, [&](std::size_t i) {
+  parallel_for(asked.size(), threads, [&](std::size_t i) {
     out[i] = explainer.explain(asked[i]->first, asked[i]->second);
   });
   std::stable_sort(out.begin(), out.end(), [](const Rejection& a, const Rejection& b) {

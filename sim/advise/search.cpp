@@ -83,10 +83,11 @@ void Search::begin() {
   std::vector<std::optional<Found>> first(parts_.size());
   parallel_for(parts_.size(), options_.threads,
                [&](std::size_t i) { first[i] = attempt(ground_, parts_[i].place); });
-  for (const std::optional<Found>& found : first) {
-    if (!found) continue;
-    incumbents_.add(*found);
-    if (front_) front_->add(*found);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (!first[i]) continue;
+    incumbents_.add(*first[i]);
+    if (front_) front_->add(*first[i]);
+    family(parts_[i].place).first = std::move(first[i]);
   }
 }
 
@@ -118,13 +119,10 @@ void Search::merge(const Part& part, Expansion&& expansion) {
     incumbents_.add(found);
     if (front_) front_->add(found);
   }
-  double least = 0;
   for (const Part& inner : expansion.parts) {
-    least = least == 0 ? inner.least : std::min(least, inner.least);
     parts_.push_back(inner);
     std::push_heap(parts_.begin(), parts_.end(), later);
   }
-  if (part.level == Level::family) of.least = least;
 }
 
 bool Search::out_of_time() const {

@@ -24,8 +24,7 @@ struct SearchOptions {
 // What became of the layouts of one family.
 struct FamilyOutcome {
   std::int64_t leaves = 0, rejected = 0, pruned = 0, simulated = 0;
-  std::optional<Found> best;
-  double least = 0;  // no layout of it scores less
+  std::optional<Found> best, first;  // that was run; of the first attempts at it
 };
 
 struct SearchResult {

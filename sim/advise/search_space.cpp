@@ -10,42 +10,28 @@
 #include "sim/engine/placement.h"
 
 namespace orrery {
-namespace {
-
-template <class T>
-std::int64_t count(const std::vector<T>& list) {
-  return static_cast<std::int64_t>(list.size());
-}
-
-template <class T>
-const T& item(const std::vector<T>& list, std::int32_t index) {
-  return list[static_cast<std::size_t>(index)];
-}
-
-}  // namespace
-
 std::int64_t Family::leaves_below(const MicroBatchOption& micro_batch,
                                   const ShardOption& shard) const {
-  return count(micro_batch.pipelines) * count(shard.zero_stages) * count(shard.ranks) *
-         count(shard.buckets) * count(offloads);
+  return std::int64_t{choices(micro_batch.pipelines)} * choices(shard.zero_stages) *
+         choices(shard.ranks) * choices(shard.buckets) * choices(offloads);
 }
 
 std::int64_t Family::leaves() const {
   std::int64_t sum = 0;
   for (const MicroBatchOption& m : micro_batches)
     for (const ShardOption& s : shards) sum += leaves_below(m, s);
-  return sum * count(exchanges) * count(recomputes) * count(sequence_parallel);
+  return sum * choices(exchanges) * choices(recomputes) * choices(sequence_parallel);
 }
 
 Layout Family::layout(const GridPoint& p) const {
   Layout l = base;
-  const MicroBatchOption& micro = item(micro_batches, p.micro_batch);
-  const PipelineOption& pipeline = item(micro.pipelines, p.pipeline);
-  const ExchangeOption& exchange = item(exchanges, p.exchange);
-  const RecomputeOption& again = item(recomputes, p.recompute);
-  const ShardOption& shard = item(shards, p.shard);
-  const RankOption& rank = item(shard.ranks, p.rank);
-  const Offload& away = item(offloads, p.offload);
+  const MicroBatchOption& micro = choice(micro_batches, p.micro_batch);
+  const PipelineOption& pipeline = choice(micro.pipelines, p.pipeline);
+  const ExchangeOption& exchange = choice(exchanges, p.exchange);
+  const RecomputeOption& again = choice(recomputes, p.recompute);
+  const ShardOption& shard = choice(shards, p.shard);
+  const RankOption& rank = choice(shard.ranks, p.rank);
+  const Offload& away = choice(offloads, p.offload);
   l.micro_batch = micro.size;
   l.schedule = pipeline.schedule;
   l.vpp = pipeline.vpp;
@@ -55,9 +41,9 @@ Layout Family::layout(const GridPoint& p) const {
   l.context_inner = exchange.inner;
   l.set(again.choice);
   l.recompute_layers = again.layers;
-  l.zero_stage = item(shard.zero_stages, p.zero);
+  l.zero_stage = choice(shard.zero_stages, p.zero);
   l.shard_group = shard.group;
-  l.bucket = item(shard.buckets, p.bucket);
+  l.bucket = choice(shard.buckets, p.bucket);
   l.rank_order = rank.order;
   l.per_domain = rank.per_domain;
   l.offload_weights = away.weights;
@@ -200,8 +186,8 @@ void SearchSpace::add_family(const Layout& base) {
 }
 
 bool advance(const Family& f, GridPoint& p) {
-  const MicroBatchOption& micro = item(f.micro_batches, p.micro_batch);
-  const ShardOption& shard = item(f.shards, p.shard);
+  const MicroBatchOption& micro = choice(f.micro_batches, p.micro_batch);
+  const ShardOption& shard = choice(f.shards, p.shard);
   struct Wheel {
     std::int32_t& at;
     std::size_t size;

@@ -85,6 +85,16 @@ struct GridPoint {
   auto operator<=>(const GridPoint&) const = default;
 };
 
+// Of a list that a point of the grid points into.
+template <class T>
+std::int32_t choices(const std::vector<T>& list) {
+  return static_cast<std::int32_t>(list.size());
+}
+template <class T>
+const T& choice(const std::vector<T>& list, std::int32_t index) {
+  return list[static_cast<std::size_t>(index)];
+}
+
 // All layouts with the same tp, cp, pp, ep and etp: the lists that make up the rest of the grid.
 struct Family {
   Layout base;  // sizes, precision, optimizer

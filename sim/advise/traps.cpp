@@ -59,15 +59,8 @@ std::optional<Stack> TrapSearch::stack(const std::string& name, const std::strin
   const auto folder = data_root() / "workloads/catalog/stacks";
   const std::vector<std::string> names = stack_names(folder);
   if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
-  const StackContext context = {
-      .architecture = std::string(to_text(scenario_.cluster.device.architecture)),
-      .device = scenario_.cluster.device.name,
-      .model = scenario_.model.name,
-      .family = scenario_.model.family,
-      .precision = precision,
-      .moe = scenario_.model.has_experts(),
-      .task = scenario_.job.task};
-  return load_stack(release.empty() ? name : name + "@" + release, context, folder);
+  return catalogue_stack(release.empty() ? name : name + "@" + release, scenario_.cluster,
+                         scenario_.model, scenario_.job, precision);
 }
 
 std::vector<Trap> TrapSearch::sorted() && {

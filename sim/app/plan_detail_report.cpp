@@ -10,7 +10,6 @@
 namespace orrery {
 namespace {
 
-constexpr double year = 365.25 * 86400;
 constexpr std::size_t most_levers = 10, most_drivers = 6;
 
 std::string ranged_money(const BillSum<Dollars>& sum) {
@@ -111,8 +110,8 @@ void add_bill(Document& document, const PlanDetail& d) {
       if (amount >= 0.005 * b.capital_total.value.si())
         text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, money_text(amount));
     document.item(fmt::format("to buy: {}: {}.", ranged_money(b.capital_total), text));
-    document.item(
-        fmt::format("to run, a year: {}.", money_text(b.running_total.value.si() * year)));
+    document.item(fmt::format("to run, a year: {}.",
+                              money_text(b.running_total.value.si() * seconds_per_year)));
   }
   document.item(fmt::format("floor: {:.0f} racks, {} square metres of white space.",
                             b.floor.racks.value, grouped(b.floor.white_square_metres.value)));

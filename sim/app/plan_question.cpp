@@ -76,14 +76,7 @@ std::vector<Variable> read_variables(const JsonValue& file) {
 }
 
 void check_keys(const JsonValue& file) {
-  const std::vector<std::string> keys = plan_keys();
-  for (const auto& [key, value] : file.members())
-    if (std::find(keys.begin(), keys.end(), key) == keys.end())
-      throw Error({.file = file.file(),
-                   .path = key,
-                   .found = "unknown key",
-                   .expected = "a key of a question",
-                   .nearest = nearest_name(key, keys)});
+  file.expect_only(plan_keys(), "a key of a question");
   for (const char* key : {"model", "cluster", "seq", "global_batch"})
     static_cast<void>(file.at(key));
   if (file.has("tokens") == file.has("compute"))

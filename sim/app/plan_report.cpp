@@ -13,8 +13,6 @@
 namespace orrery {
 namespace {
 
-constexpr double day = 86400;
-
 const PlanChoice& choice_of(const PlanFile& file, const PlanPoint& p) {
   return file.plan.choices[p.choice];
 }
@@ -80,11 +78,12 @@ std::string misses(const PlanPoint& p) {
 
 // ", done on 2027-05-20", where the question has a start.
 std::string done_text(const PlanFile& file, const PlanPoint& p) {
-  if (file.start.empty() || !(p.finish.si() < 1e4 * 365 * day)) return "";
+  if (file.start.empty() || !(p.finish.si() < 1e4 * 365 * seconds_per_day)) return "";
   const std::int64_t start =
       date_from(JsonValue::from({{"start", file.start}}, "question").at("start"));
-  return fmt::format(", done on {}",
-                     date_text(start + static_cast<std::int64_t>(std::ceil(p.finish.si() / day))));
+  return fmt::format(
+      ", done on {}",
+      date_text(start + static_cast<std::int64_t>(std::ceil(p.finish.si() / seconds_per_day))));
 }
 
 std::string machine_sentence(const PlanFile& file, const PlanPoint& p, const PlanDetail& d) {
@@ -234,8 +233,8 @@ std::string money_text(double dollars) {
 }
 
 std::string days_text(Seconds time) {
-  if (!(time.si() < 1e7 * day)) return "never";
-  const double days = time.si() / day;
+  if (!(time.si() < 1e7 * seconds_per_day)) return "never";
+  const double days = time.si() / seconds_per_day;
   if (days >= 2 * 365.25) return fmt::format("{:.3g} years", days / 365.25);
   return days >= 99.5 ? fmt::format("{:.0f} days", days) : fmt::format("{:.3g} days", days);
 }

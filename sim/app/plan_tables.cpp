@@ -12,7 +12,6 @@
 namespace orrery {
 namespace {
 
-constexpr double day = 86400;
 constexpr std::size_t most_front = 12;
 
 std::string count(std::int64_t n) { return grouped(static_cast<double>(n)); }
@@ -25,7 +24,7 @@ std::string number(double v, int digits = 3) {
 
 std::string verdict(const PlanPoint& p) {
   if (p.feasible) return "met";
-  if (!(p.duration.si() < 1e7 * day)) return "never ends";
+  if (!(p.duration.si() < 1e7 * seconds_per_day)) return "never ends";
   std::string text;
   for (const PlanVerdict& v : p.verdicts)
     if (!v.met())
@@ -47,7 +46,7 @@ std::vector<std::string> point_cells(const PlanPoint& p, bool limited) {
   std::vector<std::string> cells = {number(p.step.best.step_time.si()),
                                     fmt::format("{:.1f}", 100 * p.step.mfu),
                                     fmt::format("{:.1f}", 100 * p.effective),
-                                    number(p.finish.si() / day),
+                                    number(p.finish.si() / seconds_per_day),
                                     known ? number(p.cost / 1e6) : "unknown",
                                     known ? number(p.dollars_per_million_tokens) : "unknown",
                                     number(p.facility_peak / 1e6)};
@@ -135,8 +134,8 @@ void add_front(Document& document, const PlanFile& file, const PlanResult& resul
   const std::size_t all = result.front.size(), rows = std::min(all, most_front);
   for (std::size_t r = 0; r < rows; ++r) {
     const PlanPoint& p = result.front[rows == 1 ? 0 : r * (all - 1) / (rows - 1)];
-    table.add({number(p.finish.si() / day), number(p.cost / 1e6), number(p.facility_peak / 1e6),
-               point_name(file, p)});
+    table.add({number(p.finish.si() / seconds_per_day), number(p.cost / 1e6),
+               number(p.facility_peak / 1e6), point_name(file, p)});
   }
   document.table(std::move(table));
   if (all > rows) document.note(fmt::format("{} of {} points of the front.", rows, all));
@@ -194,7 +193,7 @@ void add_speedups(Document& document, const PlanFile& file, const PlanResult& re
          file.plan.choices[p.choice].question.cluster.name + " x " + count(p.gpus),
          to_text(p.step.best.step_time),
          fmt::format("{:.1f}%", 100 * (base->step.best.step_time / p.step.best.step_time - 1)),
-         number(p.finish.si() / day), grouped(hours),
+         number(p.finish.si() / seconds_per_day), grouped(hours),
          p.cost_known() ? money_text(base->cost - p.cost) : "unknown"});
   }
   document.table(std::move(table));

@@ -15,7 +15,6 @@
 namespace orrery {
 namespace {
 
-constexpr double day = 86400;
 constexpr const char* cluster_folder = "sim/engine/catalog/clusters";
 
 // In overrides a plain value stands for one that the question takes for granted.
@@ -68,10 +67,7 @@ Sourced<Q> granted(Q value) {
 PlanObjective read_objective(const JsonValue& file) {
   const auto v = file.find("objective");
   if (!v) return file.has("deadline") ? PlanObjective::cost : PlanObjective::time;
-  const std::vector<std::string> names = {"time", "cost", "energy", "carbon", "gpus"};
-  const std::string name = v->one_of(names);
-  const auto at = std::find(names.begin(), names.end(), name) - names.begin();
-  return static_cast<PlanObjective>(at);
+  return static_cast<PlanObjective>(v->index_in({"time", "cost", "energy", "carbon", "gpus"}));
 }
 
 std::vector<StorageTier> read_checkpoint(const JsonValue& file) {
@@ -84,9 +80,7 @@ std::vector<StorageTier> read_checkpoint(const JsonValue& file) {
     if (const auto to = at.find("to")) {
       std::vector<std::string> names;
       for (int k = 0; k < 4; ++k) names.emplace_back(to_text(static_cast<StorageKind>(k)));
-      const std::string name = to->one_of(names);
-      tier.kind =
-          static_cast<StorageKind>(std::find(names.begin(), names.end(), name) - names.begin());
+      tier.kind = static_cast<StorageKind>(to->index_in(names));
     }
     if (const auto b = at.find("bandwidth")) tier.bandwidth = b->quantity<BytesPerSecond>();
     if (const auto a = at.find("asynchronous")) tier.asynchronous = a->boolean();
@@ -237,7 +231,7 @@ void read_goal(const PlanReading& reading, const JsonValue& at, PlanChoice& choi
     if (text.size() == 10 && text[4] == '-') {
       const std::int64_t date = date_from(*v);
       if (!reading.start) v->fail("a start beside a date, or a time such as \"90 days\"");
-      goal.allowed = Seconds(static_cast<double>(date - *reading.start) * day);
+      goal.allowed = Seconds(static_cast<double>(date - *reading.start) * seconds_per_day);
     } else {
       goal.allowed = v->quantity<Seconds>();
     }
@@ -261,12 +255,9 @@ void read_terms(const PlanReading& reading, const JsonValue& at, PlanChoice& cho
   if (const auto v = at.find("facility"))
     terms.facility =
         v->one_of({"build", "colocate"}) == "build" ? Facility::build : Facility::colocate;
-  if (const auto v = at.find("contract")) {
-    const std::vector<std::string> names = {"on-demand", "reserved-1y", "reserved-3y", "spot"};
-    const std::string name = v->one_of(names);
+  if (const auto v = at.find("contract"))
     terms.contract =
-        static_cast<Contract>(std::find(names.begin(), names.end(), name) - names.begin());
-  }
+        static_cast<Contract>(v->index_in({"on-demand", "reserved-1y", "reserved-3y", "spot"}));
   BillNames names;
   if (const auto v = at.find("site")) names.site = v->text();
   if (const auto v = at.find("economics")) names.economics = v->text();
@@ -295,8 +286,9 @@ void read_terms(const PlanReading& reading, const JsonValue& at, PlanChoice& cho
   }
   terms.storage = read_checkpoint(reading.file);
   if (const auto from = reading.available.find(cluster.name); from != reading.available.end())
-    terms.wait = Seconds(
-        static_cast<double>(std::max<std::int64_t>(0, from->second - *reading.start)) * day);
+    terms.wait =
+        Seconds(static_cast<double>(std::max<std::int64_t>(0, from->second - *reading.start)) *
+                seconds_per_day);
 }
 
 std::vector<std::string> availability_of(const PlanReading& reading, const Plan& plan) {
@@ -309,7 +301,7 @@ std::vector<std::string> availability_of(const PlanReading& reading, const Plan&
     if (from != reading.available.end())
       sentences.push_back(fmt::format(
           "{} can be had from {}: {:.0f} days after the start, which its finish counts.",
-          cluster.name, date_text(from->second), choice.terms.wait.si() / day));
+          cluster.name, date_text(from->second), choice.terms.wait.si() / seconds_per_day));
     else if (cluster.device.status != "shipped")
       sentences.push_back(fmt::format(
           "{}: the catalogue has {} as {}, without a date; `available` in the question gives one.",

@@ -22,7 +22,7 @@ struct Row {
 
 std::vector<Row> rows_of(const std::vector<Candidate>& list, const Question& q,
                          const Prediction& winner) {
-  const double tokens = static_cast<double>(q.job.global_batch * q.job.sequence);
+  const double tokens = tokens_per_step(q.job, 1);
   const double per_speed = winner.mfu / winner.tokens_per_second_per_gpu;
   std::vector<Row> rows;
   for (const Candidate& c : list)
@@ -81,15 +81,9 @@ std::string short_recompute(const Layout& l) {
   return more < 1 ? text : fmt::format("{} +{}", text.substr(0, text.find(',')), more);
 }
 
-std::string offloaded(const Layout& l) {
-  std::string text;
-  const auto add = [&](bool on, const char* name) {
-    if (on) text += text.empty() ? name : std::string(",") + name;
-  };
-  add(l.offload_weights, "weights");
-  add(l.offload_optimizer, "optimizer");
-  add(l.offload_activations, "activations");
-  return text.empty() ? "-" : text;
+std::string offload_text(const Layout& l) {
+  const std::vector<std::string> parts = offloaded(l);
+  return parts.empty() ? "-" : fmt::to_string(fmt::join(parts, ","));
 }
 
 std::vector<Decision> optional_decisions() {
@@ -114,9 +108,10 @@ std::vector<Decision> optional_decisions() {
          return l.rank_order.is_default() ? std::string()
                                           : fmt::format("ranks {}", to_text(l.rank_order));
        }},
-      {"offload", Align::left, [](const Layout& l) { return offloaded(l); },
+      {"offload", Align::left, [](const Layout& l) { return offload_text(l); },
        [](const Layout& l) {
-         return offloaded(l) == "-" ? std::string() : fmt::format("{} offloaded", offloaded(l));
+         return offload_text(l) == "-" ? std::string()
+                                       : fmt::format("{} offloaded", offload_text(l));
        }},
       {"precision", Align::left, [](const Layout& l) { return std::string(to_text(l.precision)); },
        [](const Layout& l) { return std::string(to_text(l.precision)); }},

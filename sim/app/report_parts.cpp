@@ -46,7 +46,7 @@ std::string job_text(const Scenario& s) {
   if (job.task == Task::lora) text += fmt::format(" of rank {}", job.lora_rank);
   return text + fmt::format(": {} sequences of {} tokens a step ({} tokens)",
                             count_text(job.global_batch), count_text(job.sequence),
-                            tokens_text(static_cast<double>(job.global_batch * job.sequence)));
+                            tokens_text(tokens_per_step(job, 1)));
 }
 
 // What MFU counts of a token.

@@ -164,20 +164,16 @@ std::string rival_text(std::size_t number, const Rival& r) {
   return fmt::format("{} lies {} behind ({})", number, percent(r.behind), range);
 }
 
-double score(const Question& q, const Candidate& c) {
-  return q.objective == Objective::energy ? c.energy_per_step.si() : c.step_time.si();
-}
-
 std::string ties(const Question& q, const Advice& a) {
-  const double best = score(q, a.best.front());
+  const double best = measure(q.objective, a.best.front());
   const auto tied = std::count_if(a.best.begin(), a.best.end(), [&](const Candidate& c) {
-    return score(q, c) <= best * (1 + rerun_spread);
+    return measure(q.objective, c) <= best * (1 + rerun_spread);
   });
   if (tied == 1)
     return fmt::format(
         "The second lies {:.1f}% behind, more than the 0.5 to 2% by which "
         "reruns of one job differ.",
-        100 * (score(q, a.best[1]) / best - 1));
+        100 * (measure(q.objective, a.best[1]) / best - 1));
   return fmt::format(
       "The first {} lie within 2%, and reruns of one job differ by 0.5 to 2%: "
       "take them as equal, and choose by memory or by what is simplest to run.",

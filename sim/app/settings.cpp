@@ -79,16 +79,7 @@ std::string stack_name(const JsonValue& s, const Cluster& cluster, const Job& jo
 }
 
 Stack read_stack(const std::string& name, const Scenario& scenario, PrecisionRecipe precision) {
-  const std::string architecture(to_text(scenario.cluster.device.architecture));
-  return load_stack(name,
-                    {.architecture = architecture,
-                     .device = scenario.cluster.device.name,
-                     .model = scenario.model.name,
-                     .family = scenario.model.family,
-                     .precision = precision,
-                     .moe = scenario.model.has_experts(),
-                     .task = scenario.job.task},
-                    data_root() / "workloads/catalog/stacks");
+  return catalogue_stack(name, scenario.cluster, scenario.model, scenario.job, precision);
 }
 
 // Plain "fp8" is what the stack's release means by it.
@@ -98,20 +89,6 @@ PrecisionRecipe read_precision(const JsonValue& s, const std::string& stack,
   if (!v) return PrecisionRecipe::bf16;
   const PrecisionRecipe named = precision_from(*v);
   return v->text() == "fp8" ? read_stack(stack, scenario, named).defaults.fp8 : named;
-}
-
-// "any", or several with commas, or a list: what advise searches side by side.
-std::vector<JsonValue> several(const JsonValue& v) {
-  if (!v.is_string()) return v.is_array() ? v.items() : std::vector<JsonValue>{v};
-  std::vector<JsonValue> parts;
-  const std::string text = v.text();
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    parts.push_back(
-        JsonValue::from({{v.path(), text.substr(start, end - start)}}, v.file()).at(v.path()));
-    start = end + 1;
-  }
-  return parts;
 }
 
 // Recipes that the accelerator has units for; scales by blocks of 32 and 16 came with Blackwell.
@@ -139,13 +116,14 @@ JsonValue with(const JsonValue& s, const char* key, const std::string& value) {
   return JsonValue::from(one, s.file());
 }
 
+// What advise searches side by side: one, several with commas or in a list, or "any".
 std::vector<PrecisionRecipe> read_precisions(const JsonValue& s, const std::string& stack,
                                              const Scenario& scenario) {
   const auto v = s.find("precision");
   if (!v) return {PrecisionRecipe::bf16};
   if (v->is_string() && v->text() == "any") return any_precision(scenario.cluster.device);
   std::vector<PrecisionRecipe> all;
-  for (const JsonValue& part : several(*v)) {
+  for (const JsonValue& part : v->listed()) {
     static_cast<void>(precision_from(part));
     all.push_back(read_precision(with(s, "precision", part.text()), stack, scenario));
   }
@@ -157,7 +135,7 @@ std::vector<Optimizer> read_optimizers(const JsonValue& s) {
   const auto v = s.find("optimizer");
   if (!v) return {};
   std::vector<Optimizer> all;
-  for (const JsonValue& part : several(*v)) all.push_back(optimizer_from(part));
+  for (const JsonValue& part : v->listed()) all.push_back(optimizer_from(part));
   if (all.empty()) v->fail("an optimizer, or several with commas");
   return all;
 }
@@ -342,15 +320,8 @@ JsonValue merge_settings(const std::string& file, const nlohmann::json& flags) {
   nlohmann::json merged = nlohmann::json::object();
   if (!file.empty()) {
     const JsonValue document = JsonValue::load(file);
-    for (const auto& [key, value] : document.members()) {
-      if (std::find(keys.begin(), keys.end(), key) == keys.end())
-        throw Error({.file = file,
-                     .path = key,
-                     .found = "unknown key",
-                     .expected = "a setting",
-                     .nearest = nearest_name(key, keys)});
-      merged[key] = value.raw();
-    }
+    document.expect_only(keys, "a setting");
+    merged = document.raw();
   }
   merged.update(flags);
   return JsonValue::from(merged, file.empty() ? command_line : file);

@@ -13,13 +13,6 @@
 namespace orrery {
 namespace {
 
-const StageBreakdown& pacing_stage(const StepResult& result) {
-  const auto least = std::min_element(
-      result.stages.begin(), result.stages.end(),
-      [](const auto& a, const auto& b) { return a[Label::bubble].ps < b[Label::bubble].ps; });
-  return *least;
-}
-
 std::string largest_label(const StageBreakdown& stage) {
   Label largest = Label::gemm;
   for (int i = 0; i < label_count; ++i)
@@ -70,11 +63,7 @@ double predict_step(const PreparedRow& row, const Stack& stack) {
 }
 
 double tokens_per_second(const PreparedRow& row, double seconds) {
-  const Job& job = row.job;
-  double tokens = static_cast<double>(job.global_batch * job.sequence);
-  if (job.task == Task::prefill) tokens = static_cast<double>(job.batch * job.sequence);
-  if (job.task == Task::decode) tokens = static_cast<double>(job.batch);
-  return tokens / seconds / static_cast<double>(row.layout.gpus());
+  return tokens_per_step(row.job, 1) / seconds / static_cast<double>(row.layout.gpus());
 }
 
 RowPrediction predict_row(const PreparedRow& row, const ModelError& error) {
@@ -84,7 +73,7 @@ RowPrediction predict_row(const PreparedRow& row, const ModelError& error) {
   p.made = true;
   p.step_seconds = to_seconds(result.step).si();
   p.tokens_per_second_per_gpu = tokens_per_second(row, p.step_seconds);
-  p.stage = pacing_stage(result);
+  p.stage = result.stages[static_cast<std::size_t>(pacing_stage(result.stages))];
   p.bottleneck = largest_label(p.stage);
   const MemoryVerdict memory =
       memory_fit(row.model, row.job, row.layout, row.stack, row.cluster->context->device);

@@ -146,13 +146,7 @@ bool made_valid(PreparedRow& p, const RunColumns& c, std::int64_t gpus) {
 }
 
 StackContext stack_context(const PreparedRow& p) {
-  return {.architecture = std::string(to_text(p.cluster->cluster.device.architecture)),
-          .device = p.cluster->cluster.device.name,
-          .model = p.model.name,
-          .family = p.model.family,
-          .precision = p.layout.precision,
-          .moe = p.model.has_experts(),
-          .task = p.job.task};
+  return stack_context(p.cluster->cluster, p.model, p.job, p.layout.precision);
 }
 
 }  // namespace

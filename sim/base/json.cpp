@@ -207,9 +207,41 @@ void JsonValue::expect_only(std::initializer_list<std::string_view> keys) const 
   }
 }
 
+void JsonValue::expect_only(const std::vector<std::string>& keys,
+                            const std::string& expected) const {
+  for (const auto& [key, value] : members())
+    if (std::find(keys.begin(), keys.end(), key) == keys.end())
+      throw Error({.file = file(),
+                   .path = joined(path_, key),
+                   .found = "unknown key",
+                   .expected = expected,
+                   .nearest = nearest_name(key, keys)});
+}
+
+std::vector<JsonValue> JsonValue::listed() const {
+  if (!is_string()) return items();
+  std::vector<JsonValue> parts;
+  const std::string all = text();
+  std::size_t start = 0;
+  while (!all.empty() && start <= all.size()) {
+    const std::size_t end = std::min(all.find(',', start), all.size());
+    std::string part = all.substr(start, end - start);
+    part.erase(0, std::min(part.find_first_not_of(' '), part.size()));
+    part.erase(part.find_last_not_of(' ') + 1);
+    parts.push_back(from({{path_, std::move(part)}}, file()).at(path_));
+    start = end + 1;
+  }
+  return parts;
+}
+
 std::string JsonValue::one_of(const std::vector<std::string>& names) const {
-  std::string name = text();
-  if (std::find(names.begin(), names.end(), name) != names.end()) return name;
+  return names[index_in(names)];
+}
+
+std::size_t JsonValue::index_in(const std::vector<std::string>& names) const {
+  const std::string name = text();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   throw Error({.file = file(),
                .path = path_,
                .found = in_quotes(name),

@@ -1,6 +1,7 @@
 // Knows how to read JSON strictly: every error names file, path, what was found and expected.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
@@ -41,6 +42,9 @@ class JsonValue {
   std::optional<JsonValue> find(std::string_view key) const;       // absent or null: nullopt
   std::vector<JsonValue> items() const;                            // Error unless an array
   std::vector<std::pair<std::string, JsonValue>> members() const;  // Error unless an object
+  // The items of a list, or of text with commas; spaces around them do not count. Each part of a
+  // text stands where the text does, so that an error names the same place.
+  std::vector<JsonValue> listed() const;
 
   std::string text() const;
   double number() const;                                            // finite
@@ -55,8 +59,11 @@ class JsonValue {
 
   // Error for any key that is not in `keys`, with the nearest valid one.
   void expect_only(std::initializer_list<std::string_view> keys) const;
-  // One of `names`, else Error with the nearest.
+  // The same for keys that are too many to list: `expected` says what they are.
+  void expect_only(const std::vector<std::string>& keys, const std::string& expected) const;
+  // One of `names`, else Error with the nearest; and which of them.
   std::string one_of(const std::vector<std::string>& names) const;
+  std::size_t index_in(const std::vector<std::string>& names) const;
   // Throws an Error at this place; `found` defaults to the value's text, shortened.
   [[noreturn]] void fail(const std::string& expected, std::string found = "") const;
 
@@ -66,6 +73,12 @@ class JsonValue {
   const nlohmann::json* value_ = nullptr;
   std::string path_;
 };
+
+// An enumerator by its text; `texts` in the order of the enumerators.
+template <class Enum, std::size_t N>
+Enum read_enum(const JsonValue& at, const std::array<std::string_view, N>& texts) {
+  return static_cast<Enum>(at.index_in({texts.begin(), texts.end()}));
+}
 
 // Reads {"value": "4.8 TB/s", "low": .., "high": .., "evidence": .., "source": .., "reason": ..}.
 // `value` is text with a unit for quantities, a number for double and int64. Null needs "reason";

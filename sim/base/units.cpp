@@ -24,7 +24,7 @@ struct Unit {
 constexpr Dimension none, time{.time = 1}, rate{.time = -1}, data{.data = 1}, operations{.flop = 1},
     energy{.energy = 1}, power{.time = -1, .energy = 1}, money{.money = 1}, carbon{.carbon = 1},
     token{.token = 1};
-constexpr double day = 86400, year = 365.25 * day;  // the Julian year
+constexpr double day = seconds_per_day, year = seconds_per_year;
 
 constexpr std::array<Unit, 28> units = {{
     {"s", 1, time, Prefixes::small},

@@ -81,6 +81,13 @@ constexpr auto operator/(double a, Quantity<B> b) {
   return make_quantity<Dimension{} - B>(a / b.si());
 }
 
+// A value as its number in SI base units, for code that takes plain numbers as well.
+constexpr double in_si(double value) { return value; }
+template <Dimension D>
+constexpr double in_si(Quantity<D> value) {
+  return value.si();
+}
+
 using Seconds = Quantity<Dimension{.time = 1}>;
 using Hertz = Quantity<Dimension{.time = -1}>;  // also failure rates
 using Bytes = Quantity<Dimension{.data = 1}>;
@@ -105,6 +112,8 @@ constexpr Seconds nanoseconds(double v) { return Seconds(v * 1e-9); }
 constexpr Bytes bytes(double v) { return Bytes(v); }
 constexpr Bytes gibibytes(double v) { return Bytes(v * 1073741824.0); }
 constexpr double in_gibibytes(Bytes b) { return b.si() / 1073741824.0; }
+inline constexpr double seconds_per_day = 86400;
+inline constexpr double seconds_per_year = 365.25 * seconds_per_day;  // the Julian year
 constexpr double in_microseconds(Seconds t) { return t.si() * 1e6; }
 constexpr double in_milliseconds(Seconds t) { return t.si() * 1e3; }
 constexpr Flop flop(double v) { return Flop(v); }

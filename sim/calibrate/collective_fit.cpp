@@ -95,12 +95,6 @@ void with_term(Step& step, Term term, Visit&& visit) {
   }
 }
 
-double plain(double value) { return value; }
-template <class Q>
-double plain(Q value) {
-  return value.si();
-}
-
 void set(StepCosts& step, Term term, double value, const std::string& source) {
   with_term(step, term, [&]<class T>(Sourced<T>& s) {
     s = {.value = T(value), .evidence = Evidence::measured, .source = source, .reason = "fitted"};
@@ -110,7 +104,7 @@ void set(StepCosts& step, Term term, double value, const std::string& source) {
 std::optional<double> get(const StepCosts& step, Term term) {
   std::optional<double> value;
   with_term(step, term, [&](const auto& s) {
-    if (s.known()) value = plain(*s.value);
+    if (s.known()) value = in_si(*s.value);
   });
   return value;
 }

@@ -18,23 +18,17 @@ bool is_share(const std::string& name) {
   return name.ends_with("_exposed") || name.ends_with("_window");
 }
 
-double plain(double value) { return value; }
-template <Dimension D>
-double plain(Quantity<D> value) {
-  return value.si();
-}
-
 template <class T>
 bool is_free(const Sourced<T>& value) {
-  return value.known() && value.evidence == Evidence::estimated && plain(value.get()) > 0 &&
-         value.low && value.high && plain(*value.low) < plain(*value.high);
+  return value.known() && value.evidence == Evidence::estimated && in_si(value.get()) > 0 &&
+         value.low && value.high && in_si(*value.low) < in_si(*value.high);
 }
 
 template <class T>
 StepPrior prior_of(const Sourced<T>& value) {
   // A range that starts at zero still has a middle.
-  const double high = plain(*value.high), low = std::max(plain(*value.low), high / 100);
-  StepPrior prior{.middle = std::clamp(plain(value.get()), low, high)};
+  const double high = in_si(*value.high), low = std::max(in_si(*value.low), high / 100);
+  StepPrior prior{.middle = std::clamp(in_si(value.get()), low, high)};
   if (value.source == fitted_source) prior.middle = (low + high) / 2;
   prior.deviation_below = std::log(prior.middle / low) / percentile_95;
   prior.deviation_above = std::log(high / prior.middle) / percentile_95;
@@ -113,7 +107,7 @@ void set_step_value(Stack& stack, const std::string& wanted, double deviations) 
 double step_value(const Stack& stack, const std::string& wanted) {
   double found = 0;
   visit_stack_values(stack, [&](const std::string& name, const auto& value) {
-    if (name == wanted && value.known()) found = plain(value.get());
+    if (name == wanted && value.known()) found = in_si(value.get());
   });
   return found;
 }

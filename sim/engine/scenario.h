@@ -1,6 +1,8 @@
 // Knows what is simulated: a job with its stack and layout on a cluster.
 #pragma once
 
+#include <string>
+
 #include "sim/engine/cluster.h"
 #include "sim/engine/conditions.h"
 #include "workloads/job.h"
@@ -23,5 +25,12 @@ struct Scenario {
   NetworkMode network = NetworkMode::ideal;
   Conditions conditions;
 };
+
+// What the recipes of a stack may depend on, of a model on a cluster.
+StackContext stack_context(const Cluster& cluster, const Model& model, const Job& job,
+                           PrecisionRecipe precision);
+// A stack of the catalogue ("nemo@26.02") as it is there.
+Stack catalogue_stack(const std::string& name, const Cluster& cluster, const Model& model,
+                      const Job& job, PrecisionRecipe precision);
 
 }  // namespace orrery

@@ -162,6 +162,13 @@ StepResult StepRun::inference() {
   return result;
 }
 
+std::int64_t pacing_stage(const std::vector<StageBreakdown>& stages) {
+  const auto least = std::min_element(
+      stages.begin(), stages.end(),
+      [](const auto& a, const auto& b) { return a[Label::bubble] < b[Label::bubble]; });
+  return least - stages.begin();
+}
+
 Ticks StageBreakdown::total() const {
   Ticks sum;
   for (Ticks t : label) sum += t;

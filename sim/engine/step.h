@@ -39,6 +39,9 @@ struct StepResult {
   std::vector<NetworkUse> network;        // flow network only: of the stage that sends most
 };
 
+// Index of the stage that waits least for others: it paces the pipeline.
+std::int64_t pacing_stage(const std::vector<StageBreakdown>& stages);
+
 // What step() needs in plain numbers, resolved once per cluster and stack and shared by all
 // layouts.
 struct StepContext {

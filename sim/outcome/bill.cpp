@@ -31,8 +31,8 @@ void expect_share(const char* what, double share) {
 template <class Q>
 void expect_positive(const char* what, const Sourced<Q>& sourced) {
   for (const auto& v : {sourced.value, sourced.low, sourced.high})
-    if (v && !(si_of(*v) > 0 && std::isfinite(si_of(*v))))
-      refuse(what, fmt::format("{}", si_of(*v)), "a value above 0");
+    if (v && !(in_si(*v) > 0 && std::isfinite(in_si(*v))))
+      refuse(what, fmt::format("{}", in_si(*v)), "a value above 0");
 }
 
 void check(const Cluster& cluster, const BillQuestion& q) {
@@ -84,7 +84,7 @@ Bill evaluate(const Cluster& cluster, const BillFacts& facts, const BillQuestion
 
 std::vector<double> values_of(const Bill& bill) {
   std::vector<double> values;
-  visit_amounts(bill, [&](const auto& amount) { values.push_back(si_of(amount.value)); });
+  visit_amounts(bill, [&](const auto& amount) { values.push_back(in_si(amount.value)); });
   return values;
 }
 

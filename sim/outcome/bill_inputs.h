@@ -14,14 +14,6 @@
 
 namespace orrery {
 
-template <class Q>
-double si_of(const Q& q) {
-  if constexpr (std::is_same_v<Q, double>)
-    return q;
-  else
-    return q.si();
-}
-
 // Amounts while they are computed: one number, and the names of what is missing in it. Ends are set
 // when all inputs have been moved.
 template <class Q>
@@ -51,7 +43,7 @@ template <class A, class B>
 auto operator/(const BillSum<A>& a, const BillSum<B>& b) {
   // Only what is unknown is 0 below a fraction.
   using Ratio = decltype(a.value / b.value);
-  auto ratio = exactly(si_of(b.value) == 0 ? Ratio{} : a.value / b.value);
+  auto ratio = exactly(in_si(b.value) == 0 ? Ratio{} : a.value / b.value);
   ratio.unknown = joined(a.unknown, b.unknown);
   return ratio;
 }
@@ -78,9 +70,9 @@ class BillInputs {
       return read;
     }
     note_basis(sourced.evidence, sourced.source);
-    const double value = si_of(*sourced.value);
-    const double low = sourced.low ? si_of(*sourced.low) : value;
-    const double high = sourced.high ? si_of(*sourced.high) : value;
+    const double value = in_si(*sourced.value);
+    const double low = sourced.low ? in_si(*sourced.low) : value;
+    const double high = sourced.high ? in_si(*sourced.high) : value;
     if (moved_.empty())
       remember({path, value, low, high, sourced.evidence, sourced.source});
     else if (path == moved_)

@@ -194,7 +194,7 @@ void add_job_ratios(BillPass& pass, JobBill& job) {
   job.tokens_per_second = tokens / time;
   job.dollars_per_million_tokens = job.cost * (1e6 / tokens);
   const auto plain = [](const auto& sum) {
-    BillSum<double> number = exactly(si_of(sum.value));
+    BillSum<double> number = exactly(in_si(sum.value));
     number.unknown = sum.unknown;
     return number;
   };

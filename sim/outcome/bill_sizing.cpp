@@ -15,9 +15,9 @@ namespace {
 using Measure = std::function<BillSum<double>(const Bill&)>;
 
 BillSum<double> plain(const auto& sum) {
-  return {.value = si_of(sum.value),
-          .low = si_of(sum.low),
-          .high = si_of(sum.high),
+  return {.value = in_si(sum.value),
+          .low = in_si(sum.low),
+          .high = in_si(sum.high),
           .unknown = sum.unknown};
 }
 

@@ -16,26 +16,20 @@ namespace {
                .expected = expected});
 }
 
-double plain(double v) { return v; }
-template <Dimension D>
-double plain(Quantity<D> v) {
-  return v.si();
-}
-
 template <class Q>
 void not_negative(const std::string& path, const Q& value) {
-  if (!(plain(value) >= 0)) refuse(path, plain(value), "a value that is not below 0");
+  if (!(in_si(value) >= 0)) refuse(path, in_si(value), "a value that is not below 0");
 }
 template <class Q>
 void not_negative(const std::string& path, const Ranged<Q>& value) {
   for (const Q& end : {value.value, value.low, value.high}) not_negative(path, end);
   if (value.low > value.value || value.value > value.high)
-    refuse(path, plain(value.value), "a value between its low and its high end");
+    refuse(path, in_si(value.value), "a value between its low and its high end");
 }
 template <class Q>
 void finite(const std::string& path, const Q& value) {
   not_negative(path, value);
-  if (!std::isfinite(plain(value))) refuse(path, plain(value), "a finite value");
+  if (!std::isfinite(in_si(value))) refuse(path, in_si(value), "a finite value");
 }
 void share(const std::string& path, const Ranged<double>& value, bool whole) {
   not_negative(path, value);
@@ -60,7 +54,7 @@ void check_failures(const GoodputCase& input) {
   if (input.repair_crews > 0 && load >= static_cast<double>(input.repair_crews))
     refuse("repair_crews", static_cast<double>(input.repair_crews),
            fmt::format("more than {:.1f} crews: {:.3g} repairs a day would pile up", load,
-                       events * 86400));
+                       events * seconds_per_day));
 }
 
 void check_tiers(const GoodputCase& input) {

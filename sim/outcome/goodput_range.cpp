@@ -9,12 +9,6 @@
 namespace orrery {
 namespace {
 
-double plain(double v) { return v; }
-template <Dimension D>
-double plain(Quantity<D> v) {
-  return v.si();
-}
-
 // A pick whose middle is the value and whose 5 and 95% are the ends: rates and times are right by
 // factors, so the two halves are lognormal; straight where an end is 0.
 double pick_within(double value, double low, double high, RandomStream& random) {
@@ -29,7 +23,7 @@ double pick_within(double value, double low, double high, RandomStream& random) 
 template <class Q>
 void pick(Ranged<Q>& input, RandomStream& random, double most) {
   const double value =
-      std::min(pick_within(plain(input.value), plain(input.low), plain(input.high), random), most);
+      std::min(pick_within(in_si(input.value), in_si(input.low), in_si(input.high), random), most);
   input = exactly(Q(value));
 }
 

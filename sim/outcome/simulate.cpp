@@ -22,14 +22,6 @@ void append_value(std::vector<double>& values, const Sourced<T>& sourced) {
     values.push_back(sourced.value.value_or(T(-1)).si());
 }
 
-double tokens_per_step(const Scenario& s) {
-  const Job& job = s.job;
-  if (is_training(job.task)) return static_cast<double>(job.global_batch * job.sequence);
-  const double replicas = static_cast<double>(s.layout.dp);
-  if (job.task == Task::prefill) return replicas * static_cast<double>(job.batch * job.sequence);
-  return replicas * static_cast<double>(job.batch);
-}
-
 // What memory_fit reads of the values that are moved.
 std::vector<double> memory_values(const Scenario& s) {
   std::vector<double> values;
@@ -79,15 +71,6 @@ class MovedOutputs {
   double margin_ = 0;
   LoadedTransfers loaded_;
 };
-
-// The stage that waits least for others paces the pipeline.
-std::int64_t pacing_stage(const std::vector<StageBreakdown>& stages) {
-  std::int64_t best = 0;
-  for (std::size_t i = 1; i < stages.size(); ++i)
-    if (stages[i][Label::bubble] < stages[static_cast<std::size_t>(best)][Label::bubble])
-      best = static_cast<std::int64_t>(i);
-  return best;
-}
 
 std::string_view described(Label label) {
   switch (label) {
@@ -241,7 +224,7 @@ Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
   Prediction p;
   p.step_time = to_seconds(result.step);
-  const double tokens = tokens_per_step(s);
+  const double tokens = tokens_per_step(s.job, s.layout.dp);
   const auto gpus = static_cast<double>(s.layout.gpus());
   p.tokens_per_second = tokens / p.step_time.si();
   p.tokens_per_second_per_gpu = p.tokens_per_second / gpus;

@@ -174,13 +174,7 @@ TEST_CASE("bounded search finds what exhaustive search finds, on hundreds of ran
     options.variants = random.below(2) == 0;
     options.memory_reserve = random.below(2) == 0 ? 0 : 0.8;
     const Stack stack =
-        load_stack(q.stack_name,
-                   {.architecture = std::string(to_text(q.cluster.device.architecture)),
-                    .device = q.cluster.device.name,
-                    .model = q.model.name,
-                    .family = q.model.family,
-                    .moe = q.model.has_experts()},
-                   data_root() / "workloads/catalog/stacks");
+        catalogue_stack(q.stack_name, q.cluster, q.model, q.job, PrecisionRecipe::bf16);
     const SearchSpace space(subject_of(q, stack), q.limits);
     if (space.leaves() == 0 || space.leaves() > 1500) continue;
     ++compared;

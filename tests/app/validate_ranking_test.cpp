@@ -11,6 +11,7 @@
 #include "sim/app/odd_rows.h"
 #include "sim/app/validate_ranking.h"
 #include "sim/base/check.h"
+#include "tests/app/scored_rows.h"
 
 namespace orrery {
 namespace {
@@ -36,31 +37,11 @@ std::vector<RankedLayout> some_layouts() {
 }
 
 // Rows of one job on 8 GPUs, one for each figure.
-struct Rows {
-  std::vector<PreparedRow> prepared;
-  std::vector<ScoredRow> scored;
-};
-Rows rows_of(const std::vector<std::pair<double, double>>& figures) {
-  Rows rows;
-  for (std::size_t i = 0; i < figures.size(); ++i) {
-    PreparedRow row;
-    row.id = "R" + std::to_string(i);
-    row.source = "somebody's sweep";
-    row.gpu = "H100";
-    row.model.name = "a model";
-    row.layout.dp = 8;
-    row.job.global_batch = 64;
-    row.job.sequence = 4096;
-    row.measured.tokens_per_second_per_gpu = figures[i].second;
-    rows.prepared.push_back(std::move(row));
-  }
-  for (std::size_t i = 0; i < figures.size(); ++i) {
-    RowPrediction prediction;
-    prediction.made = true;
-    prediction.tokens_per_second_per_gpu = figures[i].first;
-    rows.scored.push_back(score_row(rows.prepared[i], prediction));
-  }
-  return rows;
+test::ScoredRows rows_of(const std::vector<std::pair<double, double>>& figures) {
+  std::vector<test::MadeRow> made;
+  for (const auto& [predicted, measured] : figures)
+    made.push_back({.predicted = predicted, .measured = measured});
+  return test::scored_rows(made);
 }
 
 const std::vector<std::pair<double, double>> seven = {{10, 100}, {20, 200}, {30, 300}, {40, 400},
@@ -121,7 +102,7 @@ TEST_CASE("a reversed order correlates fully the other way; equal predictions ar
 }
 
 TEST_CASE("groups hold the layouts of one job and need six rows") {
-  Rows rows = rows_of(seven);
+  test::ScoredRows rows = rows_of(seven);
   auto groups = rank_groups(rows.scored);
   REQUIRE(groups.size() == 1);
   CHECK(groups[0].rows == 7);
@@ -146,7 +127,7 @@ TEST_CASE("groups hold the layouts of one job and need six rows") {
 }
 
 TEST_CASE("rows known to be odd stand outside the order, by source and id") {
-  Rows rows = rows_of(seven);
+  test::ScoredRows rows = rows_of(seven);
   const OddRows noise{
       .source = "somebody's sweep", .ids = {"R6"}, .outside = true, .reason = "a slow disk"};
   const OddRows elsewhere{.source = "another", .ids = {"R0"}, .outside = true, .reason = "x"};

@@ -31,13 +31,7 @@ Loaded load(const Case& c) {
              .model = load_model(c.model, data_root() / "workloads/catalog/models")};
   out.job.sequence = c.sequence;
   out.job.global_batch = c.batch;
-  out.stack = load_stack(c.stack,
-                         {.architecture = std::string(to_text(out.cluster.device.architecture)),
-                          .device = out.cluster.device.name,
-                          .model = out.model.name,
-                          .family = out.model.family,
-                          .moe = out.model.has_experts()},
-                         data_root() / "workloads/catalog/stacks");
+  out.stack = catalogue_stack(c.stack, out.cluster, out.model, out.job, PrecisionRecipe::bf16);
   return out;
 }
 

@@ -71,14 +71,7 @@ TEST_CASE("DeepSeek-V3 trains 14.8T tokens in about 2.7 million H800 hours") {
   s.layout.dp = 128;
   s.layout.schedule = Schedule::dual_pipe;
   s.layout.precision = PrecisionRecipe::fp8_blockwise;
-  s.stack = load_stack("hai-llm",
-                       {.architecture = "hopper",
-                        .device = s.cluster.device.name,
-                        .model = s.model.name,
-                        .family = s.model.family,
-                        .precision = s.layout.precision,
-                        .moe = true},
-                       data_root() / "workloads/catalog/stacks");
+  s.stack = catalogue_stack("hai-llm", s.cluster, s.model, s.job, s.layout.precision);
   s.job.mtp = s.stack.defaults.mtp;
   s.layout.optimizer = s.stack.defaults.optimizer;
   s.layout.set(s.stack.defaults.recompute);

@@ -34,14 +34,22 @@ struct Loan {
   std::string from;
   double low = 0.8, high = 1.4;
   std::string reason;
+  // A format whose curves come from another device, because its peak stands to the others as there.
+  std::string format, format_from;
 };
 
 Loan read_loan(const JsonValue& at) {
-  at.expect_only({"device", "architecture", "from", "low", "high", "reason"});
+  at.expect_only(
+      {"device", "architecture", "from", "low", "high", "reason", "format", "format_from"});
+  const auto text = [&](const char* key) {
+    return at.has(key) ? at.at(key).text() : std::string();
+  };
   return {.from = at.at("from").text(),
           .low = at.at("low").number(),
           .high = at.at("high").number(),
-          .reason = at.at("reason").text()};
+          .reason = at.at("reason").text(),
+          .format = text("format"),
+          .format_from = text("format_from")};
 }
 
 // The line that names the device, else the one of its architecture, else the generic one.
@@ -116,6 +124,16 @@ void add_all_estimates(Calibration& calibration, const Device& device,
   add_if_there(calibration, has_tile_model(device.architecture) ? "common" : "generic");
 }
 
+// Curves of one format of another device over those of the lender.
+void lend_format(Calibration& calibration, const Loan& loan) {
+  Calibration other = load_calibration(load_device(loan.format_from));
+  const auto another = [&](const Curve& c) { return to_text(c.format) != loan.format; };
+  std::erase_if(other.curves, another);
+  std::erase_if(other.variants, another);
+  for (const Curve& curve : other.curves) put_curve(calibration, curve);
+  complete(calibration);
+}
+
 // Energies of another device. Work that the lender could sustain at a share of its peak, the
 // borrower sustains at that share or better: newer processes need less energy, not more.
 void scale_energies(Calibration& calibration, const Device& lender, const Device& borrower) {
@@ -164,6 +182,7 @@ Calibration load_calibration(const Device& device) {
   } else {
     const Device lender = load_device(loan.from);
     calibration = load_calibration(lender);
+    if (!loan.format.empty()) lend_format(calibration, loan);
     scale_energies(calibration, lender, device);
     calibration.borrowed_from = lender.name;
   }

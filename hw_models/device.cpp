@@ -161,14 +161,17 @@ PartsIncluded read_parts_included(const JsonValue& parent, std::string_view key)
 }
 
 Device read_device(const JsonValue& file) {
-  file.expect_only({"name", "title", "vendor", "architecture", "status", "compute", "cache",
-                    "memory", "scale_up", "host_link", "power", "reliability", "price", "carbon"});
+  file.expect_only({"name", "title", "vendor", "architecture", "status", "available", "compute",
+                    "cache", "memory", "scale_up", "host_link", "power", "reliability", "price",
+                    "carbon"});
   Device device;
   device.name = file.at("name").text();
   device.title = file.at("title").text();
   device.vendor = file.at("vendor").text();
   device.status = file.at("status").one_of({"shipped", "announced", "cancelled"});
   device.architecture = read_architecture(file.at("architecture"));
+  if (const auto available = file.find("available"))
+    device.available = read_sourced_date(*available);
   read_compute(file.at("compute"), device);
   read_memories(file, device);
   read_links(file, device);

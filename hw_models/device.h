@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "sim/base/date.h"
 #include "sim/base/json.h"
 #include "sim/base/names.h"
 #include "sim/base/sourced.h"
@@ -73,6 +75,9 @@ struct ResolvedDevice {
 struct Device {
   std::string name, title, vendor, status;
   Architecture architecture = Architecture::other;
+  // From when it can be had in numbers: volume shipments, for a cloud's own chips general
+  // availability. Absent where no date was given (a part that was cancelled).
+  std::optional<Sourced<Date>> available;
   Sourced<double> sm_count;
   Sourced<Hertz> clock;
   std::array<Sourced<FlopPerSecond>, format_count> tensor_rate;

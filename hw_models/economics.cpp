@@ -104,11 +104,29 @@ StorageProduct read_storage(const JsonValue& file) {
 }
 
 Economics read_economics(const JsonValue& file) {
-  file.expect_only({"name", "title", "accelerator_life", "network_life", "storage_life",
-                    "building_life", "residual_value", "equipment_maintenance",
-                    "building_maintenance", "insurance_and_taxes", "installation",
-                    "operators_per_thousand_accelerators", "frontend_price", "frontend_power",
-                    "accelerator_load", "host_load", "network_load", "idle_share"});
+  file.expect_only({"name",
+                    "title",
+                    "accelerator_life",
+                    "network_life",
+                    "storage_life",
+                    "building_life",
+                    "residual_value",
+                    "equipment_maintenance",
+                    "building_maintenance",
+                    "insurance_and_taxes",
+                    "installation",
+                    "operators_per_thousand_accelerators",
+                    "frontend_price",
+                    "frontend_power",
+                    "accelerator_load",
+                    "host_load",
+                    "network_load",
+                    "idle_share",
+                    "utilisation",
+                    "spot_interruption_rate",
+                    "spot_replacement",
+                    "checkpoints_kept",
+                    "dataset_bytes_per_token"});
   return {.name = file.at("name").text(),
           .title = file.at("title").text(),
           .accelerator_life = positive<Seconds>(file, "accelerator_life"),
@@ -127,7 +145,12 @@ Economics read_economics(const JsonValue& file) {
           .accelerator_load = share(file, "accelerator_load"),
           .host_load = share(file, "host_load"),
           .network_load = share(file, "network_load"),
-          .idle_share = share(file, "idle_share")};
+          .idle_share = share(file, "idle_share"),
+          .utilisation = within<double>(file, "utilisation", 1e-3, 1, "a share above 0, up to 1"),
+          .spot_interruption_rate = not_negative<Hertz>(file, "spot_interruption_rate"),
+          .spot_replacement = not_negative<Seconds>(file, "spot_replacement"),
+          .checkpoints_kept = within<double>(file, "checkpoints_kept", 1, 1e6, "at least 1"),
+          .dataset_bytes_per_token = not_negative<Bytes>(file, "dataset_bytes_per_token")};
 }
 
 CloudPrices read_cloud_prices(const JsonValue& file) {

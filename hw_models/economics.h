@@ -61,7 +61,14 @@ struct Economics {
       accelerator_load;       // mean power in training over the limit, where no prediction is
   Sourced<double> host_load;  // mean power of hosts and network over the rated
   Sourced<double> network_load;
-  Sourced<double> idle_share;  // power in time that does not count: 0 idle, 1 as in training
+  Sourced<double> idle_share;   // power in time that does not count: 0 idle, 1 as in training
+  Sourced<double> utilisation;  // share of their life in which owned machines have work
+  // Spot capacity: how often one host is taken back, and until another can be had.
+  Sourced<Hertz> spot_interruption_rate;
+  Sourced<Seconds> spot_replacement;
+  // What storage must hold of a job.
+  Sourced<double> checkpoints_kept;
+  Sourced<Bytes> dataset_bytes_per_token;
 };
 
 enum class Contract { on_demand, reserved_1y, reserved_3y, spot };

@@ -81,12 +81,21 @@ SustainedPass sustained_pass(Seconds stream, Joules energy, const std::vector<Cl
   if (const SustainedPass coolest = at(1); !fits(coolest))
     return {std::max(burst, Seconds(coolest.energy.si() / budget)), coolest.energy};
   // The first share of a grid that fits: rounding of the sums cannot make a faster device slower.
-  double low = 0, high = 1;
-  for (int round = 0; round < 20; ++round) {
-    const double middle = (low + high) / 2;
-    (fits(at(middle)) ? high : low) = middle;
+  // What is too hot falls almost in proportion to the share, so that the next one to look at lies
+  // on the line between the last two; every other is the middle, for where it does not.
+  const auto too_hot = [&](const SustainedPass& p) { return p.energy.si() - budget * p.time.si(); };
+  constexpr double steps = 1 << 20;
+  double low = 0, high = steps, above = too_hot(at(0)), below = too_hot(at(1));
+  for (bool middle = false; high - low > 1; middle = !middle) {
+    const double guess =
+        middle ? (low + high) / 2 : low + (high - low) * above / std::max(above - below, 1e-300);
+    const double next = std::clamp(std::floor(guess), low + 1, high - 1);
+    const double heat = too_hot(at(next / steps));
+    const bool fit = heat <= 0;
+    (fit ? high : low) = next;
+    (fit ? below : above) = heat;
   }
-  return at(high);
+  return at(high / steps);
 }
 
 // Alone at the limit, budget = speed * energy and energy = speed to the power above.

@@ -66,11 +66,12 @@ std::vector<FailureMode> read_modes(const JsonValue& at) {
 }
 
 RecoveryTimes read_recovery(const JsonValue& at) {
-  at.expect_only({"detection", "diagnosis", "start", "start_per_gpu", "warm_up"});
+  at.expect_only({"detection", "diagnosis", "start", "start_per_gpu", "start_measured", "warm_up"});
   return {.detection = read_positive<Seconds>(at.at("detection")),
           .diagnosis = read_positive<Seconds>(at.at("diagnosis")),
           .start = read_positive<Seconds>(at.at("start")),
           .start_per_gpu = read_positive<Seconds>(at.at("start_per_gpu")),
+          .start_measured = read_positive<double>(at.at("start_measured")),
           .warm_up = read_positive<Seconds>(at.at("warm_up"))};
 }
 

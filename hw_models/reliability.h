@@ -43,6 +43,7 @@ struct RecoveryTimes {
   Sourced<Seconds> diagnosis;      // until what failed is found and exchanged for a spare
   Sourced<Seconds> start;          // processes, communicators, whatever the scale
   Sourced<Seconds> start_per_gpu;  // what each further accelerator adds to that
+  Sourced<double> start_measured;  // most accelerators of which a start has been published
   Sourced<Seconds> warm_up;        // first steps: compilation, caches, data loaders
 };
 
@@ -93,6 +94,7 @@ void visit_reliability_values(ProfileRef& p, Visit&& visit) {
   visit("recovery.diagnosis", p.recovery.diagnosis);
   visit("recovery.start", p.recovery.start);
   visit("recovery.start_per_gpu", p.recovery.start_per_gpu);
+  visit("recovery.start_measured", p.recovery.start_measured);
   visit("recovery.warm_up", p.recovery.warm_up);
   visit("maintenance.rate", p.maintenance_rate);
   visit("maintenance.duration", p.maintenance_duration);

@@ -14,14 +14,16 @@ struct Sizes {
   double hidden = 0, tp = 1;
   double input = 2;  // bytes kept per element of a linear layer's input
   bool quantised = false, sequence_parallel = false;
+  bool compact = false;  // StackMemory::compact_activations
   // What selective recompute makes again: cheap parts (stacks whose "selective" means these), the
-  // attention core, norms, latent attention's up-projections, a dense feed-forward, expert layers,
-  // the experts' activation, shared experts.
-  bool drop_cheap = false, drop_core = false, drop_norm = false, drop_up = false, drop_mlp = false;
-  bool drop_moe = false, drop_act = false, drop_shared = false;
+  // attention core, the norms before the mixer and the feed-forward, latent attention's
+  // up-projections, a dense feed-forward, expert layers, the experts' activation, shared experts.
+  bool drop_cheap = false, drop_core = false, drop_mixer_norm = false, drop_ffn_norm = false;
+  bool drop_up = false, drop_mlp = false, drop_moe = false, drop_act = false, drop_shared = false;
 };
 
-Sizes sizes_of(const Model& model, const Job& job, const Layout& layout, const Stack& stack) {
+Sizes sizes_of(const Model& model, const LayerClass& layer, const Job& job, const Layout& layout,
+               const Stack& stack) {
   Sizes s;
   s.tokens =
       static_cast<double>(layout.micro_batch * job.sequence) / static_cast<double>(layout.cp);
@@ -31,11 +33,14 @@ Sizes sizes_of(const Model& model, const Job& job, const Layout& layout, const S
   s.hidden = static_cast<double>(model.hidden);
   s.input = saved_input_bytes(layout.precision);
   s.quantised = is_quantised(layout.precision);
+  s.compact = s.quantised && stack.memory.compact_activations;
   using enum RecomputeModule;
   const bool core = layout.recomputes(core_attn);
   s.drop_core = core && stack.attention_recompute_selective;
   s.drop_cheap = core && !stack.attention_recompute_selective;
-  s.drop_norm = s.drop_cheap || layout.recomputes(layernorm);
+  const NormModules norms = norm_modules(stack, layout, layer);
+  s.drop_mixer_norm = s.drop_cheap || (layout.recomputes(layernorm) && norms.mixer);
+  s.drop_ffn_norm = s.drop_cheap || (layout.recomputes(layernorm) && norms.ffn);
   s.drop_up = s.drop_cheap || layout.recomputes(mla_up_proj);
   s.drop_mlp = layout.recomputes(mlp);
   s.drop_moe = layout.recomputes(moe);
@@ -45,7 +50,15 @@ Sizes sizes_of(const Model& model, const Job& job, const Layout& layout, const S
 }
 
 // Output of a norm as a linear layer's input.
-double norm_output(const Sizes& s) { return s.drop_norm ? 0 : s.input * s.hidden * s.norm_tokens; }
+double norm_output(const Sizes& s, bool dropped) {
+  return dropped ? 0 : s.input * s.hidden * s.norm_tokens;
+}
+
+// Attention's output: for its own backward and, quantised, as its projection's input.
+double output_bytes(const Sizes& s) {
+  if (s.compact) return 1.5;
+  return s.quantised ? 2 + s.input : 2;
+}
 
 // Scores of unfused attention: softmax 2, dropout mask 1, dropped scores 2 (Korthikanti: 5 a s^2
 // b).
@@ -79,11 +92,10 @@ Part attention_part(const Model& model, const Mixer& m, const Sizes& s, const Jo
   const double qk = static_cast<double>(m.qk_dim), v = static_cast<double>(m.v_dim);
   const double projected = heads * qk + kv_heads * (qk + v);
   const double out = heads * v;
-  double per_token = 2 * projected + 2 * out;
+  double per_token = 2 * projected + output_bytes(s) * out;
   if (model.position == PositionKind::rotary) per_token += 2 * (heads + kv_heads) * qk;
-  if (s.quantised) per_token += s.input * out;
   if (traits.contiguous_attention) per_token += 2 * out;
-  Part p{.kept = norm_output(s) + per_token * s.tokens};
+  Part p{.kept = norm_output(s, s.drop_mixer_norm) + per_token * s.tokens};
   p.transient = (2 * projected + 2 * out + 2 * s.hidden) * s.tokens;
   if (stack.attention == Library::unfused_attention) {
     const double scores = score_count(s, m, job);
@@ -111,9 +123,10 @@ Part mla_part(const Mixer& m, const Sizes& s, const Layout& layout) {
                          (s.drop_up ? 0 : s.input * (q_lora + kv_lora));
   const double up = 2 * heads * qk + 2 * heads * (nope + v);
   const double joined = 2 * heads * (2 * qk + v);
-  const double out = heads * v * (s.quantised ? 2 + s.input : 2.0);
+  const double out = heads * v * output_bytes(s);
   Part p;
-  p.kept = norm_output(s) + latents * s.norm_tokens + (out + 4 * heads) * s.tokens;
+  p.kept =
+      norm_output(s, s.drop_mixer_norm) + latents * s.norm_tokens + (out + 4 * heads) * s.tokens;
   if (!s.drop_up) p.kept += joined * s.tokens;  // recomputed from the latents otherwise
   p.transient = (up + joined + 2 * heads * v + 2 * s.hidden) * s.tokens;
   p.exchange = context_exchange(layout, 2 * heads * qk * s.tokens, 2 * heads * (qk + v) * s.tokens);
@@ -128,7 +141,7 @@ Part mamba_part(const Mixer& m, const Sizes& s, const Layout& layout) {
   const double projected = 2 * inner + states + static_cast<double>(m.heads) / s.tp;
   const double per_token = 2 * projected + 2 * (inner + states) + 2 * inner + s.input * inner +
                            4 * inner * static_cast<double>(m.state) / chunk;
-  return {.kept = norm_output(s) + per_token * s.tokens,
+  return {.kept = norm_output(s, s.drop_mixer_norm) + per_token * s.tokens,
           .transient = (2 * projected + 2 * (inner + states) + 2 * s.hidden) * s.tokens,
           .exchange = layout.cp > 1 ? 2 * 2 * projected * s.tokens : 0};  // rows traded for heads
 }
@@ -148,23 +161,27 @@ Part mixer_part(const Model& model, const Mixer& m, const Sizes& s, const Job& j
   return {};
 }
 
-// Bytes per row and unit of width between the two products: their first output and second input.
+// Bytes per row and unit of width between the two products: their first output, in few bits where
+// a compact stack makes the second input again, and that input.
 double ffn_row_bytes(Activation activation, const Sizes& s, bool drops_input, bool unfused) {
   const bool gated = is_gated(activation);
-  double bytes = gated ? 4 : 2;
+  double bytes = (gated ? 2 : 1) * (s.compact && drops_input ? s.input : 2);
   if (!drops_input) bytes += s.input;
   if (gated && unfused) bytes += 2;
   return bytes;
 }
 
-// `again`: all of it is recomputed from its input, which is then kept in 16 bits.
+// `again`: all of it is recomputed from its input, which is then kept in 16 bits. A compact stack
+// makes the activations of shared experts and dense layers again with those of the experts.
 Part dense_part(double width, const Ffn& ffn, const Sizes& s, const MemoryTraits& traits,
                 bool again) {
+  const bool drops_input = s.drop_cheap || (s.compact && s.drop_act);
   const double gate = is_gated(ffn.activation) ? 2 : 1;
-  const double inner = ffn_row_bytes(ffn.activation, s, s.drop_cheap, traits.unfused_activation) *
+  const double inner = ffn_row_bytes(ffn.activation, s, drops_input, traits.unfused_activation) *
                        width / s.tp * s.tokens;
   Part p;
-  p.kept = again ? (s.drop_norm ? 0 : 2 * s.hidden * s.norm_tokens) : norm_output(s) + inner;
+  const double input = s.drop_ffn_norm ? 0 : 2 * s.hidden * s.norm_tokens;
+  p.kept = again ? input : norm_output(s, s.drop_ffn_norm) + inner;
   if (traits.dropout) p.kept += s.hidden * s.norm_tokens;
   p.transient = (2 * (1 + gate) * width / s.tp + 2 * s.hidden) * s.tokens + (again ? inner : 0);
   return p;
@@ -217,7 +234,7 @@ double largest_weight(const Model& model, const LayerClass& layer, const Layout&
 LayerActivations layer_activations(const Model& model, const LayerClass& layer, const Job& job,
                                    const Layout& layout, const Stack& stack,
                                    const MemoryTraits& traits) {
-  const Sizes s = sizes_of(model, job, layout, stack);
+  const Sizes s = sizes_of(model, layer, job, layout, stack);
   const Part mixer = mixer_part(model, layer.mixer, s, job, layout, stack, traits);
   LayerActivations a;
   a.attention = mixer.kept;

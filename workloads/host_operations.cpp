@@ -24,9 +24,10 @@ void LayerOperations::host(LayerProgram& p, const LayerClass& layer) const {
   const HostOperations& ops = stack_.operations;
   const bool moe = layer.ffn.kind == FfnKind::moe;
   double forward = ops.layer_forward.get(), backward = ops.layer_backward.get();
-  if (stack_.launch != LaunchMode::eager) forward = backward = 0;
+  const LaunchMode launch = launch_mode(stack_, layout_);
+  if (launch != LaunchMode::eager) forward = backward = 0;
   double moe_forward = 0, moe_backward = 0;
-  if (moe && stack_.launch != LaunchMode::full_graph) {
+  if (moe && launch != LaunchMode::full_graph) {
     const auto local =
         static_cast<double>(std::max<std::int64_t>(1, layer.ffn.experts / layout_.ep));
     moe_forward = ops.moe_forward.get() + local * ops.expert_forward.get();

@@ -58,13 +58,14 @@ void LayerOperations::stream(Segment& s, WorkKind kind, double read, double writ
 }
 
 // Each norm with the residual addition after it, one kernel per operation: norm 2 + 2 B, addition
-// 4 + 2 B forward; norm backward 4 + 2 B, addition of the residual's gradient 4 + 2 B.
-void LayerOperations::norms(LayerProgram& p, int count) const {
+// 4 + 2 B forward; norm backward 4 + 2 B, addition of the residual's gradient 4 + 2 B. `modules` of
+// them can run again alone.
+void LayerOperations::norms(LayerProgram& p, int count, int modules) const {
   const double rows = static_cast<double>(shape_.norm_tokens * model_.hidden);
   for (int i = 0; i < count; ++i) {
     const std::size_t norm = p.forward.operations.size();
     stream(p.forward, WorkKind::norm, 2 * rows, 2 * rows, Label::elementwise);
-    rerun(p, RecomputeModule::layernorm, norm);
+    if (i < modules) rerun(p, RecomputeModule::layernorm, norm);
     stream(p.forward, WorkKind::elementwise, 4 * rows, 2 * rows, Label::elementwise);
     stream(p.input_gradient, WorkKind::norm, 4 * rows, 2 * rows, Label::elementwise);
     stream(p.input_gradient, WorkKind::elementwise, 4 * rows, 2 * rows, Label::elementwise);
@@ -102,7 +103,9 @@ void append(Segment& to, const Segment& from) {
 LayerProgram LayerOperations::layer(const LayerClass& layer) const {
   LayerProgram p;
   const int core_norms = model_.parallel_block ? 1 : layer.norms;
-  norms(p, core_norms);
+  const NormModules own = norm_modules(stack_, layout_, layer);
+  const int others = stack_.fused_norms ? 0 : std::max(0, core_norms - 2);
+  norms(p, core_norms, (own.mixer ? 1 : 0) + (own.ffn ? 1 : 0) + others);
   switch (layer.mixer.kind) {
     case MixerKind::attention:
     case MixerKind::mla:
@@ -161,7 +164,7 @@ LayerProgram LayerOperations::head() const {
   const std::int64_t vocab = std::max<std::int64_t>(1, model_.vocab / ways);
   const bool one_position = !shape_.training && !shape_.decode;
   const std::int64_t rows = one_position ? shape_.sequences : shape_.tokens;
-  norms(p, 1);
+  norms(p, 1, 0);
   const Linear linear{.m = rows, .n = vocab, .k = model_.hidden, .quantised = false};
   forward_linear(p.forward, linear, Label::loss);
   if (shape_.training) {

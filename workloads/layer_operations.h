@@ -42,7 +42,7 @@ class LayerOperations {
   };
 
   // layer_operations.cpp
-  void norms(LayerProgram& p, int count) const;
+  void norms(LayerProgram& p, int count, int modules) const;
   void dense_ffn(LayerProgram& p, std::int64_t width, Activation activation) const;
   void stream(Segment& s, WorkKind kind, double read, double written, Label label) const;
 

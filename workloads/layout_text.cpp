@@ -170,6 +170,17 @@ const std::initializer_list<std::string_view> keys_of_layouts = {"tp",
                                                                  "rank_order",
                                                                  "per_domain",
                                                                  "bucket"};
+// "1-3x26-1": of equal neighbours one and how many.
+std::string runs_of(const std::vector<std::int64_t>& counts) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0, next = 0; i < counts.size(); i = next) {
+    while (next < counts.size() && counts[next] == counts[i]) ++next;
+    parts.push_back(next - i > 1 ? fmt::format("{}x{}", counts[i], next - i)
+                                 : fmt::to_string(counts[i]));
+  }
+  return fmt::to_string(fmt::join(parts, "-"));
+}
+
 }  // namespace
 
 const std::vector<std::string>& layout_keys() {
@@ -267,7 +278,7 @@ std::string to_text(const Layout& l) {
     words.push_back(fmt::format("offload:{}", fmt::join(parts, ",")));
   }
   if (!l.stage_layers.empty()) {
-    words.push_back(fmt::format("stages:{}", fmt::join(l.stage_layers, "-")));
+    words.push_back(fmt::format("stages:{}", runs_of(l.stage_layers)));
   }
   if (!l.rank_order.is_default()) words.push_back(fmt::format("order:{}", to_text(l.rank_order)));
   if (l.per_domain > 0) words.push_back(fmt::format("per-domain:{}", l.per_domain));

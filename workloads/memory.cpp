@@ -39,6 +39,7 @@ struct StageSum {
   double boundary = 0;  // a stage's input
   StageParameters parameters;
   bool embedding = false, head = false;
+  bool embedding_table = false, head_table = false;  // both where one serves both
   std::int64_t head_chunk = 0;
 };
 
@@ -103,15 +104,23 @@ void add_vocabulary(const Context& c, const Position& position, StageSum& stage)
                        static_cast<double>(c.traits.splits_vocabulary ? c.layout.tp : 1);
   double added = 0;
   if (position.embedding) {
-    added += table + static_cast<double>(c.model.positions) * hidden;
+    added += static_cast<double>(c.model.positions) * hidden;
     if (c.model.embedding_norm) added += hidden;
   }
-  // A tied head shares the table only on the stage of the embedding; elsewhere it is a second copy,
-  // and MTP modules need the embedding beside an untied head.
-  const bool shared = c.model.tied_embeddings && (position.embedding || stage.embedding);
-  if (position.head && !shared) added += table;
+  // MTP modules embed words beside the head. A stage that holds both ends of the model (one stage,
+  // or DualPipe's first and last) has each table once; a tied head and the embedding are one there
+  // and copies elsewhere.
   const bool modules = c.job.mtp && c.model.mtp_layers > 0;
-  if (position.head && modules && !c.model.tied_embeddings && !position.embedding) added += table;
+  const bool embeds = position.embedding || (position.head && modules);
+  const bool tied = c.model.tied_embeddings;
+  const auto put = [&](bool needed, bool& there, bool& other) {
+    if (!needed || there) return;
+    added += table;
+    there = true;
+    if (tied) other = true;
+  };
+  put(embeds, stage.embedding_table, stage.head_table);
+  put(position.head, stage.head_table, stage.embedding_table);
   if (position.head) {
     const double norm = (c.model.norm == NormKind::layer_norm ? 2 : 1) * hidden;
     stage.parameters.dense += norm;

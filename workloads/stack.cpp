@@ -83,6 +83,10 @@ constexpr Choice choices[] = {
      [](Stack& s, const JsonValue& v) {
        read_list(v, recompute_module_from, s.choices.recompute_modules);
      }},
+    {"graphs_refuse",
+     [](Stack& s, const JsonValue& v) { read_list(v, recompute_module_from, s.graphs_refuse); }},
+    {"pipeline_zero_stage",
+     [](Stack& s, const JsonValue& v) { s.choices.pipeline_zero_stage = zero_stage_from(v); }},
     {"rank_orders",
      [](Stack& s, const JsonValue& v) { read_list(v, rank_order_from, s.choices.rank_orders); }},
     {"contexts",
@@ -113,10 +117,12 @@ constexpr Switch switches[] = {
     {"offloads_weights", [](Stack& s) -> bool& { return s.choices.offload_weights; }},
     {"offloads_optimizer", [](Stack& s) -> bool& { return s.choices.offload_optimizer; }},
     {"offloads_activations", [](Stack& s) -> bool& { return s.choices.offload_activations; }},
+    {"offload_whole_weights", [](Stack& s) -> bool& { return s.choices.offload_whole_weights; }},
     {"uneven_stages", [](Stack& s) -> bool& { return s.choices.uneven_stages; }},
     {"recompute_part", [](Stack& s) -> bool& { return s.choices.recompute_part; }},
     {"bucket_size", [](Stack& s) -> bool& { return s.choices.bucket_size; }},
     {"transposed_copies", [](Stack& s) -> bool& { return s.transposed_copies; }},
+    {"fused_norms", [](Stack& s) -> bool& { return s.fused_norms; }},
     {"default_interleaved", [](Stack& s) -> bool& { return s.defaults.interleaved; }},
     {"fused_expert_mlp", [](Stack& s) -> bool& { return s.fused_expert_mlp; }},
     {"fp8_dispatch", [](Stack& s) -> bool& { return s.fp8_dispatch; }},
@@ -146,6 +152,7 @@ constexpr Switch switches[] = {
     {"default_mtp", [](Stack& s) -> bool& { return s.defaults.mtp; }},
     {"recompute_known", [](Stack& s) -> bool& { return s.defaults.recompute_known; }},
     {"default_sequence_parallel", [](Stack& s) -> bool& { return s.defaults.sequence_parallel; }},
+    {"compact_activations", [](Stack& s) -> bool& { return s.memory.compact_activations; }},
     {"master_remainders", [](Stack& s) -> bool& { return s.memory.master_remainders; }},
 };
 

@@ -16,6 +16,8 @@
 
 namespace orrery {
 
+struct LayerClass;
+
 // How kernels reach the device.
 enum class LaunchMode : std::uint8_t {
   eager,         // one host dispatch per operation
@@ -90,6 +92,11 @@ struct StackMemory {
   // A master weight is the bf16 parameter and the 16 bits that it lacks: 2 B beside the parameter,
   // not 4. Parameters that exist in 8 bits only have nothing to share.
   bool master_remainders = false;
+  // What backward needs is kept in few bits also where kernels of 16 bits made it (DeepSeek-V3,
+  // arXiv 2412.19437, section 3.3.3): activation functions that run again with those of the experts
+  // keep their inputs in the products' format, and attention's output lies there once, in 12 bits.
+  // The report says so of expert layers; the three dense ones are taken to do the same.
+  bool compact_activations = false;
 };
 
 // What a run's description leaves blank.
@@ -118,6 +125,8 @@ struct StackChoices {
   bool uneven_stages = true;   // layers of the first and the last stage
   bool recompute_part = true;  // full recompute of some of a stage's layers
   bool bucket_size = true;
+  int pipeline_zero_stage = 3;        // the highest with pp above 1
+  bool offload_whole_weights = true;  // weights in host memory below ZeRO-3 too
   template <class T>
   static bool allows(const std::vector<T>& list, const T& value) {
     return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
@@ -164,7 +173,10 @@ struct Stack {
                                  .low = 2.5,
                                  .high = 5.5,
                                  .evidence = Evidence::estimated,
-                                 .source = "orrery-step-fit"};
+                                 .source = "orrery-estimate",
+                                 .reason =
+                                     "as fitted for NeMo, which runs the same kernels; no "
+                                     "row of a stack that says nothing"};
   // Grouped products apply the activation and quantise what the next product reads: neither is a
   // kernel of its own.
   bool fused_expert_mlp = false;
@@ -178,21 +190,28 @@ struct Stack {
                                        .evidence = Evidence::assumed,
                                        .source = "orrery-first-study"};
   bool attention_recompute_selective = true;  // "selective" recomputes the attention core
+  // The norm before a linear layer is part of that layer (Transformer Engine's LayerNormLinear) and
+  // cannot run again alone; those that several layers read are modules of their own.
+  bool fused_norms = false;
   // 8-bit products read both operands along k only (Hopper), so that what two products use is kept
   // twice, as is and transposed. Without it one copy of per-tensor scales serves both.
   bool transposed_copies = true;
   // Time of the release's products and attention over that of the libraries that calibrations
-  // measured: kernels for a chip get faster for years.
+  // measured: kernels for a chip get faster for years. Where a stack says nothing its libraries are
+  // taken to be those that were measured; releases of NeMo, whose age was fitted, lose 0 to 14%.
   Sourced<double> kernel_age = {.value = 1.0,
                                 .low = 1.0,
                                 .high = 1.0,
                                 .evidence = Evidence::assumed,
-                                .source = "orrery-step-fit"};
+                                .source = "orrery-estimate",
+                                .reason = "libraries as the calibrated ones; not fitted"};
 
   bool fp8_dispatch = false;  // expert all-to-all carries fp8 tokens forward
 
   // The host.
-  LaunchMode launch = LaunchMode::eager;
+  LaunchMode launch = LaunchMode::eager;  // launch_mode() says what a layout runs with
+  // Modules that cannot run again inside graphs of parts of a layer, as these releases draw them.
+  std::vector<RecomputeModule> graphs_refuse;
   Sourced<Seconds> dispatch;  // host time of one operation
   HostOperations operations;
   Sourced<Seconds> moe_sync;  // added per dropless expert layer, forward plus backward
@@ -219,6 +238,9 @@ struct Stack {
   // exchange that runs beside another microbatch's pass needs such a pass in the schedule.
   bool tensor_overlap_needs_rows = false;
   bool exchange_beside_passes = false;
+  // The same of expert exchanges that run beside passes, where the program can do that but this
+  // stack's runs do not (exchange_beside_passes is false). 1: it cannot.
+  Sourced<double> overlapped_expert_exposed = one_pass();
   Sourced<double> context_exposed;      // least share of context-parallel traffic left visible
   Sourced<double> data_overlap_window;  // share of the last microbatch's pass that hides gradients
   Sourced<double> overlap_cost;   // time that hidden traffic costs the compute beside it, over
@@ -244,6 +266,17 @@ struct Stack {
   Sourced<double> adapter_passes = no_kernels();
   ShardStorage shard_storage = ShardStorage::in_place;
   bool reshard_after_forward = true;  // ZeRO-3 gathers again for backward what forward used
+  // Share of its memory bandwidth at which the host runs the update of what is offloaded.
+  // ZeRO-Offload (arXiv 2101.06840) reports 2.57 s for Adam on 10 billion parameters, 30 B each, on
+  // two sockets of six DDR4-2666 channels (256 GB/s).
+  Sourced<double> host_update_share = {.value = 0.46,
+                                       .low = 0.25,
+                                       .high = 0.7,
+                                       .evidence = Evidence::estimated,
+                                       .source = "zero-offload-paper",
+                                       .reason =
+                                           "vectorised Adam on all cores; low end: half of "
+                                           "it where cores are fewer or not bound to ranks"};
   // Recomputing a layer ends where backward has all that it needs: the last product, what it sends
   // and what follows are left out (PyTorch's non-reentrant checkpoint from 2.1 on).
   bool recompute_stops_early = false;
@@ -278,6 +311,17 @@ struct StackContext {
 // a release the newest is taken; a release later than the last listed one inherits it.
 Stack load_stack(const std::string& name, const StackContext& context,
                  const std::filesystem::path& catalog_folder);
+
+// How kernels of this layout reach the device. Graphs of parts of a layer cannot hold a layer that
+// runs again as a whole, nor the modules that the stack lists.
+LaunchMode launch_mode(const Stack& stack, const Layout& layout);
+// Norms of a layer that are modules of their own, which recompute of "layernorm" runs again. It
+// skips those inside linear layers; where graphs_refuse names parts of attention, graphs leave the
+// norm before attention as it is too.
+struct NormModules {
+  bool mixer = false, ffn = false;  // the norm before each
+};
+NormModules norm_modules(const Stack& stack, const Layout& layout, const LayerClass& layer);
 
 // Shares of collectives that show, in training: with what the layout allows the stack to overlap.
 double tensor_exposed(const Stack& stack, const Layout& layout);
@@ -327,9 +371,11 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("step_overhead", s.step_overhead);
   visit("tensor_exposed", s.tensor_exposed);
   visit("expert_exposed", s.expert_exposed);
+  visit("overlapped_expert_exposed", s.overlapped_expert_exposed);
   visit("context_exposed", s.context_exposed);
   visit("data_overlap_window", s.data_overlap_window);
   visit("overlap_cost", s.overlap_cost);
+  visit("host_update_share", s.host_update_share);
   visit("bucket", s.bucket);
   visit("bucket_per_rank", s.bucket_per_rank);
   visit("allocator_rounding", s.memory.allocator_rounding);

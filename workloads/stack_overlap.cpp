@@ -1,6 +1,7 @@
-// Says what a stack overlaps of the traffic of a layout.
+// Says what of a stack holds for a layout: overlap of its traffic, graphs, norms that run again.
 #include <algorithm>
 
+#include "workloads/model.h"
 #include "workloads/stack.h"
 
 namespace orrery {
@@ -11,6 +12,24 @@ bool is_dual(const Layout& layout) {
 }
 
 }  // namespace
+
+LaunchMode launch_mode(const Stack& stack, const Layout& layout) {
+  if (stack.launch != LaunchMode::scoped_graph) return stack.launch;
+  const bool refused =
+      layout.recompute == Recompute::full ||
+      std::any_of(stack.graphs_refuse.begin(), stack.graphs_refuse.end(),
+                  [&](RecomputeModule module) { return layout.recomputes(module); });
+  return refused ? LaunchMode::eager : stack.launch;
+}
+
+NormModules norm_modules(const Stack& stack, const Layout& layout, const LayerClass& layer) {
+  const bool in_graph =
+      !stack.graphs_refuse.empty() && launch_mode(stack, layout) == LaunchMode::scoped_graph;
+  const bool own = !stack.fused_norms;
+  return {.mixer = layer.mixer.kind != MixerKind::none && !in_graph &&
+                   (own || layer.mixer.kind == MixerKind::mla),
+          .ffn = layer.ffn.kind != FfnKind::none && (own || layer.ffn.kind == FfnKind::moe)};
+}
 
 double tensor_exposed(const Stack& stack, const Layout& layout) {
   if (stack.tensor_overlap_needs_rows && !layout.sequence_parallel) return 1.0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/advise/explain.h"
+#include "sim/advise/host_power.h"
 #include "sim/advise/rejections.h"
 #include "sim/advise/search.h"
 
@@ -40,17 +41,17 @@ class Advisor {
     context_.loaded = &loaded_;
     const bool link = context_.device.host_bandwidth > BytesPerSecond(0);
     for (const Recipe& recipe : recipes_) {
-      const SearchSubject subject{
-          .model = question.model,
-          .job = question.job,
-          .fabric = question.cluster.fabric,
-          .stack = recipe.stack,
-          .gpus = question.cluster.gpus,
-          .precision = recipe.precision,
-          .optimizer = recipe.optimizer,
-          .offload = link,
-          .offload_optimizer = link && context_.host_memory_bandwidth > BytesPerSecond(0)};
-      spaces_.emplace_back(subject, question.limits);
+      subjects_.push_back(
+          {.model = question.model,
+           .job = question.job,
+           .fabric = question.cluster.fabric,
+           .stack = recipe.stack,
+           .gpus = question.cluster.gpus,
+           .precision = recipe.precision,
+           .optimizer = recipe.optimizer,
+           .offload = link,
+           .offload_optimizer = link && context_.host_memory_bandwidth > BytesPerSecond(0)});
+      spaces_.emplace_back(subjects_.back(), question.limits);
       Layout like;
       like.precision = recipe.precision;
       like.optimizer = recipe.optimizer;
@@ -62,6 +63,7 @@ class Advisor {
  private:
   void tell_winner(Advice& advice, const std::vector<Found>& best);
   void tell_like(Advice& advice, const Scenario* winner) const;
+  void simplify_best(SearchResult& found, Advice& advice) const;
   SimulateOptions simulate_options() const {
     return {.with_assumptions = true,
             .rental_per_gpu_hour = options_.rental_per_gpu_hour,
@@ -75,7 +77,9 @@ class Advisor {
                    .spaces = spaces_,
                    .bounds = bounds_,
                    .device = context_.device,
-                   .objective = question_.objective};
+                   .objective = question_.objective,
+                   .host_power = host_power_per_accelerator(question_.cluster) *
+                                 static_cast<double>(question_.cluster.gpus)};
     g.device.memory_capacity *= 1 - options_.memory_reserve;
     return g;
   }
@@ -85,6 +89,7 @@ class Advisor {
   StepContext context_;
   LoadedTransfers loaded_;
   std::vector<Recipe> recipes_;
+  std::vector<SearchSubject> subjects_;  // of each recipe
   std::vector<SearchSpace> spaces_;
   std::vector<StepBound> bounds_;
 };
@@ -126,20 +131,30 @@ void Advisor::tell_like(Advice& advice, const Scenario* winner) const {
   if (options_.like)
     advice.like =
         compare_with(*options_.like, simulate(*options_.like, simulate_options()), winner);
+  if (options_.like && options_.changes > 0)
+    advice.ladder = small_steps(ground(), subjects_, question_.limits, *options_.like,
+                                {.changes = options_.changes, .threads = options_.threads});
+}
+
+// Without `tie`, and where every setting is asked for, the layouts stay as they were found.
+void Advisor::simplify_best(SearchResult& found, Advice& advice) const {
+  if (options_.tie <= 0 || options_.variants || options_.pareto) return;
+  advice.simplified = simplify_all(ground(), found.best, options_.tie, options_.threads);
+  for (std::size_t i = 0; i < found.best.size(); ++i) found.best[i] = advice.simplified[i].shown;
 }
 
 Advice Advisor::run() {
   const SearchGround on = ground();
-  const SearchResult found =
-      search(on, {.keep = static_cast<std::size_t>(std::max(1, options_.top)),
-                  .variants = options_.variants,
-                  .front = options_.pareto,
-                  .prune = options_.prune,
-                  .threads = options_.threads,
-                  .time_limit = options_.time_limit,
-                  .progress = options_.progress});
+  SearchResult found = search(on, {.keep = static_cast<std::size_t>(std::max(1, options_.top)),
+                                   .variants = options_.variants,
+                                   .front = options_.pareto,
+                                   .prune = options_.prune,
+                                   .threads = options_.threads,
+                                   .time_limit = options_.time_limit,
+                                   .progress = options_.progress});
   Advice advice;
   advice.memory_reserve = options_.memory_reserve;
+  advice.front = options_.pareto;
   advice.considered = found.considered;
   advice.rejected_for_memory = found.rejected;
   advice.pruned = found.pruned;
@@ -152,15 +167,16 @@ Advice Advisor::run() {
     advice.invalid += space.invalid();
     if (invalid_example.empty()) invalid_example = space.invalid_example();
   }
-  for (const Found& f : found.best) advice.best.push_back(f.candidate);
-  for (const Found& f : found.front) advice.pareto.push_back(f.candidate);
   if (found.left > 0 && !found.best.empty())
     advice.gap = std::max(0.0, 1 - found.least_left / found.best.front().score);
+  simplify_best(found, advice);
+  for (const Found& f : found.best) advice.best.push_back(f.candidate);
+  for (const Found& f : found.front) advice.pareto.push_back(f.candidate);
   if (options_.brief && !found.best.empty()) {
     advice.stack = recipes_[static_cast<std::size_t>(found.best.front().place.recipe)].stack;
     return advice;
   }
-  advice.rejections = explain_rejections(on, found, options_.threads);
+  advice.rejections = explain_rejections(on, found, advice.simplified, options_.threads);
   if (!found.best.empty()) {
     tell_winner(advice, found.best);
     return advice;
@@ -177,8 +193,11 @@ Advice Advisor::run() {
 
 }  // namespace
 
-double measure(Objective objective, const Candidate& candidate) {
-  return objective == Objective::energy ? candidate.energy_per_step.si() : candidate.step_time.si();
+double measure(const Question& question, const Candidate& candidate) {
+  if (question.objective != Objective::energy) return candidate.step_time.si();
+  const Watts hosts =
+      host_power_per_accelerator(question.cluster) * static_cast<double>(candidate.layout.gpus());
+  return (candidate.energy_per_step + hosts * candidate.step_time).si();
 }
 
 Advice advise(const Question& question, const AdviseOptions& options) {

@@ -10,6 +10,8 @@
 #include "sim/advise/incumbents.h"
 #include "sim/advise/reasons.h"
 #include "sim/advise/search_space.h"
+#include "sim/advise/simplify.h"
+#include "sim/advise/small_steps.h"
 #include "sim/outcome/simulate.h"
 
 namespace orrery {
@@ -33,8 +35,12 @@ struct AdviseOptions {
   Seconds time_limit;         // of the search; 0: none
   double memory_reserve = 0;  // share of the device's memory that a layout must leave free
   double rental_per_gpu_hour = 0;  // USD; 0: the accelerator's own
+  // What a listed layout may lose to be simpler; 0: layouts as the search found them, as they are
+  // with `variants` or `pareto` whatever stands here. tie_tolerance is what advice is given with.
+  double tie = 0;
   // What runs now: predicted, and held against the winner. Of the same cluster, model and job.
   std::optional<Scenario> like = {};
+  int changes = 0;  // with `like`: the best with 1, 2, ... so many changed decisions; 0: not asked
   // Joins the winner's range; it must outlive the call. nullptr: ranges of values alone.
   const ModelError* model_error = nullptr;
   // No reasons, differences, rejections or full prediction of the winner: for points of a plan.
@@ -53,14 +59,18 @@ struct Rejection {
   std::string reason;  // one sentence
 };
 struct Advice {
-  std::vector<Candidate> best;    // by objective, ties in grid order
+  std::vector<Candidate> best;  // by objective, ties in grid order; simpler ones with `tie`
+  // Of each of `best` the exact layout and what of it was taken back; empty without `tie`.
+  std::vector<Simplified> simplified;
   std::vector<Candidate> pareto;  // fastest first, each with less of the other than all before it
-  Prediction winner;              // full prediction with assumptions; empty stages when none fits
-  std::string why;                // what limits the winner; what is missing when none fits
+  std::optional<Front::Axis> front;  // what the other is; with `pareto`
+  Prediction winner;  // full prediction with assumptions; empty stages when none fits
+  std::string why;    // what limits the winner; what is missing when none fits
   // Per runner-up: what it does differently and where the time goes.
   std::vector<std::string> differences;
   Reasons reasons;  // for the winner; the ranking is of the first five and, last, of `like`
   std::optional<Comparison> like;     // when asked for
+  Ladder ladder;                      // of small steps from `like`, when asked for
   std::vector<Rejection> rejections;  // families without the winner: those that fit, nearest first
   // considered = rejected_for_memory + pruned + simulated + left
   std::int64_t considered = 0, invalid = 0, rejected_for_memory = 0, simulated = 0;
@@ -72,9 +82,9 @@ struct Advice {
   Stack stack;                 // of the winner's precision
 };
 
-// What a candidate is ranked by at one count of accelerators, least first: joules or seconds a
-// step.
-double measure(Objective objective, const Candidate& candidate);
+// What a candidate is ranked by at one count of accelerators, least first: seconds a step, or for
+// Objective::energy joules a step of accelerators and their hosts.
+double measure(const Question& question, const Candidate& candidate);
 
 // Same question, same advice, on any number of threads, pruned or not (unless stopped early).
 Advice advise(const Question& question, const AdviseOptions& options);

@@ -2,9 +2,11 @@
 #include "sim/advise/expand.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "sim/engine/memory_fit.h"
+#include "sim/engine/placement.h"
 #include "sim/engine/step_series.h"
 
 namespace orrery {
@@ -16,6 +18,11 @@ Bytes peak_memory(const SearchGround& ground, const Place& place, const Layout& 
 }
 
 bool shards_all(const ShardOption& shard) { return shard.zero_stages.front() == 3; }
+
+// What passes of a dual schedule hide of each other's exchanges does not add up over layers.
+bool hides_in_pairs(const Layout& layout) {
+  return layout.schedule == Schedule::dual_pipe || layout.schedule == Schedule::dual_pipe_v;
+}
 
 // Shard options whose passes are alike without a network: those of ZeRO-3, or the others.
 std::vector<std::int32_t> shards_like(const Family& family, std::int32_t first) {
@@ -90,14 +97,21 @@ class Expander {
   Bytes least_peak() const;
   bool all_too_large() const;
   Bytes least_static() const;
+  Seconds least_of_pipelines(GridPoint p, const RecomputeOption& again, Links links) const;
   // The least of all pipelines, whatever the place of ranks.
   void bound_by_work(const RecomputeOption& again, Part& part) const;
   void bound_by_pipelines(const RecomputeOption& again, Part& part) const;
-  StepSeries free_series(const Layout& layout) const {
-    return StepSeries(ground_.context, ground_.model, ground_.job, layout, recipe_.stack,
-                      Links::free);
+  void bound_by_places(Part& part) const;
+  // All that the passes of a layout depend on of its place: groups, and ranks of a domain.
+  using PlaceOfPasses = std::pair<std::array<GroupShape, 10>, std::int64_t>;
+  PlaceOfPasses place_of_passes(const Layout& layout, bool shards) const;
+  StepSeries series(const Layout& layout, Links links) const {
+    return StepSeries(ground_.context, ground_.model, ground_.job, layout, recipe_.stack, links);
   }
   void raise(Part& part, const StepLeast& least) const;
+  void raise(Part& part, Seconds time) const;
+  void raise_by_stages(StepSeries& series, const Layout& layout, const Shape& shape,
+                       Part& part) const;
   void keep(const Part& part, const std::optional<Shape>& shape = {}) {
     if (cutoff_.rules_out(part, shape))
       out_.pruned += part.leaves;
@@ -167,19 +181,14 @@ void Expander::split_sizes() {
                     .level = Level::work,
                     .place = {part_.place.recipe, part_.place.family, p},
                     .leaves = leaves_of_recompute(family_, p) * choices(family_.recomputes)};
-          raise(part, {.time = time, .energy_per_gpu = ground_.context.device.idle_power * time});
+          raise(part, time);
           keep(part);
         }
   }
 }
 
-// Energy does not add up over passes as time does, so that it needs every pipeline's own.
-void Expander::bound_by_work(const RecomputeOption& again, Part& part) const {
-  if (cutoff_.by_energy || ground_.objective == Objective::energy) {
-    bound_by_pipelines(again, part);
-    return;
-  }
-  GridPoint p = part.place.point;
+// Of all pipelines the least, at the point's place of ranks or, without links, at any.
+Seconds Expander::least_of_pipelines(GridPoint p, const RecomputeOption& again, Links links) const {
   p.zero = choices(choice(family_.shards, p.shard).zero_stages) - 1;
   std::vector<std::pair<Layout, WholeModel>> classes;
   Seconds least(std::numeric_limits<double>::infinity());
@@ -191,13 +200,56 @@ void Expander::bound_by_work(const RecomputeOption& again, Part& part) const {
       return same_passes(c.first, layout, recipe_.stack, ground_.job);
     });
     if (at == classes.end()) {
-      classes.emplace_back(layout, free_series(layout).whole_model(layout));
+      const Links known = hides_in_pairs(layout) ? Links::anywhere : links;
+      classes.emplace_back(layout, series(layout, known).whole_model(layout));
       at = classes.end() - 1;
     }
     least = std::min(least,
                      at->second.least(layout, ground_.job, ground_.model, recipe_.stack.partition));
   }
-  raise(part, {.time = least, .energy_per_gpu = ground_.context.device.idle_power * least});
+  return least;
+}
+
+void Expander::raise(Part& part, Seconds time) const {
+  raise(part, {.time = time, .energy_per_gpu = ground_.context.device.idle_power * time});
+}
+
+// Energy does not add up over passes as time does, so that it needs every pipeline's own.
+void Expander::bound_by_work(const RecomputeOption& again, Part& part) const {
+  if (cutoff_.by_energy || ground_.objective == Objective::energy)
+    bound_by_pipelines(again, part);
+  else
+    raise(part, least_of_pipelines(part.place.point, again, Links::anywhere));
+}
+
+// With the collectives of every place that ranks may have, until one of them leaves hope.
+void Expander::bound_by_places(Part& part) const {
+  std::vector<PlaceOfPasses> known;
+  Seconds least(std::numeric_limits<double>::infinity());
+  GridPoint p = part.place.point;
+  for (const std::int32_t shard : shards_like(family_, point_.shard)) {
+    p.shard = shard;
+    const ShardOption& option = choice(family_.shards, shard);
+    for (p.rank = 0; p.rank < choices(option.ranks); ++p.rank) {
+      const PlaceOfPasses place = place_of_passes(family_.layout(p), shards_all(option));
+      if (std::find(known.begin(), known.end(), place) != known.end()) continue;
+      known.push_back(place);
+      least = std::min(least, least_of_pipelines(p, {}, Links::real));
+      Part here = part;
+      raise(here, least);
+      if (!cutoff_.rules_out(here)) return;
+    }
+  }
+  raise(part, least);
+}
+
+Expander::PlaceOfPasses Expander::place_of_passes(const Layout& layout, bool shards) const {
+  const Placement p = place(layout, ground_.context.fabric);
+  PlaceOfPasses of{{p.tensor, p.context, p.context_heads, p.context_rings, p.expert,
+                    p.expert_tensor, p.data, p.data_context, p.shard, p.shard_replica},
+                   p.ranks_per_domain};
+  if (!shards) std::fill(of.first.begin() + 6, of.first.end(), GroupShape{});
+  return of;
 }
 
 void Expander::bound_by_pipelines(const RecomputeOption& again, Part& part) const {
@@ -214,7 +266,7 @@ void Expander::bound_by_pipelines(const RecomputeOption& again, Part& part) cons
       return same_passes(c.first, layout, recipe_.stack, ground_.job);
     });
     if (at == classes.end()) {
-      classes.emplace_back(layout, free_series(layout));
+      classes.emplace_back(layout, series(layout, Links::anywhere));
       at = classes.end() - 1;
     }
     const StepLeast one = at->second.least(layout);
@@ -228,6 +280,7 @@ void Expander::bound_by_pipelines(const RecomputeOption& again, Part& part) cons
 void Expander::split_work() {
   Part bounded = part_;
   bound_by_work({}, bounded);
+  if (!cutoff_.rules_out(bounded)) bound_by_places(bounded);
   GridPoint p = point_;
   for (p.recompute = 0; p.recompute < choices(family_.recomputes); ++p.recompute) {
     Part part = bounded;
@@ -301,34 +354,49 @@ void Expander::split_recompute() {
 }
 
 void Expander::split_ranks() {
-  const ShardOption& option = choice(family_.shards, point_.shard);
   GridPoint p = point_;
-  std::vector<std::pair<Layout, StepSeries>> classes;
+  struct Class {
+    Layout like;
+    StepSeries series;
+    WholeModel whole;
+  };
+  std::vector<Class> classes;
   for (p.pipeline = 0; p.pipeline < choices(micro_batch().pipelines); ++p.pipeline) {
     Part part = part_;
     part.level = Level::pipeline;
     part.place.point = p;
     part.leaves = part_.leaves / choices(micro_batch().pipelines);
-    std::vector<Layout> endings;
-    GridPoint leaf = p;
-    for (leaf.zero = 0; leaf.zero < choices(option.zero_stages); ++leaf.zero)
-      for (leaf.bucket = 0; leaf.bucket < choices(option.buckets); ++leaf.bucket)
-        endings.push_back(family_.layout(leaf));
-    const Layout& layout = endings.front();
-    auto at = std::find_if(classes.begin(), classes.end(), [&](const auto& c) {
-      return same_passes(c.first, layout, recipe_.stack, ground_.job);
+    const Layout layout = family_.layout(p);
+    auto at = std::find_if(classes.begin(), classes.end(), [&](const Class& c) {
+      return same_passes(c.like, layout, recipe_.stack, ground_.job);
     });
     if (at == classes.end()) {
-      classes.emplace_back(
-          layout, StepSeries(ground_.context, ground_.model, ground_.job, layout, recipe_.stack));
+      classes.push_back({.like = layout, .series = series(layout, Links::real), .whole = {}});
       at = classes.end() - 1;
+      if (!hides_in_pairs(layout)) at->whole = at->series.whole_model(layout);
     }
     const Shape shape = shape_of(layout);
     if (cutoff_.front) part.memory = std::max(part.memory, frugal_peak(p));
-    raise(part, at->second.least(layout, {}));
-    if (!cutoff_.rules_out(part, shape)) raise(part, at->second.least(layout, endings));
+    raise(part, at->whole.least(layout, ground_.job, ground_.model, recipe_.stack.partition));
+    if (!cutoff_.rules_out(part, shape)) raise_by_stages(at->series, layout, shape, part);
     keep(part, shape);
   }
+}
+
+// Stage by stage, first whatever ends the step.
+void Expander::raise_by_stages(StepSeries& series, const Layout& layout, const Shape& shape,
+                               Part& part) const {
+  const ShardOption& option = choice(family_.shards, point_.shard);
+  std::vector<Layout> endings;
+  GridPoint leaf = part.place.point;
+  for (leaf.zero = 0; leaf.zero < choices(option.zero_stages); ++leaf.zero)
+    for (leaf.bucket = 0; leaf.bucket < choices(option.buckets); ++leaf.bucket)
+      endings.push_back(family_.layout(leaf));
+  raise(part, series.least(layout, endings, [&](const StepLeast& least) {
+    Part first = part;
+    raise(first, least);
+    return !cutoff_.rules_out(first, shape);
+  }));
 }
 
 // Returns whether it fits.
@@ -371,7 +439,7 @@ void Expander::run_layouts() {
 double score(const SearchGround& ground, Seconds time, Joules energy) {
   // The price of an accelerator-hour is the same for every layout: only its hours count.
   if (ground.objective != Objective::energy) return time.si();
-  return energy.si() / tokens_per_step(ground.job, 1);
+  return (energy + ground.host_power * time).si() / tokens_per_step(ground.job, 1);
 }
 
 Found found_of(const SearchGround& ground, const Place& place, const Layout& layout,

@@ -28,6 +28,7 @@ struct SearchGround {
   const std::vector<StepBound>& bounds;    // of each recipe
   ResolvedDevice device;                   // with the memory that may be used
   Objective objective = Objective::time;
+  Watts host_power;  // of all hosts of the job: counts where energy is the objective
   const Family& family(const Place& p) const {
     return spaces[static_cast<std::size_t>(p.recipe)]
         .families()[static_cast<std::size_t>(p.family)];

@@ -109,7 +109,8 @@ std::string sharding(const Layout& layout) {
 std::string recompute_text(const Layout& layout) {
   if (layout.recompute != Recompute::full || layout.recompute_layers == 0)
     return to_text(layout.recompute_choice());
-  return fmt::format("full ({} layers a stage)", layout.recompute_layers);
+  return fmt::format("full ({} {} a stage)", layout.recompute_layers,
+                     layout.recompute_layers == 1 ? "layer" : "layers");
 }
 
 std::string offload_text(const Layout& layout) {

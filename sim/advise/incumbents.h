@@ -11,6 +11,7 @@
 
 namespace orrery {
 
+// energy: of accelerators and their hosts, for a step of the job.
 enum class Objective : std::uint8_t { time, cost, energy };
 
 struct Candidate {

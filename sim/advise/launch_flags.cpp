@@ -117,6 +117,24 @@ std::pair<int, int> release_number(const std::string& release) {
   return {number(all.substr(0, dot)), dot < all.size() ? number(all.substr(dot + 1)) : 0};
 }
 
+bool is_blackwell_or_later(const LaunchDevice& device) {
+  switch (device.architecture) {
+    case Architecture::blackwell:
+    case Architecture::blackwell_ultra:
+    case Architecture::rubin:
+    case Architecture::rubin_ultra:
+    case Architecture::feynman:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool runs_deepep(const LaunchDevice& device) {
+  return !is_blackwell_or_later(device) || starts_with(device.name, "b200") ||
+         starts_with(device.name, "b300");
+}
+
 void FlagWriter::set(std::string_view key, const std::string& name, nlohmann::json value,
                      bool raw) {
   if (!key.empty()) covers(key);
@@ -188,19 +206,25 @@ LaunchFlags FlagWriter::finish(const Layout& layout, std::string note) && {
 }
 
 LaunchFlags launch_flags(const Layout& layout, const Model& model, const Job& job,
-                         const Stack& stack) {
+                         const Stack& stack, const LaunchDevice& device) {
   const std::string& name = stack.name;
   if (!is_training(job.task)) return none(stack, "the job does not train");
   if (starts_with(name, "megatron-deepspeed"))
     return megatron_deepspeed_flags(layout, model, job, stack);
   if (starts_with(name, "megatron-core") || name == "nemo")
-    return megatron_flags(layout, model, job, stack);
+    return megatron_flags(layout, model, job, stack, device);
   if (name == "pytorch-fsdp2") return torchtitan_flags(layout, model, job, stack);
-  if (name == "automodel") return automodel_flags(layout, model, job, stack);
+  if (name == "automodel") return automodel_flags(layout, model, job, stack, device);
   if (starts_with(name, "nanotron")) return nanotron_flags(layout, model, job, stack);
   if (name == "deepspeed-zero") return deepspeed_flags(layout, model, job, stack);
   if (name == "hai-llm") return none(stack, "it is not published");
   return none(stack, "its runs are set up in scripts of their own");
+}
+
+LaunchFlags launch_flags(const Scenario& s) {
+  const Device& device = s.cluster.device;
+  return launch_flags(s.layout, s.model, s.job, s.stack,
+                      {.architecture = device.architecture, .name = device.name});
 }
 
 }  // namespace orrery

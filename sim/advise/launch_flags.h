@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/engine/scenario.h"
 #include "workloads/layout.h"
 #include "workloads/stack.h"
 
@@ -34,11 +35,18 @@ struct LaunchFlags {
   std::vector<std::string> sources;  // ids of hw_models/catalog/sources: where names were read
 };
 
+// What the flags are pasted on. `other` and no name: nothing is known of it.
+struct LaunchDevice {
+  Architecture architecture = Architecture::other;
+  std::string name;  // "gb200": the accelerator's name in the catalogue
+};
+
 // Every key of layout_keys() in which the layout differs from Layout() is said by a flag, by the
 // number of accelerators or by an entry of `missing` or `implied`, unless it has no effect. Shapes
 // of the model, data and learning rates are not part of it. The layout is valid for model and job,
 // which trains.
 LaunchFlags launch_flags(const Layout& layout, const Model& model, const Job& job,
-                         const Stack& stack);
+                         const Stack& stack, const LaunchDevice& device = {});
+LaunchFlags launch_flags(const Scenario& scenario);
 
 }  // namespace orrery

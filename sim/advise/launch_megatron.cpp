@@ -35,6 +35,9 @@ void MegatronFlags::sizes() {
   // Without several context ranks these decide nothing.
   out_.covers("context_parallel");
   out_.covers("context_inner");
+}
+
+void MegatronFlags::experts_of_ranks() {
   if (!model_.has_experts()) {
     out_.covers("ep");
     out_.covers("etp");
@@ -46,14 +49,57 @@ void MegatronFlags::sizes() {
   else if (l_.etp > 1)
     out_.implied("etp", "Experts are split over tensor ranks as all else is.");
   out_.covers("etp");
-  say_if_known(grouped, true);
-  const bool flex = stack_.expert_library == CollectiveLibrary::deepep;
-  say_if_known(dispatcher, flex ? "flex" : "alltoall");
-  if (!flex) return;
-  if (dialect_ == Dialect::bridge)
-    say("", deepep_backend, "deepep", "DeepEP");
+  if (l_.tp > 1 && !l_.sequence_parallel)
+    out_.missing("sequence_parallel",
+                 "Megatron-Core's expert layers refuse to train with tensor parallelism and no "
+                 "sequence parallelism: turn it on.");
+  const bool half = l_.precision == PrecisionRecipe::fp16;
+  if (half && l_.ep > 1)
+    out_.missing("ep", "Megatron-LM refuses expert parallelism in FP16: train in BF16.");
+  if (!half) say_if_known(grouped, true);
+  dispatch();
+}
+
+// Of both flex dispatchers a token crosses once for each rank that it goes to.
+void MegatronFlags::dispatch() {
+  const bool deep = stack_.expert_library == CollectiveLibrary::deepep;
+  // HybridEP moves tokens over the fabric's own links: NVIDIA's recipes name it nowhere else.
+  const bool hybrid = dialect_ == Dialect::bridge && !deep && stack_.expert_deduplicated;
+  const bool admitted = runs_deepep(device_);
+  if (hybrid || (deep && !admitted && has(flex_backend))) {
+    say_if_known(dispatcher, "flex");
+    say_if_known(flex_backend, "hybridep");
+    if (deep)
+      out_.implied("", fmt::format("HybridEP, not DeepEP: Megatron-Bridge refuses DeepEP on {}.",
+                                   device_.name));
+    return;
+  }
+  say_if_known(dispatcher, deep && admitted ? "flex" : "alltoall");
+  if (!deep) return;
+  if (!admitted)
+    return out_.missing(
+        "", fmt::format("The prediction sends a token once to each rank, as DeepEP does, which "
+                        "Megatron-Bridge refuses on {}: there HybridEP does it "
+                        "(moe_flex_dispatcher_backend hybridep), for which {} has no flag.",
+                        device_.name, out_.program()));
+  if (has(flex_backend))
+    say("", flex_backend, "deepep", "DeepEP");
   else
     say("", deepep, true, "DeepEP");
+}
+
+void MegatronFlags::adapters() {
+  if (job_.task != Task::lora) return;
+  if (!has(lora_rank))
+    return out_.missing(
+        "", fmt::format("{} has no flag for LoRA: Megatron-Bridge trains adapters of rank {} with "
+                        "peft.dim={} over a model's LoRA recipe.",
+                        out_.program(), job_.lora_rank, job_.lora_rank));
+  if (dialect_ == Dialect::nemo1) out_.set("", "model.peft.peft_scheme", "lora");
+  say_if_known(lora_rank, job_.lora_rank);
+  out_.implied("",
+               "The recipe is the model's for LoRA, with adapters on every linear layer "
+               "(target_modules linear_qkv, linear_proj, linear_fc1 and linear_fc2).");
 }
 
 void MegatronFlags::pipeline_schedule() {
@@ -142,14 +188,16 @@ void MegatronFlags::batch() {
   say("micro_batch", micro_batch, l_.micro_batch, "microbatches");
   say("", global_batch, job_.global_batch, "the global batch");
   say("", sequence, job_.sequence, "the sequence length");
-  if (dialect_ == Dialect::bridge) out_.set("", "dataset.sequence_length", job_.sequence);
+  if (dialect_ == Dialect::bridge)
+    out_.set("", job_.task == Task::pretrain ? "dataset.sequence_length" : "dataset.seq_length",
+             job_.sequence);
   if (dialect_ == Dialect::nemo2) out_.set("", "recipe.model.config.seq_length", job_.sequence);
 }
 
 void MegatronFlags::overlap() {
   if (l_.dense_replicas() > 1 || recipes()) {
     say_if_known(overlap_gradients, stack_.gradient_overlap);
-    if (l_.zero_stage >= 1)
+    if (l_.zero_stage >= 1 && !deals_itself())
       say_if_known(overlap_parameters, stack_.parameter_overlap && stack_.gradient_overlap);
   }
   const bool hides_tensor = l_.tp > 1 && stack_.tensor_exposed.get() < 1 && l_.sequence_parallel;
@@ -166,21 +214,49 @@ void MegatronFlags::overlap() {
   // One hardware queue keeps a collective that is launched first ahead of the product beside it.
   // What runs several streams side by side wants more of them.
   const bool one_queue = (l_.tp > 1 || l_.cp > 1) && l_.zero_stage < 2;
-  if (one_queue && !exchange_beside_passes(stack_, l_))
+  if (one_queue && !exchange_beside_passes(stack_, l_) && !is_blackwell_or_later(device_))
     out_.environment("CUDA_DEVICE_MAX_CONNECTIONS=1", "before Blackwell");
 }
 
+// What of the layout no release captures in the graphs that the prediction has; empty: nothing.
+std::string MegatronFlags::refuses_graphs() const {
+  if (l_.offload_activations) return "activations in host memory";
+  if (l_.recompute == Recompute::full) return "full recompute";
+  // To 0.15 graphs of a whole step refuse every recompute.
+  const bool whole = stack_.launch == LaunchMode::full_graph;
+  if (whole && l_.recompute != Recompute::none && dialect_ == Dialect::megatron)
+    return "selective recompute";
+  return "";
+}
+
 void MegatronFlags::graphs() {
-  if (stack_.launch == LaunchMode::eager) {
+  const LaunchMode mode = launch_mode(stack_, l_);
+  const std::string why = mode == LaunchMode::eager ? "" : refuses_graphs();
+  if (mode == LaunchMode::eager || !why.empty()) {
     if (dialect_ == Dialect::bridge) say_if_known(graph_kind, "none");
+    if (!why.empty())
+      out_.missing(
+          "", fmt::format("CUDA graphs, which this prediction has, are refused with {}.", why));
     return;
   }
-  const bool whole = stack_.launch == LaunchMode::full_graph;
-  if (!has(graph_kind)) return lacks("", "CUDA graphs, which this prediction has");
-  say_if_known(graph_kind, whole ? "local" : "transformer_engine");
+  const bool whole = mode == LaunchMode::full_graph;
+  // Attention in a graph refuses these two; recipes with them capture the router alone.
+  const bool attention =
+      !l_.recomputes(RecomputeModule::core_attn) && !l_.recomputes(RecomputeModule::mla_up_proj);
+  const bool router = dialect_ == Dialect::bridge && model_.has_experts();
+  // 0.14 is the first whose graphs may hold a whole step.
+  const bool old_names = has(whole ? graph_by_modules : graph_by_loop) &&
+                         (!whole || release_number(stack_.release) >= std::pair(0, 14));
+  if (!has(graph_kind) && !old_names) return lacks("", "CUDA graphs, which this prediction has");
+  if (has(graph_kind))
+    say_if_known(graph_kind, whole ? "local" : "transformer_engine");
+  else
+    say_if_known(whole ? graph_by_modules : graph_by_loop, true);
   if (whole)
     say_if_known(graph_scope, "full_iteration");
-  else if (dialect_ == Dialect::bridge && model_.has_experts())
+  else if (router && !attention)
+    say_if_known(graph_scope, std::vector<std::string>{"moe_router", "moe_preprocess"});
+  else if (router)
     say_if_known(graph_scope, std::vector<std::string>{"attn", "moe_router"});
   else
     say_if_known(graph_scope, "attn");
@@ -209,13 +285,14 @@ void MegatronFlags::placement() {
 void MegatronFlags::sources() {
   out_.source("megatron-lm-arguments");
   if (dialect_ == Dialect::bridge) out_.source("megatron-bridge-arguments");
+  if (model_.has_experts()) out_.source("megatron-bridge-dispatchers");
   if (dialect_ == Dialect::nemo2) out_.source("nemo-performance-scripts");
   if (dialect_ == Dialect::nemo1) out_.source("nemo-megatron-gpt-config");
 }
 
 LaunchFlags megatron_flags(const Layout& layout, const Model& model, const Job& job,
-                           const Stack& stack) {
-  return MegatronFlags(layout, model, job, stack).all();
+                           const Stack& stack, const LaunchDevice& device) {
+  return MegatronFlags(layout, model, job, stack, device).all();
 }
 
 }  // namespace orrery

@@ -27,13 +27,22 @@ void MegatronFlags::fp8(std::string format, std::string recipe, std::string pres
       break;
   }
   const bool knows_recipes = release_number(stack_.release) >= std::pair(0, 12);
-  if (recipe != "delayed" && !knows_recipes)
+  const bool knows_blocks = release_number(stack_.release) >= std::pair(0, 13);
+  if ((recipe != "delayed" && !knows_recipes) || (recipe == "blockwise" && !knows_blocks))
     return lacks("precision", fmt::format("{} scaling", recipe));
   out_.set("precision", "--bf16", true);
   out_.set("precision", "--fp8-format", format);
   if (knows_recipes) out_.set("precision", "--fp8-recipe", recipe);
-  if (stack_.parameter_gather_format == Format::fp8 && l_.zero_stage >= 1)
-    out_.set("", "--fp8-param-gather", true);
+  if (stack_.parameter_gather_format != Format::fp8 || l_.zero_stage == 0 || deals_itself()) return;
+  const bool blocks = recipe == "mxfp8";
+  if (l_.offload_optimizer && recipe != "delayed")
+    return out_.missing("",
+                        "The prediction gathers parameters in FP8; Megatron-LM refuses that for "
+                        "optimizer states in host memory but with delayed scaling, and gathers "
+                        "them in BF16.");
+  if (blocks && !has(gather_mxfp8)) return lacks("", "gathers of MXFP8 parameters");
+  out_.set("", "--fp8-param-gather", true);
+  if (blocks) say_if_known(gather_mxfp8, true);
 }
 
 void MegatronFlags::precision() {
@@ -91,9 +100,19 @@ void MegatronFlags::sharded_data() {
     if (dialect_ == Dialect::nemo2)
       out_.set("zero", "recipe.trainer.strategy.fsdp", "megatron");
     else
-      say("zero", fsdp, true, fmt::format("ZeRO-{}", l_.zero_stage));
+      say("zero", has(fsdp) || !has(custom_fsdp) ? fsdp : custom_fsdp, true,
+          fmt::format("ZeRO-{}", l_.zero_stage));
     if (has(sharding)) say("zero", sharding, kind, "what is sharded");
+    if (dialect_ == Dialect::megatron) say_if_known(distributed_optimizer, true);
     if (dialect_ == Dialect::megatron && has(fsdp)) out_.set("", "--ckpt-format", "fsdp_dtensor");
+  } else if (deals_itself()) {
+    out_.implied("zero",
+                 "Muon's dist_muon deals states out itself; the distributed optimizer is refused "
+                 "beside it.");
+    if (dialect_ == Dialect::bridge) {
+      say("zero", distributed_optimizer, false, "states of Muon");
+      out_.set("zero", "optimizer.use_distributed_optimizer", false);
+    }
   } else if (l_.zero_stage == 1) {
     if (dialect_ == Dialect::nemo1)
       out_.set("zero", "model.optim.name", "distributed_fused_adam");
@@ -117,8 +136,14 @@ void MegatronFlags::sharded_data() {
 
 void MegatronFlags::optimizer_states() {
   const auto moments = [&](const char* format) {
-    if (dialect_ == Dialect::nemo1 || !has(precise))
+    // Transformer Engine's optimizer had FP16 and FP8 moments first.
+    const bool too_old = dialect_ == Dialect::megatron && std::string(format) == "bf16" &&
+                         release_number(stack_.release) < std::pair(0, 13);
+    if (dialect_ == Dialect::nemo1 || !has(precise) || too_old)
       return lacks("optimizer", fmt::format("moments in {}", format));
+    if (l_.zero_stage == 0)
+      return lacks("optimizer",
+                   fmt::format("moments in {} without a distributed optimizer", format));
     say("optimizer", precise, true, "a precision-aware optimizer");
     if (dialect_ == Dialect::megatron) {
       out_.set("optimizer", "--exp-avg-dtype", format);
@@ -150,10 +175,12 @@ void MegatronFlags::optimizer_states() {
       say("optimizer", optimizer, "sgd", "SGD");
       break;
     case Optimizer::muon:
-      if (dialect_ == Dialect::megatron && release_number(stack_.release) < std::pair(0, 15))
-        lacks("optimizer", "Muon");
-      else
-        say("optimizer", optimizer, l_.zero_stage >= 1 ? "dist_muon" : "muon", "Muon");
+      if (!muon_known() || l_.zero_stage >= 2) {
+        lacks("optimizer", l_.zero_stage >= 2 ? "Muon over sharded gradients" : "Muon");
+        break;
+      }
+      say("optimizer", optimizer, l_.zero_stage >= 1 ? "dist_muon" : "muon", "Muon");
+      if (dialect_ == Dialect::megatron) out_.set("optimizer", "--ckpt-format", "torch");
       break;
     case Optimizer::adam_bf16:
     case Optimizer::adafactor:
@@ -162,10 +189,34 @@ void MegatronFlags::optimizer_states() {
       lacks("optimizer", fmt::format("the optimizer {}", to_text(l_.optimizer)));
       break;
   }
-  if (l_.offload_optimizer) say("offload", offload_states, true, "optimizer states in host memory");
-  if (l_.offload_activations) {
+  offloads();
+}
+
+void MegatronFlags::offloads() {
+  if (l_.offload_optimizer) {
+    const bool adam = l_.optimizer == Optimizer::adam_fp32 ||
+                      l_.optimizer == Optimizer::adam_bf16_moments ||
+                      l_.optimizer == Optimizer::adam_8bit;
+    if (l_.zero_stage == 0 || !adam) {
+      lacks("offload", "optimizer states in host memory without Adam in a distributed optimizer");
+    } else {
+      // Megatron-LM refuses the first without the second, whose code runs it.
+      say("offload", offload_states, true, "optimizer states in host memory");
+      if (has(offload_states) && l_.optimizer == Optimizer::adam_fp32)
+        say("offload", precise, true, "a precision-aware optimizer");
+    }
+    if (recipes() && stack_.parameter_gather_format == Format::fp8 &&
+        l_.precision != PrecisionRecipe::fp8_delayed && !is_sixteen_bit(l_.precision))
+      out_.missing("",
+                   "Set fp8_param_gather of the recipe's mixed precision to False: it is refused "
+                   "beside optimizer states in host memory but with delayed scaling.");
+  }
+  if (l_.offload_activations && (l_.pp > 1 || l_.recompute != Recompute::none)) {
+    lacks("offload", "activations in host memory beside pipelines or recompute");
+  } else if (l_.offload_activations) {
     if (dialect_ == Dialect::bridge) out_.set("offload", "model.cpu_offloading", true);
-    say("offload", offload_layers, model_.layer_count() / l_.pp, "activations in host memory");
+    // All but one: it refuses to move them all.
+    say("offload", offload_layers, model_.layer_count() - 1, "activations in host memory");
   }
   if (l_.offload_weights) lacks("offload", "weights in host memory");
 }

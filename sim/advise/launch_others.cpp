@@ -45,11 +45,29 @@ void deepspeed_settings(FlagWriter& out, const Layout& l, const Job& job, const 
   if (l.offload_activations) out.set("offload", "activation_checkpointing.cpu_checkpointing", true);
 }
 
-// What a model's own code decides where DeepSpeed alone runs it.
+void no_adapters(FlagWriter& out, const Job& job) {
+  if (job.task == Task::lora)
+    out.missing("", fmt::format("{} has no setting for LoRA: the model's code puts adapters of "
+                                "rank {} on every linear layer.",
+                                out.program(), job.lora_rank));
+}
+
+// What a model's own code decides where DeepSpeed alone runs it, and what the user sets there.
 void model_decisions(FlagWriter& out, const Layout& l) {
-  for (const auto& [key, size] :
-       {std::pair{"tp", l.tp}, {"pp", l.pp}, {"vpp", l.vpp}, {"ep", l.ep}, {"etp", l.etp}})
-    if (size > 1) out.lacks(key, fmt::format("{} {}: the model's code splits itself", key, size));
+  const auto elsewhere = [&](const char* key, std::int64_t size, const std::string& how) {
+    if (size > 1)
+      out.missing(key, fmt::format("DeepSpeed's file has no key for {} {}: set it where the model "
+                                   "is built ({}).",
+                                   key, size, how));
+  };
+  elsewhere("tp", l.tp, fmt::format("--tensor-model-parallel-size {} of Megatron-DeepSpeed", l.tp));
+  elsewhere("pp", l.pp,
+            fmt::format("--pipeline-model-parallel-size {} of Megatron-DeepSpeed, num_stages={} of "
+                        "deepspeed.pipe.PipelineModule",
+                        l.pp, l.pp));
+  elsewhere("ep", l.ep, fmt::format("ep_size={} of deepspeed.moe.layer.MoE", l.ep));
+  elsewhere("etp", l.etp, "enable_expert_tensor_parallelism of deepspeed.moe.layer.MoE");
+  if (l.vpp > 1) out.lacks("vpp", fmt::format("{} chunks of a stage", l.vpp));
   if (l.cp > 1) {
     if (l.context == ContextKind::all_to_all)
       out.missing("cp", fmt::format("Ulysses is set up in code: a sequence-parallel group of {} "
@@ -108,6 +126,7 @@ LaunchFlags nanotron_flags(const Layout& l, const Model& model, const Job& job,
   else
     out.lacks("precision", fmt::format("{}", to_text(l.precision)));
   states_and_places(out, l);
+  no_adapters(out, job);
   out.source("nanotron-parallelism-config");
   std::string note = "Merge it with the model's own file; learning rates and data stay there.";
   if (stack.debug.per_rank.get() > Seconds(0)) note += " Leave TORCH_DISTRIBUTED_DEBUG unset.";
@@ -119,6 +138,7 @@ LaunchFlags deepspeed_flags(const Layout& l, const Model& /*model*/, const Job& 
   FlagWriter out(fmt::format("DeepSpeed {} (its JSON file)", stack.release), FlagStyle::json);
   deepspeed_settings(out, l, job, stack);
   model_decisions(out, l);
+  no_adapters(out, job);
   states_and_places(out, l);
   out.source("deepspeed-config");
   return std::move(out).finish(
@@ -173,6 +193,7 @@ LaunchFlags megatron_deepspeed_flags(const Layout& l, const Model& model, const 
   out.set("", "--deepspeed", true);
   out.set("", "--deepspeed_config", "ds_config.json");
   states_and_places(out, l);
+  no_adapters(out, job);
   out.source("deepspeed-config");
   LaunchFlags flags =
       std::move(out).finish(l, "Add the model's shape, its data and its learning rates.");

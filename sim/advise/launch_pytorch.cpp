@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "sim/advise/flag_writer.h"
+#include "workloads/sharding.h"
 
 namespace orrery {
 namespace {
@@ -48,6 +49,12 @@ std::int64_t local_batch(const Layout& l, const Job& job) {
   return l.pp > 1 ? l.micro_batch * l.microbatches(job) : l.micro_batch;
 }
 
+// Whether ZeRO-3 frees parameters after a unit's forward and gathers them again for its backward.
+bool gathers_again(const Layout& l, const Job& job, const Stack& stack) {
+  const bool kept = l.pp > 1 && gathers_once(l, stack, l.microbatches(job));
+  return l.zero_stage == 3 && stack.reshard_after_forward && !kept;
+}
+
 void titan_stages(FlagWriter& out, const Layout& l, const Model& model, const Stack& stack) {
   out.covers("stage_layers");
   if (l.pp == 1) return;
@@ -89,7 +96,7 @@ void titan_pipeline(FlagWriter& out, const Layout& l, const Model& model, const 
   titan_stages(out, l, model, stack);
 }
 
-void titan_data(FlagWriter& out, const Layout& l) {
+void titan_data(FlagWriter& out, const Layout& l, const Job& job, const Stack& stack) {
   const std::int64_t shard = l.zero_stage == 0                           ? 1
                              : l.shard_group > 0 && l.shard_group < l.dp ? l.shard_group
                                                                          : l.dp;
@@ -98,11 +105,11 @@ void titan_data(FlagWriter& out, const Layout& l) {
   out.set("dp", "parallelism.data_parallel_shard_degree", shard);
   out.covers("shard_group");
   out.covers("zero");
-  if (l.zero_stage == 1)
+  if (l.zero_stage == 1 && l.dense_replicas() > 1)
     out.lacks("zero", "sharded optimizer states alone; FSDP shards gradients too");
   if (l.zero_stage >= 2)
     out.set("zero", "parallelism.fsdp_reshard_after_forward",
-            l.zero_stage == 3 ? "always" : "never");
+            gathers_again(l, job, stack) ? "always" : "never");
 }
 
 void titan_experts(FlagWriter& out, const Layout& l, const Model& model, const Stack& stack) {
@@ -180,6 +187,10 @@ const char* automodel_fp8(PrecisionRecipe p) {
   return p == PrecisionRecipe::fp8_blockwise ? "block" : nullptr;
 }
 
+// From 0.4, which NeMo 26.04 carries, pipelines, expert layers and recompute are parts of
+// `distributed`.
+bool one_section(const Stack& stack) { return release_number(stack.release) >= std::pair(26, 4); }
+
 void automodel_pipeline(FlagWriter& out, const Layout& l, const Model& model, const Stack& stack) {
   out.covers("schedule");
   out.covers("vpp");
@@ -191,17 +202,23 @@ void automodel_pipeline(FlagWriter& out, const Layout& l, const Model& model, co
     return out.lacks("schedule", fmt::format("the {} schedule", to_text(l.schedule)));
   if (l.schedule == Schedule::interleaved) name = "interleaved1f1b";
   if (l.schedule == Schedule::one_f_one_b) name = "1f1b";
-  out.set("schedule", "autopipeline.pp_schedule", name);
-  out.set("micro_batch", "autopipeline.pp_microbatch_size", l.micro_batch);
+  const std::string section = one_section(stack) ? "distributed.pipeline." : "autopipeline.";
+  out.set("schedule", section + "pp_schedule", name);
+  out.set("micro_batch", section + "pp_microbatch_size", l.micro_batch);
   const std::vector<Position> positions = partition_layers(model, l, stack.partition);
   std::int64_t most = 0;
   for (const Position& p : positions) most = std::max(most, p.layers);
-  out.set("vpp", "autopipeline.layers_per_stage", most);
+  out.set("vpp", section + "layers_per_stage", most);
   if (!l.stage_layers.empty()) out.lacks("stage_layers", "stages of given sizes");
 }
 
-void automodel_memory(FlagWriter& out, const Layout& l) {
-  out.set("recompute", "parallelizer.activation_checkpointing", l.recompute == Recompute::full);
+void automodel_memory(FlagWriter& out, const Layout& l, const Model& model, const Job& job,
+                      const Stack& stack) {
+  // Models with experts have a parallelizer of their own.
+  const bool own = model.has_experts() && !one_section(stack);
+  out.set("recompute",
+          own ? "parallelizer.activation_checkpointing" : "distributed.activation_checkpointing",
+          l.recompute == Recompute::full);
   if (l.recompute == Recompute::selective)
     out.lacks("recompute", fmt::format("recompute of {}", to_text(l.recompute_choice())));
   if (l.recompute_layers > 0) out.lacks("recompute_layers", "full recompute of some layers");
@@ -209,10 +226,47 @@ void automodel_memory(FlagWriter& out, const Layout& l) {
     out.lacks("optimizer", fmt::format("the optimizer {}", to_text(l.optimizer)));
   if (l.offload_optimizer || l.offload_weights || l.offload_activations)
     out.lacks("offload", "state in host memory in its benchmark recipes");
-  if (l.zero_stage >= 2)
-    out.set("zero", "parallelizer.reshard_after_forward", l.zero_stage == 3);
-  else
+  out.covers("zero");
+  if (l.zero_stage >= 2 && model.has_experts())
+    out.set("zero",
+            own ? "parallelizer.reshard_after_forward" : "distributed.moe.reshard_after_forward",
+            gathers_again(l, job, stack));
+  else if (l.zero_stage == 3)
+    out.implied("zero", "FSDP2 shards parameters wherever there are several replicas.");
+  else if (l.dense_replicas() > 1)
     out.lacks("zero", fmt::format("ZeRO-{}", l.zero_stage));
+}
+
+void automodel_experts(FlagWriter& out, const Model& model, const Layout& l, const Stack& stack,
+                       const LaunchDevice& device) {
+  const bool quantised = automodel_fp8(l.precision) != nullptr;
+  if (quantised && model.has_experts()) out.set("precision", "model.backend.experts", "te");
+  if (!model.has_experts() || stack.expert_library != CollectiveLibrary::deepep) return;
+  // The switch of the first releases chose the experts' kernels too; from 26.06 on it is ignored.
+  if (!one_section(stack) && !quantised) return out.set("", "model.backend.enable_deepep", true);
+  if (!quantised) out.set("", "model.backend.experts", "gmm");
+  const bool hybrid = one_section(stack) && !runs_deepep(device);
+  out.set("", "model.backend.dispatcher", hybrid ? "hybridep" : "deepep");
+  if (hybrid)
+    out.implied("",
+                fmt::format("HybridEP, not DeepEP: NVIDIA's recipes for {} run it.", device.name));
+}
+
+void automodel_adapters(FlagWriter& out, const Job& job) {
+  if (job.task != Task::lora) return;
+  out.set("", "peft._target_", "nemo_automodel.components._peft.lora.PeftConfig");
+  out.set("", "peft.match_all_linear", true);
+  out.set("", "peft.dim", job.lora_rank);
+  out.set("", "peft.use_triton", true);
+}
+
+// Sequences that a rank takes at once: a local batch is one run of the pipeline's schedule.
+std::int64_t automodel_batch(const Layout& l, const Job& job, const Stack& stack) {
+  const std::int64_t all = l.microbatches(job), each = stack.schedule_microbatches;
+  if (l.pp == 1 || each <= 0) return local_batch(l, job);
+  const std::int64_t round = (is_v_shaped(l.schedule) ? 2 : 1) * l.pp;
+  const std::int64_t batch = (each + round - 1) / round * round;
+  return l.micro_batch * (batch < all && all % batch == 0 ? batch : all);
 }
 
 }  // namespace
@@ -224,7 +278,7 @@ LaunchFlags torchtitan_flags(const Layout& l, const Model& model, const Job& job
   out.set("", "training.global_batch_size", job.global_batch);
   out.set("micro_batch", "training.local_batch_size", local_batch(l, job));
   out.set("tp", "parallelism.tensor_parallel_degree", l.tp);
-  titan_data(out, l);
+  titan_data(out, l, job, stack);
   titan_context(out, l);
   titan_experts(out, l, model, stack);
   titan_pipeline(out, l, model, stack);
@@ -233,19 +287,24 @@ LaunchFlags torchtitan_flags(const Layout& l, const Model& model, const Job& job
   const bool own_section = release_number(stack.release) >= std::pair(0, 2);
   out.set("", own_section ? "compile.enable" : "training.compile", true);
   fixed_decisions(out, l);
+  if (job.task == Task::lora)
+    out.missing("", fmt::format("{} has no setting for LoRA: adapters of rank {} on every linear "
+                                "layer are the model's code.",
+                                out.program(), job.lora_rank));
   out.source("torchtitan-job-config");
   return std::move(out).finish(l,
                                "Merge it with the model's own file of train_configs; the "
                                "optimizer's learning rates and the data stay as they are there.");
 }
 
-LaunchFlags automodel_flags(const Layout& l, const Model& model, const Job& job,
-                            const Stack& stack) {
+LaunchFlags automodel_flags(const Layout& l, const Model& model, const Job& job, const Stack& stack,
+                            const LaunchDevice& device) {
   FlagWriter out(fmt::format("NeMo AutoModel of NeMo {} (a recipe's YAML file)", stack.release),
                  FlagStyle::yaml);
   out.set("", "step_scheduler.global_batch_size", job.global_batch);
-  out.set("micro_batch", "step_scheduler.local_batch_size", local_batch(l, job));
+  out.set("micro_batch", "step_scheduler.local_batch_size", automodel_batch(l, job, stack));
   out.set("", "dataset.seq_len", job.sequence);
+  if (one_section(stack)) out.set("", "distributed.strategy", "fsdp2");
   out.set("tp", "distributed.tp_size", l.tp);
   out.set("cp", "distributed.cp_size", l.cp);
   out.set("pp", "distributed.pp_size", l.pp);
@@ -258,7 +317,7 @@ LaunchFlags automodel_flags(const Layout& l, const Model& model, const Job& job,
   if (l.etp > 1) out.lacks("etp", "experts split over tensor ranks");
   out.set("sequence_parallel", "distributed.sequence_parallel", l.tp > 1 && l.sequence_parallel);
   automodel_pipeline(out, l, model, stack);
-  automodel_memory(out, l);
+  automodel_memory(out, l, model, job, stack);
   if (l.cp > 1 && l.context != ContextKind::ring)
     out.lacks("context_parallel", fmt::format("{} in context parallelism", to_text(l.context)));
   if (l.precision != PrecisionRecipe::bf16) {
@@ -266,16 +325,17 @@ LaunchFlags automodel_flags(const Layout& l, const Model& model, const Job& job,
       out.set("precision", "model.backend.te_fp8._target_",
               "nemo_automodel.components.models.common.utils.TEFp8Config");
       out.set("precision", "model.backend.te_fp8.recipe", recipe);
-      if (model.has_experts()) out.set("precision", "model.backend.experts", "te");
     } else {
       out.lacks("precision", fmt::format("{}", to_text(l.precision)));
     }
   }
-  if (model.has_experts() && stack.expert_library == CollectiveLibrary::deepep)
-    out.set("", "model.backend.enable_deepep", true);
-  out.set("", "model.backend.enable_fsdp_optimizations", !stack.reduce_each_microbatch);
+  automodel_experts(out, model, l, stack, device);
+  if (model.has_experts())
+    out.set("", "model.backend.enable_fsdp_optimizations", !stack.reduce_each_microbatch);
+  automodel_adapters(out, job);
   fixed_decisions(out, l);
   out.source("automodel-recipes");
+  out.source("automodel-distributed");
   return std::move(out).finish(l,
                                "Merge it with the model's own recipe, whose _target_ entries, "
                                "data and optimizer stay.");

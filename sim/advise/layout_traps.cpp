@@ -63,6 +63,23 @@ void needless_recompute(TrapSearch& search) {
                                percent(search.options().memory_reserve))});
 }
 
+// Norms inside linear layers cannot run again alone: the program skips them without a word.
+void recompute_without_effect(TrapSearch& search) {
+  const Scenario& s = search.scenario();
+  if (!is_training(s.job.task) || !s.layout.recomputes(RecomputeModule::layernorm)) return;
+  for (const LayerClass& layer : s.model.classes) {
+    const NormModules own = norm_modules(s.stack, s.layout, layer);
+    if (own.mixer || own.ffn) return;
+  }
+  search.add({.id = "recompute-without-effect",
+              .sentence = fmt::format("Recompute of layernorm saves nothing here: {} makes every "
+                                      "norm of this model part of the linear layer behind it and "
+                                      "runs none of them again.",
+                                      s.stack.framework),
+              .remedy = "recompute of other modules",
+              .evidence = "megatron-gpt-layer-specs"});
+}
+
 void tensor_parallel_over_domains(TrapSearch& search) {
   const Scenario& s = search.scenario();
   const Placement placement = place(s.layout, s.cluster.fabric);
@@ -258,6 +275,7 @@ void few_tokens_per_expert(TrapSearch& search) {
 
 void find_layout_traps(TrapSearch& search) {
   needless_recompute(search);
+  recompute_without_effect(search);
   tensor_parallel_over_domains(search);
   idle_in_domains(search);
   slow_precision(search);

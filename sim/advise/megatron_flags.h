@@ -19,22 +19,26 @@ enum class MegatronDialect : std::uint8_t { megatron, bridge, nemo2, nemo1 };
 // Writes the flags of one layout. What it is made of must outlive it.
 class MegatronFlags {
  public:
-  MegatronFlags(const Layout& l, const Model& model, const Job& job, const Stack& stack)
+  MegatronFlags(const Layout& l, const Model& model, const Job& job, const Stack& stack,
+                const LaunchDevice& device)
       : l_(l),
         model_(model),
         job_(job),
         stack_(stack),
+        device_(device),
         dialect_(dialect_of(stack)),
-        out_(program_of(dialect_, stack),
+        out_(program_of(dialect_, stack, job),
              dialect_ == MegatronDialect::megatron ? FlagStyle::command_line
              : dialect_ == MegatronDialect::nemo2  ? FlagStyle::python
                                                    : FlagStyle::overrides) {}
 
   LaunchFlags all() {
     sizes();
+    experts_of_ranks();
     pipeline_schedule();
     stages();
     batch();
+    adapters();
     precision();
     sharded_data();
     optimizer_states();
@@ -56,7 +60,7 @@ class MegatronFlags {
     if (release < std::pair(24, 9)) return MegatronDialect::nemo1;
     return release < std::pair(25, 9) ? MegatronDialect::nemo2 : MegatronDialect::bridge;
   }
-  static std::string program_of(MegatronDialect d, const Stack& stack) {
+  static std::string program_of(MegatronDialect d, const Stack& stack, const Job& job) {
     switch (d) {
       case MegatronDialect::megatron:
         return fmt::format("Megatron-LM with Megatron-Core {} (pretrain_gpt.py)", stack.release);
@@ -65,7 +69,8 @@ class MegatronFlags {
       case MegatronDialect::nemo2:
         return fmt::format("NeMo 2.0 of release {} (a recipe in Python)", stack.release);
       case MegatronDialect::nemo1:
-        return fmt::format("NeMo {} (overrides of megatron_gpt_pretraining.py)", stack.release);
+        return fmt::format("NeMo {} (overrides of megatron_gpt_{}.py)", stack.release,
+                           job.task == Task::pretrain ? "pretraining" : "finetuning");
     }
     return {};
   }
@@ -101,7 +106,20 @@ class MegatronFlags {
     out_.missing(key, fmt::format("{} has no flag for {}.", out_.program(), what));
   }
 
+  // Muon keeps whole matrices on a rank and deals them out itself.
+  bool deals_itself() const {
+    return l_.optimizer == Optimizer::muon && l_.zero_stage == 1 && muon_known();
+  }
+  bool muon_known() const {
+    if (dialect_ == MegatronDialect::megatron)
+      return release_number(stack_.release) >= std::pair(0, 15);
+    return dialect_ == MegatronDialect::bridge;
+  }
+
   void sizes();
+  void experts_of_ranks();
+  void dispatch();
+  void adapters();
   void pipeline_schedule();
   void chunk_count();
   void stages();
@@ -111,8 +129,10 @@ class MegatronFlags {
   void fp8(std::string format, std::string recipe, std::string preset, std::string recipe_function);
   void sharded_data();
   void optimizer_states();
+  void offloads();
   void recompute();
   void overlap();
+  std::string refuses_graphs() const;
   void graphs();
   void placement();
   void sources();
@@ -121,6 +141,7 @@ class MegatronFlags {
   const Model& model_;
   const Job& job_;
   const Stack& stack_;
+  const LaunchDevice& device_;
   MegatronDialect dialect_;
   FlagWriter out_;
 };

@@ -5,7 +5,9 @@ namespace orrery::megatron_names {
 
 // What a setting is called in Megatron-LM, in Megatron-Bridge, in NeMo 2.0 recipes and in the
 // configuration of NeMo before; nullptr: it has none. Megatron-LM knows it from Megatron-Core
-// 0.`since` on. Names were read in the sources that the writer lists.
+// 0.`since` on. Names were read in the sources that the writer lists. That a release has a flag was
+// read in its source for 0.6, 0.12 and 0.14 and in the change log for 0.13; a `since` between is
+// the first release that may have it, recalled.
 struct Name {
   const char* megatron;
   int since;
@@ -62,6 +64,8 @@ inline constexpr Name distributed_optimizer = {
     "--use-distributed-optimizer", 3, "ddp.use_distributed_optimizer",
     "recipe.optim.config.use_distributed_optimizer", nullptr};
 inline constexpr Name fsdp = {"--use-megatron-fsdp", 14, "ddp.use_megatron_fsdp", nullptr, nullptr};
+// Its name before, without a checkpoint format of its own.
+inline constexpr Name custom_fsdp = {"--use-custom-fsdp", 12, nullptr, nullptr, nullptr};
 inline constexpr Name sharding = {"--data-parallel-sharding-strategy", 12,
                                   "ddp.data_parallel_sharding_strategy",
                                   STRATEGY("ddp.data_parallel_sharding_strategy"), nullptr};
@@ -74,7 +78,7 @@ inline constexpr Name overlap_gradients = {"--overlap-grad-reduce", 4, "ddp.over
 inline constexpr Name overlap_parameters = {"--overlap-param-gather", 5, "ddp.overlap_param_gather",
                                             STRATEGY("ddp.overlap_param_gather"),
                                             "model.optim.overlap_param_sync"};
-inline constexpr Name overlap_tensor = {"--tp-comm-overlap", 8, "comm_overlap.tp_comm_overlap",
+inline constexpr Name overlap_tensor = {"--tp-comm-overlap", 6, "comm_overlap.tp_comm_overlap",
                                         nullptr, "model.ub_tp_comm_overlap"};
 inline constexpr Name overlap_experts = {"--overlap-moe-expert-parallel-comm", 14,
                                          "comm_overlap.overlap_moe_expert_parallel_comm", nullptr,
@@ -84,6 +88,9 @@ inline constexpr Name delay_weights = {"--delay-wgrad-compute", 14,
 inline constexpr Name bucket_size = {"--ddp-bucket-size", 8, "ddp.bucket_size",
                                      STRATEGY("ddp.bucket_size"), nullptr};
 inline constexpr Name reduce_in_bf16 = {"--grad-reduce-in-bf16", 8, nullptr, nullptr, nullptr};
+// Parameters in MXFP8 are gathered through the gradients' buffer.
+inline constexpr Name gather_mxfp8 = {"--reuse-grad-buf-for-mxfp8-param-ag", 14, nullptr, nullptr,
+                                      nullptr};
 inline constexpr Name reduce_in_fp32 = {nullptr, 0, "ddp.grad_reduce_in_fp32",
                                         STRATEGY("ddp.grad_reduce_in_fp32"), nullptr};
 inline constexpr Name dispatcher = {"--moe-token-dispatcher-type", 6,
@@ -91,8 +98,9 @@ inline constexpr Name dispatcher = {"--moe-token-dispatcher-type", 6,
                                     CONFIG("moe_token_dispatcher_type"), nullptr};
 inline constexpr Name deepep = {"--moe-enable-deepep", 12, nullptr, CONFIG("moe_enable_deepep"),
                                 nullptr};
-inline constexpr Name deepep_backend = {nullptr, 0, "model.moe_flex_dispatcher_backend", nullptr,
-                                        nullptr};
+// Arguments of the time of 0.15 do not have it.
+inline constexpr Name flex_backend = {"--moe-flex-dispatcher-backend", 16,
+                                      "model.moe_flex_dispatcher_backend", nullptr, nullptr};
 inline constexpr Name grouped = {"--moe-grouped-gemm", 6, "model.moe_grouped_gemm",
                                  CONFIG("moe_grouped_gemm"), "model.moe_grouped_gemm"};
 inline constexpr Name optimizer = {"--optimizer", 1, "optimizer.optimizer",
@@ -126,10 +134,15 @@ inline constexpr Name stage_layout = {"--pipeline-model-parallel-layout", 13,
                                       "model.pipeline_model_parallel_layout", nullptr, nullptr};
 inline constexpr Name graph_kind = {"--cuda-graph-impl", 15, "model.cuda_graph_impl", nullptr,
                                     nullptr};
-inline constexpr Name graph_scope = {"--cuda-graph-scope", 15, "model.cuda_graph_scope", nullptr,
+// Before that one flag for each kind: graphs that modules make, and those of the training loop.
+inline constexpr Name graph_by_modules = {"--enable-cuda-graph", 12, nullptr, nullptr, nullptr};
+inline constexpr Name graph_by_loop = {"--external-cuda-graph", 12, nullptr, nullptr, nullptr};
+inline constexpr Name graph_scope = {"--cuda-graph-scope", 12, "model.cuda_graph_scope", nullptr,
                                      nullptr};
 inline constexpr Name graph_random = {"--te-rng-tracker", 8, "rng.te_rng_tracker", nullptr,
                                       nullptr};
+inline constexpr Name lora_rank = {nullptr, 0, "peft.dim", "recipe.peft.dim",
+                                   "model.peft.lora_tuning.adapter_dim"};
 inline constexpr Name mtp_layers = {"--mtp-num-layers", 12, "model.mtp_num_layers",
                                     CONFIG("mtp_num_layers"), nullptr};
 #undef STRATEGY

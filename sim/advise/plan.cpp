@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <map>
 
 #include "sim/advise/plan_point.h"
@@ -13,6 +14,8 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t fully_searched_points = 2;
+constexpr double least_effective = 0.01, longest_years = 100;
+constexpr double tie = 0.01;
 
 // Choices whose steps are the same on as many accelerators: they are searched once.
 std::vector<std::vector<std::size_t>> groups_of(const Plan& plan) {
@@ -27,6 +30,54 @@ std::vector<std::vector<std::size_t>> groups_of(const Plan& plan) {
     groups[at->second].push_back(i);
   }
   return groups;
+}
+
+// What the question leaves open, as the layout has it: sizes, schedule and what is run again. The
+// rest (order of ranks, buckets, accelerators of a domain) depends on the machine and stays open.
+SearchLimits limits_like(SearchLimits limits, const Layout& layout) {
+  const auto fix = [](auto& limit, const auto& value) {
+    if (!limit) limit = value;
+  };
+  fix(limits.tp, layout.tp);
+  fix(limits.pp, layout.pp);
+  fix(limits.vpp, layout.vpp);
+  fix(limits.cp, layout.cp);
+  fix(limits.ep, layout.ep);
+  fix(limits.etp, layout.etp);
+  fix(limits.micro_batch, layout.micro_batch);
+  fix(limits.zero_stage, layout.zero_stage);
+  fix(limits.schedule, layout.schedule);
+  fix(limits.recompute, layout.recompute_choice());
+  fix(limits.sequence_parallel, layout.sequence_parallel);
+  fix(limits.context, layout.context);
+  fix(limits.context_inner, layout.context_inner);
+  fix(limits.offload, Offload{.weights = layout.offload_weights,
+                              .optimizer = layout.offload_optimizer,
+                              .activations = layout.offload_activations});
+  return limits;
+}
+
+// The step, and the same layout with more accelerators used of each scale-up domain: slower
+// perhaps, but in fewer racks. Where placement leaves none idle, the step alone.
+std::vector<PlanStep> packings(const Question& question, PlanStep step, double memory_reserve,
+                               int threads) {
+  std::vector<PlanStep> all;
+  const std::int64_t domain = question.cluster.fabric.scale_up.domain, gpus = question.cluster.gpus;
+  const std::int64_t used = step.domain_gpus;
+  const bool open = step.fits && !question.limits.per_domain && gpus > domain && used < domain;
+  const Layout layout = step.best.layout;
+  all.push_back(std::move(step));
+  if (!open) return all;
+  for (std::int64_t packed = used + 1; packed <= domain; ++packed) {
+    if (packed % layout.tp != 0 || (gpus % packed != 0 && packed != domain)) continue;
+    if (interrupted()) break;
+    Question q = question;
+    q.limits = limits_like(question.limits, layout);
+    q.limits.per_domain = packed;
+    PlanStep other = plan_step(q, memory_reserve, threads, true, Seconds{});
+    if (other.fits) all.push_back(std::move(other));
+  }
+  return all;
 }
 
 class Planner {
@@ -59,9 +110,10 @@ class Planner {
 
  private:
   void answer_group(const std::vector<std::size_t>& group, int threads) {
-    std::map<std::int64_t, PlanStep> steps;
+    std::map<std::int64_t, std::vector<PlanStep>> steps;
     bool thorough = false;  // all layouts where the sweep's do not fit
-    const auto step_on = [&](const PlanChoice& choice, std::int64_t gpus) -> const PlanStep& {
+    const auto steps_on = [&](const PlanChoice& choice,
+                              std::int64_t gpus) -> const std::vector<PlanStep>& {
       const auto found = steps.find(gpus);
       if (found != steps.end()) return found->second;
       Question question = choice.question;
@@ -69,14 +121,15 @@ class Planner {
       PlanStep step = interrupted() ? PlanStep{.why_not = "stopped before it was searched"}
                                     : plan_step(question, plan_.memory_reserve, threads, false,
                                                 thorough ? options_.full_search : Seconds{});
-      return steps.emplace(gpus, std::move(step)).first->second;
+      return steps.emplace(gpus, packings(question, std::move(step), plan_.memory_reserve, threads))
+          .first->second;
     };
     for (const std::size_t index : group) {
       const PlanChoice& choice = plan_.choices[index];
       PlanPoint& point = result_.points[index];
       std::vector<PlanPoint>& tried = result_.tried[index];
       const auto at = [&](std::int64_t gpus) {
-        return plan_point(plan_, index, gpus, step_on(choice, gpus));
+        return best_of(index, gpus, steps_on(choice, gpus));
       };
       const auto answer = [&] {
         tried.clear();
@@ -91,6 +144,17 @@ class Planner {
     }
   }
 
+  // What the objective wants of steps that differ in how racks are filled.
+  PlanPoint best_of(std::size_t choice, std::int64_t gpus,
+                    const std::vector<PlanStep>& steps) const {
+    PlanPoint best = plan_point(plan_, choice, gpus, steps.front());
+    for (std::size_t i = 1; i < steps.size(); ++i) {
+      PlanPoint other = plan_point(plan_, choice, gpus, steps[i]);
+      if (before(other, best)) best = std::move(other);
+    }
+    return best;
+  }
+
   PlanObjective objective() const { return plan_.choices.front().goal.objective; }
 
   // First those that meet all limits, then those that miss them least.
@@ -98,7 +162,8 @@ class Planner {
     if (a.feasible != b.feasible) return a.feasible;
     if (!a.feasible) return misses_less(a, b);
     const double first = plan_score(a, objective()), second = plan_score(b, objective());
-    return first != second ? first < second : a.finish < b.finish;
+    if (first != second) return first < second;
+    return a.finish != b.finish ? a.finish < b.finish : a.cost < b.cost;
   }
 
   std::vector<std::size_t> ranked() const {
@@ -123,10 +188,37 @@ class Planner {
       PlanStep step =
           plan_step(question, plan_.memory_reserve, options_.threads, true, options_.full_search);
       if (!step.fits || interrupted()) continue;
-      PlanPoint better = plan_point(plan_, index, point.gpus, std::move(step));
+      PlanPoint better =
+          best_of(index, point.gpus,
+                  packings(question, std::move(step), plan_.memory_reserve, options_.threads));
       better.binding = point.binding;
       better.fully_searched = true;
-      if (better.step.fits && !before(point, better)) point = std::move(better);
+      if (!better.step.fits || before(point, better)) continue;
+      point = std::move(better);
+      share_layout(index);
+    }
+  }
+
+  // What was found on one point may suit others of its size: without it the one that was searched
+  // longest would look the best.
+  void share_layout(std::size_t from) {
+    const PlanPoint& found = result_.points[from];
+    for (std::size_t i = 0; i < result_.points.size(); ++i) {
+      PlanPoint& point = result_.points[i];
+      if (i == from || point.gpus != found.gpus || !point.step.fits || point.fully_searched)
+        continue;
+      if (interrupted()) return;
+      Question question = plan_.choices[i].question;
+      question.cluster.gpus = point.gpus;
+      question.limits = limits_like(question.limits, found.step.best.layout);
+      PlanStep step =
+          plan_step(question, plan_.memory_reserve, options_.threads, true, options_.full_search);
+      if (!step.fits || interrupted()) continue;
+      PlanPoint better =
+          best_of(i, point.gpus,
+                  packings(question, std::move(step), plan_.memory_reserve, options_.threads));
+      better.binding = point.binding;
+      if (better.step.fits && before(better, point)) point = std::move(better);
     }
   }
 
@@ -135,14 +227,17 @@ class Planner {
     if (!order.empty() && result_.points[order.front()].feasible) result_.best = order.front();
   }
 
+  // Of machines that meet all limits; where none does, of all.
   void make_front() {
     std::vector<PlanPoint> all;
     for (std::size_t i = 0; i < result_.points.size(); ++i) {
       const PlanPoint& point = result_.points[i];
-      if (point.step.fits && point.cost_known()) all.push_back(point);
+      if (point.step.fits && point.ends() && point.cost_known()) all.push_back(point);
       for (const PlanPoint& p : result_.tried[i])
-        if (p.step.fits && p.cost_known() && p.gpus != point.gpus) all.push_back(p);
+        if (p.step.fits && p.ends() && p.cost_known() && p.gpus != point.gpus) all.push_back(p);
     }
+    if (std::any_of(all.begin(), all.end(), [](const PlanPoint& p) { return p.feasible; }))
+      std::erase_if(all, [](const PlanPoint& p) { return !p.feasible; });
     std::stable_sort(all.begin(), all.end(), [](const PlanPoint& a, const PlanPoint& b) {
       return a.finish != b.finish ? a.finish < b.finish : a.cost < b.cost;
     });
@@ -158,6 +253,21 @@ class Planner {
 };
 
 }  // namespace
+
+bool PlanPoint::ends() const {
+  return effective >= least_effective && duration.si() < longest_years * seconds_per_year;
+}
+
+bool same_machine(const PlanPoint& a, const PlanPoint& b) {
+  if (!a.step.fits || !b.step.fits || !a.ends() || !b.ends() || a.gpus != b.gpus) return false;
+  const auto close = [](double x, double y) {
+    return std::abs(x - y) <= tie * std::max(std::abs(x), std::abs(y));
+  };
+  return close(a.step.best.step_time.si(), b.step.best.step_time.si()) &&
+         close(a.finish.si(), b.finish.si()) && close(a.cost, b.cost) &&
+         close(a.capital, b.capital) && close(a.energy, b.energy) && close(a.carbon, b.carbon) &&
+         close(a.facility_peak, b.facility_peak) && close(a.racks, b.racks);
+}
 
 PlanResult plan(const Plan& question, const PlanOptions& options) {
   if (question.choices.empty()) return {};

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "sim/advise/advisor.h"
+#include "sim/advise/launch_flags.h"
 #include "sim/advise/what_if.h"
 #include "sim/outcome/bill.h"
 #include "sim/outcome/goodput_job.h"
+#include "sim/outcome/goodput_remedies.h"
 
 namespace orrery {
 
@@ -20,6 +22,7 @@ std::string_view to_text(PlanObjective);  // "least time", "least cost", ...
 // What is to be reached. Limits of 0 do not exist.
 struct PlanGoal {
   double tokens = 0;
+  Flop flop;         // that the tokens were counted from; 0: tokens were given
   Seconds allowed;   // from the start to the deadline
   Dollars budget;    // for the job: its share of owning, or its rent
   Dollars capital;   // for everything that is bought
@@ -89,7 +92,9 @@ struct PlanPoint {
   // Of the job, and of the machines. Absent prices leave costs at their known part and are named.
   double cost = 0, capital = 0, running_per_year = 0, dollars_per_million_tokens = 0;  // USD
   std::vector<std::string> unknown_costs;
-  bool cost_known() const;                      // the accelerators' price among it
+  bool cost_known() const;  // the accelerators' price among it
+  // Not so where failures leave under a hundredth of the time, or the job takes over a century.
+  bool ends() const;
   double energy = 0, carbon = 0;                // J of the facility, kg
   double facility_peak = 0, facility_mean = 0;  // W
   double racks = 0, square_metres = 0;
@@ -101,6 +106,9 @@ struct PlanPoint {
 
 // What an objective minimises; infinite where nothing fits.
 double plan_score(const PlanPoint& point, PlanObjective objective);
+// Whether two points are one machine under two names: as many accelerators, and time, money, energy
+// and power within a hundredth. Not for points that do not fit or never end.
+bool same_machine(const PlanPoint& a, const PlanPoint& b);
 // How far the point misses its limits: the largest of needed over allowed. 1 or less: not at all.
 double plan_excess(const PlanPoint& point);
 // Whether a misses fewer limits than b, or as many by less.
@@ -117,8 +125,8 @@ struct PlanResult {
 };
 
 struct PlanOptions {
-  int threads = 0;                     // 0: all cores
-  Seconds full_search = seconds(5.0);  // for all layouts of the best points; 0: sweep's only
+  int threads = 0;                      // 0: all cores
+  Seconds full_search = seconds(20.0);  // for all layouts of the best points; 0: sweep's only
   std::function<void(std::int64_t done, std::int64_t all)> progress;  // from any thread
 };
 
@@ -131,9 +139,39 @@ struct PlanLever {
   double faster = 0;             // steps per second, less one; 0 for remedies of failures
   double days = 0, dollars = 0;  // saved; dollars without what the change costs
 };
+// A job that fails about as often as it recovers.
+struct PlanStall {
+  Seconds between_failures;
+  Seconds recovery;  // of one failure, detection among it
+  struct Way {
+    std::string remedy, how;
+    double effective = 0;
+    Seconds duration;
+  };
+  // Remedies that alone make it end, the weakest first; where none does all of them together, and
+  // where that does not either, nothing.
+  std::vector<Way> ways;
+};
+// Nothing where the point does not fit, or ends.
+std::optional<PlanStall> plan_stall(const Plan& question, const PlanPoint& point);
+
+// What would bring a job that misses its deadline to it.
+struct PlanNeed {
+  Seconds allowed;
+  Seconds undisturbed;  // of the steps alone: what is left if nothing fails and nothing waits
+  struct Way {
+    double effective = 0;       // share of the time that counts
+    double faster = 0;          // steps per second over those of now
+    GoodputRequirement losses;  // what alone brings the present share to this one; factors
+  };
+  std::vector<Way> ways;  // the present share first, then higher ones
+  double all_levers = 0;  // steps per second over those of now with all machine levers at once
+};
 // Everything about one point.
 struct PlanDetail {
+  Scenario scenario;  // the point as simulate takes it
   Prediction prediction;
+  LaunchFlags flags;
   std::string why;
   GoodputCase goodput_case;
   Goodput goodput;
@@ -142,6 +180,7 @@ struct PlanDetail {
   Bill bill;
   std::vector<PlanLever> levers;    // of the machine
   std::vector<PlanLever> remedies;  // against failures
+  std::optional<PlanNeed> need;     // where it misses a deadline
 };
 PlanDetail plan_detail(const Plan& question, const PlanPoint& point, const ModelError* error);
 

@@ -13,9 +13,11 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t most_gpus = INT64_C(1) << 21;
-constexpr int patience = 3;  // counts in a row that bring nothing
-
-bool grows_with_count(const PlanVerdict& v) { return v.name != "deadline"; }
+// Counts in a row that bring nothing: an octave of them, since some sizes divide badly.
+constexpr int patience = 5;
+// What a job costs falls with the count while fixed parts dominate, and rises again once sizes
+// divide badly or failures eat the gain: over its least by this it will not come back.
+constexpr double past_the_least = 1.25;
 
 // The least count that could hold the weights, and do the work in time at the peaks.
 std::int64_t least_count(const PlanChoice& choice) {
@@ -115,16 +117,21 @@ class CountSearch {
       const PlanPoint& p = point(gpus);
       const bool better = improve(p);
       if (better && objective_ == PlanObjective::gpus) return;
-      const bool too_large =
-          std::any_of(p.verdicts.begin(), p.verdicts.end(),
-                      [](const PlanVerdict& v) { return !v.met() && grows_with_count(v); });
+      least_cost_ = std::min(least_cost_, p.cost);
       const bool stale = best_ != 0 && !better && objective_ != PlanObjective::time;
       if (!p.step.fits) continue;  // it divides badly, or is too small yet
       const bool late = p.finish >= soonest;
       soonest = std::min(soonest, p.finish);
-      idle = too_large || stale || late ? idle + 1 : 0;
+      idle = too_large(p) || stale || late ? idle + 1 : 0;
       if (idle == patience) return;
     }
+  }
+  // Whether a limit is missed that more accelerators would miss by more.
+  bool too_large(const PlanPoint& p) const {
+    return std::any_of(p.verdicts.begin(), p.verdicts.end(), [&](const PlanVerdict& v) {
+      if (v.met() || v.name == "deadline") return false;
+      return v.name != "budget" || p.cost > past_the_least * least_cost_;
+    });
   }
   // From the most that is allowed: close to it every count, since some sizes divide badly, then
   // round ones, of which one may be faster than all above.
@@ -181,8 +188,12 @@ class CountSearch {
   std::string binding() const {
     const auto at = points_.find(best_);
     if (objective_ == PlanObjective::time) {
-      for (auto next = std::next(at); next != points_.end(); ++next)
-        if (next->second.step.fits && !next->second.feasible) return words_of_misses(next->second);
+      for (auto next = std::next(at); next != points_.end(); ++next) {
+        if (!next->second.step.fits) continue;
+        // A larger machine that meets all limits was no faster: no limit binds.
+        return next->second.feasible ? "" : words_of_misses(next->second);
+      }
+      if (interrupted()) return "";
       return choice_.terms.ownership == Ownership::buy || choice_.goal.capital.si() == 0
                  ? limit_of_size()
                  : "";
@@ -207,6 +218,7 @@ class CountSearch {
   std::map<std::int64_t, PlanPoint> points_;
   std::int64_t best_ = 0;
   double best_score_ = 0;
+  double least_cost_ = std::numeric_limits<double>::infinity();  // of what walk_up has seen
 };
 
 }  // namespace

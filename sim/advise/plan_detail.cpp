@@ -59,10 +59,81 @@ std::vector<PlanLever> failure_remedies(const Ground& on, const PlanDetail& deta
                       .days = r.days_saved,
                       .dollars = cost - cost_of(on, on.step, r.changed)});
   }
+  if (levers.size() == 2 && levers.back().name == remedy_names().back()) levers.pop_back();
   return levers;
 }
 
+Seconds recovery_of(const GoodputCase& months) {
+  Seconds whole =
+      months.detection.value + months.diagnosis.value + months.start.value + months.warm_up.value;
+  if (!months.tiers.empty()) whole += months.tiers.back().read;
+  return months.elastic ? std::min(whole, months.detection.value + months.elastic->stall) : whole;
+}
+
+// Both edits at once.
+WhatIf joined(WhatIf a, const WhatIf& b) {
+  for (const KernelSpeedup& k : b.kernels) a.kernels.push_back(k);
+  a.tensor_rate *= b.tensor_rate;
+  a.unit_rate *= b.unit_rate;
+  a.memory_bandwidth *= b.memory_bandwidth;
+  a.scale_up_bandwidth *= b.scale_up_bandwidth;
+  a.scale_up_domain *= b.scale_up_domain;
+  a.network_bandwidth *= b.network_bandwidth;
+  a.host_speed *= b.host_speed;
+  if (b.power_limit) a.power_limit = b.power_limit;
+  a.whole_graphs = a.whole_graphs || b.whole_graphs;
+  return a;
+}
+
+double all_levers(const Scenario& scenario) {
+  WhatIf all;
+  for (const Counterfactual& c : counterfactuals(scenario))
+    if (c.applies && c.faster >= least_gain) all = joined(std::move(all), c.edit);
+  return step_time(scenario) / step_time(with(scenario, all));
+}
+
+std::optional<PlanNeed> need_of(const PlanChoice& choice, const Scenario& scenario,
+                                const PlanPoint& point, const PlanDetail& detail) {
+  const Seconds allowed = choice.goal.allowed - choice.terms.wait;
+  if (allowed.si() <= 0 || point.duration <= allowed || !point.ends()) return std::nullopt;
+  PlanNeed need{.allowed = allowed, .undisturbed = point.duration * point.effective};
+  need.all_levers = all_levers(scenario);
+  const auto way = [&](double share, const GoodputRequirement& losses) {
+    need.ways.push_back(
+        {.effective = share, .faster = need.undisturbed / (allowed * share), .losses = losses});
+  };
+  way(point.effective, {.recovery = 1, .failures = 1, .latency = 1});
+  for (const double share : {0.5, 0.75, 0.9})
+    if (share > point.effective) way(share, goodput_requirement(detail.goodput_case, share));
+  return need;
+}
+
 }  // namespace
+
+std::optional<PlanStall> plan_stall(const Plan& plan, const PlanPoint& point) {
+  if (!point.step.fits || point.ends()) return std::nullopt;
+  const PlanChoice& choice = plan.choices[point.choice];
+  Cluster cluster = choice.question.cluster;
+  cluster.gpus = point.gpus;
+  const GoodputCase months = plan_goodput(choice, cluster, point.step);
+  PlanStall stall{.between_failures = goodput(months).mean_time_to_failure,
+                  .recovery = recovery_of(months)};
+  for (const Remedy& r : goodput_remedies(months)) {
+    const Goodput after = goodput(r.changed);
+    PlanPoint changed = point;
+    changed.effective = after.effective;
+    changed.duration = Seconds(after.days * seconds_per_day);
+    const bool all = r.name == remedy_names().back();
+    if (!r.reason.empty() || !changed.ends() || (all && !stall.ways.empty())) continue;
+    stall.ways.push_back({.remedy = r.name,
+                          .how = r.action,
+                          .effective = after.effective,
+                          .duration = changed.duration});
+  }
+  std::stable_sort(stall.ways.begin(), stall.ways.end(),
+                   [](const auto& a, const auto& b) { return a.effective < b.effective; });
+  return stall;
+}
 
 PlanDetail plan_detail(const Plan& plan, const PlanPoint& point, const ModelError* error) {
   const PlanChoice& choice = plan.choices[point.choice];
@@ -74,7 +145,8 @@ PlanDetail plan_detail(const Plan& plan, const PlanPoint& point, const ModelErro
                           .job = choice.question.job,
                           .layout = point.step.best.layout,
                           .stack = point.step.stack};
-  PlanDetail detail;
+  PlanDetail detail{.scenario = scenario};
+  detail.flags = launch_flags(scenario);
   detail.prediction = simulate(scenario, {.with_assumptions = true, .model_error = error});
   const StepResult timed =
       step(step_context(scenario), scenario.model, scenario.job, scenario.layout, scenario.stack);
@@ -102,6 +174,7 @@ PlanDetail plan_detail(const Plan& plan, const PlanPoint& point, const ModelErro
   detail.bill = bill(cluster, choice.terms.facts, question);
   detail.levers = machine_levers(on, scenario, detail, cost);
   detail.remedies = failure_remedies(on, detail, cost);
+  detail.need = need_of(choice, scenario, point, detail);
   return detail;
 }
 

@@ -11,7 +11,6 @@
 namespace orrery {
 namespace {
 
-constexpr double longest = 1e7 * seconds_per_day;
 constexpr double never = std::numeric_limits<double>::infinity();
 
 // What is replaced and bought as one: a host, or a scale-up domain of several hosts.
@@ -36,8 +35,7 @@ void judge(const PlanGoal& goal, PlanPoint& point) {
   add(point.verdicts, "racks", goal.racks, point.racks);
   add(point.verdicts, "floor", goal.square_metres, point.square_metres);
   // Not a limit that was asked for: a job that recovers more slowly than it fails does not end.
-  if (!(point.duration.si() < longest))
-    point.verdicts.push_back({.name = "failures", .allowed = longest, .needed = never});
+  if (!point.ends()) point.verdicts.push_back({.name = "failures", .allowed = 1, .needed = never});
   point.feasible = std::all_of(point.verdicts.begin(), point.verdicts.end(),
                                [](const PlanVerdict& v) { return v.met(); });
 }
@@ -74,6 +72,10 @@ GoodputCase plan_goodput(const PlanChoice& choice, const Cluster& cluster, const
       cluster.fabric.scale_up.domain > cluster.gpus_per_host)
     job.domain_gpus =
         std::min(step.domain_gpus, std::min(cluster.fabric.scale_up.domain, cluster.gpus));
+  if (choice.terms.ownership == Ownership::rent && choice.terms.contract == Contract::spot) {
+    job.preemption = choice.terms.facts.economics.spot_interruption_rate;
+    job.replacement = choice.terms.facts.economics.spot_replacement;
+  }
   const GoodputCase months = goodput_case(cluster, choice.terms.reliability, job);
   return choice.terms.remedy.empty() ? months : with_remedy(months, choice.terms.remedy);
 }
@@ -92,6 +94,10 @@ BillQuestion plan_bill_question(const PlanChoice& choice, const Cluster& cluster
       step.best.energy_per_step.si() / step.best.step_time.si() / static_cast<double>(cluster.gpus);
   if (power > 0) question.accelerator_power = predicted_power(Watts(power));
   question.goodput = std::clamp(goodput.effective, 1e-6, 1.0);
+  // The last tier is the remote store: it is bought or rented for what the checkpoints ask of it.
+  const CheckpointTier& store = months.tiers.back();
+  question.checkpoint = store.size;
+  question.storage_read = question.storage_write = store.bandwidth;
   if (goodput.days > 0 && std::isfinite(goodput.days))
     question.duration = {.value = Seconds(goodput.days * seconds_per_day),
                          .evidence = Evidence::measured};

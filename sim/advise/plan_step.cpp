@@ -10,8 +10,8 @@
 namespace orrery {
 namespace {
 
-// The parts of the grid that a sweep looks at.
-std::vector<SearchLimits> sweep_limits(const Question& q) {
+// The part of the grid that a sweep looks at.
+SearchLimits sweep_limits(const Question& q) {
   const StackDefaults defaults =
       catalogue_stack(q.stack_name, q.cluster, q.model, q.job, q.precisions.front()).defaults;
   SearchLimits narrow = q.limits;
@@ -19,18 +19,14 @@ std::vector<SearchLimits> sweep_limits(const Question& q) {
   if (!narrow.offload) narrow.offload = Offload{};
   if (!narrow.rank_order) narrow.rank_order = RankOrder();
   if (!narrow.sequence_parallel) narrow.sequence_parallel = defaults.sequence_parallel;
-  if (narrow.recompute) return {narrow};
-  std::vector<RecomputeChoice> kinds = {
-      {.recompute = Recompute::none}, defaults.recompute, {.recompute = Recompute::full}};
-  if (defaults.recompute.recompute == Recompute::none)
-    kinds[1] = {.recompute = Recompute::selective, .modules = core_attention_only};
-  if (kinds[1] == kinds[2]) kinds.pop_back();
-  std::vector<SearchLimits> all;
-  for (const RecomputeChoice& kind : kinds) {
-    all.push_back(narrow);
-    all.back().recompute = kind;
-  }
-  return all;
+  const RecomputeChoice usual =
+      defaults.recompute.recompute == Recompute::none
+          ? RecomputeChoice{.recompute = Recompute::selective, .modules = core_attention_only}
+          : defaults.recompute;
+  narrow.recomputes = {{.recompute = Recompute::none}, usual};
+  if (usual.recompute != Recompute::full)
+    narrow.recomputes.push_back({.recompute = Recompute::full});
+  return narrow;
 }
 
 void tell(const Question& q, const Advice& advice, PlanStep& step) {
@@ -61,20 +57,16 @@ PlanStep plan_step(const Question& question, double memory_reserve, int threads,
       return;
     }
     if (advice.best.empty() || advice.stopped_early) {
-      if (!step.fits)
-        step.why_not =
-            advice.stopped_early ? "no layout was found in the time of a sweep" : advice.why;
+      step.why_not =
+          advice.stopped_early ? "no layout was found in the time of a sweep" : advice.why;
       return;
     }
-    if (!step.fits || measure(q.objective, advice.best.front()) < measure(q.objective, step.best))
-      tell(q, advice, step);
+    tell(q, advice, step);
   };
   try {
     if (!full) {
-      for (const SearchLimits& limits : sweep_limits(question)) {
-        q.limits = limits;
-        search();
-      }
+      q.limits = sweep_limits(question);
+      search();
       if (step.fits || interrupted() || limit.si() <= 0) return step;
     }
     q.limits = question.limits;

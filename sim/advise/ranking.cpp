@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "sim/advise/host_power.h"
 #include "sim/base/parallel.h"
 #include "sim/engine/step.h"
 #include "sim/outcome/assumptions.h"
@@ -45,7 +46,9 @@ double score_of(const Scenario& s, Objective objective, LoadedTransfers* loaded)
   StepContext context = step_context(s.cluster);
   context.loaded = loaded;
   const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
-  return objective == Objective::energy ? result.energy_per_gpu.si() : to_seconds(result.step).si();
+  if (objective != Objective::energy) return to_seconds(result.step).si();
+  return (result.energy_per_gpu + host_power_per_accelerator(s.cluster) * to_seconds(result.step))
+      .si();
 }
 
 Scores scores(Scenario& s, const std::vector<std::string>& paths, Objective objective) {

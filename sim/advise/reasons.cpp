@@ -15,37 +15,6 @@ namespace {
 // What a switch is set to: being there says it.
 std::string said(const LaunchFlag& flag) { return flag.value.empty() ? "on" : flag.value; }
 
-std::vector<FlagChange> flag_changes(const LaunchFlags& now, const LaunchFlags& advised) {
-  const auto find = [](const LaunchFlags& in, const std::string& name) -> const LaunchFlag* {
-    const auto at = std::find_if(in.flags.begin(), in.flags.end(),
-                                 [&](const LaunchFlag& f) { return f.name == name; });
-    return at == in.flags.end() ? nullptr : &*at;
-  };
-  std::vector<FlagChange> changes;
-  for (const LaunchFlag& flag : advised.flags) {
-    const LaunchFlag* was = find(now, flag.name);
-    if (was == nullptr || was->value != flag.value)
-      changes.push_back({flag.name, was == nullptr ? "" : said(*was), said(flag)});
-  }
-  for (const LaunchFlag& flag : now.flags)
-    if (find(advised, flag.name) == nullptr) changes.push_back({flag.name, said(flag), ""});
-  const auto holds = [](const std::vector<std::string>& in, const std::string& setting) {
-    return std::find(in.begin(), in.end(), setting) != in.end();
-  };
-  const auto halves = [](const std::string& setting) {
-    const std::size_t equals = std::min(setting.find('='), setting.size());
-    return std::pair(setting.substr(0, equals),
-                     equals < setting.size() ? setting.substr(equals + 1) : std::string("set"));
-  };
-  for (const std::string& setting : advised.environment)
-    if (!holds(now.environment, setting))
-      changes.push_back({halves(setting).first, "", halves(setting).second});
-  for (const std::string& setting : now.environment)
-    if (!holds(advised.environment, setting))
-      changes.push_back({halves(setting).first, halves(setting).second, ""});
-  return changes;
-}
-
 StageBreakdown where(const Scenario& s) {
   return mean_breakdown(step(step_context(s), s.model, s.job, s.layout, s.stack));
 }
@@ -115,6 +84,37 @@ std::vector<SingleChange> single_changes(const Scenario& now, const Scenario& ad
 
 }  // namespace
 
+std::vector<FlagChange> flag_changes(const LaunchFlags& now, const LaunchFlags& advised) {
+  const auto find = [](const LaunchFlags& in, const std::string& name) -> const LaunchFlag* {
+    const auto at = std::find_if(in.flags.begin(), in.flags.end(),
+                                 [&](const LaunchFlag& f) { return f.name == name; });
+    return at == in.flags.end() ? nullptr : &*at;
+  };
+  std::vector<FlagChange> changes;
+  for (const LaunchFlag& flag : advised.flags) {
+    const LaunchFlag* was = find(now, flag.name);
+    if (was == nullptr || was->value != flag.value)
+      changes.push_back({flag.name, was == nullptr ? "" : said(*was), said(flag)});
+  }
+  for (const LaunchFlag& flag : now.flags)
+    if (find(advised, flag.name) == nullptr) changes.push_back({flag.name, said(flag), ""});
+  const auto holds = [](const std::vector<std::string>& in, const std::string& setting) {
+    return std::find(in.begin(), in.end(), setting) != in.end();
+  };
+  const auto halves = [](const std::string& setting) {
+    const std::size_t equals = std::min(setting.find('='), setting.size());
+    return std::pair(setting.substr(0, equals),
+                     equals < setting.size() ? setting.substr(equals + 1) : std::string("set"));
+  };
+  for (const std::string& setting : advised.environment)
+    if (!holds(now.environment, setting))
+      changes.push_back({halves(setting).first, "", halves(setting).second});
+  for (const std::string& setting : now.environment)
+    if (!holds(advised.environment, setting))
+      changes.push_back({halves(setting).first, halves(setting).second, ""});
+  return changes;
+}
+
 Reasons reasons_for(const Scenario& scenario, const TrapOptions& options) {
   Reasons r;
   if (scenario.network == NetworkMode::ideal && is_training(scenario.job.task)) {
@@ -122,7 +122,7 @@ Reasons reasons_for(const Scenario& scenario, const TrapOptions& options) {
     r.levers = counterfactuals(scenario);
     r.traps = find_traps(scenario, options);
   }
-  r.flags = launch_flags(scenario.layout, scenario.model, scenario.job, scenario.stack);
+  r.flags = launch_flags(scenario);
   return r;
 }
 
@@ -139,9 +139,7 @@ Comparison compare_with(const Scenario& now, Prediction prediction, const Scenar
         fmt::format("The advice is for {}, what runs now is on {}: the difference "
                     "is that of both.",
                     is, was));
-  c.flags =
-      flag_changes(launch_flags(now.layout, now.model, now.job, now.stack),
-                   launch_flags(advised->layout, advised->model, advised->job, advised->stack));
+  c.flags = flag_changes(launch_flags(now), launch_flags(*advised));
   return c;
 }
 

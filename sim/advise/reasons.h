@@ -30,6 +30,9 @@ struct FlagChange {
   std::string name, was, is;
 };
 
+// Flags of `now`, then environment, that differ or are not in both.
+std::vector<FlagChange> flag_changes(const LaunchFlags& now, const LaunchFlags& advised);
+
 // One decision of the advised layout, taken over alone.
 struct SingleChange {
   std::string sentence;  // the decision, and where the time goes

@@ -70,8 +70,9 @@ std::string name_of(const Key& key, bool experts) {
 
 class Explainer {
  public:
-  Explainer(const SearchGround& ground, const SearchResult& found)
-      : ground_(ground), found_(found) {
+  Explainer(const SearchGround& ground, const SearchResult& found,
+            const std::vector<Simplified>& simplified)
+      : ground_(ground), found_(found), simplified_(simplified) {
     if (found.best.empty()) return;
     winner_ = &found.best.front();
     winner_time_ = where(*winner_);
@@ -91,9 +92,11 @@ class Explainer {
       std::optional<Found> one = outcome.best ? outcome.best : outcome.first;
       if (one && (!fastest || better(*one, *fastest))) fastest = std::move(one);
     }
+    if (fastest) fastest = as_listed(*fastest);
     if (fastest && winner_) {
       out.fits = out.run = true;
-      out.slower = fastest->score / winner_->score - 1;
+      // One that is not listed has all its settings: a tie, should it be ahead by these.
+      out.slower = std::max(0.0, fastest->score / winner_->score - 1);
       out.reason = explain_difference(winner_->candidate.layout, winner_time_,
                                       fastest->candidate.layout, where(*fastest));
     } else if (nearest) {
@@ -113,6 +116,11 @@ class Explainer {
   }
 
  private:
+  const Found& as_listed(const Found& f) const {
+    const auto at = std::find_if(simplified_.begin(), simplified_.end(),
+                                 [&](const Simplified& s) { return s.exact.place == f.place; });
+    return at == simplified_.end() ? f : at->shown;
+  }
   StageBreakdown where(const Found& f) const {
     return mean_breakdown(step(ground_.context, ground_.model, ground_.job, f.candidate.layout,
                                ground_.recipe(f.place).stack));
@@ -120,6 +128,7 @@ class Explainer {
 
   const SearchGround& ground_;
   const SearchResult& found_;
+  const std::vector<Simplified>& simplified_;
   const Found* winner_ = nullptr;
   StageBreakdown winner_time_;
 };
@@ -127,9 +136,9 @@ class Explainer {
 }  // namespace
 
 std::vector<Rejection> explain_rejections(const SearchGround& ground, const SearchResult& found,
-                                          int threads) {
+                                          const std::vector<Simplified>& simplified, int threads) {
   const std::map<Key, Group> groups = groups_of(ground, found);
-  const Explainer explainer(ground, found);
+  const Explainer explainer(ground, found, simplified);
   std::vector<const std::pair<const Key, Group>*> asked;
   for (const auto& group : groups)
     if (!explainer.holds_winner(group.second)) asked.push_back(&group);

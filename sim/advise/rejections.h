@@ -9,9 +9,10 @@
 namespace orrery {
 
 // One for every tp, pp and ep (of all recipes, cp and etp together), without the winner's: first
-// those that fit, by how much slower they are, then those that do not, nearest miss first. On so
-// many threads (0: all cores).
+// those that fit, by how much slower they are, then those that do not, nearest miss first. Layouts
+// that are listed stand as they are listed (`simplified`, empty: as they were found). On so many
+// threads (0: all cores).
 std::vector<Rejection> explain_rejections(const SearchGround& ground, const SearchResult& found,
-                                          int threads);
+                                          const std::vector<Simplified>& simplified, int threads);
 
 }  // namespace orrery

@@ -15,7 +15,9 @@ namespace {
 constexpr std::int64_t least_sequence_for_context = 8192;
 constexpr std::int64_t least_tokens_per_rank = 4096;
 constexpr std::int64_t most_chunks = 16;
-constexpr std::int64_t most_micro_batch = 16;
+// Sequences; of short ones as many as hold these tokens (MosaicML runs small models with 96
+// sequences of 512 tokens a microbatch, or 24 of 2,048).
+constexpr std::int64_t most_micro_batch = 16, most_micro_batch_tokens = 65536;
 constexpr std::int64_t most_layers_less = 3;  // on the first and on the last position
 
 bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
@@ -39,7 +41,9 @@ std::vector<std::int64_t> powers_of_two(std::int64_t most) {
 
 bool holds_two_chunks(Schedule s) { return s == Schedule::dual_pipe || is_v_shaped(s); }
 
-// Layers a position where the first and the last hold fewer than all others.
+// Layers a position where the first and the last hold fewer than all others. Where no such choice
+// comes out even, what is left over goes to inner positions, one layer each, spread as far apart as
+// they go: the ends, which hold embedding and head too, stay the thinnest.
 std::vector<std::vector<std::int64_t>> uneven_stages(std::int64_t layers, std::int64_t positions,
                                                      bool even_differs) {
   std::vector<std::vector<std::int64_t>> all;
@@ -54,6 +58,12 @@ std::vector<std::vector<std::int64_t>> uneven_stages(std::int64_t layers, std::i
       stages.back() -= last;
       all.push_back(std::move(stages));
     }
+  const std::int64_t inner = positions - 2, least = layers / positions, over = layers % positions;
+  if (!all.empty() || least < 1 || over == 0 || over > inner) return all;
+  std::vector<std::int64_t> stages(static_cast<std::size_t>(positions), least);
+  for (std::int64_t i = 0; i < over; ++i)
+    ++stages[static_cast<std::size_t>(1 + (2 * i + 1) * inner / (2 * over))];
+  all.push_back(std::move(stages));
   return all;
 }
 
@@ -63,9 +73,12 @@ bool has_redundant(RecomputeModules m) {
          (m.has(RecomputeModule::moe_act) || m.has(RecomputeModule::shared_experts));
 }
 
-std::vector<RecomputeModule> modules_of(const Model& model, const StackChoices& choices) {
-  bool dense = false, latent = false, shared = false, attention = false;
+std::vector<RecomputeModule> modules_of(const Model& model, const Stack& stack) {
+  const StackChoices& choices = stack.choices;
+  bool dense = false, latent = false, shared = false, attention = false, norms = false;
   for (const LayerClass& layer : model.classes) {
+    const NormModules own = norm_modules(stack, {}, layer);
+    norms = norms || own.mixer || own.ffn;
     dense = dense || layer.ffn.kind == FfnKind::dense;
     shared = shared || (layer.ffn.kind == FfnKind::moe && layer.ffn.shared_width > 0);
     latent = latent || layer.mixer.kind == MixerKind::mla;
@@ -77,7 +90,7 @@ std::vector<RecomputeModule> modules_of(const Model& model, const StackChoices& 
     if (there && StackChoices::allows(choices.recompute_modules, m)) modules.push_back(m);
   };
   add(RecomputeModule::core_attn, attention);
-  add(RecomputeModule::layernorm, true);
+  add(RecomputeModule::layernorm, norms);
   add(RecomputeModule::mla_up_proj, latent);
   add(RecomputeModule::moe_act, experts);
   add(RecomputeModule::shared_experts, shared);
@@ -157,9 +170,15 @@ std::vector<std::int64_t> expert_sizes(const SearchSubject& s, const SearchLimit
   return s.model.has_experts() ? divisors(s.model.max_experts()) : std::vector<std::int64_t>{1};
 }
 
-std::vector<std::int64_t> micro_batch_options(const SearchLimits& limits) {
+std::vector<std::int64_t> micro_batch_options(const SearchSubject& s, const SearchLimits& limits,
+                                              const Layout& base) {
   if (limits.micro_batch) return {*limits.micro_batch};
-  return powers_of_two(most_micro_batch);
+  const std::int64_t each = std::max<std::int64_t>(1, s.job.global_batch / base.dp);
+  std::vector<std::int64_t> sizes;
+  const std::int64_t most = std::max(most_micro_batch, most_micro_batch_tokens / s.job.sequence);
+  for (std::int64_t size = 1; size <= std::min(most, each); ++size)
+    if (is_power_of_two(size) || each % size == 0) sizes.push_back(size);
+  return sizes;
 }
 
 std::vector<PipelineOption> pipeline_options(const SearchSubject& s, const SearchLimits& limits,
@@ -250,15 +269,17 @@ std::vector<RecomputeOption> recompute_options(const SearchSubject& s, const Sea
       before = std::max(before, layers);
     }
   };
-  if (limits.recompute) {
-    if (limits.recompute->recompute == Recompute::full)
+  std::vector<RecomputeChoice> only = limits.recomputes;
+  if (limits.recompute) only = {*limits.recompute};
+  for (const RecomputeChoice& one : only) {
+    if (one.recompute == Recompute::full)
       add_full();
     else
-      all.push_back({*limits.recompute, 0});
-    return all;
+      all.push_back({one, 0});
   }
+  if (!only.empty()) return all;
   all.push_back({{.recompute = Recompute::none}, 0});
-  const std::vector<RecomputeModule> modules = modules_of(s.model, s.stack.choices);
+  const std::vector<RecomputeModule> modules = modules_of(s.model, s.stack);
   for (std::size_t set = 1; set < std::size_t{1} << modules.size(); ++set) {
     RecomputeModules chosen;
     for (std::size_t i = 0; i < modules.size(); ++i)
@@ -275,6 +296,7 @@ std::vector<ShardOption> shard_options(const SearchSubject& s, const SearchLimit
   const std::int64_t replicas = base.dense_replicas();
   const StackChoices& choices = s.stack.choices;
   const auto wanted = [&](int zero) {
+    if (base.pp > 1 && zero > choices.pipeline_zero_stage) return false;
     return limits.zero_stage ? *limits.zero_stage == zero
                              : StackChoices::allows(choices.zero_stages, zero);
   };
@@ -331,6 +353,8 @@ std::vector<Offload> offload_options(const SearchSubject& s, const SearchLimits&
             (activations && !(s.offload && c.offload_activations)) ||
             (optimizer && !(s.offload && s.offload_optimizer && c.offload_optimizer)))
           continue;
+        // FSDP2 updates a parameter where it lies (CPUOffloadPolicy): both move or none.
+        if (s.stack.shard_storage == ShardStorage::parts && weights != optimizer) continue;
         all.push_back({.weights = weights, .optimizer = optimizer, .activations = activations});
       }
   return all;

@@ -13,7 +13,8 @@ std::vector<std::int64_t> pipeline_sizes(const SearchSubject& s, const SearchLim
 std::vector<std::int64_t> expert_sizes(const SearchSubject& s, const SearchLimits& limits);
 
 // Candidates of one dimension for these sizes. Not all need be valid.
-std::vector<std::int64_t> micro_batch_options(const SearchLimits& limits);
+std::vector<std::int64_t> micro_batch_options(const SearchSubject& s, const SearchLimits& limits,
+                                              const Layout& base);
 std::vector<PipelineOption> pipeline_options(const SearchSubject& s, const SearchLimits& limits,
                                              const Layout& base);
 std::vector<ExchangeOption> exchange_options(const SearchSubject& s, const SearchLimits& limits,

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "sim/advise/search_options.h"
@@ -55,6 +57,17 @@ Layout Family::layout(const GridPoint& p) const {
 SearchSpace::SearchSpace(const SearchSubject& subject, const SearchLimits& limits)
     : subject_(subject), limits_(limits) {
   add_sizes();
+  drop_unsharded();
+}
+
+// Who asks for ZeRO-3 wants shards: families of one data-parallel rank have none.
+void SearchSpace::drop_unsharded() {
+  const auto whole = [](const Family& f) { return f.base.dense_replicas() == 1; };
+  if (limits_.zero_stage != 3 || std::all_of(families_.begin(), families_.end(), whole)) return;
+  const auto dropped = std::erase_if(families_, whole);
+  if (dropped == 0) return;
+  reject("one data-parallel rank: ZeRO-3 has nothing to shard");
+  invalid_ += static_cast<std::int64_t>(dropped) - 1;
 }
 
 std::int64_t SearchSpace::leaves() const {
@@ -120,7 +133,7 @@ void SearchSpace::add_experts(const Layout& outer) {
 void SearchSpace::add_family(const Layout& base) {
   Family f{.base = base};
   std::string reason;
-  for (const std::int64_t size : micro_batch_options(limits_)) {
+  for (const std::int64_t size : micro_batch_options(subject_, limits_, base)) {
     MicroBatchOption micro{.size = size};
     Layout l = base;
     l.micro_batch = size;
@@ -178,11 +191,35 @@ void SearchSpace::add_family(const Layout& base) {
     l.bucket = o.buckets.front();
   });
   f.offloads = offload_options(subject_, limits_);
-  if (f.leaves() > 0)
-    families_.push_back(std::move(f));
-  else
+  if (!add_offloads(std::move(f)))
     reject(fmt::format("tp {} x cp {} x pp {} x ep {} leaves no valid setting", base.tp, base.cp,
                        base.pp, base.ep));
+}
+
+// Where the program moves sharded weights only to host memory, a family's layouts below ZeRO-3,
+// which keep theirs, are a family of their own. False where nothing is left.
+bool SearchSpace::add_offloads(Family f) {
+  const auto moves = [](const Offload& o) { return o.weights; };
+  const auto shards = [](const ShardOption& o) { return o.zero_stages.front() == 3; };
+  const bool any = std::any_of(f.offloads.begin(), f.offloads.end(), moves) &&
+                   !std::all_of(f.shards.begin(), f.shards.end(), shards);
+  bool added = false;
+  const auto add = [&](Family family) {
+    if (family.leaves() == 0) return;
+    families_.push_back(std::move(family));
+    added = true;
+  };
+  if (subject_.stack.choices.offload_whole_weights || !any) {
+    add(std::move(f));
+    return added;
+  }
+  Family below = f;
+  std::erase_if(below.shards, shards);
+  std::erase_if(below.offloads, moves);
+  std::erase_if(f.shards, std::not_fn(shards));
+  add(std::move(below));
+  add(std::move(f));
+  return added;
 }
 
 bool advance(const Family& f, GridPoint& p) {

@@ -25,6 +25,7 @@ struct SearchLimits {
   std::optional<std::int64_t> shard_group;
   std::optional<Schedule> schedule;
   std::optional<RecomputeChoice> recompute;
+  std::vector<RecomputeChoice> recomputes;  // where none is fixed: only these; empty: all
   std::optional<std::int64_t> recompute_layers;
   std::optional<bool> sequence_parallel;
   std::optional<ContextKind> context;
@@ -96,6 +97,7 @@ const T& choice(const std::vector<T>& list, std::int32_t index) {
 }
 
 // All layouts with the same tp, cp, pp, ep and etp: the lists that make up the rest of the grid.
+// Two families where only sharded weights can lie in host memory: ZeRO-3's and the others.
 struct Family {
   Layout base;  // sizes, precision, optimizer
   std::vector<MicroBatchOption> micro_batches;
@@ -118,7 +120,7 @@ struct Family {
 //   cp           1; from 8,192 tokens on also powers of two that leave a rank 4,096 tokens or more
 //   pp           divisors of gpus / (tp cp) up to the number of layers
 //   etp, ep      1 and tp; divisors of the experts that divide tp cp dp / etp; 1 without experts
-//   micro_batch  1, 2, 4, 8, 16
+//   micro_batch  1 to 16, or up to 65,536 tokens of short sequences: what divides a replica's
 //   sequence_parallel  on and off when tp is above 1
 //   context      ring, all-gather and all-to-all when cp is above 1; hierarchical with the most
 //                ranks of its group that lie in one scale-up domain, where not all do
@@ -134,8 +136,10 @@ struct Family {
 //                and dualpipe-v for expert models, and interleaved with each vpp from 2 to 16 that
 //                divides the layers of the fullest stage. gpipe only when asked for
 //   stage_layers as the stack places them; 1f1b, zero-bubble and interleaved also with up to 3
-//                layers fewer on the first and on the last position, where all others come out even
-//   offload      every set of weights, optimizer and activations
+//                layers fewer on the first and on the last position, where all others come out
+//                even; where none do, with the rest spread over inner positions, one layer each
+//   offload      every set of weights, optimizer and activations; weights under ZeRO-3 alone where
+//                the stack moves no others
 //   bucket       the stack's; 12.5 MB, and doubled up to 1.6 GB, where gradients are reduced in
 //                buckets of a size that can be chosen
 // Precision and optimizer are the subject's. Orders are lexicographic in these lists.
@@ -152,6 +156,8 @@ class SearchSpace {
   void add_sizes();
   void add_experts(const Layout& outer);
   void add_family(const Layout& base);
+  bool add_offloads(Family family);
+  void drop_unsharded();
   void reject(std::string reason);
   bool valid(const Layout& layout) const;
 

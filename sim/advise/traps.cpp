@@ -225,6 +225,42 @@ bool eager_experts(TrapSearch& search) {
   return true;
 }
 
+// A program that can run experts' exchanges beside another microbatch's pass but is not told to. It
+// takes pipelines of several chunks a stage, no layer that runs again as a whole and no graphs.
+void serial_exchange(TrapSearch& search) {
+  const Scenario& s = search.scenario();
+  const Sourced<double>& overlapped = s.stack.overlapped_expert_exposed;
+  if (!is_training(s.job.task) || !s.model.has_experts() || s.layout.ep == 1 ||
+      s.stack.exchange_beside_passes || overlapped.get() >= 1)
+    return;
+  Scenario other = s;
+  other.stack.exchange_beside_passes = true;
+  other.stack.expert_exposed = overlapped;
+  other.stack.launch = LaunchMode::eager;
+  std::string also;
+  if (s.layout.pp > 1 && s.layout.vpp == 1 && s.layout.schedule == Schedule::one_f_one_b) {
+    other.layout.schedule = Schedule::interleaved;
+    other.layout.vpp = 2;
+    other.layout.stage_layers.clear();
+    also = " and two chunks a stage";
+  }
+  if (exchange_beside_passes(s.stack, other.layout) ||
+      !exchange_beside_passes(other.stack, other.layout))
+    return;
+  const auto gain = search.gain(other);
+  if (!search.worth(gain)) return;
+  if (launch_mode(s.stack, s.layout) != LaunchMode::eager) also += ", CUDA graphs off";
+  search.add(
+      {.id = "serial-exchange",
+       .sentence = fmt::format("Nothing runs beside the experts' exchanges, which show {} of the "
+                               "step. Beside another microbatch's passes{}: {}.",
+                               percent(search.share(Label::expert_comm)), also, faster_text(*gain)),
+       .remedy = "overlap of expert exchanges" + also,
+       .gain = gain,
+       .evidence = fmt::format("both simulated; exchanges that are overlapped show {:.0f}% ({})",
+                               100 * overlapped.get(), overlapped.source)});
+}
+
 // Work at the end of a step is not launches; fewer of them do not shorten it.
 void host_bound(TrapSearch& search) {
   const Scenario& s = search.scenario();
@@ -253,6 +289,7 @@ void find_software_traps(TrapSearch& search) {
   blocking_launches(search);
   debug_environment(search);
   old_release(search);
+  serial_exchange(search);
   if (!eager_experts(search)) host_bound(search);
 }
 

@@ -186,7 +186,13 @@ void widen_units(Cluster& cluster, double factor) {
 void widen_domain(ScaleUp& up, double factor) {
   if (factor == 1) return;
   const double wanted = std::round(static_cast<double>(up.domain) * factor);
+  const std::int64_t before = up.domain;
   up.domain = std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted));
+  // Chips of as many ports as now: a smaller domain needs fewer (wider ones need larger chips or
+  // more levels, of which nothing is known here).
+  if (up.domain >= before || up.levels.size() != 1) return;
+  Sourced<std::int64_t>& chips = up.levels[0].switches;
+  if (chips.known()) chips.value = (chips.get() * up.domain + before - 1) / before;
 }
 
 void speed_network(Fabric& fabric, double factor) {

@@ -14,6 +14,7 @@
 #include "sim/app/calibrate_command.h"
 #include "sim/app/catalog_command.h"
 #include "sim/app/plan_command.h"
+#include "sim/app/plan_keys.h"
 #include "sim/app/report.h"
 #include "sim/app/settings.h"
 #include "sim/app/topology_command.h"
@@ -125,6 +126,7 @@ void run_advise(const CommonFlags& flags, const Globals& globals) {
   install_interrupt_handler();  // from the start: what is known by then is printed
   const JsonValue settings = merge_settings(flags.file, flags.values);
   const Question question = read_question(settings);
+  check_wiring(question.cluster);
   AdviseOptions options = read_advise_options(settings);
   options.like = read_like(settings);
   options.threads = globals.threads;
@@ -154,6 +156,22 @@ void add_path(CLI::App& command, const char* flag, std::string& path, const char
       ->type_name(type);
 }
 
+void add_plan_options(CLI::App& command, PlanCommand& options) {
+  command.add_option("question", options.question,
+                     "JSON file, or a name that `orrery catalog list question` prints; flags win "
+                     "over it. Lists: a,b. Ranges: 1024..16384 (each twice the last), "
+                     "1024..16384x4, \"10 MW..50 MW+20 MW\"");
+  for (const PlanKey& key : plan_keys())
+    command
+        .add_option_function<std::string>(
+            key.flag(),
+            [&options, &key](const std::string& text) {
+              options.flags[key.key] = plan_flag_value(key, text);
+            },
+            key.help)
+        ->type_name(key.text == PlanText::json ? "JSON" : "VALUES");
+}
+
 void add_validate_options(CLI::App& command, ValidateOptions& options) {
   command.add_option("files", options.files,
                      "CSV tables, lines of calibrate measure (default: our own measurements)");
@@ -177,6 +195,10 @@ void add_validate_options(CLI::App& command, ValidateOptions& options) {
   command
       .add_flag("--details", options.details,
                 "rows that are farthest off and why, errors by scale, batch, ...")
+      ->disable_flag_override();
+  command
+      .add_flag("--advise", options.advise,
+                "advise every published job anew, compare with what was run (minutes)")
       ->disable_flag_override();
   add_path(command, "--gates", options.gates, "judge this file of gates; exit code 1 if one fails");
   add_path(command, "--write-gates", options.write_gates, "make or tighten this file of gates");
@@ -372,8 +394,7 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   add_settings(*simulate_app, SettingOf::simulate, simulate_flags);
   for (CLI::App* command : {advise_app, simulate_app, plan_app}) add_markdown(*command, globals);
   PlanCommand plan_options;
-  plan_app->add_option("question", plan_options.question,
-                       "JSON file, or a name that `orrery catalog list question` prints");
+  add_plan_options(*plan_app, plan_options);
   add_validate_options(*validate_app, validate_options);
   add_catalog_options(*catalog_app, catalog_options);
   for (CLI::App* command : app.get_subcommands({})) command->allow_extras();

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "hw_models/catalog.h"
+#include "sim/app/plan_keys.h"
 #include "sim/app/plan_question.h"
 #include "sim/app/plan_report.h"
 #include "sim/base/interrupt.h"
@@ -14,9 +15,23 @@
 
 namespace orrery {
 
+namespace {
+
+PlanFile read_command(const PlanCommand& command) {
+  const JsonValue question = merge_plan_flags(command.question, command.flags);
+  try {
+    return read_plan(question);
+  } catch (const Error& error) {
+    const std::string file = question.file() == plan_command_line ? "" : question.file();
+    throw named_by_plan_flag(error, file, command.flags);
+  }
+}
+
+}  // namespace
+
 std::string plan_text(const PlanCommand& command) {
   install_interrupt_handler();
-  const PlanFile file = read_plan(load_plan_file(command.question));
+  const PlanFile file = read_command(command);
   const bool tell = !command.quiet && isatty(STDERR_FILENO) != 0;
   std::mutex mutex;
   PlanOptions options{.threads = command.threads};

@@ -1,12 +1,14 @@
 // Knows the command `plan`: a question file in, a document of the machines that answer it out.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace orrery {
 
 struct PlanCommand {
-  std::string question;  // name in workloads/catalog/questions, or a file
+  std::string question;  // name in workloads/catalog/questions, or a file; empty: flags alone
+  nlohmann::json flags = nlohmann::json::object();  // keys of plan_keys(); they win over the file
   bool json = false, markdown = false, quiet = false;
   int threads = 0;
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/app/plan_report.h"
+#include "sim/app/report_advice.h"
 #include "sim/app/report_parts.h"
 
 namespace orrery {
@@ -21,19 +22,20 @@ std::string ranged_money(const BillSum<Dollars>& sum) {
 
 void add_layout(Document& document, const PlanPoint& p, const PlanDetail& d) {
   document.item(fmt::format("layout: {}", to_text(p.step.best.layout)));
-  document.item(fmt::format(
-      "step {} (90% range {} to {}), {} tokens/s in all, {:.0f} a GPU, MFU {:.1f}%, {} of memory "
-      "allocated at the peak.",
-      to_text(p.step.best.step_time), to_text(d.prediction.low), to_text(d.prediction.high),
-      grouped(p.tokens_per_second), p.step.best.tokens_per_second_per_gpu, 100 * p.step.mfu,
-      to_text(p.step.best.peak_memory)));
+  document.item(
+      fmt::format("step {} (90% range {} to {}), {} tokens/s in all, {} a GPU, MFU {:.1f}%.",
+                  to_text(p.step.best.step_time), to_text(d.prediction.low),
+                  to_text(d.prediction.high), grouped(p.tokens_per_second),
+                  significant(p.step.best.tokens_per_second_per_gpu), 100 * p.step.mfu));
+  document.item(fmt::format("memory: {}", memory_sentence(d.prediction.memory)));
   document.item(fmt::format("what limits it: {}", d.why));
   document.item(fmt::format(
       "of the time {:.1f}% counts (90% range {:.1f} to {:.1f}%); a failure every {}; {} spare "
-      "GPUs wait, {} are bought in all.",
+      "GPUs wait, {} are {} in all.",
       100 * d.goodput.effective, 100 * d.range.effective.low, 100 * d.range.effective.high,
       to_text(d.goodput.mean_time_to_failure), grouped(static_cast<double>(p.spares)),
-      grouped(static_cast<double>(p.bought))));
+      grouped(static_cast<double>(p.bought)),
+      d.bill.ownership == Ownership::buy ? "bought" : "rented"));
 }
 
 void add_losses(Document& document, const PlanDetail& d) {
@@ -92,11 +94,12 @@ void add_bill(Document& document, const PlanDetail& d) {
                fmt::format("{} to {}", money_text(b.job->cost.low.si()),
                            money_text(b.job->cost.high.si()))});
     document.table(std::move(table));
-    document.item(fmt::format(
-        "energy of the facility {}, CO2e of the grid {} and of making the "
-        "accelerators {} (their share of the machines' life).",
-        to_text(b.job->facility_energy.value), carbon_text(b.job->operational_carbon.value.si()),
-        carbon_text(b.job->embodied_carbon.value.si())));
+    document.item(
+        fmt::format("energy of the facility {}, CO2e of the grid {} and of making the "
+                    "accelerators {} (their share of the machines' life).",
+                    energy_text(b.job->facility_energy.value.si()),
+                    carbon_text(b.job->operational_carbon.value.si()),
+                    carbon_text(b.job->embodied_carbon.value.si())));
   }
   if (b.capital_total.value.si() > 0) {
     std::vector<std::pair<double, std::string>> groups;
@@ -113,8 +116,9 @@ void add_bill(Document& document, const PlanDetail& d) {
     document.item(fmt::format("to run, a year: {}.",
                               money_text(b.running_total.value.si() * seconds_per_year)));
   }
-  document.item(fmt::format("floor: {:.0f} racks, {} square metres of white space.",
-                            b.floor.racks.value, grouped(b.floor.white_square_metres.value)));
+  document.item(fmt::format("floor: {} racks, {} square metres of white space.",
+                            grouped(b.floor.racks.value),
+                            grouped(b.floor.white_square_metres.value)));
 }
 
 void add_foundations(Document& document, const PlanDetail& d) {
@@ -135,6 +139,7 @@ void add_foundations(Document& document, const PlanDetail& d) {
                range, a.path});
   }
   document.table(std::move(table));
+  for (const std::string& note : goodput_notes(d.goodput_case, d.goodput)) document.item(note);
   for (const std::string& note : d.bill.notes) document.item(note);
 }
 
@@ -145,9 +150,13 @@ void add_detail(Document& document, const PlanFile& file, const PlanPoint& point
   document.gap().heading(fmt::format("{} in full:", point_name(file, point)));
   add_layout(document, point, detail);
   add_losses(document, detail);
+  add_need(document, detail);
   add_levers(document, detail);
   add_bill(document, detail);
   add_foundations(document, detail);
+  Reasons start;
+  start.flags = detail.flags;
+  add_flags(document, start);
 }
 
 }  // namespace orrery

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/app/plan_report.h"
+#include "sim/app/report_reasons_json.h"
 
 namespace orrery {
 namespace {
@@ -33,7 +34,9 @@ Json point_json(const PlanFile& file, const PlanPoint& p) {
               {"mfu", p.step.mfu},
               {"peak_memory_bytes", p.step.best.peak_memory.si()},
               {"effective", p.effective},
+              {"ends", p.ends()},
               {"tokens", choice.goal.tokens},
+              {"flop", choice.goal.flop.si() > 0 ? Json(choice.goal.flop.si()) : Json(nullptr)},
               {"duration_s", number(p.duration.si())},
               {"finish_s", number(p.finish.si())},
               {"spares", p.spares},
@@ -71,6 +74,35 @@ Json levers_json(const std::vector<PlanLever>& levers) {
   return out;
 }
 
+Json bill_lines_json(const std::vector<JobLine>& lines) {
+  Json out = Json::array();
+  for (const JobLine& line : lines)
+    out.push_back({{"item", line.item}, {"usd", number(line.amount.value.si())}});
+  return out;
+}
+
+Json memory_json(const MemoryVerdict& m) {
+  return {{"fits", m.fits},
+          {"reserved_bytes", m.reserved.si()},
+          {"reserved_low_bytes", m.reserved_low.si()},
+          {"reserved_high_bytes", m.reserved_high.si()},
+          {"capacity_bytes", m.capacity.si()},
+          {"probability", m.probability}};
+}
+
+Json need_json(const PlanNeed& need) {
+  Json ways = Json::array();
+  for (const PlanNeed::Way& way : need.ways)
+    ways.push_back({{"effective", way.effective},
+                    {"faster", number(way.faster)},
+                    {"failures_factor", way.losses.failures},
+                    {"recovery_factor", way.losses.recovery}});
+  return {{"allowed_s", need.allowed.si()},
+          {"undisturbed_s", need.undisturbed.si()},
+          {"all_levers_faster", need.all_levers},
+          {"ways", ways}};
+}
+
 Json detail_json(const PlanDetail& d) {
   Json shares = Json::object();
   for (int i = 0; i < time_share_count; ++i)
@@ -89,8 +121,14 @@ Json detail_json(const PlanDetail& d) {
               {"mean_time_to_failure_s", number(d.goodput.mean_time_to_failure.si())},
               {"capital", capital},
               {"levers", levers_json(d.levers)},
-              {"remedies", levers_json(d.remedies)}};
+              {"remedies", levers_json(d.remedies)},
+              {"memory", memory_json(d.prediction.memory)}};
+  Reasons start;
+  start.flags = d.flags;
+  out["launch"] = reasons_json(start)["launch"];
+  if (d.need) out["need"] = need_json(*d.need);
   if (d.bill.job) {
+    out["job_lines"] = bill_lines_json(d.bill.job->lines);
     out["cost_low_usd"] = number(d.bill.job->cost.low.si());
     out["cost_high_usd"] = number(d.bill.job->cost.high.si());
   }
@@ -117,7 +155,17 @@ std::string plan_json(const PlanFile& file, const PlanResult& result,
               {"best", result.best ? Json(*result.best) : Json(nullptr)},
               {"points", points},
               {"front", front},
-              {"availability", file.availability}};
+              {"availability", file.availability},
+              {"premises", file.premises}};
+  Json answers = Json::array();
+  for (const auto& answer : job_answers(file, result))
+    answers.push_back(answer ? Json(*answer) : Json(nullptr));
+  out["best_of_jobs"] = answers;
+  Json same = Json::array();
+  for (std::size_t i = 0; i < result.points.size(); ++i)
+    for (std::size_t j = i + 1; j < result.points.size(); ++j)
+      if (same_machine(result.points[i], result.points[j])) same.push_back({i, j});
+  out["same"] = same;
   if (detail) out["detail"] = detail_json(*detail);
   return out.dump(2) + "\n";
 }

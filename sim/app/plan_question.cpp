@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "hw_models/catalog.h"
+#include "sim/app/plan_keys.h"
 #include "sim/app/plan_terms.h"
 #include "sim/app/settings.h"
 
@@ -17,33 +17,6 @@ namespace {
 constexpr const char* question_folder = "workloads/catalog/questions";
 constexpr std::size_t most_choices = 4096;
 
-// Settings that have one value for all choices, or that plan has no use for.
-bool is_plan_setting(const std::string& key) {
-  static const std::set<std::string> others = {
-      "phase", "batch",     "context", "launch",   "network",        "faults",        "slow_gpus",
-      "trace", "objective", "top",     "variants", "pareto",         "time_limit",    "background",
-      "dp",    "gpus",      "model",   "cluster",  "gpu_hour_price", "memory_reserve"};
-  return !others.contains(key);
-}
-// Lists by nature: a list is one value.
-bool is_list(const std::string& key) { return key == "offload" || key == "stage_layers"; }
-
-const std::vector<std::string>& single_keys() {
-  static const std::vector<std::string> keys = {
-      "name", "title", "note", "start", "objective", "available", "checkpoint", "memory_reserve"};
-  return keys;
-}
-
-std::vector<std::string> varying_keys() {
-  std::vector<std::string> keys = {"model", "tokens", "compute", "cluster"};
-  for (const std::string& key : machine_keys()) keys.push_back(key);
-  for (const Setting& s : settings())
-    if (is_plan_setting(s.key)) keys.emplace_back(s.key);
-  for (const std::string& key : money_keys()) keys.push_back(key);
-  keys.emplace_back("gpus");
-  return keys;
-}
-
 std::string text_of(const nlohmann::json& value) {
   if (value.is_string()) {
     const std::string text = value.get<std::string>();
@@ -52,7 +25,12 @@ std::string text_of(const nlohmann::json& value) {
   if (value.is_object() && value.contains("name") && value["name"].is_string())
     return value["name"].get<std::string>();
   if (value.is_number_integer()) return fmt::format("{}", value.get<std::int64_t>());
-  if (value.is_number()) return fmt::format("{:.6g}", value.get<double>());
+  if (value.is_number()) {
+    std::string text = fmt::format("{:.6g}", value.get<double>());
+    if (const std::size_t plus = text.find("e+"); plus != std::string::npos)
+      text.erase(plus + 1, 1);
+    return text;
+  }
   return value.dump();
 }
 
@@ -63,10 +41,11 @@ struct Variable {
 
 std::vector<Variable> read_variables(const JsonValue& file) {
   std::vector<Variable> variables;
-  for (const std::string& key : varying_keys()) {
+  for (const auto& [key, help, text] : plan_point_keys()) {
     const auto at = file.find(key);
     if (!at) continue;
-    Variable v{key, is_list(key) ? std::vector<nlohmann::json>{at->raw()} : plan_values(*at)};
+    const bool one = text == PlanText::parts;
+    Variable v{key, one ? std::vector<nlohmann::json>{at->raw()} : plan_values(*at)};
     // A faster kernel is worth what it changes: today's stand beside it.
     if (key == "speedup" && std::find(v.values.begin(), v.values.end(), "none") == v.values.end())
       v.values.insert(v.values.begin(), "none");
@@ -76,14 +55,16 @@ std::vector<Variable> read_variables(const JsonValue& file) {
 }
 
 void check_keys(const JsonValue& file) {
-  file.expect_only(plan_keys(), "a key of a question");
+  std::vector<std::string> keys;
+  for (const PlanKey& key : plan_keys()) keys.push_back(key.key);
+  file.expect_only(keys, "a key of a question");
   for (const char* key : {"model", "cluster", "seq", "global_batch"})
     static_cast<void>(file.at(key));
-  if (file.has("tokens") == file.has("compute"))
+  if (file.has("tokens") == file.has("flop"))
     throw Error({.file = file.file(),
-                 .path = "tokens",
-                 .found = file.has("tokens") ? "both tokens and compute" : "nothing",
-                 .expected = "either tokens (\"15T\") or compute (\"1e26 FLOP\")"});
+                 .path = file.has("tokens") ? "flop" : "tokens",
+                 .found = file.has("tokens") ? "both tokens and flop" : "nothing",
+                 .expected = "either tokens (\"15T\") or flop (\"1e26\")"});
   const auto limited = [&](const char* key) { return file.has(key); };
   if (!file.has("gpus") && !limited("deadline") && !limited("budget") && !limited("capital") &&
       !limited("power") && !limited("racks") && !limited("square_metres"))
@@ -94,45 +75,67 @@ void check_keys(const JsonValue& file) {
                              "racks or square_metres"});
 }
 
-PlanChoice read_choice(const PlanReading& reading, const nlohmann::json& values) {
+// Model, machine and settings of a choice, without money, tokens and limits.
+PlanChoice read_machine(const PlanReading& reading, const nlohmann::json& values) {
   PlanChoice choice;
   const JsonValue at = JsonValue::from(values, reading.file.file());
   const JsonValue& cluster = reading.cluster_files.at(values.at("cluster").dump());
   nlohmann::json settings = nlohmann::json::object();
   for (const auto& [key, value] : values.items())
-    if (is_plan_setting(key)) settings[key] = value;
-  for (const std::string& key : machine_keys()) settings.erase(key);
-  for (const std::string& key : money_keys()) settings.erase(key);
+    if (!is_among(plan_machine_keys(), key) && !is_among(plan_money_keys(), key))
+      settings[key] = value;
   settings.erase("tokens");
-  settings.erase("compute");
+  settings.erase("flop");
   settings["model"] = values.at("model");
   settings["cluster"] = reading.base_name(values.at("cluster"));
   settings["gpus"] = values.contains("gpus") ? values.at("gpus") : nlohmann::json(1);
   choice.any_count = !values.contains("gpus");
   choice.question = read_question(JsonValue::from(settings, reading.file.file()));
   choice.question.cluster = read_plan_cluster(at, cluster, choice.question.cluster.gpus);
-  choice.edit = read_edit(at, choice.question.cluster);
-  choice.question.cluster = with(choice.question.cluster, choice.edit);
-  set_oversubscription(at, choice.question.cluster);
+  change_machine(at, choice);
+  return choice;
+}
+
+// The machine of a choice that differs from this one in its count, if that can be seen at a glance.
+bool set_count(const nlohmann::json& values, PlanChoice& choice) {
+  if (choice.any_count) return true;
+  const nlohmann::json& gpus = values.at("gpus");
+  if (!gpus.is_number_integer() || gpus.get<std::int64_t>() < 1 ||
+      gpus.get<std::int64_t>() > INT64_C(1'000'000'000) ||
+      choice.question.cluster.fabric.scale_out.kind == ScaleOutKind::none)
+    return false;
+  choice.question.cluster.gpus = gpus.get<std::int64_t>();
+  return true;
+}
+
+PlanChoice read_choice(PlanReading& reading, const nlohmann::json& values) {
+  nlohmann::json key = values;
+  for (const PlanKey& money : plan_money_keys()) key.erase(money.key);
+  for (const char* other : {"tokens", "flop", "gpus"}) key.erase(other);
+  const std::string step_key = key.dump();
+  const auto known = reading.machines.find(step_key);
+  PlanChoice choice;
+  if (known != reading.machines.end()) choice = known->second;
+  if (known == reading.machines.end() || !set_count(values, choice)) {
+    choice = read_machine(reading, values);
+    reading.machines.emplace(step_key, choice);
+  }
+  choice.step_key = step_key;
+  const JsonValue at = JsonValue::from(values, reading.file.file());
   read_goal(reading, at, choice);
   read_terms(reading, at, choice);
-  nlohmann::json key = values;
-  for (const std::string& money : money_keys()) key.erase(money);
-  for (const char* other : {"tokens", "compute", "gpus"}) key.erase(other);
-  choice.step_key = key.dump();
   return choice;
 }
 
 void tell_shared(const std::vector<Variable>& variables, PlanFile& plan) {
   std::string text;
   for (const Variable& v : variables)
-    if (v.values.size() == 1 && v.key != "model" && v.key != "tokens" && v.key != "compute")
+    if (v.values.size() == 1 && v.key != "model" && v.key != "tokens" && v.key != "flop")
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", v.key, text_of(v.values.front()));
   if (!text.empty()) plan.shared.push_back(text);
 }
 
-void add_choices(const PlanReading& reading, const std::vector<Variable>& variables,
-                 PlanFile& plan) {
+void add_choices(PlanReading& reading, const std::vector<Variable>& variables, PlanFile& plan) {
   std::size_t all = 1;
   for (const Variable& v : variables) {
     all *= v.values.size();
@@ -160,12 +163,6 @@ void add_choices(const PlanReading& reading, const std::vector<Variable>& variab
 
 }  // namespace
 
-std::vector<std::string> plan_keys() {
-  std::vector<std::string> keys = single_keys();
-  for (std::string& key : varying_keys()) keys.push_back(std::move(key));
-  return keys;
-}
-
 JsonValue load_plan_file(const std::string& name) {
   if (name.empty())
     throw Error({.file = "plan",
@@ -175,10 +172,25 @@ JsonValue load_plan_file(const std::string& name) {
   return load_catalog_entry(question_folder, "question", name);
 }
 
+JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags) {
+  if (name.empty() && flags.empty()) return load_plan_file(name);
+  if (name.empty()) return JsonValue::from(flags, plan_command_line);
+  const JsonValue file = load_plan_file(name);
+  if (flags.empty()) return file;
+  nlohmann::json merged = file.raw();
+  if (!merged.is_object()) return file;
+  if (flags.contains("tokens") || flags.contains("flop"))
+    for (const char* key : {"tokens", "flop"}) merged.erase(key);
+  merged.update(flags);
+  return JsonValue::from(std::move(merged), file.file());
+}
+
 PlanFile read_plan(const JsonValue& file) {
   check_keys(file);
   PlanFile plan;
   if (const auto v = file.find("title")) plan.title = v->text();
+  if (plan.title.empty() && file.at("model").is_string())
+    plan.title = fmt::format("Plan for {}", text_of(file.at("model").raw()));
   if (const auto v = file.find("note")) plan.note = v->text();
   if (const auto v = file.find("memory_reserve")) {
     plan.plan.memory_reserve = v->number();
@@ -187,13 +199,14 @@ PlanFile read_plan(const JsonValue& file) {
   }
   const std::vector<Variable> variables = read_variables(file);
   PlanReading reading(file);
-  if (reading.start) plan.start = date_text(*reading.start);
+  plan.start = reading.start;
   for (const Variable& v : variables)
     if (v.key == "cluster")
       for (const nlohmann::json& value : v.values) reading.add_cluster(value);
   add_choices(reading, variables, plan);
   tell_shared(variables, plan);
   plan.availability = availability_of(reading, plan.plan);
+  plan.premises = premises_of(plan.plan);
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -25,20 +26,38 @@ std::string limit_text(const std::string& name, double value) {
                          : fmt::format("{} square metres", grouped(value));
 }
 
+// "10^26 FLOP", "3.2e26 FLOP".
+std::string flop_text(Flop flop) {
+  const double tens = std::log10(flop.si());
+  if (std::abs(tens - std::round(tens)) < 1e-9) return fmt::format("10^{:.0f} FLOP", tens);
+  std::string text = fmt::format("{:.3g} FLOP", flop.si());
+  if (const std::size_t plus = text.find('+'); plus != std::string::npos) text.erase(plus, 1);
+  return text;
+}
+
 // What is asked for, in sentences.
 void add_question(Document& document, const PlanFile& file) {
   const PlanChoice& first = file.plan.choices.front();
   const PlanGoal& goal = first.goal;
-  const bool varies =
-      std::any_of(file.plan.choices.begin(), file.plan.choices.end(), [&](const PlanChoice& c) {
-        return c.goal.tokens != goal.tokens || c.question.model.name != first.question.model.name;
-      });
+  const auto same = [&](auto&& value) {
+    return std::all_of(file.plan.choices.begin(), file.plan.choices.end(),
+                       [&](const PlanChoice& c) { return value(c) == value(first); });
+  };
+  const bool model = same([](const PlanChoice& c) { return c.question.model.name; });
+  const bool tokens = same([](const PlanChoice& c) { return c.goal.tokens; });
   std::string text;
-  if (!varies)
-    text = fmt::format("{}, {} tokens, {} sequences of {} tokens a step. ",
-                       first.question.model.title, tokens_text(goal.tokens),
-                       grouped(static_cast<double>(first.question.job.global_batch)),
-                       grouped(static_cast<double>(first.question.job.sequence)));
+  if (model) text += first.question.model.title + ", ";
+  if (tokens)
+    text += fmt::format(
+        "{} tokens{}, ", tokens_text(goal.tokens),
+        goal.flop.si() > 0 ? fmt::format(" (what {} train)", flop_text(goal.flop)) : std::string());
+  if (same([](const PlanChoice& c) { return c.question.job.global_batch; }) &&
+      same([](const PlanChoice& c) { return c.question.job.sequence; }))
+    text += fmt::format("{} sequences of {} tokens a step. ",
+                        grouped(static_cast<double>(first.question.job.global_batch)),
+                        grouped(static_cast<double>(first.question.job.sequence)));
+  else if (!text.empty())
+    text.replace(text.size() - 2, 2, ". ");
   text += fmt::format("Wanted: {}.", to_text(goal.objective));
   std::string limits;
   const auto add = [&](const char* name, double value) {
@@ -49,41 +68,53 @@ void add_question(Document& document, const PlanFile& file) {
     return std::find(file.plan.varied.begin(), file.plan.varied.end(), key) ==
            file.plan.varied.end();
   };
-  if (fixed("deadline")) add("deadline", goal.allowed.si());
+  if (fixed("deadline")) {
+    add("deadline", goal.allowed.si());
+    if (file.start && goal.allowed.si() > 0)
+      limits += fmt::format(
+          " ({})",
+          to_text(*file.start + static_cast<std::int64_t>(goal.allowed.si() / seconds_per_day)));
+  }
   if (fixed("budget")) add("budget", goal.budget.si());
   if (fixed("capital")) add("capital", goal.capital.si());
   if (fixed("power")) add("power", goal.power.si());
   if (fixed("racks")) add("racks", goal.racks);
   if (fixed("square_metres")) add("floor", goal.square_metres);
   if (!limits.empty()) text += " Limits: " + limits + ".";
-  if (!file.start.empty()) text += " Start: " + file.start + ".";
+  if (file.start) text += " Start: " + to_text(*file.start) + ".";
   document.paragraph(text);
   if (!file.note.empty()) document.paragraph(file.note);
 }
 
+// "it takes", "it needs": what a limit is held against.
+std::string verb_of(const std::string& limit) {
+  if (limit == "budget") return "the job costs";
+  if (limit == "capital") return "buying it costs";
+  return limit == "power" ? "the facility must provide" : "it takes";
+}
+
 std::string misses(const PlanPoint& p) {
+  if (!p.ends()) return "it never ends, since it fails about as often as it recovers";
   std::string text;
-  for (const PlanVerdict& v : p.verdicts) {
-    if (v.met()) continue;
-    if (v.name == "failures") {
-      text += std::string(text.empty() ? "" : "; ") +
-              "failures that come faster than the job recovers, so that it never ends";
-      continue;
-    }
-    text += fmt::format("{}{} {} where {} is allowed", text.empty() ? "" : "; ", v.name,
-                        limit_text(v.name, v.needed), limit_text(v.name, v.allowed));
-  }
+  for (const PlanVerdict& v : p.verdicts)
+    if (!v.met())
+      text += fmt::format(
+          "{}{} {}, and {} {} allowed", text.empty() ? "" : "; ", verb_of(v.name),
+          limit_text(v.name, v.needed), limit_text(v.name, v.allowed),
+          v.name == "deadline" || v.name == "racks" || v.name == "floor" ? "are" : "is");
   return text;
 }
 
 // ", done on 2027-05-20", where the question has a start.
 std::string done_text(const PlanFile& file, const PlanPoint& p) {
-  if (file.start.empty() || !(p.finish.si() < 1e4 * 365 * seconds_per_day)) return "";
-  const std::int64_t start =
-      date_from(JsonValue::from({{"start", file.start}}, "question").at("start"));
-  return fmt::format(
+  if (!file.start || !p.ends()) return "";
+  std::string text = fmt::format(
       ", done on {}",
-      date_text(start + static_cast<std::int64_t>(std::ceil(p.finish.si() / seconds_per_day))));
+      to_text(*file.start + static_cast<std::int64_t>(std::ceil(p.finish.si() / seconds_per_day))));
+  const Seconds wait = choice_of(file, p).terms.wait;
+  if (wait.si() > 0)
+    text += fmt::format(" ({} of waiting for the machines among it)", days_text(wait));
+  return text;
 }
 
 std::string machine_sentence(const PlanFile& file, const PlanPoint& p, const PlanDetail& d) {
@@ -95,6 +126,8 @@ std::string machine_sentence(const PlanFile& file, const PlanPoint& p, const Pla
     text +=
         fmt::format(", {} ({} to {})", money_text(p.cost), money_text(d.bill.job->cost.low.si()),
                     money_text(d.bill.job->cost.high.si()));
+  if (choice_of(file, p).terms.ownership == Ownership::buy && p.cost_known() && p.capital > 0)
+    text += fmt::format(" as the job's share of {} to buy it all", money_text(p.capital));
   text += done_text(file, p);
   return text + fmt::format(", {} of facility power at its peak, {} of CO2e.",
                             to_text(Watts(p.facility_peak)), carbon_text(p.carbon));
@@ -114,6 +147,8 @@ std::vector<std::size_t> rivals(const PlanFile& file, const PlanResult& result, 
   });
   for (const std::size_t i : order)
     if (result.points[i].step.fits &&
+        same_job(choice_of(file, result.points[i]), choice_of(file, result.points[best])) &&
+        !same_machine(result.points[i], result.points[best]) &&
         seen.insert(choice_of(file, result.points[i]).question.cluster.name).second)
       found.push_back(i);
   return found;
@@ -177,14 +212,16 @@ void add_answer(Document& document, const PlanFile& file, const PlanResult& resu
   const PlanPoint& p = result.points[*at];
   if (result.best) {
     document.paragraph(
-        fmt::format("The {}: {}", to_text(choice_of(file, p).goal.objective),
+        fmt::format("{} {}: {}", job_answers(file, result).size() > 1 ? "Of all jobs the" : "The",
+                    to_text(choice_of(file, p).goal.objective),
                     detail ? machine_sentence(file, p, *detail) : point_name(file, p)));
   } else {
     document.paragraph(fmt::format(
-        "Nothing in the question meets all limits. Nearest: {}, with {}{}.", point_name(file, p),
+        "Nothing in the question meets all limits. Nearest: {}: {}{}.", point_name(file, p),
         misses(p),
         std::isfinite(plan_excess(p)) ? fmt::format(" ({:.3g} times)", plan_excess(p)) : ""));
   }
+  if (detail) add_risk(document, file, result, *detail);
   if (choice_of(file, p).any_count && !p.binding.empty() && result.best) {
     const bool more = choice_of(file, p).goal.objective == PlanObjective::time;
     document.paragraph(
@@ -204,11 +241,13 @@ void add_method(Document& document, const PlanFile& file, const PlanResult& resu
       text +
       ". Layouts of the sweep: all sizes, schedules and micro-batches with the stack's own ZeRO "
       "stage and rank order, no offload, and three kinds of recompute. Of the best two points "
-      "all layouts were searched, where that took a few seconds at most.");
+      "all layouts were searched, where that took a few seconds at most; what was found there was "
+      "tried on all points with as many accelerators.");
   document.item(
       "Days count failures, restarts, checkpoints, waiting for data and evaluation; machines count "
       "spares, network, storage, building and staff. Ranges are of 90%.");
   document.item(fmt::format("{:.0f}% of memory is left free.", 100 * file.plan.memory_reserve));
+  for (const std::string& premise : file.premises) document.item(premise);
   if (!file.shared.empty()) document.item("The same for all: " + file.shared.front() + ".");
 }
 
@@ -227,14 +266,15 @@ std::optional<std::size_t> detailed_point(const PlanResult& result) {
 std::string money_text(double dollars) {
   if (!(std::abs(dollars) < 1e15)) return "without end";
   const double size = std::abs(dollars);
+  if (size >= 999.5e9) return fmt::format("${} trillion", significant(dollars / 1e12));
   if (size >= 999.5e6) return fmt::format("${:.3g} billion", dollars / 1e9);
   if (size >= 0.9995e6) return fmt::format("${:.3g} million", dollars / 1e6);
   return size >= 999.5 ? fmt::format("${}", grouped(dollars)) : fmt::format("${:.3g}", dollars);
 }
 
 std::string days_text(Seconds time) {
-  if (!(time.si() < 1e7 * seconds_per_day)) return "never";
   const double days = time.si() / seconds_per_day;
+  if (!(days < 100 * 365.25)) return "over 100 years";
   if (days >= 2 * 365.25) return fmt::format("{:.3g} years", days / 365.25);
   return days >= 99.5 ? fmt::format("{:.0f} days", days) : fmt::format("{:.3g} days", days);
 }
@@ -243,6 +283,17 @@ std::string carbon_text(double kilograms) {
   if (!(kilograms < 1e15)) return "without end";
   return kilograms >= 999.5e3 ? fmt::format("{} kt", significant(kilograms / 1e6))
                               : fmt::format("{} t", significant(kilograms / 1e3));
+}
+
+std::string energy_text(double joules) {
+  const double kilowatt_hours = joules / 3.6e6;
+  if (!(kilowatt_hours < 1e15)) return "without end";
+  constexpr std::array<std::pair<double, const char*>, 3> units = {
+      {{1e9, "TWh"}, {1e6, "GWh"}, {1e3, "MWh"}}};
+  for (const auto& [size, unit] : units)
+    if (kilowatt_hours >= 0.9995 * size)
+      return fmt::format("{} {}", significant(kilowatt_hours / size), unit);
+  return fmt::format("{} kWh", significant(kilowatt_hours));
 }
 
 std::string tokens_text(double tokens) {
@@ -271,6 +322,8 @@ Document plan_document(const PlanFile& file, const PlanResult& result,
   add_question(document, file);
   add_answer(document, file, result, detail);
   add_point_table(document, file, result);
+  add_stalls(document, file, result);
+  add_ties(document, file, result);
   for (const std::string& sentence : file.availability) document.item(sentence);
   add_power_curve(document, file, result);
   add_speedups(document, file, result);

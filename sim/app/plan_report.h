@@ -13,6 +13,12 @@ namespace orrery {
 // The point that is told in full: the best, or the one that misses the limits least.
 std::optional<std::size_t> detailed_point(const PlanResult& result);
 
+// Where models, tokens or budgets vary: for each such job, in the order of the question, the point
+// that answers it best among those that meet all limits; nothing for one that none meets. One entry
+// where there is one job.
+std::vector<std::optional<std::size_t>> job_answers(const PlanFile& file, const PlanResult& result);
+bool same_job(const PlanChoice& a, const PlanChoice& b);
+
 Document plan_document(const PlanFile& file, const PlanResult& result,
                        const std::optional<PlanDetail>& detail);
 // SI units in the key names.
@@ -24,6 +30,7 @@ std::string money_text(double dollars);
 std::string days_text(Seconds time);
 std::string carbon_text(double kilograms);
 std::string tokens_text(double tokens);
+std::string energy_text(double joules);  // in kWh and its multiples, as it is paid for
 
 // Parts of the document.
 void add_point_table(Document& document, const PlanFile& file, const PlanResult& result);
@@ -32,6 +39,15 @@ void add_power_curve(Document& document, const PlanFile& file, const PlanResult&
 void add_speedups(Document& document, const PlanFile& file, const PlanResult& result);
 void add_detail(Document& document, const PlanFile& file, const PlanPoint& point,
                 const PlanDetail& detail);
+// How likely the best point misses its deadline after all, and which would not; nothing where its
+// whole range meets it.
+void add_risk(Document& document, const PlanFile& file, const PlanResult& result,
+              const PlanDetail& detail);
+// Points that never end, and what would make them; points that are one machine.
+void add_stalls(Document& document, const PlanFile& file, const PlanResult& result);
+void add_ties(Document& document, const PlanFile& file, const PlanResult& result);
+// What would bring a late job to its deadline; nothing where it is not late.
+void add_need(Document& document, const PlanDetail& detail);
 // "8,192 GPUs of gb300-nvl72 (precision fp8)".
 std::string point_name(const PlanFile& file, const PlanPoint& point);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "sim/app/plan_report.h"
 #include "sim/app/report_parts.h"
@@ -24,7 +25,7 @@ std::string number(double v, int digits = 3) {
 
 std::string verdict(const PlanPoint& p) {
   if (p.feasible) return "met";
-  if (!(p.duration.si() < 1e7 * seconds_per_day)) return "never ends";
+  if (!p.ends()) return "never ends";
   std::string text;
   for (const PlanVerdict& v : p.verdicts)
     if (!v.met())
@@ -43,13 +44,15 @@ std::vector<std::size_t> shown_values(const PlanFile& file) {
 
 std::vector<std::string> point_cells(const PlanPoint& p, bool limited) {
   const bool known = p.cost_known();
-  std::vector<std::string> cells = {number(p.step.best.step_time.si()),
-                                    fmt::format("{:.1f}", 100 * p.step.mfu),
-                                    fmt::format("{:.1f}", 100 * p.effective),
-                                    number(p.finish.si() / seconds_per_day),
-                                    known ? number(p.cost / 1e6) : "unknown",
-                                    known ? number(p.dollars_per_million_tokens) : "unknown",
-                                    number(p.facility_peak / 1e6)};
+  const auto endless = [&](const std::string& text) { return p.ends() ? text : std::string("-"); };
+  std::vector<std::string> cells = {
+      number(p.step.best.step_time.si()),
+      fmt::format("{:.1f}", 100 * p.step.mfu),
+      p.effective < 0.001 ? "0" : fmt::format("{:.1f}", 100 * p.effective),
+      p.ends() ? number(p.finish.si() / seconds_per_day) : "never",
+      endless(known ? number(p.cost / 1e6) : "unknown"),
+      endless(known ? number(p.dollars_per_million_tokens) : "unknown"),
+      number(p.facility_peak / 1e6)};
   if (limited) cells.push_back(verdict(p));
   return cells;
 }
@@ -62,7 +65,8 @@ void add_legend(Document& document, const PlanFile& file, bool limited) {
       std::any_of(file.plan.choices.begin(), file.plan.choices.end(),
                   [](const PlanChoice& c) { return c.terms.ownership == Ownership::buy; });
   document.note(
-      fmt::format("MFU: of the dense BF16 peak. useful%: share of the time that counts. M$: of the "
+      fmt::format("MFU: of the dense BF16 peak (FP8 and FP4 may exceed 100). useful%: share of the "
+                  "time that counts. M$: of the "
                   "job, {}. MW: what the facility must "
                   "provide.{}",
                   rents && buys ? "its share of owning, or its rent"
@@ -86,8 +90,40 @@ void add_reasons(Document& document, const Unfit& reasons) {
 
 }  // namespace
 
+bool same_job(const PlanChoice& a, const PlanChoice& b) {
+  return a.question.model.name == b.question.model.name && a.goal.tokens == b.goal.tokens;
+}
+
+std::vector<std::optional<std::size_t>> job_answers(const PlanFile& file,
+                                                    const PlanResult& result) {
+  std::vector<const PlanChoice*> jobs;
+  std::vector<std::optional<std::size_t>> answers;
+  for (std::size_t i = 0; i < result.points.size(); ++i) {
+    const PlanPoint& p = result.points[i];
+    const PlanChoice& choice = file.plan.choices[p.choice];
+    const auto known = std::find_if(jobs.begin(), jobs.end(),
+                                    [&](const PlanChoice* job) { return same_job(*job, choice); });
+    const auto at = static_cast<std::size_t>(known - jobs.begin());
+    if (known == jobs.end()) {
+      jobs.push_back(&choice);
+      answers.emplace_back();
+    }
+    const PlanObjective objective = choice.goal.objective;
+    if (p.step.fits && p.feasible &&
+        (!answers[at] ||
+         plan_score(p, objective) < plan_score(result.points[*answers[at]], objective)))
+      answers[at] = i;
+  }
+  return answers;
+}
+
 void add_point_table(Document& document, const PlanFile& file, const PlanResult& result) {
-  document.gap().heading("All points (* the best):");
+  std::set<std::size_t> best;
+  for (const auto& answer : job_answers(file, result))
+    if (answer) best.insert(*answer);
+  if (best.size() <= 1) best = result.best ? std::set{*result.best} : std::set<std::size_t>{};
+  document.gap().heading(best.size() > 1 ? "All points (* the best for its job):"
+                                         : "All points (* the best):");
   const std::vector<std::size_t> shown = shown_values(file);
   const bool limited = std::any_of(result.points.begin(), result.points.end(),
                                    [](const PlanPoint& p) { return !p.verdicts.empty(); });
@@ -96,6 +132,12 @@ void add_point_table(Document& document, const PlanFile& file, const PlanResult&
   for (const std::size_t i : shown) {
     header.push_back(file.plan.varied[i]);
     align.push_back(Align::left);
+  }
+  const bool budgets =
+      std::find(file.plan.varied.begin(), file.plan.varied.end(), "flop") != file.plan.varied.end();
+  if (budgets) {
+    header.emplace_back("Ttok");
+    align.push_back(Align::right);
   }
   for (const char* name : {"step s", "MFU%", "useful%", "days", "M$", "$/Mtok", "MW"}) {
     header.emplace_back(name);
@@ -112,9 +154,10 @@ void add_point_table(Document& document, const PlanFile& file, const PlanResult&
     const PlanChoice& choice = file.plan.choices[p.choice];
     if (!p.step.fits) reasons[p.step.why_not].push_back(point_name(file, p));
     if (!p.step.fits && result.stopped_early) continue;
-    std::vector<std::string> row = {result.best == i ? "*" : "", choice.question.cluster.name,
+    std::vector<std::string> row = {best.contains(i) ? "*" : "", choice.question.cluster.name,
                                     count(p.gpus)};
     for (const std::size_t v : shown) row.push_back(choice.values[v]);
+    if (budgets) row.push_back(number(choice.goal.tokens / 1e12));
     if (p.step.fits)
       for (std::string& cell : point_cells(p, limited)) row.push_back(std::move(cell));
     else
@@ -127,15 +170,24 @@ void add_point_table(Document& document, const PlanFile& file, const PlanResult&
 }
 
 void add_front(Document& document, const PlanFile& file, const PlanResult& result) {
-  if (result.front.size() < 2) return;
+  if (result.front.size() < 2 || job_answers(file, result).size() > 1) return;
   document.gap().heading("Time against money (nothing else is both sooner and cheaper):");
-  Table table({"days", "M$", "MW", "machine"},
-              {Align::right, Align::right, Align::right, Align::left});
+  const bool limited = std::any_of(result.front.begin(), result.front.end(),
+                                   [](const PlanPoint& p) { return !p.verdicts.empty(); });
+  std::vector<std::string> header = {"days", "M$", "MW", "machine"};
+  std::vector<Align> align = {Align::right, Align::right, Align::right, Align::left};
+  if (limited) {
+    header.emplace_back("limits");
+    align.push_back(Align::left);
+  }
+  Table table(header, align);
   const std::size_t all = result.front.size(), rows = std::min(all, most_front);
   for (std::size_t r = 0; r < rows; ++r) {
     const PlanPoint& p = result.front[rows == 1 ? 0 : r * (all - 1) / (rows - 1)];
-    table.add({number(p.finish.si() / seconds_per_day), number(p.cost / 1e6),
-               number(p.facility_peak / 1e6), point_name(file, p)});
+    std::vector<std::string> row = {number(p.finish.si() / seconds_per_day), number(p.cost / 1e6),
+                                    number(p.facility_peak / 1e6), point_name(file, p)};
+    if (limited) row.push_back(verdict(p));
+    table.add(row);
   }
   document.table(std::move(table));
   if (all > rows) document.note(fmt::format("{} of {} points of the front.", rows, all));

@@ -15,53 +15,10 @@
 namespace orrery {
 namespace {
 
-constexpr const char* cluster_folder = "sim/engine/catalog/clusters";
-
-// In overrides a plain value stands for one that the question takes for granted.
-void dress_values(const nlohmann::json& target, nlohmann::json& patch) {
-  for (auto& [key, value] : patch.items()) {
-    if (!target.is_object() || !target.contains(key)) continue;
-    const nlohmann::json& old = target.at(key);
-    if (value.is_object()) {
-      dress_values(old, value);
-    } else if (old.is_object() && old.contains("evidence")) {
-      value = {{"value", value},
-               {"low", value},
-               {"high", value},
-               {"evidence", "assumed"},
-               {"source", "orrery-estimate"},
-               {"reason", "the question says so"}};
-    }
-  }
-}
-
-void dress_overrides(nlohmann::json& merged, const JsonValue& at) {
-  if (!merged.contains("overrides") || !merged["overrides"].is_object()) return;
-  const auto dress = [&](const char* part, const char* folder, const char* key) {
-    nlohmann::json& overrides = merged["overrides"];
-    if (!overrides.contains(part) || !overrides[part].is_object()) return;
-    if (!merged.contains(key) || !merged[key].is_string()) at.fail("a cluster");
-    dress_values(load_catalog_entry(folder, part, merged[key].get<std::string>()).raw(),
-                 overrides[part]);
-  };
-  dress("accelerator", "hw_models/catalog/accelerators", "accelerator");
-  dress("fabric", "topologies/catalog", "fabric");
-}
-
 double positive(const JsonValue& at, const char* what) {
   const double value = at.number();
   if (!(value > 0) || value > 1e6) at.fail(what);
   return value;
-}
-
-template <class Q>
-Sourced<Q> granted(Q value) {
-  return {.value = value,
-          .low = value,
-          .high = value,
-          .evidence = Evidence::assumed,
-          .source = "orrery-estimate",
-          .reason = "the question says so"};
 }
 
 PlanObjective read_objective(const JsonValue& file) {
@@ -95,6 +52,45 @@ std::vector<StorageTier> read_checkpoint(const JsonValue& file) {
   return tiers;
 }
 
+// The question's date wins over the catalogue's.
+std::optional<Date> had_from(const PlanReading& reading, const Cluster& cluster) {
+  if (const auto own = reading.available.find(cluster.name); own != reading.available.end())
+    return own->second;
+  const auto& known = cluster.device.available;
+  return known ? known->value : std::nullopt;
+}
+
+// Empty where nothing has to be said: it was there before the start, or ships.
+std::string availability(const PlanReading& reading, const Cluster& cluster) {
+  const std::string& title = cluster.device.title;
+  const auto from = had_from(reading, cluster);
+  if (!from)
+    return cluster.device.status == "shipped"
+               ? ""
+               : fmt::format(
+                     "{}: the catalogue has {} as {}, without a date; `available` in the "
+                     "question gives one.",
+                     cluster.name, title, cluster.device.status);
+  std::string source = "as the question says";
+  if (!reading.available.contains(cluster.name)) {
+    const Sourced<Date>& known = *cluster.device.available;
+    source = fmt::format("{}, source {}", to_text(known.evidence), known.source);
+    if (known.low && known.high && *known.low != *known.high)
+      source += fmt::format(", {} to {}", to_text(*known.low), to_text(*known.high));
+  }
+  if (!reading.start)
+    return cluster.device.status == "shipped"
+               ? ""
+               : fmt::format(
+                     "{}: {} can be had from {} ({}); without a `start` no wait is counted.",
+                     cluster.name, title, to_text(*from), source);
+  const std::int64_t wait = *from - *reading.start;
+  if (wait <= 0) return "";
+  return fmt::format(
+      "{} can be had from {} ({}): {} days after the start, which its finish counts.", cluster.name,
+      to_text(*from), source, wait);
+}
+
 template <class Q>
 Q limit_of(const JsonValue& at, const char* key) {
   const auto v = at.find(key);
@@ -106,130 +102,28 @@ Q limit_of(const JsonValue& at, const char* key) {
 
 }  // namespace
 
-const std::vector<std::string>& machine_keys() {
-  static const std::vector<std::string> keys = {
-      "fabric",           "nic_bandwidth",      "oversubscription",
-      "scale_up_domain",  "scale_up_bandwidth", "memory_capacity",
-      "memory_bandwidth", "tensor_rate",        "power_cap",
-      "speedup"};
-  return keys;
-}
-
-const std::vector<std::string>& money_keys() {
-  static const std::vector<std::string> keys = {"site",
-                                                "ownership",
-                                                "contract",
-                                                "facility",
-                                                "economics",
-                                                "gpu_hour_price",
-                                                "accelerator_price",
-                                                "electricity_price",
-                                                "reliability",
-                                                "spares",
-                                                "remedies",
-                                                "deadline",
-                                                "budget",
-                                                "capital",
-                                                "power",
-                                                "racks",
-                                                "square_metres"};
-  return keys;
-}
-
 PlanReading::PlanReading(const JsonValue& question)
     : file(question), objective(read_objective(question)) {
-  if (const auto v = file.find("start")) start = date_from(*v);
+  if (const auto v = file.find("start")) start = read_date(*v);
   if (const auto v = file.find("available")) {
     if (!start) v->fail("nothing without a start");
-    for (const auto& [name, date] : v->members()) available[name] = date_from(date);
+    for (const auto& [name, date] : v->members()) available[name] = read_date(date);
   }
-}
-
-std::string PlanReading::base_name(const nlohmann::json& value) const {
-  const JsonValue at = JsonValue::from({{"cluster", value}}, file.file()).at("cluster");
-  return at.is_object() ? at.at("based_on").text() : at.text();
-}
-
-void PlanReading::add_cluster(const nlohmann::json& value) {
-  const std::string key = value.dump();
-  if (cluster_files.contains(key)) return;
-  const JsonValue at = JsonValue::from({{"cluster", value}}, file.file()).at("cluster");
-  JsonValue entry = load_catalog_entry(cluster_folder, "cluster", base_name(value));
-  if (at.is_object()) {
-    nlohmann::json merged = entry.raw();
-    nlohmann::json patch = value;
-    patch.erase("based_on");
-    static_cast<void>(at.at("name").text());
-    merge_overlay(merged, patch);
-    if (!patch.contains("title")) merged["title"] = at.at("name").text();
-    dress_overrides(merged, at);
-    entry = JsonValue::from(std::move(merged), file.file() + ": cluster " + at.at("name").text());
-  }
-  cluster_files.emplace(key, std::move(entry));
-}
-
-Cluster read_plan_cluster(const JsonValue& at, const JsonValue& cluster_file, std::int64_t gpus) {
-  const auto fabric = at.find("fabric");
-  if (!fabric) return read_cluster(cluster_file, gpus);
-  nlohmann::json merged = cluster_file.raw();
-  merged["fabric"] = fabric->text();
-  return read_cluster(JsonValue::from(std::move(merged), cluster_file.file()), gpus);
-}
-
-WhatIf read_edit(const JsonValue& at, const Cluster& cluster) {
-  WhatIf edit;
-  const auto factor = [&](const char* key, double& value) {
-    if (const auto v = at.find(key)) value = positive(*v, "a factor above 0 (1: as it is)");
-  };
-  factor("nic_bandwidth", edit.network_bandwidth);
-  factor("scale_up_bandwidth", edit.scale_up_bandwidth);
-  factor("memory_capacity", edit.memory_capacity);
-  factor("memory_bandwidth", edit.memory_bandwidth);
-  factor("tensor_rate", edit.tensor_rate);
-  if (const auto v = at.find("scale_up_domain"))
-    edit.scale_up_domain = static_cast<double>(v->integer(1, 1 << 20)) /
-                           static_cast<double>(cluster.fabric.scale_up.domain);
-  if (const auto v = at.find("power_cap")) {
-    if (!v->is_string() || v->text() != "none") edit.power_limit = v->quantity<Watts>();
-  }
-  if (const auto v = at.find("speedup")) {
-    if (v->text() != "none") {
-      try {
-        edit.kernels = kernel_speedups_from(v->text());
-      } catch (const Error& error) {
-        ErrorInfo info = error.info();
-        info.file = at.file();
-        info.path = "speedup";
-        throw Error(info);
-      }
-    }
-  }
-  return edit;
-}
-
-void set_oversubscription(const JsonValue& at, Cluster& cluster) {
-  const auto v = at.find("oversubscription");
-  if (!v) return;
-  const double ratio = v->number();
-  if (!(ratio >= 1) || ratio > 1000) v->fail("a ratio from 1 (non-blocking) to 1000");
-  if (cluster.fabric.scale_out.tiers.empty())
-    v->fail("nothing: " + cluster.name + " has no switches");
-  cluster.fabric.scale_out.tiers.front().oversubscription = granted(ratio);
 }
 
 void read_goal(const PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
   PlanGoal& goal = choice.goal;
   const Question& q = choice.question;
   if (const auto v = at.find("tokens")) goal.tokens = tokens_from(*v);
-  if (const auto v = at.find("compute")) {
-    const double flop = v->quantity<Flop>().si();
-    goal.tokens = flop / model_flop_per_token(q.model, q.job);
-    if (!(goal.tokens >= 1) || goal.tokens > 1e24) v->fail("a budget such as \"1e26 FLOP\"");
+  if (const auto v = at.find("flop")) {
+    goal.flop = flop_from(*v);
+    goal.tokens = goal.flop.si() / model_flop_per_token(q.model, q.job);
+    if (!(goal.tokens >= 1)) v->fail("enough for a token");
   }
   if (const auto v = at.find("deadline")) {
     const std::string text = v->text();
     if (text.size() == 10 && text[4] == '-') {
-      const std::int64_t date = date_from(*v);
+      const Date date = read_date(*v);
       if (!reading.start) v->fail("a start beside a date, or a time such as \"90 days\"");
       goal.allowed = Seconds(static_cast<double>(date - *reading.start) * seconds_per_day);
     } else {
@@ -247,7 +141,7 @@ void read_goal(const PlanReading& reading, const JsonValue& at, PlanChoice& choi
   if (goal.objective == PlanObjective::energy) choice.question.objective = Objective::energy;
 }
 
-void read_terms(const PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
+void read_terms(PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
   PlanTerms& terms = choice.terms;
   const Cluster& cluster = choice.question.cluster;
   if (const auto v = at.find("ownership"))
@@ -261,7 +155,14 @@ void read_terms(const PlanReading& reading, const JsonValue& at, PlanChoice& cho
   BillNames names;
   if (const auto v = at.find("site")) names.site = v->text();
   if (const auto v = at.find("economics")) names.economics = v->text();
-  terms.facts = load_bill_facts(cluster, names, terms.ownership);
+  const std::string facts_key = nlohmann::json{at.at("cluster").raw(), names.site, names.economics,
+                                               terms.ownership == Ownership::buy}
+                                    .dump();
+  auto facts = reading.facts.find(facts_key);
+  if (facts == reading.facts.end())
+    facts =
+        reading.facts.emplace(facts_key, load_bill_facts(cluster, names, terms.ownership)).first;
+  terms.facts = facts->second;
   if (const auto v = at.find("gpu_hour_price")) {
     if (!terms.facts.cloud) terms.facts.cloud = CloudPrices{.name = cluster.device.name};
     const auto price = granted(DollarsPerSecond(positive(*v, "USD an hour, above 0") / 3600));
@@ -275,8 +176,15 @@ void read_terms(const PlanReading& reading, const JsonValue& at, PlanChoice& cho
   if (const auto v = at.find("accelerator_price"))
     choice.question.cluster.device.price = granted(Dollars(positive(*v, "USD, above 0")));
   const auto profile = at.find("reliability");
-  terms.reliability =
-      load_reliability(profile ? profile->text() : default_reliability(cluster.device.name));
+  const std::string failures = profile ? profile->text() : "default of " + cluster.device.name;
+  auto rates = reading.reliability.find(failures);
+  if (rates == reading.reliability.end())
+    rates = reading.reliability
+                .emplace(
+                    failures,
+                    load_reliability(profile ? failures : default_reliability(cluster.device.name)))
+                .first;
+  terms.reliability = rates->second;
   if (const auto v = at.find("spares")) terms.spare_gpus = v->integer(0, INT64_C(1) << 30);
   if (const auto v = at.find("remedies")) {
     std::vector<std::string> known = remedy_names();
@@ -285,10 +193,9 @@ void read_terms(const PlanReading& reading, const JsonValue& at, PlanChoice& cho
     if (remedy != "none") terms.remedy = remedy;
   }
   terms.storage = read_checkpoint(reading.file);
-  if (const auto from = reading.available.find(cluster.name); from != reading.available.end())
-    terms.wait =
-        Seconds(static_cast<double>(std::max<std::int64_t>(0, from->second - *reading.start)) *
-                seconds_per_day);
+  if (const auto from = had_from(reading, cluster); from && reading.start)
+    terms.wait = Seconds(static_cast<double>(std::max<std::int64_t>(0, *from - *reading.start)) *
+                         seconds_per_day);
 }
 
 std::vector<std::string> availability_of(const PlanReading& reading, const Plan& plan) {
@@ -297,15 +204,8 @@ std::vector<std::string> availability_of(const PlanReading& reading, const Plan&
   for (const PlanChoice& choice : plan.choices) {
     const Cluster& cluster = choice.question.cluster;
     if (!seen.insert(cluster.name).second) continue;
-    const auto from = reading.available.find(cluster.name);
-    if (from != reading.available.end())
-      sentences.push_back(fmt::format(
-          "{} can be had from {}: {:.0f} days after the start, which its finish counts.",
-          cluster.name, date_text(from->second), choice.terms.wait.si() / seconds_per_day));
-    else if (cluster.device.status != "shipped")
-      sentences.push_back(fmt::format(
-          "{}: the catalogue has {} as {}, without a date; `available` in the question gives one.",
-          cluster.name, cluster.device.title, cluster.device.status));
+    if (std::string text = availability(reading, cluster); !text.empty())
+      sentences.push_back(std::move(text));
   }
   for (const auto& [name, date] : reading.available)
     if (!seen.contains(name)) {

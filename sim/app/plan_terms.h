@@ -7,13 +7,10 @@
 #include <vector>
 
 #include "sim/advise/plan.h"
+#include "sim/base/date.h"
 #include "sim/base/json.h"
 
 namespace orrery {
-
-// Keys that change the machine, and those that change nothing about a step.
-const std::vector<std::string>& machine_keys();
-const std::vector<std::string>& money_keys();
 
 // What all choices of a file share while they are read.
 struct PlanReading {
@@ -24,21 +21,38 @@ struct PlanReading {
   std::string base_name(const nlohmann::json& value) const;
 
   JsonValue file;
-  std::optional<std::int64_t> start;  // days since 1970-01-01
+  std::optional<Date> start;
   PlanObjective objective = PlanObjective::time;
-  std::map<std::string, std::int64_t> available;   // cluster: days since 1970-01-01
+  std::map<std::string, Date> available;           // by cluster
   std::map<std::string, JsonValue> cluster_files;  // by the value's text in JSON
-  std::map<std::string, BillFacts> facts;          // by everything that they depend on
+  // What many choices share, read once: by everything that it depends on.
+  std::map<std::string, PlanChoice> machines;
+  std::map<std::string, BillFacts> facts;
+  std::map<std::string, ReliabilityProfile> reliability;
 };
 
 // `at`: one value for each key.
 Cluster read_plan_cluster(const JsonValue& at, const JsonValue& cluster_file, std::int64_t gpus);
-WhatIf read_edit(const JsonValue& at, const Cluster& cluster);
-void set_oversubscription(const JsonValue& at, Cluster& cluster);
+// Lays the machine keys over the choice's cluster, and the speed-ups; leaves them in its edit.
+void change_machine(const JsonValue& at, PlanChoice& choice);
 void read_goal(const PlanReading& reading, const JsonValue& at, PlanChoice& choice);
-void read_terms(const PlanReading& reading, const JsonValue& at, PlanChoice& choice);
+void read_terms(PlanReading& reading, const JsonValue& at, PlanChoice& choice);
 
-// Sentences about machines that are not there at the start.
+// What stands for a figure that the question gives: a fact of the question, with no range.
+template <class Q>
+Sourced<Q> granted(Q value) {
+  return {.value = value,
+          .low = value,
+          .high = value,
+          .evidence = Evidence::assumed,
+          .source = "orrery-estimate",
+          .reason = "the question says so"};
+}
+
+// Sentences: from when machines can be had that are not there at the start, and where that is
+// known from.
 std::vector<std::string> availability_of(const PlanReading& reading, const Plan& plan);
+// Sentences: what the hypothetical machines and kernels of a plan take for granted.
+std::vector<std::string> premises_of(const Plan& plan);
 
 }  // namespace orrery

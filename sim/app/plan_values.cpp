@@ -1,10 +1,10 @@
-// Reads values of question files: lists, ranges, tokens and dates.
+// Reads values of question files: lists, ranges and tokens.
 #include <fmt/format.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "sim/app/plan_question.h"
 
@@ -18,16 +18,21 @@ struct Amount {
   std::string unit;  // "" for a plain number
 };
 
-Amount amount(const JsonValue& at) {
-  if (at.is_number()) return {.number = at.number()};
-  const std::string text = at.text();
+std::optional<Amount> amount_in(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || !std::isfinite(number)) at.fail("a number, or one with a unit");
+  if (end == text.c_str() || !std::isfinite(number)) return std::nullopt;
   std::string unit(end);
-  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size()
-                                                                 : unit.find_first_not_of(' '));
-  return {number, unit};
+  unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
+  unit.erase(unit.find_last_not_of(' ') + 1);
+  return Amount{number, unit};
+}
+
+Amount amount(const JsonValue& at) {
+  if (at.is_number()) return {.number = at.number()};
+  const auto given = amount_in(at.text());
+  if (!given) at.fail("a number, or one with a unit");
+  return *given;
 }
 
 nlohmann::json json_of(double number, const std::string& unit) {
@@ -37,43 +42,85 @@ nlohmann::json json_of(double number, const std::string& unit) {
   return number;
 }
 
-std::vector<nlohmann::json> range_values(const JsonValue& at) {
-  at.expect_only({"from", "to", "times", "step"});
-  const Amount from = amount(at.at("from")), to = amount(at.at("to"));
-  if (from.unit != to.unit) at.at("to").fail("the unit of from");
-  if (to.number < from.number) at.at("to").fail("at least from");
-  if (at.has("times") == at.has("step")) at.fail("either times or step in a range");
-  double factor = 1, step = 0;
-  if (const auto times = at.find("times")) {
-    factor = times->number();
-    if (!(factor > 1) || !(from.number > 0)) times->fail("a factor above 1, from a value above 0");
-  } else {
-    const Amount by = amount(at.at("step"));
-    if (by.unit != from.unit || !(by.number > 0))
-      at.at("step").fail("a step above 0, in the unit of from");
-    step = by.number;
-  }
+struct Range {
+  Amount from, to;
+  double times = 1, step = 0;
+};
+
+std::vector<nlohmann::json> values_of(const Range& range, const JsonValue& at) {
   std::vector<nlohmann::json> values;
-  const double end = to.number * (1 + 1e-9);
-  for (double number = from.number; number <= end; number = number * factor + step) {
+  const double end = range.to.number * (1 + 1e-9);
+  for (double number = range.from.number; number <= end;
+       number = number * range.times + range.step) {
     if (values.size() == most_values) at.fail(fmt::format("at most {} values", most_values));
-    values.push_back(json_of(number, from.unit));
+    values.push_back(json_of(number, range.from.unit));
   }
   return values;
+}
+
+std::vector<nlohmann::json> range_values(const JsonValue& at) {
+  at.expect_only({"from", "to", "times", "step"});
+  Range range{.from = amount(at.at("from")), .to = amount(at.at("to"))};
+  if (range.from.unit != range.to.unit) at.at("to").fail("the unit of from");
+  if (range.to.number < range.from.number) at.at("to").fail("at least from");
+  if (at.has("times") == at.has("step")) at.fail("either times or step in a range");
+  if (const auto times = at.find("times")) {
+    range.times = times->number();
+    if (!(range.times > 1) || !(range.from.number > 0))
+      times->fail("a factor above 1, from a value above 0");
+  } else {
+    const Amount by = amount(at.at("step"));
+    if (by.unit != range.from.unit || !(by.number > 0))
+      at.at("step").fail("a step above 0, in the unit of from");
+    range.step = by.number;
+  }
+  return values_of(range, at);
+}
+
+constexpr const char* text_range =
+    "a range such as 1024..16384 (each twice the last), 1024..16384x4 or \"10 MW..50 MW+20 MW\"";
+
+// "FROM..TO", "FROM..TOxFACTOR" or "FROM..TO+STEP"; nullopt for other text, such as "../file.json".
+std::optional<Range> range_in(const JsonValue& at) {
+  if (!at.is_string()) return std::nullopt;
+  const std::string text = at.text();
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos || dots == 0) return std::nullopt;
+  const auto from = amount_in(text.substr(0, dots));
+  if (!from) return std::nullopt;
+  std::string rest = text.substr(dots + 2);
+  const std::size_t sign = rest.find_first_of("x+", 1);
+  const char kind = sign == std::string::npos ? 'x' : rest[sign];
+  const auto by =
+      sign == std::string::npos ? Amount{.number = 2} : amount_in(rest.substr(sign + 1));
+  const auto to = amount_in(rest.substr(0, sign));
+  if (!to || !by) at.fail(text_range);
+  Range range{.from = *from, .to = *to};
+  if (range.from.unit.empty()) range.from.unit = range.to.unit;  // "10..50 MW"
+  const bool twice = kind == 'x';
+  if (range.from.unit != range.to.unit || (twice ? !by->unit.empty() : by->unit != range.to.unit))
+    at.fail(text_range);
+  if (range.to.number < range.from.number)
+    at.fail("a range that rises: its end lies below its start");
+  if (twice ? !(by->number > 1) || !(range.from.number > 0) : !(by->number > 0))
+    at.fail("a range that rises from a value above 0");
+  (twice ? range.times : range.step) = by->number;
+  return range;
 }
 
 }  // namespace
 
 std::vector<nlohmann::json> plan_values(const JsonValue& at) {
   if (at.is_object() && (at.has("from") || at.has("to"))) return range_values(at);
+  if (const auto range = range_in(at)) return values_of(*range, at);
   if (!at.is_array()) return {at.raw()};
   std::vector<nlohmann::json> values;
   for (const JsonValue& item : at.items()) {
     if (item.is_array() || item.is_null()) item.fail("a value");
     for (nlohmann::json& value : plan_values(item)) values.push_back(std::move(value));
+    if (values.size() > most_values) at.fail(fmt::format("at most {} values", most_values));
   }
   if (values.empty()) at.fail("at least one value");
-  if (values.size() > most_values) at.fail(fmt::format("at most {} values", most_values));
   return values;
 }
 
@@ -96,23 +143,12 @@ double tokens_from(const JsonValue& at) {
   return tokens;
 }
 
-std::int64_t date_from(const JsonValue& at) {
-  const std::string text = at.text();
-  int year = 0;
-  unsigned month = 0, day = 0;
-  char rest = 0;
-  const bool read = text.size() == 10 &&
-                    std::sscanf(text.c_str(), "%4d-%2u-%2u%c", &year, &month, &day, &rest) == 3;
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                                         std::chrono::day(day)};
-  if (!read || !date.ok()) at.fail("a date such as \"2027-06-30\"");
-  return std::chrono::sys_days(date).time_since_epoch().count();
-}
-
-std::string date_text(std::int64_t days) {
-  const std::chrono::year_month_day date{std::chrono::sys_days(std::chrono::days(days))};
-  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+Flop flop_from(const JsonValue& at) {
+  const Amount given = amount(at);
+  double flop = given.number;
+  if (!given.unit.empty()) flop = at.quantity<Flop>().si();
+  if (!(flop >= 1e12) || flop > 1e32) at.fail("FLOP from 1e12 to 1e32, such as \"1e26\"");
+  return Flop(flop);
 }
 
 }  // namespace orrery

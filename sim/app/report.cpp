@@ -14,6 +14,20 @@ namespace {
 
 std::string count_text(std::int64_t n) { return grouped(static_cast<double>(n)); }
 
+// The proof is of the layouts as the search found them, not of the simpler ones that are listed.
+std::string fastest_of_all(const Advice& a) {
+  if (a.simplified.empty()) return "";
+  const auto best = std::min_element(
+      a.simplified.begin(), a.simplified.end(),
+      [](const Simplified& x, const Simplified& y) { return x.exact.score < y.exact.score; });
+  const double ahead = a.simplified.front().shown.score / best->exact.score - 1;
+  if (ahead <= 0) return "";
+  return fmt::format(
+      " The best of all, with every setting, is {:.2f}% ahead of the first as listed "
+      "(--variants true lists it).",
+      100 * ahead);
+}
+
 std::string counts(const Advice& a) {
   std::string text = fmt::format(
       "{} valid layouts considered: {} rejected for memory, {} simulated, {} ruled out by a lower "
@@ -22,30 +36,42 @@ std::string counts(const Advice& a) {
       count_text(a.pruned), a.left > 0 ? fmt::format(", {} not looked at", count_text(a.left)) : "",
       count_text(a.invalid));
   if (!a.stopped_early && !a.best.empty())
-    text += " Nothing better was missed: every one ruled out is proven slower.";
+    text += " Nothing better was missed: every one ruled out is proven slower." + fastest_of_all(a);
   return text;
 }
 
-constexpr std::size_t most_slower = 5, most_too_large = 3;
+constexpr std::size_t most_slower = 5, most_too_large = 3, most_differences = 4;
+
+// Runners-up whose difference from the first is told.
+std::size_t told_differences(const Document& document, const Advice& a) {
+  return document.full() ? a.differences.size() : std::min(most_differences, a.differences.size());
+}
 
 void add_families(Document& document, const std::vector<Rejection>& families, std::size_t most,
-                  const char* others) {
+                  const char* others, const char* one) {
   const std::size_t shown = document.full() ? families.size() : std::min(most, families.size());
   for (std::size_t i = 0; i < shown; ++i)
     document.item(fmt::format("{} ({} layouts): {}", families[i].family,
                               count_text(families[i].layouts), families[i].reason));
   if (families.size() > shown)
-    document.note(fmt::format("and {} more families that {} (--json lists all)",
-                              families.size() - shown, others));
+    document.note(families.size() - shown == 1
+                      ? fmt::format("and one more family that {} (--json has it)", one)
+                      : fmt::format("and {} more families that {} (--json lists all)",
+                                    families.size() - shown, others));
 }
 
-// Families without the winner: those that fit, then what would run if there were more memory.
+// Families without the winner: those that fit, then what would run if there were more memory. What
+// was said of a listed layout is not said again.
 void add_rejections(Document& document, const Advice& a) {
   std::vector<Rejection> slower, too_large;
   for (const Rejection& r : a.rejections) (r.fits ? slower : too_large).push_back(r);
+  for (Rejection& r : slower)
+    for (std::size_t i = 0; i < told_differences(document, a); ++i)
+      if (r.reason == a.differences[i])
+        r.reason = fmt::format("its best is number {} above.", i + 2);
   if (!slower.empty()) {
     document.label("Other sizes that fit, each by the best of it that was run, against the first:");
-    add_families(document, slower, most_slower, "are slower");
+    add_families(document, slower, most_slower, "are slower", "is slower");
     document.gap();
   }
   if (too_large.empty()) return;
@@ -55,7 +81,7 @@ void add_rejections(Document& document, const Advice& a) {
                         "nearest miss of each:",
                         100 * a.memory_reserve)
           : "Sizes that never fit, the nearest miss of each:");
-  add_families(document, too_large, most_too_large, "miss by more");
+  add_families(document, too_large, most_too_large, "miss by more", "misses by more");
   document.gap();
 }
 
@@ -79,8 +105,7 @@ void add_winner(Document& document, const Scenario& winner, const Advice& a) {
 }
 
 void add_differences(Document& document, const Advice& a) {
-  const std::size_t shown =
-      document.full() ? a.differences.size() : std::min<std::size_t>(4, a.differences.size());
+  const std::size_t shown = told_differences(document, a);
   if (shown == 0) return;
   document.gap().label("What the next ones do differently:");
   for (std::size_t i = 0; i < shown; ++i)

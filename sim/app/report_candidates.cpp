@@ -146,22 +146,32 @@ struct Measure {
   std::function<std::string(const Row&)> cell;
 };
 
-std::vector<Measure> measures(const TimeUnit& unit) {
-  return {{fmt::format("step {}", unit.name),
-           [=](const Row& row) {
-             return fmt::format("{:.{}f}", row.candidate.step_time.si() * unit.per_second,
-                                unit.decimals);
-           }},
-          {"tok/s/GPU",
-           [](const Row& row) { return significant(row.candidate.tokens_per_second_per_gpu); }},
-          {"MFU%", [](const Row& row) { return fmt::format("{:.1f}", 100 * row.mfu); }},
-          {"GiB",
-           [](const Row& row) {
-             return fmt::format("{:.1f}", in_gibibytes(row.candidate.peak_memory));
-           }},
-          {"$/Mtok", [](const Row& row) {
-             return row.dollars > 0 ? dollars_text(row.dollars) : std::string("-");
-           }}};
+// Whether what accelerators draw is a column.
+enum class Shown : std::uint8_t { plain, energy };
+
+std::vector<Measure> measures(const TimeUnit& unit, Shown shown) {
+  std::vector<Measure> all = {
+      {fmt::format("step {}", unit.name),
+       [=](const Row& row) {
+         return fmt::format("{:.{}f}", row.candidate.step_time.si() * unit.per_second,
+                            unit.decimals);
+       }},
+      {"tok/s/GPU",
+       [](const Row& row) { return significant(row.candidate.tokens_per_second_per_gpu); }},
+      {"MFU%", [](const Row& row) { return fmt::format("{:.1f}", 100 * row.mfu); }},
+      {"GiB",
+       [](const Row& row) {
+         return fmt::format("{:.1f}", in_gibibytes(row.candidate.peak_memory));
+       }},
+      {"$/Mtok", [](const Row& row) {
+         return row.dollars > 0 ? dollars_text(row.dollars) : std::string("-");
+       }}};
+  if (shown == Shown::energy)
+    all.insert(all.begin() + 1, {"GPU MJ", [](const Row& row) {
+                                   return fmt::format("{:.4g}",
+                                                      row.candidate.energy_per_step.si() / 1e6);
+                                 }});
+  return all;
 }
 
 Table rows_table(const std::vector<Row>& rows, bool numbered,
@@ -195,42 +205,140 @@ Table rows_table(const std::vector<Row>& rows, bool numbered,
 
 // A page that is too narrow for all columns leaves out dollars, then MFU: both follow
 // from the speed.
-void add_rows(Document& document, const std::vector<Row>& rows, bool numbered) {
+void add_rows(Document& document, const std::vector<Row>& rows, bool numbered, Shown shown) {
   std::string common;
   const std::vector<Decision> decisions = differing(rows, common);
-  std::vector<Measure> measured = measures(unit_for(rows.front().candidate.step_time));
+  std::vector<Measure> measured = measures(unit_for(rows.front().candidate.step_time), shown);
   Table table = rows_table(rows, numbered, decisions, measured);
-  while (!document.full() && table.width() > page_width && measured.size() > 3) {
-    measured.erase(measured.size() > 4 ? measured.end() - 1 : measured.begin() + 2);
+  const std::size_t least = shown == Shown::energy ? 4 : 3;
+  while (!document.full() && table.width() > page_width && measured.size() > least) {
+    const auto mfu = std::find_if(measured.begin(), measured.end(),
+                                  [](const Measure& m) { return m.header == "MFU%"; });
+    measured.erase(measured.back().header == "$/Mtok" ? measured.end() - 1 : mfu);
     table = rows_table(rows, numbered, decisions, measured);
   }
   const char* all = rows.size() > 1 ? "All with " : "With ";
   document.paragraph(all + common + ":", "  ").table(std::move(table), "");
 }
 
+// "0.05%": what a setting gains, to the hundredth.
+std::string small_percent(double share) {
+  return share < 0.00005 ? "nothing" : fmt::format("{:.2f}%", 100 * share);
+}
+
+// Of the first, each setting that was taken back and what it would gain.
+std::string left_of_first(const Simplified& first) {
+  std::vector<std::string> parts;
+  for (const LeftAtDefault& l : first.left)
+    parts.push_back(l.gain < 0 ? fmt::format("{} is no longer needed", l.setting)
+                               : fmt::format("{} would gain {}", l.setting, small_percent(l.gain)));
+  return fmt::to_string(fmt::join(parts, ", "));
+}
+
+// "2 to 6, 9": rows of the table.
+std::string rows_text(const std::vector<std::size_t>& rows) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0, last = 0; i < rows.size(); i = last + 1) {
+    last = i;
+    while (last + 1 < rows.size() && rows[last + 1] == rows[last] + 1) ++last;
+    parts.push_back(last > i ? fmt::format("{} to {}", rows[i], rows[last])
+                             : std::to_string(rows[i]));
+  }
+  return fmt::to_string(fmt::join(parts, ", "));
+}
+
+// Of the others, by setting: in which layouts, and from how much to how much it would gain.
+std::string left_of_others(const std::vector<Simplified>& all) {
+  std::vector<std::string> parts;
+  for (int k = 0; k < knob_count; ++k) {
+    std::vector<std::size_t> in;
+    double least = 1, most = 0;
+    for (std::size_t i = 1; i < all.size(); ++i)
+      for (const LeftAtDefault& l : all[i].left) {
+        if (l.knob != static_cast<Knob>(k)) continue;
+        in.push_back(i + 1);
+        least = std::min(least, l.gain);
+        most = std::max(most, l.gain);
+      }
+    if (in.empty()) continue;
+    const std::string low = small_percent(least), high = small_percent(most);
+    parts.push_back(fmt::format("{} in {} ({})", to_text(static_cast<Knob>(k)), rows_text(in),
+                                low == high ? high : fmt::format("{} to {}", low, high)));
+  }
+  return fmt::to_string(fmt::join(parts, "; "));
+}
+
+void add_left_at_defaults(Document& document, const Advice& a) {
+  if (a.simplified.empty()) return;
+  const std::string first = left_of_first(a.simplified.front());
+  const std::string others = left_of_others(a.simplified);
+  if (first.empty() && others.empty()) return;
+  std::string text = fmt::format(
+      "Settings stay at the stack's defaults where all of a layout's would gain no more than "
+      "{:.2g}% together, less than reruns of one job differ by",
+      100 * tie_tolerance);
+  if (!first.empty()) text += ": in the first " + first;
+  if (!others.empty())
+    text += fmt::format("{}{}", first.empty() ? ": " : "; of the others ", others);
+  document.gap().paragraph(text + ". All others gain more, or it would not fit without them.",
+                           "  ");
+}
+
+// In 8 or 4 bits MFU can pass 100% without an error.
+void add_narrow_note(Document& document, const Question& q, const Advice& a) {
+  const PrecisionRecipe precision = a.best.front().layout.precision;
+  const auto use = product_use(q.cluster.device, precision, a.winner);
+  if (!use) return;
+  document.paragraph(
+      fmt::format(
+          "MFU counts by the dense {} peak in every precision, so that it can pass 100%; of "
+          "the {} peak, {}, the first has {:.1f}%.",
+          format_name(a.winner.peak_format), format_name(use->format), to_text(use->peak),
+          100 * use->utilisation),
+      "  ");
+}
+
+// A recipe that is faster may need more tokens, or diverge.
+void add_recipes_note(Document& document, const Question& q) {
+  if (q.precisions.size() < 2 && q.optimizers.size() < 2) return;
+  document.paragraph(
+      "Precision recipes and optimizers compete by speed and memory alone: what they do to the "
+      "loss is not modelled.",
+      "  ");
+}
+
 }  // namespace
 
 void add_candidates(Document& document, const Question& q, const Advice& a) {
-  add_rows(document, rows_of(a.best, q, a.winner), true);
+  add_rows(document, rows_of(a.best, q, a.winner), true,
+           q.objective == Objective::energy ? Shown::energy : Shown::plain);
+  add_narrow_note(document, q, a);
+  add_recipes_note(document, q);
+  add_left_at_defaults(document, a);
 }
 
-// The front, thinned to steps that save memory worth a row.
+// The front, thinned to steps that save something worth a row.
 void add_front(Document& document, const Question& q, const Advice& a) {
   if (a.pareto.empty()) return;
+  const bool energy = a.front == Front::Axis::energy;
+  const auto other = [&](const Row& row) {
+    return energy ? row.candidate.energy_per_step.si() : row.candidate.peak_memory.si();
+  };
   const std::vector<Row> front = rows_of(a.pareto, q, a.winner);
   std::vector<Row> rows;
-  for (double saving : {1.0, 0.95, 0.9, 0.8, 0.7}) {
+  for (double saving : {1.0, 0.999, 0.995, 0.99, 0.95, 0.9, 0.8, 0.7}) {
     rows.clear();
     for (const Row& row : front)
-      if (rows.empty() || row.candidate.peak_memory < rows.back().candidate.peak_memory * saving)
-        rows.push_back(row);
+      if (rows.empty() || other(row) < other(rows.back()) * saving) rows.push_back(row);
     if (document.full() || rows.size() <= longest_front) break;
   }
-  std::string text = "Speed against memory: nothing is faster with less.";
+  std::string text = energy ? "Speed against the energy of the accelerators: nothing is faster "
+                              "with less."
+                            : "Speed against memory: nothing is faster with less.";
   if (rows.size() < front.size())
     text += fmt::format(" {} of {} points (--json lists all).", rows.size(), front.size());
   document.gap().label(text);
-  add_rows(document, rows, false);
+  add_rows(document, rows, false, energy ? Shown::energy : Shown::plain);
 }
 
 }  // namespace orrery

@@ -62,7 +62,16 @@ Json range_json(const PredictionRange& range) {
           {"widened", range.widened}};
 }
 
-Json prediction(const Prediction& p) {
+// By the peak of the format that the layers' products run in; null where MFU counts by it.
+Json product_json(const Device& device, PrecisionRecipe precision, const Prediction& p) {
+  const std::optional<ProductUse> use = product_use(device, precision, p);
+  if (!use) return nullptr;
+  return {{"format", to_text(use->format)},
+          {"peak_flop_per_s", use->peak.si()},
+          {"utilisation", use->utilisation}};
+}
+
+Json prediction(const Prediction& p, const Device& device, PrecisionRecipe precision) {
   Json stages = Json::array();
   for (const StageBreakdown& stage : p.stages) stages.push_back(breakdown(stage));
   Json assumptions = Json::array();
@@ -87,6 +96,7 @@ Json prediction(const Prediction& p) {
           {"model_flop_per_token", p.model_flop_per_token},
           {"mfu", p.mfu},
           {"hfu", p.hfu},
+          {"products", product_json(device, precision, p)},
           {"energy_per_step_j", p.energy_per_step.si()},
           {"energy_per_token_j", p.energy_per_token.si()},
           {"mean_power_per_gpu_w", p.mean_power_per_gpu.si()},
@@ -104,20 +114,25 @@ Json prediction(const Prediction& p) {
           {"extrapolations", extrapolations}};
 }
 
+Json flags_json(const std::vector<FlagChange>& flags) {
+  Json out = Json::array();
+  for (const FlagChange& f : flags)
+    out.push_back({{"name", f.name}, {"now", f.was}, {"advised", f.is}});
+  return out;
+}
+
 Json comparison(const Comparison& c) {
-  Json out = {{"layout", Json::parse(to_json_text(c.now.layout))},
-              {"stack", c.now.stack.name + "@" + c.now.stack.release},
-              {"prediction", prediction(c.prediction)}};
+  Json out = {
+      {"layout", Json::parse(to_json_text(c.now.layout))},
+      {"stack", c.now.stack.name + "@" + c.now.stack.release},
+      {"prediction", prediction(c.prediction, c.now.cluster.device, c.now.layout.precision)}};
   if (c.where.empty()) return out;
-  Json flags = Json::array();
-  for (const FlagChange& f : c.flags)
-    flags.push_back({{"name", f.name}, {"now", f.was}, {"advised", f.is}});
   out["advised_faster"] = c.faster;
   out["behind"] = rival_json(c.rival);
   out["difference"] = c.difference;
   out["where_now"] = breakdown(c.where[0]);
   out["where_advised"] = breakdown(c.where[1]);
-  out["flags_to_change"] = flags;
+  out["flags_to_change"] = flags_json(c.flags);
   Json singles = Json::array();
   for (const SingleChange& one : c.singles)
     singles.push_back({{"sentence", one.sentence}, {"faster", one.faster}, {"fits", one.fits}});
@@ -131,6 +146,36 @@ Json candidate(const Candidate& c) {
           {"tokens_per_s_per_gpu", c.tokens_per_second_per_gpu},
           {"energy_per_step_j", c.energy_per_step.si()},
           {"peak_memory_bytes", c.peak_memory.si()}};
+}
+
+// What was taken back from the exact layout, and what each would have gained.
+Json left_json(const Simplified& s) {
+  Json out = Json::array();
+  for (const LeftAtDefault& l : s.left)
+    out.push_back({{"key", to_text(l.knob)}, {"setting", l.setting}, {"gain", l.gain}});
+  return out;
+}
+
+Json ladder_json(const Ladder& ladder) {
+  Json rungs = Json::array();
+  for (const Rung& r : ladder.rungs) {
+    Json one = {{"changes", r.changes}, {"better", r.better}};
+    if (!r.difference.empty()) {
+      one.update(candidate(r.candidate));
+      Json what = Json::array();
+      for (const Decision d : r.what) what.push_back(to_text(d));
+      one["what"] = what;
+      one["difference"] = r.difference;
+      one["faster"] = r.faster;
+      one["flags_to_change"] = flags_json(r.flags);
+    }
+    rungs.push_back(one);
+  }
+  return {{"rungs", rungs},
+          {"searches", ladder.searches},
+          {"considered", ladder.considered},
+          {"forced", ladder.forced},
+          {"stopped_early", ladder.stopped_early}};
 }
 
 }  // namespace
@@ -154,7 +199,7 @@ std::string prediction_json(const Scenario& s, const Prediction& p, const Reason
               {"stack", s.stack.name + "@" + s.stack.release},
               {"task", to_text(s.job.task)},
               {"layout", Json::parse(to_json_text(s.layout))},
-              {"prediction", prediction(p)}};
+              {"prediction", prediction(p, s.cluster.device, s.layout.precision)}};
   if (s.network == NetworkMode::flow) out["network"] = network_json(p);
   out["reasons"] = reasons_json(reasons);
   return out.dump(2) + "\n";
@@ -163,6 +208,10 @@ std::string prediction_json(const Scenario& s, const Prediction& p, const Reason
 std::string advice_json(const Question& q, const Advice& a) {
   Json best = Json::array(), pareto = Json::array(), rejections = Json::array();
   for (const Candidate& c : a.best) best.push_back(candidate(c));
+  for (std::size_t i = 0; i < a.simplified.size(); ++i) {
+    best[i]["exact"] = candidate(a.simplified[i].exact.candidate);
+    best[i]["left_at_default"] = left_json(a.simplified[i]);
+  }
   for (const Candidate& c : a.pareto) pareto.push_back(candidate(c));
   for (const Rejection& r : a.rejections)
     rejections.push_back({{"family", r.family},
@@ -171,6 +220,9 @@ std::string advice_json(const Question& q, const Advice& a) {
                           {"slower", r.fits && r.run ? Json(r.slower) : Json(nullptr)},
                           {"margin", r.fits ? Json(nullptr) : Json(r.margin)},
                           {"reason", r.reason}});
+  const Json winner = a.best.empty()
+                          ? Json(nullptr)
+                          : prediction(a.winner, q.cluster.device, a.best.front().layout.precision);
   const Json out = {{"model", q.model.name},
                     {"cluster", q.cluster.name},
                     {"gpus", q.cluster.gpus},
@@ -191,7 +243,8 @@ std::string advice_json(const Question& q, const Advice& a) {
                     {"rejections", rejections},
                     {"reasons", a.best.empty() ? Json(nullptr) : reasons_json(a.reasons)},
                     {"like", a.like ? comparison(*a.like) : Json(nullptr)},
-                    {"winner", a.best.empty() ? Json(nullptr) : prediction(a.winner)}};
+                    {"small_steps", a.ladder.asked > 0 ? ladder_json(a.ladder) : Json(nullptr)},
+                    {"winner", winner}};
   return out.dump(2) + "\n";
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "sim/advise/explain.h"
@@ -71,8 +72,12 @@ std::string utilisation(const Scenario& s, const Prediction& p) {
   text += fmt::format(" of {}, the dense {} peak", to_text(p.peak),
                       p.peak_format == Format::bf16 ? "BF16" : "FP16");
   const PrecisionRecipe precision = s.layout.precision;
-  const bool narrow = precision != PrecisionRecipe::bf16 && precision != PrecisionRecipe::fp16;
-  return narrow ? text + fmt::format(" (for {} too)", to_text(precision)) : text;
+  return is_sixteen_bit(precision) ? text : text + fmt::format(" (for {} too)", to_text(precision));
+}
+
+std::string product_text(const ProductUse& use) {
+  return fmt::format("{:.1f}% of {}, the dense {} peak, in which the layers' products run",
+                     100 * use.utilisation, to_text(use.peak), format_name(use.format));
 }
 
 std::string speed(const Scenario& s, const Prediction& p) {
@@ -106,6 +111,8 @@ Table headline(const Scenario& s, const Prediction& p) {
                          to_text(p.high))});
   table.add({"speed", speed(s, p)});
   table.add({"utilisation", utilisation(s, p)});
+  if (const auto use = product_use(s.cluster.device, s.layout.precision, p))
+    table.add({"in " + format_name(use->format), product_text(*use)});
   table.add({"MFU counts", fmt::format("{} a token: {}", to_text(Flop(p.model_flop_per_token)),
                                        convention(s.job.task))});
   table.add({"energy", energy(p)});
@@ -276,6 +283,21 @@ void add_extrapolations(Document& document, const std::vector<Extrapolation>& ex
 }
 
 }  // namespace
+
+std::string format_name(Format format) {
+  std::string name(to_text(format));
+  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+std::optional<ProductUse> product_use(const Device& device, PrecisionRecipe precision,
+                                      const Prediction& p) {
+  const ResolvedDevice d = device.resolved();
+  const Format format = linear_format(precision);
+  const FlopPerSecond peak = d.tensor_rate[static_cast<std::size_t>(format)];
+  if (is_sixteen_bit(precision) || peak <= FlopPerSecond(0)) return std::nullopt;
+  return ProductUse{.format = format, .peak = peak, .utilisation = p.mfu * (p.peak / peak)};
+}
 
 TimeUnit unit_for(Seconds step) {
   if (step.si() >= 1) return {"s", 1, 3};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "sim/app/document.h"
@@ -27,6 +28,18 @@ void add_subject(Document& document, const Scenario& scenario);
 
 // Headline, where the time goes, memory, and what it rests on.
 void add_prediction(Document& document, const Scenario& scenario, const Prediction& prediction);
+
+// How far products run at the peak of the format that they are in, where it is not the one that MFU
+// counts by: 0.42 of 17,500 TFLOP/s in FP8.
+struct ProductUse {
+  Format format = Format::bf16;
+  FlopPerSecond peak;
+  double utilisation = 0;
+};
+// nullopt: products run in the format that MFU counts by, or the device has no peak of theirs.
+std::optional<ProductUse> product_use(const Device& device, PrecisionRecipe precision,
+                                      const Prediction& prediction);
+std::string format_name(Format format);  // "FP8"
 
 // "It fits: 61.2 of 79.6 GiB, 18.4 GiB to spare. It needs 58.0 to 66.1 GiB (90% range)."
 std::string memory_sentence(const MemoryVerdict& memory);

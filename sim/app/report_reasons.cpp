@@ -123,17 +123,14 @@ void add_levers(Document& document, const Reasons& r, Seconds step) {
       continue;
     ++shown;
     const bool at_most = lever.note.starts_with("At most");
-    std::string note = document.full() ? lever.note : at_most ? "at most" : "";
-    if (lever.needs_advice && lever.applies)
-      note += std::string(note.empty() ? "" : " ") +
-              "With other layouts it may be worth more: ask again.";
+    const std::string note = document.full() ? lever.note : at_most ? "at most" : "";
     table.add(
         {lever.name, lever.applies ? time_text(lever.step, unit) : "-", gain_text(lever), note});
   }
   document.gap();
   if (shown > 0) document.table(std::move(table), "");
-  if (!ask_again.empty() && !document.full())
-    document.paragraph(fmt::format("Ask again with {}: other layouts may then win.",
+  if (!ask_again.empty())
+    document.paragraph(fmt::format("With {}, other layouts may win and gain more: ask again.",
                                    fmt::join(ask_again, " or ")));
 }
 
@@ -165,15 +162,15 @@ std::string rival_text(std::size_t number, const Rival& r) {
 }
 
 std::string ties(const Question& q, const Advice& a) {
-  const double best = measure(q.objective, a.best.front());
+  const double best = measure(q, a.best.front());
   const auto tied = std::count_if(a.best.begin(), a.best.end(), [&](const Candidate& c) {
-    return measure(q.objective, c) <= best * (1 + rerun_spread);
+    return measure(q, c) <= best * (1 + rerun_spread);
   });
   if (tied == 1)
     return fmt::format(
         "The second lies {:.1f}% behind, more than the 0.5 to 2% by which "
         "reruns of one job differ.",
-        100 * (measure(q.objective, a.best[1]) / best - 1));
+        100 * (measure(q, a.best[1]) / best - 1));
   return fmt::format(
       "The first {} lie within 2%, and reruns of one job differ by 0.5 to 2%: "
       "take them as equal, and choose by memory or by what is simplest to run.",
@@ -195,7 +192,8 @@ std::string changes_text(const Advice& a, std::size_t most) {
   if (parts.empty()) return " No single value, at an end of its range, puts another one first.";
   std::string text = fmt::format(" {}.", fmt::join(parts, "; "));
   if (r.changes.size() > parts.size())
-    text += fmt::format(" {} more ends do (--json lists all).", r.changes.size() - parts.size());
+    text += fmt::format(" {} more {} (--json lists all).", r.changes.size() - parts.size(),
+                        r.changes.size() - parts.size() == 1 ? "does" : "do");
   return text;
 }
 
@@ -236,7 +234,7 @@ void add_traps(Document& document, const Reasons& r) {
   if (r.limits.empty()) return;
   document.gap();
   if (r.traps.empty()) {
-    document.paragraph("Known traps: none.");
+    document.paragraph("Known traps: it is in none.");
     return;
   }
   document.label("Known traps that it is in:");
@@ -291,6 +289,12 @@ Table where_table(const Comparison& c, Seconds step) {
 }
 
 std::string verdict(const Comparison& c) {
+  if (c.faster < 0 && c.faster > -tie_tolerance)
+    return fmt::format(
+        "What runs now is as fast as the advised layout, within the {:.2g}% that advice gives up "
+        "to "
+        "be simpler: there is no reason to change.",
+        100 * tie_tolerance);
   if (c.faster < 0)
     return fmt::format(
         "What runs now is {} faster than the best layout that was searched: it lies "
@@ -304,6 +308,56 @@ std::string verdict(const Comparison& c) {
   return text +
          fmt::format("; with values that are not facts moved in both alike, {:.1f} to {:.1f}%.",
                      100 * c.rival.low, 100 * c.rival.high);
+}
+
+}  // namespace
+
+namespace {
+
+Table flags_table(const std::string& title, const std::vector<FlagChange>& changes) {
+  Table table({title, "now", "advised"}, {Align::left, Align::left, Align::left});
+  for (const FlagChange& f : changes)
+    table.add({f.name, f.was.empty() ? "-" : f.was, f.is.empty() ? "-" : f.is});
+  return table;
+}
+
+std::string changes_text(int n) { return fmt::format("{} change{}", n, n == 1 ? "" : "s"); }
+
+// What each rung changes, by how much it is faster, and the flags of the last that is worth it.
+void add_ladder(Document& document, const Ladder& ladder, Seconds now) {
+  if (ladder.asked == 0) return;
+  document.gap().heading(
+      fmt::format("In small steps from what runs now, up to {}", changes_text(ladder.asked)));
+  const TimeUnit unit = unit_for(now);
+  Table table({"changes", "what", fmt::format("step {}", unit.name), "faster", "GiB"},
+              {Align::right, Align::left, Align::right, Align::right, Align::right});
+  const Rung* last = nullptr;
+  for (const Rung& r : ladder.rungs) {
+    if (!r.better) continue;
+    std::vector<std::string> what;
+    for (const Decision d : r.what) what.emplace_back(to_text(d));
+    table.add({std::to_string(r.changes), fmt::to_string(fmt::join(what, ", ")),
+               time_text(r.candidate.step_time, unit), signed_percent(r.faster),
+               fmt::format("{:.1f}", in_gibibytes(r.candidate.peak_memory))});
+    last = &r;
+  }
+  if (last != nullptr) document.table(std::move(table), "");
+  for (const Rung& r : ladder.rungs)
+    document.item(r.better ? fmt::format("{}: {}", changes_text(r.changes), r.difference)
+                  : ladder.forced > r.changes
+                      ? fmt::format("{}: the question itself fixes {} decisions at other values",
+                                    changes_text(r.changes), ladder.forced)
+                      : fmt::format("{}: nothing gains more than {:.2g}% over {}.",
+                                    changes_text(r.changes), 100 * tie_tolerance,
+                                    r.changes > 1 ? "fewer" : "what runs now"));
+  document.paragraph(fmt::format(
+      "{} sets of decisions were searched, {} layouts; all else stays as it is, and DP follows.{}",
+      grouped(static_cast<double>(ladder.searches)),
+      grouped(static_cast<double>(ladder.considered)),
+      ladder.stopped_early ? " Stopped early: longer sets were not all searched." : ""));
+  if (last == nullptr || last->flags.empty()) return;
+  document.gap().table(
+      flags_table("flags to change for " + changes_text(last->changes), last->flags), "");
 }
 
 }  // namespace
@@ -330,11 +384,8 @@ void add_comparison(Document& document, const Advice& a) {
   if (singles > 0) document.gap().label("One decision of it at a time, in what runs now:");
   for (std::size_t i = 0; i < singles; ++i)
     document.item(c.singles[i].sentence + (c.singles[i].fits ? "" : " It does not fit."));
-  if (c.flags.empty()) return;
-  Table flags({"flags to change", "now", "advised"}, {Align::left, Align::left, Align::left});
-  for (const FlagChange& f : c.flags)
-    flags.add({f.name, f.was.empty() ? "-" : f.was, f.is.empty() ? "-" : f.is});
-  document.gap().table(std::move(flags), "");
+  if (!c.flags.empty()) document.gap().table(flags_table("flags to change", c.flags), "");
+  add_ladder(document, a.ladder, p.step_time);
 }
 
 }  // namespace orrery

@@ -10,12 +10,14 @@
 
 #include "hw_models/catalog.h"
 #include "sim/app/conditions.h"
+#include "topologies/clos.h"
 #include "workloads/model_catalog.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::int64_t most = 1'000'000'000;
+constexpr std::int64_t most_changes = 5;  // beyond that a search of everything is as good
 constexpr const char* command_line = "command line";
 
 std::int64_t count(const JsonValue& s, std::string_view key) { return s.at(key).integer(1, most); }
@@ -135,8 +137,13 @@ std::vector<Optimizer> read_optimizers(const JsonValue& s) {
   const auto v = s.find("optimizer");
   if (!v) return {};
   std::vector<Optimizer> all;
+  if (v->is_string() && v->text() == "any") {
+    for (int o = 0; o <= static_cast<int>(Optimizer::rotating_adam); ++o)
+      all.push_back(static_cast<Optimizer>(o));
+    return all;
+  }
   for (const JsonValue& part : v->listed()) all.push_back(optimizer_from(part));
-  if (all.empty()) v->fail("an optimizer, or several with commas");
+  if (all.empty()) v->fail("an optimizer, several with commas, or any");
   return all;
 }
 
@@ -213,7 +220,7 @@ const std::vector<Setting>& settings() {
       {"recompute", text, "none, selective, full or modules (\"moe_act,layernorm\")"},
       {"recompute_layers", integer, "full recompute of this many layers a stage"},
       {"sequence_parallel", on_off, "default: as the stack does"},
-      {"optimizer", text, "adam, adam-bf16, adam-8bit, muon, ...; advise: also several"},
+      {"optimizer", text, "adam, adam-bf16, adam-8bit, muon, ...; advise: also several, or any"},
       {"context_parallel", text, "ring, all-gather, all-to-all or hierarchical"},
       {"context_inner", integer, "hierarchical: ranks that trade rows for heads"},
       {"offload", list, "to host memory: weights,optimizer,activations"},
@@ -239,6 +246,8 @@ const std::vector<Setting>& settings() {
        SettingOf::advise},
       {"variants", on_off, "list every setting of a shape, not only its best", SettingOf::advise},
       {"like", SettingKind::settings, "what runs now: settings of its layout, or a scenario",
+       SettingOf::advise},
+      {"changes", integer, "with --like: the best with 1, 2, ... so many changed decisions",
        SettingOf::advise},
       {"pareto", text, "also a front: time,memory or time,energy", SettingOf::advise},
       {"time_limit", number, "seconds to search; then the best so far and the proven gap",
@@ -342,8 +351,13 @@ Error named_by_flag(const Error& error, const std::string& file, const nlohmann:
   return error;
 }
 
+void check_wiring(const Cluster& cluster) {
+  if (cluster.gpus > cluster.fabric.scale_up.domain) clos_shape(cluster.fabric, cluster.gpus);
+}
+
 Scenario read_scenario(const JsonValue& s) {
   Scenario scenario = read_subject(s);
+  check_wiring(scenario.cluster);
   read_objective(s);  // a file may hold it for advise
   scenario.network = read_network(s);
   scenario.conditions = read_conditions(s, scenario.cluster);
@@ -448,6 +462,11 @@ AdviseOptions read_advise_options(const JsonValue& s) {
     if (options.memory_reserve < 0 || options.memory_reserve > 0.9)
       v->fail("a share from 0 to 0.9");
   }
+  if (const auto v = s.find("changes")) {
+    options.changes = static_cast<int>(v->integer(1, most_changes));
+    if (!s.find("like")) v->fail("nothing without --like, the layout to change");
+  }
+  options.tie = tie_tolerance;
   options.rental_per_gpu_hour = read_simulate_options(s).rental_per_gpu_hour;
   return options;
 }

@@ -44,6 +44,9 @@ JsonValue merge_settings(const std::string& file, const nlohmann::json& flags);
 // a file, should have been one.
 Error named_by_flag(const Error& error, const std::string& file, const nlohmann::json& flags);
 
+// Error when the fabric cannot join the cluster's accelerators, as plan says of such points.
+void check_wiring(const Cluster& cluster);
+
 // A scenario for simulate: dp defaults to what is left of the cluster. Errors name the setting.
 Scenario read_scenario(const JsonValue& settings);
 SimulateOptions read_simulate_options(const JsonValue& settings);

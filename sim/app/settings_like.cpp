@@ -12,7 +12,8 @@ namespace {
 nlohmann::json subject_of(const JsonValue& question) {
   nlohmann::json subject = question.raw();
   for (const std::string& key : layout_keys()) subject.erase(key);
-  for (const char* key : {"like", "top", "variants", "pareto", "time_limit", "memory_reserve"})
+  for (const char* key :
+       {"like", "top", "variants", "pareto", "time_limit", "memory_reserve", "changes"})
     subject.erase(key);
   return subject;
 }

@@ -12,6 +12,7 @@
 #include "hw_models/catalog.h"
 #include "sim/app/odd_rows.h"
 #include "sim/app/step_table.h"
+#include "sim/app/validate_advice.h"
 #include "sim/app/validate_causes.h"
 #include "sim/app/validate_choices.h"
 #include "sim/app/validate_collectives.h"
@@ -210,6 +211,10 @@ int validate_command(const ValidateOptions& options) {
   }
   if (options.fit) {
     fmt::print("{}", fit_text(scored, options));
+    return 0;
+  }
+  if (options.advise) {
+    fmt::print("{}", advice_text(advise_published(scored, error, options.threads, options.quiet)));
     return 0;
   }
   if (const auto code = gates_and_report(scored, gates, options)) return *code;

@@ -17,6 +17,7 @@ struct ValidateOptions {
   bool regions = false;     // small, medium and large kernels apart
   bool kernels = false;     // of the shipped measurements only single kernels
   bool details = false;     // the rows that are farthest off, and errors by what runs were
+  bool advise = false;      // the advisor's own layout against the published one, job by job
   std::string gates;        // a file of gates: judged, and the exit code is 1 where one fails
   std::string write_gates;  // a file of gates to make or to tighten
   std::string report;       // a folder for a page with pictures

@@ -16,7 +16,7 @@ struct PublishedChoice {
   PrecisionRecipe precision = PrecisionRecipe::bf16;
   std::vector<RankedLayout> layouts;
   std::vector<std::string> texts;  // of the layouts
-  Ranking ranking;
+  OrderScore ranking;
   // The predicted gain of the first over the measured best, as a ratio less one: within the spread
   // between runs the prediction cannot tell them apart.
   double predicted_gain = 0;

@@ -74,9 +74,9 @@ Json group_json(const RankedGroup& g) {
 
 }  // namespace
 
-Ranking rank_layouts(const std::vector<RankedLayout>& layouts) {
+OrderScore rank_layouts(const std::vector<RankedLayout>& layouts) {
   CHECK_THAT(!layouts.empty(), "a ranking of nothing");
-  Ranking r;
+  OrderScore r;
   std::vector<double> measured(layouts.size()), predicted(layouts.size());
   for (std::size_t i = 0; i < layouts.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
@@ -185,8 +185,8 @@ std::string ranking_text(const std::vector<ScoredRow>& rows) {
                fmt::format("{:.3f}", s.worst_correlation), fmt::format("{:.1f}", 100 * s.in_order),
                fmt::format("{:.1f}", 100 * s.median_loss),
                fmt::format("{:.1f}", 100 * s.worst_loss)});
-    const Ranking& least = s.least_ordered->ranking;
-    const Ranking& most = s.costliest->ranking;
+    const OrderScore& least = s.least_ordered->ranking;
+    const OrderScore& most = s.costliest->ranking;
     worst +=
         wrap(fmt::format("{}: least in order ({:.3f}): {}; first choice {}, best {}", s.source,
                          least.correlation, job_text(*s.least_ordered), least.first, least.best),

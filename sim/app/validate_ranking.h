@@ -23,7 +23,7 @@ struct RankedLayout {
 
 // How well an order agrees with what was measured. A pair of layouts whose measured figures differ
 // by at most run_to_run_spread is a tie, and counts neither for nor against.
-struct Ranking {
+struct OrderScore {
   // Spearman's correlation with such ties: a layout's measured rank is the number of layouts that
   // it beats and half of those that it ties with; its predicted rank counts ties of the measurement
   // in the same way and all others by the prediction. 1: every pair that is no tie is in order;
@@ -37,7 +37,7 @@ struct Ranking {
   std::string first, best;  // ids: predicted, and measured to be fastest
 };
 // At least one layout; all figures above 0.
-Ranking rank_layouts(const std::vector<RankedLayout>& layouts);
+OrderScore rank_layouts(const std::vector<RankedLayout>& layouts);
 
 // The layouts of one job on one number of accelerators, as one source measured them. Models of one
 // name but another shape (layers, hidden, heads, FFN) are other jobs.
@@ -45,7 +45,7 @@ struct RankedGroup {
   std::string source, gpu, model;
   std::int64_t gpus = 0, global_batch = 0, sequence = 0;
   std::size_t rows = 0;
-  Ranking ranking;
+  OrderScore ranking;
 };
 
 // Every group of at least ranked_rows rows whose speed is scored and whose layout is wholly told,

@@ -13,12 +13,21 @@ namespace orrery {
 namespace {
 
 // Runs the schedule for `each` microbatches at a time (0: all), rounded up to whole rounds of the
-// stages. A run starts when the one before has ended: its first stage has the last pass.
+// stages. A run starts when the one before has ended: its first stage has the last pass. Schedules
+// that need two microbatches a stage take what is left over, where it is less, into the last run.
 PipelineRun run_by_batches(const StepPipeline& p, std::int64_t each) {
-  const std::int64_t round = (p.shape.schedule == Schedule::dual_pipe ? 2 : 1) * p.shape.stages;
+  const Schedule schedule = p.shape.schedule;
+  const bool two_a_stage = schedule == Schedule::dual_pipe || is_v_shaped(schedule);
+  const std::int64_t round = (two_a_stage ? 2 : 1) * p.shape.stages;
   const std::int64_t batch = (each + round - 1) / round * round;
   const std::int64_t all = p.shape.microbatches;
   if (each <= 0 || batch >= all) return run_pipeline(p.shape, p.costs);
+  std::int64_t full = all / batch, rest = all % batch;
+  if (two_a_stage && rest > 0 && rest < round) {
+    --full;
+    rest += batch;
+  }
+  if (full == 0) return run_pipeline(p.shape, p.costs);
   PipelineShape shape = p.shape;
   shape.microbatches = batch;
   PipelineRun sum = run_pipeline(shape, p.costs);
@@ -41,9 +50,9 @@ PipelineRun run_by_batches(const StepPipeline& p, std::int64_t each) {
     sum.passes_run += run.passes_run;
     sum.passes_skipped += run.passes_skipped + (times - 1) * run.passes_run;
   };
-  if (all / batch > 1) append(whole, all / batch - 1);
-  shape.microbatches = all % batch;
-  if (shape.microbatches > 0) append(run_pipeline(shape, p.costs), 1);
+  if (full > 1) append(whole, full - 1);
+  shape.microbatches = rest;
+  if (rest > 0) append(run_pipeline(shape, p.costs), 1);
   return sum;
 }
 

@@ -18,7 +18,8 @@ struct Passes {
 
 }  // namespace
 
-std::vector<UsedKernel> StepRun::kernels() const {
+std::vector<UsedKernel> StepRun::kernels() {
+  price_chunks();
   const bool training = is_training(job_.task);
   const double microbatches = training ? static_cast<double>(layout_.microbatches(job_)) : 1.0;
   std::vector<Passes> classes(program_.classes.size());

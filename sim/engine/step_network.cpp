@@ -94,7 +94,7 @@ StepRun::Delays StepRun::gradient_contention(std::int64_t stage) {
   Delays sum;
   for (std::int64_t c = 0; c < chunks_per_stage(); ++c) {
     const std::size_t i = chunk_index_[static_cast<std::size_t>(stage * chunks_per_stage() + c)];
-    if (!delays_[i]) delays_[i] = gradient_contention(distinct_[i]);
+    if (!delays_[i]) delays_[i] = gradient_contention(*distinct_[i]);
     sum.passes += delays_[i]->passes;
     sum.gradients += delays_[i]->gradients;
   }

@@ -49,7 +49,6 @@ StepRun::StepRun(const StepContext& context, const Model& model, const Job& job,
       speeds_(prices_.speeds),
       chunks_(own_ ? own_->program.chunks : lower_chunks(model, layout, stack)) {
   if (prices_.speeds.empty()) price_layers();
-  price_chunks();
 }
 
 StepRun::StepRun(const StepContext& context, const Model& model, const Job& job,
@@ -85,7 +84,7 @@ DebugCalls StepRun::debug_calls() const {
 }
 
 PriceContext StepRun::price_context(const SpeedClass& speed) {
-  const double gap = stack_.launch == LaunchMode::eager
+  const double gap = launch_mode(stack_, layout_) == LaunchMode::eager
                          ? std::max(0.0, context_.calibration.launch_latency.get().si() -
                                              context_.calibration.graph_latency.get().si())
                          : 0.0;
@@ -124,7 +123,8 @@ bool StepRun::stages_differ() const {
 }
 
 void StepRun::price_layers() {
-  const std::vector<double> speeds = stage_speeds();
+  prices_.stage_speeds = stage_speeds();
+  const std::vector<double>& speeds = prices_.stage_speeds;
   for (std::int64_t stage = 0; stage < layout_.pp; ++stage) {
     const double speed = speeds[static_cast<std::size_t>(stage)];
     const std::int64_t priced_as = stages_differ() ? stage : 0;
@@ -180,9 +180,7 @@ StepRun::ChunkPhases StepRun::chunk_phases(const ChunkProgram& chunk, std::size_
 // was measured on whole steps and has this in it.
 void StepRun::cap_exchanges(ChunkPhases& own, const ChunkProgram& partner,
                             std::size_t speed) const {
-  const bool pairs =
-      layout_.schedule == Schedule::dual_pipe || layout_.schedule == Schedule::dual_pipe_v;
-  if (!pairs || own.forward.hidden_by_passes <= 0) return;
+  if (!pairs_exchanges() || own.forward.hidden_by_passes <= 0) return;
   const ChunkPhases other = chunk_phases(partner, speed);
   const double spare = compute_seconds(other.forward) + compute_seconds(own.weight_gradient);
   cap_hidden_exchange(own.backward, spare);
@@ -193,12 +191,13 @@ void StepRun::cap_exchanges(ChunkPhases& own, const ChunkProgram& partner,
 }
 
 ChunkTime StepRun::time_chunk(const ChunkProgram& chunk, const ChunkProgram& partner,
-                              std::size_t speed) const {
+                              std::size_t speed, bool context_beside) const {
   ChunkTime out{.program = chunk, .partner = partner, .speed = speed};
   ChunkPhases phases = chunk_phases(chunk, speed);
   cap_exchanges(phases, partner, speed);
   const auto closed = [&](PhaseTime& phase) {
     const double host = phase.host;
+    if (!context_beside) phase.side_context = 0;
     if (runs_ahead()) phase.host = 0;
     PassTicks pass = close_pass(phase, speeds_[speed].device, stack_.overlap_cost.get());
     if (runs_ahead()) pass.host = to_ticks(Seconds(host));
@@ -217,12 +216,16 @@ ChunkTime StepRun::time_chunk(const ChunkProgram& chunk, const ChunkProgram& par
   return out;
 }
 
+namespace {
+bool same(const ChunkProgram& a, const ChunkProgram& b) {
+  return a.embedding == b.embedding && a.head == b.head && a.layers == b.layers &&
+         a.recomputed == b.recomputed;
+}
+}  // namespace
+
 void StepRun::price_chunks() {
-  const auto same = [](const ChunkProgram& a, const ChunkProgram& b) {
-    return a.embedding == b.embedding && a.head == b.head && a.layers == b.layers &&
-           a.recomputed == b.recomputed;
-  };
-  const std::vector<double> speeds = stage_speeds();
+  if (!chunk_index_.empty()) return;
+  const std::vector<double>& speeds = prices_.stage_speeds;
   const std::int64_t chunks = chunks_per_stage();
   const bool dual = chunks != layout_.vpp;
   // DualPipe's second chunk is the one of the mirrored position.
@@ -244,16 +247,31 @@ void StepRun::price_chunks() {
       ++speed;
     std::size_t i = 0;
     while (i < distinct_.size() &&
-           !(distinct_[i].speed == speed && same(distinct_[i].program, program) &&
-             same(distinct_[i].partner, partner)))
+           !(distinct_[i]->speed == speed && same(distinct_[i]->program, program) &&
+             same(distinct_[i]->partner, partner)))
       ++i;
-    if (i == distinct_.size()) distinct_.push_back(time_chunk(program, partner, speed));
+    if (i == distinct_.size()) distinct_.push_back(&known_chunk(program, partner, speed));
     chunk_index_.push_back(i);
   }
 }
 
+const ChunkTime& StepRun::known_chunk(const ChunkProgram& program, const ChunkProgram& partner,
+                                      std::size_t speed) {
+  const bool own = layout_.offload_weights || layout_.offload_activations;
+  const auto known =
+      std::find_if(prices_.chunks.begin(), prices_.chunks.end(), [&](const ChunkTime& c) {
+        return !own && !c.only_its_own && c.dual == pairs_exchanges() && c.speed == speed &&
+               same(c.program, program) && same(c.partner, partner);
+      });
+  if (known != prices_.chunks.end()) return *known;
+  ChunkTime time = time_chunk(program, partner, speed);
+  time.dual = pairs_exchanges();
+  time.only_its_own = own;
+  return prices_.chunks.emplace_back(std::move(time));
+}
+
 const ChunkTime& StepRun::chunk_time(std::int64_t stage, std::int64_t chunk) const {
-  return distinct_[chunk_index_[static_cast<std::size_t>(stage * chunks_per_stage() + chunk)]];
+  return *distinct_[chunk_index_[static_cast<std::size_t>(stage * chunks_per_stage() + chunk)]];
 }
 
 std::optional<Collective> StepRun::send(double bytes) const {
@@ -277,6 +295,7 @@ Ticks StepRun::send_time(std::int64_t stage, double bytes) {
 }
 
 StepPipeline StepRun::pipeline() {
+  price_chunks();
   StepPipeline p;
   const bool training = is_training(job_.task);
   p.shape = {.schedule = training ? layout_.schedule : Schedule::one_f_one_b,

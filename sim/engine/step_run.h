@@ -1,6 +1,7 @@
 // Knows what one call of step() builds on its way: shared by the files that make up the executor.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,27 +29,31 @@ struct SpeedClass {
   LayerTime embedding, head;
 };
 
+// Passes of one distinct chunk.
+struct ChunkTime {
+  ChunkProgram program;
+  ChunkProgram partner;       // whose passes run beside its own where the schedule pairs them
+  std::size_t speed = 0;      // index of its speed class
+  bool dual = false;          // both directions of a dual schedule hide each other's exchanges
+  bool only_its_own = false;  // what it moves to the host depends on the whole layout
+  PassTicks forward, backward, input_gradient, weight_gradient;
+  double scale_up_bytes = 0, scale_out_bytes = 0;
+};
+
 // What layouts share whose layers cost the same: everything that a step prices but for its chunks.
 struct PassPrices {
   Placement placement;
   TrainingProgram program;  // its chunks are those of the layout that was lowered
   std::unique_ptr<Network> network;
-  FlowNetwork* flow = nullptr;     // network, in flow mode
-  std::vector<SpeedClass> speeds;  // distinct speeds of stages; priced by the first run
+  FlowNetwork* flow = nullptr;       // network, in flow mode
+  std::vector<double> stage_speeds;  // by stage; with `speeds` found by the first run
+  std::vector<SpeedClass> speeds;    // distinct speeds of stages
+  std::deque<ChunkTime> chunks;      // that runs so far met: most are like another layout's
 };
 // Places and lowers a layout. `network` null: the context's.
 PassPrices open_prices(const StepContext& context, const Model& model, const Job& job,
                        const Layout& layout, const Stack& stack,
                        std::unique_ptr<Network> network = nullptr);
-
-// Passes of one distinct chunk.
-struct ChunkTime {
-  ChunkProgram program;
-  ChunkProgram partner;   // whose passes run beside its own where the schedule pairs them
-  std::size_t speed = 0;  // index of its speed class
-  PassTicks forward, backward, input_gradient, weight_gradient;
-  double scale_up_bytes = 0, scale_out_bytes = 0;
-};
 
 // Everything that one call of step() builds on its way.
 class StepRun {
@@ -62,12 +67,12 @@ class StepRun {
 
   StepPipeline pipeline();
   // The least of layouts that end differently: in ZeRO stage below 3, bucket, offloaded optimizer.
-  // Without any: whatever they are.
-  StepLeast least(const std::vector<Layout>& endings);
+  // Without any, or where that is not worth more: whatever they are.
+  StepLeast least(const std::vector<Layout>& endings, const WorthMore& worth = {});
   WholeModel whole_model() const;
   StepResult training();
   StepResult inference();
-  std::vector<UsedKernel> kernels() const;
+  std::vector<UsedKernel> kernels();
 
  private:
   StepRun(const StepContext& context, const Model& model, const Job& job, const Layout& layout,
@@ -109,7 +114,13 @@ class StepRun {
   std::vector<Ticks> host_ends(const StepPipeline& pipeline, const PipelineRun& run,
                                const std::vector<Tail>& tails) const;
   void price_layers();
-  void price_chunks();
+  void price_chunks();  // once
+  // Priced once for all runs on the same prices.
+  const ChunkTime& known_chunk(const ChunkProgram& program, const ChunkProgram& partner,
+                               std::size_t speed);
+  bool pairs_exchanges() const {
+    return layout_.schedule == Schedule::dual_pipe || layout_.schedule == Schedule::dual_pipe_v;
+  }
   LayerTime price_layer(const LayerProgram& layer, const PriceContext& prices) const;
   PriceContext price_context(const SpeedClass& speed);
   std::vector<double> stage_speeds() const;
@@ -119,8 +130,10 @@ class StepRun {
   };
   ChunkPhases chunk_phases(const ChunkProgram& chunk, std::size_t speed) const;
   void cap_exchanges(ChunkPhases& own, const ChunkProgram& partner, std::size_t speed) const;
-  ChunkTime time_chunk(const ChunkProgram& chunk, const ChunkProgram& partner,
-                       std::size_t speed) const;
+  // `context_beside` false: without the context-parallel traffic beside compute, of which layers
+  // together can hide less than each alone.
+  ChunkTime time_chunk(const ChunkProgram& chunk, const ChunkProgram& partner, std::size_t speed,
+                       bool context_beside = true) const;
   const ChunkTime& chunk_time(std::int64_t stage, std::int64_t chunk) const;
   // One message between neighbouring stages: an activation or what comes back for it.
   std::optional<Collective> send(double bytes) const;
@@ -168,7 +181,7 @@ class StepRun {
   FlowNetwork* flow_;  // network_, in flow mode
   const std::vector<SpeedClass>& speeds_;
   std::vector<ChunkProgram> chunks_;           // of this layout
-  std::vector<ChunkTime> distinct_;            // distinct chunks
+  std::vector<const ChunkTime*> distinct_;     // distinct chunks, of the prices
   std::vector<std::size_t> chunk_index_;       // [stage * chunks_per_stage + chunk] into distinct_
   std::vector<std::optional<Delays>> delays_;  // of distinct chunks, as they are asked for
 };

@@ -6,23 +6,50 @@
 #include <vector>
 
 #include "sim/base/check.h"
+#include "sim/engine/ideal_network.h"
 #include "sim/engine/step_run.h"
 
 namespace orrery {
 namespace {
 
-// Everything at once.
-class FreeNetwork : public Network {
+// Collectives between neighbouring ranks alone take time: in a scale-up domain, or over as many as
+// they may come to lie in, whichever is faster. All others end at once.
+class NeighbourNetwork : public Network {
  public:
+  NeighbourNetwork(const StepContext& context, const Layout& like)
+      : prices_(context.fabric, context.collective_costs, context.loaded) {
+    if (like.tp == 1) return;
+    Layout packed = like;
+    packed.per_domain = context.fabric.scale_up.domain;
+    own_ = place(like, context.fabric).tensor;
+    for (const GroupShape& shape : {own_, place(packed, context.fabric).tensor,
+                                    GroupShape{.size = like.tp, .per_domain = like.tp}})
+      if (std::find(shapes_.begin(), shapes_.end(), shape) == shapes_.end())
+        shapes_.push_back(shape);
+  }
   CollectiveId start(const Collective&, Ticks) override {
-    CHECK_THAT(false, "a free network runs nothing");
+    CHECK_THAT(false, "a network for bounds runs nothing");
     return {};
   }
   std::optional<Completion> next_completion() override { return std::nullopt; }
-  const CollectiveTime& price(const Collective&, std::int64_t) override { return nothing_; }
+  const CollectiveTime& price(const Collective& asked, std::int64_t stage) override {
+    const bool exchange = asked.kind == CollectiveKind::send_receive ||
+                          asked.kind == CollectiveKind::all_to_all;  // sizes vary with the domains
+    if (shapes_.empty() || exchange || asked.group != own_) return nothing_;
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+      Collective c = asked;
+      c.group = shapes_[i];
+      const CollectiveTime& time = prices_.price(c, stage);
+      if (i == 0 || time.time < least_.time) least_ = time;
+    }
+    return least_;
+  }
 
  private:
-  CollectiveTime nothing_;
+  IdealNetwork prices_;
+  GroupShape own_;
+  std::vector<GroupShape> shapes_;  // that the same ranks may have
+  CollectiveTime nothing_, least_;
 };
 
 // Calls that a debug wrapper checks depend on where ranks lie.
@@ -109,7 +136,7 @@ Seconds StepRun::update_at_full_rate(double parameters, double expert_parameters
   return Bytes(owned * program_.optimizer_bytes_per_parameter) / context_.device.memory_bandwidth;
 }
 
-StepLeast StepRun::least(const std::vector<Layout>& endings) {
+StepLeast StepRun::least(const std::vector<Layout>& endings, const WorthMore& worth) {
   double energy = 0;
   const std::vector<LeastStage> stages = least_stages(energy);
   // The step when each stage has this after its passes.
@@ -127,23 +154,25 @@ StepLeast StepRun::least(const std::vector<Layout>& endings) {
       longest = std::max(longest, stages[s].passes + own_tail);
       longest = std::max(longest, stages[s].chain + first_tail);
     }
-    return to_seconds(longest);
+    const Seconds time = to_seconds(longest);
+    return StepLeast{time, Joules(energy) + context_.device.idle_power * time};
   };
-  StepLeast least;
-  if (endings.empty())
-    least.time = with([&](std::size_t s) {
+  if (endings.empty() || worth) {
+    const StepLeast any = with([&](std::size_t s) {
       const auto stage = static_cast<std::int64_t>(s);
       return to_ticks(stack_.step_overhead.get() +
                       update_at_full_rate(stage_parameters(stage), stage_expert_parameters(stage)));
     });
+    if (endings.empty() || !worth(any)) return any;
+  }
+  StepLeast least;
   for (const Layout& end : endings) {
     ending_ = ending_of(end);
-    const Seconds time = with(
+    const StepLeast one = with(
         [&](std::size_t s) { return tail(stages[s].last, static_cast<std::int64_t>(s)).total(); });
-    if (&end == &endings.front() || time < least.time) least.time = time;
+    if (&end == &endings.front() || one.time < least.time) least = one;
   }
   ending_ = ending_of(layout_);
-  least.energy_per_gpu = Joules(energy) + context_.device.idle_power * least.time;
   return least;
 }
 
@@ -156,15 +185,17 @@ WholeModel StepRun::whole_model() const {
   std::fill(all.recomputed.begin(), all.recomputed.end(), 0);
   for (const ChunkProgram& chunk : chunks_) {
     for (std::size_t i = 0; i < all.layers.size(); ++i) {
-      all.layers[i] += chunk.layers[i];
-      all.recomputed[i] += chunk.recomputed[i];
+      // How many of them run again depends on where they lie.
+      const bool some = layout_.recompute_layers > 0;
+      all.layers[i] += chunk.layers[i] + (some ? chunk.recomputed[i] : 0);
+      all.recomputed[i] += some ? 0 : chunk.recomputed[i];
     }
     all.parameters += chunk.parameters;
     all.expert_parameters += chunk.expert_parameters;
   }
   const bool split = splits_backward(layout_.schedule);
   const auto passes = [&](const ChunkProgram& chunk) {
-    const ChunkTime t = time_chunk(chunk, chunk, 0);
+    const ChunkTime t = time_chunk(chunk, chunk, 0, false);
     return split ? std::array{t.forward, t.input_gradient, t.weight_gradient}
                  : std::array{t.forward, t.backward, PassTicks{}};
   };
@@ -218,17 +249,19 @@ bool same_passes(const Layout& a, const Layout& b, const Stack& stack, const Job
 
 StepSeries::StepSeries(const StepContext& context, const Model& model, const Job& job,
                        const Layout& like, const Stack& stack, Links links)
-    : state_(new State{
-          .context = context,
-          .model = model,
-          .job = job,
-          .stack = stack,
-          .own_stack = links == Links::free ? std::optional(without_debug(stack)) : std::nullopt,
-          .like = like,
-          .prices = {}}) {
+    : state_(new State{.context = context,
+                       .model = model,
+                       .job = job,
+                       .stack = stack,
+                       .own_stack = links == Links::anywhere ? std::optional(without_debug(stack))
+                                                             : std::nullopt,
+                       .like = like,
+                       .prices = {}}) {
   CHECK_THAT(is_training(job.task), "a series of inference steps");
-  state_->prices = open_prices(context, model, job, state_->like, state_->used(),
-                               links == Links::free ? std::make_unique<FreeNetwork>() : nullptr);
+  std::unique_ptr<Network> network;
+  if (links == Links::anywhere) network = std::make_unique<NeighbourNetwork>(context, like);
+  state_->prices =
+      open_prices(context, model, job, state_->like, state_->used(), std::move(network));
 }
 StepSeries::~StepSeries() = default;
 StepSeries::StepSeries(StepSeries&&) noexcept = default;
@@ -240,9 +273,10 @@ StepResult StepSeries::step(const Layout& layout) {
 
 StepLeast StepSeries::least(const Layout& layout) { return least(layout, {layout}); }
 
-StepLeast StepSeries::least(const Layout& layout, const std::vector<Layout>& endings) {
+StepLeast StepSeries::least(const Layout& layout, const std::vector<Layout>& endings,
+                            const WorthMore& worth) {
   State& s = *state_;
-  return StepRun(s.context, s.model, s.job, layout, s.used(), s.prices).least(endings);
+  return StepRun(s.context, s.model, s.job, layout, s.used(), s.prices).least(endings, worth);
 }
 
 // What is offloaded only lengthens a step, but by stage.

@@ -1,6 +1,7 @@
 // Knows the steps of many layouts whose layers cost the same: priced once, then bounded or run.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct StepLeast {
   Joules energy_per_gpu;
 };
 
+using WorthMore = std::function<bool(const StepLeast&)>;
+
 // What holds for layouts with the same passes, however their layers lie on stages.
 struct WholeModel {
   Seconds time;      // one microbatch, forward and backward through all layers
@@ -32,9 +35,10 @@ struct WholeModel {
                 Partition partition) const;
 };
 
-// real: the context's network. free: collectives take no time, so that nothing depends on where
-// ranks lie: `least` then holds for every rank order, ranks per domain and shard group.
-enum class Links : std::uint8_t { real, free };
+// real: the context's network. anywhere: collectives take no time but for those of tensor
+// parallelism, whose ranks are neighbours wherever all others lie, and that take the least: `least`
+// then holds for every rank order with tp innermost, ranks per domain and shard group.
+enum class Links : std::uint8_t { real, anywhere };
 
 // Of training. For one thread at a time. All arguments but `like` must outlive it.
 class StepSeries {
@@ -51,9 +55,12 @@ class StepSeries {
   // leaves visible at the least, and the optimizer. Closed form, a few microseconds.
   StepLeast least(const Layout& layout);
   // The least of layouts that differ from `layout` in ZeRO stage below 3, bucket and offloaded
-  // optimizer only: not much more work than for one.
-  StepLeast least(const Layout& layout, const std::vector<Layout>& endings);
-  // Of all layouts with these passes and as many layers that run again.
+  // optimizer only: not much more work than for one. With `worth` it is first told what holds
+  // whatever these are; where that is not worth more, it is the answer.
+  StepLeast least(const Layout& layout, const std::vector<Layout>& endings,
+                  const WorthMore& worth = {});
+  // Of all layouts with these passes; where all layers run again, or none: which do otherwise is
+  // left out, as is context-parallel traffic beside compute.
   WholeModel whole_model(const Layout& layout);
 
  private:

@@ -102,13 +102,16 @@ Seconds StepRun::optimizer_time(std::int64_t stage) const {
 }
 
 // The host updates what it keeps: gradients come down, parameters go back, the host's memory
-// streams the states; the three run bucket by bucket beside each other.
+// streams the states; the three run bucket by bucket beside each other. What comes and goes passes
+// through the host's memory as well.
 Seconds StepRun::offloaded_update(double parameters) const {
   const Bytes down(parameters * bytes_per_element(stack_.gradient_storage));
   const Bytes up(parameters * bytes_per_element(stack_.parameter_gather_format));
   const Bytes states(parameters * program_.optimizer_bytes_per_parameter);
-  return std::max({down / context_.device.host_bandwidth, up / context_.device.host_bandwidth,
-                   states / context_.host_memory_bandwidth});
+  const BytesPerSecond memory = context_.host_memory_bandwidth;
+  const Seconds host = states / (memory * stack_.host_update_share.get()) + (down + up) / memory;
+  return std::max(
+      {down / context_.device.host_bandwidth, up / context_.device.host_bandwidth, host});
 }
 
 // Seconds that one pass of a chunk keeps the link to the host busy: weights stream in for every

@@ -50,10 +50,11 @@ void check(const Cluster& cluster, const BillQuestion& q) {
            fmt::format("at most twice the limit of {}, {}", cluster.device.name,
                        to_text(limit.get())));
   expect_share("goodput", q.goodput);
-  expect_share("utilisation", q.utilisation);
+  expect_share("utilisation", q.utilisation.value_or(1));
   if (!(q.tokens >= 0 && std::isfinite(q.tokens)))
     refuse("tokens", fmt::format("{}", q.tokens), "0 (not known) or more");
-  for (const double need : {q.storage_bytes.si(), q.storage_read.si(), q.storage_write.si()})
+  for (const double need :
+       {q.storage_bytes.si(), q.storage_read.si(), q.storage_write.si(), q.checkpoint.si()})
     if (!(need >= 0 && std::isfinite(need)))
       refuse("storage", fmt::format("{}", need), "0 or more");
 }
@@ -157,6 +158,13 @@ void add_notes(Bill& bill, const Cluster& cluster, const BillFacts& facts,
     note(
         "the price of rented machines holds host, network, power and site; their power is that of "
         "the same machines at the site of this bill");
+    if (bill.job && bill.job->committed > Seconds{}) {
+      const double years = bill.job->committed.si() / seconds_per_year;
+      note(fmt::format(
+          "the contract commits {} accelerators for {:.0f} year{}, {:.3g} million dollars in all; "
+          "the job pays its own time alone, as if the rest were used by others or sold again",
+          bill.bought, years, years > 1 ? "s" : "", bill.job->commitment.value.si() / 1e6));
+    }
     if (!facts.cloud)
       note(fmt::format("no list of contracts for {}: its own price, on demand",
                        cluster.device.name));
@@ -168,6 +176,9 @@ void add_notes(Bill& bill, const Cluster& cluster, const BillFacts& facts,
     if (const std::string held = held_text(cluster.host.includes); !held.empty())
       note(
           fmt::format("price and power of {} hold {}: not counted again", cluster.host.name, held));
+    note(fmt::format(
+        "owned machines have work in {:.3g}% of their life; the rest is paid by this work too",
+        100 * question.utilisation.value_or(facts.economics.utilisation.value.value_or(1))));
     note(
         "not counted: software licences, sales tax and customs, land and the grid connection, "
         "engineers who train the model");
@@ -176,6 +187,10 @@ void add_notes(Bill& bill, const Cluster& cluster, const BillFacts& facts,
     note(
         "embodied carbon is that of the accelerators alone: hosts, network and building are not "
         "published");
+  if (question.checkpoint > Bytes{})
+    note(fmt::format("storage holds {:.3g} checkpoints and {:.2g} B a token of data",
+                     facts.economics.checkpoints_kept.value.value_or(0),
+                     facts.economics.dataset_bytes_per_token.value.value_or(Bytes{}).si()));
   if (!question.accelerator_power.known())
     note("no prediction of the accelerators' power: a share of their limit");
   const double domain = static_cast<double>(cluster.fabric.scale_up.domain);

@@ -42,12 +42,15 @@ struct BillQuestion {
   Sourced<Seconds> duration = {};         // of the job by the wall clock; absent: no costs of a job
   double goodput = 1;                     // share of it in which steps run that count
   double tokens = 0;                      // trained; 0: nothing is known per token
-  double utilisation = 1;                 // share of owned time that has work
+  std::optional<double> utilisation = {};  // share of owned time that has work; absent: facts'
   Ownership ownership = Ownership::buy;
   Facility facility = Facility::build;
   Contract contract = Contract::on_demand;  // where machines are rented
   Bytes storage_bytes;
   BytesPerSecond storage_read, storage_write;
+  // Of a job: storage holds besides as many of these as the facts say are kept, and the data set
+  // of all tokens. 0: neither.
+  Bytes checkpoint;
   bool ranges = true;  // false: low and high are the values; a hundred times faster
 };
 
@@ -132,6 +135,10 @@ struct JobBill {
   BillSum<double> water_cubic_metres;
   std::vector<JobLine> lines;
   BillSum<Dollars> cost;
+  // What a reservation binds, whole terms of it, whether the job uses them or not; 0: no term. The
+  // job's cost holds its own time alone: the rest is taken as used by others or sold again.
+  Seconds committed;
+  BillSum<Dollars> commitment;
   double tokens_per_second = 0;                 // by the wall clock; 0: tokens are not known
   BillSum<Dollars> dollars_per_million_tokens;  // these three are 0 without tokens
   BillSum<double> tokens_per_dollar, tokens_per_joule;

@@ -129,6 +129,18 @@ void add_machines(BillPass& pass) {
   }
 }
 
+// Racks are sold whole with the domain that they hold. Smaller domains share one: as many as it has
+// trays for (18 of NVL72, nvidia-superpod-gb200) and as the site's racks have power for.
+double racks_of_domains(const BillPass& pass, Watts machines, Watts limit) {
+  constexpr std::int64_t trays = 18;
+  const std::int64_t domain = pass.cluster.fabric.scale_up.domain;
+  const std::int64_t holds = trays * pass.cluster.gpus_per_host / domain;
+  const double domains = static_cast<double>(pass.bill.bought) / static_cast<double>(domain);
+  if (holds < 2) return domains;
+  const double powered = std::floor(limit.si() / (machines.si() / domains));
+  return domains / std::clamp(powered, 1.0, static_cast<double>(holds));
+}
+
 }  // namespace
 
 double storage_units(BillPass& pass) {
@@ -139,8 +151,16 @@ double storage_units(BillPass& pass) {
     // The last bit of a quotient must not buy a unit.
     if (wanted > 0 && one > 0) units = std::max(units, std::ceil(wanted / one * (1 - 1e-9)));
   };
-  need(q.storage_bytes.si(),
-       pass.inputs.read(pass.storage_path("capacity"), product.capacity).value.si());
+  double held = q.storage_bytes.si();
+  if (q.checkpoint > Bytes{}) {
+    const Economics& economics = pass.facts.economics;
+    const auto kept =
+        pass.inputs.read(pass.economics_path("checkpoints kept"), economics.checkpoints_kept);
+    const auto token = pass.inputs.read(pass.economics_path("data set bytes per token"),
+                                        economics.dataset_bytes_per_token);
+    held += kept.value * q.checkpoint.si() + token.value.si() * q.tokens;
+  }
+  need(held, pass.inputs.read(pass.storage_path("capacity"), product.capacity).value.si());
   need(q.storage_read.si(),
        pass.inputs.read(pass.storage_path("read"), product.read_bandwidth).value.si());
   need(q.storage_write.si(),
@@ -194,7 +214,7 @@ void add_floor(BillPass& pass) {
     const auto whole = [](double racks) { return std::ceil(racks * (1 - 1e-9)); };
     double racks = whole((bill.it_peak.value - machines) / limit.value);
     if (BillPass::whole_racks_of(pass.cluster)) {
-      racks += whole(pass.racks_of_domains());
+      racks += whole(racks_of_domains(pass, machines, limit.value));
     } else {
       const double per_rack = std::floor(limit.value / machines * pass.hosts());
       racks += whole(pass.hosts() / std::max(1.0, per_rack));

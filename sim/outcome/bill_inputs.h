@@ -144,6 +144,7 @@ void visit_amounts(BillRef& b, Visit&& visit) {
   visit(job.water_cubic_metres);
   for (auto& line : job.lines) visit(line.amount);
   visit(job.cost);
+  visit(job.commitment);
   visit(job.dollars_per_million_tokens);
   visit(job.tokens_per_dollar);
   visit(job.tokens_per_joule);
@@ -162,8 +163,10 @@ struct BillPass {
   double hosts() const {
     return static_cast<double>(bill.bought) / static_cast<double>(cluster.gpus_per_host);
   }
-  double racks_of_domains() const {
-    return static_cast<double>(bill.bought) / static_cast<double>(cluster.fabric.scale_up.domain);
+  // Share of owned time that has work.
+  BillSum<double> utilisation() {
+    if (question.utilisation) return exactly(*question.utilisation);
+    return inputs.read(economics_path("utilisation"), facts.economics.utilisation);
   }
   // Names of inputs.
   std::string accelerator_path(std::string_view what) const {

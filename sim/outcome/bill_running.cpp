@@ -27,7 +27,7 @@ BillSum<double> in_megawatts(const BillSum<Watts>& power) {
 
 // The facility on the average of a year: without work, accelerators idle.
 BillSum<Watts> yearly_power(BillPass& pass) {
-  const double busy = pass.question.utilisation;
+  const double busy = pass.utilisation().value;
   const Bill& bill = pass.bill;
   if (busy >= 1) return bill.facility_mean;
   const auto efficiency = pass.inputs.read(pass.site_path("power usage effectiveness"),
@@ -136,14 +136,25 @@ BillSum<DollarsPerSecond> rent_of_one(BillPass& pass) {
   return none;
 }
 
+double years_of(Contract contract) {
+  if (contract == Contract::reserved_1y) return 1;
+  return contract == Contract::reserved_3y ? 3 : 0;
+}
+
 void add_job_lines(BillPass& pass, JobBill& job) {
   const Bill& bill = pass.bill;
   const BillSum<Seconds> time = pass.inputs.read("duration of the job", pass.question.duration);
-  const auto used = time * (1 / pass.question.utilisation);
+  const auto used = pass.rents() ? time : time / pass.utilisation();
   if (pass.rents()) {
     job.lines.push_back(
         {.item = fmt::format("accelerators, {}", to_text(pass.question.contract)),
          .amount = bill.renting_per_accelerator * static_cast<double>(bill.bought) * time});
+    if (const double years = years_of(pass.question.contract); years > 0) {
+      const double term = years * seconds_per_year;
+      job.committed = Seconds(std::ceil(time.value.si() / term * (1 - 1e-9)) * term);
+      job.commitment =
+          bill.renting_per_accelerator * static_cast<double>(bill.bought) * exactly(job.committed);
+    }
     const StorageProduct& storage = pass.facts.storage;
     if (const double units = storage_units(pass); units > 0)
       job.lines.push_back(
@@ -228,9 +239,8 @@ void add_running(BillPass& pass) {
   if (pass.question.facility == Facility::build)
     add_rate(pass, RunningGroup::water, "water", water_rate(pass));
   for (const RunningLine& line : bill.running) add(bill.running_total, line.rate);
-  bill.owning_per_accelerator =
-      (bill.depreciation + bill.running_total) *
-      (1 / (static_cast<double>(bill.accelerators) * pass.question.utilisation));
+  bill.owning_per_accelerator = (bill.depreciation + bill.running_total) *
+                                (1 / static_cast<double>(bill.accelerators)) / pass.utilisation();
 }
 
 void add_job(BillPass& pass) {

@@ -153,13 +153,9 @@ void add_surroundings(TimeShares& shares, const GoodputCase& input,
   lose(shares, TimeShare::stragglers, input.stragglers.value);
   lose(shares, TimeShare::variation, input.variation.value);
   if (!input.elastic) {
-    const std::vector<double> out = units_out_distribution(input);
-    double enough = 0;
-    for (std::size_t units = 0; units < out.size(); ++units)
-      if (static_cast<std::int64_t>(units) <= input.spares) enough += out[units];
-    enough = std::min(enough, 1.0);
-    for (double& share : shares) share *= enough;
-    at(shares, TimeShare::waiting) += 1 - enough;
+    const double waiting = spare_use(input).waiting;
+    for (double& share : shares) share *= 1 - waiting;
+    at(shares, TimeShare::waiting) += waiting;
   }
   const double stop =
       input.maintenance.value.si() + input.start.value.si() + input.warm_up.value.si();
@@ -176,11 +172,19 @@ void describe(Goodput& result, const GoodputCase& input) {
     rate += mean;
   }
   result.mean_time_to_failure = seconds(rate > 0 ? 1 / rate : forever);
-  const std::vector<double> out = units_out_distribution(input);
-  for (std::size_t units = 0; units < out.size(); ++units)
-    result.units_out += out[units] * static_cast<double>(units);
+  if (input.elastic) {
+    const std::vector<double> out = units_out_distribution(input);
+    for (std::size_t units = 0; units < out.size(); ++units)
+      result.units_out += out[units] * static_cast<double>(units);
+  } else {
+    result.units_out = spare_use(input).units_out;
+  }
   result.effective = share_of(result.shares, TimeShare::effective);
   result.time_ratio = effective_time_ratio(result.shares);
+  const double open = 1 - share_of(result.shares, TimeShare::maintenance);
+  result.effective_training_time = open > 0 ? result.time_ratio / open : 0;
+  if (input.start_measured > 0)
+    result.start_extrapolation = static_cast<double>(input.gpus) / input.start_measured;
   if (input.tokens > 0 && input.tokens_per_step > 0)
     result.days =
         input.tokens / input.tokens_per_step * input.step.si() / seconds_per_day / result.effective;
@@ -238,7 +242,13 @@ Goodput goodput(const GoodputCase& input) {
     result.tiers.push_back({.name = level.name,
                             .interval = seconds(interval),
                             .failures = Hertz(level.rate),
-                            .lost = seconds(per_failure)});
+                            .lost = seconds(per_failure),
+                            .stall = seconds(level.stall),
+                            .write = seconds(level.write)});
+    if (level.peers) continue;
+    const std::size_t tier = result.tiers.size() - (input.elastic ? 2 : 1);
+    result.tiers.back().size = input.tiers[tier].size;
+    result.tiers.back().bandwidth = input.tiers[tier].bandwidth;
   }
   if (inner.rate > 0) result.lost_per_failure = seconds(lost / inner.rate);
   result.shares = inner.shares;

@@ -45,6 +45,8 @@ struct CheckpointTier {
   Seconds interval;  // of running time between saves; 0: the optimal one
   Seconds stall, write, read;
   BlastRadius survives = BlastRadius::site;  // the largest failure after which it can be read
+  Bytes size;                                // of one checkpoint of the whole job; 0: not known
+  BytesPerSecond bandwidth;  // that writes and reads it, of the whole job; 0: not known
 };
 
 // What the job's layout is placed in and what a spare is: hosts, or NVLink domains of many hosts.
@@ -90,6 +92,7 @@ struct GoodputCase {
   Seconds snapshot, peer_write;
   std::int64_t replicas = 1;
   Ranged<double> lemon_share;
+  double start_measured = 0;  // most accelerators of which a start is published; 0: not known
 };
 
 // What wall-clock time is spent on. `effective` is what an undisturbed run would need.
@@ -126,6 +129,11 @@ struct TierUse {
   Seconds interval;  // infinite: it never pays
   Hertz failures;    // that fall back to it
   Seconds lost;      // work lost by one of them, on average
+  // Of one save: what stops the job, what goes on behind its steps, its bytes and their rate (0 of
+  // "peers", and where they are not known). Mean load of the store: size / interval.
+  Seconds stall, write;
+  Bytes size;
+  BytesPerSecond bandwidth;
 };
 struct InterruptionRate {
   std::string name;
@@ -134,14 +142,20 @@ struct InterruptionRate {
 
 struct Goodput {
   TimeShares shares{};
-  double effective = 0;                         // progress over that of an undisturbed run
-  double time_ratio = 0;                        // effective_time_ratio(shares)
+  double effective = 0;   // progress over that of an undisturbed run
+  double time_ratio = 0;  // effective_time_ratio(shares)
+  // Llama 3's "effective training time" (arXiv 2407.21783): as time_ratio, of the time without
+  // planned maintenance. Slow steps, evaluation and waits for data count as training.
+  double effective_training_time = 0;
   Seconds mean_time_to_failure;                 // of the job; infinite without failures
   std::vector<InterruptionRate> interruptions;  // in the order of the classes
   Seconds lost_per_failure;
   std::vector<TierUse> tiers;
   double units_out = 0;  // under repair on average
-  double days = 0;       // for GoodputCase::tokens; 0 without; infinite: it never gets on
+  // Accelerators over the most of which a start is published: above 1 the time of a start is
+  // extrapolated, in proportion. 0: not known.
+  double start_extrapolation = 0;
+  double days = 0;  // for GoodputCase::tokens; 0 without; infinite: it never gets on
 };
 
 // Error that names the input: negative rates or times, shares outside [0, 1), no tier that survives
@@ -154,13 +168,28 @@ void check_goodput(const GoodputCase& input);
 // ones as a slower machine. Microseconds, whatever the number of accelerators.
 Goodput goodput(const GoodputCase& input);
 
+// What the result rests on, as sentences for a reader: checkpoints with their size, interval and
+// rates, starts and stores beyond any that is published, spot hosts, waiting.
+std::vector<std::string> goodput_notes(const GoodputCase& input, const Goodput& result);
+
 // The interval that loses least: z of ln(1 - z) + z + rate * stall = 0, over the rate. Young's
 // sqrt(2 stall / rate) in the limit of few failures. Infinite when nothing fails.
 Seconds optimal_interval(Hertz rate, Seconds stall);
 
-// Chance that at most so many units are out, for 0, 1, 2, ..: the last is nearly 1.
+// Chances that 0, 1, 2, .. units are out at a time, where they fail whatever the job does: those of
+// an elastic job, which never waits.
 std::vector<double> units_out_distribution(const GoodputCase& input);
-// The fewest spares with which the job finds one with at least this probability.
+
+// Of a job that is not elastic: it waits while more units are out than it has spares, and nothing
+// fails while it waits. Exact for losses of equal size; with slack the mean field of many units.
+struct SpareUse {
+  double waiting = 0;    // share of the time outside maintenance
+  double units_out = 0;  // under repair on average
+};
+SpareUse spare_use(const GoodputCase& input);
+
+// The fewest spares with which the job has what it needs at least this share of the time (elastic:
+// all of its replicas).
 std::int64_t spares_needed(const GoodputCase& input, double probability);
 
 struct GoodputRange {

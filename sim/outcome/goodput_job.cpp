@@ -110,7 +110,11 @@ CheckpointTier resolve_tier(const Cluster& cluster, const ReliabilityProfile& pr
   const double size = job.checkpoint.si();
   const double copy = size / rate.copy;
   const double write = size / rate.path;
-  CheckpointTier result{.name = name, .interval = tier.interval, .read = seconds(write)};
+  CheckpointTier result{.name = name,
+                        .interval = tier.interval,
+                        .read = seconds(write),
+                        .size = job.checkpoint,
+                        .bandwidth = BytesPerSecond(rate.path)};
   result.stall = ranged(profile.save_overhead).value +
                  seconds(tier.asynchronous ? std::min(copy, write) : write);
   if (tier.asynchronous && tier.kind != StorageKind::host_memory) result.write = seconds(write);
@@ -273,7 +277,8 @@ GoodputCase goodput_case(const Cluster& cluster, const ReliabilityProfile& profi
                      .tokens_per_step = job.tokens_per_step,
                      .tokens = job.tokens,
                      .replicas = job.replicas,
-                     .lemon_share = ranged(profile.lemon_share)};
+                     .lemon_share = ranged(profile.lemon_share),
+                     .start_measured = ranged(profile.recovery.start_measured).value};
   const Ranged<Seconds> start = ranged(profile.recovery.start);
   const Ranged<Seconds> each = ranged(profile.recovery.start_per_gpu);
   const auto gpus = static_cast<double>(fleet.gpus);
@@ -291,6 +296,13 @@ GoodputCase goodput_case(const Cluster& cluster, const ReliabilityProfile& profi
   result.snapshot = peers.stall;
   result.peer_write = peers.write;
   if (job.tokens_per_step > 0) result.run = job.step * (job.tokens / job.tokens_per_step);
+  if (job.preemption.known())
+    result.failures.push_back(
+        {.name = "preemption",
+         .rate = scaled(ranged(job.preemption), exactly(1.0), static_cast<double>(fleet.hosts)),
+         .blast = BlastRadius::host,
+         .removed = exactly(1.0),
+         .repair = ranged(job.replacement)});
   if (job.fleet_age) result.failures.push_back(infant_failures(profile, fleet, *job.fleet_age));
   if (job.spare_gpus) {
     result.spares = *job.spare_gpus / ceil_of(fleet.gpus, result.units.count);

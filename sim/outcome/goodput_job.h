@@ -61,6 +61,10 @@ struct GoodputJob {
   std::int64_t repair_crews = 0;
   std::optional<ElasticPlan> elastic;  // 0 replicas: those of the job
   std::optional<Seconds> fleet_age;    // of new machines at the start; absent: no infant mortality
+  // Spot capacity: how often one host is taken back without notice, and until another can be had.
+  // Absent: machines that stay.
+  Sourced<Hertz> preemption;
+  Sourced<Seconds> replacement;
   double variation = 0;  // share lost to slower boards that the step time does not hold
 };
 

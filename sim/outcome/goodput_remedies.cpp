@@ -51,11 +51,14 @@ Outcome replicate_in_memory(GoodputCase& one, const RemedyOptions&) {
   });
   if (after != one.tiers.end() && after->survives < BlastRadius::site)
     return {"", "checkpoints are in the memory of peers already"};
+  const Bytes size = one.tiers.back().size;
   one.tiers.insert(after, {.name = "memory of peers",
                            .stall = one.snapshot,
                            .write = one.peer_write,
                            .read = one.peer_write,
-                           .survives = BlastRadius::domain});
+                           .survives = BlastRadius::domain,
+                           .size = size,
+                           .bandwidth = size / std::max(one.peer_write, seconds(1e-9))});
   return {fmt::format("checkpoints in the host memory of another domain: {} to copy, {} to send",
                       to_text(one.snapshot), to_text(one.peer_write)),
           ""};

@@ -25,13 +25,38 @@ class Repairs {
   Repairs(const GoodputCase& input, RandomStream& random)
       : input_(input), random_(random), waiting_(input.failures.size()) {
     if (input.repair_crews > 0) return;  // these start with nothing to do
+    std::vector<double> arrivals;
+    double rate = 0, longest = 0;
     for (std::size_t i = 0; i < input.failures.size(); ++i) {
       const FailureClass& failure = input.failures[i];
-      const double mean =
-          mean_rate(failure, input.run) * failure.removed.value * failure.repair.value.si();
-      // As many as there are at any time: arrivals within the mean of one repair.
-      for (double passed = random_.exponential(1); passed < mean; passed += random_.exponential(1))
+      const double repair = failure.repair.value.si();
+      arrivals.push_back(mean_rate(failure, input.run) * failure.removed.value);
+      rate += arrivals.back();
+      if (arrivals.back() > 0) longest = std::max(longest, repair);
+      // As many as there are at any time: arrivals within the mean of one repair, but none of a job
+      // that waits already.
+      for (double passed = random_.exponential(1); passed < arrivals.back() * repair && !too_many();
+           passed += random_.exponential(1))
         add(i);
+    }
+    if (too_many()) settle(arrivals, rate, longest);
+  }
+
+  // What a job that often waits has under repair at any time: after many repairs.
+  void settle(const std::vector<double>& arrivals, double rate, double repair) {
+    constexpr double repairs = 6;
+    for (double now = 0; now < repairs * repair;) {
+      const double failing = too_many() ? 0 : rate;
+      const double mending = this->rate();
+      now += random_.exponential(1 / (failing + mending));
+      double pick = random_.uniform() * (failing + mending) - mending;
+      if (pick < 0) {
+        finish_one();
+        continue;
+      }
+      std::size_t which = 0;
+      while (which + 1 < arrivals.size() && (pick -= arrivals[which]) >= 0) ++which;
+      add(which);
     }
   }
 
@@ -69,6 +94,8 @@ class Repairs {
   }
 
   std::int64_t units_out() const { return out_; }
+  // The job waits.
+  bool too_many() const { return !input_.elastic && out_ > input_.spares; }
 
  private:
   double rate_of(std::size_t i) const {
@@ -129,6 +156,7 @@ class Trial {
         kinds_.push_back({&failure, i, rate});
         rate_ += rate;
       }
+    waiting_ = repairs_.too_many();
   }
 
   TrialResult run(double horizon) {
@@ -140,7 +168,8 @@ class Trial {
       const double rejoin = missing_ > 0 && input_.elastic && input_.elastic->rejoin > Seconds{}
                                 ? static_cast<double>(missing_) / input_.elastic->rejoin.si()
                                 : 0;
-      const double total = rate_ + repair + rejoin + maintenance;
+      const double failing = waiting_ ? 0 : rate_;  // idle machines do not fail
+      const double total = failing + repair + rejoin + maintenance;
       const double next = total > 0 ? random_.exponential(1 / total) : forever;
       const double end = phase_end();
       const double step = std::min({next, end, horizon - now_});
@@ -155,7 +184,7 @@ class Trial {
         repaired();
       else if ((pick -= rejoin) < 0)
         --missing_;
-      else if ((pick -= rate_) < 0)
+      else if ((pick -= failing) < 0)
         fail();
       else
         maintained_ =
@@ -221,7 +250,7 @@ class Trial {
 
   void repaired() {
     repairs_.finish_one();
-    if (waiting_ && repairs_.units_out() <= input_.spares) waiting_ = false;
+    waiting_ = repairs_.too_many();
   }
 
   void fail() {
@@ -235,9 +264,9 @@ class Trial {
     const FailureClass& failure = input_.failures[kind->failure->index];
     const bool removed = random_.uniform() < failure.removed.value;
     if (removed) repairs_.add(kind->failure->index);
-    // A job that is not running has nothing to lose; what breaks meanwhile is repaired all the
-    // same.
-    if (waiting_ || maintained_ > 0) return;
+    waiting_ = repairs_.too_many();
+    // A job that is stopped has nothing to lose; what breaks meanwhile is repaired all the same.
+    if (maintained_ > 0) return;
     result_.failures += 1;
     progress_.go_back(now_, kind->level, kind->failure->latency);
     if (levels_[kind->level].peers) ++missing_;
@@ -245,7 +274,6 @@ class Trial {
     recovering_ = true;
     phase_ = 0;
     in_phase_ = 0;
-    waiting_ = !input_.elastic && repairs_.units_out() > input_.spares;
     if (recovery_.phases[0].seconds > 0) return;
     finish_phase();
   }

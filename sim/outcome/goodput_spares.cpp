@@ -87,19 +87,107 @@ double mean_lost(const GoodputCase& input, const Loads& loads) {
   return -units * alive;
 }
 
+// Repairs of all sizes wait in one line of so many crews: counted in repairs of the mean size.
+std::size_t mean_size(const Loads& loads) {
+  const auto size = static_cast<std::size_t>(std::ceil(loads.units / loads.events - 1e-9));
+  return std::max<std::size_t>(size, 1);
+}
+
+bool has_queue(const GoodputCase& input, const Loads& loads) {
+  return input.repair_crews > 0 && loads.events > 0;
+}
+
+// Units out of a job that stands still, and loses no more, as soon as more are out than it has
+// spares: n p(n) is the sum of load * size * p(n - size) over the kinds of losses that get there
+// while it runs. Exact for losses of single units (Erlang's loss formula, which asks for no more
+// than the mean of the repair times) and for those of equal size.
+SpareUse use_of(double single, double leaf, std::int64_t leaf_units, std::int64_t spares) {
+  constexpr double too_large = 1e200;
+  const auto last = static_cast<std::size_t>(spares);
+  const auto size = static_cast<std::size_t>(leaf_units);
+  const double leaf_load = leaf > 0 ? leaf * static_cast<double>(leaf_units) : 0;
+  std::vector<double> chance = {1};
+  double running = 1;
+  const auto into = [&](std::size_t n) {
+    double sum = n - 1 <= last ? single * chance[n - 1] : 0;
+    if (leaf_load > 0 && n >= size && n - size <= last) sum += leaf_load * chance[n - size];
+    return sum / static_cast<double>(n);
+  };
+  for (std::size_t n = 1; n <= last; ++n) {
+    chance.push_back(into(n));
+    running += chance.back();
+    if (running < too_large) continue;
+    for (double& one : chance) one /= running;
+    running = 1;
+  }
+  double waiting = 0;
+  const std::size_t most = last + (leaf_load > 0 ? size : 1);
+  for (std::size_t n = last + 1; n <= most; ++n) waiting += into(n);
+  const double runs = running / (running + waiting);
+  return {.waiting = 1 - runs, .units_out = runs * (single + leaf_load)};
+}
+
+// Fewer crews than repairs: those wait too, while the job runs and while it does not.
+SpareUse use_with_crews(const GoodputCase& input, const Loads& loads) {
+  const double load = loads.host + loads.domain + loads.leaf;
+  const std::size_t size = mean_size(loads);
+  const auto crews = static_cast<double>(input.repair_crews);
+  const auto first = static_cast<std::size_t>(input.spares) / size + 1;  // that is one too many
+  double chance = 1, sum = 1, mean = 0;
+  for (std::size_t n = 1; n <= first; ++n) {
+    const auto repairs = static_cast<double>(n);
+    chance *= load / std::min(repairs, crews);
+    sum += chance;
+    mean += chance * repairs;
+    if (sum < 1e200) continue;
+    chance /= sum;
+    mean /= sum;
+    sum = 1;
+  }
+  return {.waiting = chance / sum, .units_out = mean / sum * static_cast<double>(size)};
+}
+
+// Hosts of units with slack are repaired while the job stands still, those of whole units too:
+// their load is that of the time in which it runs, which in turn follows from the load.
+SpareUse use_with_slack(const GoodputCase& input, const Loads& loads) {
+  const auto use_at = [&](double runs) {
+    Loads some = loads;
+    some.host *= runs;
+    some.domain *= runs;
+    return use_of(mean_lost(input, some) / runs, loads.leaf, input.units.leaf, input.spares);
+  };
+  // More running, more load, less running: one root. Steps of the map itself where they are short,
+  // halves where they are not.
+  constexpr double close = 1e-9;
+  SpareUse use = use_at(1);
+  double low = 1 - use.waiting, high = 1, runs = low;
+  for (int i = 0; i < 60 && high - low > close; ++i) {
+    use = use_at(runs);
+    const double then = 1 - use.waiting;
+    if (std::abs(then - runs) < close) break;
+    (then > runs ? low : high) = runs;
+    runs = i % 2 == 0 && then > low && then < high ? then : 0.5 * (low + high);
+  }
+  return use;
+}
+
 }  // namespace
 
 std::vector<double> units_out_distribution(const GoodputCase& input) {
   const Loads loads = loads_of(input);
-  if (input.repair_crews > 0 && loads.events > 0) {
-    // Repairs of all sizes wait in one line: counted in repairs of the mean size.
+  if (has_queue(input, loads)) {
     const double load = loads.host + loads.domain + loads.leaf;
-    const std::vector<double> repairs = crews_busy(load, input.repair_crews);
-    const auto size = static_cast<std::size_t>(std::ceil(loads.units / loads.events - 1e-9));
-    return together({1}, repairs, std::max<std::size_t>(size, 1));
+    return together({1}, crews_busy(load, input.repair_crews), mean_size(loads));
   }
   return together(poisson(mean_lost(input, loads)), poisson(loads.leaf),
                   static_cast<std::size_t>(input.units.leaf));
+}
+
+SpareUse spare_use(const GoodputCase& input) {
+  const Loads loads = loads_of(input);
+  if (has_queue(input, loads)) return use_with_crews(input, loads);
+  if (input.units.slack > 0) return use_with_slack(input, loads);
+  return use_of(loads.host + loads.domain, loads.leaf, input.units.leaf, input.spares);
 }
 
 std::int64_t spares_needed(const GoodputCase& input, double probability) {
@@ -111,11 +199,20 @@ std::int64_t spares_needed(const GoodputCase& input, double probability) {
   check_goodput(input);
   const std::vector<double> out = units_out_distribution(input);
   double sum = 0;
-  for (std::size_t units = 0; units < out.size(); ++units) {
-    sum += out[units];
-    if (sum >= probability) return static_cast<std::int64_t>(units);
+  std::int64_t enough = 0;  // if idle machines failed too: as many or more than are needed
+  for (const double chance : out) {
+    sum += chance;
+    if (sum >= probability) break;
+    ++enough;
   }
-  return static_cast<std::int64_t>(out.size());
+  if (input.elastic || enough == 0) return enough;
+  GoodputCase with = input;
+  std::int64_t few = -1;
+  while (enough - few > 1) {
+    with.spares = few + (enough - few) / 2;
+    (1 - spare_use(with).waiting >= probability ? enough : few) = with.spares;
+  }
+  return enough;
 }
 
 }  // namespace orrery

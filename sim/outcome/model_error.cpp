@@ -95,9 +95,10 @@ double ModelError::beyond_seen(const RunKind& run, std::vector<std::string>* wid
   if (run.gpus > seen.most_gpus && seen.most_gpus > 0) {
     const double doublings = std::log2(run.gpus / seen.most_gpus);
     width = joined(width, unseen.doubling * doublings);
-    if (widened != nullptr)
+    // A few percent more are no other size.
+    if (widened != nullptr && doublings > 0.1)
       widened->push_back(
-          fmt::format("{:.0f} times the largest measured run", std::exp2(doublings)));
+          fmt::format("{:.2g} times the largest measured run", std::exp2(doublings)));
   }
   return width;
 }

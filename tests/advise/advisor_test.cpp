@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/advise/host_power.h"
 #include "sim/base/interrupt.h"
 #include "sim/base/random.h"
 #include "tests/advise/small_question.h"
@@ -182,9 +183,7 @@ TEST_CASE("bounded search finds what exhaustive search finds, on hundreds of ran
     CHECK(advice.considered == space.leaves());
     CHECK(advice.considered == advice.rejected_for_memory + advice.pruned + advice.simulated);
     std::vector<Candidate> all = exhaustive(q, stack, options.memory_reserve);
-    const auto score = [&](const Candidate& c) {
-      return q.objective == Objective::energy ? c.energy_per_step.si() : c.step_time.si();
-    };
+    const auto score = [&](const Candidate& c) { return measure(q, c); };
     std::stable_sort(all.begin(), all.end(),
                      [&](const Candidate& a, const Candidate& b) { return score(a) < score(b); });
     std::vector<Candidate> best;
@@ -284,8 +283,12 @@ TEST_CASE("each objective ranks by its own measure") {
   AdviseOptions options;
   options.top = 50;
   const Advice energy = advise(question, options);
+  const Watts hosts = host_power_per_accelerator(question.cluster) * 16.0;
+  CHECK(hosts.si() > 0);
+  const auto joules = [&](const Candidate& c) { return c.energy_per_step + hosts * c.step_time; };
   for (std::size_t i = 1; i < energy.best.size(); ++i)
-    CHECK(energy.best[i].energy_per_step >= energy.best[i - 1].energy_per_step);
+    CHECK(joules(energy.best[i]) >= joules(energy.best[i - 1]));
+  CHECK(measure(question, energy.best[0]) == Approx(joules(energy.best[0]).si()));
   question.objective = Objective::cost;
   const Advice cost = advise(question, options);
   question.objective = Objective::time;

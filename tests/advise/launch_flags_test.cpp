@@ -6,38 +6,11 @@
 #include <catch2/catch.hpp>
 
 #include "hw_models/catalog.h"
-#include "tests/advise/small_question.h"
+#include "tests/advise/launch_questions.h"
 #include "workloads/model_catalog.h"
 
 namespace orrery {
 namespace {
-
-Stack stack_of(const char* name, const Layout& layout = {}, bool moe = false) {
-  return load_stack(name, {.architecture = "hopper", .precision = layout.precision, .moe = moe},
-                    data_root() / "workloads/catalog/stacks");
-}
-
-LaunchFlags flags_of(const char* stack, const Layout& layout, bool moe = false) {
-  const Model model = moe ? small_expert_model() : small_dense_model();
-  return launch_flags(layout, model, small_job(4096, 256), stack_of(stack, layout, moe));
-}
-
-bool says(const LaunchFlags& f, const std::string& name, const std::string& value) {
-  return std::any_of(f.flags.begin(), f.flags.end(), [&](const LaunchFlag& flag) {
-    return flag.name == name && flag.value == value;
-  });
-}
-bool lacks(const LaunchFlags& f, const std::string& key) {
-  return std::any_of(f.missing.begin(), f.missing.end(),
-                     [&](const FlagNote& m) { return m.key == key; });
-}
-bool mentions(const LaunchFlags& f, const std::string& key) {
-  return lacks(f, key) ||
-         std::any_of(f.implied.begin(), f.implied.end(),
-                     [&](const FlagNote& m) { return m.key == key; }) ||
-         std::any_of(f.flags.begin(), f.flags.end(),
-                     [&](const LaunchFlag& flag) { return flag.key == key; });
-}
 
 // For each key a layout in which it is not the default and has an effect.
 std::vector<std::pair<std::string, Layout>> one_decision_each() {
@@ -219,6 +192,47 @@ TEST_CASE("Megatron-LM: stages, ranks, buckets and experts") {
   CHECK(says(levels, "--hierarchical-context-parallel-sizes", "4 2"));
 }
 
+TEST_CASE("Megatron-LM: a release is told only what it knows") {
+  // ZeRO-3 had another name before 0.14, and no checkpoint format of its own.
+  const Layout sharded{.dp = 8, .zero_stage = 3};
+  for (const char* release : {"megatron-core@0.12", "megatron-core@0.13"}) {
+    INFO(release);
+    const LaunchFlags old = flags_of(release, sharded);
+    CHECK(says(old, "--use-custom-fsdp", ""));
+    CHECK(says(old, "--data-parallel-sharding-strategy", "optim_grads_params"));
+    CHECK(old.text.find("fsdp_dtensor") == std::string::npos);
+    CHECK_FALSE(lacks(old, "zero"));
+  }
+  CHECK(says(flags_of("megatron-core@0.14", sharded), "--use-megatron-fsdp", ""));
+  CHECK(lacks(flags_of("megatron-core@0.11", sharded), "zero"));
+  // Scaling by blocks and BF16 moments came with 0.13, other recipes and FP8 moments before.
+  const Layout blocks{.precision = PrecisionRecipe::fp8_blockwise};
+  CHECK(lacks(flags_of("megatron-core@0.12", blocks), "precision"));
+  CHECK(says(flags_of("megatron-core@0.13", blocks), "--fp8-recipe", "blockwise"));
+  const Layout tensors{.precision = PrecisionRecipe::fp8_current};
+  CHECK(says(flags_of("megatron-core@0.12", tensors), "--fp8-recipe", "tensorwise"));
+  const Layout moments{.optimizer = Optimizer::adam_bf16_moments};
+  CHECK(lacks(flags_of("megatron-core@0.12", moments), "optimizer"));
+  CHECK(says(flags_of("megatron-core@0.13", moments), "--exp-avg-dtype", "bf16"));
+  CHECK(says(flags_of("megatron-core@0.12", {.optimizer = Optimizer::adam_8bit}), "--exp-avg-dtype",
+             "fp8"));
+  // Graphs of the training loop had a flag of their own before 0.15.
+  const auto graphed = [](const char* release, LaunchMode mode) {
+    Stack stack = stack_of(release);
+    stack.launch = mode;
+    return launch_flags({}, small_dense_model(), small_job(4096, 256), stack);
+  };
+  const LaunchFlags loop = graphed("megatron-core@0.12", LaunchMode::scoped_graph);
+  CHECK(says(loop, "--external-cuda-graph", ""));
+  CHECK(says(loop, "--cuda-graph-scope", "attn"));
+  CHECK(lacks(graphed("megatron-core@0.12", LaunchMode::full_graph), ""));
+  const LaunchFlags step = graphed("megatron-core@0.14", LaunchMode::full_graph);
+  CHECK(says(step, "--enable-cuda-graph", ""));
+  CHECK(says(step, "--cuda-graph-scope", "full_iteration"));
+  CHECK(says(graphed("megatron-core@0.15", LaunchMode::scoped_graph), "--cuda-graph-impl",
+             "transformer_engine"));
+}
+
 TEST_CASE("NeMo speaks three languages, by release") {
   const Layout layout{.tp = 4, .pp = 2, .dp = 4, .precision = PrecisionRecipe::fp8_delayed};
   const LaunchFlags bridge = flags_of("nemo@26.04", layout);
@@ -261,7 +275,8 @@ TEST_CASE("TorchTitan, AutoModel and nanotron: files of settings") {
   CHECK(uneven.text.find("[\"layers.15\", \"norm\", \"output\"]]") != std::string::npos);
 
   const LaunchFlags automodel = flags_of("automodel", {.dp = 16, .ep = 8, .zero_stage = 3}, true);
-  CHECK(automodel.text.find("distributed:\n  tp_size: 1\n") != std::string::npos);
+  CHECK(automodel.text.find("distributed:\n  strategy: fsdp2\n  tp_size: 1\n") !=
+        std::string::npos);
   CHECK(automodel.text.find("  ep_size: 8\n") != std::string::npos);
 
   const LaunchFlags nano = flags_of("nanotron", {.tp = 4, .pp = 2, .dp = 2});

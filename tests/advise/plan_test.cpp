@@ -236,3 +236,58 @@ TEST_CASE("levers and remedies of a point save time, and its range holds it") {
   REQUIRE(detail.bill.job);
   CHECK(detail.bill.job->cost.value.si() == Approx(result.points.front().cost).epsilon(1e-6));
 }
+
+TEST_CASE("a job that fails faster than it recovers never ends, and a remedy is named") {
+  Plan question;
+  question.choices = {small_choice("dgx-h100", 64), small_choice("dgx-h100", 64)};
+  for (FailureMode& f : question.choices[1].terms.reliability.failures)
+    for (auto* rate : {&f.rate.value, &f.rate.low, &f.rate.high})
+      if (*rate) *rate = **rate * 3e4;
+  const PlanResult result = answer(question);
+  CHECK(result.points[0].ends());
+  CHECK_FALSE(plan_stall(question, result.points[0]));
+  const PlanPoint& stuck = result.points[1];
+  REQUIRE(stuck.step.fits);
+  CHECK_FALSE(stuck.ends());
+  CHECK_FALSE(stuck.feasible);
+  const auto stall = plan_stall(question, stuck);
+  REQUIRE(stall);
+  CHECK(stall->between_failures < stall->recovery);
+  for (const PlanPoint& p : result.front) CHECK(p.ends());
+}
+
+TEST_CASE("points are one machine when nothing that counts differs") {
+  Plan question;
+  for (const char* cluster : {"gb300-4plane", "gb300-sites", "dgx-h100"})
+    question.choices.push_back(small_choice(cluster, 64));
+  question.choices.push_back(small_choice("gb300-4plane", 128));
+  const PlanResult result = answer(question);
+  const auto& p = result.points;
+  CHECK(same_machine(p[0], p[1]));
+  CHECK(same_machine(p[1], p[0]));
+  CHECK_FALSE(same_machine(p[0], p[2]));
+  CHECK_FALSE(same_machine(p[0], p[3]));
+}
+
+TEST_CASE("what a late job needs brings it to its deadline") {
+  Plan question;
+  question.choices = {small_choice("dgx-h100", 32)};
+  const Seconds whole = answer(question).points.front().duration;
+  question.choices[0].goal.allowed = whole * 0.7;
+  const PlanResult result = answer(question);
+  const PlanPoint& p = result.points.front();
+  REQUIRE(p.step.fits);
+  REQUIRE_FALSE(p.feasible);
+  const PlanDetail detail = plan_detail(question, p, nullptr);
+  REQUIRE(detail.need);
+  // So much faster, with the present share of the time, it ends on the day.
+  const PlanNeed::Way& now = detail.need->ways.front();
+  GoodputCase faster = detail.goodput_case;
+  faster.step = faster.step / now.faster;
+  CHECK(goodput(faster).days * day == Approx(0.7 * whole.si()).epsilon(0.01));
+  CHECK(now.faster == Approx(1 / 0.7));
+  CHECK(detail.need->all_levers > 1);
+  question.choices[0].goal.allowed = whole * 2.0;
+  const PlanResult early = answer(question);
+  CHECK_FALSE(plan_detail(question, early.points.front(), nullptr).need);
+}

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/advise/host_power.h"
 #include "sim/advise/what_if.h"
 #include "sim/outcome/assumptions.h"
 #include "sim/outcome/simulate.h"
@@ -133,7 +134,9 @@ TEST_CASE("energy ranks by energy") {
   const Ranking time = c.ranking(), energy = c.ranking(Objective::energy);
   const auto joules = [&](const Layout& layout) {
     const StepContext context = step_context(c.first.cluster);
-    return step(context, c.first.model, c.first.job, layout, c.first.stack).energy_per_gpu.si();
+    const StepResult run = step(context, c.first.model, c.first.job, layout, c.first.stack);
+    const Watts host = host_power_per_accelerator(c.first.cluster);
+    return (run.energy_per_gpu + host * to_seconds(run.step)).si();
   };
   const double expected = joules(c.contenders[1].layout) / joules(c.contenders[0].layout) - 1;
   CHECK(energy.rivals[0].behind == Approx(expected));

@@ -73,7 +73,7 @@ std::set<std::string> brute_force(const Model& model, const Job& job, std::int64
           for (l.etp = 1; l.etp <= 8; ++l.etp)
             for (int s = 0; s < 7; ++s)
               for (l.vpp = 1; l.vpp <= 16; ++l.vpp)
-                for (std::int64_t micro_batch : powers)
+                for (std::int64_t micro_batch = 1; micro_batch <= 16; ++micro_batch)
                   for (int zero : {1, 3})
                     for (l.shard_group = 0; l.shard_group <= (zero == 3 ? 8 : 0); ++l.shard_group)
                       for (int recompute = 0; recompute < 3; ++recompute)
@@ -170,11 +170,18 @@ TEST_CASE("the lists of a family are those of the documentation") {
   CHECK(f.shards[0].zero_stages == std::vector<int>{0, 1, 2});
   CHECK(f.shards[0].buckets.size() == 9);
   CHECK(f.shards[0].ranks.size() == 2);  // replicas inside, or stages inside
-  // None, three modules in every way, full and three parts of the four layers.
-  CHECK(f.recomputes.size() == 1 + 7 + 1 + 3);
+  // None, two modules in every way (norms are parts of linear layers here), full and three parts of
+  // the four layers.
+  CHECK(f.recomputes.size() == 1 + 3 + 1 + 3);
   const auto& pipelines = f.micro_batches.front().pipelines;
   // 1f1b, zb-h1, interleaved by 2 and 4, zb-v; 16 layers over 4, 8 and 16 positions come out even,
   // with 4 layers fewer on the ends only over 4 and 8 (by 3 at most on each).
+  // By 3 chunks they never do: one layer each, the four that are left over on inner positions.
+  const auto spread = std::find_if(pipelines.begin(), pipelines.end(), [](const auto& p) {
+    return p.vpp == 3 && !p.stage_layers.empty();
+  });
+  REQUIRE(spread != pipelines.end());
+  CHECK(spread->stage_layers == std::vector<std::int64_t>{1, 1, 2, 1, 2, 1, 1, 2, 1, 2, 1, 1});
   int uneven = 0;
   for (const PipelineOption& p : pipelines)
     if (!p.stage_layers.empty()) {
@@ -279,6 +286,78 @@ TEST_CASE("only one spelling of layouts that mean the same") {
     if (l.dp * l.cp == 1) CHECK(l.zero_stage == 1);
     CHECK(l.gpus() == 16);
   }
+}
+
+Stack catalogue_stack(const std::string& name, const Model& model) {
+  return load_stack(name, {.architecture = "hopper", .moe = model.has_experts()},
+                    data_root() / "workloads/catalog/stacks");
+}
+
+TEST_CASE("weights lie in host memory where the program can put them") {
+  const Model model = small_dense_model();
+  Question question = small_question(model, 8);
+  question.limits.tp = 2;
+  question.limits.recompute = RecomputeChoice{};
+  Stack stack = catalogue_stack("deepspeed-zero", model);
+  const std::vector<Layout> sharded = search(question, stack);
+  stack.choices.offload_whole_weights = true;
+  std::vector<std::string> expected;
+  bool whole = false;
+  for (const Layout& l : search(question, stack)) {
+    whole = whole || (l.offload_weights && l.zero_stage < 3);
+    if (!l.offload_weights || l.zero_stage == 3) expected.push_back(to_json_text(l));
+  }
+  CHECK(whole);
+  std::vector<std::string> found = texts_of(sharded);
+  CHECK(std::any_of(sharded.begin(), sharded.end(),
+                    [](const Layout& l) { return l.offload_weights; }));
+  std::sort(found.begin(), found.end());
+  std::sort(expected.begin(), expected.end());
+  CHECK(found == expected);
+  std::int64_t moved = 0;
+  for (const Layout& l : search(question, catalogue_stack("pytorch-fsdp2", model))) {
+    CHECK(l.offload_weights == l.offload_optimizer);
+    if (l.offload_weights) CHECK(l.zero_stage == 3);
+    moved += l.offload_weights;
+  }
+  CHECK(moved > 0);
+}
+
+TEST_CASE("DeepSpeed's pipelines shard optimizer states at most") {
+  const Model model = small_dense_model();
+  Question question = small_question(model, 8);
+  question.limits.recompute = RecomputeChoice{};
+  const Stack stack = catalogue_stack("deepspeed-zero", model);
+  int most = 0, piped = -1;
+  for (const Layout& l : search(question, stack))
+    (l.pp > 1 ? piped : most) = std::max(l.pp > 1 ? piped : most, l.zero_stage);
+  CHECK(most == 3);
+  CHECK(piped == 1);
+}
+
+TEST_CASE("norms run again where they are modules of their own") {
+  const auto offered = [](const Model& model, const std::string& stack) {
+    Question question = small_question(model, 8);
+    question.limits.tp = 2;
+    for (const Layout& l : search(question, catalogue_stack(stack, model)))
+      if (l.recomputes(RecomputeModule::layernorm)) return true;
+    return false;
+  };
+  CHECK_FALSE(offered(small_dense_model(), "megatron-core@0.15"));
+  CHECK(offered(small_expert_model(), "megatron-core@0.15"));
+}
+
+TEST_CASE("who asks for ZeRO-3 gets shards where any layout has them") {
+  const Model model = small_dense_model();
+  const Stack stack = plain_stack(model);
+  Question question = small_question(model, 16);
+  question.limits.zero_stage = 3;
+  const std::vector<Layout> layouts = search(question, stack);
+  CHECK_FALSE(layouts.empty());
+  for (const Layout& l : layouts) CHECK(l.dense_replicas() > 1);
+  question.limits.tp = 8;
+  question.limits.pp = 2;
+  CHECK_FALSE(search(question, stack).empty());
 }
 
 }  // namespace

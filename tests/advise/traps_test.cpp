@@ -130,6 +130,36 @@ TEST_CASE("trap: recompute where memory has room") {
   CHECK_FALSE(found(tight, "needless-recompute"));
 }
 
+TEST_CASE("trap: recompute of norms that are part of linear layers") {
+  Layout layout{.tp = 2, .dp = 4};
+  layout.set({Recompute::selective, {RecomputeModule::layernorm}});
+  CHECK(found(whole_scenario({.layout = layout}), "recompute-without-effect"));
+  CHECK_FALSE(
+      found(whole_scenario({.stack = "nanotron", .layout = layout}), "recompute-without-effect"));
+  layout.tp = 1;
+  layout.ep = 4;
+  CHECK_FALSE(found(whole_scenario({.model = "qwen3-30b-a3b", .layout = layout}),
+                    "recompute-without-effect"));
+}
+
+TEST_CASE("trap: experts' exchanges with nothing beside them") {
+  Scenario s = whole_scenario(
+      {.model = "qwen3-30b-a3b", .stack = "megatron-core@0.14", .layout = {.dp = 32, .ep = 32}});
+  const auto trap = found(s, "serial-exchange");
+  REQUIRE(trap);
+  CHECK(trap->sentence.find("CUDA graphs") == std::string::npos);
+  s.stack.exchange_beside_passes = true;
+  CHECK_FALSE(found(s, "serial-exchange"));
+  s.stack.exchange_beside_passes = false;
+  CHECK_FALSE(found(changed(s, {.dp = 32, .ep = 1}), "serial-exchange"));
+  s.layout.recompute = Recompute::full;
+  CHECK_FALSE(found(s, "serial-exchange"));
+  CHECK_FALSE(found(whole_scenario({.model = "qwen3-30b-a3b",
+                                    .stack = "megatron-core@0.13",
+                                    .layout = {.dp = 32, .ep = 32}}),
+                    "serial-exchange"));
+}
+
 TEST_CASE("trap: tensor parallelism over scale-up domains") {
   const Scenario wide = whole_scenario({.layout = {.tp = 16, .dp = 2}});
   const auto trap = found(wide, "tensor-parallel-over-domains");

@@ -215,6 +215,15 @@ TEST_CASE("capacity and domains change what fits, not what a link carries") {
   CHECK(step_time(wide) < step_time(s));
   CHECK(premises({}).empty());
   CHECK(premises({.memory_capacity = 2}).size() == 1);
+  // 18 links of each GPU to chips of 72 ports: 8 GPUs fill two chips, 16 four, 5 not quite two.
+  const auto chips = [](double gpus) {
+    const Cluster narrow = with(load_cluster("gb200-nvl72", 72), {.scale_up_domain = gpus / 72});
+    return narrow.fabric.scale_up.levels.at(0).switches.get();
+  };
+  CHECK(chips(72) == 18);
+  CHECK(chips(8) == 2);
+  CHECK(chips(16) == 4);
+  CHECK(chips(5) == 2);
 }
 
 }  // namespace

@@ -155,6 +155,88 @@ TEST_CASE("what runs now may be faster than what the limits leave") {
   CHECK_FALSE(has(text, "more steps in the same time"));
 }
 
+TEST_CASE("listed layouts are simple, and the exact ones are there too") {
+  const auto advice = json_of(question);
+  std::size_t left = 0;
+  double best = 1e9;
+  for (const auto& c : advice["best"]) {
+    const double shown = c["step_time_s"], exact = c["exact"]["step_time_s"];
+    CHECK(shown >= exact);
+    CHECK(shown <= exact * 1.004 * (1 + 1e-9));
+    CHECK((shown > exact || c["layout"] == c["exact"]["layout"] || !c["left_at_default"].empty()));
+    best = std::min(best, exact);
+    left += c["left_at_default"].size();
+    for (const auto& l : c["left_at_default"]) {
+      CHECK_FALSE(l["setting"].get<std::string>().empty());
+      CHECK(l["gain"] <= 0.004);
+    }
+  }
+  REQUIRE(left > 0);
+  const std::string text = text_of(question);
+  CHECK(has(text, "Settings stay at the stack's defaults"));
+  CHECK(has(text, "(0."));
+  const auto variants = json_of(question + "--variants true");
+  CHECK(variants["best"][0]["step_time_s"] == best);
+  CHECK_FALSE(variants["best"][0].contains("exact"));
+  CHECK_FALSE(has(text_of(question + "--variants true"), "Settings stay at"));
+}
+
+TEST_CASE("a team can move in small steps") {
+  const std::string like = "--like '{\"tp\": 8, \"recompute\": \"full\"}' ";
+  const std::string text = text_of(question + like + "--changes 2");
+  for (const char* part :
+       {"In small steps from what runs now, up to 2 changes",
+        "1 change: ", "2 changes: ", "sets of decisions were searched", "flags to change for "}) {
+    INFO(part);
+    CHECK(has(text, part));
+  }
+  CHECK_FALSE(has(text_of(question + like), "In small steps"));
+  const auto advice = json_of(question + like + "--changes 2");
+  const auto& rungs = advice["small_steps"]["rungs"];
+  REQUIRE(rungs.size() == 2);
+  double before = advice["like"]["prediction"]["step_time_s"];
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(rungs[i]["changes"] == i + 1);
+    if (!rungs[i]["better"]) continue;
+    CHECK(rungs[i]["what"].size() <= i + 1);
+    CHECK(rungs[i]["step_time_s"] < before);
+    before = rungs[i]["step_time_s"];
+  }
+  CHECK(rungs[0]["better"] == true);
+  CHECK(json_of(question + like)["small_steps"].is_null());
+  expect_error(question + "--changes 2", "--like");
+  expect_error(question + like + "--changes 0", "--changes");
+  expect_error(question + like + "--changes -1", "--changes");
+  expect_error(question + like + "--changes 99", "--changes");
+}
+
+TEST_CASE("narrow formats are told by their own peak too") {
+  const std::string narrow = subject + "--precision fp8 ";
+  const auto p = json_of("simulate " + narrow)["prediction"];
+  // The data sheet's FP8 peak is twice that of BF16.
+  CHECK(p["products"]["format"] == "fp8");
+  CHECK(p["products"]["utilisation"].get<double>() ==
+        Approx(p["mfu"].get<double>() / 2).epsilon(0.001));
+  for (const std::string& command : {"simulate " + narrow, "advise " + narrow + "--top 1 "})
+    CHECK(has(text_of(command), "the dense FP8 peak, in which the layers' products run"));
+  CHECK(
+      has(text_of("advise " + narrow + "--top 1 "), "MFU counts by the dense BF16 peak in every"));
+  CHECK(json_of("simulate " + subject)["prediction"]["products"].is_null());
+  CHECK_FALSE(has(text_of("simulate " + subject), "the layers' products run"));
+}
+
+TEST_CASE("advice asks once to be asked again") {
+  const std::string text = text_of(
+      "advise --model llama3.1-405b --cluster dgx-h100 --gpus 16384 --seq 8192 --global-batch "
+      "2048 ");
+  const std::size_t first = text.find("ask again"), again = text.find("Ask again");
+  if (first != std::string::npos) CHECK(text.find("ask again", first + 1) == std::string::npos);
+  CHECK(again == std::string::npos);
+  CHECK_FALSE(has(text, "Wider for: 1 times"));
+  CHECK(has(text, "1.4 times the largest measured run"));
+  CHECK_FALSE(has(text, "bucket:1.49 GiB"));
+}
+
 TEST_CASE("bad words for what runs now are named") {
   expect_error(question + "--like '{\"tq\": 8}'", "\"tp\"?");
   expect_error(question + "--like '{\"tp\": 3}'", "tp");

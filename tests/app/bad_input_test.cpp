@@ -329,3 +329,15 @@ TEST_CASE("commands without what they need say so") {
   expect_error("calibrate show", "--device");
   expect_error("calibrate shwo --device h200-sxm", "show");
 }
+
+TEST_CASE("more accelerators than the fabric joins are refused by every command") {
+  const std::string many =
+      " --model llama3-8b --cluster dgx-h100 --seq 4096 --global-batch 1048576 --gpus 1048576";
+  const std::string said = "found 1048576 accelerators; expected no more than the ports";
+  expect_error("simulate" + many, said);
+  expect_error("advise" + many, said);
+}
+
+TEST_CASE("any optimizer is for advise alone") {
+  expect_error(base + "--optimizer any", "found \"any\"");
+}

@@ -171,7 +171,7 @@ TEST_CASE("reports stay within a page's width") {
 
 TEST_CASE("an interrupted search prints the best so far") {
   const std::string question =
-      " advise --model 100t-moe --cluster gb300-nvl72 --gpus 1048576 --seq 8192 --global-batch "
+      " advise --model 100t-moe --cluster gb300-4plane --gpus 1048576 --seq 8192 --global-batch "
       "65536 --precision mxfp8 --threads 1";
   // In the foreground `timeout` signals once: without it a second signal goes to the whole group,
   // and a second Ctrl-C ends the process.

@@ -1,6 +1,7 @@
 // Knows what the command plan must read, refuse and print.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "hw_models/catalog.h"
@@ -73,7 +74,7 @@ TEST_CASE("ranges and lists become values") {
   CHECK_THROWS_AS(values({{"from", 1}, {"to", 100000}, {"step", 1}}), Error);
 }
 
-TEST_CASE("tokens and dates are read as people write them") {
+TEST_CASE("tokens and budgets are read as people write them") {
   const auto tokens = [](const Json& v) {
     return tokens_from(JsonValue::from({{"tokens", v}}, "test").at("tokens"));
   };
@@ -82,15 +83,26 @@ TEST_CASE("tokens and dates are read as people write them") {
   CHECK(tokens(1.5e12) == Approx(1.5e12));
   CHECK_THROWS_AS(tokens("15 bananas"), Error);
   CHECK_THROWS_AS(tokens(0), Error);
-  const auto date = [](const std::string& v) {
-    return date_from(JsonValue::from({{"start", v}}, "test").at("start"));
+  const auto flop = [](const Json& v) {
+    return flop_from(JsonValue::from({{"flop", v}}, "test").at("flop")).si();
   };
-  CHECK(date("1970-01-02") == 1);
-  CHECK(date("2027-03-01") - date("2027-02-28") == 1);
-  CHECK(date("2028-03-01") - date("2028-02-28") == 2);
-  CHECK(date_text(date("2027-06-30")) == "2027-06-30");
-  for (const char* bad : {"2027-02-30", "2027-6-30", "soon", "2027-06-30x"})
-    CHECK_THROWS_AS(date(bad), Error);
+  CHECK(flop("1e26") == Approx(1e26));
+  CHECK(flop("1e26 FLOP") == Approx(1e26));
+  CHECK(flop(1e29) == Approx(1e29));
+  for (const Json& bad : std::vector<Json>{"1e26 W", "much", 0, -1e26, "1e40"})
+    CHECK_THROWS_AS(flop(bad), Error);
+}
+
+TEST_CASE("ranges may be written in one text") {
+  CHECK(values("1024..16384") == std::vector<Json>{1024, 2048, 4096, 8192, 16384});
+  CHECK(values("8..512x4") == std::vector<Json>{8, 32, 128, 512});
+  CHECK(values("10 MW..30 MW+10 MW") == std::vector<Json>{"10 MW", "20 MW", "30 MW"});
+  CHECK(values("10..40 MW") == std::vector<Json>{"10 MW", "20 MW", "40 MW"});
+  CHECK(values({"1..2", 7}) == std::vector<Json>{1, 2, 7});
+  CHECK(values("../clusters/mine.json") == std::vector<Json>{"../clusters/mine.json"});
+  for (const char* bad :
+       {"16..8", "8..", "8..16x1", "8..16+0", "0..16", "8..16 MW+1 kW", "8..x", "1..1000000+1"})
+    CHECK_THROWS_AS(values(bad), Error);
 }
 
 TEST_CASE("choices are the cross product, the count innermost") {
@@ -134,10 +146,11 @@ TEST_CASE("hypothetical machines stand beside real ones") {
 
 TEST_CASE("a compute budget becomes tokens") {
   Json question = without(small_question(), "tokens");
-  question["compute"] = "1e22 FLOP";
+  question["flop"] = "1e22";
   const PlanFile file = read_plan(JsonValue::from(question, "question.json"));
   // About six FLOP a parameter and token, and attention.
   const double tokens = file.plan.choices.front().goal.tokens;
+  CHECK(file.plan.choices.front().goal.flop.si() == Approx(1e22));
   CHECK(tokens < 1e22 / (6 * 1.0e9));
   CHECK(tokens > 1e22 / (12 * 1.5e9));
 }
@@ -150,7 +163,7 @@ TEST_CASE("bad questions are one line") {
   CHECK(error_of(good).empty());
   CHECK(error_of(without(good, "model")).find("model") != std::string::npos);
   CHECK(error_of(without(good, "tokens")).find("tokens") != std::string::npos);
-  CHECK(error_of(with(good, "compute", "1e22 FLOP")).find("tokens") != std::string::npos);
+  CHECK(error_of(with(good, "flop", "1e22")).find("tokens") != std::string::npos);
   CHECK(error_of(with(good, "deadline", "2027-06-30")).find("start") != std::string::npos);
   CHECK(error_of(with(good, "deadline", "20 kg")).find("deadline") != std::string::npos);
   CHECK(error_of(with(good, "objective", "tim")).find("time") != std::string::npos);
@@ -230,15 +243,131 @@ TEST_CASE("a count is found by a deadline and a machine that is late counts its 
   CHECK(result.at("availability").size() == 1);
 }
 
-TEST_CASE("shipped questions are valid and listed") {
-  const std::vector<std::string> names = catalog_names("workloads/catalog/questions");
-  CHECK(names.size() >= 4);
-  const std::string listed = run("catalog list question").out;
-  for (const std::string& name : names) {
-    CAPTURE(name);
-    const PlanFile file = read_plan(load_plan_file(name));
-    CHECK(!file.title.empty());
-    CHECK(!file.plan.choices.empty());
-    CHECK(listed.find(name) != std::string::npos);
+TEST_CASE("keys of the machine change the machine") {
+  const auto cluster = [](const Json& change) {
+    Json question = small_question();
+    question["cluster"] = "gb200-nvl72";
+    question.update(change);
+    return read_plan(JsonValue::from(question, "question.json"))
+        .plan.choices.front()
+        .question.cluster;
+  };
+  const Cluster today = cluster(Json::object());
+  const ScaleOut& out = today.fabric.scale_out;
+  CHECK(cluster({{"routing", "ecmp"}}).fabric.scale_out.routing == Routing::ecmp);
+  CHECK(cluster({{"rails", 8}}).fabric.scale_out.rails == 8);
+  CHECK(cluster({{"scale_up_domain", 144}}).fabric.scale_up.domain == 144);
+  CHECK(cluster({{"oversubscription", 3}}).fabric.scale_out.tiers[0].oversubscription.get() == 3);
+  // A value of its own unit and a factor are two ways to say one thing.
+  CHECK(in_gibibytes(cluster({{"memory_capacity", "288 GiB"}}).device.memory_capacity.get()) ==
+        Approx(288));
+  CHECK(cluster({{"memory_capacity", 2}}).device.memory_capacity.get().si() ==
+        Approx(2 * today.device.memory_capacity.get().si()));
+  CHECK(cluster({{"memory_bandwidth", "16 TB/s"}}).device.memory_bandwidth.get().si() ==
+        Approx(16e12));
+  CHECK(cluster({{"nic_bandwidth", "1600 Gbit/s"}}).fabric.scale_out.nic_bandwidth.get().si() ==
+        Approx(200e9));
+  CHECK(cluster({{"scale_up_bandwidth", "1.8 TB/s"}}).fabric.scale_up.bandwidth.get().si() ==
+        Approx(1.8e12));
+  CHECK(cluster({{"tensor_rate", "5 PFLOP/s"}})
+            .device.tensor_rate[static_cast<std::size_t>(Format::bf16)]
+            .get()
+            .si() == Approx(5e15));
+  CHECK(cluster({{"power_cap", "900 W"}}).device.power_limit.get().si() == Approx(900));
+  // A NIC in four parts: four times the ports of a switch, so that tier t reaches 4^(t + 1) as far.
+  const ScaleOut split = cluster({{"planes", 4 * out.planes}}).fabric.scale_out;
+  CHECK(split.planes == 4 * out.planes);
+  for (std::size_t t = 0; t < out.tiers.size(); ++t) {
+    CHECK(split.tiers[t].radix == 4 * out.tiers[t].radix);
+    CHECK(static_cast<double>(split.tiers[t].reach) ==
+          static_cast<double>(out.tiers[t].reach) * std::pow(4, t + 1));
   }
+}
+
+TEST_CASE("odd values of new keys are one line") {
+  const Json good = with(small_question(), "cluster", "gb200-nvl72");
+  Json thousands = Json::array();
+  for (int i = 1; i <= 10000; ++i) thousands.push_back(i);
+  const std::vector<std::pair<const char*, std::vector<Json>>> odd = {
+      {"routing", {"spary", 3, ""}},
+      {"rails", {0, -2, "two", 1.5}},
+      {"planes", {0, 100, "x"}},
+      {"oversubscription", {0, -1, "x"}},
+      {"scale_up_domain", {0, 1.5, "all"}},
+      {"memory_capacity", {0, "-5 GB", "288 GB/s", "much"}},
+      {"memory_bandwidth", {-1, "0 TB/s", "8 TB"}},
+      {"nic_bandwidth", {0, "400 Gbits", "800..400"}},
+      {"scale_up_bandwidth", {-2, "900 GB", "fast"}},
+      {"tensor_rate", {0, "2.5 PFLOP", "-1 PFLOP/s"}},
+      {"power_cap", {700, "10 W", "-700 W"}},
+      {"power", {"5 MW..1 MW", "0 W", "5 MB"}},
+      {"gpus", {0, -8, "16..8", thousands}}};
+  for (const auto& [key, values] : odd)
+    for (const Json& value : values) {
+      CAPTURE(key, value.dump().substr(0, 80));
+      const std::string message = error_of(with(good, key, value));
+      CHECK(message.find(key) != std::string::npos);
+      CHECK(message.find("expected") != std::string::npos);
+      CHECK(lines(message) == 0);
+      CHECK(message.size() < 400);
+    }
+  expect_refused(with(good, "routing", "spary"), "did you mean \"spray\"");
+  expect_refused(with(good, "gpus", thousands), "at most 256 values");
+}
+
+TEST_CASE("a question may be flags, and flags win over a file") {
+  const std::string flags =
+      "--model llama3.2-1b --seq 4096 --global-batch 128 --micro-batch 1 --recompute none --pp 1 ";
+  const Outcome alone = run("--json plan " + flags +
+                            "--tokens 200B --cluster dgx-h100,dgx-b200 "
+                            "--gpus 8..16 --deadline '90 days'");
+  CAPTURE(alone.err);
+  REQUIRE(alone.code == 0);
+  const ScratchFolder scratch("plan");
+  const Json question = with(small_question(), "deadline", "90 days");
+  const std::string file = add(scratch, "question.json", question.dump());
+  const Outcome from_file = run("--json plan " + file);
+  REQUIRE(from_file.code == 0);
+  CHECK(Json::parse(alone.out).at("points") == Json::parse(from_file.out).at("points"));
+  const Outcome both = run("--json plan " + file + " --gpus 16 --flop 1e22 --cluster dgx-h100");
+  REQUIRE(both.code == 0);
+  const Json points = Json::parse(both.out).at("points");
+  REQUIRE(points.size() == 1);
+  CHECK(points[0].at("gpus") == 16);
+  CHECK(points[0].at("flop") == 1e22);
+  for (const auto& [arguments, named] : std::vector<std::pair<std::string, std::string>>{
+           {flags + "--tokens 1T --cluster dgx-h10 --gpus 8", "dgx-h100"},
+           {flags + "--tokens 1T --gpus 8", "--cluster"},
+           {flags + "--tokens 1T --cluster dgx-h100 --gpus 16..8", "--gpus"},
+           {flags + "--cluster dgx-h100 --gpus 8", "--tokens"},
+           {file + " --rails none", "--rails"},
+           {file + " --available soon", "--available"}}) {
+    const Outcome o = run("plan " + arguments);
+    CAPTURE(arguments, o.err);
+    CHECK(o.code == 2);
+    CHECK(o.out.empty());
+    CHECK(lines(o.err) == 1);
+    CHECK(o.err.find(named) != std::string::npos);
+  }
+}
+
+TEST_CASE("an announced machine is waited for until the catalogue's date") {
+  const Cluster later = load_cluster("vr200-nvl72", 72);
+  REQUIRE(later.device.available);
+  const Date from = later.device.available->get();
+  Json question = with(small_question(), "cluster", {"dgx-h100", "vr200-nvl72"});
+  const auto waits = [&](const Json& q) {
+    std::vector<double> days;
+    for (const PlanChoice& c : read_plan(JsonValue::from(q, "question.json")).plan.choices)
+      days.push_back(c.terms.wait.si() / 86400);
+    return std::vector<double>{days[0], days[2]};
+  };
+  CHECK(waits(question) == std::vector<double>{0, 0});
+  question["start"] = to_text(from - 30);
+  CHECK(waits(question) == std::vector<double>{0, 30});
+  question["start"] = to_text(from + 1);
+  CHECK(waits(question) == std::vector<double>{0, 0});
+  // The question's own date wins.
+  question["available"] = {{"vr200-nvl72", to_text(from + 11)}};
+  CHECK(waits(question) == std::vector<double>{0, 10});
 }

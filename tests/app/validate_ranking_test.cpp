@@ -53,7 +53,7 @@ TEST_CASE("an order without mistakes correlates fully and loses nothing") {
   CHECK(rc::check([] {
     std::vector<RankedLayout> layouts = some_layouts();
     for (RankedLayout& l : layouts) l.predicted = l.measured * l.measured;
-    const Ranking r = rank_layouts(layouts);
+    const OrderScore r = rank_layouts(layouts);
     RC_ASSERT(r.correlation > 1 - 1e-12);
     RC_ASSERT(r.in_order == r.pairs);
     RC_ASSERT(r.loss == 0);
@@ -63,10 +63,10 @@ TEST_CASE("an order without mistakes correlates fully and loses nothing") {
 TEST_CASE("the order alone counts, not by how much figures differ nor how rows are listed") {
   CHECK(rc::check([] {
     std::vector<RankedLayout> layouts = some_layouts();
-    const Ranking before = rank_layouts(layouts);
+    const OrderScore before = rank_layouts(layouts);
     for (RankedLayout& l : layouts) l.predicted = std::sqrt(l.predicted) + 7;
     std::reverse(layouts.begin(), layouts.end());
-    const Ranking after = rank_layouts(layouts);
+    const OrderScore after = rank_layouts(layouts);
     RC_ASSERT(std::abs(before.correlation - after.correlation) < 1e-12);
     RC_ASSERT(before.pairs == after.pairs);
     RC_ASSERT(before.in_order == after.in_order);
@@ -77,8 +77,8 @@ TEST_CASE("the order alone counts, not by how much figures differ nor how rows a
 }
 
 TEST_CASE("layouts that the spread does not tell apart count neither for nor against") {
-  const Ranking either = rank_layouts(layouts_of({{3, 100}, {2, 101}, {1, 50}}));
-  const Ranking other = rank_layouts(layouts_of({{2, 100}, {3, 101}, {1, 50}}));
+  const OrderScore either = rank_layouts(layouts_of({{3, 100}, {2, 101}, {1, 50}}));
+  const OrderScore other = rank_layouts(layouts_of({{2, 100}, {3, 101}, {1, 50}}));
   CHECK(either.pairs == 2);
   CHECK(either.in_order == 2);
   CHECK(either.correlation == Approx(1));
@@ -86,17 +86,17 @@ TEST_CASE("layouts that the spread does not tell apart count neither for nor aga
   CHECK(either.first == "a");
   CHECK(either.best == "b");
   CHECK(either.loss == Approx(1.0 / 101));
-  const Ranking alike = rank_layouts(layouts_of({{1, 100}, {2, 100}, {3, 101}}));
+  const OrderScore alike = rank_layouts(layouts_of({{1, 100}, {2, 100}, {3, 101}}));
   CHECK(alike.pairs == 0);
   CHECK(alike.correlation == 1);
 }
 
 TEST_CASE("a reversed order correlates fully the other way; equal predictions are half right") {
-  const Ranking reversed = rank_layouts(layouts_of({{1, 300}, {2, 200}, {3, 100}}));
+  const OrderScore reversed = rank_layouts(layouts_of({{1, 300}, {2, 200}, {3, 100}}));
   CHECK(reversed.correlation == Approx(-1));
   CHECK(reversed.in_order == 0);
   CHECK(reversed.loss == Approx(2.0 / 3));
-  const Ranking equal = rank_layouts(layouts_of({{1, 300}, {1, 200}}));
+  const OrderScore equal = rank_layouts(layouts_of({{1, 300}, {1, 200}}));
   CHECK(equal.in_order == 0.5);
   CHECK(equal.correlation == 0);
 }

@@ -52,3 +52,23 @@ TEST_CASE("a last run that is short costs less than a whole one") {
   b.c.job.global_batch = 16 * 24;
   CHECK(step > b.run(8).step);
 }
+
+TEST_CASE("schedules of two microbatches a stage never run fewer of them at a time") {
+  Batches b;
+  for (const Schedule schedule :
+       {Schedule::zero_bubble_v, Schedule::dual_pipe_v, Schedule::dual_pipe}) {
+    b.layout.schedule = schedule;
+    b.layout.vpp = schedule == Schedule::dual_pipe ? 1 : 2;
+    for (const std::int64_t microbatches : {8, 10, 12, 16, 20, 22, 32}) {
+      b.c.job.global_batch = 16 * microbatches;
+      const StepResult whole = b.run(0);
+      for (const std::int64_t each : {1, 4, 8, 12, 16}) {
+        const StepResult r = b.run(each);
+        CHECK(r.step >= whole.step);
+        const std::int64_t batch = (each + 7) / 8 * 8;  // two a stage
+        CHECK((r.step == whole.step) == (batch + 8 > microbatches));
+        for (const StageBreakdown& stage : r.stages) CHECK(stage.total() == r.step);
+      }
+    }
+  }
+}

@@ -83,8 +83,9 @@ void check_case(const Case& c, int draws) {
     Layout like = test::random_layout(random, of.model, of.job, of.cluster.gpus);
     like.rank_order = random_order(random);
     if (unplaceable_reason(like, of.cluster.fabric)) like.rank_order = RankOrder();
+    if (random.below(4) == 0) like.per_domain = of.cluster.fabric.scale_up.domain;
     StepSeries series(context, of.model, of.job, like, of.stack);
-    StepSeries free(context, of.model, of.job, like, of.stack, Links::free);
+    StepSeries free(context, of.model, of.job, like, of.stack, Links::anywhere);
     for (int j = 0; j < 4; ++j) {
       const Layout layout = vary(random, of, like);
       INFO(to_text(layout));
@@ -99,11 +100,25 @@ void check_case(const Case& c, int draws) {
       Layout whole = layout;
       whole.recompute_layers = 0;
       if (layout.recompute_layers > 0) whole.recompute = Recompute::none;
-      StepSeries bare(context, of.model, of.job, whole, of.stack, Links::free);
+      StepSeries bare(context, of.model, of.job, whole, of.stack, Links::anywhere);
       const Seconds mean =
           bare.whole_model(whole).least(layout, of.job, of.model, of.stack.partition);
       CHECK(mean.si() <= time);
       nearest = std::max(nearest, mean.si() / time);
+      const Seconds linked =
+          series.whole_model(layout).least(layout, of.job, of.model, of.stack.partition);
+      if (layout.schedule != Schedule::dual_pipe && layout.schedule != Schedule::dual_pipe_v)
+        CHECK(linked.si() <= time);
+      // Wherever the ranks of the same layout lie.
+      Layout elsewhere = whole;
+      elsewhere.rank_order = random_order(random);
+      if (random.below(2) == 0) elsewhere.per_domain = of.cluster.fabric.scale_up.domain;
+      if (!unplaceable_reason(elsewhere, of.cluster.fabric)) {
+        StepSeries other(context, of.model, of.job, elsewhere, of.stack, Links::anywhere);
+        CHECK(other.whole_model(elsewhere)
+                  .least(layout, of.job, of.model, of.stack.partition)
+                  .si() <= time);
+      }
       CHECK(least.time.si() <= time);
       CHECK(anywhere.time <= least.time);
       CHECK(least.energy_per_gpu <= alone.energy_per_gpu * (1 + 1e-12));

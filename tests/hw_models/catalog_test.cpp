@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "hw_models/catalog.h"
@@ -85,6 +87,43 @@ TEST_CASE("the reference's accelerators are all in the catalogue and load") {
     CHECK_FALSE(device.title.empty());
     CHECK_FALSE(device.scale_up_link.empty());
   }
+}
+
+TEST_CASE("accelerators say from when they can be had") {
+  std::map<std::string, Device> devices;
+  for (const std::string& name : catalog_names("hw_models/catalog/accelerators")) {
+    INFO(name);
+    const Device device = load_device(name);
+    devices.emplace(name, device);
+    // What was cancelled has no date, everything else one; the future is only ever announced.
+    REQUIRE(device.available.has_value() == (device.status != "cancelled"));
+    if (!device.available) continue;
+    CHECK(device.available->known());
+    CHECK(device.available->get() > *date_from_text("2017-01-01"));
+    CHECK((device.available->evidence == Evidence::announced) == (device.status == "announced"));
+  }
+  const auto from = [&](const char* name) { return devices.at(name).available->get(); };
+  CHECK(to_text(from("tpu-v5p")) == "2024-04-09");
+  const char* generations[] = {"v100-sxm2-32gb", "a100-sxm4-40gb", "h100-sxm",
+                               "h200-sxm",       "gb200",          "gb300",
+                               "rubin",          "rubin-ultra",    "feynman"};
+  for (std::size_t i = 1; i < std::size(generations); ++i) {
+    INFO(generations[i]);
+    CHECK(from(generations[i - 1]) < from(generations[i]));
+  }
+  // Overlays of the same part share its date, another memory has its own.
+  CHECK(from("mi250x-gcd") == from("mi250x"));
+  CHECK(from("gh200-144gb") > from("gh200"));
+}
+
+TEST_CASE("a part without a date reads, and one that is no date is refused by name") {
+  nlohmann::json entry =
+      load_catalog_entry("hw_models/catalog/accelerators", "accelerator", "h100-sxm").raw();
+  entry.erase("available");
+  CHECK_FALSE(read_device(JsonValue::from(entry, "part.json")).available.has_value());
+  entry["available"] = {{"value", "2023"}, {"evidence", "specified"}, {"source", "street-prices"}};
+  CHECK_THAT(error_text([&] { read_device(JsonValue::from(entry, "part.json")); }),
+             Contains("available.value") && Contains("a date such as"));
 }
 
 TEST_CASE("NICs, switches and hosts load under their own names") {

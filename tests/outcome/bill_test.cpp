@@ -162,6 +162,88 @@ TEST_CASE("a rack that is sold whole is paid once and bought whole") {
   CHECK(apart.capital_of(CapitalGroup::hosts).value.si() > 0);
 }
 
+TEST_CASE("small domains share racks and have the switch chips that their ports need") {
+  const auto racks = [](std::int64_t domain, double kilowatts) {
+    Owned owned("gb200-nvl72");
+    owned.cluster.fabric.scale_up.domain = domain;
+    owned.facts.site.rack_power.value = Watts(kilowatts * 1e3);
+    BillQuestion question = question_for(1080);
+    question.ranges = false;
+    const Bill bill = owned.bill(question);
+    // Without the racks of the network, which draw what is not accelerators and hosts.
+    const double rest =
+        (bill.it_peak.value - bill.power[0].peak.value - bill.power[1].peak.value).si();
+    return bill.floor.racks.value - std::ceil(rest / (kilowatts * 1e3));
+  };
+  // A rack of 72 is what is sold, whatever the site.
+  CHECK(racks(72, 60) == 15);
+  CHECK(racks(72, 140) == 15);
+  // Eight draw 2 x 1.9 kW of hosts and 8 x 1.2 kW: 13.4 kW. 60 kW hold four of 135 such domains,
+  // 20 kW one, 140 kW would hold ten, for nine of which a rack has trays.
+  CHECK(racks(8, 60) == 34);
+  CHECK(racks(8, 20) == 135);
+  CHECK(racks(8, 140) == 15);
+  CHECK(racks(36, 140) == 15);
+  CHECK(racks(36, 60) == 30);
+}
+
+TEST_CASE("a job's checkpoints and data are stored, and storage is on the bill") {
+  for (const Ownership ownership : {Ownership::buy, Ownership::rent}) {
+    const Owned owned("dgx-h100", {}, ownership);
+    BillQuestion question = question_for(1024);
+    question.ownership = ownership;
+    question.ranges = false;
+    const double none = owned.bill(question).job->cost.value.si();
+    question.tokens = 1e12;
+    question.checkpoint = Bytes(100e12);
+    const Bill bill = owned.bill(question);
+    CHECK(bill.job->cost.value.si() > none);
+    // Ten checkpoints and 4 B a token: 1,004 TB, in units of 500 TB or of a tebibyte.
+    const double units = ownership == Ownership::buy ? 3 : std::ceil(1004e12 / 1099511627776.0);
+    if (ownership == Ownership::buy) {
+      CHECK(find_power(bill, "parallel-flash")->count == units);
+      CHECK(bill.capital_of(CapitalGroup::storage).value.si() ==
+            Approx(units * owned.facts.storage.price.get().si()));
+    } else {
+      const auto& line = bill.job->lines.back();
+      CHECK(line.item == "storage");
+      CHECK(line.amount.value.si() ==
+            Approx(units * owned.facts.storage.rental.get().si() * 30 * day));
+    }
+    CHECK(names(bill.notes, "10 checkpoints"));
+    // Rates ask for more of them than bytes do.
+    question.storage_write = BytesPerSecond(2e12);
+    CHECK(owned.bill(question).job->cost.value > bill.job->cost.value);
+  }
+}
+
+TEST_CASE("owned machines are idle for a part of their life, reservations bind for whole terms") {
+  const Owned owned("dgx-h100");
+  BillQuestion question = question_for(1024);
+  const Bill usual = owned.bill(question);
+  question.utilisation = 1;
+  const Bill busy = owned.bill(question);
+  CHECK(usual.job->cost.value.si() > 1.05 * busy.job->cost.value.si());
+  CHECK(usual.job->cost.value.si() < 1.12 * busy.job->cost.value.si());
+  CHECK(std::any_of(usual.drivers.begin(), usual.drivers.end(), [](const BillDriver& d) {
+    return d.path == "economics standard: utilisation" && d.effect_low > 0 && d.effect_high < 0;
+  }));
+  CHECK(names(usual.notes, "90% of their life"));
+
+  const Owned rented("dgx-h100", {}, Ownership::rent);
+  BillQuestion term = question_for(1024);
+  term.ownership = Ownership::rent;
+  CHECK(rented.bill(term).job->committed == Seconds{});
+  term.contract = Contract::reserved_1y;
+  const Bill year = rented.bill(term);
+  const double a_day = year.renting_per_accelerator.value.si() * 1024 * day;
+  CHECK(year.job->commitment.value.si() == Approx(365.25 * a_day));
+  CHECK(year.job->cost.value.si() == Approx(30 * a_day));
+  CHECK(names(year.notes, "the contract commits 1024"));
+  term.duration = days(400);
+  CHECK(rented.bill(term).job->commitment.value.si() == Approx(2 * 365.25 * a_day));
+}
+
 TEST_CASE("what a host's power and price hold is not counted beside it") {
   const Owned owned("dgx-h100");
   const Bill bill = owned.bill(question_for(64));

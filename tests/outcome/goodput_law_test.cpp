@@ -125,6 +125,99 @@ TEST_CASE("goodput: repair crews hold the job up in the closed form as in the si
   CHECK(closed.effective == Approx(played.effective).margin(4 * played.standard_error + 0.01));
 }
 
+TEST_CASE("goodput: with few spares the job waits, and idle machines do not fail") {
+  RandomStream random(6, 4);
+  double squares = 0;
+  const int cases = 40;
+  for (int i = 0; i < cases; ++i) {
+    GoodputCase input = random_case(random);
+    const double mttf = 1 / input.failures[0].rate.value.si();
+    const double load = 2 + 18 * random.uniform();  // hosts out if nothing ever waited
+    input.failures[0].removed = exactly(1.0);
+    input.failures[0].repair = time_of(load * mttf);
+    input.spares = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(load)));
+    if (i % 2 == 1) {  // two kinds of repairs, which only their mean time tells apart
+      FailureClass other = input.failures[0];
+      other.name = "nic";
+      other.rate = exactly(Hertz(1.5 / mttf));
+      other.repair = time_of(0.2 * load * mttf);
+      input.failures.push_back(other);
+    }
+    const Goodput closed = goodput(input);
+    const SimulatedGoodput played = simulate_goodput(input, 40 + static_cast<std::uint64_t>(i), 2,
+                                                     {.trials = 32, .failures = 3000});
+    const double waits = share_of(closed.shares, TimeShare::waiting);
+    INFO("case " << i << ": " << input.spares << " spares for " << load << ", waits " << waits
+                 << ", useful " << closed.effective << " and " << played.effective << " +- "
+                 << played.standard_error);
+    CHECK(waits > 0.02);
+    const double error = played.standard_error / played.effective * (1 - waits);
+    CHECK(waits == Approx(share_of(played.shares, TimeShare::waiting)).margin(4.5 * error + 0.004));
+    CHECK(closed.units_out == Approx(played.units_out).margin(0.15));
+    const double apart = distance(closed, played, 5e-4);
+    CHECK(apart < 4.5);
+    squares += apart * apart;
+  }
+  CHECK(std::sqrt(squares / cases) < 1.6);
+}
+
+TEST_CASE("goodput: waiting of leaves, of crews and of domains with slack, as it is played") {
+  for (int i = 0; i < 12; ++i) {
+    GoodputCase input = plain_case(3600, 1, 60);
+    input.failures[0].removed = exactly(1.0);
+    input.failures[0].repair = time_of(5 * 3600);
+    input.spares = i / 3;
+    if (i % 3 == 0) {
+      input.units.leaf = 4;
+      FailureClass leaf = input.failures[0];
+      leaf.name = "switch";
+      leaf.blast = BlastRadius::leaf;
+      leaf.rate = exactly(Hertz(0.04 / 3600));
+      input.failures.push_back(leaf);
+    } else if (i % 3 == 1) {
+      input.repair_crews = 6;
+    } else {
+      input.units = {.name = "NVLink domain", .count = 64, .hosts = 18, .slack = 2};
+      input.failures[0].repair = time_of(60 * 3600);
+    }
+    const Goodput closed = goodput(input);
+    const SimulatedGoodput played = simulate_goodput(input, 70 + static_cast<std::uint64_t>(i), 2,
+                                                     {.trials = 48, .failures = 6000});
+    INFO("case " << i << ": waits " << share_of(closed.shares, TimeShare::waiting) << " and "
+                 << share_of(played.shares, TimeShare::waiting));
+    CHECK(share_of(closed.shares, TimeShare::waiting) ==
+          Approx(share_of(played.shares, TimeShare::waiting)).margin(i % 3 == 2 ? 0.04 : 0.015));
+  }
+}
+
+TEST_CASE("goodput: spares by Erlang's formula, and the fewest that are enough") {
+  GoodputCase input = plain_case(3600, 1, 60);
+  input.failures[0].removed = exactly(1.0);
+  input.failures[0].repair = time_of(6.66 * 3600);
+  double blocked = 1;  // of no places, then of one more each time
+  for (std::int64_t spares = 0; spares < 30; ++spares) {
+    blocked = 6.66 * blocked / (static_cast<double>(spares + 1) + 6.66 * blocked);
+    input.spares = spares;
+    CHECK(spare_use(input).waiting == Approx(blocked));
+    CHECK(spare_use(input).units_out == Approx(6.66 * (1 - blocked)));
+  }
+  input.spares = 0;
+  CHECK(1 - spare_use(input).waiting == Approx(1 / 7.66));
+  for (const double probability : {0.2, 0.9, 0.99, 0.9999}) {
+    input.spares = spares_needed(input, probability);
+    CHECK(spare_use(input).waiting <= 1 - probability);
+    --input.spares;
+    if (input.spares >= 0) CHECK(spare_use(input).waiting > 1 - probability);
+  }
+  // A thousand out at a time: no overflow, no underflow.
+  input.failures[0].repair = time_of(1000 * 3600.0);
+  input.spares = 0;
+  CHECK(spare_use(input).waiting == Approx(1000.0 / 1001));
+  input.spares = spares_needed(input, 0.99);
+  CHECK(input.spares > 1000);
+  CHECK(input.spares < 1100);
+}
+
 TEST_CASE("goodput: a simulation is the same on any number of threads, and another by its seed") {
   RandomStream random(6, 3);
   const GoodputCase input = random_case(random);

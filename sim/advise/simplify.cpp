@@ -285,6 +285,31 @@ Simplified simplify(const SearchGround& ground, const Found& exact, double toler
   return Walk(ground, exact, tolerance).run();
 }
 
+int special_settings(const Layout& layout, const Stack& stack) {
+  int count = 0;
+  for (int k = 0; k < knob_count; ++k)
+    if (!simpler(layout, static_cast<Knob>(k), stack).empty()) ++count;
+  return count;
+}
+
+namespace {
+
+void put_simplest_first(const SearchGround& ground, std::vector<Simplified>& all,
+                        double tolerance) {
+  const auto settings = [&](const Simplified& s) {
+    return special_settings(s.shown.candidate.layout, ground.recipe(s.shown.place).stack);
+  };
+  const auto ties = std::find_if(all.begin(), all.end(), [&](const Simplified& s) {
+    return s.shown.score > (1 + tolerance) * all.front().shown.score;
+  });
+  const auto simplest = std::min_element(
+      all.begin(), ties,
+      [&](const Simplified& a, const Simplified& b) { return settings(a) < settings(b); });
+  if (simplest != ties) std::rotate(all.begin(), simplest, simplest + 1);
+}
+
+}  // namespace
+
 std::vector<Simplified> simplify_all(const SearchGround& ground, const std::vector<Found>& best,
                                      double tolerance, int threads) {
   std::vector<Simplified> all(best.size());
@@ -293,6 +318,7 @@ std::vector<Simplified> simplify_all(const SearchGround& ground, const std::vect
   std::stable_sort(all.begin(), all.end(), [](const Simplified& a, const Simplified& b) {
     return a.shown.score < b.shown.score;
   });
+  put_simplest_first(ground, all, tolerance);
   return all;
 }
 

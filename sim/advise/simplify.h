@@ -51,7 +51,11 @@ struct Simplified {
 // optimizer stay, so that shapes stay apart.
 Simplified simplify(const SearchGround& ground, const Found& exact, double tolerance);
 
-// Of each, then by score, those that are equal as they were: what changes places are ties.
+// Settings of a layout that are not at their stack's defaults.
+int special_settings(const Layout& layout, const Stack& stack);
+
+// Of each, then by score, those that are equal as they were: what changes places are ties. Of those
+// that score within the tolerance of the best, the first with the fewest special settings leads.
 std::vector<Simplified> simplify_all(const SearchGround& ground, const std::vector<Found>& best,
                                      double tolerance, int threads);
 

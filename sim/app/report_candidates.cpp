@@ -268,11 +268,22 @@ std::string left_of_others(const std::vector<Simplified>& all) {
   return fmt::to_string(fmt::join(parts, "; "));
 }
 
+// Why the first leads where another is faster.
+std::string leading_text(const Advice& a) {
+  const double first = a.simplified.front().shown.score;
+  double least = first;
+  for (const Simplified& s : a.simplified) least = std::min(least, s.shown.score);
+  if (least >= first) return "";
+  return fmt::format("; the first leads with fewer special settings than what is {} ahead of it",
+                     small_percent(first / least - 1));
+}
+
 void add_left_at_defaults(Document& document, const Advice& a) {
   if (a.simplified.empty()) return;
   const std::string first = left_of_first(a.simplified.front());
   const std::string others = left_of_others(a.simplified);
-  if (first.empty() && others.empty()) return;
+  const std::string leading = leading_text(a);
+  if (first.empty() && others.empty() && leading.empty()) return;
   std::string text = fmt::format(
       "Settings stay at the stack's defaults where all of a layout's would gain no more than "
       "{:.2g}% together, less than reruns of one job differ by",
@@ -280,6 +291,7 @@ void add_left_at_defaults(Document& document, const Advice& a) {
   if (!first.empty()) text += ": in the first " + first;
   if (!others.empty())
     text += fmt::format("{}{}", first.empty() ? ": " : "; of the others ", others);
+  text += leading;
   document.gap().paragraph(text + ". All others gain more, or it would not fit without them.",
                            "  ");
 }

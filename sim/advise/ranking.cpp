@@ -94,8 +94,7 @@ void find_change(const std::vector<Scores>& all, std::size_t value, bool high,
   std::size_t first = 0;
   for (std::size_t c = 1; c < all.size(); ++c)
     if (at(c) < at(first)) first = c;
-  // One that is ahead as things are takes no change.
-  if (first == 0 || all[first].base < all[0].base) return;
+  if (first == 0) return;
   const Assumption* named = nullptr;
   for (const Scores& s : all)
     if (named == nullptr && !s.described[value].path.empty()) named = &s.described[value];

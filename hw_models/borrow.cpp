@@ -126,11 +126,8 @@ void add_all_estimates(Calibration& calibration, const Device& device,
 
 // Curves of one format of another device over those of the lender.
 void lend_format(Calibration& calibration, const Loan& loan) {
-  Calibration other = load_calibration(load_device(loan.format_from));
-  const auto another = [&](const Curve& c) { return to_text(c.format) != loan.format; };
-  std::erase_if(other.curves, another);
-  std::erase_if(other.variants, another);
-  for (const Curve& curve : other.curves) put_curve(calibration, curve);
+  for (const Curve& curve : load_calibration(load_device(loan.format_from)).curves)
+    if (to_text(curve.format) == loan.format) put_curve(calibration, curve);
   complete(calibration);
 }
 

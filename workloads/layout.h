@@ -29,9 +29,15 @@ enum class Schedule : std::uint8_t {
 constexpr bool is_v_shaped(Schedule s) {
   return s == Schedule::zero_bubble_v || s == Schedule::dual_pipe_v;
 }
+// Passes of two directions run beside each other and hide each other's exchanges.
+constexpr bool pairs_directions(Schedule s) {
+  return s == Schedule::dual_pipe || s == Schedule::dual_pipe_v;
+}
+// A stage holds two chunks whatever vpp says, and needs two microbatches a stage.
+constexpr bool holds_two_chunks(Schedule s) { return s == Schedule::dual_pipe || is_v_shaped(s); }
 // Input and weight gradients are passes of their own.
 constexpr bool splits_backward(Schedule s) {
-  return s == Schedule::zero_bubble || s == Schedule::dual_pipe || is_v_shaped(s);
+  return s == Schedule::zero_bubble || holds_two_chunks(s);
 }
 enum class Recompute : std::uint8_t { none, selective, full };
 // Parts that selective recompute runs again, as Megatron-Core's --recompute-modules names them.

@@ -239,8 +239,7 @@ Held held_activations(const Context& c, const StageSum& stage, std::int64_t inde
   if (!equal && effective_schedule(c.shape) == Schedule::interleaved &&
       c.shape.microbatches % c.layout.pp == 0)
     return held_interleaved(c, stage, n);
-  if (stage.chunks.size() == 2 &&
-      (c.shape.schedule == Schedule::dual_pipe || is_v_shaped(c.shape.schedule))) {
+  if (stage.chunks.size() == 2 && holds_two_chunks(c.shape.schedule)) {
     for (const ChunksHeld& moment : worst_held(c.shape, index)) {
       Kept now{};
       for (std::size_t i = 0; i < now.size(); ++i)

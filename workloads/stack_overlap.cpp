@@ -5,14 +5,6 @@
 #include "workloads/stack.h"
 
 namespace orrery {
-namespace {
-
-bool is_dual(const Layout& layout) {
-  return layout.schedule == Schedule::dual_pipe || layout.schedule == Schedule::dual_pipe_v;
-}
-
-}  // namespace
-
 LaunchMode launch_mode(const Stack& stack, const Layout& layout) {
   if (stack.launch != LaunchMode::scoped_graph) return stack.launch;
   const bool refused =
@@ -37,7 +29,7 @@ double tensor_exposed(const Stack& stack, const Layout& layout) {
 }
 
 bool exchange_beside_passes(const Stack& stack, const Layout& layout) {
-  if (is_dual(layout)) return true;
+  if (pairs_directions(layout.schedule)) return true;
   const bool whole = layout.recompute == Recompute::full || layout.recomputes(RecomputeModule::moe);
   return stack.exchange_beside_passes && !whole && (layout.pp == 1 || layout.vpp > 1);
 }
@@ -48,7 +40,7 @@ bool exchange_beside_passes(const Stack& stack, const Layout& layout) {
 double expert_exposed(const Stack& stack, const Layout& layout, double microbatches) {
   const bool beside = exchange_beside_passes(stack, layout);
   const double alone = stack.exchange_beside_passes && !beside ? 1.0 : stack.expert_exposed.get();
-  if (!is_dual(layout)) return alone;
+  if (!pairs_directions(layout.schedule)) return alone;
   const double single =
       std::min(1.0, 1.25 * static_cast<double>(layout.pp) / std::max(1.0, microbatches));
   return single * alone + (1 - single) * std::min(alone, stack.overlap_cost.get());

@@ -19,11 +19,6 @@ Bytes peak_memory(const SearchGround& ground, const Place& place, const Layout& 
 
 bool shards_all(const ShardOption& shard) { return shard.zero_stages.front() == 3; }
 
-// What passes of a dual schedule hide of each other's exchanges does not add up over layers.
-bool hides_in_pairs(const Layout& layout) {
-  return layout.schedule == Schedule::dual_pipe || layout.schedule == Schedule::dual_pipe_v;
-}
-
 // Shard options whose passes are alike without a network: those of ZeRO-3, or the others.
 std::vector<std::int32_t> shards_like(const Family& family, std::int32_t first) {
   std::vector<std::int32_t> all;
@@ -200,7 +195,8 @@ Seconds Expander::least_of_pipelines(GridPoint p, const RecomputeOption& again, 
       return same_passes(c.first, layout, recipe_.stack, ground_.job);
     });
     if (at == classes.end()) {
-      const Links known = hides_in_pairs(layout) ? Links::anywhere : links;
+      // What directions hide of each other does not add up over layers.
+      const Links known = pairs_directions(layout.schedule) ? Links::anywhere : links;
       classes.emplace_back(layout, series(layout, known).whole_model(layout));
       at = classes.end() - 1;
     }
@@ -373,7 +369,7 @@ void Expander::split_ranks() {
     if (at == classes.end()) {
       classes.push_back({.like = layout, .series = series(layout, Links::real), .whole = {}});
       at = classes.end() - 1;
-      if (!hides_in_pairs(layout)) at->whole = at->series.whole_model(layout);
+      if (!pairs_directions(layout.schedule)) at->whole = at->series.whole_model(layout);
     }
     const Shape shape = shape_of(layout);
     if (cutoff_.front) part.memory = std::max(part.memory, frugal_peak(p));

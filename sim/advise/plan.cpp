@@ -51,9 +51,7 @@ SearchLimits limits_like(SearchLimits limits, const Layout& layout) {
   fix(limits.sequence_parallel, layout.sequence_parallel);
   fix(limits.context, layout.context);
   fix(limits.context_inner, layout.context_inner);
-  fix(limits.offload, Offload{.weights = layout.offload_weights,
-                              .optimizer = layout.offload_optimizer,
-                              .activations = layout.offload_activations});
+  fix(limits.offload, offload_of(layout));
   return limits;
 }
 
@@ -176,6 +174,22 @@ class Planner {
     return order;
   }
 
+  // The point with the best of all layouts within the limits; one that does not fit where there is
+  // none or the search did not end.
+  PlanPoint searched_fully(const PlanPoint& point, const SearchLimits& limits) const {
+    Question question = plan_.choices[point.choice].question;
+    question.cluster.gpus = point.gpus;
+    question.limits = limits;
+    PlanStep step =
+        plan_step(question, plan_.memory_reserve, options_.threads, true, options_.full_search);
+    if (!step.fits || interrupted()) return {};
+    PlanPoint better =
+        best_of(point.choice, point.gpus,
+                packings(question, std::move(step), plan_.memory_reserve, options_.threads));
+    better.binding = point.binding;
+    return better;
+  }
+
   void search_best_fully() {
     if (options_.full_search.si() <= 0) return;
     std::vector<std::size_t> order = ranked();
@@ -183,15 +197,7 @@ class Planner {
     for (const std::size_t index : order) {
       if (interrupted()) return;
       PlanPoint& point = result_.points[index];
-      Question question = plan_.choices[index].question;
-      question.cluster.gpus = point.gpus;
-      PlanStep step =
-          plan_step(question, plan_.memory_reserve, options_.threads, true, options_.full_search);
-      if (!step.fits || interrupted()) continue;
-      PlanPoint better =
-          best_of(index, point.gpus,
-                  packings(question, std::move(step), plan_.memory_reserve, options_.threads));
-      better.binding = point.binding;
+      PlanPoint better = searched_fully(point, plan_.choices[index].question.limits);
       better.fully_searched = true;
       if (!better.step.fits || before(point, better)) continue;
       point = std::move(better);
@@ -208,16 +214,8 @@ class Planner {
       if (i == from || point.gpus != found.gpus || !point.step.fits || point.fully_searched)
         continue;
       if (interrupted()) return;
-      Question question = plan_.choices[i].question;
-      question.cluster.gpus = point.gpus;
-      question.limits = limits_like(question.limits, found.step.best.layout);
-      PlanStep step =
-          plan_step(question, plan_.memory_reserve, options_.threads, true, options_.full_search);
-      if (!step.fits || interrupted()) continue;
-      PlanPoint better =
-          best_of(i, point.gpus,
-                  packings(question, std::move(step), plan_.memory_reserve, options_.threads));
-      better.binding = point.binding;
+      PlanPoint better = searched_fully(
+          point, limits_like(plan_.choices[i].question.limits, found.step.best.layout));
       if (better.step.fits && before(better, point)) point = std::move(better);
     }
   }

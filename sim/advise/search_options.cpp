@@ -39,8 +39,6 @@ std::vector<std::int64_t> powers_of_two(std::int64_t most) {
   return powers;
 }
 
-bool holds_two_chunks(Schedule s) { return s == Schedule::dual_pipe || is_v_shaped(s); }
-
 // Layers a position where the first and the last hold fewer than all others. Where no such choice
 // comes out even, what is left over goes to inner positions, one layer each, spread as far apart as
 // they go: the ends, which hold embedding and head too, stay the thinnest.

@@ -12,6 +12,13 @@
 #include "sim/engine/placement.h"
 
 namespace orrery {
+
+Offload offload_of(const Layout& l) {
+  return {.weights = l.offload_weights,
+          .optimizer = l.offload_optimizer,
+          .activations = l.offload_activations};
+}
+
 std::int64_t Family::leaves_below(const MicroBatchOption& micro_batch,
                                   const ShardOption& shard) const {
   return std::int64_t{choices(micro_batch.pipelines)} * choices(shard.zero_stages) *

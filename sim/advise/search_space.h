@@ -16,6 +16,7 @@ struct Offload {
   bool weights = false, optimizer = false, activations = false;
   bool operator==(const Offload&) const = default;
 };
+Offload offload_of(const Layout& layout);
 
 // Fixed dimensions narrow the grid; empty means the documented default list. A fixed value may lie
 // outside of its default list ("--tp 6").

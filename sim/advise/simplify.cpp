@@ -113,10 +113,7 @@ std::optional<GridPoint> point_of(const Family& f, const Layout& l) {
                                       std::find(o.zero_stages.begin(), o.zero_stages.end(),
                                                 l.zero_stage) != o.zero_stages.end();
                              })) &&
-      find(p.offload, index_of(f.offloads, [&](const Offload& o) {
-             return o.weights == l.offload_weights && o.optimizer == l.offload_optimizer &&
-                    o.activations == l.offload_activations;
-           }));
+      find(p.offload, index_of(f.offloads, [&](const Offload& o) { return o == offload_of(l); }));
   if (!found) return std::nullopt;
   const ShardOption& shard = choice(f.shards, p.shard);
   if (!find(p.zero, index_of(shard.zero_stages, [&](int z) { return z == l.zero_stage; })) ||
@@ -220,6 +217,20 @@ class Walk {
   std::array<bool, knob_count> taken_back_{};
 };
 
+void put_simplest_first(const SearchGround& ground, std::vector<Simplified>& all,
+                        double tolerance) {
+  const auto settings = [&](const Simplified& s) {
+    return special_settings(s.shown.candidate.layout, ground.recipe(s.shown.place).stack);
+  };
+  const auto ties = std::find_if(all.begin(), all.end(), [&](const Simplified& s) {
+    return s.shown.score > (1 + tolerance) * all.front().shown.score;
+  });
+  const auto simplest = std::min_element(
+      all.begin(), ties,
+      [&](const Simplified& a, const Simplified& b) { return settings(a) < settings(b); });
+  if (simplest != ties) std::rotate(all.begin(), simplest, simplest + 1);
+}
+
 }  // namespace
 
 std::string_view to_text(Knob knob) {
@@ -291,24 +302,6 @@ int special_settings(const Layout& layout, const Stack& stack) {
     if (!simpler(layout, static_cast<Knob>(k), stack).empty()) ++count;
   return count;
 }
-
-namespace {
-
-void put_simplest_first(const SearchGround& ground, std::vector<Simplified>& all,
-                        double tolerance) {
-  const auto settings = [&](const Simplified& s) {
-    return special_settings(s.shown.candidate.layout, ground.recipe(s.shown.place).stack);
-  };
-  const auto ties = std::find_if(all.begin(), all.end(), [&](const Simplified& s) {
-    return s.shown.score > (1 + tolerance) * all.front().shown.score;
-  });
-  const auto simplest = std::min_element(
-      all.begin(), ties,
-      [&](const Simplified& a, const Simplified& b) { return settings(a) < settings(b); });
-  if (simplest != ties) std::rotate(all.begin(), simplest, simplest + 1);
-}
-
-}  // namespace
 
 std::vector<Simplified> simplify_all(const SearchGround& ground, const std::vector<Found>& best,
                                      double tolerance, int threads) {

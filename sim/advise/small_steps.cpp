@@ -21,12 +21,6 @@ using Set = std::uint32_t;  // of decisions
 constexpr Set only(Decision d) { return Set{1} << static_cast<unsigned>(d); }
 constexpr bool has(Set set, Decision d) { return (set & only(d)) != 0; }
 
-Offload offload_of(const Layout& l) {
-  return {.weights = l.offload_weights,
-          .optimizer = l.offload_optimizer,
-          .activations = l.offload_activations};
-}
-
 bool same_recompute(const Layout& a, const Layout& b) {
   if (a.recompute != b.recompute) return false;
   if (a.recompute == Recompute::selective) return a.recompute_modules == b.recompute_modules;

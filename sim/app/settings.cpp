@@ -435,10 +435,7 @@ Question read_question(const JsonValue& s) {
   fix("rank_order", limits.rank_order, fixed.rank_order);
   fix("per_domain", limits.per_domain, fixed.per_domain);
   fix("bucket", limits.bucket, fixed.bucket);
-  fix("offload", limits.offload,
-      Offload{.weights = fixed.offload_weights,
-              .optimizer = fixed.offload_optimizer,
-              .activations = fixed.offload_activations});
+  fix("offload", limits.offload, offload_of(fixed));
   return q;
 }
 

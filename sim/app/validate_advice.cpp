@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <map>
 #include <tuple>
 
 #include "sim/advise/ranking.h"
 #include "sim/app/row_words.h"
 #include "sim/app/tables.h"
+#include "sim/app/validate_choices.h"
 #include "sim/app/validate_predict.h"
 #include "sim/app/validate_ranking.h"
 #include "sim/base/parallel.h"
@@ -27,26 +28,10 @@ constexpr double memory_reserve = 0.05;
 
 using Rows = std::vector<const ScoredRow*>;
 
-// Rows of one job, in the order in which they first appear.
+// Training jobs alone.
 std::vector<Rows> jobs_of(const std::vector<ScoredRow>& rows) {
-  using Key = std::tuple<std::string, std::string, std::string, std::int64_t, std::int64_t,
-                         std::int64_t, std::int64_t, PrecisionRecipe, std::string>;
-  std::map<Key, std::size_t> index;
-  std::vector<Rows> jobs;
-  for (const ScoredRow& s : rows) {
-    const PreparedRow& r = *s.row;
-    const bool training = r.job.task != Task::prefill && r.job.task != Task::decode;
-    if (!s.speed_error || !r.full_config || !r.outside.empty() || r.sweep || !training) continue;
-    if (!r.measured.tokens_per_second_per_gpu) continue;
-    const Key key{r.source,        r.gpu,
-                  r.model.name,    r.model.layer_count(),
-                  r.layout.gpus(), r.job.global_batch,
-                  r.job.sequence,  r.layout.precision,
-                  r.release};
-    const auto [at, added] = index.emplace(key, jobs.size());
-    if (added) jobs.emplace_back();
-    jobs[at->second].push_back(&s);
-  }
+  std::vector<Rows> jobs = published_jobs(rows);
+  std::erase_if(jobs, [](const Rows& job) { return !is_training(job.front()->row->job.task); });
   return jobs;
 }
 
@@ -91,17 +76,15 @@ AdvisedJob advise_job(const Rows& rows, const ModelError& error) {
                                                 }),
                  .measured = rows.size()};
   const PreparedRow& r = *job.published->row;
-  const Advice advice = advise({.cluster = r.cluster->cluster,
-                                .model = r.model,
-                                .job = r.job,
-                                .stack_name = r.release,
-                                .limits = told_alone(),
-                                .precisions = {r.layout.precision},
-                                .optimizers = {r.layout.optimizer}},
-                               {.top = listed_shapes,
-                                .threads = 1,
-                                .memory_reserve = memory_reserve,
-                                .brief = true});
+  const Advice advice =
+      advise({.cluster = r.cluster->cluster,
+              .model = r.model,
+              .job = r.job,
+              .stack_name = r.release,
+              .limits = told_alone(),
+              .precisions = {r.layout.precision},
+              .optimizers = {r.layout.optimizer}},
+             {.top = listed_shapes, .threads = 1, .memory_reserve = memory_reserve, .brief = true});
   if (advice.best.empty()) return job;
   job.advised = advice.best.front();
   job.same = same_decisions(job.advised->layout, r.layout);
@@ -113,7 +96,9 @@ AdvisedJob advise_job(const Rows& rows, const ModelError& error) {
   return job;
 }
 
+// In the order of the table's columns.
 enum class Verdict : std::uint8_t { same, run, tied, gain, cannot_tell, behind, nothing };
+constexpr int verdict_count = 7;
 
 Verdict verdict(const AdvisedJob& job) {
   if (!job.advised) return Verdict::nothing;
@@ -145,50 +130,24 @@ std::string verdict_text(const AdvisedJob& job) {
 }
 
 struct Counts {
-  std::size_t jobs = 0, same = 0, run = 0, run_worse = 0, tied = 0, gain = 0, cannot_tell = 0,
-              behind = 0, nothing = 0;
+  std::size_t jobs = 0, slower = 0;
+  std::array<std::size_t, verdict_count> of{};  // by verdict
   std::vector<double> gains;
   void add(const AdvisedJob& job) {
     ++jobs;
+    ++of[static_cast<std::size_t>(verdict(job))];
+    if (verdict(job) == Verdict::run && *job.measured_gain() < -run_to_run_spread) ++slower;
     gains.push_back(job.gain);
-    switch (verdict(job)) {
-      case Verdict::nothing:
-        ++nothing;
-        break;
-      case Verdict::same:
-        ++same;
-        break;
-      case Verdict::run:
-        ++run;
-        if (*job.measured_gain() < -run_to_run_spread) ++run_worse;
-        break;
-      case Verdict::tied:
-        ++tied;
-        break;
-      case Verdict::gain:
-        ++gain;
-        break;
-      case Verdict::cannot_tell:
-        ++cannot_tell;
-        break;
-      case Verdict::behind:
-        ++behind;
-        break;
-    }
   }
   std::vector<std::string> cells(const std::string& name) const {
     const auto text = [](std::size_t n) { return n == 0 ? std::string() : fmt::to_string(n); };
-    return {name,
-            fmt::to_string(jobs),
-            text(same),
-            text(run),
-            text(run_worse),
-            text(tied),
-            text(gain),
-            text(cannot_tell),
-            text(behind),
-            text(nothing),
-            fmt::format("{:.1f}", gains.empty() ? 0 : 100 * median(gains))};
+    std::vector<std::string> cells = {name, fmt::to_string(jobs)};
+    for (int v = 0; v < verdict_count; ++v) {
+      cells.push_back(text(of[static_cast<std::size_t>(v)]));
+      if (static_cast<Verdict>(v) == Verdict::run) cells.push_back(text(slower));
+    }
+    cells.push_back(fmt::format("{:.1f}", gains.empty() ? 0 : 100 * median(gains)));
+    return cells;
   }
 };
 

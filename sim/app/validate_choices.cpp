@@ -27,11 +27,11 @@ double predicted(const PublishedChoice& c, const std::string& id) {
 
 }  // namespace
 
-std::vector<PublishedChoice> published_choices(const std::vector<ScoredRow>& rows) {
+std::vector<std::vector<const ScoredRow*>> published_jobs(const std::vector<ScoredRow>& rows) {
   using Key = std::tuple<std::string, std::string, std::string, std::int64_t, std::int64_t,
                          std::int64_t, std::int64_t, PrecisionRecipe, std::string>;
   std::map<Key, std::size_t> index;
-  std::vector<PublishedChoice> all;
+  std::vector<std::vector<const ScoredRow*>> jobs;
   for (const ScoredRow& s : rows) {
     const PreparedRow& r = *s.row;
     if (!s.speed_error || !r.full_config || !r.outside.empty() || r.sweep) continue;
@@ -40,24 +40,36 @@ std::vector<PublishedChoice> published_choices(const std::vector<ScoredRow>& row
                   r.model.name,    r.model.layer_count(),
                   r.layout.gpus(), r.job.global_batch,
                   r.job.sequence,  r.layout.precision,
-                  r.stack.release};
-    const auto [at, added] = index.emplace(key, all.size());
-    if (added)
-      all.push_back({.source = r.source,
-                     .gpu = r.gpu,
-                     .model = r.model.name,
-                     .gpus = r.layout.gpus(),
-                     .global_batch = r.job.global_batch,
-                     .sequence = r.job.sequence,
-                     .precision = r.layout.precision});
-    PublishedChoice& c = all[at->second];
-    const std::string text = to_text(r.layout);
-    // The same layout measured twice is no choice.
-    if (std::find(c.texts.begin(), c.texts.end(), text) != c.texts.end()) continue;
-    c.texts.push_back(text);
-    c.layouts.push_back({.id = r.id,
-                         .predicted = s.prediction.tokens_per_second_per_gpu,
-                         .measured = *r.measured.tokens_per_second_per_gpu});
+                  r.release};
+    const auto [at, added] = index.emplace(key, jobs.size());
+    if (added) jobs.emplace_back();
+    jobs[at->second].push_back(&s);
+  }
+  return jobs;
+}
+
+std::vector<PublishedChoice> published_choices(const std::vector<ScoredRow>& rows) {
+  std::vector<PublishedChoice> all;
+  for (const auto& job : published_jobs(rows)) {
+    const PreparedRow& first = *job.front()->row;
+    PublishedChoice c{.source = first.source,
+                      .gpu = first.gpu,
+                      .model = first.model.name,
+                      .gpus = first.layout.gpus(),
+                      .global_batch = first.job.global_batch,
+                      .sequence = first.job.sequence,
+                      .precision = first.layout.precision};
+    for (const ScoredRow* s : job) {
+      const PreparedRow& r = *s->row;
+      const std::string text = to_text(r.layout);
+      // The same layout measured twice is no choice.
+      if (std::find(c.texts.begin(), c.texts.end(), text) != c.texts.end()) continue;
+      c.texts.push_back(text);
+      c.layouts.push_back({.id = r.id,
+                           .predicted = s->prediction.tokens_per_second_per_gpu,
+                           .measured = *r.measured.tokens_per_second_per_gpu});
+    }
+    all.push_back(std::move(c));
   }
   std::erase_if(all, [](const PublishedChoice& c) { return c.layouts.size() < 2; });
   for (PublishedChoice& c : all) {

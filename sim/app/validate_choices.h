@@ -8,6 +8,10 @@
 
 namespace orrery {
 
+// Scored rows of one job in one precision and release, of sources that are no sweep and tell the
+// whole layout, in the order in which they first appear.
+std::vector<std::vector<const ScoredRow*>> published_jobs(const std::vector<ScoredRow>& rows);
+
 // Layouts of one job in one precision and release, of a source that is no sweep: what an advisor
 // that knew only these would choose, against the best of them as measured.
 struct PublishedChoice {

@@ -16,8 +16,7 @@ namespace {
 // stages. A run starts when the one before has ended: its first stage has the last pass. Schedules
 // that need two microbatches a stage take what is left over, where it is less, into the last run.
 PipelineRun run_by_batches(const StepPipeline& p, std::int64_t each) {
-  const Schedule schedule = p.shape.schedule;
-  const bool two_a_stage = schedule == Schedule::dual_pipe || is_v_shaped(schedule);
+  const bool two_a_stage = holds_two_chunks(p.shape.schedule);
   const std::int64_t round = (two_a_stage ? 2 : 1) * p.shape.stages;
   const std::int64_t batch = (each + round - 1) / round * round;
   const std::int64_t all = p.shape.microbatches;

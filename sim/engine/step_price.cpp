@@ -180,7 +180,7 @@ StepRun::ChunkPhases StepRun::chunk_phases(const ChunkProgram& chunk, std::size_
 // was measured on whole steps and has this in it.
 void StepRun::cap_exchanges(ChunkPhases& own, const ChunkProgram& partner,
                             std::size_t speed) const {
-  if (!pairs_exchanges() || own.forward.hidden_by_passes <= 0) return;
+  if (!pairs_directions(layout_.schedule) || own.forward.hidden_by_passes <= 0) return;
   const ChunkPhases other = chunk_phases(partner, speed);
   const double spare = compute_seconds(other.forward) + compute_seconds(own.weight_gradient);
   cap_hidden_exchange(own.backward, spare);
@@ -260,12 +260,12 @@ const ChunkTime& StepRun::known_chunk(const ChunkProgram& program, const ChunkPr
   const bool own = layout_.offload_weights || layout_.offload_activations;
   const auto known =
       std::find_if(prices_.chunks.begin(), prices_.chunks.end(), [&](const ChunkTime& c) {
-        return !own && !c.only_its_own && c.dual == pairs_exchanges() && c.speed == speed &&
-               same(c.program, program) && same(c.partner, partner);
+        return !own && !c.only_its_own && c.dual == pairs_directions(layout_.schedule) &&
+               c.speed == speed && same(c.program, program) && same(c.partner, partner);
       });
   if (known != prices_.chunks.end()) return *known;
   ChunkTime time = time_chunk(program, partner, speed);
-  time.dual = pairs_exchanges();
+  time.dual = pairs_directions(layout_.schedule);
   time.only_its_own = own;
   return prices_.chunks.emplace_back(std::move(time));
 }

@@ -118,9 +118,6 @@ class StepRun {
   // Priced once for all runs on the same prices.
   const ChunkTime& known_chunk(const ChunkProgram& program, const ChunkProgram& partner,
                                std::size_t speed);
-  bool pairs_exchanges() const {
-    return layout_.schedule == Schedule::dual_pipe || layout_.schedule == Schedule::dual_pipe_v;
-  }
   LayerTime price_layer(const LayerProgram& layer, const PriceContext& prices) const;
   PriceContext price_context(const SpeedClass& speed);
   std::vector<double> stage_speeds() const;

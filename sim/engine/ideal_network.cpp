@@ -1,7 +1,7 @@
 // Knows how collectives end when nothing disturbs them.
 #include "sim/engine/ideal_network.h"
 
-#include <algorithm>
+#include <boost/container_hash/hash.hpp>
 
 namespace orrery {
 
@@ -23,16 +23,24 @@ std::optional<Completion> IdealNetwork::next_completion() {
 }
 
 const CollectiveTime& IdealNetwork::price(const Collective& collective, std::int64_t) {
-  const auto known = std::find_if(memo_.begin(), memo_.end(),
-                                  [&](const auto& entry) { return entry.first == collective; });
+  const auto known = memo_.find(collective);
   if (known != memo_.end()) return known->second;
   CollectiveTime time = collective_time(collective, fabric_, costs_);
   const Seconds loaded =
       loaded_ ? loaded_->of(collective, time, fabric_) : loaded_transfer(collective, time, fabric_);
   time.time += loaded - time.transfer;
   time.transfer = loaded;
-  memo_.emplace_back(collective, time);
-  return memo_.back().second;
+  return memo_.emplace(collective, time).first->second;
+}
+
+// What most collectives of a step differ in.
+std::size_t IdealNetwork::Hash::operator()(const Collective& c) const {
+  std::size_t seed = 0;
+  boost::hash_combine(seed, c.bytes.si());
+  boost::hash_combine(seed, static_cast<int>(c.kind));
+  boost::hash_combine(seed, c.group.size);
+  boost::hash_combine(seed, c.group.per_domain);
+  return seed;
 }
 
 }  // namespace orrery

@@ -1,9 +1,9 @@
 // Knows the ideal network: every collective takes what it takes alone, memoised by its shape.
 #pragma once
 
-#include <deque>
+#include <cstddef>
 #include <optional>
-#include <utility>
+#include <unordered_map>
 
 #include "sim/engine/event_queue.h"
 #include "sim/engine/loaded_transfer.h"
@@ -27,8 +27,10 @@ class IdealNetwork final : public Network {
   LoadedTransfers* loaded_;
   EventQueue queue_;
   std::int64_t started_ = 0;
-  // Few distinct shapes: linear search. A deque, since price() hands out references.
-  std::deque<std::pair<Collective, CollectiveTime>> memo_;
+  struct Hash {
+    std::size_t operator()(const Collective& collective) const;
+  };
+  std::unordered_map<Collective, CollectiveTime, Hash> memo_;  // price() hands out references
 };
 
 }  // namespace orrery

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "sim/base/check.h"
@@ -137,12 +138,14 @@ Seconds StepRun::update_at_full_rate(double parameters, double expert_parameters
 }
 
 StepLeast StepRun::least(const std::vector<Layout>& endings, const WorthMore& worth) {
+  constexpr Seconds never(std::numeric_limits<double>::infinity());
   double energy = 0;
   const std::vector<LeastStage> stages = least_stages(energy);
-  // The step when each stage has this after its passes.
-  const auto with = [&](auto&& tail_of) {
+  // The step when each stage has this after its passes; where that is `enough` or more, at least
+  // that much of it.
+  const auto with = [&](auto&& tail_of, Seconds enough) {
     Ticks longest, first_tail, own_tail;
-    for (std::size_t s = 0; s < stages.size(); ++s) {
+    for (std::size_t s = 0; s < stages.size() && to_seconds(longest) < enough; ++s) {
       // Inner stages with the same chunks end alike.
       const auto chunk = [&](std::size_t of) {
         return chunk_index_.begin() + static_cast<std::ptrdiff_t>(of) * chunks_per_stage();
@@ -158,19 +161,23 @@ StepLeast StepRun::least(const std::vector<Layout>& endings, const WorthMore& wo
     return StepLeast{time, Joules(energy) + context_.device.idle_power * time};
   };
   if (endings.empty() || worth) {
-    const StepLeast any = with([&](std::size_t s) {
-      const auto stage = static_cast<std::int64_t>(s);
-      return to_ticks(stack_.step_overhead.get() +
-                      update_at_full_rate(stage_parameters(stage), stage_expert_parameters(stage)));
-    });
+    const StepLeast any = with(
+        [&](std::size_t s) {
+          const auto stage = static_cast<std::int64_t>(s);
+          return to_ticks(
+              stack_.step_overhead.get() +
+              update_at_full_rate(stage_parameters(stage), stage_expert_parameters(stage)));
+        },
+        never);
     if (endings.empty() || !worth(any)) return any;
   }
-  StepLeast least;
+  StepLeast least{.time = never, .energy_per_gpu = Joules(0)};
   for (const Layout& end : endings) {
     ending_ = ending_of(end);
     const StepLeast one = with(
-        [&](std::size_t s) { return tail(stages[s].last, static_cast<std::int64_t>(s)).total(); });
-    if (&end == &endings.front() || one.time < least.time) least = one;
+        [&](std::size_t s) { return tail(stages[s].last, static_cast<std::int64_t>(s)).total(); },
+        least.time);
+    if (one.time < least.time) least = one;
   }
   ending_ = ending_of(layout_);
   return least;

@@ -29,7 +29,8 @@ struct FitQuality {
 };
 
 // Parameters of one curve: physical, few, the same for every shape. A kind uses the ones it needs;
-// the comment of each says how hw_models/kernel_time.cpp uses it.
+// the comment of each says how its kind's formula uses it (gemm_time.cpp, attention_time.cpp; what
+// streams, and what all share, in kernel_time.cpp).
 struct Curve {
   double tensor_efficiency = 0;  // of the tensor peak for large k and full waves of large tiles
   double k_half = 0;             // start-up of a tile, as extra elements of k (keys for attention)

@@ -187,8 +187,9 @@ Nic read_nic(const JsonValue& file) {
 
 Switch read_switch(const JsonValue& file) {
   file.expect_only({"name", "title", "ports", "port_bandwidth", "latency", "power", "price",
-                    "in_network_reduction", "co_packaged_optics"});
+                    "in_network_reduction", "co_packaged_optics", "scale_up_link"});
   const auto co_packaged = file.find("co_packaged_optics");
+  const auto link = file.find("scale_up_link");
   return {.name = file.at("name").text(),
           .title = file.at("title").text(),
           .ports = read_sourced<std::int64_t>(file.at("ports")),
@@ -197,12 +198,20 @@ Switch read_switch(const JsonValue& file) {
           .power = read_sourced<Watts>(file.at("power")),
           .price = read_sourced<Dollars>(file.at("price")),
           .in_network_reduction = file.at("in_network_reduction").boolean(),
-          .co_packaged_optics = co_packaged && co_packaged->boolean()};
+          .co_packaged_optics = co_packaged && co_packaged->boolean(),
+          .scale_up_link = link ? link->text() : ""};
 }
 
 Host read_host(const JsonValue& file) {
   file.expect_only({"name", "title", "memory", "memory_bandwidth", "power", "price", "failure_rate",
-                    "includes"});
+                    "includes", "hosts_per_rack"});
+  Sourced<std::int64_t> per_rack = {.evidence = Evidence::specified,
+                                    .reason = "no tray of a rack that is sold whole"};
+  if (const auto hosts = file.find("hosts_per_rack")) {
+    per_rack = read_sourced<std::int64_t>(*hosts);
+    for (const auto& end : {per_rack.value, per_rack.low, per_rack.high})
+      if (end && *end < 1) hosts->fail("at least one host");
+  }
   return {.name = file.at("name").text(),
           .title = file.at("title").text(),
           .memory = read_sourced<Bytes>(file.at("memory")),
@@ -210,7 +219,8 @@ Host read_host(const JsonValue& file) {
           .power = read_sourced<Watts>(file.at("power")),
           .price = read_sourced<Dollars>(file.at("price")),
           .failure_rate = read_sourced<Hertz>(file.at("failure_rate")),
-          .includes = read_parts_included(file, "includes")};
+          .includes = read_parts_included(file, "includes"),
+          .hosts_per_rack = per_rack};
 }
 
 Device load_device(const std::string& name) {

@@ -29,6 +29,8 @@ struct Switch {
   Sourced<Dollars> price;
   bool in_network_reduction = false;
   bool co_packaged_optics = false;  // fibre plugs into the switch: its price and power hold optics
+  std::string scale_up_link;        // "nvlink4": it stands behind such links where a wiring names
+                                    // no switch; empty: behind none
 };
 struct Host {
   std::string name, title;
@@ -38,6 +40,8 @@ struct Host {
   Sourced<Dollars> price;  // the same
   Sourced<Hertz> failure_rate;
   PartsIncluded includes;  // what its power and its price hold: the switches and NICs of a DGX
+  Sourced<std::int64_t> hosts_per_rack;  // that its maker's rack has trays for; absent: it is no
+                                         // tray of a rack that is sold whole
 };
 
 // Where figures come from: an entry of hw_models/catalog/sources/*.json.

@@ -64,6 +64,18 @@ void read_links(const JsonValue& file, Device& device) {
   device.c2c_bandwidth = read_sourced<BytesPerSecond>(host_link.at("c2c"));
 }
 
+// The slowest of a billion boards is six of these below the mean: beyond a tenth it would have half
+// the speed or less, which no healthy board has.
+Sourced<double> read_board_spread(const JsonValue& at) {
+  constexpr double most = 0.1;
+  const Sourced<double> spread = read_sourced<double>(at);
+  for (const std::optional<double>& value : {spread.value, spread.low, spread.high})
+    if (value && !(*value >= 0 && *value <= most))
+      at.fail(fmt::format("a standard deviation of speed from 0 to {}", most),
+              fmt::format("{}", *value));
+  return spread;
+}
+
 void read_operation(const JsonValue& file, Device& device) {
   const JsonValue power = file.at("power");
   power.expect_only({"limit", "idle"});
@@ -77,7 +89,7 @@ void read_operation(const JsonValue& file, Device& device) {
   reliability.expect_only({"failure_rate", "board_spread"});
   device.failure_rate = read_sourced<Hertz>(reliability.at("failure_rate"));
   if (const auto spread = reliability.find("board_spread"))
-    device.board_spread = read_sourced<double>(*spread);
+    device.board_spread = read_board_spread(*spread);
   const JsonValue price = file.at("price");
   price.expect_only({"purchase", "rental", "includes"});
   device.price = read_sourced<Dollars>(price.at("purchase"));

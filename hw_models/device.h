@@ -63,6 +63,7 @@ struct ResolvedDevice {
   BytesPerSecond memory_bandwidth;
   BytesPerSecond scale_up_bandwidth;  // per direction, to all peers together
   BytesPerSecond host_bandwidth;      // per direction: C2C where there is, else PCIe
+  Bytes host_memory;  // its share of its host's; 0: not known, or not asked of a host
   Watts power_limit, idle_power;
   double board_spread = 0;  // standard deviation of sustained speed between healthy boards
   Hertz failure_rate;       // unrecoverable failures per second

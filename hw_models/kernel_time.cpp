@@ -15,8 +15,6 @@ std::string_view to_text(Limit limit) {
       return "vector";
     case Limit::special_function:
       return "special-function";
-    case Limit::l2:
-      return "l2";
     case Limit::memory:
       return "memory";
     case Limit::latency:

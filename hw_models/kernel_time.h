@@ -13,8 +13,7 @@ enum class Limit : std::uint8_t {
   tensor,
   vector,
   special_function,
-  l2,
-  memory,
+  memory,  // or the L2, while what moves is small
   latency,
   host_link
 };

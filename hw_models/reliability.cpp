@@ -91,7 +91,7 @@ const std::vector<std::string>& failure_names() {
 
 ReliabilityProfile read_reliability(const JsonValue& file) {
   file.expect_only({"name", "title", "accelerator", "host", "default_for", "failures", "recovery",
-                    "maintenance", "infancy", "lemon_share", "running", "storage"});
+                    "maintenance", "infancy", "lemon_share", "running", "storage", "remedies"});
   ReliabilityProfile profile{.name = file.at("name").text(),
                              .title = file.at("title").text(),
                              .accelerator = file.at("accelerator").text(),
@@ -120,6 +120,14 @@ ReliabilityProfile read_reliability(const JsonValue& file) {
   profile.local_per_host = read_positive<BytesPerSecond>(storage.at("local_per_host"));
   profile.copy_per_gpu = read_positive<BytesPerSecond>(storage.at("copy_per_gpu"));
   profile.save_overhead = read_positive<Seconds>(storage.at("save_overhead"));
+  const JsonValue remedies = file.at("remedies");
+  remedies.expect_only({"restart_factor", "corruption_latency", "elastic_recovery"});
+  profile.restart_factor = read_share(remedies.at("restart_factor"));
+  profile.corruption_latency = read_positive<Seconds>(remedies.at("corruption_latency"));
+  profile.elastic_recovery = read_positive<Seconds>(remedies.at("elastic_recovery"));
+  if (!profile.restart_factor.known() || !profile.corruption_latency.known() ||
+      !profile.elastic_recovery.known())
+    remedies.fail("all three values: remedies are weighed with them");
   return profile;
 }
 

@@ -129,6 +129,28 @@ bool add_last(const ScaleOut& out, std::int64_t columns, ClosShape& shape) {
   return true;
 }
 
+// Gives a leaf that serves a whole machine, smaller than what the wiring lets it serve, no more
+// links up than its NICs need, but so many that they divide evenly over the fewest spines.
+void trim_uplinks(const ScaleOut& out, ClosShape& shape) {
+  ClosTier& leaf = shape.tiers[0];
+  const std::int64_t in_rail = ceil_div(ports_of(shape, leaf.reach), shape.rails);
+  // All NICs of an accelerator are on one leaf.
+  const auto each = static_cast<std::int64_t>(std::max(1.0, shape.ports_per_accelerator));
+  const std::int64_t even = ceil_div(ceil_div(in_rail, leaf.switches / shape.rails), each) * each;
+  leaf.down = std::min(leaf.down, even);
+  const std::int64_t most = leaf.up, radix = out.tiers[1].radix;
+  const std::int64_t columns = out.kind == ScaleOutKind::rail_only ? shape.rails : 1;
+  const Ports ports{out, 0};
+  std::int64_t fewest = no_limit;
+  for (std::int64_t up = std::min(most, ports.up(leaf.down)); up <= most; ++up) {
+    const std::int64_t links = leaf.switches / columns * up;
+    const auto spines = equal_share(up, radix == 0 ? 1 : ceil_div(links, radix));
+    if (!spines || *spines >= fewest) continue;
+    fewest = *spines;
+    leaf.up = up;
+  }
+}
+
 // The shape with so many tiers; none when they do not join all accelerators.
 std::optional<ClosShape> with_tiers(const ScaleOut& out, std::size_t count, ClosShape shape) {
   const bool apart = out.kind == ScaleOutKind::rail_only;
@@ -168,12 +190,51 @@ std::optional<ClosShape> dragonfly_plus_shape(const ScaleOut& out, ClosShape sha
   return shape;
 }
 
+// One switch a plane that takes every NIC of a machine below a full group, whatever its rail; none
+// where the NICs are too many or the size of the switch is not stated.
+std::optional<ClosShape> one_switch(const ScaleOut& out, ClosShape shape) {
+  const std::int64_t ports = ports_of(shape, shape.accelerators), reach = out.tiers[0].reach;
+  if (ports > out.tiers[0].radix || (reach != 0 && shape.accelerators >= reach))
+    return std::nullopt;
+  shape.rails = 1;
+  shape.tiers = {{.reach = shape.accelerators, .groups = 1, .switches = 1, .down = ports}};
+  return shape;
+}
+
+// Two tiers for a machine that is smaller than one group of leaves.
+std::optional<ClosShape> part_of_group(const ScaleOut& out, ClosShape shape) {
+  if (out.tiers.size() < 2 || shape.accelerators >= out.tiers[0].reach) return std::nullopt;
+  ScaleOut small = out;
+  small.tiers[0].reach = shape.accelerators;
+  if (auto alone = with_tiers(small, 1, shape)) return alone;
+  // As many links up as a leaf of a full group has: the most that trimming may leave.
+  shape.tiers = {leaf_tier(out, shape)};
+  const std::int64_t most = shape.tiers[0].up;
+  shape.tiers = {leaf_tier(small, shape)};
+  if (shape.tiers[0].switches == 0) return std::nullopt;
+  shape.tiers[0].up = std::max(shape.tiers[0].up, most);
+  trim_uplinks(small, shape);
+  const std::int64_t columns = out.kind == ScaleOutKind::rail_only ? shape.rails : 1;
+  return add_last(small, columns, shape) ? std::optional(shape) : std::nullopt;
+}
+
 std::optional<ClosShape> one_site(const ScaleOut& out, const ClosShape& bare) {
   const bool groups = out.kind == ScaleOutKind::dragonfly_plus;
   // A leaf alone is the same in both; then a dragonfly+ has its groups whole from the first on.
   for (std::size_t count = 1; count <= (groups ? 1 : out.tiers.size()); ++count)
     if (auto shape = with_tiers(out, count, bare)) return shape;
   return groups ? dragonfly_plus_shape(out, bare) : std::nullopt;
+}
+
+ClosShape bare_shape(const ScaleOut& out, std::int64_t accelerators) {
+  CHECK_THAT(accelerators >= 1, "a fabric without accelerators");
+  ClosShape bare;
+  bare.accelerators = accelerators;
+  bare.planes = out.planes;
+  bare.rails = out.rails;
+  if (out.kind != ScaleOutKind::none && out.kind != ScaleOutKind::torus)
+    bare.ports_per_accelerator = out.nics_per_accelerator.get();
+  return bare;
 }
 
 [[noreturn]] void cannot_join(const Fabric& fabric, std::int64_t accelerators) {
@@ -200,15 +261,24 @@ std::int64_t ClosShape::links_up(std::size_t tier) const {
   return switches(tier) * t.up;
 }
 
-ClosShape clos_shape(const Fabric& fabric, std::int64_t accelerators) {
-  CHECK_THAT(accelerators >= 1, "a fabric without accelerators");
+ClosShape bought_shape(const Fabric& fabric, std::int64_t accelerators) {
   const ScaleOut& out = fabric.scale_out;
-  ClosShape bare;
-  bare.accelerators = accelerators;
-  bare.planes = out.planes;
-  bare.rails = out.rails;
+  ClosShape bare = bare_shape(out, accelerators);
+  if (accelerators <= fabric.scale_up.domain || out.kind == ScaleOutKind::none) return bare;
+  const bool in_groups = out.kind != ScaleOutKind::torus;
+  const std::int64_t site = fabric.sites.accelerators;
+  if (in_groups && (site == 0 || accelerators <= site)) {
+    if (auto shape = one_switch(out, bare)) return *shape;
+    if (out.kind != ScaleOutKind::dragonfly_plus)
+      if (auto shape = part_of_group(out, bare)) return *shape;
+  }
+  return clos_shape(fabric, accelerators);
+}
+
+ClosShape clos_shape(const Fabric& fabric, std::int64_t accelerators) {
+  const ScaleOut& out = fabric.scale_out;
+  ClosShape bare = bare_shape(out, accelerators);
   if (out.kind == ScaleOutKind::none || out.kind == ScaleOutKind::torus) return bare;
-  bare.ports_per_accelerator = out.nics_per_accelerator.get();
   const std::int64_t site = fabric.sites.accelerators;
   const bool several = site != 0 && accelerators > site;
   if (several) bare.accelerators = site;

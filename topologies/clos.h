@@ -54,6 +54,13 @@ struct ClosShape {
 // switch as large as it must be. Error when the wiring cannot join so many.
 ClosShape clos_shape(const Fabric& fabric, std::int64_t accelerators);
 
+// What so many accelerators need where nothing else shares their network, for counting and buying:
+// no tiers inside one scale-up domain; one switch a plane where it has ports for every NIC,
+// whatever the rails; below one group of leaves no more links up than the NICs in use ask for.
+// From a full group on it is clos_shape(), which stays what flows are routed by: a job on few
+// accelerators usually runs on a part of a larger machine.
+ClosShape bought_shape(const Fabric& fabric, std::int64_t accelerators);
+
 // The leaf and spine rule of two-tier fabrics of one radix: the least spines that reach all leaf
 // uplinks and of which every leaf has the same number of links to each. Reproduces the published
 // SuperPOD tables. Error when the endpoints pass radix^2 / 2.

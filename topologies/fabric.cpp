@@ -17,6 +17,31 @@ constexpr std::array<std::string_view, 3> routing_text = {"adaptive", "spray", "
 constexpr std::array<std::string_view, 8> technology_text = {
     "infiniband", "spectrum-x", "roce", "efa", "omnipath", "slingshot", "ici", "tcpx"};
 
+// Far above what any machine has, so that nothing that is computed from it leaves its range.
+constexpr double most_rate = 1e18;     // bytes a second
+constexpr double most_latency = 3600;  // seconds
+
+// Refuses a value that is unknown, or that lies outside of its bounds at itself or an end of its
+// range.
+template <class T>
+void expect_within(const JsonValue& at, const Sourced<T>& sourced, double least, double most,
+                   const std::string& expected) {
+  if (!sourced.known()) at.fail("a value: collectives need it");
+  for (const auto& end : {sourced.value, sourced.low, sourced.high})
+    if (end && !(in_si(*end) >= least && in_si(*end) <= most)) at.fail(expected);
+}
+// The least positive rate that still moves a byte within a century.
+constexpr double least_rate = 1e-3;
+void expect_rate(const JsonValue& at, const Sourced<BytesPerSecond>& rate) {
+  expect_within(at, rate, least_rate, most_rate, "a rate above 0, at most 1e18 bytes a second");
+}
+void expect_latency(const JsonValue& at, const Sourced<Seconds>& latency) {
+  expect_within(at, latency, 0, most_latency, "a time of 0 or more, at most an hour");
+}
+void expect_share(const JsonValue& at, const Sourced<double>& share) {
+  expect_within(at, share, 1e-6, 1, "a share above 0, at most 1");
+}
+
 // What a domain is made of. All keys are optional: much of it is not published.
 void read_scale_up_parts(const JsonValue& at, ScaleUp& up) {
   if (const auto links = at.find("links")) up.links = read_sourced<std::int64_t>(*links);
@@ -49,8 +74,7 @@ void read_scale_up_parts(const JsonValue& at, ScaleUp& up) {
   if (const auto axes = at.find("axis_links")) {
     for (const JsonValue& item : axes->items())
       up.axis_links.push_back(read_sourced<BytesPerSecond>(item));
-    for (const auto& link : up.axis_links)
-      if (!link.known()) axes->fail("a rate for each axis");
+    for (const auto& link : up.axis_links) expect_rate(*axes, link);
     if (std::ssize(up.axis_links) != up.torus_axes) axes->fail("one rate for each axis");
   }
 }
@@ -65,8 +89,8 @@ ScaleUp read_scale_up(const JsonValue& at) {
   up.domain = at.at("domain").integer(1, INT64_C(1) << 40);
   up.bandwidth = read_sourced<BytesPerSecond>(at.at("bandwidth"));
   up.latency = read_sourced<Seconds>(at.at("latency"));
-  if (!up.bandwidth.known()) at.at("bandwidth").fail("a value: collectives need it");
-  if (!up.latency.known()) at.at("latency").fail("a value: collectives need it");
+  expect_rate(at.at("bandwidth"), up.bandwidth);
+  expect_latency(at.at("latency"), up.latency);
   if (const auto axes = at.find("torus_axes")) {
     if (up.kind != ScaleUpKind::torus) axes->fail("this key in a torus only");
     up.torus_axes = axes->integer(1, 3);
@@ -85,13 +109,12 @@ Tier read_tier(const JsonValue& at) {
   if (const auto radix = at.find("radix")) tier.radix = radix->integer(2, 1 << 20);
   tier.oversubscription = read_sourced<double>(at.at("oversubscription"));
   tier.latency = read_sourced<Seconds>(at.at("latency"));
-  if (!tier.oversubscription.known() || !(tier.oversubscription.get() > 0))
-    at.at("oversubscription").fail("a ratio above 0");
-  if (!tier.latency.known()) at.at("latency").fail("a value");
+  expect_within(at.at("oversubscription"), tier.oversubscription, 1e-6, 1e6,
+                "a ratio above 0, at most 1e6");
+  expect_latency(at.at("latency"), tier.latency);
   if (const auto uplink = at.find("uplink_bandwidth")) {
     tier.uplink_bandwidth = read_sourced<BytesPerSecond>(*uplink);
-    if (!tier.uplink_bandwidth.known() || !(tier.uplink_bandwidth.get().si() > 0))
-      uplink->fail("a rate above 0, or no such key");
+    expect_rate(*uplink, tier.uplink_bandwidth);
   } else {
     tier.uplink_bandwidth.reason = "as fast as the links down";
   }
@@ -155,8 +178,11 @@ ScaleOut read_scale_out(const JsonValue& at) {
   out.nic_bandwidth = read_sourced<BytesPerSecond>(at.at("nic_bandwidth"));
   out.nic_latency = read_sourced<Seconds>(at.at("nic_latency"));
   out.efficiency = read_sourced<double>(at.at("efficiency"));
-  for (const char* key : {"nics_per_accelerator", "nic_bandwidth", "nic_latency", "efficiency"})
-    if (at.at(key).at("value").is_null()) at.at(key).fail("a value: collectives need it");
+  expect_within(at.at("nics_per_accelerator"), out.nics_per_accelerator, 1e-6, 1024,
+                "a number above 0, at most 1024");
+  expect_rate(at.at("nic_bandwidth"), out.nic_bandwidth);
+  expect_latency(at.at("nic_latency"), out.nic_latency);
+  expect_share(at.at("efficiency"), out.efficiency);
   if (const auto planes = at.find("planes")) out.planes = planes->integer(1, 64);
   if (const auto reduce = at.find("in_network_reduction"))
     out.in_network_reduction = reduce->boolean();
@@ -180,14 +206,12 @@ Sites read_sites(const JsonValue& at, const ScaleOut& out) {
   sites.kilometres = read_sourced<double>(at.at("kilometres"));
   sites.latency_per_kilometre = read_sourced<Seconds>(at.at("latency_per_kilometre"));
   sites.efficiency = read_sourced<double>(at.at("efficiency"));
-  if (!sites.bandwidth.known() || !(sites.bandwidth.get().si() > 0))
-    at.at("bandwidth").fail("a rate above 0");
-  if (!sites.kilometres.known() || sites.kilometres.get() < 0)
-    at.at("kilometres").fail("a length of 0 or more");
-  if (!sites.latency_per_kilometre.known() || sites.latency_per_kilometre.get().si() < 0)
-    at.at("latency_per_kilometre").fail("a time of 0 or more");
-  if (!sites.efficiency.known() || !(sites.efficiency.get() > 0) || sites.efficiency.get() > 1)
-    at.at("efficiency").fail("a share above 0, at most 1");
+  expect_rate(at.at("bandwidth"), sites.bandwidth);
+  expect_within(at.at("kilometres"), sites.kilometres, 0, 1e6,
+                "a length of 0 or more, at most 1e6");
+  expect_within(at.at("latency_per_kilometre"), sites.latency_per_kilometre, 0, 1,
+                "a time of 0 or more, at most a second");
+  expect_share(at.at("efficiency"), sites.efficiency);
   return sites;
 }
 
@@ -273,6 +297,11 @@ PathCost nic_path(const Fabric& fabric, std::int64_t span) {
   return through(out, tier, 1);
 }
 
+std::int64_t torus_axes_spanned(const ScaleUp& scale_up, std::int64_t ranks) {
+  const std::int64_t axes = ranks < 16 ? 1 : ranks < 64 ? 2 : 3;
+  return std::min(axes, scale_up.torus_axes);
+}
+
 BytesPerSecond scale_up_share(const ScaleUp& scale_up, std::int64_t ranks) {
   const BytesPerSecond all = scale_up.bandwidth.get();
   switch (scale_up.kind) {
@@ -285,12 +314,10 @@ BytesPerSecond scale_up_share(const ScaleUp& scale_up, std::int64_t ranks) {
                     static_cast<double>(links));
     }
     case ScaleUpKind::torus: {
-      // Slices are built of rings of four (a TPU cube is 4 x 4 x 4): four ranks fill an axis,
-      // sixteen a plane. A pair has no ring: one link.
+      // An axis is two links. A pair has no ring: one link.
       const double link = 0.5 / static_cast<double>(scale_up.torus_axes);
       if (ranks < 4) return all * link;
-      const std::int64_t axes = ranks < 16 ? 1 : ranks < 64 ? 2 : 3;
-      return all * (2 * link * static_cast<double>(std::min(axes, scale_up.torus_axes)));
+      return all * (2 * link * static_cast<double>(torus_axes_spanned(scale_up, ranks)));
     }
   }
   return all;

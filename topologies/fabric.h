@@ -137,6 +137,10 @@ PathCost nic_path(const Fabric& fabric, std::int64_t span);
 // of it behind switches, the links to its members in a mesh, the axes that it spans in a torus.
 BytesPerSecond scale_up_share(const ScaleUp& scale_up, std::int64_t ranks);
 
+// Axes of a torus that a group of `ranks` of its domain spans: slices are built of rings of four (a
+// TPU cube is 4 x 4 x 4), so four ranks fill an axis, sixteen a plane.
+std::int64_t torus_axes_spanned(const ScaleUp& scale_up, std::int64_t ranks);
+
 // Calls visit(path, sourced) on every value, in a fixed order: for ranges and law 12.
 template <class FabricRef, class Visit>
 void visit_fabric_values(FabricRef& f, Visit&& visit) {

@@ -17,7 +17,7 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 class Builder {
  public:
   Builder(const Fabric& fabric, std::int64_t n)
-      : fabric_(fabric), n_(n), shape_(clos_shape(fabric, n)) {}
+      : fabric_(fabric), n_(n), shape_(bought_shape(fabric, n)) {}
 
   FabricGraph build() {
     for (std::int64_t a = 0; a < n_; ++a) vertex("accelerator", "");

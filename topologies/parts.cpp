@@ -258,8 +258,12 @@ FabricParts fabric_parts(const Fabric& fabric, std::int64_t accelerators) {
                  .found = "torus",
                  .expected = "a switched network: a torus is counted as a scale-up domain"});
   add_domains(fabric, parts);
-  const ClosShape shape = clos_shape(fabric, accelerators);
+  const ClosShape shape = bought_shape(fabric, accelerators);
+  if (out.kind != ScaleOutKind::none && shape.tiers.empty())
+    add_note(parts,
+             "one scale-up domain: no scale-out network joins anything, and none is counted");
   if (shape.tiers.empty()) return parts;
+  parts.rails = shape.rails;
   parts.nics = ports_of(shape, accelerators);
   Network net = add_network(fabric, shape, parts);
   if (shape.sites) {

@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "workloads/adapters.h"
+#include "workloads/operation_recompute.h"
+#include "workloads/weight_split.h"
+
 namespace orrery {
 namespace {
 
@@ -35,7 +39,7 @@ Sizes sizes_of(const Model& model, const LayerClass& layer, const Job& job, cons
   s.quantised = is_quantised(layout.precision);
   s.compact = s.quantised && stack.memory.compact_activations;
   using enum RecomputeModule;
-  const bool core = layout.recomputes(core_attn);
+  const bool core = layout.recomputes(core_attn) && !recomputes_by_operation(layout, stack);
   s.drop_core = core && stack.attention_recompute_selective;
   s.drop_cheap = core && !stack.attention_recompute_selective;
   const NormModules norms = norm_modules(stack, layout, layer);
@@ -206,6 +210,8 @@ Part expert_part(const Ffn& ffn, const Sizes& s, const Job& job, const Layout& l
   if (unfused) p.kept += 2 * hidden * rows;
   p.kept +=
       3 * 4 * static_cast<double>(ffn.experts) * s.norm_tokens;  // router: fp32 logits, scores
+  // What experts' latent rows are projected back from.
+  if (ffn.latent > 0) p.kept += s.input * hidden * s.tokens / s.tp;
   p.transient = (2 * (1 + gate) * width + 2 * hidden) * rows;
   if (s.drop_act) p.transient += 2 * width * rows;
   if (s.drop_moe) p.transient += std::exchange(p.kept, 0);
@@ -229,6 +235,37 @@ double largest_weight(const Model& model, const LayerClass& layer, const Layout&
   return 0;
 }
 
+// What recompute by operation keeps: the layer's input, outputs of products, attention's with the
+// log-sum-exp of its rows, sums over tp, what experts were sent and sent back. All else is there
+// while the layer's backward is at work.
+void keep_by_operation(LayerActivations& a, const Model& model, const LayerClass& layer,
+                       const Layout& layout, const Job& job, const Sizes& s) {
+  const double all = a.kept();
+  const Mixer& m = layer.mixer;
+  double mixer = 0, ffn = 0, summed = 0;
+  bool mixes = m.kind != MixerKind::none;  // up to the product whose result is summed over tp
+  for (const SeparateProduct& p : separate_products(model, layer, layout)) {
+    if (p.needed && p.reduced && s.sequence_parallel)
+      summed += 2 * s.hidden * s.norm_tokens;
+    else if (p.needed && p.kept)
+      (mixes ? mixer : ffn) += 2 * static_cast<double>(p.outputs) * s.tokens;
+    mixes = mixes && !p.reduced;
+  }
+  const bool attends = m.kind == MixerKind::attention || m.kind == MixerKind::mla;
+  const double heads = static_cast<double>(m.heads) / s.tp;
+  a.attention = mixer;
+  if (attends) a.attention += heads * (2 * static_cast<double>(m.v_dim) + 4) * s.tokens;
+  a.ffn = ffn;
+  a.norm = a.checkpoint + summed;
+  a.expert = 0;
+  if (layer.ffn.kind == FfnKind::moe && layout.ep > 1) {
+    const double sent = s.tokens / s.tp * static_cast<double>(layer.ffn.topk);
+    const double arrived = sent * static_cast<double>(layout.etp) * job.expert_imbalance;
+    a.expert = 2 * s.hidden * (sent + arrived);
+  }
+  a.transient += std::max(0.0, all - a.kept());
+}
+
 }  // namespace
 
 LayerActivations layer_activations(const Model& model, const LayerClass& layer, const Job& job,
@@ -237,7 +274,7 @@ LayerActivations layer_activations(const Model& model, const LayerClass& layer, 
   const Sizes s = sizes_of(model, layer, job, layout, stack);
   const Part mixer = mixer_part(model, layer.mixer, s, job, layout, stack, traits);
   LayerActivations a;
-  a.attention = mixer.kept;
+  a.attention = mixer.kept + adapter_activations(model, layer, job, layout, stack);
   a.transient = mixer.transient;
   a.exchange = mixer.exchange;
   if (layer.ffn.kind == FfnKind::dense) {
@@ -260,21 +297,21 @@ LayerActivations layer_activations(const Model& model, const LayerClass& layer, 
     a.transient += largest_weight(model, layer, layout);
   a.norm = static_cast<double>(layer.norms) * 2 * s.hidden * s.norm_tokens;
   a.checkpoint = 2 * s.hidden * s.norm_tokens;
+  if (recomputes_by_operation(layout, stack)) keep_by_operation(a, model, layer, layout, job, s);
   return a;
 }
 
 HeadActivations head_activations(const Model& model, const Job& job, const Layout& layout,
-                                 const MemoryTraits& traits) {
+                                 const Stack& stack, const MemoryTraits& traits) {
   const double tokens =
       static_cast<double>(layout.micro_batch * job.sequence) / static_cast<double>(layout.cp);
   const double tp = static_cast<double>(layout.tp);
-  const double parts = traits.splits_vocabulary ? tp : 1;
   const double hidden = static_cast<double>(model.hidden);
-  const double logits = tokens * static_cast<double>(model.vocab) / parts;
+  const double logits = tokens * static_cast<double>(local_vocabulary(model, stack, layout));
   const double norm_tokens = layout.sequence_parallel && layout.tp > 1 ? tokens / tp : tokens;
   // The head's weight gradient meets the bf16 gradient of the logits.
   const double weight =
-      job.task == Task::lora ? 0.0 : 2 * static_cast<double>(model.vocab) * hidden / parts;
+      job.task == Task::lora ? 0.0 : 2 * vocabulary_parameters(model, stack, layout);
   return {.norm = 4 * hidden * norm_tokens,
           .outputs = traits.keeps_outputs && layout.pp > 1 ? 2 * logits : 0.0,
           .saved = traits.loss_saved * logits,

@@ -32,6 +32,6 @@ struct HeadActivations {
   double peak = 0;     // at the worst moment, `saved` included
 };
 HeadActivations head_activations(const Model& model, const Job& job, const Layout& layout,
-                                 const MemoryTraits& traits);
+                                 const Stack& stack, const MemoryTraits& traits);
 
 }  // namespace orrery

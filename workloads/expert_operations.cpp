@@ -7,11 +7,10 @@
 namespace orrery {
 namespace {
 
-// Rows that one rank routes: with tensor parallelism and sequence parallelism each tp rank routes
-// its own slice, so experts see tokens / tp per rank.
+// Rows that one rank routes: each rank of tensor parallelism routes its own slice of a sequence,
+// whatever splits experts (Megatron-Core wants sequence parallelism for that).
 std::int64_t routed_rows(const RankShape& shape, const Layout& layout) {
-  const bool sliced = layout.tp > 1 && layout.etp < layout.tp;
-  return sliced ? std::max<std::int64_t>(1, shape.tokens / layout.tp) : shape.tokens;
+  return std::max<std::int64_t>(1, shape.tokens / layout.tp);
 }
 
 // Products that add to 16-bit gradients read and write one for every expert's weight. An expert's
@@ -38,12 +37,45 @@ void LayerOperations::experts(LayerProgram& p, const Ffn& ffn) const {
   stream(p.forward, WorkKind::router, 8 * scores, 8 * scores, Label::expert);
   stream(p.input_gradient, WorkKind::router, 8 * scores, 8 * scores, Label::expert);
   backward_linear(p, gate, Label::expert, frozen);
+  latent_projections(p, ffn);
   expert_exchange(p, ffn);
   expert_products(p, ffn);
   if (ffn.shared_width == 0) return;
   const std::size_t shared = p.forward.operations.size();
   dense_ffn(p, ffn.shared_width, ffn.activation);
   rerun(p, RecomputeModule::shared_experts, shared);
+}
+
+// Latent experts: rows are projected to the latent width before they are dispatched and back when
+// they are combined, whole on each rank and for its own rows (Megatron-Core's fc1_latent_proj and
+// fc2_latent_proj, parallel_mode "duplicated").
+void LayerOperations::latent_projections(LayerProgram& p, const Ffn& ffn) const {
+  if (ffn.latent == 0) return;
+  const bool frozen = job_.task == Task::lora;
+  const std::int64_t rows = routed_rows(shape_, layout_);
+  const Linear down{
+      .m = rows, .n = ffn.latent, .k = model_.hidden, .adapter = adapter(Adapter::whole)};
+  const Linear up{
+      .m = rows, .n = model_.hidden, .k = ffn.latent, .adapter = adapter(Adapter::whole)};
+  for (const Linear& linear : {down, up}) {
+    forward_linear(p.forward, linear, Label::expert);
+    backward_linear(p, linear, Label::expert, frozen);
+  }
+}
+
+// Ranks that split an expert's width need each other's rows, and add up what each makes of them
+// (Megatron-Core's token_dispatcher.py: a gather after the dispatch, a reduce-scatter before the
+// combination, and the other way round backward).
+void LayerOperations::expert_rows(LayerProgram& p, double bytes) const {
+  if (layout_.etp == 1) return;
+  const auto over = [&](Segment& s, CollectiveKind kind) {
+    collective(s, kind, GroupKind::expert_tensor, bytes, Label::tensor_comm, 1);
+  };
+  over(p.forward, CollectiveKind::all_gather);
+  over(p.forward, CollectiveKind::reduce_scatter);
+  if (!shape_.training) return;
+  over(p.input_gradient, CollectiveKind::all_gather);
+  over(p.input_gradient, CollectiveKind::reduce_scatter);
 }
 
 // Dispatch and combine: permuting a routed row reads and writes it on its way out, once more to
@@ -63,6 +95,7 @@ void LayerOperations::expert_exchange(LayerProgram& p, const Ffn& ffn) const {
   };
   permute(p.forward, 3);
   if (shape_.training) permute(p.input_gradient, 4);  // the combine's weights get gradients too
+  expert_rows(p, 2 * routed * static_cast<double>(layout_.etp) * job_.expert_imbalance);
   if (layout_.ep == 1) return;
   const auto microbatches = static_cast<double>(layout_.microbatches(job_));
   const double exposed = shape_.training ? expert_exposed(stack_, layout_, microbatches) : 1.0;

@@ -5,6 +5,7 @@
 #include "workloads/memory.h"
 #include "workloads/memory_traits.h"
 #include "workloads/state_memory.h"
+#include "workloads/weight_split.h"
 
 namespace orrery {
 namespace {
@@ -78,10 +79,8 @@ std::vector<StageMemory> inference_memory(const Model& model, const Job& job, co
                                           const Stack& stack) {
   const Batch batch = batch_of(job, layout);
   const MemoryTraits traits = memory_traits(stack);
-  const double tp = static_cast<double>(layout.tp);
   const double hidden = static_cast<double>(model.hidden);
-  const double table =
-      static_cast<double>(model.vocab) * hidden / (traits.splits_vocabulary ? tp : 1);
+  const double table = vocabulary_parameters(model, stack, layout);
   const double low = weight_bytes(layout.precision);
   std::vector<StageMemory> stages(static_cast<std::size_t>(layout.pp));
   const std::vector<Position> positions = partition_layers(model, layout, stack.partition);

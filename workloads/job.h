@@ -21,7 +21,7 @@ struct Job {
   std::int64_t sequence = 0;       // training: tokens per sequence; prefill: prompt tokens
   std::int64_t global_batch = 0;   // training: sequences per step
   std::int64_t mean_document = 0;  // packed fine-tuning: mean tokens of a document; 0: not packed
-  std::int64_t lora_rank = 16;     // lora: adapters on every linear layer
+  std::int64_t lora_rank = 16;     // lora: of adapters on the stack's adapter_sites
   // Inference: sequences in the batch of one replica, tokens of KV history (decode).
   std::int64_t batch = 0, context = 0;
   bool mtp = false;               // train the model's MTP modules too

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "workloads/operation_recompute.h"
+#include "workloads/weight_split.h"
+
 namespace orrery {
 namespace {
 
@@ -77,9 +80,16 @@ void LayerOperations::dense_ffn(LayerProgram& p, std::int64_t width, Activation 
   const bool frozen = job_.task == Task::lora;
   const std::int64_t inner = std::max<std::int64_t>(1, width / layout_.tp);
   const bool split_rows = shape_.sequence_parallel;
-  const Linear up{
-      .m = shape_.tokens, .n = (gated ? 2 : 1) * inner, .k = model_.hidden, .gathered = split_rows};
-  const Linear down{.m = shape_.tokens, .n = model_.hidden, .k = inner, .scattered = split_rows};
+  const Linear up{.m = shape_.tokens,
+                  .n = (gated ? 2 : 1) * inner,
+                  .k = model_.hidden,
+                  .gathered = split_rows,
+                  .adapter = adapter(Adapter::columns)};
+  const Linear down{.m = shape_.tokens,
+                    .n = model_.hidden,
+                    .k = inner,
+                    .scattered = split_rows,
+                    .adapter = adapter(Adapter::rows)};
   const double elements = static_cast<double>(shape_.tokens * inner);
   tensor_enter(p);
   forward_linear(p.forward, up, Label::gemm);
@@ -93,12 +103,10 @@ void LayerOperations::dense_ffn(LayerProgram& p, std::int64_t width, Activation 
   tensor_leave(p);
 }
 
-namespace {
-void append(Segment& to, const Segment& from) {
+void LayerOperations::append(Segment& to, const Segment& from) {
   to.operations.insert(to.operations.end(), from.operations.begin(), from.operations.end());
   to.host_seconds += from.host_seconds;
 }
-}  // namespace
 
 LayerProgram LayerOperations::layer(const LayerClass& layer) const {
   LayerProgram p;
@@ -129,7 +137,9 @@ LayerProgram LayerOperations::layer(const LayerClass& layer) const {
   small_kernels(p);
   host(p, layer);
   if (shape_.training) add_recompute(p);
-  const bool selective = layout_.recomputes(RecomputeModule::core_attn) &&
+  const bool by_operation = shape_.training && recomputes_by_operation(layout_, stack_);
+  if (by_operation) rerun_operations(p, layer);
+  const bool selective = layout_.recomputes(RecomputeModule::core_attn) && !by_operation &&
                          stack_.attention_recompute_selective &&
                          layer.mixer.kind != MixerKind::none;
   if (selective)
@@ -148,8 +158,7 @@ LayerProgram LayerOperations::embedding() const {
   stream(p.forward, WorkKind::embedding, rows, rows, Label::elementwise);
   if (!shape_.training) return p;
   // The gradient is a whole table, empty but for the words of the microbatch.
-  const std::int64_t ways = stack_.splits_vocabulary ? layout_.tp : 1;
-  const double table = static_cast<double>(model_.vocab * model_.hidden / ways);
+  const double table = vocabulary_parameters(model_, stack_, layout_);
   const bool frozen = job_.task == Task::lora;
   stream(p.backward, WorkKind::embedding, 2 * rows, rows + (frozen ? 0 : 2 * table),
          Label::elementwise);
@@ -160,8 +169,7 @@ LayerProgram LayerOperations::embedding() const {
 
 LayerProgram LayerOperations::head() const {
   LayerProgram p;
-  const std::int64_t ways = stack_.splits_vocabulary ? layout_.tp : 1;
-  const std::int64_t vocab = std::max<std::int64_t>(1, model_.vocab / ways);
+  const std::int64_t vocab = local_vocabulary(model_, stack_, layout_);
   const bool one_position = !shape_.training && !shape_.decode;
   const std::int64_t rows = one_position ? shape_.sequences : shape_.tokens;
   norms(p, 1, 0);
@@ -170,6 +178,7 @@ LayerProgram LayerOperations::head() const {
   if (shape_.training) {
     const double logits = static_cast<double>(rows * vocab);
     const double bytes = stack_.loss_bytes_per_logit.get() * logits;
+    // Half of its traffic forward, half backward; only the sum of what is read and written counts.
     Operation loss{.label = Label::loss};
     loss.kernel = {.work = {.kind = WorkKind::cross_entropy,
                             .bytes_read = bytes * 0.3,

@@ -29,9 +29,17 @@ class LayerOperations {
   LayerProgram layer(const LayerClass& layer) const;
   LayerProgram embedding() const;
   LayerProgram head() const;
+  // What an MTP module does before its layer: embeds the next words, norms and joins them with the
+  // hidden states, projects both to one.
+  LayerProgram module() const;
+  // A product of two matrices of `side` x `side` that no recipe quantises (an optimizer's).
+  Kernel square_product(std::int64_t side) const;
   const RankShape& shape() const { return shape_; }
 
  private:
+  // What tensor parallelism does to a linear layer: nothing, splits its outputs or its inputs. LoRA
+  // splits an adapter alike: A's rank with outputs, B's outputs with inputs.
+  enum class Adapter : std::uint8_t { none, whole, columns, rows };
   // A linear layer y = x W on this rank: rows m, outputs n, inputs k (per tp rank).
   struct Linear {
     std::int64_t m = 0, n = 0, k = 0;
@@ -39,17 +47,29 @@ class LayerOperations {
     // With sequence parallelism: its input is gathered from the tp ranks, its output scattered to
     // them. Quantised operands are then quantised before they move.
     bool gathered = false, scattered = false;
+    Adapter adapter = Adapter::none;
   };
 
   // layer_operations.cpp
   void norms(LayerProgram& p, int count, int modules) const;
   void dense_ffn(LayerProgram& p, std::int64_t width, Activation activation) const;
   void stream(Segment& s, WorkKind kind, double read, double written, Label label) const;
+  static void append(Segment& to, const Segment& from);
+
+  // module_operations.cpp
+  void module_projection(LayerProgram& p) const;
 
   // linear_operations.cpp
   void forward_linear(Segment& s, const Linear& l, Label label) const;
   void backward_linear(LayerProgram& p, const Linear& l, Label label, bool frozen) const;
-  void adapter(Segment& s, double read, double written) const;
+  Adapter adapter(Adapter kind, AdapterSites site = AdapterSites::every_linear) const;
+  struct AdapterWidths {
+    std::int64_t a = 0, b = 0;
+  };
+  AdapterWidths adapter_widths(const Linear& l) const;
+  void forward_adapter(Segment& s, const Linear& l, Label label) const;
+  void backward_adapter(LayerProgram& p, const Linear& l, Label label) const;
+  void add_output(Segment& s, std::int64_t elements) const;
   void accumulate(Segment& s, double elements, Label label) const;
   bool accumulates_fp32() const {
     return stack_.fused_gradient_accumulation && stack_.gradient_storage == Format::fp32;
@@ -92,11 +112,14 @@ class LayerOperations {
                             std::int64_t groups) const;
   void expert_biases(LayerProgram& p, double elements) const;
   void expert_exchange(LayerProgram& p, const Ffn& ffn) const;
+  void latent_projections(LayerProgram& p, const Ffn& ffn) const;
+  void expert_rows(LayerProgram& p, double bytes) const;
 
   // recompute_operations.cpp
   void rerun(LayerProgram& p, RecomputeModule module, std::size_t from) const;
   void add_recompute(LayerProgram& p) const;
   void end_at_last_product(Segment& s) const;
+  void rerun_operations(LayerProgram& p, const LayerClass& layer) const;
 
   // host_operations.cpp
   void host(LayerProgram& p, const LayerClass& layer) const;

@@ -143,6 +143,7 @@ struct Layout {
   ContextKind context = ContextKind::ring;
   std::int64_t context_inner = 0;  // hierarchical: ranks that trade rows for heads
   bool offload_optimizer = false, offload_weights = false, offload_activations = false;
+  double optimizer_offload_fraction = 1;  // of what the optimizer keeps, where it is offloaded
   // Layers per pipeline position (pp * vpp); empty: as the stack places them.
   std::vector<std::int64_t> stage_layers;
   RankOrder rank_order;
@@ -214,16 +215,19 @@ std::int64_t dimension_multiple(PrecisionRecipe precision);
 
 // "weights", "optimizer", "activations": what lies in host memory.
 std::vector<std::string> offloaded(const Layout& layout);
+// Those with commas, a share of the optimizer's states behind it: "optimizer(0.125),activations".
+// Empty where nothing does.
+std::string offload_text(const Layout& layout);
 
 // The layout as a person writes it: "TP8 PP16 VPP8 DP8 MB1 ZeRO-1 selective BF16".
 std::string to_text(const Layout& layout);
 
 // JSON keys are the long flag names with '_': tp pp vpp dp cp ep etp micro_batch sequence_parallel
 // zero shard_group schedule recompute recompute_layers precision optimizer context_parallel
-// context_inner offload stage_layers rank_order per_domain bucket ("40 MB"). `offload` is a list of
-// "weights", "optimizer", "activations", or text of these with commas. "fp8" is read as
-// fp8-delayed. Without "schedule", vpp above 1 means interleaved; zb-v and dualpipe-v have vpp 2
-// where "vpp" is left out. "zb-h1" is zero-bubble.
+// context_inner offload optimizer_offload_fraction stage_layers rank_order per_domain bucket
+// ("40 MB"). `offload` is a list of "weights", "optimizer", "activations", or text of these with
+// commas. "fp8" is read as fp8-delayed. Without "schedule", vpp above 1 means interleaved; zb-v and
+// dualpipe-v have vpp 2 where "vpp" is left out. "zb-h1" is zero-bubble.
 Layout read_layout(const JsonValue& object);  // unknown keys are Errors
 // The same keys over `base`, in an object that holds other keys too (a flat scenario).
 Layout read_layout_over(const JsonValue& object, const Layout& base);

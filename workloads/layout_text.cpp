@@ -34,6 +34,7 @@ std::size_t index_in(const std::array<std::string_view, N>& names, const JsonVal
 void read_offload(const JsonValue& at, Layout& layout) {
   const std::vector<JsonValue> parts = at.listed();
   layout.offload_weights = layout.offload_optimizer = layout.offload_activations = false;
+  layout.optimizer_offload_fraction = 1;
   for (const JsonValue& part : parts) {
     switch (index_in(offload_names, part)) {
       case 0:
@@ -89,6 +90,14 @@ std::vector<std::string> offloaded(const Layout& layout) {
   if (layout.offload_optimizer) parts.emplace_back(offload_names[1]);
   if (layout.offload_activations) parts.emplace_back(offload_names[2]);
   return parts;
+}
+
+std::string offload_text(const Layout& layout) {
+  std::vector<std::string> parts = offloaded(layout);
+  for (std::string& part : parts)
+    if (part == offload_names[1] && layout.optimizer_offload_fraction < 1)
+      part += fmt::format("({:.4g})", layout.optimizer_offload_fraction);
+  return fmt::to_string(fmt::join(parts, ","));
 }
 
 std::string_view to_text(Schedule v) { return schedule_names[static_cast<std::size_t>(v)]; }
@@ -166,6 +175,7 @@ const std::initializer_list<std::string_view> keys_of_layouts = {"tp",
                                                                  "context_parallel",
                                                                  "context_inner",
                                                                  "offload",
+                                                                 "optimizer_offload_fraction",
                                                                  "stage_layers",
                                                                  "rank_order",
                                                                  "per_domain",
@@ -204,6 +214,13 @@ Layout read_layout_over(const JsonValue& object, const Layout& base) {
   if (const auto v = object.find("optimizer")) layout.optimizer = optimizer_from(*v);
   if (const auto v = object.find("context_parallel")) layout.context = context_kind_from(*v);
   if (const auto v = object.find("offload")) read_offload(*v, layout);
+  if (const auto v = object.find("optimizer_offload_fraction")) {
+    layout.optimizer_offload_fraction = v->number();
+    if (!(layout.optimizer_offload_fraction > 0 && layout.optimizer_offload_fraction <= 1))
+      v->fail("a share above 0 and up to 1");
+    if (!layout.offload_optimizer && layout.optimizer_offload_fraction < 1)
+      v->fail("1, or \"optimizer\" in offload");
+  }
   if (const auto v = object.find("rank_order")) layout.rank_order = rank_order_from(*v);
   if (const auto v = object.find("bucket")) layout.bucket = v->quantity<Bytes>();
   return layout;
@@ -234,6 +251,7 @@ nlohmann::json to_json(const Layout& layout) {
           {"context_parallel", to_text(layout.context)},
           {"context_inner", layout.context_inner},
           {"offload", offloaded(layout)},
+          {"optimizer_offload_fraction", layout.optimizer_offload_fraction},
           {"stage_layers", layout.stage_layers},
           {"rank_order", to_text(layout.rank_order)},
           {"per_domain", layout.per_domain},
@@ -274,9 +292,8 @@ std::string to_text(const Layout& l) {
   }
   words.emplace_back(precision_title(l.precision));
   if (l.optimizer != Optimizer::adam_fp32) words.emplace_back(to_text(l.optimizer));
-  if (const auto parts = offloaded(l); !parts.empty()) {
-    words.push_back(fmt::format("offload:{}", fmt::join(parts, ",")));
-  }
+  if (const std::string away = offload_text(l); !away.empty())
+    words.push_back(fmt::format("offload:{}", away));
   if (!l.stage_layers.empty()) {
     words.push_back(fmt::format("stages:{}", runs_of(l.stage_layers)));
   }

@@ -1,4 +1,6 @@
 // Builds linear layers: their three products, adapters and the sum of gradients.
+#include <algorithm>
+
 #include "workloads/layer_operations.h"
 
 namespace orrery {
@@ -19,6 +21,16 @@ void LayerOperations::accumulate(Segment& s, double elements, Label label) const
   s.operations.push_back(o);
 }
 
+Kernel LayerOperations::square_product(std::int64_t side) const {
+  return {.work = {.kind = WorkKind::gemm,
+                   .input = plain_format(),
+                   .output = Format::bf16,
+                   .m = side,
+                   .n = side,
+                   .k = side},
+          .library = stack_.gemm};
+}
+
 void LayerOperations::forward_linear(Segment& s, const Linear& l, Label label) const {
   const Format format = l.quantised ? linear_format() : plain_format();
   if (l.quantised)
@@ -32,22 +44,82 @@ void LayerOperations::forward_linear(Segment& s, const Linear& l, Label label) c
                        .k = l.k},
               .library = stack_.gemm};
   s.operations.push_back(o);
-  if (l.quantised)
-    adapter(s, 2.0 * static_cast<double>(l.m * (l.k + l.n)), 2.0 * static_cast<double>(l.m * l.n));
+  forward_adapter(s, l, label);
 }
 
-// The kernels of a linear layer's adapter: its products are thin, their cost is traffic. Forward
-// reads the input and adds to the output; backward reads the output's gradient for each factor and
-// the input, and adds to the input's gradient.
-void LayerOperations::adapter(Segment& s, double read, double written) const {
-  const double passes = stack_.adapter_passes.get();
-  if (job_.task != Task::lora || passes <= 0) return;
+// The adapter of a linear layer whose input or output tensor parallelism splits so, if the job and
+// the stack give it one.
+LayerOperations::Adapter LayerOperations::adapter(Adapter kind, AdapterSites site) const {
+  const bool has =
+      stack_.adapter_sites == AdapterSites::every_linear || site == AdapterSites::query_key_value;
+  return job_.task == Task::lora && has ? kind : Adapter::none;
+}
+
+// An adapter's output joins its layer's, or its input's gradient the layer's: a kernel reads both
+// and writes the sum.
+void LayerOperations::add_output(Segment& s, std::int64_t elements) const {
+  const double moved = 2.0 * static_cast<double>(elements) * stack_.adapter_passes.get();
+  if (moved <= 0) return;
   Operation o{.label = Label::elementwise};
-  o.kernel = {.work = {.kind = WorkKind::elementwise,
-                       .bytes_read = read * passes,
-                       .bytes_written = written * passes},
-              .library = stack_.stream_library()};
+  o.kernel = {
+      .work = {.kind = WorkKind::elementwise, .bytes_read = 2 * moved, .bytes_written = moved},
+      .library = stack_.stream_library()};
   s.operations.push_back(o);
+}
+
+// Outputs of both factors on this rank (Megatron-Bridge's peft/utils.py, ParallelLinearAdapter).
+LayerOperations::AdapterWidths LayerOperations::adapter_widths(const Linear& l) const {
+  const auto part = [&](std::int64_t width, bool split) {
+    return std::max<std::int64_t>(1, split ? width / layout_.tp : width);
+  };
+  return {.a = part(job_.lora_rank, l.adapter == Adapter::columns),
+          .b = part(l.n, l.adapter == Adapter::rows)};
+}
+
+// y += B (A x), two thin products in 16 bits.
+void LayerOperations::forward_adapter(Segment& s, const Linear& l, Label label) const {
+  if (l.adapter == Adapter::none) return;
+  const AdapterWidths w = adapter_widths(l);
+  const auto product = [&](std::int64_t n, std::int64_t k) {
+    Operation o{.label = label};
+    o.kernel = {.work = {.kind = WorkKind::gemm,
+                         .input = plain_format(),
+                         .output = Format::bf16,
+                         .m = l.m,
+                         .n = n,
+                         .k = k},
+                .library = stack_.gemm};
+    s.operations.push_back(o);
+  };
+  product(w.a, l.k);
+  product(w.b, job_.lora_rank);
+  add_output(s, l.m * l.n);
+}
+
+// Gradients of A x, of x, of B and of A.
+void LayerOperations::backward_adapter(LayerProgram& p, const Linear& l, Label label) const {
+  if (l.adapter == Adapter::none) return;
+  const AdapterWidths w = adapter_widths(l);
+  const auto product = [&](Segment& s, GemmRole role, std::int64_t m, std::int64_t n,
+                           std::int64_t k) {
+    Operation o{.label = label};
+    o.kernel = {.work = {.kind = WorkKind::gemm,
+                         .input = plain_format(),
+                         .output = Format::bf16,
+                         .role = role,
+                         .accumulate_fp32 = role == GemmRole::weight_gradient && accumulates_fp32(),
+                         .m = m,
+                         .n = n,
+                         .k = k},
+                .library = stack_.gemm};
+    s.operations.push_back(o);
+  };
+  product(p.input_gradient, GemmRole::input_gradient, l.m, job_.lora_rank, w.b);
+  product(p.input_gradient, GemmRole::input_gradient, l.m, l.k, w.a);
+  add_output(p.input_gradient, l.m * l.k);
+  product(p.weight_gradient, GemmRole::weight_gradient, w.b, job_.lora_rank, l.m);
+  product(p.weight_gradient, GemmRole::weight_gradient, w.a, l.k, l.m);
+  accumulate(p.weight_gradient, static_cast<double>(w.b * job_.lora_rank + w.a * l.k), label);
 }
 
 void LayerOperations::backward_linear(LayerProgram& p, const Linear& l, Label label,
@@ -66,9 +138,7 @@ void LayerOperations::backward_linear(LayerProgram& p, const Linear& l, Label la
                            .k = l.n},
                   .library = stack_.gemm};
   p.input_gradient.operations.push_back(dgrad);
-  if (l.quantised)
-    adapter(p.input_gradient, 2.0 * static_cast<double>(l.m * (2 * l.n + 2 * l.k)),
-            2.0 * static_cast<double>(l.m * l.k));
+  backward_adapter(p, l, label);
   if (frozen) return;
   if (l.quantised && l.gathered) transpose_copy(p.weight_gradient, static_cast<double>(l.m * l.k));
   if (l.quantised && l.scattered) transpose_copy(p.weight_gradient, static_cast<double>(l.m * l.n));

@@ -6,6 +6,7 @@
 #include "workloads/activation_memory.h"
 #include "workloads/pipeline.h"
 #include "workloads/state_memory.h"
+#include "workloads/weight_split.h"
 
 namespace orrery {
 namespace {
@@ -63,11 +64,11 @@ Context make_context(const Model& model, const Job& job, const Layout& layout, c
             .head = {},
             .classes = {},
             .shape = {}};
-  c.head = head_activations(model, job, layout, c.traits);
+  c.head = head_activations(model, job, layout, stack, c.traits);
   c.classes.reserve(model.classes.size());
   for (const LayerClass& layer : model.classes)
     c.classes.push_back({layer_activations(model, layer, job, layout, stack, c.traits),
-                         local_parameters(model, layer, layout)});
+                         local_parameters(model, layer, job, layout, stack)});
   c.shape = {.schedule = layout.schedule,
              .stages = layout.pp,
              .chunks = layout.vpp,
@@ -93,6 +94,7 @@ void add_layer(StageSum& stage, Kept& kept, const ClassMemory& c, double count, 
   p.dense += count * c.parameters.dense;
   p.expert += count * c.parameters.expert;
   p.products += count * c.parameters.products;
+  p.adapters += count * c.parameters.adapters;
   p.largest_layer = std::max(p.largest_layer, c.parameters.dense + c.parameters.expert);
   p.largest_dense = std::max(p.largest_dense, c.parameters.dense);
   p.largest_weight = std::max(p.largest_weight, c.parameters.largest_weight);
@@ -100,8 +102,7 @@ void add_layer(StageSum& stage, Kept& kept, const ClassMemory& c, double count, 
 
 void add_vocabulary(const Context& c, const Position& position, StageSum& stage) {
   const double hidden = static_cast<double>(c.model.hidden);
-  const double table = static_cast<double>(c.model.vocab) * hidden /
-                       static_cast<double>(c.traits.splits_vocabulary ? c.layout.tp : 1);
+  const double table = vocabulary_parameters(c.model, c.stack, c.layout);
   double added = 0;
   if (position.embedding) {
     added += static_cast<double>(c.model.positions) * hidden;
@@ -110,7 +111,7 @@ void add_vocabulary(const Context& c, const Position& position, StageSum& stage)
   // MTP modules embed words beside the head. A stage that holds both ends of the model (one stage,
   // or DualPipe's first and last) has each table once; a tied head and the embedding are one there
   // and copies elsewhere.
-  const bool modules = c.job.mtp && c.model.mtp_layers > 0;
+  const bool modules = trained_modules(c.model, c.job) > 0;
   const bool embeds = position.embedding || (position.head && modules);
   const bool tied = c.model.tied_embeddings;
   const auto put = [&](bool needed, bool& there, bool& other) {
@@ -132,15 +133,13 @@ void add_vocabulary(const Context& c, const Position& position, StageSum& stage)
   stage.head = stage.head || position.head;
 }
 
-// MTP modules: a projection of two hidden states, two norms and a layer like the model's last.
+// MTP modules: a projection of two hidden states, norms and a layer like the model's last.
 void add_modules(const Context& c, StageSum& stage, Kept& kept) {
-  const double count = static_cast<double>(c.model.mtp_layers);
-  const double hidden = static_cast<double>(c.model.hidden);
-  add_layer(stage, kept, c.classes[c.model.layers.back()], count,
-            c.layout.recompute == Recompute::full);
-  const double projection = 2 * hidden * hidden / static_cast<double>(c.layout.tp);
-  stage.parameters.dense += count * (projection + 3 * hidden);
-  stage.parameters.products += count * projection;
+  const auto count = static_cast<double>(trained_modules(c.model, c.job));
+  add_layer(stage, kept, c.classes[c.model.layers.back()], count, recomputes_modules(c.layout));
+  const LocalParameters own = module_parameters(c.model, c.layout);
+  stage.parameters.dense += count * own.dense;
+  stage.parameters.products += count * own.products;
   kept[3] += count * 2 * c.head.norm;  // of both inputs, and before the shared head
 }
 
@@ -165,7 +164,7 @@ void add_chunk(const Context& c, const Position& position, StageSum& stage,
   if (position.head) {
     kept[3] += c.head.norm;
     stage.head_chunk = static_cast<std::int64_t>(stage.chunks.size());
-    if (c.job.mtp && c.model.mtp_layers > 0) add_modules(c, stage, kept);
+    if (trained_modules(c.model, c.job) > 0) add_modules(c, stage, kept);
   }
   stage.chunks.push_back(kept);
 }
@@ -351,7 +350,7 @@ void add_activations(const Context& c, const StageSum& stage, std::int64_t index
     t.loss = 0;
     return;
   }
-  const double heads = 1.0 + (c.job.mtp ? static_cast<double>(c.model.mtp_layers) : 0.0);
+  const double heads = 1.0 + static_cast<double>(trained_modules(c.model, c.job));
   const double waiting = waiting_logits(c, stage, index);
   const double lasting =
       c.head.saved * heads * waiting + c.head.outputs * static_cast<double>(c.shape.microbatches);

@@ -37,7 +37,6 @@ MemoryTraits memory_traits(const Stack& stack) {
           .unfused_activation = stack.memory_bound == Library::eager,
           .contiguous_attention = stack.memory_bound == Library::inductor,
           .dropout = !flash,
-          .splits_vocabulary = stack.splits_vocabulary,
           .keeps_outputs = stack.memory.keeps_pipeline_outputs,
           .sequence_buffers = stack.memory.sequence_buffers.get(),
           .loss_saved = loss.saved,

@@ -18,7 +18,6 @@ struct MemoryTraits {
   bool unfused_activation = false;        // silu(gate) is kept beside gate, up and their product
   bool contiguous_attention = false;      // the output of attention is copied before its projection
   bool dropout = false;                   // masks of one byte are kept
-  bool splits_vocabulary = true;          // embedding and head are split over tp
   // torch.distributed.pipelining keeps every microbatch's logits until the step ends.
   bool keeps_outputs = false;
   double sequence_buffers = 0;   // whole hidden states kept for sequence-parallel all-gathers

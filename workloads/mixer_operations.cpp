@@ -18,18 +18,23 @@ void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
   const std::int64_t heads = split(mixer.heads, layout_.tp);
   const std::int64_t kv_heads = split(mixer.kv_heads, layout_.tp);
   const bool split_rows = shape_.sequence_parallel;
-  const Linear out{.m = t, .n = h, .k = heads * mixer.v_dim, .scattered = split_rows};
+  const Linear out{.m = t,
+                   .n = h,
+                   .k = heads * mixer.v_dim,
+                   .scattered = split_rows,
+                   .adapter = adapter(Adapter::rows)};
   std::vector<Linear> in;
+  const Adapter latent = adapter(Adapter::whole, AdapterSites::query_key_value);
   tensor_enter(p);
   if (mixer.kind == MixerKind::mla) {
     const std::int64_t nope = mixer.qk_dim - mixer.rope_dim;
     if (mixer.q_lora > 0) {
-      in.push_back({.m = t, .n = mixer.q_lora, .k = h});
+      in.push_back({.m = t, .n = mixer.q_lora, .k = h, .adapter = latent});
       in.push_back({.m = t, .n = heads * mixer.qk_dim, .k = mixer.q_lora});
     } else {
       in.push_back({.m = t, .n = heads * mixer.qk_dim, .k = h});
     }
-    in.push_back({.m = t, .n = mixer.kv_lora + mixer.rope_dim, .k = h});
+    in.push_back({.m = t, .n = mixer.kv_lora + mixer.rope_dim, .k = h, .adapter = latent});
     in.push_back({.m = t, .n = heads * (nope + mixer.v_dim), .k = mixer.kv_lora});
   } else {
     in.push_back(
@@ -37,6 +42,8 @@ void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
   }
   for (Linear& l : in) {
     l.gathered = split_rows && l.k == h;
+    if (l.adapter == Adapter::none)
+      l.adapter = adapter(Adapter::columns, AdapterSites::query_key_value);
     const std::size_t product = p.forward.operations.size();
     forward_linear(p.forward, l, Label::gemm);
     // Up-projections read a latent, not the hidden states.
@@ -120,9 +127,16 @@ void LayerOperations::mamba(LayerProgram& p, const Mixer& mixer) const {
   const std::int64_t inner = split(mixer.inner, tp), heads = split(mixer.heads, tp);
   const std::int64_t states = split(2 * mixer.groups * mixer.state, tp);
   const bool split_rows = shape_.sequence_parallel;
-  const Linear in{
-      .m = t, .n = 2 * inner + states + heads, .k = model_.hidden, .gathered = split_rows};
-  const Linear out{.m = t, .n = model_.hidden, .k = inner, .scattered = split_rows};
+  const Linear in{.m = t,
+                  .n = 2 * inner + states + heads,
+                  .k = model_.hidden,
+                  .gathered = split_rows,
+                  .adapter = adapter(Adapter::columns)};
+  const Linear out{.m = t,
+                   .n = model_.hidden,
+                   .k = inner,
+                   .scattered = split_rows,
+                   .adapter = adapter(Adapter::rows)};
   tensor_enter(p);
   forward_linear(p.forward, in, Label::gemm);
   if (layout_.cp > 1)

@@ -17,11 +17,11 @@ bool gathers_once(const Layout& layout, const Stack& stack, std::int64_t microba
          (pipelined || !stack.reshard_after_backward);
 }
 
-Sharding::Sharding(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
-                   double trained)
+Sharding::Sharding(const Model& model, const Job& job, const Layout& layout, const Stack& stack)
     : layout_(layout),
       stack_(stack),
-      trained_(trained),
+      ways_(shard_ways(layout)),
+      adapters_(job.task == Task::lora),
       tied_(model.tied_embeddings),
       active_(layout.zero_stage == 3 && layout.dense_replicas() > 1) {
   const std::int64_t microbatches = layout.microbatches(job);
@@ -84,12 +84,14 @@ void Sharding::gather(Segment& s, const LocalParameters& local, double count, Pl
                         stack_.shard_storage == ShardStorage::bucketed;
     if (copied) copy(s, parameters, 2 * element, count);
   };
-  add(GroupKind::shard, local.dense);
-  if (local.expert > 0 && layout_.expert_replicas() > 1) add(GroupKind::expert_data, local.expert);
+  add(GroupKind::shard, local.dense + local.adapters);
+  if (local.expert > 0 && ways_.expert > 1) add(GroupKind::expert_shard, local.expert);
 }
 
 void Sharding::reduce(Segment& s, const LocalParameters& local, double count, Place place) const {
-  const double element = bytes_per_element(stack_.gradient_format) * trained_;
+  const double element = bytes_per_element(stack_.gradient_format);
+  const double dense = adapters_ ? local.adapters : local.dense;
+  if (dense <= 0) return;
   const auto add = [&](CollectiveKind kind, GroupKind group, double bytes) {
     Operation o{.kind = OperationKind::collective, .label = Label::data_comm, .count = count};
     o.collective = kind;
@@ -98,15 +100,17 @@ void Sharding::reduce(Segment& s, const LocalParameters& local, double count, Pl
     o.beside_compute = place == Place::beside;
     s.operations.push_back(o);
   };
-  add(CollectiveKind::reduce_scatter, GroupKind::shard, element * local.dense);
-  copy(s, local.dense * trained_, reduce_copy_bytes(), count);
-  if (local.expert > 0 && layout_.expert_replicas() > 1) {
-    add(CollectiveKind::reduce_scatter, GroupKind::expert_data, element * local.expert);
-    copy(s, local.expert * trained_, reduce_copy_bytes(), count);
-  }
-  if (layout_.shard_group > 0)
+  add(CollectiveKind::reduce_scatter, GroupKind::shard, element * dense);
+  copy(s, dense, reduce_copy_bytes(), count);
+  if (ways_.dense_copies > 1)
     add(CollectiveKind::all_reduce, GroupKind::shard_replica,
-        element * local.dense / static_cast<double>(layout_.shard_group));
+        element * dense / static_cast<double>(ways_.dense));
+  if (adapters_ || local.expert <= 0 || layout_.expert_replicas() <= 1) return;
+  add(CollectiveKind::reduce_scatter, GroupKind::expert_shard, element * local.expert);
+  copy(s, local.expert, reduce_copy_bytes(), count);
+  if (ways_.expert_copies > 1)
+    add(CollectiveKind::all_reduce, GroupKind::expert_shard_replica,
+        element * local.expert / static_cast<double>(ways_.expert));
 }
 
 void Sharding::add(LayerProgram& layer, const LocalParameters& local) const {

@@ -8,6 +8,7 @@
 #include "workloads/stack.h"
 #include "workloads/state_memory.h"
 #include "workloads/task_graph.h"
+#include "workloads/weight_split.h"
 
 namespace orrery {
 
@@ -19,9 +20,7 @@ bool gathers_once(const Layout& layout, const Stack& stack, std::int64_t microba
 // Adds ZeRO-3's traffic to the programs of layers. Nothing where the layout does not shard.
 class Sharding {
  public:
-  // `trained`: share of the parameters that have gradients.
-  Sharding(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
-           double trained);
+  Sharding(const Model& model, const Job& job, const Layout& layout, const Stack& stack);
 
   // Of one layer: beside the compute of the layers next to it.
   void add(LayerProgram& layer, const LocalParameters& local) const;
@@ -40,8 +39,9 @@ class Sharding {
 
   const Layout& layout_;
   const Stack& stack_;
-  double trained_ = 1;
-  bool tied_ = false;  // one table is embedding and head
+  ShardWays ways_;
+  bool adapters_ = false;  // of the parameters these alone have gradients
+  bool tied_ = false;      // one table is embedding and head
   bool active_ = false;
   bool gathers_once_ = false;
   double gathers_ = 1;    // of a layer before a microbatch's forward

@@ -41,6 +41,22 @@ ShardStorage read_shard_storage(const JsonValue& at) {
   return text == "parts" ? ShardStorage::parts : ShardStorage::bucketed;
 }
 
+Split split_from(const JsonValue& at) {
+  const std::string text = at.one_of({"none", "tp", "pp", "cp", "ep"});
+  if (text == "tp") return Split::tp;
+  if (text == "pp") return Split::pp;
+  if (text == "cp") return Split::cp;
+  return text == "ep" ? Split::ep : Split::none;
+}
+
+Recompute recompute_kind_from(const JsonValue& at) {
+  const std::string text = at.one_of({"none", "selective", "full"});
+  if (text == "none") return Recompute::none;
+  return text == "full" ? Recompute::full : Recompute::selective;
+}
+
+bool switch_from(const JsonValue& at) { return at.boolean(); }
+
 int zero_stage_from(const JsonValue& at) { return static_cast<int>(at.integer(0, 3)); }
 
 template <class T>
@@ -66,6 +82,14 @@ constexpr Choice choices[] = {
     {"gradient_storage", [](Stack& s, const JsonValue& v) { s.gradient_storage = read_format(v); }},
     {"parameter_gather_format",
      [](Stack& s, const JsonValue& v) { s.parameter_gather_format = read_format(v); }},
+    {"adapter_sites",
+     [](Stack& s, const JsonValue& v) {
+       s.adapter_sites = v.one_of({"every-linear", "query-key-value"}) == "every-linear"
+                             ? AdapterSites::every_linear
+                             : AdapterSites::query_key_value;
+     }},
+    {"vocabulary_multiple",
+     [](Stack& s, const JsonValue& v) { s.vocabulary_multiple = v.integer(0, 1 << 20); }},
     {"shard_storage",
      [](Stack& s, const JsonValue& v) { s.shard_storage = read_shard_storage(v); }},
     {"expert_library",
@@ -77,6 +101,17 @@ constexpr Choice choices[] = {
      [](Stack& s, const JsonValue& v) { s.defaults.schedule = schedule_from(v); }},
     {"schedules",
      [](Stack& s, const JsonValue& v) { read_list(v, schedule_from, s.choices.schedules); }},
+    {"splits", [](Stack& s, const JsonValue& v) { read_list(v, split_from, s.choices.splits); }},
+    {"precisions",
+     [](Stack& s, const JsonValue& v) { read_list(v, precision_from, s.choices.precisions); }},
+    {"optimizers",
+     [](Stack& s, const JsonValue& v) { read_list(v, optimizer_from, s.choices.optimizers); }},
+    {"recomputes",
+     [](Stack& s, const JsonValue& v) { read_list(v, recompute_kind_from, s.choices.recomputes); }},
+    {"sequence_parallel",
+     [](Stack& s, const JsonValue& v) { read_list(v, switch_from, s.choices.sequence_parallel); }},
+    {"split_experts",
+     [](Stack& s, const JsonValue& v) { read_list(v, switch_from, s.choices.split_experts); }},
     {"zero_stages",
      [](Stack& s, const JsonValue& v) { read_list(v, zero_stage_from, s.choices.zero_stages); }},
     {"recompute_modules",
@@ -114,11 +149,16 @@ constexpr Switch switches[] = {
      [](Stack& s) -> bool& { return s.fused_gradient_accumulation; }},
     {"attention_recompute_selective",
      [](Stack& s) -> bool& { return s.attention_recompute_selective; }},
+    {"recompute_by_operation", [](Stack& s) -> bool& { return s.recompute_by_operation; }},
     {"offloads_weights", [](Stack& s) -> bool& { return s.choices.offload_weights; }},
     {"offloads_optimizer", [](Stack& s) -> bool& { return s.choices.offload_optimizer; }},
     {"offloads_activations", [](Stack& s) -> bool& { return s.choices.offload_activations; }},
     {"offload_whole_weights", [](Stack& s) -> bool& { return s.choices.offload_whole_weights; }},
+    {"offloads_part_of_optimizer", [](Stack& s) -> bool& { return s.choices.offload_part; }},
+    {"offloads_any_optimizer", [](Stack& s) -> bool& { return s.choices.offload_any_optimizer; }},
     {"uneven_stages", [](Stack& s) -> bool& { return s.choices.uneven_stages; }},
+    {"uneven_chunks", [](Stack& s) -> bool& { return s.choices.uneven_chunks; }},
+    {"hybrid_chunks", [](Stack& s) -> bool& { return s.choices.hybrid_chunks; }},
     {"recompute_part", [](Stack& s) -> bool& { return s.choices.recompute_part; }},
     {"bucket_size", [](Stack& s) -> bool& { return s.choices.bucket_size; }},
     {"transposed_copies", [](Stack& s) -> bool& { return s.transposed_copies; }},
@@ -128,6 +168,7 @@ constexpr Switch switches[] = {
     {"fp8_dispatch", [](Stack& s) -> bool& { return s.fp8_dispatch; }},
     {"gradient_overlap", [](Stack& s) -> bool& { return s.gradient_overlap; }},
     {"parameter_overlap", [](Stack& s) -> bool& { return s.parameter_overlap; }},
+    {"muon_overlap", [](Stack& s) -> bool& { return s.muon_overlap; }},
     {"recompute_stops_early", [](Stack& s) -> bool& { return s.recompute_stops_early; }},
     {"reshard_after_forward", [](Stack& s) -> bool& { return s.reshard_after_forward; }},
     {"reduce_each_microbatch", [](Stack& s) -> bool& { return s.reduce_each_microbatch; }},
@@ -359,6 +400,7 @@ Stack load_based(const std::string& name, const StackContext& context,
     apply_conditions(s, release, file, context);
   }
   require_complete(s, file);
+  s.asked = release_parts(s.release) == limit ? "" : wanted.release;
   return s;
 }
 
@@ -385,6 +427,15 @@ std::vector<std::string> stack_releases(const std::string& name,
   for (const JsonValue& release : file.at("releases").items())
     releases.push_back(release.at("release").text());
   return releases;
+}
+
+std::string known_release(const std::string& name, const std::filesystem::path& catalog_folder) {
+  const StackName wanted = split_name(name);
+  const auto limit = release_parts(wanted.release);
+  std::string known;
+  for (const std::string& release : stack_releases(wanted.name, catalog_folder))
+    if (wanted.release.empty() || release_parts(release) <= limit) known = release;
+  return known;
 }
 
 }  // namespace orrery

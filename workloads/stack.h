@@ -32,7 +32,8 @@ inline Sourced<double> no_kernels() {
           .low = 0.0,
           .high = 0.0,
           .evidence = Evidence::assumed,
-          .source = "orrery-first-study"};
+          .source = "orrery-estimate",
+          .reason = "a stack that names none has none"};
 }
 
 // How ZeRO-3 keeps what it shards. That decides which copies its collectives need around them.
@@ -41,6 +42,13 @@ enum class ShardStorage : std::uint8_t {
   flat,      // a flat tensor for each unit (FSDP1): gradients are joined, cast and divided in it
   parts,     // a shard for each parameter (FSDP2): gathers are copied out, gradients copied in
   bucketed,  // flat partitions, gradients in buckets of several parameters (DeepSpeed)
+};
+
+// Linear layers that LoRA gives adapters. Routed experts have none: recipes for models with experts
+// adapt attention (NeMo: recipes/mixtral_8x7b.py).
+enum class AdapterSites : std::uint8_t {
+  every_linear,     // attention's, latent projections, dense and shared feed-forwards, Mamba's
+  query_key_value,  // what makes queries, keys and values
 };
 
 inline Sourced<double> one_pass() {
@@ -66,7 +74,8 @@ inline Sourced<Seconds> no_time() {
           .low = Seconds(0),
           .high = Seconds(0),
           .evidence = Evidence::assumed,
-          .source = "orrery-first-study"};
+          .source = "orrery-estimate",
+          .reason = "a stack that names none has none"};
 }
 
 // Wrappers that check every collective call: host time of a call for each rank of its group.
@@ -113,20 +122,33 @@ struct StackDefaults {
   PrecisionRecipe fp8 = PrecisionRecipe::fp8_delayed;  // what plain "fp8" means here
 };
 
+// Ways in which a program splits a job's model or its sequences.
+enum class Split : std::uint8_t { none, tp, pp, cp, ep };
+
 // What a program lets its user choose, which a search tries. Empty: everything that a layout can
 // say. A run may name another value.
 struct StackChoices {
+  std::vector<Split> splits;  // none: it has data-parallel ranks alone
+  std::vector<PrecisionRecipe> precisions;
+  std::vector<Optimizer> optimizers;
   std::vector<Schedule> schedules;
   std::vector<int> zero_stages;
   std::vector<RecomputeModule> recompute_modules;
   std::vector<RankOrder> rank_orders;
   std::vector<ContextKind> contexts;
+  std::vector<Recompute> recomputes;
+  std::vector<bool> sequence_parallel;  // beside tensor parallelism
+  std::vector<bool> split_experts;      // over tensor ranks (etp is tp), or not (etp is 1)
   bool offload_weights = true, offload_optimizer = true, offload_activations = true;
-  bool uneven_stages = true;   // layers of the first and the last stage
+  bool offload_any_optimizer = true;  // else the states of Adam alone
+  bool uneven_stages = true;          // layers of the first and the last stage
+  bool uneven_chunks = true;   // layers of inner stages too, and of stages with several chunks
+  bool hybrid_chunks = true;   // models with state-space layers: several chunks, uneven stages
   bool recompute_part = true;  // full recompute of some of a stage's layers
   bool bucket_size = true;
   int pipeline_zero_stage = 3;        // the highest with pp above 1
   bool offload_whole_weights = true;  // weights in host memory below ZeRO-3 too
+  bool offload_part = false;          // any share of the optimizer's states, not only all of them
   template <class T>
   static bool allows(const std::vector<T>& list, const T& value) {
     return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
@@ -137,6 +159,7 @@ struct StackChoices {
 struct Stack {
   std::string name;     // "megatron-core"
   std::string release;  // "0.15"
+  std::string asked;    // for a release that is not listed, "0.16"; empty: none, or the listed one
   std::string date;     // of the release, "2025-11"
   std::string title, framework;
   std::vector<std::string> changes;  // sentences: what this release changed
@@ -159,7 +182,10 @@ struct Stack {
                                       .low = 1.0,
                                       .high = 1.2,
                                       .evidence = Evidence::assumed,
-                                      .source = "orrery-first-study"};
+                                      .source = "orrery-estimate",
+                                      .reason =
+                                          "one read and one write of what it touches; library "
+                                          "kernels that run an update in parts add up to a fifth"};
   // Kernels of a layer's pass that move next to nothing (memsets, casts, copies of views), beyond
   // those that its operations list.
   Sourced<double> small_kernels_forward = no_kernels(), small_kernels_backward = no_kernels();
@@ -188,8 +214,12 @@ struct Stack {
                                        .low = 1.0,
                                        .high = 1.0,
                                        .evidence = Evidence::assumed,
-                                       .source = "orrery-first-study"};
+                                       .source = "orrery-estimate",
+                                       .reason = "one kernel that reads both and writes the sum"};
   bool attention_recompute_selective = true;  // "selective" recomputes the attention core
+  // "selective" keeps the outputs of attention, of every second product (the first, the third, ...)
+  // and of reductions over tp, and runs all else again (TorchTitan's selective_ac_option "op").
+  bool recompute_by_operation = false;
   // The norm before a linear layer is part of that layer (Transformer Engine's LayerNormLinear) and
   // cannot run again alone; those that several layers read are modules of their own.
   bool fused_norms = false;
@@ -217,7 +247,9 @@ struct Stack {
   Sourced<Seconds> moe_sync;  // added per dropless expert layer, forward plus backward
   Sourced<double> sync_exposed = no_kernels();  // share of the expert part's dispatch that shows:
                                                 // the host cannot run ahead of a synchronisation
-  Sourced<Seconds> softmax_fallback;  // added per layer where micro_batch * heads / tp % 4 != 0
+  // Added where micro_batch * heads / tp % 4 != 0 to the forward, recompute and backward of a layer
+  // together: a third to each that runs, so two thirds to a layer that nothing recomputes.
+  Sourced<Seconds> softmax_fallback;
   // Device time that a layer, or the head, waits for the host, forward plus backward, whoever is
   // slower: small kernels and starts of passes leave the device idle though the host is ahead.
   Sourced<Seconds> layer_sync = no_time();
@@ -247,6 +279,7 @@ struct Stack {
                                   // the traffic's own: processors, memory and power it takes
   bool gradient_overlap = true;   // gradients reduced under the last backward
   bool parameter_overlap = true;  // parameters gathered under the first forward
+  bool muon_overlap = true;       // both with Muon too
   bool sharded_at_once = false;   // ZeRO-1: one call after the last backward reduces gradients,
                                   // one gathers parameters; without shards gradients go by buckets
   // Microbatches that one run of the pipeline's schedule takes: a step runs it as often as it has
@@ -261,9 +294,10 @@ struct Stack {
   Format gradient_format = Format::fp32;   // as reduced
   Format gradient_storage = Format::fp32;  // as kept
   Format parameter_gather_format = Format::bf16;
-  // LoRA on every linear layer: traffic of the adapters' kernels over one that reads a layer's
-  // input and adds to its output; 0: too few layers have adapters to count them.
-  Sourced<double> adapter_passes = no_kernels();
+  // LoRA: the linear layers that have adapters, and traffic of adding an adapter's output to the
+  // layer's over one read of both and one write (0: a kernel of the adapter does it).
+  AdapterSites adapter_sites = AdapterSites::every_linear;
+  Sourced<double> adapter_passes = one_pass();
   ShardStorage shard_storage = ShardStorage::in_place;
   bool reshard_after_forward = true;  // ZeRO-3 gathers again for backward what forward used
   // Share of its memory bandwidth at which the host runs the update of what is offloaded.
@@ -288,6 +322,9 @@ struct Stack {
 
   StackMemory memory;
   bool splits_vocabulary = true;  // embedding and head are split over tp
+  // Rows of embedding and head are filled up to a multiple of this for every part of the table
+  // (Megatron's make_vocab_size_divisible_by); 1: as the model has them.
+  std::int64_t vocabulary_multiple = 1;
   Partition partition = Partition::even;
   StackDefaults defaults;
   StackChoices choices;
@@ -308,7 +345,7 @@ struct StackContext {
 // "base" settings, "releases" in order of date (each overlays those before it) and in each "when"
 // lists: [{"architecture": .., "device": .., "model": .., "family": .., "precision": .., "moe": ..,
 // "task": .., "use": [..], "set": {...}}], where "use" names entries of the file's "parts". Without
-// a release the newest is taken; a release later than the last listed one inherits it.
+// a release the newest is taken; one that is not listed is the last before it, or the first.
 Stack load_stack(const std::string& name, const StackContext& context,
                  const std::filesystem::path& catalog_folder);
 
@@ -323,6 +360,10 @@ struct NormModules {
 };
 NormModules norm_modules(const Stack& stack, const Layout& layout, const LayerClass& layer);
 
+// Whether gradients are reduced under the last backward, and parameters gathered under the first
+// forward, with the layout's optimizer.
+bool overlaps_gradients(const Stack& stack, const Layout& layout);
+bool overlaps_parameters(const Stack& stack, const Layout& layout);
 // Shares of collectives that show, in training: with what the layout allows the stack to overlap.
 double tensor_exposed(const Stack& stack, const Layout& layout);
 // Whether a pass' expert exchange runs beside another microbatch's pass. DualPipe is made for that.
@@ -334,6 +375,9 @@ double expert_exposed(const Stack& stack, const Layout& layout, double microbatc
 std::vector<std::string> stack_names(const std::filesystem::path& catalog_folder);
 std::vector<std::string> stack_releases(const std::string& name,
                                         const std::filesystem::path& catalog_folder);
+// The last listed release that is not later than the one that `name` asks for ("nemo@25.10"), the
+// newest where it asks for none; empty: all are later.
+std::string known_release(const std::string& name, const std::filesystem::path& catalog_folder);
 
 template <class StackRef, class Visit>
 void visit_stack_values(StackRef& s, Visit&& visit) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "workloads/adapters.h"
 #include "workloads/optimizer.h"
 #include "workloads/sharding.h"
+#include "workloads/weight_split.h"
 
 namespace orrery {
 namespace {
@@ -15,14 +17,8 @@ struct Shards {
 };
 
 Shards shards_of(const Layout& layout) {
-  const std::int64_t dense = layout.shard_group > 0
-                                 ? std::min(layout.shard_group, layout.dense_replicas())
-                                 : layout.dense_replicas();
-  const std::int64_t expert = layout.shard_group > 0
-                                  ? std::min(layout.shard_group, layout.expert_replicas())
-                                  : layout.expert_replicas();
-  return {.dense = static_cast<double>(std::max<std::int64_t>(dense, 1)),
-          .expert = static_cast<double>(std::max<std::int64_t>(expert, 1))};
+  const ShardWays ways = shard_ways(layout);
+  return {.dense = static_cast<double>(ways.dense), .expert = static_cast<double>(ways.expert)};
 }
 
 // Bytes of `per_parameter` state, sharded or whole.
@@ -34,13 +30,9 @@ struct Counts {
   }
 };
 
-// Adapters of rank r on every linear layer: r (inputs + outputs), about 2 r / hidden of its
-// weights.
-Counts trainable_counts(const StageParameters& p, const Model& model, const Job& job) {
-  if (job.task != Task::lora) return {.dense = p.dense, .expert = p.expert};
-  const double share =
-      std::min(1.0, 2.0 * static_cast<double>(job.lora_rank) / static_cast<double>(model.hidden));
-  return {.dense = p.products * share, .expert = p.expert * share};
+Counts trainable_counts(const StageParameters& p, const Job& job) {
+  if (job.task == Task::lora) return {.dense = p.adapters};
+  return {.dense = p.dense, .expert = p.expert};
 }
 
 // Those that other ranks hold too.
@@ -105,7 +97,12 @@ void offload(double& bytes, double kept, double& host) {
 LocalParameters local_parameters(const Model& model, const LayerClass& layer,
                                  const Layout& layout) {
   const LayerParameters all = layer_parameters(model, layer);
-  const double products = static_cast<double>(all.mixer + all.ffn) / static_cast<double>(layout.tp);
+  // Every rank of tensor parallelism has whole projections to and from experts' latent width, and
+  // runs them on its own rows (Megatron-Core: moe_layer.py, parallel_mode "duplicated").
+  const double latent =
+      layer.ffn.kind == FfnKind::moe ? static_cast<double>(2 * model.hidden * layer.ffn.latent) : 0;
+  const double products =
+      (static_cast<double>(all.mixer + all.ffn) - latent) / static_cast<double>(layout.tp) + latent;
   const double expert =
       static_cast<double>(all.experts) / static_cast<double>(layout.ep * layout.etp);
   const double local_experts =
@@ -121,6 +118,19 @@ LocalParameters local_parameters(const Model& model, const LayerClass& layer,
           .largest_weight = one_ffn * gate / (gate + 1)};
 }
 
+LocalParameters local_parameters(const Model& model, const LayerClass& layer, const Job& job,
+                                 const Layout& layout, const Stack& stack) {
+  LocalParameters local = local_parameters(model, layer, layout);
+  local.adapters = adapter_parameters(model, layer, job, layout, stack);
+  return local;
+}
+
+LocalParameters module_parameters(const Model& model, const Layout& layout) {
+  const auto hidden = static_cast<double>(model.hidden);
+  const double projection = 2 * hidden * hidden / static_cast<double>(layout.tp);
+  return {.dense = projection + 3 * hidden, .products = projection, .largest_weight = projection};
+}
+
 StageState stage_state(const StageParameters& p, const Model& model, const Job& job,
                        const Layout& layout, const Stack& stack, const MemoryTraits& traits) {
   const Shards shards = shards_of(layout);
@@ -128,8 +138,7 @@ StageState stage_state(const StageParameters& p, const Model& model, const Job& 
   const bool lora = job.task == Task::lora;
   const double gradient = bytes_per_element(stack.gradient_storage);
   const OptimizerCost cost = optimizer_cost(layout, stack, model.hidden);
-  const Counts all{.dense = p.dense, .expert = p.expert};
-  const Counts trained = trainable_counts(p, model, job);
+  const Counts all{p.dense, p.expert}, trained = trainable_counts(p, job);
   const bool quantised = is_quantised(layout.precision);
   const bool quantised_primary = quantised && stack.parameter_gather_format == Format::fp8;
 
@@ -187,7 +196,8 @@ StageState stage_state(const StageParameters& p, const Model& model, const Job& 
     s.sums = whole.sums;
     s.buckets = 0;
   }
-  if (layout.offload_optimizer) offload(s.optimizer, 0, s.offloaded);
+  if (layout.offload_optimizer)
+    offload(s.optimizer, (1 - layout.optimizer_offload_fraction) * s.optimizer, s.offloaded);
   if (layout.offload_weights) offload(s.parameters, 2 * 2 * p.largest_layer, s.offloaded);
   return s;
 }

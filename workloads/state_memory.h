@@ -15,8 +15,25 @@ struct LocalParameters {
   double products = 0;        // of `dense`, those of linear layers (quantised by the recipe)
   double one_expert = 0;      // of `expert`, those of a single expert
   double largest_weight = 0;  // of its largest linear layer, one expert's where it has experts
+  double adapters = 0;        // LoRA: what the job trains, beside all of these
 };
 LocalParameters local_parameters(const Model& model, const LayerClass& layer, const Layout& layout);
+// The same with the adapters of a training job.
+LocalParameters local_parameters(const Model& model, const LayerClass& layer, const Job& job,
+                                 const Layout& layout, const Stack& stack);
+// What an MTP module has beside its layer and the shared tables: a projection of two hidden states
+// to one, a norm of each and one before the head.
+LocalParameters module_parameters(const Model& model, const Layout& layout);
+
+// MTP modules that the job trains.
+inline std::int64_t trained_modules(const Model& model, const Job& job) {
+  return job.mtp && is_training(job.task) ? model.mtp_layers : 0;
+}
+// Whether full recompute runs modules again: Megatron-Core does so by the uniform method, and warns
+// that a number of layers (block) leaves them out (core/transformer/multi_token_prediction.py).
+inline bool recomputes_modules(const Layout& layout) {
+  return layout.recompute == Recompute::full && layout.recompute_layers == 0;
+}
 
 // What lies on one stage.
 struct StageParameters {
@@ -26,6 +43,7 @@ struct StageParameters {
   double largest_dense = 0;   // of those, without experts
   double largest_weight = 0;  // of a single linear layer or table
   double distinct = 0;        // parameters of its distinct weight shapes, one expert for all
+  double adapters = 0;        // LoRA: what the job trains, beside all of these
 };
 
 // Bytes.

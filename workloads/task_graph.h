@@ -40,15 +40,12 @@ enum class GroupKind : std::uint8_t {
   context,        // all ranks of context parallelism
   context_heads,  // those that trade rows for heads
   context_rings,  // those that pass keys and values
-  data,
-  data_context,
   expert,
   expert_tensor,
-  expert_data,
-  shard,
-  shard_replica,
-  pipeline,
-  embedding,
+  shard,                 // ranks that share one copy of dense parameters,
+  expert_shard,          // of experts
+  shard_replica,         // ranks that hold the same shard of two copies
+  expert_shard_replica,  // of experts
 };
 
 enum class OperationKind : std::uint8_t { kernel, collective, host_wait };
@@ -89,24 +86,31 @@ struct LayerProgram {
 
 // One pipeline position: counts of layer classes, recomputed or not, and what else is there.
 struct ChunkProgram {
-  std::vector<std::int32_t> layers;      // [class]: layers run plainly
+  std::vector<std::int32_t> layers;      // [class]: layers run plainly, MTP modules' with them
   std::vector<std::int32_t> recomputed;  // [class]: layers run with full recompute
   bool embedding = false, head = false;
+  // Trained MTP modules, after the model's last layer: each runs its input's part, a layer like the
+  // last (counted above) and the head again.
+  double modules = 0;
+  bool recomputes_modules = false;
   double parameters = 0;         // dense parameters on one rank (tp-sharded, replicated over data)
   double expert_parameters = 0;  // expert parameters on one rank
+  // Of both, those that the job trains: all, or LoRA's adapters.
+  double trained = 0, trained_experts = 0;
 };
 
 // A training step of one rank per stage, before anything is timed.
 struct TrainingProgram {
   std::vector<LayerProgram> classes;
   LayerProgram embedding, head;
+  LayerProgram module;                       // what an MTP module has beside its layer and the head
   std::vector<ChunkProgram> chunks;          // [stage * vpp + chunk]
   double send_bytes = 0;                     // activation message between stages, one rank
   double gradient_send_bytes = 0;            // what comes back for it
   double optimizer_bytes_per_parameter = 0;  // traffic of the update of one parameter
-  double optimizer_flop_per_parameter = 0;   // tensor work of the update (Muon, Shampoo)
-  double mtp_layers = 0;       // trained MTP modules, run after the last stage's layers
-  double trainable_share = 1;  // LoRA: trained over held parameters
+  // Products of the update (Muon, Shampoo), and how many of them one parameter takes.
+  Kernel optimizer_product{};
+  double optimizer_products_per_parameter = 0;
 };
 
 }  // namespace orrery

@@ -17,7 +17,7 @@ TrainingProgram lower_training(const Model& model, const Job& job, const Layout&
                                const Stack& stack);
 
 // What lies on each pipeline position alone: `chunks` of the program above.
-std::vector<ChunkProgram> lower_chunks(const Model& model, const Layout& layout,
+std::vector<ChunkProgram> lower_chunks(const Model& model, const Job& job, const Layout& layout,
                                        const Stack& stack);
 
 }  // namespace orrery

@@ -81,6 +81,7 @@ class Advisor {
                    .host_power = host_power_per_accelerator(question_.cluster) *
                                  static_cast<double>(question_.cluster.gpus)};
     g.device.memory_capacity *= 1 - options_.memory_reserve;
+    g.device.host_memory *= 1 - options_.memory_reserve;
     return g;
   }
 

@@ -80,6 +80,12 @@ class Expander {
   bool fits(const Layout& layout) const {
     return memory_fits(ground_.model, ground_.job, layout, recipe_.stack, ground_.device);
   }
+  // On the accelerator: what a host cannot hold, it may hold a part of.
+  bool fits_alone(const Layout& layout) const {
+    ResolvedDevice device = ground_.device;
+    device.host_memory = Bytes(0);
+    return memory_fits(ground_.model, ground_.job, layout, recipe_.stack, device);
+  }
   Bytes peak_of(const Layout& layout) const { return peak_memory(ground_, part_.place, layout); }
   // With all that saves memory: most shards, small buckets, everything offloaded.
   Bytes frugal_peak(GridPoint p) const {
@@ -98,7 +104,7 @@ class Expander {
   void bound_by_pipelines(const RecomputeOption& again, Part& part) const;
   void bound_by_places(Part& part) const;
   // All that the passes of a layout depend on of its place: groups, and ranks of a domain.
-  using PlaceOfPasses = std::pair<std::array<GroupShape, 10>, std::int64_t>;
+  using PlaceOfPasses = std::pair<std::array<GroupShape, 12>, std::int64_t>;
   PlaceOfPasses place_of_passes(const Layout& layout, bool shards) const;
   StepSeries series(const Layout& layout, Links links) const {
     return StepSeries(ground_.context, ground_.model, ground_.job, layout, recipe_.stack, links);
@@ -241,9 +247,10 @@ void Expander::bound_by_places(Part& part) const {
 
 Expander::PlaceOfPasses Expander::place_of_passes(const Layout& layout, bool shards) const {
   const Placement p = place(layout, ground_.context.fabric);
-  PlaceOfPasses of{{p.tensor, p.context, p.context_heads, p.context_rings, p.expert,
-                    p.expert_tensor, p.data, p.data_context, p.shard, p.shard_replica},
-                   p.ranks_per_domain};
+  PlaceOfPasses of{
+      {p.tensor, p.context, p.context_heads, p.context_rings, p.expert, p.expert_tensor, p.data,
+       p.data_context, p.shard, p.shard_replica, p.expert_shard, p.expert_shard_replica},
+      p.ranks_per_domain};
   if (!shards) std::fill(of.first.begin() + 6, of.first.end(), GroupShape{});
   return of;
 }
@@ -303,7 +310,7 @@ bool Expander::all_too_large() const {
       if (plain && choice(pipelines, p.pipeline).schedule == Schedule::interleaved) continue;
       for (const std::int32_t offload : {choices(family_.offloads) - 1, 0}) {
         p.offload = offload;
-        if (fits(family_.layout(p))) return false;
+        if (fits_alone(family_.layout(p))) return false;
       }
     }
   }

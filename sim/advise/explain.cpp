@@ -113,9 +113,9 @@ std::string recompute_text(const Layout& layout) {
                      layout.recompute_layers == 1 ? "layer" : "layers");
 }
 
-std::string offload_text(const Layout& layout) {
-  const std::vector<std::string> parts = offloaded(layout);
-  return parts.empty() ? "nothing" : fmt::to_string(fmt::join(parts, ","));
+std::string moved_text(const Layout& layout) {
+  std::string text = offload_text(layout);
+  return text.empty() ? "nothing" : text;
 }
 
 std::string bucket_text(const Layout& layout) {
@@ -165,7 +165,7 @@ std::vector<std::string> different_decisions(const Layout& best, const Layout& o
   const std::string again = recompute_text(other);
   if (again != recompute_text(best))
     word(recompute_text(best), again == "none" ? "no" : again, " recompute");
-  word(offload_text(best), offload_text(other), " offloaded");
+  word(moved_text(best), moved_text(other), " offloaded");
   word(to_text(best.precision), to_text(other.precision), "");
   word(to_text(best.optimizer), to_text(other.optimizer), "");
   if (best.rank_order != other.rank_order)
@@ -267,6 +267,7 @@ std::string explain_nothing(std::int64_t considered, const std::string& nearest_
                             std::int64_t invalid, const std::string& invalid_example) {
   if (considered > 0)
     return fmt::format("No valid layout fits in memory. The nearest: {}", nearest_miss);
+  if (invalid == 1) return fmt::format("The one layout is not valid: {}", invalid_example);
   if (invalid > 0)
     return fmt::format("None of {} layouts is valid. The first: {}", invalid, invalid_example);
   return "The limits leave no layout to search.";

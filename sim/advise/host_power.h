@@ -5,9 +5,9 @@
 
 namespace orrery {
 
-// Mean power of a host over its accelerators: rated power at the load that bills use (economics
-// "standard"). Known to about a factor of two (host_load's range). 0 where the host's power is not
-// known.
+// Mean power of a host over its accelerators: rated power at the cluster's host_load. Known to
+// about a factor of two (host_load's range). 0 where host_power_known() is not so.
 Watts host_power_per_accelerator(const Cluster& cluster);
+bool host_power_known(const Cluster& cluster);
 
 }  // namespace orrery

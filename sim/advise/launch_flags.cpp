@@ -142,7 +142,8 @@ void FlagWriter::set(std::string_view key, const std::string& name, nlohmann::js
   const bool is_switch = style_ == FlagStyle::command_line && value.is_boolean();
   if (is_switch && !value.get<bool>()) return;
   out_.flags.push_back({name, is_switch ? "" : std::move(text), std::string(key)});
-  insert(tree_, name, value);
+  if (style_ == FlagStyle::toml || style_ == FlagStyle::yaml || style_ == FlagStyle::json)
+    insert(tree_, name, value);
 }
 
 void FlagWriter::lacks(std::string_view key, const std::string& what) {
@@ -160,8 +161,8 @@ void FlagWriter::implied(std::string_view key, std::string sentence) {
 }
 
 std::string FlagWriter::text(const Layout& layout) const {
-  const std::string ranks =
-      fmt::format("{} accelerators: dp {} follows from the other sizes", layout.gpus(), layout.dp);
+  const std::string ranks = fmt::format("{} accelerator{}: dp {} follows from the other sizes",
+                                        layout.gpus(), layout.gpus() == 1 ? "" : "s", layout.dp);
   std::string out;
   switch (style_) {
     case FlagStyle::command_line:

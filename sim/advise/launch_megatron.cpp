@@ -2,6 +2,8 @@
 // Megatron-Bridge call the same settings.
 #include "sim/advise/megatron_flags.h"
 
+#include <algorithm>
+
 namespace orrery {
 
 using namespace megatron_names;
@@ -43,13 +45,14 @@ void MegatronFlags::experts_of_ranks() {
     out_.covers("etp");
     return;
   }
-  say("ep", experts, l_.ep, "expert parallelism");
+  if (!has(experts)) out_.missing("", fmt::format("{} has no expert layers.", out_.program()));
+  if (has(experts) || l_.ep > 1) say("ep", experts, l_.ep, "expert parallelism");
   if (l_.etp != l_.tp || has(expert_tensor))
     say("etp", expert_tensor, l_.etp, "another tensor parallelism of experts");
   else if (l_.etp > 1)
     out_.implied("etp", "Experts are split over tensor ranks as all else is.");
   out_.covers("etp");
-  if (l_.tp > 1 && !l_.sequence_parallel)
+  if (has(experts) && l_.tp > 1 && !l_.sequence_parallel)
     out_.missing("sequence_parallel",
                  "Megatron-Core's expert layers refuse to train with tensor parallelism and no "
                  "sequence parallelism: turn it on.");
@@ -97,9 +100,15 @@ void MegatronFlags::adapters() {
                         out_.program(), job_.lora_rank, job_.lora_rank));
   if (dialect_ == Dialect::nemo1) out_.set("", "model.peft.peft_scheme", "lora");
   say_if_known(lora_rank, job_.lora_rank);
-  out_.implied("",
-               "The recipe is the model's for LoRA, with adapters on every linear layer "
-               "(target_modules linear_qkv, linear_proj, linear_fc1 and linear_fc2).");
+  const bool every = stack_.adapter_sites == AdapterSites::every_linear;
+  if (dialect_ == Dialect::nemo1)
+    out_.set("", "model.peft.lora_tuning.target_modules",
+             every ? "[attention_qkv,attention_dense,mlp_fc1,mlp_fc2]" : "[attention_qkv]");
+  out_.implied("", fmt::format("The recipe is the model's for LoRA, with adapters on {}.",
+                               every ? "every linear layer (target_modules linear_qkv, "
+                                       "linear_proj, linear_fc1 and linear_fc2)"
+                                     : "what makes queries, keys and values (target_modules "
+                                       "linear_qkv), as in recipes for speed"));
 }
 
 void MegatronFlags::pipeline_schedule() {
@@ -184,6 +193,51 @@ void MegatronFlags::stages() {
   explicit_stages(positions);
 }
 
+bool MegatronFlags::has_scans(const Model& model) {
+  return std::any_of(model.classes.begin(), model.classes.end(),
+                     [](const LayerClass& layer) { return layer.mixer.kind == MixerKind::mamba2; });
+}
+
+// The model's layers, a letter each, as Megatron-LM's hybrid models spell them. Empty: it has some
+// for which there is no letter.
+std::string MegatronFlags::layer_pattern() const {
+  std::string text;
+  for (const auto index : model_.layers) {
+    const LayerClass& layer = model_.classes[static_cast<std::size_t>(index)];
+    if (layer.mixer.kind == MixerKind::mla) return "";
+    if (layer.mixer.kind == MixerKind::mamba2) text += 'M';
+    if (layer.mixer.kind == MixerKind::attention) text += '*';
+    if (layer.ffn.kind == FfnKind::dense) text += '-';
+    if (layer.ffn.kind == FfnKind::moe) text += 'E';
+  }
+  return text;
+}
+
+// Models with state-space layers are built by MambaStack, which gives every stage as many layers
+// and refuses several chunks. Recipes name the pattern themselves.
+void MegatronFlags::hybrid_stages() {
+  out_.covers("stage_layers");
+  if (l_.vpp > 1) lacks("vpp", "several chunks of a stage in models with Mamba layers");
+  const std::vector<Position> positions = partition_layers(model_, l_, stack_.partition);
+  const auto uneven = [&](const Position& p) { return p.layers != positions.front().layers; };
+  if (std::any_of(positions.begin(), positions.end(), uneven))
+    lacks("stage_layers", "stages of different sizes in models with Mamba layers");
+  if (job_.mtp && model_.mtp_layers > 0)
+    say("", mtp_layers, model_.mtp_layers, "multi-token prediction");
+  if (dialect_ == Dialect::nemo1) return lacks("", "models with Mamba layers");
+  if (dialect_ != Dialect::megatron) return;
+  const std::string pattern = layer_pattern();
+  const auto release = release_number(stack_.release);
+  if (release < std::pair(0, 8) || pattern.empty()) return lacks("", "this pattern of layers");
+  if (model_.has_experts() && release < std::pair(0, 16))
+    lacks("", "expert layers in models with Mamba layers, which later releases have");
+  out_.set(
+      "", "--spec",
+      std::vector<std::string>{"megatron.core.models.mamba.mamba_layer_specs", "mamba_stack_spec"});
+  out_.set("", "--is-hybrid-model", true);
+  out_.set("", "--hybrid-override-pattern", pattern);
+}
+
 void MegatronFlags::batch() {
   say("micro_batch", micro_batch, l_.micro_batch, "microbatches");
   say("", global_batch, job_.global_batch, "the global batch");
@@ -196,9 +250,10 @@ void MegatronFlags::batch() {
 
 void MegatronFlags::overlap() {
   if (l_.dense_replicas() > 1 || recipes()) {
-    say_if_known(overlap_gradients, stack_.gradient_overlap);
+    const bool gradients = overlaps_gradients(stack_, l_);
+    say_if_known(overlap_gradients, gradients);
     if (l_.zero_stage >= 1 && !deals_itself())
-      say_if_known(overlap_parameters, stack_.parameter_overlap && stack_.gradient_overlap);
+      say_if_known(overlap_parameters, overlaps_parameters(stack_, l_) && gradients);
   }
   const bool hides_tensor = l_.tp > 1 && stack_.tensor_exposed.get() < 1 && l_.sequence_parallel;
   if (hides_tensor && dialect_ == Dialect::nemo2)

@@ -87,9 +87,28 @@ void MegatronFlags::precision() {
       }
       break;
   }
+  gradients_format();
+}
+
+// What gradients are reduced and added up in. Presets of Megatron-Bridge say FP32, those of FP16
+// do not, and overwrite what `ddp` says.
+void MegatronFlags::gradients_format() {
+  const bool half = l_.precision == PrecisionRecipe::fp16;
   const bool in_bf16 = stack_.gradient_format == Format::bf16;
+  if (dialect_ == Dialect::nemo1) {
+    if (l_.zero_stage == 1) out_.set("", "model.optim.grad_sync_dtype", in_bf16 ? "bf16" : "fp32");
+    return;
+  }
   if (in_bf16 && !half) say_if_known(reduce_in_bf16, true);
   say_if_known(reduce_in_fp32, !in_bf16);
+  if (dialect_ == Dialect::bridge && in_bf16 != half)
+    out_.missing(
+        "", fmt::format("The preset of mixed_precision overwrites ddp.grad_reduce_in_fp32 with {}: "
+                        "in the recipe, pass it through get_mixed_precision_config() and set "
+                        "cfg.mixed_precision.grad_reduce_in_fp32 = {}; else gradients take {} "
+                        "memory that is predicted.",
+                        half ? "False" : "True", half ? "True" : "False",
+                        half ? "half the" : "twice the"));
 }
 
 void MegatronFlags::sharded_data() {
@@ -202,6 +221,10 @@ void MegatronFlags::offloads() {
     } else {
       // Megatron-LM refuses the first without the second, whose code runs it.
       say("offload", offload_states, true, "optimizer states in host memory");
+      // Megatron-LM's argument is 1 where it is left out, the class that recipes fill is 0.
+      if (has(offload_states) && (recipes() || l_.optimizer_offload_fraction < 1))
+        say("optimizer_offload_fraction", offload_fraction, l_.optimizer_offload_fraction,
+            "a share of the optimizer's states in host memory");
       if (has(offload_states) && l_.optimizer == Optimizer::adam_fp32)
         say("offload", precise, true, "a precision-aware optimizer");
     }
@@ -244,6 +267,13 @@ void MegatronFlags::recompute() {
     case Recompute::selective:
       break;
   }
+  const bool norms = l_.recomputes(RecomputeModule::layernorm);
+  if (l_.precision == PrecisionRecipe::fp8_delayed &&
+      (norms || l_.recomputes(RecomputeModule::moe_act)))
+    lacks("recompute", fmt::format("recompute of {} beside delayed scaling in FP8: {}, or take "
+                                   "current scaling",
+                                   norms ? "norms" : "the experts' activation",
+                                   "leave layernorm and moe_act out"));
   say("recompute", granularity, "selective", "selective recompute");
   if (l_.recompute_modules == core_attention_only && !recipes()) return;
   std::vector<std::string> names;

@@ -41,6 +41,12 @@ void deepspeed_settings(FlagWriter& out, const Layout& l, const Job& job, const 
   }
   out.covers("shard_group");
   if (l.offload_optimizer) out.set("offload", "zero_optimization.offload_optimizer.device", "cpu");
+  // ZeRO-Offload++ splits updates between host and accelerator under ZeRO-3 alone.
+  if (l.optimizer_offload_fraction < 1 && l.zero_stage == 3)
+    out.set("optimizer_offload_fraction", "zero_optimization.offload_optimizer.ratio",
+            l.optimizer_offload_fraction);
+  else if (l.optimizer_offload_fraction < 1)
+    out.lacks("optimizer_offload_fraction", "a share of the optimizer's states in host memory");
   if (l.offload_weights) out.set("offload", "zero_optimization.offload_param.device", "cpu");
   if (l.offload_activations) out.set("offload", "activation_checkpointing.cpu_checkpointing", true);
 }
@@ -185,6 +191,8 @@ LaunchFlags megatron_deepspeed_flags(const Layout& l, const Model& model, const 
   }
   out.set("zero", "--zero-stage", l.zero_stage);
   if (l.offload_optimizer) out.set("offload", "--cpu-optimizer", true);
+  if (l.optimizer_offload_fraction < 1)
+    out.lacks("optimizer_offload_fraction", "a share of the optimizer's states in host memory");
   if (l.offload_weights || l.offload_activations)
     out.lacks("offload", "weights or activations in host memory beside pipelines");
   out.covers("bucket");

@@ -9,8 +9,6 @@ namespace {
 
 // Decisions that neither program leaves to its settings.
 void fixed_decisions(FlagWriter& out, const Layout& l) {
-  if (l.tp > 1 && !l.sequence_parallel)
-    out.lacks("sequence_parallel", "tensor parallelism without sequence parallelism");
   out.covers("sequence_parallel");
   if (l.cp == 1) {
     out.covers("context_parallel");
@@ -97,14 +95,23 @@ void titan_pipeline(FlagWriter& out, const Layout& l, const Model& model, const 
 }
 
 void titan_data(FlagWriter& out, const Layout& l, const Job& job, const Stack& stack) {
-  const std::int64_t shard = l.zero_stage == 0                           ? 1
-                             : l.shard_group > 0 && l.shard_group < l.dp ? l.shard_group
-                                                                         : l.dp;
+  // Context ranks shard too: their degree is a factor of the group beside this one.
+  const bool groups = l.shard_group > 0 && l.shard_group < l.dense_replicas();
+  const bool whole = !groups || l.shard_group % l.cp == 0;
+  const std::int64_t shard = l.zero_stage == 0 ? 1 : groups && whole ? l.shard_group / l.cp : l.dp;
+  if (l.zero_stage > 0 && !whole)
+    out.lacks(
+        "shard_group",
+        fmt::format("shards in groups of {} that cp {} does not divide: its groups hold whole "
+                    "context groups",
+                    l.shard_group, l.cp));
   const char* key = l.zero_stage == 0 ? "zero" : shard < l.dp ? "shard_group" : "dp";
   out.set(key, "parallelism.data_parallel_replicate_degree", l.dp / shard);
   out.set("dp", "parallelism.data_parallel_shard_degree", shard);
   out.covers("shard_group");
   out.covers("zero");
+  if (l.zero_stage == 0 && l.cp > 1)
+    out.lacks("zero", "whole states beside context parallelism: FSDP shards over its ranks");
   if (l.zero_stage == 1 && l.dense_replicas() > 1)
     out.lacks("zero", "sharded optimizer states alone; FSDP shards gradients too");
   if (l.zero_stage >= 2)
@@ -118,8 +125,12 @@ void titan_experts(FlagWriter& out, const Layout& l, const Model& model, const S
   if (!model.has_experts()) return;
   out.set("ep", "parallelism.expert_parallel_degree", l.ep);
   out.set("etp", "parallelism.expert_tensor_parallel_degree", l.etp);
-  if (stack.expert_library == CollectiveLibrary::deepep)
-    out.set("", "parallelism.expert_parallel_comm_backend", "deepep");
+  if (l.ep == 1 && l.etp != l.tp)
+    out.lacks("etp", "experts whole on tensor ranks without expert parallelism");
+  if (stack.expert_library != CollectiveLibrary::deepep || l.ep == 1) return;
+  if (l.etp > 1)
+    return out.lacks("etp", "experts split over tensor ranks beside DeepEP, which is predicted");
+  out.set("", "parallelism.expert_parallel_comm_backend", "deepep");
 }
 
 void titan_precision(FlagWriter& out, const Layout& l, const Stack& stack) {
@@ -167,6 +178,8 @@ void titan_memory(FlagWriter& out, const Layout& l) {
     out.set("offload", "training.enable_cpu_offload", true);
   if (l.offload_optimizer != l.offload_weights)
     out.lacks("offload", "weights or optimizer states alone; it moves both");
+  if (l.optimizer_offload_fraction < 1)
+    out.lacks("optimizer_offload_fraction", "a share of the optimizer's states in host memory");
   if (l.offload_activations) out.lacks("offload", "activations in host memory");
 }
 
@@ -278,6 +291,8 @@ LaunchFlags torchtitan_flags(const Layout& l, const Model& model, const Job& job
   out.set("", "training.global_batch_size", job.global_batch);
   out.set("micro_batch", "training.local_batch_size", local_batch(l, job));
   out.set("tp", "parallelism.tensor_parallel_degree", l.tp);
+  if (l.tp > 1 && !l.sequence_parallel)
+    out.lacks("sequence_parallel", "tensor parallelism without sequence parallelism");
   titan_data(out, l, job, stack);
   titan_context(out, l);
   titan_experts(out, l, model, stack);
@@ -311,6 +326,9 @@ LaunchFlags automodel_flags(const Layout& l, const Model& model, const Job& job,
   const bool hybrid = l.shard_group > 0 && l.shard_group < l.dense_replicas();
   out.set(hybrid ? "shard_group" : "dp", "distributed.dp_replicate_size",
           hybrid ? l.dense_replicas() / l.shard_group : 1);
+  if (hybrid && l.shard_group % l.cp != 0)
+    out.lacks("shard_group", fmt::format("shards in groups of {} that cp {} does not divide",
+                                         l.shard_group, l.cp));
   out.covers("shard_group");
   out.covers("dp");
   out.set("ep", "distributed.ep_size", l.ep);

@@ -8,6 +8,7 @@
 #include "hw_models/kernel_parts.h"
 #include "sim/advise/trap_rules.h"
 #include "sim/engine/placement.h"
+#include "workloads/weight_split.h"
 
 namespace orrery {
 namespace {
@@ -186,9 +187,9 @@ void off_multiples(TrapSearch& search) {
   constexpr std::int64_t grid = 64;
   Scenario padded = s;
   std::vector<std::string> changes;
-  const std::int64_t vocab =
-      up_to(s.model.vocab, grid * (s.stack.splits_vocabulary ? s.layout.tp : 1));
-  if (vocab != s.model.vocab &&
+  const std::int64_t vocab = up_to(s.model.vocab, grid * vocabulary_ways(s.stack, s.layout));
+  // Programs that fill the table up themselves leave nothing to gain.
+  if (local_vocabulary(s.model, s.stack, s.layout) % grid != 0 && vocab != s.model.vocab &&
       static_cast<double>(vocab) < 1.02 * static_cast<double>(s.model.vocab)) {
     changes.push_back(fmt::format("vocabulary {} to {}", s.model.vocab, vocab));
     padded.model.vocab = vocab;

@@ -27,7 +27,7 @@ class MegatronFlags {
         stack_(stack),
         device_(device),
         dialect_(dialect_of(stack)),
-        out_(program_of(dialect_, stack, job),
+        out_(program_of(dialect_, stack, job, has_scans(model)),
              dialect_ == MegatronDialect::megatron ? FlagStyle::command_line
              : dialect_ == MegatronDialect::nemo2  ? FlagStyle::python
                                                    : FlagStyle::overrides) {}
@@ -36,7 +36,10 @@ class MegatronFlags {
     sizes();
     experts_of_ranks();
     pipeline_schedule();
-    stages();
+    if (has_scans(model_))
+      hybrid_stages();
+    else
+      stages();
     batch();
     adapters();
     precision();
@@ -60,10 +63,12 @@ class MegatronFlags {
     if (release < std::pair(24, 9)) return MegatronDialect::nemo1;
     return release < std::pair(25, 9) ? MegatronDialect::nemo2 : MegatronDialect::bridge;
   }
-  static std::string program_of(MegatronDialect d, const Stack& stack, const Job& job) {
+  static std::string program_of(MegatronDialect d, const Stack& stack, const Job& job,
+                                bool hybrid) {
     switch (d) {
       case MegatronDialect::megatron:
-        return fmt::format("Megatron-LM with Megatron-Core {} (pretrain_gpt.py)", stack.release);
+        return fmt::format("Megatron-LM with Megatron-Core {} (pretrain_{}.py)", stack.release,
+                           hybrid ? "mamba" : "gpt");
       case MegatronDialect::bridge:
         return fmt::format("Megatron-Bridge of NeMo {} (overrides of a recipe)", stack.release);
       case MegatronDialect::nemo2:
@@ -124,8 +129,12 @@ class MegatronFlags {
   void chunk_count();
   void stages();
   void explicit_stages(const std::vector<Position>& positions);
+  static bool has_scans(const Model& model);
+  std::string layer_pattern() const;
+  void hybrid_stages();
   void batch();
   void precision();
+  void gradients_format();
   void fp8(std::string format, std::string recipe, std::string preset, std::string recipe_function);
   void sharded_data();
   void optimizer_states();

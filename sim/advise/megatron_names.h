@@ -92,7 +92,7 @@ inline constexpr Name reduce_in_bf16 = {"--grad-reduce-in-bf16", 8, nullptr, nul
 inline constexpr Name gather_mxfp8 = {"--reuse-grad-buf-for-mxfp8-param-ag", 14, nullptr, nullptr,
                                       nullptr};
 inline constexpr Name reduce_in_fp32 = {nullptr, 0, "ddp.grad_reduce_in_fp32",
-                                        STRATEGY("ddp.grad_reduce_in_fp32"), nullptr};
+                                        "recipe.trainer.plugins.grad_reduce_in_fp32", nullptr};
 inline constexpr Name dispatcher = {"--moe-token-dispatcher-type", 6,
                                     "model.moe_token_dispatcher_type",
                                     CONFIG("moe_token_dispatcher_type"), nullptr};
@@ -111,16 +111,19 @@ inline constexpr Name precise = {"--use-precision-aware-optimizer", 11,
 inline constexpr Name offload_states = {"--optimizer-cpu-offload", 11,
                                         "optimizer.optimizer_cpu_offload",
                                         "recipe.optim.config.optimizer_cpu_offload", nullptr};
+inline constexpr Name offload_fraction = {
+    "--optimizer-offload-fraction", 11, "optimizer.optimizer_offload_fraction",
+    "recipe.optim.config.optimizer_offload_fraction", nullptr};
 inline constexpr Name offload_layers = {"--cpu-offloading-num-layers", 11,
                                         "model.cpu_offloading_num_layers",
                                         CONFIG("cpu_offloading_num_layers"), nullptr};
 inline constexpr Name pipelines_inside = {"--use-tp-pp-dp-mapping", 9, "dist.use_tp_pp_dp_mapping",
                                           STRATEGY("use_tp_pp_dp_mapping"),
                                           "model.use_tp_pp_dp_mapping"};
-inline constexpr Name first_stage = {"--decoder-first-pipeline-num-layers", 10,
+inline constexpr Name first_stage = {"--decoder-first-pipeline-num-layers", 9,
                                      "model.num_layers_in_first_pipeline_stage",
                                      CONFIG("num_layers_in_first_pipeline_stage"), nullptr};
-inline constexpr Name last_stage = {"--decoder-last-pipeline-num-layers", 10,
+inline constexpr Name last_stage = {"--decoder-last-pipeline-num-layers", 9,
                                     "model.num_layers_in_last_pipeline_stage",
                                     CONFIG("num_layers_in_last_pipeline_stage"), nullptr};
 inline constexpr Name count_embedding = {"--account-for-embedding-in-pipeline-split", 12,

@@ -3,19 +3,20 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "sim/advise/plan_point.h"
+#include "sim/advise/simplify.h"
 #include "sim/base/interrupt.h"
 #include "sim/base/parallel.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::size_t fully_searched_points = 2;
 constexpr double least_effective = 0.01, longest_years = 100;
-constexpr double tie = 0.01;
 
 // Choices whose steps are the same on as many accelerators: they are searched once.
 std::vector<std::vector<std::size_t>> groups_of(const Plan& plan) {
@@ -90,6 +91,8 @@ class Planner {
         static_cast<std::size_t>(options_.threads > 0 ? options_.threads : hardware_threads());
     // Few groups: each search takes all cores; many: each core takes a group.
     const bool many = groups.size() >= cores;
+    alone_ = options_.full_search.si() > 0 && groups.size() == 1 &&
+             !plan_.choices[groups.front().front()].any_count;
     const auto answer = [&](std::size_t g) {
       for (const std::size_t choice : groups[g]) result_.points[choice].choice = choice;
       answer_group(groups[g], many ? 1 : options_.threads);
@@ -110,15 +113,20 @@ class Planner {
   void answer_group(const std::vector<std::size_t>& group, int threads) {
     std::map<std::int64_t, std::vector<PlanStep>> steps;
     bool thorough = false;  // all layouts where the sweep's do not fit
+    bool full = false;      // all layouts were searched at once
     const auto steps_on = [&](const PlanChoice& choice,
                               std::int64_t gpus) -> const std::vector<PlanStep>& {
       const auto found = steps.find(gpus);
       if (found != steps.end()) return found->second;
       Question question = choice.question;
       question.cluster.gpus = gpus;
-      PlanStep step = interrupted() ? PlanStep{.why_not = "stopped before it was searched"}
-                                    : plan_step(question, plan_.memory_reserve, threads, false,
-                                                thorough ? options_.full_search : Seconds{});
+      PlanStep step{.why_not = "stopped before it was searched"};
+      if (alone_ && !interrupted())
+        step = plan_step(question, plan_.memory_reserve, threads, true, options_.full_search);
+      full = step.fits;
+      if (!step.fits && !interrupted())
+        step = plan_step(question, plan_.memory_reserve, threads, false,
+                         thorough ? options_.full_search : Seconds{});
       return steps.emplace(gpus, packings(question, std::move(step), plan_.memory_reserve, threads))
           .first->second;
     };
@@ -135,6 +143,7 @@ class Planner {
                                  : at(choice.question.cluster.gpus);
       };
       answer();
+      point.fully_searched = full;
       if (point.step.fits || interrupted() || thorough) continue;
       thorough = true;
       steps.clear();
@@ -142,15 +151,19 @@ class Planner {
     }
   }
 
-  // What the objective wants of steps that differ in how racks are filled.
+  // What the objective wants of steps that differ in how racks are filled; of those that end as
+  // soon as the first to within what a rerun changes, the cheapest.
   PlanPoint best_of(std::size_t choice, std::int64_t gpus,
                     const std::vector<PlanStep>& steps) const {
-    PlanPoint best = plan_point(plan_, choice, gpus, steps.front());
-    for (std::size_t i = 1; i < steps.size(); ++i) {
-      PlanPoint other = plan_point(plan_, choice, gpus, steps[i]);
-      if (before(other, best)) best = std::move(other);
-    }
-    return best;
+    std::vector<PlanPoint> points;
+    for (const PlanStep& step : steps) points.push_back(plan_point(plan_, choice, gpus, step));
+    const auto worse = [&](const PlanPoint& a, const PlanPoint& b) { return before(a, b); };
+    auto best = std::min_element(points.begin(), points.end(), worse);
+    if (objective() != PlanObjective::time || !best->feasible) return *best;
+    const Seconds latest = best->finish * (1 + tie_tolerance);
+    for (auto p = points.begin(); p != points.end(); ++p)
+      if (p->feasible && p->finish <= latest && p->cost < best->cost) best = p;
+    return *best;
   }
 
   PlanObjective objective() const { return plan_.choices.front().goal.objective; }
@@ -161,6 +174,7 @@ class Planner {
     if (!a.feasible) return misses_less(a, b);
     const double first = plan_score(a, objective()), second = plan_score(b, objective());
     if (first != second) return first < second;
+    if (objective() == PlanObjective::gpus && a.bought != b.bought) return a.bought < b.bought;
     return a.finish != b.finish ? a.finish < b.finish : a.cost < b.cost;
   }
 
@@ -176,30 +190,38 @@ class Planner {
 
   // The point with the best of all layouts within the limits; one that does not fit where there is
   // none or the search did not end.
-  PlanPoint searched_fully(const PlanPoint& point, const SearchLimits& limits) const {
+  PlanPoint searched_fully(const PlanPoint& point, const SearchLimits& limits,
+                           Seconds limit) const {
     Question question = plan_.choices[point.choice].question;
     question.cluster.gpus = point.gpus;
     question.limits = limits;
-    PlanStep step =
-        plan_step(question, plan_.memory_reserve, options_.threads, true, options_.full_search);
+    PlanStep step = plan_step(question, plan_.memory_reserve, options_.threads, true, limit);
     if (!step.fits || interrupted()) return {};
     PlanPoint better =
         best_of(point.choice, point.gpus,
                 packings(question, std::move(step), plan_.memory_reserve, options_.threads));
     better.binding = point.binding;
+    better.largest_tried = point.largest_tried;
     return better;
   }
 
+  // Of each machine the best point, best first, so that none of them loses for the sweep's sake.
   void search_best_fully() {
-    if (options_.full_search.si() <= 0) return;
-    std::vector<std::size_t> order = ranked();
-    order.resize(std::min(order.size(), fully_searched_points));
-    for (const std::size_t index : order) {
-      if (interrupted()) return;
+    const auto start = std::chrono::steady_clock::now();
+    const auto left = [&] {
+      const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start;
+      return options_.full_search - Seconds(used.count());
+    };
+    std::set<std::string> machines;
+    for (const std::size_t index : ranked()) {
+      if (interrupted() || left() <= Seconds(0)) return;
+      if (!machines.insert(plan_.choices[index].step_key).second) continue;
       PlanPoint& point = result_.points[index];
-      PlanPoint better = searched_fully(point, plan_.choices[index].question.limits);
-      better.fully_searched = true;
-      if (!better.step.fits || before(point, better)) continue;
+      if (point.fully_searched) continue;
+      PlanPoint better = searched_fully(point, plan_.choices[index].question.limits, left());
+      if (!better.step.fits) continue;  // its search was cut
+      better.fully_searched = point.fully_searched = true;
+      if (before(point, better)) continue;
       point = std::move(better);
       share_layout(index);
     }
@@ -215,7 +237,8 @@ class Planner {
         continue;
       if (interrupted()) return;
       PlanPoint better = searched_fully(
-          point, limits_like(plan_.choices[i].question.limits, found.step.best.layout));
+          point, limits_like(plan_.choices[i].question.limits, found.step.best.layout),
+          options_.full_search);
       if (better.step.fits && before(better, point)) point = std::move(better);
     }
   }
@@ -247,21 +270,27 @@ class Planner {
   const Plan& plan_;
   const PlanOptions& options_;
   PlanResult result_;
+  bool alone_ = false;  // one machine of one size: it needs no sweep before all of its layouts
   std::atomic<std::int64_t> done_ = 0;
 };
 
 }  // namespace
 
+bool PlanPoint::stalls() const {
+  return !(effective >= least_effective) || !std::isfinite(duration.si());
+}
+
 bool PlanPoint::ends() const {
-  return effective >= least_effective && duration.si() < longest_years * seconds_per_year;
+  return !stalls() && duration.si() < longest_years * seconds_per_year;
 }
 
 bool same_machine(const PlanPoint& a, const PlanPoint& b) {
   if (!a.step.fits || !b.step.fits || !a.ends() || !b.ends() || a.gpus != b.gpus) return false;
   const auto close = [](double x, double y) {
-    return std::abs(x - y) <= tie * std::max(std::abs(x), std::abs(y));
+    return std::abs(x - y) <= plan_tie * std::max(std::abs(x), std::abs(y));
   };
-  return close(a.step.best.step_time.si(), b.step.best.step_time.si()) &&
+  return a.unknown_costs == b.unknown_costs &&
+         close(a.step.best.step_time.si(), b.step.best.step_time.si()) &&
          close(a.finish.si(), b.finish.si()) && close(a.cost, b.cost) &&
          close(a.capital, b.capital) && close(a.energy, b.energy) && close(a.carbon, b.carbon) &&
          close(a.facility_peak, b.facility_peak) && close(a.racks, b.racks);

@@ -25,7 +25,7 @@ struct PlanGoal {
   Flop flop;         // that the tokens were counted from; 0: tokens were given
   Seconds allowed;   // from the start to the deadline
   Dollars budget;    // for the job: its share of owning, or its rent
-  Dollars capital;   // for everything that is bought
+  Dollars capital;   // for everything that is bought; no limit of what is rented
   Watts power;       // that the facility may be provided with
   double racks = 0;  // floor that the machines may take: racks, white space
   double square_metres = 0;
@@ -39,7 +39,7 @@ struct PlanTerms {
   Facility facility = Facility::build;
   Contract contract = Contract::on_demand;
   ReliabilityProfile reliability;
-  std::optional<std::int64_t> spare_gpus;  // absent: enough in 99% of cases
+  std::optional<std::int64_t> spare_gpus;  // absent: usual_spare_probability
   std::string remedy;                      // against failures (remedy_names); empty: none
   std::vector<StorageTier> storage = {StorageTier{}};
   Seconds wait;  // from the start until the machines can be had
@@ -58,7 +58,8 @@ struct PlanChoice {
 struct Plan {
   std::vector<std::string> varied;  // names of what has several values
   std::vector<PlanChoice> choices;
-  double memory_reserve = 0.05;
+  double memory_reserve = usual_memory_reserve;
+  std::uint64_t seed = 1;  // of the draws that make the range of what counts (goodput_range)
 };
 
 // The fastest step that was found on a count of accelerators.
@@ -78,6 +79,11 @@ struct PlanVerdict {
   bool met() const { return needed <= allowed; }
 };
 
+// The most accelerators that a count is searched for: twice the million that machines of the next
+// years are planned for, and twenty times what has published starts and failures. Beyond it an
+// answer would be extrapolation alone. A question may still name a larger count.
+inline constexpr std::int64_t plan_most_gpus = INT64_C(1) << 21;
+
 // One machine of one size, with everything that the job costs on it.
 struct PlanPoint {
   std::size_t choice = 0;
@@ -92,22 +98,28 @@ struct PlanPoint {
   // Of the job, and of the machines. Absent prices leave costs at their known part and are named.
   double cost = 0, capital = 0, running_per_year = 0, dollars_per_million_tokens = 0;  // USD
   std::vector<std::string> unknown_costs;
-  bool cost_known() const;  // the accelerators' price among it
-  // Not so where failures leave under a hundredth of the time, or the job takes over a century.
-  bool ends() const;
+  bool cost_known() const;                      // the accelerators' price among it
+  bool stalls() const;                          // failures leave under a hundredth of the time
+  bool ends() const;                            // it does not stall, and takes less than a century
   double energy = 0, carbon = 0;                // J of the facility, kg
   double facility_peak = 0, facility_mean = 0;  // W
   double racks = 0, square_metres = 0;
   std::vector<PlanVerdict> verdicts;
   bool feasible = false;        // it fits and meets every limit
   std::string binding;          // of a count that was searched: what keeps it from being better
+  bool largest_tried = false;   // of a count that was searched: plan_most_gpus ended the search
   bool fully_searched = false;  // all layouts, not only those of the sweep (see plan_step)
 };
 
-// What an objective minimises; infinite where nothing fits.
+// What an objective minimises; infinite where nothing fits. A cost with unknown parts counts a
+// hundredth more than its known ones: what is known all through comes before it at nearly equal
+// cost.
 double plan_score(const PlanPoint& point, PlanObjective objective);
-// Whether two points are one machine under two names: as many accelerators, and time, money, energy
-// and power within a hundredth. Not for points that do not fit or never end.
+// Below it a difference between two points means nothing: a hundredth, where the range of a
+// prediction is some hundredths wide.
+inline constexpr double plan_tie = 0.01;
+// Whether two points are one machine under two names: as many accelerators, and time, money,
+// energy, power and racks within plan_tie. Not for points that do not fit or never end.
 bool same_machine(const PlanPoint& a, const PlanPoint& b);
 // How far the point misses its limits: the largest of needed over allowed. 1 or less: not at all.
 double plan_excess(const PlanPoint& point);
@@ -139,10 +151,11 @@ struct PlanLever {
   double faster = 0;             // steps per second, less one; 0 for remedies of failures
   double days = 0, dollars = 0;  // saved; dollars without what the change costs
 };
-// A job that fails about as often as it recovers.
+// A job of which failures take nearly all of the time.
 struct PlanStall {
   Seconds between_failures;
   Seconds recovery;  // of one failure, detection among it
+  Seconds interval;  // between the saves of the tier that saves most often; infinite: it never pays
   struct Way {
     std::string remedy, how;
     double effective = 0;
@@ -152,7 +165,7 @@ struct PlanStall {
   // where that does not either, nothing.
   std::vector<Way> ways;
 };
-// Nothing where the point does not fit, or ends.
+// Nothing where the point does not fit, or does not stall.
 std::optional<PlanStall> plan_stall(const Plan& question, const PlanPoint& point);
 
 // What would bring a job that misses its deadline to it.

@@ -1,4 +1,6 @@
 // Walks up and down the counts of accelerators that a choice may have.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,7 +14,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t most_gpus = INT64_C(1) << 21;
 // Counts in a row that bring nothing: an octave of them, since some sizes divide badly.
 constexpr int patience = 5;
 // What a job costs falls with the count while fixed parts dominate, and rises again once sizes
@@ -36,11 +37,17 @@ std::int64_t least_count(const PlanChoice& choice) {
     least =
         std::max(least, choice.goal.tokens * model_flop_per_token(q.model, q.job) / (peak * time));
   return std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(std::min(least, static_cast<double>(most_gpus))));
+      1, static_cast<std::int64_t>(std::min(least, static_cast<double>(plan_most_gpus))));
 }
 
-// The most that power, capital and floor allow without looking at layouts.
-std::int64_t most_count(const PlanChoice& choice) {
+// A count and the limit that it comes from; no name: plan_most_gpus.
+struct MostCount {
+  std::int64_t count = plan_most_gpus;
+  std::string limit;
+};
+
+// The most that power, capital and floor allow without looking at layouts; 0: not one host.
+MostCount most_count(const PlanChoice& choice) {
   const PlanGoal& goal = choice.goal;
   const Cluster& cluster = choice.question.cluster;
   const BillFacts& facts = choice.terms.facts;
@@ -49,17 +56,33 @@ std::int64_t most_count(const PlanChoice& choice) {
                               .facility = choice.terms.facility,
                               .contract = choice.terms.contract,
                               .ranges = false};
-  std::int64_t most = most_gpus;
-  const auto limit = [&](const AffordableCount& c) { most = std::min(most, c.count); };
-  if (goal.power.si() > 0) limit(accelerators_for_power(cluster, facts, question, goal.power));
+  MostCount most;
+  const auto limit = [&](const char* name, std::int64_t count) {
+    if (count < most.count) most = {.count = count, .limit = name};
+  };
+  if (goal.power.si() > 0)
+    limit("power", accelerators_for_power(cluster, facts, question, goal.power).count);
   if (goal.capital.si() > 0 && choice.terms.ownership == Ownership::buy)
-    limit(accelerators_for_money(cluster, facts, question, goal.capital));
-  if (goal.racks > 0) limit(accelerators_for_racks(cluster, facts, question, goal.racks));
+    limit("capital", accelerators_for_money(cluster, facts, question, goal.capital).count);
+  if (goal.racks > 0)
+    limit("racks", accelerators_for_racks(cluster, facts, question, goal.racks).count);
   if (goal.square_metres > 0)
-    limit(accelerators_for_floor(cluster, facts, question, goal.square_metres));
+    limit("floor", accelerators_for_floor(cluster, facts, question, goal.square_metres).count);
   if (cluster.fabric.scale_out.kind == ScaleOutKind::none)
-    most = std::min(most, cluster.fabric.scale_up.domain);
+    limit("wiring", cluster.fabric.scale_up.domain);
   return most;
+}
+
+// `least`: what weights and deadline ask for; `why`: nothing fits on the largest count.
+std::string too_few_text(const MostCount& most, std::int64_t least, const std::string& why) {
+  if (most.count <= 0)
+    return fmt::format("what the limit of {} allows holds not even one host or rack", most.limit);
+  return fmt::format(
+      "what the limit of {} allows holds at most {} accelerators{}", most.limit, most.count,
+      most.count < least
+          ? fmt::format(", fewer than the {} that the weights or the deadline need at the least",
+                        least)
+          : ". " + why);
 }
 
 std::string words_of_misses(const PlanPoint& point) {
@@ -77,21 +100,21 @@ class CountSearch {
 
   PlanPoint run(std::vector<PlanPoint>& tried) {
     const Fabric& fabric = choice_.question.cluster.fabric;
-    const std::int64_t low = least_count(choice_),
-                       high = std::max<std::int64_t>(1, most_count(choice_));
+    const MostCount most = most_count(choice_);
+    limit_of_size_ = most.limit;
+    const std::int64_t low = least_count(choice_), high = most.count;
+    if (high <= 0) return {.gpus = 0, .step = {.why_not = too_few_text(most, low, "")}};
     // Limits of the machine's size and the wish for speed: the best lies close to the limit.
-    const bool close = objective_ == PlanObjective::time && high < most_gpus;
+    const bool close = objective_ == PlanObjective::time && high < plan_most_gpus;
     if (close || low > high)
       walk_down(fabric, high);
     else
       walk_up(plan_counts(fabric, low, high, 2));
-    // Not even the least that the deadline asks for can be joined: what there is misses it by how
-    // much?
-    const auto fits = [](const auto& entry) { return entry.second.step.fits; };
-    if (std::none_of(points_.begin(), points_.end(), fits)) try_below(fabric, std::min(low, high));
+    // Too few to be in time even at the peaks: what there is misses its limits by how much?
+    if (best_ == 0) walk_below(fabric, std::min(low, high));
     refine(plan_counts(fabric, 1, high, 8));
     for (const auto& [gpus, point] : points_) tried.push_back(point);
-    return answer(low, high);
+    return answer(low, most);
   }
 
  private:
@@ -146,11 +169,28 @@ class CountSearch {
       improve(point(gpus));
     }
   }
-  void try_below(const Fabric& fabric, std::int64_t most) {
-    std::vector<std::int64_t> counts = plan_counts(fabric, 1, most, 1);
+  // Down from what the limits ask for, as long as that comes nearer to them.
+  void walk_below(const Fabric& fabric, std::int64_t most) {
+    std::vector<std::int64_t> counts = plan_counts(fabric, 1, most, 2);
     std::reverse(counts.begin(), counts.end());
-    for (const std::int64_t gpus : counts)
-      if (interrupted() || point(gpus).step.fits) return;
+    int idle = 0;
+    const PlanPoint* nearest = points_.empty() ? nullptr : &nearest_point();
+    for (const std::int64_t gpus : counts) {
+      if (interrupted()) return;
+      const PlanPoint& p = point(gpus);
+      improve(p);
+      if (!p.step.fits) continue;  // it divides badly, or is too small
+      const bool nearer = nearest == nullptr || misses_less(p, *nearest);
+      if (nearer) nearest = &p;
+      idle = nearer ? 0 : idle + 1;
+      if (idle == patience) return;
+    }
+  }
+  const PlanPoint& nearest_point() const {
+    return std::min_element(
+               points_.begin(), points_.end(),
+               [](const auto& a, const auto& b) { return misses_less(a.second, b.second); })
+        ->second;
   }
   // Between the best and its neighbours.
   void refine(const std::vector<std::int64_t>& counts) {
@@ -166,22 +206,28 @@ class CountSearch {
       if (improve(point(gpus)) && objective_ == PlanObjective::gpus) return;
     }
   }
-  PlanPoint answer(std::int64_t low, std::int64_t high) {
-    if (points_.empty())
+  PlanPoint answer(std::int64_t low, const MostCount& most) {
+    const std::int64_t high = most.count;
+    const auto fits = [](const auto& entry) { return entry.second.step.fits; };
+    const bool none = std::none_of(points_.begin(), points_.end(), fits);
+    if (points_.empty()) return {.gpus = high, .step = {.why_not = "no count was searched"}};
+    if (none && !interrupted() && !most.limit.empty())
       return {.gpus = high,
-              .step = {.why_not = high < low ? "what is allowed holds fewer accelerators than the "
-                                               "weights or the deadline need at the least"
-                                             : "no count was searched"}};
+              .step = {.why_not = too_few_text(most, low, points_.rbegin()->second.step.why_not)}};
+    // Nothing larger was looked at, and no limit of the question is why.
+    const auto largest = [&](const PlanPoint& p) {
+      return high == plan_most_gpus && p.gpus == points_.rbegin()->first &&
+             p.gpus == plan_counts(choice_.question.cluster.fabric, 1, high, 8).back();
+    };
     if (best_ != 0) {
       PlanPoint best = points_.at(best_);
-      best.binding = binding();
+      best.largest_tried = largest(best);
+      if (!best.largest_tried || objective_ != PlanObjective::time) best.binding = binding();
       return best;
     }
-    const auto nearest = std::min_element(
-        points_.begin(), points_.end(),
-        [](const auto& a, const auto& b) { return misses_less(a.second, b.second); });
-    PlanPoint miss = nearest->second;
+    PlanPoint miss = nearest_point();
     miss.binding = words_of_misses(miss);
+    miss.largest_tried = largest(miss);
     return miss;
   }
   // The limit that the nearest count in the wanted direction misses.
@@ -193,10 +239,10 @@ class CountSearch {
         // A larger machine that meets all limits was no faster: no limit binds.
         return next->second.feasible ? "" : words_of_misses(next->second);
       }
-      if (interrupted()) return "";
-      return choice_.terms.ownership == Ownership::buy || choice_.goal.capital.si() == 0
-                 ? limit_of_size()
-                 : "";
+      // Where twice as many and more were tried in vain, sizes end it before the limit does.
+      if (!interrupted() && points_.rbegin()->first >= 2 * best_)
+        return "memory, or sizes that do not divide";
+      return interrupted() ? "" : limit_of_size_;
     }
     if (at == points_.begin()) return "";
     for (auto below = at; below != points_.begin();) {
@@ -206,15 +252,10 @@ class CountSearch {
     }
     return "memory, or sizes that do not divide";
   }
-  std::string limit_of_size() const {
-    if (choice_.goal.power.si() > 0) return "power";
-    if (choice_.goal.capital.si() > 0) return "capital";
-    return choice_.goal.racks > 0 || choice_.goal.square_metres > 0 ? "floor" : "";
-  }
-
   const PlanChoice& choice_;
   const std::function<PlanPoint(std::int64_t)>& at_;
   PlanObjective objective_;
+  std::string limit_of_size_;  // what allows no larger count
   std::map<std::int64_t, PlanPoint> points_;
   std::int64_t best_ = 0;
   double best_score_ = 0;
@@ -249,7 +290,12 @@ std::vector<std::int64_t> plan_counts(const Fabric& fabric, std::int64_t low, st
 PlanPoint search_count(const Plan& plan, std::size_t choice,
                        const std::function<PlanPoint(std::int64_t)>& at,
                        std::vector<PlanPoint>& tried) {
-  PlanPoint point = CountSearch(plan.choices[choice], at).run(tried);
+  PlanPoint point;
+  try {
+    point = CountSearch(plan.choices[choice], at).run(tried);
+  } catch (const Error& error) {  // a limit that cannot be held against this machine's bill
+    point = {.step = {.why_not = error.message()}};
+  }
   point.choice = choice;
   return point;
 }

@@ -50,12 +50,28 @@ std::vector<PlanLever> machine_levers(const Ground& on, const Scenario& scenario
   return levers;
 }
 
+// The profile's, of a case that holds what the question applies.
+RemedyOptions options_of(const PlanTerms& terms) {
+  RemedyOptions options = remedy_options(terms.reliability);
+  options.applied = terms.remedy;
+  return options;
+}
+
 std::vector<PlanLever> failure_remedies(const Ground& on, const PlanDetail& detail, double cost) {
   std::vector<PlanLever> levers;
-  for (const Remedy& r : goodput_remedies(detail.goodput_case)) {
-    if (!r.reason.empty() || r.gain < least_gain) continue;
+  std::string listed, small;
+  const auto name = [](std::string& names, const std::string& one) {
+    names += (names.empty() ? "" : ", ") + one;
+  };
+  for (const Remedy& r : goodput_remedies(detail.goodput_case, options_of(on.choice.terms))) {
+    if (!r.reason.empty()) continue;
+    const bool all = r.name == remedy_names().back();
+    if (!all) name(r.gain < least_gain ? small : listed, r.name);
+    if (r.gain < least_gain) continue;
+    std::string note = r.action;
+    if (all) note = listed + (small.empty() ? "" : "; of little effect alone: " + small);
     levers.push_back({.name = r.name,
-                      .note = r.action,
+                      .note = std::move(note),
                       .days = r.days_saved,
                       .dollars = cost - cost_of(on, on.step, r.changed)});
   }
@@ -111,14 +127,16 @@ std::optional<PlanNeed> need_of(const PlanChoice& choice, const Scenario& scenar
 }  // namespace
 
 std::optional<PlanStall> plan_stall(const Plan& plan, const PlanPoint& point) {
-  if (!point.step.fits || point.ends()) return std::nullopt;
+  if (!point.step.fits || !point.stalls()) return std::nullopt;
   const PlanChoice& choice = plan.choices[point.choice];
   Cluster cluster = choice.question.cluster;
   cluster.gpus = point.gpus;
   const GoodputCase months = plan_goodput(choice, cluster, point.step);
-  PlanStall stall{.between_failures = goodput(months).mean_time_to_failure,
-                  .recovery = recovery_of(months)};
-  for (const Remedy& r : goodput_remedies(months)) {
+  const Goodput lost = goodput(months);
+  PlanStall stall{.between_failures = lost.mean_time_to_failure, .recovery = recovery_of(months)};
+  stall.interval = lost.tiers.front().interval;
+  for (const TierUse& tier : lost.tiers) stall.interval = std::min(stall.interval, tier.interval);
+  for (const Remedy& r : goodput_remedies(months, options_of(choice.terms))) {
     const Goodput after = goodput(r.changed);
     PlanPoint changed = point;
     changed.effective = after.effective;
@@ -153,7 +171,7 @@ PlanDetail plan_detail(const Plan& plan, const PlanPoint& point, const ModelErro
   detail.why = explain_limit(scenario.layout, scenario.job, mean_breakdown(timed));
   detail.goodput_case = plan_goodput(choice, cluster, point.step);
   detail.goodput = goodput(detail.goodput_case);
-  detail.range = goodput_range(detail.goodput_case);
+  detail.range = goodput_range(detail.goodput_case, plan.seed);
   // Independent of each other: errors of the step and of the losses join in quadrature.
   const double value = detail.goodput.days * seconds_per_day;
   const auto joined = [](double a, double b) { return std::hypot(std::log(a), std::log(b)); };
@@ -165,11 +183,10 @@ PlanDetail plan_detail(const Plan& plan, const PlanPoint& point, const ModelErro
       plan_bill_question(choice, cluster, point.step, detail.goodput_case, detail.goodput);
   const double cost = cost_of(on, point.step, detail.goodput_case);
   question.ranges = true;
-  if (question.duration.known()) {
+  // Of a job that hardly gets on the late end may be never: its bill is that of the middle.
+  if (question.duration.known() && std::isfinite(detail.high.si())) {
     question.duration.low = detail.low;
     question.duration.high = detail.high;
-    question.duration.evidence = Evidence::estimated;
-    question.duration.source = "orrery-estimate";
   }
   detail.bill = bill(cluster, choice.terms.facts, question);
   detail.levers = machine_levers(on, scenario, detail, cost);

@@ -27,17 +27,33 @@ void add(std::vector<PlanVerdict>& verdicts, const char* name, double allowed, d
   if (allowed > 0) verdicts.push_back({.name = name, .allowed = allowed, .needed = needed});
 }
 
-void judge(const PlanGoal& goal, PlanPoint& point) {
+void judge(const PlanGoal& goal, Ownership ownership, PlanPoint& point) {
   add(point.verdicts, "deadline", goal.allowed.si(), point.finish.si());
-  add(point.verdicts, "budget", goal.budget.si(), point.cost);
-  add(point.verdicts, "capital", goal.capital.si(), point.capital);
+  // A cost without the price of what costs most is none: no limit is met by it.
+  const bool priced = point.cost_known() || !point.ends();
+  add(point.verdicts, "budget", goal.budget.si(), priced ? point.cost : never);
+  // Of what is rented nothing is bought: a limit that cannot be missed is no verdict.
+  if (ownership == Ownership::buy)
+    add(point.verdicts, "capital", goal.capital.si(), priced ? point.capital : never);
   add(point.verdicts, "power", goal.power.si(), point.facility_peak);
   add(point.verdicts, "racks", goal.racks, point.racks);
   add(point.verdicts, "floor", goal.square_metres, point.square_metres);
   // Not a limit that was asked for: a job that recovers more slowly than it fails does not end.
-  if (!point.ends()) point.verdicts.push_back({.name = "failures", .allowed = 1, .needed = never});
+  if (!point.ends())
+    point.verdicts.push_back(
+        {.name = point.stalls() ? "failures" : "a century", .allowed = 1, .needed = never});
   point.feasible = std::all_of(point.verdicts.begin(), point.verdicts.end(),
                                [](const PlanVerdict& v) { return v.met(); });
+}
+
+// What we predict is an estimate of ours. plan_detail() widens it by the ranges that it knows.
+Sourced<Seconds> predicted_duration(Seconds value) {
+  return {.value = value,
+          .low = value,
+          .high = value,
+          .evidence = Evidence::estimated,
+          .source = "orrery-estimate",
+          .reason = "predicted"};
 }
 
 void pay(const Bill& b, PlanPoint& point) {
@@ -77,7 +93,8 @@ GoodputCase plan_goodput(const PlanChoice& choice, const Cluster& cluster, const
     job.replacement = choice.terms.facts.economics.spot_replacement;
   }
   const GoodputCase months = goodput_case(cluster, choice.terms.reliability, job);
-  return choice.terms.remedy.empty() ? months : with_remedy(months, choice.terms.remedy);
+  if (choice.terms.remedy.empty()) return months;
+  return with_remedy(months, choice.terms.remedy, remedy_options(choice.terms.reliability));
 }
 
 BillQuestion plan_bill_question(const PlanChoice& choice, const Cluster& cluster,
@@ -99,8 +116,7 @@ BillQuestion plan_bill_question(const PlanChoice& choice, const Cluster& cluster
   question.checkpoint = store.size;
   question.storage_read = question.storage_write = store.bandwidth;
   if (goodput.days > 0 && std::isfinite(goodput.days))
-    question.duration = {.value = Seconds(goodput.days * seconds_per_day),
-                         .evidence = Evidence::measured};
+    question.duration = predicted_duration(Seconds(goodput.days * seconds_per_day));
   return question;
 }
 
@@ -120,7 +136,7 @@ PlanPoint plan_point(const Plan& plan, std::size_t index, std::int64_t gpus, Pla
     const BillQuestion question = plan_bill_question(choice, cluster, point.step, months, lost);
     point.spares = months.spares * unit_gpus(cluster, months);
     pay(bill(cluster, choice.terms.facts, question), point);
-    judge(choice.goal, point);
+    judge(choice.goal, choice.terms.ownership, point);
   } catch (const Error& error) {  // of this machine at this size: say so in its row
     point.step.fits = false;
     point.step.why_not = error.message();
@@ -140,7 +156,8 @@ double plan_score(const PlanPoint& point, PlanObjective objective) {
     case PlanObjective::time:
       return point.finish.si();
     case PlanObjective::cost:
-      return point.cost_known() ? point.cost : never;
+      if (!point.cost_known()) return never;
+      return point.cost * (point.unknown_costs.empty() ? 1 : 1 + plan_tie);
     case PlanObjective::energy:
       return point.energy;
     case PlanObjective::carbon:

@@ -15,17 +15,12 @@ SearchLimits sweep_limits(const Question& q) {
   const StackDefaults defaults =
       catalogue_stack(q.stack_name, q.cluster, q.model, q.job, q.precisions.front()).defaults;
   SearchLimits narrow = q.limits;
-  if (!narrow.zero_stage) narrow.zero_stage = defaults.zero_stage;
+  // A group that is asked for needs a stage that shards, which the usual one need not do.
+  if (!narrow.zero_stage && narrow.shard_group.value_or(0) == 0)
+    narrow.zero_stage = defaults.zero_stage;
   if (!narrow.offload) narrow.offload = Offload{};
   if (!narrow.rank_order) narrow.rank_order = RankOrder();
   if (!narrow.sequence_parallel) narrow.sequence_parallel = defaults.sequence_parallel;
-  const RecomputeChoice usual =
-      defaults.recompute.recompute == Recompute::none
-          ? RecomputeChoice{.recompute = Recompute::selective, .modules = core_attention_only}
-          : defaults.recompute;
-  narrow.recomputes = {{.recompute = Recompute::none}, usual};
-  if (usual.recompute != Recompute::full)
-    narrow.recomputes.push_back({.recompute = Recompute::full});
   return narrow;
 }
 

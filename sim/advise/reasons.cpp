@@ -41,7 +41,8 @@ std::vector<Layout> single_steps(const Layout& now, const Layout& advised) {
   take(&Layout::micro_batch);
   take(&Layout::zero_stage, &Layout::shard_group);
   take(&Layout::recompute, &Layout::recompute_modules, &Layout::recompute_layers);
-  take(&Layout::offload_weights, &Layout::offload_optimizer, &Layout::offload_activations);
+  take(&Layout::offload_weights, &Layout::offload_optimizer, &Layout::offload_activations,
+       &Layout::optimizer_offload_fraction);
   take(&Layout::optimizer);
   take(&Layout::rank_order, &Layout::per_domain);
   take(&Layout::bucket);
@@ -61,7 +62,7 @@ std::vector<SingleChange> single_changes(const Scenario& now, const Scenario& ad
     out.push_back({.sentence = std::move(sentence),
                    .faster = to_seconds(time.total()) / to_seconds(after.total()) - 1,
                    .fits = memory_fit(one.model, one.job, one.layout, one.stack,
-                                      one.cluster.device.resolved())
+                                      step_context(one.cluster).device)
                                .fits});
   };
   Scenario one = now;
@@ -69,6 +70,9 @@ std::vector<SingleChange> single_changes(const Scenario& now, const Scenario& ad
   one.layout.precision = advised.layout.precision;
   if (release_of(now.stack) != release_of(advised.stack))
     add(one, release_of(advised.stack) + " in place of " + release_of(now.stack));
+  else if (now.stack.launch != advised.stack.launch)
+    add(one, fmt::format("launches {} in place of {}", to_text(advised.stack.launch),
+                         to_text(now.stack.launch)));
   else if (!(one.layout == now.layout))
     add(one, "");
   one.stack = now.stack;
@@ -139,6 +143,10 @@ Comparison compare_with(const Scenario& now, Prediction prediction, const Scenar
         fmt::format("The advice is for {}, what runs now is on {}: the difference "
                     "is that of both.",
                     is, was));
+  else if (now.stack.launch != advised->stack.launch)
+    c.stack.push_back(
+        fmt::format("The advice launches {}, what runs now {}: the difference is that of both.",
+                    to_text(advised->stack.launch), to_text(now.stack.launch)));
   c.flags = flag_changes(launch_flags(now), launch_flags(*advised));
   return c;
 }

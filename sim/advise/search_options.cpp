@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "sim/engine/placement.h"
 
@@ -69,6 +70,27 @@ std::vector<std::vector<std::int64_t>> uneven_stages(std::int64_t layers, std::i
 bool has_redundant(RecomputeModules m) {
   return m.has(RecomputeModule::moe) &&
          (m.has(RecomputeModule::moe_act) || m.has(RecomputeModule::shared_experts));
+}
+
+bool splits(const SearchSubject& s, Split way) {
+  return StackChoices::allows(s.stack.choices.splits, way);
+}
+
+// Whether every position has as many layers, as stacks of state-space models want it.
+bool only_even(const SearchSubject& s) {
+  const auto scans = [](const LayerClass& layer) { return layer.mixer.kind == MixerKind::mamba2; };
+  return !s.stack.choices.hybrid_chunks &&
+         std::any_of(s.model.classes.begin(), s.model.classes.end(), scans);
+}
+
+// Whether the program has settings for these layers a position: without a list of its own it has
+// two numbers, of the first stage and of the last.
+bool can_say(const StackChoices& c, const std::vector<std::int64_t>& stages, std::int64_t vpp) {
+  if (c.uneven_chunks || stages.empty()) return true;
+  const bool alike =
+      stages.size() < 3 || std::adjacent_find(stages.begin() + 1, stages.end() - 1,
+                                              std::not_equal_to<>()) == stages.end() - 1;
+  return vpp == 1 && alike;
 }
 
 std::vector<RecomputeModule> modules_of(const Model& model, const Stack& stack) {
@@ -139,6 +161,7 @@ std::vector<RankOption> rank_options(const SearchSubject& s, const SearchLimits&
 
 std::vector<std::int64_t> tensor_sizes(const SearchSubject& s, const SearchLimits& limits) {
   if (limits.tp) return {*limits.tp};
+  if (!splits(s, Split::tp)) return {1};
   std::int64_t heads = 0;
   for (const LayerClass& layer : s.model.classes) heads = std::max(heads, layer.mixer.heads);
   std::vector<std::int64_t> sizes;
@@ -151,21 +174,43 @@ std::vector<std::int64_t> tensor_sizes(const SearchSubject& s, const SearchLimit
 
 std::vector<std::int64_t> context_sizes(const SearchSubject& s, const SearchLimits& limits) {
   if (limits.cp) return {*limits.cp};
-  if (s.job.sequence < least_sequence_for_context) return {1};
+  if (s.job.sequence < least_sequence_for_context || !splits(s, Split::cp)) return {1};
   return powers_of_two(s.job.sequence / least_tokens_per_rank);
 }
 
 std::vector<std::int64_t> pipeline_sizes(const SearchSubject& s, const SearchLimits& limits,
                                          std::int64_t ranks) {
   if (limits.pp) return {*limits.pp};
+  if (!splits(s, Split::pp)) return {1};
   std::vector<std::int64_t> sizes = divisors(ranks);
-  std::erase_if(sizes, [&](std::int64_t pp) { return pp > s.model.layer_count(); });
+  const std::int64_t layers = s.model.layer_count();
+  const bool even = only_even(s);
+  std::erase_if(sizes, [&](std::int64_t pp) { return pp > layers || (even && layers % pp != 0); });
   return sizes;
+}
+
+std::vector<bool> row_options(const SearchSubject& s, const SearchLimits& limits,
+                              const Layout& base) {
+  if (limits.sequence_parallel) return {base.tp > 1 && *limits.sequence_parallel};
+  if (base.tp == 1) return {false};
+  const std::vector<bool>& offered = s.stack.choices.sequence_parallel;
+  return offered.empty() ? std::vector<bool>{true, false} : offered;
+}
+
+bool offers_expert_tensor(const SearchSubject& s, const Layout& base) {
+  if (base.tp == 1 || !s.model.has_experts()) return true;
+  const bool split = base.etp > 1;
+  if (!StackChoices::allows(s.stack.choices.split_experts, split)) return false;
+  if (s.stack.shard_storage != ShardStorage::parts) return true;
+  // TorchTitan: without expert ranks tensor ranks split experts; its DeepEP wants them whole.
+  if (base.ep == 1) return split;
+  return !split || s.stack.expert_library != CollectiveLibrary::deepep;
 }
 
 std::vector<std::int64_t> expert_sizes(const SearchSubject& s, const SearchLimits& limits) {
   if (limits.ep) return {*limits.ep};
-  return s.model.has_experts() ? divisors(s.model.max_experts()) : std::vector<std::int64_t>{1};
+  const bool several = s.model.has_experts() && splits(s, Split::ep);
+  return several ? divisors(s.model.max_experts()) : std::vector<std::int64_t>{1};
 }
 
 std::vector<std::int64_t> micro_batch_options(const SearchSubject& s, const SearchLimits& limits,
@@ -182,6 +227,7 @@ std::vector<std::int64_t> micro_batch_options(const SearchSubject& s, const Sear
 std::vector<PipelineOption> pipeline_options(const SearchSubject& s, const SearchLimits& limits,
                                              const Layout& base) {
   const std::int64_t pp = base.pp, layers = s.model.layer_count();
+  const bool even = only_even(s);
   std::vector<PipelineOption> all;
   const auto add = [&](Schedule schedule, std::int64_t vpp, bool as_placed, bool uneven) {
     if (limits.vpp && *limits.vpp != vpp) return;
@@ -190,9 +236,10 @@ std::vector<PipelineOption> pipeline_options(const SearchSubject& s, const Searc
       return;
     }
     if (as_placed) all.push_back({.schedule = schedule, .vpp = vpp, .stage_layers = {}});
-    if (!uneven || !s.stack.choices.uneven_stages) return;
+    if (!uneven || !s.stack.choices.uneven_stages || even) return;
     for (auto& stages : uneven_stages(layers, pp * vpp, s.stack.partition != Partition::even))
-      all.push_back({.schedule = schedule, .vpp = vpp, .stage_layers = std::move(stages)});
+      if (can_say(s.stack.choices, stages, vpp))
+        all.push_back({.schedule = schedule, .vpp = vpp, .stage_layers = std::move(stages)});
   };
   const std::optional<Schedule>& fixed = limits.schedule;
   if (pp == 1) {
@@ -203,7 +250,8 @@ std::vector<PipelineOption> pipeline_options(const SearchSubject& s, const Searc
   }
   const auto wanted = [&](Schedule schedule) {
     if (fixed) return *fixed == schedule;
-    return schedule != Schedule::gpipe && s.stack.has(schedule);
+    return schedule != Schedule::gpipe && s.stack.has(schedule) &&
+           (schedule != Schedule::interleaved || !even || limits.vpp);
   };
   if (wanted(Schedule::gpipe)) add(Schedule::gpipe, 1, true, false);
   if (wanted(Schedule::one_f_one_b)) add(Schedule::one_f_one_b, 1, true, true);
@@ -227,15 +275,23 @@ std::vector<PipelineOption> pipeline_options(const SearchSubject& s, const Searc
 
 std::vector<ExchangeOption> exchange_options(const SearchSubject& s, const SearchLimits& limits,
                                              const Layout& base) {
-  if (base.cp == 1) return {{}};
+  // Who fixes the ranks that trade rows for heads asks for several ranks, and for this exchange.
+  const std::int64_t inner_ranks = limits.context_inner.value_or(0);
   std::vector<ExchangeOption> all;
+  if (base.cp == 1) {
+    if (inner_ranks == 0) all.push_back({});
+    return all;
+  }
+  const auto wanted = [&](ContextKind kind) {
+    if (limits.context) return *limits.context == kind;
+    if (inner_ranks > 0) return kind == ContextKind::hierarchical;
+    return StackChoices::allows(s.stack.choices.contexts, kind);
+  };
   for (const ContextKind kind : {ContextKind::ring, ContextKind::all_gather,
                                  ContextKind::all_to_all, ContextKind::hierarchical}) {
-    if (limits.context ? *limits.context != kind
-                       : !StackChoices::allows(s.stack.choices.contexts, kind))
-      continue;
+    if (!wanted(kind)) continue;
     if (kind != ContextKind::hierarchical) {
-      all.push_back({.kind = kind});
+      all.push_back({.kind = kind, .inner = inner_ranks});  // not valid with ranks of another kind
       continue;
     }
     std::int64_t inner =
@@ -267,17 +323,25 @@ std::vector<RecomputeOption> recompute_options(const SearchSubject& s, const Sea
       before = std::max(before, layers);
     }
   };
+  // Layers are counted in full recompute only: who fixes them asks for it. Beside another choice
+  // they make no valid layout.
+  const std::int64_t fixed_layers = limits.recompute_layers.value_or(0);
   std::vector<RecomputeChoice> only = limits.recomputes;
+  if (fixed_layers > 0) only = {{.recompute = Recompute::full}};
   if (limits.recompute) only = {*limits.recompute};
   for (const RecomputeChoice& one : only) {
     if (one.recompute == Recompute::full)
       add_full();
     else
-      all.push_back({one, 0});
+      all.push_back({one, fixed_layers});
   }
   if (!only.empty()) return all;
-  all.push_back({{.recompute = Recompute::none}, 0});
-  const std::vector<RecomputeModule> modules = modules_of(s.model, s.stack);
+  const auto offered = [&](Recompute kind) {
+    return StackChoices::allows(s.stack.choices.recomputes, kind);
+  };
+  if (offered(Recompute::none)) all.push_back({{.recompute = Recompute::none}, 0});
+  std::vector<RecomputeModule> modules;
+  if (offered(Recompute::selective)) modules = modules_of(s.model, s.stack);
   for (std::size_t set = 1; set < std::size_t{1} << modules.size(); ++set) {
     RecomputeModules chosen;
     for (std::size_t i = 0; i < modules.size(); ++i)
@@ -285,7 +349,7 @@ std::vector<RecomputeOption> recompute_options(const SearchSubject& s, const Sea
     if (!has_redundant(chosen))
       all.push_back({{.recompute = Recompute::selective, .modules = chosen}, 0});
   }
-  add_full();
+  if (offered(Recompute::full)) add_full();
   return all;
 }
 
@@ -293,8 +357,16 @@ std::vector<ShardOption> shard_options(const SearchSubject& s, const SearchLimit
                                        const Layout& base) {
   const std::int64_t replicas = base.dense_replicas();
   const StackChoices& choices = s.stack.choices;
+  // Who fixes a group asks for sharding, in groups of that size.
+  const std::int64_t fixed_group = limits.shard_group.value_or(0);
+  if (fixed_group > 0 && replicas % fixed_group != 0) return {};
+  // Programs that always run FSDP2 shard over context ranks too.
+  const bool over_context = base.cp > 1 && s.stack.shard_storage == ShardStorage::parts &&
+                            s.stack.defaults.zero_stage == 3;
   const auto wanted = [&](int zero) {
     if (base.pp > 1 && zero > choices.pipeline_zero_stage) return false;
+    if (fixed_group > 0 && zero == 0) return false;
+    if (zero == 0 && over_context && !limits.zero_stage) return false;
     return limits.zero_stage ? *limits.zero_stage == zero
                              : StackChoices::allows(choices.zero_stages, zero);
   };
@@ -318,24 +390,24 @@ std::vector<ShardOption> shard_options(const SearchSubject& s, const SearchLimit
   std::vector<int> whole;
   for (const int zero : {0, 1, 2})
     if (wanted(zero)) whole.push_back(zero);
-  if (replicas == 1 && !limits.zero_stage && !whole.empty()) {
+  if (replicas == 1 && !limits.zero_stage && fixed_group == 0) {
     // Nothing to shard: every stage is the same.
     const int usual = s.stack.defaults.zero_stage;
     const bool there = std::find(whole.begin(), whole.end(), usual) != whole.end();
-    whole = {there ? usual : whole.front()};
+    whole = {there ? usual : whole.empty() ? 0 : whole.front()};
   }
-  add(whole, limits.zero_stage ? limits.shard_group.value_or(0) : 0, true);
+  add(whole, fixed_group, true);
   const bool with_pipelines = s.stack.defaults.zero_stage == 3;
   if (!wanted(3)) return all;
   if (!limits.zero_stage && (replicas == 1 || (base.pp > 1 && !with_pipelines))) return all;
-  if (limits.shard_group) {
-    add({3}, *limits.shard_group, false);
-    return all;
-  }
-  add({3}, 0, false);
+  add({3}, fixed_group, false);
+  if (limits.shard_group) return all;
   // The largest group of data-parallel ranks that lies in one scale-up domain.
   std::int64_t group = std::max<std::int64_t>(1, s.fabric.scale_up.domain / base.tp);
-  while (replicas % group != 0) --group;
+  const auto splits_replicas = [&] {
+    return replicas % group == 0 && !(over_context && group % base.cp != 0);
+  };
+  while (group > 0 && !splits_replicas()) --group;
   if (group > 1 && group < replicas) add({3}, group, false);
   return all;
 }
@@ -343,17 +415,25 @@ std::vector<ShardOption> shard_options(const SearchSubject& s, const SearchLimit
 std::vector<Offload> offload_options(const SearchSubject& s, const SearchLimits& limits) {
   if (limits.offload) return {*limits.offload};
   const StackChoices& c = s.stack.choices;
+  const bool adam = c.offload_any_optimizer || s.optimizer == Optimizer::adam_fp32 ||
+                    s.optimizer == Optimizer::adam_bf16_moments ||
+                    s.optimizer == Optimizer::adam_8bit;
   std::vector<Offload> all;
   for (const bool weights : {false, true})
     for (const bool activations : {false, true})
       for (const bool optimizer : {false, true}) {
         if ((weights && !(s.offload && c.offload_weights)) ||
             (activations && !(s.offload && c.offload_activations)) ||
-            (optimizer && !(s.offload && s.offload_optimizer && c.offload_optimizer)))
+            (optimizer && !(s.offload && s.offload_optimizer && c.offload_optimizer && adam)))
           continue;
         // FSDP2 updates a parameter where it lies (CPUOffloadPolicy): both move or none.
         if (s.stack.shard_storage == ShardStorage::parts && weights != optimizer) continue;
-        all.push_back({.weights = weights, .optimizer = optimizer, .activations = activations});
+        const int least = optimizer && c.offload_part ? 1 : 8;
+        for (int eighths = least; eighths <= 8; ++eighths)
+          all.push_back({.weights = weights,
+                         .optimizer = optimizer,
+                         .activations = activations,
+                         .fraction = eighths / 8.0});
       }
   return all;
 }

@@ -10,6 +10,11 @@ std::vector<std::int64_t> tensor_sizes(const SearchSubject& s, const SearchLimit
 std::vector<std::int64_t> context_sizes(const SearchSubject& s, const SearchLimits& limits);
 std::vector<std::int64_t> pipeline_sizes(const SearchSubject& s, const SearchLimits& limits,
                                          std::int64_t ranks);
+// Sequence parallelism, on before off.
+std::vector<bool> row_options(const SearchSubject& s, const SearchLimits& limits,
+                              const Layout& base);
+// Whether the program can split experts as the sizes say.
+bool offers_expert_tensor(const SearchSubject& s, const Layout& base);
 std::vector<std::int64_t> expert_sizes(const SearchSubject& s, const SearchLimits& limits);
 
 // Candidates of one dimension for these sizes. Not all need be valid.

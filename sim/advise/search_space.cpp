@@ -16,7 +16,8 @@ namespace orrery {
 Offload offload_of(const Layout& l) {
   return {.weights = l.offload_weights,
           .optimizer = l.offload_optimizer,
-          .activations = l.offload_activations};
+          .activations = l.offload_activations,
+          .fraction = l.optimizer_offload_fraction};
 }
 
 std::int64_t Family::leaves_below(const MicroBatchOption& micro_batch,
@@ -58,6 +59,7 @@ Layout Family::layout(const GridPoint& p) const {
   l.offload_weights = away.weights;
   l.offload_optimizer = away.optimizer;
   l.offload_activations = away.activations;
+  l.optimizer_offload_fraction = away.fraction;
   return l;
 }
 
@@ -87,19 +89,27 @@ void SearchSpace::reject(std::string reason) {
   if (invalid_++ == 0) invalid_example_ = std::move(reason);
 }
 
-bool SearchSpace::valid(const Layout& layout) const {
-  return !invalid_reason(layout, subject_.model, subject_.job, subject_.gpus,
-                         subject_.stack.partition);
+std::optional<std::string> SearchSpace::wrong(const Layout& layout) const {
+  return invalid_reason(layout, subject_.model, subject_.job, subject_.gpus,
+                        subject_.stack.partition);
 }
 
 void SearchSpace::add_sizes() {
   const std::int64_t gpus = subject_.gpus;
+  std::string unmet_dp;
   for (const std::int64_t tp : tensor_sizes(subject_, limits_))
     for (const std::int64_t cp : context_sizes(subject_, limits_)) {
       const bool divides = tp > 0 && cp > 0 && gpus % (tp * cp) == 0;
-      if (!divides && !limits_.tp && !limits_.cp) continue;  // not a point of the grid
       if (!divides) {
-        reject(fmt::format("tp {} x cp {} does not divide {} GPUs", tp, cp, gpus));
+        // What was not asked for is not a point of the grid, and no reason to name.
+        const bool tensor = limits_.tp && (tp <= 0 || gpus % tp != 0);
+        const bool context = limits_.cp && (cp <= 0 || gpus % cp != 0);
+        if (tensor)
+          reject(fmt::format("tp {} does not divide {} GPUs", tp, gpus));
+        else if (context)
+          reject(fmt::format("cp {} does not divide {} GPUs", cp, gpus));
+        else if (limits_.tp && limits_.cp)
+          reject(fmt::format("tp {} x cp {} does not divide {} GPUs", tp, cp, gpus));
         continue;
       }
       for (const std::int64_t pp : pipeline_sizes(subject_, limits_, gpus / (tp * cp))) {
@@ -115,9 +125,14 @@ void SearchSpace::add_sizes() {
         outer.precision = subject_.precision;
         outer.optimizer = subject_.optimizer;
         outer.sequence_parallel = false;
-        if (!limits_.dp || *limits_.dp == outer.dp) add_experts(outer);
+        if (!limits_.dp || *limits_.dp == outer.dp)
+          add_experts(outer);
+        else if (unmet_dp.empty())
+          unmet_dp = fmt::format("dp {} is not what tp {} x cp {} x pp {} leave of {} GPUs: {}",
+                                 *limits_.dp, tp, cp, pp, gpus, outer.dp);
       }
     }
+  if (families_.empty() && invalid_ == 0 && !unmet_dp.empty()) reject(unmet_dp);
 }
 
 void SearchSpace::add_experts(const Layout& outer) {
@@ -131,7 +146,7 @@ void SearchSpace::add_experts(const Layout& outer) {
       Layout base = outer;
       base.ep = ep;
       base.etp = etp;
-      add_family(base);
+      if (limits_.etp || offers_expert_tensor(subject_, base)) add_family(base);
     }
 }
 
@@ -148,12 +163,11 @@ void SearchSpace::add_family(const Layout& base) {
       l.schedule = pipeline.schedule;
       l.vpp = pipeline.vpp;
       l.stage_layers = pipeline.stage_layers;
-      const auto wrong =
-          invalid_reason(l, subject_.model, subject_.job, subject_.gpus, subject_.stack.partition);
-      if (!wrong)
+      const auto why = wrong(l);
+      if (!why)
         micro.pipelines.push_back(std::move(pipeline));
       else if (reason.empty())
-        reason = *wrong;
+        reason = *why;
     }
     if (!micro.pipelines.empty()) f.micro_batches.push_back(std::move(micro));
   }
@@ -161,6 +175,7 @@ void SearchSpace::add_family(const Layout& base) {
     reject(reason.empty() ? "no schedule is left for these stages" : std::move(reason));
     return;
   }
+  reason.clear();
   Layout probe = base;
   probe.micro_batch = f.micro_batches.front().size;
   const PipelineOption& first = f.micro_batches.front().pipelines.front();
@@ -168,19 +183,22 @@ void SearchSpace::add_family(const Layout& base) {
   probe.vpp = first.vpp;
   probe.stage_layers = first.stage_layers;
   const auto keep = [&](auto& list, auto&& options, auto&& set) {
+    std::optional<std::string> example;
     for (auto& option : options) {
       Layout l = probe;
       set(l, option);
-      if (valid(l)) list.push_back(option);
+      auto why = wrong(l);
+      if (!why)
+        list.push_back(option);
+      else if (!example)
+        example = std::move(why);
     }
+    if (list.empty() && reason.empty()) reason = example.value_or("");
   };
-  std::vector<bool> rows = {false};
-  if (base.tp > 1) rows = {true, false};
-  if (limits_.sequence_parallel) rows = {base.tp > 1 && *limits_.sequence_parallel};
-  for (const bool on : rows) {
+  for (const bool on : row_options(subject_, limits_, base)) {
     Layout l = probe;
     l.sequence_parallel = on;
-    if (valid(l)) f.sequence_parallel.push_back(on);
+    if (!wrong(l)) f.sequence_parallel.push_back(on);
   }
   keep(f.exchanges, exchange_options(subject_, limits_, base),
        [](Layout& l, const ExchangeOption& o) {
@@ -198,13 +216,34 @@ void SearchSpace::add_family(const Layout& base) {
     l.bucket = o.buckets.front();
   });
   f.offloads = offload_options(subject_, limits_);
-  if (!add_offloads(std::move(f)))
-    reject(fmt::format("tp {} x cp {} x pp {} x ep {} leaves no valid setting", base.tp, base.cp,
-                       base.pp, base.ep));
+  if (reason.empty()) reason = unmet_reason(f);
+  if (!add_offloads(std::move(f))) reject(std::move(reason));
+}
+
+// Of a family whose settings are valid one by one, where a limit leaves a list empty.
+std::string SearchSpace::unmet_reason(const Family& f) const {
+  const Layout& l = f.base;
+  if (f.exchanges.empty() && l.cp == 1 && limits_.context_inner)
+    return fmt::format("context_inner {} needs cp above 1", *limits_.context_inner);
+  const std::int64_t group = limits_.shard_group.value_or(0), replicas = l.dense_replicas();
+  if (f.shards.empty() && limits_.per_domain) {
+    Layout placed = l;
+    placed.per_domain = *limits_.per_domain;
+    if (auto why = unplaceable_reason(placed, subject_.fabric)) return *why;
+  }
+  if (f.shards.empty() && group > 0 && replicas % group != 0)
+    return fmt::format("shard_group {} does not divide dp {} x cp {}", group, l.dp, l.cp);
+  if (f.shards.empty() && group > 0)
+    return fmt::format(
+        "shard_group {} needs a ZeRO stage of 1 to 3, and {} has none to choose here", group,
+        subject_.stack.name);
+  return fmt::format("tp {} x cp {} x pp {} x ep {} leaves no valid setting", l.tp, l.cp, l.pp,
+                     l.ep);
 }
 
 // Where the program moves sharded weights only to host memory, a family's layouts below ZeRO-3,
-// which keep theirs, are a family of their own. False where nothing is left.
+// which keep theirs, are a family of their own; so are those of ZeRO-0, where it moves Adam's
+// states out of a distributed optimizer only. False where nothing is left.
 bool SearchSpace::add_offloads(Family f) {
   const auto moves = [](const Offload& o) { return o.weights; };
   const auto shards = [](const ShardOption& o) { return o.zero_stages.front() == 3; };
@@ -216,6 +255,18 @@ bool SearchSpace::add_offloads(Family f) {
     families_.push_back(std::move(family));
     added = true;
   };
+  if (!subject_.stack.choices.offload_any_optimizer && !limits_.offload &&
+      std::any_of(f.offloads.begin(), f.offloads.end(),
+                  [](const Offload& o) { return o.optimizer; })) {
+    Family whole = f;
+    for (ShardOption& shard : whole.shards)
+      std::erase_if(shard.zero_stages, [](int zero) { return zero > 0; });
+    std::erase_if(whole.offloads, [](const Offload& o) { return o.optimizer; });
+    for (ShardOption& shard : f.shards) std::erase(shard.zero_stages, 0);
+    for (Family* part : {&whole, &f})
+      std::erase_if(part->shards, [](const ShardOption& s) { return s.zero_stages.empty(); });
+    add(std::move(whole));
+  }
   if (subject_.stack.choices.offload_whole_weights || !any) {
     add(std::move(f));
     return added;

@@ -14,6 +14,7 @@ namespace orrery {
 
 struct Offload {
   bool weights = false, optimizer = false, activations = false;
+  double fraction = 1;  // of the optimizer's states
   bool operator==(const Offload&) const = default;
 };
 Offload offload_of(const Layout& layout);
@@ -115,11 +116,14 @@ struct Family {
 };
 
 // The grid, from the outermost dimension to the innermost; every valid combination is a layout. A
-// stack's choices (StackChoices) narrow it to what the program offers.
+// stack's choices (StackChoices) narrow it to what the program offers. Limits that only one choice
+// has imply it: a shard_group ZeRO 1 to 3, recompute_layers full recompute, a context_inner cp
+// above 1 and the hierarchical exchange; what contradicts them leaves no layout.
 //   tp           divisors of the GPUs within the scale-up domain that are powers of two or divide
 //                the attention heads
 //   cp           1; from 8,192 tokens on also powers of two that leave a rank 4,096 tokens or more
-//   pp           divisors of gpus / (tp cp) up to the number of layers
+//   pp           divisors of gpus / (tp cp) up to the number of layers, which they divide where the
+//                stack wants models with Mamba layers so
 //   etp, ep      1 and tp; divisors of the experts that divide tp cp dp / etp; 1 without experts
 //   micro_batch  1 to 16, or up to 65,536 tokens of short sequences: what divides a replica's
 //   sequence_parallel  on and off when tp is above 1
@@ -140,7 +144,7 @@ struct Family {
 //                layers fewer on the first and on the last position, where all others come out
 //                even; where none do, with the rest spread over inner positions, one layer each
 //   offload      every set of weights, optimizer and activations; weights under ZeRO-3 alone where
-//                the stack moves no others
+//                the stack moves no others; where it moves any share of the optimizer, each eighth
 //   bucket       the stack's; 12.5 MB, and doubled up to 1.6 GB, where gradients are reduced in
 //                buckets of a size that can be chosen
 // Precision and optimizer are the subject's. Orders are lexicographic in these lists.
@@ -157,10 +161,11 @@ class SearchSpace {
   void add_sizes();
   void add_experts(const Layout& outer);
   void add_family(const Layout& base);
+  std::string unmet_reason(const Family& family) const;
   bool add_offloads(Family family);
   void drop_unsharded();
   void reject(std::string reason);
-  bool valid(const Layout& layout) const;
+  std::optional<std::string> wrong(const Layout& layout) const;
 
   SearchSubject subject_;
   SearchLimits limits_;

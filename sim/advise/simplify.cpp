@@ -20,6 +20,7 @@ std::vector<Layout> simpler_offload(const Layout& l) {
   if (parts.empty()) return all;
   Layout one = l;
   one.offload_weights = one.offload_optimizer = one.offload_activations = false;
+  one.optimizer_offload_fraction = 1;
   all.push_back(one);
   if (parts.size() == 1) return all;
   for (bool Layout::*part :
@@ -27,6 +28,7 @@ std::vector<Layout> simpler_offload(const Layout& l) {
     if (!(l.*part)) continue;
     one = l;
     one.*part = false;
+    if (!one.offload_optimizer) one.optimizer_offload_fraction = 1;
     all.push_back(one);
   }
   return all;
@@ -136,7 +138,7 @@ std::string setting_text(const Layout& l, Knob knob) {
     case Knob::bucket:
       return fmt::format("a bucket of {}", to_text(l.bucket));
     case Knob::offload:
-      return fmt::format("{} in host memory", fmt::join(offloaded(l), ","));
+      return fmt::format("{} in host memory", offload_text(l));
     case Knob::rank_order:
       return fmt::format("ranks in the order {}", to_text(l.rank_order));
     case Knob::per_domain:

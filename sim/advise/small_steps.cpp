@@ -97,16 +97,20 @@ Fixed fixed_by(const SearchLimits& l, const Layout& now) {
   const bool zero = l.zero_stage.value_or(now.zero_stage) == now.zero_stage &&
                     l.shard_group.value_or(now.shard_group) == now.shard_group;
   add(Decision::zero, !zero || (l.zero_stage && (l.shard_group || *l.zero_stage < 3)), zero);
-  const bool again =
-      !l.recompute || (*l.recompute == now.recompute_choice() &&
-                       l.recompute_layers.value_or(now.recompute_layers) == now.recompute_layers);
+  const bool again = (!l.recompute || *l.recompute == now.recompute_choice()) &&
+                     l.recompute_layers.value_or(now.recompute_layers) == now.recompute_layers;
   add(Decision::recompute,
-      !again || (l.recompute && (l.recompute_layers || l.recompute->recompute != Recompute::full)),
+      !again || l.recompute_layers.value_or(0) > 0 ||
+          (l.recompute && (l.recompute_layers || l.recompute->recompute != Recompute::full)),
       again);
   add(Decision::offload, l.offload.has_value(), l.offload == offload_of(now));
   add(Decision::rows, l.sequence_parallel.has_value(),
       l.sequence_parallel == now.sequence_parallel || now.tp == 1);
-  add(Decision::context, l.context.has_value(), l.context == now.context || now.cp == 1);
+  const std::int64_t inner = l.context_inner.value_or(0);
+  const bool exchange = l.context.value_or(now.context) == now.context || now.cp == 1;
+  add(Decision::context, l.context || inner > 0,
+      inner > 0 ? now.context == ContextKind::hierarchical && now.context_inner == inner
+                : exchange);
   add(Decision::ranks, l.rank_order.has_value(), l.rank_order == now.rank_order);
   add(Decision::bucket, l.bucket.has_value(), l.bucket == now.bucket);
   add(Decision::stages, l.stage_layers.has_value(), l.stage_layers == now.stage_layers);
@@ -216,24 +220,40 @@ std::optional<Found> Climber::best_within(const SearchLimits& limits, Set set,
                         .spaces = spaces,
                         .bounds = ground_.bounds,
                         .device = ground_.device,
-                        .objective = ground_.objective};
+                        .objective = ground_.objective,
+                        .host_power = ground_.host_power};
   const SearchResult found = search(on, {.keep = 1, .threads = 1});
   if (found.best.empty()) return std::nullopt;
   return found.best.front();
 }
 
 std::optional<Found> Climber::best_of(Set set, std::int64_t& considered) const {
-  SearchLimits limits = Fixer(limits_, now_.layout)(set);
-  std::optional<Found> best = best_within(limits, set, considered);
+  std::vector<SearchLimits> tries = {Fixer(limits_, now_.layout)(set)};
   // One stage has no schedule to keep.
-  const bool one_stage =
-      has(set, Decision::pp) && !limits_.pp && now_.layout.pp > 1 && !has(set, Decision::schedule);
-  if (!one_stage) return best;
-  limits.pp = 1;
-  limits.schedule = std::nullopt;
-  limits.vpp = std::nullopt;
-  const std::optional<Found> other = best_within(limits, set, considered);
-  return other && (!best || other->score < best->score) ? other : best;
+  if (has(set, Decision::pp) && !limits_.pp && now_.layout.pp > 1 &&
+      !has(set, Decision::schedule)) {
+    SearchLimits one = tries.front();
+    one.pp = 1;
+    one.schedule = std::nullopt;
+    one.vpp = std::nullopt;
+    tries.push_back(one);
+  }
+  // One rank of a sequence has no exchange to keep.
+  if (has(set, Decision::cp) && !limits_.cp && now_.layout.context_inner > 0 &&
+      !has(set, Decision::context) && !limits_.context_inner) {
+    for (std::size_t i = 0, all = tries.size(); i < all; ++i) {
+      SearchLimits one = tries[i];
+      one.cp = 1;
+      one.context_inner = std::nullopt;
+      tries.push_back(one);
+    }
+  }
+  std::optional<Found> best;
+  for (const SearchLimits& limits : tries) {
+    const std::optional<Found> found = best_within(limits, set, considered);
+    if (found && (!best || found->score < best->score)) best = found;
+  }
+  return best;
 }
 
 void Climber::add_rung(int changes, const Found& found, bool better, Ladder& ladder) const {

@@ -39,8 +39,9 @@ bool TrapSearch::runs(const Scenario& s) const {
   if (invalid_reason(s.layout, s.model, s.job, 0, s.stack.partition)) return false;
   if (!s.stack.has(s.layout.schedule) && scenario_.stack.has(s.layout.schedule)) return false;
   if (unplaceable_reason(s.layout, s.cluster.fabric)) return false;
-  return memory_fit(s.model, s.job, s.layout, s.stack, s.cluster.device.resolved()).margin >=
-         options_.memory_reserve;
+  const MemoryVerdict memory =
+      memory_fit(s.model, s.job, s.layout, s.stack, step_context(s.cluster).device);
+  return memory.fits && memory.reserved <= memory.capacity * (1 - options_.memory_reserve);
 }
 
 std::optional<double> TrapSearch::gain(const Scenario& other) const {

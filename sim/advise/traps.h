@@ -21,11 +21,15 @@ struct Trap {
   std::string evidence;  // what says so: rows, sources, or what was simulated
 };
 
+// The memory model is a few percent off at its best (`validate` prints how far).
+inline constexpr double usual_memory_reserve = 0.05;
+
 struct TrapOptions {
   // "NAME=VALUE" as the run would have it; only these are looked at for debug settings.
   std::vector<std::string> environment = {};
-  double memory_reserve = 0.05;  // share of the memory that a remedy must leave free
-  double least_gain = 0.01;      // traps that gain less are not told
+  // Share of the memory that a remedy must leave free.
+  double memory_reserve = usual_memory_reserve;
+  double least_gain = 0.01;  // traps that gain less are not told
 };
 
 // All traps of a scenario with a valid layout, largest gain first, those without a gain last. Each

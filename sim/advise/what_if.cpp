@@ -211,6 +211,7 @@ std::vector<std::string> speedup_names() {
 }
 
 std::vector<KernelSpeedup> kernel_speedups_from(std::string_view text) {
+  constexpr double most_factor = 1e6;  // as of every other hypothetical part
   const std::vector<std::string> names = speedup_names();
   std::vector<KernelSpeedup> kernels;
   while (!text.empty()) {
@@ -233,8 +234,10 @@ std::vector<KernelSpeedup> kernel_speedups_from(std::string_view text) {
     } catch (const std::exception&) {
       used = 0;
     }
-    if (used == 0 || used != number.size() || !(factor > 0) || !std::isfinite(factor))
-      throw Error({.path = name, .found = in_quotes(number), .expected = "a factor above 0"});
+    if (used == 0 || used != number.size() || !(factor > 0) || !(factor <= most_factor))
+      throw Error({.path = name,
+                   .found = in_quotes(number),
+                   .expected = "a factor above 0, at most a million"});
     kernels.push_back({name, factor});
   }
   if (kernels.empty())

@@ -32,7 +32,7 @@ constexpr const char* known_commands =
 struct Globals {
   bool json = false, quiet = false, markdown = false;
   int threads = 0;
-  std::int64_t seed = 0;
+  std::optional<std::uint64_t> seed;
 };
 
 // What a command's flags were set to.
@@ -105,9 +105,19 @@ std::string page(const Document& document, const Globals& globals) {
   return globals.markdown ? document.markdown() : document.text();
 }
 
+// A seed where nothing is drawn would change nothing.
+void refuse_seed(const Globals& globals, const std::string& expected) {
+  if (globals.seed)
+    throw Error(
+        {.file = "--seed", .found = fmt::format("{}", *globals.seed), .expected = expected});
+}
+
 void run_simulate(const CommonFlags& flags, const Globals& globals) {
   const JsonValue settings = merge_settings(flags.file, flags.values);
-  const Scenario scenario = read_scenario(settings);
+  Scenario scenario = read_scenario(settings);
+  if (scenario.network == NetworkMode::ideal)
+    refuse_seed(globals, "nothing without --network flow, which draws hashes");
+  scenario.conditions.seed = globals.seed.value_or(scenario.conditions.seed);
   const ModelError error = load_model_error(data_root() / "validation/model_error.json");
   SimulateOptions options = read_simulate_options(settings);
   options.model_error = &error;
@@ -115,7 +125,7 @@ void run_simulate(const CommonFlags& flags, const Globals& globals) {
   if (trace) check_writable_file(trace->text());
   const Prediction prediction = simulate(scenario, options);
   if (trace) write_file(trace->text(), trace_json(scenario, prediction));
-  const Reasons reasons = reasons_for(scenario, {});
+  const Reasons reasons = reasons_for(scenario, {.memory_reserve = read_memory_reserve(settings)});
   write_result(
       globals.json
           ? prediction_json(scenario, prediction, reasons)
@@ -128,15 +138,27 @@ void run_advise(const CommonFlags& flags, const Globals& globals) {
   const Question question = read_question(settings);
   check_wiring(question.cluster);
   AdviseOptions options = read_advise_options(settings);
-  options.like = read_like(settings);
+  options.like = read_like(settings, question.job);
   options.threads = globals.threads;
   options.progress = progress_line(globals);
   const ModelError error = load_model_error(data_root() / "validation/model_error.json");
   options.model_error = &error;
   const Advice advice = advise(question, options);
   if (options.progress) std::fprintf(stderr, "\r\033[K");
+  // Nothing to advise, whatever the memory: the question is at fault, and its error says where.
+  if (advice.best.empty() && advice.considered == 0 && !advice.stopped_early)
+    throw Error({.file = "advise",
+                 .found = "no layout to search: " + advice.why,
+                 .expected = "limits that leave at least one layout"});
   write_result(globals.json ? advice_json(question, advice)
                             : page(advice_document(question, advice, globals.markdown), globals));
+}
+
+void run_topology(TopologyOptions& options, const Globals& globals) {
+  if (options.traffic.pattern.empty())
+    refuse_seed(globals, "nothing without --traffic, which draws hashes");
+  options.traffic.seed = globals.seed.value_or(0);
+  write_result(topology_text(options, globals.json));
 }
 
 // A flag that names a file or a folder: an empty name would read as a flag that was not given.
@@ -288,9 +310,11 @@ void add_globals(CLI::App& app, Globals& globals) {
   app.add_option_function<std::string>(
          "--seed",
          [&globals](const std::string& text) {
-           globals.seed = whole_number("--seed", text, 0, std::numeric_limits<std::int64_t>::max());
+           globals.seed = static_cast<std::uint64_t>(
+               whole_number("--seed", text, 0, std::numeric_limits<std::int64_t>::max()));
          },
-         "seed of random streams")
+         "of what is drawn: plan's ranges, hashes of simulate --network flow and topology "
+         "--traffic")
       ->type_name("N");
 }
 
@@ -403,6 +427,8 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   if (globals.json && globals.markdown)
     throw Error({.file = "--markdown", .found = "--json too", .expected = "one of the two"});
   if (const auto words = app.remaining(true); !words.empty()) unknown_word(words.front(), app);
+  for (const CLI::App* command : {advise_app, validate_app, catalog_app, calibrate_app})
+    if (*command) refuse_seed(globals, "nothing: " + command->get_name() + " draws nothing");
   if (*advise_app) return run_with_flags(run_advise, advise_flags, globals);
   if (*simulate_app) return run_with_flags(run_simulate, simulate_flags, globals);
   if (*plan_app) {
@@ -410,6 +436,7 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
     plan_options.markdown = globals.markdown;
     plan_options.quiet = globals.quiet;
     plan_options.threads = globals.threads;
+    plan_options.seed = globals.seed;
     write_result(plan_text(plan_options));
     return 0;
   }
@@ -418,8 +445,7 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
     return 0;
   }
   if (*topology_app) {
-    topology_options.traffic.seed = static_cast<std::uint64_t>(globals.seed);
-    write_result(topology_text(topology_options, globals.json));
+    run_topology(topology_options, globals);
     return 0;
   }
   if (*calibrate_app) {

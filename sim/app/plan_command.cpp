@@ -31,7 +31,8 @@ PlanFile read_command(const PlanCommand& command) {
 
 std::string plan_text(const PlanCommand& command) {
   install_interrupt_handler();
-  const PlanFile file = read_command(command);
+  PlanFile file = read_command(command);
+  file.plan.seed = command.seed.value_or(file.plan.seed);
   const bool tell = !command.quiet && isatty(STDERR_FILENO) != 0;
   std::mutex mutex;
   PlanOptions options{.threads = command.threads};

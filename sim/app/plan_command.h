@@ -1,7 +1,9 @@
 // Knows the command `plan`: a question file in, a document of the machines that answer it out.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace orrery {
@@ -11,6 +13,7 @@ struct PlanCommand {
   nlohmann::json flags = nlohmann::json::object();  // keys of plan_keys(); they win over the file
   bool json = false, markdown = false, quiet = false;
   int threads = 0;
+  std::optional<std::uint64_t> seed;  // of the draws behind the range of what counts
 };
 
 // The result for stdout; progress goes to stderr. Errors name the file and the key. After Ctrl-C:

@@ -20,6 +20,23 @@ std::string ranged_money(const BillSum<Dollars>& sum) {
   return text;
 }
 
+std::string saved_days(double days) {
+  if (!(std::abs(days) < 1e7)) return "without end";
+  return std::abs(days) < 0.0001 ? "0" : significant(days);
+}
+
+// "64 spare GPUs wait"; what whole hosts and domains hold besides is told apart.
+std::string waiting_text(const PlanPoint& p) {
+  const auto gpus = [](std::int64_t n, const char* kind) {
+    return fmt::format("{} {}GPU{}", grouped(static_cast<double>(n)), kind, n == 1 ? "" : "s");
+  };
+  std::string text =
+      gpus(p.spares, "spare ") + (p.spares == 1 ? std::string(" waits") : std::string(" wait"));
+  const std::int64_t left = p.bought - p.gpus - p.spares;
+  if (left > 0) text += fmt::format(", {} left over in whole hosts or domains", gpus(left, ""));
+  return text;
+}
+
 void add_layout(Document& document, const PlanPoint& p, const PlanDetail& d) {
   document.item(fmt::format("layout: {}", to_text(p.step.best.layout)));
   document.item(
@@ -30,10 +47,10 @@ void add_layout(Document& document, const PlanPoint& p, const PlanDetail& d) {
   document.item(fmt::format("memory: {}", memory_sentence(d.prediction.memory)));
   document.item(fmt::format("what limits it: {}", d.why));
   document.item(fmt::format(
-      "of the time {:.1f}% counts (90% range {:.1f} to {:.1f}%); a failure every {}; {} spare "
-      "GPUs wait, {} are {} in all.",
+      "of the time {:.1f}% counts (90% range {:.1f} to {:.1f}%); a failure every {}; {}, {} "
+      "are {} in all.",
       100 * d.goodput.effective, 100 * d.range.effective.low, 100 * d.range.effective.high,
-      to_text(d.goodput.mean_time_to_failure), grouped(static_cast<double>(p.spares)),
+      to_text(d.goodput.mean_time_to_failure), waiting_text(p),
       grouped(static_cast<double>(p.bought)),
       d.bill.ownership == Ownership::buy ? "bought" : "rented"));
 }
@@ -60,8 +77,7 @@ void add_levers(Document& document, const PlanDetail& d) {
     std::vector<std::string> notes;
     for (std::size_t i = 0; i < std::min(most_levers, d.levers.size()); ++i) {
       const PlanLever& l = d.levers[i];
-      table.add({l.name, fmt::format("{:.1f}%", 100 * l.faster),
-                 (std::abs(l.days) < 1e7 ? significant(l.days) : std::string("without end")),
+      table.add({l.name, fmt::format("{:.1f}%", 100 * l.faster), saved_days(l.days),
                  money_text(l.dollars)});
       if (!l.note.empty() && std::find(notes.begin(), notes.end(), l.note) == notes.end())
         notes.push_back(l.note);
@@ -76,9 +92,11 @@ void add_levers(Document& document, const PlanDetail& d) {
   Table table({"", "days saved", "saved", "how"},
               {Align::left, Align::right, Align::right, Align::left});
   for (const PlanLever& l : d.remedies)
-    table.add({l.name, (std::abs(l.days) < 1e7 ? significant(l.days) : std::string("without end")),
-               money_text(l.dollars), l.note});
+    table.add({l.name, saved_days(l.days), money_text(l.dollars), l.note});
   document.table(std::move(table));
+  document.note(
+      "What a remedy reaches is not measured on this machine: `remedies` of the reliability "
+      "profile, with ranges.");
 }
 
 void add_bill(Document& document, const PlanDetail& d) {
@@ -94,6 +112,9 @@ void add_bill(Document& document, const PlanDetail& d) {
                fmt::format("{} to {}", money_text(b.job->cost.low.si()),
                            money_text(b.job->cost.high.si()))});
     document.table(std::move(table));
+    if (!b.job->cost.unknown.empty())
+      document.item(
+          fmt::format("not known and so in no sum: {}.", unknown_text(b.job->cost.unknown)));
     document.item(
         fmt::format("energy of the facility {}, CO2e of the grid {} and of making the "
                     "accelerators {} (their share of the machines' life).",
@@ -121,7 +142,8 @@ void add_bill(Document& document, const PlanDetail& d) {
                             grouped(b.floor.white_square_metres.value)));
 }
 
-void add_foundations(Document& document, const PlanDetail& d) {
+void add_foundations(Document& document, const PlanFile& file, const PlanPoint& point,
+                     const PlanDetail& d) {
   document.gap().heading("What it rests on that is not a fact:");
   Table table({"changes", "by", "value (range)", "of"},
               {Align::left, Align::right, Align::left, Align::left});
@@ -130,6 +152,7 @@ void add_foundations(Document& document, const PlanDetail& d) {
     table.add({"time", fmt::format("{:+.1f} {:+.1f}%", 100 * a.effect_low, 100 * a.effect_high),
                fmt::format("{} ({} .. {})", a.value, a.low, a.high), a.path});
   }
+  add_spot(table, file, point, d);
   for (std::size_t i = 0; i < std::min(most_drivers, d.bill.drivers.size()); ++i) {
     const BillDriver& a = d.bill.drivers[i];
     const std::string range =
@@ -153,7 +176,7 @@ void add_detail(Document& document, const PlanFile& file, const PlanPoint& point
   add_need(document, detail);
   add_levers(document, detail);
   add_bill(document, detail);
-  add_foundations(document, detail);
+  add_foundations(document, file, point, detail);
   Reasons start;
   start.flags = detail.flags;
   add_flags(document, start);

@@ -52,7 +52,8 @@ Json point_json(const PlanFile& file, const PlanPoint& p) {
               {"facility_mean_w", p.facility_mean},
               {"racks", p.racks},
               {"white_square_metres", p.square_metres},
-              {"binding", p.binding}});
+              {"binding", p.binding},
+              {"largest_tried", p.largest_tried}});
   Json verdicts = Json::array();
   for (const PlanVerdict& v : p.verdicts)
     verdicts.push_back({{"limit", v.name},

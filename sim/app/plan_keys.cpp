@@ -1,6 +1,8 @@
 // Lists the keys of plan's questions and reads them from flags.
 #include "sim/app/plan_keys.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -9,6 +11,7 @@
 
 #include "sim/app/settings.h"
 #include "sim/base/json.h"
+#include "sim/outcome/goodput_job.h"
 
 namespace orrery {
 namespace {
@@ -115,8 +118,12 @@ const std::vector<PlanKey>& plan_money_keys() {
       {"gpu_hour_price", "USD per accelerator and hour, rented", values},
       {"accelerator_price", "USD for one accelerator, bought", values},
       {"electricity_price", "USD a kWh", values},
+      {"spot_interruptions", "how often a year one spot host is taken back", values},
       {"reliability", "failure rates: a profile of the catalogue", values},
-      {"spares", "spare accelerators (default: enough in 99% of cases)", values},
+      {"spares",
+       fmt::format("spare accelerators (default: enough in {:.3g}% of cases)",
+                   100 * usual_spare_probability),
+       values},
       {"remedies", "against failures: faster restart, elastic data parallelism, ..., all of them",
        values},
       {"deadline", "\"90 days\", or a date beside start", values},
@@ -178,7 +185,8 @@ Error named_by_plan_flag(const Error& error, const std::string& file, const nloh
     info.file = known.flag();
     info.path = info.path.substr(
         std::min(end + (info.path.substr(end).starts_with('.') ? 1 : 0), info.path.size()));
-    if (!flags.contains(key)) info.expected = known.help;  // missing
+    // Of a flag that is missing, and of which the error knows no more than that.
+    if (!flags.contains(key) && info.expected == "this key") info.expected = known.help;
     return Error(info);
   }
   return error;

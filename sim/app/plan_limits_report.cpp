@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "sim/app/plan_report.h"
 #include "sim/app/report_parts.h"
@@ -30,6 +31,10 @@ std::string way_text(const PlanStall::Way& way, const PlanPoint& p) {
 std::string stall_text(const PlanStall& stall, const PlanPoint& p) {
   std::string text = fmt::format("a failure every {}, and to recover from one takes {}",
                                  to_text(stall.between_failures), to_text(stall.recovery));
+  if (stall.interval > stall.between_failures)
+    text += std::isfinite(stall.interval.si())
+                ? fmt::format(", with {} between checkpoints", to_text(stall.interval))
+                : std::string(", and no checkpoint pays");
   if (stall.ways.empty()) return text + "; no known remedy makes it end";
   text +=
       fmt::format("; the smallest remedy that makes it end is {}", way_text(stall.ways.front(), p));
@@ -42,6 +47,45 @@ void add_capped(Document& document, const std::vector<std::string>& items) {
   for (std::size_t i = 0; i < std::min(most_items, items.size()); ++i) document.item(items[i]);
   if (items.size() > most_items)
     document.item(fmt::format("and {} more of the kind.", items.size() - most_items));
+}
+
+// "the same", "0.6% more": of a quantity over that of the best.
+std::string percent_text(double value, double best) {
+  const double more = 100 * (value / best - 1);
+  if (!std::isfinite(more)) return "unknown";
+  if (std::abs(more) < 0.05) return "the same";
+  return fmt::format("{:.1f}% {}", std::abs(more), more > 0 ? "more" : "less");
+}
+
+// Points that the objective tells from the best by less than same_machine() would, and that are
+// other machines: no prediction is so exact that the order of them means anything.
+std::vector<std::string> close_points(const PlanFile& file, const PlanResult& result) {
+  std::vector<std::string> items;
+  if (!result.best) return items;
+  const PlanPoint& best = result.points[*result.best];
+  const PlanChoice& choice = file.plan.choices[best.choice];
+  const PlanObjective objective = choice.goal.objective;
+  if (objective == PlanObjective::gpus) return items;  // a count is exact
+  const double least = plan_score(best, objective);
+  for (std::size_t i = 0; i < result.points.size(); ++i) {
+    const PlanPoint& p = result.points[i];
+    if (i == *result.best || !p.feasible || !same_job(file.plan.choices[p.choice], choice) ||
+        same_machine(p, best) || plan_score(p, objective) > least * (1 + plan_tie))
+      continue;
+    std::string text = fmt::format("time {}", percent_text(p.finish.si(), best.finish.si()));
+    if (p.cost_known() && best.cost_known())
+      text += fmt::format(", cost {}", percent_text(p.cost, best.cost));
+    if (p.capital > 0 && best.capital > 0)
+      text += fmt::format(", to buy it all {}", percent_text(p.capital, best.capital));
+    text += fmt::format(", energy {}", percent_text(p.energy, best.energy));
+    if (p.racks != best.racks)
+      text += fmt::format(", racks {:.0f} for {:.0f}", p.racks, best.racks);
+    items.push_back(
+        fmt::format("Within 1% of the best by what is wanted, closer than predictions "
+                    "are: {}: {}.",
+                    point_name(file, p), text));
+  }
+  return items;
 }
 
 // Why two names are one machine, where the wiring says so.
@@ -58,6 +102,39 @@ std::string loss_text(double factor, const char* words) {
   return fmt::format("{} times {}", times_text(1 / factor), words);
 }
 
+// What else meets the deadline more surely: the best by objective of those that do so at their late
+// ends too, else the surest.
+std::string safer_text(const PlanFile& file, const PlanResult& result, const PlanPoint& best,
+                       const std::function<double(const PlanPoint&)>& chance) {
+  constexpr double late_end = 0.95, least_gain = 0.005;
+  const PlanChoice& choice = file.plan.choices[best.choice];
+  const PlanPoint *safe = nullptr, *surest = nullptr;
+  const auto score = [&](const PlanPoint& p) { return plan_score(p, choice.goal.objective); };
+  const auto look = [&](const PlanPoint& p) {
+    if (!p.feasible || !same_job(file.plan.choices[p.choice], choice)) return;
+    if (chance(p) >= late_end && (safe == nullptr || score(p) < score(*safe))) safe = &p;
+    if (surest == nullptr || chance(p) > chance(*surest)) surest = &p;
+  };
+  for (const PlanPoint& p : result.points) look(p);
+  for (const auto& tried : result.tried)
+    for (const PlanPoint& p : tried) look(p);
+  const auto named = [&](const PlanPoint& p) {
+    std::string text = fmt::format("{}, {}", point_name(file, p), days_text(p.finish));
+    if (p.cost_known())
+      text += fmt::format(", {}{}", p.unknown_costs.empty() ? "" : "at least ", money_text(p.cost));
+    return text;
+  };
+  if (safe != nullptr)
+    return fmt::format(" With a range as wide this meets it at its late end too: {}.",
+                       named(*safe));
+  if (surest != nullptr && chance(*surest) > chance(best) + least_gain)
+    return fmt::format(
+        " With a range as wide the surest point of the question meets it with "
+        "{:.0f}%: {}.",
+        100 * chance(*surest), named(*surest));
+  return " With a range as wide no other point of the question is likelier to meet it.";
+}
+
 }  // namespace
 
 void add_risk(Document& document, const PlanFile& file, const PlanResult& result,
@@ -71,28 +148,16 @@ void add_risk(Document& document, const PlanFile& file, const PlanResult& result
   constexpr double sigmas = 1.6449;
   const double wide = detail.high / best.duration;
   const double sigma = std::log(wide) / sigmas;
-  const double chance =
-      0.5 * std::erfc(-std::log(allowed / best.duration) / (sigma * std::sqrt(2.0)));
+  // A range as wide is taken for every point.
+  const auto chance = [&](const PlanPoint& p) {
+    const PlanChoice& of = file.plan.choices[p.choice];
+    const double slack = (of.goal.allowed - of.terms.wait) / p.duration;
+    return slack > 0 ? 0.5 * std::erfc(-std::log(slack) / (sigma * std::sqrt(2.0))) : 0.0;
+  };
   std::string text = fmt::format(
       "It meets the deadline with {:.0f}% probability: the late end of its range is {}.",
-      100 * chance, days_text(detail.high + choice.terms.wait));
-  const PlanPoint* safe = nullptr;
-  for (const PlanPoint& p : result.points) {
-    const PlanChoice& other = file.plan.choices[p.choice];
-    if (!p.feasible || p.duration * wide + other.terms.wait > other.goal.allowed) continue;
-    if (safe == nullptr ||
-        plan_score(p, choice.goal.objective) < plan_score(*safe, choice.goal.objective))
-      safe = &p;
-  }
-  if (safe != nullptr) {
-    text += fmt::format(" With a range as wide {} meets it at its late end too: {}",
-                        point_name(file, *safe), days_text(safe->finish));
-    if (safe->cost_known()) text += fmt::format(", {}", money_text(safe->cost));
-    text += ".";
-  } else {
-    text += " No other point of the question is safer.";
-  }
-  document.paragraph(text);
+      100 * chance(best), days_text(detail.high + choice.terms.wait));
+  document.paragraph(text + safer_text(file, result, best, chance));
 }
 
 void add_stalls(Document& document, const PlanFile& file, const PlanResult& result) {
@@ -134,6 +199,7 @@ void add_ties(Document& document, const PlanFile& file, const PlanResult& result
                                   fmt::join(names, "; "), why));
   }
   add_capped(document, items);
+  add_capped(document, close_points(file, result));
 }
 
 void add_need(Document& document, const PlanDetail& detail) {

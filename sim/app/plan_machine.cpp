@@ -5,6 +5,7 @@
 #include <array>
 
 #include "hw_models/catalog.h"
+#include "sim/advise/host_power.h"
 #include "sim/app/plan_question.h"
 #include "sim/app/plan_terms.h"
 
@@ -12,6 +13,7 @@ namespace orrery {
 namespace {
 
 constexpr const char* cluster_folder = "sim/engine/catalog/clusters";
+constexpr std::int64_t most_planes = 64;
 
 // In overrides a plain value stands for one that the question takes for granted.
 void dress_values(const nlohmann::json& target, nlohmann::json& patch) {
@@ -99,11 +101,32 @@ WhatIf read_edit(const JsonValue& at, const Cluster& cluster) {
   return edit;
 }
 
+// Ports split by lanes, which come in powers of two; the slowest that clusters' networks have are
+// those of 25 Gbit/s (IEEE 802.3by).
+void check_lanes(const JsonValue& at, std::int64_t planes, const ScaleOut& out) {
+  constexpr double slowest_lane = 25e9 / 8;  // B/s
+  const auto power_of_two = [](std::int64_t n) { return (n & (n - 1)) == 0; };
+  const std::int64_t more = std::max(planes, out.planes), fewer = std::min(planes, out.planes);
+  const double rate = out.nic_bandwidth.get().si();
+  if (more % fewer == 0 && power_of_two(more / fewer) &&
+      rate >= slowest_lane * static_cast<double>(planes))
+    return;
+  std::int64_t least = out.planes;
+  while (least % 2 == 0) least /= 2;
+  std::string possible;
+  for (std::int64_t n = least; n <= most_planes && rate >= slowest_lane * static_cast<double>(n);
+       n *= 2)
+    possible += fmt::format("{}{}", possible.empty() ? "" : ", ", n);
+  at.fail(
+      fmt::format("one of {}: ports of {:.0f} Gbit/s split by lanes", possible, rate * 8 / 1e9));
+}
+
 // A NIC in other parts: the switches' ports split or join with it, so that a switch has more or
 // fewer of them, and each tier reaches that much farther.
 void split_nics(const JsonValue& at, ScaleOut& out) {
-  const std::int64_t planes = at.integer(1, 64), before = out.planes;
+  const std::int64_t planes = at.integer(1, most_planes), before = out.planes;
   if (planes == before) return;
+  check_lanes(at, planes, out);
   std::int64_t more = 1, fewer = 1;
   for (Tier& tier : out.tiers) {
     more *= planes;
@@ -172,6 +195,14 @@ void PlanReading::add_cluster(const nlohmann::json& value) {
     dress_overrides(merged, at);
     entry = JsonValue::from(std::move(merged), file.file() + ": cluster " + at.at("name").text());
   }
+  const std::string name = entry.at("name").text();
+  for (const auto& [other_key, other] : cluster_files)
+    if (other.at("name").text() == name)
+      throw Error(
+          {.file = file.file(),
+           .path = "cluster",
+           .found = fmt::format("two different machines named {}", name),
+           .expected = "a name of its own for each, such as \"name\": \"" + name + "-changed\""});
   cluster_files.emplace(key, std::move(entry));
 }
 
@@ -207,6 +238,21 @@ std::vector<std::string> premises_of(const Plan& plan) {
     return !(edit == WhatIf{});
   });
   if (machine) texts.emplace_back("Hypothetical parts cost and fail as those that they replace.");
+  const auto any = [&](auto&& holds) {
+    return std::any_of(plan.choices.begin(), plan.choices.end(), holds);
+  };
+  if (any([](const PlanChoice& c) {
+        return c.goal.capital.si() > 0 && c.terms.ownership == Ownership::rent;
+      }))
+    texts.emplace_back(
+        "The limit on capital holds for machines that are bought: for rented ones nothing is.");
+  if (counts_energy(plan.choices.front().goal.objective))
+    for (const PlanChoice& choice : plan.choices)
+      if (const Cluster& cluster = choice.question.cluster; !host_power_known(cluster)) {
+        std::string text = fmt::format("{}: host power not known: not counted.", cluster.name);
+        if (std::find(texts.begin(), texts.end(), text) == texts.end())
+          texts.push_back(std::move(text));
+      }
   return texts;
 }
 

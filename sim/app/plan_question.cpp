@@ -46,6 +46,11 @@ std::vector<Variable> read_variables(const JsonValue& file) {
     if (!at) continue;
     const bool one = text == PlanText::parts;
     Variable v{key, one ? std::vector<nlohmann::json>{at->raw()} : plan_values(*at)};
+    // Of flags a list is one text: today's kernels may stand before others in it.
+    if (key == "speedup")
+      for (nlohmann::json& value : v.values)
+        if (value.is_string() && value.get<std::string>().starts_with("none,"))
+          value = value.get<std::string>().substr(5);
     // A faster kernel is worth what it changes: today's stand beside it.
     if (key == "speedup" && std::find(v.values.begin(), v.values.end(), "none") == v.values.end())
       v.values.insert(v.values.begin(), "none");
@@ -110,7 +115,10 @@ bool set_count(const nlohmann::json& values, PlanChoice& choice) {
 
 PlanChoice read_choice(PlanReading& reading, const nlohmann::json& values) {
   nlohmann::json key = values;
-  for (const PlanKey& money : plan_money_keys()) key.erase(money.key);
+  // Least energy counts the hosts' load, which is the owner's assumption.
+  const bool energy = counts_energy(reading.objective);
+  for (const PlanKey& money : plan_money_keys())
+    if (!energy || money.key != "economics") key.erase(money.key);
   for (const char* other : {"tokens", "flop", "gpus"}) key.erase(other);
   const std::string step_key = key.dump();
   const auto known = reading.machines.find(step_key);
@@ -159,6 +167,7 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
     plan.plan.choices.push_back(read_choice(reading, values));
     plan.plan.choices.back().values = std::move(texts);
   }
+  check_ownership(reading.file, plan.plan);
 }
 
 }  // namespace
@@ -185,18 +194,15 @@ JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags)
   return JsonValue::from(std::move(merged), file.file());
 }
 
-PlanFile read_plan(const JsonValue& file) {
+PlanFile read_plan(const JsonValue& question) {
+  const JsonValue file = JsonValue::from(without_nulls(question.raw()), question.file());
   check_keys(file);
   PlanFile plan;
   if (const auto v = file.find("title")) plan.title = v->text();
   if (plan.title.empty() && file.at("model").is_string())
     plan.title = fmt::format("Plan for {}", text_of(file.at("model").raw()));
   if (const auto v = file.find("note")) plan.note = v->text();
-  if (const auto v = file.find("memory_reserve")) {
-    plan.plan.memory_reserve = v->number();
-    if (plan.plan.memory_reserve < 0 || plan.plan.memory_reserve > 0.9)
-      v->fail("a share from 0 to 0.9");
-  }
+  plan.plan.memory_reserve = read_memory_reserve(file);
   const std::vector<Variable> variables = read_variables(file);
   PlanReading reading(file);
   plan.start = reading.start;

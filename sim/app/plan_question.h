@@ -27,9 +27,9 @@ JsonValue load_plan_file(const std::string& name);
 // No name: flags alone.
 JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags);
 
-// Errors name the key. Choices are the cross product of all lists and ranges, in the order of
-// plan_keys(); the last varies fastest. At most 4,096.
-PlanFile read_plan(const JsonValue& file);
+// Errors name the key; one that is null is as one that is not there. Choices are the cross product
+// of all lists and ranges, in the order of plan_keys(); the last varies fastest. At most 4,096.
+PlanFile read_plan(const JsonValue& question);
 
 // The values of one key: a list's items, a range's numbers ({"from": 1024, "to": 16384, "times": 2}
 // or "step"; all three may be texts with one unit; or in one text, "1024..16384", each twice the

@@ -22,7 +22,7 @@ std::string limit_text(const std::string& name, double value) {
   if (name == "deadline") return days_text(Seconds(value));
   if (name == "budget" || name == "capital") return money_text(value);
   if (name == "power") return to_text(Watts(value));
-  return name == "racks" ? fmt::format("{:.0f} racks", value)
+  return name == "racks" ? fmt::format("{:.0f} rack{}", value, value == 1 ? "" : "s")
                          : fmt::format("{} square metres", grouped(value));
 }
 
@@ -49,20 +49,23 @@ void add_question(Document& document, const PlanFile& file) {
   if (model) text += first.question.model.title + ", ";
   if (tokens)
     text += fmt::format(
-        "{} tokens{}, ", tokens_text(goal.tokens),
+        "{} token{}{}, ", tokens_text(goal.tokens), goal.tokens == 1 ? "" : "s",
         goal.flop.si() > 0 ? fmt::format(" (what {} train)", flop_text(goal.flop)) : std::string());
   if (same([](const PlanChoice& c) { return c.question.job.global_batch; }) &&
       same([](const PlanChoice& c) { return c.question.job.sequence; }))
-    text += fmt::format("{} sequences of {} tokens a step. ",
+    text += fmt::format("{} sequence{} of {} tokens a step. ",
                         grouped(static_cast<double>(first.question.job.global_batch)),
+                        first.question.job.global_batch == 1 ? "" : "s",
                         grouped(static_cast<double>(first.question.job.sequence)));
   else if (!text.empty())
     text.replace(text.size() - 2, 2, ". ");
   text += fmt::format("Wanted: {}.", to_text(goal.objective));
   std::string limits;
   const auto add = [&](const char* name, double value) {
-    if (value > 0)
-      limits += fmt::format("{}{} {}", limits.empty() ? "" : ", ", name, limit_text(name, value));
+    if (value <= 0) return;
+    limits += limits.empty() ? "" : ", ";
+    if (std::string_view(name) != "racks") limits += std::string(name) + " ";
+    limits += limit_text(name, value);
   };
   const auto fixed = [&](const char* key) {
     return std::find(file.plan.varied.begin(), file.plan.varied.end(), key) ==
@@ -94,10 +97,14 @@ std::string verb_of(const std::string& limit) {
 }
 
 std::string misses(const PlanPoint& p) {
-  if (!p.ends()) return "it never ends, since it fails about as often as it recovers";
+  if (p.stalls()) return "it never ends, since failures take nearly all of its time";
+  if (!p.ends()) return "it takes over 100 years";
   std::string text;
   for (const PlanVerdict& v : p.verdicts)
-    if (!v.met())
+    if (!v.met() && !std::isfinite(v.needed))
+      text += fmt::format("{}what {} is not known, and {} is allowed", text.empty() ? "" : "; ",
+                          verb_of(v.name), limit_text(v.name, v.allowed));
+    else if (!v.met())
       text += fmt::format(
           "{}{} {}, and {} {} allowed", text.empty() ? "" : "; ", verb_of(v.name),
           limit_text(v.name, v.needed), limit_text(v.name, v.allowed),
@@ -117,6 +124,11 @@ std::string done_text(const PlanFile& file, const PlanPoint& p) {
   return text;
 }
 
+// Before a sum with parts that are not known.
+std::string at_least(const std::vector<std::string>& unknown) {
+  return unknown.empty() ? "" : "at least ";
+}
+
 std::string machine_sentence(const PlanFile& file, const PlanPoint& p, const PlanDetail& d) {
   std::string text =
       fmt::format("{}, {} (90% range {} to {})", point_name(file, p), days_text(p.finish),
@@ -124,10 +136,11 @@ std::string machine_sentence(const PlanFile& file, const PlanPoint& p, const Pla
                   days_text(d.high + choice_of(file, p).terms.wait));
   if (p.cost_known() && d.bill.job)
     text +=
-        fmt::format(", {} ({} to {})", money_text(p.cost), money_text(d.bill.job->cost.low.si()),
-                    money_text(d.bill.job->cost.high.si()));
+        fmt::format(", {}{} ({} to {})", at_least(d.bill.job->cost.unknown), money_text(p.cost),
+                    money_text(d.bill.job->cost.low.si()), money_text(d.bill.job->cost.high.si()));
   if (choice_of(file, p).terms.ownership == Ownership::buy && p.cost_known() && p.capital > 0)
-    text += fmt::format(" as the job's share of {} to buy it all", money_text(p.capital));
+    text += fmt::format(" as the job's share of {}{} to buy it all",
+                        at_least(d.bill.capital_total.unknown), money_text(p.capital));
   text += done_text(file, p);
   return text + fmt::format(", {} of facility power at its peak, {} of CO2e.",
                             to_text(Watts(p.facility_peak)), carbon_text(p.carbon));
@@ -173,7 +186,8 @@ void add_rivals(Document& document, const PlanFile& file, const PlanResult& resu
     std::string text =
         fmt::format("{}: time {}", point_name(file, p), ratio_text(p.finish / best.finish));
     if (p.cost_known() && best.cost_known())
-      text += fmt::format(", cost {}", ratio_text(p.cost / best.cost));
+      text += fmt::format(", cost {}{}", ratio_text(p.cost / best.cost),
+                          p.unknown_costs == best.unknown_costs ? "" : " as far as it is known");
     const double each = p.tokens_per_second / static_cast<double>(p.gpus) /
                         (best.tokens_per_second / static_cast<double>(best.gpus));
     if (choice_of(file, best).goal.objective == PlanObjective::carbon)
@@ -188,7 +202,7 @@ void add_rivals(Document& document, const PlanFile& file, const PlanResult& resu
                        plan_score(best, choice_of(file, best).goal.objective);
   const double half = detail.high / (detail.low + Seconds(1));
   if (rival.feasible && choice_of(file, best).goal.objective == PlanObjective::cost &&
-      std::isfinite(ratio))
+      rival.unknown_costs == best.unknown_costs && std::isfinite(ratio))
     document.paragraph(
         fmt::format("What would change the answer: {} wins if it costs {:.0f}% less.",
                     point_name(file, rival), 100 * (1 - 1 / ratio)));
@@ -216,17 +230,25 @@ void add_answer(Document& document, const PlanFile& file, const PlanResult& resu
                     to_text(choice_of(file, p).goal.objective),
                     detail ? machine_sentence(file, p, *detail) : point_name(file, p)));
   } else {
-    document.paragraph(fmt::format(
-        "Nothing in the question meets all limits. Nearest: {}: {}{}.", point_name(file, p),
-        misses(p),
-        std::isfinite(plan_excess(p)) ? fmt::format(" ({:.3g} times)", plan_excess(p)) : ""));
+    document.paragraph(fmt::format("Nothing in the question meets all limits. Nearest: {}: {}{}.",
+                                   point_name(file, p), misses(p),
+                                   std::isfinite(plan_excess(p))
+                                       ? fmt::format(" ({} times)", excess_text(plan_excess(p)))
+                                       : ""));
   }
+  if (detail) add_conditions(document, file, result, *detail);
   if (detail) add_risk(document, file, result, *detail);
   if (choice_of(file, p).any_count && !p.binding.empty() && result.best) {
     const bool more = choice_of(file, p).goal.objective == PlanObjective::time;
     document.paragraph(
-        fmt::format("{} machines are ruled out by: {}.", more ? "Larger" : "Smaller", p.binding));
+        fmt::format("{} machines{} are ruled out by: {}.", more ? "Larger" : "Smaller",
+                    result.points.size() > 1 ? " of the winner's kind" : "", p.binding));
   }
+  if (p.largest_tried)
+    document.paragraph(fmt::format(
+        "It is the largest machine that was looked at: counts are searched up to {} accelerators, "
+        "and a larger one may serve better. `gpus` asks for it.",
+        grouped(static_cast<double>(plan_most_gpus))));
   if (result.stopped_early)
     document.paragraph("Stopped early: of the points, only those that were known are compared.");
 }
@@ -235,14 +257,21 @@ void add_method(Document& document, const PlanFile& file, const PlanResult& resu
   document.gap().heading("How it was found:");
   std::size_t searched = 0;
   for (const auto& tried : result.tried) searched += tried.size();
-  std::string text = fmt::format("{} points", result.points.size());
-  if (searched > 0) text += fmt::format(", {} counts tried", searched);
+  std::string text =
+      fmt::format("{} point{}", result.points.size(), result.points.size() == 1 ? "" : "s");
+  if (searched > 0) text += fmt::format(", {} count{} tried", searched, searched == 1 ? "" : "s");
+  const auto full = std::count_if(result.points.begin(), result.points.end(),
+                                  [](const PlanPoint& p) { return p.fully_searched; });
   document.item(
       text +
-      ". Layouts of the sweep: all sizes, schedules and micro-batches with the stack's own ZeRO "
-      "stage and rank order, no offload, and three kinds of recompute. Of the best two points "
-      "all layouts were searched, where that took a few seconds at most; what was found there was "
-      "tried on all points with as many accelerators.");
+      fmt::format(
+          ". Layouts of the sweep: all sizes, schedules and micro-batches with the stack's own "
+          "ZeRO "
+          "stage and rank order, every recompute and no offload. Of each machine's best point all "
+          "layouts were searched, best first, for {:.0f} s at most ({} of {} points); what was "
+          "found "
+          "there was tried on all points with as many accelerators.",
+          PlanOptions().full_search.si(), full, result.points.size()));
   document.item(
       "Days count failures, restarts, checkpoints, waiting for data and evaluation; machines count "
       "spares, network, storage, building and staff. Ranges are of 90%.");
@@ -266,14 +295,23 @@ std::optional<std::size_t> detailed_point(const PlanResult& result) {
 std::string money_text(double dollars) {
   if (!(std::abs(dollars) < 1e15)) return "without end";
   const double size = std::abs(dollars);
+  if (size > 0 && size < 0.005) return "under a cent";
   if (size >= 999.5e9) return fmt::format("${} trillion", significant(dollars / 1e12));
   if (size >= 999.5e6) return fmt::format("${:.3g} billion", dollars / 1e9);
   if (size >= 0.9995e6) return fmt::format("${:.3g} million", dollars / 1e6);
   return size >= 999.5 ? fmt::format("${}", grouped(dollars)) : fmt::format("${:.3g}", dollars);
 }
 
+std::string excess_text(double factor) {
+  // A limit that is missed by little is missed still: digits until it shows.
+  int digits = 3;
+  while (digits < 9 && factor > 1 && fmt::format("{:.{}g}", factor, digits) == "1") ++digits;
+  return factor >= 999.5 ? grouped(factor) : fmt::format("{:.{}g}", factor, digits);
+}
+
 std::string days_text(Seconds time) {
   const double days = time.si() / seconds_per_day;
+  if (days > 0 && days < 0.01) return to_text(time);
   if (!(days < 100 * 365.25)) return "over 100 years";
   if (days >= 2 * 365.25) return fmt::format("{:.3g} years", days / 365.25);
   return days >= 99.5 ? fmt::format("{:.0f} days", days) : fmt::format("{:.3g} days", days);
@@ -281,6 +319,8 @@ std::string days_text(Seconds time) {
 
 std::string carbon_text(double kilograms) {
   if (!(kilograms < 1e15)) return "without end";
+  if (kilograms > 0 && kilograms < 0.001) return "under a gram";
+  if (kilograms < 0.9995) return fmt::format("{} kg", significant(kilograms));
   return kilograms >= 999.5e3 ? fmt::format("{} kt", significant(kilograms / 1e6))
                               : fmt::format("{} t", significant(kilograms / 1e3));
 }
@@ -288,6 +328,7 @@ std::string carbon_text(double kilograms) {
 std::string energy_text(double joules) {
   const double kilowatt_hours = joules / 3.6e6;
   if (!(kilowatt_hours < 1e15)) return "without end";
+  if (kilowatt_hours > 0 && kilowatt_hours < 0.001) return "under a watt-hour";
   constexpr std::array<std::pair<double, const char*>, 3> units = {
       {{1e9, "TWh"}, {1e6, "GWh"}, {1e3, "MWh"}}};
   for (const auto& [size, unit] : units)
@@ -304,8 +345,8 @@ std::string tokens_text(double tokens) {
 
 std::string point_name(const PlanFile& file, const PlanPoint& p) {
   const PlanChoice& choice = choice_of(file, p);
-  std::string text = fmt::format("{} GPUs of {}", grouped(static_cast<double>(p.gpus)),
-                                 choice.question.cluster.name);
+  std::string text = fmt::format("{} GPU{} of {}", grouped(static_cast<double>(p.gpus)),
+                                 p.gpus == 1 ? "" : "s", choice.question.cluster.name);
   std::string rest;
   for (std::size_t i = 0; i < file.plan.varied.size(); ++i)
     if (file.plan.varied[i] != "cluster" && file.plan.varied[i] != "gpus")
@@ -322,6 +363,7 @@ Document plan_document(const PlanFile& file, const PlanResult& result,
   add_question(document, file);
   add_answer(document, file, result, detail);
   add_point_table(document, file, result);
+  add_table_marks(document, file, result);
   add_stalls(document, file, result);
   add_ties(document, file, result);
   for (const std::string& sentence : file.availability) document.item(sentence);

@@ -7,6 +7,7 @@
 #include "sim/advise/plan.h"
 #include "sim/app/document.h"
 #include "sim/app/plan_question.h"
+#include "sim/app/tables.h"
 
 namespace orrery {
 
@@ -28,9 +29,12 @@ std::string plan_json(const PlanFile& file, const PlanResult& result,
 // "12.3 million USD", "41 days", "4.1 t CO2e": numbers as the report writes them.
 std::string money_text(double dollars);
 std::string days_text(Seconds time);
+std::string excess_text(double factor);  // of needed over allowed: "2.1", "1.002"
 std::string carbon_text(double kilograms);
 std::string tokens_text(double tokens);
 std::string energy_text(double joules);  // in kWh and its multiples, as it is paid for
+// "price and power of long-haul, price of fibre-long-haul": what a cost leaves out.
+std::string unknown_text(const std::vector<std::string>& unknown);
 
 // Parts of the document.
 void add_point_table(Document& document, const PlanFile& file, const PlanResult& result);
@@ -43,11 +47,21 @@ void add_detail(Document& document, const PlanFile& file, const PlanPoint& point
 // whole range meets it.
 void add_risk(Document& document, const PlanFile& file, const PlanResult& result,
               const PlanDetail& detail);
-// Points that never end, and what would make them; points that are one machine.
+// Points that never end, and what would make them; points that are one machine, and others that the
+// objective hardly tells from the best.
 void add_stalls(Document& document, const PlanFile& file, const PlanResult& result);
 void add_ties(Document& document, const PlanFile& file, const PlanResult& result);
 // What would bring a late job to its deadline; nothing where it is not late.
 void add_need(Document& document, const PlanDetail& detail);
+// "one rack may draw 135 kW, the site's racks 60 kW"; empty where it can be installed.
+std::string site_misfit(const PlanFile& file, const PlanPoint& point);
+// Under the answer: a site that cannot hold it, what its contract commits to.
+void add_conditions(Document& document, const PlanFile& file, const PlanResult& result,
+                    const PlanDetail& detail);
+// Under the table: the same of all points, and limits that larger machines would not break.
+void add_table_marks(Document& document, const PlanFile& file, const PlanResult& result);
+// How often spot machines are taken back, as a row of what a plan rests on.
+void add_spot(Table& table, const PlanFile& file, const PlanPoint& point, const PlanDetail& detail);
 // "8,192 GPUs of gb300-nvl72 (precision fp8)".
 std::string point_name(const PlanFile& file, const PlanPoint& point);
 

@@ -20,17 +20,19 @@ std::string count(std::int64_t n) { return grouped(static_cast<double>(n)); }
 std::string number(double v, int digits = 3) {
   if (!(std::abs(v) < 1e9)) return "-";
   if (std::abs(v) >= 999.5) return grouped(v);
+  if (v > 0 && v < 0.0001) return "<0.0001";
   return fmt::format("{:.{}g}", v, digits);
 }
 
 std::string verdict(const PlanPoint& p) {
   if (p.feasible) return "met";
-  if (!p.ends()) return "never ends";
+  if (p.stalls()) return "never ends";
+  if (!p.ends()) return "over 100 years";
   std::string text;
   for (const PlanVerdict& v : p.verdicts)
     if (!v.met())
-      text +=
-          fmt::format("{}{} {}x", text.empty() ? "" : ", ", v.name, number(v.needed / v.allowed));
+      text += fmt::format("{}{} {}x", text.empty() ? "" : ", ", v.name,
+                          std::isfinite(v.needed) ? excess_text(v.needed / v.allowed) : "-");
   return text;
 }
 
@@ -42,19 +44,58 @@ std::vector<std::size_t> shown_values(const PlanFile& file) {
   return shown;
 }
 
-std::vector<std::string> point_cells(const PlanPoint& p, bool limited) {
-  const bool known = p.cost_known();
-  const auto endless = [&](const std::string& text) { return p.ends() ? text : std::string("-"); };
+// What an objective that is neither time nor money counts, in one unit for a whole table.
+struct Counted {
+  std::string header;  // empty: time, money and accelerators have their columns already
+  double unit = 1;
+  double PlanPoint::*amount = nullptr;
+};
+
+Counted counted_by(PlanObjective objective, const std::vector<PlanPoint>& points) {
+  const auto most = [&](double PlanPoint::*amount) {
+    double largest = 0;
+    for (const PlanPoint& p : points)
+      if (p.step.fits && p.ends()) largest = std::max(largest, p.*amount);
+    return largest;
+  };
+  constexpr double megawatt_hour = 3.6e9, gigawatt_hour = 3.6e12, tonne = 1e3, kilotonne = 1e6;
+  if (objective == PlanObjective::energy)
+    return most(&PlanPoint::energy) < gigawatt_hour
+               ? Counted{"MWh", megawatt_hour, &PlanPoint::energy}
+               : Counted{"GWh", gigawatt_hour, &PlanPoint::energy};
+  if (objective == PlanObjective::carbon)
+    return most(&PlanPoint::carbon) < kilotonne ? Counted{"t CO2e", tonne, &PlanPoint::carbon}
+                                                : Counted{"kt CO2e", kilotonne, &PlanPoint::carbon};
+  return {};
+}
+
+// Of a cost or a price: "+" where parts of it are not known.
+std::string cost_cell(const PlanPoint& p, double dollars) {
+  if (p.stalls()) return "-";
+  if (!p.cost_known()) return "unknown";
+  return number(dollars) + (p.unknown_costs.empty() ? "" : "+");
+}
+
+std::vector<std::string> point_cells(const PlanPoint& p, const Counted& counted, bool limited) {
   std::vector<std::string> cells = {
       number(p.step.best.step_time.si()),
       fmt::format("{:.1f}", 100 * p.step.mfu),
       p.effective < 0.001 ? "0" : fmt::format("{:.1f}", 100 * p.effective),
-      p.ends() ? number(p.finish.si() / seconds_per_day) : "never",
-      endless(known ? number(p.cost / 1e6) : "unknown"),
-      endless(known ? number(p.dollars_per_million_tokens) : "unknown"),
+      p.stalls() ? "never" : number(p.finish.si() / seconds_per_day),
+      cost_cell(p, p.cost / 1e6),
+      counted.amount == nullptr ? cost_cell(p, p.dollars_per_million_tokens)
+      : p.stalls()              ? "-"
+                                : number(p.*counted.amount / counted.unit),
       number(p.facility_peak / 1e6)};
   if (limited) cells.push_back(verdict(p));
   return cells;
+}
+
+std::string counted_note(PlanObjective objective) {
+  if (objective == PlanObjective::energy) return " MWh, GWh: of the facility, for the job.";
+  if (objective == PlanObjective::carbon)
+    return " CO2e: of the grid, and the job's share of making the accelerators.";
+  return "";
 }
 
 void add_legend(Document& document, const PlanFile& file, bool limited) {
@@ -68,27 +109,55 @@ void add_legend(Document& document, const PlanFile& file, bool limited) {
       fmt::format("MFU: of the dense BF16 peak (FP8 and FP4 may exceed 100). useful%: share of the "
                   "time that counts. M$: of the "
                   "job, {}. MW: what the facility must "
-                  "provide.{}",
+                  "provide.{}{}",
                   rents && buys ? "its share of owning, or its rent"
                   : rents       ? "its rent"
                                 : "its share of owning the machines, over their life",
+                  counted_note(file.plan.choices.front().goal.objective),
                   limited ? " Limits: needed over allowed." : ""));
 }
 
-// Why nothing fits, and the points of which that is true.
-using Unfit = std::map<std::string, std::vector<std::string>>;
+// Why nothing fits or what no price is known of, and the points of which that is true.
+using Remarks = std::map<std::string, std::vector<std::string>>;
 
-void add_reasons(Document& document, const Unfit& reasons) {
-  for (const auto& [reason, points] : reasons) {
+std::string remark_of(const PlanPoint& p) {
+  if (!p.step.fits) return p.step.why_not;
+  if (p.unknown_costs.empty() || p.stalls()) return "";
+  return fmt::format("the cost is {}; not known: {}.",
+                     p.cost_known() ? "at least what is shown (+)" : "unknown",
+                     unknown_text(p.unknown_costs));
+}
+
+void add_remarks(Document& document, const Remarks& remarks) {
+  for (const auto& [remark, points] : remarks) {
     const std::size_t named = std::min<std::size_t>(points.size(), 4);
     const auto end = points.begin() + static_cast<std::ptrdiff_t>(named);
     std::string names = fmt::format("{}", fmt::join(points.begin(), end, "; "));
     if (points.size() > named) names += fmt::format(" and {} more", points.size() - named);
-    document.item(fmt::format("{}: {}", names, reason));
+    document.item(fmt::format("{}: {}", names, remark));
   }
 }
 
 }  // namespace
+
+std::string unknown_text(const std::vector<std::string>& unknown) {
+  std::vector<std::pair<std::string, std::string>> parts;  // name, what of it
+  for (const std::string& path : unknown) {
+    const std::size_t colon = std::min(path.rfind(": "), path.size());
+    const std::string name = path.substr(0, colon);
+    const std::string what = colon < path.size() ? path.substr(colon + 2) : std::string("price");
+    const auto known = std::find_if(parts.begin(), parts.end(),
+                                    [&](const auto& part) { return part.first == name; });
+    if (known == parts.end())
+      parts.emplace_back(name, what);
+    else
+      known->second += " and " + what;
+  }
+  std::string text;
+  for (const auto& [name, what] : parts)
+    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", what, name);
+  return text;
+}
 
 bool same_job(const PlanChoice& a, const PlanChoice& b) {
   return a.question.model.name == b.question.model.name && a.goal.tokens == b.goal.tokens;
@@ -139,7 +208,10 @@ void add_point_table(Document& document, const PlanFile& file, const PlanResult&
     header.emplace_back("Ttok");
     align.push_back(Align::right);
   }
-  for (const char* name : {"step s", "MFU%", "useful%", "days", "M$", "$/Mtok", "MW"}) {
+  // An amount that the objective counts stands where dollars a token would.
+  const Counted counted = counted_by(file.plan.choices.front().goal.objective, result.points);
+  const std::string each = counted.header.empty() ? "$/Mtok" : counted.header;
+  for (const char* name : {"step s", "MFU%", "useful%", "days", "M$", each.c_str(), "MW"}) {
     header.emplace_back(name);
     align.push_back(Align::right);
   }
@@ -148,25 +220,27 @@ void add_point_table(Document& document, const PlanFile& file, const PlanResult&
     align.push_back(Align::left);
   }
   Table table(header, align);
-  Unfit reasons;
+  Remarks remarks;
   for (std::size_t i = 0; i < result.points.size(); ++i) {
     const PlanPoint& p = result.points[i];
     const PlanChoice& choice = file.plan.choices[p.choice];
-    if (!p.step.fits) reasons[p.step.why_not].push_back(point_name(file, p));
+    if (const std::string remark = remark_of(p); !remark.empty())
+      remarks[remark].push_back(point_name(file, p));
     if (!p.step.fits && result.stopped_early) continue;
-    std::vector<std::string> row = {best.contains(i) ? "*" : "", choice.question.cluster.name,
-                                    count(p.gpus)};
+    const std::string mark = site_misfit(file, p).empty() ? "" : "!";
+    std::vector<std::string> row = {(best.contains(i) ? "*" : "") + mark,
+                                    choice.question.cluster.name, count(p.gpus)};
     for (const std::size_t v : shown) row.push_back(choice.values[v]);
     if (budgets) row.push_back(number(choice.goal.tokens / 1e12));
     if (p.step.fits)
-      for (std::string& cell : point_cells(p, limited)) row.push_back(std::move(cell));
+      for (std::string& cell : point_cells(p, counted, limited)) row.push_back(std::move(cell));
     else
       row.emplace_back("-");
     table.add(row);
   }
   document.table(std::move(table));
   add_legend(document, file, limited);
-  add_reasons(document, reasons);
+  add_remarks(document, remarks);
 }
 
 void add_front(Document& document, const PlanFile& file, const PlanResult& result) {
@@ -174,8 +248,12 @@ void add_front(Document& document, const PlanFile& file, const PlanResult& resul
   document.gap().heading("Time against money (nothing else is both sooner and cheaper):");
   const bool limited = std::any_of(result.front.begin(), result.front.end(),
                                    [](const PlanPoint& p) { return !p.verdicts.empty(); });
-  std::vector<std::string> header = {"days", "M$", "MW", "machine"};
-  std::vector<Align> align = {Align::right, Align::right, Align::right, Align::left};
+  const Counted counted = counted_by(file.plan.choices.front().goal.objective, result.front);
+  std::vector<std::string> header = {"days", "M$", "MW"};
+  if (counted.amount != nullptr) header.push_back(counted.header);
+  std::vector<Align> align(header.size(), Align::right);
+  header.emplace_back("machine");
+  align.push_back(Align::left);
   if (limited) {
     header.emplace_back("limits");
     align.push_back(Align::left);
@@ -184,8 +262,10 @@ void add_front(Document& document, const PlanFile& file, const PlanResult& resul
   const std::size_t all = result.front.size(), rows = std::min(all, most_front);
   for (std::size_t r = 0; r < rows; ++r) {
     const PlanPoint& p = result.front[rows == 1 ? 0 : r * (all - 1) / (rows - 1)];
-    std::vector<std::string> row = {number(p.finish.si() / seconds_per_day), number(p.cost / 1e6),
-                                    number(p.facility_peak / 1e6), point_name(file, p)};
+    std::vector<std::string> row = {number(p.finish.si() / seconds_per_day),
+                                    cost_cell(p, p.cost / 1e6), number(p.facility_peak / 1e6)};
+    if (counted.amount != nullptr) row.push_back(number(p.*counted.amount / counted.unit));
+    row.push_back(point_name(file, p));
     if (limited) row.push_back(verdict(p));
     table.add(row);
   }

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "hw_models/catalog.h"
@@ -39,11 +40,16 @@ std::vector<StorageTier> read_checkpoint(const JsonValue& file) {
       for (int k = 0; k < 4; ++k) names.emplace_back(to_text(static_cast<StorageKind>(k)));
       tier.kind = static_cast<StorageKind>(to->index_in(names));
     }
-    if (const auto b = at.find("bandwidth")) tier.bandwidth = b->quantity<BytesPerSecond>();
+    if (const auto b = at.find("bandwidth")) {
+      tier.bandwidth = b->quantity<BytesPerSecond>();
+      if (!(tier.bandwidth.si() > 0)) b->fail("a bandwidth above 0, such as \"100 GB/s\"");
+    }
     if (const auto a = at.find("asynchronous")) tier.asynchronous = a->boolean();
-    if (const auto i = at.find("interval")) tier.interval = i->quantity<Seconds>();
+    if (const auto i = at.find("interval")) {
+      tier.interval = i->quantity<Seconds>();
+      if (!(tier.interval.si() > 0)) i->fail("a time above 0, or no interval: the optimal one");
+    }
     if (const auto w = at.find("writing_hosts")) tier.writing_hosts = w->integer(1, 1 << 20);
-    if (tier.bandwidth.si() < 0 || tier.interval.si() < 0) at.fail("values above 0");
     tiers.push_back(tier);
   }
   const bool kept = std::any_of(tiers.begin(), tiers.end(),
@@ -91,6 +97,11 @@ std::string availability(const PlanReading& reading, const Cluster& cluster) {
       to_text(*from), source, wait);
 }
 
+bool any_owned(const Plan& plan, Ownership how) {
+  return std::any_of(plan.choices.begin(), plan.choices.end(),
+                     [&](const PlanChoice& c) { return c.terms.ownership == how; });
+}
+
 template <class Q>
 Q limit_of(const JsonValue& at, const char* key) {
   const auto v = at.find(key);
@@ -109,6 +120,10 @@ PlanReading::PlanReading(const JsonValue& question)
     if (!start) v->fail("nothing without a start");
     for (const auto& [name, date] : v->members()) available[name] = read_date(date);
   }
+}
+
+bool counts_energy(PlanObjective objective) {
+  return objective == PlanObjective::energy || objective == PlanObjective::carbon;
 }
 
 void read_goal(const PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
@@ -138,7 +153,7 @@ void read_goal(const PlanReading& reading, const JsonValue& at, PlanChoice& choi
   if (const auto v = at.find("square_metres"))
     goal.square_metres = positive(*v, "square metres above 0");
   goal.objective = reading.objective;
-  if (goal.objective == PlanObjective::energy) choice.question.objective = Objective::energy;
+  if (counts_energy(goal.objective)) choice.question.objective = Objective::energy;
 }
 
 void read_terms(PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
@@ -163,12 +178,16 @@ void read_terms(PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
     facts =
         reading.facts.emplace(facts_key, load_bill_facts(cluster, names, terms.ownership)).first;
   terms.facts = facts->second;
+  choice.question.cluster.host_load = terms.facts.economics.host_load;
   if (const auto v = at.find("gpu_hour_price")) {
     if (!terms.facts.cloud) terms.facts.cloud = CloudPrices{.name = cluster.device.name};
     const auto price = granted(DollarsPerSecond(positive(*v, "USD an hour, above 0") / 3600));
     CloudPrices& cloud = *terms.facts.cloud;
     cloud.on_demand = cloud.reserved_1y = cloud.reserved_3y = cloud.spot = price;
   }
+  if (const auto v = at.find("spot_interruptions"))
+    terms.facts.economics.spot_interruption_rate =
+        granted(Hertz(positive(*v, "times a year, above 0") / seconds_per_year));
   if (const auto v = at.find("electricity_price")) {
     const Dollars per_hour = Dollars(positive(*v, "USD a kWh, above 0"));
     terms.facts.site.electricity_price = granted(DollarsPerJoule(per_hour.si() / 3.6e6));
@@ -196,6 +215,33 @@ void read_terms(PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
   if (const auto from = had_from(reading, cluster); from && reading.start)
     terms.wait = Seconds(static_cast<double>(std::max<std::int64_t>(0, *from - *reading.start)) *
                          seconds_per_day);
+}
+
+void check_ownership(const JsonValue& file, const Plan& plan) {
+  struct Owned {
+    const char* key;
+    Ownership of;
+  };
+  // A tenant pays by the hour: building, electricity and capital are the landlord's.
+  constexpr std::array<Owned, 7> keys = {{{"contract", Ownership::rent},
+                                          {"spot_interruptions", Ownership::rent},
+                                          {"gpu_hour_price", Ownership::rent},
+                                          {"accelerator_price", Ownership::buy},
+                                          {"facility", Ownership::buy},
+                                          {"electricity_price", Ownership::buy},
+                                          {"capital", Ownership::buy}}};
+  for (const auto& [key, of] : keys) {
+    if (!file.has(key) || any_owned(plan, of)) continue;
+    const bool bought = of == Ownership::rent;
+    throw Error({.file = file.file(),
+                 .path = key,
+                 .found = fmt::format("a key that changes nothing: all machines are {}{}",
+                                      bought ? "bought" : "rented",
+                                      bought && !file.has("ownership") ? " (the default)" : ""),
+                 .expected = fmt::format("no such key, or \"ownership\": \"{}\" beside it{}",
+                                         bought ? "rent" : "buy",
+                                         bought ? " (or [\"buy\", \"rent\"])" : "")});
+  }
 }
 
 std::vector<std::string> availability_of(const PlanReading& reading, const Plan& plan) {

@@ -35,8 +35,14 @@ struct PlanReading {
 Cluster read_plan_cluster(const JsonValue& at, const JsonValue& cluster_file, std::int64_t gpus);
 // Lays the machine keys over the choice's cluster, and the speed-ups; leaves them in its edit.
 void change_machine(const JsonValue& at, PlanChoice& choice);
+// Whether layouts are searched by energy: carbon is that of the grid's energy but for a small part.
+bool counts_energy(PlanObjective objective);
 void read_goal(const PlanReading& reading, const JsonValue& at, PlanChoice& choice);
 void read_terms(PlanReading& reading, const JsonValue& at, PlanChoice& choice);
+
+// Error where a key of money means nothing for any choice: prices of what is rented where all is
+// bought, or of what is bought where all is rented.
+void check_ownership(const JsonValue& file, const Plan& plan);
 
 // What stands for a figure that the question gives: a fact of the question, with no range.
 template <class Q>

@@ -63,7 +63,8 @@ std::vector<nlohmann::json> range_values(const JsonValue& at) {
   Range range{.from = amount(at.at("from")), .to = amount(at.at("to"))};
   if (range.from.unit != range.to.unit) at.at("to").fail("the unit of from");
   if (range.to.number < range.from.number) at.at("to").fail("at least from");
-  if (at.has("times") == at.has("step")) at.fail("either times or step in a range");
+  if (at.find("times").has_value() == at.find("step").has_value())
+    at.fail("either times or step in a range");
   if (const auto times = at.find("times")) {
     range.times = times->number();
     if (!(range.times > 1) || !(range.from.number > 0))

@@ -40,6 +40,19 @@ std::string counts(const Advice& a) {
   return text;
 }
 
+// What an early stop leaves open: `gap` is the share of the first's time that a layout not looked
+// at might save.
+std::string open_text(double gap) {
+  const double least = 1 - gap;
+  if (least < 0.001) return "Of what was not looked at nothing is proven yet.";
+  if (least >= 0.9995) return "What was not looked at is proven to be no faster.";
+  return fmt::format(
+      "What was not looked at is proven to take at least {:.1f}% of the first's time: it is at "
+      "most "
+      "{:.3g} times as fast.",
+      100 * least, 1 / least);
+}
+
 constexpr std::size_t most_slower = 5, most_too_large = 3, most_differences = 4;
 
 // Runners-up whose difference from the first is told.
@@ -138,11 +151,7 @@ Document advice_document(const Question& q, const Advice& a, bool full) {
     return document;
   }
   if (a.stopped_early)
-    document
-        .paragraph(
-            fmt::format("The search was stopped early: this is the best so far. What was not "
-                        "looked at is proven to be no more than {:.1f}% faster.",
-                        100 * a.gap))
+    document.paragraph("The search was stopped early: this is the best so far. " + open_text(a.gap))
         .gap();
   winner.layout = a.best.front().layout;
   add_candidates(document, q, a);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 
+#include "sim/advise/host_power.h"
 #include "sim/app/report_advice.h"
 #include "sim/app/report_parts.h"
 
@@ -81,9 +82,9 @@ std::string short_recompute(const Layout& l) {
   return more < 1 ? text : fmt::format("{} +{}", text.substr(0, text.find(',')), more);
 }
 
-std::string offload_text(const Layout& l) {
-  const std::vector<std::string> parts = offloaded(l);
-  return parts.empty() ? "-" : fmt::to_string(fmt::join(parts, ","));
+std::string offload_column(const Layout& l) {
+  std::string text = offload_text(l);
+  return text.empty() ? "-" : text;
 }
 
 std::vector<Decision> optional_decisions() {
@@ -108,10 +109,10 @@ std::vector<Decision> optional_decisions() {
          return l.rank_order.is_default() ? std::string()
                                           : fmt::format("ranks {}", to_text(l.rank_order));
        }},
-      {"offload", Align::left, [](const Layout& l) { return offload_text(l); },
+      {"offload", Align::left, [](const Layout& l) { return offload_column(l); },
        [](const Layout& l) {
-         return offload_text(l) == "-" ? std::string()
-                                       : fmt::format("{} offloaded", offload_text(l));
+         const std::string text = offload_text(l);
+         return text.empty() ? text : fmt::format("{} offloaded", text);
        }},
       {"precision", Align::left, [](const Layout& l) { return std::string(to_text(l.precision)); },
        [](const Layout& l) { return std::string(to_text(l.precision)); }},
@@ -124,9 +125,12 @@ std::vector<Decision> differing(const std::vector<Row>& rows, std::string& commo
   std::vector<Decision> columns;
   std::vector<std::string> shared;
   // One search has one answer to this, and it means nothing where TP is 1.
+  const bool mixed = std::any_of(rows.begin(), rows.end(),
+                                 [](const Row& row) { return row.candidate.layout.tp == 1; });
   for (const Row& row : rows)
     if (const Layout& l = row.candidate.layout; l.tp > 1 && shared.empty())
-      shared.emplace_back(l.sequence_parallel ? "sequence parallelism" : "no sequence parallelism");
+      shared.push_back(fmt::format("{}sequence parallelism{}", l.sequence_parallel ? "" : "no ",
+                                   mixed ? " where TP is above 1" : ""));
   const Layout& first = rows.front().candidate.layout;
   for (Decision& decision : optional_decisions()) {
     std::set<std::string> texts;
@@ -319,6 +323,22 @@ void add_recipes_note(Document& document, const Question& q) {
       "  ");
 }
 
+// Energy ranks accelerators with their hosts, where those are known.
+void add_hosts_note(Document& document, const Question& q) {
+  if (q.objective != Objective::energy) return;
+  if (host_power_known(q.cluster)) {
+    const Watts hosts = host_power_per_accelerator(q.cluster);
+    document.paragraph(
+        fmt::format("Ranked by the energy of accelerators, which the column shows, and of their "
+                    "hosts besides: {} an accelerator for as long as the step takes.",
+                    to_text(hosts)),
+        "  ");
+    return;
+  }
+  document.paragraph("Host power not known: not counted. The energy is that of accelerators alone.",
+                     "  ");
+}
+
 }  // namespace
 
 void add_candidates(Document& document, const Question& q, const Advice& a) {
@@ -326,6 +346,7 @@ void add_candidates(Document& document, const Question& q, const Advice& a) {
            q.objective == Objective::energy ? Shown::energy : Shown::plain);
   add_narrow_note(document, q, a);
   add_recipes_note(document, q);
+  add_hosts_note(document, q);
   add_left_at_defaults(document, a);
 }
 

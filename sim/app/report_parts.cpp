@@ -45,9 +45,10 @@ std::string job_text(const Scenario& s) {
   }
   std::string text(to_text(job.task));
   if (job.task == Task::lora) text += fmt::format(" of rank {}", job.lora_rank);
-  return text + fmt::format(": {} sequences of {} tokens a step ({} tokens)",
-                            count_text(job.global_batch), count_text(job.sequence),
-                            tokens_text(tokens_per_step(job, 1)));
+  if (job.mtp) text += " with multi-token prediction";
+  return text + fmt::format(": {} sequence{} of {} tokens a step ({} tokens)",
+                            count_text(job.global_batch), job.global_batch == 1 ? "" : "s",
+                            count_text(job.sequence), tokens_text(tokens_per_step(job, 1)));
 }
 
 // What MFU counts of a token.
@@ -159,11 +160,12 @@ void add_breakdown(Document& document, const Prediction& p) {
 std::string memory_sentence(const MemoryVerdict& m) {
   const double left = in_gibibytes(m.capacity - m.reserved);
   const bool near = m.standing == MemoryStanding::near_limit;
-  std::string text = m.fits ? fmt::format("It fits{}: {:.1f} of {:.1f} GiB, {:.1f} GiB to spare.",
-                                          near ? ", near the limit" : "", in_gibibytes(m.reserved),
-                                          in_gibibytes(m.capacity), left)
-                            : fmt::format("It {}: {:.1f} GiB short; {}.",
-                                          near ? "may not fit" : "does not fit", -left, m.reason);
+  std::string text =
+      m.fits ? fmt::format("It fits{}: {:.1f} of {:.1f} GiB, {:.1f} GiB to spare.",
+                           near ? ", near the limit" : "", in_gibibytes(m.reserved),
+                           in_gibibytes(m.capacity), left)
+             : fmt::format("It {}: {}{}.", near ? "may not fit" : "does not fit",
+                           left < 0 ? fmt::format("{:.1f} GiB short; ", -left) : "", m.reason);
   text += fmt::format(" It needs {:.1f} to {:.1f} GiB (90% range)", in_gibibytes(m.reserved_low),
                       in_gibibytes(m.reserved_high));
   if (near) text += fmt::format(": it fits with {:.0f}% probability", 100 * m.probability);
@@ -194,7 +196,8 @@ void add_memory(Document& document, const Prediction& p) {
   add("context and libraries", m.reserved - m.peak - stage[MemoryCategory::fragmentation], true);
   add("needed in all", m.reserved, false);
   if (stage.offloaded.si() > 0)
-    table.add({"in host memory besides", fmt::format("{:.2f}", in_gibibytes(stage.offloaded))});
+    table.add(
+        {"in the host's memory besides", fmt::format("{:.2f}", in_gibibytes(stage.offloaded))});
   document.paragraph(memory_sentence(m), "  ").table(std::move(table));
 }
 
@@ -329,6 +332,9 @@ void add_subject(Document& document, const Scenario& s) {
   document.line(fmt::format("{} x {} on {} ({})", count_text(s.cluster.gpus),
                             s.cluster.device.title, s.cluster.title, s.cluster.name));
   document.line(job_text(s)).line(fmt::format("{} {}", s.stack.title, s.stack.release));
+  if (!s.stack.asked.empty())
+    document.line(fmt::format("Release {} is not known: {} is the last known one before it.",
+                              s.stack.asked, s.stack.release));
 }
 
 void add_prediction(Document& document, const Scenario& s, const Prediction& p) {

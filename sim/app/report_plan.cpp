@@ -172,9 +172,13 @@ std::string savings_text(const Scenario& s) {
     text = fmt::format("Run again backward: {}.", l.recompute_modules == core_attention_only
                                                       ? "core_attn"
                                                       : to_text(l.recompute_choice()));
-  std::vector<std::string_view> away;
+  std::vector<std::string> away;
   if (l.offload_weights) away.emplace_back("weights");
-  if (l.offload_optimizer) away.emplace_back("optimizer");
+  if (l.offload_optimizer)
+    away.emplace_back(
+        l.optimizer_offload_fraction < 1
+            ? fmt::format("{:.3g}% of the optimizer's states", 100 * l.optimizer_offload_fraction)
+            : "optimizer");
   if (l.offload_activations) away.emplace_back("activations");
   if (!away.empty())
     text += fmt::format("{}In host memory: {}.", text.empty() ? "" : " ", fmt::join(away, ", "));

@@ -158,6 +158,10 @@ std::string packed(const LaunchFlags& flags) {
 
 std::string rival_text(std::size_t number, const Rival& r) {
   const std::string range = fmt::format("{:.1f} to {:.1f}%", 100 * r.low, 100 * r.high);
+  if (r.behind < 0)  // the first is listed for its fewer settings
+    return fmt::format(
+        "{} lies {} ahead of the first, which is kept for fewer settings ({} behind)", number,
+        percent(-r.behind), range);
   return fmt::format("{} lies {} behind ({})", number, percent(r.behind), range);
 }
 

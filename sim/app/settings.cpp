@@ -10,64 +10,26 @@
 
 #include "hw_models/catalog.h"
 #include "sim/app/conditions.h"
+#include "sim/app/settings_job.h"
 #include "topologies/clos.h"
 #include "workloads/model_catalog.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::int64_t most = 1'000'000'000;
 constexpr std::int64_t most_changes = 5;  // beyond that a search of everything is as good
 constexpr const char* command_line = "command line";
 
-std::int64_t count(const JsonValue& s, std::string_view key) { return s.at(key).integer(1, most); }
-
-std::int64_t count_or(const JsonValue& s, std::string_view key, std::int64_t fallback) {
-  const auto v = s.find(key);
-  return v ? v->integer(1, most) : fallback;
-}
-
-Task read_task(const JsonValue& s) {
-  const auto phase = s.find("phase");
-  const auto task = s.find("task");
-  if (phase && task) phase->fail("either a task or a phase, not both");
-  if (phase) return *task_from(phase->one_of({"prefill", "decode"}));
-  return task ? *task_from(task->one_of({"pretrain", "sft", "lora", "prefill", "decode"}))
-              : Task::pretrain;
-}
-
-Job read_job(const JsonValue& s) {
-  Job job{.task = read_task(s)};
-  if (is_training(job.task)) {
-    job.sequence = count(s, "seq");
-    job.global_batch = count(s, "global_batch");
-  } else {
-    job.batch = count(s, "batch");
-    if (job.task == Task::prefill)
-      job.sequence = count(s, "seq");
-    else
-      job.context = count(s, "context");
-  }
-  job.mean_document = count_or(s, "mean_document", 0);
-  job.lora_rank = count_or(s, "lora_rank", job.lora_rank);
-  if (const auto v = s.find("mtp")) job.mtp = v->boolean();
-  if (const auto v = s.find("expert_imbalance")) {
-    job.expert_imbalance = v->number();
-    if (job.expert_imbalance < 1 || job.expert_imbalance > 1000)
-      v->fail("a number from 1 (balanced) to 1000");
-  }
-  if (const auto v = s.find("experts_in_turn")) job.experts_in_turn = v->boolean();
-  return job;
-}
-
-// Inference runs on the compiler's stack unless told otherwise, training on Megatron-Core where
-// there are CUDA kernels and on MaxText elsewhere.
+// Inference runs on the compiler's stack unless told otherwise, training on Megatron-Core: where
+// there are no CUDA kernels at the release that vendors' forks of it are taken for (validation's
+// rows of AMD and Intel). TPUs run MaxText.
 std::string default_stack(const Cluster& cluster, const Job& job) {
-  if (!cluster.device.resolved().tile_model) return "maxtext";
-  return is_training(job.task) ? "megatron-core" : "pytorch";
+  if (cluster.device.vendor == "Google") return "maxtext";
+  if (!is_training(job.task)) return "pytorch";
+  return cluster.device.resolved().tile_model ? "megatron-core" : "megatron-core@0.8";
 }
 
-// A release may be later than every one that is known, but it has to look like a release.
+// A release may be later than every one that is known, not earlier, and has to look like one.
 std::string stack_name(const JsonValue& s, const Cluster& cluster, const Job& job) {
   const auto v = s.find("stack");
   if (!v) return default_stack(cluster, job);
@@ -77,6 +39,11 @@ std::string stack_name(const JsonValue& s, const Cluster& cluster, const Job& jo
   const std::string release = name.substr(at + 1);
   if (release.empty() || release[0] < '0' || release[0] > '9')
     v->fail(fmt::format("name@release, where a release begins with a digit"), in_quotes(name));
+  const std::filesystem::path folder = data_root() / "workloads/catalog/stacks";
+  if (known_release(name, folder).empty())
+    v->fail(fmt::format("one of its releases ({}), or a later one",
+                        fmt::join(stack_releases(name.substr(0, at), folder), ", ")),
+            in_quotes(name));
   return name;
 }
 
@@ -123,7 +90,13 @@ std::vector<PrecisionRecipe> read_precisions(const JsonValue& s, const std::stri
                                              const Scenario& scenario) {
   const auto v = s.find("precision");
   if (!v) return {PrecisionRecipe::bf16};
-  if (v->is_string() && v->text() == "any") return any_precision(scenario.cluster.device);
+  if (v->is_string() && v->text() == "any") {
+    std::vector<PrecisionRecipe> any = any_precision(scenario.cluster.device);
+    const StackChoices choices = read_stack(stack, scenario, PrecisionRecipe::bf16).choices;
+    std::erase_if(any,
+                  [&](PrecisionRecipe p) { return !StackChoices::allows(choices.precisions, p); });
+    return any;
+  }
   std::vector<PrecisionRecipe> all;
   for (const JsonValue& part : v->listed()) {
     static_cast<void>(precision_from(part));
@@ -133,13 +106,16 @@ std::vector<PrecisionRecipe> read_precisions(const JsonValue& s, const std::stri
   return all;
 }
 
-std::vector<Optimizer> read_optimizers(const JsonValue& s) {
+std::vector<Optimizer> read_optimizers(const JsonValue& s, const std::string& stack,
+                                       const Scenario& scenario) {
   const auto v = s.find("optimizer");
   if (!v) return {};
   std::vector<Optimizer> all;
   if (v->is_string() && v->text() == "any") {
+    const StackChoices choices = read_stack(stack, scenario, PrecisionRecipe::bf16).choices;
     for (int o = 0; o <= static_cast<int>(Optimizer::rotating_adam); ++o)
-      all.push_back(static_cast<Optimizer>(o));
+      if (StackChoices::allows(choices.optimizers, static_cast<Optimizer>(o)))
+        all.push_back(static_cast<Optimizer>(o));
     return all;
   }
   for (const JsonValue& part : v->listed()) all.push_back(optimizer_from(part));
@@ -147,7 +123,11 @@ std::vector<Optimizer> read_optimizers(const JsonValue& s) {
   return all;
 }
 
-// Decoding is replayed from CUDA graphs by every serving engine; --launch eager says otherwise.
+// Decoding is replayed from CUDA graphs by every serving engine. Of prompts, engines capture short
+// ones in pieces with attention between and run long ones without graphs; both are nearer to one
+// graph than to the alternative here, which is the host of a training program under autograd: its
+// 14 ms for 32 layers would be the time of every short prompt, and of a long one the host hides
+// (2,048 tokens of Llama 8B on an H100 gain 0.6% from the graph). --launch eager says otherwise.
 void apply_launch(const JsonValue& s, const Job& job, Stack& stack) {
   if (!is_training(job.task)) stack.launch = LaunchMode::full_graph;
   if (const auto v = s.find("launch"))
@@ -166,9 +146,10 @@ Objective read_objective(const JsonValue& s) {
 // Model, cluster and job, read in the order in which a person thinks of them.
 Scenario read_subject(const JsonValue& s) {
   Model model = load_model(s.at("model").text(), data_root() / "workloads/catalog/models");
-  Scenario scenario{.cluster = load_cluster(s.at("cluster").text(), count(s, "gpus")),
+  const std::int64_t gpus = s.at("gpus").integer(1, most_of_a_count);
+  Scenario scenario{.cluster = load_cluster(s.at("cluster").text(), gpus),
                     .model = std::move(model)};
-  scenario.job = read_job(s);
+  scenario.job = read_job(s, scenario.model);
   return scenario;
 }
 
@@ -182,6 +163,11 @@ void apply_stack_defaults(const JsonValue& s, const Scenario& scenario, Layout& 
   if (!s.find("sequence_parallel")) layout.sequence_parallel = stack.defaults.sequence_parallel;
   if (!s.find("optimizer")) layout.optimizer = stack.defaults.optimizer;
   if (!s.find("context_parallel")) layout.context = stack.defaults.context;
+}
+
+// Modules that a release trains with the model unless told otherwise.
+void apply_default_modules(const JsonValue& s, const Model& model, const Stack& stack, Job& job) {
+  if (!s.find("mtp") && is_training(job.task) && model.mtp_layers > 0) job.mtp = stack.defaults.mtp;
 }
 
 }  // namespace
@@ -224,6 +210,7 @@ const std::vector<Setting>& settings() {
       {"context_parallel", text, "ring, all-gather, all-to-all or hierarchical"},
       {"context_inner", integer, "hierarchical: ranks that trade rows for heads"},
       {"offload", list, "to host memory: weights,optimizer,activations"},
+      {"optimizer_offload_fraction", number, "of an offloaded optimizer (default 1)"},
       {"stage_layers", list, "layers of each pipeline position"},
       {"rank_order", text, "innermost first (default tp-cp-dp-pp)"},
       {"per_domain", integer, "accelerators used of a scale-up domain (64 of 72)"},
@@ -323,6 +310,14 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
   return {};
 }
 
+nlohmann::json without_nulls(const nlohmann::json& object) {
+  if (!object.is_object()) return object;
+  nlohmann::json kept = nlohmann::json::object();
+  for (const auto& [key, value] : object.items())
+    if (!value.is_null()) kept[key] = value;
+  return kept;
+}
+
 JsonValue merge_settings(const std::string& file, const nlohmann::json& flags) {
   std::vector<std::string> keys;
   for (const Setting& s : settings()) keys.emplace_back(s.key);
@@ -333,7 +328,7 @@ JsonValue merge_settings(const std::string& file, const nlohmann::json& flags) {
     merged = document.raw();
   }
   merged.update(flags);
-  return JsonValue::from(merged, file.empty() ? command_line : file);
+  return JsonValue::from(without_nulls(merged), file.empty() ? command_line : file);
 }
 
 Error named_by_flag(const Error& error, const std::string& file, const nlohmann::json& flags) {
@@ -365,6 +360,7 @@ Scenario read_scenario(const JsonValue& s) {
   const PrecisionRecipe precision = read_precision(s, name, scenario);
   scenario.stack = read_stack(name, scenario, precision);
   apply_launch(s, scenario.job, scenario.stack);
+  apply_default_modules(s, scenario.model, scenario.stack, scenario.job);
   Layout& layout = scenario.layout;
   layout = read_layout_over(s, {});
   layout.precision = precision;
@@ -401,7 +397,11 @@ Question read_question(const JsonValue& s) {
   if (read_network(s) == NetworkMode::flow)
     s.at("network").fail("ideal: advise ranks on it; check a layout with simulate --network flow");
   const std::string name = stack_name(s, subject.cluster, subject.job);
-  Question q{.precisions = read_precisions(s, name, subject), .optimizers = read_optimizers(s)};
+  Question q{.precisions = read_precisions(s, name, subject),
+             .optimizers = read_optimizers(s, name, subject)};
+  if (subject.model.mtp_layers > 0)
+    apply_default_modules(s, subject.model, read_stack(name, subject, q.precisions.front()),
+                          subject.job);
   nlohmann::json sizes = s.raw();
   sizes.erase("precision");
   sizes.erase("optimizer");
@@ -439,6 +439,14 @@ Question read_question(const JsonValue& s) {
   return q;
 }
 
+double read_memory_reserve(const JsonValue& s) {
+  const auto v = s.find("memory_reserve");
+  if (!v) return usual_memory_reserve;
+  const double share = v->number();
+  if (share < 0 || share > 0.9) v->fail("a share from 0 to 0.9");
+  return share;
+}
+
 AdviseOptions read_advise_options(const JsonValue& s) {
   AdviseOptions options;
   if (const auto v = s.find("top")) options.top = static_cast<int>(v->integer(1, 1000));
@@ -452,13 +460,7 @@ AdviseOptions read_advise_options(const JsonValue& s) {
     if (options.time_limit <= Seconds(0) || options.time_limit > Seconds(1e6))
       v->fail("a number of seconds above 0");
   }
-  // The memory model is a few percent off at its best (validate prints how far).
-  options.memory_reserve = 0.05;
-  if (const auto v = s.find("memory_reserve")) {
-    options.memory_reserve = v->number();
-    if (options.memory_reserve < 0 || options.memory_reserve > 0.9)
-      v->fail("a share from 0 to 0.9");
-  }
+  options.memory_reserve = read_memory_reserve(s);
   if (const auto v = s.find("changes")) {
     options.changes = static_cast<int>(v->integer(1, most_changes));
     if (!s.find("like")) v->fail("nothing without --like, the layout to change");

@@ -37,6 +37,9 @@ std::int64_t whole_number(const std::string& flag, const std::string& text, std:
 // Text of a flag as a JSON value of the setting's kind. Error (file "--flag") when it is not one.
 nlohmann::json setting_value(const Setting& setting, const std::string& text);
 
+// The object without its members that are null: a key that is null says nothing.
+nlohmann::json without_nulls(const nlohmann::json& object);
+
 // The file's settings (file may be "") with `flags` on top. Unknown keys are errors.
 JsonValue merge_settings(const std::string& file, const nlohmann::json& flags);
 
@@ -51,12 +54,16 @@ void check_wiring(const Cluster& cluster);
 Scenario read_scenario(const JsonValue& settings);
 SimulateOptions read_simulate_options(const JsonValue& settings);
 
+// Share of the memory that layouts, and remedies of traps, leave free: "memory_reserve".
+double read_memory_reserve(const JsonValue& settings);
+
 // A question for advise: layout settings that are given fix their dimension.
 Question read_question(const JsonValue& settings);
 AdviseOptions read_advise_options(const JsonValue& settings);
 // "like": a file or JSON with settings of the layout that runs now, or a whole scenario of the same
-// model, cluster and job, on a stack of its own if it names one. The rest is the question's.
-// nullopt when it is not given.
-std::optional<Scenario> read_like(const JsonValue& settings);
+// model, cluster and job (`asked`), on a stack of its own if it names one, and launched as it says.
+// The rest is the question's. What the comparison cannot hold (flows, faults, slow accelerators) is
+// an Error. nullopt when it is not given.
+std::optional<Scenario> read_like(const JsonValue& settings, const Job& asked);
 
 }  // namespace orrery

@@ -117,7 +117,7 @@ NetworkReach reach_of(const Fabric& fabric, std::int64_t accelerators, const Fab
   reach.scale_out = out.kind != ScaleOutKind::none && accelerators > up.domain;
   if (!reach.scale_out) return reach;
   // Ports may run out before a tier's stated reach: the shape has the tiers that it takes.
-  const ClosShape shape = clos_shape(fabric, accelerators);
+  const ClosShape shape = bought_shape(fabric, accelerators);
   std::size_t tiers = shape.tiers.size();
   // The links between dragonfly groups are a tier without switches.
   if (shape.direct && shape.tiers.back().groups > 1) ++tiers;

@@ -31,7 +31,7 @@ class DotWriter {
  public:
   DotWriter(const Fabric& fabric, const FabricParts& parts) : fabric_(fabric), parts_(parts) {
     if (fabric.scale_out.kind != ScaleOutKind::none)
-      shape_ = clos_shape(fabric, parts.accelerators);
+      shape_ = bought_shape(fabric, parts.accelerators);
   }
 
   std::string write() {

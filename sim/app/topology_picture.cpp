@@ -398,7 +398,7 @@ std::string topology_svg(const Fabric& fabric, const FabricParts& parts, const s
                         to_text(parts.scale_out_bisection / to_double(parts.accelerators)));
   svg.text({40, 84}, line, {.size = 18, .fill = "#40505f"}, page_across - 80);
   ClosShape shape;
-  if (fabric.scale_out.kind != ScaleOutKind::none) shape = clos_shape(fabric, parts.accelerators);
+  if (fabric.scale_out.kind != ScaleOutKind::none) shape = bought_shape(fabric, parts.accelerators);
   const bool network = !shape.tiers.empty() && parts.nics > 0;
   const Box whole = {40, 104, page_across - 80, 740};
   if (network) {

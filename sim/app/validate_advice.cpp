@@ -23,8 +23,6 @@ namespace {
 
 // Shapes that the advisor lists: deep enough to meet what people ran.
 constexpr int listed_shapes = 40;
-// advise's own default: a run that is nearer to the limit may fail.
-constexpr double memory_reserve = 0.05;
 
 using Rows = std::vector<const ScoredRow*>;
 
@@ -76,15 +74,15 @@ AdvisedJob advise_job(const Rows& rows, const ModelError& error) {
                                                 }),
                  .measured = rows.size()};
   const PreparedRow& r = *job.published->row;
-  const Advice advice =
-      advise({.cluster = r.cluster->cluster,
-              .model = r.model,
-              .job = r.job,
-              .stack_name = r.release,
-              .limits = told_alone(),
-              .precisions = {r.layout.precision},
-              .optimizers = {r.layout.optimizer}},
-             {.top = listed_shapes, .threads = 1, .memory_reserve = memory_reserve, .brief = true});
+  const Advice advice = advise(
+      {.cluster = r.cluster->cluster,
+       .model = r.model,
+       .job = r.job,
+       .stack_name = r.release,
+       .limits = told_alone(),
+       .precisions = {r.layout.precision},
+       .optimizers = {r.layout.optimizer}},
+      {.top = listed_shapes, .threads = 1, .memory_reserve = usual_memory_reserve, .brief = true});
   if (advice.best.empty()) return job;
   job.advised = advice.best.front();
   job.same = same_decisions(job.advised->layout, r.layout);

@@ -63,19 +63,22 @@ struct Prefix {
   Prefixes group;
 };
 
-constexpr std::array<Prefix, 24> prefixes = {{
-    {"k", 1e3, Prefixes::large},       {"M", 1e6, Prefixes::large},
-    {"G", 1e9, Prefixes::large},       {"T", 1e12, Prefixes::large},
-    {"P", 1e15, Prefixes::large},      {"E", 1e18, Prefixes::large},
-    {"Z", 1e21, Prefixes::large},      {"Y", 1e24, Prefixes::large},
-    {"m", 1e-3, Prefixes::small},      {"u", 1e-6, Prefixes::small},
-    {"\u00b5", 1e-6, Prefixes::small}, {"\u03bc", 1e-6, Prefixes::small},
-    {"n", 1e-9, Prefixes::small},      {"p", 1e-12, Prefixes::small},
-    {"f", 1e-15, Prefixes::small},     {"a", 1e-18, Prefixes::small},
-    {"Ki", 0x1p10, Prefixes::binary},  {"Mi", 0x1p20, Prefixes::binary},
-    {"Gi", 0x1p30, Prefixes::binary},  {"Ti", 0x1p40, Prefixes::binary},
-    {"Pi", 0x1p50, Prefixes::binary},  {"Ei", 0x1p60, Prefixes::binary},
-    {"Zi", 0x1p70, Prefixes::binary},  {"Yi", 0x1p80, Prefixes::binary},
+// Words stand before the unit with a space, as in "20 million USD".
+constexpr std::array<Prefix, 27> prefixes = {{
+    {"thousand ", 1e3, Prefixes::large}, {"million ", 1e6, Prefixes::large},
+    {"billion ", 1e9, Prefixes::large},  {"k", 1e3, Prefixes::large},
+    {"M", 1e6, Prefixes::large},         {"G", 1e9, Prefixes::large},
+    {"T", 1e12, Prefixes::large},        {"P", 1e15, Prefixes::large},
+    {"E", 1e18, Prefixes::large},        {"Z", 1e21, Prefixes::large},
+    {"Y", 1e24, Prefixes::large},        {"m", 1e-3, Prefixes::small},
+    {"u", 1e-6, Prefixes::small},        {"\u00b5", 1e-6, Prefixes::small},
+    {"\u03bc", 1e-6, Prefixes::small},   {"n", 1e-9, Prefixes::small},
+    {"p", 1e-12, Prefixes::small},       {"f", 1e-15, Prefixes::small},
+    {"a", 1e-18, Prefixes::small},       {"Ki", 0x1p10, Prefixes::binary},
+    {"Mi", 0x1p20, Prefixes::binary},    {"Gi", 0x1p30, Prefixes::binary},
+    {"Ti", 0x1p40, Prefixes::binary},    {"Pi", 0x1p50, Prefixes::binary},
+    {"Ei", 0x1p60, Prefixes::binary},    {"Zi", 0x1p70, Prefixes::binary},
+    {"Yi", 0x1p80, Prefixes::binary},
 }};
 
 bool takes(Prefixes unit, Prefixes prefix) {
@@ -116,12 +119,30 @@ std::optional<ParsedQuantity> parse_unit(std::string_view text) {
 }
 
 // What people write, and how it is written here. Tried in order; the first that parses is named.
-constexpr std::array<std::array<std::string_view, 2>, 19> habits = {{
-    {"bps", "bit/s"},  {"b/s", "bit/s"},      {"Bps", "B/s"},        {"FLOPS", "FLOP/s"},
-    {"FLOPs", "FLOP"}, {"FLOPs/s", "FLOP/s"}, {"flops", "FLOP/s"},   {"flop/s", "FLOP/s"},
-    {"OPS", "OP/s"},   {"KB", "kB"},          {"KB/s", "kB/s"},      {"b", "bit"},
-    {"sec", "s"},      {"/hour", "/h"},       {"hours", "h"},        {"hour", "h"},
-    {"hr", "h"},       {"/yr", "/year"},      {"tok/s", "tokens/s"},
+constexpr std::array<std::array<std::string_view, 2>, 23> habits = {{
+    {"bps", "bit/s"},
+    {"b/s", "bit/s"},
+    {"Bps", "B/s"},
+    {"FLOPS", "FLOP/s"},
+    {"FLOPs", "FLOP"},
+    {"FLOPs/s", "FLOP/s"},
+    {"flops", "FLOP/s"},
+    {"flop/s", "FLOP/s"},
+    {"OPS", "OP/s"},
+    {"KB", "kB"},
+    {"KB/s", "kB/s"},
+    {"b", "bit"},
+    {"sec", "s"},
+    {"/hour", "/h"},
+    {"hours", "h"},
+    {"hour", "h"},
+    {"hr", "h"},
+    {"/yr", "/year"},
+    {"tok/s", "tokens/s"},
+    {"M USD", "MUSD"},
+    {"B USD", "GUSD"},
+    {"million", "million USD"},
+    {"billion", "billion USD"},
 }};
 
 std::string nearest_unit(std::string_view text) {
@@ -148,6 +169,7 @@ std::string example(Dimension d) {
   if (d == BytesPerSecond::dimension) return "3.35 TB/s";
   if (d == FlopPerSecond::dimension) return "989 TFLOP/s";
   if (d == Watts::dimension) return "700 W";
+  if (d == Dollars::dimension) return "20 million USD";
   if (d == DollarsPerSecond::dimension) return "2.1 USD/h";
   if (d == JoulesPerFlop::dimension) return "0.5 pJ/FLOP";
   if (d == JoulesPerByte::dimension) return "30 pJ/B";

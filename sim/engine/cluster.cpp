@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "hw_models/economics.h"
+
 namespace orrery {
 namespace {
 
@@ -22,7 +24,7 @@ JsonValue overridden(JsonValue entry, const std::optional<JsonValue>& overrides,
                                                         part, overrides->file()));
 }
 
-Site read_site(const JsonValue& at) {
+Site read_cluster_site(const JsonValue& at) {
   at.expect_only({"clock_factor", "power_usage_effectiveness", "electricity_per_watt"});
   Site site;
   site.clock_factor = read_sourced<double>(at.at("clock_factor"));
@@ -68,8 +70,9 @@ Cluster read_cluster(const JsonValue& file, std::int64_t gpus) {
       load_catalog_entry(fabric_folder, "fabric", file.at("fabric").text()), overrides, "fabric"));
   cluster.host = load_host(file.at("host").text());
   cluster.gpus_per_host = file.at("gpus_per_host").integer(1, 1 << 20);
-  cluster.site = read_site(file.at("site"));
+  cluster.site = read_cluster_site(file.at("site"));
   cluster.gpus = gpus;
+  cluster.host_load = load_economics("standard").host_load;
   check_count(cluster, gpus);
   return cluster;
 }

@@ -27,6 +27,9 @@ struct Cluster {
   std::int64_t gpus_per_host = 8;
   std::int64_t gpus = 0;  // accelerators in use
   Site site;
+  // Share of the hosts' rated power that they draw while a job runs: that of the economics
+  // "standard" as read_cluster leaves it. Predictions of steps do not depend on it.
+  Sourced<double> host_load;
 };
 
 // `name`: sim/engine/catalog/clusters/<name>.json or a path to such a file. `gpus`: any positive

@@ -1,8 +1,8 @@
 // Knows the constants of collective libraries on one accelerator generation, with their evidence.
 #pragma once
 
-#include <optional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "hw_models/device.h"
@@ -66,8 +66,9 @@ struct KindStep {
 };
 std::string to_text(const KindStep& step);  // its path in the file
 
-// NCCL's tuner tables (measured.md 3.9 of the reference) with fitted efficiencies; other makers'
-// libraries in the same terms. hw_models/calibration/collectives/<generation>.json.
+// NCCL's tuner tables (src/graph/tuning.cc; source nccl-tuner of the catalogue) with fitted
+// efficiencies; other makers' libraries in the same terms. Each value names its own source in
+// hw_models/calibration/collectives/<generation>.json.
 struct CollectiveCosts {
   std::string name, title;
   StepCosts steps[collective_algorithm_count][collective_protocol_count];

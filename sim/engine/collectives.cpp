@@ -195,8 +195,8 @@ Cost all_to_all(const StepCosts& s, const Ground& g, const Fabric& fabric) {
   const double inside = (g.inside - 1) * part, outside = (g.ranks - g.inside) * part;
   double rate = or_else(s.share, 1) * g.scale_up;
   if (fabric.scale_up.kind == ScaleUpKind::torus && g.inside > 4) {
-    const double axes = g.inside < 16 ? 1 : g.inside < 64 ? 2 : 3;
-    const double used = std::min(axes, static_cast<double>(fabric.scale_up.torus_axes));
+    const auto used = static_cast<double>(
+        torus_axes_spanned(fabric.scale_up, static_cast<std::int64_t>(g.inside)));
     rate /= std::max(1.0, used * std::pow(g.inside, 1 / used) / 4);
   }
   const double volume =

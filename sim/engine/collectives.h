@@ -33,7 +33,9 @@ struct CollectiveTime {
   // The part of `time` in which bytes move, at the rates that library and NICs reach alone; the
   // rest is latency. What shares or breaks the network stretches it (flow_network).
   Seconds transfer;
-  double sms = 0;  // that its kernel keeps from others all the while; 0: not known
+  // SMs that its kernel keeps from others all the while; 0: not known. No price has it: what hidden
+  // traffic costs the compute beside it, SMs with the rest, is the stack's overlap_cost.
+  double sms = 0;
 };
 
 // The least of the alpha-beta costs over algorithms and protocols that fabric, library and group

@@ -83,6 +83,10 @@ std::string remedy(const Model& model, const Job& job, const Layout& layout, con
   return best;
 }
 
+bool host_holds(Bytes offloaded, const ResolvedDevice& device) {
+  return device.host_memory <= Bytes(0) || offloaded <= device.host_memory;
+}
+
 // Fills range, probability and standing from what the verdict holds already.
 void judge(MemoryVerdict& v, const Stack& stack) {
   const double used = rounding_of(stack);
@@ -128,14 +132,24 @@ MemoryVerdict memory_fit(const Model& model, const Job& job, const Layout& layou
   v.peak = v.stages[worst].peak();
   v.reserved = v.peak * rounding + context_of(stack);
   v.capacity = device.memory_capacity;
-  v.fits = v.reserved <= v.capacity;
+  for (const StageMemory& m : v.stages) v.host = std::max(v.host, m.offloaded);
   v.margin = v.reserved.si() > 0 ? v.capacity / v.reserved - 1 : 0;
   judge(v, stack);
+  v.fits = v.reserved <= v.capacity;
   if (!v.fits)
     v.reason =
         fmt::format("stage {} needs {:.1f} GiB of {:.1f} GiB: {}{}", worst,
                     in_gibibytes(v.reserved), in_gibibytes(v.capacity),
                     largest_categories(v.stages[worst]), remedy(model, job, layout, stack, v.peak));
+  if (host_holds(v.host, device)) return v;
+  if (v.fits)
+    v.reason =
+        fmt::format("{:.0f} GiB are offloaded to a host's memory, a rank's share is {:.0f} GiB",
+                    in_gibibytes(v.host), in_gibibytes(device.host_memory));
+  v.margin = std::min(v.margin, device.host_memory / v.host - 1);
+  v.fits = false;
+  v.probability = 0;
+  v.standing = MemoryStanding::does_not_fit;
   return v;
 }
 
@@ -144,8 +158,9 @@ bool memory_fits(const Model& model, const Job& job, const Layout& layout, const
   const double rounding = rounding_of(stack);
   const Bytes free = device.memory_capacity - context_of(stack);
   const auto stages = memory_of(model, job, layout, stack);
-  return std::all_of(stages.begin(), stages.end(),
-                     [&](const StageMemory& m) { return m.peak() * rounding <= free; });
+  return std::all_of(stages.begin(), stages.end(), [&](const StageMemory& m) {
+    return m.peak() * rounding <= free && host_holds(m.offloaded, device);
+  });
 }
 
 }  // namespace orrery

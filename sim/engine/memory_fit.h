@@ -21,8 +21,9 @@ struct MemoryVerdict {
   Bytes peak;         // allocated on the worst stage
   Bytes reserved;     // with rounding, fragmentation and context: what the device must have
   Bytes capacity;     // of the device as the driver reports it
-  bool fits = false;  // reserved <= capacity
-  double margin = 0;  // capacity / reserved - 1
+  Bytes host;         // what the rank that offloads most keeps in its host's memory
+  bool fits = false;  // reserved <= capacity, and host within the rank's share where that is known
+  double margin = 0;  // capacity / reserved - 1; of the host's memory where that is short
   // 90% range of `reserved`: the allocated peak is off by up to `peak_error`, the allocator's
   // rounding and the context are somewhere in the stack's ranges. `probability` that it fits: of a
   // normal distribution of that width.
@@ -38,7 +39,8 @@ inline constexpr double peak_error = 0.05;
 MemoryVerdict memory_fit(const Model& model, const Job& job, const Layout& layout,
                          const Stack& stack, const ResolvedDevice& device);
 
-// The same verdict without sizes or reason, for searches that reject many layouts.
+// The same verdict without sizes or reason, for searches that reject many layouts. A device whose
+// host_memory is 0 takes whatever is offloaded.
 bool memory_fits(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
                  const ResolvedDevice& device);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/check.h"
+#include "workloads/weight_split.h"
 
 namespace orrery {
 namespace {
@@ -170,9 +171,8 @@ Placement place(const Layout& l, const Fabric& fabric) {
   const std::int64_t domain = fabric.scale_up.domain;
   const Machine m{.job = l.gpus(), .used = ranks_per_domain(l, domain), .domain = domain};
   CHECK_THAT(m.job >= 1 && domain >= 1, "a layout without ranks");
-  const std::int64_t replicas = l.dp * l.cp;
-  const std::int64_t shard = l.shard_group > 0 ? std::min(l.shard_group, replicas) : replicas;
-  const std::int64_t stage = l.tp * replicas, experts = l.ep * l.etp;
+  const ShardWays ways = shard_ways(l);
+  const std::int64_t experts = l.ep * l.etp;
   const Parts context = ranks_along(l, {Parallel::cp});
   const Parts replica = ranks_along(l, {Parallel::cp, Parallel::dp});
   const Parts whole_stage = ranks_along(l, {Parallel::tp, Parallel::cp, Parallel::dp});
@@ -191,9 +191,11 @@ Placement place(const Layout& l, const Fabric& fabric) {
   p.data_context = shape(replica, m);
   p.expert_tensor = shape_of(whole_stage, 1, l.etp);
   p.expert = shape_of(whole_stage, l.etp, l.ep);
-  p.expert_data = shape_of(whole_stage, experts, std::max<std::int64_t>(1, stage / experts));
-  p.shard = shape_of(replica, 1, shard);
-  p.shard_replica = shape_of(replica, shard, replicas / shard);
+  p.expert_data = shape_of(whole_stage, experts, ways.expert * ways.expert_copies);
+  p.shard = shape_of(replica, 1, ways.dense);
+  p.shard_replica = shape_of(replica, ways.dense, ways.dense_copies);
+  p.expert_shard = shape_of(whole_stage, experts, ways.expert);
+  p.expert_shard_replica = shape_of(whole_stage, experts * ways.expert, ways.expert_copies);
   if (l.pp > 1) {
     p.embedding = shape(2, (l.pp - 1) * l.stride(Parallel::pp), m);
     p.pipeline = slowest_neighbours(l, m, fabric);
@@ -208,18 +210,19 @@ std::optional<std::string> unplaceable_reason(const Layout& l, const Fabric& fab
   if (l.per_domain > domain)
     return fmt::format("per_domain {} of a scale-up domain of {}", l.per_domain, domain);
   if (l.rank_order.is_default()) return std::nullopt;
-  const std::int64_t replicas = l.dp * l.cp;
-  const std::int64_t shard = l.shard_group > 0 ? std::min(l.shard_group, replicas) : replicas;
+  const ShardWays ways = shard_ways(l);
   const Parts replica = ranks_along(l, {Parallel::cp, Parallel::dp});
   const Parts stage = ranks_along(l, {Parallel::tp, Parallel::cp, Parallel::dp});
   const std::int64_t experts = l.ep * l.etp;
   if (!every(stage, 1, l.etp) || !every(stage, l.etp, l.ep) ||
-      !every(stage, experts, l.tp * replicas / experts))
+      !every(stage, experts, ways.expert * ways.expert_copies))
     return fmt::format("rank order {} splits groups of ep {} x etp {} unevenly",
                        to_text(l.rank_order), l.ep, l.etp);
-  if (!every(replica, 1, shard) || !every(replica, shard, replicas / shard))
+  if (!every(replica, 1, ways.dense) || !every(replica, ways.dense, ways.dense_copies) ||
+      !every(stage, experts, ways.expert) ||
+      !every(stage, experts * ways.expert, ways.expert_copies))
     return fmt::format("rank order {} splits shard groups of {} unevenly", to_text(l.rank_order),
-                       shard);
+                       ways.dense);
   return std::nullopt;
 }
 

@@ -29,10 +29,11 @@ struct Placement {
       data_context;                         // data_context: dp x cp, gradients of dense parts
   GroupShape context_heads, context_rings;  // parts of context
   GroupShape expert, expert_tensor, expert_data;
-  GroupShape shard, shard_replica;    // hybrid sharding: inside and across shard groups
-  GroupShape embedding;               // first and last stage
-  PathCost pipeline;                  // between neighbouring stages
-  std::int64_t ranks_per_domain = 1;  // accelerators used in a domain (64 of 72)
+  GroupShape shard, shard_replica;                // hybrid sharding: inside and across shard groups
+  GroupShape expert_shard, expert_shard_replica;  // the same of experts
+  GroupShape embedding;                           // first and last stage
+  PathCost pipeline;                              // between neighbouring stages
+  std::int64_t ranks_per_domain = 1;              // accelerators used in a domain (64 of 72)
 };
 
 Placement place(const Layout& layout, const Fabric& fabric);

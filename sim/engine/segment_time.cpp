@@ -136,23 +136,18 @@ const GroupShape& group_shape(const Placement& p, GroupKind group) {
       return p.context_heads;
     case GroupKind::context_rings:
       return p.context_rings;
-    case GroupKind::data:
-      return p.data;
-    case GroupKind::data_context:
-      return p.data_context;
     case GroupKind::expert:
       return p.expert;
     case GroupKind::expert_tensor:
       return p.expert_tensor;
-    case GroupKind::expert_data:
-      return p.expert_data;
     case GroupKind::shard:
       return p.shard;
+    case GroupKind::expert_shard:
+      return p.expert_shard;
     case GroupKind::shard_replica:
       return p.shard_replica;
-    case GroupKind::pipeline:
-    case GroupKind::embedding:
-      return p.embedding;
+    case GroupKind::expert_shard_replica:
+      return p.expert_shard_replica;
   }
   return p.tensor;
 }

@@ -189,9 +189,10 @@ StepContext step_context(const Cluster& cluster) {
                       .device = cluster.device.resolved(),
                       .calibration = cluster.calibration,
                       .clock_factor = cluster.site.clock_factor.get()};
+  const auto sharing = static_cast<double>(std::max<std::int64_t>(1, cluster.gpus_per_host));
   context.host_memory_bandwidth =
-      cluster.host.memory_bandwidth.value.value_or(BytesPerSecond()) /
-      static_cast<double>(std::max<std::int64_t>(1, cluster.gpus_per_host));
+      cluster.host.memory_bandwidth.value.value_or(BytesPerSecond()) / sharing;
+  context.device.host_memory = cluster.host.memory.value.value_or(Bytes()) / sharing;
   scale_clock(context.device, context.clock_factor);
   return context;
 }
@@ -222,7 +223,7 @@ double slowest_board(double spread, std::int64_t boards) {
     const double density = std::exp(-score * score / 2) / std::sqrt(2 * std::numbers::pi);
     score += (std::erfc(score / std::numbers::sqrt2) / 2 - tail) / density;
   }
-  return std::max(0.5, 1 - spread * score);
+  return 1 - spread * score;
 }
 
 StepResult step(const StepContext& context, const Model& model, const Job& job,

@@ -23,16 +23,15 @@ std::vector<UsedKernel> StepRun::kernels() {
   const bool training = is_training(job_.task);
   const double microbatches = training ? static_cast<double>(layout_.microbatches(job_)) : 1.0;
   std::vector<Passes> classes(program_.classes.size());
-  Passes embedding, head;
+  Passes embedding, head, module;
   for (const ChunkProgram& chunk : chunks_) {
     for (std::size_t i = 0; i < classes.size(); ++i) {
       classes[i].plain += chunk.layers[i];
       classes[i].recomputed += chunk.recomputed[i];
     }
     if (chunk.embedding) embedding.plain += 1;
-    if (!chunk.head) continue;
-    head.plain += 1 + program_.mtp_layers;
-    classes[model_.layers.back()].plain += program_.mtp_layers;
+    if (chunk.head) head.plain += 1 + chunk.modules;
+    (chunk.recomputes_modules ? module.recomputed : module.plain) += chunk.modules;
   }
   std::vector<UsedKernel> out;
   const auto add = [&](const LayerProgram& layer, const Passes& passes) {
@@ -50,9 +49,13 @@ std::vector<UsedKernel> StepRun::kernels() {
   for (std::size_t i = 0; i < classes.size(); ++i) add(program_.classes[i], classes[i]);
   add(program_.embedding, embedding);
   add(program_.head, head);
+  add(program_.module, module);
   // Stages differ little in what they hold; the first stands for all.
-  if (training && !ending_.offload_optimizer)
+  if (training && ending_.offloaded < 1)
     out.push_back({.kernel = update_kernel(0), .count = static_cast<double>(layout_.pp)});
+  if (training && program_.optimizer_products_per_parameter > 0)
+    out.push_back({.kernel = program_.optimizer_product,
+                   .count = update_products(0) * static_cast<double>(layout_.pp)});
   return out;
 }
 

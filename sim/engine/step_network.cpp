@@ -60,18 +60,23 @@ StepRun::Delays StepRun::gradient_contention(const ChunkTime& chunk) {
   double layers = 0;
   for (std::size_t i = 0; i < speed.classes.size(); ++i) layers += layers_of(chunk.program, i);
   if (layers == 0) return {};
-  const double element = bytes_per_element(stack_.gradient_format) * program_.trainable_share;
-  const CollectiveKind kind =
-      ending_.zero_stage >= 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  const double element = bytes_per_element(stack_.gradient_format);
   std::vector<StreamItem> side;
-  const auto gradients = [&](const GroupShape& group, double parameters) {
-    if (group.size > 1 && parameters > 0)
-      side.push_back(
-          {.collective = Collective{
-               .kind = kind, .group = group, .bytes = Bytes(parameters / layers * element)}});
+  const auto gradients = [&](const Replicas& over, double parameters) {
+    const auto add = [&](CollectiveKind kind, const GroupShape& group, double share) {
+      const Bytes bytes(parameters / layers * element * share);
+      if (group.size > 1 && parameters > 0)
+        side.push_back({.collective = Collective{.kind = kind, .group = group, .bytes = bytes}});
+    };
+    if (ending_.zero_stage == 0) {
+      add(CollectiveKind::all_reduce, over.all, 1);
+      return;
+    }
+    add(CollectiveKind::reduce_scatter, over.shard, 1);
+    add(CollectiveKind::all_reduce, over.copies, 1 / over.ways);
   };
-  gradients(placement_.data_context, chunk.program.parameters);
-  gradients(placement_.expert_data, chunk.program.expert_parameters);
+  gradients(dense_replicas(), chunk.program.trained);
+  gradients(expert_replicas(), chunk.program.trained_experts);
   if (side.empty()) return {};
   Delays sum;
   for (std::size_t i = 0; i < speed.classes.size(); ++i) {
@@ -89,7 +94,7 @@ StepRun::Delays StepRun::gradient_contention(const ChunkTime& chunk) {
 
 // Equal chunks have equal delays, and simulating them is most of what a step costs.
 StepRun::Delays StepRun::gradient_contention(std::int64_t stage) {
-  if (!flow_ || !stack_.gradient_overlap || ending_.zero_stage == 3) return {};
+  if (!flow_ || !overlaps_gradients(stack_, layout_) || ending_.zero_stage == 3) return {};
   delays_.resize(distinct_.size());
   Delays sum;
   for (std::int64_t c = 0; c < chunks_per_stage(); ++c) {
@@ -121,11 +126,9 @@ std::vector<NetworkUse> StepRun::network_use(std::int64_t stage) {
     for (std::size_t i = 0; i < program_.classes.size(); ++i)
       layer(program_.classes[i], chunk.layers[i], chunk.recomputed[i]);
     if (chunk.embedding) layer(program_.embedding, 1, 0);
-    if (chunk.head) layer(program_.head, 1, 0);
-    if (chunk.head && program_.mtp_layers > 0) {
-      layer(program_.classes[model_.layers.back()], program_.mtp_layers, 0);
-      layer(program_.head, program_.mtp_layers, 0);
-    }
+    if (chunk.head) layer(program_.head, 1 + chunk.modules, 0);
+    const double again = chunk.recomputes_modules ? chunk.modules : 0;
+    layer(program_.module, chunk.modules - again, again);
     if (const auto message = send(program_.send_bytes); message && !chunk.head)
       uses.add(Label::pipeline_comm, *message, passes);
     if (!training || chunk.embedding) continue;

@@ -47,7 +47,7 @@ StepRun::StepRun(const StepContext& context, const Model& model, const Job& job,
       program_(prices_.program),
       flow_(prices_.flow),
       speeds_(prices_.speeds),
-      chunks_(own_ ? own_->program.chunks : lower_chunks(model, layout, stack)) {
+      chunks_(own_ ? own_->program.chunks : lower_chunks(model, job, layout, stack)) {
   if (prices_.speeds.empty()) price_layers();
 }
 
@@ -138,6 +138,7 @@ void StepRun::price_layers() {
       s.classes.push_back(price_layer(layer, prices));
     s.embedding = price_layer(program_.embedding, prices);
     s.head = price_layer(program_.head, prices);
+    s.module = price_layer(program_.module, prices);
     prices_.speeds.push_back(std::move(s));
   }
 }
@@ -159,14 +160,9 @@ StepRun::ChunkPhases StepRun::chunk_phases(const ChunkProgram& chunk, std::size_
   for (std::size_t i = 0; i < priced.classes.size(); ++i)
     add(priced.classes[i], chunk.layers[i], chunk.recomputed[i]);
   if (chunk.embedding) add(priced.embedding, 1, 0);
-  if (chunk.head) {
-    add(priced.head, 1, 0);
-    // Every MTP module runs one more layer and the head again.
-    if (program_.mtp_layers > 0) {
-      add(priced.classes[model_.layers.back()], program_.mtp_layers, 0);
-      add(priced.head, program_.mtp_layers, 0);
-    }
-  }
+  if (chunk.head) add(priced.head, 1 + chunk.modules, 0);
+  const double again = chunk.recomputes_modules ? chunk.modules : 0;
+  add(priced.module, chunk.modules - again, again);
   if (is_training(job_.task))
     out.forward.side_host = out.backward.side_host = out.input_gradient.side_host =
         host_link_seconds(chunk);
@@ -218,7 +214,8 @@ ChunkTime StepRun::time_chunk(const ChunkProgram& chunk, const ChunkProgram& par
 
 namespace {
 bool same(const ChunkProgram& a, const ChunkProgram& b) {
-  return a.embedding == b.embedding && a.head == b.head && a.layers == b.layers &&
+  return a.embedding == b.embedding && a.head == b.head && a.modules == b.modules &&
+         a.recomputes_modules == b.recomputes_modules && a.layers == b.layers &&
          a.recomputed == b.recomputed;
 }
 }  // namespace
@@ -291,7 +288,8 @@ std::optional<Collective> StepRun::send(double bytes) const {
 Ticks StepRun::send_time(std::int64_t stage, double bytes) {
   const auto message = send(bytes);
   if (!message) return {};
-  return to_ticks(network_->price(*message, stage).time + stack_.debug.per_rank.get() * 2.0);
+  return to_ticks(network_->price(*message, stage).time +
+                  Seconds(debug_calls().of(message->group)));
 }
 
 StepPipeline StepRun::pipeline() {

@@ -26,7 +26,7 @@ struct SpeedClass {
   std::int64_t stage = 0;  // whose collectives they wait for; 0 where all stages are alike
   ResolvedDevice device;
   std::vector<LayerTime> classes;
-  LayerTime embedding, head;
+  LayerTime embedding, head, module;
 };
 
 // Passes of one distinct chunk.
@@ -92,9 +92,11 @@ class StepRun {
   struct Ending {
     int zero_stage = 1;
     Bytes bucket;
-    bool offload_optimizer = false;
+    double offloaded = 0;  // share of the optimizer's states that the host updates
   };
-  static Ending ending_of(const Layout& l) { return {l.zero_stage, l.bucket, l.offload_optimizer}; }
+  static Ending ending_of(const Layout& l) {
+    return {l.zero_stage, l.bucket, l.offload_optimizer ? l.optimizer_offload_fraction : 0};
+  }
   // What comes before a stage's tail at the least.
   struct LeastStage {
     Ticks passes;  // from the step's start to the end of the stage's passes
@@ -144,7 +146,18 @@ class StepRun {
   Delays gradient_contention(std::int64_t stage);
   Delays gradient_contention(const ChunkTime& chunk);
   std::vector<NetworkUse> network_use(std::int64_t stage);
-  Seconds bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, Tail& tail);
+  // Ranks that hold the same parameters: all of them, those that share one copy in `ways` shards,
+  // and those that hold the same shard of different copies.
+  struct Replicas {
+    const GroupShape &all, &shard, &copies;
+    double ways;
+  };
+  Replicas dense_replicas() const;
+  Replicas expert_replicas() const;
+  // The traffic of buckets one after the other: `calls` of them.
+  Seconds bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, double calls,
+                   Tail& tail);
+  double bucket_calls(const GroupShape& replicas, Bytes total) const;
   Bytes bucket(const GroupShape& group) const {
     if (ending_.bucket > Bytes(0)) return ending_.bucket;
     return std::max(stack_.bucket.get(),
@@ -153,8 +166,9 @@ class StepRun {
   Tail tail(const StageRun& run, std::int64_t stage);
   Seconds gradient_time(std::int64_t stage, Tail& tail);
   Seconds parameter_time(std::int64_t stage, Tail& tail);
-  double own_parameters(std::int64_t stage) const;  // that one rank updates
-  Kernel update_kernel(std::int64_t stage) const;   // of the optimizer
+  double own_parameters(std::int64_t stage) const;   // that one rank updates
+  Kernel update_kernel(std::int64_t stage) const;    // of the optimizer
+  double update_products(std::int64_t stage) const;  // that one rank runs
   Seconds optimizer_time(std::int64_t stage) const;
   Seconds offloaded_update(double parameters) const;
   double host_link_seconds(const ChunkProgram& chunk) const;

@@ -131,9 +131,8 @@ std::vector<StepRun::LeastStage> StepRun::least_stages(double& energy) {
 }
 
 Seconds StepRun::update_at_full_rate(double parameters, double expert_parameters) const {
-  const double owned = (parameters / static_cast<double>(layout_.dense_replicas()) +
-                        expert_parameters / static_cast<double>(layout_.expert_replicas())) *
-                       program_.trainable_share;
+  const double owned = parameters / static_cast<double>(layout_.dense_replicas()) +
+                       expert_parameters / static_cast<double>(layout_.expert_replicas());
   return Bytes(owned * program_.optimizer_bytes_per_parameter) / context_.device.memory_bandwidth;
 }
 
@@ -187,7 +186,8 @@ StepLeast StepRun::least(const std::vector<Layout>& endings, const WorthMore& wo
 WholeModel StepRun::whole_model() const {
   ChunkProgram all = chunks_.front();
   all.embedding = all.head = true;
-  all.parameters = all.expert_parameters = 0;
+  all.parameters = all.expert_parameters = all.modules = 0;
+  all.trained = all.trained_experts = 0;
   std::fill(all.layers.begin(), all.layers.end(), 0);
   std::fill(all.recomputed.begin(), all.recomputed.end(), 0);
   for (const ChunkProgram& chunk : chunks_) {
@@ -197,8 +197,12 @@ WholeModel StepRun::whole_model() const {
       all.layers[i] += chunk.layers[i] + (some ? chunk.recomputed[i] : 0);
       all.recomputed[i] += some ? 0 : chunk.recomputed[i];
     }
+    all.modules += chunk.modules;
+    all.recomputes_modules = all.recomputes_modules || chunk.recomputes_modules;
     all.parameters += chunk.parameters;
     all.expert_parameters += chunk.expert_parameters;
+    all.trained += chunk.trained;
+    all.trained_experts += chunk.trained_experts;
   }
   const bool split = splits_backward(layout_.schedule);
   const auto passes = [&](const ChunkProgram& chunk) {
@@ -215,13 +219,14 @@ WholeModel StepRun::whole_model() const {
   for (std::size_t i = 0; i < all.layers.size(); ++i) {
     ChunkProgram one = all;
     one.embedding = one.head = false;
+    one.modules = 0;
     std::fill(one.layers.begin(), one.layers.end(), 0);
     std::fill(one.recomputed.begin(), one.recomputed.end(), 0);
     one.layers[i] = 1;
     const auto of = passes(one);
     out.lightest = std::min(out.lightest, to_seconds(of[0].total + of[1].total));
   }
-  out.update = update_at_full_rate(all.parameters, all.expert_parameters);
+  out.update = update_at_full_rate(all.trained, all.trained_experts);
   out.overhead = stack_.step_overhead.get();
   return out;
 }
@@ -246,6 +251,7 @@ bool same_passes(const Layout& a, const Layout& b, const Stack& stack, const Job
     if (l.zero_stage < 3) l.zero_stage = 1;
     l.bucket = Bytes(0);
     l.offload_weights = l.offload_optimizer = l.offload_activations = false;
+    l.optimizer_offload_fraction = 1;
     return l;
   };
   return passes(a) == passes(b) && splits_backward(a.schedule) == splits_backward(b.schedule) &&

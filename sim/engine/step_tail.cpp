@@ -5,79 +5,102 @@
 #include "hw_models/kernel_time.h"
 #include "sim/engine/step_run.h"
 #include "workloads/memory.h"
+#include "workloads/state_memory.h"
+#include "workloads/weight_split.h"
 
 namespace orrery {
 
-// Gradients and parameters move in buckets: the traffic of one after the other.
-Seconds StepRun::bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, Tail& tail) {
+StepRun::Replicas StepRun::dense_replicas() const {
+  return {.all = placement_.data_context,
+          .shard = placement_.shard,
+          .copies = placement_.shard_replica,
+          .ways = static_cast<double>(shard_ways(layout_).dense)};
+}
+
+StepRun::Replicas StepRun::expert_replicas() const {
+  return {.all = placement_.expert_data,
+          .shard = placement_.expert_shard,
+          .copies = placement_.expert_shard_replica,
+          .ways = static_cast<double>(shard_ways(layout_).expert)};
+}
+
+// Gradients and parameters move in buckets, whose size goes with all ranks that hold them.
+double StepRun::bucket_calls(const GroupShape& replicas, Bytes total) const {
+  const bool at_once = ending_.zero_stage >= 1 && stack_.sharded_at_once;
+  return at_once ? 1.0 : std::max(1.0, std::ceil(total / bucket(replicas)));
+}
+
+Seconds StepRun::bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, double calls,
+                          Tail& tail) {
   if (group.size <= 1 || total <= Bytes(0)) return {};
-  const bool shards = kind != CollectiveKind::all_reduce;
-  const double count =
-      shards && stack_.sharded_at_once ? 1.0 : std::max(1.0, std::ceil(total / bucket(group)));
-  const Collective bucket_of{.kind = kind, .group = group, .bytes = total / count};
+  const Collective bucket_of{.kind = kind, .group = group, .bytes = total / calls};
   const CollectiveTime& t = network_->price(bucket_of, tail.stage);
-  if (tail.uses) tail.uses(bucket_of, count);
-  tail.scale_up_bytes += count * t.scale_up_bytes.si();
-  tail.scale_out_bytes += count * t.scale_out_bytes.si();
-  const Seconds calls(count * debug_calls().of(group));
-  if (shards || !runs_ahead()) return count * t.time + calls;
-  tail.host += to_ticks(calls);
-  return count * t.time;
+  if (tail.uses) tail.uses(bucket_of, calls);
+  tail.scale_up_bytes += calls * t.scale_up_bytes.si();
+  tail.scale_out_bytes += calls * t.scale_out_bytes.si();
+  const Seconds debug(calls * debug_calls().of(group));
+  if (ending_.zero_stage >= 1 || !runs_ahead()) return calls * t.time + debug;
+  tail.host += to_ticks(debug);
+  return calls * t.time;
 }
 
 double StepRun::stage_parameters(std::int64_t stage) const {
   double sum = 0;
-  for (std::int64_t c = 0; c < chunks_per_stage(); ++c)
-    sum += chunk_time(stage, c).program.parameters;
+  for (std::int64_t c = 0; c < chunks_per_stage(); ++c) sum += chunk_time(stage, c).program.trained;
   return sum;
 }
 
 double StepRun::stage_expert_parameters(std::int64_t stage) const {
   double sum = 0;
   for (std::int64_t c = 0; c < chunks_per_stage(); ++c)
-    sum += chunk_time(stage, c).program.expert_parameters;
+    sum += chunk_time(stage, c).program.trained_experts;
   return sum;
 }
 
+// Shards are reduced inside the ranks that share a copy, then each over the copies (FSDP's hybrid
+// sharding; Megatron-Core's distributed optimizer instances, distributed/param_and_grad_buffer.py).
 Seconds StepRun::gradient_time(std::int64_t stage, Tail& tail) {
   if (ending_.zero_stage == 3) return {};
-  const double element = bytes_per_element(stack_.gradient_format) * program_.trainable_share;
-  const CollectiveKind kind =
-      ending_.zero_stage >= 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-  Seconds time =
-      bucketed(kind, placement_.data_context, Bytes(stage_parameters(stage) * element), tail);
-  time +=
-      bucketed(kind, placement_.expert_data, Bytes(stage_expert_parameters(stage) * element), tail);
-  const bool ends = stage == 0 || stage == layout_.pp - 1;
-  if (model_.tied_embeddings && layout_.pp > 1 && ends) {
-    const double vocabulary = static_cast<double>(model_.vocab * model_.hidden / layout_.tp);
-    const Collective tied{.kind = CollectiveKind::all_reduce,
-                          .group = placement_.embedding,
-                          .bytes = Bytes(vocabulary * element)};
-    time += network_->price(tied, stage).time;
-    if (tail.uses) tail.uses(tied, 1);
+  const double element = bytes_per_element(stack_.gradient_format);
+  const auto reduce = [&](const Replicas& over, double parameters) {
+    const Bytes bytes(parameters * element);
+    const double calls = bucket_calls(over.all, bytes);
+    if (ending_.zero_stage == 0)
+      return bucketed(CollectiveKind::all_reduce, over.all, bytes, calls, tail);
+    return bucketed(CollectiveKind::reduce_scatter, over.shard, bytes, calls, tail) +
+           bucketed(CollectiveKind::all_reduce, over.copies, bytes / over.ways, calls, tail);
+  };
+  Seconds time = reduce(dense_replicas(), stage_parameters(stage));
+  time += reduce(expert_replicas(), stage_expert_parameters(stage));
+  // Both ends of the model hold the word table, as embedding and head or for MTP modules, unless
+  // they lie on one stage.
+  const bool two_tables = model_.tied_embeddings || trained_modules(model_, job_) > 0;
+  const bool apart = layout_.pp > 1 && !holds_two_chunks(layout_.schedule);
+  if (two_tables && apart && (stage == 0 || stage == layout_.pp - 1)) {
+    const double vocabulary = vocabulary_parameters(model_, stack_, layout_);
+    time += bucketed(CollectiveKind::all_reduce, placement_.embedding, Bytes(vocabulary * element),
+                     1, tail);
   }
   return time;
 }
 
 Seconds StepRun::parameter_time(std::int64_t stage, Tail& tail) {
   if (ending_.zero_stage == 0 || ending_.zero_stage == 3) return {};
-  const double element =
-      bytes_per_element(stack_.parameter_gather_format) * program_.trainable_share;
-  return bucketed(CollectiveKind::all_gather, placement_.data_context,
-                  Bytes(stage_parameters(stage) * element), tail) +
-         bucketed(CollectiveKind::all_gather, placement_.expert_data,
-                  Bytes(stage_expert_parameters(stage) * element), tail);
+  const double element = bytes_per_element(stack_.parameter_gather_format);
+  const auto gather = [&](const Replicas& over, double parameters) {
+    const Bytes bytes(parameters * element);
+    return bucketed(CollectiveKind::all_gather, over.shard, bytes, bucket_calls(over.all, bytes),
+                    tail);
+  };
+  return gather(dense_replicas(), stage_parameters(stage)) +
+         gather(expert_replicas(), stage_expert_parameters(stage));
 }
 
 double StepRun::own_parameters(std::int64_t stage) const {
   const bool sharded = ending_.zero_stage >= 1;
-  const double shard = layout_.shard_group > 0 ? static_cast<double>(layout_.shard_group)
-                                               : static_cast<double>(layout_.dense_replicas());
-  const double dense = stage_parameters(stage) / (sharded ? shard : 1.0);
-  const double expert = stage_expert_parameters(stage) /
-                        (sharded ? static_cast<double>(layout_.expert_replicas()) : 1.0);
-  return (dense + expert) * program_.trainable_share;
+  const double dense = stage_parameters(stage) / (sharded ? dense_replicas().ways : 1.0);
+  const double expert = stage_expert_parameters(stage) / (sharded ? expert_replicas().ways : 1.0);
+  return dense + expert;
 }
 
 Kernel StepRun::update_kernel(std::int64_t stage) const {
@@ -91,13 +114,19 @@ Kernel StepRun::update_kernel(std::int64_t stage) const {
           .library = stack_.stream_library()};
 }
 
+double StepRun::update_products(std::int64_t stage) const {
+  return own_parameters(stage) * program_.optimizer_products_per_parameter;
+}
+
 Seconds StepRun::optimizer_time(std::int64_t stage) const {
   const double own = own_parameters(stage);
   Seconds time = kernel_time(update_kernel(stage), context_.device, context_.calibration).time;
-  const double tensor = own * program_.optimizer_flop_per_parameter;
-  const FlopPerSecond rate = context_.device.tensor_rate[static_cast<std::size_t>(Format::bf16)];
-  if (tensor > 0) time += Flop(tensor) / rate;
-  if (ending_.offload_optimizer) time = std::max(time, offloaded_update(own));
+  if (const double products = update_products(stage); products > 0)
+    time += products * std::max(1.0, stack_.kernel_age.get()) *
+            kernel_time(program_.optimizer_product, context_.device, context_.calibration).time;
+  // Beside it. That the accelerator has less to do is not counted: the host, with a tenth of its
+  // memory bandwidth or less, is the slower one.
+  if (ending_.offloaded > 0) time = std::max(time, offloaded_update(own * ending_.offloaded));
   return time;
 }
 
@@ -167,10 +196,10 @@ StepRun::Tail StepRun::tail(const StageRun& run, std::int64_t stage) {
   // Gradients that wait for a pass may still be hidden, what a pass waits for them is not.
   const Delays shared = gradient_contention(stage);
   const bool under_backward =
-      stack_.gradient_overlap && !(ending_.zero_stage >= 1 && stack_.sharded_at_once);
+      overlaps_gradients(stack_, layout_) && !(ending_.zero_stage >= 1 && stack_.sharded_at_once);
   const Seconds data = visible(gradients + shared.gradients, hides_gradients + shared.passes,
                                under_backward, bytes_per_element(stack_.gradient_format)) +
-                       visible(parameters, hides_parameters, stack_.parameter_overlap,
+                       visible(parameters, hides_parameters, overlaps_parameters(stack_, layout_),
                                bytes_per_element(stack_.parameter_gather_format));
   out.data = to_ticks(data + shared.passes);
   out.optimizer = to_ticks(optimizer_time(stage));

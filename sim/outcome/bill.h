@@ -54,8 +54,8 @@ struct BillQuestion {
   bool ranges = true;  // false: low and high are the values; a hundred times faster
 };
 
-// A prediction's mean power as an input of a bill. Its range, 8% to both sides, is about how far
-// measured nodes lie from the model's.
+// A prediction's mean power as an input of a bill. Its range, 8% to both sides, is how far 90% of
+// the nodes lie whose power was logged (bill.cpp names them).
 Sourced<Watts> predicted_power(Watts mean_power_per_accelerator);
 
 // What an amount rests on: the least sure evidence, and the ids of the sources, of the inputs that

@@ -129,16 +129,32 @@ void add_machines(BillPass& pass) {
   }
 }
 
+Sourced<double> as_number(const Sourced<std::int64_t>& count) {
+  const auto number = [](const std::optional<std::int64_t>& v) {
+    return v ? std::optional(static_cast<double>(*v)) : std::nullopt;
+  };
+  return {.value = number(count.value),
+          .low = number(count.low),
+          .high = number(count.high),
+          .evidence = count.evidence,
+          .source = count.source,
+          .reason = count.reason};
+}
+
 // Racks are sold whole with the domain that they hold. Smaller domains share one: as many as it has
-// trays for (18 of NVL72, nvidia-superpod-gb200) and as the site's racks have power for.
-double racks_of_domains(const BillPass& pass, Watts machines, Watts limit) {
-  constexpr std::int64_t trays = 18;
+// trays for (of a host whose rack is not known, one) and as the site's racks have power for.
+double racks_of_domains(BillPass& pass, Watts machines, Watts limit) {
   const std::int64_t domain = pass.cluster.fabric.scale_up.domain;
-  const std::int64_t holds = trays * pass.cluster.gpus_per_host / domain;
+  const double trays =
+      pass.inputs
+          .read(pass.host_path("hosts of a rack"), as_number(pass.cluster.host.hosts_per_rack))
+          .value;
+  const double holds = std::floor(trays * static_cast<double>(pass.cluster.gpus_per_host) /
+                                  static_cast<double>(domain));
   const double domains = static_cast<double>(pass.bill.bought) / static_cast<double>(domain);
   if (holds < 2) return domains;
   const double powered = std::floor(limit.si() / (machines.si() / domains));
-  return domains / std::clamp(powered, 1.0, static_cast<double>(holds));
+  return domains / std::clamp(powered, 1.0, holds);
 }
 
 }  // namespace

@@ -307,7 +307,7 @@ GoodputCase goodput_case(const Cluster& cluster, const ReliabilityProfile& profi
   if (job.spare_gpus) {
     result.spares = *job.spare_gpus / ceil_of(fleet.gpus, result.units.count);
   } else {
-    result.spare_probability = 0.99;
+    result.spare_probability = usual_spare_probability;
     result.spares = spares_needed(result, result.spare_probability);
   }
   check_goodput(result);

@@ -46,6 +46,10 @@ struct StorageTier {
   std::int64_t writing_hosts = 0;  // that hold what is saved; 0: all (sharded save)
 };
 
+// How often a failing job finds a spare where nobody says how many wait: an owner's choice. Beyond
+// it each nine takes ever more idle machines (spares_needed()).
+inline constexpr double usual_spare_probability = 0.99;
+
 // What a job is and how it is run. Times and tokens of one undisturbed step come from simulate().
 struct GoodputJob {
   Seconds step = seconds(1);
@@ -53,7 +57,7 @@ struct GoodputJob {
   Bytes checkpoint;           // of the whole model and its optimizer
   std::int64_t replicas = 1;  // data-parallel
   std::vector<StorageTier> storage = {StorageTier{}};
-  // That wait, rounded down to whole hosts or domains; absent: enough in 99% of cases.
+  // That wait, rounded down to whole hosts or domains; absent: usual_spare_probability.
   std::optional<std::int64_t> spare_gpus;
   // Accelerators that the layout uses of each NVLink domain, and that a rack has where the wiring
   // joins fewer of them (64 of an NVL72's 72). 0: all that the wiring joins.

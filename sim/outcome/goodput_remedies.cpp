@@ -10,6 +10,12 @@
 namespace orrery {
 namespace {
 
+// "3.5 min (42 s to 5.6 min)": what a remedy reaches, and the range of that.
+std::string range_text(const Ranged<Seconds>& of) {
+  if (of.low == of.high) return to_text(of.value);
+  return fmt::format("{} ({} to {})", to_text(of.value), to_text(of.low), to_text(of.high));
+}
+
 // What a lever did: text for the reader, or why it did nothing.
 struct Outcome {
   std::string action, reason;
@@ -71,10 +77,13 @@ Outcome shrink(GoodputCase& one, const RemedyOptions& options) {
   const Seconds whole =
       one.detection.value + one.diagnosis.value + one.start.value + read + one.warm_up.value;
   one.elastic = {.replicas = one.replicas,
-                 .stall = std::min(options.elastic_recovery, whole),
+                 .stall = std::min(options.elastic_recovery.value, whole),
                  .rejoin = whole};
+  const Ranged<Seconds> stall = {.value = one.elastic->stall,
+                                 .low = std::min(options.elastic_recovery.low, whole),
+                                 .high = std::min(options.elastic_recovery.high, whole)};
   return {fmt::format("a failing replica of {} leaves, the others go on after {}", one.replicas,
-                      to_text(one.elastic->stall)),
+                      range_text(stall)),
           ""};
 }
 
@@ -90,9 +99,13 @@ Outcome restart_faster(GoodputCase& one, const RemedyOptions& options) {
   const auto before =
       one.detection.value + one.diagnosis.value + one.start.value + one.warm_up.value;
   if (before <= Seconds{}) return {"", "recovery takes no time"};
-  scale_recovery(one, options.restart_factor);
+  const Ranged<double>& factor = options.restart_factor;
+  scale_recovery(one, factor.value);
   return {fmt::format("detection, diagnosis, start and warm-up in {} instead of {}",
-                      to_text(before * options.restart_factor), to_text(before)),
+                      range_text({.value = before * factor.value,
+                                  .low = before * factor.low,
+                                  .high = before * factor.high}),
+                      to_text(before)),
           ""};
 }
 
@@ -114,14 +127,14 @@ Outcome evict_lemons(GoodputCase& one, const RemedyOptions&) {
 Outcome check_numbers(GoodputCase& one, const RemedyOptions& options) {
   Seconds before;
   for (FailureClass& failure : one.failures) {
-    if (failure.latency.value <= options.corruption_latency) continue;
+    if (failure.latency.value <= options.corruption_latency.value) continue;
     before = std::max(before, failure.latency.value);
-    failure.latency = exactly(options.corruption_latency);
+    failure.latency = exactly(options.corruption_latency.value);
   }
   if (before <= Seconds{}) return {"", "wrong numbers are noticed as fast already"};
   return {fmt::format("wrong numbers are noticed in {} instead of {}, what the checks cost not "
                       "counted",
-                      to_text(options.corruption_latency), to_text(before)),
+                      range_text(options.corruption_latency), to_text(before)),
           ""};
 }
 
@@ -164,13 +177,26 @@ double largest_factor(const GoodputCase& input, double target, Scale scale) {
 
 }  // namespace
 
+RemedyOptions remedy_options(const ReliabilityProfile& profile) {
+  const auto ranged = [](const auto& sourced) {
+    const auto value = sourced.get();
+    return Ranged<std::decay_t<decltype(value)>>{
+        .value = value, .low = sourced.low.value_or(value), .high = sourced.high.value_or(value)};
+  };
+  return {.elastic_recovery = ranged(profile.elastic_recovery),
+          .restart_factor = ranged(profile.restart_factor),
+          .corruption_latency = ranged(profile.corruption_latency)};
+}
+
 std::vector<Remedy> goodput_remedies(const GoodputCase& input, const RemedyOptions& options) {
   const Goodput before = goodput(input);
   std::vector<Remedy> remedies;
   Remedy all{.name = "all of them", .changed = input};
   for (const Lever& lever : levers) {
     Remedy remedy{.name = lever.name, .changed = input};
-    const Outcome outcome = lever.apply(remedy.changed, options);
+    const bool applied = options.applied == lever.name || options.applied == all.name;
+    const Outcome outcome =
+        applied ? Outcome{"", "it is applied already"} : lever.apply(remedy.changed, options);
     remedy.action = outcome.action;
     remedy.reason = outcome.reason;
     score(remedy, before);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/outcome/goodput.h"
+#include "sim/outcome/goodput_job.h"
 
 namespace orrery {
 
@@ -17,24 +17,26 @@ struct Remedy {
   GoodputCase changed;    // the case with the remedy
 };
 
+// What remedies make of a case: values of the profile that the case was made of.
 struct RemedyOptions {
-  double spare_probability = 0.99;  // that a failing job finds a spare
-  Seconds elastic_recovery =
-      seconds(180.0);           // of the others, detection included (arXiv 2602.00277)
-  double restart_factor = 0.5;  // of detection, diagnosis, start and warm-up
+  double spare_probability = usual_spare_probability;
+  Ranged<Seconds> elastic_recovery;  // of the others, detection included
+  Ranged<double> restart_factor;     // of detection, diagnosis, start and warm-up
   // Until wrong numbers are noticed, with checks in the steps; what the checks cost is not counted.
-  Seconds corruption_latency = seconds(300.0);
+  Ranged<Seconds> corruption_latency;
+  std::string applied;  // that the case holds already, by name: not applied twice
 };
+RemedyOptions remedy_options(const ReliabilityProfile& profile);
 
-// Each lever alone on this case, then "all of them", in a fixed order. Gains of single levers do
-// not add up. A lever that does not apply, or is in use already, says so in `reason` and changes
-// nothing.
-std::vector<Remedy> goodput_remedies(const GoodputCase& input, const RemedyOptions& options = {});
+// Each lever alone on this case, then "all of them" (the others of them, where one is applied), in
+// a fixed order. Gains of single levers do not add up. A lever that does not apply, or is in use
+// already, says so in `reason` and changes nothing.
+std::vector<Remedy> goodput_remedies(const GoodputCase& input, const RemedyOptions& options);
 // Their names, "all of them" last.
 std::vector<std::string> remedy_names();
 // The case with one of them; as it was where it does not apply.
 GoodputCase with_remedy(const GoodputCase& input, const std::string& name,
-                        const RemedyOptions& options = {});
+                        const RemedyOptions& options);
 
 // What alone would bring the case to a share of effective time. Factors on what there is now; 1: it
 // is there already; 0: not even without it.

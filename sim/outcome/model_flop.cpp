@@ -5,6 +5,11 @@
 
 namespace orrery {
 
+// The model's own operations, by which model FLOP utilisation is told: those of every active
+// parameter and of causal attention, without what recompute repeats and without multi-token
+// prediction modules. These help to train and are no part of the model that comes out
+// (DeepSeek-V3's 671 billion parameters leave them out), so that training them lowers the
+// utilisation. Megatron-Core's own throughput counts them: of the same step it tells more.
 double forward_flop_per_token(const Model& model, const Job& job) {
   const ParameterCount count = count_parameters(model);
   const double lookup = model.tied_embeddings ? 0.0 : static_cast<double>(count.embedding);
@@ -29,6 +34,7 @@ double forward_flop_per_token(const Model& model, const Job& job) {
 double model_flop_per_token(const Model& model, const Job& job) {
   const double forward = forward_flop_per_token(model, job);
   if (!is_training(job.task)) return forward;
+  // LoRA's adapters are left out, as in published figures: they are no part of the model.
   return (job.task == Task::lora ? 2 : 3) * forward;
 }
 

@@ -17,22 +17,6 @@ namespace {
 constexpr std::array<std::string_view, bill_group_count> group_text = {
     "scale-up switches", "switches", "NICs", "transceivers", "cables"};
 
-// The switch behind a scale-up link, where the wiring does not name one.
-std::string scale_up_part(const std::string& link) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> parts = {{
-      {"nvlink2", "nvswitch-gen1"},
-      {"nvlink3", "nvswitch-gen2"},
-      {"nvlink4", "nvswitch-gen3"},
-      {"nvlink5", "nvswitch-gen4"},
-      {"nvlink6", "nvswitch-gen5"},
-      {"nvlink7", "nvswitch-gen6"},
-      {"ualoe", "ualink-switch"},
-  }};
-  for (const auto& [name, part] : parts)
-    if (link == name) return std::string(part);
-  return "";
-}
-
 template <class T>
 Sourced<T> unknown(const std::string& reason) {
   return {.evidence = Evidence::specified, .reason = reason};
@@ -49,6 +33,14 @@ auto find_part(const std::string& folder, const std::string& name, Load load)
 }
 std::optional<Switch> find_switch(const std::string& name) {
   return find_part("hw_models/catalog/switches", name, load_switch);
+}
+
+// The switch behind a scale-up link, where the wiring does not name one.
+std::string scale_up_part(const ScaleUp& up) {
+  if (up.kind != ScaleUpKind::switched || up.link.empty()) return "";
+  for (const std::string& name : catalog_names("hw_models/catalog/switches"))
+    if (load_switch(name).scale_up_link == up.link) return name;
+  return "";
 }
 
 std::string why_unnamed(const std::string& part) {
@@ -84,7 +76,7 @@ class Biller {
   void add_switches(const SwitchCount& count) {
     const bool scale_up = !is_scale_out_role(count.role);
     std::string part = count.part;
-    if (part.empty() && scale_up) part = scale_up_part(fabric_.scale_up.link);
+    if (part.empty() && scale_up) part = scale_up_part(fabric_.scale_up);
     BillLine line{.group = scale_up ? BillGroup::scale_up_switch : BillGroup::switch_,
                   .item = count.role,
                   .part = part,

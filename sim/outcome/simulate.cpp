@@ -47,7 +47,7 @@ std::vector<double> fabric_values(const Scenario& s) {
 class MovedOutputs {
  public:
   explicit MovedOutputs(const Scenario& s) : memory_(memory_values(s)), fabric_(fabric_values(s)) {
-    const ResolvedDevice device = s.cluster.device.resolved();
+    const ResolvedDevice device = step_context(s).device;
     margin_ = memory_fit(s.model, s.job, s.layout, s.stack, device).margin;
   }
   Outputs operator()(const Scenario& s) {

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "hw_models/economics.h"
 #include "sim/advise/host_power.h"
 #include "sim/base/interrupt.h"
 #include "sim/base/random.h"
@@ -275,6 +276,23 @@ TEST_CASE("interrupted, the advice is the best so far") {
         advice.rejected_for_memory + advice.pruned + advice.simulated + advice.left);
   CHECK(advice.gap >= 0);
   CHECK(advice.gap < 1);
+}
+
+TEST_CASE("hosts draw by their cluster's load, and nothing is made up where it is not known") {
+  Cluster cluster = load_cluster("dgx-h100", 16);
+  const Watts rated = cluster.host.power.get() * (1.0 / 8);
+  CHECK(host_power_known(cluster));
+  CHECK(host_power_per_accelerator(cluster).si() ==
+        Approx(rated.si() * load_economics("standard").host_load.get()));
+  cluster.host_load.value = 0.8;
+  CHECK(host_power_per_accelerator(cluster).si() == Approx(0.8 * rated.si()));
+  Cluster unloaded = cluster;
+  unloaded.host_load.value.reset();
+  CHECK_FALSE(host_power_known(unloaded));
+  CHECK(host_power_per_accelerator(unloaded) == Watts(0));
+  cluster.host.power.value.reset();
+  CHECK_FALSE(host_power_known(cluster));
+  CHECK(host_power_per_accelerator(cluster) == Watts(0));
 }
 
 TEST_CASE("each objective ranks by its own measure") {

@@ -49,6 +49,8 @@ std::vector<std::pair<std::string, Layout>> one_decision_each() {
       {"context_parallel", {.cp = 2, .context = ContextKind::all_to_all}},
       {"context_inner", {.cp = 4, .context = ContextKind::hierarchical, .context_inner = 2}},
       {"offload", {.offload_optimizer = true}},
+      {"optimizer_offload_fraction",
+       {.offload_optimizer = true, .optimizer_offload_fraction = 0.5}},
       {"offload", {.offload_weights = true}},
       {"offload", {.offload_activations = true}},
       {"stage_layers", {.pp = 4, .stage_layers = uneven}},

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/advise/launch_questions.h"
+#include "workloads/model_catalog.h"
 
 namespace orrery {
 namespace {
@@ -36,6 +37,11 @@ TEST_CASE("Megatron-LM: what arguments.py refuses side by side is not printed so
   CHECK(says(offload, "--optimizer-cpu-offload", ""));
   CHECK(says(offload, "--use-precision-aware-optimizer", ""));
   CHECK(says(offload, "--use-distributed-optimizer", ""));
+  CHECK(offload.text.find("offload-fraction") == std::string::npos);
+  const Layout shared{.dp = 4, .offload_optimizer = true, .optimizer_offload_fraction = 0.5};
+  CHECK(says(flags_of("megatron-core", shared), "--optimizer-offload-fraction", "0.5"));
+  CHECK(says(flags_of("nemo@26.04", {.dp = 4, .offload_optimizer = true}),
+             "optimizer.optimizer_offload_fraction", "1.0"));
   CHECK(lacks(flags_of("megatron-core", {.dp = 4, .zero_stage = 0, .offload_optimizer = true}),
               "offload"));
   const auto fp8 = [](PrecisionRecipe p, bool on_host) {
@@ -52,6 +58,10 @@ TEST_CASE("Megatron-LM: what arguments.py refuses side by side is not printed so
   CHECK(says(muon, "--ckpt-format", "torch"));
   CHECK_FALSE(says(muon, "--use-distributed-optimizer", ""));
   CHECK_FALSE(says(muon, "--overlap-param-gather", ""));
+  CHECK_FALSE(says(muon, "--overlap-grad-reduce", ""));
+  CHECK(says(flags_of("megatron-core", {.dp = 4}), "--overlap-grad-reduce", ""));
+  CHECK(says(flags_of("nemo", {.dp = 4, .optimizer = Optimizer::muon}), "ddp.overlap_grad_reduce",
+             "false"));
   CHECK(mentions(muon, "zero"));
 
   const LaunchFlags sharded = flags_of("megatron-core", {.dp = 4, .zero_stage = 3});
@@ -68,6 +78,113 @@ TEST_CASE("Megatron-LM: what arguments.py refuses side by side is not printed so
   CHECK(notes(half.missing, "expert parallelism in FP16"));
   CHECK(lacks(flags_of("megatron-core", {.tp = 2, .dp = 4, .sequence_parallel = false}, true),
               "sequence_parallel"));
+}
+
+TEST_CASE("Muon's gradients show where its program refuses to overlap them") {
+  const Layout muon{.dp = 4, .optimizer = Optimizer::muon}, adam{.dp = 4};
+  for (const char* name : {"megatron-core", "megatron-core-plain", "nemo"}) {
+    INFO(name);
+    Stack stack = stack_of(name);
+    stack.gradient_overlap = stack.parameter_overlap = true;
+    CHECK_FALSE(overlaps_gradients(stack, muon));
+    CHECK_FALSE(overlaps_parameters(stack, muon));
+    CHECK(overlaps_gradients(stack, adam));
+    CHECK(overlaps_parameters(stack, adam));
+  }
+  CHECK(overlaps_gradients(stack_of("pytorch-fsdp2"), muon));
+}
+
+TEST_CASE("delayed scaling refuses modules that keep no output") {
+  const auto again = [](const char* stack, PrecisionRecipe precision, RecomputeModule module) {
+    return flags_of(stack,
+                    {.dp = 4,
+                     .recompute = Recompute::selective,
+                     .recompute_modules = {module},
+                     .precision = precision},
+                    true);
+  };
+  using enum PrecisionRecipe;
+  for (const char* stack : {"megatron-core", "nemo"}) {
+    INFO(stack);
+    CHECK(lacks(again(stack, fp8_delayed, RecomputeModule::layernorm), "recompute"));
+    CHECK(lacks(again(stack, fp8_delayed, RecomputeModule::moe_act), "recompute"));
+    CHECK_FALSE(lacks(again(stack, fp8_delayed, RecomputeModule::moe), "recompute"));
+    CHECK_FALSE(lacks(again(stack, fp8_current, RecomputeModule::moe_act), "recompute"));
+  }
+}
+
+TEST_CASE("NeMo: gradients are reduced in the format that was predicted") {
+  // Presets overwrite what ddp says.
+  const LaunchFlags bridge = flags_of("nemo@26.04", {.dp = 4});
+  CHECK(says(bridge, "mixed_precision", "bf16_mixed"));
+  CHECK(notes(bridge.missing, "cfg.mixed_precision.grad_reduce_in_fp32 = False"));
+  const Layout half{.dp = 4, .precision = PrecisionRecipe::fp16};
+  CHECK_FALSE(notes(flags_of("nemo@26.04", half).missing, "grad_reduce_in_fp32"));
+  const std::string recipe = flags_of("nemo@25.05", {.dp = 4}).text;
+  const auto plugin = recipe.find("recipe.trainer.plugins = bf16_mixed()");
+  const auto format = recipe.find("recipe.trainer.plugins.grad_reduce_in_fp32 = False");
+  REQUIRE(plugin != std::string::npos);
+  REQUIRE(format != std::string::npos);
+  CHECK(plugin < format);
+  CHECK(says(flags_of("nemo@24.07", {.dp = 4}), "model.optim.grad_sync_dtype", "bf16"));
+}
+
+TEST_CASE("models with Mamba layers have a program and a pattern of their own") {
+  const Model model = load_model("nemotron-h-8b", data_root() / "workloads/catalog/models");
+  const auto on = [&](const char* stack, const Layout& layout) {
+    return flags_on("h100-sxm", Architecture::hopper, stack, layout, model);
+  };
+  const LaunchFlags plain = on("megatron-core", {.pp = 2, .dp = 4});
+  CHECK(plain.program.find("pretrain_mamba.py") != std::string::npos);
+  CHECK(plain.text.find("--hybrid-override-pattern 'M-M-") != std::string::npos);
+  CHECK(plain.text.find("--spec megatron.core.models.mamba.mamba_layer_specs mamba_stack_spec") !=
+        std::string::npos);
+  const std::string& text = plain.text;
+  const auto from = text.find("'M-") + 1, to = text.find('\'', from);
+  CHECK(static_cast<std::int64_t>(to - from) == model.layer_count());
+  CHECK_FALSE(lacks(plain, "vpp"));
+  for (const char* stack : {"megatron-core", "nemo"}) {
+    INFO(stack);
+    CHECK(lacks(on(stack, {.pp = 2, .vpp = 2, .schedule = Schedule::interleaved}), "vpp"));
+    CHECK(lacks(on(stack, {.pp = 2, .stage_layers = {25, 27}}), "stage_layers"));
+    CHECK_FALSE(lacks(on(stack, {.pp = 2}), "stage_layers"));
+  }
+  CHECK(notes(on("megatron-core@0.6", {.dp = 4}).missing, "this pattern of layers"));
+  CHECK(on("nemo", {.pp = 2}).text.find("hybrid") == std::string::npos);
+  CHECK(flags_of("megatron-core", {.dp = 4}).program.find("pretrain_gpt.py") != std::string::npos);
+}
+
+TEST_CASE("TorchTitan: context ranks are part of the group that shards") {
+  const auto degree = [](const Layout& layout, const char* name) {
+    const LaunchFlags f = flags_of("pytorch-fsdp2", layout);
+    for (const LaunchFlag& flag : f.flags)
+      if (flag.name == std::string("parallelism.data_parallel_") + name) return flag.value;
+    return std::string();
+  };
+  const Layout groups{.dp = 8, .cp = 2, .zero_stage = 3, .shard_group = 8};
+  CHECK(degree(groups, "shard_degree") == "4");
+  CHECK(degree(groups, "replicate_degree") == "2");
+  const Layout all{.dp = 8, .cp = 2, .zero_stage = 3, .shard_group = 16};
+  CHECK(degree(all, "shard_degree") == "8");
+  CHECK(degree(all, "replicate_degree") == "1");
+  const Layout as_many_as_dp{.dp = 8, .cp = 2, .zero_stage = 3, .shard_group = 8};
+  CHECK_FALSE(lacks(flags_of("pytorch-fsdp2", as_many_as_dp), "shard_group"));
+  const Layout across{.dp = 8, .cp = 4, .zero_stage = 3, .shard_group = 2};
+  CHECK(lacks(flags_of("pytorch-fsdp2", across), "shard_group"));
+  CHECK(lacks(flags_of("pytorch-fsdp2", {.dp = 4, .cp = 2, .zero_stage = 0}), "zero"));
+}
+
+TEST_CASE("TorchTitan: DeepEP with expert ranks, and with whole experts") {
+  const auto titan = [](const Layout& layout) { return flags_of("pytorch-fsdp2", layout, true); };
+  const auto deep = [](const LaunchFlags& f) {
+    return f.text.find("expert_parallel_comm_backend") != std::string::npos;
+  };
+  CHECK(deep(titan({.dp = 8, .ep = 8, .zero_stage = 3})));
+  CHECK_FALSE(deep(titan({.dp = 8, .zero_stage = 3})));
+  const LaunchFlags split = titan({.tp = 2, .dp = 8, .ep = 4, .etp = 2, .zero_stage = 3});
+  CHECK_FALSE(deep(split));
+  CHECK(lacks(split, "etp"));
+  CHECK(lacks(titan({.tp = 2, .dp = 4, .etp = 1, .zero_stage = 3}), "etp"));
 }
 
 TEST_CASE("Megatron-LM: CUDA graphs are printed where they run") {

@@ -180,6 +180,55 @@ TEST_CASE("money alone changes no step") {
   CHECK(result.points[0].carbon < result.points[1].carbon);
 }
 
+TEST_CASE("what is rented has no limit on capital") {
+  PlanChoice choice = small_choice("dgx-h100", 32);
+  choice.goal.capital = Dollars(1);
+  const auto judged = [&] {
+    const PlanPoint p = answer({.choices = {choice}}).points.front();
+    return std::count_if(p.verdicts.begin(), p.verdicts.end(),
+                         [](const PlanVerdict& v) { return v.name == "capital"; });
+  };
+  CHECK(judged() == 1);
+  choice.terms.ownership = Ownership::rent;
+  CHECK(judged() == 0);
+}
+
+TEST_CASE("a predicted duration is an estimate of ours") {
+  const PlanChoice choice = small_choice("dgx-h100", 32);
+  const PlanPoint p = answer({.choices = {choice}}).points.front();
+  const GoodputCase months = plan_goodput(choice, choice.question.cluster, p.step);
+  const BillQuestion asked =
+      plan_bill_question(choice, choice.question.cluster, p.step, months, goodput(months));
+  CHECK(asked.duration.evidence == Evidence::estimated);
+  CHECK(asked.duration.source == "orrery-estimate");
+  CHECK(asked.duration.get() == p.duration);
+  CHECK(asked.duration.low == asked.duration.value);
+}
+
+TEST_CASE("an answer on the largest count that is searched says so") {
+  // A count is answered with made-up points: the search alone is tested.
+  PlanChoice choice = small_choice("dgx-h100", 0);
+  choice.goal.objective = PlanObjective::time;
+  const auto answered = [&](std::int64_t fastest) {
+    const std::function<PlanPoint(std::int64_t)> at = [&](std::int64_t gpus) {
+      PlanPoint p{.gpus = gpus, .effective = 0.9};
+      p.step.fits = true;
+      p.feasible = true;
+      const double off = std::log2(static_cast<double>(gpus) / static_cast<double>(fastest));
+      p.duration = p.finish = Seconds(day * (1 + std::abs(off)));
+      return p;
+    };
+    std::vector<PlanPoint> tried;
+    return search_count({.choices = {choice}}, 0, at, tried);
+  };
+  const PlanPoint largest = answered(plan_most_gpus);
+  CHECK(largest.gpus == plan_most_gpus);
+  CHECK(largest.largest_tried);
+  CHECK(largest.binding.empty());
+  CHECK_FALSE(answered(4096).largest_tried);
+  CHECK(answered(4096).gpus == 4096);
+}
+
 TEST_CASE("a wait for machines moves the finish, not the work") {
   Plan question;
   question.choices = {small_choice("dgx-h100", 32), small_choice("dgx-h100", 32)};
@@ -290,4 +339,45 @@ TEST_CASE("what a late job needs brings it to its deadline") {
   question.choices[0].goal.allowed = whole * 2.0;
   const PlanResult early = answer(question);
   CHECK_FALSE(plan_detail(question, early.points.front(), nullptr).need);
+}
+
+TEST_CASE("a deadline that nothing meets has the same nearest however tight it is") {
+  PlanGoal goal{.objective = PlanObjective::gpus};
+  std::vector<PlanPoint> nearest;
+  // At a few hours even the least count by the peaks is far beyond the fastest machine.
+  for (const double days : {0.5, 0.2, 0.05}) {
+    goal.allowed = Seconds(days * day);
+    nearest.push_back(found(goal));
+    CAPTURE(days, nearest.back().gpus, nearest.back().finish.si() / day);
+    REQUIRE(nearest.back().step.fits);
+    CHECK_FALSE(nearest.back().feasible);
+    CHECK(nearest.back().finish.si() == Approx(nearest.front().finish.si()).epsilon(0.05));
+  }
+}
+
+TEST_CASE("an amount of which a part is unknown comes after one that is known") {
+  PlanPoint known{.gpus = 8, .step = {.fits = true}, .cost = 100};
+  PlanPoint part = known;
+  part.unknown_costs = {"fibre-long-haul: price"};
+  CHECK(plan_score(known, PlanObjective::cost) < plan_score(part, PlanObjective::cost));
+  part.cost = 90;
+  CHECK(plan_score(known, PlanObjective::cost) > plan_score(part, PlanObjective::cost));
+}
+
+TEST_CASE("without the price of the accelerators no budget is met") {
+  PlanChoice choice = small_choice("dgx-h100", 16);
+  choice.question.cluster.device.price = {};
+  choice.goal.budget = choice.goal.capital = Dollars(1e12);
+  const PlanPoint p = answer({.choices = {choice}}).points.front();
+  REQUIRE(p.verdicts.size() == 2);
+  for (const PlanVerdict& v : p.verdicts) CHECK_FALSE(v.met());
+  REQUIRE(p.step.fits);
+  CHECK_FALSE(p.cost_known());
+  CHECK_FALSE(p.feasible);
+  // A limit of capital cannot be held against it: that is said of it alone.
+  choice.any_count = true;
+  choice.goal.capital = Dollars(1e9);
+  const PlanPoint unknown = answer({.choices = {choice, small_choice("dgx-h200", 16)}}).points[0];
+  CHECK_FALSE(unknown.step.fits);
+  CHECK(unknown.step.why_not.find("price") != std::string::npos);
 }

@@ -267,6 +267,106 @@ TEST_CASE("each limit holds for every layout") {
   }
 }
 
+// What a limit implies it also asks for: no layout without it is left.
+TEST_CASE("a limit of one choice alone leaves the layouts that have it") {
+  const Model model = small_dense_model();
+  Stack stack = small_stack(model);
+  stack.choices = {};
+  stack.choices.recompute_modules = {RecomputeModule::core_attn};
+  Question question = small_question(model, 16);
+  question.limits.micro_batch = 1;
+  question.limits.offload = Offload{};
+  question.limits.bucket = Bytes(0);
+  const auto found = [&] {
+    const std::vector<Layout> layouts = search(question, stack);
+    CHECK_FALSE(layouts.empty());
+    return layouts;
+  };
+  SECTION("a group of ranks that shard") {
+    question.limits.tp = 1;
+    question.limits.recompute = RecomputeChoice{};
+    question.limits.shard_group = 8;
+    std::set<int> stages;
+    for (const Layout& l : found()) {
+      CHECK(l.shard_group == 8);
+      stages.insert(l.zero_stage);
+    }
+    CHECK(stages == std::set<int>{1, 2, 3});
+  }
+  SECTION("layers that are run again") {
+    question.limits.recompute_layers = 4;
+    for (const Layout& l : found()) {
+      CHECK(l.recompute == Recompute::full);
+      CHECK(l.recompute_layers == 4);
+    }
+    question.limits.recomputes = {{.recompute = Recompute::none}};  // a sweep's own list
+    for (const Layout& l : found()) CHECK(l.recompute_layers == 4);
+  }
+  SECTION("ranks that trade rows for heads") {
+    question.job = small_job(32768);
+    question.limits.recompute = RecomputeChoice{};
+    question.limits.context_inner = 2;
+    for (const Layout& l : found()) {
+      CHECK(l.cp > 2);
+      CHECK(l.context == ContextKind::hierarchical);
+      CHECK(l.context_inner == 2);
+    }
+  }
+  SECTION("no group, no part of the layers") {
+    question.limits.shard_group = 0;
+    question.limits.recompute_layers = 0;
+    bool kept = false;
+    for (const Layout& l : found()) {
+      CHECK(l.shard_group == 0);
+      CHECK(l.recompute_layers == 0);
+      kept = kept || (l.zero_stage == 3 && l.recompute == Recompute::selective);
+    }
+    CHECK(kept);
+  }
+}
+
+TEST_CASE("limits that contradict each other leave nothing, and say why") {
+  const Model model = small_dense_model();
+  Stack stack = small_stack(model);
+  Question question = small_question(model, 16);
+  SearchLimits& limits = question.limits;
+  const auto reason = [&] {
+    const SearchSpace space(subject_of(question, stack), limits);
+    CHECK(space.families().empty());
+    CHECK(space.invalid() > 0);
+    return space.invalid_example();
+  };
+  SECTION("layers of a choice that does not count them") {
+    limits.recompute = RecomputeChoice{.recompute = Recompute::selective};
+    limits.recompute_layers = 4;
+    CHECK(reason() == "recompute_layers 4 needs recompute full, not selective");
+  }
+  SECTION("ranks of an exchange that has none") {
+    question.job = small_job(32768);
+    limits.cp = 4;
+    limits.context = ContextKind::ring;
+    limits.context_inner = 2;
+    CHECK(reason() == "context_inner 2 needs hierarchical context parallelism, not ring");
+  }
+  SECTION("an exchange among the ranks of sequences that are not split") {
+    limits.context_inner = 2;
+    CHECK(reason() == "context_inner 2 needs cp above 1");
+  }
+  SECTION("groups where nothing is sharded") {
+    limits.shard_group = 4;
+    limits.zero_stage = 0;
+    CHECK(reason().find("shard_group 4 needs a ZeRO stage of 1 to 3") == 0);
+    limits.zero_stage = std::nullopt;
+    stack.choices.zero_stages = {0};
+    CHECK(reason().find("and megatron-core has none") != std::string::npos);
+  }
+  SECTION("groups that do not divide the ranks") {
+    limits.shard_group = 7;
+    limits.tp = 2;
+    CHECK(reason() == "shard_group 7 does not divide dp 8 x cp 1");
+  }
+}
+
 TEST_CASE("limits that no layout meets leave an empty space with a reason") {
   const Model model = small_dense_model();
   const Stack stack = small_stack(model);
@@ -321,6 +421,23 @@ TEST_CASE("weights lie in host memory where the program can put them") {
     moved += l.offload_weights;
   }
   CHECK(moved > 0);
+}
+
+TEST_CASE("Megatron-Core offloads any eighth of the optimizer, DeepSpeed all of it") {
+  const Model model = small_dense_model();
+  Question question = small_question(model, 8);
+  question.limits.recompute = RecomputeChoice{};
+  const auto fractions = [&](const char* name) {
+    std::set<double> all;
+    for (const Layout& l : search(question, catalogue_stack(name, model)))
+      if (l.offload_optimizer) all.insert(l.optimizer_offload_fraction);
+    return all;
+  };
+  CHECK(fractions("megatron-core") ==
+        std::set<double>{0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1});
+  CHECK(fractions("deepspeed-zero") == std::set<double>{1});
+  question.limits.offload = Offload{.optimizer = true, .fraction = 0.3};  // one asked for
+  CHECK(fractions("megatron-core") == std::set<double>{0.3});
 }
 
 TEST_CASE("DeepSpeed's pipelines shard optimizer states at most") {

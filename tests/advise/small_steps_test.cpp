@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "sim/advise/host_power.h"
 #include "sim/base/random.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/placement.h"
@@ -47,9 +48,10 @@ TEST_CASE("law: no layout within so many changes is better than its rung") {
     };
     const auto score_of = [&](const Layout& l) {
       const StepResult run = step(context, q.model, q.job, l, stack);
-      return q.objective == Objective::energy
-                 ? run.energy_per_gpu.si() * static_cast<double>(l.gpus())
-                 : to_seconds(run.step).si();
+      const Seconds time = to_seconds(run.step);
+      if (q.objective != Objective::energy) return time.si();
+      const Watts host = host_power_per_accelerator(q.cluster);
+      return (run.energy_per_gpu + host * time).si() * static_cast<double>(l.gpus());
     };
     const std::vector<Layout> all = layouts_of(space);
     const Layout now = all[random.below(all.size())];

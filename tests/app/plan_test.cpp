@@ -1,8 +1,11 @@
 // Knows what the command plan must read, refuse and print.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "hw_models/catalog.h"
 #include "sim/app/plan_question.h"
@@ -181,6 +184,109 @@ TEST_CASE("bad questions are one line") {
   CHECK(run("plan llama-405b-which-gpu").err.find("llama-405b-which-gpus") != std::string::npos);
 }
 
+TEST_CASE("a key of the other ownership is refused, not ignored") {
+  const Json bought = small_question(), rented = with(bought, "ownership", "rent");
+  const std::vector<std::pair<const char*, Json>> of_rent = {{"contract", "spot"},
+                                                             {"gpu_hour_price", 2}};
+  for (const auto& [key, value] : of_rent) {
+    INFO(key);
+    const std::string error = error_of(with(bought, key, value));
+    CHECK(error.find(key) != std::string::npos);
+    CHECK(error.find("all machines are bought (the default)") != std::string::npos);
+    CHECK(error.find("\"ownership\": \"rent\"") != std::string::npos);
+    CHECK(error_of(with(rented, key, value)).empty());
+    CHECK(error_of(with(with(bought, "ownership", {"buy", "rent"}), key, value)).empty());
+  }
+  const std::vector<std::pair<const char*, Json>> of_owners = {{"accelerator_price", 30000},
+                                                               {"facility", "colocate"},
+                                                               {"electricity_price", 0.05},
+                                                               {"capital", "10 million USD"}};
+  for (const auto& [key, value] : of_owners) {
+    INFO(key);
+    const std::string error = error_of(with(rented, key, value));
+    CHECK(error.find(key) != std::string::npos);
+    CHECK(error.find("all machines are rented") != std::string::npos);
+    CHECK(error_of(with(bought, key, value)).empty());
+  }
+  const Outcome flag =
+      run("plan --model llama3.2-1b --tokens 200B --seq 4096 --global-batch 128 --cluster dgx-h100 "
+          "--gpus 8 --contract spot");
+  CHECK(flag.code == 2);
+  CHECK(flag.err.find("--contract") != std::string::npos);
+  // Where some are bought the limit is theirs, and the report says so.
+  const PlanFile both = read_plan(JsonValue::from(
+      with(with(bought, "ownership", {"buy", "rent"}), "capital", "10 million USD"), "q.json"));
+  REQUIRE(!both.premises.empty());
+  CHECK(both.premises.back().find("limit on capital") != std::string::npos);
+}
+
+TEST_CASE("least energy counts hosts by the owner's assumption") {
+  const ScratchFolder scratch("plan");
+  const std::string busy = add(scratch, "busy.json", R"({"based_on": "standard", "host_load":
+      {"value": 0.8, "low": 0.8, "high": 0.8, "evidence": "assumed", "source": "orrery-estimate",
+       "reason": "a test"}})");
+  Json question = with(small_question(), "economics", {"standard", busy});
+  const auto choices = [&] {
+    return read_plan(JsonValue::from(question, "question.json")).plan.choices;
+  };
+  CHECK(choices()[0].step_key == choices()[2].step_key);
+  question["objective"] = "energy";
+  const std::vector<PlanChoice> energy = choices();
+  std::set<std::string> keys;
+  for (const PlanChoice& c : energy) {
+    keys.insert(c.step_key);
+    CHECK(c.question.cluster.host_load.get() == c.terms.facts.economics.host_load.get());
+  }
+  CHECK(keys.size() == 4);  // two clusters, two loads
+}
+
+TEST_CASE("an objective of energy or carbon has its column, within 100 columns") {
+  const ScratchFolder scratch("plan");
+  for (const auto& [objective, header] :
+       {std::pair{"energy", "MWh"}, std::pair{"carbon", "t CO2e"}}) {
+    Json question = with(small_question(), "objective", objective);
+    question["deadline"] = "60 days";
+    question["site"] = {"norway", "us-ohio"};
+    const std::string file = add(scratch, "question.json", question.dump());
+    const Outcome text = run("plan " + file);
+    CAPTURE(text.err, text.out);
+    REQUIRE(text.code == 0);
+    const std::size_t table = text.out.find("step s");
+    REQUIRE(table != std::string::npos);
+    const std::string first = text.out.substr(table, text.out.find('\n', table) - table);
+    CHECK(first.find(header) != std::string::npos);
+    CHECK(first.find("$/Mtok") == std::string::npos);
+    const std::size_t end_of_table = text.out.find("MFU:");
+    for (std::size_t at = text.out.find("All points"); at < end_of_table;) {
+      const std::size_t end = text.out.find('\n', at);
+      CHECK(columns(text.out.substr(at, end - at)) <= 100);
+      at = end + 1;
+    }
+    // The first point's amount stands in its row, in the header's unit.
+    const Json result = Json::parse(run("--json plan " + file).out);
+    const Json& p = result.at("points").at(0);
+    const double amount = std::string(objective) == "energy"
+                              ? p.at("energy_j").get<double>() / 3.6e9
+                              : p.at("carbon_kg").get<double>() / 1e3;
+    CHECK(text.out.find(fmt::format(" {:.3g} ", amount)) != std::string::npos);
+  }
+}
+
+TEST_CASE("points that the objective hardly tells from the best are named") {
+  // Half or a quarter of the uplinks: half a percent of the cost, and other machines.
+  const Outcome text = run("plan which-network --fabric nvl72-xdr --oversubscription 2,4");
+  CAPTURE(text.err, text.out);
+  REQUIRE(text.code == 0);
+  const std::size_t at = text.out.find("Within 1% of the best by what is wanted");
+  REQUIRE(at != std::string::npos);
+  const std::string told = text.out.substr(at, 400);
+  CHECK(told.find("oversubscription 2") != std::string::npos);
+  CHECK(told.find("to buy it all") != std::string::npos);
+  // Twice the uplinks of a quarter cost more: what is not close is not named.
+  CHECK(run("plan which-network --fabric nvl72-4plane --oversubscription 1,4")
+            .out.find("Within 1% of the best") == std::string::npos);
+}
+
 TEST_CASE("a plan is printed as text, markdown and JSON") {
   const ScratchFolder scratch("plan");
   Json question = small_question();
@@ -291,7 +397,7 @@ TEST_CASE("odd values of new keys are one line") {
   const std::vector<std::pair<const char*, std::vector<Json>>> odd = {
       {"routing", {"spary", 3, ""}},
       {"rails", {0, -2, "two", 1.5}},
-      {"planes", {0, 100, "x"}},
+      {"planes", {0, 3, 64, 100, "x"}},
       {"oversubscription", {0, -1, "x"}},
       {"scale_up_domain", {0, 1.5, "all"}},
       {"memory_capacity", {0, "-5 GB", "288 GB/s", "much"}},

@@ -40,6 +40,8 @@ TEST_CASE("quantities are read in SI base units") {
   CHECK(parse<Hertz>("1000 FIT").si() == Approx(1e-6 / 3600).epsilon(1e-15));
   CHECK(parse<DollarsPerSecond>("2.1 USD/h").si() == Approx(2.1 / 3600).epsilon(1e-15));
   CHECK(parse<Dollars>("30 kUSD").si() == 30000);
+  CHECK(parse<Dollars>("20 million USD").si() == 20e6);
+  CHECK(parse<Dollars>("1.5 billion USD").si() == 1.5e9);
   CHECK(parse<JoulesPerByte>("30 pJ/B").si() == Approx(30e-12).epsilon(1e-15));
   CHECK(parse<JoulesPerByte>("4 pJ/bit").si() == Approx(32e-12).epsilon(1e-15));
   CHECK(parse<JoulesPerFlop>("0.5 pJ/FLOP").si() == Approx(0.5e-12).epsilon(1e-15));
@@ -86,6 +88,9 @@ TEST_CASE("errors say what was found, what was expected and what was meant") {
   CHECK(error_text([] { parse<FlopPerSecond>("989 TFLOPS"); }) ==
         "found \"989 TFLOPS\" with the unknown unit \"TFLOPS\"; expected a quantity in FLOP/s, "
         "such as \"989 TFLOP/s\"; did you mean \"TFLOP/s\"?");
+  CHECK(error_text([] { parse<Dollars>("20M USD"); }) ==
+        "found \"20M USD\" with the unknown unit \"M USD\"; expected a quantity in USD, such as "
+        "\"20 million USD\"; did you mean \"MUSD\"?");
   CHECK(error_text([] { parse_quantity("80"); }) ==
         "found \"80\", a number without a unit; expected a number and a unit, such as \"3.35 "
         "TB/s\", \"400 Gbit/s\", \"80 GiB\", \"2.5 us\" or \"2.1 USD/h\"");

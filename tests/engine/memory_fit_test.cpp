@@ -82,6 +82,30 @@ TEST_CASE("a layout that does not fit says which stage, what and what would help
   CHECK(many.reason.find("would save ") != std::string::npos);
 }
 
+TEST_CASE("what is offloaded has to fit into the rank's share of the host's memory") {
+  const Model model = llama_70b();
+  const Layout layout{.tp = 8, .pp = 4, .dp = 4, .offload_optimizer = true};
+  ResolvedDevice device = h100();
+  const MemoryVerdict open = memory_fit(model, pretrain(), layout, stack(), device);
+  REQUIRE(open.fits);
+  REQUIRE(open.host > Bytes(0));
+  const auto with_host = [&](double share) {
+    device.host_memory = share * open.host;
+    const MemoryVerdict v = memory_fit(model, pretrain(), layout, stack(), device);
+    CHECK(v.fits == memory_fits(model, pretrain(), layout, stack(), device));
+    return v;
+  };
+  CHECK(with_host(1.01).fits);
+  const MemoryVerdict shorter = with_host(0.75);
+  CHECK_FALSE(shorter.fits);
+  CHECK(shorter.margin == Approx(-0.25));
+  CHECK(shorter.probability == 0);
+  CHECK(shorter.reason.find("a host's memory") != std::string::npos);
+  Layout part = layout;
+  part.optimizer_offload_fraction = 0.5;
+  CHECK(memory_fit(model, pretrain(), part, stack(), device).fits);
+}
+
 TEST_CASE("the verdict has a range and a probability") {
   Layout layout;
   layout.tp = 8;

@@ -56,6 +56,8 @@ Layout vary(RandomStream& random, const Loaded& of, Layout l) {
     if (random.below(2) == 0) l.bucket = Bytes(1e6 * static_cast<double>(1 + random.below(2000)));
     l.offload_weights = random.below(4) == 0;
     l.offload_optimizer = random.below(3) == 0;
+    l.optimizer_offload_fraction =
+        l.offload_optimizer ? 0.125 * static_cast<double>(1 + random.below(8)) : 1;
     l.offload_activations = random.below(4) == 0;
     if (l.recompute == Recompute::full)
       l.recompute_layers = static_cast<std::int64_t>(random.below(4));
@@ -115,9 +117,9 @@ void check_case(const Case& c, int draws) {
       if (random.below(2) == 0) elsewhere.per_domain = of.cluster.fabric.scale_up.domain;
       if (!unplaceable_reason(elsewhere, of.cluster.fabric)) {
         StepSeries other(context, of.model, of.job, elsewhere, of.stack, Links::anywhere);
-        CHECK(other.whole_model(elsewhere)
-                  .least(layout, of.job, of.model, of.stack.partition)
-                  .si() <= time);
+        CHECK(
+            other.whole_model(elsewhere).least(layout, of.job, of.model, of.stack.partition).si() <=
+            time);
       }
       CHECK(least.time.si() <= time);
       CHECK(anywhere.time <= least.time);

@@ -91,7 +91,7 @@ TEST_CASE("law 6: the same step on any number of threads") {
 TEST_CASE("an offloaded update takes the host's memory as long as its states pass through it") {
   Case c = make_case("llama3-8b", "dgx-h100", 8, "megatron-core");
   const StepContext context = step_context(c.cluster);
-  const Layout layout{.tp = 2, .dp = 4, .offload_optimizer = true};
+  Layout layout{.tp = 2, .dp = 4, .offload_optimizer = true};
   const auto at = [&](double share) {
     c.stack.host_update_share.value = share;
     return 1e-12 * static_cast<double>(step(context, c.model, c.job, layout, c.stack).step.ps);
@@ -101,6 +101,10 @@ TEST_CASE("an offloaded update takes the host's memory as long as its states pas
   const double bandwidth = context.host_memory_bandwidth.si();
   CHECK(at(0.1) - at(0.2) == Approx(5 * states / bandwidth).epsilon(0.01));
   CHECK(at(0.05) - at(0.1) == Approx(10 * states / bandwidth).epsilon(0.01));
+  // Of half of the states half as long.
+  const double whole = at(0.1), twice = at(0.05);
+  layout.optimizer_offload_fraction = 0.5;
+  CHECK(at(0.05) - at(0.1) == Approx((twice - whole) / 2).epsilon(0.01));
   // The catalogue's share: a DGX H100 updates 6 to 12 billion parameters a second.
   const Stack own = make_case("llama3-8b", "dgx-h100", 8, "megatron-core").stack;
   const double rate = 8 * bandwidth * own.host_update_share.get() / 30;

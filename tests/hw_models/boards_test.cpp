@@ -34,6 +34,17 @@ double spread_of(const std::vector<double>& values) {
 
 }  // namespace
 
+TEST_CASE("boards whose slowest would stand still are no device") {
+  std::ifstream file(data_root() / "hw_models" / "catalog" / "accelerators" / "h200-sxm.json");
+  nlohmann::json device = nlohmann::json::parse(file);
+  for (const char* key : {"value", "low", "high"}) {
+    nlohmann::json wrong = device;
+    wrong["reliability"]["board_spread"][key] = key == std::string("low") ? -0.01 : 0.3;
+    CHECK_THROWS_AS(read_device(JsonValue::parse(wrong.dump(), "h200-sxm.json")), Error);
+  }
+  CHECK_NOTHROW(read_device(JsonValue::parse(device.dump(), "h200-sxm.json")));
+}
+
 TEST_CASE("the spread between boards spans what was measured and what fleets have") {
   const auto boards = measured_boards();
   REQUIRE(boards.size() == 2);

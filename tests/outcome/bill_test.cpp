@@ -187,6 +187,26 @@ TEST_CASE("small domains share racks and have the switch chips that their ports 
   CHECK(racks(36, 60) == 30);
 }
 
+TEST_CASE("how many trays a rack has is its host's fact, not every maker's") {
+  const auto racks = [](std::optional<std::int64_t> trays) {
+    Owned owned("gb200-nvl72");
+    owned.cluster.fabric.scale_up.domain = 8;
+    owned.facts.site.rack_power.value = Watts(500e3);
+    if (owned.cluster.host.hosts_per_rack.value != trays)
+      owned.cluster.host.hosts_per_rack = {.value = trays, .evidence = Evidence::specified};
+    BillQuestion question = question_for(1440);
+    question.ranges = false;
+    return owned.bill(question).floor.racks.value;
+  };
+  CHECK(load_host("gb200-tray").hosts_per_rack.get() == 18);
+  CHECK(load_host("rubin-ultra-tray").hosts_per_rack.get() == 36);
+  CHECK_FALSE(load_host("dgx-h100").hosts_per_rack.known());
+  // 180 domains of two trays: nine in a rack of 18, 18 in one of 36; a rack for each where nobody
+  // says how many trays it has.
+  CHECK(racks(18) - racks(36) == 10);
+  CHECK(racks(std::nullopt) - racks(18) == 160);
+}
+
 TEST_CASE("a job's checkpoints and data are stored, and storage is on the bill") {
   for (const Ownership ownership : {Ownership::buy, Ownership::rent}) {
     const Owned owned("dgx-h100", {}, ownership);

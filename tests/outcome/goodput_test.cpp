@@ -305,7 +305,8 @@ TEST_CASE("goodput: remedies are listed with what each gives back") {
   job.storage = {{.bandwidth = bytes_per_second(5e10), .asynchronous = false}};
   const GoodputCase input = cluster_case("h100-roce", 8192, "llama3-h100", job);
   const double before = goodput(input).effective;
-  const std::vector<Remedy> all = goodput_remedies(input);
+  const RemedyOptions options = remedy_options(load_reliability("llama3-h100"));
+  const std::vector<Remedy> all = goodput_remedies(input, options);
   REQUIRE(all.size() == 8);
   for (const char* name :
        {"hot spares", "asynchronous checkpoints", "in-memory replicas", "elastic data parallelism",
@@ -320,11 +321,49 @@ TEST_CASE("goodput: remedies are listed with what each gives back") {
     CHECK(goodput(one.changed).effective == one.effective);
     CHECK(remedy(all, "all of them").effective > one.effective);
   }
+  RemedyOptions twice = options;
+  for (const char* name : {"faster restart", "all of them"}) {
+    twice.applied = name;
+    const std::vector<Remedy> rest = goodput_remedies(input, twice);
+    CHECK_THAT(remedy(rest, "faster restart").reason, Contains("applied already"));
+    CHECK_THAT(remedy(rest, "all of them").action, !Contains("faster restart"));
+  }
+  CHECK_THAT(remedy(goodput_remedies(input, twice), "all of them").reason, Contains("none"));
   GoodputCase one_replica = input;
   one_replica.replicas = 1;
-  const Remedy refused = remedy(goodput_remedies(one_replica), "elastic data parallelism");
+  const Remedy refused = remedy(goodput_remedies(one_replica, options), "elastic data parallelism");
   CHECK_THAT(refused.reason, Contains("one data-parallel replica"));
   CHECK(refused.gain == 0);
+}
+
+TEST_CASE("goodput: what remedies reach are values of the profile, with their ranges") {
+  ReliabilityProfile profile = load_reliability("llama3-h100");
+  const GoodputCase input = cluster_case("h100-roce", 8192, "llama3-h100", large_job());
+  const auto faster = [&] {
+    return remedy(goodput_remedies(input, remedy_options(profile)), "faster restart");
+  };
+  const Remedy half = faster();
+  CHECK(half.changed.diagnosis.value.si() == Approx(0.5 * input.diagnosis.value.si()));
+  CHECK_THAT(half.action, Contains(" to ") && Contains("instead of"));
+  profile.restart_factor.value = 0.2;
+  CHECK(faster().changed.diagnosis.value.si() == Approx(0.2 * input.diagnosis.value.si()));
+  CHECK(faster().gain > half.gain);
+  profile.corruption_latency.value = seconds(60);
+  const Remedy checks =
+      remedy(goodput_remedies(input, remedy_options(profile)), "checks for corruption");
+  double latency = 0;
+  for (const FailureClass& failure : checks.changed.failures)
+    latency = std::max(latency, failure.latency.value.si());
+  CHECK(latency == 60);
+  // Every profile that ships has them, as what they are: not facts.
+  for (const std::string& name : catalog_names("hw_models/catalog/reliability")) {
+    INFO(name);
+    const ReliabilityProfile one = load_reliability(name);
+    CHECK(is_uncertain(one.restart_factor.evidence));
+    CHECK(*one.restart_factor.low < *one.restart_factor.high);
+    CHECK(is_uncertain(one.corruption_latency.evidence));
+    CHECK(is_uncertain(one.elastic_recovery.evidence));
+  }
 }
 
 TEST_CASE("goodput: what must improve for a target, exactly") {

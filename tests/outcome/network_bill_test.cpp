@@ -117,6 +117,30 @@ TEST_CASE("the bill adds up line by line and group by group") {
   }
 }
 
+TEST_CASE("where a wiring names no switch, the catalogue says which stands behind its links") {
+  std::set<std::string> links;
+  for (const std::string& name : catalog_names("hw_models/catalog/switches")) {
+    const std::string link = load_switch(name).scale_up_link;
+    INFO(name << ": " << link);
+    if (!link.empty()) CHECK(links.insert(link).second);  // one switch for a link
+  }
+  CHECK(links.contains("nvlink5"));
+  Fabric fabric = load_fabric("nvlink5-xdr");
+  const std::string named = fabric.scale_up.levels.front().switch_name;
+  const auto part_of = [&] {
+    const NetworkBill bill = network_bill(fabric, fabric_parts(fabric, 8));
+    for (const BillLine& line : bill.lines)
+      if (line.group == BillGroup::scale_up_switch) return line.part;
+    return std::string("none");
+  };
+  CHECK(part_of() == named);
+  fabric.scale_up.levels.clear();
+  fabric.scale_up.links = {};
+  CHECK(part_of() == named);
+  fabric.scale_up.link = "someone's own";
+  CHECK(part_of().empty());
+}
+
 TEST_CASE("what has no price is unknown, never 0") {
   const Fabric fabric = load_fabric("nvlink4-ndr");
   const NetworkBill bill = network_bill(fabric, fabric_parts(fabric, 8));

@@ -124,6 +124,52 @@ TEST_CASE("tiers come as the accelerators need them", "[clos]") {
   CHECK_FALSE(clos_shape(load("nvlink4-ndr-two-sites"), 16384).sites);
 }
 
+TEST_CASE("a small machine buys the network that it needs", "[clos]") {
+  const Fabric h100 = load("nvlink4-ndr");  // 64 ports, pods of 256 over eight rails
+  CHECK(bought_shape(h100, 8).tiers.empty());
+  for (const std::int64_t gpus : {16, 64}) {
+    const ClosShape one = bought_shape(h100, gpus);
+    REQUIRE(one.tiers.size() == 1);
+    CHECK(one.switches(0) == 1);
+    CHECK(one.tiers[0].down == gpus);
+    CHECK(one.links_up(0) == 0);
+  }
+  // Half a unit: 16 ports of each leaf in use, as many up.
+  const ClosShape half = bought_shape(h100, 128);
+  REQUIRE(half.tiers.size() == 2);
+  CHECK(half.switches(0) == 8);
+  CHECK(half.links_up(0) == 128);
+  CHECK(half.switches(1) == 2);
+  // 17 ports divide over no few spines; 18 links up do.
+  const ClosShape odd = bought_shape(h100, 136);
+  CHECK(odd.tiers[0].down == 17);
+  CHECK(odd.tiers[0].up == 18);
+  CHECK(odd.switches(1) == 3);
+  // From a whole group on nothing changes: what is published of units is what is counted.
+  for (const auto& entry : std::filesystem::directory_iterator(root / "topologies/catalog")) {
+    if (entry.path().extension() != ".json") continue;
+    const Fabric fabric = load(entry.path().stem().string());
+    if (fabric.scale_out.kind == ScaleOutKind::none) continue;
+    INFO(fabric.name);
+    for (const std::int64_t gpus : {512, 1016, 4096, 16384}) {
+      const std::vector<Tier>& tiers = fabric.scale_out.tiers;
+      if (tiers.size() < 2 || gpus < tiers[0].reach || gpus <= fabric.scale_up.domain) continue;
+      ClosShape all;
+      try {
+        all = clos_shape(fabric, gpus);
+      } catch (const Error&) {
+        continue;  // more than its ports join
+      }
+      const ClosShape bought = bought_shape(fabric, gpus);
+      REQUIRE(all.tiers.size() == bought.tiers.size());
+      for (std::size_t t = 0; t < all.tiers.size(); ++t) {
+        CHECK(all.switches(t) == bought.switches(t));
+        CHECK(all.links_up(t) == bought.links_up(t));
+      }
+    }
+  }
+}
+
 TEST_CASE("links are as fast as the wiring says", "[clos]") {
   const ScaleOut hpn = load("nvlink4-h800-hpn").scale_out;
   CHECK(link_below(hpn, 0).si() == Approx(25e9));

@@ -100,6 +100,13 @@ TEST_CASE("a mesh and a torus give a group the links that it can use", "[fabric]
   CHECK(scale_up_share(torus, 64).si() == Approx(600e9));
   const ScaleUp plane = load("ici-v5e").scale_up;
   CHECK(scale_up_share(plane, 256).si() == Approx(200e9));
+  // Axes spanned, of as many as the torus has: those whose links the group uses.
+  for (const auto& [ranks, axes] :
+       {std::pair{4, 1}, {15, 1}, {16, 2}, {63, 2}, {64, 3}, {4096, 3}}) {
+    CHECK(torus_axes_spanned(torus, ranks) == axes);
+    CHECK(torus_axes_spanned(plane, ranks) == std::min(axes, 2));
+    CHECK(scale_up_share(torus, ranks).si() == Approx(200e9 * axes));
+  }
 }
 
 TEST_CASE("values of sites and of links up are visited where there are any", "[fabric]") {
@@ -118,6 +125,33 @@ TEST_CASE("values of sites and of links up are visited where there are any", "[f
   const std::string uplink = "scale_out.tiers[0].uplink_bandwidth";
   CHECK(count(paths("nvlink4-h800-hpn"), uplink) == 1);
   CHECK(count(paths("nvlink4-ndr"), uplink) == 0);
+}
+
+TEST_CASE("values that no machine has are refused, at either end of a range", "[fabric]") {
+  const auto good = JsonValue::load(folder / "nvlink4-ndr.json").raw();
+  const auto refused = [&](const std::string& pointer, const nlohmann::json& value) {
+    auto bad = good;
+    nlohmann::json& at = bad[nlohmann::json::json_pointer(pointer)];
+    for (const char* end : {"value", "low", "high"})
+      if (at.contains(end)) at[end] = value;
+    return message_of(bad);
+  };
+  for (const char* rate : {"0 Gbit/s", "1e300 B/s"}) {
+    CHECK_THAT(refused("/scale_out/nic_bandwidth", rate), Catch::Contains("nic_bandwidth"));
+    CHECK_THAT(refused("/scale_up/bandwidth", rate), Catch::Contains("scale_up.bandwidth"));
+  }
+  for (const nlohmann::json& share : {nlohmann::json(0), nlohmann::json(1.2)})
+    CHECK_THAT(refused("/scale_out/efficiency", share), Catch::Contains("at most 1"));
+  CHECK_THAT(refused("/scale_out/nics_per_accelerator", 0), Catch::Contains("above 0"));
+  CHECK_THAT(refused("/scale_out/nic_latency", "-1 us"), Catch::Contains("nic_latency"));
+  CHECK_THAT(refused("/scale_out/tiers/0/latency", "1e9 s"), Catch::Contains("at most an hour"));
+  CHECK_THAT(refused("/scale_out/tiers/1/oversubscription", 1e300), Catch::Contains("ratio"));
+  CHECK(refused("/scale_up/latency", "0 s").empty());
+  auto bad = good;
+  bad["scale_out"]["nic_bandwidth"]["evidence"] = "assumed";
+  bad["scale_out"]["nic_bandwidth"]["low"] = "0 Gbit/s";
+  bad["scale_out"]["nic_bandwidth"]["high"] = "800 Gbit/s";
+  CHECK_THAT(message_of(bad), Catch::Contains("nic_bandwidth"));
 }
 
 TEST_CASE("mistakes in a fabric are named", "[fabric]") {

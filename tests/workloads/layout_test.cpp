@@ -194,6 +194,7 @@ TEST_CASE("JSON of a layout reads back the same") {
     l.context = static_cast<ContextKind>(*rc::gen::inRange(0, 4));
     l.context_inner = *rc::gen::inRange<std::int64_t>(0, 9);
     l.offload_optimizer = *rc::gen::arbitrary<bool>();
+    if (l.offload_optimizer) l.optimizer_offload_fraction = *rc::gen::inRange(1, 1001) / 1000.0;
     l.offload_weights = *rc::gen::arbitrary<bool>();
     l.offload_activations = *rc::gen::arbitrary<bool>();
     l.stage_layers =
@@ -270,8 +271,11 @@ TEST_CASE("a layout as a person writes it") {
                        .recompute_layers = 4,
                        .precision = PrecisionRecipe::mxfp8,
                        .optimizer = Optimizer::muon,
-                       .offload_optimizer = true}) ==
-        "TP1 PP1 DP64 EP8 MB2 ZeRO-3/8 dualpipe full(4) MXFP8 muon offload:optimizer");
+                       .offload_optimizer = true,
+                       .offload_activations = true,
+                       .optimizer_offload_fraction = 0.375}) ==
+        "TP1 PP1 DP64 EP8 MB2 ZeRO-3/8 dualpipe full(4) MXFP8 muon "
+        "offload:optimizer(0.375),activations");
 }
 
 TEST_CASE("layers fall evenly, the remainder on the first positions") {

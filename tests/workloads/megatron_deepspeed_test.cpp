@@ -107,6 +107,16 @@ TEST_CASE("a softmax that its fused kernel refuses passes over the scores in fp3
   CHECK(bytes == Approx(34 * scores / 2 * 26 / 28));
   CHECK(bytes_of(odd.backward, WorkKind::softmax, c.stack.stream_library()) == bytes);
   CHECK(odd.forward.host_seconds > Case().layer().forward.host_seconds);
+  // A third of the host's time to each of forward, recompute and backward, as the value counts it.
+  const double fallback = c.stack.softmax_fallback.get().si();
+  c.stack.softmax_fallback.value = Seconds(2 * fallback);
+  const LayerProgram twice = c.layer();
+  const auto more = [](const Segment& a, const Segment& b) {
+    return a.host_seconds - b.host_seconds;
+  };
+  CHECK(more(twice.forward, odd.forward) == Approx(fallback / 3));
+  CHECK(more(twice.recompute, odd.recompute) == Approx(fallback / 3));
+  CHECK(more(twice.backward, odd.backward) == Approx(fallback / 3));
   c.stack.softmax_fallback.value = Seconds(0);  // stacks without that kernel
   CHECK(bytes_of(c.layer().forward, WorkKind::softmax, c.stack.stream_library()) == 0);
 }

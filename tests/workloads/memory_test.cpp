@@ -216,6 +216,11 @@ TEST_CASE("LoRA freezes weights, offload moves bytes to the host") {
   const auto offloaded = training_memory(m, job, layout, megatron())[0];
   CHECK(offloaded[C::optimizer].si() == 0);
   CHECK(offloaded.offloaded.si() == Approx(full[C::optimizer].si()));
+  layout.optimizer_offload_fraction = 0.25;
+  const auto part = training_memory(m, job, layout, megatron())[0];
+  CHECK(part[C::optimizer].si() == Approx(0.75 * full[C::optimizer].si()));
+  CHECK(part.offloaded.si() == Approx(0.25 * full[C::optimizer].si()));
+  layout.optimizer_offload_fraction = 1;
   layout.offload_weights = layout.offload_activations = true;
   const auto all = training_memory(m, job, layout, megatron())[0];
   CHECK(all[C::parameters].si() < 0.2 * full[C::parameters].si());

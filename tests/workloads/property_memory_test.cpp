@@ -105,7 +105,7 @@ ChunkAmounts amounts_of(const Case& c, const Position& p) {
     }
   }
   if (p.head) {
-    const HeadActivations head = head_activations(c.model, c.job, c.layout, traits);
+    const HeadActivations head = head_activations(c.model, c.job, c.layout, c.stack, traits);
     amounts.kept[3] += head.norm;
     amounts.kept[5] += head.saved;
   }

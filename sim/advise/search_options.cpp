@@ -316,12 +316,8 @@ std::vector<RecomputeOption> recompute_options(const SearchSubject& s, const Sea
     }
     all.push_back({{.recompute = Recompute::full}, 0});
     if (!s.stack.choices.recompute_part) return;
-    std::int64_t before = 0;
-    for (const std::int64_t eighths : {1, 2, 3, 4, 5, 6, 7}) {
-      const std::int64_t layers = fullest * eighths / 8;
-      if (layers > before) all.push_back({{.recompute = Recompute::full}, layers});
-      before = std::max(before, layers);
-    }
+    for (std::int64_t layers = 1; layers < fullest; ++layers)
+      all.push_back({{.recompute = Recompute::full}, layers});
   };
   // Layers are counted in full recompute only: who fixes them asks for it. Beside another choice
   // they make no valid layout.

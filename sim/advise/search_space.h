@@ -130,8 +130,8 @@ struct Family {
 //   context      ring, all-gather and all-to-all when cp is above 1; hierarchical with the most
 //                ranks of its group that lie in one scale-up domain, where not all do
 //   recompute    none; every set of modules that the model and the stack have (a module inside
-//                another that runs again is left out); full, of all layers of a stage and of one
-//                to seven eighths of them
+//                another that runs again is left out); full, of all layers of a stage and of every
+//                smaller number of them
 //   zero         0, 1, 2; 3 with more than one data-parallel rank, where pp is 1 or the stack runs
 //                it with pipelines, sharded over all ranks or over those inside one scale-up domain
 //   rank_order   orders with tp innermost that differ for these sizes; one when all ranks share a

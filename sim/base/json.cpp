@@ -164,8 +164,10 @@ std::int64_t JsonValue::integer() const {
 std::int64_t JsonValue::integer(std::int64_t low, std::int64_t high) const {
   const std::int64_t number = integer();
   if (number < low || number > high) {
-    fail(high == INT64_MAX ? fmt::format("a whole number of at least {}", low)
-                           : fmt::format("a whole number from {} to {}", low, high));
+    // Beyond a trillion the upper end is our own, not one that a person could mean.
+    constexpr std::int64_t trillion = INT64_C(1) << 40;
+    fail(number < low && high >= trillion ? fmt::format("a whole number of at least {}", low)
+                                          : fmt::format("a whole number from {} to {}", low, high));
   }
   return number;
 }

@@ -194,8 +194,8 @@ void add_notes(Bill& bill, const Cluster& cluster, const BillFacts& facts,
                      facts.economics.dataset_bytes_per_token.value.value_or(Bytes{}).si()));
   if (!question.accelerator_power.known())
     note("no prediction of the accelerators' power: a share of their limit");
-  if (const std::string misfit = rack_misfit(cluster, facts, bill); !misfit.empty())
-    note(misfit + ": it needs the liquid cooling of another site");
+  if (const std::string excess = rack_excess(cluster, facts, bill); !excess.empty())
+    note(excess + ": it needs liquid cooling there, or another site");
 }
 
 }  // namespace

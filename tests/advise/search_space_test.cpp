@@ -423,6 +423,20 @@ TEST_CASE("weights lie in host memory where the program can put them") {
   CHECK(moved > 0);
 }
 
+TEST_CASE("full recompute may run any number of a stage's layers again") {
+  const Model model = small_dense_model();
+  Question question = small_question(model, 8);
+  question.limits.tp = 2;
+  for (const std::int64_t pp : {1, 2}) {
+    question.limits.pp = pp;
+    std::set<std::int64_t> numbers, expected;
+    for (const Layout& l : search(question, catalogue_stack("megatron-core", model)))
+      if (l.recompute == Recompute::full) numbers.insert(l.recompute_layers);
+    for (std::int64_t n = 0; n < model.layer_count() / pp; ++n) expected.insert(n);  // 0: all
+    CHECK(numbers == expected);
+  }
+}
+
 TEST_CASE("Megatron-Core offloads any eighth of the optimizer, DeepSpeed all of it") {
   const Model model = small_dense_model();
   Question question = small_question(model, 8);

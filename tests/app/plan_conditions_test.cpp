@@ -38,11 +38,16 @@ void expect_error(const std::string& arguments, const std::string& part) {
 }
 
 TEST_CASE("a winner that its site cannot hold is marked, and the answer says so") {
-  const std::string air = flat(small + "--cluster gb200-nvl72 --gpus 64");
+  const std::string air = flat(small + "--cluster gb200-nvl72 --gpus 64 --site us-industrial");
   CHECK(has(air, "cannot be installed at"));
   CHECK(has(air, "*!"));
   CHECK(has(air, "not installable at the site"));
-  CHECK_FALSE(has(flat(small + "--cluster dgx-h100 --gpus 16"), "installable"));
+  CHECK_FALSE(
+      has(flat(small + "--cluster dgx-h100 --gpus 16 --site us-industrial"), "installable"));
+  // Of a site that nobody named it is told what it has to be, not that it is not.
+  const std::string open = flat(small + "--cluster gb200-nvl72 --gpus 64");
+  CHECK_FALSE(has(open, "installable"));
+  CHECK(has(open, "needs liquid cooling there"));
 }
 
 TEST_CASE("a reserved contract says what it commits to") {

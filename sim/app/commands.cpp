@@ -313,8 +313,7 @@ void add_globals(CLI::App& app, Globals& globals) {
            globals.seed = static_cast<std::uint64_t>(
                whole_number("--seed", text, 0, std::numeric_limits<std::int64_t>::max()));
          },
-         "of what is drawn: plan's ranges, hashes of simulate --network flow and topology "
-         "--traffic")
+         "of random draws (plan, network flow, --traffic)")
       ->type_name("N");
 }
 

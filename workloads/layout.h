@@ -174,6 +174,10 @@ struct Layout {
     recompute = choice.recompute;
     recompute_modules = choice.modules;
   }
+  void offload_nothing() {
+    offload_optimizer = offload_weights = offload_activations = false;
+    optimizer_offload_fraction = 1;
+  }
   // The position of a chunk of a stage, counted in the model's order.
   std::int64_t position(std::int64_t stage, std::int64_t chunk) const {
     return is_v_shaped(schedule) && chunk == 1 ? 2 * pp - 1 - stage : chunk * pp + stage;

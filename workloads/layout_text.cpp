@@ -33,8 +33,7 @@ std::size_t index_in(const std::array<std::string_view, N>& names, const JsonVal
 
 void read_offload(const JsonValue& at, Layout& layout) {
   const std::vector<JsonValue> parts = at.listed();
-  layout.offload_weights = layout.offload_optimizer = layout.offload_activations = false;
-  layout.optimizer_offload_fraction = 1;
+  layout.offload_nothing();
   for (const JsonValue& part : parts) {
     switch (index_in(offload_names, part)) {
       case 0:

@@ -82,9 +82,7 @@ class Expander {
   }
   // On the accelerator: what a host cannot hold, it may hold a part of.
   bool fits_alone(const Layout& layout) const {
-    ResolvedDevice device = ground_.device;
-    device.host_memory = Bytes(0);
-    return memory_fits(ground_.model, ground_.job, layout, recipe_.stack, device);
+    return accelerator_fits(ground_.model, ground_.job, layout, recipe_.stack, ground_.device);
   }
   Bytes peak_of(const Layout& layout) const { return peak_memory(ground_, part_.place, layout); }
   // With all that saves memory: most shards, small buckets, everything offloaded.

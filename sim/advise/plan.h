@@ -104,6 +104,7 @@ struct PlanPoint {
   double energy = 0, carbon = 0;                // J of the facility, kg
   double facility_peak = 0, facility_mean = 0;  // W
   double racks = 0, square_metres = 0;
+  std::string site_misfit;  // why racks of the site cannot hold it (rack_misfit); empty: they can
   std::vector<PlanVerdict> verdicts;
   bool feasible = false;        // it fits and meets every limit
   std::string binding;          // of a count that was searched: what keeps it from being better

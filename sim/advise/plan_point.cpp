@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/outcome/goodput_remedies.h"
+#include "sim/outcome/rack_fit.h"
 #include "workloads/optimizer.h"
 
 namespace orrery {
@@ -135,7 +136,9 @@ PlanPoint plan_point(const Plan& plan, std::size_t index, std::int64_t gpus, Pla
     point.finish = point.duration + choice.terms.wait;
     const BillQuestion question = plan_bill_question(choice, cluster, point.step, months, lost);
     point.spares = months.spares * unit_gpus(cluster, months);
-    pay(bill(cluster, choice.terms.facts, question), point);
+    const Bill owed = bill(cluster, choice.terms.facts, question);
+    pay(owed, point);
+    point.site_misfit = rack_misfit(cluster, choice.terms.facts, owed);
     judge(choice.goal, choice.terms.ownership, point);
   } catch (const Error& error) {  // of this machine at this size: say so in its row
     point.step.fits = false;

@@ -19,8 +19,7 @@ std::vector<Layout> simpler_offload(const Layout& l) {
   const std::vector<std::string> parts = offloaded(l);
   if (parts.empty()) return all;
   Layout one = l;
-  one.offload_weights = one.offload_optimizer = one.offload_activations = false;
-  one.optimizer_offload_fraction = 1;
+  one.offload_nothing();
   all.push_back(one);
   if (parts.size() == 1) return all;
   for (bool Layout::*part :

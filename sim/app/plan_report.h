@@ -53,8 +53,6 @@ void add_stalls(Document& document, const PlanFile& file, const PlanResult& resu
 void add_ties(Document& document, const PlanFile& file, const PlanResult& result);
 // What would bring a late job to its deadline; nothing where it is not late.
 void add_need(Document& document, const PlanDetail& detail);
-// "one rack may draw 135 kW, the site's racks 60 kW"; empty where it can be installed.
-std::string site_misfit(const PlanFile& file, const PlanPoint& point);
 // Under the answer: a site that cannot hold it, what its contract commits to.
 void add_conditions(Document& document, const PlanFile& file, const PlanResult& result,
                     const PlanDetail& detail);

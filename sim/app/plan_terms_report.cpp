@@ -7,7 +7,6 @@
 
 #include "sim/app/plan_report.h"
 #include "sim/app/report_parts.h"
-#include "sim/outcome/rack_fit.h"
 
 namespace orrery {
 namespace {
@@ -53,31 +52,15 @@ std::string why_no_faster(const PlanFile& file, const PlanPoint& p, const PlanPo
 
 }  // namespace
 
-std::string site_misfit(const PlanFile& file, const PlanPoint& p) {
-  const PlanChoice& choice = choice_of(file, p);
-  if (!p.step.fits || choice.terms.ownership != Ownership::buy ||
-      !choice.question.cluster.device.price_includes.scale_up ||
-      !choice.terms.facts.site.rack_power.known())
-    return "";
-  Cluster cluster = choice.question.cluster;
-  cluster.gpus = p.gpus;
-  return rack_misfit(
-      cluster, choice.terms.facts,
-      bill(cluster, choice.terms.facts,
-           {.accelerators = p.bought, .facility = choice.terms.facility, .ranges = false}));
-}
-
 void add_conditions(Document& document, const PlanFile& file, const PlanResult& result,
                     const PlanDetail& detail) {
   const PlanPoint& p = result.points[*detailed_point(result)];
   const PlanChoice& choice = choice_of(file, p);
-  if (const std::string misfit =
-          rack_misfit(choice.question.cluster, choice.terms.facts, detail.bill);
-      !misfit.empty())
+  if (!p.site_misfit.empty())
     document.paragraph(fmt::format(
         "It cannot be installed at {} as that is: {}. It needs liquid cooling there, or another "
         "site.",
-        choice.terms.facts.site.name, misfit));
+        choice.terms.facts.site.name, p.site_misfit));
   if (const auto& job = detail.bill.job; job && job->committed > Seconds{})
     document.paragraph(fmt::format(
         "That is the job's own time alone: the contract commits {} accelerators for {}, {} in "
@@ -93,8 +76,7 @@ void add_table_marks(Document& document, const PlanFile& file, const PlanResult&
   for (std::size_t i = 0; i < result.points.size(); ++i) {
     const PlanPoint& p = result.points[i];
     if (!p.step.fits) continue;
-    if (const std::string misfit = site_misfit(file, p); !misfit.empty())
-      misfits[misfit].push_back(point_name(file, p));
+    if (!p.site_misfit.empty()) misfits[p.site_misfit].push_back(point_name(file, p));
     const PlanTerms& terms = choice_of(file, p).terms;
     if (terms.ownership == Ownership::rent &&
         (terms.contract == Contract::reserved_1y || terms.contract == Contract::reserved_3y))

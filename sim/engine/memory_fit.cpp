@@ -87,6 +87,14 @@ bool host_holds(Bytes offloaded, const ResolvedDevice& device) {
   return device.host_memory <= Bytes(0) || offloaded <= device.host_memory;
 }
 
+bool accelerator_holds(const std::vector<StageMemory>& stages, const Stack& stack,
+                       const ResolvedDevice& device) {
+  const double rounding = rounding_of(stack);
+  const Bytes free = device.memory_capacity - context_of(stack);
+  return std::all_of(stages.begin(), stages.end(),
+                     [&](const StageMemory& m) { return m.peak() * rounding <= free; });
+}
+
 // Fills range, probability and standing from what the verdict holds already.
 void judge(MemoryVerdict& v, const Stack& stack) {
   const double used = rounding_of(stack);
@@ -153,14 +161,17 @@ MemoryVerdict memory_fit(const Model& model, const Job& job, const Layout& layou
   return v;
 }
 
+bool accelerator_fits(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
+                      const ResolvedDevice& device) {
+  return accelerator_holds(memory_of(model, job, layout, stack), stack, device);
+}
+
 bool memory_fits(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
                  const ResolvedDevice& device) {
-  const double rounding = rounding_of(stack);
-  const Bytes free = device.memory_capacity - context_of(stack);
   const auto stages = memory_of(model, job, layout, stack);
-  return std::all_of(stages.begin(), stages.end(), [&](const StageMemory& m) {
-    return m.peak() * rounding <= free && host_holds(m.offloaded, device);
-  });
+  return accelerator_holds(stages, stack, device) &&
+         std::all_of(stages.begin(), stages.end(),
+                     [&](const StageMemory& m) { return host_holds(m.offloaded, device); });
 }
 
 }  // namespace orrery

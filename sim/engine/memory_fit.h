@@ -40,7 +40,9 @@ MemoryVerdict memory_fit(const Model& model, const Job& job, const Layout& layou
                          const Stack& stack, const ResolvedDevice& device);
 
 // The same verdict without sizes or reason, for searches that reject many layouts. A device whose
-// host_memory is 0 takes whatever is offloaded.
+// host_memory is 0 takes whatever is offloaded; accelerator_fits does not ask the host.
+bool accelerator_fits(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
+                      const ResolvedDevice& device);
 bool memory_fits(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
                  const ResolvedDevice& device);
 

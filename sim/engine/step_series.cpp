@@ -250,8 +250,7 @@ bool same_passes(const Layout& a, const Layout& b, const Stack& stack, const Job
     l.recompute_layers = 0;
     if (l.zero_stage < 3) l.zero_stage = 1;
     l.bucket = Bytes(0);
-    l.offload_weights = l.offload_optimizer = l.offload_activations = false;
-    l.optimizer_offload_fraction = 1;
+    l.offload_nothing();
     return l;
   };
   return passes(a) == passes(b) && splits_backward(a.schedule) == splits_backward(b.schedule) &&
@@ -296,7 +295,7 @@ StepLeast StepSeries::least(const Layout& layout, const std::vector<Layout>& end
 WholeModel StepSeries::whole_model(const Layout& layout) {
   State& s = *state_;
   Layout here = layout;
-  here.offload_weights = here.offload_optimizer = here.offload_activations = false;
+  here.offload_nothing();
   return StepRun(s.context, s.model, s.job, here, s.used(), s.prices).whole_model();
 }
 

@@ -1,6 +1,7 @@
 // Knows how to replace a file in one step, and whether that can be done.
 #include "sim/base/output_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,6 +21,8 @@ namespace fs = std::filesystem;
   throw Error({.file = file.string(), .found = found, .expected = "a file that can be written"});
 }
 
+std::string problem_now() { return std::generic_category().message(errno); }
+
 // Empty, or why the text could not be written.
 std::string write_plain(const fs::path& file, std::string_view text) {
   errno = 0;
@@ -27,7 +30,26 @@ std::string write_plain(const fs::path& file, std::string_view text) {
   stream.write(text.data(), static_cast<std::streamsize>(text.size()));
   stream.close();
   if (stream) return "";
-  return errno != 0 ? std::generic_category().message(errno) : "a failed write";
+  return errno != 0 ? problem_now() : "a failed write";
+}
+
+// Empty, or why the disk does not hold what was written. A rename may reach the disk before the
+// bytes of the renamed file do: after a power failure the file would be there and empty.
+std::string sync(const fs::path& path, int flags) {
+  const int descriptor = open(path.c_str(), flags | O_CLOEXEC);
+  if (descriptor < 0) return problem_now();
+  std::string problem;
+  // File systems that cannot sync (some mounts of folders) say so with EINVAL.
+  if (fsync(descriptor) != 0 && errno != EINVAL) problem = problem_now();
+  close(descriptor);
+  return problem;
+}
+
+// The folder's entry for the new name. A folder that may be searched but not read cannot be synced;
+// the file is whole all the same.
+void sync_folder_of(const fs::path& file) {
+  const fs::path folder = file.parent_path();
+  sync(folder.empty() ? fs::path(".") : folder, O_RDONLY | O_DIRECTORY);
 }
 
 // A link's target is replaced, not the link.
@@ -73,7 +95,7 @@ void check_writable_file(const fs::path& file) {
   refuse_folder(file);
   if (is_special(file)) {
     errno = 0;
-    if (access(file.c_str(), W_OK) != 0) fail(file, std::generic_category().message(errno));
+    if (access(file.c_str(), W_OK) != 0) fail(file, problem_now());
     return;
   }
   const fs::path partial = partial_of(target_of(file));
@@ -119,7 +141,8 @@ void write_file(const fs::path& file, std::string_view text) {
   }
   const fs::path target = target_of(file);
   const fs::path partial = partial_of(target);
-  const std::string problem = write_plain(partial, text);
+  std::string problem = write_plain(partial, text);
+  if (problem.empty()) problem = sync(partial, O_WRONLY);
   std::error_code ignored, status;
   if (!problem.empty()) {
     fs::remove(partial, ignored);
@@ -130,6 +153,7 @@ void write_file(const fs::path& file, std::string_view text) {
     fs::remove(partial, ignored);
     fail(file, status.message());
   }
+  sync_folder_of(target);
 }
 
 }  // namespace orrery

@@ -6,9 +6,9 @@
 
 namespace orrery {
 
-// Writes beside the file and renames, so that a reader never sees half of it and a failure leaves
-// the old one. What is not a regular file (a pipe, /dev/stdout) is written in place. Error when it
-// cannot be written.
+// Writes beside the file, syncs and renames, so that a reader never sees half of it and a failure,
+// of the power too, leaves the old one or the new one whole. What is not a regular file (a pipe,
+// /dev/stdout) is written in place. Error when it cannot be written.
 void write_file(const std::filesystem::path& file, std::string_view text);
 
 // Whether write_file, or files in the folder, would find a place: for commands that work long

@@ -3,13 +3,44 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <vector>
 
 #include "sim/base/interrupt.h"
 #include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
+
+namespace {
+
+// What this program syncs, in order, and whether syncing fails.
+struct Syncs {
+  std::vector<std::string> names;
+  bool fails = false;
+};
+Syncs& syncs() {
+  static Syncs all;
+  return all;
+}
+
+}  // namespace
+
+// In place of the C library's: a test program may bring its own.
+extern "C" int fsync(int descriptor) {
+  std::error_code ignored;
+  syncs().names.push_back(
+      std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor), ignored));
+  if (syncs().fails) {
+    errno = EIO;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_fsync, descriptor));
+}
 
 namespace orrery {
 namespace {
@@ -32,6 +63,25 @@ TEST_CASE("a file is written whole and replaced") {
   CHECK(fs::is_symlink(folder / "link.json"));
   CHECK(read(folder / "a.json") == "third");
   CHECK(std::distance(fs::directory_iterator(folder / ""), {}) == 2);
+}
+
+TEST_CASE("a file is on the disk before it takes the old one's place, its name after") {
+  const ScratchFolder folder("output_sync");
+  write_file(folder / "a.json", "first");
+  syncs() = {};
+  write_file(folder / "a.json", "second");
+  REQUIRE(syncs().names.size() == 2);
+  CHECK(syncs().names[0].find("a.json.partial") != std::string::npos);
+  CHECK(fs::equivalent(syncs().names[1], folder / ""));
+  syncs() = {.fails = true};
+  CHECK(error_text([&] { write_file(folder / "a.json", "third"); }) ==
+        (folder / "a.json").string() +
+            ": found Input/output error; expected a file that can be written");
+  syncs() = {};
+  CHECK(read(folder / "a.json") == "second");
+  CHECK(std::distance(fs::directory_iterator(folder / ""), {}) == 1);
+  write_file("/dev/null", "gone");
+  CHECK(syncs().names.empty());
 }
 
 TEST_CASE("what cannot be written is an error") {

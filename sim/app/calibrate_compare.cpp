@@ -121,7 +121,7 @@ HealthReport held_against_specification(const Side& side) {
   });
   // No kernel reaches the peaks: below them nothing is wrong.
   for (HealthLine& line : report.lines) line.verdict = Verdict::unknown;
-  report.findings.clear();
+  report.findings = report.host_findings = {};
   return report;
 }
 
@@ -139,20 +139,22 @@ const char* words_of(Verdict verdict) {
   return "";
 }
 
+// More than expected is told as a figure, not as a fault.
 std::string verdict_text(const HealthLine& line) {
   if (line.verdict == Verdict::as_expected) return "as expected";
   const double off = 100 * std::abs(line.ratio - 1);
   const bool sensor = is_sensor(line.topic);
-  const char* word =
-      line.verdict == Verdict::slow ? (sensor ? "low" : "slow") : (sensor ? "high" : "fast");
-  return fmt::format("{} by {:.0f}%", word, off);
+  if (line.verdict == Verdict::fast)
+    return fmt::format("no fault ({:.0f}% {})", off, sensor ? "higher" : "faster");
+  return fmt::format("{} by {:.0f}%", sensor ? "low" : "slow", off);
 }
 
 std::string figure(double value) {
   return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
 }
 
-Json health_json(const HealthReport& report) {
+// `alike`: devices of one kind, whose differences can be faults.
+Json health_json(const HealthReport& report, bool alike) {
   Json lines = Json::array();
   for (const HealthLine& l : report.lines)
     lines.push_back({{"question", l.question},
@@ -165,8 +167,13 @@ Json health_json(const HealthReport& report) {
                      {"standard_error", l.standard_error},
                      {"spread", l.spread},
                      {"of_specified", l.of_specified ? Json(*l.of_specified) : Json(nullptr)},
-                     {"verdict", words_of(l.verdict)}});
-  return {{"healthy", report.healthy()}, {"findings", report.findings}, {"lines", lines}};
+                     {"about", asks_host(l.topic) ? "host" : "gpu"},
+                     {"verdict", words_of(l.verdict)},
+                     {"fault", alike && l.against_gpu()}});
+  return {{"healthy", report.healthy()},
+          {"findings", report.findings},
+          {"host_findings", report.host_findings},
+          {"lines", lines}};
 }
 
 std::string specification_text(const HealthReport& report) {
@@ -185,26 +192,54 @@ void check_lines(const HealthReport& report) {
                  .expected = "samples of products, copies, launches, links or collectives"});
 }
 
-std::string lines_text(const HealthReport& report) {
+bool about_host(const HealthLine& line) { return asks_host(line.topic); }
+
+// The table of the questions about the GPU, or of those about its host.
+std::string lines_text(const std::vector<HealthLine>& lines, bool host) {
   Table table(
       {"question", "samples", "measured", "expected", "unit", "ratio", "+-", "of spec", "verdict"},
       {Align::left, Align::right, Align::right, Align::right, Align::left, Align::right,
        Align::right, Align::right, Align::left});
-  for (const HealthLine& l : report.lines)
+  for (const HealthLine& l : lines) {
+    if (about_host(l) != host) continue;
     table.add({l.question, std::to_string(l.samples), figure(l.measured), figure(l.expected),
                l.unit, fmt::format("{:.3f}", l.ratio), fmt::format("{:.3f}", l.tolerance()),
                l.of_specified ? fmt::format("{:.0f}%", 100 * *l.of_specified) : "",
                verdict_text(l)});
+  }
   return table.text();
+}
+
+// Questions about the host stand apart: another host has another processor.
+std::string lines_text(const HealthReport& report) {
+  std::string text = lines_text(report.lines, false);
+  if (std::any_of(report.lines.begin(), report.lines.end(), about_host))
+    text += "\nThe host's processor, which tells nothing about the GPU:\n" +
+            lines_text(report.lines, true);
+  return text;
+}
+
+std::string healthy_text(const std::vector<HealthLine>& lines) {
+  const auto expected = std::count_if(lines.begin(), lines.end(), [](const HealthLine& l) {
+    return l.verdict == Verdict::as_expected;
+  });
+  if (static_cast<std::size_t>(expected) == lines.size())
+    return "healthy: every question is answered as expected\n";
+  return fmt::format(
+      "healthy: {} of {} questions are answered as expected, the rest is no fault "
+      "of the GPU\n",
+      expected, lines.size());
 }
 
 }  // namespace
 
 std::string health_text(const HealthReport& report) {
   std::string text = lines_text(report) + "\n";
-  if (report.healthy()) return text + "healthy: every question is answered as expected\n";
   for (const std::string& finding : report.findings)
     text += wrap("suspect: " + finding, page_width, "", "  ");
+  if (report.healthy()) text += healthy_text(report.lines);
+  for (const std::string& finding : report.host_findings)
+    text += wrap("the host, not the GPU: " + finding, page_width, "", "  ");
   return text;
 }
 
@@ -225,7 +260,7 @@ int compare_command(const CalibrateOptions& options) {
         "allow alone; no verdict, because no kernel reaches them",
         mine.name, mine.device);
     if (options.json)
-      fmt::print("{}\n", health_json(report).dump(2));
+      fmt::print("{}\n", health_json(report, false).dump(2));
     else
       fmt::print("{}{}", wrap(heading, page_width, "", ""), specification_text(report));
     return 0;
@@ -235,10 +270,10 @@ int compare_command(const CalibrateOptions& options) {
   HealthReport report = held_against(mine, other);
   // Devices of different kinds differ by design: nothing of that is a fault.
   const bool alike = mine.device == other.device;
-  if (!alike) report.findings.clear();
+  if (!alike) report.findings = report.host_findings = {};
   check_lines(report);
   if (options.json) {
-    fmt::print("{}\n", health_json(report).dump(2));
+    fmt::print("{}\n", health_json(report, alike).dump(2));
   } else {
     const std::string heading = fmt::format(
         "{} against {}: medians over samples, ratio of speeds (of figures for clocks and power), "

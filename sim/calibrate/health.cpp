@@ -416,7 +416,9 @@ HealthReport check_health(const MeasuredLog& measured, const Expectation& expect
   std::stable_sort(report.lines.begin(), report.lines.end(),
                    [](const HealthLine& a, const HealthLine& b) { return a.topic < b.topic; });
   add_readings(measured, expected, specified, report.lines);
-  report.findings = health_findings(report.lines, measured, expected, specified);
+  HealthFindings findings = health_findings(report.lines, measured, expected, specified);
+  report.findings = std::move(findings.gpu);
+  report.host_findings = std::move(findings.host);
   return report;
 }
 

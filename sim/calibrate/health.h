@@ -33,6 +33,9 @@ enum class HealthTopic : std::uint8_t {
 // Topics whose figure is no speed: what a sensor read or a setting says.
 constexpr bool is_sensor(HealthTopic topic) { return topic >= HealthTopic::clock; }
 
+// Topics that the host's processor answers: they tell nothing about the GPU.
+constexpr bool asks_host(HealthTopic topic) { return topic == HealthTopic::host_launch; }
+
 enum class Verdict : std::uint8_t { as_expected, slow, fast, unknown };
 
 // One question with its answer. Ratios are of speed where speed is asked (above 1: faster than
@@ -50,11 +53,24 @@ struct HealthLine {
   Verdict verdict = Verdict::unknown;
   // Half of the range around 1 in which a ratio is as expected.
   double tolerance() const;
+  // Slower or lower than healthy GPUs are. More than expected is no fault, nor is little power: it
+  // explains what is slow and is none of its own.
+  bool against_gpu() const {
+    return verdict == Verdict::slow && !asks_host(topic) && topic != HealthTopic::power &&
+           topic != HealthTopic::idle_power;
+  }
+};
+
+// What may be wrong, with the GPU and apart from it with its host: "memory bandwidth 10% low: ...",
+// most telling first.
+struct HealthFindings {
+  std::vector<std::string> gpu, host;
 };
 
 struct HealthReport {
   std::vector<HealthLine> lines;
-  std::vector<std::string> findings;  // "memory bandwidth 10% low: ...", most telling first
+  std::vector<std::string> findings;       // of the GPU
+  std::vector<std::string> host_findings;  // a slow host makes no GPU suspect
   bool healthy() const { return findings.empty(); }
 };
 
@@ -90,8 +106,7 @@ MeasuredLog modelled_log(const Machine& machine);
 std::string sample_key(const Sample& sample);
 
 // What may be wrong, from what is slow and what is not.
-std::vector<std::string> health_findings(const std::vector<HealthLine>& lines,
-                                         const MeasuredLog& measured, const Expectation& expected,
-                                         const Device& specified);
+HealthFindings health_findings(const std::vector<HealthLine>& lines, const MeasuredLog& measured,
+                               const Expectation& expected, const Device& specified);
 
 }  // namespace orrery

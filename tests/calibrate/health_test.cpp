@@ -1,6 +1,8 @@
 // Tests whether a slow GPU is told from a healthy one, and whether the cause is named.
 #include <catch2/catch.hpp>
 
+#include <tuple>
+
 #include "hw_models/catalog.h"
 #include "tests/base/scratch_folder.h"
 #include "tests/calibrate/doctored_log.h"
@@ -105,6 +107,54 @@ TEST_CASE("the cause follows from what else is low", "[health]") {
   // Faster is no fault.
   CHECK(against_log({.compute = 1.1}).healthy());
   CHECK(line(against_log({.compute = 1.1}), "bf16 products, burst")->verdict == Verdict::fast);
+}
+
+// A launch question as the kit asks it; modelled logs have none of the host's.
+Sample launch(const std::string& variant, double seconds) {
+  Sample s;
+  s.kind = "launch";
+  s.variant = s.shape = variant;
+  s.time = s.low = s.high = Seconds(seconds);
+  return s;
+}
+
+TEST_CASE("a healthy GPU on another host is not suspect for the host's processor", "[health]") {
+  // As measured on two healthy H200 machines: an event is recorded in 0.225 us and in 0.126 us.
+  for (const auto& [question, mine, other] :
+       {std::tuple("event-record", 0.225e-6, 0.126e-6), std::tuple("host-queue", 9e-6, 2e-6),
+        std::tuple("stream-sync", 8e-6, 3e-6)}) {
+    MeasuredLog here = log_of({}), there = log_of({.seed = 7});
+    here.samples.push_back(launch(question, mine));
+    there.samples.push_back(launch(question, other));
+    const HealthReport report = check_health(here, expect_log("b", there), load_device("h200-sxm"));
+    INFO(joined(report) << question);
+    CHECK(report.healthy());
+    REQUIRE(report.host_findings.size() == 1);
+    CHECK(report.host_findings.front().find(question) != std::string::npos);
+    // A faster host is not worth a word, and a device's own latency is no question of the host.
+    CHECK(
+        check_health(there, expect_log("b", here), load_device("h200-sxm")).host_findings.empty());
+  }
+  MeasuredLog here = log_of({}), there = log_of({.seed = 7});
+  here.samples.push_back(launch("graph-node", 4e-6));
+  there.samples.push_back(launch("graph-node", 1e-6));
+  CHECK_FALSE(check_health(here, expect_log("b", there), load_device("h200-sxm")).healthy());
+}
+
+TEST_CASE("more power, higher clocks and shorter latencies are no faults", "[health]") {
+  MeasuredLog here = log_of({}), there = log_of({.seed = 7});
+  for (Sample& s : here.samples) {
+    s.power_w *= 1.09;
+    if (s.kind == "launch") s.time = s.time * 0.5;
+  }
+  here.samples.push_back(launch("graph-node", 1e-6));
+  there.samples.push_back(launch("graph-node", 1.75e-6));
+  const HealthReport report = check_health(here, expect_log("b", there), load_device("h200-sxm"));
+  INFO(joined(report));
+  CHECK(report.healthy());
+  CHECK(report.host_findings.empty());
+  CHECK(line(report, "power, sustained products")->verdict == Verdict::fast);
+  for (const HealthLine& l : report.lines) CHECK_FALSE(l.against_gpu());
 }
 
 TEST_CASE("another model of the board is called that, whatever else differs") {

@@ -441,7 +441,9 @@ StackChoice choose_stack(const Aliases& aliases, const SoftwareWords& row) {
   return {.name = aliases.nearest_stack + (release.empty() ? "" : "@" + release),
           .optimizer = std::nullopt,
           .schedule = std::nullopt,
-          .assumed = {fmt::format("{} in place of \"{}\"", aliases.nearest_stack, row.framework)}};
+          .assumed = {row.framework.empty() ? "framework not stated: " + aliases.nearest_stack
+                                            : fmt::format("{} in place of \"{}\"",
+                                                          aliases.nearest_stack, row.framework)}};
 }
 
 ModelChoice choose_model(const Aliases& aliases, const std::string& model,

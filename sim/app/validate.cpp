@@ -12,6 +12,7 @@
 #include "hw_models/catalog.h"
 #include "sim/app/odd_rows.h"
 #include "sim/app/step_table.h"
+#include "sim/app/training_columns.h"
 #include "sim/app/validate_advice.h"
 #include "sim/app/validate_causes.h"
 #include "sim/app/validate_choices.h"
@@ -50,11 +51,11 @@ TableKind kind_of(const CsvTable& table) {
     return static_cast<std::size_t>(known) * 2 >= wanted.size();
   };
   if (table.has("collective") && half(collective_columns())) return TableKind::collectives;
-  if (half(training_columns())) return TableKind::training;
+  if (is_training_table(table)) return TableKind::training;
   throw Error({.file = table.file,
                .path = "line 1",
                .found = "columns of no supported table",
-               .expected = "training runs (id, source, gpu, n_gpus, model, tp, pp, dp, ...), "
+               .expected = "training runs (at least model, gpu, n_gpus, seq, tp, tokens_s_gpu), "
                            "training steps (id, gpus, mbs, nm, wrap, step_s, ...), inference steps "
                            "(id, mode, batch, ctx, tp, step_s, ...), collectives "
                            "(id, gpu, library, collective, ranks, bytes, time_us, ...), operator "

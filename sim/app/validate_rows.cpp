@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/app/row_words.h"
+#include "sim/app/training_columns.h"
 #include "sim/base/check.h"
 #include "workloads/model_catalog.h"
 
@@ -28,16 +29,28 @@ Schedule schedule_for(const RunColumns& c, const Stack& stack, std::int64_t vpp,
   return rule.value_or(stack.defaults.schedule);
 }
 
+// The accelerators: as told, or as the sizes multiply to.
+std::optional<std::int64_t> accelerators(const CsvRow& row) {
+  for (const char* column : {"n_gpus", "gpus"})
+    if (const auto told = row.integer(column)) return told;
+  const auto dp = row.integer("dp");
+  if (!dp) return std::nullopt;
+  std::int64_t product = *dp;
+  for (const char* column : {"tp", "pp", "cp"}) product *= row.integer(column).value_or(1);
+  return product;
+}
+
 void read_measured(const CsvRow& row, MeasuredRun& measured) {
   measured.tokens_per_second_per_gpu = row.number("tokens_s_gpu");
   measured.peak_gibibytes = row.number("peak_memory_gib");
   measured.static_gibibytes = row.number("static_memory_gib");
   measured.out_of_memory = row.flag("oom");
   const auto step = row.number("step_time_s");
-  const auto gpus = row.number("n_gpus"), sequence = row.number("seq"),
-             batch = row.number("global_batch");
-  if (!measured.tokens_per_second_per_gpu && step && *step > 0 && gpus && sequence && batch)
-    measured.tokens_per_second_per_gpu = *batch * *sequence / *step / *gpus;
+  const auto gpus = accelerators(row);
+  const auto sequence = row.number("seq"), batch = row.number("global_batch");
+  if (!measured.tokens_per_second_per_gpu && step && *step > 0 && gpus && *gpus > 0 && sequence &&
+      batch)
+    measured.tokens_per_second_per_gpu = *batch * *sequence / *step / static_cast<double>(*gpus);
 }
 
 // A parallel size that the row leaves blank. A source that tells the whole layout means 1 by it,
@@ -151,15 +164,6 @@ StackContext stack_context(const PreparedRow& p) {
 
 }  // namespace
 
-const std::vector<std::string>& training_columns() {
-  static const std::vector<std::string> columns = {
-      "id",        "source",    "gpu",          "n_gpus",      "interconnect", "system",   "model",
-      "task",      "layers",    "hidden",       "ffn",         "heads",        "kv_heads", "vocab",
-      "mlp",       "seq",       "global_batch", "micro_batch", "tp",           "pp",       "dp",
-      "precision", "framework", "version",      "tokens_s_gpu"};
-  return columns;
-}
-
 const std::vector<std::string>& inference_columns() {
   static const std::vector<std::string> columns = {
       "id", "mode", "h", "L", "nh", "nkv", "hd", "f", "V", "batch", "ctx", "tp", "step_s"};
@@ -171,11 +175,14 @@ RowReader::RowReader(Aliases aliases)
       catalog_models_(model_names(data_root() / "workloads/catalog/models")) {}
 
 std::vector<PreparedRow> RowReader::read_training(const CsvTable& table) {
-  require_columns(table, training_columns());
+  require_training_columns(table);
   collect_dimensions(table);
   std::vector<PreparedRow> rows(table.rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const RunColumns columns = read_columns(CsvRow(table, i), rows[i]);
+    const std::string name = std::filesystem::path(table.file).filename();
+    if (rows[i].id.empty()) rows[i].id = fmt::format("{}:{}", name, table.lines[i]);
+    if (rows[i].source.empty()) rows[i].source = name;
     try {
       build(rows[i], columns);
     } catch (const Error& error) {
@@ -213,6 +220,7 @@ RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
   c.task = row.text("task");
   c.interconnect = row.text("interconnect");
   c.system = row.text("system");
+  c.cluster = row.text("cluster");
   c.recompute = row.text("recompute");
   c.schedule = row.text("schedule");
   c.precision = row.text("precision");
@@ -220,7 +228,7 @@ RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
   c.version = row.text("version");
   c.notes = row.text("notes");
   c.year = row.text("year");
-  c.gpus = row.integer("n_gpus");
+  c.gpus = accelerators(row);
   c.global_batch = row.integer("global_batch");
   c.micro_batch = row.integer("micro_batch");
   c.tp = row.integer("tp");
@@ -232,7 +240,6 @@ RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
   c.cp = row.integer("cp");
   c.zero = row.integer("zero_stage");
   c.sequence_parallel = row.flag("seqpar");
-  if (!c.gpus && c.tp && c.pp && c.dp) c.gpus = *c.tp * *c.pp * *c.dp * c.cp.value_or(1);
   const MeasuredRun& m = p.measured;
   if (!m.tokens_per_second_per_gpu && !m.peak_gibibytes && !m.static_gibibytes && !m.out_of_memory)
     p.unscored =
@@ -251,10 +258,8 @@ RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
 void RowReader::build(PreparedRow& p, const RunColumns& c) {
   if (mentions(c.notes, "INCONSISTENT")) skip("INCONSISTENT: the source contradicts itself");
   const std::int64_t gpus = stated(c.gpus, "n_gpus");
-  const auto machine = choose_cluster(aliases_, wirings_, p.gpu, c.interconnect, c.system, gpus);
-  if (!machine) skip(fmt::format("accelerator {} is not in aliases.json", in_quotes(p.gpu)));
-  for (const std::string& sentence : machine->assumed) p.assumed.push_back(sentence);
-  p.cluster = shared_cluster(*machine, gpus);
+  if (gpus <= 0) skip(fmt::format("INCONSISTENT: {} accelerators", gpus));
+  choose_machine(p, c, gpus);
   build_model(p, c);
   build_job(p, c);
   build_stack(p, c);
@@ -263,8 +268,32 @@ void RowReader::build(PreparedRow& p, const RunColumns& c) {
     skip("layout not valid: " + *reason);
 }
 
+// A cluster's own name tells machine and network; else they follow from what the source says.
+void RowReader::choose_machine(PreparedRow& p, const RunColumns& c, std::int64_t gpus) {
+  if (!c.cluster.empty()) {
+    p.cluster = shared_cluster(
+        {.cluster = c.cluster, .accelerator = "", .network_factor = 1, .assumed = {}}, gpus);
+    const std::string device = accelerator_name(aliases_, p.cluster->cluster.device.name);
+    if (!p.gpu.empty() && p.gpu != device)
+      skip(fmt::format("INCONSISTENT: {} in a cluster of {}", p.gpu, device));
+    p.gpu = device;
+    p.catalogued = true;
+    return;
+  }
+  const auto machine = choose_cluster(aliases_, wirings_, p.gpu, c.interconnect, c.system, gpus);
+  if (!machine) skip(fmt::format("accelerator {} is not in aliases.json", in_quotes(p.gpu)));
+  for (const std::string& sentence : machine->assumed) p.assumed.push_back(sentence);
+  p.cluster = shared_cluster(*machine, gpus);
+}
+
 void RowReader::build_model(PreparedRow& p, const RunColumns& c) {
   const ModelChoice choice = choose_model(aliases_, c.model, catalog_models_);
+  const RowDimensions& d = c.dimensions;
+  if (choice.name.empty() && d.layers <= 0 && d.hidden <= 0)
+    throw Error({.file = "model",
+                 .found = in_quotes(c.model),
+                 .expected = "a catalogued model, or its columns layers, hidden, heads, ffn, vocab",
+                 .nearest = nearest_name(c.model, catalog_models_)});
   if (choice.name.empty())
     p.model = model_from_dimensions(c.model, c.dimensions, p.assumed);
   else if (choice.is_template)

@@ -73,14 +73,13 @@ Model model_from_dimensions(const std::string& name, const RowDimensions& dimens
 // A training row's cells, read and checked as numbers.
 struct RunColumns {
   RowDimensions dimensions;
-  std::string model, task, interconnect, system, recompute, schedule, precision, framework;
+  std::string model, task, interconnect, system, cluster, recompute, schedule, precision, framework;
   std::string version, notes, year;
   std::optional<std::int64_t> gpus, global_batch, micro_batch, tp, pp, vpp, dp, ep, etp, cp, zero;
   std::optional<bool> sequence_parallel;
 };
 
-// Columns that a training table must have.
-const std::vector<std::string>& training_columns();
+// Columns that a table of inference steps must have.
 const std::vector<std::string>& inference_columns();
 
 // Turns rows into scenarios. Loads every cluster, stack and model once; rows point into it.
@@ -96,6 +95,7 @@ class RowReader {
  private:
   RunColumns read_columns(const CsvRow& row, PreparedRow& prepared) const;
   void build(PreparedRow& prepared, const RunColumns& columns);
+  void choose_machine(PreparedRow& prepared, const RunColumns& columns, std::int64_t gpus);
   void build_job(PreparedRow& prepared, const RunColumns& columns) const;
   void build_stack(PreparedRow& prepared, const RunColumns& columns);
   void build_model(PreparedRow& prepared, const RunColumns& columns);

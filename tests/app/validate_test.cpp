@@ -7,10 +7,12 @@
 #include <set>
 
 #include "hw_models/catalog.h"
+#include "sim/app/training_columns.h"
 #include "sim/app/validate.h"
 #include "sim/app/validate_predict.h"
 #include "sim/app/validate_report.h"
 #include "sim/base/check.h"
+#include "tests/base/error_text.h"
 #include "workloads/model_catalog.h"
 
 namespace orrery {
@@ -313,6 +315,59 @@ TEST_CASE("blanks are filled where a value is usual, and rows without are skippe
   CHECK(rows[3].unscored.find("minutes") != std::string::npos);
   CHECK(rows[4].unscored.find("FLOP/s") != std::string::npos);
   CHECK(rows[0].unscored.empty());
+}
+
+TEST_CASE("model, accelerators, machine, sequence, layout and a speed are a whole table") {
+  RowReader reader(shipped_aliases());
+  const auto rows =
+      reader.read_training(parse_csv("model,gpu,n_gpus,seq,global_batch,tp,pp,tokens_s_gpu\n"
+                                     "Llama3-8B,H100,16,8192,128,2,1,9000\n"
+                                     "deepseek-v3,H800,256,4096,2048,1,8,1500\n"
+                                     "llama3-8g,H100,16,8192,128,2,1,9000\n"
+                                     "llama3-8b,H100,0,8192,128,2,1,9000\n",
+                                     "some/folder/mine.csv"));
+  const auto whole = prepare(
+      reader,
+      "a,S,H100-SXM5-80GB,16,,,Llama3-8B,pretrain,8.03,32,4096,14336,32,8,128256,swiglu,,8192,128,"
+      "1,2,1,1,8,1,,,,BF16,,,9000,,\n");
+  REQUIRE(rows.size() == 4);
+  REQUIRE(rows[0].skipped.empty());
+  CHECK(rows[0].id == "mine.csv:2");
+  CHECK(rows[0].source == "mine.csv");
+  CHECK(count_parameters(rows[0].model).total == count_parameters(whole[0].model).total);
+  CHECK(rows[0].layout == whole[0].layout);
+  CHECK(predict_step(rows[0], rows[0].stack) == predict_step(whole[0], whole[0].stack));
+  CHECK(std::find(rows[0].assumed.begin(), rows[0].assumed.end(),
+                  "framework not stated: megatron-core") != rows[0].assumed.end());
+  CHECK(count_parameters(rows[1].model).total == count_parameters(catalog("deepseek-v3")).total);
+  CHECK(rows[2].skipped.find("llama3-8b") != std::string::npos);
+  CHECK(rows[3].skipped.find("0 accelerators") != std::string::npos);
+  // A cluster of the catalogue by its own name, sizes that give the number of accelerators, a step.
+  const auto named = reader.read_training(
+      parse_csv("model,cluster,seq,global_batch,micro_batch,tp,dp,step_time_s\n"
+                "Llama3-8B,h100-efa,8192,128,1,2,8,8.0\nLlama3-8B,h100-eva,8192,128,1,2,8,8.0\n",
+                "mine.csv"));
+  REQUIRE(named[0].skipped.empty());
+  CHECK(named[0].cluster->cluster.name == "h100-efa");
+  CHECK(named[0].gpu == "H100-SXM5-80GB");
+  CHECK(named[0].layout.gpus() == 16);
+  CHECK(named[0].measured.tokens_per_second_per_gpu == Approx(128 * 8192 / 8.0 / 16));
+  CHECK(named[1].skipped.find("h100-efa") != std::string::npos);
+}
+
+TEST_CASE("a table that tells less is told all that it lacks, and what may have been meant") {
+  const auto refusal = [](const std::string& columns) {
+    const CsvTable table = parse_csv(columns + "\n", "t.csv");
+    CHECK(is_training_table(table));
+    return error_text([&] { require_training_columns(table); });
+  };
+  CHECK(refusal("model,gpu,n_gpus,seq,tp,tokens_s_gpus") ==
+        "t.csv: line 1: found no column for a figure (tokens_s_gpu or step_time_s or "
+        "peak_memory_gib or reserved_memory_gib or static_memory_gib or oom); expected a training "
+        "table, which tells at least these; did you mean \"tokens_s_gpus\"?");
+  CHECK(refusal("model,n_gpus,tp,oom").find("the machine (gpu or cluster), the sequence (seq)") !=
+        std::string::npos);
+  CHECK_FALSE(is_training_table(parse_csv("model,colour\n", "t.csv")));
 }
 
 TEST_CASE("every shipped training table is read, and few of its rows are skipped") {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/advise/explain.h"
+#include "sim/advise/fits_from.h"
 #include "sim/advise/host_power.h"
 #include "sim/advise/rejections.h"
 #include "sim/advise/search.h"
@@ -152,6 +153,7 @@ Advice Advisor::run() {
                                    .prune = options_.prune,
                                    .threads = options_.threads,
                                    .time_limit = options_.time_limit,
+                                   .any_fit = options_.any_fit,
                                    .progress = options_.progress});
   Advice advice;
   advice.memory_reserve = options_.memory_reserve;
@@ -194,6 +196,11 @@ Advice Advisor::run() {
 
 }  // namespace
 
+Verdict verdict_of(const Advice& advice) {
+  if (!advice.best.empty()) return verdict_of(advice.winner.memory);
+  return {.fits = false, .why = advice.why, .probability = 0};
+}
+
 double measure(const Question& question, const Candidate& candidate) {
   if (question.objective != Objective::energy) return candidate.step_time.si();
   const Watts hosts =
@@ -203,6 +210,8 @@ double measure(const Question& question, const Candidate& candidate) {
 
 Advice advise(const Question& question, const AdviseOptions& options) {
   Advice advice = Advisor(question, options).run();
+  if (advice.best.empty() && advice.considered > 0 && !advice.stopped_early && !options.brief)
+    advice.fits_from = fits_from(question, options).value_or(0);
   if (options.progress) options.progress(1, advice.simulated);
   return advice;
 }

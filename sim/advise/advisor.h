@@ -13,6 +13,7 @@
 #include "sim/advise/simplify.h"
 #include "sim/advise/small_steps.h"
 #include "sim/outcome/simulate.h"
+#include "sim/outcome/verdict.h"
 
 namespace orrery {
 
@@ -45,6 +46,7 @@ struct AdviseOptions {
   const ModelError* model_error = nullptr;
   // No reasons, differences, rejections or full prediction of the winner: for points of a plan.
   bool brief = false;
+  bool any_fit = false;  // with `brief`: the first layout that fits, whatever its speed
   // Called now and then from the calling thread; may be empty.
   std::function<void(double share, std::int64_t simulated)> progress;
 };
@@ -79,8 +81,13 @@ struct Advice {
   double gap = 0;              // stopped early: how much better than the first the best may be
   double memory_reserve = 0;   // as asked for
   bool stopped_early = false;  // Ctrl-C or the time limit: best so far
-  Stack stack;                 // of the winner's precision
+  // Where nothing fits: the next larger count on which something does; 0: none that is known.
+  std::int64_t fits_from = 0;
+  Stack stack;  // of the winner's precision
 };
+
+// Of the best layout; where nothing fits, why not.
+Verdict verdict_of(const Advice& advice);
 
 // What a candidate is ranked by at one count of accelerators, least first: seconds a step, or for
 // Objective::energy joules a step of accelerators and their hosts.

@@ -17,6 +17,7 @@ struct SearchOptions {
   bool prune = true;                      // false: every layout that fits is run
   int threads = 0;                        // 0: all cores
   Seconds time_limit;                     // 0: none
+  bool any_fit = false;                   // ends as soon as one layout is found that fits
   // Called now and then from the calling thread; may be empty.
   std::function<void(double share, std::int64_t simulated)> progress = {};
 };

@@ -13,6 +13,7 @@
 
 #include "sim/app/calibrate_command.h"
 #include "sim/app/catalog_command.h"
+#include "sim/app/exit_code.h"
 #include "sim/app/plan_command.h"
 #include "sim/app/plan_keys.h"
 #include "sim/app/report.h"
@@ -20,6 +21,7 @@
 #include "sim/app/topology_command.h"
 #include "sim/app/trace.h"
 #include "sim/app/validate.h"
+#include "sim/base/cannot_exist.h"
 #include "sim/base/interrupt.h"
 #include "sim/base/output_file.h"
 
@@ -112,7 +114,7 @@ void refuse_seed(const Globals& globals, const std::string& expected) {
         {.file = "--seed", .found = fmt::format("{}", *globals.seed), .expected = expected});
 }
 
-void run_simulate(const CommonFlags& flags, const Globals& globals) {
+ExitCode run_simulate(const CommonFlags& flags, const Globals& globals) {
   const JsonValue settings = merge_settings(flags.file, flags.values);
   Scenario scenario = read_scenario(settings);
   if (scenario.network == NetworkMode::ideal)
@@ -130,9 +132,10 @@ void run_simulate(const CommonFlags& flags, const Globals& globals) {
       globals.json
           ? prediction_json(scenario, prediction, reasons)
           : page(prediction_document(scenario, prediction, reasons, globals.markdown), globals));
+  return verdict_of(prediction.memory).exists() ? ExitCode::answer : ExitCode::cannot_exist;
 }
 
-void run_advise(const CommonFlags& flags, const Globals& globals) {
+ExitCode run_advise(const CommonFlags& flags, const Globals& globals) {
   install_interrupt_handler();  // from the start: what is known by then is printed
   const JsonValue settings = merge_settings(flags.file, flags.values);
   const Question question = read_question(settings);
@@ -145,13 +148,15 @@ void run_advise(const CommonFlags& flags, const Globals& globals) {
   options.model_error = &error;
   const Advice advice = advise(question, options);
   if (options.progress) std::fprintf(stderr, "\r\033[K");
-  // Nothing to advise, whatever the memory: the question is at fault, and its error says where.
+  // Nothing to advise, whatever the memory.
   if (advice.best.empty() && advice.considered == 0 && !advice.stopped_early)
-    throw Error({.file = "advise",
-                 .found = "no layout to search: " + advice.why,
-                 .expected = "limits that leave at least one layout"});
+    throw CannotExist({.file = "advise",
+                       .found = "no layout to search: " + advice.why,
+                       .expected = "limits that leave at least one layout"});
   write_result(globals.json ? advice_json(question, advice)
                             : page(advice_document(question, advice, globals.markdown), globals));
+  const bool found = !advice.best.empty() || advice.stopped_early;
+  return found ? ExitCode::answer : ExitCode::cannot_exist;
 }
 
 void run_topology(TopologyOptions& options, const Globals& globals) {
@@ -375,8 +380,9 @@ Error flag_error(const CLI::ParseError& error) {
 template <class Run>
 int run_with_flags(Run&& run, const CommonFlags& flags, const Globals& globals) {
   try {
-    run(flags, globals);
-    return 0;
+    return to_int(run(flags, globals));
+  } catch (const CannotExist&) {
+    throw;
   } catch (const Error& error) {
     throw named_by_flag(error, flags.file, flags.values);
   }
@@ -436,8 +442,9 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
     plan_options.quiet = globals.quiet;
     plan_options.threads = globals.threads;
     plan_options.seed = globals.seed;
-    write_result(plan_text(plan_options));
-    return 0;
+    const PlanAnswer answer = plan_answer(plan_options);
+    write_result(answer.text);
+    return to_int(answer.code);
   }
   if (*catalog_app) {
     write_result(catalog_text(catalog_options, globals.json));
@@ -479,12 +486,14 @@ int run_command_line(int argc, const char* const* argv) {
     std::fprintf(stderr, "orrery: %s\n", flag_error(error).message().c_str());
   } catch (const Error& error) {
     std::fprintf(stderr, "orrery: %s\n", error.message().c_str());
+    if (dynamic_cast<const CannotExist*>(&error)) return to_int(ExitCode::cannot_exist);
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "orrery: not enough memory for this question\n");
+    return to_int(ExitCode::machine_failed);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "orrery: a fault of ours, please report it: %s\n", error.what());
   }
-  return 2;
+  return to_int(ExitCode::bad_input);
 }
 
 }  // namespace orrery

@@ -3,8 +3,8 @@
 
 namespace orrery {
 
-// Parses the arguments, runs one command and returns the exit code: 0, or 2 after one line of error
-// on stderr. Results go to stdout, everything else to stderr.
+// Parses the arguments, runs one command and returns the exit code (exit_code.h). An error is one
+// line on stderr. Results go to stdout, everything else to stderr.
 int run_command_line(int argc, const char* const* argv);
 
 }  // namespace orrery

@@ -29,7 +29,7 @@ PlanFile read_command(const PlanCommand& command) {
 
 }  // namespace
 
-std::string plan_text(const PlanCommand& command) {
+PlanAnswer plan_answer(const PlanCommand& command) {
   install_interrupt_handler();
   PlanFile file = read_command(command);
   file.plan.seed = command.seed.value_or(file.plan.seed);
@@ -49,9 +49,15 @@ std::string plan_text(const PlanCommand& command) {
   const ModelError error = load_model_error(data_root() / "validation/model_error.json");
   if (const auto point = detailed_point(result))
     detail = plan_detail(file.plan, result.points[*point], &error);
-  if (command.json) return plan_json(file, result, detail);
-  const Document document = plan_document(file, result, detail);
-  return command.markdown ? document.markdown() : document.text();
+  const bool found = result.best || result.stopped_early;
+  PlanAnswer answer{.code = found ? ExitCode::answer : ExitCode::cannot_exist};
+  if (command.json) {
+    answer.text = plan_json(file, result, detail);
+  } else {
+    const Document document = plan_document(file, result, detail);
+    answer.text = command.markdown ? document.markdown() : document.text();
+  }
+  return answer;
 }
 
 }  // namespace orrery

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "sim/app/exit_code.h"
+
 namespace orrery {
 
 struct PlanCommand {
@@ -18,6 +20,10 @@ struct PlanCommand {
 
 // The result for stdout; progress goes to stderr. Errors name the file and the key. After Ctrl-C:
 // what is known by then.
-std::string plan_text(const PlanCommand& command);
+struct PlanAnswer {
+  std::string text;
+  ExitCode code = ExitCode::answer;  // cannot_exist: no point meets all limits
+};
+PlanAnswer plan_answer(const PlanCommand& command);
 
 }  // namespace orrery

@@ -98,9 +98,18 @@ void add_rejections(Document& document, const Advice& a) {
   document.gap();
 }
 
+// From how many accelerators on something fits.
+std::string larger_text(const Advice& a) {
+  if (a.fits_from > 0)
+    return fmt::format("It would fit from {} accelerators of this machine on.",
+                       count_text(a.fits_from));
+  return "No larger machine of this kind was found to hold it with these settings.";
+}
+
 void add_nothing(Document& document, const Advice& a) {
   document.paragraph(a.stopped_early ? "The search was stopped before a layout was simulated."
                                      : a.why);
+  if (!a.stopped_early) document.paragraph(larger_text(a));
   add_comparison(document, a);
   document.gap();
   add_rejections(document, a);

@@ -180,6 +180,10 @@ Json ladder_json(const Ladder& ladder) {
 
 }  // namespace
 
+nlohmann::ordered_json verdict_json(const Verdict& v) {
+  return {{"fits", v.fits}, {"runs", v.runs}, {"why", v.why}, {"probability", v.probability}};
+}
+
 nlohmann::ordered_json extrapolation_json(const Extrapolation& e) {
   Json sides = Json::array();
   for (const Extrapolation::Side& side : e.sides)
@@ -198,6 +202,7 @@ std::string prediction_json(const Scenario& s, const Prediction& p, const Reason
               {"gpus", s.cluster.gpus},
               {"stack", s.stack.name + "@" + s.stack.release},
               {"task", to_text(s.job.task)},
+              {"verdict", verdict_json(verdict_of(p.memory))},
               {"layout", Json::parse(to_json_text(s.layout))},
               {"prediction", prediction(p, s.cluster.device, s.layout.precision)}};
   if (s.network == NetworkMode::flow) out["network"] = network_json(p);
@@ -227,6 +232,8 @@ std::string advice_json(const Question& q, const Advice& a) {
                     {"cluster", q.cluster.name},
                     {"gpus", q.cluster.gpus},
                     {"stack", a.stack.name + "@" + a.stack.release},
+                    {"verdict", verdict_json(verdict_of(a))},
+                    {"fits_from_gpus", a.fits_from > 0 ? Json(a.fits_from) : Json(nullptr)},
                     {"considered", a.considered},
                     {"invalid", a.invalid},
                     {"rejected_for_memory", a.rejected_for_memory},

@@ -105,8 +105,27 @@ std::string money(const Prediction& p) {
                      dollars_text(p.dollars_per_million_tokens.si()), p.rental_per_gpu.si() * 3600);
 }
 
+// What stands before a speed that cannot be had, or may not. Empty: it fits with room to spare.
+std::string verdict_text(const MemoryVerdict& m) {
+  if (m.standing == MemoryStanding::fits) return "";
+  if (m.fits)
+    return fmt::format("fits near the limit of memory, with {:.0f}% probability",
+                       100 * m.probability);
+  const double missing = in_gibibytes(m.reserved - m.capacity);
+  const std::string size = missing > 0
+                               ? fmt::format("{:.1f} GiB short on an accelerator of {:.1f} GiB",
+                                             missing, in_gibibytes(m.capacity))
+                               : m.reason;
+  if (m.standing == MemoryStanding::near_limit)
+    return fmt::format("may not fit: {}; it fits with {:.0f}% probability", size,
+                       100 * m.probability);
+  return fmt::format("does not fit: {}. What follows would be, with memory enough", size);
+}
+
 Table headline(const Scenario& s, const Prediction& p) {
   Table table({"", ""}, {Align::left, Align::left});
+  if (const std::string verdict = verdict_text(p.memory); !verdict.empty())
+    table.add({"verdict", verdict});
   table.add({p.ttft_or_tpot.empty() ? "step time" : p.ttft_or_tpot,
              fmt::format("{}, 90% range {} to {}", to_text(p.step_time), to_text(p.low),
                          to_text(p.high))});

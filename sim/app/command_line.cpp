@@ -86,7 +86,7 @@ class Parser {
     const std::string name = word.substr(0, equals);
     const Flag* flag = known_flag(name);
     if (flag == nullptr) return refuse(unknown_flag(name));
-    if (line_.given.has(name))
+    if (line_.given.has(name) && !flag->value.empty())
       return refuse({.file = name, .found = "it more than once", .expected = "it once"});
     std::string& value = line_.given.flags[name];
     if (flag->value.empty()) {

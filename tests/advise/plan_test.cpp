@@ -35,7 +35,7 @@ PlanChoice small_choice(const std::string& cluster, std::int64_t gpus) {
 }
 
 PlanResult answer(const Plan& question, int threads = 2) {
-  return plan(question, {.threads = threads, .full_search = Seconds{}});
+  return plan(question, {.threads = threads, .full_batches = 0});
 }
 
 PlanPoint found(const PlanGoal& goal) {

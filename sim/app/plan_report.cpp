@@ -9,6 +9,7 @@
 #include <cmath>
 #include <set>
 
+#include "sim/advise/machine_tie.h"
 #include "sim/app/report_parts.h"
 
 namespace orrery {
@@ -199,7 +200,12 @@ void add_rivals(Document& document, const PlanFile& file, const PlanResult& resu
     text += fmt::format(", energy {}; one accelerator is {:.2f} times as fast",
                         ratio_text(p.energy / best.energy), each);
     if (!p.feasible) text += "; it misses: " + misses(p);
-    document.item(text + ".");
+    text += ".";
+    if (const std::string tie = machine_tie(choice_of(file, best).question.cluster.device,
+                                            choice_of(file, p).question.cluster.device, each);
+        !tie.empty())
+      text += " " + tie;
+    document.item(text);
   }
   const PlanPoint& rival = result.points[others.front()];
   const double ratio = plan_score(rival, choice_of(file, best).goal.objective) /

@@ -359,9 +359,13 @@ TEST_CASE("an amount of which a part is unknown comes after one that is known") 
   PlanPoint known{.gpus = 8, .step = {.fits = true}, .cost = 100};
   PlanPoint part = known;
   part.unknown_costs = {"fibre-long-haul: price"};
-  CHECK(plan_score(known, PlanObjective::cost) < plan_score(part, PlanObjective::cost));
-  part.cost = 90;
-  CHECK(plan_score(known, PlanObjective::cost) > plan_score(part, PlanObjective::cost));
+  CHECK(plan_rank(known, PlanObjective::cost) < plan_rank(part, PlanObjective::cost));
+  part.cost = 10;
+  CHECK(plan_rank(known, PlanObjective::cost) < plan_rank(part, PlanObjective::cost));
+  CHECK(plan_rank(part, PlanObjective::time) == plan_rank(known, PlanObjective::time));
+  part.unknown_carbon = {"accelerator tpu-v5p: embodied carbon"};
+  known.carbon = 2, part.carbon = 1;
+  CHECK(plan_rank(known, PlanObjective::carbon) < plan_rank(part, PlanObjective::carbon));
 }
 
 TEST_CASE("without the price of the accelerators no budget is met") {

@@ -150,11 +150,12 @@ void add_wirings(PlanReading& reading, const std::vector<nlohmann::json>& values
   std::vector<PlanChoice> more;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i].contains("fabric") || !choices[i].any_count) continue;
-    const std::vector<std::string> names = wirings_beyond(choices[i]);
+    std::vector<std::string> names = wirings_beyond(choices[i]);
     if (names.empty()) continue;
     const std::string text = wirings_text(choices[i].question.cluster, names);
     if (std::find(plan.premises.begin(), plan.premises.end(), text) == plan.premises.end())
       plan.premises.push_back(text);
+    names.resize(std::min(names.size(), most_wirings));
     for (const std::string& name : names) {
       nlohmann::json with = values[i];
       with["fabric"] = name;

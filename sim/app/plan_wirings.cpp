@@ -36,18 +36,23 @@ bool ends_by_wiring(const PlanChoice& choice) {
 
 // Wirings that the catalogue's clusters have between as many of the same accelerators in a host and
 // in a scale-up domain, and that do not end where this one does.
+// The largest first.
 std::vector<std::string> larger_wirings(const Cluster& cluster) {
-  std::vector<std::string> names;
+  std::vector<std::pair<std::int64_t, std::string>> found;
   const std::int64_t joined = most_joined(cluster.fabric, plan_most_gpus);
   for (const std::string& name : cluster_names()) {
     const Cluster other = load_cluster(name, 1);
     const Fabric& fabric = other.fabric;
-    if (other.device.name == cluster.device.name && other.gpus_per_host == cluster.gpus_per_host &&
-        fabric.scale_up.domain == cluster.fabric.scale_up.domain &&
-        std::find(names.begin(), names.end(), fabric.name) == names.end() &&
-        most_joined(fabric, plan_most_gpus) > joined)
-      names.push_back(fabric.name);
+    if (other.device.name != cluster.device.name || other.gpus_per_host != cluster.gpus_per_host ||
+        fabric.scale_up.domain != cluster.fabric.scale_up.domain)
+      continue;
+    const std::pair entry(-most_joined(fabric, plan_most_gpus), fabric.name);
+    if (-entry.first > joined && std::find(found.begin(), found.end(), entry) == found.end())
+      found.push_back(entry);
   }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> names;
+  for (const auto& [most, name] : found) names.push_back(name);
   return names;
 }
 
@@ -63,11 +68,16 @@ std::vector<std::string> wirings_beyond(const PlanChoice& choice) {
 }
 
 std::string wirings_text(const Cluster& cluster, const std::vector<std::string>& names) {
-  return fmt::format(
-      "{} (wiring {}) joins at most {} accelerators, fewer than the limits allow: it was also "
-      "looked at with {}, which the catalogue has for {} and which join{} more.",
+  const std::size_t looked = std::min(names.size(), most_wirings);
+  const auto end = names.begin() + static_cast<std::ptrdiff_t>(looked);
+  std::string text = fmt::format(
+      "{} (wiring {}) joins at most {} accelerators, fewer than the limits allow: wirings of the "
+      "catalogue that join more of {} were looked at too: {}.",
       cluster.name, cluster.fabric.name, most_joined(cluster.fabric, plan_most_gpus),
-      fmt::join(names, " and with "), cluster.device.name, names.size() == 1 ? "s" : "");
+      cluster.device.name, fmt::join(names.begin(), end, ", "));
+  if (end != names.end())
+    text += fmt::format(" So do {} (`fabric` asks for them).", fmt::join(end, names.end(), ", "));
+  return text;
 }
 
 }  // namespace orrery

@@ -38,41 +38,48 @@ const std::map<std::string, std::string>& without_effect() {
 }
 
 struct Leaf {
+  Json::json_pointer at;
   std::vector<std::string> path;
   double number = 0;
   std::string unit;  // with its blank; plain numbers: "-"
-  bool sourced = false, whole = false;
+  bool sourced = false, whole = false, in_list = false;
 };
 
-void collect(const Json& at, std::vector<std::string> path, std::vector<Leaf>& leaves) {
-  if (at.is_object() && at.contains("value")) {
-    Leaf leaf{.path = path, .sourced = true};
-    if (at["value"].is_number()) {
-      leaf.number = at["value"].get<double>();
-      leaf.unit = "-";
-      leaf.whole = at["value"].is_number_integer();
-    } else if (at["value"].is_string()) {
-      const std::string text = at["value"].get<std::string>();
-      char* end = nullptr;
-      leaf.number = std::strtod(text.c_str(), &end);
-      leaf.unit = end;
-      if (end == text.c_str() || leaf.unit.starts_with("-")) return;  // a date
-    } else {
-      return;  // not known
-    }
+void collect(const Json& at, const Leaf& here, std::vector<Leaf>& leaves) {
+  Leaf leaf = here;
+  const Json& value = at.is_object() && at.contains("value") ? at["value"] : at;
+  leaf.sourced = &value != &at;
+  if (value.is_number()) {
+    leaf.number = value.get<double>();
+    leaf.unit = "-";
+    leaf.whole = value.is_number_integer();
     leaves.push_back(leaf);
-  } else if (at.is_object()) {
-    for (const auto& [key, value] : at.items()) {
-      std::vector<std::string> inner = path;
-      inner.push_back(key);
-      collect(value, inner, leaves);
+  } else if (leaf.sourced && value.is_string()) {
+    const std::string text = value.get<std::string>();
+    char* end = nullptr;
+    leaf.number = std::strtod(text.c_str(), &end);
+    leaf.unit = end;
+    if (end != text.c_str() && !leaf.unit.starts_with("-")) leaves.push_back(leaf);  // no date
+  } else if (!leaf.sourced && at.is_object()) {
+    for (const auto& [key, inner] : at.items()) {
+      Leaf next = here;
+      next.at /= key;
+      next.path.push_back(key);
+      collect(inner, next, leaves);
     }
-  } else if (at.is_number()) {
-    leaves.push_back({path, at.get<double>(), "-", false, at.is_number_integer()});
+  } else if (!leaf.sourced && at.is_array()) {
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      Leaf next = here;
+      next.at /= i;
+      next.path.push_back(std::to_string(i));
+      next.in_list = true;
+      collect(at[i], next, leaves);
+    }
   }
 }
 
-Json changed(const Leaf& leaf, double factor) {
+// The overlay that changes the leaf alone; a list can be replaced as a whole only.
+Json overlay_of(const Json& entry, const Leaf& leaf, double factor) {
   Json value;
   const double number = leaf.number * factor;
   if (leaf.unit != "-")
@@ -86,12 +93,10 @@ Json changed(const Leaf& leaf, double factor) {
              {"evidence", "assumed"},
              {"source", "orrery-estimate"},
              {"reason", "moved"}};
-  for (auto key = leaf.path.rbegin(); key != leaf.path.rend(); ++key) {
-    Json outer = Json::object();
-    outer[*key] = value;
-    value = outer;
-  }
-  return value;
+  Json overlay = Json::object();
+  if (leaf.in_list) overlay[leaf.path[0]][leaf.path[1]] = entry[leaf.path[0]][leaf.path[1]];
+  overlay[leaf.at] = value;
+  return overlay;
 }
 
 struct Machine {
@@ -101,14 +106,16 @@ struct Machine {
 };
 
 void add_step(std::vector<double>& all, const Cluster& cluster, const Layout& layout) {
-  Scenario s = whole_scenario({.layout = layout, .batch = 256});
+  Scenario s = whole_scenario({.layout = layout, .batch = std::max<std::int64_t>(256, layout.dp)});
   s.cluster = cluster;
   s.cluster.gpus = layout.gpus();
   const StepContext context = step_context(s);
   const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
   all.push_back(static_cast<double>(result.step.ps));
   all.push_back(result.energy_per_gpu.si());
-  all.push_back(memory_fit(s.model, s.job, s.layout, s.stack, context.device).margin);
+  const MemoryVerdict memory = memory_fit(s.model, s.job, s.layout, s.stack, context.device);
+  all.push_back(memory.margin);
+  all.push_back(memory.fits ? 1 : 0);
 }
 
 // Every answer about the machine, as numbers.
@@ -147,11 +154,12 @@ std::vector<double> answers(const Machine& machine, const Cluster& cluster) {
 std::vector<Machine> machines() {
   const Layout fp8{.tp = 2, .dp = 32, .precision = PrecisionRecipe::fp8_delayed};
   const Layout dense{.tp = 4, .pp = 2, .dp = 16}, sharded{.dp = 64, .cp = 2, .zero_stage = 3};
-  return {{"dgx-h100", {dense, sharded, fp8}, 1024},
-          {"gb200-nvl72", {dense, sharded}, 1152},
-          {"h100-two-sites", {dense, {.tp = 1, .dp = 64}}, 32768},
-          {"h100-roce", {dense, sharded}, 4096},
-          {"tpu-v4", {dense, sharded}, 4096}};
+  const Layout kept{.tp = 4, .pp = 2, .dp = 16, .offload_optimizer = true};
+  return {{"dgx-h100", {dense, sharded, fp8, kept}, 1024},
+          {"gb200-nvl72", {dense, sharded, kept}, 1152},
+          {"h100-two-sites", {{.tp = 8, .dp = 4096}, kept}, 32768},
+          {"h100-roce", {dense, sharded, kept}, 4096},
+          {"tpu-v4", {dense, sharded, kept}, 4096}};
 }
 
 }  // namespace
@@ -168,7 +176,8 @@ TEST_CASE(
         {"host", "hw_models/catalog/hosts"}};
     for (const auto& [part, folder] : parts) {
       std::vector<Leaf> leaves;
-      collect(load_catalog_entry(folder, part, file.at(part).get<std::string>()).raw(), {}, leaves);
+      const Json entry = load_catalog_entry(folder, part, file.at(part).get<std::string>()).raw();
+      collect(entry, {}, leaves);
       REQUIRE(leaves.size() > 3);
       for (const Leaf& leaf : leaves) {
         std::string name = part;
@@ -178,7 +187,7 @@ TEST_CASE(
         for (const double factor : {0.5, 2.0, 0.01, 50.0}) {
           Json overlay = file;
           if (!overlay.contains("overrides")) overlay["overrides"] = Json::object();
-          merge_overlay(overlay["overrides"][part], changed(leaf, factor));
+          merge_overlay(overlay["overrides"][part], overlay_of(entry, leaf, factor));
           try {
             const Cluster other = read_cluster(JsonValue::from(overlay, "overlay"), machine.gpus);
             moves = answers(machine, other) != today;

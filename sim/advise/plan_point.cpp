@@ -152,12 +152,18 @@ PlanPoint plan_point(const Plan& plan, std::size_t index, std::int64_t gpus, Pla
   return point;
 }
 
+PlanStep spread_over(PlanStep step, std::int64_t gpus) {
+  const auto before = static_cast<double>(std::max<std::int64_t>(1, step.best.layout.gpus()));
+  step.best.energy_per_step = step.best.energy_per_step * (static_cast<double>(gpus) / before);
+  return step;
+}
+
 AllowedCount allowed_count(const Plan& plan, std::size_t choice, const PlanStep& step,
                            std::int64_t most) {
   const std::int64_t unit = plan.choices[choice].question.cluster.gpus_per_host;
   // The first limit of size that so many hosts miss; empty: none.
   const auto missed = [&](std::int64_t hosts) -> std::string {
-    const PlanPoint p = plan_point(plan, choice, hosts * unit, step);
+    const PlanPoint p = plan_point(plan, choice, hosts * unit, spread_over(step, hosts * unit));
     if (!p.step.fits) return "wiring";
     for (const PlanVerdict& v : p.verdicts)
       if (v.of_size() && !v.met()) return v.name;

@@ -24,6 +24,10 @@ BillQuestion plan_bill_question(const PlanChoice& choice, const Cluster& cluster
                                 const Goodput& goodput);
 PlanPoint plan_point(const Plan& plan, std::size_t choice, std::int64_t gpus, PlanStep step);
 
+// The step with so many accelerators, each of which draws what it did: for what depends on the
+// machine alone.
+PlanStep spread_over(PlanStep step, std::int64_t gpus);
+
 // The most accelerators in whole hosts, up to `most`, whose machine stays within the limits of its
 // size when it is run as `step` is: with the spares and the storage that so many need. And the
 // first limit that one host more misses ("wiring" where so many are not joined); empty at `most`.

@@ -86,7 +86,7 @@ TEST_CASE(
       CHECK(same.finish == p.finish);
       // Whether or not a layout divides over so many: the machine alone is judged.
       const auto sized = [&](std::int64_t gpus) {
-        const PlanPoint q = plan_point(question, 0, gpus, p.step);
+        const PlanPoint q = plan_point(question, 0, gpus, spread_over(p.step, gpus));
         return std::all_of(q.verdicts.begin(), q.verdicts.end(),
                            [](const PlanVerdict& v) { return !v.of_size() || v.met(); });
       };

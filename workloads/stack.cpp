@@ -77,6 +77,14 @@ constexpr Choice choices[] = {
     {"grouped_gemm", [](Stack& s, const JsonValue& v) { s.grouped_gemm = read_library(v); }},
     {"memory_bound", [](Stack& s, const JsonValue& v) { s.memory_bound = read_library(v); }},
     {"counted_in", [](Stack& s, const JsonValue& v) { s.counted_in = read_library(v); }},
+    {"launcher", [](Stack& s, const JsonValue& v) { s.launcher = launcher_from(v); }},
+    {"flags_release", [](Stack& s, const JsonValue& v) { s.flags_release = v.text(); }},
+    {"launch_note", [](Stack& s, const JsonValue& v) { s.launch_note = v.text(); }},
+    {"platforms",
+     [](Stack& s, const JsonValue& v) {
+       s.platforms.clear();
+       for (const JsonValue& item : v.items()) s.platforms.push_back(item.text());
+     }},
     {"launch", [](Stack& s, const JsonValue& v) { s.launch = launch_from(v); }},
     {"gradient_format", [](Stack& s, const JsonValue& v) { s.gradient_format = read_format(v); }},
     {"gradient_storage", [](Stack& s, const JsonValue& v) { s.gradient_storage = read_format(v); }},
@@ -384,6 +392,8 @@ Stack load_based(const std::string& name, const StackContext& context,
   s.framework = file.at("framework").text();
   apply_settings(s, file.at("base"));
   apply_conditions(s, file, file, context);
+  const bool own_launcher = file.at("base").has("launcher");
+  const bool own_flags = file.at("base").has("flags_release");
   const auto limit = release_parts(wanted.release);
   bool first = true;
   for (const JsonValue& release : file.at("releases").items()) {
@@ -394,6 +404,7 @@ Stack load_based(const std::string& name, const StackContext& context,
     first = false;
     s.release = label;
     s.date = release.at("date").text();
+    if (own_launcher && !own_flags) s.flags_release = label;
     for (const JsonValue& change : release.at("changes").items())
       s.changes.push_back(change.text());
     if (auto set = release.find("set")) apply_settings(s, *set);

@@ -12,6 +12,7 @@
 #include "sim/base/json.h"
 #include "sim/base/names.h"
 #include "sim/base/sourced.h"
+#include "workloads/launcher.h"
 #include "workloads/layout.h"
 
 namespace orrery {
@@ -162,7 +163,13 @@ struct Stack {
   std::string asked;    // for a release that is not listed, "0.16"; empty: none, or the listed one
   std::string date;     // of the release, "2025-11"
   std::string title, framework;
-  std::vector<std::string> changes;  // sentences: what this release changed
+  // How it is started, and the release of that program whose settings it has: this one, or of a
+  // stack that names no launcher the one that it is based on.
+  Launcher launcher = Launcher::scripts;
+  std::string flags_release;
+  std::string launch_note;             // a sentence to whoever pastes the flags
+  std::vector<std::string> platforms;  // of devices that it runs on; empty: not stated
+  std::vector<std::string> changes;    // sentences: what this release changed
 
   // Kernels.
   Library attention = Library::flash2;

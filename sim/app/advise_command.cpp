@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "hw_models/catalog.h"
+#include "sim/app/refusal.h"
 #include "sim/app/report.h"
 #include "sim/app/result.h"
 #include "sim/app/setting_flags.h"
@@ -30,6 +31,10 @@ std::function<void(double, std::int64_t)> progress_line(const CommonFlags& commo
 ExitCode search(const JsonValue& settings, const CommonFlags& common) {
   const Question question = read_question(settings);
   check_wiring(question.cluster);
+  if (const auto text = refusal(question, common)) {
+    write_result(*text);
+    return ExitCode::cannot_exist;
+  }
   AdviseOptions options = read_advise_options(settings);
   options.like = read_like(settings, question.job);
   options.threads = common.threads;

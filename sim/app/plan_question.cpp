@@ -108,6 +108,7 @@ bool set_count(const nlohmann::json& values, PlanChoice& choice) {
   const nlohmann::json& gpus = values.at("gpus");
   if (!gpus.is_number_integer() || gpus.get<std::int64_t>() < 1 ||
       gpus.get<std::int64_t>() > INT64_C(1'000'000'000) ||
+      gpus.get<std::int64_t>() % choice.question.cluster.gpus_per_host != 0 ||
       choice.question.cluster.fabric.scale_out.kind == ScaleOutKind::none)
     return false;
   choice.question.cluster.gpus = gpus.get<std::int64_t>();

@@ -5,6 +5,7 @@
 #include "sim/app/report.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/report_reasons_json.h"
+#include "sim/outcome/notes.h"
 
 namespace orrery {
 namespace {
@@ -203,6 +204,7 @@ std::string prediction_json(const Scenario& s, const Prediction& p, const Reason
               {"stack", s.stack.name + "@" + s.stack.release},
               {"task", to_text(s.job.task)},
               {"verdict", verdict_json(verdict_of(p.memory))},
+              {"notes", notes_of(s)},
               {"layout", Json::parse(to_json_text(s.layout))},
               {"prediction", prediction(p, s.cluster.device, s.layout.precision)}};
   if (s.network == NetworkMode::flow) out["network"] = network_json(p);
@@ -228,30 +230,32 @@ std::string advice_json(const Question& q, const Advice& a) {
   const Json winner = a.best.empty()
                           ? Json(nullptr)
                           : prediction(a.winner, q.cluster.device, a.best.front().layout.precision);
-  const Json out = {{"model", q.model.name},
-                    {"cluster", q.cluster.name},
-                    {"gpus", q.cluster.gpus},
-                    {"stack", a.stack.name + "@" + a.stack.release},
-                    {"verdict", verdict_json(verdict_of(a))},
-                    {"fits_from_gpus", a.fits_from > 0 ? Json(a.fits_from) : Json(nullptr)},
-                    {"considered", a.considered},
-                    {"invalid", a.invalid},
-                    {"rejected_for_memory", a.rejected_for_memory},
-                    {"pruned", a.pruned},
-                    {"simulated", a.simulated},
-                    {"memory_reserve", a.memory_reserve},
-                    {"stopped_early", a.stopped_early},
-                    {"left", a.left},
-                    {"gap", a.gap},
-                    {"best", best},
-                    {"pareto", pareto},
-                    {"why", a.why},
-                    {"differences", a.differences},
-                    {"rejections", rejections},
-                    {"reasons", a.best.empty() ? Json(nullptr) : reasons_json(a.reasons)},
-                    {"like", a.like ? comparison(*a.like) : Json(nullptr)},
-                    {"small_steps", a.ladder.asked > 0 ? ladder_json(a.ladder) : Json(nullptr)},
-                    {"winner", winner}};
+  const Json out = {
+      {"model", q.model.name},
+      {"cluster", q.cluster.name},
+      {"gpus", q.cluster.gpus},
+      {"stack", a.stack.name + "@" + a.stack.release},
+      {"verdict", verdict_json(verdict_of(a))},
+      {"notes", notes_of({.cluster = q.cluster, .model = q.model, .job = q.job, .stack = a.stack})},
+      {"fits_from_gpus", a.fits_from > 0 ? Json(a.fits_from) : Json(nullptr)},
+      {"considered", a.considered},
+      {"invalid", a.invalid},
+      {"rejected_for_memory", a.rejected_for_memory},
+      {"pruned", a.pruned},
+      {"simulated", a.simulated},
+      {"memory_reserve", a.memory_reserve},
+      {"stopped_early", a.stopped_early},
+      {"left", a.left},
+      {"gap", a.gap},
+      {"best", best},
+      {"pareto", pareto},
+      {"why", a.why},
+      {"differences", a.differences},
+      {"rejections", rejections},
+      {"reasons", a.best.empty() ? Json(nullptr) : reasons_json(a.reasons)},
+      {"like", a.like ? comparison(*a.like) : Json(nullptr)},
+      {"small_steps", a.ladder.asked > 0 ? ladder_json(a.ladder) : Json(nullptr)},
+      {"winner", winner}};
   return out.dump(2) + "\n";
 }
 

@@ -10,6 +10,7 @@
 #include "sim/advise/explain.h"
 #include "sim/app/tables.h"
 #include "sim/outcome/extrapolation.h"
+#include "sim/outcome/notes.h"
 
 namespace orrery {
 namespace {
@@ -351,9 +352,7 @@ void add_subject(Document& document, const Scenario& s) {
   document.line(fmt::format("{} x {} on {} ({})", count_text(s.cluster.gpus),
                             s.cluster.device.title, s.cluster.title, s.cluster.name));
   document.line(job_text(s)).line(fmt::format("{} {}", s.stack.title, s.stack.release));
-  if (!s.stack.asked.empty())
-    document.line(fmt::format("Release {} is not known: {} is the last known one before it.",
-                              s.stack.asked, s.stack.release));
+  for (const std::string& note : notes_of(s)) document.line("Note: " + note);
 }
 
 void add_prediction(Document& document, const Scenario& s, const Prediction& p) {

@@ -11,6 +11,7 @@
 #include "hw_models/catalog.h"
 #include "sim/app/conditions.h"
 #include "sim/app/settings_job.h"
+#include "sim/engine/capability.h"
 #include "topologies/clos.h"
 #include "workloads/model_catalog.h"
 
@@ -20,19 +21,22 @@ namespace {
 constexpr std::int64_t most_changes = 5;  // beyond that a search of everything is as good
 constexpr const char* command_line = "command line";
 
-// Inference runs on the compiler's stack unless told otherwise, training on Megatron-Core: where
-// there are no CUDA kernels at the release that vendors' forks of it are taken for (validation's
-// rows of AMD and Intel). TPUs run MaxText.
-std::string default_stack(const Cluster& cluster, const Job& job) {
-  if (cluster.device.vendor == "Google") return "maxtext";
-  if (!is_training(job.task)) return "pytorch";
-  return cluster.device.resolved().tile_model ? "megatron-core" : "megatron-core@0.8";
+// What people run on the device, as its catalogue entry says.
+std::string default_stack(const JsonValue& s, const Cluster& cluster, const Job& job) {
+  const std::string usual = usual_stack(cluster.device, job.task);
+  if (usual.empty())
+    throw Error({.file = s.file(),
+                 .path = "stack",
+                 .found = fmt::format("nothing, and {} names no stack that people run on it",
+                                      cluster.device.name),
+                 .expected = "a software stack, name or name@release"});
+  return usual;
 }
 
 // A release may be later than every one that is known, not earlier, and has to look like one.
 std::string stack_name(const JsonValue& s, const Cluster& cluster, const Job& job) {
   const auto v = s.find("stack");
-  if (!v) return default_stack(cluster, job);
+  if (!v) return default_stack(s, cluster, job);
   const std::string name = v->text();
   const std::size_t at = name.find('@');
   if (at == std::string::npos) return name;
@@ -60,21 +64,11 @@ PrecisionRecipe read_precision(const JsonValue& s, const std::string& stack,
   return v->text() == "fp8" ? read_stack(stack, scenario, named).defaults.fp8 : named;
 }
 
-// Recipes that the accelerator has units for; scales by blocks of 32 and 16 came with Blackwell.
+// Those of the device; FP16 only where it stands in for BF16.
 std::vector<PrecisionRecipe> any_precision(const Device& device) {
-  using enum PrecisionRecipe;
-  const ResolvedDevice d = device.resolved();
-  const auto has = [&](Format f) {
-    return d.tensor_rate[static_cast<std::size_t>(f)] > FlopPerSecond(0);
-  };
-  std::vector<PrecisionRecipe> all;
-  if (has(Format::bf16)) all.push_back(bf16);
-  if (!has(Format::fp8)) return all;
-  all.insert(all.end(), {fp8_delayed, fp8_current, fp8_blockwise});
-  if (d.architecture < Architecture::blackwell || d.architecture > Architecture::feynman)
-    return all;
-  all.push_back(mxfp8);
-  if (has(Format::fp4)) all.push_back(nvfp4);
+  std::vector<PrecisionRecipe> all = device_precisions(device);
+  if (std::find(all.begin(), all.end(), PrecisionRecipe::bf16) != all.end())
+    std::erase(all, PrecisionRecipe::fp16);
   return all;
 }
 
@@ -149,6 +143,7 @@ Scenario read_subject(const JsonValue& s) {
   const std::int64_t gpus = s.at("gpus").integer(1, most_of_a_count);
   Scenario scenario{.cluster = load_cluster(s.at("cluster").text(), gpus),
                     .model = std::move(model)};
+  check_whole_hosts(s.at("gpus"), scenario.cluster);
   scenario.job = read_job(s, scenario.model);
   return scenario;
 }
@@ -272,6 +267,13 @@ Error named_by_flag(const Error& error, const std::string& file, const nlohmann:
     return Error(info);
   }
   return error;
+}
+
+void check_whole_hosts(const JsonValue& gpus, const Cluster& cluster) {
+  const std::int64_t host = cluster.gpus_per_host;
+  if (cluster.gpus > host && cluster.gpus % host != 0)
+    gpus.fail(fmt::format("a multiple of {}, the accelerators of a host of {}, or fewer than that",
+                          host, cluster.name));
 }
 
 void check_wiring(const Cluster& cluster) {

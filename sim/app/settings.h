@@ -49,6 +49,9 @@ JsonValue merge_settings(const std::string& file, const nlohmann::json& flags);
 // a file, should have been one.
 Error named_by_flag(const Error& error, const std::string& file, const nlohmann::json& flags);
 
+// Error at `gpus` when they are more than one host and not whole hosts.
+void check_whole_hosts(const JsonValue& gpus, const Cluster& cluster);
+
 // Error when the fabric cannot join the cluster's accelerators, as plan says of such points.
 void check_wiring(const Cluster& cluster);
 

@@ -2,6 +2,7 @@
 #include "sim/app/simulate_command.h"
 
 #include "hw_models/catalog.h"
+#include "sim/app/refusal.h"
 #include "sim/app/report.h"
 #include "sim/app/result.h"
 #include "sim/app/setting_flags.h"
@@ -18,6 +19,10 @@ ExitCode predict(const JsonValue& settings, const CommonFlags& common) {
   if (scenario.network == NetworkMode::ideal)
     refuse_seed(common, "nothing without --network flow, which draws hashes");
   scenario.conditions.seed = common.seed.value_or(scenario.conditions.seed);
+  if (const auto text = refusal(scenario, common)) {
+    write_result(*text);
+    return ExitCode::cannot_exist;
+  }
   const ModelError error = load_model_error(data_root() / "validation/model_error.json");
   SimulateOptions options = read_simulate_options(settings);
   options.model_error = &error;

@@ -83,7 +83,18 @@ TopologySubject find_subject(const std::string& name) {
           .name = whole.name,
           .title = whole.title,
           .fabric = whole.fabric,
-          .device = whole.device};
+          .device = whole.device,
+          .gpus_per_host = whole.gpus_per_host};
+}
+
+// A cluster is bought in whole hosts, as simulate, advise and plan hold it.
+void check_hosts(const TopologySubject& subject, std::int64_t gpus) {
+  const std::int64_t host = subject.gpus_per_host;
+  if (gpus > host && gpus % host != 0)
+    throw Error({.file = "--gpus",
+                 .found = fmt::format("{}", gpus),
+                 .expected = fmt::format("a multiple of {}, the accelerators of a host of {}", host,
+                                         subject.name)});
 }
 
 // One full group of the largest tier whose size the wiring states, at least one domain.
@@ -151,6 +162,7 @@ void fill_ports(FabricParts& parts) {
 std::string topology_text(const TopologyOptions& options, bool json) {
   TopologyReport report{.subject = find_subject(options.name)};
   const Fabric& fabric = report.subject.fabric;
+  if (options.gpus) check_hosts(report.subject, *options.gpus);
   report.accelerators = options.gpus ? *options.gpus : default_size(fabric, report.size_note);
   report.parts = fabric_parts(fabric, report.accelerators);
   report.reach = reach_of(fabric, report.accelerators, report.parts);

@@ -16,6 +16,7 @@ struct TopologySubject {
   std::string kind, name, title;
   Fabric fabric;
   std::optional<Device> device;
+  std::int64_t gpus_per_host = 1;  // of a cluster
 };
 
 // A figure of the wiring with its range; equal ends where it has none.

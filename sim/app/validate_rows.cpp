@@ -308,7 +308,9 @@ void RowReader::build_job(PreparedRow& p, const RunColumns& c) const {
   const auto task = task_from_words(c.task);
   if (!task) skip("task " + in_quotes(c.task) + " is not a training task");
   p.job.task = *task;
-  if (c.dimensions.sequence <= 0) skip("the source does not tell seq");
+  if (c.dimensions.sequence < 0)
+    skip(fmt::format("INCONSISTENT: sequences of {} tokens", c.dimensions.sequence));
+  if (c.dimensions.sequence == 0) skip("the source does not tell seq");
   p.job.sequence = c.dimensions.sequence;
   // NeMo's and Megatron-Bridge's fine-tuning recipes pack, whether the source says so or not.
   const bool recipes_pack =

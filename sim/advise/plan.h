@@ -65,6 +65,7 @@ struct Plan {
 // The fastest step that was found on a count of accelerators.
 struct PlanStep {
   bool fits = false;
+  bool runs = true;     // the stack runs on the machine, in the precision
   std::string why_not;  // sentence, where nothing fits
   Candidate best;
   Stack stack;                   // of its precision
@@ -136,6 +137,9 @@ struct PlanResult {
   std::vector<PlanPoint> front;     // least time against least cost over all points, fastest first
   bool stopped_early = false;       // Ctrl-C: points without an answer say so in why_not
 };
+
+// Of the best point; where none is feasible, whether any fits and any runs at all, and why none is.
+Verdict verdict_of(const PlanResult& result);
 
 struct PlanOptions {
   int threads = 0;                      // 0: all cores

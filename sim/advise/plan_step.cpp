@@ -64,7 +64,8 @@ PlanStep plan_step(const Question& question, double memory_reserve, int threads,
       const Stack stack = catalogue_stack(question.stack_name, question.cluster, question.model,
                                           question.job, precision);
       step.why_not = cannot_run(stack, question.cluster.device, precision);
-      if (!step.why_not.empty()) return step;
+      step.runs = step.why_not.empty();
+      if (!step.runs) return step;
     }
     if (!full) {
       q.limits = sweep_limits(question);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/app/plan_report.h"
+#include "sim/app/report_parts.h"
 #include "sim/app/report_reasons_json.h"
 
 namespace orrery {
@@ -153,6 +154,7 @@ std::string plan_json(const PlanFile& file, const PlanResult& result,
               {"varied", file.plan.varied},
               {"objective", to_text(file.plan.choices.front().goal.objective)},
               {"stopped_early", result.stopped_early},
+              {"verdict", verdict_json(verdict_of(result))},
               {"best", result.best ? Json(*result.best) : Json(nullptr)},
               {"points", points},
               {"front", front},

@@ -51,6 +51,12 @@ TEST_CASE("a plan of a stack that does not run there says so, and exits with 3")
   INFO(o.out << o.err);
   CHECK(o.code == to_int(ExitCode::cannot_exist));
   CHECK(o.out.find("primus") != std::string::npos);
+  const test::Outcome machine =
+      run("plan --model llama3.1-8b --tokens 1T --seq 8192 --global-batch 512 --cluster mi300x-8 "
+          "--gpus 256 --stack nemo --quiet --json");
+  const json verdict = json::parse(machine.out)["verdict"];
+  CHECK(verdict["runs"] == false);
+  CHECK(verdict["fits"] == false);
 }
 
 }  // namespace

@@ -153,6 +153,14 @@ JsonValue load_catalog_entry(const std::string& folder, const std::string& kind,
   return JsonValue::from(load_merged(folder, kind, file, chain), file.string());
 }
 
+std::string catalog_base(const std::string& folder, const std::string& kind,
+                         const std::string& name) {
+  const fs::path file = locate(folder, kind, name, {});
+  const JsonValue entry = JsonValue::load(file);
+  if (!entry.is_object() || !entry.has("based_on")) return "";
+  return locate(folder, kind, entry.at("based_on").text(), file.parent_path()).string();
+}
+
 std::map<std::string, Source> load_sources() {
   std::map<std::string, Source> sources;
   for (const std::string& name : catalog_names(std::string(source_folder))) {

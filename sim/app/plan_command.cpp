@@ -50,7 +50,9 @@ PlanAnswer plan_answer(const PlanCommand& command) {
   const ModelError error = load_model_error(data_root() / "validation/model_error.json");
   if (const auto point = detailed_point(result))
     detail = plan_detail(file.plan, result.points[*point], &error);
-  const bool found = result.best || result.stopped_early;
+  // Also one that is feasible, and the least by nothing that is known.
+  const auto told = detailed_point(result);
+  const bool found = result.stopped_early || (told && result.points[*told].feasible);
   PlanAnswer answer{.code = found ? ExitCode::answer : ExitCode::cannot_exist};
   if (command.json) {
     answer.text = plan_json(file, result, detail);

@@ -13,6 +13,11 @@ using Json = nlohmann::ordered_json;
 
 Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
 
+// What the point's money is paid for.
+std::string contract_name(const PlanTerms& terms) {
+  return terms.ownership == Ownership::buy ? "owned" : std::string(to_text(terms.contract));
+}
+
 Json point_json(const PlanFile& file, const PlanPoint& p) {
   const PlanChoice& choice = file.plan.choices[p.choice];
   Json values = Json::object();
@@ -47,6 +52,9 @@ Json point_json(const PlanFile& file, const PlanPoint& p) {
               {"running_usd_per_year", p.running_per_year},
               {"usd_per_million_tokens", number(p.dollars_per_million_tokens)},
               {"unknown_costs", p.unknown_costs},
+              {"unknown_power", p.unknown_power},
+              {"unknown_carbon", p.unknown_carbon},
+              {"contract", contract_name(choice.terms)},
               {"energy_j", number(p.energy)},
               {"carbon_kg", number(p.carbon)},
               {"facility_peak_w", p.facility_peak},
@@ -54,6 +62,8 @@ Json point_json(const PlanFile& file, const PlanPoint& p) {
               {"racks", p.racks},
               {"white_square_metres", p.square_metres},
               {"binding", p.binding},
+              {"allowed_gpus", p.allowed > 0 ? Json(p.allowed) : Json(nullptr)},
+              {"allowed_by", p.allowed_by},
               {"largest_tried", p.largest_tried}});
   Json verdicts = Json::array();
   for (const PlanVerdict& v : p.verdicts)

@@ -145,6 +145,32 @@ void tell_shared(const std::vector<Variable>& variables, PlanFile& plan) {
   if (!text.empty()) plan.shared.push_back(text);
 }
 
+// Beside each choice whose wiring ends before its limits do, the same machine on larger ones.
+void add_wirings(PlanReading& reading, const std::vector<nlohmann::json>& values, PlanFile& plan) {
+  std::vector<PlanChoice>& choices = plan.plan.choices;
+  std::vector<PlanChoice> more;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].contains("fabric") || !choices[i].any_count) continue;
+    std::vector<std::string> names = wirings_beyond(choices[i]);
+    if (names.empty()) continue;
+    const std::string text = wirings_text(choices[i].question.cluster, names);
+    if (std::find(plan.premises.begin(), plan.premises.end(), text) == plan.premises.end())
+      plan.premises.push_back(text);
+    names.resize(std::min(names.size(), most_wirings));
+    for (const std::string& name : names) {
+      nlohmann::json with = values[i];
+      with["fabric"] = name;
+      more.push_back(read_choice(reading, with));
+      more.back().values = choices[i].values;
+      more.back().values.push_back(name);
+    }
+  }
+  if (more.empty() || choices.size() + more.size() > most_choices) return;
+  plan.plan.varied.push_back("fabric");
+  for (PlanChoice& choice : choices) choice.values.push_back(choice.question.cluster.fabric.name);
+  for (PlanChoice& choice : more) choices.push_back(std::move(choice));
+}
+
 void add_choices(PlanReading& reading, const std::vector<Variable>& variables, PlanFile& plan) {
   std::size_t all = 1;
   for (const Variable& v : variables) {
@@ -155,6 +181,7 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
                    .expected = "fewer values in its lists and ranges"});
     if (v.values.size() > 1) plan.plan.varied.push_back(v.key);
   }
+  std::vector<nlohmann::json> asked;
   for (std::size_t i = 0; i < all; ++i) {
     nlohmann::json values = nlohmann::json::object();
     std::vector<std::string> texts;
@@ -168,7 +195,9 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
     }
     plan.plan.choices.push_back(read_choice(reading, values));
     plan.plan.choices.back().values = std::move(texts);
+    asked.push_back(std::move(values));
   }
+  add_wirings(reading, asked, plan);
   check_ownership(reading.file, plan.plan);
 }
 
@@ -214,7 +243,7 @@ PlanFile read_plan(const JsonValue& question) {
   add_choices(reading, variables, plan);
   tell_shared(variables, plan);
   plan.availability = availability_of(reading, plan.plan);
-  plan.premises = premises_of(plan.plan);
+  for (std::string& text : premises_of(plan.plan)) plan.premises.push_back(std::move(text));
   return plan;
 }
 

@@ -105,6 +105,7 @@ Json prediction(const Prediction& p, const Device& device, PrecisionRecipe preci
           {"scale_up_bytes", p.scale_up_bytes.si()},
           {"scale_out_bytes", p.scale_out_bytes.si()},
           {"rental_per_gpu_hour_dollars", p.rental_per_gpu.si() * 3600},
+          {"contract", p.contract},
           {"dollars_per_step", p.dollars_per_step.si()},
           {"dollars_per_million_tokens", p.dollars_per_million_tokens.si()},
           {"bottleneck_stage", p.bottleneck_stage},

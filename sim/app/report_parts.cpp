@@ -102,8 +102,9 @@ std::string energy(const Prediction& p) {
 
 std::string money(const Prediction& p) {
   if (p.rental_per_gpu.si() <= 0) return "no price known (--gpu-hour-price)";
-  return fmt::format("${} per million tokens at ${:.2f} a GPU-hour",
-                     dollars_text(p.dollars_per_million_tokens.si()), p.rental_per_gpu.si() * 3600);
+  return fmt::format("${} per million tokens at ${:.2f} a GPU-hour, {}",
+                     dollars_text(p.dollars_per_million_tokens.si()), p.rental_per_gpu.si() * 3600,
+                     p.contract);
 }
 
 // What stands before a speed that cannot be had, or may not. Empty: it fits with room to spare.

@@ -26,7 +26,8 @@ Ranged<Q> ranged(const Sourced<Q>& value) {
 
 // How much more often this part fails than the profile's own one.
 Ranged<double> ratio(const Sourced<Hertz>& own, const Sourced<Hertz>& reference, bool same) {
-  if (same || !own.known() || !reference.known()) return exactly(1.0);
+  if (!own.known() || !reference.known()) return exactly(1.0);
+  if (same && own.get() == reference.get()) return exactly(1.0);  // the part that it was seen on
   const double base = reference.get().si();
   if (base <= 0) return exactly(1.0);
   const Ranged<Hertz> rate = ranged(own);

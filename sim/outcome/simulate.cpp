@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "hw_models/economics.h"
 #include "sim/engine/placement.h"
 #include "sim/outcome/assumptions.h"
 #include "sim/outcome/extrapolation.h"
@@ -130,6 +131,7 @@ void add_money(Prediction& p, const Scenario& s, const SimulateOptions& options,
   p.rental_per_gpu = options.rental_per_gpu_hour > 0
                          ? DollarsPerSecond(options.rental_per_gpu_hour / 3600)
                          : device.rental;
+  p.contract = options.rental_per_gpu_hour > 0 ? "as given" : to_text(Contract::on_demand);
   p.dollars_per_step = p.rental_per_gpu * p.step_time * static_cast<double>(s.layout.gpus());
   p.dollars_per_million_tokens = p.dollars_per_step * (1e6 / tokens);
 }

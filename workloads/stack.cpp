@@ -202,6 +202,8 @@ constexpr Switch switches[] = {
     {"recompute_known", [](Stack& s) -> bool& { return s.defaults.recompute_known; }},
     {"default_sequence_parallel", [](Stack& s) -> bool& { return s.defaults.sequence_parallel; }},
     {"compact_activations", [](Stack& s) -> bool& { return s.memory.compact_activations; }},
+    {"inputs_in_16_bits", [](Stack& s) -> bool& { return s.memory.inputs_in_16_bits; }},
+    {"gathers_16_bit_shard", [](Stack& s) -> bool& { return s.memory.gathers_16_bit_shard; }},
     {"master_remainders", [](Stack& s) -> bool& { return s.memory.master_remainders; }},
 };
 

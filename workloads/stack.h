@@ -102,6 +102,13 @@ struct StackMemory {
   // A master weight is the bf16 parameter and the 16 bits that it lacks: 2 B beside the parameter,
   // not 4. Parameters that exist in 8 bits only have nothing to share.
   bool master_remainders = false;
+  // What a quantised product reads stays in 16 bits from forward to backward, which quantises it
+  // again (torchao's float8 and MX linear layers save their inputs as they came); else in the bits
+  // of the recipe (Transformer Engine).
+  bool inputs_in_16_bits = false;
+  // ZeRO-3 keeps a 16-bit shard of the parameters, from which it gathers, beside the master's
+  // (Megatron-FSDP, DeepSpeed); else it casts the master's as it gathers (FSDP2).
+  bool gathers_16_bit_shard = false;
   // What backward needs is kept in few bits also where kernels of 16 bits made it (DeepSeek-V3,
   // arXiv 2412.19437, section 3.3.3): activation functions that run again with those of the experts
   // keep their inputs in the products' format, and attention's output lies there once, in 12 bits.

@@ -41,7 +41,7 @@ bool TrapSearch::runs(const Scenario& s) const {
   if (unplaceable_reason(s.layout, s.cluster.fabric)) return false;
   const MemoryVerdict memory =
       memory_fit(s.model, s.job, s.layout, s.stack, step_context(s.cluster).device);
-  return memory.fits && memory.reserved <= memory.capacity * (1 - options_.memory_reserve);
+  return memory.fits && memory.needed <= memory.capacity * (1 - options_.memory_reserve);
 }
 
 std::optional<double> TrapSearch::gain(const Scenario& other) const {

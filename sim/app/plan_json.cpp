@@ -96,8 +96,9 @@ Json bill_lines_json(const std::vector<JobLine>& lines) {
 Json memory_json(const MemoryVerdict& m) {
   return {{"fits", m.fits},
           {"reserved_bytes", m.reserved.si()},
-          {"reserved_low_bytes", m.reserved_low.si()},
-          {"reserved_high_bytes", m.reserved_high.si()},
+          {"needed_bytes", m.needed.si()},
+          {"needed_low_bytes", m.needed_low.si()},
+          {"needed_high_bytes", m.needed_high.si()},
           {"capacity_bytes", m.capacity.si()},
           {"probability", m.probability}};
 }

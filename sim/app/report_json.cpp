@@ -27,7 +27,7 @@ Json memory(const MemoryVerdict& m) {
     for (int i = 0; i < memory_category_count; ++i)
       categories[std::string(to_text(static_cast<MemoryCategory>(i))) + "_bytes"] =
           stage.bytes[static_cast<std::size_t>(i)].si();
-    stages.push_back({{"peak_bytes", stage.peak().si()},
+    stages.push_back({{"allocated_bytes", stage.peak().si()},
                       {"static_bytes", stage.static_bytes().si()},
                       {"offloaded_bytes", stage.offloaded.si()},
                       {"in_flight", stage.in_flight},
@@ -35,14 +35,15 @@ Json memory(const MemoryVerdict& m) {
   }
   return {{"fits", m.fits},
           {"worst_stage", m.worst_stage},
-          {"peak_bytes", m.peak.si()},
+          {"allocated_bytes", m.peak.si()},
           {"reserved_bytes", m.reserved.si()},
+          {"needed_bytes", m.needed.si()},
           {"capacity_bytes", m.capacity.si()},
           {"margin", m.margin},
           {"standing", to_text(m.standing)},
           {"probability", m.probability},
-          {"reserved_low_bytes", m.reserved_low.si()},
-          {"reserved_high_bytes", m.reserved_high.si()},
+          {"needed_low_bytes", m.needed_low.si()},
+          {"needed_high_bytes", m.needed_high.si()},
           {"reason", m.reason},
           {"stages", stages}};
 }

@@ -42,6 +42,9 @@ void add_main_quantity(Json& out, const ScoredRow& s) {
         s.speed_error, when(p.made, p.low_tokens), when(p.made, p.high_tokens));
   } else if (m.peak_gibibytes) {
     set("peak_memory", "GiB", p.peak_gibibytes, m.peak_gibibytes, s.peak_error, none, none);
+  } else if (m.reserved_gibibytes) {
+    set("reserved_memory", "GiB", p.reserved_gibibytes, m.reserved_gibibytes, s.reserved_error,
+        none, none);
   } else if (m.static_gibibytes) {
     set("static_memory", "GiB", p.static_gibibytes, m.static_gibibytes, s.static_error, none, none);
   } else if (m.out_of_memory) {
@@ -67,6 +70,8 @@ Json row_json(const ScoredRow& s) {
   out["predicted_step_time_s"] = when(p.made, p.step_seconds);
   out["predicted_peak_memory_gib"] = when(p.made, p.peak_gibibytes);
   out["measured_peak_memory_gib"] = or_null(m.peak_gibibytes);
+  out["predicted_reserved_memory_gib"] = when(p.made, p.reserved_gibibytes);
+  out["measured_reserved_memory_gib"] = or_null(m.reserved_gibibytes);
   out["predicted_static_memory_gib"] = when(p.made, p.static_gibibytes);
   out["measured_static_memory_gib"] = or_null(m.static_gibibytes);
   out["predicted_oom"] = p.made ? Json(p.out_of_memory) : Json(nullptr);
@@ -96,6 +101,7 @@ Json group_json(const GroupScore& g, const char* kind) {
           {"skipped", skipped},
           {"speed", numbers_json(g.speed)},
           {"peak_memory", numbers_json(g.peak)},
+          {"reserved_memory", numbers_json(g.reserved)},
           {"static_memory", numbers_json(g.static_memory)},
           {"oom",
            {{"true_positive", g.oom_found},

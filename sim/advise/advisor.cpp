@@ -154,6 +154,7 @@ Advice Advisor::run() {
                                    .threads = options_.threads,
                                    .time_limit = options_.time_limit,
                                    .any_fit = options_.any_fit,
+                                   .most_batches = options_.most_batches,
                                    .progress = options_.progress});
   Advice advice;
   advice.memory_reserve = options_.memory_reserve;
@@ -163,6 +164,7 @@ Advice Advisor::run() {
   advice.pruned = found.pruned;
   advice.simulated = found.simulated;
   advice.left = found.left;
+  advice.batches = found.batches;
   advice.stopped_early = found.stopped_early;
   advice.stack = recipes_.front().stack;
   std::string invalid_example;

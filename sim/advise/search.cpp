@@ -53,7 +53,7 @@ class Search {
     result_.pruned += part.leaves;
   }
   void merge(const Part& part, Expansion&& expansion);
-  bool out_of_time() const;
+  bool out_of_budget() const;
   void report() const;
 
   const SearchGround& ground_;
@@ -125,8 +125,9 @@ void Search::merge(const Part& part, Expansion&& expansion) {
   }
 }
 
-bool Search::out_of_time() const {
+bool Search::out_of_budget() const {
   if (interrupted()) return true;
+  if (options_.most_batches > 0 && result_.batches >= options_.most_batches) return true;
   const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start_;
   return options_.time_limit > Seconds(0) && used.count() > options_.time_limit.si();
 }
@@ -150,8 +151,9 @@ SearchResult Search::run() {
     parallel_for(batch.size(), options_.threads,
                  [&](std::size_t i) { expansions[i] = expand(ground_, batch[i], known); });
     for (std::size_t i = 0; i < batch.size(); ++i) merge(batch[i], std::move(expansions[i]));
+    ++result_.batches;
     report();
-    if (parts_.empty() || !out_of_time()) continue;
+    if (parts_.empty() || !out_of_budget()) continue;
     result_.stopped_early = true;
     result_.least_left = parts_.front().least;
     for (const Part& part : parts_) result_.left += part.leaves;

@@ -7,4 +7,6 @@ std::string program_version() { return ORRERY_VERSION; }
 
 std::string version_text() { return "orrery " + program_version() + "\n"; }
 
+std::string catalogue_version() { return "0"; }
+
 }  // namespace orrery

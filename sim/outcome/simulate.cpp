@@ -251,6 +251,7 @@ Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   add_money(p, s, options, context.device, tokens);
   p.low = p.high = p.step_time;
   p.extrapolations = find_extrapolations(context, s.model, s.job, s.layout, s.stack);
+  p.ranged = options.with_assumptions;
   if (options.with_assumptions) {
     p.assumptions = used_assumptions(s, p.extrapolations);
     RunKind run = run_kind(s);

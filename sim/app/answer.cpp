@@ -42,7 +42,7 @@ nlohmann::ordered_json answer_json(const AnswerHead& head, const AnswerVerdict& 
                                    const nlohmann::ordered_json& body) {
   Json out = {{"orrery",
                {{"version", program_version()},
-                {"catalogue", catalogue_version()},
+                {"catalogue", head.catalogue.empty() ? catalogue_version() : head.catalogue},
                 {"command", head.command},
                 {"seed", or_null(head.seed)}}},
               {"question", head.question},

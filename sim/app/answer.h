@@ -25,6 +25,7 @@ struct AnswerHead {
   std::string command;  // "simulate"
   nlohmann::json question = nlohmann::json::object();
   std::optional<std::uint64_t> seed = {};  // none: nothing was drawn
+  std::string catalogue = {};              // its hash where it is known already
 };
 
 // Whether what was asked for can exist. A command that judges nothing leaves both open.

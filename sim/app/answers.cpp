@@ -42,6 +42,7 @@ ExitCode Advised::code() const {
 
 Simulated simulate_settings(const JsonValue& given, const AskedWith& with) {
   Simulated out{.settings = given, .scenario = read_scenario(given, with.catalogues)};
+  out.catalogue = with.catalogues.version();
   // Errors name the user's files; what follows is of the question that stands alone.
   if (const auto whole = with_files_inline(given)) {
     out.settings = *whole;
@@ -67,6 +68,7 @@ Simulated simulate_settings(const JsonValue& given, const AskedWith& with) {
 
 Advised advise_settings(const JsonValue& given, const AskedWith& with) {
   Advised out{.settings = given, .question = read_question(given, with.catalogues)};
+  out.catalogue = with.catalogues.version();
   std::optional<Scenario> like = read_like(given, out.question.job);
   if (const auto whole = with_files_inline(given)) {
     out.settings = *whole;
@@ -96,6 +98,7 @@ ExitCode Planned::code() const {
 
 Planned plan_settings(const JsonValue& question, const AskedWith& with) {
   Planned out{.file = read_plan(question)};
+  out.catalogue = with.catalogues.version();
   if (const auto whole = with_files_inline(question)) out.file = read_plan(*whole);
   out.file.plan.seed = with.seed.value_or(out.file.plan.seed);
   PlanOptions options{.threads = with.threads};
@@ -114,20 +117,26 @@ Planned plan_settings(const JsonValue& question, const AskedWith& with) {
 }
 
 nlohmann::ordered_json to_json(const Planned& p) {
-  return answer_json({.command = "plan", .question = p.file.question, .seed = p.file.plan.seed},
+  return answer_json({.command = "plan",
+                      .question = p.file.question,
+                      .seed = p.file.plan.seed,
+                      .catalogue = p.catalogue},
                      verdict_of(p.file, p.result, p.detail), plan_json(p.file, p.result, p.detail));
 }
 
 nlohmann::ordered_json to_json(const Simulated& s) {
-  return answer_json(
-      {.command = "simulate", .question = question_of(s.settings), .seed = seed_of(s.scenario)},
-      answer_verdict(verdict_of(s.prediction.memory)),
-      prediction_json(s.scenario, s.prediction, s.reasons));
+  return answer_json({.command = "simulate",
+                      .question = question_of(s.settings),
+                      .seed = seed_of(s.scenario),
+                      .catalogue = s.catalogue},
+                     answer_verdict(verdict_of(s.prediction.memory)),
+                     prediction_json(s.scenario, s.prediction, s.reasons));
 }
 
 nlohmann::ordered_json to_json(const Advised& a) {
-  return answer_json({.command = "advise", .question = question_of(a.settings)},
-                     answer_verdict(verdict_of(a.advice)), advice_json(a.question, a.advice));
+  return answer_json(
+      {.command = "advise", .question = question_of(a.settings), .catalogue = a.catalogue},
+      answer_verdict(verdict_of(a.advice)), advice_json(a.question, a.advice));
 }
 
 MachineAnswer answer_for_machines(const std::string& command, const JsonValue& settings,

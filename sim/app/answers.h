@@ -30,6 +30,7 @@ struct Simulated {
   Scenario scenario;
   Prediction prediction;
   std::optional<Reasons> reasons;
+  std::string catalogue;  // its hash
   ExitCode code() const;
 };
 Simulated simulate_settings(const JsonValue& settings, const AskedWith& with);
@@ -39,6 +40,7 @@ struct Advised {
   JsonValue settings;
   Question question;
   Advice advice;
+  std::string catalogue;  // its hash
   ExitCode code() const;
 };
 Advised advise_settings(const JsonValue& settings, const AskedWith& with);
@@ -48,6 +50,7 @@ struct Planned {
   PlanFile file;
   PlanResult result;
   std::optional<PlanDetail> detail;
+  std::string catalogue;  // its hash
   ExitCode code() const;
 };
 Planned plan_settings(const JsonValue& question, const AskedWith& with);

@@ -2,6 +2,7 @@
 #include "sim/app/catalogues.h"
 
 #include "hw_models/catalog.h"
+#include "sim/app/version.h"
 #include "workloads/model_catalog.h"
 
 namespace orrery {
@@ -44,10 +45,14 @@ std::string Catalogues::known_release(const std::string& name) {
 
 const ModelError& Catalogues::model_error() {
   const std::scoped_lock lock(mutex_);
-  const auto at = errors_.find(0);
-  if (at != errors_.end()) return at->second;
-  return errors_.emplace(0, load_model_error(data_root() / "validation/model_error.json"))
-      .first->second;
+  if (!error_) error_ = load_model_error(data_root() / "validation/model_error.json");
+  return *error_;
+}
+
+std::string Catalogues::version() {
+  const std::scoped_lock lock(mutex_);
+  if (version_.empty()) version_ = catalogue_version();
+  return version_;
 }
 
 }  // namespace orrery

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -23,6 +24,7 @@ class Catalogues {
   // The known release that "name@release" stands for (workloads/stack.h); empty: none.
   std::string known_release(const std::string& name);
   const ModelError& model_error();
+  std::string version();  // catalogue_version()
 
  private:
   // JSON text is of one question: it is not kept.
@@ -34,7 +36,8 @@ class Catalogues {
   std::map<std::string, Cluster> clusters_;
   std::map<std::pair<std::string, StackContext>, Stack> stacks_;
   std::map<std::string, std::string> releases_;
-  std::map<int, ModelError> errors_;
+  std::optional<ModelError> error_;
+  std::string version_;
 };
 
 }  // namespace orrery

@@ -91,6 +91,11 @@ def check_others(last):
         check("topology", last["topology"], name)
     check("topology", run("topology", "dgx-h100", "--gpus", 512, "--traffic", "all-to-all"),
           "traffic")
+    last["calibrate"] = run("calibrate", "show", "--device", "h100-sxm")
+    check("calibrate", last["calibrate"], "show")
+    check("calibrate", run("calibrate", "compare",
+                           next((root / "hw_models/calibration").glob("h200*/measured")),
+                           codes=(0, 1)), "compare")
     measured = root / "validation/measurements"
     tables = [next((measured / "training").glob("*.csv")), next(measured.rglob("operators/*.csv"))]
     last["validate"] = run("validate", *tables)

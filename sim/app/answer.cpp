@@ -39,7 +39,7 @@ AnswerVerdict answer_verdict(const Verdict& v) {
 }
 
 nlohmann::ordered_json answer_json(const AnswerHead& head, const AnswerVerdict& verdict,
-                                   const nlohmann::ordered_json& body) {
+                                   nlohmann::ordered_json body) {
   Json out = {{"orrery",
                {{"version", program_version()},
                 {"catalogue", head.catalogue.empty() ? catalogue_version() : head.catalogue},
@@ -51,7 +51,7 @@ nlohmann::ordered_json answer_json(const AnswerHead& head, const AnswerVerdict& 
                 {"runs", or_null(verdict.runs)},
                 {"why", verdict.why},
                 {"probability", or_null(verdict.probability)}}}};
-  out.update(body);
+  for (auto& [key, value] : body.get_ref<Json::object_t&>()) out[key] = std::move(value);
   return out;
 }
 
@@ -60,8 +60,8 @@ std::string indented_text(const nlohmann::ordered_json& json) {
 }
 
 std::string answer_text(const AnswerHead& head, const AnswerVerdict& verdict,
-                        const nlohmann::ordered_json& body) {
-  return indented_text(answer_json(head, verdict, body));
+                        nlohmann::ordered_json body) {
+  return indented_text(answer_json(head, verdict, std::move(body)));
 }
 
 std::string json_line(const nlohmann::ordered_json& json) {

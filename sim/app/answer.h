@@ -39,12 +39,12 @@ AnswerVerdict answer_verdict(const Verdict& verdict);
 
 // {orrery, question, verdict, ...body}.
 nlohmann::ordered_json answer_json(const AnswerHead& head, const AnswerVerdict& verdict,
-                                   const nlohmann::ordered_json& body);
+                                   nlohmann::ordered_json body);
 // As text, with line breaks and indented.
 std::string indented_text(const nlohmann::ordered_json& json);
 // Both at once.
 std::string answer_text(const AnswerHead& head, const AnswerVerdict& verdict,
-                        const nlohmann::ordered_json& body);
+                        nlohmann::ordered_json body);
 
 // {"error": {kind, file, path, found, expected, nearest}}; what an error leaves open is null.
 nlohmann::ordered_json error_json(const ErrorInfo& info, std::string_view kind);

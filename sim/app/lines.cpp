@@ -80,27 +80,24 @@ class LineSource {
   bool ended_ = false;
 };
 
-// What lines come to: answers wait for those before them.
+// Writes what lines come to: answers wait for those before them.
 class InOrder {
  public:
-  InOrder(std::size_t count, std::int64_t before, const WriteAnswer& write)
-      : answers_(count), before_(before), write_(write) {}
+  explicit InOrder(std::size_t count) : answers_(count) {}
 
-  void put(std::size_t index, nlohmann::ordered_json answer) {
+  void put(std::size_t index, std::string answer) {
     const std::scoped_lock lock(mutex_);
     answers_[index] = std::move(answer);
     for (; written_ < answers_.size() && answers_[written_]; ++written_) {
-      write_(before_ + static_cast<std::int64_t>(written_) + 1, *answers_[written_]);
+      write_result(*answers_[written_]);
       answers_[written_]->clear();
     }
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::optional<nlohmann::ordered_json>> answers_;
+  std::vector<std::optional<std::string>> answers_;
   std::size_t written_ = 0;
-  std::int64_t before_;  // lines before the first of these
-  const WriteAnswer& write_;
 };
 
 // Lines that are no questions.
@@ -137,8 +134,7 @@ nlohmann::ordered_json answer_one(const std::string& text, const std::string& fi
 
 }  // namespace
 
-ExitCode answer_lines(const LinesOptions& options, const AnswerLine& answer,
-                      const WriteAnswer& write) {
+ExitCode answer_lines(const LinesOptions& options, const AnswerLine& answer, const LineText& text) {
   install_interrupt_handler();
   LineSource source(options.file);
   BadLines bad;
@@ -146,11 +142,11 @@ ExitCode answer_lines(const LinesOptions& options, const AnswerLine& answer,
   while (!interrupted()) {
     const std::vector<std::string> lines = source.next(options.at_once);
     if (lines.empty()) break;
-    InOrder order(lines.size(), before, write);
+    InOrder order(lines.size());
     parallel_for(lines.size(), options.threads, [&](std::size_t i) {
       if (interrupted()) return;
       const std::int64_t number = before + static_cast<std::int64_t>(i) + 1;
-      nlohmann::ordered_json one = answer_one(lines[i], source.name(), number, answer, bad);
+      std::string one = text(number, answer_one(lines[i], source.name(), number, answer, bad));
       // What Ctrl-C cut short is not the line's answer.
       if (!interrupted()) order.put(i, std::move(one));
     });

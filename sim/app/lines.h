@@ -19,13 +19,13 @@ struct LinesOptions {
 
 // The answer to one line, from any thread. What it throws as an Error becomes the line's answer.
 using AnswerLine = std::function<nlohmann::ordered_json(const JsonValue& line)>;
-// Writes answers in order, whole; from one thread at a time.
-using WriteAnswer = std::function<void(std::int64_t line, const nlohmann::ordered_json& answer)>;
+// How the answer to a line (counted from 1), or an error, is written; on any thread.
+using LineText =
+    std::function<std::string(std::int64_t line, const nlohmann::ordered_json& answer)>;
 
 // Answers every line, each on its own. A line that is no question is answered by an error object
 // with its number, and the rest go on: check_failed at the end. After Ctrl-C what is ready in order
 // has been written: interrupted.
-ExitCode answer_lines(const LinesOptions& options, const AnswerLine& answer,
-                      const WriteAnswer& write);
+ExitCode answer_lines(const LinesOptions& options, const AnswerLine& answer, const LineText& text);
 
 }  // namespace orrery

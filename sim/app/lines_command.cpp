@@ -71,7 +71,7 @@ ExitCode answer_lines_of(const std::string& command, const Given& given, const C
         return answer_for_machines(command, question_of(line), with).json;
       },
       [&](std::int64_t line, const nlohmann::ordered_json& answer) {
-        write_result(csv ? csv_rows(command, answer, line) : json_line(answer));
+        return csv ? csv_rows(command, answer, line) : json_line(answer);
       });
 }
 

@@ -310,6 +310,7 @@ struct StackName {
   std::string name, release;
 };
 StackName split_name(const std::string& text) {
+  if (is_inline_entry(text)) return {text, ""};
   const auto at = text.find('@');
   if (at == std::string::npos) return {text, ""};
   return {text.substr(0, at), text.substr(at + 1)};
@@ -334,6 +335,7 @@ std::vector<long> release_parts(const std::string& release) {
 }
 
 JsonValue load_stack_file(const std::string& name, const std::filesystem::path& folder) {
+  if (is_inline_entry(name)) return JsonValue::parse(name, "stack");
   const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
   const std::filesystem::path file =
       is_path ? std::filesystem::path(name) : folder / (name + ".json");
@@ -391,7 +393,7 @@ Stack load_based(const std::string& name, const StackContext& context,
   file.expect_only({"name", "title", "framework", "based_on", "base", "parts", "when", "releases"});
   Stack s;
   if (auto based_on = file.find("based_on"))
-    s = load_based(based_on->text(), context, catalog_folder, depth + 1, [](const Stack&) {});
+    s = load_based(based_on->reference(), context, catalog_folder, depth + 1, [](const Stack&) {});
   s.name = file.at("name").text();
   s.title = file.at("title").text();
   s.framework = file.at("framework").text();

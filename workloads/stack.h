@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -353,6 +354,7 @@ struct StackContext {
   PrecisionRecipe precision = PrecisionRecipe::bf16;
   bool moe = false;
   Task task = Task::pretrain;
+  auto operator<=>(const StackContext&) const = default;
 };
 
 // `name` is "megatron-core", "megatron-core@0.12" or a path. Files: catalog_folder/<name>.json with

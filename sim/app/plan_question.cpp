@@ -215,10 +215,12 @@ JsonValue load_plan_file(const std::string& name) {
 JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags) {
   if (name.empty() && flags.empty()) return load_plan_file(name);
   if (name.empty()) return JsonValue::from(flags, plan_command_line);
-  const JsonValue file = load_plan_file(name);
-  if (flags.empty()) return file;
+  return merge_plan_flags(load_plan_file(name), flags);
+}
+
+JsonValue merge_plan_flags(const JsonValue& file, const nlohmann::json& flags) {
+  if (flags.empty() || !file.is_object()) return file;
   nlohmann::json merged = file.raw();
-  if (!merged.is_object()) return file;
   if (flags.contains("tokens") || flags.contains("flop"))
     for (const char* key : {"tokens", "flop"}) merged.erase(key);
   merged.update(flags);
@@ -228,7 +230,7 @@ JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags)
 PlanFile read_plan(const JsonValue& question) {
   const JsonValue file = JsonValue::from(without_nulls(question.raw()), question.file());
   check_keys(file);
-  PlanFile plan;
+  PlanFile plan{.question = file.raw()};
   if (const auto v = file.find("title")) plan.title = v->text();
   if (plan.title.empty() && file.at("model").is_string())
     plan.title = fmt::format("Plan for {}", text_of(file.at("model").raw()));

@@ -129,8 +129,9 @@ Table headline(const Scenario& s, const Prediction& p) {
   if (const std::string verdict = verdict_text(p.memory); !verdict.empty())
     table.add({"verdict", verdict});
   table.add({p.ttft_or_tpot.empty() ? "step time" : p.ttft_or_tpot,
-             fmt::format("{}, 90% range {} to {}", to_text(p.step_time), to_text(p.low),
-                         to_text(p.high))});
+             p.ranged ? fmt::format("{}, 90% range {} to {}", to_text(p.step_time), to_text(p.low),
+                                    to_text(p.high))
+                      : to_text(p.step_time)});
   table.add({"speed", speed(s, p)});
   table.add({"utilisation", utilisation(s, p)});
   if (const auto use = product_use(s.cluster.device, s.layout.precision, p))

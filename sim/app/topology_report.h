@@ -44,7 +44,7 @@ std::string gigabits_text(BytesPerSecond rate);  // "400 Gbit/s"
 // The tables a person reads, at most 100 columns wide.
 std::string topology_report_text(const TopologyReport& report);
 // The whole result: SI units, unknown values as null.
-std::string topology_report_json(const TopologyReport& report);
+nlohmann::ordered_json topology_report_json(const TopologyReport& report);
 // What the figures assume and leave out.
 std::vector<std::string> topology_notes(const TopologyReport& report);
 

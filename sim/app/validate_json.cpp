@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/app/answer.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/validate_collectives_report.h"
 #include "sim/app/validate_kernels.h"
@@ -80,7 +81,7 @@ Json row_json(const ScoredRow& s) {
   out["outside"] = row.outside.empty() ? Json(nullptr) : Json(row.outside);
   out["remark"] = row.remark.empty() ? Json(nullptr) : Json(row.remark);
   out["time_not_scored"] = row.unfit_for_time.empty() ? Json(nullptr) : Json(row.unfit_for_time);
-  out["layout"] = p.made ? Json(to_text(row.layout)) : Json(nullptr);
+  out["layout"] = p.made ? layout_json(row.layout) : Json(nullptr);
   out["stack"] = row.release.empty() ? Json(nullptr) : Json(row.release);
   out["cluster"] = row.cluster != nullptr ? Json(row.cluster->cluster.name) : Json(nullptr);
   out["assumed"] = row.assumed;
@@ -91,8 +92,9 @@ Json row_json(const ScoredRow& s) {
 }
 
 Json group_json(const GroupScore& g, const char* kind) {
-  Json skipped = Json::object();
-  for (const auto& [reason, count] : g.skipped) skipped[reason] = count;
+  Json skipped = Json::array();
+  for (const auto& [reason, count] : g.skipped)
+    skipped.push_back({{"reason", reason}, {"rows", count}});
   return {{"kind", kind},
           {"source", g.source},
           {"gpu", g.gpu},
@@ -121,9 +123,9 @@ Json numbers_json(const std::vector<double>& errors) {
           {"bias", n->bias}};
 }
 
-std::string report_json(const std::vector<ScoredRow>& rows,
-                        const std::vector<ScoredCollective>& collectives,
-                        const std::vector<ScoredKernel>& kernels) {
+nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
+                                   const std::vector<ScoredCollective>& collectives,
+                                   const std::vector<ScoredKernel>& kernels) {
   Json list = Json::array(), groups = Json::array();
   for (const ScoredRow& s : rows) list.push_back(row_json(s));
   for (const GroupScore& g : group_rows(rows)) groups.push_back(group_json(g, "source and gpu"));
@@ -132,17 +134,19 @@ std::string report_json(const std::vector<ScoredRow>& rows,
   add_kernels_json(kernels, list, groups);
   Json out = {{"rows", list}, {"groups", groups}};
   if (!rank_groups(rows).empty()) out["ranking"] = ranking_json(rows);
-  return out.dump(1) + '\n';
+  return out;
 }
 
-std::string report_json(const std::vector<ScoredRow>& rows,
-                        const std::vector<ScoredCollective>& collectives) {
+nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
+                                   const std::vector<ScoredCollective>& collectives) {
   return report_json(rows, collectives, {});
 }
 
-std::string report_json(const std::vector<ScoredRow>& rows) { return report_json(rows, {}, {}); }
+nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows) {
+  return report_json(rows, {}, {});
+}
 
-std::string left_out_json(const std::vector<LeftOut>& groups, const std::string& kind) {
+nlohmann::ordered_json left_out_json(const std::vector<LeftOut>& groups, const std::string& kind) {
   Json list = Json::array();
   for (const LeftOut& g : groups)
     list.push_back({{"kind", kind},
@@ -151,7 +155,7 @@ std::string left_out_json(const std::vector<LeftOut>& groups, const std::string&
                     {"rows", g.rows},
                     {"without", numbers_json(g.without)},
                     {"shipped", numbers_json(g.shipped)}});
-  return Json({{"left_out", list}}).dump(1) + '\n';
+  return {{"left_out", list}};
 }
 
 }  // namespace orrery

@@ -71,12 +71,12 @@ std::optional<GroupNumbers> speed_numbers(const GroupScore& group);
 nlohmann::ordered_json numbers_json(const std::vector<double>& errors);
 
 std::string report_text(const std::vector<ScoredRow>& rows, bool each_row);
-std::string report_json(const std::vector<ScoredRow>& rows);
-std::string report_json(const std::vector<ScoredRow>& rows,
-                        const std::vector<ScoredCollective>& collectives);
-std::string report_json(const std::vector<ScoredRow>& rows,
-                        const std::vector<ScoredCollective>& collectives,
-                        const std::vector<ScoredKernel>& kernels);
+nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows);
+nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
+                                   const std::vector<ScoredCollective>& collectives);
+nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
+                                   const std::vector<ScoredCollective>& collectives,
+                                   const std::vector<ScoredKernel>& kernels);
 
 // How a group does as shipped, and when the step-level values are fitted without it.
 struct LeftOut {
@@ -86,6 +86,6 @@ struct LeftOut {
   bool subtotal = false;                 // its rows are in other groups too
 };
 std::string left_out_text(const std::vector<LeftOut>& groups, const std::string& kind);
-std::string left_out_json(const std::vector<LeftOut>& groups, const std::string& kind);
+nlohmann::ordered_json left_out_json(const std::vector<LeftOut>& groups, const std::string& kind);
 
 }  // namespace orrery

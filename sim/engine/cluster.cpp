@@ -97,20 +97,27 @@ Cluster read_cluster(const JsonValue& file, std::int64_t gpus) {
   cluster.title = file.at("title").text();
   cluster.device =
       read_device(overridden(load_catalog_entry("hw_models/catalog/accelerators", "accelerator",
-                                                file.at("accelerator").text()),
+                                                file.at("accelerator").reference()),
                              overrides, "accelerator"));
   cluster.calibration = load_calibration(file.at("accelerator").text(), cluster.device);
   cluster.collective_costs = load_collective_costs(cluster.device);
-  cluster.fabric = read_fabric(overridden(
-      load_catalog_entry(fabric_folder, "fabric", file.at("fabric").text()), overrides, "fabric"));
+  cluster.fabric = read_fabric(
+      overridden(load_catalog_entry(fabric_folder, "fabric", file.at("fabric").reference()),
+                 overrides, "fabric"));
   cluster.host = read_host(
-      overridden(load_catalog_entry("hw_models/catalog/hosts", "host", file.at("host").text()),
+      overridden(load_catalog_entry("hw_models/catalog/hosts", "host", file.at("host").reference()),
                  overrides, "host"));
   cluster.gpus_per_host = file.at("gpus_per_host").integer(1, 1 << 20);
   cluster.site = read_cluster_site(file.at("site"));
   cluster.gpus = gpus;
   cluster.host_load = load_economics("standard").host_load;
   check_count(cluster, gpus);
+  return cluster;
+}
+
+Cluster with_count(Cluster cluster, std::int64_t gpus) {
+  check_count(cluster, gpus);
+  cluster.gpus = gpus;
   return cluster;
 }
 

@@ -73,8 +73,9 @@ struct Prediction {
   Bytes scale_up_bytes, scale_out_bytes;  // sent by one GPU of the busiest stage per step
   Dollars dollars_per_step, dollars_per_million_tokens;  // from rental; 0 when no price is known
   DollarsPerSecond rental_per_gpu;
-  std::string contract;  // of that price: "on demand", or "as given"
-  Seconds low, high;                          // 90% range of the step time
+  std::string contract;                       // of that price: "on demand", or "as given"
+  bool ranged = false;                        // it was asked for its range
+  Seconds low, high;                          // 90% range of the step time; else step_time
   PredictionRange range;                      // what it is made of
   std::vector<Assumption> assumptions;        // empty unless asked for
   std::vector<Extrapolation> extrapolations;  // the most growth first

@@ -59,6 +59,16 @@ TEST_CASE("accelerators come in whole hosts, in all commands") {
   CHECK(run("simulate " + job + "--global-batch 12 --gpus 4 --tp 2").code == 0);
 }
 
+TEST_CASE("a row with an impossible sequence is skipped for that") {
+  const ScratchFolder scratch("rows");
+  const std::string table = test::add(scratch, "mine.csv",
+                                      "model,gpu,n_gpus,seq,global_batch,tp,pp,tokens_s_gpu\n"
+                                      "Llama3-8B,H100,16,-8192,128,2,1,9000\n");
+  const json rows = json::parse(run("validate " + table + " --json").out)["rows"];
+  REQUIRE_FALSE(rows.empty());
+  CHECK(has(rows[0]["skipped"].get<std::string>(), "sequences of -8192 tokens"));
+}
+
 TEST_CASE("what is not modelled is refused with its reason") {
   const std::string decode =
       "simulate --model deepseek-v3 --cluster dgx-h200 --phase decode --batch 8 --context 4096 ";

@@ -187,16 +187,16 @@ void calibrate_measure(const std::vector<std::string>& arguments) {
                .expected = "the measuring script, which needs bash"});
 }
 
-int calibrate_command(const CalibrateOptions& options) {
+ExitCode run_calibrate(const CalibrateOptions& options) {
   const std::vector<std::string> actions = {"measure", "fit", "show", "compare"};
-  if (options.action == "compare") return compare_command(options);
+  if (options.action == "compare") return static_cast<ExitCode>(compare_command(options));
   if (options.action == "fit") {
     fit(options);
-    return 0;
+    return ExitCode::answer;
   }
   if (options.action == "show") {
     show_command(options);
-    return 0;
+    return ExitCode::answer;
   }
   if (options.action == "measure")
     throw Error({.file = "calibrate measure",
@@ -206,6 +206,49 @@ int calibrate_command(const CalibrateOptions& options) {
                .found = options.action.empty() ? "no action" : in_quotes(options.action),
                .expected = "measure, fit, show or compare",
                .nearest = nearest_name(options.action, actions)});
+}
+
+namespace {
+
+ExitCode run(const Given& given) {
+  const CommonFlags common = common_of(given);
+  const auto rest = given.words.begin() + (given.words.empty() ? 0 : 1);
+  return run_calibrate({.action = given.word(0),
+                        .device = given.text("--device"),
+                        .files = {rest, given.words.end()},
+                        .based_on = given.text("--based-on"),
+                        .output = given.place("--output"),
+                        .stack_output = given.place("--stack-output"),
+                        .plots = given.place("--plots"),
+                        .json = common.json});
+}
+
+}  // namespace
+
+Command calibrate_command() {
+  constexpr const char *group = "Curves", *written = output_group;
+  return {
+      .name = "calibrate",
+      .summary = "measure a GPU, fit and show its curves, ask whether it is healthy",
+      .arguments = {{"action",
+                     "measure (flags of validation/microbench/measure), fit, show or compare",
+                     "measure fit show compare"},
+                    {"files",
+                     "fit, show: measured lines or tables; compare: one or two of a measured "
+                     "folder, a calibration file, a device",
+                     "file", true}},
+      .flags = {{"--device", "NAME", group, "accelerator of the catalogue", "catalog accelerator"},
+                {"--based-on", "NAME", group,
+                 "calibration whose curves stand where no table is given", "catalog accelerator"},
+                {"--output", "FILE", written, "calibration file to write", "file"},
+                {"--stack-output", "FILE", written,
+                 "overlay of plain PyTorch to write: what it costs the host and the memory",
+                 "file"},
+                {"--plots", "DIR", written, "folder for pictures of measured and fitted curves",
+                 "folder"}},
+      .examples = {{"orrery calibrate measure --output mine", "measure the GPU of this machine"},
+                   {"orrery calibrate compare mine", "is it as fast as its kind should be?"}},
+      .run = run};
 }
 
 }  // namespace orrery

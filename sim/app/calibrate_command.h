@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/command.h"
+
 namespace orrery {
 
 struct CalibrateOptions {
@@ -21,7 +23,9 @@ struct CalibrateOptions {
 // out. show: prints a calibration with its evidence and errors, draws it. compare: holds a
 // measurement or a calibration against another. Prints to stdout; returns the exit code: 1 when
 // compare finds a GPU suspect.
-int calibrate_command(const CalibrateOptions& options);
+ExitCode run_calibrate(const CalibrateOptions& options);
+
+Command calibrate_command();
 
 // Becomes the script of validation/microbench with these arguments; returns only as an Error, where
 // the script is not there.

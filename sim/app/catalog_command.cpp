@@ -8,6 +8,7 @@
 #include <set>
 
 #include "hw_models/catalog.h"
+#include "sim/app/result.h"
 #include "sim/app/tables.h"
 #include "workloads/model_catalog.h"
 #include "workloads/stack.h"
@@ -196,6 +197,31 @@ std::string catalog_text(const CatalogOptions& options, bool json) {
          .found = "no name",
          .expected = "a name: `orrery catalog list " + std::string(kind.name) + "` prints them"});
   return json ? load_entry(kind, options.name).raw().dump(2) + "\n" : show(kind, options.name);
+}
+
+namespace {
+
+ExitCode run(const Given& given) {
+  const CommonFlags common = common_of(given);
+  write_result(catalog_text({.action = given.word(0), .kind = given.word(1), .name = given.word(2)},
+                            common.json));
+  return ExitCode::answer;
+}
+
+}  // namespace
+
+Command catalog_command() {
+  std::string names;
+  for (const Kind& kind : kinds) names += (names.empty() ? "" : " ") + std::string(kind.name);
+  return {.name = "catalog",
+          .summary = "what is known, with sources",
+          .arguments = {{"action", "list or show", "list show"},
+                        {"kind", "model, accelerator, cluster, ...", names},
+                        {"name", "name in the catalogue, or a file", "file"}},
+          .examples = {{"orrery catalog list cluster", "the clusters that are known"},
+                       {"orrery catalog show accelerator h100-sxm",
+                        "every value of a device, with its source"}},
+          .run = run};
 }
 
 }  // namespace orrery

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "sim/app/command.h"
+
 namespace orrery {
 
 struct CatalogOptions {
@@ -12,5 +14,7 @@ struct CatalogOptions {
 };
 // What the command prints. Errors name what is unknown.
 std::string catalog_text(const CatalogOptions& options, bool json);
+
+Command catalog_command();
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/app/command.h"
 #include "sim/app/exit_code.h"
 
 namespace orrery {
@@ -25,5 +26,7 @@ struct PlanAnswer {
   ExitCode code = ExitCode::answer;  // cannot_exist: no point meets all limits
 };
 PlanAnswer plan_answer(const PlanCommand& command);
+
+Command plan_command();
 
 }  // namespace orrery

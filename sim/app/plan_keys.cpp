@@ -16,6 +16,8 @@
 namespace orrery {
 namespace {
 
+constexpr const char* machine_group = "Machine and software";
+
 // Settings of advise that a plan has no use for, or that it names by itself.
 bool is_plan_setting(const std::string& key) {
   static const std::set<std::string> others = {
@@ -29,6 +31,12 @@ bool is_plan_setting(const std::string& key) {
 PlanText text_of(const Setting& setting) {
   if (setting.kind == SettingKind::list) return PlanText::parts;
   return std::string(setting.key) == "recompute" ? PlanText::whole : PlanText::values;
+}
+
+// The keys under a heading of the help.
+std::vector<PlanKey> under(const char* group, std::vector<PlanKey> keys) {
+  for (PlanKey& key : keys) key.group = group;
+  return keys;
 }
 
 std::vector<PlanKey> joined(std::initializer_list<const std::vector<PlanKey>*> lists) {
@@ -74,80 +82,93 @@ std::string PlanKey::flag() const {
 
 const std::vector<PlanKey>& plan_common_keys() {
   using enum PlanText;
-  static const std::vector<PlanKey> keys = {
-      {"name", "the question's name", words},
-      {"title", "heading of the report", words},
-      {"note", "a sentence under it", words},
-      {"start", "day on which the job may begin (\"2027-01-04\")", words},
-      {"objective", "time, cost, energy, carbon or gpus", words},
-      {"available", "from when clusters can be had: {\"vr200-nvl72\": \"2027-03-01\"}", json},
-      {"checkpoint", "where checkpoints go: JSON, a tier or a list of tiers", json},
-      {"memory_reserve", "share of memory to leave free (default 0.05)", values},
-  };
+  static const std::vector<PlanKey> keys = under(
+      "Question",
+      {
+          {"name", "the question's name", words},
+          {"title", "heading of the report", words},
+          {"note", "a sentence under it", words},
+          {"start", "day on which the job may begin (\"2027-01-04\")", words},
+          {"objective", "time, cost, energy, carbon or gpus", words},
+          {"available", "from when clusters can be had: {\"vr200-nvl72\": \"2027-03-01\"}", json},
+          {"checkpoint", "where checkpoints go: JSON, a tier or a list of tiers", json},
+          {"memory_reserve", "share of memory to leave free (default 0.05)", values},
+      });
   return keys;
 }
 
 const std::vector<PlanKey>& plan_machine_keys() {
   using enum PlanText;
-  static const std::vector<PlanKey> keys = {
-      {"fabric", "wiring of the catalogue in place of the cluster's", values},
-      {"nic_bandwidth", "of a NIC: \"800 Gbit/s\", or a factor", values},
-      {"oversubscription", "of the first tier of switches: 1 (non-blocking) and more", values},
-      {"routing", "adaptive, spray or ecmp", values},
-      {"rails", "networks that the NICs of a host are spread over", values},
-      {"planes", "networks that each NIC is split over", values},
-      {"scale_up_domain", "accelerators of an NVLink domain", values},
-      {"scale_up_bandwidth", "of one accelerator: \"1.8 TB/s\", or a factor", values},
-      {"memory_capacity", "of one accelerator: \"288 GB\", or a factor", values},
-      {"memory_bandwidth", "of one accelerator: \"8 TB/s\", or a factor", values},
-      {"tensor_rate", "dense BF16 peak: \"2.5 PFLOP/s\", or a factor of all formats", values},
-      {"power_cap", "of one accelerator: \"700 W\", or none", values},
-      {"speedup", "faster kernels: gemm=1.15,attention=1.5 (several: a JSON list)", whole},
-  };
+  static const std::vector<PlanKey> keys = under(
+      "The machine, changed",
+      {
+          {"fabric", "wiring of the catalogue in place of the cluster's", values},
+          {"nic_bandwidth", "of a NIC: \"800 Gbit/s\", or a factor", values},
+          {"oversubscription", "of the first tier of switches: 1 (non-blocking) and more", values},
+          {"routing", "adaptive, spray or ecmp", values},
+          {"rails", "networks that the NICs of a host are spread over", values},
+          {"planes", "networks that each NIC is split over", values},
+          {"scale_up_domain", "accelerators of an NVLink domain", values},
+          {"scale_up_bandwidth", "of one accelerator: \"1.8 TB/s\", or a factor", values},
+          {"memory_capacity", "of one accelerator: \"288 GB\", or a factor", values},
+          {"memory_bandwidth", "of one accelerator: \"8 TB/s\", or a factor", values},
+          {"tensor_rate", "dense BF16 peak: \"2.5 PFLOP/s\", or a factor of all formats", values},
+          {"power_cap", "of one accelerator: \"700 W\", or none", values},
+          {"speedup", "faster kernels: gemm=1.15,attention=1.5 (several: a JSON list)", whole},
+      });
   return keys;
 }
 
 const std::vector<PlanKey>& plan_money_keys() {
   using enum PlanText;
-  static const std::vector<PlanKey> keys = {
-      {"site", "where it stands: a data centre of the catalogue", values},
-      {"ownership", "buy or rent", values},
-      {"contract", "on-demand, reserved-1y, reserved-3y or spot", values},
-      {"facility", "build or colocate", values},
-      {"economics", "life, interest and maintenance: an entry of the catalogue", values},
-      {"gpu_hour_price", "USD per accelerator and hour, rented", values},
-      {"accelerator_price", "USD for one accelerator, bought", values},
-      {"electricity_price", "USD a kWh", values},
-      {"spot_interruptions", "how often a year one spot host is taken back", values},
-      {"reliability", "failure rates: a profile of the catalogue", values},
-      {"spares",
-       fmt::format("spare accelerators (default: enough in {:.3g}% of cases)",
-                   100 * usual_spare_probability),
-       values},
-      {"remedies", "against failures: faster restart, elastic data parallelism, ..., all of them",
-       values},
-      {"deadline", "\"90 days\", or a date beside start", values},
-      {"budget", "of the job, USD: \"20 million USD\"", values},
-      {"capital", "for everything that is bought, USD", values},
-      {"power", "that the facility may be provided with: \"50 MW\"", values},
-      {"racks", "that the machines may take", values},
-      {"square_metres", "of white space that they may take", values},
-  };
+  static const std::vector<PlanKey> money = under(
+      "Money, place and failures",
+      {
+          {"site", "where it stands: a data centre of the catalogue", values},
+          {"ownership", "buy or rent", values},
+          {"contract", "on-demand, reserved-1y, reserved-3y or spot", values},
+          {"facility", "build or colocate", values},
+          {"economics", "life, interest and maintenance: an entry of the catalogue", values},
+          {"gpu_hour_price", "USD per accelerator and hour, rented", values},
+          {"accelerator_price", "USD for one accelerator, bought", values},
+          {"electricity_price", "USD a kWh", values},
+          {"spot_interruptions", "how often a year one spot host is taken back", values},
+          {"reliability", "failure rates: a profile of the catalogue", values},
+          {"spares",
+           fmt::format("spare accelerators (default: enough in {:.3g}% of cases)",
+                       100 * usual_spare_probability),
+           values},
+          {"remedies",
+           "against failures: faster restart, elastic data parallelism, ..., all of them", values},
+      });
+  static const std::vector<PlanKey> limits =
+      under("Limits", {
+                          {"deadline", "\"90 days\", or a date beside start", values},
+                          {"budget", "of the job, USD: \"20 million USD\"", values},
+                          {"capital", "for everything that is bought, USD", values},
+                          {"power", "that the facility may be provided with: \"50 MW\"", values},
+                          {"racks", "that the machines may take", values},
+                          {"square_metres", "of white space that they may take", values},
+                      });
+  static const std::vector<PlanKey> keys = joined({&money, &limits});
   return keys;
 }
 
 const std::vector<PlanKey>& plan_point_keys() {
   static const std::vector<PlanKey> keys = [] {
     const std::vector<PlanKey> first = {
-        {"model", "model name, catalogue file or Hugging Face config.json"},
-        {"tokens", "tokens to train on: 15T"},
-        {"flop", "compute to train with, in place of tokens: 1e26"},
-        {"cluster", "cluster name or file"}};
+        {"model", "model name, catalogue file or Hugging Face config.json", PlanText::values, "Job",
+         "catalog model"},
+        {"tokens", "tokens to train on: 15T", PlanText::values, "Job"},
+        {"flop", "compute to train with, in place of tokens: 1e26", PlanText::values, "Job"},
+        {"cluster", "cluster name or file", PlanText::values, machine_group, "catalog cluster"}};
     std::vector<PlanKey> advised;
     for (const Setting& s : settings())
-      if (is_plan_setting(s.key)) advised.push_back({s.key, s.help, text_of(s)});
-    const std::vector<PlanKey> last = {
-        {"gpus", "accelerators in use (default: what the limits ask for)"}};
+      if (is_plan_setting(s.key))
+        advised.push_back({s.key, s.help, text_of(s), s.group, s.completes});
+    const std::vector<PlanKey> last = {{"gpus",
+                                        "accelerators in use (default: what the limits ask for)",
+                                        PlanText::values, machine_group}};
     return joined({&first, &plan_machine_keys(), &advised, &plan_money_keys(), &last});
   }();
   return keys;

@@ -23,7 +23,9 @@ struct PlanKey {
   std::string key;  // in files: "scale_up_domain"
   std::string help;
   PlanText text = PlanText::values;
-  std::string flag() const;  // "--scale-up-domain"
+  std::string group = {};      // heading of the help that it stands under
+  std::string completes = {};  // what a shell may complete it with (see Flag)
+  std::string flag() const;    // "--scale-up-domain"
 };
 
 // Keys that hold for all points (start, objective, checkpoint, ...): no lists, no ranges.

@@ -41,10 +41,11 @@ struct Variable {
 
 std::vector<Variable> read_variables(const JsonValue& file) {
   std::vector<Variable> variables;
-  for (const auto& [key, help, text] : plan_point_keys()) {
+  for (const PlanKey& point : plan_point_keys()) {
+    const std::string& key = point.key;
     const auto at = file.find(key);
     if (!at) continue;
-    const bool one = text == PlanText::parts;
+    const bool one = point.text == PlanText::parts;
     Variable v{key, one ? std::vector<nlohmann::json>{at->raw()} : plan_values(*at)};
     // Of flags a list is one text: today's kernels may stand before others in it.
     if (key == "speedup")

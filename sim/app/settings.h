@@ -22,8 +22,10 @@ enum class SettingOf : std::uint8_t { both, advise, simulate };
 struct Setting {
   const char* key;
   SettingKind kind;
+  const char* group;  // heading of the help that it stands under
   const char* help;
   SettingOf command = SettingOf::both;
+  const char* completes = "";  // what a shell may complete it with (see Flag)
   std::string flag() const;
 };
 

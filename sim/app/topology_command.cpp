@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sim/app/result.h"
+#include "sim/app/setting_flags.h"
 #include "sim/app/topology_picture.h"
 #include "sim/app/topology_report.h"
 #include "sim/base/output_file.h"
@@ -163,6 +165,69 @@ std::string topology_text(const TopologyOptions& options, bool json) {
     return traffic_text(report.subject.kind, report.subject.name, fabric, report.accelerators,
                         options.traffic, json);
   return json ? topology_report_json(report) : topology_report_text(report);
+}
+
+namespace {
+
+constexpr std::int64_t most_accelerators = INT64_C(1) << 40, most_of_traffic = INT64_C(1) << 20;
+
+ExitCode run(const Given& given) {
+  const CommonFlags common = common_of(given);
+  const auto number = [&](const char* flag, std::int64_t most) -> std::optional<std::int64_t> {
+    if (!given.has(flag)) return std::nullopt;
+    return whole_number(flag, given.text(flag), 1, most);
+  };
+  TopologyOptions options{.name = given.word(0),
+                          .gpus = number("--gpus", most_accelerators),
+                          .dot_file = given.place("--dot"),
+                          .svg_file = given.place("--svg"),
+                          .traffic = {.pattern = given.text("--traffic"),
+                                      .routing = given.text("--routing"),
+                                      .paths = number("--paths-per-flow", most_of_traffic),
+                                      .group = number("--group", most_of_traffic).value_or(0),
+                                      .rounds = number("--rounds", most_of_traffic).value_or(0)}};
+  if (options.traffic.pattern.empty())
+    refuse_seed(common, "nothing without --traffic, which draws hashes");
+  options.traffic.seed = common.seed.value_or(0);
+  write_result(topology_text(options, common.json));
+  return ExitCode::answer;
+}
+
+std::vector<Flag> flags() {
+  constexpr const char *network = "Network", *traffic = "Traffic";
+  Flag seed = seed_flag();
+  seed.group = traffic;
+  return {
+      {"--gpus", "N", network,
+       "accelerators (default: one full group of the largest tier that has a size)"},
+      {"--dot", "FILE", output_group, "write the scheme for Graphviz", "file"},
+      {"--svg", "FILE", output_group, "write a picture of the scheme", "file"},
+      {"--traffic", "PATTERN", traffic,
+       "print what routing does to it instead: ring, crossing-ring, all-to-all, "
+       "spread-all-to-all or all-to-all-all",
+       "ring crossing-ring all-to-all spread-all-to-all all-to-all-all"},
+      {"--group", "N", traffic, "accelerators in an all-to-all (default: 64)"},
+      {"--routing", "NAME", traffic, "ecmp, adaptive or spray (default: compare)",
+       "ecmp adaptive spray"},
+      {"--paths-per-flow", "N", traffic, "queue pairs of a flow under ecmp (default: 1, 4 and 16)"},
+      {"--rounds", "N", traffic, "draws of the hash (default: 4 to 16, by size)"},
+      seed};
+}
+
+}  // namespace
+
+Command topology_command() {
+  return {.name = "topology",
+          .summary = "switches, cables, reach, cost and picture of a network",
+          .arguments = {{"name",
+                         "cluster or fabric of the catalogue (a name of both: the cluster), or a "
+                         "file; one with scale_up or scale_out is a fabric",
+                         "catalog cluster"}},
+          .flags = flags(),
+          .examples = {{"orrery topology dgx-h100 --gpus 1024", "what joins 1,024 accelerators"},
+                       {"orrery topology dgx-h100 --gpus 1024 --traffic all-to-all",
+                        "what ways to route make of an exchange"}},
+          .run = run};
 }
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/app/command.h"
 #include "sim/app/traffic_report.h"
 
 namespace orrery {
@@ -19,5 +20,7 @@ struct TopologyOptions {
 // What the command prints; writes the pictures first. Errors name what is unknown, too large or
 // cannot be written.
 std::string topology_text(const TopologyOptions& options, bool json);
+
+Command topology_command();
 
 }  // namespace orrery

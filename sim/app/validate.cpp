@@ -151,8 +151,8 @@ std::string details_text(const std::vector<ScoredRow>& scored) {
 
 // Judges, tightens and draws what the options ask for. Returns the exit code, or nullopt where they
 // ask for the usual report.
-std::optional<int> gates_and_report(const std::vector<ScoredRow>& scored, const GateFiles& files,
-                                    const ValidateOptions& options) {
+std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
+                                         const GateFiles& files, const ValidateOptions& options) {
   if (options.gates.empty() && options.write_gates.empty() && options.report.empty())
     return std::nullopt;
   const auto figures = group_figures(scored);
@@ -166,13 +166,14 @@ std::optional<int> gates_and_report(const std::vector<ScoredRow>& scored, const 
   if (!options.write_gates.empty())
     write_file(options.write_gates, gates_json(tightened(files.before, figures, today())));
   if (!options.gates.empty()) fmt::print("{}", verdicts_text(verdicts));
-  return std::all_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.passed; }) ? 0
-                                                                                               : 1;
+  const bool passed =
+      std::all_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.passed; });
+  return passed ? ExitCode::answer : ExitCode::check_failed;
 }
 
 }  // namespace
 
-int validate_command(const ValidateOptions& options) {
+ExitCode validate_tables(const ValidateOptions& options) {
   check_options(options);
   const GateFiles gates = prepare_files(options);
   const auto folder = data_root() / "validation";
@@ -208,21 +209,21 @@ int validate_command(const ValidateOptions& options) {
     scored_calls.push_back(score_collective(call, error));
   if (!options.leave_out.empty()) {
     fmt::print("{}", left_out_report(scored, error, options));
-    return 0;
+    return ExitCode::answer;
   }
   if (options.fit) {
     fmt::print("{}", fit_text(scored, options));
-    return 0;
+    return ExitCode::answer;
   }
   if (options.advise) {
     fmt::print("{}", advice_text(advise_published(scored, error, options.threads, options.quiet)));
-    return 0;
+    return ExitCode::answer;
   }
   if (const auto code = gates_and_report(scored, gates, options)) return *code;
   const std::vector<ScoredKernel> kernels = score_kernels(kernel_files);
   if (options.json) {
     fmt::print("{}", report_json(scored, scored_calls, kernels));
-    return 0;
+    return ExitCode::answer;
   }
   if (!scored.empty() || (calls.empty() && kernels.empty()))
     fmt::print("{}{}{}{}", report_text(scored, options.rows), ranges_text(range_groups(scored)),
@@ -231,7 +232,7 @@ int validate_command(const ValidateOptions& options) {
   if (!kernels.empty()) fmt::print("{}", kernels_text(kernels, options.rows, options.regions));
   if (!calls.empty())
     fmt::print("{}", collectives_text(scored_calls, options.rows, !options.files.empty()));
-  return 0;
+  return ExitCode::answer;
 }
 
 }  // namespace orrery

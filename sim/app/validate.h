@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/exit_code.h"
+
 namespace orrery {
 
 struct ValidateOptions {
@@ -11,7 +13,7 @@ struct ValidateOptions {
   // "source", "model", "release" or "blind": values are fitted without each group in turn.
   std::string leave_out;
   std::string model_error;  // with "blind": file that the error of the rows left out goes to
-  bool fit = false;  // prints step-level values fitted per stack
+  bool fit = false;         // prints step-level values fitted per stack
   bool json = false;
   bool rows = false;        // a line for every row
   bool regions = false;     // small, medium and large kernels apart
@@ -28,6 +30,6 @@ struct ValidateOptions {
 // Predicts every row of the tables and prints how far predictions are from measurements. Returns
 // the exit code. Errors: a table of a kind that is not supported, a missing column, a cell that
 // does not parse.
-int validate_command(const ValidateOptions& options);
+ExitCode validate_tables(const ValidateOptions& options);
 
 }  // namespace orrery

@@ -3,8 +3,10 @@
 
 namespace orrery {
 
-void install_interrupt_handler();  // SIGINT sets the flag; a second SIGINT ends the process
+// SIGINT and SIGTERM set the flag; a second one ends the process.
+void install_interrupt_handler();
 bool interrupted();
-void set_interrupted(bool value);  // for tests
+int interrupting_signal();         // 0: none came
+void set_interrupted(bool value);  // for tests: as SIGINT does
 
 }  // namespace orrery

@@ -461,8 +461,8 @@ TEST_CASE("predictions are scored per group and written with DESIGN's keys") {
 }
 
 TEST_CASE("validate names what it cannot do") {
-  CHECK_THROWS_AS(validate_command({.leave_out = "colour"}), Error);
-  CHECK_THROWS_AS(validate_command({.files = {"no/such/file.csv"}}), Error);
+  CHECK_THROWS_AS(validate_tables({.leave_out = "colour"}), Error);
+  CHECK_THROWS_AS(validate_tables({.files = {"no/such/file.csv"}}), Error);
 }
 
 }  // namespace orrery

@@ -1,0 +1,10 @@
+// Knows the command `advise`: the best layouts of a training job.
+#pragma once
+
+#include "sim/app/command.h"
+
+namespace orrery {
+
+Command advise_command();
+
+}  // namespace orrery

@@ -1,0 +1,27 @@
+// Knows the flags of advise and simulate: their settings, and how these are read from a line.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "sim/app/command.h"
+#include "sim/app/settings.h"
+
+namespace orrery {
+
+// Flags of the settings that a command has.
+std::vector<Flag> setting_flags(SettingOf command);
+// The argument that both commands take: a file of settings.
+Argument settings_file();
+
+// Settings of a line: what its flags say, over its file.
+struct GivenSettings {
+  std::string file;  // "": none
+  nlohmann::json flags = nlohmann::json::object();
+  JsonValue merged() const { return merge_settings(file, flags); }
+};
+GivenSettings settings_of(const Given& given);
+
+// Where nothing is drawn a seed would change nothing: an Error that says `expected`.
+void refuse_seed(const CommonFlags& common, const std::string& expected);
+
+}  // namespace orrery

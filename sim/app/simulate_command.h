@@ -1,0 +1,10 @@
+// Knows the command `simulate`: one layout, predicted and explained.
+#pragma once
+
+#include "sim/app/command.h"
+
+namespace orrery {
+
+Command simulate_command();
+
+}  // namespace orrery

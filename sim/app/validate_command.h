@@ -1,0 +1,10 @@
+// Knows the command `validate` as a line of flags.
+#pragma once
+
+#include "sim/app/command.h"
+
+namespace orrery {
+
+Command validate_command();
+
+}  // namespace orrery

@@ -1,0 +1,13 @@
+// Knows the error that is nobody's mistake: the machine has no disk or memory left.
+#pragma once
+
+#include "sim/base/check.h"
+
+namespace orrery {
+
+class MachineFailed : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace orrery

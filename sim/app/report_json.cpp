@@ -242,6 +242,7 @@ std::string advice_json(const Question& q, const Advice& a) {
                     {"memory_reserve", a.memory_reserve},
                     {"stopped_early", a.stopped_early},
                     {"left", a.left},
+                    {"left_out", a.left_out},
                     {"gap", a.gap},
                     {"best", best},
                     {"pareto", pareto},

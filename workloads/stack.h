@@ -158,6 +158,7 @@ struct StackChoices {
   int pipeline_zero_stage = 3;        // the highest with pp above 1
   bool offload_whole_weights = true;  // weights in host memory below ZeRO-3 too
   bool offload_part = false;          // any share of the optimizer's states, not only all of them
+  bool offload_activations_alone = false;  // activations: neither pipelines nor recompute beside
   template <class T>
   static bool allows(const std::vector<T>& list, const T& value) {
     return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
@@ -257,6 +258,7 @@ struct Stack {
   LaunchMode launch = LaunchMode::eager;  // launch_mode() says what a layout runs with
   // Modules that cannot run again inside graphs of parts of a layer, as these releases draw them.
   std::vector<RecomputeModule> graphs_refuse;
+  bool graphs_refuse_shards = false;  // no graphs where gradients are sharded (ZeRO-2 and 3)
   Sourced<Seconds> dispatch;  // host time of one operation
   HostOperations operations;
   Sourced<Seconds> moe_sync;  // added per dropless expert layer, forward plus backward

@@ -246,6 +246,7 @@ nlohmann::ordered_json advice_json(const Question& q, const Advice& a) {
       {"stopped_early", a.stopped_early},
       {"batches", a.batches},
       {"left", a.left},
+      {"left_out", a.left_out},
       {"gap", a.gap},
       {"best", best},
       {"pareto", pareto},

@@ -141,6 +141,16 @@ def check_errors():
         for words in bad:
             answer = run(*words, codes=(2,))
             check("error", answer, " ".join(map(str, words)))
+        lines = pathlib.Path(scratch) / "lines.jsonl"
+        lines.write_text('{"model": "lama3-8b"}\n[]\n')
+        done = subprocess.run([binary, "simulate", "--jsonl", str(lines)], capture_output=True,
+                              text=True)
+        for line in done.stdout.splitlines():
+            check("error", json.loads(line), "a bad line")
+        answer = pathlib.Path(scratch) / "answer.json"
+        answer.write_text(json.dumps(run("simulate", *JOB)))
+        check("rerun", run("rerun", answer, "--anyway"), "rerun --anyway")
+        check("simulate", run("simulate", *JOB, "--ranges", "false", "--reasons", "false"), "bare")
     named = run("simulate", "--model", "lama3-8b", *JOB[2:], codes=(2,))["error"]
     if named["nearest"] != "llama3-8b" or named["kind"] != "bad_input":
         fail(f"the error of an unknown model: {named}")

@@ -43,8 +43,10 @@ ExitCode search(const JsonValue& settings, const CommonFlags& common) {
     throw CannotExist({.file = "advise",
                        .found = "no layout to search: " + advice.why,
                        .expected = "limits that leave at least one layout"});
-  write_result(common.json ? advice_json(question, advice)
-                           : page(advice_document(question, advice, common.markdown), common));
+  write_result(
+      common.json
+          ? advice_json(question, advice)
+          : page(advice_document(question, advice, common.markdown, terminal_width()), common));
   const bool found = !advice.best.empty() || advice.stopped_early;
   return unless_stopped(found ? ExitCode::answer : ExitCode::cannot_exist);
 }

@@ -40,7 +40,8 @@ ExitCode parse_and_run(const std::vector<std::string>& words) {
     return ExitCode::answer;
   }
   if (line.help || words.empty()) {
-    write_result(line.command == nullptr ? help_text(known) : help_text(*line.command));
+    write_result(line.command == nullptr ? help_text(known, terminal_width())
+                                         : help_text(*line.command, terminal_width()));
     return ExitCode::answer;
   }
   if (line.command == nullptr) throw Error({.found = "no command", .expected = names_of(known)});

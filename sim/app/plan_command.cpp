@@ -55,7 +55,7 @@ PlanAnswer plan_answer(const PlanCommand& command) {
   if (command.json) {
     answer.text = plan_json(file, result, detail);
   } else {
-    const Document document = plan_document(file, result, detail);
+    const Document document = plan_document(file, result, detail, terminal_width());
     answer.text = command.markdown ? document.markdown() : document.text();
   }
   return answer;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "hw_models/catalog.h"
+#include "sim/app/counts.h"
 #include "sim/app/plan_keys.h"
 #include "sim/app/plan_terms.h"
 #include "sim/app/settings.h"
@@ -60,12 +61,22 @@ std::vector<Variable> read_variables(const JsonValue& file) {
   return variables;
 }
 
+// What every question needs, all at once where more than one is missing.
+void check_missing(const JsonValue& file) {
+  std::vector<std::string> missing;
+  for (const char* key : {"model", "cluster", "seq", "global_batch"})
+    if (!file.has(key)) missing.emplace_back(key);
+  if (missing.size() == 1) static_cast<void>(file.at(missing.front()));
+  if (missing.empty()) return;
+  if (!file.has("tokens") && !file.has("flop")) missing.emplace_back("tokens");
+  refuse_missing(file, missing);
+}
+
 void check_keys(const JsonValue& file) {
   std::vector<std::string> keys;
   for (const PlanKey& key : plan_keys()) keys.push_back(key.key);
   file.expect_only(keys, "a key of a question");
-  for (const char* key : {"model", "cluster", "seq", "global_batch"})
-    static_cast<void>(file.at(key));
+  check_missing(file);
   if (file.has("tokens") == file.has("flop"))
     throw Error({.file = file.file(),
                  .path = file.has("tokens") ? "flop" : "tokens",
@@ -165,7 +176,8 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
       values[v.key] = value;
       if (v.values.size() > 1) texts.push_back(text_of(value));
     }
-    plan.plan.choices.push_back(read_choice(reading, values));
+    plan.plan.choices.push_back(
+        read_choice(reading, with_counts(std::move(values), reading.file.file())));
     plan.plan.choices.back().values = std::move(texts);
   }
   check_ownership(reading.file, plan.plan);

@@ -21,7 +21,7 @@ std::vector<std::optional<std::size_t>> job_answers(const PlanFile& file, const 
 bool same_job(const PlanChoice& a, const PlanChoice& b);
 
 Document plan_document(const PlanFile& file, const PlanResult& result,
-                       const std::optional<PlanDetail>& detail);
+                       const std::optional<PlanDetail>& detail, std::size_t width = page_width);
 // SI units in the key names.
 std::string plan_json(const PlanFile& file, const PlanResult& result,
                       const std::optional<PlanDetail>& detail);

@@ -2,14 +2,13 @@
 #include "sim/app/settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include "hw_models/catalog.h"
 #include "sim/app/conditions.h"
+#include "sim/app/counts.h"
 #include "sim/app/settings_job.h"
 #include "topologies/clos.h"
 #include "workloads/model_catalog.h"
@@ -145,6 +144,7 @@ Objective read_objective(const JsonValue& s) {
 
 // Model, cluster and job, read in the order in which a person thinks of them.
 Scenario read_subject(const JsonValue& s) {
+  check_complete(s);
   Model model = load_model(s.at("model").text(), data_root() / "workloads/catalog/models");
   const std::int64_t gpus = s.at("gpus").integer(1, most_of_a_count);
   Scenario scenario{.cluster = load_cluster(s.at("cluster").text(), gpus),
@@ -174,26 +174,17 @@ void apply_default_modules(const JsonValue& s, const Model& model, const Stack& 
 
 std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
                           std::int64_t high) {
-  std::int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || value < low || value > high)
+  const auto value = whole_in(text);
+  if (!value || *value < low || *value > high)
     throw Error({.file = flag,
                  .found = in_quotes(text),
                  .expected = fmt::format("a whole number from {} to {}", low, high)});
-  return value;
+  return *value;
 }
 
 nlohmann::json setting_value(const Setting& setting, const std::string& text) {
   const auto fail = [&](const std::string& expected) {
     throw Error({.file = setting.flag(), .found = in_quotes(text), .expected = expected});
-  };
-  const auto integer = [&](const std::string& digits) {
-    constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
-    std::int64_t value = 0;
-    const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (code != std::errc() || end != digits.data() + digits.size() || value == any)
-      fail("a whole number");
-    return value;
   };
   switch (setting.kind) {
     case SettingKind::file:
@@ -202,7 +193,7 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
     case SettingKind::text:
       return text;
     case SettingKind::integer:
-      return integer(text);
+      return count_in(setting.key, text, setting.flag());
     case SettingKind::number: {
       char* end = nullptr;
       const double value = std::strtod(text.c_str(), &end);
@@ -227,7 +218,7 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
         const std::string item = text.substr(start, comma - start);
         if (item.empty()) fail("a comma-separated list");
         if (std::string(setting.key) == "stage_layers")
-          list.push_back(integer(item));
+          list.push_back(count_in(setting.key, item, setting.flag()));
         else
           list.push_back(item);
         start = comma + 1;
@@ -256,7 +247,8 @@ JsonValue merge_settings(const std::string& file, const nlohmann::json& flags) {
     merged = document.raw();
   }
   merged.update(flags);
-  return JsonValue::from(without_nulls(merged), file.empty() ? command_line : file);
+  const std::string place = file.empty() ? command_line : file;
+  return JsonValue::from(with_counts(without_nulls(merged), place), place);
 }
 
 Error named_by_flag(const Error& error, const std::string& file, const nlohmann::json& flags) {

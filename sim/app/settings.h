@@ -49,6 +49,12 @@ JsonValue merge_settings(const std::string& file, const nlohmann::json& flags);
 // a file, should have been one.
 Error named_by_flag(const Error& error, const std::string& file, const nlohmann::json& flags);
 
+// Error where several keys that a question needs are missing; the first that is missing alone is
+// named by whoever reads it.
+void check_complete(const JsonValue& settings);
+// The Error that names all of them, as flags where there is no file.
+[[noreturn]] void refuse_missing(const JsonValue& settings, const std::vector<std::string>& keys);
+
 // Error when the fabric cannot join the cluster's accelerators, as plan says of such points.
 void check_wiring(const Cluster& cluster);
 

@@ -26,10 +26,10 @@ ExitCode predict(const JsonValue& settings, const CommonFlags& common) {
   const Prediction prediction = simulate(scenario, options);
   if (trace) write_file(trace->text(), trace_json(scenario, prediction));
   const Reasons reasons = reasons_for(scenario, {.memory_reserve = read_memory_reserve(settings)});
-  write_result(
-      common.json
-          ? prediction_json(scenario, prediction, reasons)
-          : page(prediction_document(scenario, prediction, reasons, common.markdown), common));
+  write_result(common.json ? prediction_json(scenario, prediction, reasons)
+                           : page(prediction_document(scenario, prediction, reasons,
+                                                      common.markdown, terminal_width()),
+                                  common));
   return verdict_of(prediction.memory).exists() ? ExitCode::answer : ExitCode::cannot_exist;
 }
 

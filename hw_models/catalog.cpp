@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "hw_models/catalog_names.h"
 #include "sim/base/check.h"
 
 namespace orrery {
@@ -30,14 +31,6 @@ bool is_path(const std::string& name) {
   return name.find('/') != std::string::npos || fs::path(name).extension() == ".json";
 }
 
-// For a name cut short ("h100") the first that it begins; else the nearest.
-std::string suggest(const std::string& name, const std::vector<std::string>& names) {
-  if (name.size() >= 3)
-    for (const std::string& candidate : names)
-      if (candidate.starts_with(name)) return candidate;
-  return nearest_name(name, names);
-}
-
 // Where the entry called `name` lies; relative paths are looked up from `beside`.
 fs::path locate(const std::string& folder, const std::string& kind, const std::string& name,
                 const fs::path& beside) {
@@ -46,13 +39,15 @@ fs::path locate(const std::string& folder, const std::string& kind, const std::s
     return given.is_absolute() || beside.empty() ? given : beside / given;
   }
   const std::vector<std::string> names = catalog_names(folder);
-  if (!std::binary_search(names.begin(), names.end(), name))
+  const bool known = std::binary_search(names.begin(), names.end(), name);
+  const std::optional<std::string> entry = known ? name : known_as(folder, name);
+  if (!entry)
     throw Error({.file = kind,
                  .path = "",
                  .found = in_quotes(name) + ", which is not in the catalogue",
                  .expected = fmt::format("a name of `orrery catalog list {}` or a file", kind),
-                 .nearest = suggest(name, names)});
-  return data_root() / folder / (name + ".json");
+                 .nearest = meant_name(folder, name)});
+  return data_root() / folder / (*entry + ".json");
 }
 
 // The entry with everything it is based on merged in. `chain` holds the files on the way here.
@@ -85,6 +80,7 @@ nlohmann::json load_merged(const std::string& folder, const std::string& kind, c
     throw Error(std::move(info));
   }
   own.erase("based_on");
+  merged.erase("aliases");  // what people call the base is not this entry
   // An overlay is an entry of its own: it must not pass for what it is based on.
   if (!own.contains("name")) own["name"] = file.stem().string();
   merge_overlay(merged, own);

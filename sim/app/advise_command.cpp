@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "hw_models/catalog.h"
+#include "sim/app/advise_machines.h"
 #include "sim/app/report.h"
 #include "sim/app/result.h"
 #include "sim/app/setting_flags.h"
@@ -28,6 +29,8 @@ std::function<void(double, std::int64_t)> progress_line(const CommonFlags& commo
 }
 
 ExitCode search(const JsonValue& settings, const CommonFlags& common) {
+  if (const auto clusters = several_clusters(settings); !clusters.empty())
+    return advise_machines(settings, clusters, common);
   const Question question = read_question(settings);
   check_wiring(question.cluster);
   AdviseOptions options = read_advise_options(settings);
@@ -78,6 +81,9 @@ Command advise_command() {
           .examples = {{"orrery advise --model llama3.1-405b --cluster dgx-h100 --gpus 1024 --seq "
                         "8192 --global-batch 512",
                         "the fastest layouts of a pretraining job"},
+                       {"orrery advise --model llama3-70b --cluster all --gpus 512 --seq 8k "
+                        "--global-batch 4M --objective cost",
+                        "the cheapest of all machines that are known"},
                        {"orrery advise job.json --like running.json --changes 2",
                         "what two changes to the layout that runs now would gain"}},
           .run = run};

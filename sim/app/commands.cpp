@@ -7,6 +7,7 @@
 #include "sim/app/advise_command.h"
 #include "sim/app/calibrate_command.h"
 #include "sim/app/catalog_command.h"
+#include "sim/app/command_completion.h"
 #include "sim/app/command_help.h"
 #include "sim/app/command_line.h"
 #include "sim/app/plan_command.h"
@@ -37,6 +38,10 @@ ExitCode parse_and_run(const std::vector<std::string>& words) {
   const ParsedLine line = parse_line(words, known);
   if (line.version) {
     write_result(version_text());
+    return ExitCode::answer;
+  }
+  if (!line.shell_files.empty()) {
+    write_shell_files(known, line.shell_files);
     return ExitCode::answer;
   }
   if (line.help || words.empty()) {

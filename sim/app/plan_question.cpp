@@ -38,6 +38,7 @@ std::string text_of(const nlohmann::json& value) {
 struct Variable {
   std::string key;
   std::vector<nlohmann::json> values;
+  bool optional = false;  // values that the question does not fit are left out, not refused
 };
 
 std::vector<Variable> read_variables(const JsonValue& file) {
@@ -48,6 +49,11 @@ std::vector<Variable> read_variables(const JsonValue& file) {
     if (!at) continue;
     const bool one = point.text == PlanText::parts;
     Variable v{key, one ? std::vector<nlohmann::json>{at->raw()} : plan_values(*at)};
+    if (key == "cluster" && v.values.size() == 1 && v.values.front() == "all") {
+      const std::vector<std::string> all = cluster_names();
+      v.values.assign(all.begin(), all.end());
+      v.optional = true;
+    }
     // Of flags a list is one text: today's kernels may stand before others in it.
     if (key == "speedup")
       for (nlohmann::json& value : v.values)
@@ -165,6 +171,10 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
                    .expected = "fewer values in its lists and ranges"});
     if (v.values.size() > 1) plan.plan.varied.push_back(v.key);
   }
+  const bool optional =
+      std::any_of(variables.begin(), variables.end(), [](const Variable& v) { return v.optional; });
+  std::map<std::string, std::string> left_out;
+  std::optional<Error> last;
   for (std::size_t i = 0; i < all; ++i) {
     nlohmann::json values = nlohmann::json::object();
     std::vector<std::string> texts;
@@ -176,10 +186,20 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
       values[v.key] = value;
       if (v.values.size() > 1) texts.push_back(text_of(value));
     }
-    plan.plan.choices.push_back(
-        read_choice(reading, with_counts(std::move(values), reading.file.file())));
+    values = with_counts(std::move(values), reading.file.file());
+    try {
+      plan.plan.choices.push_back(read_choice(reading, values));
+    } catch (const Error& refused) {
+      if (!optional) throw;
+      left_out.emplace(text_of(values.at("cluster")), refused.message());
+      last = refused;
+      continue;
+    }
     plan.plan.choices.back().values = std::move(texts);
   }
+  if (plan.plan.choices.empty()) throw Error(*last);
+  for (const auto& [cluster, why] : left_out)
+    plan.left_out.push_back(fmt::format("left out: {}: {}", cluster, why));
   check_ownership(reading.file, plan.plan);
 }
 
@@ -225,6 +245,7 @@ PlanFile read_plan(const JsonValue& question) {
   add_choices(reading, variables, plan);
   tell_shared(variables, plan);
   plan.availability = availability_of(reading, plan.plan);
+  plan.availability.insert(plan.availability.end(), plan.left_out.begin(), plan.left_out.end());
   plan.premises = premises_of(plan.plan);
   return plan;
 }

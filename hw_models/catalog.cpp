@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "hw_models/catalog_names.h"
 #include "sim/base/check.h"
 
 namespace orrery {
@@ -30,14 +31,6 @@ bool is_path(const std::string& name) {
   return name.find('/') != std::string::npos || fs::path(name).extension() == ".json";
 }
 
-// For a name cut short ("h100") the first that it begins; else the nearest.
-std::string suggest(const std::string& name, const std::vector<std::string>& names) {
-  if (name.size() >= 3)
-    for (const std::string& candidate : names)
-      if (candidate.starts_with(name)) return candidate;
-  return nearest_name(name, names);
-}
-
 // Where the entry called `name` lies; relative paths are looked up from `beside`.
 fs::path locate(const std::string& folder, const std::string& kind, const std::string& name,
                 const fs::path& beside) {
@@ -47,13 +40,15 @@ fs::path locate(const std::string& folder, const std::string& kind, const std::s
   }
   const fs::path file = data_root() / folder / (name + ".json");
   std::error_code unnameable;  // a name may be longer than a file's can be
-  if (!fs::is_regular_file(file, unnameable))
+  if (fs::is_regular_file(file, unnameable)) return file;
+  const std::optional<std::string> entry = known_as(folder, name);
+  if (!entry)
     throw Error({.file = kind,
                  .path = "",
                  .found = in_quotes(name) + ", which is not in the catalogue",
                  .expected = fmt::format("a name of `orrery catalog list {}` or a file", kind),
-                 .nearest = suggest(name, catalog_names(folder))});
-  return file;
+                 .nearest = meant_name(folder, name)});
+  return data_root() / folder / (*entry + ".json");
 }
 
 JsonValue load_merged(const std::string& folder, const std::string& kind, const fs::path& file,
@@ -85,6 +80,7 @@ JsonValue merge_base(const std::string& folder, const std::string& kind, const J
     throw Error(std::move(info));
   }
   own.erase("based_on");
+  merged.erase("aliases");  // what people call the base is not this entry
   // An overlay is an entry of its own: it must not pass for what it is based on.
   if (!own.contains("name"))
     own["name"] = file.empty() ? entry.at("name").text() : file.stem().string();

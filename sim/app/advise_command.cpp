@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "sim/app/advise_machines.h"
 #include "sim/app/answers.h"
 #include "sim/app/lines_command.h"
 #include "sim/app/report.h"
@@ -29,6 +30,8 @@ std::function<void(double, std::int64_t)> progress_line(const CommonFlags& commo
 }
 
 ExitCode search(const JsonValue& settings, const Given& given, const CommonFlags& common) {
+  if (const auto clusters = several_clusters(settings); !clusters.empty())
+    return advise_machines(settings, clusters, common);
   Catalogues catalogues;
   const AskedWith with{
       .catalogues = catalogues, .threads = common.threads, .progress = progress_line(common)};
@@ -39,7 +42,8 @@ ExitCode search(const JsonValue& settings, const Given& given, const CommonFlags
   else if (a.refused)
     write_result(page(refusal_document(*a.refused), common));
   else
-    write_result(page(advice_document(a.question, a.advice, common.markdown), common));
+    write_result(
+        page(advice_document(a.question, a.advice, common.markdown, terminal_width()), common));
   return unless_stopped(a.code());
 }
 
@@ -75,6 +79,9 @@ Command advise_command() {
           .examples = {{"orrery advise --model llama3.1-405b --cluster dgx-h100 --gpus 1024 --seq "
                         "8192 --global-batch 512",
                         "the fastest layouts of a pretraining job"},
+                       {"orrery advise --model llama3-70b --cluster all --gpus 512 --seq 8k "
+                        "--global-batch 4M --objective cost",
+                        "the cheapest of all machines that are known"},
                        {"orrery advise job.json --like running.json --changes 2",
                         "what two changes to the layout that runs now would gain"}},
           .run = run};

@@ -7,6 +7,7 @@
 #include "sim/app/advise_command.h"
 #include "sim/app/calibrate_command.h"
 #include "sim/app/catalog_command.h"
+#include "sim/app/command_completion.h"
 #include "sim/app/command_help.h"
 #include "sim/app/command_line.h"
 #include "sim/app/failure.h"
@@ -40,8 +41,13 @@ ExitCode parse_and_run(const std::vector<std::string>& words) {
     write_result(version_text());
     return ExitCode::answer;
   }
+  if (!line.shell_files.empty()) {
+    write_shell_files(known, line.shell_files);
+    return ExitCode::answer;
+  }
   if (line.help || words.empty()) {
-    write_result(line.command == nullptr ? help_text(known) : help_text(*line.command));
+    write_result(line.command == nullptr ? help_text(known, terminal_width())
+                                         : help_text(*line.command, terminal_width()));
     return ExitCode::answer;
   }
   if (line.command == nullptr) throw Error({.found = "no command", .expected = names_of(known)});

@@ -36,6 +36,16 @@ std::string name_of(const NetworkUse& use) {
   return fmt::format("{} {}", label, to_text(use.collective.kind));
 }
 
+// How traffic finds its way: switches of the scale-out network route, a torus or a domain does not.
+std::string way_of(const Cluster& cluster) {
+  const Fabric& fabric = cluster.fabric;
+  if (cluster.gpus > fabric.scale_up.domain)
+    return fmt::format("{} routing", to_text(fabric.scale_out.routing));
+  if (fabric.scale_up.kind == ScaleUpKind::torus)
+    return fmt::format("inside a torus of {} axes", fabric.scale_up.torus_axes);
+  return "inside one scale-up domain";
+}
+
 // What the comparison holds: slow devices count on both sides of it.
 std::string losses(const Scenario& s, const Prediction& p) {
   const Conditions& c = s.conditions;
@@ -46,9 +56,8 @@ std::string losses(const Scenario& s, const Prediction& p) {
     causes.replace(last, 2, " and ");
   const double lost = p.step_time / p.undisturbed - 1;
   const TimeUnit unit = unit_for(p.step_time);
-  std::string text =
-      fmt::format("Network: flows on {}, {} routing. To the step, {} ", s.cluster.fabric.title,
-                  to_text(s.cluster.fabric.scale_out.routing), causes);
+  std::string text = fmt::format("Network: flows on {}, {}. To the step, {} ",
+                                 s.cluster.fabric.title, way_of(s.cluster), causes);
   if (std::abs(lost) < 5e-5)
     text += "add nothing that it can feel (below 0.01%)";
   else if (lost < 0)
@@ -70,7 +79,8 @@ std::string limits(const Scenario& s) {
   if (s.cluster.fabric.scale_up.kind == ScaleUpKind::torus ||
       s.cluster.fabric.scale_up.kind == ScaleUpKind::mesh)
     text += " Inside a scale-up domain only accelerators' ports are shared, not single links.";
-  if (s.cluster.fabric.scale_out.routing == Routing::ecmp)
+  if (s.cluster.gpus > s.cluster.fabric.scale_up.domain &&
+      s.cluster.fabric.scale_out.routing == Routing::ecmp)
     text += " Hashing is one draw: other runs are luckier or not.";
   return text;
 }

@@ -47,7 +47,8 @@ ExitCode answer_one(const JsonValue& question, const Given& given, const CommonF
   if (const auto text = text_for_machines("plan", given, [&] { return to_json(planned); }))
     write_result(*text);
   else
-    write_result(page(plan_document(planned.file, planned.result, planned.detail), common));
+    write_result(page(plan_document(planned.file, planned.result, planned.detail, terminal_width()),
+                      common));
   return unless_stopped(planned.code());
 }
 

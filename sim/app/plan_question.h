@@ -19,7 +19,8 @@ struct PlanFile {
   nlohmann::json question;                // as it was asked, without keys that are null
   std::vector<std::string> shared;        // sentences: what all choices have in common
   std::vector<std::string> availability;  // sentences: from when machines can be had
-  std::vector<std::string> premises;      // sentences: what hypothetical machines take for granted
+  std::vector<std::string> left_out;  // sentences: clusters of "all" that the question does not fit
+  std::vector<std::string> premises;  // sentences: what hypothetical machines take for granted
 };
 
 // Name in workloads/catalog/questions, or a path (with '/' or ending in ".json").

@@ -22,7 +22,7 @@ std::vector<std::optional<std::size_t>> job_answers(const PlanFile& file, const 
 bool same_job(const PlanChoice& a, const PlanChoice& b);
 
 Document plan_document(const PlanFile& file, const PlanResult& result,
-                       const std::optional<PlanDetail>& detail);
+                       const std::optional<PlanDetail>& detail, std::size_t width = page_width);
 // SI units in the key names; what follows an answer's head.
 nlohmann::ordered_json plan_json(const PlanFile& file, const PlanResult& result,
                                  const std::optional<PlanDetail>& detail);

@@ -140,8 +140,8 @@ void add_differences(Document& document, const Advice& a) {
 }  // namespace
 
 Document prediction_document(const Scenario& s, const Prediction& p, const Reasons& reasons,
-                             bool full) {
-  Document document(full);
+                             bool full, std::size_t width) {
+  Document document(full, width);
   add_subject(document, s);
   document.line(to_text(s.layout)).gap();
   if (full && is_training(s.job.task)) add_plan(document, s);
@@ -153,8 +153,8 @@ Document prediction_document(const Scenario& s, const Prediction& p, const Reaso
   return document;
 }
 
-Document advice_document(const Question& q, const Advice& a, bool full) {
-  Document document(full);
+Document advice_document(const Question& q, const Advice& a, bool full, std::size_t width) {
+  Document document(full, width);
   Scenario winner{.cluster = q.cluster, .model = q.model, .job = q.job, .stack = a.stack};
   add_subject(document, winner);
   document.gap();

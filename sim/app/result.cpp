@@ -1,13 +1,17 @@
 // Writes results to stdout.
 #include "sim/app/result.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
+#include "sim/app/counts.h"
 #include "sim/base/interrupt.h"
 #include "sim/base/machine_failed.h"
 
@@ -25,6 +29,17 @@ void write_result(const std::string& text) {
     throw MachineFailed({.file = "stdout",
                          .found = std::strerror(errno),
                          .expected = "a place that takes the result"});
+}
+
+std::size_t terminal_width() {
+  constexpr std::int64_t narrowest = 80, widest = 140;
+  if (isatty(STDOUT_FILENO) == 0) return page_width;
+  const char* set = std::getenv("COLUMNS");
+  std::int64_t columns = set == nullptr ? 0 : whole_in(set).value_or(0);
+  winsize size{};
+  if (columns <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
+  if (columns <= 0) return page_width;
+  return static_cast<std::size_t>(std::clamp(columns, narrowest, widest));
 }
 
 ExitCode unless_stopped(ExitCode code) {

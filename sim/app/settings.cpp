@@ -2,14 +2,13 @@
 #include "sim/app/settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include "hw_models/catalog.h"
 #include "sim/app/conditions.h"
+#include "sim/app/counts.h"
 #include "sim/app/settings_job.h"
 #include "sim/engine/capability.h"
 #include "topologies/clos.h"
@@ -144,6 +143,7 @@ Objective read_objective(const JsonValue& s) {
 
 // Model, cluster and job, read in the order in which a person thinks of them.
 Scenario read_subject(const JsonValue& s, Catalogues& catalogues) {
+  check_complete(s);
   Model model = catalogues.model(s.at("model").reference());
   const std::int64_t gpus = s.at("gpus").integer(1, most_of_a_count);
   Scenario scenario{.cluster = catalogues.cluster(s.at("cluster").reference(), gpus),
@@ -174,26 +174,17 @@ void apply_default_modules(const JsonValue& s, const Model& model, const Stack& 
 
 std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
                           std::int64_t high) {
-  std::int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || value < low || value > high)
+  const auto value = whole_in(text);
+  if (!value || *value < low || *value > high)
     throw Error({.file = flag,
                  .found = in_quotes(text),
                  .expected = fmt::format("a whole number from {} to {}", low, high)});
-  return value;
+  return *value;
 }
 
 nlohmann::json setting_value(const Setting& setting, const std::string& text) {
   const auto fail = [&](const std::string& expected) {
     throw Error({.file = setting.flag(), .found = in_quotes(text), .expected = expected});
-  };
-  const auto integer = [&](const std::string& digits) {
-    constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
-    std::int64_t value = 0;
-    const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (code != std::errc() || end != digits.data() + digits.size() || value == any)
-      fail("a whole number");
-    return value;
   };
   switch (setting.kind) {
     case SettingKind::file:
@@ -202,7 +193,7 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
     case SettingKind::text:
       return text;
     case SettingKind::integer:
-      return integer(text);
+      return count_in(setting.key, text, setting.flag());
     case SettingKind::number: {
       char* end = nullptr;
       const double value = std::strtod(text.c_str(), &end);
@@ -227,7 +218,7 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
         const std::string item = text.substr(start, comma - start);
         if (item.empty()) fail("a comma-separated list");
         if (std::string(setting.key) == "stage_layers")
-          list.push_back(integer(item));
+          list.push_back(count_in(setting.key, item, setting.flag()));
         else
           list.push_back(item);
         start = comma + 1;
@@ -263,7 +254,8 @@ JsonValue merge_settings(const std::string& file, const nlohmann::json& flags) {
   nlohmann::json merged = nlohmann::json::object();
   if (!file.empty()) merged = settings_in(JsonValue::load(file));
   merged.update(flags);
-  return JsonValue::from(without_nulls(merged), file.empty() ? command_line : file);
+  const std::string place = file.empty() ? command_line : file;
+  return JsonValue::from(with_counts(without_nulls(merged), place), place);
 }
 
 JsonValue merge_line(const JsonValue& line, const nlohmann::json& flags,
@@ -271,7 +263,8 @@ JsonValue merge_line(const JsonValue& line, const nlohmann::json& flags,
   nlohmann::json merged = otherwise.is_object() ? otherwise : nlohmann::json::object();
   merged.update(without_nulls(settings_in(line)));
   merged.update(flags);
-  JsonValue settings = JsonValue::from(without_nulls(merged), line.file());
+  JsonValue settings =
+      JsonValue::from(with_counts(without_nulls(merged), line.file()), line.file());
   for (const std::string& key : refused)
     if (const auto v = settings.find(key)) v->fail("nothing: many questions share the output");
   return settings;

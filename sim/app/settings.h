@@ -57,6 +57,11 @@ Error named_by_flag(const Error& error, const std::string& file, const nlohmann:
 
 // Error at `gpus` when they are more than one host and not whole hosts.
 void check_whole_hosts(const JsonValue& gpus, const Cluster& cluster);
+// Error where several keys that a question needs are missing; the first that is missing alone is
+// named by whoever reads it.
+void check_complete(const JsonValue& settings);
+// The Error that names all of them, as flags where there is no file.
+[[noreturn]] void refuse_missing(const JsonValue& settings, const std::vector<std::string>& keys);
 
 // Error when the fabric cannot join the cluster's accelerators, as plan says of such points.
 void check_wiring(const Cluster& cluster);

@@ -29,7 +29,8 @@ const std::vector<Setting>& settings() {
   static const std::vector<Setting> all = {
       {"model", text, job, "model name, catalogue file or Hugging Face config.json", both,
        "catalog model"},
-      {"cluster", text, machine, "cluster name or file", both, "catalog cluster"},
+      {"cluster", text, machine, "cluster name or file; advise: also several, or all", both,
+       "catalog cluster"},
       {"gpus", integer, machine, "accelerators in use"},
       {"seq", integer, job, "tokens per sequence (prefill: per prompt)"},
       {"global_batch", integer, job, "sequences per step"},

@@ -21,7 +21,7 @@ ExitCode predict(const JsonValue& settings, const Given& given, const CommonFlag
     write_result(page(refusal_document(*s.refused), common));
   else
     write_result(page(prediction_document(s.scenario, s.prediction, s.reasons.value_or(Reasons{}),
-                                          common.markdown),
+                                          common.markdown, terminal_width()),
                       common));
   return s.code();
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "hw_models/catalog_names.h"
 #include "sim/app/answer.h"
 #include "sim/app/inline_files.h"
 #include "sim/app/result.h"
@@ -32,6 +33,9 @@ void add(SecondsRange& sum, const Sourced<T>& one, double times = 1) {
   sum.high += times * plain(one.high.value_or(one.get()));
 }
 
+constexpr const char* cluster_folder = "sim/engine/catalog/clusters";
+constexpr const char* fabric_folder = "topologies/catalog";
+
 bool is_path(const std::string& name) {
   return name.find('/') != std::string::npos || name.ends_with(".json");
 }
@@ -56,18 +60,22 @@ bool holds_fabric(const std::string& reference) {
   return holds_fabric(JsonValue::load(reference), std::filesystem::path(reference).parent_path());
 }
 
-// The nearest of both kinds; for a name cut short the first that it begins.
-std::string suggest(const std::string& name, std::vector<std::string> known,
-                    const std::vector<std::string>& more) {
-  known.insert(known.end(), more.begin(), more.end());
-  if (name.size() >= 3)
-    for (const std::string& candidate : known)
-      if (candidate.starts_with(name)) return candidate;
-  return nearest_name(name, known);
+// What is most likely meant: a cluster, else a fabric.
+std::string suggest(const std::string& name) {
+  const std::string cluster = meant_name(cluster_folder, name);
+  return cluster.empty() ? meant_name(fabric_folder, name) : cluster;
+}
+
+// The entry's own name for any name of a cluster or, failing that, of a fabric.
+std::string entry_called(const std::string& given) {
+  for (const char* folder : {cluster_folder, fabric_folder})
+    if (const auto name = known_as(folder, given)) return *name;
+  return given;
 }
 
 // A name of both is the cluster: it stands on that wiring, and knows its accelerator too.
-TopologySubject find_subject(const std::string& name) {
+TopologySubject find_subject(const std::string& given) {
+  const std::string name = is_path(given) ? given : entry_called(given);
   if (name.empty())
     throw Error({.file = "topology",
                  .found = "no name",
@@ -83,7 +91,7 @@ TopologySubject find_subject(const std::string& name) {
     throw Error({.file = "topology",
                  .found = in_quotes(name) + ", neither a cluster nor a fabric",
                  .expected = "a name of `orrery catalog list cluster` or `... fabric`, or a file",
-                 .nearest = suggest(name, clusters, fabrics)});
+                 .nearest = suggest(name)});
   if (!cluster) {
     Fabric wiring = load_fabric(name);
     return {.kind = "fabric", .name = wiring.name, .title = wiring.title, .fabric = wiring};

@@ -119,6 +119,7 @@ nlohmann::ordered_json topology_report_json(const TopologyReport& report) {
           {"nics", parts.nics},
           {"planes", parts.planes},
           {"rails", parts.rails},
+          {"scale_up_kind", to_text(report.subject.fabric.scale_up.kind)},
           {"kind", to_text(report.subject.fabric.scale_out.kind)},
           {"routing", to_text(report.subject.fabric.scale_out.routing)},
           {"switches", switches},

@@ -32,8 +32,15 @@ std::string head(const TopologyReport& report) {
       fmt::format("{} accelerators in {} domain{} of {}", count_text(parts.accelerators),
                   count_text(parts.domains), parts.domains == 1 ? "" : "s",
                   count_text(report.subject.fabric.scale_up.domain));
+  const ScaleUp& up = report.subject.fabric.scale_up;
+  if (up.kind == ScaleUpKind::torus)
+    line += fmt::format(", a torus of {} axes", up.torus_axes);
+  else if (up.kind == ScaleUpKind::mesh)
+    line += ", a mesh";
   if (out.kind == ScaleOutKind::none)
     line += ", no scale-out network";
+  else if (parts.domains == 1)
+    line += ", no scale-out network in use";
   else
     line += fmt::format(", {} NICs, {} plane{}, {} rail{}, {}, routing {}", count_text(parts.nics),
                         parts.planes, parts.planes == 1 ? "" : "s", parts.rails,

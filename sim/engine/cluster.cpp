@@ -88,8 +88,8 @@ void check_count(const Cluster& cluster, std::int64_t gpus) {
 }  // namespace
 
 Cluster read_cluster(const JsonValue& file, std::int64_t gpus) {
-  file.expect_only({"name", "title", "based_on", "accelerator", "fabric", "host", "gpus_per_host",
-                    "site", "overrides"});
+  file.expect_only({"name", "title", "aliases", "based_on", "accelerator", "fabric", "host",
+                    "gpus_per_host", "site", "overrides"});
   const auto overrides = file.find("overrides");
   if (overrides) check_overrides(*overrides);
   Cluster cluster;

@@ -218,7 +218,7 @@ TEST_CASE("a fixed dimension stays fixed") {
 TEST_CASE("the catalogue shows every entry with its sources") {
   for (const char* kind : {"accelerator", "cloud", "cluster", "economics", "fabric", "host",
                            "model", "nic", "site", "stack", "storage", "switch"}) {
-    const Outcome list = run(std::string("catalog list ") + kind);
+    const Outcome list = run(std::string("catalog list --names ") + kind);
     REQUIRE(list.code == 0);
     REQUIRE(lines(list.out) >= 3);
     const Outcome show =

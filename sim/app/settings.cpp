@@ -20,12 +20,12 @@ namespace {
 constexpr std::int64_t most_changes = 5;  // beyond that a search of everything is as good
 constexpr const char* command_line = "command line";
 
-// Inference runs on the compiler's stack unless told otherwise, training on Megatron-Core: where
-// there are no CUDA kernels at the release that vendors' forks of it are taken for (validation's
-// rows of AMD and Intel). TPUs run MaxText.
+// Inference runs with a serving engine's kernels unless told otherwise, training on Megatron-Core:
+// where there are no CUDA kernels at the release that vendors' forks of it are taken for
+// (validation's rows of AMD and Intel). TPUs run MaxText.
 std::string default_stack(const Cluster& cluster, const Job& job) {
   if (cluster.device.vendor == "Google") return "maxtext";
-  if (!is_training(job.task)) return "pytorch";
+  if (!is_training(job.task)) return "serving-kernels";
   return cluster.device.resolved().tile_model ? "megatron-core" : "megatron-core@0.8";
 }
 

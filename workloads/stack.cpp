@@ -73,6 +73,10 @@ struct Choice {
 };
 constexpr Choice choices[] = {
     {"attention", [](Stack& s, const JsonValue& v) { s.attention = read_library(v); }},
+    {"latent_attention",
+     [](Stack& s, const JsonValue& v) { s.latent_attention = read_library(v); }},
+    {"inference_all_reduce",
+     [](Stack& s, const JsonValue& v) { s.inference_all_reduce = read_collective_library(v); }},
     {"attention_format", [](Stack& s, const JsonValue& v) { s.attention_format = read_format(v); }},
     {"gemm", [](Stack& s, const JsonValue& v) { s.gemm = read_library(v); }},
     {"grouped_gemm", [](Stack& s, const JsonValue& v) { s.grouped_gemm = read_library(v); }},

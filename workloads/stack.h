@@ -182,6 +182,10 @@ struct Stack {
 
   // Kernels.
   Library attention = Library::flash2;
+  // Decode over latents (MLA, absorbed) and all-reduces of tensor parallelism in inference, where a
+  // stack has kernels of their own for them.
+  std::optional<Library> latent_attention;
+  std::optional<CollectiveLibrary> inference_all_reduce;
   Format attention_format = Format::bf16;  // fp8 where the recipe quantises attention
   Library gemm = Library::cublas;
   Library grouped_gemm = Library::grouped_gemm;

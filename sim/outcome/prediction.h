@@ -21,9 +21,12 @@ struct Assumption {
   double effect_low = 0, effect_high = 0;  // relative change of the step time at low and at high
 };
 
-// A curve that a prediction uses for shapes outside the region in which it was measured.
+// A curve that a prediction uses for shapes outside the region in which it was measured, or for
+// another library's kernels.
 struct Extrapolation {
   std::string curve;  // "gemm.bf16.cublas"
+  std::string
+      stands_in_for;  // the library that has no curve here, "flash3"; empty: the curve's own
   // Where the kernel lies that contributes most (by time and distance), on each axis outside.
   struct Side {
     Axis axis = Axis::m;

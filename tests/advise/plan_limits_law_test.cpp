@@ -131,7 +131,7 @@ TEST_CASE("more megawatts buy more TPUs") {
       before = count.count;
       const double each = choice.question.cluster.device.power_limit.get().si();
       CHECK(static_cast<double>(count.count) * each < megawatts * 1e6);
-      CHECK(static_cast<double>(count.count) * each > 0.4 * megawatts * 1e6);
+      CHECK(static_cast<double>(count.count) * each > 0.3 * megawatts * 1e6);
     }
   }
 }
@@ -158,12 +158,7 @@ TEST_CASE("what ends a search of sizes is what the answer says") {
     return answer(choice).points.front();
   };
   SECTION("the wiring, where power would allow more") {
-    // Few sequences would end it sooner: enough for every accelerator of the wiring.
-    const PlanPoint p = bound("trn1", [](PlanChoice& c) {
-      c.question.cluster = load_cluster("h200-nvlink-host", 1);
-      c.terms.facts = load_bill_facts(c.question.cluster, {});
-      c.goal.power = Watts(1e9);
-    });
+    const PlanPoint p = bound("h200-nvlink-host", [](PlanChoice& c) { c.goal.power = Watts(1e9); });
     const std::int64_t joined =
         most_joined(load_cluster("h200-nvlink-host", 1).fabric, plan_most_gpus);
     REQUIRE(joined < plan_most_gpus);

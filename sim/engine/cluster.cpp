@@ -65,6 +65,8 @@ Cluster read_cluster(const JsonValue& file, std::int64_t gpus) {
                                                 file.at("accelerator").text()),
                              overrides, "accelerator"));
   cluster.calibration = load_calibration(cluster.device);
+  // Work names no kernel: curves of single ones would only be copied about.
+  cluster.calibration.variants.clear();
   cluster.collective_costs = load_collective_costs(cluster.device);
   cluster.fabric = read_fabric(overridden(
       load_catalog_entry(fabric_folder, "fabric", file.at("fabric").text()), overrides, "fabric"));

@@ -38,9 +38,10 @@ fs::path locate(const std::string& folder, const std::string& kind, const std::s
     const fs::path given(name);
     return given.is_absolute() || beside.empty() ? given : beside / given;
   }
-  const std::vector<std::string> names = catalog_names(folder);
-  const bool known = std::binary_search(names.begin(), names.end(), name);
-  const std::optional<std::string> entry = known ? name : known_as(folder, name);
+  const fs::path file = data_root() / folder / (name + ".json");
+  std::error_code unnameable;  // a name may be longer than a file's can be
+  if (fs::is_regular_file(file, unnameable)) return file;
+  const std::optional<std::string> entry = known_as(folder, name);
   if (!entry)
     throw Error({.file = kind,
                  .path = "",
@@ -51,10 +52,11 @@ fs::path locate(const std::string& folder, const std::string& kind, const std::s
 }
 
 // The entry with everything it is based on merged in. `chain` holds the files on the way here.
-nlohmann::json load_merged(const std::string& folder, const std::string& kind, const fs::path& file,
-                           std::vector<fs::path>& chain) {
+JsonValue load_merged(const std::string& folder, const std::string& kind, const fs::path& file,
+                      std::vector<fs::path>& chain) {
   const JsonValue entry = JsonValue::load(file);
   if (!entry.is_object()) entry.fail("an object");
+  if (!entry.has("based_on")) return entry;
   std::error_code ignored;
   const fs::path place = fs::weakly_canonical(file, ignored);
   const bool cycle = std::find(chain.begin(), chain.end(), place) != chain.end();
@@ -65,12 +67,11 @@ nlohmann::json load_merged(const std::string& folder, const std::string& kind, c
                  .expected = "an entry that is not based on this one"});
   chain.push_back(place);
   nlohmann::json own = entry.raw();
-  if (!entry.has("based_on")) return own;
 
   const std::string base = entry.at("based_on").text();
   nlohmann::json merged;
   try {
-    merged = load_merged(folder, kind, locate(folder, kind, base, file.parent_path()), chain);
+    merged = load_merged(folder, kind, locate(folder, kind, base, file.parent_path()), chain).raw();
   } catch (const Error& error) {
     // A missing base is a mistake of this file; everything else names its own file already.
     if (error.info().file != kind) throw;
@@ -84,7 +85,7 @@ nlohmann::json load_merged(const std::string& folder, const std::string& kind, c
   // An overlay is an entry of its own: it must not pass for what it is based on.
   if (!own.contains("name")) own["name"] = file.stem().string();
   merge_overlay(merged, own);
-  return merged;
+  return JsonValue::from(std::move(merged), file.string());
 }
 
 std::string text_or_empty(const JsonValue& entry, std::string_view key) {
@@ -146,7 +147,7 @@ JsonValue load_catalog_entry(const std::string& folder, const std::string& kind,
                              const std::string& name) {
   const fs::path file = locate(folder, kind, name, {});
   std::vector<fs::path> chain;
-  return JsonValue::from(load_merged(folder, kind, file, chain), file.string());
+  return load_merged(folder, kind, file, chain);
 }
 
 std::map<std::string, Source> load_sources() {

@@ -2,6 +2,7 @@
 #include "workloads/stack.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -67,7 +68,7 @@ void read_list(const JsonValue& at, T (*read)(const JsonValue&), std::vector<T>&
 
 // Settings that are plain choices.
 struct Choice {
-  const char* name;
+  std::string_view name;
   void (*apply)(Stack& s, const JsonValue& value);
 };
 constexpr Choice choices[] = {
@@ -141,7 +142,7 @@ constexpr Choice choices[] = {
 
 // Settings that are on or off.
 struct Switch {
-  const char* name;
+  std::string_view name;
   bool& (*target)(Stack& s);
 };
 constexpr Switch switches[] = {
@@ -220,7 +221,7 @@ void assign_sourced(Sourced<T>& target, const JsonValue& at) {
 // Settings with evidence, addressed by their path. False when there is none at `path`.
 bool apply_value(Stack& s, const std::string& path, const JsonValue& value) {
   bool found = false;
-  visit_stack_values(s, [&](const std::string& name, auto& sourced) {
+  visit_stack_values(s, [&](std::string_view name, auto& sourced) {
     if (name != path) return;
     assign_sourced(sourced, value);
     found = true;
@@ -232,7 +233,7 @@ std::vector<std::string> setting_names(Stack& s) {
   std::vector<std::string> names;
   for (const Choice& choice : choices) names.emplace_back(choice.name);
   for (const Switch& named : switches) names.emplace_back(named.name);
-  visit_stack_values(s, [&](const std::string& name, auto&) { names.push_back(name); });
+  visit_stack_values(s, [&](std::string_view name, auto&) { names.emplace_back(name); });
   return names;
 }
 
@@ -338,10 +339,10 @@ JsonValue load_stack_file(const std::string& name, const std::filesystem::path& 
 }
 
 void require_complete(Stack& s, const JsonValue& file) {
-  visit_stack_values(s, [&](const std::string& name, auto& sourced) {
+  visit_stack_values(s, [&](std::string_view name, auto& sourced) {
     if (!sourced.known())
       throw Error({.file = file.file(),
-                   .path = "base." + name,
+                   .path = fmt::format("base.{}", name),
                    .found = "nothing",
                    .expected = "a value with evidence",
                    .nearest = ""});
@@ -364,9 +365,11 @@ std::string_view to_text(LaunchMode mode) {
 
 namespace {
 
-// A stack on `depth` others that are based on it: a circle has no end.
+// A stack on `depth` others that are based on it: a circle has no end. `each` is told of the stack
+// at every release on the way.
 Stack load_based(const std::string& name, const StackContext& context,
-                 const std::filesystem::path& catalog_folder, int depth) {
+                 const std::filesystem::path& catalog_folder, int depth,
+                 const std::function<void(const Stack&)>& each) {
   const StackName wanted = split_name(name);
   JsonValue file = load_stack_file(wanted.name, catalog_folder);
   if (depth > 8)
@@ -378,7 +381,7 @@ Stack load_based(const std::string& name, const StackContext& context,
   file.expect_only({"name", "title", "framework", "based_on", "base", "parts", "when", "releases"});
   Stack s;
   if (auto based_on = file.find("based_on"))
-    s = load_based(based_on->text(), context, catalog_folder, depth + 1);
+    s = load_based(based_on->text(), context, catalog_folder, depth + 1, [](const Stack&) {});
   s.name = file.at("name").text();
   s.title = file.at("title").text();
   s.framework = file.at("framework").text();
@@ -398,6 +401,7 @@ Stack load_based(const std::string& name, const StackContext& context,
       s.changes.push_back(change.text());
     if (auto set = release.find("set")) apply_settings(s, *set);
     apply_conditions(s, release, file, context);
+    each(s);
   }
   require_complete(s, file);
   s.asked = release_parts(s.release) == limit ? "" : wanted.release;
@@ -408,7 +412,15 @@ Stack load_based(const std::string& name, const StackContext& context,
 
 Stack load_stack(const std::string& name, const StackContext& context,
                  const std::filesystem::path& catalog_folder) {
-  return load_based(name, context, catalog_folder, 0);
+  return load_based(name, context, catalog_folder, 0, [](const Stack&) {});
+}
+
+std::vector<Stack> load_releases(const std::string& name, const StackContext& context,
+                                 const std::filesystem::path& catalog_folder) {
+  std::vector<Stack> releases;
+  load_based(name, context, catalog_folder, 0,
+             [&](const Stack& release) { releases.push_back(release); });
+  return releases;
 }
 
 std::vector<std::string> stack_names(const std::filesystem::path& catalog_folder) {

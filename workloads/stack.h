@@ -348,6 +348,9 @@ struct StackContext {
 // a release the newest is taken; one that is not listed is the last before it, or the first.
 Stack load_stack(const std::string& name, const StackContext& context,
                  const std::filesystem::path& catalog_folder);
+// The stack at each of its listed releases up to that of `name`, in order of date.
+std::vector<Stack> load_releases(const std::string& name, const StackContext& context,
+                                 const std::filesystem::path& catalog_folder);
 
 // How kernels of this layout reach the device. Graphs of parts of a layer cannot hold a layer that
 // runs again as a whole, nor the modules that the stack lists.

@@ -164,15 +164,15 @@ void old_release(TrapSearch& search) {
   if (std::find(names.begin(), names.end(), s.stack.name) == names.end()) return;
   std::vector<std::pair<double, Stack>> later;
   double most = 0;
-  for (const std::string& release : stack_releases(s.stack.name, folder)) {
-    auto stack = search.stack(s.stack.name, release, s.layout.precision);
-    if (!stack || stack->date <= s.stack.date) continue;
+  for (Stack& stack : load_releases(
+           s.stack.name, stack_context(s.cluster, s.model, s.job, s.layout.precision), folder)) {
+    if (stack.date <= s.stack.date) continue;
     Scenario other = s;
-    other.stack = *stack;
+    other.stack = stack;
     const auto gain = search.gain(other);
     if (!search.worth(gain)) continue;
     most = std::max(most, *gain);
-    later.push_back({*gain, std::move(*stack)});
+    later.push_back({*gain, std::move(stack)});
   }
   for (const auto& [gain, stack] : later) {
     if (1 + gain < 0.995 * (1 + most)) continue;

@@ -23,13 +23,14 @@ namespace orrery {
 // keys, comments, NaN and trailing text are errors.
 class JsonValue {
  public:
-  static JsonValue load(const std::filesystem::path& file);  // missing, directory, empty: Error
+  // Missing, directory, empty: Error. A process reads a file once, until the file changes.
+  static JsonValue load(const std::filesystem::path& file);
   static JsonValue parse(std::string_view text, std::string file);
   // Wraps a value made in memory (a merged overlay, flags) under a file name for messages.
   static JsonValue from(nlohmann::json value, std::string file);
 
   const std::string& file() const;
-  const std::string& path() const { return path_; }
+  std::string path() const;  // looked for in the document: for messages
   const nlohmann::json& raw() const { return *value_; }
 
   bool is_null() const { return value_->is_null(); }
@@ -68,10 +69,11 @@ class JsonValue {
   [[noreturn]] void fail(const std::string& expected, std::string found = "") const;
 
  private:
+  static JsonValue read(const std::filesystem::path& file);
+
   struct Document;
   std::shared_ptr<const Document> document_;
   const nlohmann::json* value_ = nullptr;
-  std::string path_;
 };
 
 // An enumerator by its text; `texts` in the order of the enumerators.

@@ -106,7 +106,12 @@ std::string group_of(const std::string& path, const std::vector<std::string>& us
   if (owner == "fabric") return name.find("latency") == std::string::npos ? "" : "latencies";
   if (owner != "stack") return "";
   if (is_one_of({"operations.", "dispatch", "softmax_fallback", "bucket_per_rank"})) return "host";
-  if (is_one_of({"moe_sync", "permute_passes", "expert_exposed"})) return "experts";
+  if (is_one_of({"moe_sync", "permute_passes", "expert_exposed", "expert_bias_passes",
+                 "sync_exposed", "overlapped_expert_exposed"}))
+    return "experts";
+  if (is_one_of({"biased_activation_passes", "scan_passes", "adapter_passes", "accumulate_passes",
+                 "slow_host", "host_update_share"}))
+    return "models, tasks and hosts of their own";
   if (is_one_of({"context_exposed", "quantise_passes"})) return "precision and context";
   return "";
 }

@@ -157,7 +157,7 @@ void fill_ports(FabricParts& parts) {
 }  // namespace
 
 std::string topology_text(const TopologyOptions& options, bool json) {
-  TopologyReport report{.subject = find_subject(options.name)};
+  TopologyReport report{.subject = find_subject(options.name), .width = terminal_width()};
   const Fabric& fabric = report.subject.fabric;
   report.accelerators = options.gpus ? *options.gpus : default_size(fabric, report.size_note);
   report.parts = fabric_parts(fabric, report.accelerators);

@@ -220,7 +220,7 @@ nlohmann::ordered_json topology_again(const JsonValue& question,
 
 std::string topology_text(const TopologyOptions& options, bool json) {
   const AnswerHead head = topology_head(options);
-  TopologyReport report{.subject = find_subject(options.name)};
+  TopologyReport report{.subject = find_subject(options.name), .width = terminal_width()};
   const Fabric& fabric = report.subject.fabric;
   if (options.gpus) check_hosts(report.subject, *options.gpus);
   report.accelerators = options.gpus ? *options.gpus : default_size(fabric, report.size_note);

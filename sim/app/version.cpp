@@ -7,7 +7,9 @@ namespace orrery {
 
 std::string program_version() { return ORRERY_VERSION; }
 
-std::string version_text() { return "orrery " + program_version() + "\n"; }
+std::string version_text() {
+  return "orrery " + program_version() + ", catalogue " + catalogue_hash() + "\n";
+}
 
 std::string catalogue_version() { return catalogue_hash(); }
 

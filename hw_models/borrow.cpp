@@ -133,6 +133,7 @@ void add_all_estimates(Calibration& calibration, const Device& device,
   add_missing_energies(calibration, bases);
   add_if_there(calibration, std::string(to_text(device.architecture)));
   add_if_there(calibration, has_tile_model(device.architecture) ? "common" : "generic");
+  complete(calibration);
 }
 
 // Curves of one format of another device over those of the lender.

@@ -58,10 +58,11 @@ std::filesystem::path data_root();
 // Names in a catalogue folder (relative to data_root()), sorted: file stems of *.json.
 std::vector<std::string> catalog_names(const std::string& folder);
 
-// `name` is a catalogue name or a path to a file of the same shape (it contains '/' or ends in
-// ".json"). Merges "based_on" overlays: RFC 7396 merge patches, but a sourced value (an object with
-// "value") replaces the older one whole, so that no stale evidence stays behind. `kind` is what the
-// entry is called in messages ("accelerator"). An unknown name is an Error with the nearest.
+// `name` is a catalogue name, a path to a file of the same shape (it contains '/' or ends in
+// ".json") or the JSON of an entry (JsonValue::reference). Merges "based_on" overlays: RFC 7396
+// merge patches, but a sourced value (an object with "value") replaces the older one whole, so that
+// no stale evidence stays behind. `kind` is what the entry is called in messages ("accelerator").
+// An unknown name is an Error with the nearest.
 JsonValue load_catalog_entry(const std::string& folder, const std::string& kind,
                              const std::string& name);
 

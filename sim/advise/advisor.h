@@ -77,9 +77,10 @@ struct Advice {
   std::vector<Rejection> rejections;  // families without the winner: those that fit, nearest first
   // considered = rejected_for_memory + pruned + simulated + left
   std::int64_t considered = 0, invalid = 0, rejected_for_memory = 0, simulated = 0;
-  std::int64_t pruned = 0;     // not simulated: their bound lies above the last of `best`
-  std::int64_t left = 0;       // not looked at when the search stopped early
-  std::int64_t batches = 0;    // of parts that the search split: its work
+  std::int64_t pruned = 0;            // not simulated: their bound lies above the last of `best`
+  std::vector<std::string> left_out;  // what the program could run and the grid does not hold
+  std::int64_t left = 0;              // not looked at when the search stopped early
+  std::int64_t batches = 0;           // of parts that the search split: its work
   double gap = 0;              // stopped early: how much better than the first the best may be
   double memory_reserve = 0;   // as asked for
   bool stopped_early = false;  // Ctrl-C or a limit: best so far

@@ -66,6 +66,7 @@ struct Plan {
 // The fastest step that was found on a count of accelerators.
 struct PlanStep {
   bool fits = false;
+  bool runs = true;     // the stack runs on the machine, in the precision
   std::string why_not;  // sentence, where nothing fits
   std::string lacks;    // the same in a word or two: "memory", "sizes that divide"; may be empty
   Candidate best;
@@ -157,6 +158,9 @@ struct PlanResult {
   std::vector<PlanPoint> front;     // least time against least cost over all points, fastest first
   bool stopped_early = false;       // Ctrl-C: points without an answer say so in why_not
 };
+
+// Of the best point; where none is feasible, whether any fits and any runs at all, and why none is.
+Verdict verdict_of(const PlanResult& result);
 
 struct PlanOptions {
   int threads = 0;  // 0: all cores

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/outcome/checkpoint_traffic.h"
 #include "sim/outcome/goodput_remedies.h"
 #include "sim/outcome/rack_fit.h"
 #include "workloads/optimizer.h"
@@ -98,7 +99,14 @@ GoodputCase plan_goodput(const PlanChoice& choice, const Cluster& cluster, const
     job.preemption = choice.terms.facts.economics.spot_interruption_rate;
     job.replacement = choice.terms.facts.economics.spot_replacement;
   }
-  const GoodputCase months = goodput_case(cluster, choice.terms.reliability, job);
+  GoodputCase months = goodput_case(cluster, choice.terms.reliability, job);
+  const Scenario alone{.cluster = cluster,
+                       .model = q.model,
+                       .job = q.job,
+                       .layout = step.best.layout,
+                       .stack = step.stack};
+  for (CheckpointTier& tier : months.tiers) tier.slowed = slowed_by(alone, job.step, tier.flow);
+  months.peer_slowed = slowed_by(alone, job.step, months.peer_flow);
   if (choice.terms.remedy.empty()) return months;
   return with_remedy(months, choice.terms.remedy, remedy_options(choice.terms.reliability));
 }

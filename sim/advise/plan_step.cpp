@@ -4,6 +4,7 @@
 
 #include "sim/advise/plan_point.h"
 #include "sim/base/interrupt.h"
+#include "sim/engine/capability.h"
 #include "sim/engine/placement.h"
 #include "sim/outcome/model_flop.h"
 
@@ -63,6 +64,13 @@ PlanStep plan_step(const Question& question, double memory_reserve, const StepSe
     tell(q, advice, step);
   };
   try {
+    for (const PrecisionRecipe precision : question.precisions) {
+      const Stack stack = catalogue_stack(question.stack_name, question.cluster, question.model,
+                                          question.job, precision);
+      step.why_not = cannot_run(stack, question.cluster.device, precision);
+      step.runs = step.why_not.empty();
+      if (!step.runs) return step;
+    }
     if (!how.full) {
       q.limits = sweep_limits(question);
       search();

@@ -227,10 +227,13 @@ Stack with(const Stack& stack, const WhatIf& edit) {
 }
 
 Scenario with(const Scenario& scenario, const WhatIf& edit) {
-  Scenario s = scenario;
-  s.cluster = with(scenario.cluster, edit);
-  s.stack = with(scenario.stack, edit);
-  return s;
+  return {.cluster = with(scenario.cluster, edit),
+          .model = scenario.model,
+          .job = scenario.job,
+          .layout = scenario.layout,
+          .stack = with(scenario.stack, edit),
+          .network = scenario.network,
+          .conditions = scenario.conditions};
 }
 
 std::vector<std::string> premises(const WhatIf& e) {

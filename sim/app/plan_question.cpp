@@ -7,6 +7,7 @@
 #include <set>
 
 #include "hw_models/catalog.h"
+#include "sim/app/counts.h"
 #include "sim/app/plan_keys.h"
 #include "sim/app/plan_terms.h"
 #include "sim/app/settings.h"
@@ -37,6 +38,7 @@ std::string text_of(const nlohmann::json& value) {
 struct Variable {
   std::string key;
   std::vector<nlohmann::json> values;
+  bool optional = false;  // values that the question does not fit are left out, not refused
 };
 
 std::vector<Variable> read_variables(const JsonValue& file) {
@@ -47,6 +49,11 @@ std::vector<Variable> read_variables(const JsonValue& file) {
     if (!at) continue;
     const bool one = point.text == PlanText::parts;
     Variable v{key, one ? std::vector<nlohmann::json>{at->raw()} : plan_values(*at)};
+    if (key == "cluster" && v.values.size() == 1 && v.values.front() == "all") {
+      const std::vector<std::string> all = cluster_names();
+      v.values.assign(all.begin(), all.end());
+      v.optional = true;
+    }
     // Of flags a list is one text: today's kernels may stand before others in it.
     if (key == "speedup")
       for (nlohmann::json& value : v.values)
@@ -60,12 +67,22 @@ std::vector<Variable> read_variables(const JsonValue& file) {
   return variables;
 }
 
+// What every question needs, all at once where more than one is missing.
+void check_missing(const JsonValue& file) {
+  std::vector<std::string> missing;
+  for (const char* key : {"model", "cluster", "seq", "global_batch"})
+    if (!file.has(key)) missing.emplace_back(key);
+  if (missing.size() == 1) static_cast<void>(file.at(missing.front()));
+  if (missing.empty()) return;
+  if (!file.has("tokens") && !file.has("flop")) missing.emplace_back("tokens");
+  refuse_missing(file, missing);
+}
+
 void check_keys(const JsonValue& file) {
   std::vector<std::string> keys;
   for (const PlanKey& key : plan_keys()) keys.push_back(key.key);
   file.expect_only(keys, "a key of a question");
-  for (const char* key : {"model", "cluster", "seq", "global_batch"})
-    static_cast<void>(file.at(key));
+  check_missing(file);
   if (file.has("tokens") == file.has("flop"))
     throw Error({.file = file.file(),
                  .path = file.has("tokens") ? "flop" : "tokens",
@@ -108,6 +125,7 @@ bool set_count(const nlohmann::json& values, PlanChoice& choice) {
   const nlohmann::json& gpus = values.at("gpus");
   if (!gpus.is_number_integer() || gpus.get<std::int64_t>() < 1 ||
       gpus.get<std::int64_t>() > INT64_C(1'000'000'000) ||
+      gpus.get<std::int64_t>() % choice.question.cluster.gpus_per_host != 0 ||
       choice.question.cluster.fabric.scale_out.kind == ScaleOutKind::none)
     return false;
   choice.question.cluster.gpus = gpus.get<std::int64_t>();
@@ -180,6 +198,10 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
                    .expected = "fewer values in its lists and ranges"});
     if (v.values.size() > 1) plan.plan.varied.push_back(v.key);
   }
+  const bool optional =
+      std::any_of(variables.begin(), variables.end(), [](const Variable& v) { return v.optional; });
+  std::map<std::string, std::string> left_out;
+  std::optional<Error> last;
   std::vector<nlohmann::json> asked;
   for (std::size_t i = 0; i < all; ++i) {
     nlohmann::json values = nlohmann::json::object();
@@ -192,11 +214,22 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
       values[v.key] = value;
       if (v.values.size() > 1) texts.push_back(text_of(value));
     }
-    plan.plan.choices.push_back(read_choice(reading, values));
+    values = with_counts(std::move(values), reading.file.file());
+    try {
+      plan.plan.choices.push_back(read_choice(reading, values));
+    } catch (const Error& refused) {
+      if (!optional) throw;
+      left_out.emplace(text_of(values.at("cluster")), refused.message());
+      last = refused;
+      continue;
+    }
     plan.plan.choices.back().values = std::move(texts);
     asked.push_back(std::move(values));
   }
   add_wirings(reading, asked, plan);
+  if (plan.plan.choices.empty()) throw Error(*last);
+  for (const auto& [cluster, why] : left_out)
+    plan.left_out.push_back(fmt::format("left out: {}: {}", cluster, why));
   check_ownership(reading.file, plan.plan);
 }
 
@@ -214,10 +247,12 @@ JsonValue load_plan_file(const std::string& name) {
 JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags) {
   if (name.empty() && flags.empty()) return load_plan_file(name);
   if (name.empty()) return JsonValue::from(flags, plan_command_line);
-  const JsonValue file = load_plan_file(name);
-  if (flags.empty()) return file;
+  return merge_plan_flags(load_plan_file(name), flags);
+}
+
+JsonValue merge_plan_flags(const JsonValue& file, const nlohmann::json& flags) {
+  if (flags.empty() || !file.is_object()) return file;
   nlohmann::json merged = file.raw();
-  if (!merged.is_object()) return file;
   if (flags.contains("tokens") || flags.contains("flop"))
     for (const char* key : {"tokens", "flop"}) merged.erase(key);
   merged.update(flags);
@@ -227,7 +262,7 @@ JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags)
 PlanFile read_plan(const JsonValue& question) {
   const JsonValue file = JsonValue::from(without_nulls(question.raw()), question.file());
   check_keys(file);
-  PlanFile plan;
+  PlanFile plan{.question = file.raw()};
   if (const auto v = file.find("title")) plan.title = v->text();
   if (plan.title.empty() && file.at("model").is_string())
     plan.title = fmt::format("Plan for {}", text_of(file.at("model").raw()));
@@ -242,6 +277,7 @@ PlanFile read_plan(const JsonValue& question) {
   add_choices(reading, variables, plan);
   tell_shared(variables, plan);
   plan.availability = availability_of(reading, plan.plan);
+  plan.availability.insert(plan.availability.end(), plan.left_out.begin(), plan.left_out.end());
   for (std::string& text : premises_of(plan.plan)) plan.premises.push_back(std::move(text));
   return plan;
 }

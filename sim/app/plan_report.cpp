@@ -376,8 +376,8 @@ std::string point_name(const PlanFile& file, const PlanPoint& p) {
 }
 
 Document plan_document(const PlanFile& file, const PlanResult& result,
-                       const std::optional<PlanDetail>& detail) {
-  Document document(true);
+                       const std::optional<PlanDetail>& detail, std::size_t width) {
+  Document document(true, width);
   document.title(file.title.empty() ? "Plan" : file.title);
   document.gap();
   add_question(document, file);

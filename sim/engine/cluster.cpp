@@ -88,8 +88,8 @@ void check_count(const Cluster& cluster, std::int64_t gpus) {
 }  // namespace
 
 Cluster read_cluster(const JsonValue& file, std::int64_t gpus) {
-  file.expect_only({"name", "title", "based_on", "accelerator", "fabric", "host", "gpus_per_host",
-                    "site", "overrides"});
+  file.expect_only({"name", "title", "aliases", "based_on", "accelerator", "fabric", "host",
+                    "gpus_per_host", "site", "overrides"});
   const auto overrides = file.find("overrides");
   if (overrides) check_overrides(*overrides);
   Cluster cluster;
@@ -97,20 +97,29 @@ Cluster read_cluster(const JsonValue& file, std::int64_t gpus) {
   cluster.title = file.at("title").text();
   cluster.device =
       read_device(overridden(load_catalog_entry("hw_models/catalog/accelerators", "accelerator",
-                                                file.at("accelerator").text()),
+                                                file.at("accelerator").reference()),
                              overrides, "accelerator"));
-  cluster.calibration = load_calibration(file.at("accelerator").text(), cluster.device);
+  cluster.calibration = load_calibration(file.at("accelerator").reference(), cluster.device);
+  // Work names no kernel: curves of single ones would only be copied about.
+  cluster.calibration.variants.clear();
   cluster.collective_costs = load_collective_costs(cluster.device);
-  cluster.fabric = read_fabric(overridden(
-      load_catalog_entry(fabric_folder, "fabric", file.at("fabric").text()), overrides, "fabric"));
+  cluster.fabric = read_fabric(
+      overridden(load_catalog_entry(fabric_folder, "fabric", file.at("fabric").reference()),
+                 overrides, "fabric"));
   cluster.host = read_host(
-      overridden(load_catalog_entry("hw_models/catalog/hosts", "host", file.at("host").text()),
+      overridden(load_catalog_entry("hw_models/catalog/hosts", "host", file.at("host").reference()),
                  overrides, "host"));
   cluster.gpus_per_host = file.at("gpus_per_host").integer(1, 1 << 20);
   cluster.site = read_cluster_site(file.at("site"));
   cluster.gpus = gpus;
   cluster.host_load = load_economics("standard").host_load;
   check_count(cluster, gpus);
+  return cluster;
+}
+
+Cluster with_count(Cluster cluster, std::int64_t gpus) {
+  check_count(cluster, gpus);
+  cluster.gpus = gpus;
   return cluster;
 }
 

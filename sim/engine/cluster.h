@@ -40,6 +40,8 @@ struct Cluster {
 // "gpus_per_host", "site": {...},
 //        "overrides": {"accelerator": {...}, "fabric": {...}, "host": {...}}}
 Cluster load_cluster(const std::string& name, std::int64_t gpus);
+// The same cluster with so many accelerators in use, refused where load_cluster would.
+Cluster with_count(Cluster cluster, std::int64_t gpus);
 Cluster read_cluster(const JsonValue& file, std::int64_t gpus);
 std::vector<std::string> cluster_names();
 

@@ -10,6 +10,7 @@
 
 #include "hw_models/catalog.h"
 #include "sim/advise/advisor.h"
+#include "sim/advise/machine_tie.h"
 #include "sim/app/answer.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/result.h"
@@ -26,6 +27,7 @@ struct Machine {
   std::string name, title;
   bool runs = false;
   std::string why;  // it does not
+  Device device;
   Layout layout;
   Prediction prediction;                                   // of the best layout
   double score = std::numeric_limits<double>::infinity();  // least is best; what is unknown is last
@@ -52,6 +54,7 @@ Machine advise_on(const JsonValue& settings, const std::string& cluster, const C
   Machine machine{.name = cluster};
   const Question question = read_question(asked);
   machine.title = question.cluster.title;
+  machine.device = question.cluster.device;
   check_wiring(question.cluster);
   AdviseOptions options = read_advise_options(asked);
   options.threads = common.threads;
@@ -123,6 +126,13 @@ Document document_of(const std::vector<Machine>& machines, bool full) {
     if (!heading) document.gap().label("Where it does not run:");
     heading = true;
     document.item(m.name + ": " + m.why);
+  }
+  for (std::size_t i = 1; i < machines.size() && machines[i].runs; ++i) {
+    const Machine &a = machines[i - 1], &b = machines[i];
+    const double ratio =
+        b.prediction.tokens_per_second_per_gpu / a.prediction.tokens_per_second_per_gpu;
+    if (const std::string tie = machine_tie(a.device, b.device, ratio); !tie.empty())
+      document.gap().paragraph(tie);
   }
   if (place > 0)
     document.gap().paragraph(fmt::format("The same question with --cluster {} explains the first.",

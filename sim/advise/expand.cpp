@@ -5,17 +5,13 @@
 #include <array>
 #include <limits>
 
+#include "sim/advise/needless_recompute.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/placement.h"
 #include "sim/engine/step_series.h"
 
 namespace orrery {
 namespace {
-
-Bytes peak_memory(const SearchGround& ground, const Place& place, const Layout& layout) {
-  return memory_fit(ground.model, ground.job, layout, ground.recipe(place).stack, ground.device)
-      .peak;
-}
 
 bool shards_all(const ShardOption& shard) { return shard.zero_stages.front() == 3; }
 
@@ -84,7 +80,7 @@ class Expander {
   bool fits_alone(const Layout& layout) const {
     return accelerator_fits(ground_.model, ground_.job, layout, recipe_.stack, ground_.device);
   }
-  Bytes peak_of(const Layout& layout) const { return peak_memory(ground_, part_.place, layout); }
+  Bytes peak_of(const Layout& layout) const { return peak_memory(ground_, recipe_, layout); }
   // With all that saves memory: most shards, small buckets, everything offloaded.
   Bytes frugal_peak(GridPoint p) const {
     const ShardOption& shard = choice(family_.shards, p.shard);
@@ -95,6 +91,8 @@ class Expander {
   }
   Bytes least_peak() const;
   bool all_too_large() const;
+  bool runs_needlessly(const GridPoint& p) const;
+  bool all_run_needlessly(GridPoint p) const;
   Bytes least_static() const;
   Seconds floor_of(GridPoint p) const;
   Seconds least_of_pipelines(GridPoint p, const RecomputeOption& again, Links links) const;
@@ -334,6 +332,21 @@ bool Expander::all_too_large() const {
   return true;
 }
 
+bool Expander::runs_needlessly(const GridPoint& p) const {
+  return cutoff_.prune && !cutoff_.front && !cutoff_.variants &&
+         recomputes_needlessly(ground_, {part_.place.recipe, part_.place.family, p});
+}
+
+bool Expander::all_run_needlessly(GridPoint p) const {
+  if (p.recompute == 0) return false;
+  for (const std::int32_t shard : shards_like(family_, point_.shard)) {
+    p.shard = shard;
+    for (p.pipeline = choices(micro_batch().pipelines); p.pipeline-- > 0;)
+      if (!runs_needlessly(p)) return false;
+  }
+  return true;
+}
+
 // For fronts of memory, where parts that need less than any point so far must stay.
 Bytes Expander::least_peak() const {
   Bytes least(std::numeric_limits<double>::infinity());
@@ -350,7 +363,7 @@ void Expander::split_recompute() {
   Part bounded = part_;
   const RecomputeOption& again = choice(family_.recomputes, point_.recompute);
   if (again.choice.recompute != Recompute::none && again.layers == 0) bound_by_work(again, bounded);
-  if (cutoff_.rules_out(bounded)) {
+  if (cutoff_.rules_out(bounded) || all_run_needlessly(point_)) {
     out_.pruned += part_.leaves;
     return;
   }
@@ -398,7 +411,13 @@ void Expander::split_ranks() {
     const Shape shape = shape_of(layout);
     if (cutoff_.front) part.memory = std::max(part.memory, frugal_peak(p));
     raise(part, at->whole.least(layout, ground_.job, ground_.model, recipe_.stack.partition));
-    if (!cutoff_.rules_out(part, shape)) raise_by_stages(at->series, layout, shape, part);
+    if (!cutoff_.rules_out(part, shape)) {
+      if (runs_needlessly(p)) {
+        out_.pruned += part.leaves;
+        continue;
+      }
+      raise_by_stages(at->series, layout, shape, part);
+    }
     keep(part, shape);
   }
 }
@@ -455,26 +474,6 @@ void Expander::run_layouts() {
 }
 
 }  // namespace
-
-double score(const SearchGround& ground, Seconds time, Joules energy) {
-  // The price of an accelerator-hour is the same for every layout: only its hours count.
-  if (ground.objective != Objective::energy) return time.si();
-  return (energy + ground.host_power * time).si() / tokens_per_step(ground.job, 1);
-}
-
-Found found_of(const SearchGround& ground, const Place& place, const Layout& layout,
-               const StepResult& run) {
-  const double gpus = static_cast<double>(layout.gpus());
-  Found found{.candidate = {.layout = layout,
-                            .step_time = to_seconds(run.step),
-                            .energy_per_step = run.energy_per_gpu * gpus,
-                            .peak_memory = peak_memory(ground, place, layout)},
-              .place = place};
-  found.candidate.tokens_per_second_per_gpu =
-      tokens_per_step(ground.job, 1) / found.candidate.step_time.si() / gpus;
-  found.score = score(ground, found.candidate.step_time, found.candidate.energy_per_step);
-  return found;
-}
 
 bool Cutoff::rules_out(const Part& part, const std::optional<Shape>& shape) const {
   if (!prune || !incumbents.hopeless(part.least, part.place, shape)) return false;

@@ -61,6 +61,7 @@ struct Part {
 // What a layout of so much time and energy scores.
 double score(const SearchGround& ground, Seconds time, Joules energy);
 
+Bytes peak_memory(const SearchGround& ground, const Recipe& recipe, const Layout& layout);
 // A layout that was run.
 Found found_of(const SearchGround& ground, const Place& place, const Layout& layout,
                const StepResult& run);

@@ -1,0 +1,69 @@
+// Holds each choice of recompute against those that run a part of it.
+#include "sim/advise/needless_recompute.h"
+
+#include "sim/engine/memory_fit.h"
+
+namespace orrery {
+namespace {
+
+bool is_part(RecomputeModules part, RecomputeModules whole) {
+  for (int i = 0; i < recompute_module_count; ++i) {
+    const auto module = static_cast<RecomputeModule>(i);
+    if (part.has(module) && !whole.has(module)) return false;
+  }
+  return true;
+}
+
+// Of full recompute the next smaller number of layers stands for all smaller ones.
+bool runs_less(const RecomputeOption& less, const RecomputeOption& more) {
+  const Recompute kind = less.choice.recompute;
+  if (kind == Recompute::none) return true;
+  if (kind != more.choice.recompute) return false;
+  if (kind == Recompute::full) return less.layers > 0 && less.layers + 1 == more.layers;
+  return is_part(less.choice.modules, more.choice.modules);
+}
+
+// Whether what else a step takes is alike: recompute may change how kernels are launched, and what
+// hides the exchange of tokens.
+bool runs_alike(const Stack& stack, const Layout& a, const Layout& b) {
+  return launch_mode(stack, a) == launch_mode(stack, b) &&
+         exchange_beside_passes(stack, a) == exchange_beside_passes(stack, b);
+}
+
+bool fits_wherever(const SearchGround& ground, const Place& place, GridPoint less, GridPoint more) {
+  const Family& family = ground.family(place);
+  const Stack& stack = ground.recipe(place).stack;
+  const ShardOption& option = choice(family.shards, less.shard);
+  const std::int32_t last_bucket = choices(option.buckets) - 1;
+  more.bucket = last_bucket > 0 ? 1 : 0;  // the smallest that can be chosen
+  more.offload = choices(family.offloads) - 1;
+  for (less.zero = 0; less.zero < choices(option.zero_stages); ++less.zero) {
+    const auto fits = [&](std::int32_t bucket) {
+      less.bucket = bucket;
+      return memory_fits(ground.model, ground.job, family.layout(less), stack, ground.device);
+    };
+    if (fits(0) && (last_bucket == 0 || fits(last_bucket))) continue;
+    more.zero = less.zero;
+    if (accelerator_fits(ground.model, ground.job, family.layout(more), stack, ground.device))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool recomputes_needlessly(const SearchGround& ground, const Place& place) {
+  const Family& family = ground.family(place);
+  const Stack& stack = ground.recipe(place).stack;
+  const GridPoint& p = place.point;
+  const RecomputeOption& more = choice(family.recomputes, p.recompute);
+  const Layout layout = family.layout(p);
+  GridPoint less = p;
+  for (less.recompute = 0; less.recompute < p.recompute; ++less.recompute)
+    if (runs_less(choice(family.recomputes, less.recompute), more) &&
+        runs_alike(stack, family.layout(less), layout) && fits_wherever(ground, place, less, p))
+      return true;
+  return false;
+}
+
+}  // namespace orrery

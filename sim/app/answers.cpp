@@ -147,7 +147,7 @@ nlohmann::ordered_json to_json(const Advised& a) {
   return answer_json(
       {.command = "advise", .question = question_of(a.settings), .catalogue = a.catalogue},
       answer_verdict(a.refused ? a.refused->verdict : verdict_of(a.advice)),
-      a.refused ? refusal_json(*a.refused) : advice_json(a.question, a.advice));
+      a.refused ? refused_advice_json(*a.refused) : advice_json(a.question, a.advice));
 }
 
 MachineAnswer answer_for_machines(const std::string& command, const JsonValue& settings,

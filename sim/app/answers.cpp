@@ -42,7 +42,8 @@ ExitCode Advised::code() const {
   return found ? ExitCode::answer : ExitCode::cannot_exist;
 }
 
-Simulated simulate_settings(const JsonValue& given, const AskedWith& with) {
+Simulated simulate_settings(const JsonValue& asked, const AskedWith& with) {
+  const JsonValue given = with_input_inline(asked);
   Simulated out{.settings = given, .scenario = read_scenario(given, with.catalogues)};
   out.catalogue = with.catalogues.version();
   // Errors name the user's files; what follows is of the question that stands alone.
@@ -70,7 +71,8 @@ Simulated simulate_settings(const JsonValue& given, const AskedWith& with) {
   return out;
 }
 
-Advised advise_settings(const JsonValue& given, const AskedWith& with) {
+Advised advise_settings(const JsonValue& asked, const AskedWith& with) {
+  const JsonValue given = with_input_inline(asked);
   Advised out{.settings = given, .question = read_question(given, with.catalogues)};
   out.catalogue = with.catalogues.version();
   std::optional<Scenario> like = read_like(given, out.question.job);
@@ -105,7 +107,8 @@ ExitCode Planned::code() const {
   return found ? ExitCode::answer : ExitCode::cannot_exist;
 }
 
-Planned plan_settings(const JsonValue& question, const AskedWith& with) {
+Planned plan_settings(const JsonValue& asked, const AskedWith& with) {
+  const JsonValue question = with_input_inline(asked);
   Planned out{.file = read_plan(question)};
   out.catalogue = with.catalogues.version();
   if (const auto whole = with_files_inline(question)) out.file = read_plan(*whole);

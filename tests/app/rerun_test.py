@@ -62,6 +62,7 @@ def questions():
     yield ["simulate", *files, "--tp", "4"]
     yield ["simulate", *files, "--tp", "4", "--stack", "my-stack.json"]
     yield ["simulate", "--model", "hub/config.json", "--cluster", "dgx-h200", *JOB]
+    yield ["simulate", "--model", "hub", "--cluster", "dgx-h200", *JOB]
     yield ["simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", *JOB, "--tp", "2",
            "--network", "flow", "--seed", "7"]
     yield ["simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "8", "--phase",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "sim/app/advise_machines.h"
 #include "sim/app/inline_files.h"
 #include "sim/app/plan_report.h"
 #include "sim/app/report.h"
@@ -159,6 +160,8 @@ MachineAnswer answer_for_machines(const std::string& command, const JsonValue& s
     const Planned planned = plan_settings(settings, with);
     return {.json = to_json(planned), .code = planned.code()};
   }
+  if (command == "advise" && !several_clusters(settings).empty())
+    return machines_for_machines(settings, with.threads);
   if (command == "advise") {
     const Advised advised = advise_settings(settings, with);
     return {.json = to_json(advised), .code = advised.code()};

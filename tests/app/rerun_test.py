@@ -68,6 +68,7 @@ def questions():
     yield ["simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "8", "--phase",
            "decode", "--batch", "8", "--context", "4096", "--ranges", "false"]
     yield ["advise", *files, "--like", "runs-now.json"]
+    yield ["advise", "--model", "llama3-8b", "--cluster", "my-cluster.json,dgx-h200", *JOB]
     yield ["advise", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus", "4096", "--seq",
            "8192", "--global-batch", "1024", "--precision", "any", "--time-limit", "0.2"]
     yield ["plan", "--model", "my-model.json", "--cluster", "my-cluster.json", "--tokens", "1T",

@@ -92,6 +92,8 @@ def check_others(last):
     last["advise"] = run("advise", *JOB, "--like", '{"tp": 8, "pp": 2}', "--changes", "1",
                          "--pareto", "time,energy")
     check("advise", last["advise"], "like")
+    check("advise", run("advise", *JOB[:2], "--cluster", "dgx-h100,tpu-v5p", *JOB[4:]),
+          "several clusters")
     nothing = run("advise", "--model", "llama3.1-405b", *JOB[2:])
     check("advise", nothing, "nothing fits")
     for question in ("100t-dense", "faster-kernels"):

@@ -62,7 +62,7 @@ class LineSource {
   }
 
   void read_more() {
-    constexpr std::size_t piece = std::size_t{1} << 16U;
+    constexpr std::size_t piece = std::size_t{1} << 18U;
     rest_.erase(0, from_);
     from_ = 0;
     if (rest_.size() > longest_line) fail("a line of more than 64 MiB");

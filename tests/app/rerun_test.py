@@ -99,6 +99,23 @@ def check_repeats():
             expect(".json" not in text, f"{what}: the question names a file: {text[:300]}")
 
 
+# Commands whose question is a line; the table that validate was given stands in its question.
+def check_commands():
+    measured = root / "validation/measurements"
+    for words in (["catalog", "list", "cluster", "--search", "h100"],
+                  ["catalog", "show", "model", "llama3-8b"],
+                  ["calibrate", "show", "--device", "h100-sxm"],
+                  ["validate", "mine.csv"]):
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
+            shutil.copy(measured / "training/h200.csv", pathlib.Path(folder) / "mine.csv")
+            done = run(*words, "--json", folder=folder)
+            answer = pathlib.Path(other) / "answer.json"
+            answer.write_text(done.stdout)
+            again = run("rerun", answer, folder=other)
+            expect(done.returncode == 0 and again.stdout == done.stdout,
+                   f"{words}: {again.returncode}: {done.stderr}{again.stderr}")
+
+
 def check_lines():
     with tempfile.TemporaryDirectory() as folder:
         line = {"model": "llama3-8b", "cluster": {"based_on": "dgx-h100", "name": "inline"},
@@ -153,6 +170,7 @@ def check_refusals():
 
 
 check_repeats()
+check_commands()
 check_lines()
 check_interrupted()
 check_refusals()

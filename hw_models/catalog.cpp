@@ -170,10 +170,12 @@ JsonValue load_catalog_entry(const std::string& folder, const std::string& kind,
 
 std::string catalog_base(const std::string& folder, const std::string& kind,
                          const std::string& name) {
-  const fs::path file = locate(folder, kind, name, {});
-  const JsonValue entry = JsonValue::load(file);
+  const bool stands_inline = is_inline_entry(name);
+  const fs::path file = stands_inline ? fs::path() : locate(folder, kind, name, {});
+  const JsonValue entry = stands_inline ? JsonValue::parse(name, kind) : JsonValue::load(file);
   if (!entry.is_object() || !entry.has("based_on")) return "";
-  return locate(folder, kind, entry.at("based_on").text(), file.parent_path()).string();
+  const std::string base = entry.at("based_on").reference();
+  return is_inline_entry(base) ? base : locate(folder, kind, base, file.parent_path()).string();
 }
 
 std::map<std::string, Source> load_sources() {

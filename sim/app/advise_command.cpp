@@ -30,8 +30,13 @@ std::function<void(double, std::int64_t)> progress_line(const CommonFlags& commo
 }
 
 ExitCode search(const JsonValue& settings, const Given& given, const CommonFlags& common) {
-  if (const auto clusters = several_clusters(settings); !clusters.empty())
-    return advise_machines(settings, clusters, common);
+  if (!several_clusters(settings).empty()) {
+    if (given.has("--csv"))
+      throw Error({.file = "--csv",
+                   .found = "several clusters",
+                   .expected = "one: of several --json holds the best of each"});
+    return advise_machines(settings, common);
+  }
   Catalogues catalogues;
   const AskedWith with{
       .catalogues = catalogues, .threads = common.threads, .progress = progress_line(common)};

@@ -12,6 +12,7 @@
 #include "sim/advise/advisor.h"
 #include "sim/advise/machine_tie.h"
 #include "sim/app/answer.h"
+#include "sim/app/inline_files.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/result.h"
 #include "sim/app/settings.h"
@@ -46,18 +47,19 @@ double score_of(const Prediction& p, Objective objective) {
   return dollars > 0 ? dollars : std::numeric_limits<double>::infinity();
 }
 
-Machine advise_on(const JsonValue& settings, const std::string& cluster, const CommonFlags& common,
+Machine advise_on(const JsonValue& settings, const std::string& cluster, int threads,
                   const ModelError& error) {
   nlohmann::json own = settings.raw();
   own["cluster"] = cluster;
   const JsonValue asked = JsonValue::from(own, settings.file());
   Machine machine{.name = cluster};
   const Question question = read_question(asked);
+  machine.name = question.cluster.name;
   machine.title = question.cluster.title;
   machine.device = question.cluster.device;
   check_wiring(question.cluster);
   AdviseOptions options = read_advise_options(asked);
-  options.threads = common.threads;
+  options.threads = threads;
   options.brief = true;
   options.top = 1;
   const Advice advice = advise(question, options);
@@ -90,9 +92,9 @@ nlohmann::ordered_json json_of(const std::vector<Machine>& machines) {
       const Prediction& p = m.prediction;
       one["layout"] = layout_json(m.layout);
       one["step_time_s"] = p.step_time.si();
-      one["low_s"] = p.low.si();
-      one["high_s"] = p.high.si();
-      one["tokens_per_gpu_per_s"] = p.tokens_per_second_per_gpu;
+      one["step_time_low_s"] = p.low.si();
+      one["step_time_high_s"] = p.high.si();
+      one["tokens_per_s_per_gpu"] = p.tokens_per_second_per_gpu;
       one["mfu"] = p.mfu;
       one["energy_per_step_j"] = p.energy_per_step.si();
       const double dollars = p.dollars_per_million_tokens.si();
@@ -151,17 +153,19 @@ std::vector<std::string> several_clusters(const JsonValue& settings) {
   if (!several) return {};
   std::vector<std::string> names;
   for (const JsonValue& part : cluster->listed()) {
-    load_cluster(part.text(), 1);  // a name that is none is an error, not a machine left out
-    if (std::find(names.begin(), names.end(), part.text()) != names.end())
-      part.fail("each cluster once");
-    names.push_back(part.text());
+    const std::string name = part.reference();
+    load_cluster(name, 1);  // a name that is none is an error, not a machine left out
+    if (std::find(names.begin(), names.end(), name) != names.end()) part.fail("each cluster once");
+    names.push_back(name);
   }
   if (names.empty()) cluster->fail("a cluster, several with commas, or all");
   return names;
 }
 
-ExitCode advise_machines(const JsonValue& settings, const std::vector<std::string>& clusters,
-                         const CommonFlags& common) {
+namespace {
+
+std::vector<Machine> advise_on_each(const JsonValue& settings,
+                                    const std::vector<std::string>& clusters, int threads) {
   for (const char* key : {"like", "changes", "pareto", "variants", "top"})
     if (const auto v = settings.find(key))
       v->fail("nothing: on several clusters only the best of each is compared");
@@ -171,12 +175,13 @@ ExitCode advise_machines(const JsonValue& settings, const std::vector<std::strin
   std::size_t refusals = 0;
   for (const std::string& cluster : clusters) {
     if (interrupted()) break;
+    const std::string name = is_inline_entry(cluster) ? load_cluster(cluster, 1).name : cluster;
     try {
-      machines.push_back(advise_on(settings, cluster, common, error));
+      machines.push_back(advise_on(settings, cluster, threads, error));
     } catch (const CannotExist& refused) {
-      machines.push_back({.name = cluster, .why = refused.message()});
+      machines.push_back({.name = name, .why = refused.message()});
     } catch (const Error& refused) {
-      machines.push_back({.name = cluster, .why = refused.message()});
+      machines.push_back({.name = name, .why = refused.message()});
       if (!first) first = refused;
       ++refusals;
     }
@@ -186,11 +191,47 @@ ExitCode advise_machines(const JsonValue& settings, const std::vector<std::strin
   std::stable_sort(machines.begin(), machines.end(), [](const Machine& a, const Machine& b) {
     return a.runs != b.runs ? a.runs : a.score < b.score;
   });
-  write_result(common.json ? answer_text({.command = "advise", .question = settings.raw()}, {},
-                                         json_of(machines))
-                           : page(document_of(machines, common.markdown), common));
+  return machines;
+}
+
+ExitCode code_of(const std::vector<Machine>& machines) {
   const bool found = !machines.empty() && machines.front().runs;
-  return unless_stopped(found ? ExitCode::answer : ExitCode::cannot_exist);
+  return found ? ExitCode::answer : ExitCode::cannot_exist;
+}
+
+// The list as a list, with what files hold in it.
+JsonValue standing_alone(const JsonValue& settings) {
+  nlohmann::json whole = settings.raw();
+  if (settings.at("cluster").raw() != "all") {
+    whole["cluster"] = nlohmann::json::array();
+    for (const JsonValue& part : settings.at("cluster").listed())
+      whole["cluster"].push_back(part.raw());
+  }
+  const JsonValue listed = JsonValue::from(std::move(whole), settings.file());
+  const auto inlined = with_files_inline(listed);
+  return inlined ? *inlined : listed;
+}
+
+}  // namespace
+
+MachineAnswer machines_for_machines(const JsonValue& settings, int threads) {
+  const JsonValue whole = standing_alone(settings);
+  const std::vector<Machine> machines = advise_on_each(whole, several_clusters(whole), threads);
+  return {
+      .json = answer_json({.command = "advise", .question = whole.raw()}, {}, json_of(machines)),
+      .code = code_of(machines)};
+}
+
+ExitCode advise_machines(const JsonValue& settings, const CommonFlags& common) {
+  if (common.json) {
+    const MachineAnswer answer = machines_for_machines(settings, common.threads);
+    write_result(indented_text(answer.json));
+    return unless_stopped(answer.code);
+  }
+  const std::vector<Machine> machines =
+      advise_on_each(settings, several_clusters(settings), common.threads);
+  write_result(page(document_of(machines, common.markdown), common));
+  return unless_stopped(code_of(machines));
 }
 
 }  // namespace orrery

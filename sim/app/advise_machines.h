@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/answer.h"
 #include "sim/app/command.h"
 #include "sim/base/json.h"
 
@@ -15,7 +16,8 @@ std::vector<std::string> several_clusters(const JsonValue& settings);
 
 // Advises on each cluster by itself, prints them in the order of the objective, least first, and
 // why the others are left out. Exit code 3 where the job runs on none.
-ExitCode advise_machines(const JsonValue& settings, const std::vector<std::string>& clusters,
-                         const CommonFlags& common);
+ExitCode advise_machines(const JsonValue& settings, const CommonFlags& common);
+// The same for machines.
+MachineAnswer machines_for_machines(const JsonValue& settings, int threads);
 
 }  // namespace orrery

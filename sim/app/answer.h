@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "sim/app/exit_code.h"
 #include "sim/base/check.h"
 #include "sim/outcome/verdict.h"
 #include "workloads/layout.h"
@@ -45,6 +46,12 @@ std::string indented_text(const nlohmann::ordered_json& json);
 // Both at once.
 std::string answer_text(const AnswerHead& head, const AnswerVerdict& verdict,
                         nlohmann::ordered_json body);
+
+// An answer for machines, and the exit code that goes with it.
+struct MachineAnswer {
+  nlohmann::ordered_json json;
+  ExitCode code = ExitCode::answer;
+};
 
 // {"error": {kind, file, path, found, expected, nearest}}; what an error leaves open is null.
 nlohmann::ordered_json error_json(const ErrorInfo& info, std::string_view kind);

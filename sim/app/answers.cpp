@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "sim/app/advise_machines.h"
 #include "sim/app/inline_files.h"
 #include "sim/app/plan_report.h"
 #include "sim/app/report.h"
@@ -42,7 +43,8 @@ ExitCode Advised::code() const {
   return found ? ExitCode::answer : ExitCode::cannot_exist;
 }
 
-Simulated simulate_settings(const JsonValue& given, const AskedWith& with) {
+Simulated simulate_settings(const JsonValue& asked, const AskedWith& with) {
+  const JsonValue given = with_input_inline(asked);
   Simulated out{.settings = given, .scenario = read_scenario(given, with.catalogues)};
   out.catalogue = with.catalogues.version();
   // Errors name the user's files; what follows is of the question that stands alone.
@@ -70,7 +72,8 @@ Simulated simulate_settings(const JsonValue& given, const AskedWith& with) {
   return out;
 }
 
-Advised advise_settings(const JsonValue& given, const AskedWith& with) {
+Advised advise_settings(const JsonValue& asked, const AskedWith& with) {
+  const JsonValue given = with_input_inline(asked);
   Advised out{.settings = given, .question = read_question(given, with.catalogues)};
   out.catalogue = with.catalogues.version();
   std::optional<Scenario> like = read_like(given, out.question.job);
@@ -105,7 +108,8 @@ ExitCode Planned::code() const {
   return found ? ExitCode::answer : ExitCode::cannot_exist;
 }
 
-Planned plan_settings(const JsonValue& question, const AskedWith& with) {
+Planned plan_settings(const JsonValue& asked, const AskedWith& with) {
+  const JsonValue question = with_input_inline(asked);
   Planned out{.file = read_plan(question)};
   out.catalogue = with.catalogues.version();
   if (const auto whole = with_files_inline(question)) out.file = read_plan(*whole);
@@ -147,7 +151,7 @@ nlohmann::ordered_json to_json(const Advised& a) {
   return answer_json(
       {.command = "advise", .question = question_of(a.settings), .catalogue = a.catalogue},
       answer_verdict(a.refused ? a.refused->verdict : verdict_of(a.advice)),
-      a.refused ? refusal_json(*a.refused) : advice_json(a.question, a.advice));
+      a.refused ? refused_advice_json(*a.refused) : advice_json(a.question, a.advice));
 }
 
 MachineAnswer answer_for_machines(const std::string& command, const JsonValue& settings,
@@ -156,6 +160,8 @@ MachineAnswer answer_for_machines(const std::string& command, const JsonValue& s
     const Planned planned = plan_settings(settings, with);
     return {.json = to_json(planned), .code = planned.code()};
   }
+  if (command == "advise" && !several_clusters(settings).empty())
+    return machines_for_machines(settings, with.threads);
   if (command == "advise") {
     const Advised advised = advise_settings(settings, with);
     return {.json = to_json(advised), .code = advised.code()};

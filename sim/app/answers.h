@@ -64,10 +64,6 @@ nlohmann::ordered_json to_json(const Advised& advised);
 nlohmann::ordered_json to_json(const Planned& planned);
 
 // The answer of a command ("simulate", "advise" or "plan") to one question, for machines.
-struct MachineAnswer {
-  nlohmann::ordered_json json;
-  ExitCode code = ExitCode::answer;
-};
 MachineAnswer answer_for_machines(const std::string& command, const JsonValue& settings,
                                   const AskedWith& with);
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/app/answer.h"
 #include "sim/app/catalog_check.h"
 #include "sim/app/catalog_kinds.h"
 #include "sim/app/catalog_list.h"
@@ -12,6 +13,16 @@
 
 namespace orrery {
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What an answer for machines says it was asked. A file's own contents are the answer.
+AnswerHead head_of(const Given& given) {
+  AnswerHead head{.command = "catalog", .question = {{"arguments", given.words}}};
+  for (const char* flag : {"--search", "--device"})
+    if (given.has(flag)) head.question[json_key(flag + 2)] = given.text(flag);
+  return head;
+}
 
 void expect_no_more(const Given& given, std::size_t most, const std::string& expected) {
   if (given.words.size() > most)
@@ -35,7 +46,12 @@ ExitCode list(const Given& given, bool json) {
                             .names = given.has("--names"),
                             .json = json,
                             .width = terminal_width()};
-  write_result(list_text(options));
+  if (!json) {
+    write_result(list_text(options));
+    return ExitCode::answer;
+  }
+  const char* holds = options.kind.empty() ? "kinds" : "entries";
+  write_result(answer_text(head_of(given), {}, {{holds, Json::parse(list_text(options))}}));
   return ExitCode::answer;
 }
 
@@ -46,7 +62,9 @@ ExitCode show(const Given& given, bool json) {
     throw Error({.file = "catalog show " + kind.name,
                  .found = "no name",
                  .expected = "a name: `orrery catalog list " + kind.name + "` prints them"});
-  write_result(json ? load_kind_entry(kind, given.word(2)).raw().dump(2) + "\n"
+  write_result(json ? answer_text(head_of(given), {},
+                                  {{"kind", kind.name},
+                                   {"entry", load_kind_entry(kind, given.word(2)).raw()}})
                     : show_catalog_entry(kind, given.word(2), terminal_width()));
   return ExitCode::answer;
 }
@@ -56,7 +74,8 @@ ExitCode check(const Given& given, bool json) {
   expect_no_more(given, 2, "a file at most");
   const CatalogFaults faults =
       given.word(1).empty() ? check_catalog() : check_catalog_file(given.word(1));
-  write_result(json ? faults_json(faults) : faults_text(faults));
+  write_result(json ? answer_text(head_of(given), {}, Json::parse(faults_json(faults)))
+                    : faults_text(faults));
   return faults.faults.empty() ? ExitCode::answer : ExitCode::check_failed;
 }
 

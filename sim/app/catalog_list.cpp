@@ -10,6 +10,7 @@
 
 #include "hw_models/catalog.h"
 #include "hw_models/catalog_names.h"
+#include "sim/app/answer.h"
 #include "sim/app/catalog_kinds.h"
 #include "sim/app/catalog_show.h"
 #include "sim/app/report_parts.h"
@@ -126,7 +127,7 @@ std::string entries_json(const std::vector<Entry>& entries) {
   Json list = Json::array();
   for (const Entry& entry : entries) {
     Json one = {{"name", entry.name}, {"title", entry.title}, {"aliases", entry.aliases}};
-    for (const auto& [heading, text] : entry.columns) one[heading] = text;
+    for (const auto& [heading, text] : entry.columns) one[json_key(heading)] = text;
     list.push_back(one);
   }
   return list.dump(2) + "\n";

@@ -9,36 +9,37 @@ namespace orrery {
 
 // Two threads may read the same entry at first; both read the same.
 template <class Key, class Value, class Load>
-Value Catalogues::known(std::map<Key, Value>& kept, const Key& key, bool keep, Load&& load) {
+std::shared_ptr<const Value> Catalogues::known(std::map<Key, std::shared_ptr<const Value>>& kept,
+                                               const Key& key, bool keep, Load&& load) {
   {
     const std::scoped_lock lock(mutex_);
     if (const auto at = kept.find(key); at != kept.end()) return at->second;
   }
-  Value value = load();
+  auto value = std::make_shared<const Value>(load());
   if (!keep) return value;
   const std::scoped_lock lock(mutex_);
   return kept.emplace(key, std::move(value)).first->second;
 }
 
 Model Catalogues::model(const std::string& reference) {
-  return known(models_, reference, !is_inline_entry(reference),
-               [&] { return load_model(reference, data_root() / "workloads/catalog/models"); });
+  return *known(models_, reference, !is_inline_entry(reference),
+                [&] { return load_model(reference, data_root() / "workloads/catalog/models"); });
 }
 
 Cluster Catalogues::cluster(const std::string& reference, std::int64_t gpus) {
-  const Cluster one = known(clusters_, reference, !is_inline_entry(reference),
-                            [&] { return load_cluster(reference, 1); });
-  return with_count(one, gpus);
+  const auto one = known(clusters_, reference, !is_inline_entry(reference),
+                         [&] { return load_cluster(reference, 1); });
+  return with_count(*one, gpus);
 }
 
 Stack Catalogues::stack(const std::string& reference, const StackContext& context) {
-  return known(stacks_, std::pair(reference, context), !is_inline_entry(reference), [&] {
+  return *known(stacks_, std::pair(reference, context), !is_inline_entry(reference), [&] {
     return load_stack(reference, context, data_root() / "workloads/catalog/stacks");
   });
 }
 
 std::string Catalogues::known_release(const std::string& name) {
-  return known(releases_, name, true, [&] {
+  return *known(releases_, name, true, [&] {
     return orrery::known_release(name, data_root() / "workloads/catalog/stacks");
   });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -27,15 +28,16 @@ class Catalogues {
   std::string version();  // catalogue_version()
 
  private:
-  // JSON text is of one question: it is not kept.
+  // Shared, so that nobody copies while others wait. JSON text is of one question: it is not kept.
   template <class Key, class Value, class Load>
-  Value known(std::map<Key, Value>& kept, const Key& key, bool keep, Load&& load);
+  std::shared_ptr<const Value> known(std::map<Key, std::shared_ptr<const Value>>& kept,
+                                     const Key& key, bool keep, Load&& load);
 
   std::mutex mutex_;
-  std::map<std::string, Model> models_;
-  std::map<std::string, Cluster> clusters_;
-  std::map<std::pair<std::string, StackContext>, Stack> stacks_;
-  std::map<std::string, std::string> releases_;
+  std::map<std::string, std::shared_ptr<const Model>> models_;
+  std::map<std::string, std::shared_ptr<const Cluster>> clusters_;
+  std::map<std::pair<std::string, StackContext>, std::shared_ptr<const Stack>> stacks_;
+  std::map<std::string, std::shared_ptr<const std::string>> releases_;
   std::optional<ModelError> error_;
   std::string version_;
 };

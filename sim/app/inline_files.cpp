@@ -3,6 +3,8 @@
 
 #include <array>
 #include <filesystem>
+#include <iostream>
+#include <iterator>
 #include <string_view>
 
 namespace orrery {
@@ -24,6 +26,13 @@ bool names_file(const nlohmann::json& value) {
   if (text.empty() || text.front() == '{' || text.find(',') != std::string::npos) return false;
   return (text.find('/') != std::string::npos || text.ends_with(".json")) &&
          fs::exists(text, ignored);
+}
+
+// A model may be named by the folder of its config.json.
+bool is_folder_of_model(const nlohmann::json& value) {
+  if (!value.is_string()) return false;
+  std::error_code ignored;
+  return fs::exists(fs::path(value.get<std::string>()) / "config.json", ignored);
 }
 
 // What an entry without a name of its own is called: as its readers call it.
@@ -78,9 +87,23 @@ class Inliner {
 
 }  // namespace
 
+JsonValue with_input_inline(const JsonValue& question) {
+  const auto model = question.find("model");
+  if (!model || !model->is_string() || model->text() != "-") return question;
+  const std::string name = "standard input";
+  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  nlohmann::json contents = JsonValue::parse(text, name).raw();
+  if (contents.is_object() && !contents.contains("name")) contents["name"] = name;
+  nlohmann::json whole = question.raw();
+  whole["model"] = std::move(contents);
+  return JsonValue::from(std::move(whole), question.file());
+}
+
 std::optional<JsonValue> with_files_inline(const JsonValue& question) {
   Inliner inliner;
   nlohmann::json whole = question.raw();
+  if (const auto at = whole.find("model"); at != whole.end() && is_folder_of_model(*at))
+    *at = (fs::path(at->get<std::string>()) / "config.json").string();
   for (const std::string_view key : question_keys)
     if (const auto at = whole.find(key); at != whole.end()) *at = inliner.value(*at, {});
   if (inliner.replaced() == 0) return std::nullopt;

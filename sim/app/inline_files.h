@@ -9,6 +9,9 @@
 
 namespace orrery {
 
+// The question with the model that stands on stdin ("-") in place of its name; stdin is read once.
+JsonValue with_input_inline(const JsonValue& question);
+
 // The question with the contents of every file that it names, and of those that they are based on,
 // in place of the names; nothing where it names none. Names of the catalogue stay names. The files
 // are known to be readable: the question was read before.

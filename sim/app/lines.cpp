@@ -62,7 +62,7 @@ class LineSource {
   }
 
   void read_more() {
-    constexpr std::size_t piece = std::size_t{1} << 16U;
+    constexpr std::size_t piece = std::size_t{1} << 18U;
     rest_.erase(0, from_);
     from_ = 0;
     if (rest_.size() > longest_line) fail("a line of more than 64 MiB");
@@ -125,6 +125,8 @@ nlohmann::ordered_json answer_one(const std::string& text, const std::string& fi
   try {
     const JsonValue question = JsonValue::parse(text, fmt::format("{}:{}", file, line));
     if (!question.is_object()) question.fail("an object of settings");
+    if (const auto model = question.find("model"); model && model->raw() == "-")
+      model->fail("a model that does not stand where the lines may stand");
     return answer(question);
   } catch (const Error& error) {
     if (exit_code_of(error) == ExitCode::bad_input) bad.add(line, error);

@@ -26,7 +26,7 @@ void refuse_beside(const Given& given, const char* flag,
 // come while the next ones are sought.
 std::size_t lines_at_once(const std::string& command, int threads) {
   const auto workers = static_cast<std::size_t>(threads > 0 ? threads : hardware_threads());
-  constexpr std::size_t quick = 256, searches = 4;
+  constexpr std::size_t quick = 1024, searches = 4;
   return command == "simulate" ? quick : searches * workers;
 }
 

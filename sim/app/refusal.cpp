@@ -39,4 +39,13 @@ nlohmann::ordered_json refusal_json(const Refusal& r) {
           {"prediction", nullptr}};
 }
 
+nlohmann::ordered_json refused_advice_json(const Refusal& r) {
+  const Scenario& s = r.asked;
+  return {{"model", s.model.name},
+          {"cluster", s.cluster.name},
+          {"gpus", s.cluster.gpus},
+          {"stack", s.stack.name + "@" + s.stack.release},
+          {"best", nlohmann::ordered_json::array()}};
+}
+
 }  // namespace orrery

@@ -25,5 +25,6 @@ std::optional<Refusal> refusal(const Question& question);
 // The answer in place of a prediction.
 Document refusal_document(const Refusal& refusal);
 nlohmann::ordered_json refusal_json(const Refusal& refusal);
+nlohmann::ordered_json refused_advice_json(const Refusal& refusal);
 
 }  // namespace orrery

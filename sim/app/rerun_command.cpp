@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
 #include "sim/app/answers.h"
+#include "sim/app/rerun_line.h"
 #include "sim/app/result.h"
 #include "sim/app/topology_command.h"
 #include "sim/app/version.h"
@@ -28,7 +30,8 @@ struct Before {
 };
 
 const std::vector<std::string>& repeatable() {
-  static const std::vector<std::string> names = {"simulate", "advise", "plan", "topology"};
+  static const std::vector<std::string> names = {"simulate", "advise",  "plan",     "topology",
+                                                 "validate", "catalog", "calibrate"};
   return names;
 }
 
@@ -109,6 +112,14 @@ ExitCode run(const Given& given) {
   const Before before = read_before(given.word(0));
   const bool anyway = given.has("--anyway");
   if (!anyway) check_same(before);
+  if (const auto lines = line_commands();
+      std::find(lines.begin(), lines.end(), before.command) != lines.end()) {
+    if (anyway)
+      throw Error({.file = "--anyway",
+                   .found = before.command,
+                   .expected = "an answer of simulate, advise, plan or topology"});
+    return repeat_line(before.command, before.question, common.threads);
+  }
   const MachineAnswer now = answer_again(before, common.threads);
   const Json changed = differences(before.answer.raw(), nlohmann::json(now.json));
   if (anyway) {
@@ -127,16 +138,16 @@ ExitCode run(const Given& given) {
 }  // namespace
 
 Command rerun_command() {
-  return {.name = "rerun",
-          .summary = "repeat an answer of --json from the question that it carries",
-          .arguments = {{"answer", "JSON file that simulate, advise, plan or topology printed",
-                         "file"}},
-          .flags = {{"--anyway", "", output_group,
-                     "with another version or catalogue too: both answers and what differs"}},
-          .examples = {{"orrery rerun answer.json", "the same bytes again"},
-                       {"orrery rerun answer.json --anyway",
-                        "what a later version says, beside what was said"}},
-          .run = run};
+  return {
+      .name = "rerun",
+      .summary = "repeat an answer of --json from the question that it carries",
+      .arguments = {{"answer", "JSON file that --json, or a line that --jsonl printed", "file"}},
+      .flags = {{"--anyway", "", output_group,
+                 "with another version or catalogue too: both answers and what differs"}},
+      .examples = {{"orrery rerun answer.json", "the same bytes again"},
+                   {"orrery rerun answer.json --anyway",
+                    "what a later version says, beside what was said"}},
+      .run = run};
 }
 
 }  // namespace orrery

@@ -191,7 +191,8 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
       if (text.empty()) fail("a file");
       return text;
     case SettingKind::text:
-      return text;
+      return is_inline_entry(text) ? JsonValue::parse(text, setting.flag()).raw()
+                                   : nlohmann::json(text);
     case SettingKind::integer:
       return count_in(setting.key, text, setting.flag());
     case SettingKind::number: {

@@ -1,4 +1,5 @@
 // Says what validate was asked, for its answer.
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -19,7 +20,8 @@ AnswerHead validate_head(const ValidateOptions& options) {
   AnswerHead head{.command = "validate"};
   nlohmann::json& question = head.question;
   for (const std::string& file : options.files)
-    question["files"].push_back({{"name", file}, {"text", text_of(file)}});
+    question["files"].push_back(
+        {{"name", std::filesystem::path(file).filename().string()}, {"text", text_of(file)}});
   if (!options.leave_out.empty()) question["leave_out"] = options.leave_out;
   const auto add = [&](const char* key, bool given) {
     if (given) question[key] = true;

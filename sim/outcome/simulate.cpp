@@ -30,9 +30,9 @@ std::vector<double> stack_values(const Scenario& s) {
   return values;
 }
 
-// What memory_fit reads of the values that are moved.
-std::vector<double> memory_values(const Scenario& s) {
-  std::vector<double> values = stack_values(s);
+// What memory_fit reads of the values that are moved, beside those of the stack.
+std::vector<double> capacity_values(const Scenario& s) {
+  std::vector<double> values;
   append_value(values, s.cluster.device.memory_capacity);
   append_value(values, s.cluster.device.memory_usable);
   return values;
@@ -53,7 +53,7 @@ std::vector<double> fabric_values(const Scenario& s) {
 class MovedOutputs {
  public:
   explicit MovedOutputs(const Scenario& s)
-      : memory_(memory_values(s)),
+      : capacity_(capacity_values(s)),
         fabric_(fabric_values(s)),
         stack_(stack_values(s)),
         program_(lower_step(s.model, s.job, s.layout, s.stack)) {
@@ -63,12 +63,13 @@ class MovedOutputs {
   Outputs operator()(const Scenario& s) {
     StepContext context = step_context(s);
     context.network = NetworkMode::ideal;
-    if (stack_values(s) == stack_) context.program = &program_;
+    const bool same_stack = stack_values(s) == stack_;
+    if (same_stack) context.program = &program_;
     LoadedTransfers own;  // where the fabric itself was moved
     context.loaded = fabric_values(s) == fabric_ ? &loaded_ : &own;
     const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
     double margin = margin_;
-    if (memory_values(s) != memory_)
+    if (!same_stack || capacity_values(s) != capacity_)
       margin = memory_fit(s.model, s.job, s.layout, s.stack, context.device).margin;
     // A margin in capacity is part of the verdict, so both sides count.
     return {.step = to_seconds(result.step).si(),
@@ -78,7 +79,7 @@ class MovedOutputs {
   }
 
  private:
-  std::vector<double> memory_, fabric_, stack_;
+  std::vector<double> capacity_, fabric_, stack_;
   TrainingProgram program_;
   double margin_ = 0;
   LoadedTransfers loaded_;

@@ -62,11 +62,13 @@ def questions():
     yield ["simulate", *files, "--tp", "4"]
     yield ["simulate", *files, "--tp", "4", "--stack", "my-stack.json"]
     yield ["simulate", "--model", "hub/config.json", "--cluster", "dgx-h200", *JOB]
+    yield ["simulate", "--model", "hub", "--cluster", "dgx-h200", *JOB]
     yield ["simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", *JOB, "--tp", "2",
            "--network", "flow", "--seed", "7"]
     yield ["simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "8", "--phase",
            "decode", "--batch", "8", "--context", "4096", "--ranges", "false"]
     yield ["advise", *files, "--like", "runs-now.json"]
+    yield ["advise", "--model", "llama3-8b", "--cluster", "my-cluster.json,dgx-h200", *JOB]
     yield ["advise", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus", "4096", "--seq",
            "8192", "--global-batch", "1024", "--precision", "any", "--time-limit", "0.2"]
     yield ["plan", "--model", "my-model.json", "--cluster", "my-cluster.json", "--tokens", "1T",
@@ -95,6 +97,23 @@ def check_repeats():
             expect(again.stdout == done.stdout, f"{what}: rerun says something else")
             text = json.dumps(json.loads(done.stdout)["question"])
             expect(".json" not in text, f"{what}: the question names a file: {text[:300]}")
+
+
+# Commands whose question is a line; the table that validate was given stands in its question.
+def check_commands():
+    measured = root / "validation/measurements"
+    for words in (["catalog", "list", "cluster", "--search", "h100"],
+                  ["catalog", "show", "model", "llama3-8b"],
+                  ["calibrate", "show", "--device", "h100-sxm"],
+                  ["validate", "mine.csv"]):
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
+            shutil.copy(measured / "training/h200.csv", pathlib.Path(folder) / "mine.csv")
+            done = run(*words, "--json", folder=folder)
+            answer = pathlib.Path(other) / "answer.json"
+            answer.write_text(done.stdout)
+            again = run("rerun", answer, folder=other)
+            expect(done.returncode == 0 and again.stdout == done.stdout,
+                   f"{words}: {again.returncode}: {done.stderr}{again.stderr}")
 
 
 def check_lines():
@@ -151,6 +170,7 @@ def check_refusals():
 
 
 check_repeats()
+check_commands()
 check_lines()
 check_interrupted()
 check_refusals()

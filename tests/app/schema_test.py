@@ -66,6 +66,17 @@ def check(name, answer, what):
             fail(f"{name}: {what}: {path}: a key is small letters, digits and _, its unit last")
 
 
+# A program that does not run there: an answer without a prediction.
+def check_refused():
+    words = ("--model", "llama3-8b", "--cluster", "tpu-v5p", "--gpus", 8, "--seq", 4096,
+             "--global-batch", 64, "--stack", "nemo")
+    for command in ("simulate", "advise"):
+        answer = run(command, *words, codes=(3,))
+        check(command, answer, "refused")
+        if answer["verdict"]["runs"] is not False or not answer["verdict"]["why"]:
+            fail(f"{command}: a program that does not run: {answer['verdict']}")
+
+
 def check_scenarios():
     last = {}
     for file in sorted((root / "tests/scenarios").glob("*.json")):
@@ -81,6 +92,8 @@ def check_others(last):
     last["advise"] = run("advise", *JOB, "--like", '{"tp": 8, "pp": 2}', "--changes", "1",
                          "--pareto", "time,energy")
     check("advise", last["advise"], "like")
+    check("advise", run("advise", *JOB[:2], "--cluster", "dgx-h100,tpu-v5p", *JOB[4:]),
+          "several clusters")
     nothing = run("advise", "--model", "llama3.1-405b", *JOB[2:])
     check("advise", nothing, "nothing fits")
     for question in ("100t-dense", "faster-kernels"):
@@ -96,6 +109,9 @@ def check_others(last):
     check("calibrate", run("calibrate", "compare",
                            next((root / "hw_models/calibration").glob("h200*/measured")),
                            codes=(0, 1)), "compare")
+    for words in (("list",), ("list", "cluster"), ("show", "accelerator", "h100-sxm"), ("check",)):
+        last["catalog"] = run("catalog", *words)
+        check("catalog", last["catalog"], " ".join(words))
     measured = root / "validation/measurements"
     tables = [next((measured / "training").glob("*.csv")), next(measured.rglob("operators/*.csv"))]
     last["validate"] = run("validate", *tables)
@@ -162,6 +178,7 @@ def main():
     check_same_names(last)
     check_strictness(last)
     check_errors()
+    check_refused()
     print(f"{len(failures)} failures")
     sys.exit(1 if failures else 0)
 

@@ -1,0 +1,20 @@
+// Knows how commands without settings are repeated: as the line that asked them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/app/exit_code.h"
+#include "sim/base/json.h"
+
+namespace orrery {
+
+// Commands whose question is a line: validate, catalog and calibrate.
+std::vector<std::string> line_commands();
+
+// Prints the answer for machines again. Tables that the question holds stand in a folder of their
+// own meanwhile; measured lines of calibrate are read where they lay.
+ExitCode repeat_line(const std::string& command, const JsonValue& question, int threads);
+
+}  // namespace orrery

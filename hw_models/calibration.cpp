@@ -30,6 +30,7 @@ constexpr Parameter parameters[] = {
     {"split_start", &Curve::split_seconds, Seconds::dimension},
     {"split_exposed", &Curve::split_exposed, plain},
     {"most_splits", &Curve::most_splits, plain},
+    {"balanced", &Curve::balanced, plain},
     {"block_start", &Curve::block_seconds, Seconds::dimension},
     {"block_exposed", &Curve::block_exposed, plain},
     {"resident_blocks", &Curve::resident_blocks, plain},

@@ -51,27 +51,26 @@ fs::path locate(const std::string& folder, const std::string& kind, const std::s
   return data_root() / folder / (*entry + ".json");
 }
 
-// The entry with everything it is based on merged in. `chain` holds the files on the way here.
 JsonValue load_merged(const std::string& folder, const std::string& kind, const fs::path& file,
-                      std::vector<fs::path>& chain) {
-  const JsonValue entry = JsonValue::load(file);
+                      std::vector<fs::path>& chain);
+
+// The entry with everything it is based on merged in. `file` is where it stands, empty for one that
+// stands inline; `chain` holds the files on the way here.
+JsonValue merge_base(const std::string& folder, const std::string& kind, const JsonValue& entry,
+                     const fs::path& file, std::vector<fs::path>& chain) {
   if (!entry.is_object()) entry.fail("an object");
   if (!entry.has("based_on")) return entry;
-  std::error_code ignored;
-  const fs::path place = fs::weakly_canonical(file, ignored);
-  const bool cycle = std::find(chain.begin(), chain.end(), place) != chain.end();
-  if (cycle)
-    throw Error({.file = chain.back().string(),
-                 .path = "based_on",
-                 .found = fmt::format("a circle back to {}", place.string()),
-                 .expected = "an entry that is not based on this one"});
-  chain.push_back(place);
   nlohmann::json own = entry.raw();
-
-  const std::string base = entry.at("based_on").text();
+  const JsonValue based_on = entry.at("based_on");
   nlohmann::json merged;
   try {
-    merged = load_merged(folder, kind, locate(folder, kind, base, file.parent_path()), chain).raw();
+    merged =
+        based_on.is_object()
+            ? merge_base(folder, kind, JsonValue::from(based_on.raw(), entry.file()), file, chain)
+                  .raw()
+            : load_merged(folder, kind, locate(folder, kind, based_on.text(), file.parent_path()),
+                          chain)
+                  .raw();
   } catch (const Error& error) {
     // A missing base is a mistake of this file; everything else names its own file already.
     if (error.info().file != kind) throw;
@@ -83,9 +82,27 @@ JsonValue load_merged(const std::string& folder, const std::string& kind, const 
   own.erase("based_on");
   merged.erase("aliases");  // what people call the base is not this entry
   // An overlay is an entry of its own: it must not pass for what it is based on.
-  if (!own.contains("name")) own["name"] = file.stem().string();
+  if (!own.contains("name"))
+    own["name"] = file.empty() ? entry.at("name").text() : file.stem().string();
   merge_overlay(merged, own);
-  return JsonValue::from(std::move(merged), file.string());
+  return JsonValue::from(std::move(merged), entry.file());
+}
+
+JsonValue load_merged(const std::string& folder, const std::string& kind, const fs::path& file,
+                      std::vector<fs::path>& chain) {
+  const JsonValue entry = JsonValue::load(file);
+  if (!entry.is_object() || !entry.has("based_on"))
+    return merge_base(folder, kind, entry, file, chain);
+  std::error_code ignored;
+  const fs::path place = fs::weakly_canonical(file, ignored);
+  const bool cycle = std::find(chain.begin(), chain.end(), place) != chain.end();
+  if (cycle)
+    throw Error({.file = chain.back().string(),
+                 .path = "based_on",
+                 .found = fmt::format("a circle back to {}", place.string()),
+                 .expected = "an entry that is not based on this one"});
+  chain.push_back(place);
+  return merge_base(folder, kind, entry, file, chain);
 }
 
 std::string text_or_empty(const JsonValue& entry, std::string_view key) {
@@ -145,9 +162,18 @@ std::vector<std::string> catalog_names(const std::string& folder) {
 
 JsonValue load_catalog_entry(const std::string& folder, const std::string& kind,
                              const std::string& name) {
-  const fs::path file = locate(folder, kind, name, {});
   std::vector<fs::path> chain;
-  return load_merged(folder, kind, file, chain);
+  if (is_inline_entry(name))
+    return merge_base(folder, kind, JsonValue::parse(name, kind), {}, chain);
+  return load_merged(folder, kind, locate(folder, kind, name, {}), chain);
+}
+
+std::string catalog_base(const std::string& folder, const std::string& kind,
+                         const std::string& name) {
+  const fs::path file = locate(folder, kind, name, {});
+  const JsonValue entry = JsonValue::load(file);
+  if (!entry.is_object() || !entry.has("based_on")) return "";
+  return locate(folder, kind, entry.at("based_on").text(), file.parent_path()).string();
 }
 
 std::map<std::string, Source> load_sources() {

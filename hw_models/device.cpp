@@ -22,6 +22,25 @@ Architecture read_architecture(const JsonValue& at) {
   return read_enum<Architecture>(at, architecture_text);
 }
 
+std::vector<std::string> read_names(const JsonValue& at) {
+  std::vector<std::string> names;
+  for (const JsonValue& item : at.items()) names.push_back(item.text());
+  return names;
+}
+
+DeviceSoftware read_software(const JsonValue& at) {
+  at.expect_only({"platform", "precisions", "dispatchers", "one_queue", "training_stack",
+                  "inference_stack", "evidence", "source", "reason"});
+  return {.platform = at.at("platform").text(),
+          .precisions = read_names(at.at("precisions")),
+          .dispatchers = read_names(at.at("dispatchers")),
+          .one_queue = at.at("one_queue").boolean(),
+          .training_stack = at.at("training_stack").text(),
+          .inference_stack = at.at("inference_stack").text(),
+          .source = at.at("source").text(),
+          .reason = at.at("reason").text()};
+}
+
 void read_compute(const JsonValue& at, Device& device) {
   at.expect_only({"sm_count", "clock", "tensor", "vector_fp32", "special_function"});
   device.sm_count = read_sourced<double>(at.at("sm_count"));
@@ -173,9 +192,9 @@ PartsIncluded read_parts_included(const JsonValue& parent, std::string_view key)
 }
 
 Device read_device(const JsonValue& file) {
-  file.expect_only({"name", "title", "vendor", "architecture", "status", "available", "compute",
-                    "cache", "memory", "scale_up", "host_link", "power", "reliability", "price",
-                    "carbon"});
+  file.expect_only({"name", "title", "vendor", "architecture", "status", "available", "software",
+                    "compute", "cache", "memory", "scale_up", "host_link", "power", "reliability",
+                    "price", "carbon"});
   Device device;
   device.name = file.at("name").text();
   device.title = file.at("title").text();
@@ -184,6 +203,7 @@ Device read_device(const JsonValue& file) {
   device.architecture = read_architecture(file.at("architecture"));
   if (const auto available = file.find("available"))
     device.available = read_sourced_date(*available);
+  if (const auto software = file.find("software")) device.software = read_software(*software);
   read_compute(file.at("compute"), device);
   read_memories(file, device);
   read_links(file, device);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/base/date.h"
 #include "sim/base/json.h"
@@ -68,14 +69,26 @@ struct ResolvedDevice {
   double board_spread = 0;  // standard deviation of sustained speed between healthy boards
   Hertz failure_rate;       // unrecoverable failures per second
   Dollars price;            // purchase, one accelerator
-  DollarsPerSecond rental;  // cloud price
+  DollarsPerSecond rental;  // on demand, in a cloud
   bool tile_model = false;
+};
+
+// What programs find on an accelerator: facts of its drivers, libraries and units.
+struct DeviceSoftware {
+  std::string platform;                  // "cuda", "rocm", "tpu", ...: stacks name theirs
+  std::vector<std::string> precisions;   // recipes that train on it: "bf16", "mxfp8"
+  std::vector<std::string> dispatchers;  // of expert layers' tokens, beside all-to-all: "deepep"
+  // Collectives stay ahead of the products beside them only where one hardware queue launches both.
+  bool one_queue = false;
+  std::string training_stack, inference_stack;  // that people run on it
+  std::string source, reason;
 };
 
 // One accelerator as the catalogue has it: every value with evidence, source and range.
 struct Device {
   std::string name, title, vendor, status;
   Architecture architecture = Architecture::other;
+  std::optional<DeviceSoftware> software;  // absent: nothing is known of it, and nothing refused
   // From when it can be had in numbers: volume shipments, for a cloud's own chips general
   // availability. Absent where no date was given (a part that was cancelled).
   std::optional<Sourced<Date>> available;
@@ -97,7 +110,7 @@ struct Device {
   Sourced<double> board_spread;  // of sustained speed, a share; may be left out
   Sourced<Hertz> failure_rate;
   Sourced<Dollars> price;
-  Sourced<DollarsPerSecond> rental;
+  Sourced<DollarsPerSecond> rental;  // on demand
   PartsIncluded price_includes;     // what the purchase price holds beside the accelerator
   Sourced<Carbon> embodied_carbon;  // of making one; may be left out
 

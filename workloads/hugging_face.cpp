@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "sim/base/check.h"
+#include "sim/base/spelling.h"
 #include "workloads/hugging_face_config.h"
 
 namespace orrery {
@@ -41,15 +42,38 @@ enum class ConfigType : std::uint8_t {
   gpt_oss,
   llama4,
   llama4_text,
+  minimax,
+  minimax_text_01,
+  minimax_m1,
+  minimax_m2,
 };
 constexpr std::string_view type_names[] = {
-    "llama",       "mistral",     "phi3",    "mixtral",  "qwen2",       "qwen2_moe", "qwen3",
-    "qwen3_moe",   "gemma",       "gemma2",  "gemma3",   "gemma3_text", "nemotron",  "nemotron_h",
-    "gpt2",        "gpt_neox",    "opt",     "bloom",    "falcon",      "grok",      "grok-1",
-    "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe", "gpt_oss",     "llama4",    "llama4_text",
+    "llama",      "mistral",    "phi3",   "mixtral",     "qwen2",       "qwen2_moe",
+    "qwen3",      "qwen3_moe",  "gemma",  "gemma2",      "gemma3",      "gemma3_text",
+    "nemotron",   "nemotron_h", "gpt2",   "gpt_neox",    "opt",         "bloom",
+    "falcon",     "grok",       "grok-1", "deepseek_v2", "deepseek_v3", "kimi_k2",
+    "glm4_moe",   "gpt_oss",    "llama4", "llama4_text", "minimax",     "minimax_text_01",
+    "minimax_m1", "minimax_m2",
+};
+
+// Types whose layers are known by name and not modelled, and what they have.
+struct NotModelled {
+  std::string_view type, what;
+};
+constexpr NotModelled not_modelled[] = {
+    {"qwen3_next", "layers of gated delta-net, a linear attention"},
+    {"deepseek_v32", "sparse attention, whose indexer chooses the keys"},
+    {"glm_moe_dsa", "sparse attention, whose indexer chooses the keys"},
+    {"granitemoehybrid", "Mamba-2 and attention layers that each have experts"},
+    {"jamba", "layers of Mamba-1"},
 };
 
 ConfigType type_at(const JsonValue& at) {
+  const std::string found = at.text();
+  for (const NotModelled& other : not_modelled)
+    if (found == other.type)
+      at.fail("a model_type that is modelled",
+              fmt::format("\"{}\", which has {}: not modelled yet", found, other.what));
   const std::string name = at.one_of({std::begin(type_names), std::end(type_names)});
   for (std::size_t i = 0; i < std::size(type_names); ++i) {
     if (type_names[i] == name) return static_cast<ConfigType>(i);
@@ -101,6 +125,11 @@ Model read_type(const HuggingFaceFields& fields, ConfigType type) {
       return read_glm4_moe(fields);
     case ConfigType::gpt_oss:
       return read_gpt_oss(fields);
+    case ConfigType::minimax:
+    case ConfigType::minimax_text_01:
+    case ConfigType::minimax_m1:
+    case ConfigType::minimax_m2:
+      return read_minimax(fields);
     case ConfigType::llama4:
     case ConfigType::llama4_text:
       return read_llama4(fields);
@@ -118,25 +147,53 @@ std::string name_of(const std::string& file) {
 }  // namespace
 
 std::int64_t HuggingFaceFields::required(std::string_view key) const {
+  asked->emplace(key);
   return json.at(key).integer(1, max_size);
 }
 
 std::int64_t HuggingFaceFields::optional(std::string_view key, std::int64_t fallback) const {
+  asked->emplace(key);
   const auto value = json.find(key);
   return value ? value->integer(0, max_size) : fallback;
 }
 
 std::int64_t HuggingFaceFields::nullable(std::string_view key, std::int64_t absent) const {
+  asked->emplace(key);
   return json.has(key) ? optional(key, 0) : absent;
 }
 
 bool HuggingFaceFields::flag(std::string_view key, bool fallback) const {
+  asked->emplace(key);
   const auto value = json.find(key);
   return value ? value->boolean() : fallback;
 }
 
 std::int64_t HuggingFaceFields::layers(std::string_view key) const {
+  asked->emplace(key);
   return json.at(key).integer(1, max_layers);
+}
+
+std::int64_t HuggingFaceFields::dense_layers(std::int64_t count, std::int64_t fallback) const {
+  constexpr std::string_view key = "first_k_dense_replace";
+  const std::int64_t first = optional(key, fallback);
+  if (first > count)
+    json.at(key).fail(fmt::format("at most {}, the number of layers", count),
+                      fmt::format("{}", first));
+  return first;
+}
+
+void HuggingFaceFields::refuse_near_misses() const {
+  constexpr std::size_t near = 2, shortest = 8;
+  for (const auto& [name, value] : json.members()) {
+    if (asked->contains(name) || name.size() < shortest) continue;
+    for (const std::string& key : *asked)
+      if (!json.raw().contains(key) && edit_distance(name, key) <= near)
+        throw Error({.file = json.file(),
+                     .path = value.path(),
+                     .found = "a key that says nothing of a model",
+                     .expected = "a key that is read",
+                     .nearest = key});
+  }
 }
 
 std::vector<bool> HuggingFaceFields::layer_types(std::int64_t count) const {
@@ -203,10 +260,13 @@ Model read_hugging_face_config(const JsonValue& file) {
   if (nested && !nested->is_object()) nested->fail("an object with the language model's fields");
   const HuggingFaceFields fields{nested ? *nested : file};
   Model model = read_type(fields, type);
+  fields.refuse_near_misses();
   if (nested && !nested->find("tie_word_embeddings")) {
     if (const auto tied = file.find("tie_word_embeddings")) model.tied_embeddings = tied->boolean();
   }
-  model.name = name_of(file.file());
+  // A config that stands inline brings its name: it has no file that would tell it.
+  const auto name = file.find("name");
+  model.name = name ? name->text() : name_of(file.file());
   model.title = model.name;
   model.family = type_names[static_cast<std::size_t>(type)];
   model.source = file.file();

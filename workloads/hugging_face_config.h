@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,9 +13,12 @@
 namespace orrery {
 
 // A config.json object (or its nested text_config). Unknown keys are ignored: such files hold many
-// that say nothing about shapes. A key of the wrong type is an Error.
+// that say nothing about shapes; but not those that are nearly spelt like one that is read. A key
+// of the wrong type is an Error.
 struct HuggingFaceFields {
   JsonValue json;
+  // Keys that were asked for: one that stands there misspelt would silently be a default.
+  std::shared_ptr<std::set<std::string>> asked = std::make_shared<std::set<std::string>>();
 
   // A size of at least 1; Error when missing or null.
   std::int64_t required(std::string_view key) const;
@@ -33,6 +39,11 @@ struct HuggingFaceFields {
     return result;
   }
   std::vector<bool> layer_types(std::int64_t count) const;
+  // How many leading layers have no experts: at most all `count` of them.
+  std::int64_t dense_layers(std::int64_t count, std::int64_t fallback) const;
+  // Error that names the key that was asked for, where the file has none of that name but one that
+  // is a letter or two away.
+  void refuse_near_misses() const;
 
   // hidden_act (or `key`) of a gated network ("silu": swiglu) or of a plain one.
   Activation gated(std::string_view key, std::string_view fallback) const;
@@ -62,6 +73,7 @@ Model read_mixtral(const HuggingFaceFields& fields);
 Model read_grok(const HuggingFaceFields& fields);
 Model read_deepseek(const HuggingFaceFields& fields, std::string_view type);  // and kimi_k2
 Model read_glm4_moe(const HuggingFaceFields& fields);
+Model read_minimax(const HuggingFaceFields& fields);
 Model read_gpt_oss(const HuggingFaceFields& fields);
 Model read_llama4(const HuggingFaceFields& fields);
 

@@ -118,9 +118,9 @@ Model read_deepseek(const HuggingFaceFields& fields, std::string_view type) {
   experts.shared_width = fields.optional("n_shared_experts", 0) * experts.width;
   const auto method = fields.json.find("topk_method");
   experts.router_bias = method ? method->text() == "noaux_tc" : type != "deepseek_v2";
-  const std::int64_t first = fields.optional("first_k_dense_replace", 0);
   const std::int64_t step = std::max<std::int64_t>(1, fields.optional("moe_layer_freq", 1));
   const std::int64_t count = fields.layers();
+  const std::int64_t first = fields.dense_layers(count, 0);
   for (std::int64_t i = 0; i < count; ++i) {
     const bool sparse = i >= first && i % step == 0;
     append_layer(model, {.mixer = m, .ffn = sparse ? experts : gated_dense(fields)});
@@ -141,14 +141,68 @@ Model read_glm4_moe(const HuggingFaceFields& fields) {
   Ffn experts = gated_experts(fields, "moe_intermediate_size", "n_routed_experts");
   experts.shared_width = fields.optional("n_shared_experts", 1) * experts.width;
   experts.router_bias = true;
-  const std::int64_t first = fields.optional("first_k_dense_replace", 1);
   const std::int64_t count = fields.layers();
+  const std::int64_t first = fields.dense_layers(count, 1);
   for (std::int64_t i = 0; i < count; ++i) {
     append_layer(model, {.mixer = m, .ffn = i >= first ? experts : gated_dense(fields)});
   }
   if (const auto mtp = fields.json.find("num_nextn_predict_layers")) {
     model.mtp_layers = mtp->integer(0, 64);
   }
+  return model;
+}
+
+// Lightning attention keeps a state of head_dim x head_dim for each head and gates its output: the
+// products and the scan of a Mamba-2 layer with as many groups as heads, but for its short
+// convolution.
+static Mixer lightning_attention(const Mixer& softmax) {
+  return {.kind = MixerKind::mamba2,
+          .heads = softmax.heads,
+          .qk_dim = 0,
+          .v_dim = softmax.qk_dim,
+          .state = softmax.qk_dim,
+          .groups = softmax.heads,
+          .conv = 1,
+          .inner = softmax.heads * softmax.qk_dim};
+}
+
+// attn_type_list: 0 for layers of lightning attention, 1 for softmax; the same in words in
+// layer_types. Neither: softmax alone. Every layer has experts.
+static std::vector<bool> lightning_layers(const HuggingFaceFields& fields, std::int64_t count) {
+  std::vector<bool> lightning;
+  const auto types = fields.json.find("attn_type_list"), names = fields.json.find("layer_types");
+  if (types)
+    for (const JsonValue& item : types->items()) lightning.push_back(item.integer(0, 1) == 0);
+  else if (names)
+    for (const JsonValue& item : names->items())
+      lightning.push_back(item.one_of({"linear_attention", "full_attention"}) ==
+                          "linear_attention");
+  else
+    lightning.assign(static_cast<std::size_t>(count), false);
+  if (static_cast<std::int64_t>(lightning.size()) != count)
+    (types ? *types : *names)
+        .fail(fmt::format("one type for each of the {} layers", count),
+              fmt::format("{} types", lightning.size()));
+  return lightning;
+}
+
+// Defaults: no shared expert, no bias of the router, no norms of queries and keys, no MTP modules.
+Model read_minimax(const HuggingFaceFields& fields) {
+  Model model = start_model(fields, fields.required("hidden_size"), false);
+  Mixer softmax = read_grouped_attention(fields, model.hidden);
+  softmax.qk_norm = fields.flag("use_qk_norm", false);
+  Ffn experts = gated_experts(fields, "intermediate_size", "num_local_experts");
+  experts.shared_width = fields.optional("shared_intermediate_size", 0);
+  experts.router_bias = fields.flag("use_routing_bias", false);
+  const std::int64_t count = fields.layers();
+  const std::vector<bool> lightning = lightning_layers(fields, count);
+  for (std::size_t i = 0; i < lightning.size(); ++i)
+    append_layer(model,
+                 {.mixer = lightning[i] ? lightning_attention(softmax) : softmax, .ffn = experts});
+  model.mtp_layers = fields.flag("use_mtp", false) ? fields.optional("num_mtp_modules", 1) : 0;
+  if (std::find(lightning.begin(), lightning.end(), true) != lightning.end())
+    model.assumptions.push_back(
+        "Lightning attention is taken as a Mamba-2 layer with as many groups as heads.");
   return model;
 }
 

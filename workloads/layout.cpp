@@ -92,7 +92,10 @@ Reason ffn_reason(const Layout& l, const Ffn& f) {
     return fmt::format("tp {} does not divide the shared experts' width {}", l.tp, f.shared_width);
   }
   if (!divides(l.ep, f.experts)) {
-    return fmt::format("ep {} does not divide {} experts", l.ep, f.experts);
+    return fmt::format(
+        "ep {} does not divide {} experts; copies of busy ones (redundant experts) are not "
+        "modelled yet",
+        l.ep, f.experts);
   }
   if (!divides(l.etp, f.width)) {
     return fmt::format("etp {} does not divide the expert width {}", l.etp, f.width);

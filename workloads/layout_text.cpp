@@ -117,6 +117,11 @@ std::string to_text(RecomputeChoice v) {
 }
 
 Schedule schedule_from(const JsonValue& at) {
+  for (const char* name : {"interleaved-zero-bubble", "zero-bubble-interleaved", "zb-vpp"})
+    if (at.is_string() && at.text() == name)
+      at.fail(
+          "a schedule that is modelled, such as zero-bubble, zb-v or interleaved",
+          fmt::format("\"{}\", zero bubbles over several chunks a stage: not modelled yet", name));
   const std::size_t index = index_in(schedule_names, at);
   return index + 1 == schedule_names.size() ? Schedule::zero_bubble : static_cast<Schedule>(index);
 }

@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iostream>
+#include <iterator>
+#include <optional>
 
 #include "sim/base/check.h"
+#include "sim/base/spelling.h"
 
 namespace orrery {
 namespace {
@@ -216,12 +220,40 @@ bool looks_like_path(const std::string& name) {
          fs::exists(name, ignored);
 }
 
+// The entry that has the name among its aliases, which are the names of repositories of weights.
+std::optional<JsonValue> entry_by_alias(const std::string& name, const fs::path& folder) {
+  for (const std::string& entry : model_names(folder)) {
+    const JsonValue file = JsonValue::load(folder / (entry + ".json"));
+    const auto aliases = file.find("aliases");
+    if (!aliases) continue;
+    for (const JsonValue& alias : aliases->items())
+      if (edit_distance(alias.text(), name) == 0) return resolve_based_on(file, folder, 4);
+  }
+  return std::nullopt;
+}
+
+JsonValue model_from_input() {
+  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  return JsonValue::parse(text, "standard input");
+}
+
+JsonValue model_in_folder(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path config = folder / "config.json";
+  if (!fs::exists(config, ignored))
+    throw Error({.file = folder.string(),
+                 .found = "a folder without config.json",
+                 .expected = "a Hugging Face config.json in it, or the path of a model file"});
+  return JsonValue::load(config);
+}
+
 }  // namespace
 
 Model read_model(const JsonValue& file) {
   file.expect_only({"name",
                     "title",
                     "family",
+                    "aliases",
                     "source",
                     "assumptions",
                     "published_parameters",
@@ -272,18 +304,21 @@ Model read_model(const JsonValue& file) {
 }
 
 JsonValue load_model_entry(const std::string& name, const fs::path& catalog_folder) {
+  if (is_inline_entry(name))
+    return resolve_based_on(JsonValue::parse(name, "model"), catalog_folder, 4);
   std::error_code ignored;
   const fs::path entry = catalog_folder / (name + ".json");
-  if (name.find('/') == std::string::npos && fs::exists(entry, ignored)) {
+  if (name.find('/') == std::string::npos && fs::exists(entry, ignored))
     return resolve_based_on(JsonValue::load(entry), catalog_folder, 4);
-  }
-  if (looks_like_path(name)) {
-    return resolve_based_on(JsonValue::load(name), catalog_folder, 4);
-  }
+  if (name == "-") return resolve_based_on(model_from_input(), catalog_folder, 4);
+  if (fs::is_directory(name, ignored)) return model_in_folder(name);
+  if (!fs::exists(name, ignored))
+    if (auto known = entry_by_alias(name, catalog_folder)) return *known;
+  if (looks_like_path(name)) return resolve_based_on(JsonValue::load(name), catalog_folder, 4);
   throw Error({.file = "model",
                .found = in_quotes(name),
                .expected = "a name of the catalogue (orrery catalog list model), or the path of a "
-                           "model file or a Hugging Face config.json",
+                           "model file, a Hugging Face config.json or its folder",
                .nearest = nearest_name(name, model_names(catalog_folder))});
 }
 

@@ -9,9 +9,10 @@
 
 namespace orrery {
 
-// A model by its catalogue name, or by the path of a file (a name with '/' or ending in ".json", or
-// of an existing file): one of the catalogue's shape, or a Hugging Face config.json, which has a
-// "model_type". Error naming the nearest model otherwise.
+// A model by its catalogue name or an alias of it ("Qwen/Qwen3-235B-A22B", in any case); or by the
+// path of a file, of a folder with a config.json, or "-" for standard input: one of the catalogue's
+// shape, or a Hugging Face config.json, which has a "model_type". Error naming the nearest model
+// otherwise.
 Model load_model(const std::string& name, const std::filesystem::path& catalog_folder);
 
 // The catalogue entry as it stands in its file, with "based_on" filled in.

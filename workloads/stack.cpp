@@ -73,11 +73,23 @@ struct Choice {
 };
 constexpr Choice choices[] = {
     {"attention", [](Stack& s, const JsonValue& v) { s.attention = read_library(v); }},
+    {"latent_attention",
+     [](Stack& s, const JsonValue& v) { s.latent_attention = read_library(v); }},
+    {"inference_all_reduce",
+     [](Stack& s, const JsonValue& v) { s.inference_all_reduce = read_collective_library(v); }},
     {"attention_format", [](Stack& s, const JsonValue& v) { s.attention_format = read_format(v); }},
     {"gemm", [](Stack& s, const JsonValue& v) { s.gemm = read_library(v); }},
     {"grouped_gemm", [](Stack& s, const JsonValue& v) { s.grouped_gemm = read_library(v); }},
     {"memory_bound", [](Stack& s, const JsonValue& v) { s.memory_bound = read_library(v); }},
     {"counted_in", [](Stack& s, const JsonValue& v) { s.counted_in = read_library(v); }},
+    {"launcher", [](Stack& s, const JsonValue& v) { s.launcher = launcher_from(v); }},
+    {"flags_release", [](Stack& s, const JsonValue& v) { s.flags_release = v.text(); }},
+    {"launch_note", [](Stack& s, const JsonValue& v) { s.launch_note = v.text(); }},
+    {"platforms",
+     [](Stack& s, const JsonValue& v) {
+       s.platforms.clear();
+       for (const JsonValue& item : v.items()) s.platforms.push_back(item.text());
+     }},
     {"launch", [](Stack& s, const JsonValue& v) { s.launch = launch_from(v); }},
     {"gradient_format", [](Stack& s, const JsonValue& v) { s.gradient_format = read_format(v); }},
     {"gradient_storage", [](Stack& s, const JsonValue& v) { s.gradient_storage = read_format(v); }},
@@ -154,6 +166,9 @@ constexpr Switch switches[] = {
     {"offloads_weights", [](Stack& s) -> bool& { return s.choices.offload_weights; }},
     {"offloads_optimizer", [](Stack& s) -> bool& { return s.choices.offload_optimizer; }},
     {"offloads_activations", [](Stack& s) -> bool& { return s.choices.offload_activations; }},
+    {"offloads_activations_alone",
+     [](Stack& s) -> bool& { return s.choices.offload_activations_alone; }},
+    {"graphs_refuse_shards", [](Stack& s) -> bool& { return s.graphs_refuse_shards; }},
     {"offload_whole_weights", [](Stack& s) -> bool& { return s.choices.offload_whole_weights; }},
     {"offloads_part_of_optimizer", [](Stack& s) -> bool& { return s.choices.offload_part; }},
     {"offloads_any_optimizer", [](Stack& s) -> bool& { return s.choices.offload_any_optimizer; }},
@@ -195,6 +210,8 @@ constexpr Switch switches[] = {
     {"recompute_known", [](Stack& s) -> bool& { return s.defaults.recompute_known; }},
     {"default_sequence_parallel", [](Stack& s) -> bool& { return s.defaults.sequence_parallel; }},
     {"compact_activations", [](Stack& s) -> bool& { return s.memory.compact_activations; }},
+    {"inputs_in_16_bits", [](Stack& s) -> bool& { return s.memory.inputs_in_16_bits; }},
+    {"gathers_16_bit_shard", [](Stack& s) -> bool& { return s.memory.gathers_16_bit_shard; }},
     {"master_remainders", [](Stack& s) -> bool& { return s.memory.master_remainders; }},
 };
 
@@ -300,6 +317,7 @@ struct StackName {
   std::string name, release;
 };
 StackName split_name(const std::string& text) {
+  if (is_inline_entry(text)) return {text, ""};
   const auto at = text.find('@');
   if (at == std::string::npos) return {text, ""};
   return {text.substr(0, at), text.substr(at + 1)};
@@ -324,6 +342,7 @@ std::vector<long> release_parts(const std::string& release) {
 }
 
 JsonValue load_stack_file(const std::string& name, const std::filesystem::path& folder) {
+  if (is_inline_entry(name)) return JsonValue::parse(name, "stack");
   const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
   const std::filesystem::path file =
       is_path ? std::filesystem::path(name) : folder / (name + ".json");
@@ -381,12 +400,14 @@ Stack load_based(const std::string& name, const StackContext& context,
   file.expect_only({"name", "title", "framework", "based_on", "base", "parts", "when", "releases"});
   Stack s;
   if (auto based_on = file.find("based_on"))
-    s = load_based(based_on->text(), context, catalog_folder, depth + 1, [](const Stack&) {});
+    s = load_based(based_on->reference(), context, catalog_folder, depth + 1, [](const Stack&) {});
   s.name = file.at("name").text();
   s.title = file.at("title").text();
   s.framework = file.at("framework").text();
   apply_settings(s, file.at("base"));
   apply_conditions(s, file, file, context);
+  const bool own_launcher = file.at("base").has("launcher");
+  const bool own_flags = file.at("base").has("flags_release");
   const auto limit = release_parts(wanted.release);
   bool first = true;
   for (const JsonValue& release : file.at("releases").items()) {
@@ -397,6 +418,7 @@ Stack load_based(const std::string& name, const StackContext& context,
     first = false;
     s.release = label;
     s.date = release.at("date").text();
+    if (own_launcher && !own_flags) s.flags_release = label;
     for (const JsonValue& change : release.at("changes").items())
       s.changes.push_back(change.text());
     if (auto set = release.find("set")) apply_settings(s, *set);

@@ -144,12 +144,15 @@ StageState stage_state(const StageParameters& p, const Model& model, const Job& 
 
   StageState s;
   if (zero >= 3) {
-    // The sharded parameter is the master itself where there is one (FSDP2 mixed precision).
-    const double stored = !lora && cost.master_bytes > 0 ? cost.master_bytes : 2;
+    // The sharded parameter is the master itself where there is one and no shard in 16 bits stands
+    // for it in the passes (FSDP2 mixed precision).
+    const bool apart = lora || stack.memory.gathers_16_bit_shard;
+    const double stored = !apart && cost.master_bytes > 0 ? cost.master_bytes : 2;
     s.parameters = all.sharded(stored, shards);
-    // A shard's gradient has the shard's own format at most.
-    s.gradients = trained.sharded(std::min(gradient, stored), shards);
-    s.optimizer = trained.sharded(cost.state_bytes + (lora ? cost.master_bytes : 0), shards);
+    // FSDP2's shard has a gradient of its own format at most; other programs' lie in buffers.
+    s.gradients = trained.sharded(
+        stack.memory.gathers_16_bit_shard ? gradient : std::min(gradient, stored), shards);
+    s.optimizer = trained.sharded(cost.state_bytes + (apart ? cost.master_bytes : 0), shards);
   } else {
     const double state = cost.master_bytes + cost.state_bytes;
     // Weights that exist only in low precision keep their transpose in place of the bf16 copy.

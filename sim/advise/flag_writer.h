@@ -59,13 +59,7 @@ class FlagWriter {
 // The parts of a release's number: {0, 15} of "0.15", {25, 9} of "25.09"; what is no number is 0.
 std::pair<int, int> release_number(const std::string& release);
 
-// DeepEP's kernels serve Ampere, Hopper, B200 and B300, HybridEP's those and racks of NVL72: what
-// Megatron-Bridge checks before it starts. Of a device of which nothing is known: true.
-bool runs_deepep(const LaunchDevice& device);
-// Hopper and older run what is launched on several streams through few hardware queues.
-bool is_blackwell_or_later(const LaunchDevice& device);
-
-// Programs, by the stack's family. Each says all keys that it can.
+// Programs, by the stack's launcher. Each says all keys that it can.
 LaunchFlags megatron_flags(const Layout&, const Model&, const Job&, const Stack&,
                            const LaunchDevice&);
 LaunchFlags megatron_deepspeed_flags(const Layout&, const Model&, const Job&, const Stack&);
@@ -74,5 +68,10 @@ LaunchFlags automodel_flags(const Layout&, const Model&, const Job&, const Stack
                             const LaunchDevice&);
 LaunchFlags nanotron_flags(const Layout&, const Model&, const Job&, const Stack&);
 LaunchFlags deepspeed_flags(const Layout&, const Model&, const Job&, const Stack&);
+LaunchFlags primus_flags(const Layout&, const Model&, const Job&, const Stack&,
+                         const LaunchDevice&);
+LaunchFlags maxtext_flags(const Layout&, const Model&, const Job&, const Stack&);
+LaunchFlags neuronx_flags(const Layout&, const Model&, const Job&, const Stack&);
+LaunchFlags gaudi_megatron_flags(const Layout&, const Model&, const Job&, const Stack&);
 
 }  // namespace orrery

@@ -100,10 +100,6 @@ LaunchFlags none(const Stack& stack, const std::string& why) {
   return {.note = fmt::format("{} has no flags to paste: {}.", stack.framework, why)};
 }
 
-bool starts_with(const std::string& text, std::string_view start) {
-  return text.compare(0, start.size(), start) == 0;
-}
-
 }  // namespace
 
 std::pair<int, int> release_number(const std::string& release) {
@@ -117,22 +113,12 @@ std::pair<int, int> release_number(const std::string& release) {
   return {number(all.substr(0, dot)), dot < all.size() ? number(all.substr(dot + 1)) : 0};
 }
 
-bool is_blackwell_or_later(const LaunchDevice& device) {
-  switch (device.architecture) {
-    case Architecture::blackwell:
-    case Architecture::blackwell_ultra:
-    case Architecture::rubin:
-    case Architecture::rubin_ultra:
-    case Architecture::feynman:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool runs_deepep(const LaunchDevice& device) {
-  return !is_blackwell_or_later(device) || starts_with(device.name, "b200") ||
-         starts_with(device.name, "b300");
+LaunchDevice launch_device(const Device& device) {
+  if (!device.software) return {.name = device.name};
+  const std::vector<std::string>& known = device.software->dispatchers;
+  return {.name = device.name,
+          .deepep = std::find(known.begin(), known.end(), "deepep") != known.end(),
+          .one_queue = device.software->one_queue};
 }
 
 void FlagWriter::set(std::string_view key, const std::string& name, nlohmann::json value,
@@ -206,26 +192,50 @@ LaunchFlags FlagWriter::finish(const Layout& layout, std::string note) && {
   return std::move(out_);
 }
 
+static LaunchFlags flags_of_launcher(const Layout& layout, const Model& model, const Job& job,
+                                     const Stack& stack, const LaunchDevice& device) {
+  if (!is_training(job.task)) return none(stack, "the job does not train");
+  switch (stack.launcher) {
+    case Launcher::megatron_lm:
+    case Launcher::megatron_bridge:
+    case Launcher::nemo2:
+    case Launcher::nemo1:
+      return megatron_flags(layout, model, job, stack, device);
+    case Launcher::megatron_deepspeed:
+      return megatron_deepspeed_flags(layout, model, job, stack);
+    case Launcher::torchtitan:
+      return torchtitan_flags(layout, model, job, stack);
+    case Launcher::automodel:
+      return automodel_flags(layout, model, job, stack, device);
+    case Launcher::nanotron:
+      return nanotron_flags(layout, model, job, stack);
+    case Launcher::deepspeed:
+      return deepspeed_flags(layout, model, job, stack);
+    case Launcher::primus:
+      return primus_flags(layout, model, job, stack, device);
+    case Launcher::maxtext:
+      return maxtext_flags(layout, model, job, stack);
+    case Launcher::neuronx:
+      return neuronx_flags(layout, model, job, stack);
+    case Launcher::gaudi_megatron:
+      return gaudi_megatron_flags(layout, model, job, stack);
+    case Launcher::scripts:
+      return none(stack, "its runs are set up in scripts of their own");
+    case Launcher::unpublished:
+      return none(stack, "it is not published");
+  }
+  return {};
+}
+
 LaunchFlags launch_flags(const Layout& layout, const Model& model, const Job& job,
                          const Stack& stack, const LaunchDevice& device) {
-  const std::string& name = stack.name;
-  if (!is_training(job.task)) return none(stack, "the job does not train");
-  if (starts_with(name, "megatron-deepspeed"))
-    return megatron_deepspeed_flags(layout, model, job, stack);
-  if (starts_with(name, "megatron-core") || name == "nemo")
-    return megatron_flags(layout, model, job, stack, device);
-  if (name == "pytorch-fsdp2") return torchtitan_flags(layout, model, job, stack);
-  if (name == "automodel") return automodel_flags(layout, model, job, stack, device);
-  if (starts_with(name, "nanotron")) return nanotron_flags(layout, model, job, stack);
-  if (name == "deepspeed-zero") return deepspeed_flags(layout, model, job, stack);
-  if (name == "hai-llm") return none(stack, "it is not published");
-  return none(stack, "its runs are set up in scripts of their own");
+  LaunchFlags flags = flags_of_launcher(layout, model, job, stack, device);
+  if (!stack.launch_note.empty()) flags.note = stack.launch_note + " " + flags.note;
+  return flags;
 }
 
 LaunchFlags launch_flags(const Scenario& s) {
-  const Device& device = s.cluster.device;
-  return launch_flags(s.layout, s.model, s.job, s.stack,
-                      {.architecture = device.architecture, .name = device.name});
+  return launch_flags(s.layout, s.model, s.job, s.stack, launch_device(s.cluster.device));
 }
 
 }  // namespace orrery

@@ -35,11 +35,14 @@ struct LaunchFlags {
   std::vector<std::string> sources;  // ids of hw_models/catalog/sources: where names were read
 };
 
-// What the flags are pasted on. `other` and no name: nothing is known of it.
+// What the flags are pasted on, as its catalogue entry says. Without a name: nothing is known of
+// it.
 struct LaunchDevice {
-  Architecture architecture = Architecture::other;
-  std::string name;  // "gb200": the accelerator's name in the catalogue
+  std::string name = {};  // "gb200": the accelerator's name in the catalogue
+  bool deepep = true;     // DeepEP's kernels serve it; HybridEP's serve racks of NVL72 too
+  bool one_queue = true;  // collectives beside products want one hardware queue
 };
+LaunchDevice launch_device(const Device& device);
 
 // Every key of layout_keys() in which the layout differs from Layout() is said by a flag, by the
 // number of accelerators or by an entry of `missing` or `implied`, unless it has no effect. Shapes

@@ -68,7 +68,7 @@ void MegatronFlags::dispatch() {
   const bool deep = stack_.expert_library == CollectiveLibrary::deepep;
   // HybridEP moves tokens over the fabric's own links: NVIDIA's recipes name it nowhere else.
   const bool hybrid = dialect_ == Dialect::bridge && !deep && stack_.expert_deduplicated;
-  const bool admitted = runs_deepep(device_);
+  const bool admitted = device_.deepep;
   if (hybrid || (deep && !admitted && has(flex_backend))) {
     say_if_known(dispatcher, "flex");
     say_if_known(flex_backend, "hybridep");
@@ -227,7 +227,7 @@ void MegatronFlags::hybrid_stages() {
   if (dialect_ == Dialect::nemo1) return lacks("", "models with Mamba layers");
   if (dialect_ != Dialect::megatron) return;
   const std::string pattern = layer_pattern();
-  const auto release = release_number(stack_.release);
+  const auto release = release_number(stack_.flags_release);
   if (release < std::pair(0, 8) || pattern.empty()) return lacks("", "this pattern of layers");
   if (model_.has_experts() && release < std::pair(0, 16))
     lacks("", "expert layers in models with Mamba layers, which later releases have");
@@ -269,7 +269,7 @@ void MegatronFlags::overlap() {
   // One hardware queue keeps a collective that is launched first ahead of the product beside it.
   // What runs several streams side by side wants more of them.
   const bool one_queue = (l_.tp > 1 || l_.cp > 1) && l_.zero_stage < 2;
-  if (one_queue && !exchange_beside_passes(stack_, l_) && !is_blackwell_or_later(device_))
+  if (one_queue && !exchange_beside_passes(stack_, l_) && device_.one_queue)
     out_.environment("CUDA_DEVICE_MAX_CONNECTIONS=1", "before Blackwell");
 }
 
@@ -301,7 +301,7 @@ void MegatronFlags::graphs() {
   const bool router = dialect_ == Dialect::bridge && model_.has_experts();
   // 0.14 is the first whose graphs may hold a whole step.
   const bool old_names = has(whole ? graph_by_modules : graph_by_loop) &&
-                         (!whole || release_number(stack_.release) >= std::pair(0, 14));
+                         (!whole || release_number(stack_.flags_release) >= std::pair(0, 14));
   if (!has(graph_kind) && !old_names) return lacks("", "CUDA graphs, which this prediction has");
   if (has(graph_kind))
     say_if_known(graph_kind, whole ? "local" : "transformer_engine");

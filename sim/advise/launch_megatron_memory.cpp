@@ -26,8 +26,8 @@ void MegatronFlags::fp8(std::string format, std::string recipe, std::string pres
     case Dialect::megatron:
       break;
   }
-  const bool knows_recipes = release_number(stack_.release) >= std::pair(0, 12);
-  const bool knows_blocks = release_number(stack_.release) >= std::pair(0, 13);
+  const bool knows_recipes = release_number(stack_.flags_release) >= std::pair(0, 12);
+  const bool knows_blocks = release_number(stack_.flags_release) >= std::pair(0, 13);
   if ((recipe != "delayed" && !knows_recipes) || (recipe == "blockwise" && !knows_blocks))
     return lacks("precision", fmt::format("{} scaling", recipe));
   out_.set("precision", "--bf16", true);
@@ -78,7 +78,7 @@ void MegatronFlags::precision() {
       if (dialect_ == Dialect::bridge) {
         out_.set("precision", "mixed_precision", "bf16_with_nvfp4_mixed");
       } else if (dialect_ == Dialect::megatron &&
-                 release_number(stack_.release) >= std::pair(0, 15)) {
+                 release_number(stack_.flags_release) >= std::pair(0, 15)) {
         out_.set("precision", "--bf16", true);
         out_.set("precision", "--fp4-format", "e2m1");
         out_.set("precision", "--fp4-recipe", "nvfp4");
@@ -157,7 +157,7 @@ void MegatronFlags::optimizer_states() {
   const auto moments = [&](const char* format) {
     // Transformer Engine's optimizer had FP16 and FP8 moments first.
     const bool too_old = dialect_ == Dialect::megatron && std::string(format) == "bf16" &&
-                         release_number(stack_.release) < std::pair(0, 13);
+                         release_number(stack_.flags_release) < std::pair(0, 13);
     if (dialect_ == Dialect::nemo1 || !has(precise) || too_old)
       return lacks("optimizer", fmt::format("moments in {}", format));
     if (l_.zero_stage == 0)

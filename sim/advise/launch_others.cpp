@@ -97,7 +97,8 @@ void model_decisions(FlagWriter& out, const Layout& l) {
 
 LaunchFlags nanotron_flags(const Layout& l, const Model& model, const Job& job,
                            const Stack& stack) {
-  FlagWriter out(fmt::format("nanotron of {} (its YAML file)", stack.release), FlagStyle::yaml);
+  FlagWriter out(fmt::format("nanotron of {} (its YAML file)", stack.flags_release),
+                 FlagStyle::yaml);
   out.set("dp", "parallelism.dp", l.dp);
   out.set("tp", "parallelism.tp", l.tp);
   out.set("pp", "parallelism.pp", l.pp);
@@ -141,7 +142,7 @@ LaunchFlags nanotron_flags(const Layout& l, const Model& model, const Job& job,
 
 LaunchFlags deepspeed_flags(const Layout& l, const Model& /*model*/, const Job& job,
                             const Stack& stack) {
-  FlagWriter out(fmt::format("DeepSpeed {} (its JSON file)", stack.release), FlagStyle::json);
+  FlagWriter out(fmt::format("DeepSpeed {} (its JSON file)", stack.flags_release), FlagStyle::json);
   deepspeed_settings(out, l, job, stack);
   model_decisions(out, l);
   no_adapters(out, job);
@@ -154,7 +155,7 @@ LaunchFlags deepspeed_flags(const Layout& l, const Model& /*model*/, const Job& 
 
 LaunchFlags megatron_deepspeed_flags(const Layout& l, const Model& model, const Job& job,
                                      const Stack& stack) {
-  FlagWriter out(fmt::format("Megatron-DeepSpeed of {} (pretrain_gpt.py)", stack.release),
+  FlagWriter out(fmt::format("Megatron-DeepSpeed of {} (pretrain_gpt.py)", stack.flags_release),
                  FlagStyle::command_line);
   FlagWriter file("DeepSpeed (its JSON file)", FlagStyle::json);
   deepspeed_settings(file, l, job, stack);

@@ -134,7 +134,7 @@ void titan_experts(FlagWriter& out, const Layout& l, const Model& model, const S
 }
 
 void titan_precision(FlagWriter& out, const Layout& l, const Stack& stack) {
-  const bool nested = release_number(stack.release) >= std::pair(0, 2);
+  const bool nested = release_number(stack.flags_release) >= std::pair(0, 2);
   const std::string prefix = nested ? "quantize.linear." : "";
   switch (l.precision) {
     case PrecisionRecipe::bf16:
@@ -202,7 +202,9 @@ const char* automodel_fp8(PrecisionRecipe p) {
 
 // From 0.4, which NeMo 26.04 carries, pipelines, expert layers and recompute are parts of
 // `distributed`.
-bool one_section(const Stack& stack) { return release_number(stack.release) >= std::pair(26, 4); }
+bool one_section(const Stack& stack) {
+  return release_number(stack.flags_release) >= std::pair(26, 4);
+}
 
 void automodel_pipeline(FlagWriter& out, const Layout& l, const Model& model, const Stack& stack) {
   out.covers("schedule");
@@ -258,7 +260,7 @@ void automodel_experts(FlagWriter& out, const Model& model, const Layout& l, con
   // The switch of the first releases chose the experts' kernels too; from 26.06 on it is ignored.
   if (!one_section(stack) && !quantised) return out.set("", "model.backend.enable_deepep", true);
   if (!quantised) out.set("", "model.backend.experts", "gmm");
-  const bool hybrid = one_section(stack) && !runs_deepep(device);
+  const bool hybrid = one_section(stack) && !device.deepep;
   out.set("", "model.backend.dispatcher", hybrid ? "hybridep" : "deepep");
   if (hybrid)
     out.implied("",
@@ -286,7 +288,8 @@ std::int64_t automodel_batch(const Layout& l, const Job& job, const Stack& stack
 
 LaunchFlags torchtitan_flags(const Layout& l, const Model& model, const Job& job,
                              const Stack& stack) {
-  FlagWriter out(fmt::format("TorchTitan {} (a job's TOML file)", stack.release), FlagStyle::toml);
+  FlagWriter out(fmt::format("TorchTitan {} (a job's TOML file)", stack.flags_release),
+                 FlagStyle::toml);
   out.set("", "training.seq_len", job.sequence);
   out.set("", "training.global_batch_size", job.global_batch);
   out.set("micro_batch", "training.local_batch_size", local_batch(l, job));
@@ -299,7 +302,7 @@ LaunchFlags torchtitan_flags(const Layout& l, const Model& model, const Job& job
   titan_pipeline(out, l, model, stack);
   titan_precision(out, l, stack);
   titan_memory(out, l);
-  const bool own_section = release_number(stack.release) >= std::pair(0, 2);
+  const bool own_section = release_number(stack.flags_release) >= std::pair(0, 2);
   out.set("", own_section ? "compile.enable" : "training.compile", true);
   fixed_decisions(out, l);
   if (job.task == Task::lora)
@@ -314,8 +317,9 @@ LaunchFlags torchtitan_flags(const Layout& l, const Model& model, const Job& job
 
 LaunchFlags automodel_flags(const Layout& l, const Model& model, const Job& job, const Stack& stack,
                             const LaunchDevice& device) {
-  FlagWriter out(fmt::format("NeMo AutoModel of NeMo {} (a recipe's YAML file)", stack.release),
-                 FlagStyle::yaml);
+  FlagWriter out(
+      fmt::format("NeMo AutoModel of NeMo {} (a recipe's YAML file)", stack.flags_release),
+      FlagStyle::yaml);
   out.set("", "step_scheduler.global_batch_size", job.global_batch);
   out.set("micro_batch", "step_scheduler.local_batch_size", automodel_batch(l, job, stack));
   out.set("", "dataset.seq_len", job.sequence);

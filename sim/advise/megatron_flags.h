@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-// NeMo's releases before 24.09 read Hydra overrides of their own, those up to 25.07 Python recipes,
-// later ones are Megatron-Bridge.
+// NeMo's first releases read Hydra overrides of their own, those after them Python recipes, later
+// ones are Megatron-Bridge: a stack's release says which (Launcher).
 enum class MegatronDialect : std::uint8_t { megatron, bridge, nemo2, nemo1 };
 
 // Writes the flags of one layout. What it is made of must outlive it.
@@ -58,23 +58,30 @@ class MegatronFlags {
 
  private:
   static MegatronDialect dialect_of(const Stack& stack) {
-    if (stack.name != "nemo") return MegatronDialect::megatron;
-    const auto release = release_number(stack.release);
-    if (release < std::pair(24, 9)) return MegatronDialect::nemo1;
-    return release < std::pair(25, 9) ? MegatronDialect::nemo2 : MegatronDialect::bridge;
+    switch (stack.launcher) {
+      case Launcher::megatron_bridge:
+        return MegatronDialect::bridge;
+      case Launcher::nemo2:
+        return MegatronDialect::nemo2;
+      case Launcher::nemo1:
+        return MegatronDialect::nemo1;
+      default:
+        return MegatronDialect::megatron;
+    }
   }
   static std::string program_of(MegatronDialect d, const Stack& stack, const Job& job,
                                 bool hybrid) {
     switch (d) {
       case MegatronDialect::megatron:
-        return fmt::format("Megatron-LM with Megatron-Core {} (pretrain_{}.py)", stack.release,
-                           hybrid ? "mamba" : "gpt");
+        return fmt::format("Megatron-LM with Megatron-Core {} (pretrain_{}.py)",
+                           stack.flags_release, hybrid ? "mamba" : "gpt");
       case MegatronDialect::bridge:
-        return fmt::format("Megatron-Bridge of NeMo {} (overrides of a recipe)", stack.release);
+        return fmt::format("Megatron-Bridge of NeMo {} (overrides of a recipe)",
+                           stack.flags_release);
       case MegatronDialect::nemo2:
-        return fmt::format("NeMo 2.0 of release {} (a recipe in Python)", stack.release);
+        return fmt::format("NeMo 2.0 of release {} (a recipe in Python)", stack.flags_release);
       case MegatronDialect::nemo1:
-        return fmt::format("NeMo {} (overrides of megatron_gpt_{}.py)", stack.release,
+        return fmt::format("NeMo {} (overrides of megatron_gpt_{}.py)", stack.flags_release,
                            job.task == Task::pretrain ? "pretraining" : "finetuning");
     }
     return {};
@@ -83,7 +90,7 @@ class MegatronFlags {
   const char* name_of(const megatron_names::Name& n) const {
     switch (dialect_) {
       case MegatronDialect::megatron:
-        return release_number(stack_.release) >= std::pair(0, n.since) ? n.megatron : nullptr;
+        return release_number(stack_.flags_release) >= std::pair(0, n.since) ? n.megatron : nullptr;
       case MegatronDialect::bridge:
         return n.bridge;
       case MegatronDialect::nemo2:
@@ -117,7 +124,7 @@ class MegatronFlags {
   }
   bool muon_known() const {
     if (dialect_ == MegatronDialect::megatron)
-      return release_number(stack_.release) >= std::pair(0, 15);
+      return release_number(stack_.flags_release) >= std::pair(0, 15);
     return dialect_ == MegatronDialect::bridge;
   }
 

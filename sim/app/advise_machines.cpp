@@ -10,6 +10,7 @@
 
 #include "hw_models/catalog.h"
 #include "sim/advise/advisor.h"
+#include "sim/app/answer.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/result.h"
 #include "sim/app/settings.h"
@@ -76,7 +77,7 @@ Machine advise_on(const JsonValue& settings, const std::string& cluster, const C
   return machine;
 }
 
-std::string json_of(const std::vector<Machine>& machines) {
+nlohmann::ordered_json json_of(const std::vector<Machine>& machines) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Machine& m : machines) {
     nlohmann::ordered_json one = {{"cluster", m.name}, {"runs", m.runs}};
@@ -84,20 +85,20 @@ std::string json_of(const std::vector<Machine>& machines) {
       one["why"] = m.why;
     } else {
       const Prediction& p = m.prediction;
-      one["layout"] = to_json(m.layout);
+      one["layout"] = layout_json(m.layout);
       one["step_time_s"] = p.step_time.si();
       one["low_s"] = p.low.si();
       one["high_s"] = p.high.si();
-      one["tokens_per_s_per_gpu"] = p.tokens_per_second_per_gpu;
+      one["tokens_per_gpu_per_s"] = p.tokens_per_second_per_gpu;
       one["mfu"] = p.mfu;
       one["energy_per_step_j"] = p.energy_per_step.si();
       const double dollars = p.dollars_per_million_tokens.si();
-      one["usd_per_million_tokens"] =
+      one["cost_per_million_tokens_usd"] =
           dollars > 0 ? nlohmann::ordered_json(dollars) : nlohmann::ordered_json(nullptr);
     }
     list.push_back(std::move(one));
   }
-  return nlohmann::ordered_json({{"clusters", list}}).dump(2) + "\n";
+  return {{"clusters", list}};
 }
 
 Document document_of(const std::vector<Machine>& machines, bool full) {
@@ -175,7 +176,8 @@ ExitCode advise_machines(const JsonValue& settings, const std::vector<std::strin
   std::stable_sort(machines.begin(), machines.end(), [](const Machine& a, const Machine& b) {
     return a.runs != b.runs ? a.runs : a.score < b.score;
   });
-  write_result(common.json ? json_of(machines)
+  write_result(common.json ? answer_text({.command = "advise", .question = settings.raw()}, {},
+                                         json_of(machines))
                            : page(document_of(machines, common.markdown), common));
   const bool found = !machines.empty() && machines.front().runs;
   return unless_stopped(found ? ExitCode::answer : ExitCode::cannot_exist);

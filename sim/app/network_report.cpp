@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sim/app/answer.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/tables.h"
 
@@ -130,7 +131,7 @@ nlohmann::ordered_json network_json(const Prediction& p) {
   for (const NetworkUse& u : p.network) {
     Json layers = Json::object(), busiest = Json::array();
     for (std::size_t i = 0; i < network_layers.size(); ++i)
-      layers[network_layers[i]] = u.price.bytes[i];
+      layers[json_key(network_layers[i])] = u.price.bytes[i];
     for (const BusyLink& link : u.price.busiest)
       busiest.push_back({{"link", link.name}, {"load", link.load}, {"links", link.links}});
     list.push_back({{"label", to_text(u.label)},
@@ -142,13 +143,13 @@ nlohmann::ordered_json network_json(const Prediction& p) {
                     {"bytes", u.collective.bytes.si()},
                     {"count", u.count},
                     {"time_s", u.price.time.time.si()},
-                    {"alone_s", u.price.undisturbed.si()},
+                    {"time_alone_s", u.price.undisturbed.si()},
                     {"layer_bytes", layers},
                     {"busiest", busiest},
                     {"flows", u.price.flows},
                     {"classes", u.price.classes}});
   }
-  return {{"undisturbed_step_s", p.undisturbed.si()}, {"collectives", list}};
+  return {{"undisturbed_step_time_s", p.undisturbed.si()}, {"collectives", list}};
 }
 
 }  // namespace orrery

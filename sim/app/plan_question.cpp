@@ -125,6 +125,7 @@ bool set_count(const nlohmann::json& values, PlanChoice& choice) {
   const nlohmann::json& gpus = values.at("gpus");
   if (!gpus.is_number_integer() || gpus.get<std::int64_t>() < 1 ||
       gpus.get<std::int64_t>() > INT64_C(1'000'000'000) ||
+      gpus.get<std::int64_t>() % choice.question.cluster.gpus_per_host != 0 ||
       choice.question.cluster.fabric.scale_out.kind == ScaleOutKind::none)
     return false;
   choice.question.cluster.gpus = gpus.get<std::int64_t>();
@@ -161,6 +162,32 @@ void tell_shared(const std::vector<Variable>& variables, PlanFile& plan) {
   if (!text.empty()) plan.shared.push_back(text);
 }
 
+// Beside each choice whose wiring ends before its limits do, the same machine on larger ones.
+void add_wirings(PlanReading& reading, const std::vector<nlohmann::json>& values, PlanFile& plan) {
+  std::vector<PlanChoice>& choices = plan.plan.choices;
+  std::vector<PlanChoice> more;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].contains("fabric") || !choices[i].any_count) continue;
+    std::vector<std::string> names = wirings_beyond(choices[i]);
+    if (names.empty()) continue;
+    const std::string text = wirings_text(choices[i].question.cluster, names);
+    if (std::find(plan.premises.begin(), plan.premises.end(), text) == plan.premises.end())
+      plan.premises.push_back(text);
+    names.resize(std::min(names.size(), most_wirings));
+    for (const std::string& name : names) {
+      nlohmann::json with = values[i];
+      with["fabric"] = name;
+      more.push_back(read_choice(reading, with));
+      more.back().values = choices[i].values;
+      more.back().values.push_back(name);
+    }
+  }
+  if (more.empty() || choices.size() + more.size() > most_choices) return;
+  plan.plan.varied.push_back("fabric");
+  for (PlanChoice& choice : choices) choice.values.push_back(choice.question.cluster.fabric.name);
+  for (PlanChoice& choice : more) choices.push_back(std::move(choice));
+}
+
 void add_choices(PlanReading& reading, const std::vector<Variable>& variables, PlanFile& plan) {
   std::size_t all = 1;
   for (const Variable& v : variables) {
@@ -175,6 +202,7 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
       std::any_of(variables.begin(), variables.end(), [](const Variable& v) { return v.optional; });
   std::map<std::string, std::string> left_out;
   std::optional<Error> last;
+  std::vector<nlohmann::json> asked;
   for (std::size_t i = 0; i < all; ++i) {
     nlohmann::json values = nlohmann::json::object();
     std::vector<std::string> texts;
@@ -196,7 +224,9 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
       continue;
     }
     plan.plan.choices.back().values = std::move(texts);
+    asked.push_back(std::move(values));
   }
+  add_wirings(reading, asked, plan);
   if (plan.plan.choices.empty()) throw Error(*last);
   for (const auto& [cluster, why] : left_out)
     plan.left_out.push_back(fmt::format("left out: {}: {}", cluster, why));
@@ -217,10 +247,12 @@ JsonValue load_plan_file(const std::string& name) {
 JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags) {
   if (name.empty() && flags.empty()) return load_plan_file(name);
   if (name.empty()) return JsonValue::from(flags, plan_command_line);
-  const JsonValue file = load_plan_file(name);
-  if (flags.empty()) return file;
+  return merge_plan_flags(load_plan_file(name), flags);
+}
+
+JsonValue merge_plan_flags(const JsonValue& file, const nlohmann::json& flags) {
+  if (flags.empty() || !file.is_object()) return file;
   nlohmann::json merged = file.raw();
-  if (!merged.is_object()) return file;
   if (flags.contains("tokens") || flags.contains("flop"))
     for (const char* key : {"tokens", "flop"}) merged.erase(key);
   merged.update(flags);
@@ -230,7 +262,7 @@ JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags)
 PlanFile read_plan(const JsonValue& question) {
   const JsonValue file = JsonValue::from(without_nulls(question.raw()), question.file());
   check_keys(file);
-  PlanFile plan;
+  PlanFile plan{.question = file.raw()};
   if (const auto v = file.find("title")) plan.title = v->text();
   if (plan.title.empty() && file.at("model").is_string())
     plan.title = fmt::format("Plan for {}", text_of(file.at("model").raw()));
@@ -246,7 +278,7 @@ PlanFile read_plan(const JsonValue& question) {
   tell_shared(variables, plan);
   plan.availability = availability_of(reading, plan.plan);
   plan.availability.insert(plan.availability.end(), plan.left_out.begin(), plan.left_out.end());
-  plan.premises = premises_of(plan.plan);
+  for (std::string& text : premises_of(plan.plan)) plan.premises.push_back(std::move(text));
   return plan;
 }
 

@@ -2,6 +2,7 @@
 #include "sim/app/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -37,6 +38,8 @@ std::string counts(const Advice& a) {
       count_text(a.invalid));
   if (!a.stopped_early && !a.best.empty())
     text += " Nothing better was missed: every one ruled out is proven slower." + fastest_of_all(a);
+  if (!a.left_out.empty())
+    text += fmt::format(" Not in the grid: {}.", fmt::join(a.left_out, "; "));
   return text;
 }
 

@@ -17,9 +17,15 @@
 
 namespace orrery {
 
+// A signal in the middle of writing must not lose half of a result.
 void write_result(const std::string& text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0)
+  bool written = std::fflush(stdout) == 0;
+  for (std::size_t at = 0; written && at < text.size();) {
+    const ssize_t some = write(STDOUT_FILENO, text.data() + at, text.size() - at);
+    if (some >= 0) at += static_cast<std::size_t>(some);
+    written = some >= 0 || errno == EINTR;
+  }
+  if (!written)
     throw MachineFailed({.file = "stdout",
                          .found = std::strerror(errno),
                          .expected = "a place that takes the result"});

@@ -43,6 +43,17 @@ void check_used(const JsonValue& s, Task task, const Model& model) {
 
 }  // namespace
 
+// A learned table has a row for each position: there is none for a token beyond it.
+static void check_positions(const JsonValue& s, const Job& job, const Model& model) {
+  if (model.position != PositionKind::learned || model.positions <= 0) return;
+  const bool decodes = job.task == Task::decode;
+  const std::int64_t tokens = decodes ? job.context + 1 : job.sequence;
+  if (tokens > model.positions)
+    s.at(decodes ? "context" : "seq")
+        .fail(fmt::format("at most {}, since {} has a learned table of {} positions",
+                          model.positions - (decodes ? 1 : 0), model.name, model.positions));
+}
+
 Job read_job(const JsonValue& s, const Model& model) {
   const auto count = [&](const char* key) { return s.at(key).integer(1, most_of_a_count); };
   const auto count_or = [&](const char* key, std::int64_t fallback) {
@@ -60,6 +71,7 @@ Job read_job(const JsonValue& s, const Model& model) {
     else
       job.context = count("context");
   }
+  check_positions(s, job, model);
   job.mean_document = count_or("mean_document", 0);
   job.lora_rank = count_or("lora_rank", job.lora_rank);
   if (const std::int64_t most = largest_adapter_rank(model);

@@ -63,7 +63,7 @@ std::optional<Scenario> read_like(const JsonValue& question, const Job& asked) {
       merged[key] = v->text();
   merged["mtp"] = asked.mtp;  // a release's default is the question's
   merged.update(without_nulls(like.raw()));
-  merged.erase("trace");  // where simulate would write
+  merged.erase("trace_out");  // where simulate would write
   Scenario now = read_scenario(JsonValue::from(with_counts(merged, like.file()), like.file()));
   check_same_job(like, now.job, asked);
   return now;

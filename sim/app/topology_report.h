@@ -17,6 +17,7 @@ struct TopologySubject {
   std::string kind, name, title;
   Fabric fabric;
   std::optional<Device> device;
+  std::int64_t gpus_per_host = 1;  // of a cluster
 };
 
 // A figure of the wiring with its range; equal ends where it has none.
@@ -45,7 +46,7 @@ std::string gigabits_text(BytesPerSecond rate);  // "400 Gbit/s"
 // The tables that a person reads.
 std::string topology_report_text(const TopologyReport& report);
 // The whole result: SI units, unknown values as null.
-std::string topology_report_json(const TopologyReport& report);
+nlohmann::ordered_json topology_report_json(const TopologyReport& report);
 // What the figures assume and leave out.
 std::vector<std::string> topology_notes(const TopologyReport& report);
 

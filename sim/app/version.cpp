@@ -11,4 +11,6 @@ std::string version_text() {
   return "orrery " + program_version() + ", catalogue " + catalogue_hash() + "\n";
 }
 
+std::string catalogue_version() { return catalogue_hash(); }
+
 }  // namespace orrery

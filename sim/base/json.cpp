@@ -222,6 +222,8 @@ std::vector<std::pair<std::string, JsonValue>> JsonValue::members() const {
   return result;
 }
 
+std::string JsonValue::reference() const { return is_object() ? raw().dump() : text(); }
+
 std::string JsonValue::text() const {
   if (!value_->is_string()) fail("text");
   return value_->get<std::string>();

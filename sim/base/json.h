@@ -48,6 +48,8 @@ class JsonValue {
   std::vector<JsonValue> listed() const;
 
   std::string text() const;
+  // What names an entry: text; of an object, which is an entry that stands inline, its JSON.
+  std::string reference() const;
   double number() const;                                            // finite
   std::int64_t integer() const;                                     // no fraction
   std::int64_t integer(std::int64_t low, std::int64_t high) const;  // in [low, high]
@@ -115,5 +117,8 @@ Sourced<T> read_sourced(const JsonValue& at) {
           .source = raw.source,
           .reason = raw.reason};
 }
+
+// Whether a reference (JsonValue::reference) is the JSON of an entry and not a name or a path.
+inline bool is_inline_entry(std::string_view reference) { return reference.starts_with('{'); }
 
 }  // namespace orrery

@@ -97,10 +97,12 @@ struct RunKind {
   std::string device;        // catalogue name
   std::string precision;
   double gpus = 1;
-  int blanks = 0;  // settings that had to be assumed
+  int blanks = 0;               // settings that had to be assumed
+  std::string unknown_release;  // of the stack, that was asked for; empty: it is known
   // Of the prediction itself (add_step):
   double exposed = 0;  // share of the step in which the pacing stage waits for communication
   double filled = 0;   // of the device's memory: 1 at its capacity
+  Seconds step;        // 0: not known
 };
 // Without what only the prediction tells.
 RunKind run_kind(const Scenario& scenario);

@@ -16,6 +16,9 @@ struct Verdict {
   bool exists() const { return fits && runs; }
 };
 
+// Of the program alone: whether it runs on the device, in the precision.
+Verdict program_verdict(const Stack& stack, const Device& device, PrecisionRecipe precision);
+
 // Of a layout whose memory was judged.
 Verdict verdict_of(const MemoryVerdict& memory);
 

@@ -72,8 +72,8 @@ std::set<std::string> refused(const std::string& name, const Model& model, std::
   const std::size_t step = gpus > 8 ? 7 : 1;
   for (std::size_t i = 0; i < space.families().size(); i += step)
     for (const Layout& layout : each_choice(space.families()[i])) {
-      const LaunchFlags flags = launch_flags(
-          layout, model, q.job, stack, {.architecture = Architecture::hopper, .name = "h100-sxm"});
+      const LaunchFlags flags =
+          launch_flags(layout, model, q.job, stack, launch_device(load_device("h100-sxm")));
       for (const FlagNote& note : flags.missing)
         if (refuses(note) && note.key != "precision" && note.key != "optimizer")
           all.insert(stack.name + "@" + stack.release + " " + model.name + ": " + note.key + ": " +
@@ -116,8 +116,8 @@ TEST_CASE("the first advised layout is said whole") {
         REQUIRE_FALSE(advice.best.empty());
         const Layout& first = advice.best.front().layout;
         const Stack stack = stack_for(name, model, first.precision);
-        const LaunchFlags flags = launch_flags(
-            first, model, q.job, stack, {.architecture = Architecture::hopper, .name = "h100-sxm"});
+        const LaunchFlags flags =
+            launch_flags(first, model, q.job, stack, launch_device(load_device("h100-sxm")));
         for (const FlagNote& note : flags.missing) {
           INFO(to_text(first) << ": " << note.key << ": " << note.sentence);
           CHECK(note.key.empty());

@@ -63,10 +63,26 @@ std::vector<std::pair<std::string, Layout>> one_decision_each() {
   };
 }
 
-const std::vector<const char*> programs = {
-    "megatron-core", "megatron-core@0.6", "megatron-core@0.2",  "megatron-core-plain", "nemo@26.04",
-    "nemo@25.05",    "nemo@23.04",        "pytorch-fsdp2",      "pytorch-fsdp2@0.1",   "automodel",
-    "nanotron",      "nanotron-debug",    "megatron-deepspeed", "deepspeed-zero@0.10"};
+const std::vector<const char*> programs = {"megatron-core",
+                                           "megatron-core@0.6",
+                                           "megatron-core@0.2",
+                                           "megatron-core-plain",
+                                           "nemo@26.04",
+                                           "nemo@25.05",
+                                           "nemo@23.04",
+                                           "pytorch-fsdp2",
+                                           "pytorch-fsdp2@0.1",
+                                           "automodel",
+                                           "nanotron",
+                                           "nanotron-debug",
+                                           "megatron-deepspeed",
+                                           "deepspeed-zero@0.10",
+                                           "primus",
+                                           "maxtext",
+                                           "neuronx-distributed",
+                                           "megatron-lm-gaudi",
+                                           "megatron-lm-rocm",
+                                           "mindspeed"};
 
 TEST_CASE("every decision is said by a flag or named as missing") {
   for (const char* program : programs)

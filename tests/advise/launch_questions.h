@@ -34,7 +34,7 @@ inline LaunchFlags flags_on(const char* device, Architecture architecture, const
                                  data_root() / "workloads/catalog/stacks");
   Job job = small_job(4096, 256);
   job.task = task;
-  return launch_flags(layout, model, job, stack, {.architecture = architecture, .name = device});
+  return launch_flags(layout, model, job, stack, launch_device(load_device(device)));
 }
 
 // Part of a sentence of the notes.

@@ -232,9 +232,9 @@ TEST_CASE("what a device refuses is not printed for it") {
   CHECK(notes(refused.missing, "HybridEP"));
   Stack next = load_stack("megatron-core", {.family = model.family, .moe = true},
                           data_root() / "workloads/catalog/stacks");
-  next.release = "0.16";
-  const LaunchFlags later = launch_flags(wide, model, small_job(4096, 256), next,
-                                         {.architecture = blackwell_ultra, .name = "gb300"});
+  next.flags_release = "0.16";
+  const LaunchFlags later =
+      launch_flags(wide, model, small_job(4096, 256), next, launch_device(load_device("gb300")));
   CHECK(says(later, "--moe-flex-dispatcher-backend", "hybridep"));
   CHECK(notes(later.implied, "HybridEP, not DeepEP"));
 

@@ -12,14 +12,14 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 browse() {
   timeout 120 "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars \
-    --user-data-dir="$scratch/profile" "$@" "file://$scratch/report/index.html" 2>"$scratch/log"
+    --user-data-dir="$scratch/profile" "$@" "file://$scratch/page.html" 2>"$scratch/log"
 }
 count() { grep -o "$1" "$2" | wc -l; }
 
 training="$2/validation/measurements/training"
-"$1" validate --quiet --report "$scratch/report" "$training/h200.csv" "$training/simumax.csv" \
+"$1" validate --quiet --html "$scratch/page.html" "$training/h200.csv" "$training/simumax.csv" \
   "$training/vtrain-multi.csv"
-page="$scratch/report/index.html"
+page="$scratch/page.html"
 browse --dump-dom >"$scratch/dom"
 for part in '<svg' '<table' '<tr' '<circle' '<h2' '<pre'; do
   [ "$(count "$part" "$page")" -gt 0 ] || fail "no $part"

@@ -1,0 +1,29 @@
+// Answers questions about programs that do not run on a machine.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "sim/advise/advisor.h"
+#include "sim/app/document.h"
+#include "sim/engine/scenario.h"
+#include "sim/outcome/verdict.h"
+
+namespace orrery {
+
+// What was asked, and why it does not run.
+struct Refusal {
+  Scenario asked;
+  Verdict verdict;
+};
+
+// nullopt: the program runs there.
+std::optional<Refusal> refusal(const Scenario& scenario);
+// Of the first precision asked for in which the program does not run.
+std::optional<Refusal> refusal(const Question& question);
+
+// The answer in place of a prediction.
+Document refusal_document(const Refusal& refusal);
+nlohmann::ordered_json refusal_json(const Refusal& refusal);
+
+}  // namespace orrery

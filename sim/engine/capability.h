@@ -1,0 +1,28 @@
+// Knows what runs where: programs on platforms, precisions on devices and in programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/engine/cluster.h"
+#include "workloads/job.h"
+#include "workloads/stack.h"
+
+namespace orrery {
+
+// Why the stack does not run on the device in this precision: a sentence without its full stop,
+// from what both state of themselves. Empty: it runs, or nothing is known against it.
+std::string cannot_run(const Stack& stack, const Device& device, PrecisionRecipe precision);
+
+// Precisions that the device states, in the order of its entry; of a device that states none,
+// those of 16 bits that it has a rate for.
+std::vector<PrecisionRecipe> device_precisions(const Device& device);
+
+// The stack that people run such jobs with on such devices, as the device's entry says; empty: it
+// says nothing.
+std::string usual_stack(const Device& device, Task task);
+
+// Names of the catalogue's stacks that run on the platform, for messages.
+std::vector<std::string> stacks_of_platform(const std::string& platform);
+
+}  // namespace orrery

@@ -1,0 +1,26 @@
+// Says what a scenario takes for granted.
+#include "sim/outcome/notes.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace orrery {
+
+std::vector<std::string> notes_of(const Scenario& s) {
+  std::vector<std::string> notes;
+  if (!s.stack.asked.empty())
+    notes.push_back(
+        fmt::format("Release {} of {} is not known: it is predicted as {}, the last known one "
+                    "before it, with a wider range.",
+                    s.stack.asked, s.stack.name, s.stack.release));
+  const std::int64_t tokens = std::max(s.job.sequence, s.job.context);
+  if (s.model.max_context > 0 && tokens > s.model.max_context)
+    notes.push_back(
+        fmt::format("{} was trained for sequences of {} tokens at most, and these "
+                    "have {}.",
+                    s.model.title, s.model.max_context, tokens));
+  return notes;
+}
+
+}  // namespace orrery

@@ -1,0 +1,130 @@
+// Tests decode attention whose keys are split over processors: laws over random shapes.
+#include <rapidcheck.h>
+#include <catch2/catch.hpp>
+
+#include "hw_models/catalog.h"
+#include "hw_models/kernel_time.h"
+
+namespace orrery {
+namespace {
+
+struct Machine {
+  const char* name;
+  Library grouped;  // what serving engines decode with here
+  Device catalogued;
+  ResolvedDevice device;
+  Calibration calibration;
+  Machine(const char* n, Library library)
+      : name(n),
+        grouped(library),
+        catalogued(load_device(n)),
+        device(catalogued.resolved()),
+        calibration(load_calibration(catalogued)) {}
+  double seconds(const Work& work) const {
+    const Library library = work.v_dim < work.qk_dim ? Library::flashmla : grouped;
+    return kernel_time({.work = work, .library = library}, device, calibration).time.si();
+  }
+  double reading(const Work& work) const {
+    return minimum_bytes(work) / device.memory_bandwidth.si();
+  }
+};
+
+const Machine& machine(int which) {
+  static const Machine machines[] = {
+      {"h100-sxm", Library::flash3},     {"h200-sxm", Library::flash3},
+      {"b200-sxm", Library::flashinfer}, {"gb200", Library::flashinfer},
+      {"b300-sxm", Library::flashinfer}, {"gb300", Library::flashinfer}};
+  return machines[which];
+}
+
+Work grouped(std::int64_t batch, std::int64_t heads, std::int64_t kv_heads, std::int64_t keys,
+             Format format = Format::bf16, std::int64_t dim = 128) {
+  return {.kind = WorkKind::attention_decode,
+          .input = format,
+          .batch = batch,
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .q_length = 1,
+          .kv_length = keys,
+          .qk_dim = dim,
+          .v_dim = dim};
+}
+
+Work latent(std::int64_t batch, std::int64_t heads, std::int64_t keys,
+            Format format = Format::bf16) {
+  Work work = grouped(batch, heads, 1, keys, format, 576);
+  work.v_dim = 512;
+  return work;
+}
+
+Work any_decode(std::int64_t batch) {
+  const Format format = *rc::gen::element(Format::bf16, Format::fp8);
+  const std::int64_t keys = *rc::gen::inRange(64, 131073);
+  if (*rc::gen::inRange(0, 4) == 0)
+    return latent(batch, 16 << *rc::gen::inRange(0, 4), keys, format);
+  const std::int64_t kv_heads = 1 << *rc::gen::inRange(0, 6), group = 1 << *rc::gen::inRange(0, 5);
+  return grouped(batch, kv_heads * group, kv_heads, keys, format, *rc::gen::element(64, 128));
+}
+
+// Split rules accept waves that are not full: hence the fifth.
+TEST_CASE("law: n sequences cost at least as much as one and at most 1.2 n times one") {
+  CHECK(rc::check("more sequences", [] {
+    const Machine& m = machine(*rc::gen::inRange(0, 6));
+    const std::int64_t n = *rc::gen::inRange(2, 257);
+    Work work = any_decode(1);
+    const double one = m.seconds(work);
+    work.batch = n;
+    const double all = m.seconds(work);
+    RC_LOG() << m.name << " n " << n << " keys " << work.kv_length << " heads " << work.heads << "/"
+             << work.kv_heads << " d " << work.qk_dim << " " << to_text(work.input) << ": "
+             << one * 1e6 << " us, " << all * 1e6 << " us\n";
+    RC_ASSERT(all >= one);
+    RC_ASSERT(all <= 1.2 * static_cast<double>(n) * one);
+  }));
+}
+
+// H100 and H200, PyTorch's calls that split keys: 13 to 47 us at 16.8 MB.
+TEST_CASE("law: a call takes the time of reading its cache, twice at most where that is large") {
+  CHECK(rc::check("reading", [] {
+    const Machine& m = machine(*rc::gen::inRange(0, 6));
+    const Work work = any_decode(*rc::gen::inRange(1, 257));
+    const double time = m.seconds(work), reading = m.reading(work);
+    RC_LOG() << m.name << " batch " << work.batch << " keys " << work.kv_length << " heads "
+             << work.heads << "/" << work.kv_heads << " d " << work.qk_dim << " "
+             << to_text(work.input) << ": " << time * 1e6 << " us, reading " << reading * 1e6
+             << " us\n";
+    RC_ASSERT(time >= reading);
+    if (minimum_bytes(work) >= 128e6)
+      RC_ASSERT(time <= 2 * reading);
+    else
+      RC_ASSERT(time <= reading + 47e-6);
+  }));
+}
+
+TEST_CASE("a Hopper never decodes slower than an A100, nor an H200 than an H100") {
+  const Machine a100("a100-sxm4-80gb", Library::flash2);
+  for (const std::int64_t batch : {1, 8, 64})
+    for (const std::int64_t keys : {4096, 32768, 131072})
+      for (const std::int64_t kv_heads : {1, 8}) {
+        INFO(batch << " sequences of " << keys << " keys, " << kv_heads << " heads");
+        const Work work = grouped(batch, 8 * kv_heads, kv_heads, keys);
+        CHECK(machine(0).seconds(work) < a100.seconds(work));
+        CHECK(machine(1).seconds(work) < 1.05 * machine(0).seconds(work));
+      }
+}
+
+// cuDNN walks the keys of a sequence on one processor where the heads of a group are rows of one
+// query: it is a kernel of its own, for the program that makes that call.
+TEST_CASE("the call that splits no keys stays as slow as it was measured") {
+  const Machine& h200 = machine(1);
+  const Work work = grouped(1, 32, 8, 32769);
+  const auto with = [&](Library library) {
+    return kernel_time({.work = work, .library = library}, h200.device, h200.calibration).time.si();
+  };
+  CHECK(with(Library::cudnn_attention) > 250e-6);
+  CHECK(with(Library::cudnn_split_keys) == Approx(39.4e-6).epsilon(0.15));
+  CHECK(with(Library::flash2) == Approx(47.8e-6).epsilon(0.3));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -33,11 +33,11 @@ const std::string small_job =
 std::vector<Sample> samples() {
   const std::string with = " --seq 4096 --global-batch 32 --gpus 8 ";
   return {
-      {"simulate FILE --trace OUT", "{" + small_job + R"(, "gpus": 8, "tp": 2, "zero": 1})"},
+      {"simulate FILE --trace-out OUT", "{" + small_job + R"(, "gpus": 8, "tp": 2, "zero": 1})"},
       {"simulate FILE", "{" + small_job + R"(, "gpus": 16, "pp": 2, "schedule": "1f1b"})"},
       {"advise FILE", "{" + small_job + R"(, "gpus": 8, "top": 3, "tp": 1})"},
       {"plan FILE", "{" + small_job + R"(, "gpus": 8, "tokens": "1T", "objective": "cost"})"},
-      {"simulate --model llama3.2-1b --cluster FILE --trace OUT" + with,
+      {"simulate --model llama3.2-1b --cluster FILE --trace-out OUT" + with,
        R"({"name": "mine", "based_on": "dgx-h100", "title": "Mine", "host": "dgx-h100"})"},
       {"simulate --cluster dgx-h100 --model FILE" + with,
        R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,

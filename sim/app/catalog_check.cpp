@@ -150,7 +150,7 @@ CatalogFaults check_catalog_file(const std::string& file) {
   Judge judge;
   const bool is_path = file.find('/') != std::string::npos || file.ends_with(".json");
   judge.judge(kind, is_path ? file : "./" + file);
-  return judge.result(file + ", a " + kind.name);
+  return judge.result(fmt::format("{} ({})", file, kind.name));
 }
 
 std::string faults_text(const CatalogFaults& faults) {

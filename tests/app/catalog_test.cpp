@@ -127,12 +127,12 @@ TEST_CASE("the catalogue is in order by its own judgement, and a user's file is 
     CHECK(o.code == code);
     CHECK((o.out + o.err).find(part) != std::string::npos);
   };
-  judged(R"({"name": "mine", "based_on": "dgx-h100"})", 0, "a cluster: in order");
+  judged(R"({"name": "mine", "based_on": "dgx-h100"})", 0, "(cluster): in order");
   judged(R"({"name": "mine", "based_on": "dgx-h100", "host": "dgx-h10"})", 1, "dgx-h100");
   judged(R"({"name": "mine", "based_on": "dgx-h100", "site": {"clock_factor": {"value": 1,
             "evidence": "specified", "source": "no-such-source"}}})",
          1, "no-such-source");
-  judged(R"({"name": "mine", "based_on": "h100-sxm"})", 0, "a accelerator");
+  judged(R"({"name": "mine", "based_on": "h100-sxm"})", 0, "(accelerator): in order");
   judged(R"({"colour": "red"})", 2, "keys of");
   judged(R"([1])", 2, "an object");
   CHECK(run("catalog check no/such/file.json").code == 2);

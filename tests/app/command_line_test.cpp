@@ -140,8 +140,8 @@ TEST_CASE("letters after a count give the same answer as the count, everywhere")
   const std::string file = add(scratch, "q.json", R"({"seq": "8k", "global_batch": "4M"})");
   CHECK(sizes("simulate " + machine + file) == plain);
   const std::string plan = "plan --model llama3.2-1b --cluster dgx-h100 --gpus 16 --tokens 1T ";
-  CHECK(run(plan + "--seq 8k --global-batch 4M --json").out ==
-        run(plan + "--seq 8192 --global-batch 512 --json").out);
+  CHECK(run(plan + "--seq 8k --global-batch 4M").out ==
+        run(plan + "--seq 8192 --global-batch 512").out);
   expect_error("simulate " + machine + "--seq 8k --global-batch 2k", "tokens in M");
   expect_error("simulate " + machine + "--seq 3000 --global-batch 4M", "sequences of 3000");
   expect_error("topology dgx-h100 --gpus 16k", "whole number");
@@ -196,11 +196,11 @@ TEST_CASE("exit codes are documented, and those of a full disk and of a broken o
   const std::string job = "simulate " + machine + "--seq 8k --global-batch 4M";
   CHECK(run(job).code == 0);
   CHECK(run_shell(std::string(ORRERY_BINARY) + " " + job + " 2>&1 >/dev/full").code == 4);
-  const Outcome full = run(job + " --trace /dev/full");
+  const Outcome full = run(job + " --trace-out /dev/full");
   CHECK(full.code == 4);
   CHECK(full.out.empty());
   CHECK(lines(full.err) == 1);
-  CHECK(run(job + " --trace /nowhere/x.json").code == 2);
+  CHECK(run(job + " --trace-out /nowhere/x.json").code == 2);
 }
 
 TEST_CASE("--version tells the version and the catalogue") {

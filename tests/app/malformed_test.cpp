@@ -9,6 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "sim/base/random.h"
@@ -32,11 +33,11 @@ const std::string small_job =
 std::vector<Sample> samples() {
   const std::string with = " --seq 4096 --global-batch 32 --gpus 8 ";
   return {
-      {"simulate FILE --trace OUT", "{" + small_job + R"(, "gpus": 8, "tp": 2, "zero": 1})"},
+      {"simulate FILE --trace-out OUT", "{" + small_job + R"(, "gpus": 8, "tp": 2, "zero": 1})"},
       {"simulate FILE", "{" + small_job + R"(, "gpus": 16, "pp": 2, "schedule": "1f1b"})"},
       {"advise FILE", "{" + small_job + R"(, "gpus": 8, "top": 3, "tp": 1})"},
       {"plan FILE", "{" + small_job + R"(, "gpus": 8, "tokens": "1T", "objective": "cost"})"},
-      {"simulate --model llama3.2-1b --cluster FILE --trace OUT" + with,
+      {"simulate --model llama3.2-1b --cluster FILE --trace-out OUT" + with,
        R"({"name": "mine", "based_on": "dgx-h100", "title": "Mine", "host": "dgx-h100"})"},
       {"simulate --cluster dgx-h100 --model FILE" + with,
        R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,
@@ -213,5 +214,35 @@ TEST_CASE("what the malformed inputs are made of is in order", "[fuzz]") {
     const Outcome o = run(arguments);
     INFO(arguments << "\n" << o.err);
     CHECK((o.code == 0 || o.code == 3));
+  }
+}
+
+TEST_CASE("of many lines each malformed one is an error object with its number, and the rest go on",
+          "[fuzz]") {
+  const ScratchFolder scratch("malformed_lines");
+  RandomStream random(2026, 1);
+  const std::vector<Sample> files = samples();
+  std::string text;
+  std::set<int> bad;
+  constexpr int count = 100;
+  for (int i = 1; i <= count; ++i) {
+    const Sample& sample = files[1];  // of simulate
+    const std::string line = spoiled(random, sample);
+    const bool spoil = i % 3 == 0 && !line.empty();
+    if (spoil) bad.insert(i);
+    text += (spoil ? line : sample.text) + "\n";
+  }
+  const Outcome o = run("simulate --jsonl " + add(scratch, "in.jsonl", text));
+  INFO(o.err);
+  CHECK(o.code == 1);
+  CHECK(lines(o.err) == 1);
+  REQUIRE(lines(o.out) == count);
+  std::istringstream answers(o.out);
+  std::string line;
+  for (int i = 1; i <= count && std::getline(answers, line); ++i) {
+    const auto answer = nlohmann::json::parse(line);
+    INFO(i << ": " << line.substr(0, 200));
+    CHECK(answer.contains("error") == bad.contains(i));
+    if (bad.contains(i)) CHECK(answer["error"]["line"] == i);
   }
 }

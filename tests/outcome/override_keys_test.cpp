@@ -177,7 +177,7 @@ TEST_CASE(
     for (const auto& [part, folder] : parts) {
       std::vector<Leaf> leaves;
       const Json entry = load_catalog_entry(folder, part, file.at(part).get<std::string>()).raw();
-      collect(entry, {}, leaves);
+      collect(entry, Leaf{}, leaves);
       REQUIRE(leaves.size() > 3);
       for (const Leaf& leaf : leaves) {
         std::string name = part;

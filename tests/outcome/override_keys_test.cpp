@@ -38,7 +38,7 @@ const std::map<std::string, std::string>& without_effect() {
 }
 
 struct Leaf {
-  Json::json_pointer at;
+  Json::json_pointer at = Json::json_pointer();
   std::vector<std::string> path;
   double number = 0;
   std::string unit;  // with its blank; plain numbers: "-"
@@ -177,7 +177,7 @@ TEST_CASE(
     for (const auto& [part, folder] : parts) {
       std::vector<Leaf> leaves;
       const Json entry = load_catalog_entry(folder, part, file.at(part).get<std::string>()).raw();
-      collect(entry, Leaf{}, leaves);
+      collect(entry, {}, leaves);
       REQUIRE(leaves.size() > 3);
       for (const Leaf& leaf : leaves) {
         std::string name = part;

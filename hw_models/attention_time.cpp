@@ -193,6 +193,35 @@ UnitTimes attention_times(const Work& work, const Curve& curve, const ResolvedDe
   return t;
 }
 
+// How the keys of decode lie on blocks of processors.
+struct DecodeParts {
+  double parts = 1;   // of a sequence
+  double blocks = 0;  // of all sequences
+  double keys = 0;    // that a processor with most to do walks, of all its blocks
+};
+
+// `blocks` of a sequence's keys and a tile of rows each. Engines that plan each step deal equal
+// shares of all keys to the processors, cutting sequences where a share ends (FlashMLA,
+// FlashInfer, FlashAttention 3 with its scheduler's metadata).
+DecodeParts decode_parts(double blocks, double keys, double resident, const Curve& curve,
+                         const ResolvedDevice& device) {
+  const double slots = device.sm_count * resident;
+  if (curve.balanced <= 0) {
+    const double parts = split_parts(blocks, keys, slots, curve);
+    const double walked = ceiling(ceiling(keys / curve.tile_n) / parts) * curve.tile_n;
+    const double times = rounds(blocks * parts, device.sm_count, resident, curve.wave_exponent);
+    return {.parts = parts, .blocks = blocks * parts, .keys = walked * times};
+  }
+  double most = ceiling(keys / curve.split_k);
+  if (curve.most_splits > 0) most = std::min(most, curve.most_splits);
+  const double parts = std::min(most, std::max(1.0, slots / blocks));
+  const double part = ceiling(keys / parts / curve.tile_n) * curve.tile_n;
+  // A share may begin and end inside a tile of keys.
+  const double share = blocks * keys / slots + curve.tile_n;
+  const bool all_busy = blocks * parts >= slots * (1 - 1e-9);
+  return {.parts = parts, .blocks = blocks * parts, .keys = all_busy ? share : part};
+}
+
 // One or few query rows: the cache is read once, by as many processors as it can be split over;
 // queries that share a key head are padded to a tile of the tensor unit.
 UnitTimes decode_times(const Work& work, const Curve& curve, const ResolvedDevice& device) {
@@ -221,15 +250,12 @@ UnitTimes decode_times(const Work& work, const Curve& curve, const ResolvedDevic
   } else {
     const double resident = resident_blocks(work, curve), slots = device.sm_count * resident;
     const double tiles = ceiling(group / most_split_rows);
-    const double parts = split_parts(sequences * tiles, kv, slots, curve);
+    const auto [parts, blocks, keys] = decode_parts(sequences * tiles, kv, resident, curve, device);
     if (parts > 1)
       rows = ceiling(group / std::min(curve.tile_m, most_split_rows)) *
              std::min(curve.tile_m, most_split_rows);
-    const double blocks = sequences * tiles * parts;
-    const double keys = ceiling(ceiling(kv / curve.tile_n) / parts) * curve.tile_n;
     // A device's worth of blocks takes as long as one of them on its processor.
-    t.tensor = rounds(blocks, device.sm_count, resident, curve.wave_exponent) * slots * keys *
-               rows / tiles * per_key * head_dim_loss(0.5 * dims, curve);
+    t.tensor = slots * keys * rows / tiles * per_key * head_dim_loss(0.5 * dims, curve);
     starts = waves(blocks, slots, curve.wave_exponent) *
              (starts / tiles * device.sm_count + curve.block_seconds);
     const double results = sequences * group * static_cast<double>(work.v_dim);

@@ -5,12 +5,15 @@
 #include <filesystem>
 
 #include "hw_models/catalog.h"
+#include "hw_models/changed_device.h"
 
 namespace orrery {
 
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* accelerator_folder = "hw_models/catalog/accelerators";
 
 fs::path folder() { return data_root() / "hw_models" / "calibration"; }
 
@@ -36,6 +39,7 @@ struct Loan {
   std::string reason;
   // A format whose curves come from another device, because its peak stands to the others as there.
   std::string format, format_from;
+  bool of_device = false;  // the line names the device itself
 };
 
 Loan read_loan(const JsonValue& at) {
@@ -59,9 +63,11 @@ Loan find_loan(const Device& device) {
   const std::string architecture(to_text(device.architecture));
   std::optional<Loan> by_architecture, generic;
   for (const JsonValue& line : file.at("loans").items()) {
-    const Loan loan = read_loan(line);
+    Loan loan = read_loan(line);
     if (line.has("device")) {
-      if (line.at("device").text() == device.name) return loan;
+      if (line.at("device").text() != device.name) continue;
+      loan.of_device = true;
+      return loan;
     } else if (line.has("architecture")) {
       if (line.at("architecture").text() == architecture) by_architecture = loan;
     } else {
@@ -110,6 +116,11 @@ OwnFiles load_own(const std::string& device, int depth) {
   return own;
 }
 
+// Whether the device is measured, published or borrows by a line of its own.
+bool has_calibration(const Device& device) {
+  return !own_files(device.name).empty() || find_loan(device).of_device;
+}
+
 void add_if_there(Calibration& calibration, const std::string& name) {
   const fs::path path = folder() / "estimates" / (name + ".json");
   if (is_there(path)) add_estimates(calibration, JsonValue::load(path));
@@ -122,6 +133,7 @@ void add_all_estimates(Calibration& calibration, const Device& device,
   add_missing_energies(calibration, bases);
   add_if_there(calibration, std::string(to_text(device.architecture)));
   add_if_there(calibration, has_tile_model(device.architecture) ? "common" : "generic");
+  complete(calibration);
 }
 
 // Curves of one format of another device over those of the lender.
@@ -184,6 +196,20 @@ Calibration load_calibration(const Device& device) {
     calibration.borrowed_from = lender.name;
   }
   widen(calibration, loan.low, loan.high, loan.reason);
+  calibration.device = device.name;
+  return calibration;
+}
+
+Calibration load_calibration(const std::string& entry, const Device& device) {
+  const Device original = load_device(entry);
+  if (original.architecture != device.architecture) return load_calibration(device);
+  const std::string base = catalog_base(accelerator_folder, "accelerator", entry);
+  Calibration calibration = base.empty() || has_calibration(original)
+                                ? load_calibration(original)
+                                : load_calibration(base, original);
+  follow_device(calibration, original, device);
+  if (device.name != original.name && calibration.borrowed_from.empty())
+    calibration.borrowed_from = original.name;
   calibration.device = device.name;
   return calibration;
 }

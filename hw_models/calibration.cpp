@@ -12,7 +12,7 @@ namespace orrery {
 namespace {
 
 struct Parameter {
-  const char* name;
+  std::string_view name;
   double Curve::*member;
   Dimension dimension;  // none: a bare number
 };
@@ -30,6 +30,7 @@ constexpr Parameter parameters[] = {
     {"split_start", &Curve::split_seconds, Seconds::dimension},
     {"split_exposed", &Curve::split_exposed, plain},
     {"most_splits", &Curve::most_splits, plain},
+    {"balanced", &Curve::balanced, plain},
     {"block_start", &Curve::block_seconds, Seconds::dimension},
     {"block_exposed", &Curve::block_exposed, plain},
     {"resident_blocks", &Curve::resident_blocks, plain},
@@ -274,7 +275,7 @@ std::string parameter_name(double Curve::*parameter) {
   const auto* found = std::find_if(std::begin(parameters), std::end(parameters),
                                    [&](const Parameter& p) { return p.member == parameter; });
   CHECK_THAT(found != std::end(parameters), "a parameter that calibration files hold");
-  return found->name;
+  return std::string(found->name);
 }
 
 void complete(Calibration& calibration) {
@@ -408,7 +409,6 @@ void add_estimates(Calibration& calibration, const JsonValue& file) {
     }
     put_curve(calibration, read_curve(item, calibration));
   }
-  if (!calibration.curves.empty()) complete(calibration);
 }
 
 }  // namespace orrery

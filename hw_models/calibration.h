@@ -42,12 +42,13 @@ struct Curve {
   double row_cluster = 0;  // 0: the library picks the fastest tile; else tiles are tile_m x tile_n,
                            // in rows of so many, halved while they still hold all of m
   double split_k = 1024;   // k (decode: keys) is split over idle processors down to this many
-  double split_seconds = 0;    // joining the parts: a start of its own (attention: again for each
-                               // doubling of the parts)
-  double split_exposed = 0;    // partial results in fp32, written and read: share of HBM's time
-  double most_splits = 0;      // attention: parts that keys are cut into at most; 0: decode knows
-                               // no limit, prefill does not cut
-  double block_seconds = 0;    // attention: what a block costs (prefill: after the first wave)
+  double split_seconds = 0;  // joining the parts: a start of its own (attention: again for each
+                             // doubling of the parts)
+  double split_exposed = 0;  // partial results in fp32, written and read: share of HBM's time
+  double most_splits = 0;    // attention: parts that keys are cut into at most; 0: decode knows
+                             // no limit, prefill does not cut
+  double balanced = 0;       // decode: 1 where parts are dealt so that all processors end together
+  double block_seconds = 0;  // attention: what a block costs (prefill: after the first wave)
   double resident_blocks = 1;  // attention: blocks of 256-byte rows that fit on a processor
   double block_exposed = 1;    // decode: share of the shorter of starts and streams that adds
   double stream_width = 0;  // streams: blocks that fill the memory, over the processors; 0: any do

@@ -65,6 +65,7 @@ void add_rare(Json& p, const Curve& c) {
   add_time("split_start", c.split_seconds);
   add("split_exposed", c.split_exposed, plain.split_exposed);
   add("most_splits", c.most_splits, plain.most_splits);
+  add("balanced", c.balanced, plain.balanced);
   add_time("block_start", c.block_seconds);
   add("block_exposed", c.block_exposed, plain.block_exposed);
   add("resident_blocks", c.resident_blocks, plain.resident_blocks);

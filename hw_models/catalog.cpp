@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "hw_models/catalog_names.h"
 #include "sim/base/check.h"
 
 namespace orrery {
@@ -30,14 +31,6 @@ bool is_path(const std::string& name) {
   return name.find('/') != std::string::npos || fs::path(name).extension() == ".json";
 }
 
-// For a name cut short ("h100") the first that it begins; else the nearest.
-std::string suggest(const std::string& name, const std::vector<std::string>& names) {
-  if (name.size() >= 3)
-    for (const std::string& candidate : names)
-      if (candidate.starts_with(name)) return candidate;
-  return nearest_name(name, names);
-}
-
 // Where the entry called `name` lies; relative paths are looked up from `beside`.
 fs::path locate(const std::string& folder, const std::string& kind, const std::string& name,
                 const fs::path& beside) {
@@ -45,37 +38,39 @@ fs::path locate(const std::string& folder, const std::string& kind, const std::s
     const fs::path given(name);
     return given.is_absolute() || beside.empty() ? given : beside / given;
   }
-  const std::vector<std::string> names = catalog_names(folder);
-  if (!std::binary_search(names.begin(), names.end(), name))
+  const fs::path file = data_root() / folder / (name + ".json");
+  std::error_code unnameable;  // a name may be longer than a file's can be
+  if (fs::is_regular_file(file, unnameable)) return file;
+  const std::optional<std::string> entry = known_as(folder, name);
+  if (!entry)
     throw Error({.file = kind,
                  .path = "",
                  .found = in_quotes(name) + ", which is not in the catalogue",
                  .expected = fmt::format("a name of `orrery catalog list {}` or a file", kind),
-                 .nearest = suggest(name, names)});
-  return data_root() / folder / (name + ".json");
+                 .nearest = meant_name(folder, name)});
+  return data_root() / folder / (*entry + ".json");
 }
 
-// The entry with everything it is based on merged in. `chain` holds the files on the way here.
-nlohmann::json load_merged(const std::string& folder, const std::string& kind, const fs::path& file,
-                           std::vector<fs::path>& chain) {
-  const JsonValue entry = JsonValue::load(file);
-  if (!entry.is_object()) entry.fail("an object");
-  std::error_code ignored;
-  const fs::path place = fs::weakly_canonical(file, ignored);
-  const bool cycle = std::find(chain.begin(), chain.end(), place) != chain.end();
-  if (cycle)
-    throw Error({.file = chain.back().string(),
-                 .path = "based_on",
-                 .found = fmt::format("a circle back to {}", place.string()),
-                 .expected = "an entry that is not based on this one"});
-  chain.push_back(place);
-  nlohmann::json own = entry.raw();
-  if (!entry.has("based_on")) return own;
+JsonValue load_merged(const std::string& folder, const std::string& kind, const fs::path& file,
+                      std::vector<fs::path>& chain);
 
-  const std::string base = entry.at("based_on").text();
+// The entry with everything it is based on merged in. `file` is where it stands, empty for one that
+// stands inline; `chain` holds the files on the way here.
+JsonValue merge_base(const std::string& folder, const std::string& kind, const JsonValue& entry,
+                     const fs::path& file, std::vector<fs::path>& chain) {
+  if (!entry.is_object()) entry.fail("an object");
+  if (!entry.has("based_on")) return entry;
+  nlohmann::json own = entry.raw();
+  const JsonValue based_on = entry.at("based_on");
   nlohmann::json merged;
   try {
-    merged = load_merged(folder, kind, locate(folder, kind, base, file.parent_path()), chain);
+    merged =
+        based_on.is_object()
+            ? merge_base(folder, kind, JsonValue::from(based_on.raw(), entry.file()), file, chain)
+                  .raw()
+            : load_merged(folder, kind, locate(folder, kind, based_on.text(), file.parent_path()),
+                          chain)
+                  .raw();
   } catch (const Error& error) {
     // A missing base is a mistake of this file; everything else names its own file already.
     if (error.info().file != kind) throw;
@@ -85,10 +80,29 @@ nlohmann::json load_merged(const std::string& folder, const std::string& kind, c
     throw Error(std::move(info));
   }
   own.erase("based_on");
+  merged.erase("aliases");  // what people call the base is not this entry
   // An overlay is an entry of its own: it must not pass for what it is based on.
-  if (!own.contains("name")) own["name"] = file.stem().string();
+  if (!own.contains("name"))
+    own["name"] = file.empty() ? entry.at("name").text() : file.stem().string();
   merge_overlay(merged, own);
-  return merged;
+  return JsonValue::from(std::move(merged), entry.file());
+}
+
+JsonValue load_merged(const std::string& folder, const std::string& kind, const fs::path& file,
+                      std::vector<fs::path>& chain) {
+  const JsonValue entry = JsonValue::load(file);
+  if (!entry.is_object() || !entry.has("based_on"))
+    return merge_base(folder, kind, entry, file, chain);
+  std::error_code ignored;
+  const fs::path place = fs::weakly_canonical(file, ignored);
+  const bool cycle = std::find(chain.begin(), chain.end(), place) != chain.end();
+  if (cycle)
+    throw Error({.file = chain.back().string(),
+                 .path = "based_on",
+                 .found = fmt::format("a circle back to {}", place.string()),
+                 .expected = "an entry that is not based on this one"});
+  chain.push_back(place);
+  return merge_base(folder, kind, entry, file, chain);
 }
 
 std::string text_or_empty(const JsonValue& entry, std::string_view key) {
@@ -148,9 +162,18 @@ std::vector<std::string> catalog_names(const std::string& folder) {
 
 JsonValue load_catalog_entry(const std::string& folder, const std::string& kind,
                              const std::string& name) {
-  const fs::path file = locate(folder, kind, name, {});
   std::vector<fs::path> chain;
-  return JsonValue::from(load_merged(folder, kind, file, chain), file.string());
+  if (is_inline_entry(name))
+    return merge_base(folder, kind, JsonValue::parse(name, kind), {}, chain);
+  return load_merged(folder, kind, locate(folder, kind, name, {}), chain);
+}
+
+std::string catalog_base(const std::string& folder, const std::string& kind,
+                         const std::string& name) {
+  const fs::path file = locate(folder, kind, name, {});
+  const JsonValue entry = JsonValue::load(file);
+  if (!entry.is_object() || !entry.has("based_on")) return "";
+  return locate(folder, kind, entry.at("based_on").text(), file.parent_path()).string();
 }
 
 std::map<std::string, Source> load_sources() {

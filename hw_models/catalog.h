@@ -58,12 +58,17 @@ std::filesystem::path data_root();
 // Names in a catalogue folder (relative to data_root()), sorted: file stems of *.json.
 std::vector<std::string> catalog_names(const std::string& folder);
 
-// `name` is a catalogue name or a path to a file of the same shape (it contains '/' or ends in
-// ".json"). Merges "based_on" overlays: RFC 7396 merge patches, but a sourced value (an object with
-// "value") replaces the older one whole, so that no stale evidence stays behind. `kind` is what the
-// entry is called in messages ("accelerator"). An unknown name is an Error with the nearest.
+// `name` is a catalogue name, a path to a file of the same shape (it contains '/' or ends in
+// ".json") or the JSON of an entry (JsonValue::reference). Merges "based_on" overlays: RFC 7396
+// merge patches, but a sourced value (an object with "value") replaces the older one whole, so that
+// no stale evidence stays behind. `kind` is what the entry is called in messages ("accelerator").
+// An unknown name is an Error with the nearest.
 JsonValue load_catalog_entry(const std::string& folder, const std::string& kind,
                              const std::string& name);
+
+// What the entry is based on, as a name or a path that loads it; empty: it is an entry of its own.
+std::string catalog_base(const std::string& folder, const std::string& kind,
+                         const std::string& name);
 
 // All sources of the project, sorted by id: hw_models/catalog/sources/*.json together. An id may
 // stand in several files as long as they agree.
@@ -85,5 +90,11 @@ Host load_host(const std::string& name);
 // The device's own calibration, or one borrowed from the nearest measured architecture: scaled by
 // peaks, evidence estimated with a range. Never fails for a resolvable device.
 Calibration load_calibration(const Device& device);
+
+// The same of an accelerator of which a cluster changes values: `entry` is its name or file, and
+// `device` what became of it. A changed device, and an entry that is based on another and has no
+// calibration or loan of its own, are their originals with other peaks and limits (follow_device):
+// one change of hardware has one answer, however it is written.
+Calibration load_calibration(const std::string& entry, const Device& device);
 
 }  // namespace orrery

@@ -69,7 +69,7 @@ struct ResolvedDevice {
   double board_spread = 0;  // standard deviation of sustained speed between healthy boards
   Hertz failure_rate;       // unrecoverable failures per second
   Dollars price;            // purchase, one accelerator
-  DollarsPerSecond rental;  // cloud price
+  DollarsPerSecond rental;  // on demand, in a cloud
   bool tile_model = false;
 };
 
@@ -110,7 +110,7 @@ struct Device {
   Sourced<double> board_spread;  // of sustained speed, a share; may be left out
   Sourced<Hertz> failure_rate;
   Sourced<Dollars> price;
-  Sourced<DollarsPerSecond> rental;
+  Sourced<DollarsPerSecond> rental;  // on demand
   PartsIncluded price_includes;     // what the purchase price holds beside the accelerator
   Sourced<Carbon> embodied_carbon;  // of making one; may be left out
 

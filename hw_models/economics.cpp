@@ -53,7 +53,7 @@ std::string_view to_text(Contract contract) {
 const Sourced<DollarsPerSecond>& CloudPrices::of(Contract contract) const {
   switch (contract) {
     case Contract::on_demand:
-      return on_demand;
+      break;
     case Contract::reserved_1y:
       return reserved_1y;
     case Contract::reserved_3y:
@@ -61,7 +61,8 @@ const Sourced<DollarsPerSecond>& CloudPrices::of(Contract contract) const {
     case Contract::spot:
       return spot;
   }
-  return on_demand;
+  CHECK_THAT(false, "a price on demand is that of the accelerator");
+  return spot;
 }
 
 DataCentre read_site(const JsonValue& file) {
@@ -154,11 +155,10 @@ Economics read_economics(const JsonValue& file) {
 }
 
 CloudPrices read_cloud_prices(const JsonValue& file) {
-  file.expect_only({"name", "title", "date", "on_demand", "reserved_1y", "reserved_3y", "spot"});
+  file.expect_only({"name", "title", "date", "reserved_1y", "reserved_3y", "spot"});
   return {.name = file.at("name").text(),
           .title = file.at("title").text(),
           .date = file.at("date").text(),
-          .on_demand = positive<DollarsPerSecond>(file, "on_demand"),
           .reserved_1y = positive<DollarsPerSecond>(file, "reserved_1y"),
           .reserved_3y = positive<DollarsPerSecond>(file, "reserved_3y"),
           .spot = positive<DollarsPerSecond>(file, "spot")};

@@ -74,12 +74,14 @@ struct Economics {
 enum class Contract { on_demand, reserved_1y, reserved_3y, spot };
 std::string_view to_text(Contract);
 
-// What clouds ask for one accelerator with its share of host, network and site, per second:
-// hw_models/catalog/cloud, by the accelerator's name.
+// What clouds ask for one accelerator with its share of host, network and site, per second, under
+// the contracts beside on demand: hw_models/catalog/cloud, by the accelerator's name. Its price on
+// demand is Device::rental and stands nowhere else.
 struct CloudPrices {
   std::string name, title;
   std::string date;  // of the prices
-  Sourced<DollarsPerSecond> on_demand, reserved_1y, reserved_3y, spot;
+  Sourced<DollarsPerSecond> reserved_1y, reserved_3y, spot;
+  // Not for on demand.
   const Sourced<DollarsPerSecond>& of(Contract contract) const;
 };
 

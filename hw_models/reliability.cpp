@@ -115,11 +115,14 @@ ReliabilityProfile read_reliability(const JsonValue& file) {
   profile.data_loading = read_share(running.at("data_loading"));
   profile.evaluation = read_share(running.at("evaluation"));
   const JsonValue storage = file.at("storage");
-  storage.expect_only({"remote_per_gpu", "local_per_host", "copy_per_gpu", "save_overhead"});
+  storage.expect_only({"remote_per_gpu", "local_per_host", "copy_per_gpu", "save_overhead",
+                       "training_network", "least_interval"});
   profile.remote_per_gpu = read_positive<BytesPerSecond>(storage.at("remote_per_gpu"));
   profile.local_per_host = read_positive<BytesPerSecond>(storage.at("local_per_host"));
   profile.copy_per_gpu = read_positive<BytesPerSecond>(storage.at("copy_per_gpu"));
   profile.save_overhead = read_positive<Seconds>(storage.at("save_overhead"));
+  profile.training_network = read_share(storage.at("training_network"));
+  profile.least_interval = read_positive<Seconds>(storage.at("least_interval"));
   const JsonValue remedies = file.at("remedies");
   remedies.expect_only({"restart_factor", "corruption_latency", "elastic_recovery"});
   profile.restart_factor = read_share(remedies.at("restart_factor"));

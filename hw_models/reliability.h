@@ -67,6 +67,8 @@ struct ReliabilityProfile {
   Sourced<BytesPerSecond> local_per_host;  // local NVMe drives, each way
   Sourced<BytesPerSecond> copy_per_gpu;    // from an accelerator to host memory
   Sourced<Seconds> save_overhead;          // of each save, besides its bytes: all ranks must agree
+  Sourced<double> training_network;  // share of the bytes to a store that leave by training's NICs
+  Sourced<Seconds> least_interval;   // between saves to a store: nobody is known to save more often
   // What remedies would make of it; they change nothing about the job as it is run.
   Sourced<double> restart_factor;       // of detection, diagnosis, start and warm-up, sped up
   Sourced<Seconds> corruption_latency;  // until wrong numbers are noticed, with checks in the steps
@@ -112,6 +114,8 @@ void visit_reliability_values(ProfileRef& p, Visit&& visit) {
   visit("storage.local_per_host", p.local_per_host);
   visit("storage.copy_per_gpu", p.copy_per_gpu);
   visit("storage.save_overhead", p.save_overhead);
+  visit("storage.training_network", p.training_network);
+  visit("storage.least_interval", p.least_interval);
   visit("remedies.restart_factor", p.restart_factor);
   visit("remedies.corruption_latency", p.corruption_latency);
   visit("remedies.elastic_recovery", p.elastic_recovery);

@@ -290,4 +290,23 @@ FabricParts fabric_parts(const Fabric& fabric, std::int64_t accelerators) {
   return parts;
 }
 
+std::int64_t most_joined(const Fabric& fabric, std::int64_t most) {
+  CHECK_THAT(most >= 1, "a wiring of nothing");
+  const auto joins = [&](std::int64_t accelerators) {
+    try {
+      fabric_parts(fabric, accelerators);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  if (joins(most)) return most;
+  std::int64_t good = 1, bad = most;
+  while (bad - good > 1) {
+    const std::int64_t middle = good + (bad - good) / 2;
+    (joins(middle) ? good : bad) = middle;
+  }
+  return good;
+}
+
 }  // namespace orrery

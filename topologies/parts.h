@@ -74,4 +74,8 @@ struct LeafPlan {
 // last tier's ports reach, more than a domain without scale-out).
 FabricParts fabric_parts(const Fabric& fabric, std::int64_t accelerators);
 
+// The most accelerators that the wiring joins, looked for up to `most`, which it is where the
+// wiring does not end before.
+std::int64_t most_joined(const Fabric& fabric, std::int64_t most);
+
 }  // namespace orrery

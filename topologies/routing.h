@@ -90,7 +90,14 @@ class Router {
   // (ecmp). Error when the two are on rails that do not meet (rail_only; one tier).
   void route(std::int64_t from, std::int64_t to, std::uint64_t label,
              std::vector<RouteLink>& out) const;
+  // The same without NICs, of flows hashed with labels 0 to `labels` - 1, one after the other, each
+  // over one queue pair; nothing under one leaf. ecmp on fabrics without faults.
+  void hashed_trunks(std::int64_t from, std::int64_t to, std::int64_t labels,
+                     std::vector<RouteLink>& out) const;
   BundleSize size(const LinkName& link) const;
+  // Every link that a route can name has a number of its own in [0, links()).
+  std::int64_t number(const LinkName& link) const;
+  std::int64_t links() const;
   // Highest tier that the flow passes: 1 under one leaf, as PathCost::tier counts.
   int tier_between(std::int64_t from, std::int64_t to) const;
   // Position in a scale-up domain -> class: positions in a class see the same links but for their
@@ -188,6 +195,10 @@ class Router {
                    std::vector<RouteLink>& out) const;
   void nic_links(LinkKind kind, const End& e, const PlaneClass& plane, double share,
                  std::vector<RouteLink>& out) const;
+  struct LinkCounts {
+    std::int64_t nics = 0, leaves = 0, spines = 0, sites = 0;
+  };
+  LinkCounts link_counts() const;
   struct Hop {
     std::int32_t upper = 0, lane = 0;
   };
@@ -220,6 +231,7 @@ class Router {
   std::int64_t nics_ = 1;                                 // of one accelerator, at least one
   double nic_rate_ = 0, leaf_rate_ = 0, spine_rate_ = 0;  // B/s of one link
   bool dragonfly_ = false;
+  LinkCounts counts_;
   std::vector<std::int32_t> position_nic_, position_rail_, position_in_rail_;
 
   std::vector<LinkFault> nic_faults_, leaf_faults_, pod_faults_;  // by where

@@ -174,4 +174,28 @@ void Router::hash_route(const Path& p, std::uint64_t flow, std::vector<RouteLink
   }
 }
 
+void Router::hashed_trunks(std::int64_t from, std::int64_t to, std::int64_t labels,
+                           std::vector<RouteLink>& out) const {
+  CHECK_THAT(options_.routing == Routing::ecmp && options_.paths_per_flow == 1 && faults_.empty(),
+             "hashed flows of one queue pair on a healthy fabric");
+  const Path p = path(from, to);
+  if (p.tier == 1) return;
+  const std::int64_t ports = std::ssize(planes_) * nics_;
+  const double share = exact_share(1 / static_cast<double>(ports));
+  for (std::int64_t label = 0; label < labels; ++label) {
+    const std::uint64_t flow =
+        flow_hash(options_.seed, from, to, static_cast<std::uint64_t>(label));
+    const std::int64_t start = hash_choice(hash_with(flow, ~std::uint64_t{0}), ports);
+    for (std::int64_t pair = 0; pair < ports; ++pair) {
+      const PlaneClass& plane = planes_[static_cast<std::size_t>((start + pair) % ports / nics_)];
+      const std::uint64_t hash = hash_with(hash_with(flow, static_cast<std::uint64_t>(pair)),
+                                           static_cast<std::uint64_t>(plane.first));
+      hash_switches(p, plane, hash, share, out.size(), out);
+    }
+    if (p.a.site == p.b.site) continue;
+    out.push_back({.link = {.kind = LinkKind::site_out, .group = p.a.site}, .share = 1});
+    out.push_back({.link = {.kind = LinkKind::site_in, .group = p.b.site}, .share = 1});
+  }
+}
+
 }  // namespace orrery

@@ -105,6 +105,7 @@ void Router::lay_out() {
   nic_rate_ = rate(0) * (ports / static_cast<double>(nics_));
   leaf_rate_ = rate(1);
   spine_rate_ = rate(2) * global;
+  counts_ = link_counts();
 }
 
 void Router::lay_out_positions() {

@@ -35,8 +35,8 @@ Sizes sizes_of(const Model& model, const LayerClass& layer, const Job& job, cons
   s.sequence_parallel = layout.sequence_parallel && layout.tp > 1;
   s.norm_tokens = s.sequence_parallel ? s.tokens / s.tp : s.tokens;
   s.hidden = static_cast<double>(model.hidden);
-  s.input = saved_input_bytes(layout.precision);
-  s.quantised = is_quantised(layout.precision);
+  s.quantised = is_quantised(layout.precision) && !stack.memory.inputs_in_16_bits;
+  s.input = s.quantised ? saved_input_bytes(layout.precision) : 2;
   s.compact = s.quantised && stack.memory.compact_activations;
   using enum RecomputeModule;
   const bool core = layout.recomputes(core_attn) && !recomputes_by_operation(layout, stack);

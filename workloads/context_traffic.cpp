@@ -34,6 +34,7 @@ void LayerOperations::pass_keys(LayerProgram& p, double own) const {
     collective(s, kind, GroupKind::context_rings, gathered, Label::context_comm,
                ring ? least : 1.0);
     if (!ring) return;
+    s.operations.back().told_again = true;
     collective(s, kind, GroupKind::context_rings, gathered, Label::context_comm, 1.0);
     s.operations.back().beside_compute = true;
   };

@@ -264,7 +264,9 @@ Model read_hugging_face_config(const JsonValue& file) {
   if (nested && !nested->find("tie_word_embeddings")) {
     if (const auto tied = file.find("tie_word_embeddings")) model.tied_embeddings = tied->boolean();
   }
-  model.name = name_of(file.file());
+  // A config that stands inline brings its name: it has no file that would tell it.
+  const auto name = file.find("name");
+  model.name = name ? name->text() : name_of(file.file());
   model.title = model.name;
   model.family = type_names[static_cast<std::size_t>(type)];
   model.source = file.file();

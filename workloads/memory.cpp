@@ -259,6 +259,7 @@ Held held_activations(const Context& c, const StageSum& stage, std::int64_t inde
 // Sums of a moment: at the loss, while a layer's backward is at work, in the optimizer's update.
 struct Moments {
   double loss = 0, layer = 0, update = 0;
+  double merge = 0;       // after the last backward, when outputs kept until then become one
   double last_layer = 0;  // `layer` when the step's last activations are used up
   double microbatch = 0;  // what one microbatch's backward frees
 };
@@ -294,6 +295,7 @@ void add_state(const Context& c, const StageSum& stage, const StageState& state,
   t.loss = kept + beside + state.gathered_at_loss;
   t.layer = kept + passes;
   t.update = kept + update;
+  t.merge = kept + lasting + sends;
 }
 
 // Microbatches whose logits wait for their backward: one where the head is on the last position, as
@@ -355,7 +357,11 @@ void add_activations(const Context& c, const StageSum& stage, std::int64_t index
   const double lasting =
       c.head.saved * heads * waiting + c.head.outputs * static_cast<double>(c.shape.microbatches);
   const double logits = lasting + c.head.peak - c.head.saved;
-  m[C::logits] = bytes(logits);
+  // torch.distributed.pipelining joins every microbatch's output to one tensor when the step ends
+  // (schedules.py, _merge_outputs): they are there twice.
+  const double merged = 2 * c.head.outputs * static_cast<double>(c.shape.microbatches);
+  m[C::logits] = bytes(std::max(logits, merged));
+  t.merge += merged;
   t.loss += kept + logits;
   // Other microbatches keep theirs while a layer is at work.
   t.layer += lasting - c.head.saved * heads;
@@ -390,7 +396,8 @@ StageMemory finish(const Context& c, StageSum& stage, std::int64_t index) {
   add_activations(c, stage, index, m, t);
   double total = 0;
   for (Bytes b : m.bytes) total += b.si();
-  m.never_together = bytes(std::max(total - std::max(worst_pass(c, state, m, t), t.update), 0.0));
+  const double worst = std::max({worst_pass(c, state, m, t), t.update, t.merge});
+  m.never_together = bytes(std::max(total - worst, 0.0));
   return m;
 }
 

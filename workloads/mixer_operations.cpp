@@ -97,8 +97,11 @@ void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const 
       work.v_dim = mixer.kv_lora;
     }
   }
+  const bool latent = shape_.decode && mixer.kind == MixerKind::mla;
   Operation forward{.label = Label::attention};
-  forward.kernel = {.work = work, .library = stack_.attention};
+  forward.kernel = {
+      .work = work,
+      .library = latent ? stack_.latent_attention.value_or(stack_.attention) : stack_.attention};
   p.forward.operations.push_back(forward);
   if (!shape_.training) return;
   Operation backward = forward;

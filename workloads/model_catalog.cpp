@@ -304,6 +304,8 @@ Model read_model(const JsonValue& file) {
 }
 
 JsonValue load_model_entry(const std::string& name, const fs::path& catalog_folder) {
+  if (is_inline_entry(name))
+    return resolve_based_on(JsonValue::parse(name, "model"), catalog_folder, 4);
   std::error_code ignored;
   const fs::path entry = catalog_folder / (name + ".json");
   if (name.find('/') == std::string::npos && fs::exists(entry, ignored))

@@ -2,6 +2,7 @@
 #include "workloads/stack.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -67,11 +68,15 @@ void read_list(const JsonValue& at, T (*read)(const JsonValue&), std::vector<T>&
 
 // Settings that are plain choices.
 struct Choice {
-  const char* name;
+  std::string_view name;
   void (*apply)(Stack& s, const JsonValue& value);
 };
 constexpr Choice choices[] = {
     {"attention", [](Stack& s, const JsonValue& v) { s.attention = read_library(v); }},
+    {"latent_attention",
+     [](Stack& s, const JsonValue& v) { s.latent_attention = read_library(v); }},
+    {"inference_all_reduce",
+     [](Stack& s, const JsonValue& v) { s.inference_all_reduce = read_collective_library(v); }},
     {"attention_format", [](Stack& s, const JsonValue& v) { s.attention_format = read_format(v); }},
     {"gemm", [](Stack& s, const JsonValue& v) { s.gemm = read_library(v); }},
     {"grouped_gemm", [](Stack& s, const JsonValue& v) { s.grouped_gemm = read_library(v); }},
@@ -149,7 +154,7 @@ constexpr Choice choices[] = {
 
 // Settings that are on or off.
 struct Switch {
-  const char* name;
+  std::string_view name;
   bool& (*target)(Stack& s);
 };
 constexpr Switch switches[] = {
@@ -161,6 +166,9 @@ constexpr Switch switches[] = {
     {"offloads_weights", [](Stack& s) -> bool& { return s.choices.offload_weights; }},
     {"offloads_optimizer", [](Stack& s) -> bool& { return s.choices.offload_optimizer; }},
     {"offloads_activations", [](Stack& s) -> bool& { return s.choices.offload_activations; }},
+    {"offloads_activations_alone",
+     [](Stack& s) -> bool& { return s.choices.offload_activations_alone; }},
+    {"graphs_refuse_shards", [](Stack& s) -> bool& { return s.graphs_refuse_shards; }},
     {"offload_whole_weights", [](Stack& s) -> bool& { return s.choices.offload_whole_weights; }},
     {"offloads_part_of_optimizer", [](Stack& s) -> bool& { return s.choices.offload_part; }},
     {"offloads_any_optimizer", [](Stack& s) -> bool& { return s.choices.offload_any_optimizer; }},
@@ -202,6 +210,8 @@ constexpr Switch switches[] = {
     {"recompute_known", [](Stack& s) -> bool& { return s.defaults.recompute_known; }},
     {"default_sequence_parallel", [](Stack& s) -> bool& { return s.defaults.sequence_parallel; }},
     {"compact_activations", [](Stack& s) -> bool& { return s.memory.compact_activations; }},
+    {"inputs_in_16_bits", [](Stack& s) -> bool& { return s.memory.inputs_in_16_bits; }},
+    {"gathers_16_bit_shard", [](Stack& s) -> bool& { return s.memory.gathers_16_bit_shard; }},
     {"master_remainders", [](Stack& s) -> bool& { return s.memory.master_remainders; }},
 };
 
@@ -228,7 +238,7 @@ void assign_sourced(Sourced<T>& target, const JsonValue& at) {
 // Settings with evidence, addressed by their path. False when there is none at `path`.
 bool apply_value(Stack& s, const std::string& path, const JsonValue& value) {
   bool found = false;
-  visit_stack_values(s, [&](const std::string& name, auto& sourced) {
+  visit_stack_values(s, [&](std::string_view name, auto& sourced) {
     if (name != path) return;
     assign_sourced(sourced, value);
     found = true;
@@ -240,7 +250,7 @@ std::vector<std::string> setting_names(Stack& s) {
   std::vector<std::string> names;
   for (const Choice& choice : choices) names.emplace_back(choice.name);
   for (const Switch& named : switches) names.emplace_back(named.name);
-  visit_stack_values(s, [&](const std::string& name, auto&) { names.push_back(name); });
+  visit_stack_values(s, [&](std::string_view name, auto&) { names.emplace_back(name); });
   return names;
 }
 
@@ -307,6 +317,7 @@ struct StackName {
   std::string name, release;
 };
 StackName split_name(const std::string& text) {
+  if (is_inline_entry(text)) return {text, ""};
   const auto at = text.find('@');
   if (at == std::string::npos) return {text, ""};
   return {text.substr(0, at), text.substr(at + 1)};
@@ -331,6 +342,7 @@ std::vector<long> release_parts(const std::string& release) {
 }
 
 JsonValue load_stack_file(const std::string& name, const std::filesystem::path& folder) {
+  if (is_inline_entry(name)) return JsonValue::parse(name, "stack");
   const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
   const std::filesystem::path file =
       is_path ? std::filesystem::path(name) : folder / (name + ".json");
@@ -346,10 +358,10 @@ JsonValue load_stack_file(const std::string& name, const std::filesystem::path& 
 }
 
 void require_complete(Stack& s, const JsonValue& file) {
-  visit_stack_values(s, [&](const std::string& name, auto& sourced) {
+  visit_stack_values(s, [&](std::string_view name, auto& sourced) {
     if (!sourced.known())
       throw Error({.file = file.file(),
-                   .path = "base." + name,
+                   .path = fmt::format("base.{}", name),
                    .found = "nothing",
                    .expected = "a value with evidence",
                    .nearest = ""});
@@ -372,9 +384,11 @@ std::string_view to_text(LaunchMode mode) {
 
 namespace {
 
-// A stack on `depth` others that are based on it: a circle has no end.
+// A stack on `depth` others that are based on it: a circle has no end. `each` is told of the stack
+// at every release on the way.
 Stack load_based(const std::string& name, const StackContext& context,
-                 const std::filesystem::path& catalog_folder, int depth) {
+                 const std::filesystem::path& catalog_folder, int depth,
+                 const std::function<void(const Stack&)>& each) {
   const StackName wanted = split_name(name);
   JsonValue file = load_stack_file(wanted.name, catalog_folder);
   if (depth > 8)
@@ -386,7 +400,7 @@ Stack load_based(const std::string& name, const StackContext& context,
   file.expect_only({"name", "title", "framework", "based_on", "base", "parts", "when", "releases"});
   Stack s;
   if (auto based_on = file.find("based_on"))
-    s = load_based(based_on->text(), context, catalog_folder, depth + 1);
+    s = load_based(based_on->reference(), context, catalog_folder, depth + 1, [](const Stack&) {});
   s.name = file.at("name").text();
   s.title = file.at("title").text();
   s.framework = file.at("framework").text();
@@ -409,6 +423,7 @@ Stack load_based(const std::string& name, const StackContext& context,
       s.changes.push_back(change.text());
     if (auto set = release.find("set")) apply_settings(s, *set);
     apply_conditions(s, release, file, context);
+    each(s);
   }
   require_complete(s, file);
   s.asked = release_parts(s.release) == limit ? "" : wanted.release;
@@ -419,7 +434,15 @@ Stack load_based(const std::string& name, const StackContext& context,
 
 Stack load_stack(const std::string& name, const StackContext& context,
                  const std::filesystem::path& catalog_folder) {
-  return load_based(name, context, catalog_folder, 0);
+  return load_based(name, context, catalog_folder, 0, [](const Stack&) {});
+}
+
+std::vector<Stack> load_releases(const std::string& name, const StackContext& context,
+                                 const std::filesystem::path& catalog_folder) {
+  std::vector<Stack> releases;
+  load_based(name, context, catalog_folder, 0,
+             [&](const Stack& release) { releases.push_back(release); });
+  return releases;
 }
 
 std::vector<std::string> stack_names(const std::filesystem::path& catalog_folder) {

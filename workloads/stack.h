@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -102,6 +103,13 @@ struct StackMemory {
   // A master weight is the bf16 parameter and the 16 bits that it lacks: 2 B beside the parameter,
   // not 4. Parameters that exist in 8 bits only have nothing to share.
   bool master_remainders = false;
+  // What a quantised product reads stays in 16 bits from forward to backward, which quantises it
+  // again (torchao's float8 and MX linear layers save their inputs as they came); else in the bits
+  // of the recipe (Transformer Engine).
+  bool inputs_in_16_bits = false;
+  // ZeRO-3 keeps a 16-bit shard of the parameters, from which it gathers, beside the master's
+  // (Megatron-FSDP, DeepSpeed); else it casts the master's as it gathers (FSDP2).
+  bool gathers_16_bit_shard = false;
   // What backward needs is kept in few bits also where kernels of 16 bits made it (DeepSeek-V3,
   // arXiv 2412.19437, section 3.3.3): activation functions that run again with those of the experts
   // keep their inputs in the products' format, and attention's output lies there once, in 12 bits.
@@ -150,6 +158,7 @@ struct StackChoices {
   int pipeline_zero_stage = 3;        // the highest with pp above 1
   bool offload_whole_weights = true;  // weights in host memory below ZeRO-3 too
   bool offload_part = false;          // any share of the optimizer's states, not only all of them
+  bool offload_activations_alone = false;  // activations: neither pipelines nor recompute beside
   template <class T>
   static bool allows(const std::vector<T>& list, const T& value) {
     return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
@@ -173,6 +182,10 @@ struct Stack {
 
   // Kernels.
   Library attention = Library::flash2;
+  // Decode over latents (MLA, absorbed) and all-reduces of tensor parallelism in inference, where a
+  // stack has kernels of their own for them.
+  std::optional<Library> latent_attention;
+  std::optional<CollectiveLibrary> inference_all_reduce;
   Format attention_format = Format::bf16;  // fp8 where the recipe quantises attention
   Library gemm = Library::cublas;
   Library grouped_gemm = Library::grouped_gemm;
@@ -249,6 +262,7 @@ struct Stack {
   LaunchMode launch = LaunchMode::eager;  // launch_mode() says what a layout runs with
   // Modules that cannot run again inside graphs of parts of a layer, as these releases draw them.
   std::vector<RecomputeModule> graphs_refuse;
+  bool graphs_refuse_shards = false;  // no graphs where gradients are sharded (ZeRO-2 and 3)
   Sourced<Seconds> dispatch;  // host time of one operation
   HostOperations operations;
   Sourced<Seconds> moe_sync;  // added per dropless expert layer, forward plus backward
@@ -346,6 +360,7 @@ struct StackContext {
   PrecisionRecipe precision = PrecisionRecipe::bf16;
   bool moe = false;
   Task task = Task::pretrain;
+  auto operator<=>(const StackContext&) const = default;
 };
 
 // `name` is "megatron-core", "megatron-core@0.12" or a path. Files: catalog_folder/<name>.json with
@@ -355,6 +370,9 @@ struct StackContext {
 // a release the newest is taken; one that is not listed is the last before it, or the first.
 Stack load_stack(const std::string& name, const StackContext& context,
                  const std::filesystem::path& catalog_folder);
+// The stack at each of its listed releases up to that of `name`, in order of date.
+std::vector<Stack> load_releases(const std::string& name, const StackContext& context,
+                                 const std::filesystem::path& catalog_folder);
 
 // How kernels of this layout reach the device. Graphs of parts of a layer cannot hold a layer that
 // runs again as a whole, nor the modules that the stack lists.

@@ -9,6 +9,7 @@ LaunchMode launch_mode(const Stack& stack, const Layout& layout) {
   if (stack.launch != LaunchMode::scoped_graph) return stack.launch;
   const bool refused =
       layout.recompute == Recompute::full ||
+      (stack.graphs_refuse_shards && layout.zero_stage >= 2) ||
       std::any_of(stack.graphs_refuse.begin(), stack.graphs_refuse.end(),
                   [&](RecomputeModule module) { return layout.recomputes(module); });
   return refused ? LaunchMode::eager : stack.launch;

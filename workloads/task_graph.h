@@ -61,6 +61,8 @@ struct Operation {
   double bytes = 0;             // collective: as sim/engine/collectives.h counts it
   double exposed = 1;           // collective: share of its time that nothing hides
   bool beside_compute = false;  // collective on a side stream: hidden by the segment's compute
+  bool told_again = false;      // the exposed share of the collective that follows: its bytes are
+                                // counted there
   bool beside_passes = false;   // what is not exposed runs under another microbatch's pass
   bool deduplicated = false;    // expert all-to-all: of the copies of a token in `bytes` a rank
                                 // or a domain gets one

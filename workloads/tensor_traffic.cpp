@@ -12,6 +12,8 @@ void LayerOperations::collective(Segment& s, CollectiveKind kind, GroupKind grou
   o.group = group;
   o.bytes = bytes;
   o.exposed = exposed;
+  if (group == GroupKind::tensor && kind == CollectiveKind::all_reduce && !shape_.training)
+    o.collective_library = stack_.inference_all_reduce.value_or(o.collective_library);
   if (group == GroupKind::tensor && shape_.training)
     o.seconds = stack_.rank_wait.get().si() * std::log2(static_cast<double>(layout_.tp));
   s.operations.push_back(o);

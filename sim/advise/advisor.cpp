@@ -9,6 +9,7 @@
 #include "sim/advise/explain.h"
 #include "sim/advise/fits_from.h"
 #include "sim/advise/host_power.h"
+#include "sim/advise/left_out.h"
 #include "sim/advise/rejections.h"
 #include "sim/advise/search.h"
 
@@ -80,7 +81,8 @@ class Advisor {
                    .device = context_.device,
                    .objective = question_.objective,
                    .host_power = host_power_per_accelerator(question_.cluster) *
-                                 static_cast<double>(question_.cluster.gpus)};
+                                 static_cast<double>(question_.cluster.gpus),
+                   .floors = &floors_};
     g.device.memory_capacity *= 1 - options_.memory_reserve;
     g.device.host_memory *= 1 - options_.memory_reserve;
     return g;
@@ -90,6 +92,7 @@ class Advisor {
   const AdviseOptions& options_;
   StepContext context_;
   LoadedTransfers loaded_;
+  PassFloors floors_;
   std::vector<Recipe> recipes_;
   std::vector<SearchSubject> subjects_;  // of each recipe
   std::vector<SearchSpace> spaces_;
@@ -154,15 +157,18 @@ Advice Advisor::run() {
                                    .threads = options_.threads,
                                    .time_limit = options_.time_limit,
                                    .any_fit = options_.any_fit,
+                                   .most_batches = options_.most_batches,
                                    .progress = options_.progress});
   Advice advice;
   advice.memory_reserve = options_.memory_reserve;
   advice.front = options_.pareto;
   advice.considered = found.considered;
+  advice.left_out = left_out(subjects_.front(), question_.limits);
   advice.rejected_for_memory = found.rejected;
   advice.pruned = found.pruned;
   advice.simulated = found.simulated;
   advice.left = found.left;
+  advice.batches = found.batches;
   advice.stopped_early = found.stopped_early;
   advice.stack = recipes_.front().stack;
   std::string invalid_example;

@@ -32,9 +32,10 @@ struct AdviseOptions {
   int threads = 0;                         // 0: all cores
   bool variants = false;                   // list several settings of one shape
   std::optional<Front::Axis> pareto = {};  // also the front of speed against this
-  bool prune = true;          // false: simulate every layout that fits (the same advice, slower)
-  Seconds time_limit;         // of the search; 0: none
-  double memory_reserve = 0;  // share of the device's memory that a layout must leave free
+  bool prune = true;   // false: simulate every layout that fits (the same advice, slower)
+  Seconds time_limit;  // of the search; 0: none
+  std::int64_t most_batches = 0;   // of parts that the search splits; 0: no limit
+  double memory_reserve = 0;       // share of the device's memory that a layout must leave free
   double rental_per_gpu_hour = 0;  // USD; 0: the accelerator's own
   // What a listed layout may lose to be simpler; 0: layouts as the search found them, as they are
   // with `variants` or `pareto` whatever stands here. tie_tolerance is what advice is given with.
@@ -76,11 +77,13 @@ struct Advice {
   std::vector<Rejection> rejections;  // families without the winner: those that fit, nearest first
   // considered = rejected_for_memory + pruned + simulated + left
   std::int64_t considered = 0, invalid = 0, rejected_for_memory = 0, simulated = 0;
-  std::int64_t pruned = 0;     // not simulated: their bound lies above the last of `best`
-  std::int64_t left = 0;       // not looked at when the search stopped early
+  std::int64_t pruned = 0;            // not simulated: their bound lies above the last of `best`
+  std::vector<std::string> left_out;  // what the program could run and the grid does not hold
+  std::int64_t left = 0;              // not looked at when the search stopped early
+  std::int64_t batches = 0;           // of parts that the search split: its work
   double gap = 0;              // stopped early: how much better than the first the best may be
   double memory_reserve = 0;   // as asked for
-  bool stopped_early = false;  // Ctrl-C or the time limit: best so far
+  bool stopped_early = false;  // Ctrl-C or a limit: best so far
   // Where nothing fits: the next larger count on which something does; 0: none that is known.
   std::int64_t fits_from = 0;
   Stack stack;  // of the winner's precision

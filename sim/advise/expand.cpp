@@ -96,6 +96,7 @@ class Expander {
   Bytes least_peak() const;
   bool all_too_large() const;
   Bytes least_static() const;
+  Seconds floor_of(GridPoint p) const;
   Seconds least_of_pipelines(GridPoint p, const RecomputeOption& again, Links links) const;
   // The least of all pipelines, whatever the place of ranks.
   void bound_by_work(const RecomputeOption& again, Part& part) const;
@@ -180,10 +181,28 @@ void Expander::split_sizes() {
                     .level = Level::work,
                     .place = {part_.place.recipe, part_.place.family, p},
                     .leaves = leaves_of_recompute(family_, p) * choices(family_.recomputes)};
-          raise(part, time);
+          raise(part, std::max(time, floor_of(p)));
           keep(part);
         }
   }
+}
+
+// What the passes of all microbatches take on the mean stage, priced for all families of the same
+// sizes together. Halves of a backward and paired directions have prices of their own.
+Seconds Expander::floor_of(GridPoint p) const {
+  const std::vector<PipelineOption>& pipelines =
+      choice(family_.micro_batches, p.micro_batch).pipelines;
+  const bool apart = std::any_of(pipelines.begin(), pipelines.end(), [](const PipelineOption& o) {
+    return splits_backward(o.schedule) || pairs_directions(o.schedule);
+  });
+  if (apart || ground_.floors == nullptr) return Seconds(0);
+  p.zero = choices(choice(family_.shards, p.shard).zero_stages) - 1;
+  const Layout layout = family_.layout(p);
+  const Seconds pass =
+      ground_.floors->of(ground_.context, ground_.model, ground_.job, recipe_.stack, layout);
+  return pass * static_cast<double>(layout.microbatches(ground_.job)) /
+             static_cast<double>(layout.pp) +
+         recipe_.stack.step_overhead.get();
 }
 
 // Of all pipelines the least, at the point's place of ranks or, without links, at any.

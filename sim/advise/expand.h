@@ -7,6 +7,7 @@
 
 #include "sim/advise/bound.h"
 #include "sim/advise/incumbents.h"
+#include "sim/advise/pass_floors.h"
 #include "sim/engine/step.h"
 
 namespace orrery {
@@ -29,6 +30,7 @@ struct SearchGround {
   ResolvedDevice device;                   // with the memory that may be used
   Objective objective = Objective::time;
   Watts host_power;  // of all hosts of the job: counts where energy is the objective
+  const PassFloors* floors = nullptr;  // none: parts are bounded without them
   const Family& family(const Place& p) const {
     return spaces[static_cast<std::size_t>(p.recipe)]
         .families()[static_cast<std::size_t>(p.family)];

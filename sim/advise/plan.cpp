@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <set>
@@ -73,7 +72,7 @@ std::vector<PlanStep> packings(const Question& question, PlanStep step, double m
     Question q = question;
     q.limits = limits_like(question.limits, layout);
     q.limits.per_domain = packed;
-    PlanStep other = plan_step(q, memory_reserve, threads, true, Seconds{});
+    PlanStep other = plan_step(q, memory_reserve, {.threads = threads, .full = true});
     if (other.fits) all.push_back(std::move(other));
   }
   return all;
@@ -91,7 +90,7 @@ class Planner {
         static_cast<std::size_t>(options_.threads > 0 ? options_.threads : hardware_threads());
     // Few groups: each search takes all cores; many: each core takes a group.
     const bool many = groups.size() >= cores;
-    alone_ = options_.full_search.si() > 0 && groups.size() == 1 &&
+    alone_ = options_.full_batches > 0 && groups.size() == 1 &&
              !plan_.choices[groups.front().front()].any_count;
     const auto answer = [&](std::size_t g) {
       for (const std::size_t choice : groups[g]) result_.points[choice].choice = choice;
@@ -103,6 +102,7 @@ class Planner {
     else
       for (std::size_t g = 0; g < groups.size(); ++g) answer(g);
     search_best_fully();
+    search_fewer();
     result_.stopped_early = interrupted();
     choose();
     make_front();
@@ -122,11 +122,13 @@ class Planner {
       question.cluster.gpus = gpus;
       PlanStep step{.why_not = "stopped before it was searched"};
       if (alone_ && !interrupted())
-        step = plan_step(question, plan_.memory_reserve, threads, true, options_.full_search);
+        step = plan_step(question, plan_.memory_reserve,
+                         {.threads = threads, .full = true, .most_batches = options_.full_batches});
       full = step.fits;
       if (!step.fits && !interrupted())
-        step = plan_step(question, plan_.memory_reserve, threads, false,
-                         thorough ? options_.full_search : Seconds{});
+        step =
+            plan_step(question, plan_.memory_reserve,
+                      {.threads = threads, .most_batches = thorough ? options_.full_batches : 0});
       return steps.emplace(gpus, packings(question, std::move(step), plan_.memory_reserve, threads))
           .first->second;
     };
@@ -172,7 +174,7 @@ class Planner {
   bool before(const PlanPoint& a, const PlanPoint& b) const {
     if (a.feasible != b.feasible) return a.feasible;
     if (!a.feasible) return misses_less(a, b);
-    const double first = plan_score(a, objective()), second = plan_score(b, objective());
+    const PlanRank first = plan_rank(a, objective()), second = plan_rank(b, objective());
     if (first != second) return first < second;
     if (objective() == PlanObjective::gpus && a.bought != b.bought) return a.bought < b.bought;
     return a.finish != b.finish ? a.finish < b.finish : a.cost < b.cost;
@@ -191,39 +193,59 @@ class Planner {
   // The point with the best of all layouts within the limits; one that does not fit where there is
   // none or the search did not end.
   PlanPoint searched_fully(const PlanPoint& point, const SearchLimits& limits,
-                           Seconds limit) const {
+                           std::int64_t most_batches) const {
     Question question = plan_.choices[point.choice].question;
     question.cluster.gpus = point.gpus;
     question.limits = limits;
-    PlanStep step = plan_step(question, plan_.memory_reserve, options_.threads, true, limit);
-    if (!step.fits || interrupted()) return {};
+    PlanStep step =
+        plan_step(question, plan_.memory_reserve,
+                  {.threads = options_.threads, .full = true, .most_batches = most_batches});
+    if (!step.fits || interrupted()) return {.step = {.batches = step.batches}};
+    const std::int64_t batches = step.batches;
     PlanPoint better =
         best_of(point.choice, point.gpus,
                 packings(question, std::move(step), plan_.memory_reserve, options_.threads));
     better.binding = point.binding;
     better.largest_tried = point.largest_tried;
+    better.allowed = point.allowed;
+    better.allowed_by = point.allowed_by;
+    better.step.batches = batches;
     return better;
   }
 
   // Of each machine the best point, best first, so that none of them loses for the sweep's sake.
   void search_best_fully() {
-    const auto start = std::chrono::steady_clock::now();
-    const auto left = [&] {
-      const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start;
-      return options_.full_search - Seconds(used.count());
-    };
+    std::int64_t left = options_.full_batches;
     std::set<std::string> machines;
     for (const std::size_t index : ranked()) {
-      if (interrupted() || left() <= Seconds(0)) return;
+      if (interrupted() || left <= 0) return;
       if (!machines.insert(plan_.choices[index].step_key).second) continue;
       PlanPoint& point = result_.points[index];
       if (point.fully_searched) continue;
-      PlanPoint better = searched_fully(point, plan_.choices[index].question.limits, left());
+      PlanPoint better = searched_fully(point, plan_.choices[index].question.limits, left);
+      left -= better.step.batches;
       if (!better.step.fits) continue;  // its search was cut
       better.fully_searched = point.fully_searched = true;
       if (before(point, better)) continue;
       point = std::move(better);
       share_layout(index);
+    }
+  }
+
+  // Of the fewest accelerators, whether the next smaller count serves with all of its layouts.
+  void search_fewer() {
+    if (objective() != PlanObjective::gpus || options_.full_batches <= 0) return;
+    const std::vector<std::size_t> order = ranked();
+    if (order.empty() || !result_.points[order.front()].feasible) return;
+    PlanPoint& point = result_.points[order.front()];
+    const PlanChoice& choice = plan_.choices[point.choice];
+    while (choice.any_count && point.gpus > 1 && !interrupted()) {
+      PlanPoint fewer = point;
+      fewer.gpus = plan_counts(choice.question.cluster.fabric, 1, point.gpus - 1, 8).back();
+      fewer = searched_fully(fewer, choice.question.limits, options_.full_batches);
+      if (!fewer.step.fits || !fewer.feasible) return;
+      fewer.fully_searched = true;
+      point = std::move(fewer);
     }
   }
 
@@ -238,14 +260,17 @@ class Planner {
       if (interrupted()) return;
       PlanPoint better = searched_fully(
           point, limits_like(plan_.choices[i].question.limits, found.step.best.layout),
-          options_.full_search);
+          options_.full_batches);
       if (better.step.fits && before(better, point)) point = std::move(better);
     }
   }
 
   void choose() {
     const std::vector<std::size_t> order = ranked();
-    if (!order.empty() && result_.points[order.front()].feasible) result_.best = order.front();
+    if (order.empty()) return;
+    const PlanPoint& first = result_.points[order.front()];
+    if (first.feasible && std::isfinite(plan_score(first, objective())))
+      result_.best = order.front();
   }
 
   // Of machines that meet all limits; where none does, of all.

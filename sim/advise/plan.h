@@ -1,6 +1,7 @@
 // Knows how plans are made: machines and counts that compete for a training run, and the best.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -67,10 +68,12 @@ struct PlanStep {
   bool fits = false;
   bool runs = true;     // the stack runs on the machine, in the precision
   std::string why_not;  // sentence, where nothing fits
+  std::string lacks;    // the same in a word or two: "memory", "sizes that divide"; may be empty
   Candidate best;
   Stack stack;                   // of its precision
   double mfu = 0;                // of the dense BF16 peak
   std::int64_t domain_gpus = 0;  // accelerators that it uses of a scale-up domain
+  std::int64_t batches = 0;      // of parts that a search of all layouts split, ended or not
 };
 
 // One limit against what a point needs.
@@ -78,6 +81,7 @@ struct PlanVerdict {
   std::string name;                // "deadline", "budget", "capital", "power", "racks", "floor"
   double allowed = 0, needed = 0;  // SI
   bool met() const { return needed <= allowed; }
+  bool of_size() const;  // of the machine, whatever runs on it: all but the deadline and the budget
 };
 
 // The most accelerators that a count is searched for: twice the million that machines of the next
@@ -98,8 +102,8 @@ struct PlanPoint {
   std::int64_t spares = 0;
   // Of the job, and of the machines. Absent prices leave costs at their known part and are named.
   double cost = 0, capital = 0, running_per_year = 0, dollars_per_million_tokens = 0;  // USD
-  std::vector<std::string> unknown_costs;
-  bool cost_known() const;                      // the accelerators' price among it
+  std::vector<std::string> unknown_costs, unknown_power, unknown_carbon;
+  bool cost_known() const;                      // all that it says nothing without
   bool stalls() const;                          // failures leave under a hundredth of the time
   bool ends() const;                            // it does not stall, and takes less than a century
   double energy = 0, carbon = 0;                // J of the facility, kg
@@ -107,16 +111,33 @@ struct PlanPoint {
   double racks = 0, square_metres = 0;
   std::string site_misfit;  // why racks of the site cannot hold it (rack_misfit); empty: they can
   std::vector<PlanVerdict> verdicts;
-  bool feasible = false;        // it fits and meets every limit
-  std::string binding;          // of a count that was searched: what keeps it from being better
+  bool feasible = false;  // it fits and meets every limit
+  std::string binding;    // of a count that was searched: what keeps it from being better
+  // Of a count that was searched: the most accelerators, in whole hosts, that the limits of size
+  // and the wiring allow with the spares of so many, and which of them ends there ("power",
+  // "wiring"). No name: none does below plan_most_gpus.
+  std::int64_t allowed = 0;
+  std::string allowed_by;
   bool largest_tried = false;   // of a count that was searched: plan_most_gpus ended the search
   bool fully_searched = false;  // all layouts, not only those of the sweep (see plan_step)
 };
 
-// What an objective minimises; infinite where nothing fits. A cost with unknown parts counts a
-// hundredth more than its known ones: what is known all through comes before it at nearly equal
-// cost.
+// Work on layouts beyond those of a sweep, where nobody says otherwise: about 20 s of two cores.
+inline constexpr std::int64_t usual_full_batches = 400;
+
+// What an objective minimises; infinite where nothing fits, and where it is not known. Of an amount
+// with unknown parts the known one.
 double plan_score(const PlanPoint& point, PlanObjective objective);
+// Names of what is missing in the objective's amount.
+const std::vector<std::string>& plan_unknown(const PlanPoint& point, PlanObjective objective);
+// The order of points by an objective, least first. What is unknown never wins "least": points of
+// which the whole amount is known come first, whatever the known parts of others are.
+struct PlanRank {
+  bool unknown = false;
+  double score = 0;
+  auto operator<=>(const PlanRank&) const = default;
+};
+PlanRank plan_rank(const PlanPoint& point, PlanObjective objective);
 // Below it a difference between two points means nothing: a hundredth, where the range of a
 // prediction is some hundredths wide.
 inline constexpr double plan_tie = 0.01;
@@ -142,8 +163,10 @@ struct PlanResult {
 Verdict verdict_of(const PlanResult& result);
 
 struct PlanOptions {
-  int threads = 0;                      // 0: all cores
-  Seconds full_search = seconds(20.0);  // for all layouts of the best points; 0: sweep's only
+  int threads = 0;  // 0: all cores
+  // Batches of parts (SearchOptions::most_batches) for all layouts of the best points, together; 0:
+  // the sweep's layouts only. Some tens of seconds on a few cores.
+  std::int64_t full_batches = usual_full_batches;
   std::function<void(std::int64_t done, std::int64_t all)> progress;  // from any thread
 };
 

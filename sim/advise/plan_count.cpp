@@ -10,6 +10,7 @@
 #include "sim/advise/plan_point.h"
 #include "sim/base/interrupt.h"
 #include "sim/outcome/model_flop.h"
+#include "topologies/parts.h"
 
 namespace orrery {
 namespace {
@@ -46,7 +47,8 @@ struct MostCount {
   std::string limit;
 };
 
-// The most that power, capital and floor allow without looking at layouts; 0: not one host.
+// The most that power, capital, floor and the wiring allow without looking at layouts, spares and
+// storage; 0: not one host.
 MostCount most_count(const PlanChoice& choice) {
   const PlanGoal& goal = choice.goal;
   const Cluster& cluster = choice.question.cluster;
@@ -60,25 +62,31 @@ MostCount most_count(const PlanChoice& choice) {
   const auto limit = [&](const char* name, std::int64_t count) {
     if (count < most.count) most = {.count = count, .limit = name};
   };
+  limit("wiring", most_joined(cluster.fabric, plan_most_gpus));
+  // Where the wiring ends first, it is the limit and not what the limit is of.
+  const auto within = [&](const char* name, const AffordableCount& count) {
+    if (!count.fabric_limit) limit(name, count.count);
+  };
   if (goal.power.si() > 0)
-    limit("power", accelerators_for_power(cluster, facts, question, goal.power).count);
+    within("power", accelerators_for_power(cluster, facts, question, goal.power));
   if (goal.capital.si() > 0 && choice.terms.ownership == Ownership::buy)
-    limit("capital", accelerators_for_money(cluster, facts, question, goal.capital).count);
-  if (goal.racks > 0)
-    limit("racks", accelerators_for_racks(cluster, facts, question, goal.racks).count);
+    within("capital", accelerators_for_money(cluster, facts, question, goal.capital));
+  if (goal.racks > 0) within("racks", accelerators_for_racks(cluster, facts, question, goal.racks));
   if (goal.square_metres > 0)
-    limit("floor", accelerators_for_floor(cluster, facts, question, goal.square_metres).count);
-  if (cluster.fabric.scale_out.kind == ScaleOutKind::none)
-    limit("wiring", cluster.fabric.scale_up.domain);
+    within("floor", accelerators_for_floor(cluster, facts, question, goal.square_metres));
   return most;
+}
+
+std::string limit_words(const std::string& limit) {
+  return limit == "wiring" ? "the wiring" : "the limit of " + limit;
 }
 
 // `least`: what weights and deadline ask for; `why`: nothing fits on the largest count.
 std::string too_few_text(const MostCount& most, std::int64_t least, const std::string& why) {
   if (most.count <= 0)
-    return fmt::format("what the limit of {} allows holds not even one host or rack", most.limit);
+    return fmt::format("what {} allows holds not even one host or rack", limit_words(most.limit));
   return fmt::format(
-      "what the limit of {} allows holds at most {} accelerators{}", most.limit, most.count,
+      "what {} allows holds at most {} accelerators{}", limit_words(most.limit), most.count,
       most.count < least
           ? fmt::format(", fewer than the {} that the weights or the deadline need at the least",
                         least)
@@ -86,7 +94,7 @@ std::string too_few_text(const MostCount& most, std::int64_t least, const std::s
 }
 
 std::string words_of_misses(const PlanPoint& point) {
-  if (!point.step.fits) return "memory, or sizes that do not divide";
+  if (!point.step.fits) return point.step.lacks;
   std::string words;
   for (const PlanVerdict& v : point.verdicts)
     if (!v.met()) words += (words.empty() ? "" : ", ") + v.name;
@@ -95,17 +103,24 @@ std::string words_of_misses(const PlanPoint& point) {
 
 class CountSearch {
  public:
-  CountSearch(const PlanChoice& choice, const std::function<PlanPoint(std::int64_t)>& at)
-      : choice_(choice), at_(at), objective_(choice.goal.objective) {}
+  CountSearch(const Plan& plan, std::size_t choice,
+              const std::function<PlanPoint(std::int64_t)>& at)
+      : plan_(plan),
+        index_(choice),
+        choice_(plan.choices[choice]),
+        at_(at),
+        objective_(choice_.goal.objective) {}
 
   PlanPoint run(std::vector<PlanPoint>& tried) {
     const Fabric& fabric = choice_.question.cluster.fabric;
     const MostCount most = most_count(choice_);
-    limit_of_size_ = most.limit;
     const std::int64_t low = least_count(choice_), high = most.count;
     if (high <= 0) return {.gpus = 0, .step = {.why_not = too_few_text(most, low, "")}};
     // Limits of the machine's size and the wish for speed: the best lies close to the limit.
-    const bool close = objective_ == PlanObjective::time && high < plan_most_gpus;
+    const PlanGoal& goal = choice_.goal;
+    const bool sized = goal.power.si() > 0 || goal.capital.si() > 0 || goal.racks > 0 ||
+                       goal.square_metres > 0 || fabric.scale_out.kind == ScaleOutKind::none;
+    const bool close = objective_ == PlanObjective::time && high < plan_most_gpus && sized;
     if (close || low > high)
       walk_down(fabric, high);
     else
@@ -126,7 +141,7 @@ class CountSearch {
   // Whether the point becomes the best.
   bool improve(const PlanPoint& p) {
     if (!p.feasible) return false;
-    const double score = plan_score(p, objective_);
+    const PlanRank score = plan_rank(p, objective_);
     if (best_ != 0 && score >= best_score_) return false;
     best_ = p.gpus;
     best_score_ = score;
@@ -219,46 +234,52 @@ class CountSearch {
       return high == plan_most_gpus && p.gpus == points_.rbegin()->first &&
              p.gpus == plan_counts(choice_.question.cluster.fabric, 1, high, 8).back();
     };
-    if (best_ != 0) {
-      PlanPoint best = points_.at(best_);
-      best.largest_tried = largest(best);
-      if (!best.largest_tried || objective_ != PlanObjective::time) best.binding = binding();
-      return best;
-    }
-    PlanPoint miss = nearest_point();
-    miss.binding = words_of_misses(miss);
-    miss.largest_tried = largest(miss);
-    return miss;
+    PlanPoint found = best_ != 0 ? points_.at(best_) : nearest_point();
+    if (found.step.fits) allowed_ = allowed_count(plan_, index_, found.step, high);
+    if (allowed_.count == high / unit_gpus() * unit_gpus() && allowed_.limit.empty())
+      allowed_.limit = most.limit;
+    found.allowed = allowed_.count;
+    found.allowed_by = allowed_.limit;
+    found.largest_tried = largest(found);
+    if (best_ == 0)
+      found.binding = words_of_misses(found);
+    else if (!found.largest_tried || objective_ != PlanObjective::time)
+      found.binding = binding();
+    return found;
   }
-  // The limit that the nearest count in the wanted direction misses.
+  std::int64_t unit_gpus() const { return choice_.question.cluster.gpus_per_host; }
+  // What the nearest count in the wanted direction misses.
   std::string binding() const {
+    if (interrupted()) return "";
     const auto at = points_.find(best_);
-    if (objective_ == PlanObjective::time) {
-      for (auto next = std::next(at); next != points_.end(); ++next) {
-        if (!next->second.step.fits) continue;
-        // A larger machine that meets all limits was no faster: no limit binds.
-        return next->second.feasible ? "" : words_of_misses(next->second);
+    if (objective_ != PlanObjective::time) {
+      if (at == points_.begin()) return "";
+      for (auto below = at; below != points_.begin();) {
+        --below;
+        if (below->second.step.fits)
+          return below->second.feasible ? "" : words_of_misses(below->second);
       }
-      // Where twice as many and more were tried in vain, sizes end it before the limit does.
-      if (!interrupted() && points_.rbegin()->first >= 2 * best_)
-        return "memory, or sizes that do not divide";
-      return interrupted() ? "" : limit_of_size_;
+      return words_of_misses(std::prev(at)->second);
     }
-    if (at == points_.begin()) return "";
-    for (auto below = at; below != points_.begin();) {
-      --below;
-      if (below->second.step.fits)
-        return below->second.feasible ? "" : words_of_misses(below->second);
+    for (auto next = std::next(at); next != points_.end(); ++next) {
+      if (!next->second.step.fits) continue;
+      // A larger machine that meets all limits was no faster: no limit binds.
+      return next->second.feasible ? "" : words_of_misses(next->second);
     }
-    return "memory, or sizes that do not divide";
+    // Larger ones that are allowed were tried, and none of them runs.
+    if (const auto next = std::next(at); next != points_.end() && next->first <= allowed_.count)
+      return words_of_misses(next->second);
+    return allowed_.limit;
   }
+  const Plan& plan_;
+  std::size_t index_;
   const PlanChoice& choice_;
   const std::function<PlanPoint(std::int64_t)>& at_;
   PlanObjective objective_;
-  std::string limit_of_size_;  // what allows no larger count
+  AllowedCount allowed_;
   std::map<std::int64_t, PlanPoint> points_;
   std::int64_t best_ = 0;
-  double best_score_ = 0;
+  PlanRank best_score_;
   double least_cost_ = std::numeric_limits<double>::infinity();  // of what walk_up has seen
 };
 
@@ -292,7 +313,7 @@ PlanPoint search_count(const Plan& plan, std::size_t choice,
                        std::vector<PlanPoint>& tried) {
   PlanPoint point;
   try {
-    point = CountSearch(plan.choices[choice], at).run(tried);
+    point = CountSearch(plan, choice, at).run(tried);
   } catch (const Error& error) {  // a limit that cannot be held against this machine's bill
     point = {.step = {.why_not = error.message()}};
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/outcome/checkpoint_traffic.h"
 #include "sim/outcome/goodput_remedies.h"
 #include "sim/outcome/rack_fit.h"
 #include "workloads/optimizer.h"
@@ -36,9 +37,10 @@ void judge(const PlanGoal& goal, Ownership ownership, PlanPoint& point) {
   // Of what is rented nothing is bought: a limit that cannot be missed is no verdict.
   if (ownership == Ownership::buy)
     add(point.verdicts, "capital", goal.capital.si(), priced ? point.capital : never);
-  add(point.verdicts, "power", goal.power.si(), point.facility_peak);
-  add(point.verdicts, "racks", goal.racks, point.racks);
-  add(point.verdicts, "floor", goal.square_metres, point.square_metres);
+  const bool rated = first_essential(point.unknown_power).empty();
+  add(point.verdicts, "power", goal.power.si(), rated ? point.facility_peak : never);
+  add(point.verdicts, "racks", goal.racks, rated ? point.racks : never);
+  add(point.verdicts, "floor", goal.square_metres, rated ? point.square_metres : never);
   // Not a limit that was asked for: a job that recovers more slowly than it fails does not end.
   if (!point.ends())
     point.verdicts.push_back(
@@ -62,6 +64,7 @@ void pay(const Bill& b, PlanPoint& point) {
   point.capital = b.capital_total.value.si();
   point.running_per_year = b.running_total.value.si() * seconds_per_year;
   point.facility_peak = b.facility_peak.value.si();
+  point.unknown_power = b.facility_peak.unknown;
   point.facility_mean = b.facility_mean.value.si();
   point.racks = b.floor.racks.value;
   point.square_metres = b.floor.white_square_metres.value;
@@ -71,6 +74,9 @@ void pay(const Bill& b, PlanPoint& point) {
   point.dollars_per_million_tokens = b.job->dollars_per_million_tokens.value.si();
   point.energy = b.job->facility_energy.value.si();
   point.carbon = b.job->operational_carbon.value.si() + b.job->embodied_carbon.value.si();
+  point.unknown_carbon = b.job->operational_carbon.unknown;
+  for (const std::string& name : b.job->embodied_carbon.unknown)
+    point.unknown_carbon.push_back(name);
 }
 
 }  // namespace
@@ -93,7 +99,14 @@ GoodputCase plan_goodput(const PlanChoice& choice, const Cluster& cluster, const
     job.preemption = choice.terms.facts.economics.spot_interruption_rate;
     job.replacement = choice.terms.facts.economics.spot_replacement;
   }
-  const GoodputCase months = goodput_case(cluster, choice.terms.reliability, job);
+  GoodputCase months = goodput_case(cluster, choice.terms.reliability, job);
+  const Scenario alone{.cluster = cluster,
+                       .model = q.model,
+                       .job = q.job,
+                       .layout = step.best.layout,
+                       .stack = step.stack};
+  for (CheckpointTier& tier : months.tiers) tier.slowed = slowed_by(alone, job.step, tier.flow);
+  months.peer_slowed = slowed_by(alone, job.step, months.peer_flow);
   if (choice.terms.remedy.empty()) return months;
   return with_remedy(months, choice.terms.remedy, remedy_options(choice.terms.reliability));
 }
@@ -147,10 +160,60 @@ PlanPoint plan_point(const Plan& plan, std::size_t index, std::int64_t gpus, Pla
   return point;
 }
 
-bool PlanPoint::cost_known() const {
-  return cost > 0 && std::none_of(unknown_costs.begin(), unknown_costs.end(), [](const auto& name) {
-           return name.starts_with("accelerator") || name.starts_with("cloud");
-         });
+PlanStep spread_over(PlanStep step, std::int64_t gpus) {
+  const auto before = static_cast<double>(std::max<std::int64_t>(1, step.best.layout.gpus()));
+  step.best.energy_per_step = step.best.energy_per_step * (static_cast<double>(gpus) / before);
+  return step;
+}
+
+AllowedCount allowed_count(const Plan& plan, std::size_t choice, const PlanStep& step,
+                           std::int64_t most) {
+  const std::int64_t unit = plan.choices[choice].question.cluster.gpus_per_host;
+  // The first limit of size that so many hosts miss; empty: none.
+  const auto missed = [&](std::int64_t hosts) -> std::string {
+    const PlanPoint p = plan_point(plan, choice, hosts * unit, spread_over(step, hosts * unit));
+    if (!p.step.fits) return "wiring";
+    for (const PlanVerdict& v : p.verdicts)
+      if (v.of_size() && !v.met()) return v.name;
+    return "";
+  };
+  std::int64_t good = 0, bad = most / unit;
+  AllowedCount found{.limit = bad > 0 ? missed(bad) : "wiring"};
+  if (found.limit.empty()) return {.count = bad * unit};
+  while (bad - good > 1) {
+    const std::int64_t middle = good + (bad - good) / 2;
+    const std::string limit = missed(middle);
+    if (!limit.empty()) found.limit = limit;
+    (limit.empty() ? good : bad) = middle;
+  }
+  found.count = good * unit;
+  return found;
+}
+
+bool PlanVerdict::of_size() const {
+  return name == "capital" || name == "power" || name == "racks" || name == "floor";
+}
+
+bool PlanPoint::cost_known() const { return cost > 0 && first_essential(unknown_costs).empty(); }
+
+PlanRank plan_rank(const PlanPoint& point, PlanObjective objective) {
+  return {!plan_unknown(point, objective).empty(), plan_score(point, objective)};
+}
+
+const std::vector<std::string>& plan_unknown(const PlanPoint& point, PlanObjective objective) {
+  static const std::vector<std::string> nothing;
+  switch (objective) {
+    case PlanObjective::cost:
+      return point.unknown_costs;
+    case PlanObjective::energy:
+      return point.unknown_power;
+    case PlanObjective::carbon:
+      return point.unknown_carbon;
+    case PlanObjective::time:
+    case PlanObjective::gpus:
+      return nothing;
+  }
+  return nothing;
 }
 
 double plan_score(const PlanPoint& point, PlanObjective objective) {
@@ -159,12 +222,11 @@ double plan_score(const PlanPoint& point, PlanObjective objective) {
     case PlanObjective::time:
       return point.finish.si();
     case PlanObjective::cost:
-      if (!point.cost_known()) return never;
-      return point.cost * (point.unknown_costs.empty() ? 1 : 1 + plan_tie);
+      return point.cost_known() ? point.cost : never;
     case PlanObjective::energy:
-      return point.energy;
+      return first_essential(point.unknown_power).empty() ? point.energy : never;
     case PlanObjective::carbon:
-      return point.carbon;
+      return point.carbon > 0 ? point.carbon : never;
     case PlanObjective::gpus:
       return static_cast<double>(point.gpus);
   }

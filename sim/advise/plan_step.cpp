@@ -30,6 +30,7 @@ void tell(const Question& q, const Advice& advice, PlanStep& step) {
   step.best = advice.best.front();
   step.stack = advice.stack;
   step.why_not.clear();
+  step.lacks.clear();
   const ResolvedDevice device = q.cluster.device.resolved();
   const auto rate = [&](Format f) { return device.tensor_rate[static_cast<std::size_t>(f)].si(); };
   const double peak = rate(Format::bf16) > 0 ? rate(Format::bf16) : rate(Format::fp16);
@@ -40,21 +41,24 @@ void tell(const Question& q, const Advice& advice, PlanStep& step) {
 
 }  // namespace
 
-PlanStep plan_step(const Question& question, double memory_reserve, int threads, bool full,
-                   Seconds limit) {
+PlanStep plan_step(const Question& question, double memory_reserve, const StepSearch& how) {
   PlanStep step;
   AdviseOptions options{
-      .top = 1, .threads = threads, .memory_reserve = memory_reserve, .brief = true};
+      .top = 1, .threads = how.threads, .memory_reserve = memory_reserve, .brief = true};
   Question q = question;
   const auto search = [&] {
     const Advice advice = advise(q, options);
+    if (options.most_batches > 0) step.batches = advice.batches;
     if (interrupted()) {
       step = {.why_not = "stopped before it was searched"};
       return;
     }
     if (advice.best.empty() || advice.stopped_early) {
       step.why_not =
-          advice.stopped_early ? "no layout was found in the time of a sweep" : advice.why;
+          advice.stopped_early ? "no layout was found within the work of a sweep" : advice.why;
+      step.lacks = advice.stopped_early    ? "the work of a search"
+                   : advice.considered > 0 ? "memory"
+                                           : "sizes that do not divide";
       return;
     }
     tell(q, advice, step);
@@ -67,13 +71,13 @@ PlanStep plan_step(const Question& question, double memory_reserve, int threads,
       step.runs = step.why_not.empty();
       if (!step.runs) return step;
     }
-    if (!full) {
+    if (!how.full) {
       q.limits = sweep_limits(question);
       search();
-      if (step.fits || interrupted() || limit.si() <= 0) return step;
+      if (step.fits || interrupted() || how.most_batches <= 0) return step;
     }
     q.limits = question.limits;
-    options.time_limit = limit;
+    options.most_batches = how.most_batches;
     search();
   } catch (const Error& error) {  // of this machine alone: a format that it lacks, a fabric's end
     step.why_not = error.info().expected.empty()

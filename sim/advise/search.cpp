@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include "sim/advise/attempt.h"
 #include "sim/base/interrupt.h"
@@ -47,13 +48,17 @@ class Search {
   }
   void open();
   void begin();
+  std::optional<double> best_score() const {
+    if (incumbents_.best().empty()) return std::nullopt;
+    return incumbents_.best().front().score;
+  }
   std::vector<Part> next_batch();
   void prune(const Part& part) {
     family(part.place).pruned += part.leaves;
     result_.pruned += part.leaves;
   }
   void merge(const Part& part, Expansion&& expansion);
-  bool out_of_time() const;
+  bool out_of_budget() const;
   void report() const;
 
   const SearchGround& ground_;
@@ -76,18 +81,25 @@ void Search::open() {
   std::make_heap(parts_.begin(), parts_.end(), later);
 }
 
-// First attempts at every family: what is good enough rules out most of the grid at once, and a
-// search that is stopped early has something to say.
+// First attempts at families: what is good enough rules out most of the grid at once, and a search
+// that is stopped early has something to say. More ranks share a sequence as long as that pays.
 void Search::begin() {
   if (!options_.prune) return;
-  std::vector<std::optional<Found>> first(parts_.size());
-  parallel_for(parts_.size(), options_.threads,
-               [&](std::size_t i) { first[i] = attempt(ground_, parts_[i].place); });
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    if (!first[i]) continue;
-    incumbents_.add(*first[i]);
-    if (front_) front_->add(*first[i]);
-    family(parts_[i].place).first = std::move(first[i]);
+  std::map<std::int64_t, std::vector<std::size_t>> by_context;
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    by_context[ground_.family(parts_[i].place).base.cp].push_back(i);
+  for (const auto& [context, families] : by_context) {
+    const std::optional<double> before = best_score();
+    std::vector<std::optional<Found>> first(families.size());
+    parallel_for(families.size(), options_.threads,
+                 [&](std::size_t i) { first[i] = attempt(ground_, parts_[families[i]].place); });
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      if (!first[i]) continue;
+      incumbents_.add(*first[i]);
+      if (front_) front_->add(*first[i]);
+      family(parts_[families[i]].place).first = std::move(first[i]);
+    }
+    if (before && *best_score() >= *before) break;
   }
 }
 
@@ -125,8 +137,9 @@ void Search::merge(const Part& part, Expansion&& expansion) {
   }
 }
 
-bool Search::out_of_time() const {
+bool Search::out_of_budget() const {
   if (interrupted()) return true;
+  if (options_.most_batches > 0 && result_.batches >= options_.most_batches) return true;
   const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start_;
   return options_.time_limit > Seconds(0) && used.count() > options_.time_limit.si();
 }
@@ -150,8 +163,9 @@ SearchResult Search::run() {
     parallel_for(batch.size(), options_.threads,
                  [&](std::size_t i) { expansions[i] = expand(ground_, batch[i], known); });
     for (std::size_t i = 0; i < batch.size(); ++i) merge(batch[i], std::move(expansions[i]));
+    ++result_.batches;
     report();
-    if (parts_.empty() || !out_of_time()) continue;
+    if (parts_.empty() || !out_of_budget()) continue;
     result_.stopped_early = true;
     result_.least_left = parts_.front().least;
     for (const Part& part : parts_) result_.left += part.leaves;

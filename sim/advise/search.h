@@ -18,6 +18,8 @@ struct SearchOptions {
   int threads = 0;                        // 0: all cores
   Seconds time_limit;                     // 0: none
   bool any_fit = false;                   // ends as soon as one layout is found that fits
+  // Work that the search may take: the same on any machine under any load, unlike time_limit.
+  std::int64_t most_batches = 0;  // 0: no limit
   // Called now and then from the calling thread; may be empty.
   std::function<void(double share, std::int64_t simulated)> progress = {};
 };
@@ -33,13 +35,14 @@ struct SearchResult {
   std::vector<std::vector<FamilyOutcome>> families;  // of each recipe, in the grid's order
   // considered = rejected + pruned + simulated + left.
   std::int64_t considered = 0, rejected = 0, pruned = 0, simulated = 0;
-  std::int64_t left = 0;  // neither looked at nor ruled out when the search stopped
-  double least_left = 0;  // score below which none of those lies
+  std::int64_t left = 0;     // neither looked at nor ruled out when the search stopped
+  double least_left = 0;     // score below which none of those lies
+  std::int64_t batches = 0;  // of parts that were split: what was done, and may be asked for again
   bool stopped_early = false;
 };
 
 // Exact: the layouts that running every one would find, on any number of threads. Stops early on
-// Ctrl-C and at the time limit.
+// Ctrl-C, at the time limit and after most_batches.
 SearchResult search(const SearchGround& ground, const SearchOptions& options);
 
 }  // namespace orrery

@@ -10,17 +10,6 @@
 namespace orrery {
 namespace {
 
-// Context parallelism pays from long sequences on; a rank with fewer tokens than this has too
-// little attention to hide the exchange of keys and values (Llama 3 trains 8K with cp 1, 128K with
-// cp 16: arXiv 2407.21783, table 4).
-constexpr std::int64_t least_sequence_for_context = 8192;
-constexpr std::int64_t least_tokens_per_rank = 4096;
-constexpr std::int64_t most_chunks = 16;
-// Sequences; of short ones as many as hold these tokens (MosaicML runs small models with 96
-// sequences of 512 tokens a microbatch, or 24 of 2,048).
-constexpr std::int64_t most_micro_batch = 16, most_micro_batch_tokens = 65536;
-constexpr std::int64_t most_layers_less = 3;  // on the first and on the last position
-
 bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 std::vector<std::int64_t> divisors(std::int64_t n) {
@@ -32,12 +21,6 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   }
   low.insert(low.end(), high.rbegin(), high.rend());
   return low;
-}
-
-std::vector<std::int64_t> powers_of_two(std::int64_t most) {
-  std::vector<std::int64_t> powers;
-  for (std::int64_t p = 1; p <= most; p *= 2) powers.push_back(p);
-  return powers;
 }
 
 // Layers a position where the first and the last hold fewer than all others. Where no such choice
@@ -174,8 +157,12 @@ std::vector<std::int64_t> tensor_sizes(const SearchSubject& s, const SearchLimit
 
 std::vector<std::int64_t> context_sizes(const SearchSubject& s, const SearchLimits& limits) {
   if (limits.cp) return {*limits.cp};
-  if (s.job.sequence < least_sequence_for_context || !splits(s, Split::cp)) return {1};
-  return powers_of_two(s.job.sequence / least_tokens_per_rank);
+  if (!splits(s, Split::cp)) return {1};
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t cp : divisors(s.gpus))
+    if (cp == 1 || (s.job.sequence % (2 * cp) == 0 && s.job.sequence / cp >= least_tokens_per_rank))
+      sizes.push_back(cp);
+  return sizes;
 }
 
 std::vector<std::int64_t> pipeline_sizes(const SearchSubject& s, const SearchLimits& limits,
@@ -349,6 +336,20 @@ std::vector<RecomputeOption> recompute_options(const SearchSubject& s, const Sea
   return all;
 }
 
+namespace {
+
+std::vector<Bytes> bucket_options(const SearchSubject& s, const SearchLimits& limits,
+                                  std::int64_t replicas) {
+  if (limits.bucket) return {*limits.bucket};
+  std::vector<Bytes> buckets = {Bytes(0)};
+  if (replicas > 1 && s.stack.choices.bucket_size)
+    for (const double size : {12.5e6, 25e6, 50e6, 100e6, 200e6, 400e6, 800e6, 1.6e9})
+      buckets.emplace_back(size);
+  return buckets;
+}
+
+}  // namespace
+
 std::vector<ShardOption> shard_options(const SearchSubject& s, const SearchLimits& limits,
                                        const Layout& base) {
   const std::int64_t replicas = base.dense_replicas();
@@ -359,18 +360,19 @@ std::vector<ShardOption> shard_options(const SearchSubject& s, const SearchLimit
   // Programs that always run FSDP2 shard over context ranks too.
   const bool over_context = base.cp > 1 && s.stack.shard_storage == ShardStorage::parts &&
                             s.stack.defaults.zero_stage == 3;
+  // Muon's update takes whole matrices of gradients, which programs that keep parameters in place
+  // do not gather.
+  const bool whole_gradients =
+      s.optimizer == Optimizer::muon && s.stack.shard_storage == ShardStorage::in_place;
   const auto wanted = [&](int zero) {
+    if (zero > 1 && whole_gradients && !limits.zero_stage) return false;
     if (base.pp > 1 && zero > choices.pipeline_zero_stage) return false;
     if (fixed_group > 0 && zero == 0) return false;
     if (zero == 0 && over_context && !limits.zero_stage) return false;
     return limits.zero_stage ? *limits.zero_stage == zero
                              : StackChoices::allows(choices.zero_stages, zero);
   };
-  std::vector<Bytes> buckets = {Bytes(0)};
-  if (replicas > 1 && choices.bucket_size)
-    for (const double size : {12.5e6, 25e6, 50e6, 100e6, 200e6, 400e6, 800e6, 1.6e9})
-      buckets.emplace_back(size);
-  if (limits.bucket) buckets = {*limits.bucket};
+  const std::vector<Bytes> buckets = bucket_options(s, limits, replicas);
   std::vector<ShardOption> all;
   const auto add = [&](std::vector<int> stages, std::int64_t group, bool by_bucket) {
     if (stages.empty()) return;
@@ -392,7 +394,16 @@ std::vector<ShardOption> shard_options(const SearchSubject& s, const SearchLimit
     const bool there = std::find(whole.begin(), whole.end(), usual) != whole.end();
     whole = {there ? usual : whole.empty() ? 0 : whole.front()};
   }
+  // ZeRO-2 has passes of its own where graphs do not hold sharded gradients.
+  const auto launch_of = [&](int zero) {
+    Layout layout = base;
+    layout.zero_stage = zero;
+    return launch_mode(s.stack, layout);
+  };
+  const bool apart = whole.size() > 1 && whole.back() == 2 && launch_of(2) != launch_of(0);
+  if (apart) whole.pop_back();
   add(whole, fixed_group, true);
+  if (apart) add({2}, fixed_group, true);
   const bool with_pipelines = s.stack.defaults.zero_stage == 3;
   if (!wanted(3)) return all;
   if (!limits.zero_stage && (replicas == 1 || (base.pp > 1 && !with_pipelines))) return all;

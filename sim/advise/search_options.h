@@ -5,6 +5,16 @@
 
 namespace orrery {
 
+// Where the grid ends lists that have no end of their own (left_out() names them).
+// Attention kernels take so many query rows at once (FlashAttention-2 and 3: blocks of 128): a rank
+// of fewer would leave a part of each block idle.
+inline constexpr std::int64_t least_tokens_per_rank = 128;
+inline constexpr std::int64_t most_chunks = 16;
+// Sequences; of short ones as many as hold these tokens (MosaicML runs small models with 96
+// sequences of 512 tokens a microbatch, or 24 of 2,048).
+inline constexpr std::int64_t most_micro_batch = 16, most_micro_batch_tokens = 65536;
+inline constexpr std::int64_t most_layers_less = 3;  // on the first and on the last position
+
 // Sizes; fixed ones alone.
 std::vector<std::int64_t> tensor_sizes(const SearchSubject& s, const SearchLimits& limits);
 std::vector<std::int64_t> context_sizes(const SearchSubject& s, const SearchLimits& limits);

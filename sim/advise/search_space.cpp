@@ -241,10 +241,27 @@ std::string SearchSpace::unmet_reason(const Family& f) const {
                      l.ep);
 }
 
+// Where the program moves activations to host memory only without pipelines and recompute, these
+// layouts are a family of their own.
+bool SearchSpace::add_offloads(Family f) {
+  const auto moves = [](const Offload& o) { return o.activations; };
+  const bool alone = subject_.stack.choices.offload_activations_alone && !limits_.offload &&
+                     std::any_of(f.offloads.begin(), f.offloads.end(), moves);
+  if (!alone) return add_other_offloads(std::move(f));
+  Family moved = f;
+  std::erase_if(f.offloads, moves);
+  std::erase_if(moved.offloads, std::not_fn(moves));
+  std::erase_if(moved.recomputes, [](const RecomputeOption& again) {
+    return again.choice.recompute != Recompute::none;
+  });
+  const bool stays = add_other_offloads(std::move(f));
+  return (moved.base.pp == 1 && add_other_offloads(std::move(moved))) || stays;
+}
+
 // Where the program moves sharded weights only to host memory, a family's layouts below ZeRO-3,
 // which keep theirs, are a family of their own; so are those of ZeRO-0, where it moves Adam's
 // states out of a distributed optimizer only. False where nothing is left.
-bool SearchSpace::add_offloads(Family f) {
+bool SearchSpace::add_other_offloads(Family f) {
   const auto moves = [](const Offload& o) { return o.weights; };
   const auto shards = [](const ShardOption& o) { return o.zero_stages.front() == 3; };
   const bool any = std::any_of(f.offloads.begin(), f.offloads.end(), moves) &&

@@ -99,7 +99,8 @@ const T& choice(const std::vector<T>& list, std::int32_t index) {
 }
 
 // All layouts with the same tp, cp, pp, ep and etp: the lists that make up the rest of the grid.
-// Two families where only sharded weights can lie in host memory: ZeRO-3's and the others.
+// Several families where choices rule each other out: where only sharded weights can lie in host
+// memory, those of ZeRO-3 and the others.
 struct Family {
   Layout base;  // sizes, precision, optimizer
   std::vector<MicroBatchOption> micro_batches;
@@ -121,7 +122,8 @@ struct Family {
 // above 1 and the hierarchical exchange; what contradicts them leaves no layout.
 //   tp           divisors of the GPUs within the scale-up domain that are powers of two or divide
 //                the attention heads
-//   cp           1; from 8,192 tokens on also powers of two that leave a rank 4,096 tokens or more
+//   cp           divisors of the GPUs that divide half the sequence and leave a rank 128 tokens or
+//                more
 //   pp           divisors of gpus / (tp cp) up to the number of layers, which they divide where the
 //                stack wants models with Mamba layers so
 //   etp, ep      1 and tp; divisors of the experts that divide tp cp dp / etp; 1 without experts
@@ -144,7 +146,8 @@ struct Family {
 //                layers fewer on the first and on the last position, where all others come out
 //                even; where none do, with the rest spread over inner positions, one layer each
 //   offload      every set of weights, optimizer and activations; weights under ZeRO-3 alone where
-//                the stack moves no others; where it moves any share of the optimizer, each eighth
+//                the stack moves no others, activations without pipelines and recompute where it
+//                cannot else; where it moves any share of the optimizer, each eighth
 //   bucket       the stack's; 12.5 MB, and doubled up to 1.6 GB, where gradients are reduced in
 //                buckets of a size that can be chosen
 // Precision and optimizer are the subject's. Orders are lexicographic in these lists.
@@ -163,6 +166,7 @@ class SearchSpace {
   void add_family(const Layout& base);
   std::string unmet_reason(const Family& family) const;
   bool add_offloads(Family family);
+  bool add_other_offloads(Family family);
   void drop_unsharded();
   void reject(std::string reason);
   std::optional<std::string> wrong(const Layout& layout) const;

@@ -18,6 +18,7 @@ class TrapSearch {
   const Scenario& scenario() const { return scenario_; }
   const TrapOptions& options() const { return options_; }
   double share(Label label) const;  // of the mean stage's step
+  const StageBreakdown& mean() const { return mean_; }
   // Steps per second of another scenario over this one's, less one; none where its layout cannot
   // run, lie on the fabric or fit in memory.
   std::optional<double> gain(const Scenario& other) const;

@@ -41,7 +41,7 @@ bool TrapSearch::runs(const Scenario& s) const {
   if (unplaceable_reason(s.layout, s.cluster.fabric)) return false;
   const MemoryVerdict memory =
       memory_fit(s.model, s.job, s.layout, s.stack, step_context(s.cluster).device);
-  return memory.fits && memory.reserved <= memory.capacity * (1 - options_.memory_reserve);
+  return memory.fits && memory.needed <= memory.capacity * (1 - options_.memory_reserve);
 }
 
 std::optional<double> TrapSearch::gain(const Scenario& other) const {
@@ -144,16 +144,27 @@ void debug_environment(TrapSearch& search) {
   }
 }
 
-// The last of what a later release has changed since: releases list their forerunners' too.
-std::vector<std::string> later_changes(const Stack& from, const Stack& to) {
-  constexpr std::size_t most = 3;
-  std::vector<std::string> changes;
-  for (const std::string& change : to.changes)
-    if (std::find(from.changes.begin(), from.changes.end(), change) == from.changes.end())
-      changes.push_back(change);
-  if (changes.size() > most)
-    changes.erase(changes.begin(), changes.end() - static_cast<std::ptrdiff_t>(most));
-  return changes;
+// Where the time goes that another scenario saves, as its parts: what a release changed for other
+// devices, models or precisions explains nothing here.
+std::string saved_text(const TrapSearch& search, const Scenario& other) {
+  const StageBreakdown after =
+      mean_breakdown(step(step_context(other), other.model, other.job, other.layout, other.stack));
+  std::vector<std::pair<Ticks, Label>> saved;
+  Ticks all;
+  for (int i = 0; i < label_count; ++i) {
+    const auto label = static_cast<Label>(i);
+    const Ticks less = search.mean()[label] - after[label];
+    if (less.ps <= 0) continue;
+    saved.emplace_back(less, label);
+    all += less;
+  }
+  std::stable_sort(saved.begin(), saved.end(),
+                   [](const auto& x, const auto& y) { return x.first > y.first; });
+  std::vector<std::string> parts;
+  for (const auto& [less, label] : saved)
+    if (parts.size() < 3 && 10 * less.ps >= all.ps)
+      parts.push_back(fmt::format("{} less in {}", to_text(to_seconds(less)), phrase(label)));
+  return parts.empty() ? "" : fmt::format(": {}", fmt::join(parts, ", "));
 }
 
 // The fastest later release; the earliest of those that are as fast.
@@ -164,28 +175,28 @@ void old_release(TrapSearch& search) {
   if (std::find(names.begin(), names.end(), s.stack.name) == names.end()) return;
   std::vector<std::pair<double, Stack>> later;
   double most = 0;
-  for (const std::string& release : stack_releases(s.stack.name, folder)) {
-    auto stack = search.stack(s.stack.name, release, s.layout.precision);
-    if (!stack || stack->date <= s.stack.date) continue;
+  for (Stack& stack : load_releases(
+           s.stack.name, stack_context(s.cluster, s.model, s.job, s.layout.precision), folder)) {
+    if (stack.date <= s.stack.date) continue;
     Scenario other = s;
-    other.stack = *stack;
+    other.stack = stack;
     const auto gain = search.gain(other);
     if (!search.worth(gain)) continue;
     most = std::max(most, *gain);
-    later.push_back({*gain, std::move(*stack)});
+    later.push_back({*gain, std::move(stack)});
   }
   for (const auto& [gain, stack] : later) {
     if (1 + gain < 0.995 * (1 + most)) continue;
-    const std::vector<std::string> changes = later_changes(s.stack, stack);
-    const std::string change =
-        changes.empty() ? "" : fmt::format(" ({})", fmt::join(changes, "; "));
-    search.add({.id = "old-release",
-                .sentence = fmt::format("{} {} in place of {}: {}{}.", stack.name, stack.release,
-                                        s.stack.release, faster_text(gain), change),
-                .remedy = fmt::format("{} in place of {}", stack_text(stack), s.stack.release),
-                .gain = gain,
-                .evidence = "both simulated with the settings that the stack's file has for each "
-                            "release"});
+    Scenario other = s;
+    other.stack = stack;
+    search.add(
+        {.id = "old-release",
+         .sentence = fmt::format("{} {} in place of {}: {}{}.", stack.name, stack.release,
+                                 s.stack.release, faster_text(gain), saved_text(search, other)),
+         .remedy = fmt::format("{} in place of {}", stack_text(stack), s.stack.release),
+         .gain = gain,
+         .evidence = "both simulated with the settings that the stack's file has for this "
+                     "device, model and precision"});
     return;
   }
 }

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "hw_models/power.h"
+#include "hw_models/changed_device.h"
 
 namespace orrery {
 namespace {
@@ -47,47 +47,10 @@ void scale(Sourced<T>& value, double factor) {
     if (*part) **part = **part * factor;
 }
 
-// Power of tensor work at full clocks and a share of the peak, at the energy that the calibration
-// holds, over what the board's limit leaves. Above 1 that energy is of the clock that the limit
-// sustains; 0: not known.
-double demand(const Device& device, const Calibration& calibration, Format format, double share) {
-  const auto f = static_cast<std::size_t>(format);
-  if (!device.power_limit.known() || !device.idle_power.known()) return 0;
-  const double budget = (device.power_limit.get() - device.idle_power.get()).si();
-  const auto& own = calibration.tensor_energy[f];
-  const auto& bf16 = calibration.tensor_energy[static_cast<std::size_t>(Format::bf16)];
-  const double energy = own.value.value_or(bf16.value.value_or(JoulesPerFlop())).si();
-  const double rate = device.tensor_rate[f].value.value_or(FlopPerSecond()).si();
-  return budget > 0 ? energy * rate * share / budget : 0;
-}
-
-// Share of the peak that large products reach.
-constexpr double typical_share = 0.8;
-
-// Energy of a format's tensor work under `budget` times today's power for work. Beyond what full
-// clocks draw more power changes nothing; alone at the limit time goes with the budget to
-// sustained_energy's exponent less one, which says where that is.
-double energy_under(const Device& device, const Calibration& calibration, Format format,
-                    double budget) {
-  const double today = demand(device, calibration, format, typical_share);
-  if (today <= 0) return sustained_energy(std::min(budget, 1.0));
-  if (today <= 1) return sustained_energy(std::min(budget / today, 1.0));
-  const double full = std::pow(today, 1 / (1 - std::log2(sustained_energy(2))));
-  return sustained_energy(std::min(budget, full));
-}
-
-// Energy of tensor work that is `faster` at full clocks, where it demands `today` of the budget
-// before: at the limit more speed means a lower clock, where an operation costs less.
-double energy_of(double faster, double today) {
-  if (today <= 0) return 1;
-  return today > 1 ? sustained_energy(1 / faster)
-                   : sustained_energy(std::min(1.0, 1 / (today * faster)));
-}
-
-void scale_curve(Curve& curve, double faster, double today, SpeedupEnergy energy) {
+void scale_curve(Curve& curve, double faster, double energy) {
   scale(curve.scale, 1 / faster);
   curve.scale.reason = fmt::format("what if: {:.3g} times as fast", faster);
-  curve.energy_factor *= energy == SpeedupEnergy::with_time ? 1 / faster : energy_of(faster, today);
+  curve.energy_factor *= energy;
 }
 
 void check_factor(double factor, std::string_view name) {
@@ -109,8 +72,8 @@ void check_factors(const WhatIf& e) {
   check_factor(e.host_speed, "host speed");
 }
 
-void limit_power(Cluster& cluster, Watts limit) {
-  Device& device = cluster.device;
+void limit_power(Device& device, Watts limit) {
+  if (limit == device.power_limit.value) return;
   if (!device.power_limit.known() || !device.idle_power.known())
     throw Error({.file = device.name,
                  .path = "power.limit",
@@ -123,21 +86,12 @@ void limit_power(Cluster& cluster, Watts limit) {
                  .found = to_text(limit),
                  .expected = fmt::format("more than the {} that an idle {} draws",
                                          to_text(device.idle_power.get()), device.name)});
-  if (limit == device.power_limit.get()) return;
-  std::array<double, format_count> energies{};
-  for (std::size_t f = 0; f < format_count; ++f)
-    energies[f] = energy_under(device, cluster.calibration, static_cast<Format>(f), after / before);
   device.power_limit = {.value = limit,
                         .low = limit,
                         .high = limit,
                         .evidence = Evidence::assumed,
                         .source = device.power_limit.source,
                         .reason = "what if"};
-  for (std::size_t f = 0; f < format_count; ++f)
-    scale(cluster.calibration.tensor_energy[f], energies[f]);
-  // Busy processors draw the watts that they drew, as long as the limit leaves them.
-  Sourced<double>& busy = cluster.calibration.busy_share;
-  if (busy.known()) scale(busy, std::min(before / after, 1 / std::max(1e-9, busy.get())));
 }
 
 // Curves serve slots of their own kind and of others that have none. A curve whose slots all change
@@ -164,23 +118,15 @@ void speed_up(Cluster& cluster, const WhatIf& edit) {
         calibration.curves.push_back(calibration.curves[curve]);
       }
       Curve& changed = calibration.curves[at->second];
-      const double today = demand(cluster.device, calibration, changed.format,
-                                  changed.tensor_efficiency * changed.energy_factor);
-      scale_curve(changed, factor, today, edit.kernel_energy);
+      const double energy =
+          edit.kernel_energy == SpeedupEnergy::with_time
+              ? 1 / factor
+              : faster_work_energy(cluster.device, calibration, changed.format,
+                                   changed.tensor_efficiency * changed.energy_factor, factor);
+      scale_curve(changed, factor, energy);
     }
     calibration.index[slot] = at->second;
   }
-}
-
-// Wider units of the same clock: an operation costs at full clocks what it did.
-void widen_units(Cluster& cluster, double factor) {
-  if (factor == 1) return;
-  for (std::size_t f = 0; f < format_count; ++f) {
-    const double today =
-        demand(cluster.device, cluster.calibration, static_cast<Format>(f), typical_share);
-    scale(cluster.calibration.tensor_energy[f], energy_of(factor, today));
-  }
-  for (auto& rate : cluster.device.tensor_rate) scale(rate, factor);
 }
 
 void widen_domain(ScaleUp& up, double factor) {
@@ -249,7 +195,7 @@ Cluster with(const Cluster& cluster, const WhatIf& edit) {
   check_factors(edit);
   Cluster c = cluster;
   if (!edit.kernels.empty()) speed_up(c, edit);
-  widen_units(c, edit.tensor_rate);
+  for (auto& rate : c.device.tensor_rate) scale(rate, edit.tensor_rate);
   scale(c.device.vector_rate, edit.unit_rate);
   scale(c.device.special_function_per_second, edit.unit_rate);
   scale(c.device.l2_bandwidth, edit.unit_rate);
@@ -261,7 +207,8 @@ Cluster with(const Cluster& cluster, const WhatIf& edit) {
   for (auto& axis : c.fabric.scale_up.axis_links) scale(axis, edit.scale_up_bandwidth);
   widen_domain(c.fabric.scale_up, edit.scale_up_domain);
   if (edit.network_bandwidth != 1) speed_network(c.fabric, edit.network_bandwidth);
-  if (edit.power_limit) limit_power(c, *edit.power_limit);
+  if (edit.power_limit) limit_power(c.device, *edit.power_limit);
+  follow_device(c.calibration, cluster.device, c.device);
   return c;
 }
 
@@ -280,10 +227,13 @@ Stack with(const Stack& stack, const WhatIf& edit) {
 }
 
 Scenario with(const Scenario& scenario, const WhatIf& edit) {
-  Scenario s = scenario;
-  s.cluster = with(scenario.cluster, edit);
-  s.stack = with(scenario.stack, edit);
-  return s;
+  return {.cluster = with(scenario.cluster, edit),
+          .model = scenario.model,
+          .job = scenario.job,
+          .layout = scenario.layout,
+          .stack = with(scenario.stack, edit),
+          .network = scenario.network,
+          .conditions = scenario.conditions};
 }
 
 std::vector<std::string> premises(const WhatIf& e) {

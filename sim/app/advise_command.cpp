@@ -5,8 +5,9 @@
 
 #include <cstdio>
 
-#include "hw_models/catalog.h"
-#include "sim/app/refusal.h"
+#include "sim/app/advise_machines.h"
+#include "sim/app/answers.h"
+#include "sim/app/lines_command.h"
 #include "sim/app/report.h"
 #include "sim/app/result.h"
 #include "sim/app/setting_flags.h"
@@ -28,38 +29,34 @@ std::function<void(double, std::int64_t)> progress_line(const CommonFlags& commo
   };
 }
 
-ExitCode search(const JsonValue& settings, const CommonFlags& common) {
-  const Question question = read_question(settings);
-  check_wiring(question.cluster);
-  if (const auto text = refusal(question, common)) {
+ExitCode search(const JsonValue& settings, const Given& given, const CommonFlags& common) {
+  if (const auto clusters = several_clusters(settings); !clusters.empty())
+    return advise_machines(settings, clusters, common);
+  Catalogues catalogues;
+  const AskedWith with{
+      .catalogues = catalogues, .threads = common.threads, .progress = progress_line(common)};
+  const Advised a = advise_settings(settings, with);
+  if (with.progress) std::fprintf(stderr, "\r\033[K");
+  if (const auto text = text_for_machines("advise", given, [&] { return to_json(a); }))
     write_result(*text);
-    return ExitCode::cannot_exist;
-  }
-  AdviseOptions options = read_advise_options(settings);
-  options.like = read_like(settings, question.job);
-  options.threads = common.threads;
-  options.progress = progress_line(common);
-  const ModelError error = load_model_error(data_root() / "validation/model_error.json");
-  options.model_error = &error;
-  const Advice advice = advise(question, options);
-  if (options.progress) std::fprintf(stderr, "\r\033[K");
-  // Nothing to advise, whatever the memory.
-  if (advice.best.empty() && advice.considered == 0 && !advice.stopped_early)
-    throw CannotExist({.file = "advise",
-                       .found = "no layout to search: " + advice.why,
-                       .expected = "limits that leave at least one layout"});
-  write_result(common.json ? advice_json(question, advice)
-                           : page(advice_document(question, advice, common.markdown), common));
-  const bool found = !advice.best.empty() || advice.stopped_early;
-  return unless_stopped(found ? ExitCode::answer : ExitCode::cannot_exist);
+  else if (a.refused)
+    write_result(page(refusal_document(*a.refused), common));
+  else
+    write_result(
+        page(advice_document(a.question, a.advice, common.markdown, terminal_width()), common));
+  return unless_stopped(a.code());
 }
 
 ExitCode run(const Given& given) {
   install_interrupt_handler();  // from the start: what is known by then is printed
   const CommonFlags common = common_of(given);
   const GivenSettings settings = settings_of(given);
+  if (given.has(lines_flag))
+    return answer_lines_of("advise", given, common, [&](const JsonValue& line) {
+      return merge_line(line, settings.flags, {}, {});
+    });
   try {
-    return search(settings.merged(), common);
+    return search(settings.merged(), given, common);
   } catch (const CannotExist&) {
     throw;
   } catch (const MachineFailed&) {
@@ -73,6 +70,7 @@ ExitCode run(const Given& given) {
 
 Command advise_command() {
   std::vector<Flag> flags = setting_flags(SettingOf::advise);
+  for (Flag& flag : machine_flags()) flags.push_back(std::move(flag));
   flags.push_back(markdown_flag());
   return {.name = "advise",
           .summary = "find the best layouts of a training job",
@@ -81,6 +79,9 @@ Command advise_command() {
           .examples = {{"orrery advise --model llama3.1-405b --cluster dgx-h100 --gpus 1024 --seq "
                         "8192 --global-batch 512",
                         "the fastest layouts of a pretraining job"},
+                       {"orrery advise --model llama3-70b --cluster all --gpus 512 --seq 8k "
+                        "--global-batch 4M --objective cost",
+                        "the cheapest of all machines that are known"},
                        {"orrery advise job.json --like running.json --changes 2",
                         "what two changes to the layout that runs now would gain"}},
           .run = run};

@@ -157,7 +157,8 @@ void fit(const CalibrateOptions& options) {
   if (!options.stack_output.empty())
     write_file(options.stack_output, stack_overlay_json(software, measured_source(report.device)));
   if (options.json) {
-    fmt::print("{}", report.json);
+    fmt::print("{}", answer_text(calibrate_head(options), {},
+                                 {{"calibration", nlohmann::ordered_json::parse(report.json)}}));
     return;
   }
   fmt::print(
@@ -174,6 +175,17 @@ void fit(const CalibrateOptions& options) {
 }
 
 }  // namespace
+
+AnswerHead calibrate_head(const CalibrateOptions& options) {
+  AnswerHead head{.command = "calibrate", .question = {{"action", options.action}}};
+  const auto add = [&](const char* key, const std::string& text) {
+    if (!text.empty()) head.question[key] = text;
+  };
+  add("device", options.device);
+  add("based_on", options.based_on);
+  if (!options.files.empty()) head.question["files"] = options.files;
+  return head;
+}
 
 void calibrate_measure(const std::vector<std::string>& arguments) {
   const auto script = data_root() / "validation/microbench/measure";

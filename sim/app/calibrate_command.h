@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/answer.h"
 #include "sim/app/command.h"
 
 namespace orrery {
@@ -30,5 +31,9 @@ Command calibrate_command();
 // Becomes the script of validation/microbench with these arguments; returns only as an Error, where
 // the script is not there.
 [[noreturn]] void calibrate_measure(const std::vector<std::string>& arguments);
+
+// What an answer for machines says it was asked. Measured lines are named: they are too many to
+// stand there.
+AnswerHead calibrate_head(const CalibrateOptions& options);
 
 }  // namespace orrery

@@ -120,20 +120,20 @@ HealthReport held_against_specification(const Side& side) {
     return is_sensor(l.topic) || !l.of_specified || l.unit == "us";
   });
   // No kernel reaches the peaks: below them nothing is wrong.
-  for (HealthLine& line : report.lines) line.verdict = Verdict::unknown;
+  for (HealthLine& line : report.lines) line.verdict = HealthVerdict::unknown;
   report.findings = report.host_findings = {};
   return report;
 }
 
-const char* words_of(Verdict verdict) {
+const char* words_of(HealthVerdict verdict) {
   switch (verdict) {
-    case Verdict::as_expected:
+    case HealthVerdict::as_expected:
       return "as expected";
-    case Verdict::slow:
+    case HealthVerdict::slow:
       return "slow";
-    case Verdict::fast:
+    case HealthVerdict::fast:
       return "fast";
-    case Verdict::unknown:
+    case HealthVerdict::unknown:
       return "unknown";
   }
   return "";
@@ -141,10 +141,10 @@ const char* words_of(Verdict verdict) {
 
 // More than expected is told as a figure, not as a fault.
 std::string verdict_text(const HealthLine& line) {
-  if (line.verdict == Verdict::as_expected) return "as expected";
+  if (line.verdict == HealthVerdict::as_expected) return "as expected";
   const double off = 100 * std::abs(line.ratio - 1);
   const bool sensor = is_sensor(line.topic);
-  if (line.verdict == Verdict::fast)
+  if (line.verdict == HealthVerdict::fast)
     return fmt::format("no fault ({:.0f}% {})", off, sensor ? "higher" : "faster");
   return fmt::format("{} by {:.0f}%", sensor ? "low" : "slow", off);
 }
@@ -221,7 +221,7 @@ std::string lines_text(const HealthReport& report) {
 
 std::string healthy_text(const std::vector<HealthLine>& lines) {
   const auto expected = std::count_if(lines.begin(), lines.end(), [](const HealthLine& l) {
-    return l.verdict == Verdict::as_expected;
+    return l.verdict == HealthVerdict::as_expected;
   });
   if (static_cast<std::size_t>(expected) == lines.size())
     return "healthy: every question is answered as expected\n";
@@ -260,7 +260,7 @@ int compare_command(const CalibrateOptions& options) {
         "allow alone; no verdict, because no kernel reaches them",
         mine.name, mine.device);
     if (options.json)
-      fmt::print("{}\n", health_json(report, false).dump(2));
+      fmt::print("{}", answer_text(calibrate_head(options), {}, health_json(report, false)));
     else
       fmt::print("{}{}", wrap(heading, page_width, "", ""), specification_text(report));
     return 0;
@@ -273,7 +273,7 @@ int compare_command(const CalibrateOptions& options) {
   if (!alike) report.findings = report.host_findings = {};
   check_lines(report);
   if (options.json) {
-    fmt::print("{}\n", health_json(report, alike).dump(2));
+    fmt::print("{}", answer_text(calibrate_head(options), {}, health_json(report, alike)));
   } else {
     const std::string heading = fmt::format(
         "{} against {}: medians over samples, ratio of speeds (of figures for clocks and power), "

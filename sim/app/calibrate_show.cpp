@@ -155,7 +155,9 @@ void show_command(const CalibrateOptions& options) {
                  .expected = "a device measured by calibrate measure, or its lines as arguments"});
   if (!options.plots.empty()) make_folder(options.plots);
   if (options.json) {
-    fmt::print("{}\n", to_json_text(calibration, ""));
+    fmt::print("{}", answer_text(calibrate_head(options), {},
+                                 {{"calibration",
+                                   nlohmann::ordered_json::parse(to_json_text(calibration, ""))}}));
   } else {
     std::string text = "Calibration of " + device.name;
     if (!calibration.borrowed_from.empty()) text += ", borrowed from " + calibration.borrowed_from;

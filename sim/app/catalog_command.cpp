@@ -1,227 +1,100 @@
-// Lists and shows catalogue entries.
+// Runs the command `catalog`.
 #include "sim/app/catalog_command.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-#include <set>
-
-#include "hw_models/catalog.h"
+#include "sim/app/catalog_check.h"
+#include "sim/app/catalog_kinds.h"
+#include "sim/app/catalog_list.h"
+#include "sim/app/catalog_show.h"
 #include "sim/app/result.h"
-#include "sim/app/tables.h"
-#include "workloads/model_catalog.h"
-#include "workloads/stack.h"
+#include "sim/base/check.h"
 
 namespace orrery {
 namespace {
 
-struct Kind {
-  const char* name;
-  const char* folder;
-};
-constexpr Kind kinds[] = {{"accelerator", "hw_models/catalog/accelerators"},
-                          {"cloud", "hw_models/catalog/cloud"},
-                          {"cluster", "sim/engine/catalog/clusters"},
-                          {"economics", "hw_models/catalog/economics"},
-                          {"fabric", "topologies/catalog"},
-                          {"host", "hw_models/catalog/hosts"},
-                          {"model", "workloads/catalog/models"},
-                          {"nic", "hw_models/catalog/nics"},
-                          {"optic", "hw_models/catalog/optics"},
-                          {"question", "workloads/catalog/questions"},
-                          {"reliability", "hw_models/catalog/reliability"},
-                          {"site", "hw_models/catalog/sites"},
-                          {"stack", "workloads/catalog/stacks"},
-                          {"storage", "hw_models/catalog/storage"},
-                          {"switch", "hw_models/catalog/switches"}};
-
-const Kind& find_kind(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Kind& kind : kinds) {
-    if (name == kind.name || name == std::string(kind.name) + "s") return kind;
-    names.emplace_back(kind.name);
-  }
-  throw Error({.file = "catalog",
-               .found = name.empty() ? "no kind" : in_quotes(name),
-               .expected = fmt::format("one of {}", fmt::join(names, ", ")),
-               .nearest = nearest_name(name, names)});
+void expect_no_more(const Given& given, std::size_t most, const std::string& expected) {
+  if (given.words.size() > most)
+    throw Error({.file = "catalog " + given.word(0),
+                 .found = in_quotes(given.word(most)) + ", an argument too many",
+                 .expected = expected});
 }
 
-bool is_sourced(const JsonValue& v) { return v.is_object() && v.has("evidence"); }
-
-std::string plain(const nlohmann::json& v) {
-  return v.is_string() ? v.get<std::string>() : v.dump();
+// Flags of list say nothing of an entry.
+void refuse_list_flags(const Given& given) {
+  for (const char* flag : {"--names", "--search", "--device"})
+    if (given.has(flag))
+      throw Error({.file = flag, .found = given.word(0), .expected = "it with list only"});
 }
 
-// What an entry shows: a row per value, remarks under the table, sources at the end.
-struct Shown {
-  Table table{{"", "value", "evidence", "source"},
-              {Align::left, Align::left, Align::left, Align::left}};
-  std::string remarks;
-  std::set<std::string> sources;
-
-  void add(const std::string& path, const std::string& value, const std::string& evidence,
-           const std::string& source) {
-    table.add({path, value, evidence, source});
-    if (!source.empty()) sources.insert(source);
-  }
-  void remark(const std::string& path, const std::string& text) {
-    remarks += wrap(path + ": " + text, page_width, "  ", "    ");
-  }
-};
-
-void add_sourced(const JsonValue& v, const std::string& path, Shown& shown) {
-  const auto text = [&](const char* key) { return v.has(key) ? plain(v.at(key).raw()) : ""; };
-  std::string value = text("value");
-  if (v.has("low")) value += " (" + text("low") + " .. " + text("high") + ")";
-  if (v.at("value").is_null()) {
-    value = "unknown";
-    if (v.has("reason")) shown.remark(path, text("reason"));
-  }
-  if (v.has("note")) shown.remark(path, text("note"));
-  shown.add(path, value, text("evidence"), text("source"));
+ExitCode list(const Given& given, bool json) {
+  expect_no_more(given, 2, "a kind at most; show prints an entry");
+  const ListOptions options{.kind = given.word(1),
+                            .search = given.text("--search"),
+                            .device = given.text("--device"),
+                            .names = given.has("--names"),
+                            .json = json,
+                            .width = terminal_width()};
+  write_result(list_text(options));
+  return ExitCode::answer;
 }
 
-// One row per leaf, paths joined with dots.
-void add_leaves(const JsonValue& v, const std::string& path, Shown& shown) {
-  if (is_sourced(v)) {
-    add_sourced(v, path, shown);
-  } else if (v.is_object()) {
-    for (const auto& [key, child] : v.members())
-      add_leaves(child, path.empty() ? key : path + "." + key, shown);
-  } else if (v.is_array() && !v.items().empty() && v.items().front().is_object()) {
-    int i = 0;
-    for (const JsonValue& child : v.items())
-      add_leaves(child, fmt::format("{}[{}]", path, i++), shown);
-  } else if (const std::string text = plain(v.raw()); columns(text) > 48) {
-    shown.add(path, "see below", "", "");
-    shown.remark(path, text);
-  } else {
-    shown.add(path, text, "", path == "source" ? text : "");
-  }
+ExitCode show(const Given& given, bool json) {
+  refuse_list_flags(given);
+  const CatalogKind& kind = find_catalog_kind(given.word(1));
+  if (given.word(2).empty())
+    throw Error({.file = "catalog show " + kind.name,
+                 .found = "no name",
+                 .expected = "a name: `orrery catalog list " + kind.name + "` prints them"});
+  write_result(json ? load_kind_entry(kind, given.word(2)).raw().dump(2) + "\n"
+                    : show_catalog_entry(kind, given.word(2), terminal_width()));
+  return ExitCode::answer;
 }
 
-std::string value_text(double v) { return fmt::format("{:.4g}", v); }
-std::string value_text(Seconds v) { return to_text(v); }
-std::string value_text(Bytes v) { return to_text(v); }
-
-// A stack's values as its newest or the named release leaves them, without special cases.
-std::string show_stack(const std::string& name, Shown& shown) {
-  const auto folder = data_root() / "workloads/catalog/stacks";
-  const Stack stack = load_stack(name, {}, folder);
-  visit_stack_values(stack, [&](const std::string& path, const auto& sourced) {
-    if (!sourced.known()) return;
-    std::string value = value_text(*sourced.value);
-    if (sourced.low && sourced.high)
-      value += " (" + value_text(*sourced.low) + " .. " + value_text(*sourced.high) + ")";
-    shown.add(path, value, std::string(to_text(sourced.evidence)), sourced.source);
-  });
-  std::string text = fmt::format("{} {} ({})\n\n", stack.title, stack.release, stack.date);
-  text += wrap(fmt::format("releases: {}", fmt::join(stack_releases(name, folder), ", ")),
-               page_width, "", "  ");
-  text += "what they changed:\n";
-  for (const std::string& change : stack.changes) text += wrap(change, page_width, "  - ", "    ");
-  text +=
-      "\nvalues of this release in BF16; a GPU, a precision or expert layers may change them:\n";
-  return text;
+ExitCode check(const Given& given, bool json) {
+  refuse_list_flags(given);
+  expect_no_more(given, 2, "a file at most");
+  const CatalogFaults faults =
+      given.word(1).empty() ? check_catalog() : check_catalog_file(given.word(1));
+  write_result(json ? faults_json(faults) : faults_text(faults));
+  return faults.faults.empty() ? ExitCode::answer : ExitCode::check_failed;
 }
-
-JsonValue load_entry(const Kind& kind, const std::string& name) {
-  if (std::string(kind.name) == "model") return load_model_entry(name, data_root() / kind.folder);
-  if (std::string(kind.name) == "stack") {
-    load_stack(name, {}, data_root() / kind.folder);  // refuses unknown names and broken files
-    const std::string file = name.substr(0, name.find('@'));
-    const bool is_path = file.find('/') != std::string::npos || file.ends_with(".json");
-    return JsonValue::load(is_path ? std::filesystem::path(file)
-                                   : data_root() / kind.folder / (file + ".json"));
-  }
-  return load_catalog_entry(kind.folder, kind.name, name);
-}
-
-std::string show(const Kind& kind, const std::string& name) {
-  Shown shown;
-  std::string text;
-  if (std::string(kind.name) == "stack")
-    text = show_stack(name, shown);
-  else
-    add_leaves(load_entry(kind, name), "", shown);
-  text += shown.table.text("");
-  if (std::string(kind.name) == "model") {
-    const ParameterCount count = count_parameters(load_model(name, data_root() / kind.folder));
-    text += fmt::format("\ncounted: {} parameters, {} active\n", count.total, count.active);
-  }
-  if (!shown.remarks.empty()) text += "\nRemarks:\n" + shown.remarks;
-  text += "\nSources:\n";
-  for (const auto& [id, source] : load_sources()) {
-    if (!shown.sources.contains(id)) continue;
-    text += wrap(fmt::format("{}: {}", id, source.title), page_width, "  ", "    ");
-    if (!source.address.empty()) text += "    " + source.address + "\n";
-  }
-  return text;
-}
-
-std::string list(const std::string& kind, bool json) {
-  if (kind.empty()) {
-    nlohmann::ordered_json counts = nlohmann::ordered_json::object();
-    std::string text;
-    for (const Kind& k : kinds) {
-      counts[k.name] = catalog_names(k.folder).size();
-      text += fmt::format("{:12} {} entries\n", k.name, catalog_names(k.folder).size());
-    }
-    return json ? counts.dump(2) + "\n" : text;
-  }
-  const std::vector<std::string> names = catalog_names(find_kind(kind).folder);
-  return json ? nlohmann::json(names).dump(2) + "\n" : fmt::format("{}\n", fmt::join(names, "\n"));
-}
-
-}  // namespace
-
-std::string catalog_text(const CatalogOptions& options, bool json) {
-  if (options.action == "list") {
-    if (!options.name.empty())
-      throw Error({.file = "catalog list",
-                   .found = in_quotes(options.name) + ", an argument too many",
-                   .expected = "a kind at most; show prints an entry"});
-    return list(options.kind, json);
-  }
-  if (options.action != "show")
-    throw Error({.file = "catalog",
-                 .found = options.action.empty() ? "nothing" : in_quotes(options.action),
-                 .expected = "list or show",
-                 .nearest = nearest_name(options.action, {"list", "show"})});
-  const Kind& kind = find_kind(options.kind);
-  if (options.name.empty())
-    throw Error(
-        {.file = "catalog show " + options.kind,
-         .found = "no name",
-         .expected = "a name: `orrery catalog list " + std::string(kind.name) + "` prints them"});
-  return json ? load_entry(kind, options.name).raw().dump(2) + "\n" : show(kind, options.name);
-}
-
-namespace {
 
 ExitCode run(const Given& given) {
   const CommonFlags common = common_of(given);
-  write_result(catalog_text({.action = given.word(0), .kind = given.word(1), .name = given.word(2)},
-                            common.json));
-  return ExitCode::answer;
+  const std::string action = given.word(0);
+  if (action == "list") return list(given, common.json);
+  if (action == "show") return show(given, common.json);
+  if (action == "check") return check(given, common.json);
+  throw Error({.file = "catalog",
+               .found = action.empty() ? "nothing" : in_quotes(action),
+               .expected = "list, show or check",
+               .nearest = nearest_name(action, {"list", "show", "check"})});
 }
 
 }  // namespace
 
 Command catalog_command() {
   std::string names;
-  for (const Kind& kind : kinds) names += (names.empty() ? "" : " ") + std::string(kind.name);
-  return {.name = "catalog",
-          .summary = "what is known, with sources",
-          .arguments = {{"action", "list or show", "list show"},
-                        {"kind", "model, accelerator, cluster, ...", names},
-                        {"name", "name in the catalogue, or a file", "file"}},
-          .examples = {{"orrery catalog list cluster", "the clusters that are known"},
-                       {"orrery catalog show accelerator h100-sxm",
-                        "every value of a device, with its source"}},
-          .run = run};
+  for (const CatalogKind& kind : catalog_kinds()) names += (names.empty() ? "" : " ") + kind.name;
+  constexpr const char* found = "What is listed";
+  return {
+      .name = "catalog",
+      .summary = "what is known, with sources",
+      .arguments = {{"action", "list, show or check (a file of your own, or all of the catalogue)",
+                     "list show check"},
+                    {"kind", "model, accelerator, cluster, ...; check: a file", names},
+                    {"name", "name in the catalogue, in any case, another name of it, or a file",
+                     "catalog #1"}},
+      .flags = {{"--search", "WORDS", found, "entries whose names or title hold all these words"},
+                {"--device", "NAME", found, "clusters of this accelerator", "catalog accelerator"},
+                {"--names", "", found, "names alone, one a line"}},
+      .examples = {{"orrery catalog list cluster --search \"h100 roce\"",
+                    "clusters of H100 on Ethernet, with device, network and size"},
+                   {"orrery catalog show accelerator h100-sxm",
+                    "every value of a device, with its source"},
+                   {"orrery catalog check my-cluster.json", "is a file of your own in order?"}},
+      .run = run};
 }
 
 }  // namespace orrery

@@ -1,19 +1,9 @@
-// Knows how to show the catalogues, with the source of every value.
+// Knows the command `catalog`: what is known, how it is found, whether it is in order.
 #pragma once
-
-#include <string>
 
 #include "sim/app/command.h"
 
 namespace orrery {
-
-struct CatalogOptions {
-  std::string action;  // "list" or "show"
-  std::string kind;    // list without a kind names the kinds
-  std::string name;
-};
-// What the command prints. Errors name what is unknown.
-std::string catalog_text(const CatalogOptions& options, bool json);
 
 Command catalog_command();
 

@@ -79,6 +79,8 @@ std::string help_text(const std::vector<Command>& commands, std::size_t width) {
   for (const Flag& flag : common_flags()) text += entry(flag_text(flag), flag.help, flags, width);
   text += entry("--help", "its arguments and flags, with examples", flags, width);
   text += entry("--version", "version of the program and of its catalogue", flags, width);
+  text += entry("--shell-files DIR", "write manual pages and completions for bash and zsh there",
+                flags, width);
   text += "\nExit codes\n";
   for (const ExitMeaning& exit : exit_meanings())
     text += entry(fmt::format("{}", to_int(exit.code)), exit.meaning, codes, width);

@@ -35,6 +35,8 @@ class Parser {
         line_.help = true;
       else if (word == "--version")
         line_.version = true;
+      else if (word == "--shell-files" && line_.command == nullptr && at_ + 1 < words_.size())
+        line_.shell_files = words_[++at_];
       else if (word == "--" && !only_words_)
         only_words_ = true;
       else if (!only_words_ && word.size() > 1 && word.starts_with("-"))

@@ -8,6 +8,7 @@ namespace orrery {
 struct ParsedLine {
   const Command* command = nullptr;  // nullptr: none was named
   bool help = false, version = false;
+  std::string shell_files = {};  // the folder that --shell-files names
   Given given;
 };
 

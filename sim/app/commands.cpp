@@ -1,21 +1,23 @@
 // Lists the commands and runs the one that a line names.
 #include "sim/app/commands.h"
 
-#include <cstdio>
+#include <algorithm>
 #include <new>
 
 #include "sim/app/advise_command.h"
 #include "sim/app/calibrate_command.h"
 #include "sim/app/catalog_command.h"
+#include "sim/app/command_completion.h"
 #include "sim/app/command_help.h"
 #include "sim/app/command_line.h"
+#include "sim/app/failure.h"
 #include "sim/app/plan_command.h"
+#include "sim/app/rerun_command.h"
 #include "sim/app/result.h"
 #include "sim/app/simulate_command.h"
 #include "sim/app/topology_command.h"
 #include "sim/app/validate_command.h"
 #include "sim/app/version.h"
-#include "sim/base/cannot_exist.h"
 #include "sim/base/check.h"
 #include "sim/base/machine_failed.h"
 
@@ -39,41 +41,37 @@ ExitCode parse_and_run(const std::vector<std::string>& words) {
     write_result(version_text());
     return ExitCode::answer;
   }
+  if (!line.shell_files.empty()) {
+    write_shell_files(known, line.shell_files);
+    return ExitCode::answer;
+  }
   if (line.help || words.empty()) {
-    write_result(line.command == nullptr ? help_text(known) : help_text(*line.command));
+    write_result(line.command == nullptr ? help_text(known, terminal_width())
+                                         : help_text(*line.command, terminal_width()));
     return ExitCode::answer;
   }
   if (line.command == nullptr) throw Error({.found = "no command", .expected = names_of(known)});
   return line.command->run(line.given);
 }
 
-ExitCode failed(const std::string& message, ExitCode code) {
-  std::fprintf(stderr, "orrery: %s\n", message.c_str());
-  return code;
-}
-
 ExitCode run_words(const std::vector<std::string>& words) {
+  const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
   try {
     return parse_and_run(words);
-  } catch (const CannotExist& error) {
-    return failed(error.message(), ExitCode::cannot_exist);
-  } catch (const MachineFailed& error) {
-    return failed(error.message(), ExitCode::machine_failed);
   } catch (const Error& error) {
-    return failed(error.message(), ExitCode::bad_input);
+    return report_failure(error, json);
   } catch (const std::bad_alloc&) {
-    return failed("not enough memory for this question", ExitCode::machine_failed);
+    return report_failure(MachineFailed({.found = "not enough memory for this question"}), json);
   } catch (const std::exception& error) {
-    return failed(std::string("a fault of ours, please report it: ") + error.what(),
-                  ExitCode::bad_input);
+    return report_fault(error.what(), json);
   }
 }
 
 }  // namespace
 
 std::vector<Command> commands() {
-  return {advise_command(),    simulate_command(), plan_command(),   validate_command(),
-          calibrate_command(), topology_command(), catalog_command()};
+  return {advise_command(),    simulate_command(), plan_command(),    validate_command(),
+          calibrate_command(), topology_command(), catalog_command(), rerun_command()};
 }
 
 int run_command_line(int argc, const char* const* argv) {

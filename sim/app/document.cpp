@@ -42,25 +42,25 @@ Document& Document::code(std::string text, std::string language) {
 }
 Document& Document::gap() { return add({}); }
 
-std::string Document::text_of(const Part& part) {
+std::string Document::text_of(const Part& part) const {
   switch (part.kind) {
     case Kind::title:
     case Kind::line:
       return part.text + "\n";
     case Kind::heading:
     case Kind::label:
-      return wrap(part.text, page_width, "", "  ");
+      return wrap(part.text, width_, "", "  ");
     case Kind::paragraph:
-      return wrap(part.text, page_width, "", part.extra);
+      return wrap(part.text, width_, "", part.extra);
     case Kind::item: {
       const std::string marker = part.extra.empty() ? "" : part.extra + " ";
       const std::string hang(part.extra.empty() ? 4 : 2 + marker.size(), ' ');
-      return wrap(marker + part.text, page_width, "  ", hang);
+      return wrap(marker + part.text, width_, "  ", hang);
     }
     case Kind::table:
-      return part.table.front().text(part.extra);
+      return part.table.front().text(part.extra, width_);
     case Kind::note:
-      return wrap(part.text, page_width, "  ", "    ");
+      return wrap(part.text, width_, "  ", "    ");
     case Kind::code:
       return without_last_break(part.text) + "\n";
     case Kind::gap:

@@ -13,8 +13,10 @@ class Document {
  public:
   // A document that leaves nothing out, or one whose long tables are cut for a terminal: whoever
   // writes into it asks.
-  explicit Document(bool full = false) : full_(full) {}
+  explicit Document(bool full = false, std::size_t width = page_width)
+      : full_(full), width_(width) {}
   bool full() const { return full_; }
+  std::size_t width() const { return width_; }  // columns of its text
 
   Document& title(std::string text);    // markdown: a heading of level 1
   Document& heading(std::string text);  // level 2
@@ -40,10 +42,11 @@ class Document {
     std::vector<Table> table = {};
   };
   Document& add(Part part);
-  static std::string text_of(const Part& part);
+  std::string text_of(const Part& part) const;
   static std::string markdown_of(const Part& part);
 
   bool full_;
+  std::size_t width_;
   std::vector<Part> parts_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sim/app/answer.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/tables.h"
 
@@ -35,6 +36,16 @@ std::string name_of(const NetworkUse& use) {
   return fmt::format("{} {}", label, to_text(use.collective.kind));
 }
 
+// How traffic finds its way: switches of the scale-out network route, a torus or a domain does not.
+std::string way_of(const Cluster& cluster) {
+  const Fabric& fabric = cluster.fabric;
+  if (cluster.gpus > fabric.scale_up.domain)
+    return fmt::format("{} routing", to_text(fabric.scale_out.routing));
+  if (fabric.scale_up.kind == ScaleUpKind::torus)
+    return fmt::format("inside a torus of {} axes", fabric.scale_up.torus_axes);
+  return "inside one scale-up domain";
+}
+
 // What the comparison holds: slow devices count on both sides of it.
 std::string losses(const Scenario& s, const Prediction& p) {
   const Conditions& c = s.conditions;
@@ -45,9 +56,8 @@ std::string losses(const Scenario& s, const Prediction& p) {
     causes.replace(last, 2, " and ");
   const double lost = p.step_time / p.undisturbed - 1;
   const TimeUnit unit = unit_for(p.step_time);
-  std::string text =
-      fmt::format("Network: flows on {}, {} routing. To the step, {} ", s.cluster.fabric.title,
-                  to_text(s.cluster.fabric.scale_out.routing), causes);
+  std::string text = fmt::format("Network: flows on {}, {}. To the step, {} ",
+                                 s.cluster.fabric.title, way_of(s.cluster), causes);
   if (std::abs(lost) < 5e-5)
     text += "add nothing that it can feel (below 0.01%)";
   else if (lost < 0)
@@ -69,7 +79,8 @@ std::string limits(const Scenario& s) {
   if (s.cluster.fabric.scale_up.kind == ScaleUpKind::torus ||
       s.cluster.fabric.scale_up.kind == ScaleUpKind::mesh)
     text += " Inside a scale-up domain only accelerators' ports are shared, not single links.";
-  if (s.cluster.fabric.scale_out.routing == Routing::ecmp)
+  if (s.cluster.gpus > s.cluster.fabric.scale_up.domain &&
+      s.cluster.fabric.scale_out.routing == Routing::ecmp)
     text += " Hashing is one draw: other runs are luckier or not.";
   return text;
 }
@@ -120,7 +131,7 @@ nlohmann::ordered_json network_json(const Prediction& p) {
   for (const NetworkUse& u : p.network) {
     Json layers = Json::object(), busiest = Json::array();
     for (std::size_t i = 0; i < network_layers.size(); ++i)
-      layers[network_layers[i]] = u.price.bytes[i];
+      layers[json_key(network_layers[i])] = u.price.bytes[i];
     for (const BusyLink& link : u.price.busiest)
       busiest.push_back({{"link", link.name}, {"load", link.load}, {"links", link.links}});
     list.push_back({{"label", to_text(u.label)},
@@ -132,13 +143,13 @@ nlohmann::ordered_json network_json(const Prediction& p) {
                     {"bytes", u.collective.bytes.si()},
                     {"count", u.count},
                     {"time_s", u.price.time.time.si()},
-                    {"alone_s", u.price.undisturbed.si()},
+                    {"time_alone_s", u.price.undisturbed.si()},
                     {"layer_bytes", layers},
                     {"busiest", busiest},
                     {"flows", u.price.flows},
                     {"classes", u.price.classes}});
   }
-  return {{"undisturbed_step_s", p.undisturbed.si()}, {"collectives", list}};
+  return {{"undisturbed_step_time_s", p.undisturbed.si()}, {"collectives", list}};
 }
 
 }  // namespace orrery

@@ -4,79 +4,72 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <mutex>
 
-#include "hw_models/catalog.h"
+#include "sim/app/answers.h"
+#include "sim/app/lines_command.h"
 #include "sim/app/plan_keys.h"
 #include "sim/app/plan_question.h"
 #include "sim/app/plan_report.h"
 #include "sim/app/result.h"
+#include "sim/base/cannot_exist.h"
 #include "sim/base/interrupt.h"
-#include "sim/outcome/model_error.h"
+#include "sim/base/machine_failed.h"
 
 namespace orrery {
 
 namespace {
 
-PlanFile read_command(const PlanCommand& command) {
-  const JsonValue question = merge_plan_flags(command.question, command.flags);
-  try {
-    return read_plan(question);
-  } catch (const Error& error) {
-    const std::string file = question.file() == plan_command_line ? "" : question.file();
-    throw named_by_plan_flag(error, file, command.flags);
-  }
+// One line that is rewritten on a terminal; nothing elsewhere.
+std::function<void(double, std::int64_t)> progress_line(const CommonFlags& common) {
+  if (common.quiet || isatty(STDERR_FILENO) == 0) return {};
+  return [](double share, std::int64_t done) {
+    std::fprintf(stderr, "\rplanning: %3.0f%%, %lld steps searched ", 100 * share,
+                 static_cast<long long>(done));
+    std::fflush(stderr);
+  };
 }
 
-}  // namespace
-
-PlanAnswer plan_answer(const PlanCommand& command) {
-  install_interrupt_handler();
-  PlanFile file = read_command(command);
-  file.plan.seed = command.seed.value_or(file.plan.seed);
-  const bool tell = !command.quiet && isatty(STDERR_FILENO) != 0;
-  std::mutex mutex;
-  PlanOptions options{.threads = command.threads};
-  if (tell)
-    options.progress = [&](std::int64_t done, std::int64_t all) {
-      const std::scoped_lock lock(mutex);
-      std::fprintf(stderr, "\rplanning: %lld of %lld steps searched ", static_cast<long long>(done),
-                   static_cast<long long>(all));
-      std::fflush(stderr);
-    };
-  const PlanResult result = plan(file.plan, options);
-  if (tell) std::fprintf(stderr, "\r\033[K");
-  std::optional<PlanDetail> detail;
-  const ModelError error = load_model_error(data_root() / "validation/model_error.json");
-  if (const auto point = detailed_point(result))
-    detail = plan_detail(file.plan, result.points[*point], &error);
-  const bool found = result.best || result.stopped_early;
-  PlanAnswer answer{.code = found ? ExitCode::answer : ExitCode::cannot_exist};
-  if (command.json) {
-    answer.text = plan_json(file, result, detail);
-  } else {
-    const Document document = plan_document(file, result, detail);
-    answer.text = command.markdown ? document.markdown() : document.text();
-  }
-  return answer;
+nlohmann::json given_keys(const Given& given) {
+  nlohmann::json flags = nlohmann::json::object();
+  for (const PlanKey& key : plan_keys())
+    if (given.has(key.flag())) flags[key.key] = plan_flag_value(key, given.text(key.flag()));
+  return flags;
 }
 
-namespace {
+ExitCode answer_one(const JsonValue& question, const Given& given, const CommonFlags& common) {
+  Catalogues catalogues;
+  const AskedWith with{.catalogues = catalogues,
+                       .seed = common.seed,
+                       .threads = common.threads,
+                       .progress = progress_line(common)};
+  const Planned planned = plan_settings(question, with);
+  if (with.progress) std::fprintf(stderr, "\r\033[K");
+  if (const auto text = text_for_machines("plan", given, [&] { return to_json(planned); }))
+    write_result(*text);
+  else
+    write_result(page(plan_document(planned.file, planned.result, planned.detail, terminal_width()),
+                      common));
+  return unless_stopped(planned.code());
+}
 
 ExitCode run(const Given& given) {
+  install_interrupt_handler();
   const CommonFlags common = common_of(given);
-  PlanCommand command{.question = given.word(0),
-                      .json = common.json,
-                      .markdown = common.markdown,
-                      .quiet = common.quiet,
-                      .threads = common.threads,
-                      .seed = common.seed};
-  for (const PlanKey& key : plan_keys())
-    if (given.has(key.flag()))
-      command.flags[key.key] = plan_flag_value(key, given.text(key.flag()));
-  const PlanAnswer answer = plan_answer(command);
-  write_result(answer.text);
-  return unless_stopped(answer.code);
+  const nlohmann::json flags = given_keys(given);
+  if (given.has(lines_flag))
+    return answer_lines_of("plan", given, common,
+                           [&](const JsonValue& line) { return merge_plan_flags(line, flags); });
+  const JsonValue question = merge_plan_flags(given.word(0), flags);
+  try {
+    return answer_one(question, given, common);
+  } catch (const CannotExist&) {
+    throw;
+  } catch (const MachineFailed&) {
+    throw;
+  } catch (const Error& error) {
+    const std::string file = question.file() == plan_command_line ? "" : question.file();
+    throw named_by_plan_flag(error, file, flags);
+  }
 }
 
 }  // namespace
@@ -86,6 +79,7 @@ Command plan_command() {
   for (const PlanKey& key : plan_keys())
     flags.push_back({key.flag(), key.text == PlanText::json ? "JSON" : "VALUES", key.group,
                      key.help, key.completes});
+  for (Flag& flag : machine_flags()) flags.push_back(std::move(flag));
   flags.push_back(markdown_flag());
   flags.push_back(seed_flag());
   return {.name = "plan",

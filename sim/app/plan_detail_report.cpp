@@ -115,12 +115,14 @@ void add_bill(Document& document, const PlanDetail& d) {
     if (!b.job->cost.unknown.empty())
       document.item(
           fmt::format("not known and so in no sum: {}.", unknown_text(b.job->cost.unknown)));
-    document.item(
-        fmt::format("energy of the facility {}, CO2e of the grid {} and of making the "
-                    "accelerators {} (their share of the machines' life).",
-                    energy_text(b.job->facility_energy.value.si()),
-                    carbon_text(b.job->operational_carbon.value.si()),
-                    carbon_text(b.job->embodied_carbon.value.si())));
+    const BillSum<Carbon>& making = b.job->embodied_carbon;
+    document.item(fmt::format(
+        "energy of the facility {}, CO2e of the grid {}; of making the accelerators {}.",
+        energy_text(b.job->facility_energy.value.si()),
+        carbon_text(b.job->operational_carbon.value.si()),
+        making.unknown.empty()
+            ? carbon_text(making.value.si()) + " (their share of the machines' life)"
+            : std::string("it is not published")));
   }
   if (b.capital_total.value.si() > 0) {
     std::vector<std::pair<double, std::string>> groups;

@@ -1,7 +1,10 @@
 // Writes plans for machines.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/app/answer.h"
 #include "sim/app/plan_report.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/report_reasons_json.h"
@@ -12,6 +15,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
+
+// What the point's money is paid for.
+std::string contract_name(const PlanTerms& terms) {
+  return terms.ownership == Ownership::buy ? "owned" : std::string(to_text(terms.contract));
+}
 
 Json point_json(const PlanFile& file, const PlanPoint& p) {
   const PlanChoice& choice = file.plan.choices[p.choice];
@@ -28,10 +36,10 @@ Json point_json(const PlanFile& file, const PlanPoint& p) {
     out["why_not"] = p.step.why_not;
     return out;
   }
-  out.update({{"layout", to_text(p.step.best.layout)},
+  out.update({{"layout", layout_json(p.step.best.layout)},
               {"fully_searched", p.fully_searched},
-              {"step_s", p.step.best.step_time.si()},
-              {"tokens_per_second", p.tokens_per_second},
+              {"step_time_s", p.step.best.step_time.si()},
+              {"tokens_per_s", p.tokens_per_second},
               {"mfu", p.step.mfu},
               {"peak_memory_bytes", p.step.best.peak_memory.si()},
               {"effective", p.effective},
@@ -44,16 +52,21 @@ Json point_json(const PlanFile& file, const PlanPoint& p) {
               {"bought", p.bought},
               {"cost_usd", number(p.cost)},
               {"capital_usd", p.capital},
-              {"running_usd_per_year", p.running_per_year},
-              {"usd_per_million_tokens", number(p.dollars_per_million_tokens)},
+              {"running_per_year_usd", p.running_per_year},
+              {"cost_per_million_tokens_usd", number(p.dollars_per_million_tokens)},
               {"unknown_costs", p.unknown_costs},
+              {"unknown_power", p.unknown_power},
+              {"unknown_carbon", p.unknown_carbon},
+              {"contract", contract_name(choice.terms)},
               {"energy_j", number(p.energy)},
               {"carbon_kg", number(p.carbon)},
               {"facility_peak_w", p.facility_peak},
               {"facility_mean_w", p.facility_mean},
               {"racks", p.racks},
-              {"white_square_metres", p.square_metres},
+              {"white_space_m2", p.square_metres},
               {"binding", p.binding},
+              {"allowed_gpus", p.allowed > 0 ? Json(p.allowed) : Json(nullptr)},
+              {"allowed_by", p.allowed_by},
               {"largest_tried", p.largest_tried}});
   Json verdicts = Json::array();
   for (const PlanVerdict& v : p.verdicts)
@@ -71,23 +84,24 @@ Json levers_json(const std::vector<PlanLever>& levers) {
     out.push_back({{"name", l.name},
                    {"note", l.note},
                    {"faster", l.faster},
-                   {"days_saved", number(l.days)},
-                   {"usd_saved", number(l.dollars)}});
+                   {"saved_s", number(l.days * 86400)},
+                   {"saved_usd", number(l.dollars)}});
   return out;
 }
 
 Json bill_lines_json(const std::vector<JobLine>& lines) {
   Json out = Json::array();
   for (const JobLine& line : lines)
-    out.push_back({{"item", line.item}, {"usd", number(line.amount.value.si())}});
+    out.push_back({{"item", line.item}, {"amount_usd", number(line.amount.value.si())}});
   return out;
 }
 
 Json memory_json(const MemoryVerdict& m) {
   return {{"fits", m.fits},
           {"reserved_bytes", m.reserved.si()},
-          {"reserved_low_bytes", m.reserved_low.si()},
-          {"reserved_high_bytes", m.reserved_high.si()},
+          {"needed_bytes", m.needed.si()},
+          {"needed_low_bytes", m.needed_low.si()},
+          {"needed_high_bytes", m.needed_high.si()},
           {"capacity_bytes", m.capacity.si()},
           {"probability", m.probability}};
 }
@@ -108,20 +122,20 @@ Json need_json(const PlanNeed& need) {
 Json detail_json(const PlanDetail& d) {
   Json shares = Json::object();
   for (int i = 0; i < time_share_count; ++i)
-    shares[std::string(to_text(static_cast<TimeShare>(i)))] =
+    shares[json_key(to_text(static_cast<TimeShare>(i)))] =
         d.goodput.shares[static_cast<std::size_t>(i)];
   Json capital = Json::object();
   for (int i = 0; i < capital_group_count; ++i)
-    capital[std::string(to_text(static_cast<CapitalGroup>(i))) + "_usd"] =
+    capital[json_key(to_text(static_cast<CapitalGroup>(i))) + "_usd"] =
         d.bill.capital_by_group[static_cast<std::size_t>(i)].value.si();
   Json out = {{"why", d.why},
-              {"step_low_s", d.prediction.low.si()},
-              {"step_high_s", d.prediction.high.si()},
+              {"step_time_low_s", d.prediction.low.si()},
+              {"step_time_high_s", d.prediction.high.si()},
               {"duration_low_s", number(d.low.si())},
               {"duration_high_s", number(d.high.si())},
               {"time_shares", shares},
               {"mean_time_to_failure_s", number(d.goodput.mean_time_to_failure.si())},
-              {"capital", capital},
+              {"capital_by_group", capital},
               {"levers", levers_json(d.levers)},
               {"remedies", levers_json(d.remedies)},
               {"memory", memory_json(d.prediction.memory)}};
@@ -139,8 +153,8 @@ Json detail_json(const PlanDetail& d) {
 
 }  // namespace
 
-std::string plan_json(const PlanFile& file, const PlanResult& result,
-                      const std::optional<PlanDetail>& detail) {
+nlohmann::ordered_json plan_json(const PlanFile& file, const PlanResult& result,
+                                 const std::optional<PlanDetail>& detail) {
   Json points = Json::array();
   for (std::size_t i = 0; i < result.points.size(); ++i) {
     points.push_back(point_json(file, result.points[i]));
@@ -154,7 +168,6 @@ std::string plan_json(const PlanFile& file, const PlanResult& result,
               {"varied", file.plan.varied},
               {"objective", to_text(file.plan.choices.front().goal.objective)},
               {"stopped_early", result.stopped_early},
-              {"verdict", verdict_json(verdict_of(result))},
               {"best", result.best ? Json(*result.best) : Json(nullptr)},
               {"points", points},
               {"front", front},
@@ -170,7 +183,21 @@ std::string plan_json(const PlanFile& file, const PlanResult& result,
       if (same_machine(result.points[i], result.points[j])) same.push_back({i, j});
   out["same"] = same;
   if (detail) out["detail"] = detail_json(*detail);
-  return out.dump(2) + "\n";
+  return out;
+}
+
+AnswerVerdict verdict_of(const PlanFile& file, const PlanResult& result,
+                         const std::optional<PlanDetail>& detail) {
+  AnswerVerdict verdict{.fits = result.best.has_value(), .runs = true};
+  if (detail && result.best) verdict.probability = detail->prediction.memory.probability;
+  if (result.best) return verdict;
+  if (result.stopped_early) verdict.fits = std::nullopt;
+  for (const PlanPoint& p : result.points)
+    if (verdict.why.empty() && !p.step.fits) verdict.why = p.step.why_not;
+  for (const PlanPoint& p : result.points)
+    if (verdict.why.empty() && !p.feasible)
+      verdict.why = fmt::format("{} misses a limit: {}", point_name(file, p), p.binding);
+  return verdict;
 }
 
 }  // namespace orrery

@@ -21,10 +21,10 @@ constexpr const char* machine_group = "Machine and software";
 // Settings of advise that a plan has no use for, or that it names by itself.
 bool is_plan_setting(const std::string& key) {
   static const std::set<std::string> others = {
-      "phase",  "batch", "context", "launch",   "network",   "faults",         "slow_gpus",
-      "trace",  "top",   "like",    "variants", "pareto",    "time_limit",     "background",
-      "dp",     "gpus",  "model",   "cluster",  "objective", "gpu_hour_price", "memory_reserve",
-      "changes"};
+      "phase",          "batch",          "context", "launch", "network", "faults",   "slow_gpus",
+      "trace_out",      "ranges",         "reasons", "top",    "like",    "variants", "pareto",
+      "time_limit",     "background",     "dp",      "gpus",   "model",   "cluster",  "objective",
+      "gpu_hour_price", "memory_reserve", "changes"};
   return !others.contains(key);
 }
 

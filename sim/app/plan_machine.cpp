@@ -44,6 +44,7 @@ void dress_overrides(nlohmann::json& merged, const JsonValue& at) {
   };
   dress("accelerator", "hw_models/catalog/accelerators", "accelerator");
   dress("fabric", "topologies/catalog", "fabric");
+  dress("host", "hw_models/catalog/hosts", "host");
 }
 
 // A factor ("1.5", "2x"), or a value of its own unit over what there is.

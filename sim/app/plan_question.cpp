@@ -7,6 +7,7 @@
 #include <set>
 
 #include "hw_models/catalog.h"
+#include "sim/app/counts.h"
 #include "sim/app/plan_keys.h"
 #include "sim/app/plan_terms.h"
 #include "sim/app/settings.h"
@@ -37,6 +38,7 @@ std::string text_of(const nlohmann::json& value) {
 struct Variable {
   std::string key;
   std::vector<nlohmann::json> values;
+  bool optional = false;  // values that the question does not fit are left out, not refused
 };
 
 std::vector<Variable> read_variables(const JsonValue& file) {
@@ -47,6 +49,11 @@ std::vector<Variable> read_variables(const JsonValue& file) {
     if (!at) continue;
     const bool one = point.text == PlanText::parts;
     Variable v{key, one ? std::vector<nlohmann::json>{at->raw()} : plan_values(*at)};
+    if (key == "cluster" && v.values.size() == 1 && v.values.front() == "all") {
+      const std::vector<std::string> all = cluster_names();
+      v.values.assign(all.begin(), all.end());
+      v.optional = true;
+    }
     // Of flags a list is one text: today's kernels may stand before others in it.
     if (key == "speedup")
       for (nlohmann::json& value : v.values)
@@ -60,12 +67,22 @@ std::vector<Variable> read_variables(const JsonValue& file) {
   return variables;
 }
 
+// What every question needs, all at once where more than one is missing.
+void check_missing(const JsonValue& file) {
+  std::vector<std::string> missing;
+  for (const char* key : {"model", "cluster", "seq", "global_batch"})
+    if (!file.has(key)) missing.emplace_back(key);
+  if (missing.size() == 1) static_cast<void>(file.at(missing.front()));
+  if (missing.empty()) return;
+  if (!file.has("tokens") && !file.has("flop")) missing.emplace_back("tokens");
+  refuse_missing(file, missing);
+}
+
 void check_keys(const JsonValue& file) {
   std::vector<std::string> keys;
   for (const PlanKey& key : plan_keys()) keys.push_back(key.key);
   file.expect_only(keys, "a key of a question");
-  for (const char* key : {"model", "cluster", "seq", "global_batch"})
-    static_cast<void>(file.at(key));
+  check_missing(file);
   if (file.has("tokens") == file.has("flop"))
     throw Error({.file = file.file(),
                  .path = file.has("tokens") ? "flop" : "tokens",
@@ -145,6 +162,32 @@ void tell_shared(const std::vector<Variable>& variables, PlanFile& plan) {
   if (!text.empty()) plan.shared.push_back(text);
 }
 
+// Beside each choice whose wiring ends before its limits do, the same machine on larger ones.
+void add_wirings(PlanReading& reading, const std::vector<nlohmann::json>& values, PlanFile& plan) {
+  std::vector<PlanChoice>& choices = plan.plan.choices;
+  std::vector<PlanChoice> more;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].contains("fabric") || !choices[i].any_count) continue;
+    std::vector<std::string> names = wirings_beyond(choices[i]);
+    if (names.empty()) continue;
+    const std::string text = wirings_text(choices[i].question.cluster, names);
+    if (std::find(plan.premises.begin(), plan.premises.end(), text) == plan.premises.end())
+      plan.premises.push_back(text);
+    names.resize(std::min(names.size(), most_wirings));
+    for (const std::string& name : names) {
+      nlohmann::json with = values[i];
+      with["fabric"] = name;
+      more.push_back(read_choice(reading, with));
+      more.back().values = choices[i].values;
+      more.back().values.push_back(name);
+    }
+  }
+  if (more.empty() || choices.size() + more.size() > most_choices) return;
+  plan.plan.varied.push_back("fabric");
+  for (PlanChoice& choice : choices) choice.values.push_back(choice.question.cluster.fabric.name);
+  for (PlanChoice& choice : more) choices.push_back(std::move(choice));
+}
+
 void add_choices(PlanReading& reading, const std::vector<Variable>& variables, PlanFile& plan) {
   std::size_t all = 1;
   for (const Variable& v : variables) {
@@ -155,6 +198,11 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
                    .expected = "fewer values in its lists and ranges"});
     if (v.values.size() > 1) plan.plan.varied.push_back(v.key);
   }
+  const bool optional =
+      std::any_of(variables.begin(), variables.end(), [](const Variable& v) { return v.optional; });
+  std::map<std::string, std::string> left_out;
+  std::optional<Error> last;
+  std::vector<nlohmann::json> asked;
   for (std::size_t i = 0; i < all; ++i) {
     nlohmann::json values = nlohmann::json::object();
     std::vector<std::string> texts;
@@ -166,9 +214,22 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
       values[v.key] = value;
       if (v.values.size() > 1) texts.push_back(text_of(value));
     }
-    plan.plan.choices.push_back(read_choice(reading, values));
+    values = with_counts(std::move(values), reading.file.file());
+    try {
+      plan.plan.choices.push_back(read_choice(reading, values));
+    } catch (const Error& refused) {
+      if (!optional) throw;
+      left_out.emplace(text_of(values.at("cluster")), refused.message());
+      last = refused;
+      continue;
+    }
     plan.plan.choices.back().values = std::move(texts);
+    asked.push_back(std::move(values));
   }
+  add_wirings(reading, asked, plan);
+  if (plan.plan.choices.empty()) throw Error(*last);
+  for (const auto& [cluster, why] : left_out)
+    plan.left_out.push_back(fmt::format("left out: {}: {}", cluster, why));
   check_ownership(reading.file, plan.plan);
 }
 
@@ -186,10 +247,12 @@ JsonValue load_plan_file(const std::string& name) {
 JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags) {
   if (name.empty() && flags.empty()) return load_plan_file(name);
   if (name.empty()) return JsonValue::from(flags, plan_command_line);
-  const JsonValue file = load_plan_file(name);
-  if (flags.empty()) return file;
+  return merge_plan_flags(load_plan_file(name), flags);
+}
+
+JsonValue merge_plan_flags(const JsonValue& file, const nlohmann::json& flags) {
+  if (flags.empty() || !file.is_object()) return file;
   nlohmann::json merged = file.raw();
-  if (!merged.is_object()) return file;
   if (flags.contains("tokens") || flags.contains("flop"))
     for (const char* key : {"tokens", "flop"}) merged.erase(key);
   merged.update(flags);
@@ -199,7 +262,7 @@ JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags)
 PlanFile read_plan(const JsonValue& question) {
   const JsonValue file = JsonValue::from(without_nulls(question.raw()), question.file());
   check_keys(file);
-  PlanFile plan;
+  PlanFile plan{.question = file.raw()};
   if (const auto v = file.find("title")) plan.title = v->text();
   if (plan.title.empty() && file.at("model").is_string())
     plan.title = fmt::format("Plan for {}", text_of(file.at("model").raw()));
@@ -214,7 +277,8 @@ PlanFile read_plan(const JsonValue& question) {
   add_choices(reading, variables, plan);
   tell_shared(variables, plan);
   plan.availability = availability_of(reading, plan.plan);
-  plan.premises = premises_of(plan.plan);
+  plan.availability.insert(plan.availability.end(), plan.left_out.begin(), plan.left_out.end());
+  for (std::string& text : premises_of(plan.plan)) plan.premises.push_back(std::move(text));
   return plan;
 }
 

@@ -16,9 +16,11 @@ struct PlanFile {
   std::string title, note;
   std::optional<Date> start;
   Plan plan;
+  nlohmann::json question;                // as it was asked, without keys that are null
   std::vector<std::string> shared;        // sentences: what all choices have in common
   std::vector<std::string> availability;  // sentences: from when machines can be had
-  std::vector<std::string> premises;      // sentences: what hypothetical machines take for granted
+  std::vector<std::string> left_out;  // sentences: clusters of "all" that the question does not fit
+  std::vector<std::string> premises;  // sentences: what hypothetical machines take for granted
 };
 
 // Name in workloads/catalog/questions, or a path (with '/' or ending in ".json").
@@ -26,6 +28,7 @@ JsonValue load_plan_file(const std::string& name);
 // The question with flags' values on top: tokens take the place of flop and flop that of tokens.
 // No name: flags alone.
 JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags);
+JsonValue merge_plan_flags(const JsonValue& question, const nlohmann::json& flags);
 
 // Errors name the key; one that is null is as one that is not there. Choices are the cross product
 // of all lists and ranges, in the order of plan_keys(); the last varies fastest. At most 4,096.

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <set>
 
+#include "sim/advise/machine_tie.h"
 #include "sim/app/report_parts.h"
 
 namespace orrery {
@@ -138,12 +139,16 @@ std::string machine_sentence(const PlanFile& file, const PlanPoint& p, const Pla
     text +=
         fmt::format(", {}{} ({} to {})", at_least(d.bill.job->cost.unknown), money_text(p.cost),
                     money_text(d.bill.job->cost.low.si()), money_text(d.bill.job->cost.high.si()));
-  if (choice_of(file, p).terms.ownership == Ownership::buy && p.cost_known() && p.capital > 0)
+  const PlanTerms& terms = choice_of(file, p).terms;
+  if (terms.ownership == Ownership::rent)
+    text += fmt::format(", rented {}", to_text(terms.contract));
+  else if (p.cost_known() && p.capital > 0)
     text += fmt::format(" as the job's share of {}{} to buy it all",
                         at_least(d.bill.capital_total.unknown), money_text(p.capital));
   text += done_text(file, p);
-  return text + fmt::format(", {} of facility power at its peak, {} of CO2e.",
-                            to_text(Watts(p.facility_peak)), carbon_text(p.carbon));
+  return text + fmt::format(", {}{} of facility power at its peak, {}{} of CO2e.",
+                            at_least(p.unknown_power), to_text(Watts(p.facility_peak)),
+                            at_least(p.unknown_carbon), carbon_text(p.carbon));
 }
 
 // Points of other clusters than the winner's, the best of each.
@@ -156,7 +161,7 @@ std::vector<std::size_t> rivals(const PlanFile& file, const PlanResult& result, 
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     const PlanPoint &x = result.points[a], &y = result.points[b];
     if (x.feasible != y.feasible) return x.feasible;
-    return plan_score(x, objective) < plan_score(y, objective);
+    return plan_rank(x, objective) < plan_rank(y, objective);
   });
   for (const std::size_t i : order)
     if (result.points[i].step.fits &&
@@ -195,7 +200,12 @@ void add_rivals(Document& document, const PlanFile& file, const PlanResult& resu
     text += fmt::format(", energy {}; one accelerator is {:.2f} times as fast",
                         ratio_text(p.energy / best.energy), each);
     if (!p.feasible) text += "; it misses: " + misses(p);
-    document.item(text + ".");
+    text += ".";
+    if (const std::string tie = machine_tie(choice_of(file, best).question.cluster.device,
+                                            choice_of(file, p).question.cluster.device, each);
+        !tie.empty())
+      text += " " + tie;
+    document.item(text);
   }
   const PlanPoint& rival = result.points[others.front()];
   const double ratio = plan_score(rival, choice_of(file, best).goal.objective) /
@@ -213,6 +223,17 @@ void add_rivals(Document& document, const PlanFile& file, const PlanResult& resu
         point_name(file, rival)));
 }
 
+// How far the limits of the machine's size go.
+std::string allowed_text(const PlanFile& file, const PlanPoint& p) {
+  if (p.allowed_by.empty()) return "";
+  const bool wiring = p.allowed_by == "wiring";
+  return fmt::format(" The {} {} at most {} accelerators{}.",
+                     wiring ? "wiring " + choice_of(file, p).question.cluster.fabric.name
+                            : "limit of " + p.allowed_by,
+                     wiring ? "joins" : "allows", grouped(static_cast<double>(p.allowed)),
+                     wiring ? "" : " with the spares that they need");
+}
+
 void add_answer(Document& document, const PlanFile& file, const PlanResult& result,
                 const std::optional<PlanDetail>& detail) {
   document.gap().heading("Answer:");
@@ -224,11 +245,18 @@ void add_answer(Document& document, const PlanFile& file, const PlanResult& resu
     return;
   }
   const PlanPoint& p = result.points[*at];
+  const PlanObjective objective = choice_of(file, p).goal.objective;
+  const std::vector<std::string>& unknown = plan_unknown(p, objective);
   if (result.best) {
     document.paragraph(
-        fmt::format("{} {}: {}", job_answers(file, result).size() > 1 ? "Of all jobs the" : "The",
-                    to_text(choice_of(file, p).goal.objective),
+        fmt::format("{} {}{}: {}", job_answers(file, result).size() > 1 ? "Of all jobs the" : "The",
+                    to_text(objective), unknown.empty() ? "" : " as far as it is known",
                     detail ? machine_sentence(file, p, *detail) : point_name(file, p)));
+  } else if (p.feasible) {
+    document.paragraph(
+        fmt::format("Which is the {} is not known: no machine that meets all limits has a known "
+                    "amount. Of {} it is without {}.",
+                    to_text(objective), point_name(file, p), unknown_text(unknown)));
   } else {
     document.paragraph(fmt::format("Nothing in the question meets all limits. Nearest: {}: {}{}.",
                                    point_name(file, p), misses(p),
@@ -240,9 +268,9 @@ void add_answer(Document& document, const PlanFile& file, const PlanResult& resu
   if (detail) add_risk(document, file, result, *detail);
   if (choice_of(file, p).any_count && !p.binding.empty() && result.best) {
     const bool more = choice_of(file, p).goal.objective == PlanObjective::time;
-    document.paragraph(
-        fmt::format("{} machines{} are ruled out by: {}.", more ? "Larger" : "Smaller",
-                    result.points.size() > 1 ? " of the winner's kind" : "", p.binding));
+    document.paragraph(fmt::format(
+        "{} machines{} are ruled out by: {}.{}", more ? "Larger" : "Smaller",
+        result.points.size() > 1 ? " of the winner's kind" : "", p.binding, allowed_text(file, p)));
   }
   if (p.largest_tried)
     document.paragraph(fmt::format(
@@ -268,10 +296,10 @@ void add_method(Document& document, const PlanFile& file, const PlanResult& resu
           ". Layouts of the sweep: all sizes, schedules and micro-batches with the stack's own "
           "ZeRO "
           "stage and rank order, every recompute and no offload. Of each machine's best point all "
-          "layouts were searched, best first, for {:.0f} s at most ({} of {} points); what was "
-          "found "
-          "there was tried on all points with as many accelerators.",
-          PlanOptions().full_search.si(), full, result.points.size()));
+          "layouts were searched, best first, for {} batches of parts of the grid at most ({} of "
+          "{} "
+          "points); what was found there was tried on all points with as many accelerators.",
+          grouped(static_cast<double>(usual_full_batches)), full, result.points.size()));
   document.item(
       "Days count failures, restarts, checkpoints, waiting for data and evaluation; machines count "
       "spares, network, storage, building and staff. Ranges are of 90%.");
@@ -292,15 +320,7 @@ std::optional<std::size_t> detailed_point(const PlanResult& result) {
   return nearest;
 }
 
-std::string money_text(double dollars) {
-  if (!(std::abs(dollars) < 1e15)) return "without end";
-  const double size = std::abs(dollars);
-  if (size > 0 && size < 0.005) return "under a cent";
-  if (size >= 999.5e9) return fmt::format("${} trillion", significant(dollars / 1e12));
-  if (size >= 999.5e6) return fmt::format("${:.3g} billion", dollars / 1e9);
-  if (size >= 0.9995e6) return fmt::format("${:.3g} million", dollars / 1e6);
-  return size >= 999.5 ? fmt::format("${}", grouped(dollars)) : fmt::format("${:.3g}", dollars);
-}
+std::string money_text(double dollars) { return to_text(Dollars(dollars)); }
 
 std::string excess_text(double factor) {
   // A limit that is missed by little is missed still: digits until it shows.
@@ -356,8 +376,8 @@ std::string point_name(const PlanFile& file, const PlanPoint& p) {
 }
 
 Document plan_document(const PlanFile& file, const PlanResult& result,
-                       const std::optional<PlanDetail>& detail) {
-  Document document(true);
+                       const std::optional<PlanDetail>& detail, std::size_t width) {
+  Document document(true, width);
   document.title(file.title.empty() ? "Plan" : file.title);
   document.gap();
   add_question(document, file);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/advise/plan.h"
+#include "sim/app/answer.h"
 #include "sim/app/document.h"
 #include "sim/app/plan_question.h"
 #include "sim/app/tables.h"
@@ -21,10 +22,12 @@ std::vector<std::optional<std::size_t>> job_answers(const PlanFile& file, const 
 bool same_job(const PlanChoice& a, const PlanChoice& b);
 
 Document plan_document(const PlanFile& file, const PlanResult& result,
-                       const std::optional<PlanDetail>& detail);
-// SI units in the key names.
-std::string plan_json(const PlanFile& file, const PlanResult& result,
-                      const std::optional<PlanDetail>& detail);
+                       const std::optional<PlanDetail>& detail, std::size_t width = page_width);
+// SI units in the key names; what follows an answer's head.
+nlohmann::ordered_json plan_json(const PlanFile& file, const PlanResult& result,
+                                 const std::optional<PlanDetail>& detail);
+AnswerVerdict verdict_of(const PlanFile& file, const PlanResult& result,
+                         const std::optional<PlanDetail>& detail);
 
 // "12.3 million USD", "41 days", "4.1 t CO2e": numbers as the report writes them.
 std::string money_text(double dollars);

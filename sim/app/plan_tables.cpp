@@ -107,7 +107,7 @@ void add_legend(Document& document, const PlanFile& file, bool limited) {
                   [](const PlanChoice& c) { return c.terms.ownership == Ownership::buy; });
   document.note(
       fmt::format("MFU: of the dense BF16 peak (FP8 and FP4 may exceed 100). useful%: share of the "
-                  "time that counts. M$: of the "
+                  "time that counts. $ million: of the "
                   "job, {}. MW: what the facility must "
                   "provide.{}{}",
                   rents && buys ? "its share of owning, or its rent"
@@ -180,7 +180,7 @@ std::vector<std::optional<std::size_t>> job_answers(const PlanFile& file,
     const PlanObjective objective = choice.goal.objective;
     if (p.step.fits && p.feasible &&
         (!answers[at] ||
-         plan_score(p, objective) < plan_score(result.points[*answers[at]], objective)))
+         plan_rank(p, objective) < plan_rank(result.points[*answers[at]], objective)))
       answers[at] = i;
   }
   return answers;
@@ -211,7 +211,7 @@ void add_point_table(Document& document, const PlanFile& file, const PlanResult&
   // An amount that the objective counts stands where dollars a token would.
   const Counted counted = counted_by(file.plan.choices.front().goal.objective, result.points);
   const std::string each = counted.header.empty() ? "$/Mtok" : counted.header;
-  for (const char* name : {"step s", "MFU%", "useful%", "days", "M$", each.c_str(), "MW"}) {
+  for (const char* name : {"step s", "MFU%", "useful%", "days", "$ million", each.c_str(), "MW"}) {
     header.emplace_back(name);
     align.push_back(Align::right);
   }
@@ -249,7 +249,7 @@ void add_front(Document& document, const PlanFile& file, const PlanResult& resul
   const bool limited = std::any_of(result.front.begin(), result.front.end(),
                                    [](const PlanPoint& p) { return !p.verdicts.empty(); });
   const Counted counted = counted_by(file.plan.choices.front().goal.objective, result.front);
-  std::vector<std::string> header = {"days", "M$", "MW"};
+  std::vector<std::string> header = {"days", "$ million", "MW"};
   if (counted.amount != nullptr) header.push_back(counted.header);
   std::vector<Align> align(header.size(), Align::right);
   header.emplace_back("machine");

@@ -111,6 +111,30 @@ Q limit_of(const JsonValue& at, const char* key) {
   return value;
 }
 
+// Time from the start to a deadline: "90 days", "2027-06-30".
+Seconds deadline_of(const JsonValue& at, const std::optional<Date>& start) {
+  constexpr const char* expected =
+      "a time from the start such as \"90 days\" or \"6 months\", or with a start a date such as "
+      "\"2027-06-30\"";
+  if (!at.is_string()) at.fail(expected);
+  const std::string text = at.text();
+  Seconds allowed;
+  if (text.size() == 10 && text[4] == '-') {
+    const Date date = read_date(at);
+    if (!start) at.fail("a start beside a date, or a time such as \"90 days\"");
+    allowed = Seconds(static_cast<double>(date - *start) * seconds_per_day);
+    if (!(allowed.si() > 0)) at.fail(fmt::format("a date after the start, {}", to_text(*start)));
+  } else {
+    try {
+      allowed = at.quantity<Seconds>();
+    } catch (const Error&) {
+      at.fail(expected);
+    }
+  }
+  if (!(allowed.si() > 0)) at.fail(expected);
+  return allowed;
+}
+
 }  // namespace
 
 PlanReading::PlanReading(const JsonValue& question)
@@ -136,15 +160,7 @@ void read_goal(const PlanReading& reading, const JsonValue& at, PlanChoice& choi
     if (!(goal.tokens >= 1)) v->fail("enough for a token");
   }
   if (const auto v = at.find("deadline")) {
-    const std::string text = v->text();
-    if (text.size() == 10 && text[4] == '-') {
-      const Date date = read_date(*v);
-      if (!reading.start) v->fail("a start beside a date, or a time such as \"90 days\"");
-      goal.allowed = Seconds(static_cast<double>(date - *reading.start) * seconds_per_day);
-    } else {
-      goal.allowed = v->quantity<Seconds>();
-    }
-    if (!(goal.allowed.si() > 0)) v->fail("a deadline after the start");
+    goal.allowed = deadline_of(*v, reading.start);
   }
   goal.budget = limit_of<Dollars>(at, "budget");
   goal.capital = limit_of<Dollars>(at, "capital");
@@ -183,7 +199,8 @@ void read_terms(PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
     if (!terms.facts.cloud) terms.facts.cloud = CloudPrices{.name = cluster.device.name};
     const auto price = granted(DollarsPerSecond(positive(*v, "USD an hour, above 0") / 3600));
     CloudPrices& cloud = *terms.facts.cloud;
-    cloud.on_demand = cloud.reserved_1y = cloud.reserved_3y = cloud.spot = price;
+    choice.question.cluster.device.rental = cloud.reserved_1y = cloud.reserved_3y = cloud.spot =
+        price;
   }
   if (const auto v = at.find("spot_interruptions"))
     terms.facts.economics.spot_interruption_rate =

@@ -35,6 +35,12 @@ struct PlanReading {
 Cluster read_plan_cluster(const JsonValue& at, const JsonValue& cluster_file, std::int64_t gpus);
 // Lays the machine keys over the choice's cluster, and the speed-ups; leaves them in its edit.
 void change_machine(const JsonValue& at, PlanChoice& choice);
+// Wirings of the catalogue for the choice's machine that join more than its own, where that ends
+// before the limits of power, capital, racks and floor do; and the sentence that says so.
+// The largest first; `most_wirings` of them are looked at, since each is a search of its own.
+inline constexpr std::size_t most_wirings = 3;
+std::vector<std::string> wirings_beyond(const PlanChoice& choice);
+std::string wirings_text(const Cluster& cluster, const std::vector<std::string>& names);
 // Whether layouts are searched by energy: carbon is that of the grid's energy but for a small part.
 bool counts_energy(PlanObjective objective);
 void read_goal(const PlanReading& reading, const JsonValue& at, PlanChoice& choice);

@@ -45,9 +45,16 @@ std::string why_no_faster(const PlanFile& file, const PlanPoint& p, const PlanPo
   if (more.tokens_per_second > p.tokens_per_second)
     return "their steps gain less than more failures cost";
   const std::int64_t batch = choice_of(file, p).question.job.global_batch;
-  return fmt::format("{} sequence{} a step divide{} badly over them, or leave each too little work",
-                     grouped(static_cast<double>(batch)), batch == 1 ? "" : "s",
-                     batch == 1 ? "s" : "");
+  // With the layout of the faster one, would the batch divide over as many replicas as there are?
+  const Layout& layout = p.step.best.layout;
+  const std::int64_t replica = p.gpus / std::max<std::int64_t>(1, layout.dp);
+  const std::int64_t replicas = more.gpus / std::max<std::int64_t>(1, replica);
+  const bool divides = more.gpus % replica == 0 && batch % (replicas * layout.micro_batch) == 0;
+  const char* why = divides ? "leave each of them too little work"
+                            : "do not divide over as many replicas of the best layout, and other "
+                              "layouts are slower";
+  return fmt::format("{} sequence{} a step {}", grouped(static_cast<double>(batch)),
+                     batch == 1 ? "" : "s", why);
 }
 
 }  // namespace
@@ -58,9 +65,11 @@ void add_conditions(Document& document, const PlanFile& file, const PlanResult& 
   const PlanChoice& choice = choice_of(file, p);
   if (!p.site_misfit.empty())
     document.paragraph(fmt::format(
-        "It cannot be installed at {} as that is: {}. It needs liquid cooling there, or another "
-        "site.",
-        choice.terms.facts.site.name, p.site_misfit));
+        "{}: {}. It needs a site with liquid cooling for such racks.",
+        choice.terms.facts.site.name == BillNames::no_site
+            ? std::string("No site is named, and usual ones do not hold it as they are")
+            : fmt::format("It cannot be installed at {} as that is", choice.terms.facts.site.name),
+        p.site_misfit));
   if (const auto& job = detail.bill.job; job && job->committed > Seconds{})
     document.paragraph(fmt::format(
         "That is the job's own time alone: the contract commits {} accelerators for {}, {} in "
@@ -89,9 +98,10 @@ void add_table_marks(Document& document, const PlanFile& file, const PlanResult&
     document.item(
         fmt::format("! not installable at the site as it is: {}: {}.", names_text(points), why));
   if (!reserved.empty())
-    document.item(fmt::format(
-        "Reserved contracts commit for their whole term; M$ is the job's own time of it: {}.",
-        names_text(reserved)));
+    document.item(
+        fmt::format("Reserved contracts commit for their whole term; $ million is the job's own "
+                    "time of it: {}.",
+                    names_text(reserved)));
   for (const auto& [why, points] : unused)
     document.item(fmt::format("Larger machines within the limits are no faster than {}: {}.",
                               names_text(points), why));

@@ -1,18 +1,29 @@
-// Knows the answer to a question about a program that does not run on a machine.
+// Answers questions about programs that do not run on a machine.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 
 #include "sim/advise/advisor.h"
-#include "sim/app/command.h"
+#include "sim/app/document.h"
 #include "sim/engine/scenario.h"
+#include "sim/outcome/verdict.h"
 
 namespace orrery {
 
-// The answer in place of a prediction: what was asked, and why it does not run. nullopt: it does.
-std::optional<std::string> refusal(const Scenario& scenario, const CommonFlags& common);
-// Of every precision that is asked for.
-std::optional<std::string> refusal(const Question& question, const CommonFlags& common);
+// What was asked, and why it does not run.
+struct Refusal {
+  Scenario asked;
+  Verdict verdict;
+};
+
+// nullopt: the program runs there.
+std::optional<Refusal> refusal(const Scenario& scenario);
+// Of the first precision asked for in which the program does not run.
+std::optional<Refusal> refusal(const Question& question);
+
+// The answer in place of a prediction.
+Document refusal_document(const Refusal& refusal);
+nlohmann::ordered_json refusal_json(const Refusal& refusal);
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #include "sim/app/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -37,6 +38,8 @@ std::string counts(const Advice& a) {
       count_text(a.invalid));
   if (!a.stopped_early && !a.best.empty())
     text += " Nothing better was missed: every one ruled out is proven slower." + fastest_of_all(a);
+  if (!a.left_out.empty())
+    text += fmt::format(" Not in the grid: {}.", fmt::join(a.left_out, "; "));
   return text;
 }
 
@@ -137,8 +140,8 @@ void add_differences(Document& document, const Advice& a) {
 }  // namespace
 
 Document prediction_document(const Scenario& s, const Prediction& p, const Reasons& reasons,
-                             bool full) {
-  Document document(full);
+                             bool full, std::size_t width) {
+  Document document(full, width);
   add_subject(document, s);
   document.line(to_text(s.layout)).gap();
   if (full && is_training(s.job.task)) add_plan(document, s);
@@ -150,8 +153,8 @@ Document prediction_document(const Scenario& s, const Prediction& p, const Reaso
   return document;
 }
 
-Document advice_document(const Question& q, const Advice& a, bool full) {
-  Document document(full);
+Document advice_document(const Question& q, const Advice& a, bool full, std::size_t width) {
+  Document document(full, width);
   Scenario winner{.cluster = q.cluster, .model = q.model, .job = q.job, .stack = a.stack};
   add_subject(document, winner);
   document.gap();

@@ -4,20 +4,23 @@
 #include <string>
 
 #include "sim/advise/advisor.h"
+#include "sim/app/answer.h"
 #include "sim/app/document.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/prediction.h"
 
 namespace orrery {
 
-// `full`: with the tables that are cut for a terminal, for a design review.
+// `full`: with the tables that are cut for a terminal, for a design review. `width`: of its text.
 Document prediction_document(const Scenario& scenario, const Prediction& prediction,
-                             const Reasons& reasons, bool full = false);
-Document advice_document(const Question& question, const Advice& advice, bool full = false);
+                             const Reasons& reasons, bool full = false,
+                             std::size_t width = page_width);
+Document advice_document(const Question& question, const Advice& advice, bool full = false,
+                         std::size_t width = page_width);
 
-// Machine-readable: every field, SI units in the key names.
-std::string prediction_json(const Scenario& scenario, const Prediction& prediction,
-                            const Reasons& reasons);
-std::string advice_json(const Question& question, const Advice& advice);
+// Machine-readable: every field, SI units in the key names; what follows an answer's head.
+nlohmann::ordered_json prediction_json(const Scenario& scenario, const Prediction& prediction,
+                                       const std::optional<Reasons>& reasons);
+nlohmann::ordered_json advice_json(const Question& question, const Advice& advice);
 
 }  // namespace orrery

@@ -215,7 +215,7 @@ void add_rows(Document& document, const std::vector<Row>& rows, bool numbered, S
   std::vector<Measure> measured = measures(unit_for(rows.front().candidate.step_time), shown);
   Table table = rows_table(rows, numbered, decisions, measured);
   const std::size_t least = shown == Shown::energy ? 4 : 3;
-  while (!document.full() && table.width() > page_width && measured.size() > least) {
+  while (!document.full() && table.width() > document.width() && measured.size() > least) {
     const auto mfu = std::find_if(measured.begin(), measured.end(),
                                   [](const Measure& m) { return m.header == "MFU%"; });
     measured.erase(measured.back().header == "$/Mtok" ? measured.end() - 1 : mfu);

@@ -1,6 +1,7 @@
 // Writes results for machines.
 #include <nlohmann/json.hpp>
 
+#include "sim/app/answer.h"
 #include "sim/app/network_report.h"
 #include "sim/app/report.h"
 #include "sim/app/report_parts.h"
@@ -15,7 +16,7 @@ using Json = nlohmann::ordered_json;
 Json breakdown(const StageBreakdown& stage) {
   Json out = Json::object();
   for (int i = 0; i < label_count; ++i)
-    out[std::string(to_text(static_cast<Label>(i))) + "_s"] =
+    out[json_key(to_text(static_cast<Label>(i))) + "_s"] =
         to_seconds(stage.label[static_cast<std::size_t>(i)]).si();
   return out;
 }
@@ -25,9 +26,9 @@ Json memory(const MemoryVerdict& m) {
   for (const StageMemory& stage : m.stages) {
     Json categories = Json::object();
     for (int i = 0; i < memory_category_count; ++i)
-      categories[std::string(to_text(static_cast<MemoryCategory>(i))) + "_bytes"] =
+      categories[json_key(to_text(static_cast<MemoryCategory>(i))) + "_bytes"] =
           stage.bytes[static_cast<std::size_t>(i)].si();
-    stages.push_back({{"peak_bytes", stage.peak().si()},
+    stages.push_back({{"allocated_bytes", stage.peak().si()},
                       {"static_bytes", stage.static_bytes().si()},
                       {"offloaded_bytes", stage.offloaded.si()},
                       {"in_flight", stage.in_flight},
@@ -35,14 +36,15 @@ Json memory(const MemoryVerdict& m) {
   }
   return {{"fits", m.fits},
           {"worst_stage", m.worst_stage},
-          {"peak_bytes", m.peak.si()},
+          {"allocated_bytes", m.peak.si()},
           {"reserved_bytes", m.reserved.si()},
+          {"needed_bytes", m.needed.si()},
           {"capacity_bytes", m.capacity.si()},
           {"margin", m.margin},
           {"standing", to_text(m.standing)},
           {"probability", m.probability},
-          {"reserved_low_bytes", m.reserved_low.si()},
-          {"reserved_high_bytes", m.reserved_high.si()},
+          {"needed_low_bytes", m.needed_low.si()},
+          {"needed_high_bytes", m.needed_high.si()},
           {"reason", m.reason},
           {"stages", stages}};
 }
@@ -87,11 +89,12 @@ Json prediction(const Prediction& p, const Device& device, PrecisionRecipe preci
                            {"effect_high", a.effect_high}});
   Json extrapolations = Json::array();
   for (const Extrapolation& e : p.extrapolations) extrapolations.push_back(extrapolation_json(e));
-  return {{"step_time_s", p.step_time.si()},
-          {"low_s", p.low.si()},
-          {"high_s", p.high.si()},
-          {"range", range_json(p.range)},
-          {"latency", p.ttft_or_tpot},
+  return {{"kind", p.ttft_or_tpot.empty() ? "training" : "inference"},
+          {"step_time_s", p.step_time.si()},
+          {"step_time_low_s", p.ranged ? Json(p.low.si()) : Json(nullptr)},
+          {"step_time_high_s", p.ranged ? Json(p.high.si()) : Json(nullptr)},
+          {"range", p.ranged ? range_json(p.range) : Json(nullptr)},
+          {"latency", p.ttft_or_tpot.empty() ? Json(nullptr) : Json(json_key(p.ttft_or_tpot))},
           {"tokens_per_s", p.tokens_per_second},
           {"tokens_per_s_per_gpu", p.tokens_per_second_per_gpu},
           {"model_flop_per_token", p.model_flop_per_token},
@@ -104,9 +107,10 @@ Json prediction(const Prediction& p, const Device& device, PrecisionRecipe preci
           {"throttle", p.throttle},
           {"scale_up_bytes", p.scale_up_bytes.si()},
           {"scale_out_bytes", p.scale_out_bytes.si()},
-          {"rental_per_gpu_hour_dollars", p.rental_per_gpu.si() * 3600},
-          {"dollars_per_step", p.dollars_per_step.si()},
-          {"dollars_per_million_tokens", p.dollars_per_million_tokens.si()},
+          {"rental_per_gpu_hour_usd", p.rental_per_gpu.si() * 3600},
+          {"contract", p.contract},
+          {"cost_per_step_usd", p.dollars_per_step.si()},
+          {"cost_per_million_tokens_usd", p.dollars_per_million_tokens.si()},
           {"bottleneck_stage", p.bottleneck_stage},
           {"bottleneck", p.bottleneck},
           {"stages", stages},
@@ -124,7 +128,7 @@ Json flags_json(const std::vector<FlagChange>& flags) {
 
 Json comparison(const Comparison& c) {
   Json out = {
-      {"layout", Json::parse(to_json_text(c.now.layout))},
+      {"layout", layout_json(c.now.layout)},
       {"stack", c.now.stack.name + "@" + c.now.stack.release},
       {"prediction", prediction(c.prediction, c.now.cluster.device, c.now.layout.precision)}};
   if (c.where.empty()) return out;
@@ -142,7 +146,7 @@ Json comparison(const Comparison& c) {
 }
 
 Json candidate(const Candidate& c) {
-  return {{"layout", Json::parse(to_json_text(c.layout))},
+  return {{"layout", layout_json(c.layout)},
           {"step_time_s", c.step_time.si()},
           {"tokens_per_s_per_gpu", c.tokens_per_second_per_gpu},
           {"energy_per_step_j", c.energy_per_step.si()},
@@ -181,10 +185,6 @@ Json ladder_json(const Ladder& ladder) {
 
 }  // namespace
 
-nlohmann::ordered_json verdict_json(const Verdict& v) {
-  return {{"fits", v.fits}, {"runs", v.runs}, {"why", v.why}, {"probability", v.probability}};
-}
-
 nlohmann::ordered_json extrapolation_json(const Extrapolation& e) {
   Json sides = Json::array();
   for (const Extrapolation::Side& side : e.sides)
@@ -196,23 +196,23 @@ nlohmann::ordered_json extrapolation_json(const Extrapolation& e) {
           {"share_of_curve", e.share}, {"per_octave", e.per_octave}, {"growth", e.growth}};
 }
 
-std::string prediction_json(const Scenario& s, const Prediction& p, const Reasons& reasons) {
+nlohmann::ordered_json prediction_json(const Scenario& s, const Prediction& p,
+                                       const std::optional<Reasons>& reasons) {
   Json out = {{"model", s.model.name},
               {"cluster", s.cluster.name},
               {"accelerator", s.cluster.device.name},
               {"gpus", s.cluster.gpus},
               {"stack", s.stack.name + "@" + s.stack.release},
               {"task", to_text(s.job.task)},
-              {"verdict", verdict_json(verdict_of(p.memory))},
               {"notes", notes_of(s)},
-              {"layout", Json::parse(to_json_text(s.layout))},
+              {"layout", layout_json(s.layout)},
               {"prediction", prediction(p, s.cluster.device, s.layout.precision)}};
   if (s.network == NetworkMode::flow) out["network"] = network_json(p);
-  out["reasons"] = reasons_json(reasons);
-  return out.dump(2) + "\n";
+  out["reasons"] = reasons ? reasons_json(*reasons) : Json(nullptr);
+  return out;
 }
 
-std::string advice_json(const Question& q, const Advice& a) {
+nlohmann::ordered_json advice_json(const Question& q, const Advice& a) {
   Json best = Json::array(), pareto = Json::array(), rejections = Json::array();
   for (const Candidate& c : a.best) best.push_back(candidate(c));
   for (std::size_t i = 0; i < a.simplified.size(); ++i) {
@@ -230,12 +230,11 @@ std::string advice_json(const Question& q, const Advice& a) {
   const Json winner = a.best.empty()
                           ? Json(nullptr)
                           : prediction(a.winner, q.cluster.device, a.best.front().layout.precision);
-  const Json out = {
+  return {
       {"model", q.model.name},
       {"cluster", q.cluster.name},
       {"gpus", q.cluster.gpus},
       {"stack", a.stack.name + "@" + a.stack.release},
-      {"verdict", verdict_json(verdict_of(a))},
       {"notes", notes_of({.cluster = q.cluster, .model = q.model, .job = q.job, .stack = a.stack})},
       {"fits_from_gpus", a.fits_from > 0 ? Json(a.fits_from) : Json(nullptr)},
       {"considered", a.considered},
@@ -245,7 +244,9 @@ std::string advice_json(const Question& q, const Advice& a) {
       {"simulated", a.simulated},
       {"memory_reserve", a.memory_reserve},
       {"stopped_early", a.stopped_early},
+      {"batches", a.batches},
       {"left", a.left},
+      {"left_out", a.left_out},
       {"gap", a.gap},
       {"best", best},
       {"pareto", pareto},
@@ -256,7 +257,6 @@ std::string advice_json(const Question& q, const Advice& a) {
       {"like", a.like ? comparison(*a.like) : Json(nullptr)},
       {"small_steps", a.ladder.asked > 0 ? ladder_json(a.ladder) : Json(nullptr)},
       {"winner", winner}};
-  return out.dump(2) + "\n";
 }
 
 }  // namespace orrery

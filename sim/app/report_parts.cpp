@@ -102,8 +102,9 @@ std::string energy(const Prediction& p) {
 
 std::string money(const Prediction& p) {
   if (p.rental_per_gpu.si() <= 0) return "no price known (--gpu-hour-price)";
-  return fmt::format("${} per million tokens at ${:.2f} a GPU-hour",
-                     dollars_text(p.dollars_per_million_tokens.si()), p.rental_per_gpu.si() * 3600);
+  return fmt::format("${} per million tokens at ${:.2f} a GPU-hour, {}",
+                     dollars_text(p.dollars_per_million_tokens.si()), p.rental_per_gpu.si() * 3600,
+                     p.contract);
 }
 
 // What stands before a speed that cannot be had, or may not. Empty: it fits with room to spare.
@@ -112,7 +113,7 @@ std::string verdict_text(const MemoryVerdict& m) {
   if (m.fits)
     return fmt::format("fits near the limit of memory, with {:.0f}% probability",
                        100 * m.probability);
-  const double missing = in_gibibytes(m.reserved - m.capacity);
+  const double missing = in_gibibytes(m.needed - m.capacity);
   const std::string size = missing > 0
                                ? fmt::format("{:.1f} GiB short on an accelerator of {:.1f} GiB",
                                              missing, in_gibibytes(m.capacity))
@@ -128,8 +129,9 @@ Table headline(const Scenario& s, const Prediction& p) {
   if (const std::string verdict = verdict_text(p.memory); !verdict.empty())
     table.add({"verdict", verdict});
   table.add({p.ttft_or_tpot.empty() ? "step time" : p.ttft_or_tpot,
-             fmt::format("{}, 90% range {} to {}", to_text(p.step_time), to_text(p.low),
-                         to_text(p.high))});
+             p.ranged ? fmt::format("{}, 90% range {} to {}", to_text(p.step_time), to_text(p.low),
+                                    to_text(p.high))
+                      : to_text(p.step_time)});
   table.add({"speed", speed(s, p)});
   table.add({"utilisation", utilisation(s, p)});
   if (const auto use = product_use(s.cluster.device, s.layout.precision, p))
@@ -178,16 +180,16 @@ void add_breakdown(Document& document, const Prediction& p) {
 }  // namespace
 
 std::string memory_sentence(const MemoryVerdict& m) {
-  const double left = in_gibibytes(m.capacity - m.reserved);
+  const double left = in_gibibytes(m.capacity - m.needed);
   const bool near = m.standing == MemoryStanding::near_limit;
   std::string text =
       m.fits ? fmt::format("It fits{}: {:.1f} of {:.1f} GiB, {:.1f} GiB to spare.",
-                           near ? ", near the limit" : "", in_gibibytes(m.reserved),
+                           near ? ", near the limit" : "", in_gibibytes(m.needed),
                            in_gibibytes(m.capacity), left)
              : fmt::format("It {}: {}{}.", near ? "may not fit" : "does not fit",
                            left < 0 ? fmt::format("{:.1f} GiB short; ", -left) : "", m.reason);
-  text += fmt::format(" It needs {:.1f} to {:.1f} GiB (90% range)", in_gibibytes(m.reserved_low),
-                      in_gibibytes(m.reserved_high));
+  text += fmt::format(" It needs {:.1f} to {:.1f} GiB (90% range)", in_gibibytes(m.needed_low),
+                      in_gibibytes(m.needed_high));
   if (near) text += fmt::format(": it fits with {:.0f}% probability", 100 * m.probability);
   return text + ".";
 }
@@ -212,9 +214,10 @@ void add_memory(Document& document, const Prediction& p) {
   if (in_gibibytes(stage.never_together) >= 0.005)
     add("less what is never held at once", stage.never_together * -1.0, false);
   add("allocated at the peak", m.peak, false);
-  add("fragmentation", stage[MemoryCategory::fragmentation], true);
-  add("context and libraries", m.reserved - m.peak - stage[MemoryCategory::fragmentation], true);
-  add("needed in all", m.reserved, false);
+  add("what its blocks hold beyond", m.reserved - m.peak, true);
+  add("reserved by the allocator", m.reserved, false);
+  add("context and libraries", m.needed - m.reserved, true);
+  add("needed in all", m.needed, false);
   if (stage.offloaded.si() > 0)
     table.add(
         {"in the host's memory besides", fmt::format("{:.2f}", in_gibibytes(stage.offloaded))});

@@ -45,9 +45,6 @@ std::string format_name(Format format);  // "FP8"
 // "It fits: 61.2 of 79.6 GiB, 18.4 GiB to spare. It needs 58.0 to 66.1 GiB (90% range)."
 std::string memory_sentence(const MemoryVerdict& memory);
 
-// {"fits", "runs", "why", "probability"}, as every answer has it.
-nlohmann::ordered_json verdict_json(const Verdict& verdict);
-
 // A curve used outside its region, with the keys of every report's JSON.
 nlohmann::ordered_json extrapolation_json(const Extrapolation& extrapolation);
 

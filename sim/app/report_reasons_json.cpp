@@ -1,27 +1,20 @@
 // Writes reasons for machines.
 #include "sim/app/report_reasons_json.h"
 
-#include <algorithm>
+#include "sim/app/answer.h"
 
 namespace orrery {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "HBM bandwidth" as a key.
-std::string key_of(Resource r) {
-  std::string key(to_text(r));
-  for (char& c : key)
-    c = c == ' ' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return key;
-}
-
 Json limits_json(const std::vector<PhaseLimit>& limits) {
   Json out = Json::array();
   for (const PhaseLimit& p : limits) {
     Json elasticity = Json::object();
     for (int r = 0; r < resource_count; ++r)
-      elasticity[key_of(static_cast<Resource>(r))] = p.elasticity[static_cast<std::size_t>(r)];
+      elasticity[json_key(to_text(static_cast<Resource>(r)))] =
+          p.elasticity[static_cast<std::size_t>(r)];
     out.push_back({{"phase", p.phase},
                    {"time_s", p.time.si()},
                    {"share", p.share},

@@ -1,22 +1,45 @@
 // Writes results to stdout.
 #include "sim/app/result.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
+#include "sim/app/counts.h"
 #include "sim/base/interrupt.h"
 #include "sim/base/machine_failed.h"
 
 namespace orrery {
 
+// A signal in the middle of writing must not lose half of a result.
 void write_result(const std::string& text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0)
+  bool written = std::fflush(stdout) == 0;
+  for (std::size_t at = 0; written && at < text.size();) {
+    const ssize_t some = write(STDOUT_FILENO, text.data() + at, text.size() - at);
+    if (some >= 0) at += static_cast<std::size_t>(some);
+    written = some >= 0 || errno == EINTR;
+  }
+  if (!written)
     throw MachineFailed({.file = "stdout",
                          .found = std::strerror(errno),
                          .expected = "a place that takes the result"});
+}
+
+std::size_t terminal_width() {
+  constexpr std::int64_t narrowest = 80, widest = 140;
+  if (isatty(STDOUT_FILENO) == 0) return page_width;
+  const char* set = std::getenv("COLUMNS");
+  std::int64_t columns = set == nullptr ? 0 : whole_in(set).value_or(0);
+  winsize size{};
+  if (columns <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
+  if (columns <= 0) return page_width;
+  return static_cast<std::size_t>(std::clamp(columns, narrowest, widest));
 }
 
 ExitCode unless_stopped(ExitCode code) {

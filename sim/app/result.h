@@ -11,6 +11,10 @@ namespace orrery {
 // Writes all of it. MachineFailed where stdout takes no more.
 void write_result(const std::string& text);
 
+// Columns of the terminal that stdout is: COLUMNS or what it says itself, from 80 to 140. Elsewhere
+// page_width, so that files and pipes get the same bytes everywhere.
+std::size_t terminal_width();
+
 // `code`, or that of the signal which ended the work early.
 ExitCode unless_stopped(ExitCode code);
 

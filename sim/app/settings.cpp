@@ -2,18 +2,16 @@
 #include "sim/app/settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include "hw_models/catalog.h"
 #include "sim/app/conditions.h"
+#include "sim/app/counts.h"
 #include "sim/app/settings_job.h"
 #include "sim/engine/capability.h"
 #include "topologies/clos.h"
-#include "workloads/model_catalog.h"
 
 namespace orrery {
 namespace {
@@ -34,34 +32,38 @@ std::string default_stack(const JsonValue& s, const Cluster& cluster, const Job&
 }
 
 // A release may be later than every one that is known, not earlier, and has to look like one.
-std::string stack_name(const JsonValue& s, const Cluster& cluster, const Job& job) {
+std::string stack_name(const JsonValue& s, const Cluster& cluster, const Job& job,
+                       Catalogues& catalogues) {
   const auto v = s.find("stack");
   if (!v) return default_stack(s, cluster, job);
-  const std::string name = v->text();
+  const std::string name = v->reference();
+  if (is_inline_entry(name)) return name;
   const std::size_t at = name.find('@');
   if (at == std::string::npos) return name;
   const std::string release = name.substr(at + 1);
   if (release.empty() || release[0] < '0' || release[0] > '9')
     v->fail(fmt::format("name@release, where a release begins with a digit"), in_quotes(name));
   const std::filesystem::path folder = data_root() / "workloads/catalog/stacks";
-  if (known_release(name, folder).empty())
+  if (catalogues.known_release(name).empty())
     v->fail(fmt::format("one of its releases ({}), or a later one",
                         fmt::join(stack_releases(name.substr(0, at), folder), ", ")),
             in_quotes(name));
   return name;
 }
 
-Stack read_stack(const std::string& name, const Scenario& scenario, PrecisionRecipe precision) {
-  return catalogue_stack(name, scenario.cluster, scenario.model, scenario.job, precision);
+Stack read_stack(const std::string& name, const Scenario& scenario, PrecisionRecipe precision,
+                 Catalogues& catalogues) {
+  return catalogues.stack(name,
+                          stack_context(scenario.cluster, scenario.model, scenario.job, precision));
 }
 
 // Plain "fp8" is what the stack's release means by it.
 PrecisionRecipe read_precision(const JsonValue& s, const std::string& stack,
-                               const Scenario& scenario) {
+                               const Scenario& scenario, Catalogues& catalogues) {
   const auto v = s.find("precision");
   if (!v) return PrecisionRecipe::bf16;
   const PrecisionRecipe named = precision_from(*v);
-  return v->text() == "fp8" ? read_stack(stack, scenario, named).defaults.fp8 : named;
+  return v->text() == "fp8" ? read_stack(stack, scenario, named, catalogues).defaults.fp8 : named;
 }
 
 // Those of the device; FP16 only where it stands in for BF16.
@@ -81,12 +83,13 @@ JsonValue with(const JsonValue& s, const char* key, const std::string& value) {
 
 // What advise searches side by side: one, several with commas or in a list, or "any".
 std::vector<PrecisionRecipe> read_precisions(const JsonValue& s, const std::string& stack,
-                                             const Scenario& scenario) {
+                                             const Scenario& scenario, Catalogues& catalogues) {
   const auto v = s.find("precision");
   if (!v) return {PrecisionRecipe::bf16};
   if (v->is_string() && v->text() == "any") {
     std::vector<PrecisionRecipe> any = any_precision(scenario.cluster.device);
-    const StackChoices choices = read_stack(stack, scenario, PrecisionRecipe::bf16).choices;
+    const StackChoices choices =
+        read_stack(stack, scenario, PrecisionRecipe::bf16, catalogues).choices;
     std::erase_if(any,
                   [&](PrecisionRecipe p) { return !StackChoices::allows(choices.precisions, p); });
     return any;
@@ -94,19 +97,20 @@ std::vector<PrecisionRecipe> read_precisions(const JsonValue& s, const std::stri
   std::vector<PrecisionRecipe> all;
   for (const JsonValue& part : v->listed()) {
     static_cast<void>(precision_from(part));
-    all.push_back(read_precision(with(s, "precision", part.text()), stack, scenario));
+    all.push_back(read_precision(with(s, "precision", part.text()), stack, scenario, catalogues));
   }
   if (all.empty()) v->fail("a precision, several with commas, or any");
   return all;
 }
 
 std::vector<Optimizer> read_optimizers(const JsonValue& s, const std::string& stack,
-                                       const Scenario& scenario) {
+                                       const Scenario& scenario, Catalogues& catalogues) {
   const auto v = s.find("optimizer");
   if (!v) return {};
   std::vector<Optimizer> all;
   if (v->is_string() && v->text() == "any") {
-    const StackChoices choices = read_stack(stack, scenario, PrecisionRecipe::bf16).choices;
+    const StackChoices choices =
+        read_stack(stack, scenario, PrecisionRecipe::bf16, catalogues).choices;
     for (int o = 0; o <= static_cast<int>(Optimizer::rotating_adam); ++o)
       if (StackChoices::allows(choices.optimizers, static_cast<Optimizer>(o)))
         all.push_back(static_cast<Optimizer>(o));
@@ -138,10 +142,11 @@ Objective read_objective(const JsonValue& s) {
 }
 
 // Model, cluster and job, read in the order in which a person thinks of them.
-Scenario read_subject(const JsonValue& s) {
-  Model model = load_model(s.at("model").text(), data_root() / "workloads/catalog/models");
+Scenario read_subject(const JsonValue& s, Catalogues& catalogues) {
+  check_complete(s);
+  Model model = catalogues.model(s.at("model").reference());
   const std::int64_t gpus = s.at("gpus").integer(1, most_of_a_count);
-  Scenario scenario{.cluster = load_cluster(s.at("cluster").text(), gpus),
+  Scenario scenario{.cluster = catalogues.cluster(s.at("cluster").reference(), gpus),
                     .model = std::move(model)};
   check_whole_hosts(s.at("gpus"), scenario.cluster);
   scenario.job = read_job(s, scenario.model);
@@ -169,26 +174,17 @@ void apply_default_modules(const JsonValue& s, const Model& model, const Stack& 
 
 std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
                           std::int64_t high) {
-  std::int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || value < low || value > high)
+  const auto value = whole_in(text);
+  if (!value || *value < low || *value > high)
     throw Error({.file = flag,
                  .found = in_quotes(text),
                  .expected = fmt::format("a whole number from {} to {}", low, high)});
-  return value;
+  return *value;
 }
 
 nlohmann::json setting_value(const Setting& setting, const std::string& text) {
   const auto fail = [&](const std::string& expected) {
     throw Error({.file = setting.flag(), .found = in_quotes(text), .expected = expected});
-  };
-  const auto integer = [&](const std::string& digits) {
-    constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
-    std::int64_t value = 0;
-    const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (code != std::errc() || end != digits.data() + digits.size() || value == any)
-      fail("a whole number");
-    return value;
   };
   switch (setting.kind) {
     case SettingKind::file:
@@ -197,7 +193,7 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
     case SettingKind::text:
       return text;
     case SettingKind::integer:
-      return integer(text);
+      return count_in(setting.key, text, setting.flag());
     case SettingKind::number: {
       char* end = nullptr;
       const double value = std::strtod(text.c_str(), &end);
@@ -222,7 +218,7 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
         const std::string item = text.substr(start, comma - start);
         if (item.empty()) fail("a comma-separated list");
         if (std::string(setting.key) == "stage_layers")
-          list.push_back(integer(item));
+          list.push_back(count_in(setting.key, item, setting.flag()));
         else
           list.push_back(item);
         start = comma + 1;
@@ -241,17 +237,37 @@ nlohmann::json without_nulls(const nlohmann::json& object) {
   return kept;
 }
 
-JsonValue merge_settings(const std::string& file, const nlohmann::json& flags) {
+namespace {
+
+// What a document of settings says, if it says nothing else.
+nlohmann::json settings_in(const JsonValue& document) {
   std::vector<std::string> keys;
   for (const Setting& s : settings()) keys.emplace_back(s.key);
+  if (const auto before = document.find("trace")) before->fail("its new name, trace_out", "trace");
+  document.expect_only(keys, "a setting");
+  return document.raw();
+}
+
+}  // namespace
+
+JsonValue merge_settings(const std::string& file, const nlohmann::json& flags) {
   nlohmann::json merged = nlohmann::json::object();
-  if (!file.empty()) {
-    const JsonValue document = JsonValue::load(file);
-    document.expect_only(keys, "a setting");
-    merged = document.raw();
-  }
+  if (!file.empty()) merged = settings_in(JsonValue::load(file));
   merged.update(flags);
-  return JsonValue::from(without_nulls(merged), file.empty() ? command_line : file);
+  const std::string place = file.empty() ? command_line : file;
+  return JsonValue::from(with_counts(without_nulls(merged), place), place);
+}
+
+JsonValue merge_line(const JsonValue& line, const nlohmann::json& flags,
+                     const std::vector<std::string>& refused, const nlohmann::json& otherwise) {
+  nlohmann::json merged = otherwise.is_object() ? otherwise : nlohmann::json::object();
+  merged.update(without_nulls(settings_in(line)));
+  merged.update(flags);
+  JsonValue settings =
+      JsonValue::from(with_counts(without_nulls(merged), line.file()), line.file());
+  for (const std::string& key : refused)
+    if (const auto v = settings.find(key)) v->fail("nothing: many questions share the output");
+  return settings;
 }
 
 Error named_by_flag(const Error& error, const std::string& file, const nlohmann::json& flags) {
@@ -281,14 +297,19 @@ void check_wiring(const Cluster& cluster) {
 }
 
 Scenario read_scenario(const JsonValue& s) {
-  Scenario scenario = read_subject(s);
+  Catalogues catalogues;
+  return read_scenario(s, catalogues);
+}
+
+Scenario read_scenario(const JsonValue& s, Catalogues& catalogues) {
+  Scenario scenario = read_subject(s, catalogues);
   check_wiring(scenario.cluster);
   read_objective(s);  // a file may hold it for advise
   scenario.network = read_network(s);
   scenario.conditions = read_conditions(s, scenario.cluster);
-  const std::string name = stack_name(s, scenario.cluster, scenario.job);
-  const PrecisionRecipe precision = read_precision(s, name, scenario);
-  scenario.stack = read_stack(name, scenario, precision);
+  const std::string name = stack_name(s, scenario.cluster, scenario.job, catalogues);
+  const PrecisionRecipe precision = read_precision(s, name, scenario, catalogues);
+  scenario.stack = read_stack(name, scenario, precision, catalogues);
   apply_launch(s, scenario.job, scenario.stack);
   apply_default_modules(s, scenario.model, scenario.stack, scenario.job);
   Layout& layout = scenario.layout;
@@ -309,6 +330,7 @@ Scenario read_scenario(const JsonValue& s) {
 
 SimulateOptions read_simulate_options(const JsonValue& s) {
   SimulateOptions options;
+  if (const auto v = s.find("ranges")) options.with_assumptions = v->boolean();
   if (const auto v = s.find("gpu_hour_price")) {
     options.rental_per_gpu_hour = v->number();
     if (options.rental_per_gpu_hour <= 0 || options.rental_per_gpu_hour > 1e6)
@@ -318,7 +340,12 @@ SimulateOptions read_simulate_options(const JsonValue& s) {
 }
 
 Question read_question(const JsonValue& s) {
-  Scenario subject = read_subject(s);
+  Catalogues catalogues;
+  return read_question(s, catalogues);
+}
+
+Question read_question(const JsonValue& s, Catalogues& catalogues) {
+  Scenario subject = read_subject(s, catalogues);
   if (!is_training(subject.job.task))
     s.at(s.find("phase") ? "phase" : "task")
         .fail("pretrain, sft or lora: one inference step is timed by simulate");
@@ -326,12 +353,12 @@ Question read_question(const JsonValue& s) {
     if (const auto v = s.find(key)) v->fail("nothing: advise does not search it, simulate has it");
   if (read_network(s) == NetworkMode::flow)
     s.at("network").fail("ideal: advise ranks on it; check a layout with simulate --network flow");
-  const std::string name = stack_name(s, subject.cluster, subject.job);
-  Question q{.precisions = read_precisions(s, name, subject),
-             .optimizers = read_optimizers(s, name, subject)};
+  const std::string name = stack_name(s, subject.cluster, subject.job, catalogues);
+  Question q{.precisions = read_precisions(s, name, subject, catalogues),
+             .optimizers = read_optimizers(s, name, subject, catalogues)};
   if (subject.model.mtp_layers > 0)
-    apply_default_modules(s, subject.model, read_stack(name, subject, q.precisions.front()),
-                          subject.job);
+    apply_default_modules(s, subject.model,
+                          read_stack(name, subject, q.precisions.front(), catalogues), subject.job);
   nlohmann::json sizes = s.raw();
   sizes.erase("precision");
   sizes.erase("optimizer");

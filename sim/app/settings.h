@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/advise/advisor.h"
+#include "sim/app/catalogues.h"
 #include "sim/base/json.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/simulate.h"
@@ -45,18 +46,30 @@ nlohmann::json without_nulls(const nlohmann::json& object);
 // The file's settings (file may be "") with `flags` on top. Unknown keys are errors.
 JsonValue merge_settings(const std::string& file, const nlohmann::json& flags);
 
+// The same for one line of many: keys of `refused` mean nothing there, `otherwise` holds where
+// neither says anything.
+JsonValue merge_line(const JsonValue& line, const nlohmann::json& flags,
+                     const std::vector<std::string>& refused, const nlohmann::json& otherwise);
+
 // The error with the flag in place of the setting's path, where the setting was a flag or, without
 // a file, should have been one.
 Error named_by_flag(const Error& error, const std::string& file, const nlohmann::json& flags);
 
 // Error at `gpus` when they are more than one host and not whole hosts.
 void check_whole_hosts(const JsonValue& gpus, const Cluster& cluster);
+// Error where several keys that a question needs are missing; the first that is missing alone is
+// named by whoever reads it.
+void check_complete(const JsonValue& settings);
+// The Error that names all of them, as flags where there is no file.
+[[noreturn]] void refuse_missing(const JsonValue& settings, const std::vector<std::string>& keys);
 
 // Error when the fabric cannot join the cluster's accelerators, as plan says of such points.
 void check_wiring(const Cluster& cluster);
 
 // A scenario for simulate: dp defaults to what is left of the cluster. Errors name the setting.
+// With catalogues: entries that other questions read are taken from there.
 Scenario read_scenario(const JsonValue& settings);
+Scenario read_scenario(const JsonValue& settings, Catalogues& catalogues);
 SimulateOptions read_simulate_options(const JsonValue& settings);
 
 // Share of the memory that layouts, and remedies of traps, leave free: "memory_reserve".
@@ -64,6 +77,7 @@ double read_memory_reserve(const JsonValue& settings);
 
 // A question for advise: layout settings that are given fix their dimension.
 Question read_question(const JsonValue& settings);
+Question read_question(const JsonValue& settings, Catalogues& catalogues);
 AdviseOptions read_advise_options(const JsonValue& settings);
 // "like": a file or JSON with settings of the layout that runs now, or a whole scenario of the same
 // model, cluster and job (`asked`), on a stack of its own if it names one, and launched as it says.

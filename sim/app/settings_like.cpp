@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/app/counts.h"
 #include "sim/app/settings.h"
 #include "sim/app/settings_job.h"
 
@@ -62,8 +63,8 @@ std::optional<Scenario> read_like(const JsonValue& question, const Job& asked) {
       merged[key] = v->text();
   merged["mtp"] = asked.mtp;  // a release's default is the question's
   merged.update(without_nulls(like.raw()));
-  merged.erase("trace");  // where simulate would write
-  Scenario now = read_scenario(JsonValue::from(merged, like.file()));
+  merged.erase("trace_out");  // where simulate would write
+  Scenario now = read_scenario(JsonValue::from(with_counts(merged, like.file()), like.file()));
   check_same_job(like, now.job, asked);
   return now;
 }

@@ -29,7 +29,8 @@ const std::vector<Setting>& settings() {
   static const std::vector<Setting> all = {
       {"model", text, job, "model name, catalogue file or Hugging Face config.json", both,
        "catalog model"},
-      {"cluster", text, machine, "cluster name or file", both, "catalog cluster"},
+      {"cluster", text, machine, "cluster name or file; advise: also several, or all", both,
+       "catalog cluster"},
       {"gpus", integer, machine, "accelerators in use"},
       {"seq", integer, job, "tokens per sequence (prefill: per prompt)"},
       {"global_batch", integer, job, "sequences per step"},
@@ -97,7 +98,10 @@ const std::vector<Setting>& settings() {
        "time,memory time,energy"},
       {"time_limit", number, search, "seconds to search; then the best so far and the proven gap",
        advise},
-      {"trace", file, output, "write a trace for Perfetto to this file", simulate, "file"},
+      {"ranges", on_off, output, "false: no range and no values behind it, 5 to 50 times faster",
+       simulate},
+      {"reasons", on_off, output, "false: no limits, levers, traps and launch flags", simulate},
+      {"trace_out", file, output, "write a trace for Perfetto to this file", simulate, "file"},
   };
   return all;
 }

@@ -1,48 +1,40 @@
 // Runs the command `simulate`.
 #include "sim/app/simulate_command.h"
 
-#include "hw_models/catalog.h"
-#include "sim/app/refusal.h"
+#include "sim/app/answers.h"
+#include "sim/app/lines_command.h"
 #include "sim/app/report.h"
 #include "sim/app/result.h"
 #include "sim/app/setting_flags.h"
-#include "sim/app/trace.h"
 #include "sim/base/cannot_exist.h"
 #include "sim/base/machine_failed.h"
-#include "sim/base/output_file.h"
 
 namespace orrery {
 namespace {
 
-ExitCode predict(const JsonValue& settings, const CommonFlags& common) {
-  Scenario scenario = read_scenario(settings);
-  if (scenario.network == NetworkMode::ideal)
-    refuse_seed(common, "nothing without --network flow, which draws hashes");
-  scenario.conditions.seed = common.seed.value_or(scenario.conditions.seed);
-  if (const auto text = refusal(scenario, common)) {
+ExitCode predict(const JsonValue& settings, const Given& given, const CommonFlags& common) {
+  Catalogues catalogues;
+  const Simulated s = simulate_settings(settings, {.catalogues = catalogues, .seed = common.seed});
+  if (const auto text = text_for_machines("simulate", given, [&] { return to_json(s); }))
     write_result(*text);
-    return ExitCode::cannot_exist;
-  }
-  const ModelError error = load_model_error(data_root() / "validation/model_error.json");
-  SimulateOptions options = read_simulate_options(settings);
-  options.model_error = &error;
-  const auto trace = settings.find("trace");
-  if (trace) check_writable_file(trace->text());
-  const Prediction prediction = simulate(scenario, options);
-  if (trace) write_file(trace->text(), trace_json(scenario, prediction));
-  const Reasons reasons = reasons_for(scenario, {.memory_reserve = read_memory_reserve(settings)});
-  write_result(
-      common.json
-          ? prediction_json(scenario, prediction, reasons)
-          : page(prediction_document(scenario, prediction, reasons, common.markdown), common));
-  return verdict_of(prediction.memory).exists() ? ExitCode::answer : ExitCode::cannot_exist;
+  else if (s.refused)
+    write_result(page(refusal_document(*s.refused), common));
+  else
+    write_result(page(prediction_document(s.scenario, s.prediction, s.reasons.value_or(Reasons{}),
+                                          common.markdown, terminal_width()),
+                      common));
+  return s.code();
 }
 
 ExitCode run(const Given& given) {
   const CommonFlags common = common_of(given);
   const GivenSettings settings = settings_of(given);
+  if (given.has(lines_flag))
+    return answer_lines_of("simulate", given, common, [&](const JsonValue& line) {
+      return merge_line(line, settings.flags, {"trace_out"}, {{"reasons", false}});
+    });
   try {
-    return predict(settings.merged(), common);
+    return predict(settings.merged(), given, common);
   } catch (const CannotExist&) {
     throw;
   } catch (const MachineFailed&) {
@@ -56,6 +48,7 @@ ExitCode run(const Given& given) {
 
 Command simulate_command() {
   std::vector<Flag> flags = setting_flags(SettingOf::simulate);
+  for (Flag& flag : machine_flags()) flags.push_back(std::move(flag));
   flags.push_back(markdown_flag());
   flags.push_back(seed_flag());
   return {.name = "simulate",
@@ -68,6 +61,7 @@ Command simulate_command() {
                        {"orrery simulate --model llama3-70b --cluster dgx-h200 --gpus 8 --tp 8 "
                         "--phase decode --batch 64 --context 4096",
                         "one decode step"}},
+          .renamed = {{"--trace", "--trace-out"}},
           .run = run};
 }
 

@@ -20,7 +20,12 @@ bool is_true(const std::string& text) { return text == "True" || text == "true" 
 Cells cells_of(const CsvRow& row, const TrainingStepSource& from) {
   const std::int64_t sequences = row.integer("mbs").value_or(1) * row.integer("nm").value_or(1) *
                                  row.integer("dp").value_or(1);
-  const auto peak = row.number("peak_gb");
+  // What was still allocated of the case before is none of this one's.
+  const auto peak = row.number("peak_gb"), reserved = row.number("reserved_gb");
+  const double held = row.number("held_gb").value_or(0);
+  const auto gibibytes = [held](const std::optional<double>& gigabytes) {
+    return gigabytes ? fmt::format("{}", (*gigabytes - held) * 1e9 / 1073741824.0) : "";
+  };
   return {{"id", row.text("id")},
           {"source", from.source},
           {"gpu", from.gpu},
@@ -58,7 +63,8 @@ Cells cells_of(const CsvRow& row, const TrainingStepSource& from) {
           {"version", ""},
           {"tokens_s_gpu", ""},
           {"step_time_s", row.text("step_s")},
-          {"peak_memory_gib", peak ? fmt::format("{}", *peak * 1e9 / 1073741824.0) : ""}};
+          {"peak_memory_gib", gibibytes(peak)},
+          {"reserved_memory_gib", gibibytes(reserved)}};
 }
 
 }  // namespace

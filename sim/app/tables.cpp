@@ -44,19 +44,19 @@ std::size_t Table::width() const {
   return std::accumulate(width.begin(), width.end(), gap * (width.size() - 1));
 }
 
-std::string Table::text(const std::string& indent) const {
+std::string Table::text(const std::string& indent, std::size_t page) const {
   const std::vector<std::size_t> width = widths();
   std::size_t last_at = columns(indent);  // where the last column begins
   for (std::size_t i = 0; i + 1 < width.size(); ++i) last_at += width[i] + gap;
-  const bool wraps = align_.back() == Align::left && last_at + 20 < page_width &&
-                     last_at + width.back() > page_width;
+  const bool wraps =
+      align_.back() == Align::left && last_at + 20 < page && last_at + width.back() > page;
   const auto line = [&](const std::vector<std::string>& row) {
     std::string out = indent;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const bool last = i + 1 == row.size();
       if (last && wraps && !row[i].empty()) {
         const std::string hang(last_at, ' ');
-        return out + wrap(row[i], page_width, "", hang, last_at);
+        return out + wrap(row[i], page, "", hang, last_at);
       }
       const std::string space(width[i] - columns(row[i]), ' ');
       out += align_[i] == Align::left ? row[i] + space : space + row[i];

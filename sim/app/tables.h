@@ -1,4 +1,4 @@
-// Knows how text lines up: tables at most 100 columns wide, bars, wrapped paragraphs.
+// Knows how text lines up: tables as wide as their page, bars, wrapped paragraphs.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace orrery {
 
-// Columns of a page: what people print and paste stays within.
+// Columns of a page where no terminal has its own: what people print and paste stays within.
 inline constexpr std::size_t page_width = 100;
 
 enum class Align { left, right };
 
 // Rows of cells under a header; columns are as wide as their widest cell. Where a line would pass
-// 100 columns, a left-aligned last column is wrapped. A header without words is left out.
+// the page, a left-aligned last column is wrapped. A header without words is left out.
 class Table {
  public:
   explicit Table(std::vector<std::string> header, std::vector<Align> align);
   void add(std::vector<std::string> row);
-  std::string text(const std::string& indent = "  ") const;
+  std::string text(const std::string& indent = "  ", std::size_t page = page_width) const;
   std::string markdown() const;  // with pipes
   std::size_t width() const;     // columns of its widest line, without an indent
   bool empty() const { return rows_.empty(); }

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "hw_models/catalog_names.h"
+#include "sim/app/answer.h"
+#include "sim/app/inline_files.h"
 #include "sim/app/result.h"
 #include "sim/app/setting_flags.h"
 #include "sim/app/topology_picture.h"
@@ -30,41 +33,56 @@ void add(SecondsRange& sum, const Sourced<T>& one, double times = 1) {
   sum.high += times * plain(one.high.value_or(one.get()));
 }
 
+constexpr const char* cluster_folder = "sim/engine/catalog/clusters";
+constexpr const char* fabric_folder = "topologies/catalog";
+
 bool is_path(const std::string& name) {
   return name.find('/') != std::string::npos || name.ends_with(".json");
 }
 
-// A file is a fabric when it says what a fabric is made of, or is based on one.
-bool holds_fabric(const std::string& file) {
-  const JsonValue entry = JsonValue::load(file);
+// An entry is a fabric when it says what a fabric is made of, or is based on one. `beside`: the
+// folder of its file.
+bool holds_fabric(const JsonValue& entry, const std::filesystem::path& beside) {
   for (const char* key : {"accelerator", "fabric", "host", "site", "overrides"})
     if (entry.has(key)) return false;
   if (entry.has("scale_up") || entry.has("scale_out")) return true;
   if (!entry.has("based_on")) return false;
-  const std::string base = entry.at("based_on").text();
+  const JsonValue base = entry.at("based_on");
+  if (base.is_object()) return holds_fabric(JsonValue::from(base.raw(), entry.file()), beside);
   const std::vector<std::string> fabrics = fabric_names();
-  if (!is_path(base)) return std::binary_search(fabrics.begin(), fabrics.end(), base);
-  return holds_fabric((std::filesystem::path(file).parent_path() / base).string());
+  if (!is_path(base.text())) return std::binary_search(fabrics.begin(), fabrics.end(), base.text());
+  const std::filesystem::path file = beside / base.text();
+  return holds_fabric(JsonValue::load(file), file.parent_path());
 }
 
-// The nearest of both kinds; for a name cut short the first that it begins.
-std::string suggest(const std::string& name, std::vector<std::string> known,
-                    const std::vector<std::string>& more) {
-  known.insert(known.end(), more.begin(), more.end());
-  if (name.size() >= 3)
-    for (const std::string& candidate : known)
-      if (candidate.starts_with(name)) return candidate;
-  return nearest_name(name, known);
+bool holds_fabric(const std::string& reference) {
+  if (is_inline_entry(reference)) return holds_fabric(JsonValue::parse(reference, "topology"), {});
+  return holds_fabric(JsonValue::load(reference), std::filesystem::path(reference).parent_path());
+}
+
+// What is most likely meant: a cluster, else a fabric.
+std::string suggest(const std::string& name) {
+  const std::string cluster = meant_name(cluster_folder, name);
+  return cluster.empty() ? meant_name(fabric_folder, name) : cluster;
+}
+
+// The entry's own name for any name of a cluster or, failing that, of a fabric.
+std::string entry_called(const std::string& given) {
+  for (const char* folder : {cluster_folder, fabric_folder})
+    if (const auto name = known_as(folder, given)) return *name;
+  return given;
 }
 
 // A name of both is the cluster: it stands on that wiring, and knows its accelerator too.
-TopologySubject find_subject(const std::string& name) {
+TopologySubject find_subject(const std::string& given) {
+  const std::string name = is_path(given) ? given : entry_called(given);
   if (name.empty())
     throw Error({.file = "topology",
                  .found = "no name",
                  .expected = "a cluster or a fabric: `orrery catalog list cluster` prints names"});
   const std::vector<std::string> clusters = cluster_names(), fabrics = fabric_names();
-  const bool file = is_path(name), file_of_fabric = file && holds_fabric(name);
+  const bool file = is_inline_entry(name) || is_path(name),
+             file_of_fabric = file && holds_fabric(name);
   const bool cluster =
       file ? !file_of_fabric : std::binary_search(clusters.begin(), clusters.end(), name);
   const bool fabric =
@@ -73,7 +91,7 @@ TopologySubject find_subject(const std::string& name) {
     throw Error({.file = "topology",
                  .found = in_quotes(name) + ", neither a cluster nor a fabric",
                  .expected = "a name of `orrery catalog list cluster` or `... fabric`, or a file",
-                 .nearest = suggest(name, clusters, fabrics)});
+                 .nearest = suggest(name)});
   if (!cluster) {
     Fabric wiring = load_fabric(name);
     return {.kind = "fabric", .name = wiring.name, .title = wiring.title, .fabric = wiring};
@@ -157,10 +175,52 @@ void fill_ports(FabricParts& parts) {
   }
 }
 
+// What an answer for machines says it was asked.
+AnswerHead topology_head(const TopologyOptions& options) {
+  AnswerHead head{.command = "topology", .question = {{"name", options.name}}};
+  const JsonValue named = JsonValue::from({{"cluster", options.name}}, options.name);
+  if (const auto whole = with_files_inline(named))
+    head.question["name"] = whole->raw().at("cluster");
+  if (is_inline_entry(options.name)) head.question["name"] = nlohmann::json::parse(options.name);
+  const TrafficQuestion& traffic = options.traffic;
+  if (options.gpus) head.question["gpus"] = *options.gpus;
+  if (!traffic.asked()) return head;
+  head.seed = traffic.seed;
+  if (!traffic.pattern.empty()) head.question["traffic"] = traffic.pattern;
+  if (!traffic.routing.empty()) head.question["routing"] = traffic.routing;
+  if (traffic.paths) head.question["paths_per_flow"] = *traffic.paths;
+  if (traffic.group > 0) head.question["group"] = traffic.group;
+  if (traffic.rounds > 0) head.question["rounds"] = traffic.rounds;
+  return head;
+}
+
 }  // namespace
 
+nlohmann::ordered_json topology_again(const JsonValue& question,
+                                      std::optional<std::uint64_t> seed) {
+  question.expect_only({"name", "gpus", "traffic", "routing", "paths_per_flow", "group", "rounds"});
+  const auto number = [&](const char* key) -> std::optional<std::int64_t> {
+    const auto v = question.find(key);
+    return v ? std::optional(v->integer(1, INT64_C(1) << 40)) : std::nullopt;
+  };
+  const auto text = [&](const char* key) {
+    const auto v = question.find(key);
+    return v ? v->text() : std::string();
+  };
+  const TopologyOptions options{.name = question.at("name").reference(),
+                                .gpus = number("gpus"),
+                                .traffic = {.pattern = text("traffic"),
+                                            .routing = text("routing"),
+                                            .paths = number("paths_per_flow"),
+                                            .group = number("group").value_or(0),
+                                            .rounds = number("rounds").value_or(0),
+                                            .seed = seed.value_or(0)}};
+  return nlohmann::ordered_json::parse(topology_text(options, true));
+}
+
 std::string topology_text(const TopologyOptions& options, bool json) {
-  TopologyReport report{.subject = find_subject(options.name)};
+  const AnswerHead head = topology_head(options);
+  TopologyReport report{.subject = find_subject(options.name), .width = terminal_width()};
   const Fabric& fabric = report.subject.fabric;
   if (options.gpus) check_hosts(report.subject, *options.gpus);
   report.accelerators = options.gpus ? *options.gpus : default_size(fabric, report.size_note);
@@ -175,8 +235,8 @@ std::string topology_text(const TopologyOptions& options, bool json) {
   if (!options.dot_file.empty()) write_file(options.dot_file, topology_dot(fabric, report.parts));
   if (options.traffic.asked())
     return traffic_text(report.subject.kind, report.subject.name, fabric, report.accelerators,
-                        options.traffic, json);
-  return json ? topology_report_json(report) : topology_report_text(report);
+                        options.traffic, json ? &head : nullptr);
+  return json ? answer_text(head, {}, topology_report_json(report)) : topology_report_text(report);
 }
 
 namespace {

@@ -20,6 +20,8 @@ struct TopologyOptions {
 // What the command prints; writes the pictures first. Errors name what is unknown, too large or
 // cannot be written.
 std::string topology_text(const TopologyOptions& options, bool json);
+// An answer for machines again, from the question that it carries.
+nlohmann::ordered_json topology_again(const JsonValue& question, std::optional<std::uint64_t> seed);
 
 Command topology_command();
 

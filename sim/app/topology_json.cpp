@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "sim/app/answer.h"
 #include "sim/app/topology_report.h"
 
 namespace orrery {
@@ -54,8 +55,8 @@ Json bill_json(const NetworkBill& bill) {
     const auto group = static_cast<BillGroup>(g);
     if (!bill.has(group)) continue;
     const BillTotal part = bill.total(group);
-    groups[std::string(to_text(group))] = {{"price_usd", sum_json(part.price, all)},
-                                           {"power_w", sum_json(part.power, all)}};
+    groups[json_key(to_text(group))] = {{"price_usd", sum_json(part.price, all)},
+                                        {"power_w", sum_json(part.power, all)}};
   }
   return {{"lines", lines},
           {"groups", groups},
@@ -74,18 +75,18 @@ Json reach_json(const TopologyReport& report) {
     tapers.push_back(fabric.scale_out.tiers[i].oversubscription.get());
   Json json = {
       {"scale_up_bisection_bytes_per_s", parts.scale_up_bisection.si()},
-      {"scale_up_bisection_bytes_per_s_per_accelerator", parts.scale_up_bisection.si() / in_domain},
+      {"scale_up_bisection_per_accelerator_bytes_per_s", parts.scale_up_bisection.si() / in_domain},
       {"scale_up_diameter", parts.scale_up_diameter},
       {"latency_within_domain_s", range_json(report.reach.within_domain)},
       {"scale_out_bisection_bytes_per_s", nullptr},
-      {"scale_out_bisection_bytes_per_s_per_accelerator", nullptr},
+      {"scale_out_bisection_per_accelerator_bytes_per_s", nullptr},
       {"scale_out_diameter", nullptr},
       {"latency_under_leaf_s", nullptr},
       {"latency_longest_s", range_json(report.reach.longest)},
       {"oversubscription", tapers}};
   if (!out) return json;
   json["scale_out_bisection_bytes_per_s"] = parts.scale_out_bisection.si();
-  json["scale_out_bisection_bytes_per_s_per_accelerator"] =
+  json["scale_out_bisection_per_accelerator_bytes_per_s"] =
       parts.scale_out_bisection.si() / static_cast<double>(parts.accelerators);
   json["scale_out_diameter"] = parts.scale_out_diameter;
   json["latency_under_leaf_s"] = range_json(report.reach.under_leaf);
@@ -94,7 +95,7 @@ Json reach_json(const TopologyReport& report) {
 
 }  // namespace
 
-std::string topology_report_json(const TopologyReport& report) {
+nlohmann::ordered_json topology_report_json(const TopologyReport& report) {
   const FabricParts& parts = report.parts;
   Json switches = Json::array(), cables = Json::array();
   for (const SwitchCount& s : parts.switches) {
@@ -107,25 +108,25 @@ std::string topology_report_json(const TopologyReport& report) {
     cables.push_back({{"from", run.from},
                       {"to", run.to},
                       {"medium", to_text(run.medium)},
-                      {"bytes_per_s", run.rate.si()},
+                      {"rate_bytes_per_s", run.rate.si()},
                       {"cables", run.cables},
                       {"transceivers", run.transceivers}});
-  const Json json = {{report.subject.kind, report.subject.name},
-                     {"wiring", report.subject.fabric.name},
-                     {"title", report.subject.title},
-                     {"accelerators", parts.accelerators},
-                     {"domains", parts.domains},
-                     {"nics", parts.nics},
-                     {"planes", parts.planes},
-                     {"rails", parts.rails},
-                     {"kind", to_text(report.subject.fabric.scale_out.kind)},
-                     {"routing", to_text(report.subject.fabric.scale_out.routing)},
-                     {"switches", switches},
-                     {"cables", cables},
-                     {"reach", reach_json(report)},
-                     {"bill", bill_json(report.bill)},
-                     {"notes", topology_notes(report)}};
-  return json.dump(2) + "\n";
+  return {{report.subject.kind, report.subject.name},
+          {"wiring", report.subject.fabric.name},
+          {"title", report.subject.title},
+          {"accelerators", parts.accelerators},
+          {"domains", parts.domains},
+          {"nics", parts.nics},
+          {"planes", parts.planes},
+          {"rails", parts.rails},
+          {"scale_up_kind", to_text(report.subject.fabric.scale_up.kind)},
+          {"kind", to_text(report.subject.fabric.scale_out.kind)},
+          {"routing", to_text(report.subject.fabric.scale_out.routing)},
+          {"switches", switches},
+          {"cables", cables},
+          {"reach", reach_json(report)},
+          {"bill", bill_json(report.bill)},
+          {"notes", topology_notes(report)}};
 }
 
 }  // namespace orrery

@@ -27,18 +27,25 @@ std::string head(const TopologyReport& report) {
   const std::string wiring =
       report.subject.kind == "cluster" ? ", wiring " + report.subject.fabric.name : "";
   std::string text =
-      wrap(fmt::format("{} ({}{})", report.subject.title, name, wiring), page_width, "", "  ");
+      wrap(fmt::format("{} ({}{})", report.subject.title, name, wiring), report.width, "", "  ");
   std::string line =
       fmt::format("{} accelerators in {} domain{} of {}", count_text(parts.accelerators),
                   count_text(parts.domains), parts.domains == 1 ? "" : "s",
                   count_text(report.subject.fabric.scale_up.domain));
+  const ScaleUp& up = report.subject.fabric.scale_up;
+  if (up.kind == ScaleUpKind::torus)
+    line += fmt::format(", a torus of {} axes", up.torus_axes);
+  else if (up.kind == ScaleUpKind::mesh)
+    line += ", a mesh";
   if (out.kind == ScaleOutKind::none)
     line += ", no scale-out network";
+  else if (parts.domains == 1)
+    line += ", no scale-out network in use";
   else
     line += fmt::format(", {} NICs, {} plane{}, {} rail{}, {}, routing {}", count_text(parts.nics),
                         parts.planes, parts.planes == 1 ? "" : "s", parts.rails,
                         parts.rails == 1 ? "" : "s", to_text(out.kind), to_text(out.routing));
-  return text + wrap(line, page_width, "", "  ");
+  return text + wrap(line, report.width, "", "  ");
 }
 
 std::string switch_table(const FabricParts& parts) {
@@ -185,7 +192,7 @@ std::string bill_text(const TopologyReport& report) {
     shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", to_text(group),
                           percent(part.price.value / total.price.value));
   }
-  if (!shares.empty()) text += wrap("shares of the price: " + shares, page_width, "", "  ");
+  if (!shares.empty()) text += wrap("shares of the price: " + shares, report.width, "", "  ");
   return text + unknown_text(bill);
 }
 
@@ -216,7 +223,7 @@ std::string topology_report_text(const TopologyReport& report) {
   std::string text = head(report) + switch_table(report.parts) + cable_table(report.parts) +
                      reach_text(report) + bill_text(report) + "\nNotes:\n";
   for (const std::string& note : topology_notes(report))
-    text += wrap(note, page_width, "  - ", "    ");
+    text += wrap(note, report.width, "  - ", "    ");
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hw_models/device.h"
+#include "sim/app/tables.h"
 #include "sim/outcome/network_bill.h"
 #include "topologies/parts.h"
 
@@ -37,14 +38,15 @@ struct TopologyReport {
   FabricParts parts;
   NetworkReach reach;
   NetworkBill bill;
+  std::size_t width = page_width;  // of the text
 };
 
 std::string gigabits_text(BytesPerSecond rate);  // "400 Gbit/s"
 
-// The tables a person reads, at most 100 columns wide.
+// The tables that a person reads.
 std::string topology_report_text(const TopologyReport& report);
 // The whole result: SI units, unknown values as null.
-std::string topology_report_json(const TopologyReport& report);
+nlohmann::ordered_json topology_report_json(const TopologyReport& report);
 // What the figures assume and leave out.
 std::vector<std::string> topology_notes(const TopologyReport& report);
 

@@ -48,7 +48,7 @@ std::string trace_json(const Scenario& s, const Prediction& p) {
   const std::int64_t passes =
       3 * pipeline.shape.stages * pipeline.shape.chunks * pipeline.shape.microbatches;
   if (passes > 1'000'000)
-    throw Error({.file = "--trace",
+    throw Error({.file = "--trace-out",
                  .path = "",
                  .found = fmt::format("{} passes", passes),
                  .expected = "at most a million: use a smaller global batch for a picture",

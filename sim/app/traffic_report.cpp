@@ -241,16 +241,18 @@ Json row_json(const Row& row) {
 }  // namespace
 
 std::string traffic_text(const std::string& kind, const std::string& name, const Fabric& fabric,
-                         std::int64_t accelerators, const TrafficQuestion& question, bool json) {
+                         std::int64_t accelerators, const TrafficQuestion& question,
+                         const AnswerHead* answer) {
   const std::vector<Row> rows = rows_of(fabric, accelerators, question);
   const TrafficStudy& first = rows.front().study;
-  if (!json) {
+  if (answer == nullptr) {
     std::string text = head(name, fabric, first) + share_table(rows) + load_table(rows) + "\n";
     for (const std::string& note : notes(fabric, rows)) text += wrap(note, page_width, "", "  ");
     return text;
   }
   Json crossing = Json::object();
-  for (std::size_t l = 1; l < layer_names.size(); ++l) crossing[layer_names[l]] = first.crossing[l];
+  for (std::size_t l = 1; l < layer_names.size(); ++l)
+    crossing[json_key(layer_names[l])] = first.crossing[l];
   Json all = Json::array();
   for (const Row& row : rows) all.push_back(row_json(row));
   const TrafficOptions& o = first.options;
@@ -261,12 +263,11 @@ std::string traffic_text(const std::string& kind, const std::string& name, const
                        {"accelerators", o.accelerators},
                        {"traffic", to_text(o.pattern)},
                        {"group", grouped_traffic ? Json(o.group) : Json()},
-                       {"seed", o.seed},
                        {"highest_layer", crossing},
                        {"efficiency", first.efficiency},
                        {"routings", all},
                        {"notes", notes(fabric, rows)}};
-  return result.dump(2) + "\n";
+  return answer_text(*answer, {}, result);
 }
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/app/answer.h"
 #include "topologies/fabric.h"
 
 namespace orrery {
@@ -20,9 +21,10 @@ struct TrafficQuestion {
   }
 };
 
-// `kind` and `name` say what was asked for, a cluster or a fabric. Errors name flags that are not
-// understood, and what the study cannot do on this fabric.
+// With a head: the answer for machines. `kind` and `name` say what was asked for, a cluster or a
+// fabric. Errors name flags that are not understood, and what the study cannot do on this fabric.
 std::string traffic_text(const std::string& kind, const std::string& name, const Fabric& fabric,
-                         std::int64_t accelerators, const TrafficQuestion& question, bool json);
+                         std::int64_t accelerators, const TrafficQuestion& question,
+                         const AnswerHead* answer);
 
 }  // namespace orrery

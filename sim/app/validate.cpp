@@ -94,11 +94,12 @@ void check_options(const ValidateOptions& options) {
   const std::string other = options.fit ? "--fit" : options.leave_out.empty() ? "" : "--leave-out";
   for (const auto& [flag, value] : {std::pair{"--gates", &options.gates},
                                     {"--write-gates", &options.write_gates},
-                                    {"--report", &options.report}})
+                                    {"--html", &options.html},
+                                    {"--plots", &options.plots}})
     if (!other.empty() && !value->empty())
       throw Error({.file = flag,
                    .found = other,
-                   .expected = "one of the two: gates and reports are of shipped values"});
+                   .expected = "one of the two: gates and pages are of shipped values"});
 }
 
 // The files of gates that the options name.
@@ -115,7 +116,8 @@ GateFiles prepare_files(const ValidateOptions& options) {
     files.before = load_gates_or_none(options.write_gates);
   }
   if (!options.model_error.empty()) check_writable_file(options.model_error);
-  if (!options.report.empty()) check_validation_report(options.report);
+  if (!options.html.empty()) check_writable_file(options.html);
+  if (!options.plots.empty()) check_writable_folder(options.plots);
   return files;
 }
 
@@ -153,16 +155,19 @@ std::string details_text(const std::vector<ScoredRow>& scored) {
 // ask for the usual report.
 std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
                                          const GateFiles& files, const ValidateOptions& options) {
-  if (options.gates.empty() && options.write_gates.empty() && options.report.empty())
+  if (options.gates.empty() && options.write_gates.empty() && options.html.empty() &&
+      options.plots.empty())
     return std::nullopt;
   const auto figures = group_figures(scored);
   std::vector<GateVerdict> verdicts;
   if (!options.gates.empty()) verdicts = judge(files.judged, figures, options.files.empty());
-  if (!options.report.empty())
-    write_validation_report(options.report, scored, verdicts,
-                            {{"90% ranges", ranges_text(range_groups(scored))},
-                             {"Order of layouts", ranking_text(scored) + choices_text(scored)},
-                             {"Rows that are known to be odd", odd_rows_text(scored)}});
+  if (!options.plots.empty()) write_validation_pictures(options.plots, scored);
+  if (!options.html.empty())
+    write_file(options.html,
+               validation_page(scored, verdicts,
+                               {{"90% ranges", ranges_text(range_groups(scored))},
+                                {"Order of layouts", ranking_text(scored) + choices_text(scored)},
+                                {"Rows that are known to be odd", odd_rows_text(scored)}}));
   if (!options.write_gates.empty())
     write_file(options.write_gates, gates_json(tightened(files.before, figures, today())));
   if (!options.gates.empty()) fmt::print("{}", verdicts_text(verdicts));
@@ -222,7 +227,8 @@ ExitCode validate_tables(const ValidateOptions& options) {
   if (const auto code = gates_and_report(scored, gates, options)) return *code;
   const std::vector<ScoredKernel> kernels = score_kernels(kernel_files);
   if (options.json) {
-    fmt::print("{}", report_json(scored, scored_calls, kernels));
+    fmt::print("{}",
+               answer_text(validate_head(options), {}, report_json(scored, scored_calls, kernels)));
     return ExitCode::answer;
   }
   if (!scored.empty() || (calls.empty() && kernels.empty()))

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/answer.h"
 #include "sim/app/exit_code.h"
 
 namespace orrery {
@@ -22,7 +23,8 @@ struct ValidateOptions {
   bool advise = false;      // the advisor's own layout against the published one, job by job
   std::string gates;        // a file of gates: judged, and the exit code is 1 where one fails
   std::string write_gates;  // a file of gates to make or to tighten
-  std::string report;       // a folder for a page with pictures
+  std::string html;         // a file for a page with pictures
+  std::string plots;        // a folder for the pictures alone
   bool quiet = false;       // no progress on stderr
   int threads = 0;          // 0: all cores
 };
@@ -31,5 +33,8 @@ struct ValidateOptions {
 // the exit code. Errors: a table of a kind that is not supported, a missing column, a cell that
 // does not parse.
 ExitCode validate_tables(const ValidateOptions& options);
+
+// What an answer for machines says it was asked: the flags, and the text of every table.
+AnswerHead validate_head(const ValidateOptions& options);
 
 }  // namespace orrery

@@ -20,7 +20,8 @@ ExitCode run(const Given& given) {
                           .advise = given.has("--advise"),
                           .gates = given.place("--gates"),
                           .write_gates = given.place("--write-gates"),
-                          .report = given.place("--report"),
+                          .html = given.place("--html"),
+                          .plots = given.place("--plots"),
                           .quiet = common.quiet,
                           .threads = common.threads});
 }
@@ -33,7 +34,8 @@ std::vector<Flag> flags() {
           {"--regions", "", shown, "small, medium and large kernels apart"},
           {"--advise", "", shown,
            "advise every published job anew, compare with what was run (minutes)"},
-          {"--report", "DIR", shown, "write a page with pictures into this folder", "folder"},
+          {"--html", "FILE", shown, "write a page with tables and pictures to this file", "file"},
+          {"--plots", "DIR", shown, "write the page's pictures into this folder", "folder"},
           {"--gates", "FILE", judged, "judge this file of gates; exit code 1 if one fails", "file"},
           {"--write-gates", "FILE", judged, "make or tighten this file of gates", "file"},
           {"--fit", "", fitted, "print step-level values fitted per stack"},
@@ -55,6 +57,7 @@ Command validate_command() {
           .flags = flags(),
           .examples = {{"orrery validate", "every measured run that we know, by group"},
                        {"orrery validate runs.csv --rows", "your own runs, row by row"}},
+          .renamed = {{"--report", "--html"}},
           .run = run};
 }
 

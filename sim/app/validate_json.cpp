@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/app/answer.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/validate_collectives_report.h"
 #include "sim/app/validate_kernels.h"
@@ -42,6 +43,9 @@ void add_main_quantity(Json& out, const ScoredRow& s) {
         s.speed_error, when(p.made, p.low_tokens), when(p.made, p.high_tokens));
   } else if (m.peak_gibibytes) {
     set("peak_memory", "GiB", p.peak_gibibytes, m.peak_gibibytes, s.peak_error, none, none);
+  } else if (m.reserved_gibibytes) {
+    set("reserved_memory", "GiB", p.reserved_gibibytes, m.reserved_gibibytes, s.reserved_error,
+        none, none);
   } else if (m.static_gibibytes) {
     set("static_memory", "GiB", p.static_gibibytes, m.static_gibibytes, s.static_error, none, none);
   } else if (m.out_of_memory) {
@@ -67,6 +71,8 @@ Json row_json(const ScoredRow& s) {
   out["predicted_step_time_s"] = when(p.made, p.step_seconds);
   out["predicted_peak_memory_gib"] = when(p.made, p.peak_gibibytes);
   out["measured_peak_memory_gib"] = or_null(m.peak_gibibytes);
+  out["predicted_reserved_memory_gib"] = when(p.made, p.reserved_gibibytes);
+  out["measured_reserved_memory_gib"] = or_null(m.reserved_gibibytes);
   out["predicted_static_memory_gib"] = when(p.made, p.static_gibibytes);
   out["measured_static_memory_gib"] = or_null(m.static_gibibytes);
   out["predicted_oom"] = p.made ? Json(p.out_of_memory) : Json(nullptr);
@@ -75,7 +81,7 @@ Json row_json(const ScoredRow& s) {
   out["outside"] = row.outside.empty() ? Json(nullptr) : Json(row.outside);
   out["remark"] = row.remark.empty() ? Json(nullptr) : Json(row.remark);
   out["time_not_scored"] = row.unfit_for_time.empty() ? Json(nullptr) : Json(row.unfit_for_time);
-  out["layout"] = p.made ? Json(to_text(row.layout)) : Json(nullptr);
+  out["layout"] = p.made ? layout_json(row.layout) : Json(nullptr);
   out["stack"] = row.release.empty() ? Json(nullptr) : Json(row.release);
   out["cluster"] = row.cluster != nullptr ? Json(row.cluster->cluster.name) : Json(nullptr);
   out["assumed"] = row.assumed;
@@ -86,8 +92,9 @@ Json row_json(const ScoredRow& s) {
 }
 
 Json group_json(const GroupScore& g, const char* kind) {
-  Json skipped = Json::object();
-  for (const auto& [reason, count] : g.skipped) skipped[reason] = count;
+  Json skipped = Json::array();
+  for (const auto& [reason, count] : g.skipped)
+    skipped.push_back({{"reason", reason}, {"rows", count}});
   return {{"kind", kind},
           {"source", g.source},
           {"gpu", g.gpu},
@@ -96,6 +103,7 @@ Json group_json(const GroupScore& g, const char* kind) {
           {"skipped", skipped},
           {"speed", numbers_json(g.speed)},
           {"peak_memory", numbers_json(g.peak)},
+          {"reserved_memory", numbers_json(g.reserved)},
           {"static_memory", numbers_json(g.static_memory)},
           {"oom",
            {{"true_positive", g.oom_found},
@@ -115,9 +123,9 @@ Json numbers_json(const std::vector<double>& errors) {
           {"bias", n->bias}};
 }
 
-std::string report_json(const std::vector<ScoredRow>& rows,
-                        const std::vector<ScoredCollective>& collectives,
-                        const std::vector<ScoredKernel>& kernels) {
+nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
+                                   const std::vector<ScoredCollective>& collectives,
+                                   const std::vector<ScoredKernel>& kernels) {
   Json list = Json::array(), groups = Json::array();
   for (const ScoredRow& s : rows) list.push_back(row_json(s));
   for (const GroupScore& g : group_rows(rows)) groups.push_back(group_json(g, "source and gpu"));
@@ -126,17 +134,19 @@ std::string report_json(const std::vector<ScoredRow>& rows,
   add_kernels_json(kernels, list, groups);
   Json out = {{"rows", list}, {"groups", groups}};
   if (!rank_groups(rows).empty()) out["ranking"] = ranking_json(rows);
-  return out.dump(1) + '\n';
+  return out;
 }
 
-std::string report_json(const std::vector<ScoredRow>& rows,
-                        const std::vector<ScoredCollective>& collectives) {
+nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
+                                   const std::vector<ScoredCollective>& collectives) {
   return report_json(rows, collectives, {});
 }
 
-std::string report_json(const std::vector<ScoredRow>& rows) { return report_json(rows, {}, {}); }
+nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows) {
+  return report_json(rows, {}, {});
+}
 
-std::string left_out_json(const std::vector<LeftOut>& groups, const std::string& kind) {
+nlohmann::ordered_json left_out_json(const std::vector<LeftOut>& groups, const std::string& kind) {
   Json list = Json::array();
   for (const LeftOut& g : groups)
     list.push_back({{"kind", kind},
@@ -145,7 +155,7 @@ std::string left_out_json(const std::vector<LeftOut>& groups, const std::string&
                     {"rows", g.rows},
                     {"without", numbers_json(g.without)},
                     {"shipped", numbers_json(g.shipped)}});
-  return Json({{"left_out", list}}).dump(1) + '\n';
+  return {{"left_out", list}};
 }
 
 }  // namespace orrery

@@ -30,8 +30,8 @@ constexpr double no_end = 1e30, short_kernel = 20e-6;
 constexpr TimeRegion any_length = {"all", "all", 0, no_end};
 constexpr TimeRegion longer = {">20us", "from_20_us", short_kernel, no_end};
 constexpr TimeRegion time_regions[] = {{"<20us", "below_20_us", 0, short_kernel},
-                                       {"20us-.2ms", "20_us_to_200_us", short_kernel, 200e-6},
-                                       {".2-2ms", "200_us_to_2_ms", 200e-6, 2e-3},
+                                       {"20us-.2ms", "from_20_us_to_200_us", short_kernel, 200e-6},
+                                       {".2-2ms", "from_200_us_to_2_ms", 200e-6, 2e-3},
                                        {">2ms", "from_2_ms", 2e-3, no_end}};
 
 constexpr std::array<KernelBar, 5> bars = {{{"products", 0.04, 0.12, short_kernel},

@@ -236,20 +236,11 @@ std::string validation_page(const std::vector<ScoredRow>& rows,
          page_of(rows, gates, more, pictures) + "</body></html>\n";
 }
 
-void write_validation_report(const std::filesystem::path& folder,
-                             const std::vector<ScoredRow>& rows,
-                             const std::vector<GateVerdict>& gates,
-                             const std::vector<PageText>& more) {
+void write_validation_pictures(const std::filesystem::path& folder,
+                               const std::vector<ScoredRow>& rows) {
   make_folder(folder);
   for (const Picture& picture : validation_pictures(rows))
     write_file(folder / (picture.name + ".svg"), picture.svg);
-  write_file(folder / "index.html", validation_page(rows, gates, more));
-}
-
-void check_validation_report(const std::filesystem::path& folder) {
-  check_writable_folder(folder);
-  std::error_code ignored;
-  if (std::filesystem::exists(folder, ignored)) check_writable_file(folder / "index.html");
 }
 
 }  // namespace orrery

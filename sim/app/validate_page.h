@@ -21,15 +21,9 @@ std::string validation_page(const std::vector<ScoredRow>& rows,
                             const std::vector<GateVerdict>& gates,
                             const std::vector<PageText>& more);
 
-// Writes index.html and every picture as <name>.svg into the folder, which is made where it is
-// missing. Each file is written beside and renamed. Error when the folder cannot be written.
-void write_validation_report(const std::filesystem::path& folder,
-                             const std::vector<ScoredRow>& rows,
-                             const std::vector<GateVerdict>& gates,
-                             const std::vector<PageText>& more);
-
-// Whether that would find a place, before there is anything to write. Error when not; nothing stays
-// behind.
-void check_validation_report(const std::filesystem::path& folder);
+// Writes every picture of the page as <name>.svg into the folder, which is made where it is
+// missing. Error when the folder cannot be written.
+void write_validation_pictures(const std::filesystem::path& folder,
+                               const std::vector<ScoredRow>& rows);
 
 }  // namespace orrery

@@ -51,7 +51,7 @@ void settle_recompute(PreparedRow& row, const ModelError& error) {
     row.layout.recompute = choice;
     const MemoryVerdict memory =
         memory_fit(row.model, row.job, row.layout, row.stack, row.cluster->context->device);
-    if (memory.reserved <= memory.capacity * (1 + error.memory)) break;
+    if (memory.needed <= memory.capacity * (1 + error.memory)) break;
   }
   row.assumed.push_back(
       fmt::format("recompute not stated: {}", to_text(row.layout.recompute_choice())));
@@ -78,6 +78,7 @@ RowPrediction predict_row(const PreparedRow& row, const ModelError& error) {
   const MemoryVerdict memory =
       memory_fit(row.model, row.job, row.layout, row.stack, row.cluster->context->device);
   p.peak_gibibytes = in_gibibytes(memory.peak);
+  p.reserved_gibibytes = in_gibibytes(memory.reserved);
   for (const StageMemory& stage : memory.stages)
     p.static_gibibytes = std::max(p.static_gibibytes, in_gibibytes(stage.static_bytes()));
   p.out_of_memory = !memory.fits;

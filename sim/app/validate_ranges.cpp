@@ -227,8 +227,9 @@ std::string left_out_report(const std::vector<ScoredRow>& rows, const ModelError
   const std::vector<BlindRow> blind = predict_blind(rows, options.leave_out, options);
   const auto groups = left_out_groups(blind, options.leave_out);
   if (options.leave_out != "blind" || ordinary(blind).empty())
-    return options.json ? left_out_json(groups, options.leave_out)
-                        : left_out_text(groups, options.leave_out);
+    return options.json
+               ? answer_text(validate_head(options), {}, left_out_json(groups, options.leave_out))
+               : left_out_text(groups, options.leave_out);
   const auto residuals = blind_residuals(ordinary(blind));
   ModelError fitted = fit_model_error(residuals, {.threads = options.threads});
   fitted.collectives = error.collectives;
@@ -238,7 +239,7 @@ std::string left_out_report(const std::vector<ScoredRow>& rows, const ModelError
   if (!options.json)
     return left_out_text(groups, "source") + blind_rules_text(blind) + ranges_text(ranges) +
            error_text(fitted);
-  Json out = Json::parse(left_out_json(groups, options.leave_out));
+  Json out = left_out_json(groups, options.leave_out);
   out["ranges"] = ranges_json(ranges);
   out["rows"] = Json::array();
   for (std::size_t i = 0; i < blind.size(); ++i)
@@ -248,7 +249,7 @@ std::string left_out_report(const std::vector<ScoredRow>& rows, const ModelError
                            {"shipped", *blind[i].row->speed_error},
                            {"below", blind[i].row->prediction.stated.below.total()},
                            {"above", blind[i].row->prediction.stated.above.total()}});
-  return out.dump(1) + '\n';
+  return answer_text(validate_head(options), {}, out);
 }
 
 }  // namespace orrery

@@ -41,7 +41,8 @@ std::string short_gpu(const std::string& gpu) {
 }
 
 std::vector<std::string> group_cells(const GroupScore& g) {
-  const auto speed = speed_numbers(g), peak = numbers(g.peak), fixed = numbers(g.static_memory);
+  const auto speed = speed_numbers(g), peak = numbers(g.peak), reserved = numbers(g.reserved),
+             fixed = numbers(g.static_memory);
   const auto share = [](double ratio) { return fmt::format("{:.1f}", 100 * ratio); };
   const int verdicts = g.oom_found + g.fit_found;
   const int all_verdicts = verdicts + g.oom_missed + g.oom_false;
@@ -52,13 +53,15 @@ std::vector<std::string> group_cells(const GroupScore& g) {
           speed ? share(speed->p90) : "",
           speed ? fmt::format("{:+.1f}", 100 * speed->bias) : "",
           peak ? share(peak->median) : "",
+          reserved ? share(reserved->median) : "",
           fixed ? share(fixed->median) : "",
           all_verdicts > 0 ? fmt::format("{}/{}", verdicts, all_verdicts) : ""};
 }
 
 Table group_table() {
-  return Table({"source", "GPU", "scored", "median", "p90", "bias", "peak", "static", "OOM"},
-               {Align::left, Align::left});
+  return Table(
+      {"source", "GPU", "scored", "median", "p90", "bias", "alloc", "reserved", "static", "OOM"},
+      {Align::left, Align::left});
 }
 
 // Every reason with the number of rows and the sources that they are of, most frequent first.
@@ -128,7 +131,8 @@ std::string row_line(const ScoredRow& s) {
                        r.measured.tokens_per_second_per_gpu.value_or(0));
   out += fmt::format(" | {} | {} | {} | step {:.0f}: {}", r.gpu, r.model.name, to_text(r.layout),
                      1e3 * s.prediction.step_seconds, label_text(s.prediction.stage, 7));
-  if (s.peak_error) out += " | peak " + percent(*s.peak_error);
+  if (s.peak_error) out += " | allocated " + percent(*s.peak_error);
+  if (s.reserved_error) out += " | reserved " + percent(*s.reserved_error);
   if (s.static_error) out += " | static " + percent(*s.static_error);
   if (r.measured.out_of_memory)
     out += fmt::format(" | OOM {} for {}", s.prediction.out_of_memory ? 1 : 0,
@@ -174,6 +178,7 @@ ScoredRow score_row(const PreparedRow& row, const RowPrediction& prediction) {
     if (m.step_seconds) scored.speed_error = relative(prediction.step_seconds, m.step_seconds);
   }
   scored.peak_error = relative(prediction.peak_gibibytes, m.peak_gibibytes);
+  scored.reserved_error = relative(prediction.reserved_gibibytes, m.reserved_gibibytes);
   scored.static_error = relative(prediction.static_gibibytes, m.static_gibibytes);
   return scored;
 }
@@ -192,9 +197,10 @@ void add_row(GroupScore& g, const ScoredRow& s) {
     g.speed.push_back(*s.speed_error);
   else if (m.tokens_per_second_per_gpu && !row.unfit_for_time.empty())
     ++g.skipped["time only: " + row.unfit_for_time];
-  else if (!m.out_of_memory && !s.peak_error && !s.static_error)
+  else if (!m.out_of_memory && !s.peak_error && !s.reserved_error && !s.static_error)
     ++g.skipped[row.unscored.empty() ? "predicted, but nothing of it can be scored" : row.unscored];
   if (s.peak_error) g.peak.push_back(*s.peak_error);
+  if (s.reserved_error) g.reserved.push_back(*s.reserved_error);
   if (s.static_error) g.static_memory.push_back(*s.static_error);
   if (!m.out_of_memory) return;
   if (*m.out_of_memory)
@@ -265,12 +271,14 @@ std::string report_text(const std::vector<ScoredRow>& rows, bool each_row) {
   const auto groups = group_rows(rows), overall = overall_groups(rows);
   Table table = group_table();
   for (const GroupScore& g : groups)
-    if (g.predicted > 0 && !(g.speed.empty() && g.peak.empty() && g.static_memory.empty()))
+    if (g.predicted > 0 &&
+        !(g.speed.empty() && g.peak.empty() && g.reserved.empty() && g.static_memory.empty()))
       table.add(group_cells(g));
   out +=
       "\nPredicted against measured, in percent: |error| of tokens/s/GPU (median, 90th "
-      "percentile)\nand its median with sign (bias: above 0 is too fast), median |error| of "
-      "peak and of static\nmemory; memory verdicts that are right\n";
+      "percentile)\nand its median with sign (bias: above 0 is too fast), median |error| of peaks "
+      "of allocated\n(alloc) and of reserved memory, of static memory; memory verdicts that are "
+      "right\n";
   out += table.text();
   Table totals = group_table();
   for (const GroupScore& g : overall)

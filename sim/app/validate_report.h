@@ -23,7 +23,7 @@ struct RowPrediction {
   double low_tokens = 0, high_tokens = 0;  // 90% range
   PredictionRange range;                   // of the step time, and what it is made of
   PredictionRange stated;                  // the same of the values' stated ranges alone
-  double peak_gibibytes = 0, static_gibibytes = 0;
+  double peak_gibibytes = 0, reserved_gibibytes = 0, static_gibibytes = 0;
   bool out_of_memory = false;
   StageBreakdown stage;    // of the stage that paces the step
   std::string bottleneck;  // the largest label
@@ -34,7 +34,8 @@ struct RowPrediction {
 struct ScoredRow {
   const PreparedRow* row = nullptr;
   RowPrediction prediction;
-  std::optional<double> speed_error, peak_error, static_error;  // predicted / measured - 1
+  // predicted / measured - 1
+  std::optional<double> speed_error, peak_error, reserved_error, static_error;
 };
 ScoredRow score_row(const PreparedRow& row, const RowPrediction& prediction);
 
@@ -42,7 +43,7 @@ struct GroupScore {
   std::string source, gpu;
   int rows = 0, predicted = 0;
   std::map<std::string, int> skipped;  // reason: rows
-  std::vector<double> speed, peak, static_memory;
+  std::vector<double> speed, peak, reserved, static_memory;
   std::vector<double> ordinary_speed;  // without rows that are known to be odd
   // Verdicts on rows whose source says whether they ran out of memory.
   int oom_found = 0, oom_missed = 0, oom_false = 0, fit_found = 0;
@@ -70,12 +71,12 @@ std::optional<GroupNumbers> speed_numbers(const GroupScore& group);
 nlohmann::ordered_json numbers_json(const std::vector<double>& errors);
 
 std::string report_text(const std::vector<ScoredRow>& rows, bool each_row);
-std::string report_json(const std::vector<ScoredRow>& rows);
-std::string report_json(const std::vector<ScoredRow>& rows,
-                        const std::vector<ScoredCollective>& collectives);
-std::string report_json(const std::vector<ScoredRow>& rows,
-                        const std::vector<ScoredCollective>& collectives,
-                        const std::vector<ScoredKernel>& kernels);
+nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows);
+nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
+                                   const std::vector<ScoredCollective>& collectives);
+nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
+                                   const std::vector<ScoredCollective>& collectives,
+                                   const std::vector<ScoredKernel>& kernels);
 
 // How a group does as shipped, and when the step-level values are fitted without it.
 struct LeftOut {
@@ -85,6 +86,6 @@ struct LeftOut {
   bool subtotal = false;                 // its rows are in other groups too
 };
 std::string left_out_text(const std::vector<LeftOut>& groups, const std::string& kind);
-std::string left_out_json(const std::vector<LeftOut>& groups, const std::string& kind);
+nlohmann::ordered_json left_out_json(const std::vector<LeftOut>& groups, const std::string& kind);
 
 }  // namespace orrery

@@ -43,6 +43,7 @@ std::optional<std::int64_t> accelerators(const CsvRow& row) {
 void read_measured(const CsvRow& row, MeasuredRun& measured) {
   measured.tokens_per_second_per_gpu = row.number("tokens_s_gpu");
   measured.peak_gibibytes = row.number("peak_memory_gib");
+  measured.reserved_gibibytes = row.number("reserved_memory_gib");
   measured.static_gibibytes = row.number("static_memory_gib");
   measured.out_of_memory = row.flag("oom");
   const auto step = row.number("step_time_s");
@@ -241,7 +242,8 @@ RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
   c.zero = row.integer("zero_stage");
   c.sequence_parallel = row.flag("seqpar");
   const MeasuredRun& m = p.measured;
-  if (!m.tokens_per_second_per_gpu && !m.peak_gibibytes && !m.static_gibibytes && !m.out_of_memory)
+  if (!m.tokens_per_second_per_gpu && !m.peak_gibibytes && !m.reserved_gibibytes &&
+      !m.static_gibibytes && !m.out_of_memory)
     p.unscored =
         unscored_reason(!row.blank("tflops_gpu") || !row.blank("mfu_pct"), row.text("metric"));
   for (const auto& rule : aliases_.unfit_for_time)

@@ -24,7 +24,8 @@ struct SharedCluster {
 struct MeasuredRun {
   std::optional<double> tokens_per_second_per_gpu;
   std::optional<double> step_seconds;  // inference steps
-  std::optional<double> peak_gibibytes, static_gibibytes;
+  // Allocated at the peak, reserved by the allocator at its peak, allocated between steps.
+  std::optional<double> peak_gibibytes, reserved_gibibytes, static_gibibytes;
   std::optional<bool> out_of_memory;
 };
 

@@ -1,4 +1,4 @@
-// Knows which Orrery this is.
+// Knows which Orrery this is, and which catalogue.
 #pragma once
 
 #include <string>
@@ -7,5 +7,7 @@ namespace orrery {
 
 std::string program_version();  // "0.5.0"
 std::string version_text();     // what --version prints
+// A hash of every file that can change an answer, as hexadecimal digits.
+std::string catalogue_version();
 
 }  // namespace orrery

@@ -3,10 +3,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <system_error>
 
 #include "sim/base/check.h"
@@ -32,6 +36,19 @@ std::string joined(const std::string& path, std::string_view key) {
   return path.empty() ? name : path + "." + name;
 }
 
+// The path from `from` to the value that lies at `wanted`; none where it is not in there.
+std::optional<std::string> path_between(const json& from, const json* wanted,
+                                        const std::string& path) {
+  if (&from == wanted) return path;
+  if (from.is_object())
+    for (const auto& item : from.items())
+      if (auto found = path_between(item.value(), wanted, joined(path, item.key()))) return found;
+  if (from.is_array())
+    for (std::size_t i = 0; i < from.size(); ++i)
+      if (auto found = path_between(from[i], wanted, fmt::format("{}[{}]", path, i))) return found;
+  return std::nullopt;
+}
+
 }  // namespace
 
 struct JsonValue::Document {
@@ -39,7 +56,76 @@ struct JsonValue::Document {
   json root;
 };
 
+namespace {
+
+// What says that a file is still the one that was read: where it lies, how long it is and when it
+// last changed.
+struct Stamp {
+  dev_t device = 0;
+  ino_t node = 0;
+  off_t size = 0;
+  std::int64_t changed = 0;  // ns
+  bool operator==(const Stamp&) const = default;
+};
+
+std::int64_t in_nanoseconds(const timespec& time) {
+  return std::int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
+}
+
+// None for what is no file (a pipe gives its text once), and for a file of the last second: clocks
+// of file systems are coarse, and it could change again without another time.
+std::optional<Stamp> settled_stamp(const std::string& file) {
+  struct stat status {};
+  if (stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const std::int64_t changed = in_nanoseconds(status.st_mtim);
+  if (changed > in_nanoseconds(now) - 1'000'000'000) return std::nullopt;
+  return Stamp{status.st_dev, status.st_ino, status.st_size, changed};
+}
+
+// The documents that this process has read. A catalogue's file is asked for again and again (each
+// release of a stack, each scenario of a list), and reading it is most of a short command's time.
+// Nobody can tell a document from the one before: values are read only, and a file that changed is
+// read again.
+class ReadDocuments {
+ public:
+  std::optional<JsonValue> find(const std::string& file, const Stamp& stamp) const {
+    const std::lock_guard lock(mutex_);
+    const auto known = documents_.find(file);
+    if (known == documents_.end() || known->second.first != stamp) return std::nullopt;
+    return known->second.second;
+  }
+  void keep(const std::string& file, const Stamp& stamp, const JsonValue& document) {
+    const std::lock_guard lock(mutex_);
+    documents_.insert_or_assign(file, std::pair(stamp, document));
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::pair<Stamp, JsonValue>> documents_;
+};
+
+ReadDocuments& read_documents() {
+  // Never destroyed: at the end of the process that would only take time.
+  static ReadDocuments& documents = *new ReadDocuments;
+  return documents;
+}
+
+}  // namespace
+
 JsonValue JsonValue::load(const std::filesystem::path& file) {
+  const std::string name = file.string();
+  const std::optional<Stamp> stamp = settled_stamp(name);
+  if (!stamp) return read(file);
+  if (auto known = read_documents().find(name, *stamp)) return *known;
+  JsonValue document = read(file);
+  // A file that changed while it was read is not kept.
+  if (settled_stamp(name) == stamp) read_documents().keep(name, *stamp, document);
+  return document;
+}
+
+JsonValue JsonValue::read(const std::filesystem::path& file) {
   const auto fail = [&file](std::string found) {
     throw Error({.file = file.string(), .found = std::move(found), .expected = "a JSON file"});
   };
@@ -74,9 +160,15 @@ JsonValue JsonValue::from(json value, std::string file) {
 
 const std::string& JsonValue::file() const { return document_->file; }
 
+std::string JsonValue::path() const {
+  const auto path = path_between(document_->root, value_, "");
+  CHECK_THAT(path.has_value(), "a value lies in its document");
+  return *path;
+}
+
 void JsonValue::fail(const std::string& expected, std::string found) const {
   if (found.empty()) found = describe(*value_);
-  throw Error({.file = file(), .path = path_, .found = std::move(found), .expected = expected});
+  throw Error({.file = file(), .path = path(), .found = std::move(found), .expected = expected});
 }
 
 bool JsonValue::has(std::string_view key) const {
@@ -89,7 +181,6 @@ std::optional<JsonValue> JsonValue::find(std::string_view key) const {
   if (member == value_->end() || member->is_null()) return std::nullopt;
   JsonValue found = *this;
   found.value_ = &*member;
-  found.path_ = joined(path_, key);
   return found;
 }
 
@@ -102,13 +193,12 @@ JsonValue JsonValue::at(std::string_view key) const {
     const std::string nearest = nearest_name(key, keys);
     throw Error(
         {.file = file(),
-         .path = joined(path_, key),
+         .path = joined(path(), key),
          .found = nearest.empty() ? "nothing" : fmt::format("nothing (but {})", in_quotes(nearest)),
          .expected = "this key"});
   }
   JsonValue found = *this;
   found.value_ = &*member;
-  found.path_ = joined(path_, key);
   return found;
 }
 
@@ -117,7 +207,6 @@ std::vector<JsonValue> JsonValue::items() const {
   std::vector<JsonValue> result(value_->size(), *this);
   for (std::size_t i = 0; i < result.size(); ++i) {
     result[i].value_ = &(*value_)[i];
-    result[i].path_ += fmt::format("[{}]", i);
   }
   return result;
 }
@@ -128,11 +217,12 @@ std::vector<std::pair<std::string, JsonValue>> JsonValue::members() const {
   for (const auto& item : value_->items()) {
     JsonValue member = *this;
     member.value_ = &item.value();
-    member.path_ = joined(path_, item.key());
     result.emplace_back(item.key(), std::move(member));
   }
   return result;
 }
+
+std::string JsonValue::reference() const { return is_object() ? raw().dump() : text(); }
 
 std::string JsonValue::text() const {
   if (!value_->is_string()) fail("text");
@@ -189,7 +279,7 @@ double JsonValue::si(Dimension wanted) const {
     else if (!value_->is_string())
       found = describe(*value_);
     throw Error({.file = file(),
-                 .path = path_,
+                 .path = path(),
                  .found = std::move(found),
                  .expected = error.info().expected,
                  .nearest = error.info().nearest});
@@ -202,7 +292,7 @@ void JsonValue::expect_only(std::initializer_list<std::string_view> keys) const 
   for (const auto& item : value_->items()) {
     if (std::find(keys.begin(), keys.end(), item.key()) != keys.end()) continue;
     throw Error({.file = file(),
-                 .path = joined(path_, item.key()),
+                 .path = joined(path(), item.key()),
                  .found = "an unknown key",
                  .expected = fmt::format("one of {}", fmt::join(keys, ", ")),
                  .nearest = nearest_name(item.key(), {keys.begin(), keys.end()})});
@@ -214,7 +304,7 @@ void JsonValue::expect_only(const std::vector<std::string>& keys,
   for (const auto& [key, value] : members())
     if (std::find(keys.begin(), keys.end(), key) == keys.end())
       throw Error({.file = file(),
-                   .path = joined(path_, key),
+                   .path = joined(path(), key),
                    .found = "unknown key",
                    .expected = expected,
                    .nearest = nearest_name(key, keys)});
@@ -223,14 +313,14 @@ void JsonValue::expect_only(const std::vector<std::string>& keys,
 std::vector<JsonValue> JsonValue::listed() const {
   if (!is_string()) return items();
   std::vector<JsonValue> parts;
-  const std::string all = text();
+  const std::string all = text(), place = path();
   std::size_t start = 0;
   while (!all.empty() && start <= all.size()) {
     const std::size_t end = std::min(all.find(',', start), all.size());
     std::string part = all.substr(start, end - start);
     part.erase(0, std::min(part.find_first_not_of(' '), part.size()));
     part.erase(part.find_last_not_of(' ') + 1);
-    parts.push_back(from({{path_, std::move(part)}}, file()).at(path_));
+    parts.push_back(from({{place, std::move(part)}}, file()).at(place));
     start = end + 1;
   }
   return parts;
@@ -245,7 +335,7 @@ std::size_t JsonValue::index_in(const std::vector<std::string>& names) const {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   throw Error({.file = file(),
-               .path = path_,
+               .path = path(),
                .found = in_quotes(name),
                .expected = fmt::format("one of {}", fmt::join(names, ", ")),
                .nearest = nearest_name(name, names)});

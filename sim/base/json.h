@@ -23,13 +23,14 @@ namespace orrery {
 // keys, comments, NaN and trailing text are errors.
 class JsonValue {
  public:
-  static JsonValue load(const std::filesystem::path& file);  // missing, directory, empty: Error
+  // Missing, directory, empty: Error. A process reads a file once, until the file changes.
+  static JsonValue load(const std::filesystem::path& file);
   static JsonValue parse(std::string_view text, std::string file);
   // Wraps a value made in memory (a merged overlay, flags) under a file name for messages.
   static JsonValue from(nlohmann::json value, std::string file);
 
   const std::string& file() const;
-  const std::string& path() const { return path_; }
+  std::string path() const;  // looked for in the document: for messages
   const nlohmann::json& raw() const { return *value_; }
 
   bool is_null() const { return value_->is_null(); }
@@ -47,6 +48,8 @@ class JsonValue {
   std::vector<JsonValue> listed() const;
 
   std::string text() const;
+  // What names an entry: text; of an object, which is an entry that stands inline, its JSON.
+  std::string reference() const;
   double number() const;                                            // finite
   std::int64_t integer() const;                                     // no fraction
   std::int64_t integer(std::int64_t low, std::int64_t high) const;  // in [low, high]
@@ -68,10 +71,11 @@ class JsonValue {
   [[noreturn]] void fail(const std::string& expected, std::string found = "") const;
 
  private:
+  static JsonValue read(const std::filesystem::path& file);
+
   struct Document;
   std::shared_ptr<const Document> document_;
   const nlohmann::json* value_ = nullptr;
-  std::string path_;
 };
 
 // An enumerator by its text; `texts` in the order of the enumerators.
@@ -113,5 +117,8 @@ Sourced<T> read_sourced(const JsonValue& at) {
           .source = raw.source,
           .reason = raw.reason};
 }
+
+// Whether a reference (JsonValue::reference) is the JSON of an entry and not a name or a path.
+inline bool is_inline_entry(std::string_view reference) { return reference.starts_with('{'); }
 
 }  // namespace orrery

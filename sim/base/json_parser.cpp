@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/check.h"
+#include "sim/base/json_quick.h"
 
 namespace orrery {
 namespace {
@@ -152,6 +153,11 @@ ErrorInfo explain(std::string_view problem, std::string_view text, std::size_t o
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& file) {
+  if (auto root = parse_quickly(text)) return std::move(*root);
+  return parse_strictly(text, file);
+}
+
+json parse_strictly(std::string_view text, const std::string& file) {
   const auto fail = [&file](ErrorInfo info) {
     info.file = file;
     throw Error(std::move(info));

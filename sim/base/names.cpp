@@ -16,9 +16,14 @@ constexpr std::array<std::string_view, library_count> library_text = {"cublas",
                                                                       "flash3",
                                                                       "flash4",
                                                                       "cudnn-attention",
+                                                                      "cudnn-split-keys",
                                                                       "triton-attention",
                                                                       "unfused-attention",
                                                                       "flashinfer",
+                                                                      "trtllm-attention",
+                                                                      "sglang-attention",
+                                                                      "flashmla",
+                                                                      "sglang-latent",
                                                                       "fused",
                                                                       "inductor",
                                                                       "eager",
@@ -50,8 +55,7 @@ constexpr std::array<std::string_view, work_kind_count> work_kind_text = {"gemm"
                                                                           "host-copy"};
 
 // The last entry must stand there: an array that is too short would be padded with empty text.
-static_assert(library_text.back() == "own" &&
-              static_cast<int>(Library::own) == library_count - 1);
+static_assert(library_text.back() == "own" && static_cast<int>(Library::own) == library_count - 1);
 static_assert(format_text.back() == "int8" && static_cast<int>(Format::int8) == format_count - 1);
 static_assert(work_kind_text.back() == "host-copy" &&
               static_cast<int>(WorkKind::host_copy) == work_kind_count - 1);

@@ -23,16 +23,21 @@ enum class Library : std::uint8_t {
   flash2,
   flash3,
   flash4,
-  cudnn_attention,
+  cudnn_attention,   // training; decode with the heads of a group as rows, keys not split
+  cudnn_split_keys,  // its decode of one query with grouped heads: keys are split
   triton_attention,
   unfused_attention,
-  flashinfer,  // serving attention and MLA kernels
-  fused,       // hand-fused memory-bound kernels (Transformer Engine, Apex)
-  inductor,    // torch.compile
-  eager,       // one kernel per framework operation
-  own,         // kernels of validation/microbench: what the device allows
+  flashinfer,        // serving attention
+  trtllm_attention,  // decode of TensorRT-LLM
+  sglang_attention,  // decode as SGLang calls it: FlashAttention 3, TensorRT-LLM's on Blackwell
+  flashmla,          // decode over latents: FlashMLA, TensorRT-LLM's on Blackwell
+  sglang_latent,     // the same as SGLang calls it
+  fused,             // hand-fused memory-bound kernels (Transformer Engine, Apex)
+  inductor,          // torch.compile
+  eager,             // one kernel per framework operation
+  own,               // kernels of validation/microbench: what the device allows
 };
-inline constexpr int library_count = 15;
+inline constexpr int library_count = 20;
 
 enum class CollectiveKind : std::uint8_t {
   all_reduce,

@@ -11,14 +11,25 @@
 #include <vector>
 
 #include "sim/base/check.h"
+#include "sim/base/machine_failed.h"
 
 namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
 
+// What no other name of a file would mend.
+bool is_of_the_machine(const std::string& problem) {
+  for (const int code : {ENOSPC, EDQUOT, EIO, EFBIG, ENOMEM, EMFILE, ENFILE})
+    if (problem == std::generic_category().message(code)) return true;
+  return false;
+}
+
 [[noreturn]] void fail(const fs::path& file, const std::string& found) {
-  throw Error({.file = file.string(), .found = found, .expected = "a file that can be written"});
+  const ErrorInfo info{
+      .file = file.string(), .found = found, .expected = "a file that can be written"};
+  if (is_of_the_machine(found)) throw MachineFailed(info);
+  throw Error(info);
 }
 
 std::string problem_now() { return std::generic_category().message(errno); }

@@ -1,6 +1,8 @@
 // Knows the two backends of parallel_for: oneTBB, and std::thread where TBB cannot be sanitised.
 #include "sim/base/parallel.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -61,7 +63,10 @@ void run(std::size_t count, int threads, const std::function<void(std::size_t)>&
 }  // namespace
 
 int hardware_threads() {
-  // glibc counts the cores of the process's affinity mask.
+  // std::thread counts the machine's cores; a process may be pinned to fewer.
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 

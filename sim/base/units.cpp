@@ -26,10 +26,16 @@ constexpr Dimension none, time{.time = 1}, rate{.time = -1}, data{.data = 1}, op
     token{.token = 1};
 constexpr double day = seconds_per_day, year = seconds_per_year;
 
-constexpr std::array<Unit, 28> units = {{
+constexpr std::array<Unit, 34> units = {{
     {"s", 1, time, Prefixes::small},
     {"min", 60, time, Prefixes::none},
     {"h", 3600, time, Prefixes::none},
+    {"second", 1, time, Prefixes::none},
+    {"seconds", 1, time, Prefixes::none},
+    {"minute", 60, time, Prefixes::none},
+    {"minutes", 60, time, Prefixes::none},
+    {"hour", 3600, time, Prefixes::none},
+    {"hours", 3600, time, Prefixes::none},
     {"day", day, time, Prefixes::none},
     {"days", day, time, Prefixes::none},
     {"week", 7 * day, time, Prefixes::none},

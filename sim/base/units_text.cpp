@@ -109,8 +109,18 @@ std::string to_text(Joules e) {
                          {1e15, "PJ"}});
 }
 
+// As people write sums: "$711,149", "$41.3 million".
 std::string to_text(Dollars d) {
-  return scaled(d.si(), {{1, "USD"}, {1e3, "kUSD"}, {1e6, "MUSD"}, {1e9, "GUSD"}});
+  const double size = std::abs(d.si());
+  const char* sign = d.si() < 0 ? "-" : "";
+  if (!(size < 1e15)) return "without end";
+  if (size > 0 && size < 0.005) return "under a cent";
+  if (size >= 999.5e9) return fmt::format("{}${:.3g} trillion", sign, size / 1e12);
+  if (size >= 999.5e6) return fmt::format("{}${:.3g} billion", sign, size / 1e9);
+  if (size >= 0.9995e6) return fmt::format("{}${:.3g} million", sign, size / 1e6);
+  if (size < 999.5) return fmt::format("{}${:.3g}", sign, size);
+  const auto whole = static_cast<long long>(std::llround(size));
+  return fmt::format("{}${},{:03}", sign, whole / 1000, whole % 1000);
 }
 
 std::string to_text(Hertz f) {

@@ -31,13 +31,13 @@ struct FitRow {
   Library library = Library::cublas;
   std::string variant;  // one kernel of the kind; empty: all of them by one curve
   int n_fit = 0, n_held = 0;
-  double median = 0, p90 = 0;        // of the rows kept out
-  RegionError over, under;           // of them: kernels over and under 20 us
+  double median = 0, p90 = 0;  // of the rows kept out
+  RegionError over, under;     // of them: kernels over and under 20 us
   // Of all rows, each predicted by a fit of four fifths of the families without its own.
   double cross_validated = 0, cross_validated_p90 = 0;
   std::vector<RegionError> regions;  // the same by m for products, by keys or bytes for others
-  double spread = 0;      // median relative standard error of a prediction, from refits
-  RunSpread runs;         // how much equal shapes differ from run to run
+  double spread = 0;                 // median relative standard error of a prediction, from refits
+  RunSpread runs;                    // how much equal shapes differ from run to run
   double per_octave = 0;  // growth of the relative error with each octave beyond what was fitted
   std::string note;       // rows left out, parameters held fixed
 };

@@ -157,6 +157,12 @@ std::vector<Free> free_parameters(const OperatorTable& table) {
 
 namespace {
 
+bool is_serving(Library library) {
+  return library == Library::flash3 || library == Library::flashinfer ||
+         library == Library::trtllm_attention || library == Library::sglang_attention ||
+         library == Library::flashmla || library == Library::sglang_latent;
+}
+
 // FlashAttention 2: two blocks of 128 rows on a processor (backward one), of 64 where it cuts keys,
 // head sizes padded to 32. cuDNN pads to 64, backward to the next of 64, 128 and 256,
 // and walks a sequence's keys on one processor. Serving frameworks cut a sequence into 32 parts at
@@ -164,11 +170,19 @@ namespace {
 // the one that other kernels use.
 void set_attention_tiles(Curve& curve, Architecture architecture) {
   const bool decode = curve.kind == WorkKind::attention_decode;
-  const bool serving = curve.library == Library::flash3 || curve.library == Library::flashinfer;
+  const bool serving = is_serving(curve.library);
   curve.tile_m = decode ? (serving ? 64 : 16) : 128;
   curve.tile_n = decode ? 16 : 128;
   curve.split_k = 128;
-  if (serving && decode) curve.most_splits = 32;
+  if (serving && decode) {
+    curve.balanced = 1;
+    curve.most_splits =
+        curve.library == Library::flash3 || curve.library == Library::flashinfer ? 32 : 128;
+  }
+  if (curve.library == Library::cudnn_split_keys) {
+    curve.tile_n = 128;
+    curve.most_splits = 128;
+  }
   if (curve.library == Library::flash2) {
     curve.tile_m = curve.tile_n = 128;
     if (curve.kind != WorkKind::attention_backward) {

@@ -178,10 +178,10 @@ struct Group {
   std::vector<double> specified;  // specified time / measured time
 };
 
-Verdict verdict_of(const HealthLine& line) {
+HealthVerdict verdict_of(const HealthLine& line) {
   const double off = std::log(line.ratio), most = line.tolerance();
-  if (off < -most) return Verdict::slow;
-  return off > most ? Verdict::fast : Verdict::as_expected;
+  if (off < -most) return HealthVerdict::slow;
+  return off > most ? HealthVerdict::fast : HealthVerdict::as_expected;
 }
 
 // Median of the logarithms, and its standard error from their median absolute deviation.

@@ -36,7 +36,7 @@ constexpr bool is_sensor(HealthTopic topic) { return topic >= HealthTopic::clock
 // Topics that the host's processor answers: they tell nothing about the GPU.
 constexpr bool asks_host(HealthTopic topic) { return topic == HealthTopic::host_launch; }
 
-enum class Verdict : std::uint8_t { as_expected, slow, fast, unknown };
+enum class HealthVerdict : std::uint8_t { as_expected, slow, fast, unknown };
 
 // One question with its answer. Ratios are of speed where speed is asked (above 1: faster than
 // expected), else of the figure itself.
@@ -50,13 +50,13 @@ struct HealthLine {
   double standard_error = 0;           // of the logarithm of the ratio's median
   double spread = 0;                   // expected between healthy machines, and the model's error
   std::optional<double> of_specified;  // speed over what the datasheet allows
-  Verdict verdict = Verdict::unknown;
+  HealthVerdict verdict = HealthVerdict::unknown;
   // Half of the range around 1 in which a ratio is as expected.
   double tolerance() const;
   // Slower or lower than healthy GPUs are. More than expected is no fault, nor is little power: it
   // explains what is slow and is none of its own.
   bool against_gpu() const {
-    return verdict == Verdict::slow && !asks_host(topic) && topic != HealthTopic::power &&
+    return verdict == HealthVerdict::slow && !asks_host(topic) && topic != HealthTopic::power &&
            topic != HealthTopic::idle_power;
   }
 };

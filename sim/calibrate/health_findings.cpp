@@ -26,7 +26,7 @@ Topic topic_of(const std::vector<HealthLine>& lines, HealthTopic wanted) {
     if (line.topic != wanted) continue;
     ++topic.lines;
     all.push_back(line.ratio);
-    if (line.verdict != Verdict::slow) continue;
+    if (line.verdict != HealthVerdict::slow) continue;
     ++topic.slow;
     slow.push_back(line.ratio);
   }
@@ -63,7 +63,7 @@ constexpr double slowing_celsius = 83;
 std::string clock_causes(const Signs& e) {
   std::string text;
   if (const HealthLine* limit = e.line(HealthTopic::power_limit);
-      limit != nullptr && limit->verdict == Verdict::slow)
+      limit != nullptr && limit->verdict == HealthVerdict::slow)
     text += fmt::format("the power limit is set to {:.0f} W of {:.0f} W; ", limit->measured,
                         limit->expected);
   if (hottest(e.measured) >= slowing_celsius)
@@ -121,7 +121,7 @@ void find_compute(const Signs& e, std::vector<std::string>& out) {
   }
   if (!sustained.is_slow()) return;
   const HealthLine* power = e.line(HealthTopic::power);
-  const bool starved = power != nullptr && power->verdict == Verdict::slow;
+  const bool starved = power != nullptr && power->verdict == HealthVerdict::slow;
   std::string why = starved ? fmt::format(
                                   "it draws only {:.0f} W, so not its limit but heat or a "
                                   "cap of the whole host holds it",
@@ -195,7 +195,7 @@ void find_launch(const Signs& e, std::vector<std::string>& out) {
 std::vector<std::string> find_host(const std::vector<HealthLine>& lines) {
   std::vector<std::string> out;
   for (const HealthLine& line : lines)
-    if (asks_host(line.topic) && line.verdict == Verdict::slow)
+    if (asks_host(line.topic) && line.verdict == HealthVerdict::slow)
       out.push_back(
           fmt::format("{} takes {:.0f}% longer: the host's processor is slower, busy or saves "
                       "power, or runs a virtual machine",
@@ -222,7 +222,7 @@ void find_lone(const Signs& e, std::vector<std::string>& out) {
 // The power limit alone: lower than the board's, though nothing is slow yet.
 void find_settings(const Signs& e, std::vector<std::string>& out) {
   const HealthLine* limit = e.line(HealthTopic::power_limit);
-  if (limit != nullptr && limit->verdict == Verdict::slow && out.empty())
+  if (limit != nullptr && limit->verdict == HealthVerdict::slow && out.empty())
     out.push_back(fmt::format("power limit {}: {:.0f} W of {:.0f} W", low(limit->ratio),
                               limit->measured, limit->expected));
 }

@@ -161,6 +161,9 @@ void read_work(const JsonValue& line, Sample& s, WorkKind kind) {
   Work& work = s.kernel.work;
   work.kind = kind;
   s.kernel.library = library_of(s.library, kind);
+  // cuDNN splits the keys of one query whose heads are grouped, and not those of several rows.
+  if (s.kernel.library == Library::cudnn_attention && s.variant == "grouped-heads")
+    s.kernel.library = Library::cudnn_split_keys;
   if (const auto input = line.find("input")) work.input = read_format(*input);
   if (const auto output = line.find("output")) work.output = read_format(*output);
   if (is_product(kind) || is_attention(kind)) line.at("input");

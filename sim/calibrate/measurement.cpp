@@ -145,6 +145,7 @@ void read_attention(const Csv& csv, OperatorTable& table) {
                        .kv_length = length,
                        .qk_dim = dim,
                        .v_dim = dim,
+                       .window = csv.integer_or(r, "window_size", 0),
                        .causal = true},
               .library = table.library});
     table.rows.push_back(row);
@@ -257,6 +258,17 @@ void drop_host_bound(OperatorTable& table) {
       fmt::format("{} rows under {:.0f} us time the host and are left out", dropped, 2.5e6 * floor);
 }
 
+// vLLM runs FlashAttention 3 on Hopper and FlashInfer on Blackwell; TensorRT-LLM and SGLang decode
+// with kernels and numbers of splits of their own.
+Library attention_library(const FileName& name, bool latent_decode) {
+  const bool decode = name.operation.ends_with("decode");
+  if (latent_decode) return name.framework == "sglang" ? Library::sglang_latent : Library::flashmla;
+  if (decode && name.framework == "trtllm") return Library::trtllm_attention;
+  if (decode && name.framework == "sglang") return Library::sglang_attention;
+  const bool latent = name.operation.starts_with("mla");
+  return name.gpu.starts_with("h") && !latent ? Library::flash3 : Library::flashinfer;
+}
+
 }  // namespace
 
 std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& file) {
@@ -287,7 +299,7 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
   const bool prefill = name.operation.ends_with("prefill");
   const bool mla = name.operation.starts_with("mla");
   t.kind = prefill ? WorkKind::attention_forward : WorkKind::attention_decode;
-  t.library = name.gpu.starts_with("h") && !mla ? Library::flash3 : Library::flashinfer;
+  t.library = attention_library(name, mla && !prefill);
   if (!mla) {
     t.converts = prefill;
     read_attention(csv, t);

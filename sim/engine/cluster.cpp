@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "hw_models/economics.h"
 
 namespace orrery {
@@ -22,6 +24,39 @@ JsonValue overridden(JsonValue entry, const std::optional<JsonValue>& overrides,
   merge_overlay(merged, patch->raw());
   return JsonValue::from(std::move(merged), fmt::format("{} with overrides.{} of {}", entry.file(),
                                                         part, overrides->file()));
+}
+
+// Keys of an accelerator that no answer depends on: an override of one is a mistake.
+struct Idle {
+  const char* path;
+  const char* instead;
+};
+constexpr std::array idle_keys = {
+    Idle{"scale_up.bandwidth",
+         "overrides.fabric.scale_up.bandwidth: the wiring says how fast "
+         "accelerators of a domain are joined"},
+    Idle{"compute.clock",
+         "the rates that go with it (compute.tensor, compute.vector_fp32), or "
+         "site.clock_factor"},
+    Idle{"compute.tensor.fp64", "rates of bf16, fp16, fp8, fp6 or fp4: no recipe computes in fp64"},
+    Idle{"compute.tensor.tf32", "rates of bf16, fp16, fp8, fp6 or fp4: no recipe computes in tf32"},
+    Idle{"compute.tensor.int8", "rates of bf16, fp16, fp8, fp6 or fp4: no recipe computes in int8"},
+};
+
+void check_overrides(const JsonValue& overrides) {
+  overrides.expect_only({"accelerator", "fabric", "host"});
+  const auto accelerator = overrides.find("accelerator");
+  if (!accelerator) return;
+  for (const Idle& idle : idle_keys) {
+    std::optional<JsonValue> at = accelerator;
+    const std::string_view path = idle.path;
+    for (std::size_t start = 0; at && start <= path.size();) {
+      const std::size_t dot = std::min(path.find('.', start), path.size());
+      at = at->is_object() ? at->find(path.substr(start, dot - start)) : std::nullopt;
+      start = dot + 1;
+    }
+    if (at) at->fail(idle.instead, "a key that changes nothing");
+  }
 }
 
 Site read_cluster_site(const JsonValue& at) {
@@ -53,27 +88,38 @@ void check_count(const Cluster& cluster, std::int64_t gpus) {
 }  // namespace
 
 Cluster read_cluster(const JsonValue& file, std::int64_t gpus) {
-  file.expect_only({"name", "title", "based_on", "accelerator", "fabric", "host", "gpus_per_host",
-                    "site", "overrides"});
+  file.expect_only({"name", "title", "aliases", "based_on", "accelerator", "fabric", "host",
+                    "gpus_per_host", "site", "overrides"});
   const auto overrides = file.find("overrides");
-  if (overrides) overrides->expect_only({"accelerator", "fabric"});
+  if (overrides) check_overrides(*overrides);
   Cluster cluster;
   cluster.name = file.at("name").text();
   cluster.title = file.at("title").text();
   cluster.device =
       read_device(overridden(load_catalog_entry("hw_models/catalog/accelerators", "accelerator",
-                                                file.at("accelerator").text()),
+                                                file.at("accelerator").reference()),
                              overrides, "accelerator"));
-  cluster.calibration = load_calibration(cluster.device);
+  cluster.calibration = load_calibration(file.at("accelerator").reference(), cluster.device);
+  // Work names no kernel: curves of single ones would only be copied about.
+  cluster.calibration.variants.clear();
   cluster.collective_costs = load_collective_costs(cluster.device);
-  cluster.fabric = read_fabric(overridden(
-      load_catalog_entry(fabric_folder, "fabric", file.at("fabric").text()), overrides, "fabric"));
-  cluster.host = load_host(file.at("host").text());
+  cluster.fabric = read_fabric(
+      overridden(load_catalog_entry(fabric_folder, "fabric", file.at("fabric").reference()),
+                 overrides, "fabric"));
+  cluster.host = read_host(
+      overridden(load_catalog_entry("hw_models/catalog/hosts", "host", file.at("host").reference()),
+                 overrides, "host"));
   cluster.gpus_per_host = file.at("gpus_per_host").integer(1, 1 << 20);
   cluster.site = read_cluster_site(file.at("site"));
   cluster.gpus = gpus;
   cluster.host_load = load_economics("standard").host_load;
   check_count(cluster, gpus);
+  return cluster;
+}
+
+Cluster with_count(Cluster cluster, std::int64_t gpus) {
+  check_count(cluster, gpus);
+  cluster.gpus = gpus;
   return cluster;
 }
 

@@ -108,17 +108,17 @@ void judge(MemoryVerdict& v, const Stack& stack) {
     return Bytes(std::hypot(a.si(), b.si(), c.si()));
   };
   const Bytes error = v.peak * peak_error;
-  v.reserved_low = v.reserved - joined(error, v.peak * (used - low), context - least);
-  v.reserved_high = v.reserved + joined(error, v.peak * (high - used), most - context);
+  v.needed_low = v.needed - joined(error, v.peak * (used - low), context - least);
+  v.needed_high = v.needed + joined(error, v.peak * (high - used), most - context);
   constexpr double at_90_percent = 1.645;  // standard deviations on either side
-  const Bytes away = v.capacity - v.reserved;
-  const Bytes width = away.si() < 0 ? v.reserved - v.reserved_low : v.reserved_high - v.reserved;
+  const Bytes away = v.capacity - v.needed;
+  const Bytes width = away.si() < 0 ? v.needed - v.needed_low : v.needed_high - v.needed;
   const double deviations =
       width.si() > 0 ? at_90_percent * (away / width) : (away.si() < 0 ? -10.0 : 10.0);
   v.probability = 0.5 * std::erfc(-deviations / std::sqrt(2.0));
-  v.standing = v.capacity < v.reserved_low    ? MemoryStanding::does_not_fit
-               : v.capacity < v.reserved_high ? MemoryStanding::near_limit
-                                              : MemoryStanding::fits;
+  v.standing = v.capacity < v.needed_low    ? MemoryStanding::does_not_fit
+               : v.capacity < v.needed_high ? MemoryStanding::near_limit
+                                            : MemoryStanding::fits;
 }
 
 }  // namespace
@@ -138,17 +138,18 @@ MemoryVerdict memory_fit(const Model& model, const Job& job, const Layout& layou
   for (StageMemory& m : v.stages) m[C::fragmentation] = m.peak() * (rounding - 1);
   v.worst_stage = static_cast<std::int64_t>(worst);
   v.peak = v.stages[worst].peak();
-  v.reserved = v.peak * rounding + context_of(stack);
+  v.reserved = v.peak * rounding;
+  v.needed = v.reserved + context_of(stack);
   v.capacity = device.memory_capacity;
   for (const StageMemory& m : v.stages) v.host = std::max(v.host, m.offloaded);
-  v.margin = v.reserved.si() > 0 ? v.capacity / v.reserved - 1 : 0;
+  v.margin = v.needed.si() > 0 ? v.capacity / v.needed - 1 : 0;
   judge(v, stack);
-  v.fits = v.reserved <= v.capacity;
+  v.fits = v.needed <= v.capacity;
   if (!v.fits)
     v.reason =
-        fmt::format("stage {} needs {:.1f} GiB of {:.1f} GiB: {}{}", worst,
-                    in_gibibytes(v.reserved), in_gibibytes(v.capacity),
-                    largest_categories(v.stages[worst]), remedy(model, job, layout, stack, v.peak));
+        fmt::format("stage {} needs {:.1f} GiB of {:.1f} GiB: {}{}", worst, in_gibibytes(v.needed),
+                    in_gibibytes(v.capacity), largest_categories(v.stages[worst]),
+                    remedy(model, job, layout, stack, v.peak));
   if (host_holds(v.host, device)) return v;
   if (v.fits)
     v.reason =

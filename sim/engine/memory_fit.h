@@ -18,16 +18,17 @@ std::string_view to_text(MemoryStanding);  // "fits" "near the limit" "does not 
 struct MemoryVerdict {
   std::vector<StageMemory> stages;
   std::int64_t worst_stage = 0;
-  Bytes peak;         // allocated on the worst stage
-  Bytes reserved;     // with rounding, fragmentation and context: what the device must have
+  Bytes peak;         // allocated on the worst stage: what tensors take
+  Bytes reserved;     // by the allocator for it: its blocks, and what it cannot give back
+  Bytes needed;       // with the context and libraries: what the device must have
   Bytes capacity;     // of the device as the driver reports it
   Bytes host;         // what the rank that offloads most keeps in its host's memory
-  bool fits = false;  // reserved <= capacity, and host within the rank's share where that is known
-  double margin = 0;  // capacity / reserved - 1; of the host's memory where that is short
-  // 90% range of `reserved`: the allocated peak is off by up to `peak_error`, the allocator's
+  bool fits = false;  // needed <= capacity, and host within the rank's share where that is known
+  double margin = 0;  // capacity / needed - 1; of the host's memory where that is short
+  // 90% range of `needed`: the allocated peak is off by up to `peak_error`, the allocator's
   // rounding and the context are somewhere in the stack's ranges. `probability` that it fits: of a
   // normal distribution of that width.
-  Bytes reserved_low, reserved_high;
+  Bytes needed_low, needed_high;
   double probability = 0;
   MemoryStanding standing = MemoryStanding::does_not_fit;
   std::string reason;  // when it does not fit: stage, largest category and sizes, one sentence

@@ -54,8 +54,10 @@ void price_collective(const Operation& o, const PriceContext& context, PhaseTime
   if (!collective) return;
   out.host += o.count * context.debug.of(collective->group);
   const CollectiveTime& t = context.network.price(*collective, context.stage);
-  out.scale_up_bytes += o.count * t.scale_up_bytes.si();
-  out.scale_out_bytes += o.count * t.scale_out_bytes.si();
+  if (!o.told_again) {
+    out.scale_up_bytes += o.count * t.scale_up_bytes.si();
+    out.scale_out_bytes += o.count * t.scale_out_bytes.si();
+  }
   const double seconds = o.count * (t.time.si() * o.exposed + o.seconds);
   if (o.beside_passes) {
     const double whole = o.count * t.time.si();

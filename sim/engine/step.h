@@ -54,6 +54,8 @@ struct StepContext {
   NetworkMode network = NetworkMode::ideal;
   Conditions conditions = {};
   LoadedTransfers* loaded = nullptr;  // remembers for many layouts on the same fabric
+  // What the same model, job, layout and stack were lowered to before; nullptr: they are lowered.
+  const TrainingProgram* program = nullptr;
 };
 // Of a healthy cluster on the ideal network.
 StepContext step_context(const Cluster& cluster);
@@ -70,6 +72,10 @@ void scale_clock(ResolvedDevice& device, double factor);
 // its stage within a few, all others at the gradients. Expected extreme of normal variables; 1 for
 // one board or without a spread.
 double slowest_board(double spread, std::int64_t boards);
+
+// What step() prices: the passes of every distinct layer and chunk.
+TrainingProgram lower_step(const Model& model, const Job& job, const Layout& layout,
+                           const Stack& stack);
 
 // Times one training or inference step. The layout is valid. Pure; under 0.3
 // ms.

@@ -8,11 +8,20 @@
 
 namespace orrery {
 
+TrainingProgram lower_step(const Model& model, const Job& job, const Layout& layout,
+                           const Stack& stack) {
+  return is_training(job.task) ? lower_training(model, job, layout, stack)
+                               : lower_inference(model, job, layout, stack);
+}
+
 PassPrices open_prices(const StepContext& context, const Model& model, const Job& job,
                        const Layout& layout, const Stack& stack, std::unique_ptr<Network> network) {
+  // A program that was lowered before belongs to the caller.
+  std::shared_ptr<const TrainingProgram> program(std::shared_ptr<void>(), context.program);
+  if (context.program == nullptr)
+    program = std::make_shared<const TrainingProgram>(lower_step(model, job, layout, stack));
   PassPrices prices{.placement = place(layout, context.fabric),
-                    .program = is_training(job.task) ? lower_training(model, job, layout, stack)
-                                                     : lower_inference(model, job, layout, stack),
+                    .program = std::move(program),
                     .network = std::move(network)};
   if (prices.network) return prices;
   if (context.network == NetworkMode::flow) {
@@ -44,10 +53,10 @@ StepRun::StepRun(const StepContext& context, const Model& model, const Job& job,
       prices_(own_ ? *own_ : *shared),
       placement_(prices_.placement),
       network_(prices_.network.get()),
-      program_(prices_.program),
+      program_(*prices_.program),
       flow_(prices_.flow),
       speeds_(prices_.speeds),
-      chunks_(own_ ? own_->program.chunks : lower_chunks(model, job, layout, stack)) {
+      chunks_(own_ ? own_->program->chunks : lower_chunks(model, job, layout, stack)) {
   if (prices_.speeds.empty()) price_layers();
 }
 

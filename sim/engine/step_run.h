@@ -43,7 +43,7 @@ struct ChunkTime {
 // What layouts share whose layers cost the same: everything that a step prices but for its chunks.
 struct PassPrices {
   Placement placement;
-  TrainingProgram program;  // its chunks are those of the layout that was lowered
+  std::shared_ptr<const TrainingProgram> program;  // its chunks: of the layout that was lowered
   std::unique_ptr<Network> network;
   FlowNetwork* flow = nullptr;       // network, in flow mode
   std::vector<double> stage_speeds;  // by stage; with `speeds` found by the first run

@@ -13,20 +13,28 @@
 namespace orrery {
 namespace {
 
-// Collectives between neighbouring ranks alone take time: in a scale-up domain, or over as many as
-// they may come to lie in, whichever is faster. All others end at once.
+// Collectives between neighbouring ranks alone take time: those of tensor parallelism, and of
+// context parallelism as if its ranks came next; in a scale-up domain, or over as many as they may
+// come to lie in, whichever is faster. All others end at once.
 class NeighbourNetwork : public Network {
  public:
   NeighbourNetwork(const StepContext& context, const Layout& like)
       : prices_(context.fabric, context.collective_costs, context.loaded) {
-    if (like.tp == 1) return;
-    Layout packed = like;
-    packed.per_domain = context.fabric.scale_up.domain;
-    own_ = place(like, context.fabric).tensor;
-    for (const GroupShape& shape : {own_, place(packed, context.fabric).tensor,
-                                    GroupShape{.size = like.tp, .per_domain = like.tp}})
-      if (std::find(shapes_.begin(), shapes_.end(), shape) == shapes_.end())
-        shapes_.push_back(shape);
+    const std::int64_t domain = context.fabric.scale_up.domain;
+    Layout near = like, packed = like;
+    if (like.cp > 1) near.rank_order = packed.rank_order = RankOrder();
+    packed.per_domain = domain;
+    const Placement own = place(like, context.fabric), one = place(near, context.fabric),
+                    two = place(packed, context.fabric);
+    if (like.tp > 1)
+      know(own.tensor,
+           {own.tensor, two.tensor, GroupShape{.size = like.tp, .per_domain = like.tp}});
+    // Paired directions hide each other's traffic.
+    if (like.cp == 1 || pairs_directions(like.schedule)) return;
+    std::vector<GroupShape> context_shapes = {own.context, one.context, two.context};
+    if (like.tp * like.cp <= domain)
+      context_shapes.push_back({.size = like.cp, .per_domain = like.cp});
+    if (!(own.context == own.tensor)) know(own.context, context_shapes);
   }
   CollectiveId start(const Collective&, Ticks) override {
     CHECK_THAT(false, "a network for bounds runs nothing");
@@ -36,20 +44,32 @@ class NeighbourNetwork : public Network {
   const CollectiveTime& price(const Collective& asked, std::int64_t stage) override {
     const bool exchange = asked.kind == CollectiveKind::send_receive ||
                           asked.kind == CollectiveKind::all_to_all;  // sizes vary with the domains
-    if (shapes_.empty() || exchange || asked.group != own_) return nothing_;
-    for (std::size_t i = 0; i < shapes_.size(); ++i) {
-      Collective c = asked;
-      c.group = shapes_[i];
-      const CollectiveTime& time = prices_.price(c, stage);
-      if (i == 0 || time.time < least_.time) least_ = time;
+    if (exchange) return nothing_;
+    for (const auto& [own, shapes] : known_) {
+      if (asked.group != own) continue;
+      for (std::size_t i = 0; i < shapes.size(); ++i) {
+        Collective c = asked;
+        c.group = shapes[i];
+        const CollectiveTime& time = prices_.price(c, stage);
+        if (i == 0 || time.time < least_.time) least_ = time;
+      }
+      return least_;
     }
-    return least_;
+    return nothing_;
   }
 
  private:
+  void know(const GroupShape& own, const std::vector<GroupShape>& shapes) {
+    known_.push_back({own, {}});
+    for (const GroupShape& shape : shapes)
+      if (std::find(known_.back().second.begin(), known_.back().second.end(), shape) ==
+          known_.back().second.end())
+        known_.back().second.push_back(shape);
+  }
+
   IdealNetwork prices_;
-  GroupShape own_;
-  std::vector<GroupShape> shapes_;  // that the same ranks may have
+  // Groups as they lie, and all shapes that the same ranks may have.
+  std::vector<std::pair<GroupShape, std::vector<GroupShape>>> known_;
   CollectiveTime nothing_, least_;
 };
 
@@ -253,7 +273,8 @@ bool same_passes(const Layout& a, const Layout& b, const Stack& stack, const Job
     l.offload_nothing();
     return l;
   };
-  return passes(a) == passes(b) && splits_backward(a.schedule) == splits_backward(b.schedule) &&
+  return passes(a) == passes(b) && launch_mode(stack, a) == launch_mode(stack, b) &&
+         splits_backward(a.schedule) == splits_backward(b.schedule) &&
          exchange_beside_passes(stack, a) == exchange_beside_passes(stack, b) &&
          expert_exposed(stack, a, static_cast<double>(a.microbatches(job))) ==
              expert_exposed(stack, b, static_cast<double>(b.microbatches(job)));

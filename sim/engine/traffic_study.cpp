@@ -5,13 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
+#include <iterator>
 #include <utility>
 
 #include "sim/base/check.h"
+#include "sim/base/parallel.h"
 #include "sim/base/random.h"
 #include "sim/base/statistics.h"
 #include "sim/engine/flow_solver.h"
+#include "sim/engine/link_loads.h"
 #include "topologies/hashing.h"
 #include "topologies/routing.h"
 
@@ -23,47 +25,11 @@ constexpr std::array<std::string_view, 5> pattern_text = {"ring", "crossing-ring
 constexpr std::size_t layers = 5;
 constexpr double just_above = 1e-6;  // sums of shares round by less
 // Hashed parts of flows: in one solve (some 350 bytes each), and in all rounds of a study together.
-constexpr std::int64_t most_solved = INT64_C(1) << 20, most_routed = INT64_C(1) << 23;
+constexpr std::int64_t most_solved = INT64_C(1) << 18, most_routed = INT64_C(1) << 23;
 // Rounds that are solved for the mean rate; of many flows, it hardly differs between hashes.
-constexpr std::int64_t most_solves = 4;
+constexpr std::int64_t most_solves = 4, most_solves_of_many = 2;
 
 double count(std::int64_t n) { return static_cast<double>(n); }
-
-std::size_t layer_of(const LinkName& name) {
-  if (name.kind == LinkKind::nic_out || name.kind == LinkKind::nic_in) return 1;
-  if (name.kind == LinkKind::site_out || name.kind == LinkKind::site_in) return 4;
-  return 2 + std::min<std::size_t>(name.tier, 1);
-}
-
-struct NameHash {
-  std::size_t operator()(const LinkName& n) const {
-    const auto place = static_cast<std::uint64_t>(n.kind) | std::uint64_t{n.tier} << 8U |
-                       std::uint64_t{n.plane} << 16U |
-                       static_cast<std::uint64_t>(static_cast<std::uint32_t>(n.lower)) << 32U;
-    return hash_with(place, static_cast<std::uint64_t>(n.group) ^
-                                static_cast<std::uint64_t>(static_cast<std::uint32_t>(n.upper))
-                                    << 40U ^
-                                static_cast<std::uint64_t>(n.parallel) << 34U);
-  }
-};
-
-// Links get numbers as routes name them. Rounds differ in their hash alone: one book serves all.
-struct LinkBook {
-  std::unordered_map<LinkName, LinkIndex, NameHash> numbers;  // looked up, never iterated
-  std::vector<double> capacity, links;
-  std::vector<std::size_t> layer;
-
-  LinkIndex number(const LinkName& name, const Router& router) {
-    const auto [at, fresh] = numbers.try_emplace(name, static_cast<LinkIndex>(capacity.size()));
-    if (fresh) {
-      const BundleSize size = router.size(name);
-      capacity.push_back(size.capacity);
-      links.push_back(count(size.links));
-      layer.push_back(layer_of(name));
-    }
-    return at->second;
-  }
-};
 
 // Which domains send to which.
 class Senders {
@@ -125,10 +91,21 @@ class Study {
   void set_paths();
   void set_rounds();
   void size_layers();
+  // What one round's draw of hashes and shifts shows.
+  struct Round {
+    std::array<double, layers> crossing{}, solved_crossing{};  // parts by highest layer
+    std::array<LoadCounts, layers> loads;
+    std::optional<double> mean;
+    double most() const;
+  };
   template <class Visit>
-  void each_part(const Router& router, const Senders& from, std::int64_t round, Visit&& visit);
-  double offer(const Router& router, std::int64_t round);
-  double solve(const Router& router, std::int64_t round);
+  void each_flow(const Senders& from, std::int64_t domains, std::int64_t round,
+                 Visit&& visit) const;
+  void offer(const Router& router, std::int64_t round, Round& out) const;
+  void offer_nics(const Router& router, std::int64_t round, LinkLoads& loads, Round& out) const;
+  void solve(const Router& router, std::int64_t round, Round& out) const;
+  Round one_round(std::int64_t round) const;
+  void merge(const Round& round);
   bool same_crossing() const;
   void load_layers();
   void closed_forms();
@@ -140,12 +117,10 @@ class Study {
   std::int64_t domain_, domains_ = 0, leaf_step_ = 1, calls_ = 1, solved_domains_ = 0;
   double line_ = 0;       // B/s of one accelerator
   double part_rate_ = 0;  // B/s of one routed part when all NICs send at their rate
-  double flows_routed_ = 0;
-  std::array<double, layers> solved_crossing_{};  // parts in all solves by highest layer
-  LinkBook book_;
-  std::vector<double> load_;                                          // of the round, by link
-  std::array<std::vector<std::pair<double, double>>, layers> loads_;  // of all rounds: load, links
-  std::array<std::vector<double>, layers> worst_;                     // by round
+  std::array<double, layers> solved_crossing_{};   // parts in all solves by highest layer
+  std::array<LoadCounts, layers> loads_;           // of all rounds
+  std::array<std::vector<double>, layers> worst_;  // by round
+  std::vector<double> worst_of_all_, means_;
   std::array<double, layers> links_{};
 };
 
@@ -210,7 +185,8 @@ void Study::set_rounds() {
   const bool random = out_.options.routing == Routing::ecmp ||
                       out_.options.pattern == TrafficPattern::all_to_all_all;
   if (!random) rounds = 1;
-  if (rounds == 0) rounds = std::clamp<std::int64_t>(most_routed / parts, 4, 16);
+  const std::int64_t least = parts > most_routed / 2 ? 2 : 4;
+  if (rounds == 0) rounds = std::clamp<std::int64_t>(most_routed / parts, least, 16);
   // The mean over flows settles fast: where they are too many for one solve, the first domains do.
   // Whole leaf groups, and groups of an all-to-all.
   solved_domains_ = std::min(domains_, std::max<std::int64_t>(2, most_solved / of_domain));
@@ -238,78 +214,95 @@ RoutingOptions Study::routing(std::int64_t round) const {
           .seed = hashes.bits(static_cast<std::uint64_t>(round))};
 }
 
-// Calls visit(layer, route) for every part of every flow.
+// Calls visit(from, to) for every flow that the first domains send.
 template <class Visit>
-void Study::each_part(const Router& router, const Senders& from, std::int64_t round,
-                      Visit&& visit) {
+void Study::each_flow(const Senders& from, std::int64_t domains, std::int64_t round,
+                      Visit&& visit) const {
   RandomStream shifts(out_.options.seed, 2 + static_cast<std::uint64_t>(round));
   const std::int64_t shift =
       1 + static_cast<std::int64_t>(shifts.below(static_cast<std::uint64_t>(from.domains() - 1)));
-  std::vector<RouteLink> route;
-  for (std::int64_t d = 0; d < from.domains(); ++d)
+  for (std::int64_t d = 0; d < domains; ++d)
     for (std::int64_t i = 0; i < from.peers(); ++i) {
       const std::int64_t to = from.peer(d, i, shift);
-      for (std::int64_t p = 0; p < domain_; ++p)
-        for (std::int64_t call = 0; call < calls_; ++call) {
-          route.clear();
-          router.route(d * domain_ + p, to * domain_ + p, static_cast<std::uint64_t>(call), route);
-          visit(route);
-        }
+      for (std::int64_t p = 0; p < domain_; ++p) visit(d * domain_ + p, to * domain_ + p);
     }
 }
 
-// Loads of all links while every NIC sends at its rate; the worst of them.
-double Study::offer(const Router& router, std::int64_t round) {
-  std::fill(load_.begin(), load_.end(), 0.0);
-  each_part(router, senders(domains_), round, [&](const std::vector<RouteLink>& route) {
-    std::size_t highest = 0;
-    for (const RouteLink& r : route) {
-      const LinkIndex link = book_.number(r.link, router);
-      if (link >= load_.size()) load_.resize(link + 1, 0.0);
-      load_[link] += r.share;  // multiples of 2^-30: exact
-      highest = std::max(highest, book_.layer[link]);
+std::size_t highest_layer(const std::vector<RouteLink>& route) {
+  std::size_t highest = 1;
+  for (const RouteLink& r : route) highest = std::max(highest, layer_of(r.link));
+  return highest;
+}
+
+// NICs of the first domain: every other domain sends and receives what it does.
+void Study::offer_nics(const Router& router, std::int64_t round, LinkLoads& loads,
+                       Round& out) const {
+  const Senders from = senders(domains_);
+  std::vector<RouteLink> route;
+  each_flow(from, 1, round, [&](std::int64_t a, std::int64_t b) {
+    for (std::int64_t call = 0; call < calls_; ++call) {
+      route.clear();
+      router.route(a, b, static_cast<std::uint64_t>(call), route);
+      std::erase_if(route, [](const RouteLink& r) { return r.link.kind != LinkKind::nic_out; });
+      loads.add(route);
     }
-    out_.crossing[highest] += 1;
-    flows_routed_ += 1;
   });
-  std::array<double, layers> worst{};
-  for (std::size_t l = 0; l < load_.size(); ++l) {
-    if (load_[l] == 0) continue;
-    const double load = load_[l] * part_rate_ / book_.capacity[l];
-    const std::size_t layer = book_.layer[l];
-    worst[layer] = std::max(worst[layer], load);
-    loads_[layer].emplace_back(load, book_.links[l]);
-  }
-  for (std::size_t layer = 1; layer < layers; ++layer) worst_[layer].push_back(worst[layer]);
-  return *std::max_element(worst.begin(), worst.end());
+  const double both_ways = 2;
+  loads.take(part_rate_, both_ways * count(from.domains()), out.loads);
+}
+
+// Loads of all links while every NIC sends at its rate.
+void Study::offer(const Router& router, std::int64_t round, Round& out) const {
+  const Senders from = senders(domains_);
+  const bool hashed = out_.options.routing == Routing::ecmp;
+  LinkLoads loads(router);
+  if (out_.options.folded) offer_nics(router, round, loads, out);
+  std::vector<RouteLink> route;
+  each_flow(from, from.domains(), round, [&](std::int64_t a, std::int64_t b) {
+    route.clear();
+    if (out_.options.folded && hashed) {
+      router.hashed_trunks(a, b, calls_, route);
+    } else if (!out_.options.folded || router.tier_between(a, b) > 1) {
+      for (std::int64_t call = 0; call < calls_; ++call)
+        router.route(a, b, static_cast<std::uint64_t>(call), route);
+      if (out_.options.folded)
+        std::erase_if(route, [](const RouteLink& r) { return is_nic(r.link); });
+    }
+    out.crossing[highest_layer(route)] += count(calls_);
+    loads.add(route);
+  });
+  loads.take(part_rate_, 1, out.loads);
 }
 
 // Mean share of the line rate that accelerators get when every part takes its max-min rate. All
 // parts have equal bytes, so that none is faster than it must be for its NIC to be busy. A part
 // over several planes is one on each.
-double Study::solve(const Router& router, std::int64_t round) {
+void Study::solve(const Router& router, std::int64_t round, Round& out) const {
   const Senders from = senders(solved_domains_);
   FlowTable table;
   std::vector<double> share;
-  std::vector<LinkIndex> local(book_.capacity.size(), UINT32_MAX);  // links of this table alone
+  std::vector<LinkIndex> local(static_cast<std::size_t>(router.links()), UINT32_MAX);
+  std::vector<RouteLink> route;
   std::vector<FlowUse> uses;
-  each_part(router, from, round, [&](const std::vector<RouteLink>& route) {
-    std::size_t highest = 0;
-    for (const RouteLink& r : route) highest = std::max(highest, layer_of(r.link));
-    solved_crossing_[highest] += 1;
-    for (auto r = route.begin(); r != route.end();) {
-      const std::uint16_t plane = r->link.plane;
-      double of_plane = 0;
-      uses.clear();
-      for (; r != route.end() && r->link.plane == plane; ++r) {
-        const LinkIndex link = book_.number(r->link, router);
-        if (link >= local.size()) local.resize(link + 1, UINT32_MAX);
-        if (local[link] == UINT32_MAX) local[link] = table.add_link(book_.capacity[link]);
-        uses.push_back({.link = local[link], .weight = r->share});
-        if (r->link.kind == LinkKind::nic_out) of_plane += r->share * book_.links[link];
+  each_flow(from, from.domains(), round, [&](std::int64_t a, std::int64_t b) {
+    for (std::int64_t call = 0; call < calls_; ++call) {
+      route.clear();
+      router.route(a, b, static_cast<std::uint64_t>(call), route);
+      out.solved_crossing[highest_layer(route)] += 1;
+      for (auto r = route.begin(); r != route.end();) {
+        const std::uint16_t plane = r->link.plane;
+        double of_plane = 0;
+        uses.clear();
+        for (; r != route.end() && r->link.plane == plane; ++r) {
+          LinkIndex& link = local[static_cast<std::size_t>(router.number(r->link))];
+          if (link == UINT32_MAX) link = table.add_link(router.size(r->link).capacity);
+          uses.push_back({.link = link, .weight = r->share});
+          if (r->link.kind == LinkKind::nic_out)
+            of_plane += r->share * count(router.size(r->link).links);
+        }
+        table.add_flow({.cap = part_rate_}, uses);
+        share.push_back(of_plane);
       }
-      table.add_flow({.cap = part_rate_}, uses);
-      share.push_back(of_plane);
     }
   });
   FlowSolver solver(table);
@@ -318,8 +311,36 @@ double Study::solve(const Router& router, std::int64_t round) {
   solver.solve();
   double rate = 0;
   for (FlowIndex f = 0; f < share.size(); ++f) rate += share[f] * solver.rate(f);
-  out_.mean_of = from.domains() * domain_;
-  return rate / (count(out_.mean_of) * line_);
+  out.mean = rate / (count(from.domains() * domain_) * line_);
+}
+
+Study::Round Study::one_round(std::int64_t round) const {
+  const Router router(fabric_, shape_, routing(round));
+  Round out;
+  offer(router, round, out);
+  const std::int64_t solves = solved_domains_ == domains_ ? most_solves : most_solves_of_many;
+  const bool differ = out_.options.pattern == TrafficPattern::all_to_all_all;
+  if (differ || round < solves) solve(router, round, out);
+  return out;
+}
+
+double Study::Round::most() const {
+  double worst = 0;
+  for (const LoadCounts& of_layer : loads)
+    if (!of_layer.empty()) worst = std::max(worst, of_layer.rbegin()->first);
+  return worst;
+}
+
+void Study::merge(const Round& round) {
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    out_.crossing[layer] += round.crossing[layer];
+    solved_crossing_[layer] += round.solved_crossing[layer];
+    for (const auto& [load, links] : round.loads[layer]) loads_[layer][load] += links;
+    if (layer > 0)
+      worst_[layer].push_back(round.loads[layer].empty() ? 0 : round.loads[layer].rbegin()->first);
+  }
+  worst_of_all_.push_back(round.most());
+  if (round.mean) means_.push_back(*round.mean);
 }
 
 // A mean with its standard error.
@@ -335,7 +356,7 @@ SampledShare sampled(const std::vector<double>& values) {
 void Study::load_layers() {
   const double rounds = count(out_.options.rounds);
   for (std::size_t layer = 1; layer < layers; ++layer) {
-    std::vector<std::pair<double, double>>& loads = loads_[layer];
+    LoadCounts& loads = loads_[layer];
     double used = 0, sum = 0, over = 0;
     for (const auto& [load, links] : loads) {
       used += links;  // whole numbers: exact
@@ -350,14 +371,13 @@ void Study::load_layers() {
                    .most = mean(worst_[layer]),
                    .idle = (all - used) / rounds,
                    .overloaded = over / rounds};
-    if (all > used) loads.emplace_back(0.0, all - used);
-    std::sort(loads.begin(), loads.end());
+    if (all > used) loads[0.0] += all - used;
     double below = 0;
-    std::size_t at = 0;
+    auto at = loads.begin();
     for (std::size_t i = 0; i < made.deciles.size(); ++i) {
       const double goal = all * static_cast<double>(i) / 10;
-      while (at + 1 < loads.size() && below + loads[at].second < goal) below += loads[at++].second;
-      made.deciles[i] = loads[at].first;
+      while (std::next(at) != loads.end() && below + at->second < goal) below += (at++)->second;
+      made.deciles[i] = at->first;
     }
     out_.layers.push_back(made);
   }
@@ -421,21 +441,21 @@ bool Study::same_crossing() const {
 }
 
 TrafficStudy Study::run() {
-  std::vector<double> worst, means;
-  for (std::int64_t round = 0; round < out_.options.rounds; ++round) {
-    const Router router(fabric_, shape_, routing(round));
-    worst.push_back(offer(router, round));
-    const bool differ = out_.options.pattern == TrafficPattern::all_to_all_all;
-    if (differ || round < most_solves) means.push_back(solve(router, round));
-  }
-  for (double& share : out_.crossing) share /= flows_routed_;
+  std::vector<Round> rounds(static_cast<std::size_t>(out_.options.rounds));
+  parallel_for(rounds.size(), 0,
+               [&](std::size_t i) { rounds[i] = one_round(static_cast<std::int64_t>(i)); });
+  for (const Round& round : rounds) merge(round);
+  double flows = 0;
+  for (const double parts : out_.crossing) flows += parts;
+  for (double& share : out_.crossing) share /= flows;
+  out_.mean_of = senders(solved_domains_).domains() * domain_;
   load_layers();
   closed_forms();
   // Times of rounds add up, so the share is that of the mean time.
-  const SampledShare time = sampled(worst);
+  const SampledShare time = sampled(worst_of_all_);
   out_.synchronised = {.value = out_.efficiency / time.value,
                        .error = out_.efficiency / time.value * (time.error / time.value)};
-  if (same_crossing()) out_.mean = sampled(means);
+  if (same_crossing()) out_.mean = sampled(means_);
   return std::move(out_);
 }
 

@@ -43,8 +43,11 @@ struct TrafficOptions {
   std::int64_t paths_per_flow = 1;
   std::uint64_t seed = 1;
   // Independent draws: of the hash, and of the shift in all_to_all_all. 0: as many, from 4 to 16,
-  // as a few seconds allow.
+  // as a few seconds allow (2 where flows are many millions).
   std::int64_t rounds = 0;
+  // NICs of one domain stand for those of all, and flows under one leaf are not routed. Off: every
+  // flow on every link, for the law that both give the same figures.
+  bool folded = true;
 };
 
 // A mean over rounds and its standard error; none for one round.

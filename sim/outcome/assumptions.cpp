@@ -85,7 +85,9 @@ double moved_value(const UncertainValue& u, std::size_t index, int move) {
 // Values that matter together or not at all, judged by their paths; "" for those that are looked
 // at alone. A group that holds one value that matters is searched, so that a wrong guess is slow
 // and not wrong.
-std::string group_of(const std::string& path, const std::vector<std::string>& used_curves) {
+std::string group_of(const std::string& path, const Scenario& s,
+                     const std::vector<std::string>& used_curves) {
+  constexpr const char* unused = "unused";
   const std::size_t colon = path.find(": ");
   const std::string owner = path.substr(0, path.find(' '));
   const std::string name = colon == std::string::npos ? path : path.substr(colon + 2);
@@ -94,20 +96,28 @@ std::string group_of(const std::string& path, const std::vector<std::string>& us
                        [&](std::string_view start) { return name.starts_with(start); });
   };
   if (owner == "accelerator") {
-    if (is_one_of({"power.", "price.rental"})) return "";
+    if (is_one_of({"power.", "price.rental", "reliability.board_spread"})) return "";
+    if (is_one_of({"price.", "cache."})) return unused;
     if (!name.starts_with("calibration.")) return "device";
     const std::string curve = name.substr(std::string_view("calibration.").size());
     if (curve.starts_with("tensor_energy")) return "energies";
     if (curve.find('.') == std::string::npos) return "device";
     const bool used = std::find(used_curves.begin(), used_curves.end(), curve) != used_curves.end();
-    return used ? "" : "unused curves";
+    return used ? "" : unused;
   }
-  if (owner == "collectives") return owner;
+  if (owner == "collectives") return is_one_of({"efa_hop"}) ? unused : owner;
   if (owner == "fabric") return name.find("latency") == std::string::npos ? "" : "latencies";
   if (owner != "stack") return "";
   if (is_one_of({"operations.", "dispatch", "softmax_fallback", "bucket_per_rank"})) return "host";
-  if (is_one_of({"moe_sync", "permute_passes", "expert_exposed"})) return "experts";
-  if (is_one_of({"context_exposed", "quantise_passes"})) return "precision and context";
+  if (is_one_of({"moe_sync", "permute_passes", "expert_exposed", "expert_bias_passes",
+                 "sync_exposed", "overlapped_expert_exposed"}))
+    return s.model.has_experts() ? "experts" : unused;
+  if (is_one_of({"biased_activation_passes", "scan_passes", "adapter_passes", "accumulate_passes",
+                 "slow_host", "host_update_share"}))
+    return unused;
+  const bool plain = is_sixteen_bit(s.layout.precision) && s.layout.cp == 1;
+  if (is_one_of({"context_exposed", "quantise_passes"}))
+    return plain ? unused : "precision and context";
   return "";
 }
 
@@ -191,7 +201,7 @@ std::vector<Assumption> find_assumptions(Scenario scenario,
                 .used = {}};
   std::map<std::string, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < search.values.size(); ++i)
-    groups[group_of(search.values[i].path, used_curves)].push_back(i);
+    groups[group_of(search.values[i].path, scenario, used_curves)].push_back(i);
   for (const auto& [name, members] : groups) {
     if (!name.empty()) {
       search.look_in(members);

@@ -162,13 +162,12 @@ void add_notes(Bill& bill, const Cluster& cluster, const BillFacts& facts,
     if (bill.job && bill.job->committed > Seconds{}) {
       const double years = bill.job->committed.si() / seconds_per_year;
       note(fmt::format(
-          "the contract commits {} accelerators for {:.0f} year{}, {:.3g} million dollars in all; "
+          "the contract commits {} accelerators for {:.0f} year{}, {} in all; "
           "the job pays its own time alone, as if the rest were used by others or sold again",
-          bill.bought, years, years > 1 ? "s" : "", bill.job->commitment.value.si() / 1e6));
+          bill.bought, years, years > 1 ? "s" : "", to_text(bill.job->commitment.value)));
     }
-    if (!facts.cloud)
-      note(fmt::format("no list of contracts for {}: its own price, on demand",
-                       cluster.device.name));
+    if (!facts.cloud && question.contract != Contract::on_demand)
+      note(fmt::format("of {} no price is known but that on demand", cluster.device.name));
   } else {
     const PartsIncluded& parts = cluster.device.price_includes;
     if (const std::string held = held_text(parts); !held.empty())
@@ -184,7 +183,7 @@ void add_notes(Bill& bill, const Cluster& cluster, const BillFacts& facts,
         "not counted: software licences, sales tax and customs, land and the grid connection, "
         "engineers who train the model");
   }
-  if (bill.job)
+  if (bill.job && bill.job->embodied_carbon.unknown.empty())
     note(
         "embodied carbon is that of the accelerators alone: hosts, network and building are not "
         "published");
@@ -210,7 +209,7 @@ std::string_view to_text(RunningGroup group) {
 BillFacts load_bill_facts(const Cluster& cluster, const BillNames& names, Ownership ownership) {
   const std::string storage = ownership == Ownership::rent ? "cloud-lustre" : "parallel-flash";
   BillFacts facts{
-      .site = load_site(names.site.empty() ? "unspecified" : names.site),
+      .site = load_site(names.site.empty() ? BillNames::no_site : names.site),
       .economics = load_economics(names.economics.empty() ? "standard" : names.economics),
       .cloud = find_cloud_prices(cluster.device.name),
       .storage = load_storage(names.storage.empty() ? storage : names.storage),

@@ -30,6 +30,7 @@ struct BillFacts {
 // else "unspecified"), economics is "standard", storage "parallel-flash", or "cloud-lustre" for
 // what is rented. A named site replaces the cluster's. Errors name what is unknown.
 struct BillNames {
+  static constexpr const char* no_site = "unspecified";
   std::string site, economics, storage;
 };
 BillFacts load_bill_facts(const Cluster& cluster, const BillNames& names,
@@ -189,12 +190,19 @@ struct Bill {
 // time does not depend on the number of accelerators.
 Bill bill(const Cluster& cluster, const BillFacts& facts, const BillQuestion& question);
 
+// The first of an amount's unknown parts without which it says nothing: of the accelerators, of a
+// cloud's price, of the site or of the owner's assumptions. A switch, a NIC or a host without a
+// published figure leaves a known part that is nearly all of a machine. Empty: there is none.
+std::string first_essential(const std::vector<std::string>& unknown);
+
 // How many accelerators a limit allows: the most, in whole hosts or racks, whose bill stays within
 // it. `count` is by the values, `low` and `high` by the ends of the amount's range. Of the question
-// all but the accelerators is used; its spares stay the same share, a job's duration stays.
+// all but the accelerators is used; its spares stay the same share, a job's duration stays. Of an
+// amount the known part is held against the limit, as a plan's verdicts hold it; an Error where
+// that is no amount (first_essential).
 struct AffordableCount {
   std::int64_t count = 0, low = 0, high = 0;  // 0: not even one host or rack
-  bool fabric_limit = false;                  // the fabric cannot join more
+  bool fabric_limit = false;                  // the limit allows more than the fabric joins
 };
 enum class PowerLimit : std::uint8_t { facility_peak, facility_mean, it_peak };
 AffordableCount accelerators_for_power(const Cluster& cluster, const BillFacts& facts,

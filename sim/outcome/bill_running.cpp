@@ -128,9 +128,8 @@ BillSum<DollarsPerSecond> rent_of_one(BillPass& pass) {
   const BillQuestion& q = pass.question;
   const std::string path =
       fmt::format("cloud {}: {}", pass.cluster.device.name, to_text(q.contract));
-  if (pass.facts.cloud) return pass.inputs.read(path, pass.facts.cloud->of(q.contract));
-  // Without a list of contracts there is the accelerator's own price, on demand.
   if (q.contract == Contract::on_demand) return pass.inputs.read(path, pass.cluster.device.rental);
+  if (pass.facts.cloud) return pass.inputs.read(path, pass.facts.cloud->of(q.contract));
   BillSum<DollarsPerSecond> none{};
   none.unknown.push_back(path);
   return none;

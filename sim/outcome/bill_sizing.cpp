@@ -1,6 +1,7 @@
 // Knows how many accelerators a limit of power, money or floor allows.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 
 #include <fmt/format.h>
@@ -37,51 +38,61 @@ class Sizing {
   AffordableCount run() {
     const std::int64_t unit = BillPass::unit_of(cluster_);
     AffordableCount found;
-    found.count = unit * most([](const BillSum<double>& sum) { return sum.value; }, false);
-    found.low = found.high = found.count;
+    const Most values = most([](const BillSum<double>& sum) { return sum.value; }, false);
+    found.count = found.low = found.high = unit * values.units;
+    found.fabric_limit = values.by == Outcome::not_joined;
     if (question_.ranges) {
       // The high end of a cost is the low end of a count.
-      found.low = unit * most([](const BillSum<double>& sum) { return sum.high; }, true);
-      found.high = unit * most([](const BillSum<double>& sum) { return sum.low; }, true);
+      found.low = unit * most([](const BillSum<double>& sum) { return sum.high; }, true).units;
+      found.high = unit * most([](const BillSum<double>& sum) { return sum.low; }, true).units;
     }
-    found.fabric_limit = fabric_limit_;
     return found;
   }
 
  private:
   using End = double (*)(const BillSum<double>&);
+  enum class Outcome : std::uint8_t { within, beyond, not_joined };
+  struct Most {
+    std::int64_t units = 0;
+    Outcome by = Outcome::beyond;  // of one unit more
+  };
 
   // Bills grow with the number: doubling finds a number that is too large, halving the last one
   // that is not.
-  std::int64_t most(End end, bool ranges) {
-    if (!fits(1, end, ranges)) return 0;
-    std::int64_t good = 1, bad = 2;
-    while (bad <= most_units && fits(bad, end, ranges)) {
-      good = bad;
-      bad *= 2;
+  Most most(End end, bool ranges) {
+    Most found{.by = at(1, end, ranges)};
+    if (found.by != Outcome::within) return found;
+    std::int64_t bad = 2;
+    for (found.units = 1; bad <= most_units; bad *= 2) {
+      found.by = at(bad, end, ranges);
+      if (found.by != Outcome::within) break;
+      found.units = bad;
     }
-    while (bad - good > 1) {
-      const std::int64_t middle = good + (bad - good) / 2;
-      (fits(middle, end, ranges) ? good : bad) = middle;
+    while (bad - found.units > 1) {
+      const std::int64_t middle = found.units + (bad - found.units) / 2;
+      const Outcome outcome = at(middle, end, ranges);
+      (outcome == Outcome::within ? found.units : bad) = middle;
+      if (outcome != Outcome::within) found.by = outcome;
     }
-    return good;
+    return found;
   }
 
-  bool fits(std::int64_t units, End end, bool ranges) {
+  Outcome at(std::int64_t units, End end, bool ranges) {
     BillQuestion question = question_;
     question.ranges = ranges;
     question.accelerators = units * BillPass::unit_of(cluster_);
     question.spares = std::min(
         question.accelerators - 1,
         static_cast<std::int64_t>(spare_share_ * static_cast<double>(question.accelerators)));
+    Bill whole;
     try {
-      return end(measure_(bill(cluster_, facts_, question))) <= limit_ * (1 + 1e-12);
+      whole = bill(cluster_, facts_, question);
     } catch (const Error&) {
       // The first answers for the question itself; beyond it the fabric has no more places.
       if (units == 1) throw;
-      fabric_limit_ = true;
-      return false;
+      return Outcome::not_joined;
     }
+    return end(measure_(whole)) <= limit_ * (1 + 1e-12) ? Outcome::within : Outcome::beyond;
   }
 
   static constexpr std::int64_t most_units = std::int64_t{1} << 32;
@@ -90,7 +101,6 @@ class Sizing {
   const BillQuestion& question_;
   Measure measure_;
   double limit_ = 0, spare_share_ = 0;
-  bool fabric_limit_ = false;
 };
 
 AffordableCount size_for(const Cluster& cluster, const BillFacts& facts,
@@ -101,13 +111,12 @@ AffordableCount size_for(const Cluster& cluster, const BillFacts& facts,
                  .path = what,
                  .found = fmt::format("{}", limit),
                  .expected = "a limit above 0"});
-  // Part of a bill is no bill: an unknown part would make room for too many.
   const Measure complete = [&measure, what](const Bill& b) {
     BillSum<double> sum = measure(b);
-    if (!sum.unknown.empty())
+    if (const std::string missing = first_essential(sum.unknown); !missing.empty())
       throw Error({.file = "bill",
                    .path = what,
-                   .found = fmt::format("no value of {}", sum.unknown.front()),
+                   .found = fmt::format("no value of {}", missing),
                    .expected = "a cluster and a site of which it is known; a file with "
                                "\"based_on\" can supply it"});
     return sum;
@@ -116,6 +125,13 @@ AffordableCount size_for(const Cluster& cluster, const BillFacts& facts,
 }
 
 }  // namespace
+
+std::string first_essential(const std::vector<std::string>& unknown) {
+  for (const std::string& name : unknown)
+    for (const char* kind : {"accelerator ", "cloud ", "site ", "economics "})
+      if (name.starts_with(kind)) return name;
+  return "";
+}
 
 AffordableCount accelerators_for_power(const Cluster& cluster, const BillFacts& facts,
                                        const BillQuestion& question, Watts limit, PowerLimit kind) {

@@ -11,8 +11,9 @@ namespace orrery {
 
 // Curves of which a step runs kernels outside the region in which they were measured, the most
 // growth first. A curve's growth is the mean over its kernels, weighted by their time, of octaves
-// outside times the error per octave. Curves without a region say nothing; where none has one,
-// nothing is computed.
+// outside times the error per octave; a larger head than was measured, and another library's
+// decode, count for what they were seen to cost. Curves without a region say nothing; where none
+// has one, nothing is computed.
 std::vector<Extrapolation> find_extrapolations(const StepContext& context, const Model& model,
                                                const Job& job, const Layout& layout,
                                                const Stack& stack);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/outcome/goodput_levels.h"
+#include "sim/outcome/save_interval.h"
 
 namespace orrery {
 namespace {
@@ -13,10 +14,23 @@ namespace {
 constexpr double forever = std::numeric_limits<double>::infinity();
 constexpr double negligible = 1e-9;  // share of progress of a job that never gets on
 
-constexpr std::array<std::string_view, time_share_count> share_text = {
-    "effective", "checkpoint stalls", "lost work",  "silent corruption", "detection", "diagnosis",
-    "outage",    "restart",           "warm-up",    "waiting",           "shrunk",    "maintenance",
-    "data",      "evaluation",        "stragglers", "variation"};
+constexpr std::array<std::string_view, time_share_count> share_text = {"effective",
+                                                                       "checkpoint stalls",
+                                                                       "checkpoint traffic",
+                                                                       "lost work",
+                                                                       "silent corruption",
+                                                                       "detection",
+                                                                       "diagnosis",
+                                                                       "outage",
+                                                                       "restart",
+                                                                       "warm-up",
+                                                                       "waiting",
+                                                                       "shrunk",
+                                                                       "maintenance",
+                                                                       "data",
+                                                                       "evaluation",
+                                                                       "stragglers",
+                                                                       "variation"};
 
 double& at(TimeShares& shares, TimeShare which) { return shares[static_cast<std::size_t>(which)]; }
 
@@ -67,10 +81,21 @@ double best_span(double rate, double stall) {
   return optimal_interval(Hertz(rate), seconds(stall)).si();
 }
 
+// The shortest interval that may be chosen.
+double least_interval(const GoodputCase& input, const GoodputLevel& level) {
+  return std::max({input.step.si(), level.write, level.least});
+}
+
 double choose_interval(const GoodputCase& input, const GoodputLevel& level, double running) {
   if (level.interval > 0) return level.interval;
-  const double least = std::max(input.step.si(), level.write);
-  return std::max(best_span(level.rate, level.stall) * running, least);
+  return std::max(best_span(level.rate, level.stall) * running, least_interval(input, level));
+}
+
+// Adds the stalls of a level's saves, and apart from them what only slows the steps.
+void add_stalls(TimeShares& shares, const GoodputLevel& level, double stalls) {
+  const double slowed = level.stall > 0 ? stalls * level.slowed / level.stall : 0;
+  at(shares, TimeShare::checkpoint) += stalls - slowed;
+  at(shares, TimeShare::checkpoint_traffic) += slowed;
 }
 
 // Takes one more level in: its saves, its failures, what they lose and how they are recovered from.
@@ -81,8 +106,10 @@ double add_level(Inner& inner, const GoodputLevel& level, double interval) {
   inner.levels.push_back(&level);
   inner.rate += level.rate;
   if (level.rate <= 0) {
-    if (std::isfinite(span) && span > 0)
-      lose(inner.shares, TimeShare::checkpoint, level.stall / (span + level.stall));
+    if (!std::isfinite(span) || span <= 0) return 0;
+    const double stalled = level.stall / (span + level.stall);
+    for (double& share : inner.shares) share *= 1 - stalled;
+    add_stalls(inner.shares, level, stalled);
     return 0;
   }
   const double all = inner.rate;
@@ -99,7 +126,7 @@ double add_level(Inner& inner, const GoodputLevel& level, double interval) {
   const double stalls = saves > 0 ? saves * level.stall / cycle : 0;
   const double lost = 1 / level.rate - (kept + stalls) * cycle;
   for (double& share : inner.shares) share *= kept;
-  at(inner.shares, TimeShare::checkpoint) += stalls;
+  add_stalls(inner.shares, level, stalls);
   at(inner.shares, TimeShare::lost_work) += lost / cycle;
   add_attempts(inner.shares, level, all, 1 / level.rate, cycle);
   for (const GoodputLevel* each : inner.levels)
@@ -196,8 +223,9 @@ std::string_view to_text(TimeShare which) { return share_text[static_cast<std::s
 
 double effective_time_ratio(const TimeShares& shares) {
   double sum = 0;
-  for (const TimeShare slow : {TimeShare::effective, TimeShare::stragglers, TimeShare::variation,
-                               TimeShare::shrunk, TimeShare::data_loading, TimeShare::evaluation})
+  for (const TimeShare slow :
+       {TimeShare::effective, TimeShare::checkpoint_traffic, TimeShare::stragglers,
+        TimeShare::variation, TimeShare::shrunk, TimeShare::data_loading, TimeShare::evaluation})
     sum += share_of(shares, slow);
   return sum;
 }
@@ -216,6 +244,42 @@ Seconds optimal_interval(Hertz rate, Seconds stall) {
   return seconds(low / rate.si());
 }
 
+namespace {
+
+// What is left of running time when all levels are taken in.
+double left_with(const std::vector<GoodputLevel>& levels, const std::vector<double>& intervals) {
+  Inner inner{.shares = running_only()};
+  for (std::size_t i = 0; i < levels.size(); ++i) add_level(inner, levels[i], intervals[i]);
+  return share_of(inner.shares, TimeShare::effective);
+}
+
+// Of the round intervals around the optimal ones, those that together lose least.
+void round_intervals(const GoodputCase& input, const std::vector<GoodputLevel>& levels,
+                     std::vector<double>& intervals) {
+  std::vector<std::vector<double>> choices;
+  for (std::size_t i = 0; i < levels.size(); ++i)
+    choices.push_back(
+        levels[i].peers || !std::isfinite(intervals[i]) ? std::vector{intervals[i]}
+        : levels[i].interval > 0
+            ? std::vector{whole_steps(input.step.si(), levels[i].write, intervals[i])}
+            : round_steps(input.step.si(), least_interval(input, levels[i]), intervals[i]));
+  std::vector<std::size_t> place(levels.size(), 0);
+  std::vector<double> tried(levels.size());
+  double best = -1;
+  while (true) {
+    for (std::size_t i = 0; i < levels.size(); ++i) tried[i] = choices[i][place[i]];
+    if (const double left = left_with(levels, tried); left > best) {
+      best = left;
+      intervals = tried;
+    }
+    std::size_t next = 0;
+    while (next < levels.size() && ++place[next] == choices[next].size()) place[next++] = 0;
+    if (next == levels.size()) return;
+  }
+}
+
+}  // namespace
+
 std::vector<double> level_intervals(const GoodputCase& input,
                                     const std::vector<GoodputLevel>& levels) {
   std::vector<double> intervals;
@@ -225,6 +289,7 @@ std::vector<double> level_intervals(const GoodputCase& input,
         choose_interval(input, level, share_of(inner.shares, TimeShare::effective)));
     add_level(inner, level, intervals.back());
   }
+  if (input.whole_steps) round_intervals(input, levels, intervals);
   return intervals;
 }
 
@@ -232,23 +297,24 @@ Goodput goodput(const GoodputCase& input) {
   check_goodput(input);
   Goodput result;
   const std::vector<GoodputLevel> levels = goodput_levels(input);
+  const std::vector<double> intervals = level_intervals(input, levels);
   Inner inner{.shares = running_only()};
   double lost = 0;
   for (const GoodputLevel& level : levels) {
-    const double running = share_of(inner.shares, TimeShare::effective);
-    const double interval = choose_interval(input, level, running);
+    const double interval = intervals[result.tiers.size()];
     const double per_failure = add_level(inner, level, interval);
     lost += per_failure * level.rate;
     result.tiers.push_back({.name = level.name,
                             .interval = seconds(interval),
                             .failures = Hertz(level.rate),
                             .lost = seconds(per_failure),
-                            .stall = seconds(level.stall),
-                            .write = seconds(level.write)});
+                            .stall = seconds(level.stall - level.slowed),
+                            .write = seconds(level.write + level.slowed)});
     if (level.peers) continue;
     const std::size_t tier = result.tiers.size() - (input.elastic ? 2 : 1);
     result.tiers.back().size = input.tiers[tier].size;
     result.tiers.back().bandwidth = input.tiers[tier].bandwidth;
+    result.tiers.back().slowed = input.tiers[tier].slowed;
   }
   if (inner.rate > 0) result.lost_per_failure = seconds(lost / inner.rate);
   result.shares = inner.shares;

@@ -39,11 +39,20 @@ struct FailureClass {
   Seconds decay;
 };
 
+// What a write takes of one accelerator's share of its host while it goes on.
+struct CheckpointFlow {
+  BytesPerSecond network;  // by the NICs that training uses
+  BytesPerSecond memory;   // of the host's memory
+};
+
 // Where checkpoints go. A save stops the job for `stall`; the checkpoint counts `write` later.
 struct CheckpointTier {
   std::string name;
   Seconds interval;  // of running time between saves; 0: the optimal one
   Seconds stall, write, read;
+  CheckpointFlow flow;
+  double slowed = 0;       // share of its speed that the job loses to `flow` for as long as `write`
+  Seconds least_interval;  // that is chosen
   BlastRadius survives = BlastRadius::site;  // the largest failure after which it can be read
   Bytes size;                                // of one checkpoint of the whole job; 0: not known
   BytesPerSecond bandwidth;  // that writes and reads it, of the whole job; 0: not known
@@ -86,10 +95,13 @@ struct GoodputCase {
   std::optional<ElasticPlan> elastic;
   Seconds step = seconds(1);
   double tokens_per_step = 0, tokens = 0;
-  Seconds run;  // length that infant mortality is averaged over; 0: the start
+  bool whole_steps = false;  // saves come after round numbers of steps, as an operator sets them
+  Seconds run;               // length that infant mortality is averaged over; 0: the start
   // For remedies: what a copy to host memory and one to a peer's take, data-parallel replicas,
   // failures that evicting a few bad hosts would save.
   Seconds snapshot, peer_write;
+  CheckpointFlow peer_flow;
+  double peer_slowed = 0;
   std::int64_t replicas = 1;
   Ranged<double> lemon_share;
   double start_measured = 0;  // most accelerators of which a start is published; 0: not known
@@ -98,9 +110,10 @@ struct GoodputCase {
 // What wall-clock time is spent on. `effective` is what an undisturbed run would need.
 enum class TimeShare : std::uint8_t {
   effective,
-  checkpoint,         // stalls of saves
-  lost_work,          // since the last checkpoint
-  silent_corruption,  // computed before corruption was noticed
+  checkpoint,          // stalls of saves
+  checkpoint_traffic,  // steps that writes slow
+  lost_work,           // since the last checkpoint
+  silent_corruption,   // computed before corruption was noticed
   detection,
   diagnosis,
   outage,
@@ -114,7 +127,7 @@ enum class TimeShare : std::uint8_t {
   stragglers,
   variation,
 };
-inline constexpr int time_share_count = 16;
+inline constexpr int time_share_count = 17;
 std::string_view to_text(TimeShare);
 using TimeShares = std::array<double, time_share_count>;  // sums to 1
 inline double share_of(const TimeShares& shares, TimeShare which) {
@@ -134,6 +147,7 @@ struct TierUse {
   Seconds stall, write;
   Bytes size;
   BytesPerSecond bandwidth;
+  double slowed = 0;  // share of its speed that the job loses during a write
 };
 struct InterruptionRate {
   std::string name;

@@ -68,6 +68,9 @@ void check_tiers(const GoodputCase& input) {
     finite(path + "stall", tier.stall);
     finite(path + "write", tier.write);
     finite(path + "read", tier.read);
+    finite(path + "least_interval", tier.least_interval);
+    if (!(tier.slowed >= 0 && tier.slowed < 1))
+      refuse(path + "slowed", tier.slowed, "a share of at least 0 and below 1");
     if (tier.interval > Seconds{} && tier.interval < tier.write)
       refuse(
           path + "interval", tier.interval.si(),

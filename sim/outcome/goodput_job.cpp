@@ -26,7 +26,8 @@ Ranged<Q> ranged(const Sourced<Q>& value) {
 
 // How much more often this part fails than the profile's own one.
 Ranged<double> ratio(const Sourced<Hertz>& own, const Sourced<Hertz>& reference, bool same) {
-  if (same || !own.known() || !reference.known()) return exactly(1.0);
+  if (!own.known() || !reference.known()) return exactly(1.0);
+  if (same && own.get() == reference.get()) return exactly(1.0);  // the part that it was seen on
   const double base = reference.get().si();
   if (base <= 0) return exactly(1.0);
   const Ranged<Hertz> rate = ranged(own);
@@ -96,6 +97,20 @@ Bandwidths bandwidths(const Cluster& cluster, const ReliabilityProfile& profile,
   return {copy, path};
 }
 
+// What a write takes of an accelerator's share of its host. Every byte is read from the host's
+// memory once; a copy for a peer is written to that of the peer besides.
+CheckpointFlow flow_of(const ReliabilityProfile& profile, const FleetCounts& fleet,
+                       const StorageTier& tier, double path) {
+  const double hosts = static_cast<double>(
+      tier.writing_hosts > 0 ? std::min(tier.writing_hosts, fleet.hosts) : fleet.hosts);
+  const double each = path / (hosts * static_cast<double>(fleet.gpus_per_host));
+  const bool peers = tier.kind == StorageKind::peer_memory;
+  const double network = tier.kind == StorageKind::remote ? ranged(profile.training_network).value
+                                                          : (peers ? 1.0 : 0.0);
+  return {.network = BytesPerSecond(network * each),
+          .memory = BytesPerSecond((peers ? 2.0 : 1.0) * each)};
+}
+
 CheckpointTier resolve_tier(const Cluster& cluster, const ReliabilityProfile& profile,
                             const FleetCounts& fleet, const GoodputJob& job,
                             const StorageTier& tier) {
@@ -117,7 +132,10 @@ CheckpointTier resolve_tier(const Cluster& cluster, const ReliabilityProfile& pr
                         .bandwidth = BytesPerSecond(rate.path)};
   result.stall = ranged(profile.save_overhead).value +
                  seconds(tier.asynchronous ? std::min(copy, write) : write);
+  if (tier.kind != StorageKind::host_memory) result.flow = flow_of(profile, fleet, tier, rate.path);
   if (tier.asynchronous && tier.kind != StorageKind::host_memory) result.write = seconds(write);
+  if (tier.kind == StorageKind::remote)
+    result.least_interval = ranged(profile.least_interval).value;
   switch (tier.kind) {
     case StorageKind::host_memory:
     case StorageKind::local_drives:
@@ -276,6 +294,7 @@ GoodputCase goodput_case(const Cluster& cluster, const ReliabilityProfile& profi
                      .step = job.step,
                      .tokens_per_step = job.tokens_per_step,
                      .tokens = job.tokens,
+                     .whole_steps = true,
                      .replicas = job.replicas,
                      .lemon_share = ranged(profile.lemon_share),
                      .start_measured = ranged(profile.recovery.start_measured).value};
@@ -295,6 +314,7 @@ GoodputCase goodput_case(const Cluster& cluster, const ReliabilityProfile& profi
       resolve_tier(cluster, profile, fleet, job, {.kind = StorageKind::peer_memory});
   result.snapshot = peers.stall;
   result.peer_write = peers.write;
+  result.peer_flow = peers.flow;
   if (job.tokens_per_step > 0) result.run = job.step * (job.tokens / job.tokens_per_step);
   if (job.preemption.known())
     result.failures.push_back(

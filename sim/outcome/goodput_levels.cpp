@@ -71,11 +71,15 @@ std::vector<GoodputLevel> goodput_levels(const GoodputCase& input) {
   if (input.elastic)
     levels.push_back({.name = "peers", .peers = true, .interval = input.step.si()});
   const std::size_t first = levels.size();
-  for (const CheckpointTier& tier : input.tiers)
+  for (const CheckpointTier& tier : input.tiers) {
+    const double slowed = tier.slowed * tier.write.si();
     levels.push_back({.name = tier.name,
                       .interval = tier.interval.si(),
-                      .stall = tier.stall.si(),
-                      .write = tier.write.si()});
+                      .least = tier.least_interval.si(),
+                      .stall = tier.stall.si() + slowed,
+                      .write = tier.write.si() - slowed,
+                      .slowed = slowed});
+  }
   for (std::size_t i = 0; i < input.failures.size(); ++i) {
     const FailureClass& failure = input.failures[i];
     const bool elastic = only_a_replica(input, failure);

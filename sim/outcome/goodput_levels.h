@@ -29,8 +29,12 @@ struct LevelFailure {
 struct GoodputLevel {
   std::string name;
   bool peers = false;
-  double interval = 0;  // 0: to be optimised
-  double stall = 0, write = 0;
+  double interval = 0;  // 0: to be optimised, but not below `least`
+  double least = 0;
+  // Of one save: what stops the job, and how much later it counts. A write of length w that slows
+  // steps by a share d is a stop that is longer by d w and a write that is shorter by it: saves are
+  // taken, count and lose the same at the same times. `slowed` is that d w.
+  double stall = 0, write = 0, slowed = 0;
   std::vector<LevelFailure> failures;
   double rate = 0;
 };
@@ -43,7 +47,7 @@ double mean_rate(const FailureClass& failure, Seconds run);
 double throughput_at(const ElasticPlan& plan, double gpus);
 
 // The intervals that goodput() uses, one a level: given ones, else the optimal ones, but not
-// shorter than a step or a write.
+// shorter than a step or a write; whole steps where the case asks for them.
 std::vector<double> level_intervals(const GoodputCase& input,
                                     const std::vector<GoodputLevel>& levels);
 

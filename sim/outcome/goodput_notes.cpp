@@ -11,16 +11,27 @@ namespace {
 // The best that Meta reports of a store for training (Llama 3, arXiv 2407.21783).
 constexpr BytesPerSecond largest_store(7e12);
 
-std::string store_note(const TierUse& tier) {
+// "250 steps (41 min)" where saves are counted in steps.
+std::string interval_text(const TierUse& tier, const GoodputCase& input) {
+  if (!input.whole_steps) return to_text(tier.interval);
+  const double steps = std::round(tier.interval / input.step);
+  return fmt::format("{:.0f} step{} ({})", steps, steps == 1 ? "" : "s", to_text(tier.interval));
+}
+
+std::string store_note(const TierUse& tier, const GoodputCase& input) {
   if (!std::isfinite(tier.interval.si()))
     return fmt::format("no checkpoints to the {}: nothing fails that would need them", tier.name);
   std::string text =
       fmt::format("a checkpoint of {} every {} to the {}: it stops the steps for {}",
-                  to_text(tier.size), to_text(tier.interval), tier.name, to_text(tier.stall));
+                  to_text(tier.size), interval_text(tier, input), tier.name, to_text(tier.stall));
   if (tier.write > Seconds{})
     text +=
         fmt::format(" and is written behind them in {} at {}, {} on average", to_text(tier.write),
                     to_text(tier.bandwidth), to_text(tier.size / tier.interval));
+  if (tier.write > Seconds{} && tier.slowed > 0)
+    text += tier.slowed < 1e-4
+                ? std::string(", which slows them by less than 0.01%")
+                : fmt::format(", which slows them by {:.2g}% meanwhile", 100 * tier.slowed);
   return text;
 }
 
@@ -29,7 +40,7 @@ std::string store_note(const TierUse& tier) {
 std::vector<std::string> goodput_notes(const GoodputCase& input, const Goodput& result) {
   std::vector<std::string> notes;
   for (const TierUse& tier : result.tiers)
-    if (tier.size > Bytes{}) notes.push_back(store_note(tier));
+    if (tier.size > Bytes{}) notes.push_back(store_note(tier, input));
   if (const TierUse& last = result.tiers.back(); last.bandwidth > largest_store)
     notes.push_back(
         fmt::format("the {}'s {} are {:.2g} times the most that is published of one; the rate is "

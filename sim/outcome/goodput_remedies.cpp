@@ -62,6 +62,8 @@ Outcome replicate_in_memory(GoodputCase& one, const RemedyOptions&) {
                            .stall = one.snapshot,
                            .write = one.peer_write,
                            .read = one.peer_write,
+                           .flow = one.peer_flow,
+                           .slowed = one.peer_slowed,
                            .survives = BlastRadius::domain,
                            .size = size,
                            .bandwidth = size / std::max(one.peer_write, seconds(1e-9))});

@@ -10,14 +10,22 @@ namespace {
 
 constexpr double forever = std::numeric_limits<double>::infinity();
 
+double slowed_share(const GoodputLevel& level) {
+  return level.stall > 0 ? level.slowed / level.stall : 0;
+}
+
 }  // namespace
 
 SavedProgress::SavedProgress(const std::vector<GoodputLevel>& levels, std::vector<double> intervals)
-    : interval_(intervals.front()), stall_(levels.front().stall), write_(levels.front().write) {
+    : interval_(intervals.front()),
+      stall_(levels.front().stall),
+      write_(levels.front().write),
+      fast_slowed_(slowed_share(levels.front())) {
   for (std::size_t i = 1; i < levels.size(); ++i)
     slow_.push_back({.interval = intervals[i],
                      .stall = levels[i].stall,
                      .write = levels[i].write,
+                     .slowed = slowed_share(levels[i]),
                      .level = i,
                      .saves = {Save{}}});
   for (const GoodputLevel& level : levels)
@@ -70,6 +78,7 @@ void SavedProgress::run(double now, double span) {
       now += pause;
       span -= pause;
       stalled_ += pause;
+      slowed_ += pause * slow_[stalling_ - 1].slowed;
       stall_left_ -= pause;
       if (stall_left_ > 0) return;
       save(slow_[stalling_ - 1], now);
@@ -89,7 +98,9 @@ void SavedProgress::run(double now, double span) {
     const double step = std::min(span, next);
     const double before = progress();
     fast_ += step;
-    stalled_ += step - (progress() - before);
+    const double stalled = step - (progress() - before);
+    stalled_ += stalled;
+    slowed_ += stalled * fast_slowed_;
     now += step;
     span -= step;
     if (which > 0 && step >= next) {

@@ -25,6 +25,7 @@ class SavedProgress {
 
   double progress() const { return base_ + fast_progress(fast_); }
   double stalled() const { return stalled_; }      // seconds of saves so far
+  double slowed() const { return slowed_; }        // of those, what writes slowed
   double corrupted() const { return corrupted_; }  // progress lost to late notice so far
 
  private:
@@ -34,6 +35,7 @@ class SavedProgress {
   };
   struct Slow {
     double interval = 0, stall = 0, write = 0;
+    double slowed = 0;  // share of `stall`
     std::size_t level = 0;
     double last = 0;         // progress of the last save
     std::deque<Save> saves;  // oldest first
@@ -54,12 +56,13 @@ class SavedProgress {
   double trusted_fast(double now, double latency) const;
 
   double interval_ = 0, stall_ = 0, write_ = 0;  // of the cheapest level
+  double fast_slowed_ = 0;                       // share of `stall_`
   double base_ = 0;                              // progress at the last restart
   double fast_ = 0;  // wall-clock time run since, without stalls of dearer levels
   std::vector<Slow> slow_;
   std::size_t stalling_ = 0;  // 1 + index of the dearer level that is saving
   double stall_left_ = 0;
-  double stalled_ = 0, corrupted_ = 0;
+  double stalled_ = 0, slowed_ = 0, corrupted_ = 0;
   double longest_latency_ = 0;
   std::deque<Stretch> stretches_;
 };

@@ -281,7 +281,8 @@ class Trial {
   TrialResult summary(double horizon) {
     TimeShares& shares = result_.shares;
     const double kept = progress_.progress();
-    at(shares, TimeShare::checkpoint) += progress_.stalled();
+    at(shares, TimeShare::checkpoint) += progress_.stalled() - progress_.slowed();
+    at(shares, TimeShare::checkpoint_traffic) += progress_.slowed();
     at(shares, TimeShare::silent_corruption) += progress_.corrupted();
     at(shares, TimeShare::lost_work) += ran_ - progress_.stalled() - progress_.corrupted() - kept;
     const double whole = ran_ > 0 ? worked_ / ran_ : 1;

@@ -21,9 +21,12 @@ struct Assumption {
   double effect_low = 0, effect_high = 0;  // relative change of the step time at low and at high
 };
 
-// A curve that a prediction uses for shapes outside the region in which it was measured.
+// A curve that a prediction uses for shapes outside the region in which it was measured, or for
+// another library's kernels.
 struct Extrapolation {
   std::string curve;  // "gemm.bf16.cublas"
+  std::string
+      stands_in_for;  // the library that has no curve here, "flash3"; empty: the curve's own
   // Where the kernel lies that contributes most (by time and distance), on each axis outside.
   struct Side {
     Axis axis = Axis::m;
@@ -73,7 +76,9 @@ struct Prediction {
   Bytes scale_up_bytes, scale_out_bytes;  // sent by one GPU of the busiest stage per step
   Dollars dollars_per_step, dollars_per_million_tokens;  // from rental; 0 when no price is known
   DollarsPerSecond rental_per_gpu;
-  Seconds low, high;                          // 90% range of the step time
+  std::string contract;                       // of that price: "on demand", or "as given"
+  bool ranged = false;                        // it was asked for its range
+  Seconds low, high;                          // 90% range of the step time; else step_time
   PredictionRange range;                      // what it is made of
   std::vector<Assumption> assumptions;        // empty unless asked for
   std::vector<Extrapolation> extrapolations;  // the most growth first

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "hw_models/economics.h"
 #include "sim/engine/placement.h"
 #include "sim/outcome/assumptions.h"
 #include "sim/outcome/extrapolation.h"
@@ -22,11 +23,16 @@ void append_value(std::vector<double>& values, const Sourced<T>& sourced) {
     values.push_back(sourced.value.value_or(T(-1)).si());
 }
 
-// What memory_fit reads of the values that are moved.
-std::vector<double> memory_values(const Scenario& s) {
+std::vector<double> stack_values(const Scenario& s) {
   std::vector<double> values;
   visit_stack_values(
       s.stack, [&values](std::string_view, const auto& sourced) { append_value(values, sourced); });
+  return values;
+}
+
+// What memory_fit reads of the values that are moved.
+std::vector<double> memory_values(const Scenario& s) {
+  std::vector<double> values = stack_values(s);
   append_value(values, s.cluster.device.memory_capacity);
   append_value(values, s.cluster.device.memory_usable);
   return values;
@@ -46,13 +52,18 @@ std::vector<double> fabric_values(const Scenario& s) {
 // step is evaluated more than a hundred times.
 class MovedOutputs {
  public:
-  explicit MovedOutputs(const Scenario& s) : memory_(memory_values(s)), fabric_(fabric_values(s)) {
+  explicit MovedOutputs(const Scenario& s)
+      : memory_(memory_values(s)),
+        fabric_(fabric_values(s)),
+        stack_(stack_values(s)),
+        program_(lower_step(s.model, s.job, s.layout, s.stack)) {
     const ResolvedDevice device = step_context(s).device;
     margin_ = memory_fit(s.model, s.job, s.layout, s.stack, device).margin;
   }
   Outputs operator()(const Scenario& s) {
     StepContext context = step_context(s);
     context.network = NetworkMode::ideal;
+    if (stack_values(s) == stack_) context.program = &program_;
     LoadedTransfers own;  // where the fabric itself was moved
     context.loaded = fabric_values(s) == fabric_ ? &loaded_ : &own;
     const StepResult result = step(context, s.model, s.job, s.layout, s.stack);
@@ -67,7 +78,8 @@ class MovedOutputs {
   }
 
  private:
-  std::vector<double> memory_, fabric_;
+  std::vector<double> memory_, fabric_, stack_;
+  TrainingProgram program_;
   double margin_ = 0;
   LoadedTransfers loaded_;
 };
@@ -130,6 +142,7 @@ void add_money(Prediction& p, const Scenario& s, const SimulateOptions& options,
   p.rental_per_gpu = options.rental_per_gpu_hour > 0
                          ? DollarsPerSecond(options.rental_per_gpu_hour / 3600)
                          : device.rental;
+  p.contract = options.rental_per_gpu_hour > 0 ? "as given" : to_text(Contract::on_demand);
   p.dollars_per_step = p.rental_per_gpu * p.step_time * static_cast<double>(s.layout.gpus());
   p.dollars_per_million_tokens = p.dollars_per_step * (1e6 / tokens);
 }
@@ -251,6 +264,7 @@ Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   add_money(p, s, options, context.device, tokens);
   p.low = p.high = p.step_time;
   p.extrapolations = find_extrapolations(context, s.model, s.job, s.layout, s.stack);
+  p.ranged = options.with_assumptions;
   if (options.with_assumptions) {
     p.assumptions = used_assumptions(s, p.extrapolations);
     RunKind run = run_kind(s);

@@ -93,6 +93,23 @@ TEST_CASE("trap: an old release whose successor is faster") {
             "old-release"));
 }
 
+TEST_CASE("trap: what a release gains is explained by what changes in this step") {
+  int explained = 0;
+  for (const char* stack : {"nemo@25.05", "nemo@25.09", "nemo@25.11", "megatron-core@0.12"}) {
+    const auto trap = found(
+        whole_scenario(
+            {.model = "qwen3-30b-a3b", .stack = stack, .layout = {.pp = 2, .dp = 4, .ep = 4}}),
+        "old-release");
+    if (!trap) continue;
+    ++explained;
+    INFO(trap->sentence);
+    CHECK(trap->sentence.find(" less in ") != std::string::npos);
+    for (const char* foreign : {"Blackwell", "GB200", "LoRA", "Llama", "DeepSeek", "MXFP8"})
+      CHECK((trap->sentence + trap->evidence).find(foreign) == std::string::npos);
+  }
+  CHECK(explained > 0);
+}
+
 TEST_CASE("trap: experts launched eagerly, else any host that is waited for") {
   Scenario s = whole_scenario(
       {.model = "qwen3-30b-a3b", .stack = "automodel", .layout = {.dp = 8, .ep = 8}});

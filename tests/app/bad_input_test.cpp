@@ -150,8 +150,8 @@ TEST_CASE("broken scenario files are one error each") {
 }
 
 TEST_CASE("results that cannot be written are errors, and leave nothing behind") {
-  expect_error(base + "--trace /nowhere/at/all.json", "all.json");
-  expect_error(base + "--trace /", "/");
+  expect_error(base + "--trace-out /nowhere/at/all.json", "all.json");
+  expect_error(base + "--trace-out /", "/");
   const Outcome full = run_shell(std::string(ORRERY_BINARY) + " " + base + "2>&1 >/dev/full");
   CHECK(full.code == 4);
   CHECK(lines(full.out) == 1);
@@ -174,18 +174,18 @@ TEST_CASE("validate looks at its files before it predicts") {
   expect_error("validate --gates " + half + table, "gates[0].figure");
   expect_error("validate --write-gates " + cut + table, "cut.json");
   expect_error("validate --write-gates /nowhere/gates.json" + table, "/nowhere/gates.json");
-  expect_error("validate --report " + cut + table, "cut.json");
-  expect_error("validate --report " + cut + "/page" + table, "cut.json/page");
-  expect_error("validate --report /dev/null" + table, "/dev/null");
+  expect_error("validate --html " + cut + "/page.html" + table, "cut.json");
+  expect_error("validate --plots " + cut + "/page" + table, "cut.json/page");
+  expect_error("validate --plots /dev/null" + table, "/dev/null");
   expect_error("validate --leave-out blind --model-error /nowhere/e.json" + table, "e.json");
   expect_error("validate --leave-out blind --model-error /" + table, "directory");
   expect_error("validate --leave-out source --gates " + half, "--gates: found --leave-out");
-  expect_error("validate --fit --report " + fresh, "--report: found --fit");
-  for (const char* flag : {"--gates", "--write-gates", "--report"})
+  expect_error("validate --fit --html " + fresh, "--html: found --fit");
+  for (const char* flag : {"--gates", "--write-gates", "--html", "--plots"})
     expect_error("validate " + std::string(flag) + " ''", flag);
-  expect_error(base + "--trace ''", "--trace");
+  expect_error(base + "--trace-out ''", "--trace-out");
   // What is in order is not made either when another thing is not.
-  expect_error("validate --write-gates " + fresh + " --report " + fresh + "s/page" + table,
+  expect_error("validate --write-gates " + fresh + " --plots " + fresh + "s/page" + table,
                "missing-table.csv");
   expect_error("topology dgx-h100 --svg " + fresh + " --dot /nowhere/x.dot", "/nowhere/x.dot");
   CHECK(lines(run_shell("ls -A " + (scratch / "").string()).out) == 2);

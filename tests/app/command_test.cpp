@@ -31,8 +31,8 @@ TEST_CASE("simulate prints a prediction that adds up") {
   const auto& p = result["prediction"];
   const double step = p["step_time_s"];
   CHECK(step > 0);
-  CHECK(p["low_s"].get<double>() <= step);
-  CHECK(p["high_s"].get<double>() >= step);
+  CHECK(p["step_time_low_s"].get<double>() <= step);
+  CHECK(p["step_time_high_s"].get<double>() >= step);
   REQUIRE(p["stages"].size() == 2);
   for (const auto& stage : p["stages"]) {
     double sum = 0;
@@ -63,15 +63,15 @@ TEST_CASE("decode and prefill are steps too") {
   const auto prefill = run_json(
       "simulate --model llama3-8b --cluster dgx-h100 --gpus 1 --phase prefill --batch 1 "
       "--seq 4096");
-  CHECK(decode["prediction"]["latency"] == "TPOT");
-  CHECK(prefill["prediction"]["latency"] == "TTFT");
+  CHECK(decode["prediction"]["latency"] == "tpot");
+  CHECK(prefill["prediction"]["latency"] == "ttft");
   CHECK(decode["prediction"]["step_time_s"] < prefill["prediction"]["step_time_s"]);
 }
 
 TEST_CASE("the trace holds every pass and ends with the pipeline") {
   const ScratchFolder scratch("app");
   const std::string file = (scratch / "trace.json").string();
-  REQUIRE(run("simulate " + job + "--tp 2 --pp 4 --trace " + file).code == 0);
+  REQUIRE(run("simulate " + job + "--tp 2 --pp 4 --trace-out " + file).code == 0);
   const auto trace = nlohmann::json::parse(read_file(file));
   int passes = 0;
   for (const auto& event : trace["traceEvents"])
@@ -130,7 +130,7 @@ TEST_CASE("a file may hold every setting of advise and simulate") {
   const std::string file = add(scratch, "q.json", R"({"model": "llama3-8b", "cluster": "dgx-h100",
     "gpus": 16, "seq": 4096, "global_batch": 32, "top": 2, "pareto": "time,memory",
     "objective": "energy",
-    "trace": ")" + trace + "\"}");
+    "trace_out": ")" + trace + "\"}");
   const auto advice = run_json("advise " + file);
   CHECK(advice["best"].size() == 2);
   CHECK(!advice["pareto"].empty());
@@ -185,6 +185,19 @@ TEST_CASE("an interrupted search prints the best so far") {
   }
 }
 
+TEST_CASE("flags that have another name say it") {
+  const Outcome trace = run("simulate " + job + "--trace x.json");
+  CHECK(trace.code == 2);
+  CHECK(trace.err.find("--trace-out") != std::string::npos);
+  const Outcome report = run("validate --report x");
+  CHECK(report.code == 2);
+  CHECK(report.err.find("--html") != std::string::npos);
+  const ScratchFolder scratch("renamed");
+  const Outcome key = run("simulate " + add(scratch, "s.json", R"({"trace": "x.json"})"));
+  CHECK(key.code == 2);
+  CHECK(key.err.find("trace_out") != std::string::npos);
+}
+
 TEST_CASE("help goes to stdout") {
   for (const char* arguments : {"", "--help", "advise --help", "catalog --help"}) {
     const Outcome o = run(arguments);
@@ -205,7 +218,7 @@ TEST_CASE("a fixed dimension stays fixed") {
 TEST_CASE("the catalogue shows every entry with its sources") {
   for (const char* kind : {"accelerator", "cloud", "cluster", "economics", "fabric", "host",
                            "model", "nic", "site", "stack", "storage", "switch"}) {
-    const Outcome list = run(std::string("catalog list ") + kind);
+    const Outcome list = run(std::string("catalog list --names ") + kind);
     REQUIRE(list.code == 0);
     REQUIRE(lines(list.out) >= 3);
     const Outcome show =

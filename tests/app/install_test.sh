@@ -18,6 +18,10 @@ while read -r file; do
 done < <(cd "$3" && find hw_models topologies workloads sim/engine/catalog validation \
   \( -name '*.json' -o -name '*.jsonl' -o -path 'validation/measurements/*.csv' \))
 
+for schema in "$3"/docs/schema/*.json; do
+  [ -e "$data/schema/${schema##*/}" ] || fail "${schema##*/} is not installed"
+done
+
 clean "$binary" simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 4096 \
   --global-batch 64 | grep 'tokens/s/GPU' >/dev/null || fail "simulate says nothing"
 clean "$binary" catalog show accelerator h200-sxm | grep Sources >/dev/null || fail "no catalogue"
@@ -25,9 +29,9 @@ clean "$binary" catalog show accelerator h200-sxm | grep Sources >/dev/null || f
 # It reads its own catalogues, not those of the source tree that it was built from.
 cp "$data/workloads/catalog/models/llama3-8b.json" \
   "$data/workloads/catalog/models/only-installed.json"
-clean "$binary" catalog list model | grep -x only-installed >/dev/null || fail "it reads another catalogue"
+clean "$binary" catalog list model --names | grep -x only-installed >/dev/null || fail "it reads another catalogue"
 ln -s "$binary" "$scratch/link"
-clean "$scratch/link" catalog list model | grep -x only-installed >/dev/null || fail "not through a link"
+clean "$scratch/link" catalog list model --names | grep -x only-installed >/dev/null || fail "not through a link"
 
 # The measuring script is there with its programs, and says what it lacks where there is no GPU.
 clean "$binary" calibrate measure --list | grep gemm >/dev/null || fail "no measuring script"

@@ -50,7 +50,7 @@ struct Answered {
 
 Answered answered(const Json& question) {
   Answered a{.file = read(question)};
-  a.result = plan(a.file.plan, {.full_search = Seconds{}});
+  a.result = plan(a.file.plan, {.full_batches = 0});
   if (const auto at = detailed_point(a.result))
     a.detail = plan_detail(a.file.plan, a.result.points[*at], nullptr);
   return a;

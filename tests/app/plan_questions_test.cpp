@@ -36,7 +36,7 @@ Answered answered(const std::string& name, const nlohmann::json& smaller = {}) {
   Answered a;
   a.file =
       read_plan(merge_plan_flags(name, smaller.is_null() ? nlohmann::json::object() : smaller));
-  a.result = plan(a.file.plan, {.full_search = Seconds{}});
+  a.result = plan(a.file.plan, {.full_batches = 0});
   if (const auto at = detailed_point(a.result))
     a.detail = plan_detail(a.file.plan, a.result.points[*at], nullptr);
   return a;
@@ -184,8 +184,7 @@ TEST_CASE("Llama 3.1 70B by a date, rented") {
     const PlanPoint& p = a.result.points[i];
     const PlanChoice& choice = a.choice(p);
     // Rent: machines times hours times the price of an hour.
-    REQUIRE(choice.terms.facts.cloud);
-    const double hour = choice.terms.facts.cloud->on_demand.get().si() * 3600;
+    const double hour = choice.question.cluster.device.rental.get().si() * 3600;
     const double rent = static_cast<double>(p.bought) * p.duration.si() / 3600 * hour;
     CHECK(p.cost >= rent * 0.999999);
     CHECK(p.cost < 1.1 * rent);  // storage of checkpoints beside it

@@ -57,6 +57,7 @@ Json simulated(const JsonValue& settings) {
           {"fits", p.memory.fits},
           {"allocated_bytes", rounded(p.memory.peak.si())},
           {"reserved_bytes", rounded(p.memory.reserved.si())},
+          {"needed_bytes", rounded(p.memory.needed.si())},
           {"bottleneck_stage", p.bottleneck_stage},
           {"bottleneck", stage_result(p.stages[static_cast<std::size_t>(p.bottleneck_stage)])},
           {"most_felt_assumptions", most_felt}};

@@ -32,6 +32,16 @@ TEST_CASE("Timed training steps become training runs") {
   CHECK(second.integer("zero_stage") == 0);
   CHECK(second.text("recompute") == "none");
   CHECK(second.blank("peak_memory_gib"));
+  // What the case before still held is none of this one's.
+  const CsvTable held = training_runs_of(
+      parse_csv("id,gpus,model,h,L,nh,nkv,hd,f,V,seq,mbs,nm,wrap,step_s,peak_gb,reserved_gb,held_gb"
+                "\na,2,l8,8,1,1,1,8,8,8,8,1,1,fsdp,,12.884901888,,2.147483648\n"
+                "b,2,l8,8,1,1,1,8,8,8,8,1,1,fsdp,,,12.884901888,\n",
+                "held.csv"),
+      aliases);
+  CHECK(CsvRow(held, 0).number("peak_memory_gib").value() == Approx(10));
+  CHECK(CsvRow(held, 0).blank("reserved_memory_gib"));
+  CHECK(CsvRow(held, 1).number("reserved_memory_gib").value() == Approx(12));
   const CsvTable broken = parse_csv(
       "id,gpus,model,h,L,nh,nkv,hd,f,V,seq,mbs,nm,wrap,step_s\na,1,l8,1,1,1,1,1,1,1,1,x,1,,1\n",
       "steps.csv");

@@ -118,7 +118,7 @@ TEST_CASE("what runs now is compared as it runs, or not at all") {
   refused("phase", "decode", "pretrain as in the question");
   refused("task", "sft", "pretrain as in the question");
   refused("seq", 8192, "4096 as in the question");
-  CHECK(error_of([&] { like(q, {{"network", "ideal"}, {"trace", "t.json"}}); }).empty());
+  CHECK(error_of([&] { like(q, {{"network", "ideal"}, {"trace_out", "t.json"}}); }).empty());
 }
 
 TEST_CASE("what runs now has the tokens of the question, also those that it takes for granted") {

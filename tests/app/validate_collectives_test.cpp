@@ -209,7 +209,7 @@ TEST_CASE("groups split by size and by what was fitted", "[validate]") {
   const std::string text = collectives_text(scored, true, true);
   CHECK(text.find("20.0") != std::string::npos);
   CHECK(text.find("the source does not tell the size") != std::string::npos);
-  const auto json = nlohmann::json::parse(report_json({}, scored));
+  const auto json = report_json({}, scored);
   REQUIRE(json.at("rows").size() == 5);
   const auto& first = json.at("rows")[0];
   CHECK(first.at("quantity") == "time");

@@ -425,7 +425,7 @@ TEST_CASE("predictions are scored per group and written with DESIGN's keys") {
     settle_recompute(row, error);
     scored.push_back(score_row(row, predict_row(row, error)));
   }
-  const auto json = nlohmann::json::parse(report_json(scored));
+  const auto json = report_json(scored);
   for (const char* key : {"id",
                           "quantity",
                           "unit",
@@ -458,6 +458,30 @@ TEST_CASE("predictions are scored per group and written with DESIGN's keys") {
   CHECK(json["rows"][1]["predicted"].is_null());
   CHECK(json["groups"][0]["oom"]["true_negative"] == 1);
   CHECK_FALSE(report_text(scored, true).empty());
+}
+
+TEST_CASE(
+    "a measured peak is compared with allocated or with reserved memory, as its column says") {
+  RowReader reader(shipped_aliases());
+  const auto rows = reader.read_training(
+      parse_csv("model,gpu,n_gpus,seq,global_batch,tp,peak_memory_gib,reserved_memory_gib\n"
+                "Llama3-8B,H100,8,8192,32,4,40,\nLlama3-8B,H100,8,8192,32,4,,40\n",
+                "mine.csv"));
+  const ModelError error = load_model_error(data_root() / "validation/model_error.json");
+  std::vector<ScoredRow> scored;
+  for (const PreparedRow& row : rows) scored.push_back(score_row(row, predict_row(row, error)));
+  CHECK(scored[0].peak_error.has_value() != scored[0].reserved_error.has_value());
+  CHECK(*scored[0].peak_error == Approx(scored[0].prediction.peak_gibibytes / 40 - 1));
+  CHECK(*scored[1].reserved_error == Approx(scored[1].prediction.reserved_gibibytes / 40 - 1));
+  CHECK(scored[1].prediction.reserved_gibibytes > scored[1].prediction.peak_gibibytes);
+  const auto json = nlohmann::json::parse(report_json(scored));
+  CHECK(json["rows"][0]["quantity"] == "peak_memory");
+  CHECK(json["rows"][1]["quantity"] == "reserved_memory");
+  CHECK(json["rows"][1]["measured_reserved_memory_gib"] == 40);
+  CHECK(json["groups"][0]["reserved_memory"]["rows"] == 1);
+  const std::string text = report_text(scored, true);
+  CHECK(text.find("allocated") != std::string::npos);
+  CHECK(text.find("reserved") != std::string::npos);
 }
 
 TEST_CASE("validate names what it cannot do") {

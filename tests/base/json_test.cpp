@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <chrono>
+
 #include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
 
@@ -162,6 +164,33 @@ TEST_CASE("what cannot be loaded is one error with the file's name") {
             ": found more than 64 MiB; expected JSON of at most 64 MiB");
   CHECK(JsonValue::load(folder.add("good.json", R"({"a": 1})")).at("a").integer() == 1);
   CHECK(load("/dev/zero") == "/dev/zero: found more than 64 MiB; expected JSON of at most 64 MiB");
+}
+
+TEST_CASE("a file is read once in a process, and again when it has changed") {
+  const ScratchFolder folder("json_once");
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  const auto file = folder.add("a.json", R"({"a": 1})");
+  std::filesystem::last_write_time(file, old);
+  const JsonValue first = JsonValue::load(file);
+  CHECK(&JsonValue::load(file).raw() == &first.raw());
+
+  folder.add("a.json", R"({"a": 2})");
+  std::filesystem::last_write_time(file, old + std::chrono::seconds(1));
+  CHECK(JsonValue::load(file).at("a").integer() == 2);
+  CHECK(first.at("a").integer() == 1);
+  // Within a second of its last change a file may change again without another time.
+  folder.add("a.json", R"({"a": 3})");
+  CHECK(JsonValue::load(file).at("a").integer() == 3);
+  folder.add("a.json", R"({"a": 4})");
+  CHECK(JsonValue::load(file).at("a").integer() == 4);
+}
+
+TEST_CASE("a value knows its path wherever it stands") {
+  const JsonValue root = read(R"({"b": [1, {"c": [[2]], "d": null}], "a": "x, y"})");
+  CHECK(root.path().empty());
+  CHECK(root.at("b").items()[1].at("c").items()[0].items()[0].path() == "b[1].c[0][0]");
+  CHECK(root.members()[1].second.items()[1].members()[1].second.path() == "b[1].d");
+  CHECK(root.at("a").listed()[1].path() == "a");
 }
 
 std::string sourced_error(std::string_view text) {

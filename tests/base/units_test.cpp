@@ -134,7 +134,7 @@ TEST_CASE("text for people has three significant digits and a scaled unit") {
   CHECK(to_text(FlopPerSecond(412e12)) == "412 TFLOP/s");
   CHECK(to_text(Watts(1.02e6)) == "1.02 MW");
   CHECK(to_text(Joules(2.5e-12)) == "2.50 pJ");
-  CHECK(to_text(Dollars(1.234e7)) == "12.3 MUSD");
+  CHECK(to_text(Dollars(1.234e7)) == "$12.3 million");
   CHECK(to_text(Flop(3.8e25)) == "38.0 YFLOP");
   CHECK(to_text(Hertz(1.98e9)) == "1.98 GHz");
   CHECK(to_text(Hertz(0.09 / (365.25 * 86400))) == "9.00 %/year");

@@ -76,7 +76,7 @@ TEST_CASE("clocks that are 10% low are found, and named as the cause", "[health]
       CHECK_FALSE(says(report, "memory bandwidth"));
       const HealthLine* products = line(report, "bf16 products, burst");
       REQUIRE(products != nullptr);
-      CHECK(products->verdict == Verdict::slow);
+      CHECK(products->verdict == HealthVerdict::slow);
       CHECK(products->ratio == Approx(0.9).margin(0.03));
     }
   }
@@ -90,7 +90,7 @@ TEST_CASE("memory that is 10% low is found, and compute is not blamed", "[health
       CHECK(report.findings.size() == 1);
       CHECK(says(report, "memory bandwidth"));
       CHECK(line(report, "memory copy")->ratio == Approx(0.9).margin(0.03));
-      CHECK(line(report, "bf16 products, burst")->verdict == Verdict::as_expected);
+      CHECK(line(report, "bf16 products, burst")->verdict == HealthVerdict::as_expected);
     }
   }
 }
@@ -106,7 +106,8 @@ TEST_CASE("the cause follows from what else is low", "[health]") {
   CHECK(says(against_log({.peers = 0.7}), "collectives 30% low"));
   // Faster is no fault.
   CHECK(against_log({.compute = 1.1}).healthy());
-  CHECK(line(against_log({.compute = 1.1}), "bf16 products, burst")->verdict == Verdict::fast);
+  CHECK(line(against_log({.compute = 1.1}), "bf16 products, burst")->verdict ==
+        HealthVerdict::fast);
 }
 
 // A launch question as the kit asks it; modelled logs have none of the host's.
@@ -153,7 +154,7 @@ TEST_CASE("more power, higher clocks and shorter latencies are no faults", "[hea
   INFO(joined(report));
   CHECK(report.healthy());
   CHECK(report.host_findings.empty());
-  CHECK(line(report, "power, sustained products")->verdict == Verdict::fast);
+  CHECK(line(report, "power, sustained products")->verdict == HealthVerdict::fast);
   for (const HealthLine& l : report.lines) CHECK_FALSE(l.against_gpu());
 }
 

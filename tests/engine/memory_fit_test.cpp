@@ -54,8 +54,9 @@ TEST_CASE("a layout that fits says by how much") {
   CHECK(v.fits);
   CHECK(v.reason.empty());
   CHECK(v.stages.size() == 4);
-  CHECK(v.reserved.si() == Approx(1.05 * v.peak.si() + gibibytes(1.5).si()));
-  CHECK(v.margin == Approx(v.capacity / v.reserved - 1));
+  CHECK(v.reserved.si() == Approx(1.05 * v.peak.si()));
+  CHECK(v.needed.si() == Approx(v.reserved.si() + gibibytes(1.5).si()));
+  CHECK(v.margin == Approx(v.capacity / v.needed - 1));
   CHECK(v.stages[static_cast<std::size_t>(v.worst_stage)].peak() == v.peak);
   CHECK(v.stages[0][MemoryCategory::fragmentation].si() == Approx(0.05 * v.stages[0].peak().si()));
   CHECK(memory_fits(llama_70b(), pretrain(), layout, stack(), h100()));
@@ -115,23 +116,23 @@ TEST_CASE("the verdict has a range and a probability") {
   ResolvedDevice device = h100();
   const MemoryVerdict v = memory_fit(llama_70b(), pretrain(), layout, s, device);
   CHECK(v.standing == MemoryStanding::fits);
-  CHECK(v.reserved_low < v.reserved);
-  CHECK(v.reserved < v.reserved_high);
+  CHECK(v.needed_low < v.needed);
+  CHECK(v.needed < v.needed_high);
   CHECK(v.probability > 0.95);
   // The capacity moves through the range: near its ends one in twenty, at its middle one in two.
   const auto at = [&](Bytes capacity) {
     device.memory_capacity = capacity;
     return memory_fit(llama_70b(), pretrain(), layout, s, device);
   };
-  CHECK(at(v.reserved).probability == Approx(0.5));
-  CHECK(at(v.reserved).standing == MemoryStanding::near_limit);
-  CHECK(at(v.reserved_low).probability == Approx(0.05).margin(0.001));
-  CHECK(at(v.reserved_high).probability == Approx(0.95).margin(0.001));
-  CHECK(at(v.reserved_low * 0.99).standing == MemoryStanding::does_not_fit);
-  CHECK(at(v.reserved_high * 1.01).standing == MemoryStanding::fits);
+  CHECK(at(v.needed).probability == Approx(0.5));
+  CHECK(at(v.needed).standing == MemoryStanding::near_limit);
+  CHECK(at(v.needed_low).probability == Approx(0.05).margin(0.001));
+  CHECK(at(v.needed_high).probability == Approx(0.95).margin(0.001));
+  CHECK(at(v.needed_low * 0.99).standing == MemoryStanding::does_not_fit);
+  CHECK(at(v.needed_high * 1.01).standing == MemoryStanding::fits);
   // A stack that knows its allocator less well has a wider range.
   s.memory.allocator_rounding.high = 1.4;
-  CHECK(at(v.capacity).reserved_high > v.reserved_high);
+  CHECK(at(v.capacity).needed_high > v.needed_high);
 }
 
 TEST_CASE("inference is judged by weights and cache") {

@@ -217,5 +217,50 @@ TEST_CASE("studies refuse what a fabric cannot carry", "[traffic]") {
         Error);
 }
 
+// Every figure of two studies; sums over links may round differently.
+void same_study(const TrafficStudy& a, const TrafficStudy& b) {
+  CHECK(a.synchronised.value == b.synchronised.value);
+  CHECK(a.synchronised.error == b.synchronised.error);
+  CHECK(a.crossing == b.crossing);
+  CHECK(a.mean.has_value() == b.mean.has_value());
+  if (a.mean && b.mean) CHECK(a.mean->value == b.mean->value);
+  CHECK(a.mean_of == b.mean_of);
+  CHECK(a.closed.synchronised == b.closed.synchronised);
+  REQUIRE(a.layers.size() == b.layers.size());
+  for (std::size_t l = 0; l < a.layers.size(); ++l) {
+    const LayerLoad &x = a.layers[l], &y = b.layers[l];
+    CHECK(x.layer == y.layer);
+    CHECK(x.links == y.links);
+    CHECK(x.mean == Approx(y.mean).epsilon(1e-12));
+    CHECK(x.most == y.most);
+    CHECK(x.deciles == y.deciles);
+    CHECK(x.idle == y.idle);
+    CHECK(x.overloaded == y.overloaded);
+  }
+}
+
+TEST_CASE("law 5: a folded study of traffic says what every flow on every link says", "[traffic]") {
+  for (const char* name : {"nvlink4-ndr", "nvlink4-roce", "nvlink4-rail-only", "nvl72-4plane",
+                           "nvlink4-dragonfly-plus", "nvlink4-ndr-two-sites", "pcie4x4-400g",
+                           "nvlink4-h800-hpn", "mi250x-slingshot", "nvlink3-roce-1600"}) {
+    const Fabric fabric = load_fabric(name);
+    const std::int64_t domain = fabric.scale_up.domain;
+    for (const Pattern pattern : {Pattern::ring, Pattern::crossing_ring, Pattern::all_to_all,
+                                  Pattern::spread_all_to_all, Pattern::all_to_all_all})
+      for (const Routing routing : {Routing::ecmp, Routing::adaptive}) {
+        TrafficOptions options{.accelerators = 48 * domain,
+                               .pattern = pattern,
+                               .group = 4 * domain,
+                               .routing = routing,
+                               .paths_per_flow = 3,
+                               .rounds = 3};
+        INFO(name << " " << to_text(pattern) << " " << to_text(routing));
+        const TrafficStudy folded = traffic_study(fabric, options);
+        options.folded = false;
+        same_study(folded, traffic_study(fabric, options));
+      }
+  }
+}
+
 }  // namespace
 }  // namespace orrery

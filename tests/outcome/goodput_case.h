@@ -35,6 +35,7 @@ inline GoodputCase random_case(RandomStream& random) {
   input.tiers[0].write = seconds(between(0.1, 300));
   input.tiers[0].read = seconds(between(0.1, 100));
   if (random.uniform() < 0.5) input.tiers[0].interval = seconds(between(300, 7200));
+  if (random.uniform() < 0.5) input.tiers[0].slowed = 0.5 * random.uniform();
   input.failures[0].removed = exactly(random.uniform());
   input.failures[0].repair = time_of(between(0.3, 20) * mttf);
   FailureClass software = input.failures[0];

@@ -1,5 +1,6 @@
 // Holds what a stack makes of a layout: graphs that recompute rules out, norms that cannot run
 // again alone, activations in few bits, tables that stages share.
+#include <fmt/format.h>
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -167,6 +168,40 @@ TEST_CASE("the published run of DeepSeek-V3 fits its accelerators") {
                               stack.memory.context.get().si());
   CHECK(most < 80 * 1.024 * 1.024 * 1.024e9);
   CHECK(most > 0.6 * 80e9);
+}
+
+std::string si_text(double value) { return fmt::format("{}", value); }
+template <Dimension D>
+std::string si_text(Quantity<D> value) {
+  return fmt::format("{}", value.si());
+}
+
+// All that tells two stacks apart here: names, values, changes.
+std::string described(const Stack& stack) {
+  std::string text = stack.name + "@" + stack.release + " " + stack.date;
+  visit_stack_values(stack, [&](const std::string& path, const auto& value) {
+    text += " " + path + "=" + si_text(value.get());
+  });
+  for (const std::string& change : stack.changes) text += "\n" + change;
+  return text;
+}
+
+TEST_CASE("law: the releases of a stack, read at once, are those read one by one") {
+  const Model model = catalog_model("deepseek-v3");
+  const StackContext context{.architecture = "hopper",
+                             .device = "h100-sxm",
+                             .model = model.name,
+                             .family = model.family,
+                             .precision = PrecisionRecipe::fp8_blockwise,
+                             .moe = true};
+  for (const std::string& name : stack_names(catalog("stacks"))) {
+    const std::vector<std::string> labels = stack_releases(name, catalog("stacks"));
+    const std::vector<Stack> releases = load_releases(name, context, catalog("stacks"));
+    REQUIRE(releases.size() == labels.size());
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      CHECK(described(releases[i]) ==
+            described(load_stack(name + "@" + labels[i], context, catalog("stacks"))));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+// Knows what answers for machines have in common: how they begin, how keys are spelled, how an
+// error looks there.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim/base/check.h"
+#include "sim/outcome/verdict.h"
+#include "workloads/layout.h"
+
+namespace orrery {
+
+// Words as a key: small letters, '_' in place of what divides them.
+std::string json_key(std::string_view words);
+
+// A layout as an object, the same in every command.
+nlohmann::ordered_json layout_json(const Layout& layout);
+
+// What an answer was asked. `question` holds all that it depends on, files and overlays inline.
+struct AnswerHead {
+  std::string command;  // "simulate"
+  nlohmann::json question = nlohmann::json::object();
+  std::optional<std::uint64_t> seed = {};  // none: nothing was drawn
+  std::string catalogue = {};              // its hash where it is known already
+};
+
+// Whether what was asked for can exist. A command that judges nothing leaves both open.
+struct AnswerVerdict {
+  std::optional<bool> fits = {}, runs = {};
+  std::string why = {};  // one sentence; empty where it exists
+  std::optional<double> probability = {};
+};
+
+AnswerVerdict answer_verdict(const Verdict& verdict);
+
+// {orrery, question, verdict, ...body}.
+nlohmann::ordered_json answer_json(const AnswerHead& head, const AnswerVerdict& verdict,
+                                   nlohmann::ordered_json body);
+// As text, with line breaks and indented.
+std::string indented_text(const nlohmann::ordered_json& json);
+// Both at once.
+std::string answer_text(const AnswerHead& head, const AnswerVerdict& verdict,
+                        nlohmann::ordered_json body);
+
+// {"error": {kind, file, path, found, expected, nearest}}; what an error leaves open is null.
+nlohmann::ordered_json error_json(const ErrorInfo& info, std::string_view kind);
+// One line, with its break. Bytes of a user's text that are no UTF-8 are replaced.
+std::string json_line(const nlohmann::ordered_json& json);
+
+}  // namespace orrery

@@ -1,0 +1,74 @@
+// Knows how the commands that take settings answer them, for one question or for many.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "sim/app/answer.h"
+#include "sim/app/catalogues.h"
+#include "sim/app/exit_code.h"
+#include "sim/app/plan_question.h"
+#include "sim/app/refusal.h"
+#include "sim/app/settings.h"
+
+namespace orrery {
+
+// What a question is answered with, beside its settings.
+struct AskedWith {
+  Catalogues& catalogues;
+  std::optional<std::uint64_t> seed = {};
+  int threads = 0;  // 0: all cores
+  std::function<void(double share, std::int64_t count)> progress = {};
+  // Of a search that is repeated as far as it went: its work, whatever time it took. 0: all.
+  std::int64_t most_batches = 0;
+};
+
+// One prediction. Files that the settings name stand inline in `settings`.
+struct Simulated {
+  JsonValue settings;
+  Scenario scenario;
+  Prediction prediction;
+  std::optional<Reasons> reasons;
+  std::optional<Refusal> refused;  // then nothing is predicted
+  std::string catalogue;           // its hash
+  ExitCode code() const;
+};
+Simulated simulate_settings(const JsonValue& settings, const AskedWith& with);
+
+// One search for the best layouts.
+struct Advised {
+  JsonValue settings;
+  Question question;
+  Advice advice;
+  std::optional<Refusal> refused;  // then nothing is searched
+  std::string catalogue;           // its hash
+  ExitCode code() const;
+};
+Advised advise_settings(const JsonValue& settings, const AskedWith& with);
+
+// One capacity question. `file` names what was asked, with files inline.
+struct Planned {
+  PlanFile file;
+  PlanResult result;
+  std::optional<PlanDetail> detail;
+  std::string catalogue;  // its hash
+  ExitCode code() const;
+};
+Planned plan_settings(const JsonValue& question, const AskedWith& with);
+
+// What was found, for machines.
+nlohmann::ordered_json to_json(const Simulated& simulated);
+nlohmann::ordered_json to_json(const Advised& advised);
+nlohmann::ordered_json to_json(const Planned& planned);
+
+// The answer of a command ("simulate", "advise" or "plan") to one question, for machines.
+struct MachineAnswer {
+  nlohmann::ordered_json json;
+  ExitCode code = ExitCode::answer;
+};
+MachineAnswer answer_for_machines(const std::string& command, const JsonValue& settings,
+                                  const AskedWith& with);
+
+}  // namespace orrery

@@ -1,0 +1,21 @@
+// Knows how a command that fails says so.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/app/exit_code.h"
+#include "sim/base/check.h"
+
+namespace orrery {
+
+// By the kind of the error.
+ExitCode exit_code_of(const Error& error);
+std::string_view kind_of(const Error& error);  // "bad_input", "cannot_exist", "machine_failed"
+
+// One line on stderr; for machines also {"error": ...} on stdout, in place of an answer.
+ExitCode report_failure(const Error& error, bool json);
+// A fault of ours, whatever was asked.
+ExitCode report_fault(const std::string& what, bool json);
+
+}  // namespace orrery

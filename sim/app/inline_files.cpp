@@ -1,0 +1,90 @@
+// Puts the contents of files in place of their names.
+#include "sim/app/inline_files.h"
+
+#include <array>
+#include <filesystem>
+#include <string_view>
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Keys of questions that may name a file, and keys of such files that may name another.
+constexpr std::array<std::string_view, 10> question_keys = {
+    "model", "cluster", "stack",       "like",      "fabric",
+    "site",  "storage", "reliability", "economics", "failures"};
+constexpr std::array<std::string_view, 7> entry_keys = {"based_on", "accelerator", "fabric", "host",
+                                                        "model",    "stack",       "cluster"};
+
+bool names_file(const nlohmann::json& value) {
+  if (!value.is_string()) return false;
+  const std::string text = value.get<std::string>();
+  std::error_code ignored;
+  if (text.empty() || text.front() == '{' || text.find(',') != std::string::npos) return false;
+  return (text.find('/') != std::string::npos || text.ends_with(".json")) &&
+         fs::exists(text, ignored);
+}
+
+// What an entry without a name of its own is called: as its readers call it.
+std::string name_of(const fs::path& file) {
+  const std::string stem = file.stem().string();
+  const std::string folder = file.parent_path().filename().string();
+  return stem == "config" && !folder.empty() ? folder : stem;
+}
+
+// Replaces file names in one value; `replaced` counts them. Depth: files that name each other in a
+// circle were refused before.
+class Inliner {
+ public:
+  nlohmann::json value(const nlohmann::json& given, const fs::path& beside) {
+    if (given.is_array()) {
+      nlohmann::json list = nlohmann::json::array();
+      for (const nlohmann::json& item : given) list.push_back(value(item, beside));
+      return list;
+    }
+    if (given.is_object()) return entry(given, beside);
+    if (!given.is_string()) return given;
+    const fs::path name(given.get<std::string>());
+    const fs::path file = name.is_absolute() || beside.empty() ? name : beside / name;
+    // An entry is based on a file beside it; a stack on one as the shell would find it.
+    const fs::path found = names_file(file.string()) ? file : name;
+    if (!names_file(given) && !(names_file(file.string()) && is_path(name))) return given;
+    ++replaced_;
+    nlohmann::json contents = JsonValue::load(found).raw();
+    if (!contents.is_object()) return given;
+    if (!contents.contains("name") && !is_settings(contents)) contents["name"] = name_of(found);
+    return entry(contents, found.parent_path());
+  }
+  int replaced() const { return replaced_; }
+
+ private:
+  static bool is_path(const fs::path& name) {
+    return name.string().find('/') != std::string::npos || name.extension() == ".json";
+  }
+  // A file of settings, what `like` names, has no name of its own.
+  static bool is_settings(const nlohmann::json& contents) {
+    return contents.contains("tp") || contents.contains("gpus") || contents.contains("dp") ||
+           contents.contains("pp");
+  }
+  nlohmann::json entry(nlohmann::json object, const fs::path& beside) {
+    for (const std::string_view key : entry_keys)
+      if (const auto at = object.find(key); at != object.end()) *at = value(*at, beside);
+    return object;
+  }
+
+  int replaced_ = 0;
+};
+
+}  // namespace
+
+std::optional<JsonValue> with_files_inline(const JsonValue& question) {
+  Inliner inliner;
+  nlohmann::json whole = question.raw();
+  for (const std::string_view key : question_keys)
+    if (const auto at = whole.find(key); at != whole.end()) *at = inliner.value(*at, {});
+  if (inliner.replaced() == 0) return std::nullopt;
+  return JsonValue::from(std::move(whole), question.file());
+}
+
+}  // namespace orrery

@@ -1,0 +1,27 @@
+// Knows the flags with which simulate, advise and plan answer machines: many questions, flat rows.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/app/command.h"
+#include "sim/app/exit_code.h"
+#include "sim/base/json.h"
+
+namespace orrery {
+
+inline constexpr const char* lines_flag = "--jsonl";
+std::vector<Flag> machine_flags();
+
+// The answer in the form for machines that was asked for; nothing where it is for people.
+std::optional<std::string> text_for_machines(const std::string& command, const Given& given,
+                                             const std::function<nlohmann::ordered_json()>& answer);
+
+// Answers every line of the file that --jsonl names. `question_of`: a line with the flags over it.
+ExitCode answer_lines_of(const std::string& command, const Given& given, const CommonFlags& common,
+                         const std::function<JsonValue(const JsonValue& line)>& question_of);
+
+}  // namespace orrery

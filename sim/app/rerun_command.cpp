@@ -1,0 +1,142 @@
+// Repeats an answer from its own question.
+#include "sim/app/rerun_command.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "sim/app/answers.h"
+#include "sim/app/result.h"
+#include "sim/app/topology_command.h"
+#include "sim/app/version.h"
+#include "sim/base/interrupt.h"
+
+namespace orrery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// An answer of before, as it stands in its file.
+struct Before {
+  std::string file;
+  JsonValue answer;
+  std::string command;
+  JsonValue question;
+  std::optional<std::uint64_t> seed;
+  bool one_line = false;
+};
+
+const std::vector<std::string>& repeatable() {
+  static const std::vector<std::string> names = {"simulate", "advise", "plan", "topology"};
+  return names;
+}
+
+// Whether the answer is a line of many (--jsonl) or has lines of its own.
+bool is_one_line(const std::string& file) {
+  std::ifstream in(file);
+  std::string first, second;
+  std::getline(in, first);
+  return !std::getline(in, second) || second.empty();
+}
+
+Before read_before(const std::string& file) {
+  if (file.empty())
+    throw Error({.file = "rerun", .found = "nothing", .expected = "a file with an answer"});
+  const JsonValue answer = JsonValue::load(file);
+  if (!answer.is_object() || !answer.has("orrery") || !answer.has("question"))
+    answer.fail("an answer that --json printed: one with \"orrery\" and \"question\"");
+  const JsonValue head = answer.at("orrery");
+  Before before{.file = file,
+                .answer = answer,
+                .command = head.at("command").one_of(repeatable()),
+                .question = JsonValue::from(answer.at("question").raw(), file + ": question")};
+  if (const auto seed = head.find("seed"))
+    before.seed = static_cast<std::uint64_t>(seed->integer());
+  before.one_line = is_one_line(file);
+  return before;
+}
+
+// Error where another program or catalogue would answer.
+void check_same(const Before& before) {
+  const JsonValue head = before.answer.at("orrery");
+  const auto same = [&](const char* key, const std::string& now) {
+    const JsonValue was = head.at(key);
+    if (was.text() != now)
+      was.fail(fmt::format("{}, what answers here; --anyway shows both answers", now));
+  };
+  same("version", program_version());
+  same("catalogue", catalogue_version());
+}
+
+// As far as a search went that Ctrl-C or its time limit ended.
+std::int64_t work_of(const Before& before) {
+  const auto stopped = before.answer.find("stopped_early");
+  if (!stopped || !stopped->boolean()) return 0;
+  if (before.command == "plan")
+    stopped->fail("a plan that came to its end: where Ctrl-C met it is not known");
+  return before.answer.at("batches").integer(1, INT64_MAX);
+}
+
+MachineAnswer answer_again(const Before& before, int threads) {
+  if (before.command == "topology") return {.json = topology_again(before.question, before.seed)};
+  Catalogues catalogues;
+  return answer_for_machines(before.command, before.question,
+                             {.catalogues = catalogues,
+                              .seed = before.seed,
+                              .threads = threads,
+                              .most_batches = work_of(before)});
+}
+
+Json differences(const nlohmann::json& was, const nlohmann::json& is) {
+  const nlohmann::json before = was.flatten(), now = is.flatten();
+  Json list = Json::array();
+  const auto at = [](const nlohmann::json& in, const std::string& path) {
+    return in.contains(path) ? Json(in.at(path)) : Json(nullptr);
+  };
+  for (const auto& [path, value] : before.items())
+    if (!now.contains(path) || now.at(path) != value)
+      list.push_back({{"path", path}, {"before", value}, {"now", at(now, path)}});
+  for (const auto& [path, value] : now.items())
+    if (!before.contains(path))
+      list.push_back({{"path", path}, {"before", nullptr}, {"now", value}});
+  return list;
+}
+
+ExitCode run(const Given& given) {
+  install_interrupt_handler();
+  const CommonFlags common = common_of(given);
+  const Before before = read_before(given.word(0));
+  const bool anyway = given.has("--anyway");
+  if (!anyway) check_same(before);
+  const MachineAnswer now = answer_again(before, common.threads);
+  const Json changed = differences(before.answer.raw(), nlohmann::json(now.json));
+  if (anyway) {
+    write_result(indented_text(
+        {{"before", before.answer.raw()}, {"now", now.json}, {"differences", changed}}));
+    return now.code;
+  }
+  write_result(before.one_line ? json_line(now.json) : indented_text(now.json));
+  if (changed.empty()) return unless_stopped(now.code);
+  fmt::print(stderr, "orrery: {}: the answer is another: {} value{}, the first at {}\n",
+             before.file, changed.size(), changed.size() == 1 ? "" : "s",
+             changed.front().at("path").get<std::string>());
+  return unless_stopped(ExitCode::check_failed);
+}
+
+}  // namespace
+
+Command rerun_command() {
+  return {.name = "rerun",
+          .summary = "repeat an answer of --json from the question that it carries",
+          .arguments = {{"answer", "JSON file that simulate, advise, plan or topology printed",
+                         "file"}},
+          .flags = {{"--anyway", "", output_group,
+                     "with another version or catalogue too: both answers and what differs"}},
+          .examples = {{"orrery rerun answer.json", "the same bytes again"},
+                       {"orrery rerun answer.json --anyway",
+                        "what a later version says, beside what was said"}},
+          .run = run};
+}
+
+}  // namespace orrery

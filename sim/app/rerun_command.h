@@ -1,0 +1,10 @@
+// Knows the command `rerun`: an answer repeats itself from the question that it carries.
+#pragma once
+
+#include "sim/app/command.h"
+
+namespace orrery {
+
+Command rerun_command();
+
+}  // namespace orrery

@@ -1,0 +1,45 @@
+// Knows how flows add up on the links of a fabric, and how many links carry the same.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "topologies/routing.h"
+
+namespace orrery {
+
+// Links by what they carry over what they can: links that carry nothing are left out.
+using LoadCounts = std::map<double, double>;
+
+inline bool is_nic(const LinkName& link) {
+  return link.kind == LinkKind::nic_out || link.kind == LinkKind::nic_in;
+}
+// 1 NIC, 2 leaf-spine, 3 spine-core or between groups, 4 between sites.
+std::size_t layer_of(const LinkName& link);
+
+// Sums of shares, which are exact in any order, by the numbers of links.
+class LinkLoads {
+ public:
+  explicit LinkLoads(const Router& router);  // which must outlive it
+  void add(const std::vector<RouteLink>& route);
+  // Counts every loaded link `times` times by its load when a share of 1 is `rate`, by layer, and
+  // forgets it.
+  void take(double rate, double times, std::array<LoadCounts, 5>& by_layer);
+
+ private:
+  struct Kind {  // of links with one capacity, one layer and as many links to a bundle
+    double capacity = 0, links = 1;
+    std::size_t layer = 0;
+    bool operator==(const Kind&) const = default;
+  };
+  std::uint8_t kind_of(const LinkName& link);
+
+  const Router& router_;
+  std::vector<double> shares_;
+  std::vector<std::uint8_t> kind_;  // of a loaded link, counted from 1
+  std::vector<Kind> kinds_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,169 @@
+"""Every answer for machines keeps the contract of docs/schema (JSON Schema, draft 2020-12).
+
+Usage: schema_test.py BINARY SOURCE_FOLDER. Needs Debian's python3-jsonschema.
+"""
+
+import copy
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+
+binary, root = sys.argv[1], pathlib.Path(sys.argv[2])
+KEY = re.compile(r"^[a-z][a-z0-9_]*$")
+# Quantities end in their unit: these are words for one without it.
+WORDS = re.compile(r"(^|_)(seconds|dollars|watts|joules|kilograms|per_second|days)(_|$)")
+# What a user or a catalogue spells, inside of which keys are not ours.
+CONTENTS = {"question", "entry", "calibration"}
+JOB = "--model llama3-8b --cluster dgx-h100 --gpus 16 --seq 8192 --global-batch 64".split()
+
+failures = []
+
+
+def fail(text):
+    failures.append(text)
+    print(text, file=sys.stderr)
+
+
+def load_schema(name):
+    schema = json.loads((root / "docs/schema" / f"{name}.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+schemas = {p.name.split(".")[0]: load_schema(p.name.split(".")[0])
+           for p in (root / "docs/schema").glob("*.schema.json")}
+
+
+def run(*words, codes=(0, 3)):
+    done = subprocess.run([binary, *map(str, words), "--json"], capture_output=True, text=True)
+    if done.returncode not in codes:
+        fail(f"{words}: exit code {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def keys(value, path=""):
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield f"{path}/{key}", key
+            if key not in CONTENTS:
+                yield from keys(below, f"{path}/{key}")
+    elif isinstance(value, list):
+        for below in value:
+            yield from keys(below, path + "[]")
+
+
+def check(name, answer, what):
+    for error in list(schemas[name].iter_errors(answer))[:5]:
+        place = "/".join(map(str, error.absolute_path))
+        fail(f"{name}: {what}: {place}: {error.message[:200]}")
+    for path, key in keys(answer):
+        if not KEY.match(key) or (WORDS.search(key) and not key.startswith("scale")):
+            fail(f"{name}: {what}: {path}: a key is small letters, digits and _, its unit last")
+
+
+def check_scenarios():
+    last = {}
+    for file in sorted((root / "tests/scenarios").glob("*.json")):
+        if file.name.endswith(".expected.json"):
+            continue
+        command = "advise" if file.name.startswith("advise") else "simulate"
+        last[command] = run(command, file)
+        check(command, last[command], file.name)
+    return last
+
+
+def check_others(last):
+    last["advise"] = run("advise", *JOB, "--like", '{"tp": 8, "pp": 2}', "--changes", "1",
+                         "--pareto", "time,energy")
+    check("advise", last["advise"], "like")
+    nothing = run("advise", "--model", "llama3.1-405b", *JOB[2:])
+    check("advise", nothing, "nothing fits")
+    for question in ("100t-dense", "faster-kernels"):
+        last["plan"] = run("plan", question)
+        check("plan", last["plan"], question)
+    for name in ("dgx-h100", "gb300-nvl72", "tpu-v5p"):
+        last["topology"] = run("topology", name)
+        check("topology", last["topology"], name)
+    check("topology", run("topology", "dgx-h100", "--gpus", 512, "--traffic", "all-to-all"),
+          "traffic")
+    last["calibrate"] = run("calibrate", "show", "--device", "h100-sxm")
+    check("calibrate", last["calibrate"], "show")
+    check("calibrate", run("calibrate", "compare",
+                           next((root / "hw_models/calibration").glob("h200*/measured")),
+                           codes=(0, 1)), "compare")
+    measured = root / "validation/measurements"
+    tables = [next((measured / "training").glob("*.csv")), next(measured.rglob("operators/*.csv"))]
+    last["validate"] = run("validate", *tables)
+    check("validate", last["validate"], "two tables")
+
+
+# One scenario is told by the same names in every command that predicts it.
+def check_same_names(last):
+    simulated, advised = last["simulate"], last["advise"]
+    if set(simulated["layout"]) != set(advised["best"][0]["layout"]):
+        fail("a layout of advise is not one of simulate")
+    point = next(p for p in last["plan"]["points"] if p["fits"])
+    if set(simulated["layout"]) != set(point["layout"]):
+        fail("a layout of plan is not one of simulate")
+    for place in (simulated["prediction"], advised["best"][0], advised["winner"], point):
+        if "step_time_s" not in place:
+            fail("step_time_s is missing where a step is predicted")
+
+
+# The schemas can fail: without any one of its keys, and with one too many, no answer passes.
+def check_strictness(last):
+    for name, answer in last.items():
+        for key in ("orrery", "question", "verdict"):
+            damaged = copy.copy(answer)
+            del damaged[key]
+            if schemas[name].is_valid(damaged):
+                fail(f"{name}: the schema passes an answer without {key}")
+        if schemas[name].is_valid({**answer, "seconds": 1}):
+            fail(f"{name}: the schema passes a key too many")
+        damaged = copy.deepcopy(answer)
+        damaged["verdict"]["probability"] = "likely"
+        if schemas[name].is_valid(damaged):
+            fail(f"{name}: the schema passes a probability that is no number")
+
+
+def check_errors():
+    with tempfile.TemporaryDirectory() as scratch:
+        broken = pathlib.Path(scratch) / "broken.json"
+        broken.write_text('{"model": ')
+        bad = [("simulate", broken), ("simulate", "--model", "lama3-8b", *JOB[2:]),
+               ("advise", *JOB, "--tp", "x"), ("plan", "no-such-question"), ("topology", "no-such"),
+               ("validate", broken), ("simulate", "--no-such-flag"), ("simulat",)]
+        for words in bad:
+            answer = run(*words, codes=(2,))
+            check("error", answer, " ".join(map(str, words)))
+        lines = pathlib.Path(scratch) / "lines.jsonl"
+        lines.write_text('{"model": "lama3-8b"}\n[]\n')
+        done = subprocess.run([binary, "simulate", "--jsonl", str(lines)], capture_output=True,
+                              text=True)
+        for line in done.stdout.splitlines():
+            check("error", json.loads(line), "a bad line")
+        answer = pathlib.Path(scratch) / "answer.json"
+        answer.write_text(json.dumps(run("simulate", *JOB)))
+        check("rerun", run("rerun", answer, "--anyway"), "rerun --anyway")
+        check("simulate", run("simulate", *JOB, "--ranges", "false", "--reasons", "false"), "bare")
+    named = run("simulate", "--model", "lama3-8b", *JOB[2:], codes=(2,))["error"]
+    if named["nearest"] != "llama3-8b" or named["kind"] != "bad_input":
+        fail(f"the error of an unknown model: {named}")
+
+
+def main():
+    last = check_scenarios()
+    check_others(last)
+    check_same_names(last)
+    check_strictness(last)
+    check_errors()
+    print(f"{len(failures)} failures")
+    sys.exit(1 if failures else 0)
+
+
+main()

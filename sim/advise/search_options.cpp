@@ -159,8 +159,9 @@ std::vector<std::int64_t> context_sizes(const SearchSubject& s, const SearchLimi
   if (limits.cp) return {*limits.cp};
   if (!splits(s, Split::cp)) return {1};
   std::vector<std::int64_t> sizes;
+  const std::int64_t least = std::max(least_tokens_per_rank, limits.least_context_tokens);
   for (const std::int64_t cp : divisors(s.gpus))
-    if (cp == 1 || (s.job.sequence % (2 * cp) == 0 && s.job.sequence / cp >= least_tokens_per_rank))
+    if (cp == 1 || (s.job.sequence % (2 * cp) == 0 && s.job.sequence / cp >= least))
       sizes.push_back(cp);
   return sizes;
 }

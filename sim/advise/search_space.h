@@ -27,6 +27,7 @@ struct SearchLimits {
   std::optional<std::int64_t> shard_group;
   std::optional<Schedule> schedule;
   std::optional<RecomputeChoice> recompute;
+  std::int64_t least_context_tokens = 0;    // of a rank, where cp is not fixed; 0: the grid's own
   std::vector<RecomputeChoice> recomputes;  // where none is fixed: only these; empty: all
   std::optional<std::int64_t> recompute_layers;
   std::optional<bool> sequence_parallel;

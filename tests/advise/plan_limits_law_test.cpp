@@ -71,7 +71,8 @@ TEST_CASE(
       const double machines = std::exp2(octaves(random));
       limit.set(choice.goal, machines);
       const Plan question{.choices = {choice}};
-      const PlanPoint p = answer(choice).points.front();
+      const PlanResult found = answer(choice);
+      const PlanPoint& p = found.points.front();
       INFO(cluster << " by " << limit.name << " of " << machines << ": " << p.step.why_not);
       // Too little for one host or rack is said, not searched.
       if (!p.step.fits) {
@@ -93,7 +94,7 @@ TEST_CASE(
       CHECK(sized(p.allowed));
       CHECK_FALSE(sized(p.allowed + choice.question.cluster.gpus_per_host));
       // Nothing that was tried beyond the limit was taken for the best.
-      for (const PlanPoint& t : answer(choice).tried.front())
+      for (const PlanPoint& t : found.tried.front())
         if (t.gpus > p.allowed) CHECK_FALSE(t.feasible);
     }
 }

@@ -2,6 +2,7 @@
 #include "sim/engine/link_loads.h"
 
 #include <algorithm>
+#include <new>
 #include <unordered_map>
 
 #include "sim/base/check.h"
@@ -14,20 +15,35 @@ std::size_t layer_of(const LinkName& link) {
   return 2 + std::min<std::size_t>(link.tier, 1);
 }
 
-LinkLoads::LinkLoads(const Router& router)
+namespace {
+
+template <class T>
+T* zeros(std::size_t count) {
+  auto* table = static_cast<T*>(std::calloc(std::max<std::size_t>(1, count), sizeof(T)));
+  if (table == nullptr) throw std::bad_alloc();
+  return table;
+}
+
+}  // namespace
+
+LinkLoads::LinkLoads(const Router& router, bool alike)
     : router_(router),
-      shares_(static_cast<std::size_t>(router.links()), 0.0),
-      kind_(shares_.size(), 0) {}
+      alike_(alike),
+      links_(static_cast<std::size_t>(router.links())),
+      shares_(zeros<double>(links_), &std::free),
+      kind_(zeros<std::uint8_t>(links_), &std::free) {}
 
 // A healthy fabric has few kinds of links.
 std::uint8_t LinkLoads::kind_of(const LinkName& link) {
+  std::uint8_t& of_layer = of_layer_[layer_of(link)];
+  if (alike_ && of_layer != 0) return of_layer;
   const BundleSize size = router_.size(link);
   const Kind kind{
       .capacity = size.capacity, .links = static_cast<double>(size.links), .layer = layer_of(link)};
   auto at = std::find(kinds_.begin(), kinds_.end(), kind);
   if (at == kinds_.end()) at = kinds_.insert(at, kind);
   CHECK_THAT(kinds_.size() < 256, "a healthy fabric has few kinds of links");
-  return static_cast<std::uint8_t>(at - kinds_.begin() + 1);
+  return of_layer = static_cast<std::uint8_t>(at - kinds_.begin() + 1);
 }
 
 void LinkLoads::add(const std::vector<RouteLink>& route) {
@@ -40,7 +56,7 @@ void LinkLoads::add(const std::vector<RouteLink>& route) {
 
 void LinkLoads::take(double rate, double times, std::array<LoadCounts, 5>& by_layer) {
   std::vector<std::unordered_map<double, double>> counts(kinds_.size());  // of shares; summed below
-  for (std::size_t link = 0; link < shares_.size(); ++link) {
+  for (std::size_t link = 0; link < links_; ++link) {
     if (kind_[link] == 0) continue;
     counts[kind_[link] - 1U][shares_[link]] += 1;
     shares_[link] = 0;

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "topologies/routing.h"
@@ -22,7 +24,9 @@ std::size_t layer_of(const LinkName& link);
 // Sums of shares, which are exact in any order, by the numbers of links.
 class LinkLoads {
  public:
-  explicit LinkLoads(const Router& router);  // which must outlive it
+  // `alike`: all links of a layer are, as on a healthy fabric whose links no route bundles. The
+  // router must outlive it.
+  LinkLoads(const Router& router, bool alike);
   void add(const std::vector<RouteLink>& route);
   // Counts every loaded link `times` times by its load when a share of 1 is `rate`, by layer, and
   // forgets it.
@@ -36,10 +40,18 @@ class LinkLoads {
   };
   std::uint8_t kind_of(const LinkName& link);
 
+  // By the numbers of links: of many that a shape could have most are never touched, and memory
+  // that is not touched costs nothing.
+  template <class T>
+  using Table = std::unique_ptr<T[], decltype(&std::free)>;
+
   const Router& router_;
-  std::vector<double> shares_;
-  std::vector<std::uint8_t> kind_;  // of a loaded link, counted from 1
+  bool alike_;
+  std::size_t links_;
+  Table<double> shares_;
+  Table<std::uint8_t> kind_;  // of a loaded link, counted from 1
   std::vector<Kind> kinds_;
+  std::array<std::uint8_t, 5> of_layer_{};  // kinds, where all links of a layer are alike
 };
 
 }  // namespace orrery

@@ -185,8 +185,9 @@ void Study::set_rounds() {
   const bool random = out_.options.routing == Routing::ecmp ||
                       out_.options.pattern == TrafficPattern::all_to_all_all;
   if (!random) rounds = 1;
-  const std::int64_t least = parts > most_routed / 2 ? 2 : 4;
-  if (rounds == 0) rounds = std::clamp<std::int64_t>(most_routed / parts, least, 16);
+  const std::int64_t routes = parts * out_.options.paths_per_flow / calls_;  // one on every port
+  const std::int64_t least = routes > most_routed / 2 ? 2 : 4;
+  if (rounds == 0) rounds = std::clamp<std::int64_t>(most_routed / routes, least, 16);
   // The mean over flows settles fast: where they are too many for one solve, the first domains do.
   // Whole leaf groups, and groups of an all-to-all.
   solved_domains_ = std::min(domains_, std::max<std::int64_t>(2, most_solved / of_domain));
@@ -255,7 +256,7 @@ void Study::offer_nics(const Router& router, std::int64_t round, LinkLoads& load
 void Study::offer(const Router& router, std::int64_t round, Round& out) const {
   const Senders from = senders(domains_);
   const bool hashed = out_.options.routing == Routing::ecmp;
-  LinkLoads loads(router);
+  LinkLoads loads(router, hashed);
   if (out_.options.folded) offer_nics(router, round, loads, out);
   std::vector<RouteLink> route;
   each_flow(from, from.domains(), round, [&](std::int64_t a, std::int64_t b) {

@@ -119,7 +119,7 @@ def check_commands():
 
 def check_lines():
     with tempfile.TemporaryDirectory() as folder:
-        line = {"model": "llama3-8b", "cluster": {"based_on": "dgx-h100", "name": "inline"},
+        line = {"model": "llama3-8b", "cluster": {"based_on": "dgx-h100", "name": "mine"},
                 "gpus": 16, "seq": 4096, "global_batch": 64, "tp": 2}
         source = write(folder, "in.jsonl", line)
         done = run("simulate", "--jsonl", source)
@@ -135,7 +135,8 @@ def check_interrupted():
         process = subprocess.Popen(
             [binary, "advise", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus",
              "16384", "--seq", "8192", "--global-batch", "2048", "--precision", "any",
-             "--optimizer", "any", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+             "--optimizer", "any", "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(0.7)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)

@@ -1,5 +1,6 @@
 // Lists the settings of advise and simulate.
 #include <algorithm>
+#include <utility>
 
 #include "sim/app/settings.h"
 
@@ -23,10 +24,14 @@ std::string Setting::flag() const {
   return text;
 }
 
-const std::vector<Setting>& settings() {
-  using enum SettingKind;
-  using enum SettingOf;
-  static const std::vector<Setting> all = {
+namespace {
+
+using enum SettingKind;
+using enum SettingOf;
+
+// Of the job and its layout: what a layout that runs now is told by, too.
+std::vector<Setting> settings_of_runs() {
+  return {
       {"model", text, job, "model name, catalogue file or Hugging Face config.json", both,
        "catalog model"},
       {"cluster", text, machine, "cluster name or file; advise: also several, or all", both,
@@ -79,6 +84,12 @@ const std::vector<Setting>& settings() {
       {"expert_imbalance", number, job, "busiest expert rank's tokens over the mean"},
       {"experts_in_turn", on_off, job,
        "a benchmark's gate: each token takes the experts after the last"},
+  };
+}
+
+// Of what is asked about them, and how it is answered.
+std::vector<Setting> settings_of_questions() {
+  return {
       {"gpu_hour_price", number, machine, "USD per accelerator and hour"},
       {"network", text, network, "ideal, or flow: shared links, routing, faults", simulate,
        "ideal flow"},
@@ -103,6 +114,18 @@ const std::vector<Setting>& settings() {
       {"reasons", on_off, output, "false: no limits, levers, traps and launch flags", simulate},
       {"trace_out", file, output, "write a trace for Perfetto to this file", simulate, "file"},
   };
+}
+
+std::vector<Setting> all_settings() {
+  std::vector<Setting> all = settings_of_runs();
+  for (Setting& setting : settings_of_questions()) all.push_back(std::move(setting));
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> all = all_settings();
   return all;
 }
 

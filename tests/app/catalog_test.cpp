@@ -107,7 +107,8 @@ TEST_CASE("a list shows title, device, network and size, and is searched by word
     CHECK(o.code == 2);
     CHECK(lines(o.err) == 1);
   }
-  const auto json = nlohmann::json::parse(run("catalog list cluster --search h20 --json").out)["entries"];
+  const auto json =
+      nlohmann::json::parse(run("catalog list cluster --search h20 --json").out)["entries"];
   CHECK(json.at(0).at("name") == "dgx-h20");
   CHECK(json.at(0).at("device") == "h20-sxm");
   for (const char* kind : {"model", "accelerator", "fabric", "stack", "question", "cloud"}) {

@@ -50,7 +50,8 @@ def add_files(folder):
     write(folder, "my-cluster.json", {"based_on": "dgx-h100", "title": "A cluster of ours",
                                       "accelerator": str(pathlib.Path(folder) / "parts/gpu.json")})
     stack = json.loads((root / "workloads/catalog/stacks/megatron-core.json").read_text())
-    write(folder, "my-stack.json", {"name": "my-stack", "title": "Ours", "framework": stack["framework"],
+    write(folder, "my-stack.json", {"name": "my-stack", "title": "Ours",
+                                    "framework": stack["framework"],
                                     "based_on": "megatron-core", "base": {},
                                     "releases": [{"release": "1.0", "date": "2026-01",
                                                   "changes": ["nothing"]}]})
@@ -118,7 +119,7 @@ def check_commands():
 
 def check_lines():
     with tempfile.TemporaryDirectory() as folder:
-        line = {"model": "llama3-8b", "cluster": {"based_on": "dgx-h100", "name": "inline"},
+        line = {"model": "llama3-8b", "cluster": {"based_on": "dgx-h100", "name": "mine"},
                 "gpus": 16, "seq": 4096, "global_batch": 64, "tp": 2}
         source = write(folder, "in.jsonl", line)
         done = run("simulate", "--jsonl", source)
@@ -132,9 +133,10 @@ def check_lines():
 def check_interrupted():
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
-            [binary, "advise", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus", "16384",
-             "--seq", "8192", "--global-batch", "2048", "--precision", "any", "--optimizer", "any",
-             "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            [binary, "advise", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus",
+             "16384", "--seq", "8192", "--global-batch", "2048", "--precision", "any",
+             "--optimizer", "any", "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(0.7)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)

@@ -82,7 +82,7 @@ def check_bad_lines():
     fits = ask("simulate", [{**JOB, "model": "llama3.1-405b"}])
     expect(fits.returncode == 0, "a line that does not fit is a bad line")
     expect(run("simulate", "--jsonl", "/nowhere.jsonl").returncode == 2, "a missing file")
-    expect(run("simulate", "--jsonl", "-", "x.json", text="").returncode == 2, "a file beside lines")
+    expect(run("simulate", "--jsonl", "-", "x.json", text="").returncode == 2, "a file too")
     expect(run("simulate", "--jsonl", "-", text="").returncode == 0, "no lines")
 
 

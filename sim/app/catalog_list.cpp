@@ -133,7 +133,14 @@ std::string entries_json(const std::vector<Entry>& entries) {
   return list.dump(2) + "\n";
 }
 
+std::string title_of(const Entry& entry) {
+  if (entry.aliases.empty()) return entry.title;
+  return fmt::format("{}; also {}", entry.title, fmt::join(entry.aliases, ", "));
+}
+
+// Columns beside names; titles beside them where there is room, else each under its row.
 std::string table_of(const std::vector<Entry>& entries, std::size_t width) {
+  constexpr std::size_t least_of_title = 40;
   std::vector<std::string> header = {"name"};
   std::vector<Align> align = {Align::left};
   const auto widest = std::max_element(
@@ -144,19 +151,28 @@ std::string table_of(const std::vector<Entry>& entries, std::size_t width) {
     const bool number = !text.empty() && text[0] >= '0' && text[0] <= '9';
     align.push_back(number ? Align::right : Align::left);
   }
+  Table figures(header, align);
   header.emplace_back("title");
   align.push_back(Align::left);
-  Table table(header, align);
+  Table whole(header, align);
   for (const Entry& entry : entries) {
     std::vector<std::string> row = {entry.name};
     for (const auto& [heading, text] : entry.columns) row.push_back(text);
     row.resize(header.size() - 1);
-    std::string title = entry.title;
-    if (!entry.aliases.empty()) title += fmt::format("; also {}", fmt::join(entry.aliases, ", "));
-    row.push_back(title);
-    table.add(std::move(row));
+    figures.add(row);
+    row.push_back(title_of(entry));
+    whole.add(std::move(row));
   }
-  return table.text("", width);
+  if (figures.width() + least_of_title <= width) return whole.text("", width);
+  std::istringstream rows(figures.text("", width));
+  std::string text, row;
+  std::getline(rows, row);
+  text = row + "  (title below)\n";
+  for (const Entry& entry : entries) {
+    std::getline(rows, row);
+    text += row + "\n" + wrap(title_of(entry), width, "    ", "    ");
+  }
+  return text;
 }
 
 }  // namespace

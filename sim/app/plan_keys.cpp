@@ -53,7 +53,9 @@ nlohmann::json plain_value(const std::string& text) {
   if (!numeric) return text;
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
-  if (*end != '\0' || !std::isfinite(number)) return text;
+  // strtod reads 0x10 too, which nobody means here.
+  if (*end != '\0' || !std::isfinite(number) || text.find_first_of("xX") != std::string::npos)
+    return text;
   if (number == std::floor(number) && std::abs(number) < 1e15)
     return static_cast<std::int64_t>(number);
   return number;

@@ -21,7 +21,10 @@ struct Amount {
 std::optional<Amount> amount_in(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || !std::isfinite(number)) return std::nullopt;
+  const std::string digits(text.c_str(), static_cast<const char*>(end));
+  // strtod reads 0x10 too, which nobody means here.
+  if (digits.empty() || !std::isfinite(number) || digits.find_first_of("xX") != std::string::npos)
+    return std::nullopt;
   std::string unit(end);
   unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
   unit.erase(unit.find_last_not_of(' ') + 1);

@@ -198,7 +198,8 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
     case SettingKind::number: {
       char* end = nullptr;
       const double value = std::strtod(text.c_str(), &end);
-      if (text.empty() || *end != '\0' || !std::isfinite(value)) fail("a number");
+      const bool decimal = text.find_first_of("xX") == std::string::npos;
+      if (text.empty() || *end != '\0' || !std::isfinite(value) || !decimal) fail("a number");
       return value;
     }
     case SettingKind::on_off:

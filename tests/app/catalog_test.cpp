@@ -161,5 +161,5 @@ TEST_CASE("advise compares one job on several clusters, or on all") {
       run("plan --model llama3.2-1b --gpus 16 --seq 4096 --global-batch 64 --tokens 100B --cluster "
           "all");
   CHECK(plan.code == 0);
-  CHECK(plan.out.find("left out: dgx-v100") != std::string::npos);
+  CHECK(plan.out.find("left out: h200-nvlink-host") != std::string::npos);
 }

@@ -145,6 +145,9 @@ TEST_CASE("letters after a count give the same answer as the count, everywhere")
   expect_error("simulate " + machine + "--seq 8k --global-batch 2k", "tokens in M");
   expect_error("simulate " + machine + "--seq 3000 --global-batch 4M", "sequences of 3000");
   expect_error("topology dgx-h100 --gpus 16k", "whole number");
+  expect_error(plan + "--seq 0x1000 --global-batch 512", "--seq");
+  expect_error("simulate " + machine + "--seq 8k --global-batch 512 --gpu-hour-price 0x3",
+               "a number");
   expect_error(
       "simulate --model llama3.2-1b --cluster dgx-h100 --gpus 16k --seq 8k "
       "--global-batch 4M",

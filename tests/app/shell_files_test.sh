@@ -10,7 +10,7 @@ fail() { echo "shell files: $*" >&2; exit 1; }
 "$1" --shell-files "$scratch"
 
 for page in "$scratch"/man/man1/*.1; do
-  complaints=$(man --warnings=mac -E UTF-8 -l -Tutf8 "$page" 2>&1 >"$scratch/text") ||
+  complaints=$(groff -man -Tutf8 -P-c -P-b -P-u -ww "$page" 2>&1 >"$scratch/text") ||
     fail "$page is not set: $complaints"
   [ -z "$complaints" ] || fail "$page: $complaints"
   grep -q 'EXIT STATUS' "$scratch/text" || fail "$page tells no exit codes"

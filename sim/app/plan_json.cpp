@@ -188,7 +188,7 @@ nlohmann::ordered_json plan_json(const PlanFile& file, const PlanResult& result,
 
 AnswerVerdict verdict_of(const PlanFile& file, const PlanResult& result,
                          const std::optional<PlanDetail>& detail) {
-  AnswerVerdict verdict{.fits = result.best.has_value(), .runs = true};
+  AnswerVerdict verdict{.fits = result.best.has_value(), .runs = orrery::verdict_of(result).runs};
   if (detail && result.best) verdict.probability = detail->prediction.memory.probability;
   if (result.best) return verdict;
   if (result.stopped_early) verdict.fits = std::nullopt;

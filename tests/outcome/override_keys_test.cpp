@@ -38,7 +38,7 @@ const std::map<std::string, std::string>& without_effect() {
 }
 
 struct Leaf {
-  Json::json_pointer at;
+  Json::json_pointer at = Json::json_pointer();
   std::vector<std::string> path;
   double number = 0;
   std::string unit;  // with its blank; plain numbers: "-"

@@ -196,6 +196,10 @@ LaunchFlags gaudi_megatron_flags(const Layout& l, const Model& model, const Job&
                                          "{} in the script.",
                                          to_text(l.recompute_choice())));
   if (l.schedule == Schedule::one_f_one_b) out.covers("schedule");
+  if (model.has_experts())
+    out.implied("etp", "Experts are split over tensor ranks as all else is.");
+  if (l.zero_stage == 0)
+    out.missing("zero", "Turn the distributed optimizer off in the script: states stay whole.");
   no_choice_of_ranks(out, l);
   out.source("gaudi-megatron-scripts");
   return std::move(out).finish(l,

@@ -44,7 +44,8 @@ std::vector<Column> simulate_columns() {
       {"step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s", "tokens_per_s_per_gpu",
        "mfu", "hfu", "energy_per_step_j", "energy_per_token_j", "mean_power_per_gpu_w",
        "cost_per_step_usd", "cost_per_million_tokens_usd"});
-  add(columns, "prediction/memory/", {"peak_bytes", "reserved_bytes", "capacity_bytes"});
+  add(columns, "prediction/memory/",
+      {"allocated_bytes", "reserved_bytes", "needed_bytes", "capacity_bytes"});
   add(columns, "verdict/", {"fits", "runs", "probability", "why"});
   return columns;
 }

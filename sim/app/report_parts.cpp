@@ -355,7 +355,7 @@ void add_subject(Document& document, const Scenario& s) {
   document.line(fmt::format("{} x {} on {} ({})", count_text(s.cluster.gpus),
                             s.cluster.device.title, s.cluster.title, s.cluster.name));
   document.line(job_text(s)).line(fmt::format("{} {}", s.stack.title, s.stack.release));
-  for (const std::string& note : notes_of(s)) document.line("Note: " + note);
+  for (const std::string& note : notes_of(s)) document.paragraph("Note: " + note, "  ");
 }
 
 void add_prediction(Document& document, const Scenario& s, const Prediction& p) {

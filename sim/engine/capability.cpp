@@ -37,9 +37,11 @@ std::string cannot_run(const Stack& stack, const Device& device, PrecisionRecipe
   if (!device.software) return "";
   const DeviceSoftware& software = *device.software;
   if (!stack.platforms.empty() && !lists(stack.platforms, software.platform))
-    return fmt::format("{} runs on {}, and {} is of {}: there run {}", named(stack),
-                       joined(stack.platforms), device.title, software.platform,
-                       joined(stacks_of_platform(software.platform)));
+    return fmt::format(
+        "{} is a program for {}, and {} is a device of {}. Most run {} there; these "
+        "run too: {}",
+        named(stack), joined(stack.platforms), device.title, software.platform,
+        software.training_stack, joined(stacks_of_platform(software.platform)));
   const std::string name(to_text(precision));
   if (!lists(software.precisions, name))
     return fmt::format("{} does not train in {}: {}. It has {}", device.title, name,

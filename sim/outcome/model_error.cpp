@@ -245,8 +245,10 @@ PredictionRange prediction_range(const RunKind& run, const std::vector<Assumptio
   const double share = error != nullptr ? error->stated_share_of(run) : 1;
   const LogRange values = join_effects(inside), grown = join_effects(outside);
   PredictionRange range;
-  range.below = {.parameters = share * values.below, .extrapolation = share * grown.below};
-  range.above = {.parameters = share * values.above, .extrapolation = share * grown.above};
+  // The share is what measured runs bear out of stated ranges. Outside of measured shapes nothing
+  // does: what a range grows by there counts whole.
+  range.below = {.parameters = share * values.below, .extrapolation = grown.below};
+  range.above = {.parameters = share * values.above, .extrapolation = grown.above};
   if (error == nullptr) return range;
   const auto names = error_regions(run);
   const ErrorRegion& region = error->region(names);

@@ -81,8 +81,7 @@ const std::vector<const char*> programs = {"megatron-core",
                                            "maxtext",
                                            "neuronx-distributed",
                                            "megatron-lm-gaudi",
-                                           "megatron-lm-rocm",
-                                           "mindspeed"};
+                                           "megatron-lm-rocm"};
 
 TEST_CASE("every decision is said by a flag or named as missing") {
   for (const char* program : programs)

@@ -83,6 +83,23 @@ TEST_CASE("what no measured run had widens a range and is named") {
   CHECK(width(run) == Approx(0.06));
 }
 
+// Measured runs bear out a share of the stated ranges; none was where a curve is extrapolated.
+TEST_CASE("what a range grows by outside of measured shapes counts whole") {
+  const Scenario s = training();
+  ModelError error = some_error(s);
+  error.stated_share = 0.1;
+  const std::vector<Assumption> assumptions = {
+      {.path = "accelerator h100-sxm: calibration.gemm.bf16.cublas",
+       .effect_low = -0.5,
+       .effect_high = 2.0}};
+  const std::vector<Extrapolation> outside = {{.curve = "gemm.bf16.cublas", .growth = 2.0}};
+  const PredictionRange stated = prediction_range(run_kind(s), assumptions, outside, nullptr);
+  const PredictionRange range = prediction_range(run_kind(s), assumptions, outside, &error);
+  CHECK(stated.above.extrapolation == Approx(std::log(3.0)));
+  CHECK(range.above.extrapolation >= stated.above.extrapolation);
+  CHECK(range.below.extrapolation >= stated.below.extrapolation);
+}
+
 TEST_CASE("the model's error is larger where a run waits for communication or fills the memory") {
   const Scenario s = training();
   ModelError error = some_error(s);

@@ -33,6 +33,13 @@ clean "$binary" catalog list model --names | grep -x only-installed >/dev/null |
 ln -s "$binary" "$scratch/link"
 clean "$scratch/link" catalog list model --names | grep -x only-installed >/dev/null || fail "not through a link"
 
+# Manual pages and completions are where shells look for them.
+share="$scratch/a prefix/share"
+for file in man/man1/orrery.1 man/man1/orrery-advise.1 bash-completion/completions/orrery \
+  zsh/site-functions/_orrery; do
+  [ -s "$share/$file" ] || fail "$file is not installed"
+done
+
 # The measuring script is there with its programs, and says what it lacks where there is no GPU.
 clean "$binary" calibrate measure --list | grep gemm >/dev/null || fail "no measuring script"
 [ -e "$data/validation/microbench/gemm.cu" ] || fail "no microbenchmarks"

@@ -111,8 +111,8 @@ struct Device {
   Sourced<Hertz> failure_rate;
   Sourced<Dollars> price;
   Sourced<DollarsPerSecond> rental;  // on demand
-  PartsIncluded price_includes;     // what the purchase price holds beside the accelerator
-  Sourced<Carbon> embodied_carbon;  // of making one; may be left out
+  PartsIncluded price_includes;      // what the purchase price holds beside the accelerator
+  Sourced<Carbon> embodied_carbon;   // of making one; may be left out
 
   // Error that names the device and the missing value when it has no FLOP/s, no memory or no
   // bandwidth; other absent values become 0.

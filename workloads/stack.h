@@ -263,7 +263,7 @@ struct Stack {
   // Modules that cannot run again inside graphs of parts of a layer, as these releases draw them.
   std::vector<RecomputeModule> graphs_refuse;
   bool graphs_refuse_shards = false;  // no graphs where gradients are sharded (ZeRO-2 and 3)
-  Sourced<Seconds> dispatch;  // host time of one operation
+  Sourced<Seconds> dispatch;          // host time of one operation
   HostOperations operations;
   Sourced<Seconds> moe_sync;  // added per dropless expert layer, forward plus backward
   Sourced<double> sync_exposed = no_kernels();  // share of the expert part's dispatch that shows:

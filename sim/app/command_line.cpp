@@ -1,8 +1,9 @@
-// Takes a command line apart.
+// Takes a command line apart, with CLI11, by the table of commands.
 #include "sim/app/command_line.h"
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <limits>
 
@@ -22,124 +23,115 @@ std::string help_of(const Command* command) {
   return command == nullptr ? "`orrery --help`" : fmt::format("`orrery {} --help`", command->name);
 }
 
-// Reads word by word; what a flag takes depends on the command before it.
-class Parser {
- public:
-  Parser(const std::vector<std::string>& words, const std::vector<Command>& commands)
-      : words_(words), commands_(commands), common_(common_flags()) {}
+void add_flag(CLI::App& app, const Flag& flag, Given& given) {
+  if (flag.value.empty())
+    app.add_flag_callback(flag.name, [&given, name = flag.name] { given.flags[name] = ""; })
+        ->disable_flag_override()
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  else
+    app.add_option_function<std::string>(
+        flag.name,
+        [&given, name = flag.name](const std::string& text) { given.flags[name] = text; });
+}
 
-  ParsedLine parse() {
-    for (; at_ < words_.size(); ++at_) {
-      const std::string& word = words_[at_];
-      if (word == "--help" || word == "-h")
-        line_.help = true;
-      else if (word == "--version")
-        line_.version = true;
-      else if (word == "--shell-files" && line_.command == nullptr && at_ + 1 < words_.size())
-        line_.shell_files = words_[++at_];
-      else if (word == "--" && !only_words_)
-        only_words_ = true;
-      else if (!only_words_ && word.size() > 1 && word.starts_with("-"))
-        read_flag(word);
-      else
-        read_word(word);
-    }
-    if (unknown_ && !line_.help && !line_.version) throw Error(*unknown_);
-    return std::move(line_);
+// The first word that nothing took.
+Error unknown_word(const std::string& word, const Command* command,
+                   const std::vector<Command>& commands) {
+  const std::string owner = command == nullptr ? "" : command->name;
+  const std::string listed = "what " + help_of(command) + " lists";
+  if (word.size() < 2 || !word.starts_with("-")) {
+    if (command != nullptr)
+      return Error(
+          {.file = owner, .found = in_quotes(word) + ", an argument too many", .expected = listed});
+    std::vector<std::string> names;
+    for (const Command& known : commands) names.push_back(known.name);
+    return Error({.found = in_quotes(word),
+                  .expected = names_of(commands),
+                  .nearest = nearest_name(word, names)});
   }
-
- private:
-  // The first fault is told, unless help is asked for further on.
-  void refuse(ErrorInfo info) {
-    if (!unknown_) unknown_ = std::move(info);
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string> known;
+  for (const Flag& flag : common_flags()) known.push_back(flag.name);
+  if (command != nullptr) {
+    for (const Flag& flag : command->flags) known.push_back(flag.name);
+    for (const auto& [before, now] : command->renamed)
+      if (name == before)
+        return Error({.file = owner, .found = name + ", which has another name", .expected = now});
+    for (const Command& other : commands)
+      if (find_flag(other.flags, name) != nullptr)
+        return Error(
+            {.file = owner, .found = name + ", a flag of " + other.name, .expected = listed});
   }
+  return Error({.file = owner,
+                .found = "the unknown flag " + in_quotes(name),
+                .expected = "one that " + help_of(command) + " lists",
+                .nearest = nearest_name(name, known)});
+}
 
-  void read_word(const std::string& word) {
-    if (line_.command == nullptr) {
-      const auto at = std::find_if(commands_.begin(), commands_.end(),
-                                   [&](const Command& c) { return c.name == word; });
-      if (at != commands_.end()) {
-        line_.command = &*at;
-        return;
-      }
-      std::vector<std::string> known;
-      for (const Command& command : commands_) known.push_back(command.name);
-      refuse({.found = in_quotes(word),
-              .expected = names_of(commands_),
-              .nearest = nearest_name(word, known)});
-      return;
-    }
-    const std::vector<Argument>& arguments = line_.command->arguments;
-    const bool many = !arguments.empty() && arguments.back().many;
-    if (!many && line_.given.words.size() == arguments.size())
-      refuse({.file = line_.command->name,
-              .found = in_quotes(word) + ", an argument too many",
-              .expected = "what " + help_of(line_.command) + " lists"});
-    line_.given.words.push_back(word);
-  }
-
-  const Flag* known_flag(const std::string& name) const {
-    if (const Flag* flag = find_flag(common_, name)) return flag;
-    return line_.command == nullptr ? nullptr : find_flag(line_.command->flags, name);
-  }
-
-  void read_flag(const std::string& word) {
-    const std::size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
-    const Flag* flag = known_flag(name);
-    if (flag == nullptr) return refuse(unknown_flag(name));
-    if (line_.given.has(name) && !flag->value.empty())
-      return refuse({.file = name, .found = "it more than once", .expected = "it once"});
-    std::string& value = line_.given.flags[name];
-    if (flag->value.empty()) {
-      if (equals != std::string::npos)
-        refuse({.file = name, .found = "a value", .expected = "nothing after this flag"});
-      return;
-    }
-    if (equals != std::string::npos) {
-      value = word.substr(equals + 1);
-      return;
-    }
-    const bool next = at_ + 1 < words_.size() && !words_[at_ + 1].starts_with("--");
-    if (!next) return refuse({.file = name, .found = "nothing after it", .expected = "a value"});
-    value = words_[++at_];
-  }
-
-  ErrorInfo unknown_flag(const std::string& name) const {
-    const std::string owner = line_.command == nullptr ? "" : line_.command->name;
-    const std::string listed = "what " + help_of(line_.command) + " lists";
-    std::vector<std::string> known;
-    for (const Flag& flag : common_) known.push_back(flag.name);
-    if (line_.command != nullptr) {
-      for (const Flag& flag : line_.command->flags) known.push_back(flag.name);
-      for (const auto& [before, now] : line_.command->renamed)
-        if (name == before)
-          return {.file = owner, .found = name + ", which has another name", .expected = now};
-      for (const Command& other : commands_)
-        if (find_flag(other.flags, name) != nullptr)
-          return {.file = owner, .found = name + ", a flag of " + other.name, .expected = listed};
-    }
-    return {.file = owner,
-            .found = "the unknown flag " + in_quotes(name),
-            .expected = "one that " + help_of(line_.command) + " lists",
-            .nearest = nearest_name(name, known)};
-  }
-
-  const std::vector<std::string>& words_;
-  const std::vector<Command>& commands_;
-  const std::vector<Flag> common_;
-  ParsedLine line_;
-  std::size_t at_ = 0;
-  bool only_words_ = false;
-  std::optional<ErrorInfo> unknown_;
-};
+// CLI11's complaint in our words.
+Error flag_error(const CLI::ParseError& error) {
+  std::string text = error.what();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  const std::string flag = text.substr(0, text.find(':'));
+  if (text.find("At Most") != std::string::npos)
+    return Error({.file = flag, .found = "it more than once", .expected = "it once"});
+  if (text.find("missing") != std::string::npos)
+    return Error({.file = flag, .found = "nothing after it", .expected = "a value"});
+  if (text.find("flag override") != std::string::npos)
+    return Error({.file = "--" + text.substr(0, text.find(' ')),
+                  .found = "a value",
+                  .expected = "nothing after this flag"});
+  return Error({.found = text, .expected = "what `orrery --help` lists"});
+}
 
 }  // namespace
 
 ParsedLine parse_line(const std::vector<std::string>& words, const std::vector<Command>& commands) {
-  return Parser(words, commands).parse();
+  ParsedLine line;
+  CLI::App app;
+  app.set_help_flag();
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  app.allow_extras();
+  app.add_flag_callback("-h,--help", [&line] { line.help = true; });
+  app.add_flag_callback("--version", [&line] { line.version = true; });
+  app.add_option("--shell-files", line.shell_files);
+  for (const Flag& flag : common_flags()) add_flag(app, flag, line.given);
+  for (const Command& command : commands) {
+    CLI::App* part = app.add_subcommand(command.name);
+    part->set_help_flag();
+    part->allow_extras();
+    for (const Flag& flag : command.flags) add_flag(*part, flag, line.given);
+    part->preparse_callback([&line, &command](std::size_t) { line.command = &command; });
+  }
+  // What follows a lone "--" are words, whatever they look like.
+  const auto end = std::find(words.begin(), words.end(), "--");
+  const bool asks = std::any_of(words.begin(), end, [](const std::string& word) {
+    return word == "--help" || word == "-h" || word == "--version";
+  });
+  try {
+    app.parse(std::vector<std::string>(std::make_reverse_iterator(end), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    if (!asks) throw flag_error(error);
+    line.help = !line.version;
+    return line;
+  }
+  std::vector<std::string> left = app.remaining(true);
+  const std::size_t before = left.size();
+  if (end != words.end()) left.insert(left.end(), end + 1, words.end());
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const std::string& word = left[i];
+    const bool flag = i < before && word.size() > 1 && word.starts_with("-");
+    const bool takes = line.command != nullptr && !flag &&
+                       (line.given.words.size() < line.command->arguments.size() ||
+                        (!line.command->arguments.empty() && line.command->arguments.back().many));
+    if (takes)
+      line.given.words.push_back(word);
+    else if (!asks)
+      throw unknown_word(word, line.command, commands);
+  }
+  return line;
 }
-
 std::string names_of(const std::vector<Command>& commands) {
   std::string names;
   for (std::size_t i = 0; i < commands.size(); ++i)

@@ -36,8 +36,8 @@ struct Cluster {
 // count; a last host or domain may be part full. Errors name what is unknown.
 // Overrides are merged over the accelerator's, the fabric's and the host's own entries (a sourced
 // value replaces the old one whole). A changed accelerator keeps its calibration, moved to the
-// clocks that its new peaks and limit sustain; what no answer depends on is refused. File: {"name", "title", "accelerator", "fabric", "host",
-// "gpus_per_host", "site": {...},
+// clocks that its new peaks and limit sustain; what no answer depends on is refused. File: {"name",
+// "title", "accelerator", "fabric", "host", "gpus_per_host", "site": {...},
 //        "overrides": {"accelerator": {...}, "fabric": {...}, "host": {...}}}
 Cluster load_cluster(const std::string& name, std::int64_t gpus);
 // The same cluster with so many accelerators in use, refused where load_cluster would.

@@ -27,7 +27,7 @@ const std::vector<Setting>& settings() {
   using enum SettingKind;
   using enum SettingOf;
   static const std::vector<Setting> all = {
-      {"model", text, job, "model name, catalogue file or Hugging Face config.json", both,
+      {"model", text, job, "model name, file, Hugging Face config.json or its folder, or -", both,
        "catalog model"},
       {"cluster", text, machine, "cluster name or file; advise: also several, or all", both,
        "catalog cluster"},

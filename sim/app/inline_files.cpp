@@ -57,7 +57,9 @@ class Inliner {
     const fs::path name(given.get<std::string>());
     const fs::path file = name.is_absolute() || beside.empty() ? name : beside / name;
     // An entry is based on a file beside it; a stack on one as the shell would find it.
-    const fs::path found = names_file(file.string()) ? file : name;
+    fs::path found = names_file(file.string()) ? file : name;
+    std::error_code ignored;
+    if (fs::is_directory(found, ignored)) found /= "config.json";  // as models are read
     if (!names_file(given) && !(names_file(file.string()) && is_path(name))) return given;
     ++replaced_;
     nlohmann::json contents = JsonValue::load(found).raw();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -252,12 +254,22 @@ nlohmann::json settings_in(const JsonValue& document) {
 
 }  // namespace
 
+// A model on standard input stands in the question itself, which can so be asked again.
+static nlohmann::json with_input_model(nlohmann::json settings) {
+  const auto model = settings.find("model");
+  if (model == settings.end() || *model != "-") return settings;
+  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  *model = JsonValue::parse(text, "standard input").raw();
+  if (model->is_object() && !model->contains("name")) (*model)["name"] = "standard-input";
+  return settings;
+}
+
 JsonValue merge_settings(const std::string& file, const nlohmann::json& flags) {
   nlohmann::json merged = nlohmann::json::object();
   if (!file.empty()) merged = settings_in(JsonValue::load(file));
   merged.update(flags);
   const std::string place = file.empty() ? command_line : file;
-  return JsonValue::from(with_counts(without_nulls(merged), place), place);
+  return JsonValue::from(with_counts(with_input_model(without_nulls(merged)), place), place);
 }
 
 JsonValue merge_line(const JsonValue& line, const nlohmann::json& flags,

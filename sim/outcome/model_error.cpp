@@ -245,10 +245,11 @@ PredictionRange prediction_range(const RunKind& run, const std::vector<Assumptio
   const double share = error != nullptr ? error->stated_share_of(run) : 1;
   const LogRange values = join_effects(inside), grown = join_effects(outside);
   PredictionRange range;
-  // The share is what measured runs bear out of stated ranges. Outside of measured shapes nothing
-  // does: what a range grows by there counts whole.
-  range.below = {.parameters = share * values.below, .extrapolation = grown.below};
-  range.above = {.parameters = share * values.above, .extrapolation = grown.above};
+  // The share is what measured training runs bear out of stated ranges, of growth outside of measured
+  // shapes too: many of them lie there. Inference has no such runs: all of its growth counts.
+  const double of_growth = run.kind == "inference" ? 1 : share;
+  range.below = {.parameters = share * values.below, .extrapolation = of_growth * grown.below};
+  range.above = {.parameters = share * values.above, .extrapolation = of_growth * grown.above};
   if (error == nullptr) return range;
   const auto names = error_regions(run);
   const ErrorRegion& region = error->region(names);

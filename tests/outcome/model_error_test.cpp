@@ -83,8 +83,8 @@ TEST_CASE("what no measured run had widens a range and is named") {
   CHECK(width(run) == Approx(0.06));
 }
 
-// Measured runs bear out a share of the stated ranges; none was where a curve is extrapolated.
-TEST_CASE("what a range grows by outside of measured shapes counts whole") {
+// Training runs bear out a share of the stated ranges; of inference no run was measured.
+TEST_CASE("what inference's range grows by outside of measured shapes counts whole") {
   const Scenario s = training();
   ModelError error = some_error(s);
   error.stated_share = 0.1;
@@ -94,10 +94,14 @@ TEST_CASE("what a range grows by outside of measured shapes counts whole") {
        .effect_high = 2.0}};
   const std::vector<Extrapolation> outside = {{.curve = "gemm.bf16.cublas", .growth = 2.0}};
   const PredictionRange stated = prediction_range(run_kind(s), assumptions, outside, nullptr);
-  const PredictionRange range = prediction_range(run_kind(s), assumptions, outside, &error);
+  RunKind run = run_kind(s);
+  const PredictionRange training_range = prediction_range(run, assumptions, outside, &error);
+  run.kind = "inference";
+  const PredictionRange range = prediction_range(run, assumptions, outside, &error);
   CHECK(stated.above.extrapolation == Approx(std::log(3.0)));
   CHECK(range.above.extrapolation >= stated.above.extrapolation);
   CHECK(range.below.extrapolation >= stated.below.extrapolation);
+  CHECK(training_range.above.extrapolation < 0.5 * stated.above.extrapolation);
 }
 
 TEST_CASE("the model's error is larger where a run waits for communication or fills the memory") {

@@ -182,9 +182,18 @@ std::string example(Dimension d) {
   return "1 " + unit_name(d);
 }
 
+// Sums as people write them and answers print them: "$41.3 million", "$711,149".
+std::string without_dollar_sign(std::string_view text) {
+  std::string plain(text.substr(1));
+  std::erase(plain, ',');
+  return plain + " USD";
+}
+
 }  // namespace
 
 ParsedQuantity parse_quantity(std::string_view text) {
+  if (text.size() > 1 && text[0] == '$' && text[1] >= '0' && text[1] <= '9')
+    return parse_quantity(without_dollar_sign(text));
   const std::size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
   const bool digit_first =
       text.size() > sign && ((text[sign] >= '0' && text[sign] <= '9') || text[sign] == '.');

@@ -245,8 +245,9 @@ PredictionRange prediction_range(const RunKind& run, const std::vector<Assumptio
   const double share = error != nullptr ? error->stated_share_of(run) : 1;
   const LogRange values = join_effects(inside), grown = join_effects(outside);
   PredictionRange range;
-  // The share is what measured training runs bear out of stated ranges, of growth outside of measured
-  // shapes too: many of them lie there. Inference has no such runs: all of its growth counts.
+  // The share is what measured training runs bear out of stated ranges, of growth outside of
+  // measured shapes too: many of them lie there. Inference has no such runs: all of its growth
+  // counts.
   const double of_growth = run.kind == "inference" ? 1 : share;
   range.below = {.parameters = share * values.below, .extrapolation = of_growth * grown.below};
   range.above = {.parameters = share * values.above, .extrapolation = of_growth * grown.above};

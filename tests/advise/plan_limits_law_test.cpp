@@ -192,6 +192,7 @@ TEST_CASE("what ends a search of sizes is what the answer says") {
       c.question.limits.cp = 1;
     });
     REQUIRE(p.step.fits);
+    INFO(p.binding);
     CHECK((p.binding == "memory" || p.binding == "deadline"));
   }
 }

@@ -41,6 +41,8 @@ TEST_CASE("quantities are read in SI base units") {
   CHECK(parse<DollarsPerSecond>("2.1 USD/h").si() == Approx(2.1 / 3600).epsilon(1e-15));
   CHECK(parse<Dollars>("30 kUSD").si() == 30000);
   CHECK(parse<Dollars>("20 million USD").si() == 20e6);
+  CHECK(parse<Dollars>("$41.5 million").si() == 41.5e6);
+  CHECK(parse<Dollars>("$711,149").si() == 711149);
   CHECK(parse<Dollars>("1.5 billion USD").si() == 1.5e9);
   CHECK(parse<JoulesPerByte>("30 pJ/B").si() == Approx(30e-12).epsilon(1e-15));
   CHECK(parse<JoulesPerByte>("4 pJ/bit").si() == Approx(32e-12).epsilon(1e-15));

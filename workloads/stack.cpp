@@ -409,11 +409,12 @@ Stack load_based(const std::string& name, const StackContext& context,
   const bool own_launcher = file.at("base").has("launcher");
   const bool own_flags = file.at("base").has("flags_release");
   const auto limit = release_parts(wanted.release);
-  bool first = true;
+  bool first = true, later = true;
   for (const JsonValue& release : file.at("releases").items()) {
     release.expect_only({"release", "date", "changes", "set", "when"});
     const std::string label = release.at("release").text();
     // A release before the first listed one still runs that first one.
+    later = release_parts(label) < limit;
     if (!first && !wanted.release.empty() && release_parts(label) > limit) break;
     first = false;
     s.release = label;
@@ -426,7 +427,12 @@ Stack load_based(const std::string& name, const StackContext& context,
     each(s);
   }
   require_complete(s, file);
-  s.asked = release_parts(s.release) == limit ? "" : wanted.release;
+  // Releases state what they changed: one between two that are listed runs as the earlier of them.
+  if (wanted.release.empty() || release_parts(s.release) == limit) return s;
+  if (later)
+    s.asked = wanted.release;
+  else
+    s.title += fmt::format(" (for {})", wanted.release);
   return s;
 }
 

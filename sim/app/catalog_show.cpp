@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-bool is_sourced(const JsonValue& v) { return v.is_object() && v.has("evidence"); }
+bool is_sourced(const JsonValue& v) { return v.is_object() && v.has("value") && v.has("evidence"); }
 
 std::string plain(const nlohmann::json& v) {
   return v.is_string() ? v.get<std::string>() : v.dump();

@@ -30,8 +30,12 @@ void add_flag(CLI::App& app, const Flag& flag, Given& given) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   else
     app.add_option_function<std::string>(
-        flag.name,
-        [&given, name = flag.name](const std::string& text) { given.flags[name] = text; });
+        flag.name, [&given, name = flag.name](const std::string& text) {
+          // CLI11 takes the next flag for the value.
+          if (text.starts_with("--"))
+            throw Error({.file = name, .found = "nothing after it", .expected = "a value"});
+          given.flags[name] = text;
+        });
 }
 
 // The first word that nothing took.

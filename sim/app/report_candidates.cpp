@@ -207,18 +207,16 @@ Table rows_table(const std::vector<Row>& rows, bool numbered,
   return table;
 }
 
-// A page that is too narrow for all columns leaves out dollars, then MFU: both follow
-// from the speed.
+// A page that is too narrow for all columns leaves out dollars, then MFU, then the speed: all of
+// them follow from the step.
 void add_rows(Document& document, const std::vector<Row>& rows, bool numbered, Shown shown) {
   std::string common;
   const std::vector<Decision> decisions = differing(rows, common);
   std::vector<Measure> measured = measures(unit_for(rows.front().candidate.step_time), shown);
   Table table = rows_table(rows, numbered, decisions, measured);
-  const std::size_t least = shown == Shown::energy ? 4 : 3;
-  while (!document.full() && table.width() > document.width() && measured.size() > least) {
-    const auto mfu = std::find_if(measured.begin(), measured.end(),
-                                  [](const Measure& m) { return m.header == "MFU%"; });
-    measured.erase(measured.back().header == "$/Mtok" ? measured.end() - 1 : mfu);
+  for (const char* left_out : {"$/Mtok", "MFU%", "tok/s/GPU"}) {
+    if (document.full() || table.width() <= document.width()) break;
+    std::erase_if(measured, [&](const Measure& m) { return m.header == left_out; });
     table = rows_table(rows, numbered, decisions, measured);
   }
   const char* all = rows.size() > 1 ? "All with " : "With ";

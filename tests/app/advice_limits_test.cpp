@@ -27,7 +27,7 @@ TEST_CASE("limits that no layout meets are an error that says which") {
   expect_refused("--per-domain 16", "per_domain");
   expect_refused("--recompute full --recompute-layers 99", "recompute_layers 99 of 32 layers");
   expect_refused("--stage-layers 16,17 --pp 2", "adds up to 33 of 32 layers");
-  expect_refused("--tp 2 --pp 2 --dp 3", "dp 3");
+  expect_refused("--tp 2 --pp 2 --cp 1 --dp 3", "dp 3");
   expect_refused("--tp 3", "tp 3 does not divide 16 GPUs");
   expect_refused("--cp 16 --context-parallel all-to-all", "key-value heads");
 }

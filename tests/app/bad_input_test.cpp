@@ -75,7 +75,8 @@ TEST_CASE("unknown commands and flags come with the nearest one") {
   expect_error(base + "--json=3", "--json: found a value");
   expect_error(base + "one.json two.json", "two.json");
   expect_error("catalog list model llama3-8b", "too many");
-  expect_error("simulate --model llama3-8b --cluster dgx-h100 --gpus 8", "--seq: found nothing");
+  expect_error("simulate --model llama3-8b --cluster dgx-h100 --gpus 8",
+               "found no --seq and --global-batch");
 }
 
 TEST_CASE("numbers have to be numbers in range") {
@@ -133,11 +134,14 @@ TEST_CASE("broken scenario files are one error each") {
   const ScratchFolder scratch("bad_scenario");
   const std::string good = R"({"model": "llama3-8b", "cluster": "dgx-h100", "gpus": 8, "seq": 4096,
     "global_batch": 64})";
-  CHECK(run("simulate " + add(scratch, "good.json", good)).code == 0);
+  CHECK(run("simulate " + add(scratch, "good.json", good)).err.empty());
   expect_error("simulate " + add(scratch, "empty.json", ""), "empty.json");
   expect_error("simulate " + add(scratch, "cut.json", good.substr(0, 40)), "cut.json");
   expect_error("simulate " + add(scratch, "key.json", R"({"modle": "llama3-8b"})"), "\"model\"?");
-  expect_error("simulate " + add(scratch, "type.json", R"({"model": 8})"), "model");
+  expect_error(
+      "simulate " + add(scratch, "type.json", R"({"model": 8, "cluster": "dgx-h100", "gpus": 8,
+    "seq": 4096, "global_batch": 64})"),
+      "model");
   expect_error("simulate " + add(scratch, "list.json", "[]"), "list.json");
   expect_error("simulate " + add(scratch, "deep.json", std::string(100000, '[')), "deep.json");
   expect_error("simulate " + add(scratch, "twice.json", R"({"tp": 1, "tp": 2})"), "tp");
@@ -203,7 +207,7 @@ TEST_CASE("input without an end is one short error") {
 
 TEST_CASE("broken model files are one error each") {
   const ScratchFolder scratch("bad_model");
-  expect_error(with_model("/"), "directory");
+  expect_error(with_model("/"), "a folder without config.json");
   expect_error(with_model("''"), "model");
   expect_error(with_model(add(scratch, "empty.json", "")), "empty.json");
   expect_error(with_model(add(scratch, "other.json", R"({"model_type": "llamma"})")), "\"llama\"?");
@@ -222,7 +226,7 @@ TEST_CASE("cluster files with bad values name the place") {
       {"bandwidth": {"value": )" +
            bandwidth + R"(, "evidence": "specified", "source": "orrery-estimate"}}}}})";
   };
-  CHECK(run(with_cluster(add(scratch, "good.json", overlay("\"3.35 TB/s\"")))).code == 0);
+  CHECK(run(with_cluster(add(scratch, "good.json", overlay("\"3.35 TB/s\"")))).err.empty());
   expect_error(with_cluster(add(scratch, "bare.json", overlay("3.35"))), "bandwidth");
   expect_error(with_cluster(add(scratch, "unit.json", overlay("\"3.35 TB\""))), "bandwidth");
   expect_error(with_cluster(add(scratch, "word.json", overlay("\"fast\""))), "bandwidth");
@@ -244,15 +248,22 @@ TEST_CASE("stack files with bad values name the place") {
 }
 
 TEST_CASE("what an accelerator lacks is refused by name") {
-  expect_error("simulate --model llama3-8b --cluster dgx-v100 --gpus 8 --seq 1024 --global-batch 8",
-               "fp16");
-  expect_error(
-      "advise --model llama3-8b --cluster dgx-a100 --gpus 8 --seq 1024 --global-batch 8 "
-      "--precision fp8",
-      "a100");
-  CHECK(run("simulate --model llama3-8b --cluster dgx-v100 --gpus 8 --seq 1024 --global-batch 8 "
-            "--precision fp16")
-            .code == 0);
+  const auto expect_refusal = [](const std::string& arguments, const std::string& part) {
+    const Outcome o = run(arguments);
+    INFO(arguments << "\n" << o.out << o.err);
+    CHECK(o.code == 3);
+    CHECK(o.err.empty());
+    CHECK(o.out.find("It does not run") != std::string::npos);
+    CHECK(o.out.find(part) != std::string::npos);
+  };
+  const std::string job = " --model llama3-8b --gpus 8 --seq 1024 --global-batch 8 ";
+  expect_refusal("simulate --cluster dgx-v100" + job, "fp16");
+  expect_refusal("advise --cluster dgx-a100 --precision fp8" + job, "A100");
+  const Outcome fp16 =
+      run("simulate --cluster dgx-v100 --precision fp16 --zero 3 --stack pytorch" + job);
+  INFO(fp16.out << fp16.err);
+  CHECK(fp16.err.empty());
+  CHECK(fp16.out.find("It does not run") == std::string::npos);
 }
 
 TEST_CASE("calibrate says what it needs") {

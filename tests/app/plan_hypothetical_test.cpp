@@ -16,9 +16,9 @@ using Catch::Matchers::Contains;
 namespace {
 
 Json question(const Json& cluster) {
-  return {{"model", "llama3.1-70b"}, {"tokens", "100B"},    {"seq", 4096},    {"global_batch", 64},
-          {"cluster", cluster},      {"gpus", 64},          {"tp", 8},        {"pp", 2},
-          {"micro_batch", 1},        {"recompute", "full"}, {"zero_stage", 1}};
+  return {{"model", "llama3.1-70b"}, {"tokens", "100B"},    {"seq", 4096}, {"global_batch", 64},
+          {"cluster", cluster},      {"gpus", 64},          {"tp", 8},     {"pp", 2},
+          {"micro_batch", 1},        {"recompute", "full"}, {"zero", 1}};
 }
 
 PlanPoint point(const Json& asked) {
@@ -38,7 +38,8 @@ Json overlay(const std::string& base, const Json& overrides) {
   return {{"based_on", base}, {"name", base + "-changed"}, {"overrides", overrides}};
 }
 
-void check_same(const std::string& base, const Json& key, const Json& overrides) {
+void check_same(const std::string& base, const Json& key, const Json& overrides,
+                bool moves = true) {
   Json by_key = question(base);
   by_key.update(key);
   const PlanPoint a = point(by_key), b = point(question(overlay(base, overrides)));
@@ -48,7 +49,7 @@ void check_same(const std::string& base, const Json& key, const Json& overrides)
   REQUIRE(b.step.fits);
   CHECK(a.step.best.step_time.si() == Approx(b.step.best.step_time.si()).epsilon(1e-6));
   CHECK(a.step.best.energy_per_step.si() == Approx(b.step.best.energy_per_step.si()).epsilon(1e-6));
-  CHECK(a.step.best.step_time != today.step.best.step_time);
+  if (moves) CHECK(a.step.best.step_time != today.step.best.step_time);
 }
 
 }  // namespace
@@ -59,7 +60,9 @@ TEST_CASE("one change of hardware has one answer, by a key and by an overlay") {
     for (const double factor : {1.5, 3.0, 0.7})
       check_same(base, {{"tensor_rate", factor}}, tensor_rates(device, factor));
     const auto watts = fmt::format("{:.0f} W", 0.7 * device.power_limit.get().si());
-    check_same(base, {{"power_cap", watts}}, {{"accelerator", {{"power", {{"limit", watts}}}}}});
+    // An MI300X draws little in this job: seven tenths of its limit do.
+    check_same(base, {{"power_cap", watts}}, {{"accelerator", {{"power", {{"limit", watts}}}}}},
+               std::string(base) != "mi300x-8");
     check_same(base, {{"memory_bandwidth", "9 TB/s"}},
                {{"accelerator", {{"memory", {{"bandwidth", "9 TB/s"}}}}}});
     check_same(base, {{"scale_up_bandwidth", "1.2 TB/s"}},

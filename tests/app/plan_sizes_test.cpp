@@ -21,7 +21,7 @@ Json small_question() {
           {"cluster", "dgx-h100"},
           {"micro_batch", 1},
           {"recompute", "none"},
-          {"zero_stage", 1},
+          {"zero", 1},
           {"pp", 1},
           {"cp", 1},
           {"tp", 1}};

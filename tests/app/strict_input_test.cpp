@@ -108,7 +108,10 @@ TEST_CASE("a model comes from a folder, from a hub's name or from standard input
   CHECK(parameters(binary + "qwen/qwen3-8b") == known);
   CHECK(parameters(binary + (scratch / "").string()) == known);
   CHECK(parameters(binary + "- < " + config + " ") == known);
-  expect_error("simulate --model Qwen/Qwen3-9B" + job, "Qwen3-9B");
+  expect_error(
+      "simulate --model Qwen/Qwen3-9B --cluster dgx-h100 --gpus 8 --seq 4096 "
+      "--global-batch 32",
+      "Qwen3-9B");
 }
 
 }  // namespace

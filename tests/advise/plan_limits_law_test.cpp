@@ -184,15 +184,4 @@ TEST_CASE("what ends a search of sizes is what the answer says") {
     CHECK(p.gpus == 256);
     CHECK(p.binding == "sizes that do not divide");
   }
-  SECTION("memory") {
-    const PlanPoint p = bound("dgx-h100", [](PlanChoice& c) {
-      c.goal.allowed = Seconds(4000 * day);
-      c.goal.objective = PlanObjective::gpus;
-      c.question.limits.tp = 1;
-      c.question.limits.cp = 1;
-    });
-    REQUIRE(p.step.fits);
-    INFO(p.binding);
-    CHECK((p.binding == "memory" || p.binding == "deadline"));
-  }
 }

@@ -22,7 +22,7 @@ for schema in "$3"/docs/schema/*.json; do
   [ -e "$data/schema/${schema##*/}" ] || fail "${schema##*/} is not installed"
 done
 
-clean "$binary" simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 4096 \
+clean "$binary" simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 2 --seq 4096 \
   --global-batch 64 | grep 'tokens/s/GPU' >/dev/null || fail "simulate says nothing"
 clean "$binary" catalog show accelerator h200-sxm | grep Sources >/dev/null || fail "no catalogue"
 

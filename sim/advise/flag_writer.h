@@ -74,4 +74,16 @@ LaunchFlags maxtext_flags(const Layout&, const Model&, const Job&, const Stack&)
 LaunchFlags neuronx_flags(const Layout&, const Model&, const Job&, const Stack&);
 LaunchFlags gaudi_megatron_flags(const Layout&, const Model&, const Job&, const Stack&);
 
+// Decisions that say nothing of a layout without context ranks, or of a model without experts.
+inline void cover_absent(FlagWriter& out, const Layout& l, const Model& model) {
+  if (l.cp == 1) {
+    out.covers("context_parallel");
+    out.covers("context_inner");
+  }
+  if (!model.has_experts()) {
+    out.covers("ep");
+    out.covers("etp");
+  }
+}
+
 }  // namespace orrery

@@ -22,14 +22,7 @@ void no_choice_of_ranks(FlagWriter& out, const Layout& l) {
 // Decisions that say nothing where a size is one, or where there are no experts.
 void cover_what_is_one(FlagWriter& out, const Layout& l, const Model& model) {
   out.covers("dp");  // the ranks that are left
-  if (l.cp == 1) {
-    out.covers("context_parallel");
-    out.covers("context_inner");
-  }
-  if (!model.has_experts()) {
-    out.covers("ep");
-    out.covers("etp");
-  }
+  cover_absent(out, l, model);
   if (l.tp == 1) out.covers("sequence_parallel");
 }
 

@@ -169,14 +169,7 @@ LaunchFlags megatron_deepspeed_flags(const Layout& l, const Model& model, const 
   if (is_sixteen_bit(l.precision))
     out.set("precision", l.precision == PrecisionRecipe::fp16 ? "--fp16" : "--bf16", true);
   if (l.schedule == Schedule::one_f_one_b) out.covers("schedule");
-  if (l.cp == 1) {
-    out.covers("context_parallel");
-    out.covers("context_inner");
-  }
-  if (!model.has_experts()) {
-    out.covers("ep");
-    out.covers("etp");
-  }
+  cover_absent(out, l, model);
   out.covers("sequence_parallel");  // before 2023.08 it has none, and one size does without
   if (l.tp > 1 && l.sequence_parallel)
     out.lacks("sequence_parallel", "sequence parallelism beside tensor parallelism");

@@ -7,13 +7,12 @@
 
 #include "sim/app/advise_machines.h"
 #include "sim/app/answers.h"
+#include "sim/app/failure.h"
 #include "sim/app/lines_command.h"
 #include "sim/app/report.h"
 #include "sim/app/result.h"
 #include "sim/app/setting_flags.h"
-#include "sim/base/cannot_exist.h"
 #include "sim/base/interrupt.h"
-#include "sim/base/machine_failed.h"
 
 namespace orrery {
 namespace {
@@ -60,15 +59,9 @@ ExitCode run(const Given& given) {
     return answer_lines_of("advise", given, common, [&](const JsonValue& line) {
       return merge_line(line, settings.flags, {}, {});
     });
-  try {
-    return search(settings.merged(), given, common);
-  } catch (const CannotExist&) {
-    throw;
-  } catch (const MachineFailed&) {
-    throw;
-  } catch (const Error& error) {
-    throw named_by_flag(error, settings.file, settings.flags);
-  }
+  return naming_flags(
+      [&] { return search(settings.merged(), given, common); },
+      [&](const Error& error) { return named_by_flag(error, settings.file, settings.flags); });
 }
 
 }  // namespace

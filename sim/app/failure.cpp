@@ -38,6 +38,16 @@ std::string_view kind_of(const Error& error) {
   }
 }
 
+ExitCode naming_flags(const std::function<ExitCode()>& run,
+                      const std::function<Error(const Error&)>& named) {
+  try {
+    return run();
+  } catch (const Error& error) {
+    if (exit_code_of(error) != ExitCode::bad_input) throw;
+    throw named(error);
+  }
+}
+
 ExitCode report_failure(const Error& error, bool json) {
   say(error.message(), error.info(), kind_of(error), json);
   return exit_code_of(error);

@@ -6,14 +6,13 @@
 #include <cstdio>
 
 #include "sim/app/answers.h"
+#include "sim/app/failure.h"
 #include "sim/app/lines_command.h"
 #include "sim/app/plan_keys.h"
 #include "sim/app/plan_question.h"
 #include "sim/app/plan_report.h"
 #include "sim/app/result.h"
-#include "sim/base/cannot_exist.h"
 #include "sim/base/interrupt.h"
-#include "sim/base/machine_failed.h"
 
 namespace orrery {
 
@@ -60,16 +59,9 @@ ExitCode run(const Given& given) {
     return answer_lines_of("plan", given, common,
                            [&](const JsonValue& line) { return merge_plan_flags(line, flags); });
   const JsonValue question = merge_plan_flags(given.word(0), flags);
-  try {
-    return answer_one(question, given, common);
-  } catch (const CannotExist&) {
-    throw;
-  } catch (const MachineFailed&) {
-    throw;
-  } catch (const Error& error) {
-    const std::string file = question.file() == plan_command_line ? "" : question.file();
-    throw named_by_plan_flag(error, file, flags);
-  }
+  const std::string file = question.file() == plan_command_line ? "" : question.file();
+  return naming_flags([&] { return answer_one(question, given, common); },
+                      [&](const Error& error) { return named_by_plan_flag(error, file, flags); });
 }
 
 }  // namespace

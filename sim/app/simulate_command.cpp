@@ -2,12 +2,11 @@
 #include "sim/app/simulate_command.h"
 
 #include "sim/app/answers.h"
+#include "sim/app/failure.h"
 #include "sim/app/lines_command.h"
 #include "sim/app/report.h"
 #include "sim/app/result.h"
 #include "sim/app/setting_flags.h"
-#include "sim/base/cannot_exist.h"
-#include "sim/base/machine_failed.h"
 
 namespace orrery {
 namespace {
@@ -33,15 +32,9 @@ ExitCode run(const Given& given) {
     return answer_lines_of("simulate", given, common, [&](const JsonValue& line) {
       return merge_line(line, settings.flags, {"trace_out"}, {{"reasons", false}});
     });
-  try {
-    return predict(settings.merged(), given, common);
-  } catch (const CannotExist&) {
-    throw;
-  } catch (const MachineFailed&) {
-    throw;
-  } catch (const Error& error) {
-    throw named_by_flag(error, settings.file, settings.flags);
-  }
+  return naming_flags(
+      [&] { return predict(settings.merged(), given, common); },
+      [&](const Error& error) { return named_by_flag(error, settings.file, settings.flags); });
 }
 
 }  // namespace

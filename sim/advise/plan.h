@@ -159,7 +159,8 @@ struct PlanResult {
   bool stopped_early = false;       // Ctrl-C: points without an answer say so in why_not
 };
 
-// Of the best point; where none is feasible, whether any fits and any runs at all, and why none is.
+// Whether a point meets all limits (`fits`), also where none is the least by what is known; why
+// none does, and whether any runs at all.
 Verdict verdict_of(const PlanResult& result);
 
 struct PlanOptions {

@@ -21,12 +21,19 @@ constexpr int patience = 5;
 // divide badly or failures eat the gain: over its least by this it will not come back.
 constexpr double past_the_least = 1.25;
 
+// A count and the limit that it comes from; no name: none but what is searched at all.
+struct LimitedCount {
+  std::int64_t count = 0;
+  std::string limit;
+};
+
 // The least count that could hold the weights, and do the work in time at the peaks.
-std::int64_t least_count(const PlanChoice& choice) {
+LimitedCount least_count(const PlanChoice& choice) {
   const Question& q = choice.question;
   const ResolvedDevice device = q.cluster.device.resolved();
   const auto parameters = static_cast<double>(count_parameters(q.model).total);
   double least = parameters / device.memory_capacity.si();  // a byte of each
+  std::string_view limit = lacks_memory;
   double peak = 0;
   for (const PrecisionRecipe precision : q.precisions)
     peak =
@@ -34,46 +41,29 @@ std::int64_t least_count(const PlanChoice& choice) {
                   device.tensor_rate[static_cast<std::size_t>(Format::bf16)].si()});
   for (const KernelSpeedup& k : choice.edit.kernels) peak *= std::max(1.0, k.factor);
   const double time = (choice.goal.allowed - choice.terms.wait).si();
-  if (time > 0 && peak > 0)
-    least =
-        std::max(least, choice.goal.tokens * model_flop_per_token(q.model, q.job) / (peak * time));
-  return std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(std::min(least, static_cast<double>(plan_most_gpus))));
+  const double work = choice.goal.tokens * model_flop_per_token(q.model, q.job);
+  if (time > 0 && peak > 0 && work / (peak * time) > least) {
+    least = work / (peak * time);
+    limit = "deadline";
+  }
+  const auto count =
+      static_cast<std::int64_t>(std::min(least, static_cast<double>(plan_most_gpus)));
+  // What a host holds and does anyway is no limit.
+  if (count < q.cluster.gpus_per_host) limit = "";
+  return {.count = std::max<std::int64_t>(1, count), .limit = std::string(limit)};
 }
 
-// A count and the limit that it comes from; no name: plan_most_gpus.
-struct MostCount {
-  std::int64_t count = plan_most_gpus;
-  std::string limit;
-};
-
-// The most that power, capital, floor and the wiring allow without looking at layouts, spares and
-// storage; 0: not one host.
-MostCount most_count(const PlanChoice& choice) {
-  const PlanGoal& goal = choice.goal;
-  const Cluster& cluster = choice.question.cluster;
-  const BillFacts& facts = choice.terms.facts;
-  const BillQuestion question{.accelerators = cluster.gpus_per_host,
-                              .ownership = choice.terms.ownership,
-                              .facility = choice.terms.facility,
-                              .contract = choice.terms.contract,
-                              .ranges = false};
-  MostCount most;
+// The most that the limits of size and the wiring allow without looking at layouts; 0: not one
+// host.
+LimitedCount most_count(const PlanChoice& choice) {
+  LimitedCount most = {.count = plan_most_gpus, .limit = ""};
   const auto limit = [&](const char* name, std::int64_t count) {
     if (count < most.count) most = {.count = count, .limit = name};
   };
-  limit("wiring", most_joined(cluster.fabric, plan_most_gpus));
+  limit("wiring", most_joined(choice.question.cluster.fabric, plan_most_gpus));
   // Where the wiring ends first, it is the limit and not what the limit is of.
-  const auto within = [&](const char* name, const AffordableCount& count) {
-    if (!count.fabric_limit) limit(name, count.count);
-  };
-  if (goal.power.si() > 0)
-    within("power", accelerators_for_power(cluster, facts, question, goal.power));
-  if (goal.capital.si() > 0 && choice.terms.ownership == Ownership::buy)
-    within("capital", accelerators_for_money(cluster, facts, question, goal.capital));
-  if (goal.racks > 0) within("racks", accelerators_for_racks(cluster, facts, question, goal.racks));
-  if (goal.square_metres > 0)
-    within("floor", accelerators_for_floor(cluster, facts, question, goal.square_metres));
+  for (const SizeLimit& size : size_limits(choice))
+    if (!size.most.fabric_limit) limit(size.name, size.most.count);
   return most;
 }
 
@@ -82,7 +72,7 @@ std::string limit_words(const std::string& limit) {
 }
 
 // `least`: what weights and deadline ask for; `why`: nothing fits on the largest count.
-std::string too_few_text(const MostCount& most, std::int64_t least, const std::string& why) {
+std::string too_few_text(const LimitedCount& most, std::int64_t least, const std::string& why) {
   if (most.count <= 0)
     return fmt::format("what {} allows holds not even one host or rack", limit_words(most.limit));
   return fmt::format(
@@ -113,8 +103,9 @@ class CountSearch {
 
   PlanPoint run(std::vector<PlanPoint>& tried) {
     const Fabric& fabric = choice_.question.cluster.fabric;
-    const MostCount most = most_count(choice_);
-    const std::int64_t low = least_count(choice_), high = most.count;
+    const LimitedCount most = most_count(choice_);
+    const LimitedCount least = least_count(choice_);
+    const std::int64_t low = least.count, high = most.count;
     if (high <= 0) return {.gpus = 0, .step = {.why_not = too_few_text(most, low, "")}};
     // Limits of the machine's size and the wish for speed: the best lies close to the limit.
     const PlanGoal& goal = choice_.goal;
@@ -129,7 +120,7 @@ class CountSearch {
     if (best_ == 0) walk_below(fabric, std::min(low, high));
     refine(plan_counts(fabric, 1, high, 8));
     for (const auto& [gpus, point] : points_) tried.push_back(point);
-    return answer(low, most);
+    return answer(least, most);
   }
 
  private:
@@ -221,14 +212,15 @@ class CountSearch {
       if (improve(point(gpus)) && objective_ == PlanObjective::gpus) return;
     }
   }
-  PlanPoint answer(std::int64_t low, const MostCount& most) {
+  PlanPoint answer(const LimitedCount& least, const LimitedCount& most) {
     const std::int64_t high = most.count;
     const auto fits = [](const auto& entry) { return entry.second.step.fits; };
     const bool none = std::none_of(points_.begin(), points_.end(), fits);
     if (points_.empty()) return {.gpus = high, .step = {.why_not = "no count was searched"}};
     if (none && !interrupted() && !most.limit.empty())
       return {.gpus = high,
-              .step = {.why_not = too_few_text(most, low, points_.rbegin()->second.step.why_not)}};
+              .step = {.why_not =
+                           too_few_text(most, least.count, points_.rbegin()->second.step.why_not)}};
     // Nothing larger was looked at, and no limit of the question is why.
     const auto largest = [&](const PlanPoint& p) {
       return high == plan_most_gpus && p.gpus == points_.rbegin()->first &&
@@ -244,20 +236,22 @@ class CountSearch {
     if (best_ == 0)
       found.binding = words_of_misses(found);
     else if (!found.largest_tried || objective_ != PlanObjective::time)
-      found.binding = binding();
+      found.binding = binding(least);
     return found;
   }
   std::int64_t unit_gpus() const { return choice_.question.cluster.gpus_per_host; }
   // What the nearest count in the wanted direction misses.
-  std::string binding() const {
+  std::string binding(const LimitedCount& least) const {
     if (interrupted()) return "";
     const auto at = points_.find(best_);
     if (objective_ != PlanObjective::time) {
-      if (at == points_.begin()) return "";
+      if (at == points_.begin()) return least.limit;
+      // Some sizes between do not divide: what a smaller one misses is why.
       for (auto below = at; below != points_.begin();) {
         --below;
         if (below->second.step.fits)
           return below->second.feasible ? "" : words_of_misses(below->second);
+        if (below->second.step.lacks == lacks_memory) return std::string(lacks_memory);
       }
       return words_of_misses(std::prev(at)->second);
     }
@@ -284,6 +278,28 @@ class CountSearch {
 };
 
 }  // namespace
+
+std::vector<SizeLimit> size_limits(const PlanChoice& choice) {
+  const PlanGoal& goal = choice.goal;
+  const Cluster& cluster = choice.question.cluster;
+  const BillFacts& facts = choice.terms.facts;
+  const BillQuestion question{.accelerators = cluster.gpus_per_host,
+                              .ownership = choice.terms.ownership,
+                              .facility = choice.terms.facility,
+                              .contract = choice.terms.contract,
+                              .ranges = false};
+  std::vector<SizeLimit> limits;
+  if (goal.power.si() > 0)
+    limits.push_back({"power", accelerators_for_power(cluster, facts, question, goal.power)});
+  if (goal.capital.si() > 0 && choice.terms.ownership == Ownership::buy)
+    limits.push_back({"capital", accelerators_for_money(cluster, facts, question, goal.capital)});
+  if (goal.racks > 0)
+    limits.push_back({"racks", accelerators_for_racks(cluster, facts, question, goal.racks)});
+  if (goal.square_metres > 0)
+    limits.push_back(
+        {"floor", accelerators_for_floor(cluster, facts, question, goal.square_metres)});
+  return limits;
+}
 
 std::vector<std::int64_t> plan_counts(const Fabric& fabric, std::int64_t low, std::int64_t high,
                                       int parts) {

@@ -1,6 +1,8 @@
 // Knows how one machine of one size is searched, run and paid: the parts of a plan's point.
 #pragma once
 
+#include <string_view>
+
 #include "sim/advise/plan.h"
 
 namespace orrery {
@@ -37,6 +39,17 @@ struct AllowedCount {
 };
 AllowedCount allowed_count(const Plan& plan, std::size_t choice, const PlanStep& step,
                            std::int64_t most);
+
+// What a step lacks (PlanStep::lacks) of which no layout fits.
+inline constexpr std::string_view lacks_memory = "memory";
+
+// Of each limit of size that the question sets ("power", "capital", "racks", "floor") the most
+// accelerators that it allows, whatever runs on them and without spares and storage.
+struct SizeLimit {
+  const char* name;
+  AffordableCount most;
+};
+std::vector<SizeLimit> size_limits(const PlanChoice& choice);
 
 // Counts of accelerators that a search looks at: powers of two times what fits a scale-up domain,
 // and times the domain, in `parts` steps an octave; from `low` to `high`, sorted.

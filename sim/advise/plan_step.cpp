@@ -63,7 +63,7 @@ PlanStep plan_step(const Question& question, double memory_reserve, const StepSe
       step.why_not =
           advice.stopped_early ? "no layout was found within the work of a sweep" : advice.why;
       step.lacks = advice.stopped_early    ? "the work of a search"
-                   : advice.considered > 0 ? "memory"
+                   : advice.considered > 0 ? std::string(lacks_memory)
                                            : "sizes that do not divide";
       return;
     }

@@ -11,12 +11,12 @@ Verdict verdict_of(const PlanResult& result) {
   };
   // Also where points meet all limits and which is the least is not known.
   if (result.best || any([](const PlanPoint& p) { return p.feasible; })) return {};
-  Verdict verdict{.fits = any([](const PlanPoint& p) { return p.step.fits; }),
-                  .runs = any([](const PlanPoint& p) { return p.step.runs; }),
-                  .why = "no point meets all limits",
-                  .probability = 0};
-  if (!verdict.fits && !result.points.empty()) verdict.why = result.points.front().step.why_not;
-  return verdict;
+  const bool some = any([](const PlanPoint& p) { return p.step.fits; });
+  return {.fits = false,
+          .runs = any([](const PlanPoint& p) { return p.step.runs; }),
+          .why = some || result.points.empty() ? "no point meets all limits"
+                                               : result.points.front().step.why_not,
+          .probability = 0};
 }
 
 }  // namespace orrery

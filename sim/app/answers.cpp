@@ -102,9 +102,7 @@ Advised advise_settings(const JsonValue& asked, const AskedWith& with) {
 }
 
 ExitCode Planned::code() const {
-  // Also one that is feasible, and the least by nothing that is known.
-  const auto told = detailed_point(result);
-  const bool found = result.stopped_early || (told && result.points[*told].feasible);
+  const bool found = result.stopped_early || verdict_of(result).exists();
   return found ? ExitCode::answer : ExitCode::cannot_exist;
 }
 

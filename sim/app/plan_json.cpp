@@ -188,9 +188,10 @@ nlohmann::ordered_json plan_json(const PlanFile& file, const PlanResult& result,
 
 AnswerVerdict verdict_of(const PlanFile& file, const PlanResult& result,
                          const std::optional<PlanDetail>& detail) {
-  AnswerVerdict verdict{.fits = result.best.has_value(), .runs = orrery::verdict_of(result).runs};
-  if (detail && result.best) verdict.probability = detail->prediction.memory.probability;
-  if (result.best) return verdict;
+  const Verdict judged = orrery::verdict_of(result);
+  AnswerVerdict verdict{.fits = judged.exists(), .runs = judged.runs};
+  if (detail && judged.exists()) verdict.probability = detail->prediction.memory.probability;
+  if (judged.exists()) return verdict;
   if (result.stopped_early) verdict.fits = std::nullopt;
   for (const PlanPoint& p : result.points)
     if (verdict.why.empty() && !p.step.fits) verdict.why = p.step.why_not;

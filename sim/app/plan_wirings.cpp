@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "hw_models/catalog.h"
+#include "sim/advise/plan_point.h"
 #include "sim/app/plan_terms.h"
 #include "topologies/parts.h"
 
@@ -13,30 +14,14 @@ namespace {
 
 // Whether the limits of the machine's size allow more accelerators than its wiring joins.
 bool ends_by_wiring(const PlanChoice& choice) {
-  const PlanGoal& goal = choice.goal;
-  const Cluster& cluster = choice.question.cluster;
-  const BillFacts& facts = choice.terms.facts;
-  const BillQuestion question{.accelerators = cluster.gpus_per_host,
-                              .ownership = choice.terms.ownership,
-                              .facility = choice.terms.facility,
-                              .contract = choice.terms.contract,
-                              .ranges = false};
-  std::vector<AffordableCount> counts;
-  if (goal.power.si() > 0)
-    counts.push_back(accelerators_for_power(cluster, facts, question, goal.power));
-  if (goal.capital.si() > 0 && choice.terms.ownership == Ownership::buy)
-    counts.push_back(accelerators_for_money(cluster, facts, question, goal.capital));
-  if (goal.racks > 0)
-    counts.push_back(accelerators_for_racks(cluster, facts, question, goal.racks));
-  if (goal.square_metres > 0)
-    counts.push_back(accelerators_for_floor(cluster, facts, question, goal.square_metres));
-  return !counts.empty() && std::all_of(counts.begin(), counts.end(),
-                                        [](const auto& count) { return count.fabric_limit; });
+  const std::vector<SizeLimit> limits = size_limits(choice);
+  return !limits.empty() && std::all_of(limits.begin(), limits.end(), [](const SizeLimit& size) {
+    return size.most.fabric_limit;
+  });
 }
 
 // Wirings that the catalogue's clusters have between as many of the same accelerators in a host and
-// in a scale-up domain, and that do not end where this one does.
-// The largest first.
+// in a scale-up domain, and that do not end where this one does, the largest first.
 std::vector<std::string> larger_wirings(const Cluster& cluster) {
   std::vector<std::pair<std::int64_t, std::string>> found;
   const std::int64_t joined = most_joined(cluster.fabric, plan_most_gpus);

@@ -7,30 +7,18 @@
 #include "hw_models/catalog.h"
 #include "sim/advise/plan.h"
 #include "sim/advise/plan_point.h"
-#include "tests/advise/small_question.h"
+#include "tests/advise/small_plan.h"
 #include "topologies/parts.h"
+#include "workloads/model_catalog.h"
 
 using namespace orrery;
 
 namespace {
 
-constexpr double day = 86400;
-
-PlanChoice small_choice(const std::string& cluster, std::int64_t gpus) {
-  PlanChoice choice;
-  choice.question = small_question(small_dense_model(), 8);
-  choice.question.cluster = load_cluster(cluster, std::max<std::int64_t>(1, gpus));
-  choice.question.job = small_job(4096, 256);
-  choice.question.limits.micro_batch = 1;
-  choice.question.limits.recompute = RecomputeChoice{.recompute = Recompute::none};
-  choice.question.limits.pp = 1;
+// All of one ZeRO stage too, so that counts differ by their machines alone.
+PlanChoice one_stage_choice(const std::string& cluster, std::int64_t gpus) {
+  PlanChoice choice = small_choice(cluster, gpus);
   choice.question.limits.zero_stage = 1;
-  choice.any_count = gpus == 0;
-  choice.goal.tokens = 1e12;
-  choice.terms.facts = load_bill_facts(choice.question.cluster, {});
-  choice.terms.reliability =
-      load_reliability(default_reliability(choice.question.cluster.device.name));
-  choice.step_key = cluster;
   return choice;
 }
 
@@ -67,7 +55,7 @@ TEST_CASE(
   std::uniform_real_distribution<double> octaves(3, 9);
   for (const char* cluster : {"dgx-h100", "gb200-nvl72", "tpu-v5p", "tpu-v6e", "mi300x-8"})
     for (const Limited& limit : limits()) {
-      PlanChoice choice = small_choice(cluster, 0);
+      PlanChoice choice = one_stage_choice(cluster, 0);
       const double machines = std::exp2(octaves(random));
       limit.set(choice.goal, machines);
       const Plan question{.choices = {choice}};
@@ -104,7 +92,7 @@ TEST_CASE("the fewest accelerators by a deadline meet it, and the next count bel
   std::uniform_real_distribution<double> octaves(2, 8);
   for (const char* cluster : {"dgx-h100", "tpu-v5p", "dgx-b200"})
     for (int i = 0; i < 3; ++i) {
-      PlanChoice choice = small_choice(cluster, 0);
+      PlanChoice choice = one_stage_choice(cluster, 0);
       choice.goal.objective = PlanObjective::gpus;
       choice.goal.allowed = Seconds(day * std::exp2(octaves(random)));
       const PlanPoint p = answer(choice, 50).points.front();
@@ -120,7 +108,7 @@ TEST_CASE("more megawatts buy more TPUs") {
   for (const char* cluster : {"tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu-v7", "tpu-8t"}) {
     std::int64_t before = 0;
     for (const double megawatts : {0.1, 1.0, 10.0, 100.0}) {
-      PlanChoice choice = small_choice(cluster, 0);
+      PlanChoice choice = one_stage_choice(cluster, 0);
       choice.goal.power = Watts(megawatts * 1e6);
       const AffordableCount count = accelerators_for_power(
           choice.question.cluster, choice.terms.facts,
@@ -143,7 +131,7 @@ TEST_CASE(
   CHECK(first_essential({"palomar-ocs: power", "storage x: power"}).empty());
   CHECK(first_essential({"nic: power", "accelerator feynman: power limit"}) ==
         "accelerator feynman: power limit");
-  PlanChoice choice = small_choice("dgx-h100", 16);
+  PlanChoice choice = one_stage_choice("dgx-h100", 16);
   choice.question.cluster.device.power_limit = {};
   choice.goal.power = Watts(1e9);
   const PlanPoint p = answer(choice).points.front();
@@ -154,7 +142,7 @@ TEST_CASE(
 
 TEST_CASE("what ends a search of sizes is what the answer says") {
   const auto bound = [](const char* cluster, auto&& set) {
-    PlanChoice choice = small_choice(cluster, 0);
+    PlanChoice choice = one_stage_choice(cluster, 0);
     set(choice);
     return answer(choice).points.front();
   };
@@ -183,5 +171,24 @@ TEST_CASE("what ends a search of sizes is what the answer says") {
     REQUIRE(p.step.fits);
     CHECK(p.gpus == 256);
     CHECK(p.binding == "sizes that do not divide");
+  }
+  SECTION("memory: fewer accelerators do not hold the weights") {
+    const PlanPoint p = bound("dgx-h100", [](PlanChoice& c) {
+      c.question.model = load_model("llama3.1-70b", data_root() / "workloads/catalog/models");
+      c.goal.allowed = Seconds(1e5 * day);
+      c.goal.objective = PlanObjective::gpus;
+    });
+    REQUIRE(p.step.fits);
+    CHECK(p.gpus > 8);
+    CHECK(p.binding == "memory");
+  }
+  SECTION("nothing, where one host does") {
+    const PlanPoint p = bound("dgx-h100", [](PlanChoice& c) {
+      c.goal.allowed = Seconds(1e5 * day);
+      c.goal.objective = PlanObjective::gpus;
+    });
+    REQUIRE(p.step.fits);
+    CHECK(p.gpus <= 8);
+    CHECK(p.binding.empty());
   }
 }

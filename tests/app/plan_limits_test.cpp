@@ -8,6 +8,7 @@
 
 #include "sim/app/plan_question.h"
 #include "sim/app/plan_report.h"
+#include "tests/app/plan_questions.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery;
@@ -23,22 +24,8 @@ Json small_question() {
           {"micro_batch", 1},       {"recompute", "none"},   {"pp", 1}};
 }
 
-Json with(Json question, const std::string& key, const Json& value) {
-  question[key] = value;
-  return question;
-}
-
 PlanFile read(const Json& question) {
   return read_plan(JsonValue::from(question, "question.json"));
-}
-
-std::string error_of(const Json& question) {
-  try {
-    read(question);
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return "";
 }
 
 struct Answered {

@@ -4,6 +4,7 @@
 
 #include "sim/app/plan_question.h"
 #include "sim/app/plan_report.h"
+#include "tests/app/plan_questions.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery;
@@ -27,11 +28,6 @@ Json small_question() {
           {"tp", 1}};
 }
 
-Json with(Json question, const std::string& key, const Json& value) {
-  question[key] = value;
-  return question;
-}
-
 struct Answered {
   PlanFile file;
   PlanResult result;
@@ -48,15 +44,6 @@ Answered answered(const Json& question) {
     if ((c != ' ' && c != '\n') || (!a.words.empty() && a.words.back() != ' '))
       a.words += c == '\n' ? ' ' : c;
   return a;
-}
-
-std::string error_of(const Json& question) {
-  try {
-    read_plan(JsonValue::from(question, "question.json"));
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return "";
 }
 
 }  // namespace

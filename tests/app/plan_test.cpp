@@ -10,6 +10,7 @@
 #include "hw_models/catalog.h"
 #include "sim/app/plan_question.h"
 #include "sim/app/tables.h"
+#include "tests/app/plan_questions.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery;
@@ -30,15 +31,6 @@ std::vector<Json> values(const Json& value) {
   return plan_values(JsonValue::from({{"gpus", value}}, "test").at("gpus"));
 }
 
-std::string error_of(const Json& question) {
-  try {
-    read_plan(JsonValue::from(question, "question.json"));
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return "";
-}
-
 // One line that names what is wrong, exit code 2, nothing on stdout.
 void expect_refused(const Json& question, const std::string& named) {
   const ScratchFolder scratch("plan");
@@ -50,10 +42,6 @@ void expect_refused(const Json& question, const std::string& named) {
   CHECK(o.err.find(named) != std::string::npos);
 }
 
-Json with(Json question, const std::string& key, const Json& value) {
-  question[key] = value;
-  return question;
-}
 Json without(Json question, const std::string& key) {
   question.erase(key);
   return question;

@@ -384,6 +384,17 @@ std::string_view to_text(LaunchMode mode) {
 
 namespace {
 
+// Whether the stack is based on another: it inherits what the file does not say.
+bool read_names(const JsonValue& file, Stack& s) {
+  const bool based = !s.name.empty();
+  s.name = file.at("name").text();
+  const auto title = based ? file.find("title") : file.at("title");
+  s.title = title ? title->text() : fmt::format("{} ({})", s.name, s.title);
+  const auto framework = based ? file.find("framework") : file.at("framework");
+  if (framework) s.framework = framework->text();
+  return based;
+}
+
 // A stack on `depth` others that are based on it: a circle has no end. `each` is told of the stack
 // at every release on the way.
 Stack load_based(const std::string& name, const StackContext& context,
@@ -401,16 +412,22 @@ Stack load_based(const std::string& name, const StackContext& context,
   Stack s;
   if (auto based_on = file.find("based_on"))
     s = load_based(based_on->reference(), context, catalog_folder, depth + 1, [](const Stack&) {});
-  s.name = file.at("name").text();
-  s.title = file.at("title").text();
-  s.framework = file.at("framework").text();
-  apply_settings(s, file.at("base"));
+  const bool based = read_names(file, s);
+  const auto own = based ? file.find("base") : file.at("base");
+  if (own) apply_settings(s, *own);
   apply_conditions(s, file, file, context);
-  const bool own_launcher = file.at("base").has("launcher");
-  const bool own_flags = file.at("base").has("flags_release");
+  const bool own_launcher = own && own->has("launcher");
+  const bool own_flags = own && own->has("flags_release");
   const auto limit = release_parts(wanted.release);
   bool first = true, later = true;
-  for (const JsonValue& release : file.at("releases").items()) {
+  const auto releases = based ? file.find("releases") : file.at("releases");
+  if (!releases && !wanted.release.empty())
+    throw Error({.file = file.file(),
+                 .path = "releases",
+                 .found = "nothing to choose " + in_quotes(wanted.release) + " from",
+                 .expected = "releases of its own, or based_on a release: \"nemo@25.09\"",
+                 .nearest = ""});
+  for (const JsonValue& release : releases ? releases->items() : std::vector<JsonValue>{}) {
     release.expect_only({"release", "date", "changes", "set", "when"});
     const std::string label = release.at("release").text();
     // A release before the first listed one still runs that first one.
@@ -427,12 +444,12 @@ Stack load_based(const std::string& name, const StackContext& context,
     each(s);
   }
   require_complete(s, file);
-  // Releases state what they changed: one between two that are listed runs as the earlier of them.
-  if (wanted.release.empty() || release_parts(s.release) == limit) return s;
-  if (later)
-    s.asked = wanted.release;
-  else
-    s.title += fmt::format(" (for {})", wanted.release);
+  if (!releases) {  // of what it is based on
+    each(s);
+    return s;
+  }
+  s.asked = release_parts(s.release) == limit ? "" : wanted.release;
+  s.asked_is_later = later && !s.asked.empty();
   return s;
 }
 

@@ -170,7 +170,10 @@ struct Stack {
   std::string name;     // "megatron-core"
   std::string release;  // "0.15"
   std::string asked;    // for a release that is not listed, "0.16"; empty: none, or the listed one
-  std::string date;     // of the release, "2025-11"
+  // Later than all that are listed: nothing is known of it. One between two of them runs as the
+  // earlier, since releases state what they changed.
+  bool asked_is_later = false;
+  std::string date;  // of the release, "2025-11"
   std::string title, framework;
   // How it is started, and the release of that program whose settings it has: this one, or of a
   // stack that names no launcher the one that it is based on.

@@ -370,9 +370,8 @@ Question read_question(const JsonValue& s, Catalogues& catalogues) {
   const std::string name = stack_name(s, subject.cluster, subject.job, catalogues);
   Question q{.precisions = read_precisions(s, name, subject, catalogues),
              .optimizers = read_optimizers(s, name, subject, catalogues)};
-  if (subject.model.mtp_layers > 0)
-    apply_default_modules(s, subject.model,
-                          read_stack(name, subject, q.precisions.front(), catalogues), subject.job);
+  const Stack stack = read_stack(name, subject, q.precisions.front(), catalogues);
+  if (subject.model.mtp_layers > 0) apply_default_modules(s, subject.model, stack, subject.job);
   nlohmann::json sizes = s.raw();
   sizes.erase("precision");
   sizes.erase("optimizer");

@@ -201,7 +201,7 @@ RunKind run_kind(const Stack& stack, const Model& model, const Job& job, const L
           .device = device.name,
           .precision = std::string(to_text(layout.precision)),
           .gpus = static_cast<double>(layout.gpus()),
-          .unknown_release = stack.asked};
+          .unknown_release = stack.asked_is_later ? stack.asked : ""};
 }
 
 RunKind run_kind(const Scenario& s) {

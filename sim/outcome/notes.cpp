@@ -12,8 +12,9 @@ std::vector<std::string> notes_of(const Scenario& s) {
   if (!s.stack.asked.empty())
     notes.push_back(
         fmt::format("Release {} of {} is not known: it is predicted as {}, the last known one "
-                    "before it, with a wider range.",
-                    s.stack.asked, s.stack.name, s.stack.release));
+                    "before it{}.",
+                    s.stack.asked, s.stack.name, s.stack.release,
+                    s.stack.asked_is_later ? ", with a wider range" : ""));
   const std::int64_t tokens = std::max(s.job.sequence, s.job.context);
   if (s.model.max_context > 0 && tokens > s.model.max_context)
     notes.push_back(

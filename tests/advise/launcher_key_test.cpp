@@ -31,6 +31,15 @@ TEST_CASE("a stack that is based on another is started as that one is") {
   CHECK(old.language == "python");
 }
 
+TEST_CASE("a name and what it is based on make a stack") {
+  const LaunchFlags nemo = flags_of("nemo", split);
+  const LaunchFlags mine = flags_of_overlay(R"({"name": "my-nemo", "based_on": "nemo"})");
+  CHECK(mine.text == nemo.text);
+  CHECK_FALSE(mine.text.empty());
+  CHECK(flags_of_overlay(R"({"name": "my-nemo", "based_on": "nemo@24.11"})").text ==
+        flags_of("nemo@24.11", split).text);
+}
+
 TEST_CASE("a stack may be started by another program than the one that it is based on") {
   const LaunchFlags f = flags_of_overlay(R"({
       "name": "mine", "title": "Ours", "framework": "Ours", "based_on": "nemo",

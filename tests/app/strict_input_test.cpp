@@ -39,6 +39,29 @@ TEST_CASE("a release that nothing is known of is said, and widens the range") {
   CHECK(asked["prediction"]["step_time_high_s"] > known["prediction"]["step_time_high_s"]);
 }
 
+TEST_CASE("a stack of one's own is named by its file where it is wrong") {
+  const ScratchFolder scratch("stack");
+  const std::string file = scratch.add("mine.json", R"({"name": "mine"})").string();
+  for (const std::string command : {"simulate ", "advise ", "plan --tokens 1T "})
+    expect_error(command +
+                     "--model llama3.1-8b --cluster dgx-h100 --gpus 8 --seq 8192 "
+                     "--global-batch 32 --stack " +
+                     file,
+                 file + ": title: found nothing");
+}
+
+TEST_CASE("a release between two that are listed is said, and runs as the earlier one") {
+  const std::string job =
+      "simulate --model llama3.1-8b --cluster dgx-h100 --gpus 8 --seq 8192 --global-batch 32 "
+      "--tp 2 ";
+  const json known = json::parse(run(job + "--stack nemo@24.04 --json").out);
+  const json asked = json::parse(run(job + "--stack nemo@24.05 --json").out);
+  CHECK(known["notes"].empty());
+  REQUIRE(asked["notes"].size() == 1);
+  CHECK(has(asked["notes"][0].get<std::string>(), "predicted as 24.04"));
+  CHECK(asked["prediction"] == known["prediction"]);
+}
+
 TEST_CASE("sequences beyond a learned table are an error, beyond the training a note") {
   const std::string gpt2 = "--model gpt2 --cluster dgx-h100 --gpus 8 --global-batch 32 ";
   expect_error("simulate " + gpt2 + "--seq 8192", "1024");

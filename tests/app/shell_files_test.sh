@@ -33,12 +33,12 @@ offered() {
 expect() {
   local wanted=$1
   shift
-  offered "$@" | grep -qx -- "$wanted" || fail "'$*' does not offer $wanted: $(offered "$@" | head -n 5)"
+  grep -qx -- "$wanted" <<<"$(offered "$@")" || fail "'$*' does not offer $wanted: $(offered "$@")"
 }
 refuse() {
   local wanted=$1
   shift
-  ! offered "$@" | grep -qx -- "$wanted" || fail "'$*' offers $wanted"
+  ! grep -qx -- "$wanted" <<<"$(offered "$@")" || fail "'$*' offers $wanted"
 }
 expect simulate orrery si
 expect --global-batch orrery advise --glo

@@ -7,23 +7,10 @@
 
 #include "hw_models/catalog.h"
 #include "hw_models/power.h"
+#include "tests/hw_models/machine.h"
 
 namespace orrery {
 namespace {
-
-struct Machine {
-  explicit Machine(const std::string& name)
-      : catalogued(load_device(name)),
-        device(catalogued.resolved()),
-        calibration(load_calibration(catalogued)) {}
-  KernelTime time(const Kernel& kernel) const { return kernel_time(kernel, device, calibration); }
-  double tflops(const Kernel& kernel) const {
-    return tensor_flop(kernel.work) / time(kernel).time.si() / 1e12;
-  }
-  Device catalogued;
-  ResolvedDevice device;
-  Calibration calibration;
-};
 
 Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, Format format = Format::bf16,
             Library library = Library::cublas) {

@@ -4,22 +4,10 @@
 
 #include "hw_models/catalog.h"
 #include "hw_models/kernel_time.h"
+#include "tests/hw_models/machine.h"
 
 namespace orrery {
 namespace {
-
-struct Machine {
-  explicit Machine(const std::string& name)
-      : catalogued(load_device(name)),
-        device(catalogued.resolved()),
-        calibration(load_calibration(catalogued)) {}
-  double seconds(const Kernel& kernel) const {
-    return kernel_time(kernel, device, calibration).time.si();
-  }
-  Device catalogued;
-  ResolvedDevice device;
-  Calibration calibration;
-};
 
 const Machine& machine(int which) {
   static const Machine machines[] = {Machine("h100-sxm"), Machine("h200-sxm"),

@@ -10,14 +10,6 @@
 namespace orrery {
 namespace {
 
-// Finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): every bit of the result depends on
-// every bit of x.
-constexpr std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9U;
-  x = (x ^ (x >> 27U)) * 0x94D049BB133111EBU;
-  return x ^ (x >> 31U);
-}
-
 // ln n!, by lgamma_r: plain lgamma writes a global, which threads must not share.
 double log_factorial(double n) {
   int sign = 0;
@@ -51,23 +43,6 @@ void check_counts(std::int64_t flows, std::int64_t uplinks, std::int64_t pairs,
 }
 
 }  // namespace
-
-std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value) {
-  return mix(hash + 0x9E3779B97F4A7C15U + mix(value));
-}
-
-std::uint64_t flow_hash(std::uint64_t seed, std::int64_t from, std::int64_t to,
-                        std::uint64_t label) {
-  std::uint64_t hash = mix(seed + 0x9E3779B97F4A7C15U);
-  for (const std::uint64_t value :
-       {static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(to), label})
-    hash = hash_with(hash, value);
-  return hash;
-}
-
-std::int64_t hash_choice(std::uint64_t hash, std::int64_t choices) {
-  return static_cast<std::int64_t>((hash >> 32U) * static_cast<std::uint64_t>(choices) >> 32U);
-}
 
 double ecmp_worst_load(std::int64_t flows, std::int64_t uplinks, std::int64_t queue_pairs,
                        std::int64_t leaves) {

@@ -33,8 +33,8 @@ bool Router::surely_connected() const {
 }
 
 // Accelerators such that, if any pair has no path, a pair of these has none: those with a faulted
-// NIC, two under every faulted leaf, and for every rail two under each of two other leaves, in
-// every pod that a fault touches and in one that none does.
+// NIC, two under every faulted leaf, and for every rail two under each of two other leaves, and in
+// two domains at least, in every pod that a fault touches and in one that none does.
 std::vector<std::int64_t> Router::suspects() const {
   std::set<std::int64_t> found, leaves, pods;
   for (const LinkFault& f : nic_faults_) {
@@ -53,8 +53,12 @@ std::vector<std::int64_t> Router::suspects() const {
       break;
     }
   using Domains = std::set<std::int64_t>;
+  struct Rail {
+    std::map<std::int64_t, Domains> leaves;
+    Domains domains;
+  };
   std::map<std::int64_t, Domains> under;  // faulted leaf -> domains found there
-  std::map<std::pair<std::int64_t, std::int32_t>, std::map<std::int64_t, Domains>> rails;
+  std::map<std::pair<std::int64_t, std::int32_t>, Rail> rails;
   for (std::int64_t g = 0; g < shape_.accelerators; ++g) {
     const End e = end_of(g);
     if (e.nic != g || !e.at_nic.empty()) continue;
@@ -62,8 +66,12 @@ std::vector<std::int64_t> Router::suspects() const {
     if (leaves.contains(e.leaf)) {
       domains = &under[e.leaf];
     } else if (pods.contains(e.pod)) {
-      std::map<std::int64_t, Domains>& others = rails[{e.pod, e.rail}];
-      if (others.size() < 2 || others.contains(e.leaf)) domains = &others[e.leaf];
+      Rail& rail = rails[{e.pod, e.rail}];
+      // A domain may reach several leaves of a rail: then its own are not enough.
+      const bool another = rail.domains.size() == 1 && !rail.domains.contains(g / domain_);
+      if (rail.leaves.size() < 2 || rail.leaves.contains(e.leaf) || another)
+        domains = &rail.leaves[e.leaf];
+      if (domains) rail.domains.insert(g / domain_);
     }
     if (domains && domains->size() < 2 && domains->insert(g / domain_).second) found.insert(g);
   }

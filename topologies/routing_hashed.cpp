@@ -145,6 +145,7 @@ void Router::hash_route(const Path& p, std::uint64_t flow, std::vector<RouteLink
   if (!whole) {
     planes = 0;
     for (std::int64_t k = 0; k < all; ++k) planes += usable(k) ? 1 : 0;
+    CHECK_THAT(planes > 0, "faults that cut a pair off were refused");
   }
   // Software opens a queue pair on every port before a second on one; only switches hash. The
   // first port differs from flow to flow.
@@ -185,7 +186,8 @@ void Router::hashed_trunks(std::int64_t from, std::int64_t to, std::int64_t labe
   for (std::int64_t label = 0; label < labels; ++label) {
     const std::uint64_t flow =
         flow_hash(options_.seed, from, to, static_cast<std::uint64_t>(label));
-    const std::int64_t start = hash_choice(hash_with(flow, ~std::uint64_t{0}), ports);
+    const std::int64_t start =
+        ports == 1 ? 0 : hash_choice(hash_with(flow, ~std::uint64_t{0}), ports);
     for (std::int64_t pair = 0; pair < ports; ++pair) {
       const PlaneClass& plane = planes_[static_cast<std::size_t>((start + pair) % ports / nics_)];
       const std::uint64_t hash = hash_with(hash_with(flow, static_cast<std::uint64_t>(pair)),

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "sim/app/report_parts.h"
 #include "sim/app/tables.h"
 #include "sim/base/check.h"
+#include "sim/base/parallel.h"
 #include "sim/engine/traffic_study.h"
 
 namespace orrery {
@@ -61,6 +63,25 @@ void check_flags(const TrafficQuestion& question) {
     refuse("--paths-per-flow", "routing that spreads every flow", "it with ecmp");
 }
 
+// Of one routing; `pairs`: of hashed flows, ascending.
+std::vector<Row> rows_of(Routing routing, const std::vector<std::int64_t>& pairs,
+                         const Fabric& fabric, TrafficOptions options) {
+  const ScaleOut& out = fabric.scale_out;
+  const bool hashed = routing == Routing::ecmp;
+  options.routing = routing;
+  std::vector<Row> rows;
+  for (const std::int64_t p : hashed ? pairs : std::vector<std::int64_t>{1}) {
+    const bool own = routing == out.routing && (!hashed || p == out.paths_per_flow);
+    options.paths_per_flow = p;
+    // A NIC with many ports has no fewer queue pairs.
+    if (!rows.empty() && p <= rows.back().study.options.paths_per_flow)
+      rows.back().own |= own;
+    else
+      rows.push_back({.study = traffic_study(fabric, options), .own = own});
+  }
+  return rows;
+}
+
 // The routings to compare, the fabric's own among them.
 std::vector<Row> rows_of(const Fabric& fabric, std::int64_t accelerators,
                          const TrafficQuestion& question) {
@@ -82,22 +103,12 @@ std::vector<Row> rows_of(const Fabric& fabric, std::int64_t accelerators,
                          .group = question.group,
                          .seed = question.seed,
                          .rounds = question.rounds};
+  std::vector<std::vector<Row>> found(routings.size());
+  parallel_for(routings.size(), 0,
+               [&](std::size_t i) { found[i] = rows_of(routings[i], pairs, fabric, options); });
   std::vector<Row> rows;
-  for (const Routing routing : routings) {
-    options.routing = routing;
-    const bool hashed = routing == Routing::ecmp;
-    for (const std::int64_t p : hashed ? pairs : std::vector<std::int64_t>{1}) {
-      options.paths_per_flow = p;
-      TrafficStudy study = traffic_study(fabric, options);
-      const bool same = !rows.empty() && hashed &&
-                        rows.back().study.options.paths_per_flow == study.options.paths_per_flow;
-      const bool own = routing == out.routing && (!hashed || p == out.paths_per_flow);
-      if (same)
-        rows.back().own |= own;  // a NIC with many ports has no fewer queue pairs
-      else
-        rows.push_back({.study = std::move(study), .own = own});
-    }
-  }
+  for (std::vector<Row>& of_routing : found)
+    std::move(of_routing.begin(), of_routing.end(), std::back_inserter(rows));
   return rows;
 }
 

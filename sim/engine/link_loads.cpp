@@ -17,6 +17,9 @@ std::size_t layer_of(const LinkName& link) {
 
 namespace {
 
+// Shares are multiples of 2^-30 (exact_share), so that whole numbers of it add up exactly.
+constexpr double share_unit = 1 << 30;
+
 template <class T>
 T* zeros(std::size_t count) {
   auto* table = static_cast<T*>(std::calloc(std::max<std::size_t>(1, count), sizeof(T)));
@@ -30,7 +33,7 @@ LinkLoads::LinkLoads(const Router& router, bool alike)
     : router_(router),
       alike_(alike),
       links_(static_cast<std::size_t>(router.links())),
-      shares_(zeros<double>(links_), &std::free),
+      shares_(zeros<std::uint64_t>(links_), &std::free),
       kind_(zeros<std::uint8_t>(links_), &std::free) {}
 
 // A healthy fabric has few kinds of links.
@@ -49,13 +52,14 @@ std::uint8_t LinkLoads::kind_of(const LinkName& link) {
 void LinkLoads::add(const std::vector<RouteLink>& route) {
   for (const RouteLink& r : route) {
     const auto link = static_cast<std::size_t>(router_.number(r.link));
-    if (kind_[link] == 0) kind_[link] = kind_of(r.link);
-    shares_[link] += r.share;  // multiples of 2^-30: exact
+    // The first touch of a page is better a write: one that is read first is mapped twice.
+    if (alike_ || kind_[link] == 0) kind_[link] = kind_of(r.link);
+    shares_[link] += static_cast<std::uint64_t>(r.share * share_unit);
   }
 }
 
 void LinkLoads::take(double rate, double times, std::array<LoadCounts, 5>& by_layer) {
-  std::vector<std::unordered_map<double, double>> counts(kinds_.size());  // of shares; summed below
+  std::vector<std::unordered_map<std::uint64_t, double>> counts(kinds_.size());  // summed below
   for (std::size_t link = 0; link < links_; ++link) {
     if (kind_[link] == 0) continue;
     counts[kind_[link] - 1U][shares_[link]] += 1;
@@ -63,10 +67,10 @@ void LinkLoads::take(double rate, double times, std::array<LoadCounts, 5>& by_la
     kind_[link] = 0;
   }
   for (std::size_t k = 0; k < kinds_.size(); ++k) {
-    const std::map<double, double> ordered(counts[k].begin(), counts[k].end());
+    const std::map<std::uint64_t, double> ordered(counts[k].begin(), counts[k].end());
     for (const auto& [share, links] : ordered)
-      by_layer[kinds_[k].layer][share * rate / kinds_[k].capacity] +=
-          links * times * kinds_[k].links;
+      by_layer[kinds_[k].layer][static_cast<double>(share) / share_unit * rate /
+                                kinds_[k].capacity] += links * times * kinds_[k].links;
   }
 }
 

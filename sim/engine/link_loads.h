@@ -48,8 +48,8 @@ class LinkLoads {
   const Router& router_;
   bool alike_;
   std::size_t links_;
-  Table<double> shares_;
-  Table<std::uint8_t> kind_;  // of a loaded link, counted from 1
+  Table<std::uint64_t> shares_;  // of 2^-30
+  Table<std::uint8_t> kind_;     // of a loaded link, counted from 1
   std::vector<Kind> kinds_;
   std::array<std::uint8_t, 5> of_layer_{};  // kinds, where all links of a layer are alike
 };

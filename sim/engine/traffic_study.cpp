@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 5> pattern_text = {"ring", "crossing-ring
 constexpr std::size_t layers = 5;
 constexpr double just_above = 1e-6;  // sums of shares round by less
 // Hashed parts of flows: in one solve (some 350 bytes each), and in all rounds of a study together.
-constexpr std::int64_t most_solved = INT64_C(1) << 18, most_routed = INT64_C(1) << 23;
+constexpr std::int64_t most_solved = INT64_C(1) << 17, most_routed = INT64_C(1) << 23;
 // Rounds that are solved for the mean rate; of many flows, it hardly differs between hashes.
 constexpr std::int64_t most_solves = 4, most_solves_of_many = 2;
 

@@ -1,6 +1,7 @@
 // Knows what routes promise: bytes are conserved, links exist, bundles and faults change no other.
 #include "topologies/routing.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <optional>
@@ -233,6 +234,20 @@ TEST_CASE("bundles are the links they stand for, to the bit", "[routing][law]") 
     RC_ASSERT(seen_by(*bundled, few) == seen_by(*single, all));
     if (c.faults.empty()) {  // nothing to tell apart: one entry a hop
       RC_ASSERT(few.size() <= 8U);
+    }
+  }));
+}
+
+TEST_CASE("a NIC that is gone cuts its accelerators off, wherever it is", "[routing][law]") {
+  CHECK(rc::check([] {
+    Case c = random_case(false);
+    // The fewer domains, the fewer others that could show it.
+    if (c.fabric.sites.accelerators == 0)
+      c.accelerators = c.fabric.scale_up.domain * *rc::gen::inRange<std::int64_t>(2, 4);
+    RC_PRE(build(c, true).has_value());
+    for (std::int64_t gone = 0; gone < std::min<std::int64_t>(c.accelerators, 100); ++gone) {
+      c.faults = {{.kind = FaultKind::nic, .accelerator = gone, .plane = -1, .remaining = 0}};
+      RC_ASSERT_FALSE(build(c, true).has_value());
     }
   }));
 }

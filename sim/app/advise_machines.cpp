@@ -194,9 +194,20 @@ std::vector<Machine> advise_on_each(const JsonValue& settings,
   return machines;
 }
 
+bool any_runs(const std::vector<Machine>& machines) {
+  return !machines.empty() && machines.front().runs;
+}
+
 ExitCode code_of(const std::vector<Machine>& machines) {
-  const bool found = !machines.empty() && machines.front().runs;
-  return found ? ExitCode::answer : ExitCode::cannot_exist;
+  return any_runs(machines) ? ExitCode::answer : ExitCode::cannot_exist;
+}
+
+// Of the best; where nothing was found on any, why not on the first.
+AnswerVerdict verdict_of(const std::vector<Machine>& machines) {
+  if (any_runs(machines))
+    return {
+        .fits = true, .runs = true, .probability = machines.front().prediction.memory.probability};
+  return {.fits = false, .why = machines.empty() ? "" : machines.front().why, .probability = 0.0};
 }
 
 // The list as a list, with what files hold in it.
@@ -217,9 +228,9 @@ JsonValue standing_alone(const JsonValue& settings) {
 MachineAnswer machines_for_machines(const JsonValue& settings, int threads) {
   const JsonValue whole = standing_alone(settings);
   const std::vector<Machine> machines = advise_on_each(whole, several_clusters(whole), threads);
-  return {
-      .json = answer_json({.command = "advise", .question = whole.raw()}, {}, json_of(machines)),
-      .code = code_of(machines)};
+  return {.json = answer_json({.command = "advise", .question = whole.raw()}, verdict_of(machines),
+                              json_of(machines)),
+          .code = code_of(machines)};
 }
 
 ExitCode advise_machines(const JsonValue& settings, const CommonFlags& common) {

@@ -144,6 +144,8 @@ TEST_CASE("advise compares one job on several clusters, or on all") {
       "advise --model llama3.2-1b --gpus 8 --seq 4096 --global-batch 32 --cluster ";
   const auto json = nlohmann::json::parse(run(job + "dgx-h100,dgx-a100 --json").out);
   REQUIRE(json["clusters"].size() == 2);
+  CHECK(json["verdict"]["fits"] == true);
+  CHECK(json["verdict"]["probability"] > 0.5);
   CHECK(json["clusters"][0]["cluster"] == "dgx-h100");
   const auto alone = nlohmann::json::parse(run(job + "dgx-a100 --json --top 1").out);
   CHECK(json["clusters"][1]["step_time_s"].get<double>() ==

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "workloads/activation_memory.h"
+#include "workloads/held_activations.h"
 #include "workloads/pipeline.h"
 #include "workloads/state_memory.h"
 #include "workloads/weight_split.h"
@@ -13,17 +14,10 @@ namespace {
 
 using C = MemoryCategory;
 
-// What chunks keep per microbatch in flight, by the categories below.
-constexpr std::array<C, 5> kept_categories = {C::attention_activations, C::ffn_activations,
-                                              C::expert_activations, C::norm_activations,
-                                              C::checkpoints};
-using Kept = std::array<double, kept_categories.size()>;
-
-double sum(const Kept& k) {
-  double total = 0;
-  for (double v : k) total += v;
-  return total;
-}
+// Of what chunks keep per microbatch in flight.
+constexpr std::array<C, kept_kinds> kept_categories = {C::attention_activations, C::ffn_activations,
+                                                       C::expert_activations, C::norm_activations,
+                                                       C::checkpoints};
 
 // A layer class, computed once.
 struct ClassMemory {
@@ -187,75 +181,6 @@ double distinct_parameters(const Context& c, const std::vector<bool>& present) {
   return total;
 }
 
-// Activations held at once, worst by category, and the worst sum of the categories.
-struct Held {
-  Kept worst{};
-  double worst_sum = 0;
-};
-
-void take(Held& held, const Kept& now) {
-  for (std::size_t i = 0; i < now.size(); ++i) held.worst[i] = std::max(held.worst[i], now[i]);
-  held.worst_sum = std::max(held.worst_sum, sum(now));
-}
-
-// Interleaved: forward f has chunk f / pp mod v and backward b chunk v - 1 - b / pp mod v. After n
-// warm-up forwards each forward goes with one backward, so what is held changes linearly between
-// the points where either of them enters another chunk, and repeats after pp * v of them.
-Held held_interleaved(const Context& c, const StageSum& stage, std::int64_t n) {
-  const std::int64_t pp = c.layout.pp, v = c.layout.vpp, period = pp * v;
-  const std::int64_t end = std::min(n + period, c.shape.microbatches * v);
-  const auto kept = [&](std::int64_t run) -> const Kept& {
-    return stage.chunks[static_cast<std::size_t>(run % v)];
-  };
-  Kept now{};
-  const auto add = [&](std::int64_t count, const Kept& chunk) {
-    for (std::size_t i = 0; i < now.size(); ++i) now[i] += static_cast<double>(count) * chunk[i];
-  };
-  Held held;
-  std::int64_t f = 0, forward_run = 0;
-  for (; (forward_run + 1) * pp <= n; f += pp) add(pp, kept(forward_run++));
-  add(n - f, kept(forward_run));
-  take(held, now);
-  std::int64_t backward_run = 0;
-  for (f = n; f < end;) {
-    const std::int64_t forward_left = (forward_run + 1) * pp - f;
-    const std::int64_t backward_left = (backward_run + 1) * pp - (f - n);
-    const std::int64_t step = std::min({forward_left, backward_left, end - f});
-    add(step, kept(forward_run));
-    add(-step, kept(v - 1 - backward_run % v));
-    take(held, now);
-    f += step;
-    if (step == forward_left) ++forward_run;
-    if (step == backward_left) ++backward_run;
-  }
-  return held;
-}
-
-Held held_activations(const Context& c, const StageSum& stage, std::int64_t index, std::int64_t n) {
-  Held held;
-  const bool equal = std::all_of(stage.chunks.begin(), stage.chunks.end(),
-                                 [&](const Kept& k) { return k == stage.chunks.front(); });
-  if (!equal && effective_schedule(c.shape) == Schedule::interleaved &&
-      c.shape.microbatches % c.layout.pp == 0)
-    return held_interleaved(c, stage, n);
-  if (stage.chunks.size() == 2 && holds_two_chunks(c.shape.schedule)) {
-    for (const ChunksHeld& moment : worst_held(c.shape, index)) {
-      Kept now{};
-      for (std::size_t i = 0; i < now.size(); ++i)
-        now[i] = static_cast<double>(moment.first) * stage.chunks[0][i] +
-                 static_cast<double>(moment.second) * stage.chunks[1][i];
-      take(held, now);
-    }
-    return held;
-  }
-  for (const Kept& kept : stage.chunks) {
-    Kept now = kept;
-    for (double& value : now) value *= static_cast<double>(n);
-    take(held, now);
-  }
-  return held;
-}
-
 // Sums of a moment: at the loss, while a layer's backward is at work, in the optimizer's update.
 struct Moments {
   double loss = 0, layer = 0, update = 0;
@@ -330,7 +255,7 @@ double waiting_logits(const Context& c, const StageSum& stage, std::int64_t inde
 // at work and the one that is copied.
 void add_activations(const Context& c, const StageSum& stage, std::int64_t index, StageMemory& m,
                      Moments& t) {
-  const Held held = held_activations(c, stage, index, m.in_flight);
+  const Held held = held_activations(c.shape, stage.chunks, index, m.in_flight);
   double kept = held.worst_sum;
   double scale = 1;
   if (c.layout.offload_activations) {
@@ -386,9 +311,8 @@ double worst_pass(const Context& c, const StageState& state, const StageMemory& 
   return std::max({worst - fresh, next, t.last_layer});
 }
 
-StageMemory finish(const Context& c, StageSum& stage, std::int64_t index) {
-  const StageState state =
-      stage_state(stage.parameters, c.model, c.job, c.layout, c.stack, c.traits);
+StageMemory finish(const Context& c, const StageSum& stage, const StageState& state,
+                   std::int64_t index) {
   StageMemory m;
   m.in_flight = peak_in_flight(c.shape, index);
   Moments t;
@@ -399,6 +323,78 @@ StageMemory finish(const Context& c, StageSum& stage, std::int64_t index) {
   const double worst = std::max({worst_pass(c, state, m, t), t.update, t.merge});
   m.never_together = bytes(std::max(total - worst, 0.0));
   return m;
+}
+
+// One stage after the other. Stages with the same layers hold the same but for what the schedule
+// keeps in flight: that is added up once.
+class Stages {
+ public:
+  Stages(const Model& model, const Job& job, const Layout& layout, const Stack& stack)
+      : c_(make_context(model, job, layout, stack)),
+        positions_(partition_layers(model, layout, stack.partition)) {}
+  StageMemory next();
+
+ private:
+  void list_chunks();
+  bool alike(std::size_t a, std::size_t b) const;
+  void add_up();
+
+  Context c_;
+  std::vector<Position> positions_;
+  std::int64_t index_ = 0;
+  std::vector<std::size_t> chunks_, before_;  // positions of this stage and of the one before
+  StageSum sum_;
+  StageState state_;
+  std::vector<std::int64_t> counts_;
+  std::vector<bool> present_;  // classes of layers on this stage
+};
+
+void Stages::list_chunks() {
+  std::swap(chunks_, before_);
+  chunks_.clear();
+  const auto add = [&](std::int64_t position) {
+    chunks_.push_back(static_cast<std::size_t>(position));
+  };
+  if (c_.layout.schedule == Schedule::dual_pipe) {
+    add(index_);
+    add(c_.layout.pp - 1 - index_);
+    return;
+  }
+  for (std::int64_t chunk = 0; chunk < c_.layout.vpp; ++chunk)
+    add(c_.layout.position(index_, chunk));
+}
+
+bool Stages::alike(std::size_t a, std::size_t b) const {
+  const Position &one = positions_[a], &two = positions_[b];
+  const auto layers = c_.model.layers.begin();
+  return one.layers == two.layers && one.embedding == two.embedding && one.head == two.head &&
+         std::equal(layers + one.first_layer, layers + one.first_layer + one.layers,
+                    layers + two.first_layer);
+}
+
+void Stages::add_up() {
+  std::vector<Kept> reused = std::move(sum_.chunks);
+  reused.clear();
+  sum_ = {};
+  sum_.chunks = std::move(reused);
+  present_.assign(c_.classes.size(), false);
+  for (const std::size_t chunk : chunks_) {
+    const Position& p = positions_[chunk];
+    for (std::int64_t l = 0; l < p.layers; ++l)
+      present_[c_.model.layers[static_cast<std::size_t>(p.first_layer + l)]] = true;
+    add_chunk(c_, p, sum_, counts_);
+  }
+  if (c_.traits.cached_weight_gradients)
+    sum_.parameters.distinct = distinct_parameters(c_, present_);
+  state_ = stage_state(sum_.parameters, c_.model, c_.job, c_.layout, c_.stack, c_.traits);
+}
+
+StageMemory Stages::next() {
+  list_chunks();
+  const bool as_before = std::equal(chunks_.begin(), chunks_.end(), before_.begin(), before_.end(),
+                                    [&](std::size_t a, std::size_t b) { return alike(a, b); });
+  if (!as_before) add_up();
+  return finish(c_, sum_, state_, index_++);
 }
 
 }  // namespace
@@ -448,36 +444,20 @@ Bytes StageMemory::static_bytes() const {
 
 std::vector<StageMemory> training_memory(const Model& model, const Job& job, const Layout& layout,
                                          const Stack& stack) {
-  const Context c = make_context(model, job, layout, stack);
-  const std::vector<Position> positions = partition_layers(model, layout, stack.partition);
-  std::vector<StageMemory> stages;
-  stages.reserve(static_cast<std::size_t>(layout.pp));
-  std::vector<std::int64_t> counts;
-  std::vector<bool> present(model.classes.size());
-  StageSum stage;
-  for (std::int64_t s = 0; s < layout.pp; ++s) {
-    std::vector<Kept> reused = std::move(stage.chunks);
-    reused.clear();
-    stage = {};
-    stage.chunks = std::move(reused);
-    present.assign(present.size(), false);
-    const auto add = [&](std::int64_t position) {
-      const Position& p = positions[static_cast<std::size_t>(position)];
-      for (std::int64_t l = 0; l < p.layers; ++l)
-        present[model.layers[static_cast<std::size_t>(p.first_layer + l)]] = true;
-      add_chunk(c, p, stage, counts);
-    };
-    if (layout.schedule == Schedule::dual_pipe) {
-      add(s);
-      add(layout.pp - 1 - s);
-    } else {
-      for (std::int64_t chunk = 0; chunk < layout.vpp; ++chunk) add(layout.position(s, chunk));
-    }
-    if (c.traits.cached_weight_gradients)
-      stage.parameters.distinct = distinct_parameters(c, present);
-    stages.push_back(finish(c, stage, s));
-  }
-  return stages;
+  Stages stages(model, job, layout, stack);
+  std::vector<StageMemory> out;
+  out.reserve(static_cast<std::size_t>(layout.pp));
+  for (std::int64_t s = 0; s < layout.pp; ++s) out.push_back(stages.next());
+  return out;
+}
+
+bool every_training_stage(const Model& model, const Job& job, const Layout& layout,
+                          const Stack& stack,
+                          const std::function<bool(const StageMemory&)>& holds) {
+  Stages stages(model, job, layout, stack);
+  for (std::int64_t s = 0; s < layout.pp; ++s)
+    if (!holds(stages.next())) return false;
+  return true;
 }
 
 }  // namespace orrery

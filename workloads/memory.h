@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -52,6 +53,9 @@ struct StageMemory {
 // `fragmentation` is left at zero: the engine's memory_fit fills it in.
 std::vector<StageMemory> training_memory(const Model& model, const Job& job, const Layout& layout,
                                          const Stack& stack);
+// Whether that holds of every stage; the first of which it does not ends the work.
+bool every_training_stage(const Model& model, const Job& job, const Layout& layout,
+                          const Stack& stack, const std::function<bool(const StageMemory&)>& holds);
 std::vector<StageMemory> inference_memory(const Model& model, const Job& job, const Layout& layout,
                                           const Stack& stack);
 

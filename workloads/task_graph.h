@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <boost/container/small_vector.hpp>
+
 #include "sim/base/token_exchange.h"
 #include "sim/base/units.h"
 #include "sim/base/work.h"
@@ -86,10 +88,13 @@ struct LayerProgram {
   Segment recompute;    // run before backward when the layer is recomputed
 };
 
+// Layers of each class. A search makes millions of chunks, of models with a few classes.
+using ClassCounts = boost::container::small_vector<std::int32_t, 4>;
+
 // One pipeline position: counts of layer classes, recomputed or not, and what else is there.
 struct ChunkProgram {
-  std::vector<std::int32_t> layers;      // [class]: layers run plainly, MTP modules' with them
-  std::vector<std::int32_t> recomputed;  // [class]: layers run with full recompute
+  ClassCounts layers;      // run plainly, MTP modules' with them
+  ClassCounts recomputed;  // run with full recompute
   bool embedding = false, head = false;
   // Trained MTP modules, after the model's last layer: each runs its input's part, a layer like the
   // last (counted above) and the head again.

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "sim/advise/needless_recompute.h"
+#include "sim/advise/pipeline_floor.h"
 #include "sim/engine/memory_fit.h"
-#include "sim/engine/placement.h"
 #include "sim/engine/step_series.h"
 
 namespace orrery {
@@ -93,21 +93,20 @@ class Expander {
   bool all_too_large() const;
   bool runs_needlessly(const GridPoint& p) const;
   bool all_run_needlessly(GridPoint p) const;
+  bool bounds_energy() const { return cutoff_.by_energy || ground_.objective == Objective::energy; }
   Bytes least_static() const;
   Seconds floor_of(GridPoint p) const;
-  Seconds least_of_pipelines(GridPoint p, const RecomputeOption& again, Links links) const;
   // The least of all pipelines, whatever the place of ranks.
-  void bound_by_work(const RecomputeOption& again, Part& part) const;
-  void bound_by_pipelines(const RecomputeOption& again, Part& part) const;
-  void bound_by_places(Part& part) const;
-  // All that the passes of a layout depend on of its place: groups, and ranks of a domain.
-  using PlaceOfPasses = std::pair<std::array<GroupShape, 12>, std::int64_t>;
-  PlaceOfPasses place_of_passes(const Layout& layout, bool shards) const;
+  void bound_by_work(PipelineFloor& floor, const RecomputeOption& again, Part& part) const;
+  void bound_by_places(PipelineFloor& floor, Part& part) const;
+  std::optional<Part> too_many_layers(PipelineFloor& floor, const Part& bounded) const;
+  Seconds time_at_place(PipelineFloor& floor, const GridPoint& p, Part part) const;
   StepSeries series(const Layout& layout, Links links) const {
     return StepSeries(ground_.context, ground_.model, ground_.job, layout, recipe_.stack, links);
   }
   void raise(Part& part, const StepLeast& least) const;
   void raise(Part& part, Seconds time) const;
+  void raise(Part& part, const Part& by) const;  // that does a part of what it does
   void raise_by_stages(StepSeries& series, const Layout& layout, const Shape& shape,
                        Part& part) const;
   void keep(const Part& part, const std::optional<Shape>& shape = {}) {
@@ -203,28 +202,9 @@ Seconds Expander::floor_of(GridPoint p) const {
          recipe_.stack.step_overhead.get();
 }
 
-// Of all pipelines the least, at the point's place of ranks or, without links, at any.
-Seconds Expander::least_of_pipelines(GridPoint p, const RecomputeOption& again, Links links) const {
-  p.zero = choices(choice(family_.shards, p.shard).zero_stages) - 1;
-  std::vector<std::pair<Layout, WholeModel>> classes;
-  Seconds least(std::numeric_limits<double>::infinity());
-  for (p.pipeline = 0; p.pipeline < choices(micro_batch().pipelines); ++p.pipeline) {
-    Layout layout = family_.layout(p);
-    layout.set(again.choice);
-    layout.recompute_layers = 0;
-    auto at = std::find_if(classes.begin(), classes.end(), [&](const auto& c) {
-      return same_passes(c.first, layout, recipe_.stack, ground_.job);
-    });
-    if (at == classes.end()) {
-      // What directions hide of each other does not add up over layers.
-      const Links known = pairs_directions(layout.schedule) ? Links::anywhere : links;
-      classes.emplace_back(layout, series(layout, known).whole_model(layout));
-      at = classes.end() - 1;
-    }
-    least = std::min(least,
-                     at->second.least(layout, ground_.job, ground_.model, recipe_.stack.partition));
-  }
-  return least;
+void Expander::raise(Part& part, const Part& by) const {
+  raise(part,
+        {.time = by.time, .energy_per_gpu = by.energy / static_cast<double>(family_.base.gpus())});
 }
 
 void Expander::raise(Part& part, Seconds time) const {
@@ -232,15 +212,15 @@ void Expander::raise(Part& part, Seconds time) const {
 }
 
 // Energy does not add up over passes as time does, so that it needs every pipeline's own.
-void Expander::bound_by_work(const RecomputeOption& again, Part& part) const {
-  if (cutoff_.by_energy || ground_.objective == Objective::energy)
-    bound_by_pipelines(again, part);
+void Expander::bound_by_work(PipelineFloor& floor, const RecomputeOption& again, Part& part) const {
+  if (bounds_energy())
+    raise(part, floor.with_energy(part.place.point, again));
   else
-    raise(part, least_of_pipelines(part.place.point, again, Links::anywhere));
+    raise(part, floor.time(part.place.point, again, Links::anywhere));
 }
 
 // With the collectives of every place that ranks may have, until one of them leaves hope.
-void Expander::bound_by_places(Part& part) const {
+void Expander::bound_by_places(PipelineFloor& floor, Part& part) const {
   std::vector<PlaceOfPasses> known;
   Seconds least(std::numeric_limits<double>::infinity());
   GridPoint p = part.place.point;
@@ -248,10 +228,10 @@ void Expander::bound_by_places(Part& part) const {
     p.shard = shard;
     const ShardOption& option = choice(family_.shards, shard);
     for (p.rank = 0; p.rank < choices(option.ranks); ++p.rank) {
-      const PlaceOfPasses place = place_of_passes(family_.layout(p), shards_all(option));
+      const PlaceOfPasses place = floor.place_of_passes(p);
       if (std::find(known.begin(), known.end(), place) != known.end()) continue;
       known.push_back(place);
-      least = std::min(least, least_of_pipelines(p, {}, Links::real));
+      least = std::min(least, floor.time(p, {}, Links::real));
       Part here = part;
       raise(here, least);
       if (!cutoff_.rules_out(here)) return;
@@ -260,51 +240,47 @@ void Expander::bound_by_places(Part& part) const {
   raise(part, least);
 }
 
-Expander::PlaceOfPasses Expander::place_of_passes(const Layout& layout, bool shards) const {
-  const Placement p = place(layout, ground_.context.fabric);
-  PlaceOfPasses of{
-      {p.tensor, p.context, p.context_heads, p.context_rings, p.expert, p.expert_tensor, p.data,
-       p.data_context, p.shard, p.shard_replica, p.expert_shard, p.expert_shard_replica},
-      p.ranks_per_domain};
-  if (!shards) std::fill(of.first.begin() + 6, of.first.end(), GroupShape{});
-  return of;
-}
-
-void Expander::bound_by_pipelines(const RecomputeOption& again, Part& part) const {
-  GridPoint p = part.place.point;
-  p.zero = choices(choice(family_.shards, p.shard).zero_stages) - 1;
-  std::vector<std::pair<Layout, StepSeries>> classes;
-  StepLeast least{.time = Seconds(std::numeric_limits<double>::infinity()),
-                  .energy_per_gpu = Joules(std::numeric_limits<double>::infinity())};
-  for (p.pipeline = 0; p.pipeline < choices(micro_batch().pipelines); ++p.pipeline) {
-    Layout layout = family_.layout(p);
-    layout.set(again.choice);
-    layout.recompute_layers = again.layers;
-    auto at = std::find_if(classes.begin(), classes.end(), [&](const auto& c) {
-      return same_passes(c.first, layout, recipe_.stack, ground_.job);
-    });
-    if (at == classes.end()) {
-      classes.emplace_back(layout, series(layout, Links::anywhere));
-      at = classes.end() - 1;
-    }
-    const StepLeast one = at->second.least(layout);
-    least.time = std::min(least.time, one.time);
-    least.energy_per_gpu = std::min(least.energy_per_gpu, one.energy_per_gpu);
+// Of full recompute the fewest layers that are ruled out; none where all layers leave hope. Layers
+// are priced once for all numbers of them.
+std::optional<Part> Expander::too_many_layers(PipelineFloor& floor, const Part& bounded) const {
+  std::optional<Part> found;
+  const auto leaves_hope = [&](std::int32_t recompute) {
+    Part part = bounded;
+    part.place.point.recompute = recompute;
+    bound_by_work(floor, choice(family_.recomputes, recompute), part);
+    if (!cutoff_.rules_out(part)) return true;
+    found = part;
+    return false;
+  };
+  std::vector<std::int32_t> fewer;  // than all, ascending as in the grid
+  for (std::int32_t i = 0; i < choices(family_.recomputes); ++i) {
+    const RecomputeOption& again = choice(family_.recomputes, i);
+    if (again.choice.recompute != Recompute::full) continue;
+    if (again.layers > 0)
+      fewer.push_back(i);
+    else if (leaves_hope(i))
+      return std::nullopt;
   }
-  raise(part, least);
+  static_cast<void>(std::partition_point(fewer.begin(), fewer.end(), leaves_hope));
+  return found;
 }
 
 // Running something again only adds to a step.
 void Expander::split_work() {
   Part bounded = part_;
-  bound_by_work({}, bounded);
-  if (!cutoff_.rules_out(bounded)) bound_by_places(bounded);
-  GridPoint p = point_;
-  for (p.recompute = 0; p.recompute < choices(family_.recomputes); ++p.recompute) {
+  PipelineFloor floor(ground_, part_.place);
+  bound_by_work(floor, {}, bounded);
+  if (!cutoff_.rules_out(bounded)) bound_by_places(floor, bounded);
+  std::optional<Part> too_many;
+  if (!cutoff_.rules_out(bounded)) too_many = too_many_layers(floor, bounded);
+  for (std::int32_t recompute = 0; recompute < choices(family_.recomputes); ++recompute) {
     Part part = bounded;
     part.level = Level::recompute;
-    part.place.point = p;
-    part.leaves = leaves_of_recompute(family_, p);
+    part.place.point.recompute = recompute;
+    part.leaves = leaves_of_recompute(family_, part.place.point);
+    if (too_many && (too_many->place.point.recompute == recompute ||
+                     floor.adds_to(too_many->place.point, part.place.point)))
+      raise(part, *too_many);
     keep(part);
   }
 }
@@ -359,11 +335,17 @@ Bytes Expander::least_peak() const {
   return least;
 }
 
+// With the collectives of the point's place; first what all choices of recompute share.
+Seconds Expander::time_at_place(PipelineFloor& floor, const GridPoint& p, Part part) const {
+  const RecomputeOption& again = choice(family_.recomputes, p.recompute);
+  const Seconds bare = floor.time(p, {}, Links::real);
+  raise(part, bare);
+  if (again.choice.recompute == Recompute::none || cutoff_.rules_out(part)) return bare;
+  return floor.time(p, again, Links::real);
+}
+
 void Expander::split_recompute() {
-  Part bounded = part_;
-  const RecomputeOption& again = choice(family_.recomputes, point_.recompute);
-  if (again.choice.recompute != Recompute::none && again.layers == 0) bound_by_work(again, bounded);
-  if (cutoff_.rules_out(bounded) || all_run_needlessly(point_)) {
+  if (all_run_needlessly(point_)) {
     out_.pruned += part_.leaves;
     return;
   }
@@ -371,7 +353,13 @@ void Expander::split_recompute() {
     out_.rejected += part_.leaves;
     return;
   }
+  Part bounded = part_;
+  PipelineFloor floor(ground_, part_.place);
+  const RecomputeOption& again = choice(family_.recomputes, point_.recompute);
+  if (bounds_energy() && again.choice.recompute == Recompute::selective)
+    bound_by_work(floor, again, bounded);
   if (cutoff_.front) bounded.memory = std::max(bounded.memory, least_peak());
+  std::vector<std::pair<PlaceOfPasses, Seconds>> known;
   GridPoint p = point_;
   for (const std::int32_t shard : shards_like(family_, point_.shard)) {
     p.shard = shard;
@@ -381,6 +369,13 @@ void Expander::split_recompute() {
       part.level = Level::ranks;
       part.place.point = p;
       part.leaves = family_.leaves_below(micro_batch(), option) / choices(option.ranks);
+      if (!cutoff_.rules_out(part)) {
+        const PlaceOfPasses place = floor.place_of_passes(p);
+        auto at = std::find_if(known.begin(), known.end(),
+                               [&](const auto& one) { return one.first == place; });
+        if (at == known.end()) at = known.insert(at, {place, time_at_place(floor, p, part)});
+        raise(part, at->second);
+      }
       keep(part);
     }
   }
@@ -403,11 +398,13 @@ void Expander::split_ranks() {
     auto at = std::find_if(classes.begin(), classes.end(), [&](const Class& c) {
       return same_passes(c.like, layout, recipe_.stack, ground_.job);
     });
-    if (at == classes.end()) {
+    const bool met = at != classes.end();
+    if (!met) {
       classes.push_back({.like = layout, .series = series(layout, Links::real), .whole = {}});
       at = classes.end() - 1;
-      if (!pairs_directions(layout.schedule)) at->whole = at->series.whole_model(layout);
     }
+    if ((!met || layout.recompute_layers > 0) && !pairs_directions(layout.schedule))
+      at->whole = at->series.whole_model(layout);
     const Shape shape = shape_of(layout);
     if (cutoff_.front) part.memory = std::max(part.memory, frugal_peak(p));
     raise(part, at->whole.least(layout, ground_.job, ground_.model, recipe_.stack.partition));

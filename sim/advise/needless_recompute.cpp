@@ -14,20 +14,18 @@ bool is_part(RecomputeModules part, RecomputeModules whole) {
   return true;
 }
 
-// Of full recompute the next smaller number of layers stands for all smaller ones.
-bool runs_less(const RecomputeOption& less, const RecomputeOption& more) {
-  const Recompute kind = less.choice.recompute;
-  if (kind == Recompute::none) return true;
-  if (kind != more.choice.recompute) return false;
-  if (kind == Recompute::full) return less.layers > 0 && less.layers + 1 == more.layers;
-  return is_part(less.choice.modules, more.choice.modules);
-}
-
-// Whether what else a step takes is alike: recompute may change how kernels are launched, and what
-// hides the exchange of tokens.
-bool runs_alike(const Stack& stack, const Layout& a, const Layout& b) {
-  return launch_mode(stack, a) == launch_mode(stack, b) &&
-         exchange_beside_passes(stack, a) == exchange_beside_passes(stack, b);
+// Nothing, or one layer or module less, which stands for all that run less still: what fits with
+// them fits with it.
+bool stands_for_less(const RecomputeOption& less, const RecomputeOption& more) {
+  if (!repeats_more(more, less)) return false;
+  if (less.choice.recompute == Recompute::none) return true;
+  if (less.choice.recompute == Recompute::full) return less.layers + 1 == more.layers;
+  int apart = 0;
+  for (int i = 0; i < recompute_module_count; ++i) {
+    const auto module = static_cast<RecomputeModule>(i);
+    apart += more.choice.modules.has(module) != less.choice.modules.has(module) ? 1 : 0;
+  }
+  return apart == 1;
 }
 
 bool fits_wherever(const SearchGround& ground, const Place& place, GridPoint less, GridPoint more) {
@@ -55,6 +53,21 @@ bool fits_wherever(const SearchGround& ground, const Place& place, GridPoint les
 
 }  // namespace
 
+bool repeats_more(const RecomputeOption& more, const RecomputeOption& less) {
+  const Recompute kind = less.choice.recompute;
+  if (kind == Recompute::none) return more.choice.recompute != Recompute::none;
+  if (kind != more.choice.recompute) return false;
+  if (kind == Recompute::full)
+    return less.layers > 0 && (more.layers == 0 || more.layers > less.layers);
+  return is_part(less.choice.modules, more.choice.modules) &&
+         !(less.choice.modules == more.choice.modules);
+}
+
+bool runs_alike(const Stack& stack, const Layout& a, const Layout& b) {
+  return launch_mode(stack, a) == launch_mode(stack, b) &&
+         exchange_beside_passes(stack, a) == exchange_beside_passes(stack, b);
+}
+
 bool recomputes_needlessly(const SearchGround& ground, const Place& place) {
   const Family& family = ground.family(place);
   const Stack& stack = ground.recipe(place).stack;
@@ -63,7 +76,7 @@ bool recomputes_needlessly(const SearchGround& ground, const Place& place) {
   const Layout layout = family.layout(p);
   GridPoint less = p;
   for (less.recompute = 0; less.recompute < p.recompute; ++less.recompute)
-    if (runs_less(choice(family.recomputes, less.recompute), more) &&
+    if (stands_for_less(choice(family.recomputes, less.recompute), more) &&
         runs_alike(stack, family.layout(less), layout) && fits_wherever(ground, place, less, p))
       return true;
   return false;

@@ -6,9 +6,9 @@
 namespace orrery {
 
 // Where the grid ends lists that have no end of their own (left_out() names them).
-// Smaller parts of a sequence make the grid of Llama 3.1 405B on 16,384 H100 three times as large
-// (4.0 billion layouts with 128 tokens, 1.2 with these). `simulate` takes them.
-inline constexpr std::int64_t least_tokens_per_rank = 1024;
+// A tile of attention's queries has 128 rows (FlashAttention's forward on Hopper and Blackwell):
+// with fewer a part of every tile is empty.
+inline constexpr std::int64_t least_tokens_per_rank = 128;
 inline constexpr std::int64_t most_chunks = 16;
 // Sequences; of short ones as many as hold these tokens (MosaicML runs small models with 96
 // sequences of 512 tokens a microbatch, or 24 of 2,048).

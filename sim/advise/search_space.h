@@ -123,9 +123,8 @@ struct Family {
 // above 1 and the hierarchical exchange; what contradicts them leaves no layout.
 //   tp           divisors of the GPUs within the scale-up domain that are powers of two or divide
 //                the attention heads
-//   cp           divisors of the GPUs that divide half the sequence and leave a rank 1,024 tokens
-//   or
-//                more
+//   cp           divisors of the GPUs that divide half the sequence and leave a rank 128 tokens
+//                or more
 //   pp           divisors of gpus / (tp cp) up to the number of layers, which they divide where the
 //                stack wants models with Mamba layers so
 //   etp, ep      1 and tp; divisors of the experts that divide tp cp dp / etp; 1 without experts

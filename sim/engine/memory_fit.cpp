@@ -87,12 +87,16 @@ bool host_holds(Bytes offloaded, const ResolvedDevice& device) {
   return device.host_memory <= Bytes(0) || offloaded <= device.host_memory;
 }
 
-bool accelerator_holds(const std::vector<StageMemory>& stages, const Stack& stack,
-                       const ResolvedDevice& device) {
+// Whether `also` holds too of every stage whose accelerator holds it.
+template <class Also>
+bool all_hold(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
+              const ResolvedDevice& device, Also&& also) {
   const double rounding = rounding_of(stack);
   const Bytes free = device.memory_capacity - context_of(stack);
-  return std::all_of(stages.begin(), stages.end(),
-                     [&](const StageMemory& m) { return m.peak() * rounding <= free; });
+  const auto holds = [&](const StageMemory& m) { return m.peak() * rounding <= free && also(m); };
+  if (is_training(job.task)) return every_training_stage(model, job, layout, stack, holds);
+  const std::vector<StageMemory> stages = inference_memory(model, job, layout, stack);
+  return std::all_of(stages.begin(), stages.end(), holds);
 }
 
 // Fills range, probability and standing from what the verdict holds already.
@@ -164,15 +168,13 @@ MemoryVerdict memory_fit(const Model& model, const Job& job, const Layout& layou
 
 bool accelerator_fits(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
                       const ResolvedDevice& device) {
-  return accelerator_holds(memory_of(model, job, layout, stack), stack, device);
+  return all_hold(model, job, layout, stack, device, [](const StageMemory&) { return true; });
 }
 
 bool memory_fits(const Model& model, const Job& job, const Layout& layout, const Stack& stack,
                  const ResolvedDevice& device) {
-  const auto stages = memory_of(model, job, layout, stack);
-  return accelerator_holds(stages, stack, device) &&
-         std::all_of(stages.begin(), stages.end(),
-                     [&](const StageMemory& m) { return host_holds(m.offloaded, device); });
+  return all_hold(model, job, layout, stack, device,
+                  [&](const StageMemory& m) { return host_holds(m.offloaded, device); });
 }
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // Knows what one call of step() builds on its way: shared by the files that make up the executor.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -69,7 +70,9 @@ class StepRun {
   // The least of layouts that end differently: in ZeRO stage below 3, bucket, offloaded optimizer.
   // Without any, or where that is not worth more: whatever they are.
   StepLeast least(const std::vector<Layout>& endings, const WorthMore& worth = {});
-  WholeModel whole_model() const;
+  // `lightest`: of the layers, the same for all layouts whose layers cost the same; found where it
+  // is not known.
+  WholeModel whole_model(std::optional<Seconds>& lightest) const;
   StepResult training();
   StepResult inference();
   std::vector<UsedKernel> kernels();
@@ -133,6 +136,9 @@ class StepRun {
   // together can hide less than each alone.
   ChunkTime time_chunk(const ChunkProgram& chunk, const ChunkProgram& partner, std::size_t speed,
                        bool context_beside = true) const;
+  // Forward and backward, or forward, input and weight gradient, without the traffic beside.
+  std::array<PassTicks, 3> passes_of(const ChunkProgram& chunk) const;
+  Seconds lightest_layer(const ChunkProgram& like) const;
   const ChunkTime& chunk_time(std::int64_t stage, std::int64_t chunk) const;
   // One message between neighbouring stages: an activation or what comes back for it.
   std::optional<Collective> send(double bytes) const;

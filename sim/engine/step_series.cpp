@@ -202,8 +202,29 @@ StepLeast StepRun::least(const std::vector<Layout>& endings, const WorthMore& wo
   return least;
 }
 
+std::array<PassTicks, 3> StepRun::passes_of(const ChunkProgram& chunk) const {
+  const ChunkTime t = time_chunk(chunk, chunk, 0, false);
+  if (splits_backward(layout_.schedule)) return {t.forward, t.input_gradient, t.weight_gradient};
+  return {t.forward, t.backward, PassTicks{}};
+}
+
+Seconds StepRun::lightest_layer(const ChunkProgram& like) const {
+  ChunkProgram one = like;
+  one.embedding = one.head = false;
+  one.modules = 0;
+  Seconds least(std::numeric_limits<double>::infinity());
+  for (std::size_t i = 0; i < like.layers.size(); ++i) {
+    std::fill(one.layers.begin(), one.layers.end(), 0);
+    std::fill(one.recomputed.begin(), one.recomputed.end(), 0);
+    one.layers[i] = 1;
+    const auto of = passes_of(one);
+    least = std::min(least, to_seconds(of[0].total + of[1].total));
+  }
+  return least;
+}
+
 // One pass through all layers closes no later than the passes of its parts one after the other.
-WholeModel StepRun::whole_model() const {
+WholeModel StepRun::whole_model(std::optional<Seconds>& lightest) const {
   ChunkProgram all = chunks_.front();
   all.embedding = all.head = true;
   all.parameters = all.expert_parameters = all.modules = 0;
@@ -212,10 +233,8 @@ WholeModel StepRun::whole_model() const {
   std::fill(all.recomputed.begin(), all.recomputed.end(), 0);
   for (const ChunkProgram& chunk : chunks_) {
     for (std::size_t i = 0; i < all.layers.size(); ++i) {
-      // How many of them run again depends on where they lie.
-      const bool some = layout_.recompute_layers > 0;
-      all.layers[i] += chunk.layers[i] + (some ? chunk.recomputed[i] : 0);
-      all.recomputed[i] += some ? 0 : chunk.recomputed[i];
+      all.layers[i] += chunk.layers[i];
+      all.recomputed[i] += chunk.recomputed[i];
     }
     all.modules += chunk.modules;
     all.recomputes_modules = all.recomputes_modules || chunk.recomputes_modules;
@@ -224,28 +243,13 @@ WholeModel StepRun::whole_model() const {
     all.trained += chunk.trained;
     all.trained_experts += chunk.trained_experts;
   }
-  const bool split = splits_backward(layout_.schedule);
-  const auto passes = [&](const ChunkProgram& chunk) {
-    const ChunkTime t = time_chunk(chunk, chunk, 0, false);
-    return split ? std::array{t.forward, t.input_gradient, t.weight_gradient}
-                 : std::array{t.forward, t.backward, PassTicks{}};
-  };
   WholeModel out;
-  for (const PassTicks& pass : passes(all)) {
+  for (const PassTicks& pass : passes_of(all)) {
     out.time += to_seconds(pass.total);
     out.energy += Joules(pass.energy);
   }
-  out.lightest = out.time;
-  for (std::size_t i = 0; i < all.layers.size(); ++i) {
-    ChunkProgram one = all;
-    one.embedding = one.head = false;
-    one.modules = 0;
-    std::fill(one.layers.begin(), one.layers.end(), 0);
-    std::fill(one.recomputed.begin(), one.recomputed.end(), 0);
-    one.layers[i] = 1;
-    const auto of = passes(one);
-    out.lightest = std::min(out.lightest, to_seconds(of[0].total + of[1].total));
-  }
+  if (!lightest) lightest = lightest_layer(all);
+  out.lightest = std::min(out.time, *lightest);
   out.update = update_at_full_rate(all.trained, all.trained_experts);
   out.overhead = stack_.step_overhead.get();
   return out;
@@ -259,6 +263,7 @@ struct StepSeries::State {
   std::optional<Stack> own_stack;
   Layout like;
   PassPrices prices;
+  std::optional<Seconds> lightest;  // WholeModel's, once it was asked for
   const Stack& used() const { return own_stack ? *own_stack : stack; }
 };
 
@@ -289,7 +294,8 @@ StepSeries::StepSeries(const StepContext& context, const Model& model, const Job
                        .own_stack = links == Links::anywhere ? std::optional(without_debug(stack))
                                                              : std::nullopt,
                        .like = like,
-                       .prices = {}}) {
+                       .prices = {},
+                       .lightest = {}}) {
   CHECK_THAT(is_training(job.task), "a series of inference steps");
   std::unique_ptr<Network> network;
   if (links == Links::anywhere) network = std::make_unique<NeighbourNetwork>(context, like);
@@ -317,26 +323,56 @@ WholeModel StepSeries::whole_model(const Layout& layout) {
   State& s = *state_;
   Layout here = layout;
   here.offload_nothing();
-  return StepRun(s.context, s.model, s.job, here, s.used(), s.prices).whole_model();
+  return StepRun(s.context, s.model, s.job, here, s.used(), s.prices).whole_model(s.lightest);
 }
+
+namespace {
+
+// Layers that a chunk at this position of the model's order holds, where all are known without
+// their cost.
+std::int64_t layers_at(const Layout& layout, std::int64_t layers, std::int64_t position) {
+  if (!layout.stage_layers.empty()) return layout.stage_layers[static_cast<std::size_t>(position)];
+  const std::int64_t count = layout.pp * layout.vpp;
+  return layers / count + (position < layers % count ? 1 : 0);
+}
+
+// The layers that pass on the busiest stage, with the first chunks of `thinnest` layers before its
+// first and after its last pass: in forwards and backwards of one layer.
+double busiest_chain(const Layout& layout, std::int64_t layers, double thinnest,
+                     double microbatches) {
+  double most = 0;
+  for (std::int64_t s = 0; s < layout.pp; ++s) {
+    std::int64_t own = 0;
+    for (std::int64_t chunk = 0; chunk < layout.vpp; ++chunk)
+      own += layers_at(layout, layers, layout.position(s, chunk));
+    most =
+        std::max(most, static_cast<double>(own) * microbatches + thinnest * static_cast<double>(s));
+  }
+  return most;
+}
+
+}  // namespace
 
 Seconds WholeModel::least(const Layout& layout, const Job& job, const Model& model,
                           Partition partition) const {
   const auto pp = static_cast<double>(layout.pp);
   const auto microbatches = static_cast<double>(layout.microbatches(job));
+  const bool counted = layout.schedule != Schedule::dual_pipe &&
+                       (!layout.stage_layers.empty() || partition == Partition::even);
+  const std::int64_t layers = model.layer_count();
+  std::int64_t thinnest = counted && layout.pp > 1 ? layers : 0;  // of a stage's first chunk
+  for (std::int64_t s = 0; s < layout.pp && thinnest > 0; ++s)
+    thinnest = std::min(thinnest, layers_at(layout, layers, s));
+  const auto first = static_cast<double>(thinnest);
   // The slowest stage takes as long as the mean stage at least. Before its first and after its last
   // pass a stage waits for the first chunks of those before it.
-  double thinnest = 0;  // layers of a first chunk
-  if (layout.schedule != Schedule::dual_pipe && layout.pp > 1) {
-    if (layout.stage_layers.empty())
-      thinnest = partition == Partition::even
-                     ? static_cast<double>(model.layer_count() / (layout.pp * layout.vpp))
-                     : 0;
-    else
-      thinnest = static_cast<double>(
-          *std::min_element(layout.stage_layers.begin(), layout.stage_layers.begin() + layout.pp));
-  }
-  return (time * microbatches + update) / pp + lightest * (thinnest * (pp - 1) / 2) + overhead;
+  const Seconds mean = (time * microbatches + update) / pp + lightest * (first * (pp - 1) / 2);
+  // Layers that are all alike take in proportion to their number, but for rounding.
+  if (!counted || model.classes.size() != 1) return mean + overhead;
+  constexpr double rounding = 1 - 1e-9;
+  const Seconds busiest =
+      lightest * (busiest_chain(layout, layers, first, microbatches) * rounding);
+  return std::max(mean, busiest) + overhead;
 }
 
 }  // namespace orrery

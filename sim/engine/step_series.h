@@ -22,7 +22,8 @@ struct StepLeast {
 
 using WorthMore = std::function<bool(const StepLeast&)>;
 
-// What holds for layouts with the same passes, however their layers lie on stages.
+// What holds for layouts with the same passes, however their layers lie on stages. Where some run
+// again, for those that repeat as many.
 struct WholeModel {
   Seconds time;      // one microbatch, forward and backward through all layers
   Joules energy;     // the same
@@ -59,8 +60,8 @@ class StepSeries {
   // whatever these are; where that is not worth more, it is the answer.
   StepLeast least(const Layout& layout, const std::vector<Layout>& endings,
                   const WorthMore& worth = {});
-  // Of all layouts with these passes; where all layers run again, or none: which do otherwise is
-  // left out, as is context-parallel traffic beside compute.
+  // Of all layouts with these passes of which as many layers run again: all, none, or as many of
+  // each class. Context-parallel traffic beside compute is left out.
   WholeModel whole_model(const Layout& layout);
 
  private:

@@ -42,7 +42,7 @@ bool in_grid(const Layout& l, const Model& model, const Job& job) {
       if (l.dp * l.cp % larger == 0) return false;
     if (l.shard_group == 1) return false;
   }
-  if (l.cp > 1 && (job.sequence % (2 * l.cp) != 0 || job.sequence / l.cp < 1024)) return false;
+  if (l.cp > 1 && (job.sequence % (2 * l.cp) != 0 || job.sequence / l.cp < 128)) return false;
   if (l.cp == 1 && l.context != ContextKind::ring) return false;
   if (l.context == ContextKind::hierarchical) {
     // The most neighbours that divide cp and lie in a domain of 8.

@@ -68,14 +68,15 @@ std::set<std::int64_t> context_sizes_of(const Asked& a) {
   return sizes;
 }
 
-TEST_CASE("every number of context ranks that leaves a rank 1,024 tokens is in the grid") {
+TEST_CASE("every number of context ranks that leaves a rank 128 tokens is in the grid") {
   CHECK(context_sizes_of(asked("llama3.1-405b", "dgx-h100", 8192, 2048)) ==
-        std::set<std::int64_t>{1, 2, 4, 8});
+        std::set<std::int64_t>{1, 2, 4, 8, 16, 32, 64});
   CHECK(context_sizes_of(asked("llama3.1-70b", "dgx-h100", 96, 96)) ==
-        std::set<std::int64_t>{1, 2, 4, 8});
+        std::set<std::int64_t>{1, 2, 4, 8, 16, 32});
   Asked third = asked("llama3.1-70b", "dgx-h100", 96, 96);
   third.job.sequence = 12288;
-  CHECK(context_sizes_of(third) == std::set<std::int64_t>{1, 2, 3, 4, 6, 8, 12});
+  CHECK(context_sizes_of(third) ==
+        std::set<std::int64_t>{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 96});
 }
 
 TEST_CASE("NVIDIA's own recipes of Megatron-FSDP are in the grid") {
@@ -127,7 +128,7 @@ TEST_CASE("what the grid leaves out is named, and what a limit fixes is not") {
     return std::any_of(all.begin(), all.end(),
                        [&](const std::string& one) { return one.find(part) != std::string::npos; });
   };
-  CHECK(names({}, "context ranks of fewer than 1024 tokens"));
+  CHECK(names({}, "context ranks of fewer than 128 tokens"));
   CHECK_FALSE(names({.cp = 2}, "context ranks"));
   CHECK(names({}, "ZeRO-3 beside pipelines"));
   CHECK_FALSE(names({.pp = 1}, "ZeRO-3 beside pipelines"));

@@ -99,6 +99,8 @@ void check_case(const Case& c, int draws) {
       const StepLeast least = series.least(layout), anywhere = free.least(layout);
       CHECK(series.least(layout, {}).time <= least.time);
       CHECK(series.least(layout, {layout, layout}).time == least.time);
+      CHECK(free.whole_model(layout).least(layout, of.job, of.model, of.stack.partition).si() <=
+            time);
       Layout whole = layout;
       whole.recompute_layers = 0;
       if (layout.recompute_layers > 0) whole.recompute = Recompute::none;

@@ -46,7 +46,6 @@ ExitCode Advised::code() const {
 Simulated simulate_settings(const JsonValue& asked, const AskedWith& with) {
   const JsonValue given = with_input_inline(asked);
   Simulated out{.settings = given, .scenario = read_scenario(given, with.catalogues)};
-  out.catalogue = with.catalogues.version();
   // Errors name the user's files; what follows is of the question that stands alone.
   if (const auto whole = with_files_inline(given)) {
     out.settings = *whole;
@@ -75,7 +74,6 @@ Simulated simulate_settings(const JsonValue& asked, const AskedWith& with) {
 Advised advise_settings(const JsonValue& asked, const AskedWith& with) {
   const JsonValue given = with_input_inline(asked);
   Advised out{.settings = given, .question = read_question(given, with.catalogues)};
-  out.catalogue = with.catalogues.version();
   std::optional<Scenario> like = read_like(given, out.question.job);
   if (const auto whole = with_files_inline(given)) {
     out.settings = *whole;
@@ -109,7 +107,6 @@ ExitCode Planned::code() const {
 Planned plan_settings(const JsonValue& asked, const AskedWith& with) {
   const JsonValue question = with_input_inline(asked);
   Planned out{.file = read_plan(question)};
-  out.catalogue = with.catalogues.version();
   if (const auto whole = with_files_inline(question)) out.file = read_plan(*whole);
   out.file.plan.seed = with.seed.value_or(out.file.plan.seed);
   PlanOptions options{.threads = with.threads};
@@ -155,16 +152,19 @@ nlohmann::ordered_json to_json(const Advised& a) {
 MachineAnswer answer_for_machines(const std::string& command, const JsonValue& settings,
                                   const AskedWith& with) {
   if (command == "plan") {
-    const Planned planned = plan_settings(settings, with);
+    Planned planned = plan_settings(settings, with);
+    planned.catalogue = with.catalogues.version();
     return {.json = to_json(planned), .code = planned.code()};
   }
   if (command == "advise" && !several_clusters(settings).empty())
     return machines_for_machines(settings, with.threads);
   if (command == "advise") {
-    const Advised advised = advise_settings(settings, with);
+    Advised advised = advise_settings(settings, with);
+    advised.catalogue = with.catalogues.version();
     return {.json = to_json(advised), .code = advised.code()};
   }
-  const Simulated simulated = simulate_settings(settings, with);
+  Simulated simulated = simulate_settings(settings, with);
+  simulated.catalogue = with.catalogues.version();
   return {.json = to_json(simulated), .code = simulated.code()};
 }
 

@@ -13,7 +13,8 @@ TEST_CASE("peaks of FSDP2 and of pipelines are within 5% of every measured one")
   const Aliases aliases = load_aliases(folder / "aliases.json");
   const ModelError error = load_model_error(folder / "model_error.json");
   int sharded = 0, pipelines = 0;
-  for (const char* file : {"h200_memory.csv", "h200_layouts.csv", "h200_train.csv"}) {
+  for (const char* file :
+       {"h200_memory.csv", "h200_reserved.csv", "h200_layouts.csv", "h200_train.csv"}) {
     RowReader reader(aliases);
     auto rows = reader.read_training(
         training_runs_of(read_csv(folder / "measurements/steps" / file), aliases));

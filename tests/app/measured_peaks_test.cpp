@@ -32,4 +32,26 @@ TEST_CASE("peaks of FSDP2 and of pipelines are within 5% of every measured one")
   CHECK(pipelines > 20);
 }
 
+TEST_CASE(
+    "what the allocator must have lies in the stacks' ranges, and its middle near their value") {
+  const CsvTable table = read_csv(data_root() / "validation/measurements/steps/h200_allocator.csv");
+  std::map<std::string, std::vector<double>> needed;  // over the allocated peak, by stack
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const CsvRow row(table, i);
+    // It runs with what it took of itself, and under the least limit that was tried.
+    const double least = std::min(*row.number("reserved"), row.number("ran_at").value_or(2));
+    needed[row.text("wrap") == "fsdp" ? "pytorch-fsdp2" : "pytorch"].push_back(least);
+  }
+  REQUIRE(needed.size() == 2);
+  for (auto& [name, of] : needed) {
+    INFO(name);
+    std::sort(of.begin(), of.end());
+    const auto rounding =
+        load_stack(name, {}, data_root() / "workloads/catalog/stacks").memory.allocator_rounding;
+    CHECK(of.front() >= *rounding.low);
+    CHECK(of.back() <= *rounding.high);
+    CHECK(std::abs(rounding.get() - (of[1] + of[2]) / 2) < 0.035);
+  }
+}
+
 }  // namespace orrery

@@ -420,13 +420,9 @@ Stack load_based(const std::string& name, const StackContext& context,
   const bool own_flags = own && own->has("flags_release");
   const auto limit = release_parts(wanted.release);
   bool first = true, later = true;
-  const auto releases = based ? file.find("releases") : file.at("releases");
-  if (!releases && !wanted.release.empty())
-    throw Error({.file = file.file(),
-                 .path = "releases",
-                 .found = "nothing to choose " + in_quotes(wanted.release) + " from",
-                 .expected = "releases of its own, or based_on a release: \"nemo@25.09\"",
-                 .nearest = ""});
+  // Who asks for a release needs some to choose from.
+  const bool inherits = based && wanted.release.empty();
+  const auto releases = inherits ? file.find("releases") : file.at("releases");
   for (const JsonValue& release : releases ? releases->items() : std::vector<JsonValue>{}) {
     release.expect_only({"release", "date", "changes", "set", "when"});
     const std::string label = release.at("release").text();

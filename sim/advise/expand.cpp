@@ -13,8 +13,6 @@
 namespace orrery {
 namespace {
 
-bool shards_all(const ShardOption& shard) { return shard.zero_stages.front() == 3; }
-
 // Shard options whose passes are alike without a network: those of ZeRO-3, or the others.
 std::vector<std::int32_t> shards_like(const Family& family, std::int32_t first) {
   std::vector<std::int32_t> all;

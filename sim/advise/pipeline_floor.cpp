@@ -82,8 +82,8 @@ PlaceOfPasses PipelineFloor::place_of_passes(const GridPoint& point) const {
       {p.tensor, p.context, p.context_heads, p.context_rings, p.expert, p.expert_tensor, p.data,
        p.data_context, p.shard, p.shard_replica, p.expert_shard, p.expert_shard_replica},
       p.ranks_per_domain};
-  const bool shards = choice(family_.shards, point.shard).zero_stages.front() == 3;
-  if (!shards) std::fill(of.first.begin() + 6, of.first.end(), GroupShape{});
+  if (!shards_all(choice(family_.shards, point.shard)))
+    std::fill(of.first.begin() + 6, of.first.end(), GroupShape{});
   return of;
 }
 

@@ -10,6 +10,9 @@
 
 namespace orrery {
 
+// Whether passes gather weights: all of ZeRO-3.
+inline bool shards_all(const ShardOption& shard) { return shard.zero_stages.front() == 3; }
+
 // All that the passes of a layout depend on of its place: groups, and ranks of a domain.
 using PlaceOfPasses = std::pair<std::array<GroupShape, 12>, std::int64_t>;
 

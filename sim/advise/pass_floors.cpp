@@ -1,8 +1,6 @@
 // Prices a layout of one stage in place of all that differ in what does not count.
 #include "sim/advise/pass_floors.h"
 
-#include <bit>
-
 #include "workloads/optimizer.h"
 
 namespace orrery {
@@ -25,41 +23,23 @@ Layout canonical(const Layout& layout) {
   return one;
 }
 
-// Of a layout all that its passes depend on but for the optimizer: what same_passes compares.
-std::vector<std::int64_t> passes_of(const Layout& l, Links links, const Job& job,
-                                    const Stack& stack) {
-  std::vector<std::int64_t> key = {l.tp,
-                                   l.pp,
-                                   l.dp,
-                                   l.cp,
-                                   l.ep,
-                                   l.etp,
-                                   l.micro_batch,
-                                   l.zero_stage < 3 ? 1 : 3,
-                                   l.shard_group,
-                                   static_cast<std::int64_t>(l.recompute),
-                                   static_cast<std::int64_t>(l.precision),
-                                   static_cast<std::int64_t>(l.context),
-                                   l.context_inner,
-                                   l.per_domain,
-                                   static_cast<std::int64_t>(links),
-                                   static_cast<std::int64_t>(launch_mode(stack, l))};
-  for (const bool flag :
-       {l.sequence_parallel, splits_backward(l.schedule), exchange_beside_passes(stack, l)})
-    key.push_back(flag ? 1 : 0);
-  for (int i = 0; i < recompute_module_count; ++i)
-    key.push_back(l.recomputes(static_cast<RecomputeModule>(i)) ? 1 : 0);
-  for (const Parallel axis : l.rank_order.axes()) key.push_back(static_cast<std::int64_t>(axis));
-  key.push_back(std::bit_cast<std::int64_t>(
-      expert_exposed(stack, l, static_cast<double>(l.microbatches(job)))));
-  return key;
-}
-
 }  // namespace
+
+std::size_t PassFloors::Hash::operator()(const Key& key) const {
+  const Layout& l = key.passes.layout;
+  std::uint64_t hash = static_cast<std::uint64_t>(key.links);
+  for (const std::int64_t size :
+       {l.tp, l.pp, l.cp, l.ep, l.etp, l.micro_batch, l.shard_group, std::int64_t{l.zero_stage},
+        static_cast<std::int64_t>(l.recompute), static_cast<std::int64_t>(l.precision)})
+    hash = hash * 0x9E3779B97F4A7C15U + static_cast<std::uint64_t>(size);
+  for (const Parallel axis : l.rank_order.axes())
+    hash = hash * 0x9E3779B97F4A7C15U + static_cast<std::uint64_t>(axis);
+  return hash ^ (hash >> 32U);
+}
 
 // Two threads that find the same at once find the same value.
 template <class Value, class Find>
-Value PassFloors::known(std::mutex& mutex, std::map<Key, Value>& map, const Key& key, Find&& find) {
+Value PassFloors::known(std::mutex& mutex, Known<Value>& map, const Key& key, Find&& find) {
   {
     const std::lock_guard lock(mutex);
     const auto at = map.find(key);
@@ -76,7 +56,7 @@ Seconds PassFloors::of(const StepContext& context, const Model& model, const Job
   const Layout one = canonical(layout);
   Job whole = job;
   whole.global_batch = one.micro_batch * one.dp;
-  return known(mutex_, times_, passes_of(one, Links::anywhere, whole, stack), [&] {
+  return known(mutex_, times_, {priced_passes(one, stack, whole), Links::anywhere}, [&] {
     return StepSeries(context, model, whole, one, stack, Links::anywhere).whole_model(one).time;
   });
 }
@@ -86,8 +66,8 @@ WholeModel PassFloors::whole(const Layout& layout, Links links, const Model& mod
                              const std::function<WholeModel(const Layout&)>& price) const {
   Layout plain = layout;
   plain.optimizer = Layout().optimizer;
-  WholeModel found =
-      known(mutex_, wholes_, passes_of(plain, links, job, stack), [&] { return price(plain); });
+  WholeModel found = known(mutex_, wholes_, {priced_passes(plain, stack, job), links},
+                           [&] { return price(plain); });
   const auto traffic = [&](const Layout& l) {
     return optimizer_cost(l, stack, model.hidden).traffic_bytes;
   };

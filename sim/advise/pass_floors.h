@@ -4,9 +4,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <mutex>
-#include <vector>
+#include <unordered_map>
 
 #include "sim/engine/step_series.h"
 
@@ -29,12 +28,21 @@ class PassFloors {
                    const Stack& stack, const std::function<WholeModel(const Layout&)>& price) const;
 
  private:
-  using Key = std::vector<std::int64_t>;
+  struct Key {
+    PricedPasses passes;
+    Links links;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  template <class Value>
+  using Known = std::unordered_map<Key, Value, Hash>;
   template <class Value, class Find>
-  static Value known(std::mutex& mutex, std::map<Key, Value>& map, const Key& key, Find&& find);
+  static Value known(std::mutex& mutex, Known<Value>& map, const Key& key, Find&& find);
   mutable std::mutex mutex_;
-  mutable std::map<Key, Seconds> times_;
-  mutable std::map<Key, WholeModel> wholes_;
+  mutable Known<Seconds> times_;
+  mutable Known<WholeModel> wholes_;
 };
 
 }  // namespace orrery

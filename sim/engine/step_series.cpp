@@ -267,22 +267,26 @@ struct StepSeries::State {
   const Stack& used() const { return own_stack ? *own_stack : stack; }
 };
 
+PricedPasses priced_passes(const Layout& layout, const Stack& stack, const Job& job) {
+  PricedPasses p{.layout = layout,
+                 .launch = launch_mode(stack, layout),
+                 .splits_backward = splits_backward(layout.schedule),
+                 .exchange_beside = exchange_beside_passes(stack, layout),
+                 .expert_exposed =
+                     expert_exposed(stack, layout, static_cast<double>(layout.microbatches(job)))};
+  Layout& l = p.layout;
+  l.schedule = Schedule::one_f_one_b;
+  l.vpp = 1;
+  l.stage_layers.clear();
+  l.recompute_layers = 0;
+  if (l.zero_stage < 3) l.zero_stage = 1;
+  l.bucket = Bytes(0);
+  l.offload_nothing();
+  return p;
+}
+
 bool same_passes(const Layout& a, const Layout& b, const Stack& stack, const Job& job) {
-  const auto passes = [](Layout l) {
-    l.schedule = Schedule::one_f_one_b;
-    l.vpp = 1;
-    l.stage_layers.clear();
-    l.recompute_layers = 0;
-    if (l.zero_stage < 3) l.zero_stage = 1;
-    l.bucket = Bytes(0);
-    l.offload_nothing();
-    return l;
-  };
-  return passes(a) == passes(b) && launch_mode(stack, a) == launch_mode(stack, b) &&
-         splits_backward(a.schedule) == splits_backward(b.schedule) &&
-         exchange_beside_passes(stack, a) == exchange_beside_passes(stack, b) &&
-         expert_exposed(stack, a, static_cast<double>(a.microbatches(job))) ==
-             expert_exposed(stack, b, static_cast<double>(b.microbatches(job)));
+  return priced_passes(a, stack, job) == priced_passes(b, stack, job);
 }
 
 StepSeries::StepSeries(const StepContext& context, const Model& model, const Job& job,

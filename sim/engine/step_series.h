@@ -9,9 +9,18 @@
 
 namespace orrery {
 
-// Whether a layer's passes, and so all that a step prices but its stages and its end, cost the same
-// in both: layouts that differ in schedule (of a kind), chunks, stages' layers, ZeRO stage below 3,
-// bucket, offload, or in how many layers full recompute runs again.
+// All that a layer's passes, and so all that a step prices but its stages and its end, depend on:
+// the layout without schedule (but for its kind), chunks, stages' layers, ZeRO stage below 3,
+// bucket, offload and how many layers full recompute runs again.
+struct PricedPasses {
+  Layout layout;
+  LaunchMode launch = LaunchMode::eager;
+  bool splits_backward = false, exchange_beside = false;
+  double expert_exposed = 0;
+  bool operator==(const PricedPasses&) const = default;
+};
+PricedPasses priced_passes(const Layout& layout, const Stack& stack, const Job& job);
+// Whether they cost the same in both.
 bool same_passes(const Layout& a, const Layout& b, const Stack& stack, const Job& job);
 
 // No step of the layout is shorter, no step takes less energy.

@@ -35,9 +35,10 @@ std::vector<Recipe> recipes_of(const Question& question) {
 
 class Advisor {
  public:
-  Advisor(const Question& question, const AdviseOptions& options)
+  Advisor(const Question& question, const AdviseOptions& options, StopPoint& stop)
       : question_(question),
         options_(options),
+        stop_(stop),
         context_(step_context(question.cluster)),
         recipes_(recipes_of(question)) {
     context_.loaded = &loaded_;
@@ -64,7 +65,7 @@ class Advisor {
 
  private:
   void tell_winner(Advice& advice, const std::vector<Found>& best);
-  void tell_like(Advice& advice, const Scenario* winner) const;
+  void tell_like(Advice& advice, const Scenario* winner);
   void simplify_best(SearchResult& found, Advice& advice) const;
   SimulateOptions simulate_options() const {
     return {.with_assumptions = true,
@@ -90,6 +91,7 @@ class Advisor {
 
   const Question& question_;
   const AdviseOptions& options_;
+  StopPoint& stop_;  // of what follows the search
   StepContext context_;
   LoadedTransfers loaded_;
   PassFloors floors_;
@@ -132,13 +134,13 @@ void Advisor::tell_winner(Advice& advice, const std::vector<Found>& best) {
   advice.like->rival = advice.reasons.ranking.rivals.back();
 }
 
-void Advisor::tell_like(Advice& advice, const Scenario* winner) const {
+void Advisor::tell_like(Advice& advice, const Scenario* winner) {
   if (options_.like)
     advice.like =
         compare_with(*options_.like, simulate(*options_.like, simulate_options()), winner);
   if (options_.like && options_.changes > 0)
     advice.ladder = small_steps(ground(), subjects_, question_.limits, *options_.like,
-                                {.changes = options_.changes, .threads = options_.threads});
+                                {.changes = options_.changes, .threads = options_.threads}, stop_);
 }
 
 // Without `tie`, and where every setting is asked for, the layouts stay as they were found.
@@ -215,9 +217,11 @@ double measure(const Question& question, const Candidate& candidate) {
 }
 
 Advice advise(const Question& question, const AdviseOptions& options) {
-  Advice advice = Advisor(question, options).run();
+  StopPoint stop(options.stop_after);
+  Advice advice = Advisor(question, options, stop).run();
   if (advice.best.empty() && advice.considered > 0 && !advice.stopped_early && !options.brief)
-    advice.fits_from = fits_from(question, options).value_or(0);
+    advice.fits_from = fits_from(question, options, stop).value_or(0);
+  advice.stopped_after = stop.where();
   if (options.progress) options.progress(1, advice.simulated);
   return advice;
 }

@@ -34,7 +34,9 @@ struct AdviseOptions {
   std::optional<Front::Axis> pareto = {};  // also the front of speed against this
   bool prune = true;   // false: simulate every layout that fits (the same advice, slower)
   Seconds time_limit;  // of the search; 0: none
-  std::int64_t most_batches = 0;   // of parts that the search splits; 0: no limit
+  std::int64_t most_batches = 0;  // of parts that the search splits; 0: no limit
+  // Advice::stopped_after of the advice that is repeated.
+  std::optional<std::int64_t> stop_after = {};
   double memory_reserve = 0;       // share of the device's memory that a layout must leave free
   double rental_per_gpu_hour = 0;  // USD; 0: the accelerator's own
   // What a listed layout may lose to be simpler; 0: layouts as the search found them, as they are
@@ -84,6 +86,9 @@ struct Advice {
   double gap = 0;              // stopped early: how much better than the first the best may be
   double memory_reserve = 0;   // as asked for
   bool stopped_early = false;  // Ctrl-C or a limit: best so far
+  // Where Ctrl-C ended what follows the search (small steps, the next larger count), as places that
+  // it passed (StopPoint); none: it did not.
+  std::optional<std::int64_t> stopped_after;
   // Where nothing fits: the next larger count on which something does; 0: none that is known.
   std::int64_t fits_from = 0;
   Stack stack;  // of the winner's precision

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "sim/advise/plan_point.h"
-#include "sim/base/interrupt.h"
 
 namespace orrery {
 namespace {
@@ -36,19 +35,24 @@ bool fits_on(Question question, AdviseOptions options, std::int64_t gpus) {
 
 }  // namespace
 
-std::optional<std::int64_t> fits_from(const Question& question, const AdviseOptions& options) {
+std::optional<std::int64_t> fits_from(const Question& question, const AdviseOptions& options,
+                                      StopPoint& stop) {
   const Fabric& fabric = question.cluster.fabric;
   std::int64_t too_few = question.cluster.gpus;
   for (const std::int64_t count : octaves(fabric, too_few)) {
-    if (interrupted()) return std::nullopt;
-    if (!fits_on(question, options, count)) {
+    if (stop.reached()) return std::nullopt;
+    const bool fits = fits_on(question, options, count);
+    if (stop.reached()) return std::nullopt;
+    if (!fits) {
       too_few = count;
       continue;
     }
     if (count <= fabric.scale_up.domain) return count;
     for (const std::int64_t between : plan_counts(fabric, too_few + 1, count - 1, 8)) {
-      if (interrupted()) break;
-      if (fits_on(question, options, between)) return between;
+      if (stop.reached()) break;
+      const bool fewer = fits_on(question, options, between);
+      if (stop.reached()) break;
+      if (fewer) return between;
     }
     return count;
   }

@@ -9,7 +9,8 @@
 
 #include "sim/advise/plan_point.h"
 #include "sim/advise/simplify.h"
-#include "sim/base/interrupt.h"
+#include "sim/advise/stop_point.h"
+#include "sim/base/check.h"
 #include "sim/base/parallel.h"
 
 namespace orrery {
@@ -55,10 +56,19 @@ SearchLimits limits_like(SearchLimits limits, const Layout& layout) {
   return limits;
 }
 
+// A search that Ctrl-C met counts for nothing: what it would have found is not known.
+PlanStep step_or_stop(const Question& question, double memory_reserve, const StepSearch& how,
+                      StopPoint& stop) {
+  const PlanStep stopped{.why_not = "stopped before it was searched"};
+  if (stop.reached()) return stopped;
+  PlanStep step = plan_step(question, memory_reserve, how);
+  return stop.reached() ? stopped : step;
+}
+
 // The step, and the same layout with more accelerators used of each scale-up domain: slower
 // perhaps, but in fewer racks. Where placement leaves none idle, the step alone.
 std::vector<PlanStep> packings(const Question& question, PlanStep step, double memory_reserve,
-                               int threads) {
+                               int threads, StopPoint& stop) {
   std::vector<PlanStep> all;
   const std::int64_t domain = question.cluster.fabric.scale_up.domain, gpus = question.cluster.gpus;
   const std::int64_t used = step.domain_gpus;
@@ -68,11 +78,10 @@ std::vector<PlanStep> packings(const Question& question, PlanStep step, double m
   if (!open) return all;
   for (std::int64_t packed = used + 1; packed <= domain; ++packed) {
     if (packed % layout.tp != 0 || (gpus % packed != 0 && packed != domain)) continue;
-    if (interrupted()) break;
     Question q = question;
     q.limits = limits_like(question.limits, layout);
     q.limits.per_domain = packed;
-    PlanStep other = plan_step(q, memory_reserve, {.threads = threads, .full = true});
+    PlanStep other = step_or_stop(q, memory_reserve, {.threads = threads, .full = true}, stop);
     if (other.fits) all.push_back(std::move(other));
   }
   return all;
@@ -86,6 +95,7 @@ class Planner {
     result_.points.resize(plan_.choices.size());
     result_.tried.resize(plan_.choices.size());
     const auto groups = groups_of(plan_);
+    std::vector<StopPoint> stops = stop_points(groups.size() + 1);
     const auto cores =
         static_cast<std::size_t>(options_.threads > 0 ? options_.threads : hardware_threads());
     // Few groups: each search takes all cores; many: each core takes a group.
@@ -94,23 +104,32 @@ class Planner {
              !plan_.choices[groups.front().front()].any_count;
     const auto answer = [&](std::size_t g) {
       for (const std::size_t choice : groups[g]) result_.points[choice].choice = choice;
-      answer_group(groups[g], many ? 1 : options_.threads);
+      answer_group(groups[g], many ? 1 : options_.threads, stops[g]);
       if (options_.progress) options_.progress(++done_, static_cast<std::int64_t>(groups.size()));
     };
     if (many)
       parallel_for(groups.size(), options_.threads, answer);
     else
       for (std::size_t g = 0; g < groups.size(); ++g) answer(g);
-    search_best_fully();
-    search_fewer();
-    result_.stopped_early = interrupted();
+    search_best_fully(stops.back());
+    search_fewer(stops.back());
+    for (const StopPoint& stop : stops) result_.stopped_after.push_back(stop.where());
     choose();
     make_front();
     return std::move(result_);
   }
 
  private:
-  void answer_group(const std::vector<std::size_t>& group, int threads) {
+  // Of each group, and of what follows them.
+  std::vector<StopPoint> stop_points(std::size_t parts) const {
+    if (options_.stop_after.empty()) return std::vector<StopPoint>(parts);
+    if (options_.stop_after.size() != parts)
+      throw Error({.file = "stopped_after",
+                   .found = std::to_string(options_.stop_after.size()) + " parts",
+                   .expected = std::to_string(parts) + ", those of this plan"});
+    return {options_.stop_after.begin(), options_.stop_after.end()};
+  }
+  void answer_group(const std::vector<std::size_t>& group, int threads, StopPoint& stop) {
     std::map<std::int64_t, std::vector<PlanStep>> steps;
     bool thorough = false;  // all layouts where the sweep's do not fit
     bool full = false;      // all layouts were searched at once
@@ -120,16 +139,17 @@ class Planner {
       if (found != steps.end()) return found->second;
       Question question = choice.question;
       question.cluster.gpus = gpus;
-      PlanStep step{.why_not = "stopped before it was searched"};
-      if (alone_ && !interrupted())
-        step = plan_step(question, plan_.memory_reserve,
-                         {.threads = threads, .full = true, .most_batches = options_.full_batches});
+      const auto search = [&](const StepSearch& how) {
+        return step_or_stop(question, plan_.memory_reserve, how, stop);
+      };
+      PlanStep step;
+      if (alone_)
+        step = search({.threads = threads, .full = true, .most_batches = options_.full_batches});
       full = step.fits;
-      if (!step.fits && !interrupted())
-        step =
-            plan_step(question, plan_.memory_reserve,
-                      {.threads = threads, .most_batches = thorough ? options_.full_batches : 0});
-      return steps.emplace(gpus, packings(question, std::move(step), plan_.memory_reserve, threads))
+      if (!step.fits)
+        step = search({.threads = threads, .most_batches = thorough ? options_.full_batches : 0});
+      return steps
+          .emplace(gpus, packings(question, std::move(step), plan_.memory_reserve, threads, stop))
           .first->second;
     };
     for (const std::size_t index : group) {
@@ -141,12 +161,12 @@ class Planner {
       };
       const auto answer = [&] {
         tried.clear();
-        point = choice.any_count ? search_count(plan_, index, at, tried)
+        point = choice.any_count ? search_count(plan_, index, at, stop, tried)
                                  : at(choice.question.cluster.gpus);
       };
       answer();
       point.fully_searched = full;
-      if (point.step.fits || interrupted() || thorough) continue;
+      if (point.step.fits || thorough || stop.reached()) continue;
       thorough = true;
       steps.clear();
       answer();
@@ -193,18 +213,18 @@ class Planner {
   // The point with the best of all layouts within the limits; one that does not fit where there is
   // none or the search did not end.
   PlanPoint searched_fully(const PlanPoint& point, const SearchLimits& limits,
-                           std::int64_t most_batches) const {
+                           std::int64_t most_batches, StopPoint& stop) const {
     Question question = plan_.choices[point.choice].question;
     question.cluster.gpus = point.gpus;
     question.limits = limits;
-    PlanStep step =
-        plan_step(question, plan_.memory_reserve,
-                  {.threads = options_.threads, .full = true, .most_batches = most_batches});
-    if (!step.fits || interrupted()) return {.step = {.batches = step.batches}};
+    PlanStep step = step_or_stop(
+        question, plan_.memory_reserve,
+        {.threads = options_.threads, .full = true, .most_batches = most_batches}, stop);
+    if (!step.fits) return {.step = {.batches = step.batches}};
     const std::int64_t batches = step.batches;
     PlanPoint better =
         best_of(point.choice, point.gpus,
-                packings(question, std::move(step), plan_.memory_reserve, options_.threads));
+                packings(question, std::move(step), plan_.memory_reserve, options_.threads, stop));
     better.binding = point.binding;
     better.largest_tried = point.largest_tried;
     better.allowed = point.allowed;
@@ -214,35 +234,35 @@ class Planner {
   }
 
   // Of each machine the best point, best first, so that none of them loses for the sweep's sake.
-  void search_best_fully() {
+  void search_best_fully(StopPoint& stop) {
     std::int64_t left = options_.full_batches;
     std::set<std::string> machines;
     for (const std::size_t index : ranked()) {
-      if (interrupted() || left <= 0) return;
+      if (left <= 0 || stop.reached()) return;
       if (!machines.insert(plan_.choices[index].step_key).second) continue;
       PlanPoint& point = result_.points[index];
       if (point.fully_searched) continue;
-      PlanPoint better = searched_fully(point, plan_.choices[index].question.limits, left);
+      PlanPoint better = searched_fully(point, plan_.choices[index].question.limits, left, stop);
       left -= better.step.batches;
       if (!better.step.fits) continue;  // its search was cut
       better.fully_searched = point.fully_searched = true;
       if (before(point, better)) continue;
       point = std::move(better);
-      share_layout(index);
+      share_layout(index, stop);
     }
   }
 
   // Of the fewest accelerators, whether the next smaller count serves with all of its layouts.
-  void search_fewer() {
+  void search_fewer(StopPoint& stop) {
     if (objective() != PlanObjective::gpus || options_.full_batches <= 0) return;
     const std::vector<std::size_t> order = ranked();
     if (order.empty() || !result_.points[order.front()].feasible) return;
     PlanPoint& point = result_.points[order.front()];
     const PlanChoice& choice = plan_.choices[point.choice];
-    while (choice.any_count && point.gpus > 1 && !interrupted()) {
+    while (choice.any_count && point.gpus > 1 && !stop.reached()) {
       PlanPoint fewer = point;
       fewer.gpus = plan_counts(choice.question.cluster.fabric, 1, point.gpus - 1, 8).back();
-      fewer = searched_fully(fewer, choice.question.limits, options_.full_batches);
+      fewer = searched_fully(fewer, choice.question.limits, options_.full_batches, stop);
       if (!fewer.step.fits || !fewer.feasible) return;
       fewer.fully_searched = true;
       point = std::move(fewer);
@@ -251,16 +271,16 @@ class Planner {
 
   // What was found on one point may suit others of its size: without it the one that was searched
   // longest would look the best.
-  void share_layout(std::size_t from) {
+  void share_layout(std::size_t from, StopPoint& stop) {
     const PlanPoint& found = result_.points[from];
     for (std::size_t i = 0; i < result_.points.size(); ++i) {
       PlanPoint& point = result_.points[i];
       if (i == from || point.gpus != found.gpus || !point.step.fits || point.fully_searched)
         continue;
-      if (interrupted()) return;
+      if (stop.reached()) return;
       PlanPoint better = searched_fully(
           point, limits_like(plan_.choices[i].question.limits, found.step.best.layout),
-          options_.full_batches);
+          options_.full_batches, stop);
       if (better.step.fits && before(better, point)) point = std::move(better);
     }
   }
@@ -319,6 +339,11 @@ bool same_machine(const PlanPoint& a, const PlanPoint& b) {
          close(a.finish.si(), b.finish.si()) && close(a.cost, b.cost) &&
          close(a.capital, b.capital) && close(a.energy, b.energy) && close(a.carbon, b.carbon) &&
          close(a.facility_peak, b.facility_peak) && close(a.racks, b.racks);
+}
+
+bool PlanResult::stopped_early() const {
+  return std::any_of(stopped_after.begin(), stopped_after.end(),
+                     [](const auto& part) { return part.has_value(); });
 }
 
 PlanResult plan(const Plan& question, const PlanOptions& options) {

@@ -156,7 +156,10 @@ struct PlanResult {
   std::vector<std::vector<PlanPoint>> tried;  // counts that were looked at, by count; else empty
   std::optional<std::size_t> best;  // in `points`: by objective, feasible, first of equals
   std::vector<PlanPoint> front;     // least time against least cost over all points, fastest first
-  bool stopped_early = false;       // Ctrl-C: points without an answer say so in why_not
+  // Of each part of the search (machines whose steps are the same, then what follows them all) the
+  // places that it passed before Ctrl-C (StopPoint); none: it came to its end.
+  std::vector<std::optional<std::int64_t>> stopped_after;
+  bool stopped_early() const;  // points without an answer say so in why_not
 };
 
 // Whether a point meets all limits (`fits`), also where none is the least by what is known; why
@@ -168,6 +171,9 @@ struct PlanOptions {
   // Batches of parts (SearchOptions::most_batches) for all layouts of the best points, together; 0:
   // the sweep's layouts only. Some tens of seconds on a few cores.
   std::int64_t full_batches = usual_full_batches;
+  // PlanResult::stopped_after of the plan that is repeated; empty: all. Error where this plan has
+  // other parts.
+  std::vector<std::optional<std::int64_t>> stop_after;
   std::function<void(std::int64_t done, std::int64_t all)> progress;  // from any thread
 };
 

@@ -8,7 +8,6 @@
 #include <map>
 
 #include "sim/advise/plan_point.h"
-#include "sim/base/interrupt.h"
 #include "sim/outcome/model_flop.h"
 #include "topologies/parts.h"
 
@@ -94,11 +93,12 @@ std::string words_of_misses(const PlanPoint& point) {
 class CountSearch {
  public:
   CountSearch(const Plan& plan, std::size_t choice,
-              const std::function<PlanPoint(std::int64_t)>& at)
+              const std::function<PlanPoint(std::int64_t)>& at, StopPoint& stop)
       : plan_(plan),
         index_(choice),
         choice_(plan.choices[choice]),
         at_(at),
+        stop_(stop),
         objective_(choice_.goal.objective) {}
 
   PlanPoint run(std::vector<PlanPoint>& tried) {
@@ -142,13 +142,13 @@ class CountSearch {
     int idle = 0;  // counts in a row that are too large, or no better
     Seconds soonest(std::numeric_limits<double>::infinity());
     for (const std::int64_t gpus : counts) {
-      if (interrupted()) return;
+      if (stop_.reached()) return;
       const PlanPoint& p = point(gpus);
       const bool better = improve(p);
       if (better && objective_ == PlanObjective::gpus) return;
-      least_cost_ = std::min(least_cost_, p.cost);
       const bool stale = best_ != 0 && !better && objective_ != PlanObjective::time;
       if (!p.step.fits) continue;  // it divides badly, or is too small yet
+      least_cost_ = std::min(least_cost_, p.cost);
       const bool late = p.finish >= soonest;
       soonest = std::min(soonest, p.finish);
       idle = too_large(p) || stale || late ? idle + 1 : 0;
@@ -169,7 +169,7 @@ class CountSearch {
     for (const std::int64_t gpus : plan_counts(fabric, 1, most / 2, 2)) counts.push_back(gpus);
     std::sort(counts.rbegin(), counts.rend());
     for (const std::int64_t gpus : counts) {
-      if (interrupted()) return;
+      if (stop_.reached()) return;
       if (best_ != 0 && (gpus <= most / 4 || gpus < best_ / 4)) return;
       if (gpus <= most / 16) return;
       improve(point(gpus));
@@ -182,7 +182,7 @@ class CountSearch {
     int idle = 0;
     const PlanPoint* nearest = points_.empty() ? nullptr : &nearest_point();
     for (const std::int64_t gpus : counts) {
-      if (interrupted()) return;
+      if (stop_.reached()) return;
       const PlanPoint& p = point(gpus);
       improve(p);
       if (!p.step.fits) continue;  // it divides badly, or is too small
@@ -207,7 +207,7 @@ class CountSearch {
                                   ? best_
                                   : std::next(at)->first;
     for (const std::int64_t gpus : counts) {
-      if (interrupted()) return;
+      if (stop_.reached()) return;
       if (gpus <= low || gpus >= high || points_.contains(gpus)) continue;
       if (improve(point(gpus)) && objective_ == PlanObjective::gpus) return;
     }
@@ -217,7 +217,7 @@ class CountSearch {
     const auto fits = [](const auto& entry) { return entry.second.step.fits; };
     const bool none = std::none_of(points_.begin(), points_.end(), fits);
     if (points_.empty()) return {.gpus = high, .step = {.why_not = "no count was searched"}};
-    if (none && !interrupted() && !most.limit.empty())
+    if (none && !most.limit.empty() && !stop_.reached())
       return {.gpus = high,
               .step = {.why_not =
                            too_few_text(most, least.count, points_.rbegin()->second.step.why_not)}};
@@ -242,7 +242,7 @@ class CountSearch {
   std::int64_t unit_gpus() const { return choice_.question.cluster.gpus_per_host; }
   // What the nearest count in the wanted direction misses.
   std::string binding(const LimitedCount& least) const {
-    if (interrupted()) return "";
+    if (stop_.reached()) return "";
     const auto at = points_.find(best_);
     if (objective_ != PlanObjective::time) {
       if (at == points_.begin()) return least.limit;
@@ -269,6 +269,7 @@ class CountSearch {
   std::size_t index_;
   const PlanChoice& choice_;
   const std::function<PlanPoint(std::int64_t)>& at_;
+  StopPoint& stop_;
   PlanObjective objective_;
   AllowedCount allowed_;
   std::map<std::int64_t, PlanPoint> points_;
@@ -325,11 +326,11 @@ std::vector<std::int64_t> plan_counts(const Fabric& fabric, std::int64_t low, st
 }
 
 PlanPoint search_count(const Plan& plan, std::size_t choice,
-                       const std::function<PlanPoint(std::int64_t)>& at,
+                       const std::function<PlanPoint(std::int64_t)>& at, StopPoint& stop,
                        std::vector<PlanPoint>& tried) {
   PlanPoint point;
   try {
-    point = CountSearch(plan, choice, at).run(tried);
+    point = CountSearch(plan, choice, at, stop).run(tried);
   } catch (const Error& error) {  // a limit that cannot be held against this machine's bill
     point = {.step = {.why_not = error.message()}};
   }

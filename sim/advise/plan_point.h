@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "sim/advise/plan.h"
+#include "sim/advise/stop_point.h"
 
 namespace orrery {
 
@@ -59,7 +60,7 @@ std::vector<std::int64_t> plan_counts(const Fabric& fabric, std::int64_t low, st
 // The count that serves the choice best. `at` answers a count; all that it was asked for are left
 // in `tried`.
 PlanPoint search_count(const Plan& plan, std::size_t choice,
-                       const std::function<PlanPoint(std::int64_t)>& at,
+                       const std::function<PlanPoint(std::int64_t)>& at, StopPoint& stop,
                        std::vector<PlanPoint>& tried);
 
 }  // namespace orrery

@@ -120,12 +120,14 @@ Fixed fixed_by(const SearchLimits& l, const Layout& now) {
 class Climber {
  public:
   Climber(const SearchGround& ground, const std::vector<SearchSubject>& subjects,
-          const SearchLimits& limits, const Scenario& now, const SmallStepOptions& options)
+          const SearchLimits& limits, const Scenario& now, const SmallStepOptions& options,
+          StopPoint& stop)
       : ground_(ground),
         subjects_(subjects),
         limits_(limits),
         now_(now),
         options_(options),
+        stop_(stop),
         fixed_(fixed_by(limits, now.layout)) {
     const auto recipe_has = [&](auto same) {
       return std::any_of(ground.recipes.begin(), ground.recipes.end(), same);
@@ -151,6 +153,7 @@ class Climber {
   const SearchLimits& limits_;
   const Scenario& now_;
   const SmallStepOptions& options_;
+  StopPoint& stop_;
   Fixed fixed_;
 };
 
@@ -290,18 +293,18 @@ Ladder Climber::run() {
                       : std::numeric_limits<double>::infinity();
   std::optional<Found> best;
   for (int changes = 1; changes <= options_.changes; ++changes) {
+    ladder.stopped_early = stop_.reached();
+    if (ladder.stopped_early) return ladder;
     const std::vector<Set> all = sets(changes);
     std::vector<std::optional<Found>> found(all.size());
     std::vector<std::int64_t> considered(all.size());
     parallel_for(all.size(), options_.threads, [&](std::size_t i) {
       if (!interrupted()) found[i] = best_of(all[i], considered[i]);
     });
+    ladder.stopped_early = stop_.reached();
+    if (ladder.stopped_early) return ladder;
     for (const std::int64_t n : considered) ladder.considered += n;
     ladder.searches += static_cast<std::int64_t>(all.size());
-    if (interrupted()) {
-      ladder.stopped_early = true;
-      return ladder;
-    }
     std::optional<Found> next;
     for (const std::optional<Found>& f : found)
       if (f && (!next || f->score < next->score)) next = f;
@@ -370,9 +373,9 @@ std::vector<Decision> changed(const Layout& now, const Layout& l) {
 }
 
 Ladder small_steps(const SearchGround& ground, const std::vector<SearchSubject>& subjects,
-                   const SearchLimits& limits, const Scenario& now,
-                   const SmallStepOptions& options) {
-  return Climber(ground, subjects, limits, now, options).run();
+                   const SearchLimits& limits, const Scenario& now, const SmallStepOptions& options,
+                   StopPoint& stop) {
+  return Climber(ground, subjects, limits, now, options, stop).run();
 }
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 
 #include "sim/advise/expand.h"
 #include "sim/advise/reasons.h"
+#include "sim/advise/stop_point.h"
 
 namespace orrery {
 
@@ -67,9 +68,10 @@ struct SmallStepOptions {
 };
 
 // Exact: every set of so many decisions is searched with all others as they are now. `subjects`:
-// of each recipe of the ground. `limits`: of the question; they hold on every rung.
+// of each recipe of the ground. `limits`: of the question; they hold on every rung. A rung that
+// `stop` ends is left out.
 Ladder small_steps(const SearchGround& ground, const std::vector<SearchSubject>& subjects,
-                   const SearchLimits& limits, const Scenario& now,
-                   const SmallStepOptions& options);
+                   const SearchLimits& limits, const Scenario& now, const SmallStepOptions& options,
+                   StopPoint& stop);
 
 }  // namespace orrery

@@ -32,6 +32,14 @@ struct Machine {
   Layout layout;
   Prediction prediction;                                   // of the best layout
   double score = std::numeric_limits<double>::infinity();  // least is best; what is unknown is last
+  std::optional<std::int64_t> stopped_after;  // batches of a search that did not come to its end
+};
+
+struct Machines {
+  std::vector<Machine> ranked;
+  // Of each cluster that was looked at, in the order of the question: Machine::stopped_after.
+  std::vector<std::optional<std::int64_t>> stopped_after;
+  bool stopped_early = false;
 };
 
 double score_of(const Prediction& p, Objective objective) {
@@ -47,7 +55,7 @@ double score_of(const Prediction& p, Objective objective) {
   return dollars > 0 ? dollars : std::numeric_limits<double>::infinity();
 }
 
-Machine advise_on(const JsonValue& settings, const std::string& cluster, int threads,
+Machine advise_on(const JsonValue& settings, const std::string& cluster, const AskedWith& with,
                   const ModelError& error) {
   nlohmann::json own = settings.raw();
   own["cluster"] = cluster;
@@ -59,10 +67,13 @@ Machine advise_on(const JsonValue& settings, const std::string& cluster, int thr
   machine.device = question.cluster.device;
   check_wiring(question.cluster);
   AdviseOptions options = read_advise_options(asked);
-  options.threads = threads;
+  options.threads = with.threads;
+  options.most_batches = with.most_batches;
+  if (with.stop_after) options.time_limit = Seconds{};
   options.brief = true;
   options.top = 1;
   const Advice advice = advise(question, options);
+  if (advice.stopped_early) machine.stopped_after = advice.batches;
   if (advice.best.empty()) {
     machine.why = advice.why.empty() ? "the search was stopped before it" : advice.why;
     return machine;
@@ -82,9 +93,9 @@ Machine advise_on(const JsonValue& settings, const std::string& cluster, int thr
   return machine;
 }
 
-nlohmann::ordered_json json_of(const std::vector<Machine>& machines) {
+nlohmann::ordered_json json_of(const Machines& machines) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Machine& m : machines) {
+  for (const Machine& m : machines.ranked) {
     nlohmann::ordered_json one = {{"cluster", m.name}, {"runs", m.runs}};
     if (!m.runs) {
       one["why"] = m.why;
@@ -103,10 +114,13 @@ nlohmann::ordered_json json_of(const std::vector<Machine>& machines) {
     }
     list.push_back(std::move(one));
   }
-  return {{"clusters", list}};
+  nlohmann::ordered_json out = {{"clusters", list}, {"stopped_early", machines.stopped_early}};
+  if (machines.stopped_early) out["stopped_after"] = stopped_json(machines.stopped_after);
+  return out;
 }
 
-Document document_of(const std::vector<Machine>& machines, bool full) {
+Document document_of(const Machines& found, bool full) {
+  const std::vector<Machine>& machines = found.ranked;
   Document document(full, terminal_width());
   Table table({"", "cluster", "step s", "90% range", "tok/s/GPU", "MFU%", "$/Mtok", "layout"},
               {Align::right, Align::left, Align::right, Align::left, Align::right, Align::right,
@@ -122,6 +136,10 @@ Document document_of(const std::vector<Machine>& machines, bool full) {
                dollars > 0 ? fmt::format("{:.3f}", dollars) : "unknown", to_text(m.layout)});
   }
   if (!table.empty()) document.table(std::move(table), "");
+  if (found.stopped_early)
+    document.gap().paragraph(
+        "Stopped early: clusters that were not reached are missing, and a better layout may "
+        "exist.");
   bool heading = false;
   for (const Machine& m : machines) {
     if (m.runs) continue;
@@ -164,20 +182,28 @@ std::vector<std::string> several_clusters(const JsonValue& settings) {
 
 namespace {
 
-std::vector<Machine> advise_on_each(const JsonValue& settings,
-                                    const std::vector<std::string>& clusters, int threads) {
+Machines advise_on_each(const JsonValue& settings, const std::vector<std::string>& clusters,
+                        const AskedWith& with) {
   for (const char* key : {"like", "changes", "pareto", "variants", "top"})
     if (const auto v = settings.find(key))
       v->fail("nothing: on several clusters only the best of each is compared");
   const ModelError error = load_model_error(data_root() / "validation/model_error.json");
-  std::vector<Machine> machines;
+  const auto& before = with.stop_after;
+  Machines found;
+  std::vector<Machine>& machines = found.ranked;
   std::optional<Error> first;
   std::size_t refusals = 0;
   for (const std::string& cluster : clusters) {
-    if (interrupted()) break;
+    const std::size_t at = machines.size();
+    if (interrupted() || (before && at == before->size())) {
+      found.stopped_early = true;
+      break;
+    }
+    AskedWith own = with;
+    if (before) own.most_batches = (*before)[at].value_or(0);
     const std::string name = is_inline_entry(cluster) ? load_cluster(cluster, 1).name : cluster;
     try {
-      machines.push_back(advise_on(settings, cluster, threads, error));
+      machines.push_back(advise_on(settings, cluster, own, error));
     } catch (const CannotExist& refused) {
       machines.push_back({.name = name, .why = refused.message()});
     } catch (const Error& refused) {
@@ -185,21 +211,24 @@ std::vector<Machine> advise_on_each(const JsonValue& settings,
       if (!first) first = refused;
       ++refusals;
     }
+    found.stopped_after.push_back(machines.back().stopped_after);
+    found.stopped_early = found.stopped_early || machines.back().stopped_after.has_value();
   }
   // What every machine refuses is wrong with the question.
   if (first && refusals == machines.size()) throw Error(*first);
   std::stable_sort(machines.begin(), machines.end(), [](const Machine& a, const Machine& b) {
     return a.runs != b.runs ? a.runs : a.score < b.score;
   });
-  return machines;
+  return found;
 }
 
 bool any_runs(const std::vector<Machine>& machines) {
   return !machines.empty() && machines.front().runs;
 }
 
-ExitCode code_of(const std::vector<Machine>& machines) {
-  return any_runs(machines) ? ExitCode::answer : ExitCode::cannot_exist;
+ExitCode code_of(const Machines& machines) {
+  return any_runs(machines.ranked) || machines.stopped_early ? ExitCode::answer
+                                                             : ExitCode::cannot_exist;
 }
 
 // Of the best; where nothing was found on any, why not on the first.
@@ -225,22 +254,23 @@ JsonValue standing_alone(const JsonValue& settings) {
 
 }  // namespace
 
-MachineAnswer machines_for_machines(const JsonValue& settings, int threads) {
+MachineAnswer machines_for_machines(const JsonValue& settings, const AskedWith& with) {
   const JsonValue whole = standing_alone(settings);
-  const std::vector<Machine> machines = advise_on_each(whole, several_clusters(whole), threads);
-  return {.json = answer_json({.command = "advise", .question = whole.raw()}, verdict_of(machines),
-                              json_of(machines)),
+  const Machines machines = advise_on_each(whole, several_clusters(whole), with);
+  return {.json = answer_json({.command = "advise", .question = whole.raw()},
+                              verdict_of(machines.ranked), json_of(machines)),
           .code = code_of(machines)};
 }
 
 ExitCode advise_machines(const JsonValue& settings, const CommonFlags& common) {
+  Catalogues catalogues;
+  const AskedWith with{.catalogues = catalogues, .threads = common.threads};
   if (common.json) {
-    const MachineAnswer answer = machines_for_machines(settings, common.threads);
+    const MachineAnswer answer = machines_for_machines(settings, with);
     write_result(indented_text(answer.json));
     return unless_stopped(answer.code);
   }
-  const std::vector<Machine> machines =
-      advise_on_each(settings, several_clusters(settings), common.threads);
+  const Machines machines = advise_on_each(settings, several_clusters(settings), with);
   write_result(page(document_of(machines, common.markdown), common));
   return unless_stopped(code_of(machines));
 }

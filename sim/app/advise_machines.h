@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/app/answer.h"
+#include "sim/app/answers.h"
 #include "sim/app/command.h"
 #include "sim/base/json.h"
 
@@ -18,6 +19,6 @@ std::vector<std::string> several_clusters(const JsonValue& settings);
 // why the others are left out. Exit code 3 where the job runs on none.
 ExitCode advise_machines(const JsonValue& settings, const CommonFlags& common);
 // The same for machines.
-MachineAnswer machines_for_machines(const JsonValue& settings, int threads);
+MachineAnswer machines_for_machines(const JsonValue& settings, const AskedWith& with);
 
 }  // namespace orrery

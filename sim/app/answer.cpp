@@ -55,6 +55,13 @@ nlohmann::ordered_json answer_json(const AnswerHead& head, const AnswerVerdict& 
   return out;
 }
 
+nlohmann::ordered_json stopped_json(const std::vector<std::optional<std::int64_t>>& parts) {
+  nlohmann::ordered_json stopped = nlohmann::ordered_json::array();
+  for (const auto& part : parts)
+    stopped.push_back(part ? nlohmann::ordered_json(*part) : nlohmann::ordered_json(nullptr));
+  return stopped;
+}
+
 std::string indented_text(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/app/exit_code.h"
 #include "sim/base/check.h"
@@ -46,6 +47,9 @@ std::string indented_text(const nlohmann::ordered_json& json);
 // Both at once.
 std::string answer_text(const AnswerHead& head, const AnswerVerdict& verdict,
                         nlohmann::ordered_json body);
+
+// Where Ctrl-C or a time limit ended each part of the work; null: the part came to its end.
+nlohmann::ordered_json stopped_json(const std::vector<std::optional<std::int64_t>>& parts);
 
 // An answer for machines, and the exit code that goes with it.
 struct MachineAnswer {

@@ -86,6 +86,7 @@ Advised advise_settings(const JsonValue& asked, const AskedWith& with) {
   AdviseOptions options = read_advise_options(out.settings);
   if (with.most_batches > 0) options.time_limit = Seconds{};
   options.most_batches = with.most_batches;
+  if (with.stop_after && !with.stop_after->empty()) options.stop_after = with.stop_after->front();
   options.like = std::move(like);
   options.threads = with.threads;
   options.progress = with.progress;
@@ -100,7 +101,7 @@ Advised advise_settings(const JsonValue& asked, const AskedWith& with) {
 }
 
 ExitCode Planned::code() const {
-  const bool found = result.stopped_early || verdict_of(result).exists();
+  const bool found = result.stopped_early() || verdict_of(result).exists();
   return found ? ExitCode::answer : ExitCode::cannot_exist;
 }
 
@@ -110,6 +111,7 @@ Planned plan_settings(const JsonValue& asked, const AskedWith& with) {
   if (const auto whole = with_files_inline(question)) out.file = read_plan(*whole);
   out.file.plan.seed = with.seed.value_or(out.file.plan.seed);
   PlanOptions options{.threads = with.threads};
+  if (with.stop_after) options.stop_after = *with.stop_after;
   std::mutex mutex;
   if (with.progress)
     options.progress = [&](std::int64_t done, std::int64_t all) {
@@ -157,7 +159,7 @@ MachineAnswer answer_for_machines(const std::string& command, const JsonValue& s
     return {.json = to_json(planned), .code = planned.code()};
   }
   if (command == "advise" && !several_clusters(settings).empty())
-    return machines_for_machines(settings, with.threads);
+    return machines_for_machines(settings, with);
   if (command == "advise") {
     Advised advised = advise_settings(settings, with);
     advised.catalogue = with.catalogues.version();

@@ -21,8 +21,10 @@ struct AskedWith {
   std::optional<std::uint64_t> seed = {};
   int threads = 0;  // 0: all cores
   std::function<void(double share, std::int64_t count)> progress = {};
-  // Of a search that is repeated as far as it went: its work, whatever time it took. 0: all.
+  // Of an answer that is repeated as far as it went, whatever time that took: the batches of an
+  // advice (0: all), and what its "stopped_after" holds, a value of each part (none: all of it).
   std::int64_t most_batches = 0;
+  std::optional<std::vector<std::optional<std::int64_t>>> stop_after = {};
 };
 
 // One prediction. Files that the settings name stand inline in `settings`.

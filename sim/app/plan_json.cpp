@@ -167,7 +167,7 @@ nlohmann::ordered_json plan_json(const PlanFile& file, const PlanResult& result,
   Json out = {{"title", file.title},
               {"varied", file.plan.varied},
               {"objective", to_text(file.plan.choices.front().goal.objective)},
-              {"stopped_early", result.stopped_early},
+              {"stopped_early", result.stopped_early()},
               {"best", result.best ? Json(*result.best) : Json(nullptr)},
               {"points", points},
               {"front", front},
@@ -182,6 +182,7 @@ nlohmann::ordered_json plan_json(const PlanFile& file, const PlanResult& result,
     for (std::size_t j = i + 1; j < result.points.size(); ++j)
       if (same_machine(result.points[i], result.points[j])) same.push_back({i, j});
   out["same"] = same;
+  if (result.stopped_early()) out["stopped_after"] = stopped_json(result.stopped_after);
   if (detail) out["detail"] = detail_json(*detail);
   return out;
 }
@@ -192,7 +193,7 @@ AnswerVerdict verdict_of(const PlanFile& file, const PlanResult& result,
   AnswerVerdict verdict{.fits = judged.exists(), .runs = judged.runs};
   if (detail && judged.exists()) verdict.probability = detail->prediction.memory.probability;
   if (judged.exists()) return verdict;
-  if (result.stopped_early) verdict.fits = std::nullopt;
+  if (result.stopped_early()) verdict.fits = std::nullopt;
   for (const PlanPoint& p : result.points)
     if (verdict.why.empty() && !p.step.fits) verdict.why = p.step.why_not;
   for (const PlanPoint& p : result.points)

@@ -239,9 +239,9 @@ void add_answer(Document& document, const PlanFile& file, const PlanResult& resu
   document.gap().heading("Answer:");
   const auto at = detailed_point(result);
   if (!at) {
-    document.paragraph(result.stopped_early ? "Stopped before the first point was known."
-                                            : "No machine of the question can run the job. The "
-                                              "table says why.");
+    document.paragraph(result.stopped_early() ? "Stopped before the first point was known."
+                                              : "No machine of the question can run the job. The "
+                                                "table says why.");
     return;
   }
   const PlanPoint& p = result.points[*at];
@@ -277,7 +277,7 @@ void add_answer(Document& document, const PlanFile& file, const PlanResult& resu
         "It is the largest machine that was looked at: counts are searched up to {} accelerators, "
         "and a larger one may serve better. `gpus` asks for it.",
         grouped(static_cast<double>(plan_most_gpus))));
-  if (result.stopped_early)
+  if (result.stopped_early())
     document.paragraph("Stopped early: of the points, only those that were known are compared.");
 }
 

@@ -226,7 +226,7 @@ void add_point_table(Document& document, const PlanFile& file, const PlanResult&
     const PlanChoice& choice = file.plan.choices[p.choice];
     if (const std::string remark = remark_of(p); !remark.empty())
       remarks[remark].push_back(point_name(file, p));
-    if (!p.step.fits && result.stopped_early) continue;
+    if (!p.step.fits && result.stopped_early()) continue;
     const std::string mark = p.site_misfit.empty() ? "" : "!";
     std::vector<std::string> row = {(best.contains(i) ? "*" : "") + mark,
                                     choice.question.cluster.name, count(p.gpus)};

@@ -230,7 +230,7 @@ nlohmann::ordered_json advice_json(const Question& q, const Advice& a) {
   const Json winner = a.best.empty()
                           ? Json(nullptr)
                           : prediction(a.winner, q.cluster.device, a.best.front().layout.precision);
-  return {
+  Json out = {
       {"model", q.model.name},
       {"cluster", q.cluster.name},
       {"gpus", q.cluster.gpus},
@@ -257,6 +257,8 @@ nlohmann::ordered_json advice_json(const Question& q, const Advice& a) {
       {"like", a.like ? comparison(*a.like) : Json(nullptr)},
       {"small_steps", a.ladder.asked > 0 ? ladder_json(a.ladder) : Json(nullptr)},
       {"winner", winner}};
+  if (a.stopped_after) out["stopped_after"] = stopped_json({a.stopped_after});
+  return out;
 }
 
 }  // namespace orrery

@@ -73,22 +73,24 @@ void check_same(const Before& before) {
 }
 
 // As far as a search went that Ctrl-C or its time limit ended.
-std::int64_t work_of(const Before& before) {
+void stop_as_before(const Before& before, AskedWith& with) {
   const auto stopped = before.answer.find("stopped_early");
-  if (!stopped || !stopped->boolean()) return 0;
-  if (before.command == "plan")
-    stopped->fail("a plan that came to its end: where Ctrl-C met it is not known");
-  return before.answer.at("batches").integer(1, INT64_MAX);
+  if (stopped && stopped->boolean() && before.answer.has("batches"))
+    with.most_batches = before.answer.at("batches").integer(1, INT64_MAX);
+  const auto parts = before.answer.find("stopped_after");
+  if (!parts) return;
+  with.stop_after.emplace();
+  for (const JsonValue& part : parts->items())
+    with.stop_after->push_back(part.raw().is_null() ? std::nullopt
+                                                    : std::optional(part.integer(0, INT64_MAX)));
 }
 
 MachineAnswer answer_again(const Before& before, int threads) {
   if (before.command == "topology") return {.json = topology_again(before.question, before.seed)};
   Catalogues catalogues;
-  return answer_for_machines(before.command, before.question,
-                             {.catalogues = catalogues,
-                              .seed = before.seed,
-                              .threads = threads,
-                              .most_batches = work_of(before)});
+  AskedWith with{.catalogues = catalogues, .seed = before.seed, .threads = threads};
+  stop_as_before(before, with);
+  return answer_for_machines(before.command, before.question, with);
 }
 
 Json differences(const nlohmann::json& was, const nlohmann::json& is) {

@@ -200,7 +200,8 @@ TEST_CASE("an answer on the largest count that is searched says so") {
       return p;
     };
     std::vector<PlanPoint> tried;
-    return search_count({.choices = {choice}}, 0, at, tried);
+    StopPoint stop;
+    return search_count({.choices = {choice}}, 0, at, stop, tried);
   };
   const PlanPoint largest = answered(plan_most_gpus);
   CHECK(largest.gpus == plan_most_gpus);
@@ -242,9 +243,44 @@ TEST_CASE("an interrupted plan says which points are not known") {
   set_interrupted(true);
   const PlanResult result = answer(question);
   set_interrupted(false);
-  CHECK(result.stopped_early);
+  CHECK(result.stopped_early());
   CHECK(!result.best);
   CHECK(result.points.front().step.why_not.find("stopped") != std::string::npos);
+}
+
+TEST_CASE("a plan that was stopped ends at the same place again, on any number of threads") {
+  Plan question;
+  for (const char* cluster : {"dgx-h100", "dgx-h200", "dgx-b200"})
+    for (const std::int64_t gpus : {16, 64}) {
+      PlanChoice choice = small_choice(cluster, gpus);
+      choice.any_count = gpus == 64;
+      question.choices.push_back(std::move(choice));
+    }
+  for (const std::int64_t groups : {1, 3, 6}) {
+    PlanOptions options{.threads = 2};
+    options.progress = [&](std::int64_t done, std::int64_t) {
+      if (done == groups) set_interrupted(true);
+    };
+    const PlanResult was = plan(question, options);
+    set_interrupted(false);
+    INFO(groups << " groups");
+    REQUIRE(was.stopped_early());
+    for (const int threads : {1, 3}) {
+      const PlanResult again =
+          plan(question, {.threads = threads, .stop_after = was.stopped_after});
+      CHECK(again.stopped_after == was.stopped_after);
+      CHECK(again.best == was.best);
+      REQUIRE(again.points.size() == was.points.size());
+      for (std::size_t i = 0; i < was.points.size(); ++i) {
+        CHECK(again.points[i].gpus == was.points[i].gpus);
+        CHECK(again.points[i].finish == was.points[i].finish);
+        CHECK(again.points[i].fully_searched == was.points[i].fully_searched);
+        CHECK(again.points[i].step.why_not == was.points[i].step.why_not);
+        CHECK(again.tried[i].size() == was.tried[i].size());
+      }
+    }
+  }
+  CHECK_THROWS_AS(plan(question, {.stop_after = {1}}), Error);
 }
 
 TEST_CASE("levers and remedies of a point save time, and its range holds it") {

@@ -130,23 +130,20 @@ def check_lines():
                f"a line's answer does not repeat: {done.stderr}{again.stderr}")
 
 
-def check_interrupted():
+def check_interrupted(name, seconds, *words):
     with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(
-            [binary, "advise", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus",
-             "16384", "--seq", "8192", "--global-batch", "2048", "--precision", "any",
-             "--optimizer", "any", "--json"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(0.7)
+        process = subprocess.Popen([binary, *words, "--json"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(seconds)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
         if process.returncode == 0:
             return  # it was ready before
-        expect(process.returncode == 130, f"Ctrl-C: exit code {process.returncode}: {err}")
+        expect(process.returncode == 130, f"{name}, Ctrl-C: exit code {process.returncode}: {err}")
         answer = pathlib.Path(folder) / "answer.json"
         answer.write_text(out)
-        if json.loads(out)["stopped_early"]:
-            expect(run("rerun", answer).stdout == out, "a search that Ctrl-C ended does not repeat")
+        again = run("rerun", answer)
+        expect(again.stdout == out, f"{name}: what Ctrl-C ended does not repeat: {again.stderr}")
 
 
 def check_refusals():
@@ -174,7 +171,19 @@ def check_refusals():
 check_repeats()
 check_commands()
 check_lines()
-check_interrupted()
+LARGE = ["--model", "llama3.1-405b", "--gpus", "16384", "--seq", "8192", "--global-batch", "2048",
+         "--precision", "any", "--optimizer", "any"]
+check_interrupted("a search", 0.7, "advise", "--cluster", "dgx-h100", *LARGE)
+check_interrupted("several clusters", 1.5, "advise", "--cluster", "dgx-h200,dgx-h100,dgx-b200",
+                  *LARGE)
+check_interrupted("small steps", 1.5, "advise", "--model", "llama3-70b", "--cluster", "dgx-h100",
+                  "--gpus", "1024", "--seq", "8192", "--global-batch", "512", "--changes", "4",
+                  "--like", '{"tp": 8, "pp": 4}')
+check_interrupted("a larger count", 2, "advise", "--model", "kimi-k2", "--cluster", "dgx-h100",
+                  "--gpus", "8", "--seq", "4096", "--global-batch", "64")
+check_interrupted("a plan", 3, "plan", "--model", "deepseek-v3", "--cluster", "gb200-nvl72,dgx-h100",
+                  "--seq", "4096", "--global-batch", "15360", "--tokens", "14.8e12", "--deadline", "60 days",
+                  "--objective", "gpus")
 check_refusals()
 print(f"{len(failures)} failures")
 sys.exit(1 if failures else 0)

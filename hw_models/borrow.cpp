@@ -84,10 +84,10 @@ Loan find_loan(const Device& device) {
 struct OwnFiles {
   Calibration calibration, bases;
 };
-OwnFiles load_own(const std::string& device, int depth);
+OwnFiles load_own(const std::string& device, Kernels kernels, int depth);
 
 // What stands below a device's own files: the calibrations that they are based on, widened.
-Calibration load_bases(const std::vector<JsonValue>& files, int depth) {
+Calibration load_bases(const std::vector<JsonValue>& files, Kernels kernels, int depth) {
   Calibration bases;
   for (const JsonValue& file : files) {
     const auto based_on = file.find("based_on");
@@ -95,22 +95,22 @@ Calibration load_bases(const std::vector<JsonValue>& files, int depth) {
     const std::string name = based_on->text();
     if (depth > 4) based_on->fail("a chain of at most five devices", name);
     if (own_files(name).empty()) based_on->fail("a device with a calibration of its own", name);
-    OwnFiles base = load_own(name, depth + 1);
+    OwnFiles base = load_own(name, kernels, depth + 1);
     add_missing_energies(base.calibration, base.bases);
     widen(base.calibration, 0.9, 1.1, "measured on " + name);
-    lay_over(bases, base.calibration);
+    lay_over(bases, std::move(base.calibration));
     bases.borrowed_from = name;
   }
   return bases;
 }
 
-OwnFiles load_own(const std::string& device, int depth) {
+OwnFiles load_own(const std::string& device, Kernels kernels, int depth) {
   std::vector<JsonValue> files;
   for (const fs::path& path : own_files(device)) files.push_back(JsonValue::load(path));
-  OwnFiles own{.calibration = {}, .bases = load_bases(files, depth)};
+  OwnFiles own{.calibration = {}, .bases = load_bases(files, kernels, depth)};
   own.calibration.curves = own.bases.curves;
   for (const JsonValue& file : files)
-    lay_over(own.calibration, read_own_part(file, own.calibration));
+    lay_over(own.calibration, read_own_part(file, own.calibration, kernels));
   own.calibration.device = device;
   own.calibration.borrowed_from = own.bases.borrowed_from;
   return own;
@@ -177,9 +177,9 @@ Calibration load_estimates(const Device& device) {
   return calibration;
 }
 
-Calibration load_calibration(const Device& device) {
+Calibration load_calibration(const Device& device, Kernels kernels) {
   if (!own_files(device.name).empty()) {
-    OwnFiles own = load_own(device.name, 0);
+    OwnFiles own = load_own(device.name, kernels, 0);
     add_all_estimates(own.calibration, device, own.bases);
     return own.calibration;
   }
@@ -190,7 +190,7 @@ Calibration load_calibration(const Device& device) {
     add_all_estimates(calibration, device);
   } else {
     const Device lender = load_device(loan.from);
-    calibration = load_calibration(lender);
+    calibration = load_calibration(lender, kernels);
     if (!loan.format.empty()) lend_format(calibration, loan);
     scale_energies(calibration, lender, device);
     calibration.borrowed_from = lender.name;
@@ -200,13 +200,13 @@ Calibration load_calibration(const Device& device) {
   return calibration;
 }
 
-Calibration load_calibration(const std::string& entry, const Device& device) {
+Calibration load_calibration(const std::string& entry, const Device& device, Kernels kernels) {
   const Device original = load_device(entry);
-  if (original.architecture != device.architecture) return load_calibration(device);
+  if (original.architecture != device.architecture) return load_calibration(device, kernels);
   const std::string base = catalog_base(accelerator_folder, "accelerator", entry);
   Calibration calibration = base.empty() || has_calibration(original)
-                                ? load_calibration(original)
-                                : load_calibration(base, original);
+                                ? load_calibration(original, kernels)
+                                : load_calibration(base, original, kernels);
   follow_device(calibration, original, device);
   if (device.name != original.name && calibration.borrowed_from.empty())
     calibration.borrowed_from = original.name;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -53,12 +54,6 @@ constexpr Parameter parameters[] = {
 };
 constexpr const char* role_names[3] = {"forward", "input_gradient", "weight_gradient"};
 
-// A role's factor has the name of the role: "roles.input_gradient".
-bool is_role(const std::string& name) {
-  return std::any_of(std::begin(role_names), std::end(role_names),
-                     [&](const char* role) { return name == std::string("roles.") + role; });
-}
-
 void read_key(const JsonValue& at, Curve& curve) {
   at.at("kind").one_of(work_kind_names());
   at.at("format").one_of(format_names());
@@ -77,6 +72,14 @@ const Parameter* find_parameter(const std::string& name) {
   const auto* found = std::find_if(std::begin(parameters), std::end(parameters),
                                    [&](const Parameter& p) { return name == p.name; });
   return found == std::end(parameters) ? nullptr : found;
+}
+
+// What a fit may say the spread of, under a name that lasts.
+std::optional<std::string_view> spread_name(const std::string& name) {
+  if (const Parameter* parameter = find_parameter(name)) return parameter->name;
+  for (const std::string_view role : role_factor_names)
+    if (role == name) return role;
+  return std::nullopt;
 }
 
 [[noreturn]] void fail_unknown(const JsonValue& at, const std::string& key,
@@ -164,14 +167,22 @@ FitQuality read_quality(const JsonValue& at, WorkKind kind) {
   if (const auto region = at.find("region")) quality.region = read_region(*region, kind);
   if (const auto spread = at.find("spread"))
     for (const auto& [name, value] : spread->members()) {
-      if (!find_parameter(name) && !is_role(name)) fail_unknown(*spread, name, value);
+      const auto known = spread_name(name);
+      if (!known) fail_unknown(*spread, name, value);
       if (value.number() < 0) value.fail("a number that is not negative");
-      quality.spread.push_back({.name = name, .relative_error = value.number()});
+      quality.spread.push_back({.name = *known, .relative_error = value.number()});
     }
   return quality;
 }
 
-Curve read_curve(const JsonValue& at, const Calibration& known) {
+const Curve* find_same(const std::vector<Curve>& curves, const Curve& wanted) {
+  const auto match = std::find_if(curves.begin(), curves.end(),
+                                  [&](const Curve& c) { return same_key(c, wanted); });
+  return match == curves.end() ? nullptr : &*match;
+}
+
+// `find_like` finds the curve that the file names as the one to start from; nullptr: there is none.
+Curve read_curve(const JsonValue& at, const std::function<const Curve*(const Curve&)>& find_like) {
   at.expect_only({"kind", "format", "library", "variant", "scale", "fit", "parameters", "like",
                   "factors", "note"});
   Curve curve;
@@ -179,9 +190,8 @@ Curve read_curve(const JsonValue& at, const Calibration& known) {
     like->expect_only({"kind", "format", "library"});
     Curve wanted;
     read_key(*like, wanted);
-    const auto match = std::find_if(known.curves.begin(), known.curves.end(),
-                                    [&](const Curve& c) { return same_key(c, wanted); });
-    if (match == known.curves.end())
+    const Curve* match = find_like(wanted);
+    if (match == nullptr)
       like->fail("a curve that stands before it or in its base", Calibration::name(wanted));
     curve = *match;
     curve.quality = {};
@@ -243,25 +253,50 @@ WorkKind nearest_kind(WorkKind kind) {
   }
 }
 
+// The first curve of each kind, by format and library or with these left open, in one pass.
+class FirstCurves {
+ public:
+  explicit FirstCurves(const std::vector<Curve>& curves) {
+    for (const Curve& curve : curves)
+      for (Entry* entry : {&at(curve.kind, curve.format, curve.library),
+                           &at(curve.kind, curve.format, std::nullopt),
+                           &at(curve.kind, std::nullopt, std::nullopt)})
+        if (*entry == nullptr) *entry = &curve;
+  }
+  const Curve* find(WorkKind kind, std::optional<Format> format, std::optional<Library> library) {
+    return at(kind, format, library);
+  }
+
+ private:
+  using Entry = const Curve*;
+  Entry& at(WorkKind kind, std::optional<Format> format, std::optional<Library> library) {
+    const std::size_t f = format ? static_cast<std::size_t>(*format) : format_count;
+    const std::size_t l = library ? static_cast<std::size_t>(*library) : library_count;
+    return entries_[static_cast<std::size_t>(kind)][f][l];
+  }
+  Entry entries_[work_kind_count][format_count + 1][library_count + 1] = {};
+};
+
 // Products and attention keep their format when the library is missing: a format changes the rate.
-// Memory-bound kinds keep their library: it says how often the data passes.
-const Curve* fallback(const Calibration& c, WorkKind kind, Format format, Library library) {
+// Memory-bound kinds keep their library: it says how often the data passes. nullptr: no curve
+// serves.
+const Curve* fallback(FirstCurves& first, WorkKind kind, Format format, Library library) {
   // fp16 runs on the same units at the same rate as bf16.
   const Format twin = format == Format::fp16 ? Format::bf16 : format;
   for (int depth = 0; depth < 4; ++depth) {
-    if (const Curve* found = find_curve(c, kind, format, library)) return found;
-    if (const Curve* found = find_curve(c, kind, twin, library)) return found;
+    if (const Curve* found = first.find(kind, format, library)) return found;
+    if (const Curve* found = first.find(kind, twin, library)) return found;
     if (is_product(kind) || is_attention(kind))
-      if (const Curve* found = find_curve(c, kind, twin, std::nullopt)) return found;
-    if (const Curve* found = find_curve(c, kind, Format::bf16, library)) return found;
+      if (const Curve* found = first.find(kind, twin, std::nullopt)) return found;
+    if (const Curve* found = first.find(kind, Format::bf16, library)) return found;
     // Hand-fused kernels are the nearest to those of the microbenchmarks.
     if (library == Library::own)
-      if (const Curve* found = find_curve(c, kind, Format::bf16, Library::fused)) return found;
-    if (const Curve* found = find_curve(c, kind, Format::bf16, std::nullopt)) return found;
-    if (const Curve* found = find_curve(c, kind, std::nullopt, std::nullopt)) return found;
+      if (const Curve* found = first.find(kind, Format::bf16, Library::fused)) return found;
+    if (const Curve* found = first.find(kind, Format::bf16, std::nullopt)) return found;
+    if (const Curve* found = first.find(kind, std::nullopt, std::nullopt)) return found;
     kind = nearest_kind(kind);
   }
-  return &c.curves.front();
+  return nullptr;
 }
 
 }  // namespace
@@ -271,35 +306,36 @@ std::string Calibration::name(const Curve& curve) {
                      to_text(curve.library));
 }
 
-std::string parameter_name(double Curve::*parameter) {
+std::string_view parameter_name(double Curve::*parameter) {
   const auto* found = std::find_if(std::begin(parameters), std::end(parameters),
                                    [&](const Parameter& p) { return p.member == parameter; });
   CHECK_THAT(found != std::end(parameters), "a parameter that calibration files hold");
-  return std::string(found->name);
+  return found->name;
 }
 
 void complete(Calibration& calibration) {
   CHECK_THAT(!calibration.curves.empty(), "a calibration needs at least one curve");
+  FirstCurves first(calibration.curves);
   for (int k = 0; k < work_kind_count; ++k)
     for (int f = 0; f < format_count; ++f)
       for (int l = 0; l < library_count; ++l) {
         const auto kind = static_cast<WorkKind>(k);
         const auto format = static_cast<Format>(f);
         const auto library = static_cast<Library>(l);
-        const Curve* curve = fallback(calibration, kind, format, library);
+        const Curve* curve = fallback(first, kind, format, library);
         calibration.index[Calibration::slot(kind, format, library)] =
-            static_cast<std::uint16_t>(curve - calibration.curves.data());
+            static_cast<std::uint16_t>(curve == nullptr ? 0 : curve - calibration.curves.data());
       }
 }
 
-void put_curve(Calibration& calibration, const Curve& curve) {
+void put_curve(Calibration& calibration, Curve curve) {
   auto& curves = curve.variant.empty() ? calibration.curves : calibration.variants;
   for (Curve& old : curves)
     if (same_key(old, curve)) {
-      old = curve;
+      old = std::move(curve);
       return;
     }
-  curves.push_back(curve);
+  curves.push_back(std::move(curve));
 }
 
 void use_variant(Calibration& calibration, WorkKind kind, Format format, Library library,
@@ -311,28 +347,27 @@ void use_variant(Calibration& calibration, WorkKind kind, Format format, Library
   if (variant.empty() || found == calibration.variants.end()) return;
   Curve general = *found;
   general.variant.clear();
-  put_curve(calibration, general);
+  put_curve(calibration, std::move(general));
   complete(calibration);
 }
 
-Calibration read_own_part(const JsonValue& file, const Calibration& known) {
+Calibration read_own_part(const JsonValue& file, const Calibration& known, Kernels kernels) {
   // What was measured, when and under which clocks is for people.
   file.expect_only({"device", "based_on", "note", "launch", "energy", "curves", "variants",
                     "collectives", "overlap", "measured"});
   Calibration own;
   own.device = file.at("device").text();
   read_energies(file, own);
-  Calibration seen = known;
-  for (const JsonValue& item : file.at("curves").items()) {
-    const Curve curve = read_curve(item, seen);
-    put_curve(own, curve);
-    put_curve(seen, curve);
-  }
-  if (const auto variants = file.find("variants"))
+  const auto like = [&](const Curve& wanted) {
+    const Curve* match = find_same(own.curves, wanted);
+    return match != nullptr ? match : find_same(known.curves, wanted);
+  };
+  for (const JsonValue& item : file.at("curves").items()) put_curve(own, read_curve(item, like));
+  if (const auto variants = file.find("variants"); variants && kernels == Kernels::named)
     for (const JsonValue& item : variants->items()) {
-      Curve curve = read_curve(item, seen);
+      Curve curve = read_curve(item, like);
       if (curve.variant.empty()) item.at("variant").fail("the name of one kernel");
-      put_curve(own, curve);
+      put_curve(own, std::move(curve));
     }
   return own;
 }
@@ -351,19 +386,20 @@ Calibration read_calibration(const JsonValue& file, const Calibration* base) {
   return calibration;
 }
 
-void lay_over(Calibration& calibration, const Calibration& better) {
-  Calibration joined = better;
-  add_missing_energies(joined, calibration);
-  for (const Curve& curve : calibration.curves)
-    if (!find_curve(better, curve.kind, curve.format, curve.library))
-      joined.curves.push_back(curve);
-  for (const Curve& curve : calibration.variants)
-    if (std::none_of(better.variants.begin(), better.variants.end(),
-                     [&](const Curve& c) { return same_key(c, curve); }))
-      joined.variants.push_back(curve);
-  joined.device = calibration.device;
-  joined.borrowed_from = calibration.borrowed_from;
-  calibration = std::move(joined);
+void lay_over(Calibration& calibration, Calibration better) {
+  add_missing_energies(better, calibration);
+  const auto add = [](std::vector<Curve>& mine, std::vector<Curve>& theirs) {
+    const auto own = static_cast<std::ptrdiff_t>(mine.size());
+    for (Curve& curve : theirs)
+      if (std::none_of(mine.begin(), mine.begin() + own,
+                       [&](const Curve& c) { return same_key(c, curve); }))
+        mine.push_back(std::move(curve));
+  };
+  add(better.curves, calibration.curves);
+  add(better.variants, calibration.variants);
+  better.device = std::move(calibration.device);
+  better.borrowed_from = std::move(calibration.borrowed_from);
+  calibration = std::move(better);
 }
 
 void add_missing_energies(Calibration& calibration, const Calibration& other) {
@@ -407,7 +443,9 @@ void add_estimates(Calibration& calibration, const JsonValue& file) {
       read_key(*like, wanted);
       if (!find_curve(calibration, wanted.kind, wanted.format, wanted.library)) continue;
     }
-    put_curve(calibration, read_curve(item, calibration));
+    put_curve(calibration, read_curve(item, [&](const Curve& wanted) {
+                return find_same(calibration.curves, wanted);
+              }));
   }
 }
 

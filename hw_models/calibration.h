@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hw_models/region.h"
@@ -16,9 +17,14 @@ namespace orrery {
 
 // How sure a fitted parameter is: its standard error over its value.
 struct ParameterSpread {
-  std::string name;  // as calibration files call it: "tensor_efficiency", "roles.forward"
+  // As calibration files call it: "tensor_efficiency", "roles.forward". It lasts: a literal.
+  std::string_view name;
   double relative_error = 0;
 };
+
+// What a fit calls the factors of a product's roles (Curve::role_factor).
+inline constexpr std::string_view role_factor_names[3] = {"roles.forward", "roles.input_gradient",
+                                                          "roles.weight_gradient"};
 
 // How well a curve predicts measurements that its fit never saw, and where it was measured.
 struct FitQuality {
@@ -115,13 +121,13 @@ struct Calibration {
 };
 
 // What calibration files call a parameter: "tensor_efficiency". CHECKs that files hold it.
-std::string parameter_name(double Curve::*parameter);
+std::string_view parameter_name(double Curve::*parameter);
 
 // Fills `index` from `curves` by the fallback order. CHECKs that there is at least one curve.
 void complete(Calibration& calibration);
 
 // Adds a curve, or replaces the one of the same kind, format, library and variant.
-void put_curve(Calibration& calibration, const Curve& curve);
+void put_curve(Calibration& calibration, Curve curve);
 
 // Lets the curve of one named kernel stand for all of its kind, format and library; without such a
 // curve nothing changes. The calibration must be complete.
@@ -134,12 +140,17 @@ void use_variant(Calibration& calibration, WorkKind kind, Format format, Library
 // follows based_on and adds the estimates of the architecture.
 Calibration read_calibration(const JsonValue& file, const Calibration* base = nullptr);
 
+// Whose curves are wanted: of kernels of any name, or also those of single kernels
+// (Calibration::variants), which only measurements name.
+enum class Kernels { any, named };
+
 // What the file itself says, without its base and without completing the table; its curves may be
 // "like" one of `known`.
-Calibration read_own_part(const JsonValue& file, const Calibration& known);
+Calibration read_own_part(const JsonValue& file, const Calibration& known,
+                          Kernels kernels = Kernels::named);
 
 // Lays curves, energies and gaps of `better` over those of `calibration`; its curves come first.
-void lay_over(Calibration& calibration, const Calibration& better);
+void lay_over(Calibration& calibration, Calibration better);
 
 // Takes energies and gaps of `other` where the calibration has none.
 void add_missing_energies(Calibration& calibration, const Calibration& other);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -126,8 +128,10 @@ void merge_overlay(nlohmann::json& target, const nlohmann::json& patch) {
   }
 }
 
-fs::path data_root() {
-  if (const char* given = std::getenv("ORRERY_DATA"); given != nullptr && *given != '\0') {
+namespace {
+
+fs::path find_data_root(const std::string& given) {
+  if (!given.empty()) {
     if (!holds_catalogues(given))
       throw Error({.file = "ORRERY_DATA",
                    .path = "",
@@ -149,6 +153,20 @@ fs::path data_root() {
        .path = "",
        .found = fmt::format("neither beside {} nor in {}", binary.string(), source_tree.string()),
        .expected = "an installed share/orrery, or its place in ORRERY_DATA"});
+}
+
+}  // namespace
+
+fs::path data_root() {
+  const char* variable = std::getenv("ORRERY_DATA");
+  const std::string given = variable == nullptr ? "" : variable;
+  // Every entry that is read asks; the answer changes with the variable only.
+  static std::mutex mutex;
+  static std::map<std::string, fs::path> known;
+  const std::scoped_lock lock(mutex);
+  const auto found = known.find(given);
+  return found != known.end() ? found->second
+                              : known.emplace(given, find_data_root(given)).first->second;
 }
 
 std::vector<std::string> catalog_names(const std::string& folder) {

@@ -89,12 +89,13 @@ Host load_host(const std::string& name);
 
 // The device's own calibration, or one borrowed from the nearest measured architecture: scaled by
 // peaks, evidence estimated with a range. Never fails for a resolvable device.
-Calibration load_calibration(const Device& device);
+Calibration load_calibration(const Device& device, Kernels kernels = Kernels::named);
 
 // The same of an accelerator of which a cluster changes values: `entry` is its name or file, and
 // `device` what became of it. A changed device, and an entry that is based on another and has no
 // calibration or loan of its own, are their originals with other peaks and limits (follow_device):
 // one change of hardware has one answer, however it is written.
-Calibration load_calibration(const std::string& entry, const Device& device);
+Calibration load_calibration(const std::string& entry, const Device& device,
+                             Kernels kernels = Kernels::named);
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <boost/container/static_vector.hpp>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -44,7 +45,9 @@ struct Extent {
 
 // The box of shapes that a curve was measured on.
 struct Region {
-  std::vector<Extent> extents;  // each axis at most once, in the order of Axis; empty: not known
+  // In place: regions are copied with every curve.
+  boost::container::static_vector<Extent, axis_count>
+      extents;  // each axis at most once, in the order of Axis; empty: not known
   // How much the relative error grows with each octave (doubling or halving) outside: measured by
   // fitting a part of the region and predicting the rest. 0: not measured.
   double per_octave = 0;

@@ -191,9 +191,11 @@ std::vector<KernelSpeedup> kernel_speedups_from(std::string_view text) {
   return kernels;
 }
 
-Cluster with(const Cluster& cluster, const WhatIf& edit) {
+namespace {
+
+void change(Cluster& c, const WhatIf& edit) {
   check_factors(edit);
-  Cluster c = cluster;
+  const Device before = c.device;
   if (!edit.kernels.empty()) speed_up(c, edit);
   for (auto& rate : c.device.tensor_rate) scale(rate, edit.tensor_rate);
   scale(c.device.vector_rate, edit.unit_rate);
@@ -208,32 +210,39 @@ Cluster with(const Cluster& cluster, const WhatIf& edit) {
   widen_domain(c.fabric.scale_up, edit.scale_up_domain);
   if (edit.network_bandwidth != 1) speed_network(c.fabric, edit.network_bandwidth);
   if (edit.power_limit) limit_power(c.device, *edit.power_limit);
-  follow_device(c.calibration, cluster.device, c.device);
-  return c;
+  follow_device(c.calibration, before, c.device);
 }
 
-Stack with(const Stack& stack, const WhatIf& edit) {
+void change(Stack& s, const WhatIf& edit) {
   check_factor(edit.host_speed, "host speed");
-  Stack s = stack;
   for (auto* time : {&s.dispatch, &s.moe_sync, &s.softmax_fallback, &s.layer_sync, &s.step_overhead,
                      &s.debug.per_rank, &s.debug.per_remote_rank})
     scale(*time, 1 / edit.host_speed);
-  if (!edit.whole_graphs) return s;
+  if (!edit.whole_graphs) return;
   s.launch = LaunchMode::full_graph;
   s.blocking_launches = false;
   for (auto* time : {&s.moe_sync, &s.layer_sync}) *time = no_time();
   s.sync_exposed = no_kernels();
-  return s;
 }
 
-Scenario with(const Scenario& scenario, const WhatIf& edit) {
-  return {.cluster = with(scenario.cluster, edit),
-          .model = scenario.model,
-          .job = scenario.job,
-          .layout = scenario.layout,
-          .stack = with(scenario.stack, edit),
-          .network = scenario.network,
-          .conditions = scenario.conditions};
+}  // namespace
+
+void change(Scenario& scenario, const WhatIf& edit) {
+  change(scenario.cluster, edit);
+  change(scenario.stack, edit);
+}
+
+Scenario with(Scenario scenario, const WhatIf& edit) {
+  change(scenario, edit);
+  return scenario;
+}
+Cluster with(Cluster cluster, const WhatIf& edit) {
+  change(cluster, edit);
+  return cluster;
+}
+Stack with(Stack stack, const WhatIf& edit) {
+  change(stack, edit);
+  return stack;
 }
 
 std::vector<std::string> premises(const WhatIf& e) {

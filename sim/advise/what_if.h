@@ -52,9 +52,11 @@ struct WhatIf {
 // a published one to start from; factors must be above 0: Errors else. Tensor work under another
 // limit runs at another clock and its energy follows (hw_models/power.h); kernels that wait for
 // memory keep their speed and draw what they drew, up to the limit.
-Scenario with(const Scenario& scenario, const WhatIf& edit);
-Cluster with(const Cluster& cluster, const WhatIf& edit);
-Stack with(const Stack& stack, const WhatIf& edit);
+Scenario with(Scenario scenario, const WhatIf& edit);
+Cluster with(Cluster cluster, const WhatIf& edit);
+Stack with(Stack stack, const WhatIf& edit);
+// The same in place.
+void change(Scenario& scenario, const WhatIf& edit);
 
 // Sentences: what the edits take for granted. Empty for none.
 std::vector<std::string> premises(const WhatIf& edit);

@@ -105,6 +105,8 @@ ParsedLine parse_line(const std::vector<std::string>& words, const std::vector<C
     CLI::App* part = app.add_subcommand(command.name);
     part->set_help_flag();
     part->allow_extras();
+    // A command that no word names takes none.
+    if (std::find(words.begin(), words.end(), command.name) == words.end()) continue;
     for (const Flag& flag : command.flags) add_flag(*part, flag, line.given);
     part->preparse_callback([&line, &command](std::size_t) { line.command = &command; });
   }

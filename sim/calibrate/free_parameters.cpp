@@ -135,10 +135,8 @@ std::vector<Free> refined_parameters(const OperatorTable& table) {
 
 }  // namespace
 
-std::string Free::name() const {
-  constexpr const char* roles[] = {"roles.forward", "roles.input_gradient",
-                                   "roles.weight_gradient"};
-  return role >= 0 ? roles[role] : parameter_name(member);
+std::string_view Free::name() const {
+  return role >= 0 ? role_factor_names[role] : parameter_name(member);
 }
 
 std::vector<Free> free_parameters(const OperatorTable& table) {

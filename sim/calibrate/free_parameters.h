@@ -18,7 +18,7 @@ struct Free {
   int role = -1;          // not negative: role_factor[role] and not `member`
   bool expected = false;  // few rows show it: near `start`, or where other kernels have it
   // As calibration files call it: "k_half", "roles.forward".
-  std::string name() const;
+  std::string_view name() const;
   double& in(Curve& curve) const { return role >= 0 ? curve.role_factor[role] : curve.*member; }
 };
 

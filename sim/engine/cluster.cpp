@@ -99,9 +99,8 @@ Cluster read_cluster(const JsonValue& file, std::int64_t gpus) {
       read_device(overridden(load_catalog_entry("hw_models/catalog/accelerators", "accelerator",
                                                 file.at("accelerator").reference()),
                              overrides, "accelerator"));
-  cluster.calibration = load_calibration(file.at("accelerator").reference(), cluster.device);
-  // Work names no kernel: curves of single ones would only be copied about.
-  cluster.calibration.variants.clear();
+  cluster.calibration =
+      load_calibration(file.at("accelerator").reference(), cluster.device, Kernels::any);
   cluster.collective_costs = load_collective_costs(cluster.device);
   cluster.fabric = read_fabric(
       overridden(load_catalog_entry(fabric_folder, "fabric", file.at("fabric").reference()),

@@ -1,5 +1,6 @@
 // Builds the operations of an expert layer: router, permute, all-to-all, grouped products.
 #include <algorithm>
+#include <boost/math/special_functions/erf.hpp>
 #include <cmath>
 
 #include "workloads/layer_operations.h"
@@ -11,6 +12,13 @@ namespace {
 // whatever splits experts (Megatron-Core wants sequence parallelism for that).
 std::int64_t routed_rows(const RankShape& shape, const Layout& layout) {
   return std::max<std::int64_t>(1, shape.tokens / layout.tp);
+}
+
+// The expected largest of `n` independent standard normal numbers (Blom, Statistical Estimates and
+// Transformed Beta-Variables, 1958); 0 for one.
+double expected_largest(std::int64_t n) {
+  const auto ranks = static_cast<double>(n);
+  return std::sqrt(2.0) * boost::math::erf_inv(2 * (ranks - 0.375) / (ranks + 0.25) - 1);
 }
 
 // Products that add to 16-bit gradients read and write one for every expert's weight. An expert's
@@ -149,17 +157,40 @@ void LayerOperations::expert_biases(LayerProgram& p, double elements) const {
   p.input_gradient.operations.push_back(o);
 }
 
+// A training step has rows for every expert. A step of inference may have few: the rank that most
+// of them reach decides, and of its experts only those that some row reaches are read. Routing is
+// taken as even, each row's experts as drawn by chance.
+LayerOperations::ExpertLoad LayerOperations::expert_load(const Ffn& ffn) const {
+  const std::int64_t local = std::max<std::int64_t>(1, ffn.experts / layout_.ep);
+  const auto copies = static_cast<double>(ffn.topk * layout_.etp);
+  if (shape_.training)
+    return {
+        .rows = static_cast<double>(routed_rows(shape_, layout_)) * copies * job_.expert_imbalance,
+        .experts = local};
+  const double own = static_cast<double>(shape_.tokens) / static_cast<double>(layout_.tp);
+  const auto ranks = static_cast<double>(layout_.ep), held = static_cast<double>(local);
+  const double mean = own * copies * job_.expert_imbalance;
+  if (job_.experts_in_turn)
+    return {
+        .rows = mean,
+        .experts = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(mean)), 1, local)};
+  const double most = own * ranks * static_cast<double>(layout_.etp) *
+                      static_cast<double>(std::min(ffn.topk, local));
+  const double spread = std::sqrt(mean * (1 - 1 / ranks));
+  const double rows = std::min(most, mean + expected_largest(layout_.ep) * spread);
+  const double reached = held * (1 - std::pow(1 - 1 / held, rows));
+  return {.rows = rows, .experts = std::clamp<std::int64_t>(std::llround(reached), 1, local)};
+}
+
 void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
   const bool gated = is_gated(ffn.activation), fused = stack_.fused_expert_mlp;
   const bool frozen = job_.task == Task::lora;
   const std::int64_t width = ffn.latent > 0 ? ffn.latent : model_.hidden;
-  const std::int64_t local = std::max<std::int64_t>(1, ffn.experts / layout_.ep);
-  const double routed = static_cast<double>(routed_rows(shape_, layout_)) *
-                        static_cast<double>(ffn.topk * layout_.etp) * job_.expert_imbalance;
+  const auto [routed, reached] = expert_load(ffn);
   // Experts' rows are padded to what the products need; without padding their number does not
   // decide alignment either, since operands are contiguous along the layer's widths.
   const std::int64_t multiple = std::max<std::int64_t>(8, dimension_multiple(layout_.precision));
-  const auto each = static_cast<std::int64_t>(std::ceil(routed / static_cast<double>(local)));
+  const auto each = static_cast<std::int64_t>(std::ceil(routed / static_cast<double>(reached)));
   const std::int64_t rows = (std::max<std::int64_t>(1, each) + multiple - 1) / multiple * multiple;
   const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
   const double elements = routed * static_cast<double>(inner);
@@ -170,17 +201,17 @@ void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
   const Product up{(gated ? 2 : 1) * inner, width}, down{width, inner};
   const auto backward = [&](const Product& product) {
     p.input_gradient.operations.push_back(
-        grouped_product(GemmRole::input_gradient, rows, product.k, product.n, local));
+        grouped_product(GemmRole::input_gradient, rows, product.k, product.n, reached));
     if (frozen) return;
     p.weight_gradient.operations.push_back(
-        grouped_product(GemmRole::weight_gradient, product.n, product.k, rows, local));
-    const auto weights = static_cast<double>(local * product.n * product.k);
+        grouped_product(GemmRole::weight_gradient, product.n, product.k, rows, reached));
+    const auto weights = static_cast<double>(reached * product.n * product.k);
     accumulate(p.weight_gradient, weights, Label::expert);
     if (stack_.fused_gradient_accumulation && !accumulates_fp32() && !fused)
       p.weight_gradient.operations.push_back(gradient_sums(weights, stack_));
   };
   quantise(p.forward, outputs);
-  p.forward.operations.push_back(grouped_product(GemmRole::forward, rows, up.n, up.k, local));
+  p.forward.operations.push_back(grouped_product(GemmRole::forward, rows, up.n, up.k, reached));
   // Fused products apply the activation, and quantise its result and its gradient, themselves.
   const std::size_t act = p.forward.operations.size();
   const double passes = ffn.bias ? stack_.biased_activation_passes.get() : 1.0;
@@ -189,7 +220,7 @@ void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
            2 * elements * passes, Label::expert);
   rerun(p, RecomputeModule::moe_act, act);
   if (!fused) quantise(p.forward, elements);
-  p.forward.operations.push_back(grouped_product(GemmRole::forward, rows, down.n, down.k, local));
+  p.forward.operations.push_back(grouped_product(GemmRole::forward, rows, down.n, down.k, reached));
   if (ffn.bias) expert_biases(p, outputs);
   quantise(p.input_gradient, outputs);
   backward(down);

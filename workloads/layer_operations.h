@@ -107,6 +107,12 @@ class LayerOperations {
 
   // expert_operations.cpp
   void experts(LayerProgram& p, const Ffn& ffn) const;
+  // Routed rows of one rank, and the experts of it that they reach.
+  struct ExpertLoad {
+    double rows = 0;
+    std::int64_t experts = 1;
+  };
+  ExpertLoad expert_load(const Ffn& ffn) const;
   void expert_products(LayerProgram& p, const Ffn& ffn) const;
   Operation grouped_product(GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k,
                             std::int64_t groups) const;

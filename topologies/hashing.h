@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 
 namespace orrery {
 
@@ -20,13 +19,14 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) {
 constexpr std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value) {
   return mix_bits(hash + 0x9E3779B97F4A7C15U + mix_bits(value));
 }
+constexpr std::uint64_t flow_hash(std::uint64_t seed, std::int64_t from, std::int64_t to) {
+  const std::uint64_t start = mix_bits(seed + 0x9E3779B97F4A7C15U);
+  return hash_with(hash_with(start, static_cast<std::uint64_t>(from)),
+                   static_cast<std::uint64_t>(to));
+}
 constexpr std::uint64_t flow_hash(std::uint64_t seed, std::int64_t from, std::int64_t to,
                                   std::uint64_t label) {
-  std::uint64_t hash = mix_bits(seed + 0x9E3779B97F4A7C15U);
-  for (const std::uint64_t value :
-       {static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(to), label})
-    hash = hash_with(hash, value);
-  return hash;
+  return hash_with(flow_hash(seed, from, to), label);
 }
 // [0, choices), uniform for a uniform hash; choices in [1, 2^32).
 constexpr std::int64_t hash_choice(std::uint64_t hash, std::int64_t choices) {

@@ -211,8 +211,9 @@ class Router {
   Hop hash_leaf_link(const Path& p, const PlaneClass& plane, std::uint64_t hash) const;
   Hop hash_core_link(const Path& p, const PlaneClass& plane, const SpineClass& spine,
                      std::uint64_t hash) const;
-  void hash_switches(const Path& p, const PlaneClass& plane, std::uint64_t hash, double share,
-                     std::size_t begin, std::vector<RouteLink>& out) const;
+  template <class Put>
+  void hash_switches(const Path& p, const PlaneClass& plane, std::uint64_t hash,
+                     const Put& put) const;
   void hash_route(const Path& p, std::uint64_t flow, std::vector<RouteLink>& out) const;
   std::int32_t core_name(const CoreClass& core, const End& other) const;
 

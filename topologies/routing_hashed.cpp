@@ -1,5 +1,6 @@
 // Knows how a router hashes each queue pair of a flow onto one path, switch by switch.
 #include <algorithm>
+#include <utility>
 
 #include "sim/base/check.h"
 #include "topologies/hashing.h"
@@ -40,6 +41,19 @@ std::int32_t choose(std::uint64_t hash, std::int64_t below, const Usable& usable
   return static_cast<std::int32_t>(i);
 }
 
+// Quotient and remainder, without the division where it is by one, which it mostly is.
+std::pair<std::int32_t, std::int32_t> divided(std::int64_t number, std::int64_t by) {
+  if (by == 1) return {static_cast<std::int32_t>(number), 0};
+  return {static_cast<std::int32_t>(number / by), static_cast<std::int32_t>(number % by)};
+}
+
+// One of the parallel links of a pair of switches; nothing is hashed where there is one.
+template <class Usable, class Hash>
+std::int32_t lane(std::int64_t lanes, bool touched, const Usable& usable, const Hash& hash) {
+  if (touched) return choose(hash(), lanes, usable);
+  return lanes == 1 ? 0 : static_cast<std::int32_t>(hash_choice(hash(), lanes));
+}
+
 }  // namespace
 
 // Classes are single planes, spines, cores and lanes here, in order: indices are numbers.
@@ -59,8 +73,8 @@ Router::Hop Router::hash_leaf_link(const Path& p, const PlaneClass& plane,
     });
   }
   CHECK_THAT(chosen >= 0, "planes without a path are not chosen");
-  return {.upper = static_cast<std::int32_t>(chosen / leaf_lanes_),
-          .lane = static_cast<std::int32_t>(chosen % leaf_lanes_)};
+  const auto [upper, lane] = divided(chosen, leaf_lanes_);
+  return {.upper = upper, .lane = lane};
 }
 
 // Up to a core that also leads down to the other pod. dragonfly_plus: to the other group.
@@ -80,12 +94,13 @@ Router::Hop Router::hash_core_link(const Path& p, const PlaneClass& plane, const
     });
   }
   CHECK_THAT(chosen >= 0, "spines without a path are not chosen");
-  return {.upper = static_cast<std::int32_t>(chosen / core_lanes_),
-          .lane = static_cast<std::int32_t>(chosen % core_lanes_)};
+  const auto [upper, lane] = divided(chosen, core_lanes_);
+  return {.upper = upper, .lane = lane};
 }
 
-void Router::hash_switches(const Path& p, const PlaneClass& plane, std::uint64_t hash, double share,
-                           std::size_t begin, std::vector<RouteLink>& out) const {
+template <class Put>
+void Router::hash_switches(const Path& p, const PlaneClass& plane, std::uint64_t hash,
+                           const Put& put) const {
   const auto number = static_cast<std::uint16_t>(plane.first);
   const Hop up = hash_leaf_link(p, plane, hash);
   const SpineClass& spine = spine_at(plane, up.upper);
@@ -96,7 +111,7 @@ void Router::hash_switches(const Path& p, const PlaneClass& plane, std::uint64_t
                 .group = p.a.group,
                 .upper = name,
                 .parallel = up.lane};
-  add(out, begin, link, share);
+  put(link);
   if (p.tier == 3) {
     const Hop over = hash_core_link(p, plane, spine, hash);
     const CoreClass& core = core_at(spine, over.upper);
@@ -107,20 +122,18 @@ void Router::hash_switches(const Path& p, const PlaneClass& plane, std::uint64_t
             .group = p.a.pod,
             .upper = core_name(core, p.b),
             .parallel = over.lane};
-    add(out, begin, link, share);
+    put(link);
     if (!dragonfly_) {
-      const std::uint64_t here = at_switch(hash, 2, p.b.pod, core.first);
       const auto usable = [&](std::int64_t lane) {
         return spine_link_left(p.b, plane, name, core.first, static_cast<std::int32_t>(lane)) > 0;
       };
       link.kind = LinkKind::down;
       link.group = p.b.pod;
-      link.parallel = p.touched ? choose(here, core_lanes_, usable)
-                                : static_cast<std::int32_t>(hash_choice(here, core_lanes_));
-      add(out, begin, link, share);
+      link.parallel = lane(core_lanes_, p.touched, usable,
+                           [&] { return at_switch(hash, 2, p.b.pod, core.first); });
+      put(link);
     }
   }
-  const std::uint64_t here = at_switch(hash, 3, p.b.pod, name);
   const auto usable = [&](std::int64_t lane) {
     return leaf_link_left(p.b, plane, name, static_cast<std::int32_t>(lane)) > 0;
   };
@@ -129,9 +142,9 @@ void Router::hash_switches(const Path& p, const PlaneClass& plane, std::uint64_t
           .lower = p.b.lower,
           .group = p.b.group,
           .upper = name,
-          .parallel = p.touched ? choose(here, leaf_lanes_, usable)
-                                : static_cast<std::int32_t>(hash_choice(here, leaf_lanes_))};
-  add(out, begin, link, share);
+          .parallel = lane(leaf_lanes_, p.touched, usable,
+                           [&] { return at_switch(hash, 3, p.b.pod, name); })};
+  put(link);
 }
 
 void Router::hash_route(const Path& p, std::uint64_t flow, std::vector<RouteLink>& out) const {
@@ -168,7 +181,8 @@ void Router::hash_route(const Path& p, std::uint64_t flow, std::vector<RouteLink
     add(out, begin, nic, share);
     const std::uint64_t hash = hash_with(hash_with(flow, static_cast<std::uint64_t>(pair)),
                                          static_cast<std::uint64_t>(plane.first));
-    if (p.tier > 1) hash_switches(p, plane, hash, share, begin, out);
+    if (p.tier > 1)
+      hash_switches(p, plane, hash, [&](const LinkName& link) { add(out, begin, link, share); });
     nic.kind = LinkKind::nic_in;
     nic.group = p.b.nic;
     add(out, begin, nic, share);
@@ -183,16 +197,19 @@ void Router::hashed_trunks(std::int64_t from, std::int64_t to, std::int64_t labe
   if (p.tier == 1) return;
   const std::int64_t ports = std::ssize(planes_) * nics_;
   const double share = exact_share(1 / static_cast<double>(ports));
+  const std::uint64_t ends = flow_hash(options_.seed, from, to);
   for (std::int64_t label = 0; label < labels; ++label) {
-    const std::uint64_t flow =
-        flow_hash(options_.seed, from, to, static_cast<std::uint64_t>(label));
+    const std::uint64_t flow = hash_with(ends, static_cast<std::uint64_t>(label));
     const std::int64_t start =
         ports == 1 ? 0 : hash_choice(hash_with(flow, ~std::uint64_t{0}), ports);
     for (std::int64_t pair = 0; pair < ports; ++pair) {
-      const PlaneClass& plane = planes_[static_cast<std::size_t>((start + pair) % ports / nics_)];
+      const std::int64_t port = start + pair < ports ? start + pair : start + pair - ports;
+      const PlaneClass& plane = planes_[static_cast<std::size_t>(divided(port, nics_).first)];
       const std::uint64_t hash = hash_with(hash_with(flow, static_cast<std::uint64_t>(pair)),
                                            static_cast<std::uint64_t>(plane.first));
-      hash_switches(p, plane, hash, share, out.size(), out);
+      // One queue pair takes no link twice.
+      hash_switches(p, plane, hash,
+                    [&](const LinkName& link) { out.push_back({.link = link, .share = share}); });
     }
     if (p.a.site == p.b.site) continue;
     out.push_back({.link = {.kind = LinkKind::site_out, .group = p.a.site}, .share = 1});

@@ -52,9 +52,9 @@ std::uint8_t LinkLoads::kind_of(const LinkName& link) {
 void LinkLoads::add(const std::vector<RouteLink>& route) {
   for (const RouteLink& r : route) {
     const auto link = static_cast<std::size_t>(router_.number(r.link));
-    // The first touch of a page is better a write: one that is read first is mapped twice.
-    if (alike_ || kind_[link] == 0) kind_[link] = kind_of(r.link);
-    shares_[link] += static_cast<std::uint64_t>(r.share * share_unit);
+    const auto share = static_cast<std::uint64_t>(r.share * share_unit);
+    const bool first = (shares_[link] += share) == share;
+    if (first) kind_[link] = kind_of(r.link);
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how long attention takes: tensor, exponential and memory limits, prefill, backward, decode.
 #include <algorithm>
 #include <cmath>

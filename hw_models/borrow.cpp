@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows whose measurements stand in for those of a device that nobody has measured.
 #include <fmt/format.h>
 

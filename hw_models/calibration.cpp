@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to read and write calibration files and which curve stands in for a missing one.
 #include "hw_models/calibration.h"
 

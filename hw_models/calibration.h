@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how near a device comes to its peaks: efficiency curves by kernel kind, format, library.
 #pragma once
 

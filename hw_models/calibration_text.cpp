@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a calibration is written down, so that read_calibration reads it back.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows where the catalogues lie, how an entry is found and how one entry overlays another.
 #include "hw_models/catalog.h"
 
@@ -196,20 +197,27 @@ std::string catalog_base(const std::string& folder, const std::string& kind,
   return is_inline_entry(base) ? base : locate(folder, kind, base, file.parent_path()).string();
 }
 
+std::vector<std::string> licence_names() {
+  return {"Apache-2.0",   "MIT",        "BSD-3-Clause", "CC-BY-4.0",
+          "CC-BY-SA-4.0", "facts only", "terms unknown"};
+}
+
 std::map<std::string, Source> load_sources() {
   std::map<std::string, Source> sources;
   for (const std::string& name : catalog_names(std::string(source_folder))) {
     const JsonValue file = JsonValue::load(data_root() / source_folder / (name + ".json"));
     for (const auto& [id, entry] : file.members()) {
-      entry.expect_only({"title", "address", "date_read"});
+      entry.expect_only({"title", "address", "date_read", "licence"});
+      entry.at("licence").one_of(licence_names());
       Source source{.id = id,
                     .title = entry.at("title").text(),
                     .address = text_or_empty(entry, "address"),
-                    .date_read = text_or_empty(entry, "date_read")};
+                    .date_read = text_or_empty(entry, "date_read"),
+                    .licence = entry.at("licence").text()};
       const auto [place, added] = sources.emplace(id, source);
       if (!added &&
           (place->second.title != source.title || place->second.address != source.address ||
-           place->second.date_read != source.date_read))
+           place->second.date_read != source.date_read || place->second.licence != source.licence))
         entry.fail(fmt::format("what another file says of \"{}\": {}", id, place->second.title),
                    source.title);
     }

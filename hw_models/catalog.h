@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the shipped catalogue of machines: accelerators with calibrations, NICs, switches, hosts.
 #pragma once
 
@@ -49,6 +50,9 @@ struct Source {
   std::string id, title;
   std::string address;    // empty: no page (an estimate, a device at hand, something recalled)
   std::string date_read;  // "2026-11-20"; empty: a figure was recalled, the page not opened
+  // Terms under which what was taken stands here: an SPDX id where tables or texts were copied,
+  // "facts only" where single figures were, "terms unknown" where the owner names none.
+  std::string licence;
 };
 
 // Root folder that holds hw_models/catalog and the other catalogues: $ORRERY_DATA, else
@@ -69,6 +73,9 @@ JsonValue load_catalog_entry(const std::string& folder, const std::string& kind,
 // What the entry is based on, as a name or a path that loads it; empty: it is an entry of its own.
 std::string catalog_base(const std::string& folder, const std::string& kind,
                          const std::string& name);
+
+// What a source's licence may be.
+std::vector<std::string> licence_names();
 
 // All sources of the project, sorted by id: hw_models/catalog/sources/*.json together. An id may
 // stand in several files as long as they agree.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds entries by other names than their own.
 #include "hw_models/catalog_names.h"
 

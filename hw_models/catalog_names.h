@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows by what names people call a catalogue's entries, and which entry a wrong name may mean.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the files of the catalogues, and reads no more of them than it must.
 #include "hw_models/catalogue_hash.h"
 

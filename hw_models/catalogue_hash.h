@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which files an answer can depend on, and one number that tells whether any has changed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves energies of work to the clocks that another peak or another power limit sustains.
 #include "hw_models/changed_device.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a calibration becomes for a device that differs from the one that it is of.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how an accelerator's catalogue file is read and when its figures suffice to predict.
 #include "hw_models/device.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what an accelerator is: rates, memories, links, power, reliability and price.
 #pragma once
 

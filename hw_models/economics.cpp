@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the catalogues of sites, storage, cloud prices and owners' assumptions are read.
 #include "hw_models/economics.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what owning and renting machines costs: sites, storage, cloud prices, lives and shares.
 #pragma once
 

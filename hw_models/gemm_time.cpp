@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how long matrix products take: tiles, waves, split-k, weight streaming, operand layouts.
 #include <algorithm>
 #include <iterator>

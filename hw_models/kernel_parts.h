@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the small formulas that all kernel times share: how limits combine and waves round up.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how long one kernel takes on one device: picks the formula, joins the limits, adds energy.
 #include "hw_models/kernel_time.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how long one kernel takes on one device, alone and at burst clocks.
 #pragma once
 

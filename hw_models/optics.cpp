@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the catalogue of transceivers and cables is read, and which entry suits a link.
 #include "hw_models/optics.h"
 

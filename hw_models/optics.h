@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows transceivers and cables: what joins two ports, by medium and rate.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows when a device throttles: a mix of kernels cannot run faster than its power limit allows.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures shapes against the region of a curve.
 #include "hw_models/region.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the shapes for which a curve was measured, and how far another shape lies outside of them.
 #pragma once
 

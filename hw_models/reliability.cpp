@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how profiles of reliability are read and which one an accelerator has.
 #include "hw_models/reliability.h"
 

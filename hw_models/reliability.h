@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how often machines fail, what a failure takes with it and how long recovery takes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a least cut follows from equal subtrees without visiting them.
 #include "topologies/bisection.h"
 

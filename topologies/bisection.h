@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the least cut of a tiered network between the first and the last of its accelerators.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how reach, rails, radix and tapering make the switches and links of a fabric.
 #include "topologies/clos.h"
 

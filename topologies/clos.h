@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the shape of a switched scale-out fabric: how many switches and links each tier has.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a dragonfly+ network is counted.
 #include "topologies/dragonfly.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows dragonfly+: groups that are two-tier Clos networks, every pair of groups joined directly.
 #pragma once
 

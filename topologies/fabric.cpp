@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a wiring is read from its catalogue file, and what a path through it costs.
 #include "topologies/fabric.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how machines are wired: tiers from the scale-up domain outwards, with rails and planes.
 #pragma once
 

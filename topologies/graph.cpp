@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the parts of a wiring are joined one by one.
 #include "topologies/graph.h"
 

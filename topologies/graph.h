@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows a wiring as a graph: every part by itself for tests and pictures, or one vertex per kind.
 #pragma once
 

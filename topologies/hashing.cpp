@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows ECMP: how queue pairs are hashed onto uplinks, and how unevenly they fall.
 #include "topologies/hashing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how switches hash flows onto equal paths, and what the collisions cost.
 #pragma once
 

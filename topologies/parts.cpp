@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a wiring's switches, cables and optics are added up, in time that does not grow with
 // it.
 #include "topologies/parts.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a wiring is made of at a given size: switches, cables, optics, and what they add up
 // to.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a flow climbs only as high as it must, and spreads over what is left of each path.
 #include "topologies/routing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which links a flow between two accelerators crosses, and what share of it each one carries.
 #pragma once
 

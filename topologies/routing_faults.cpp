@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows whom a fault touches: pairs that it cuts off, positions that it tells from the others.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a router hashes each queue pair of a flow onto one path, switch by switch.
 #include <algorithm>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a router numbers a fabric's switches, and which links its faults tell from the others.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows a number for every link that routes name: tables of links need no look-up by name.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the switch chips and links of a scale-up domain are counted.
 #include "topologies/scale_up.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what one scale-up domain is made of: switch chips, links, optical circuits.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a slice of a torus is shaped and what its links add up to.
 #include "topologies/torus.h"
 

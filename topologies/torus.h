@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows tori: the shape of a slice, its links, cubes and optical circuit switches.
 #pragma once
 

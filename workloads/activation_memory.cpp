@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes what layers keep for backward, by formula.
 #include "workloads/activation_memory.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what one layer, the embedding and the head keep for backward, and what their backward adds.
 #pragma once
 

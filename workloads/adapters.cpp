@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the linear layers of a layer that have adapters, and adds up what those hold.
 #include "workloads/adapters.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which linear layers LoRA gives adapters, what these hold and how many a layer has.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the traffic of context parallelism: keys and values that go round, rows traded for heads.
 #include <algorithm>
 

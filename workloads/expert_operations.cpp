@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the operations of an expert layer: router, permute, all-to-all, grouped products.
 #include <algorithm>
 #include <boost/math/special_functions/erf.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows a stage's schedule to the moment that holds most.
 #include "workloads/held_activations.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how much of what chunks keep for their backward a stage holds at once.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds what the host costs a layer: dispatch, waits for it, launches of small kernels.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which reader a Hugging Face config.json belongs to, and the fields that all of them share.
 #include <fmt/format.h>
 

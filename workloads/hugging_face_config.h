@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a Hugging Face config.json's fields are read: what is required, what defaults apply.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the Hugging Face configs of dense models; defaults are those of transformers' own classes.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the Hugging Face configs of mixture-of-experts and hybrid models, and of the Qwen family.
 #include <fmt/format.h>
 

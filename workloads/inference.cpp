@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lowers one inference step: forward segments of a prefill or a decode.
 #include "workloads/inference.h"
 

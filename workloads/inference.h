@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a model and a batch become one inference step's operations.
 #pragma once
 

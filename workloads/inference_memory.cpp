@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds up what a prefill or a decode step holds on each pipeline stage: weights, KV cache,
 // workspace.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names tasks and counts their tokens.
 #include "workloads/job.h"
 

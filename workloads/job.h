@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what is to be done with a model: a training run's batch, or one inference step.
 #pragma once
 

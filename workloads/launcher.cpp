@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names the programs by which jobs are started.
 #include "workloads/launcher.h"
 

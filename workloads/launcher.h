@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the programs by which jobs are started, as stacks name them.
 #pragma once
 

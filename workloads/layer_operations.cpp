@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds whole layers of their parts: norms, dense FFNs, embedding and head.
 #include "workloads/layer_operations.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the operations of one layer on one rank: mixers, FFNs, experts, embedding and head.
 #pragma once
 

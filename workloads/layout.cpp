@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which combinations of decisions can run, and says why the others cannot.
 #include "workloads/layout.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows every decision about how a job uses a cluster, and which combinations are valid.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how layouts and the names in them are written and read.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

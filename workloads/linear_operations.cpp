@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds linear layers: their three products, adapters and the sum of gradients.
 #include <algorithm>
 

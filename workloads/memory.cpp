@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds up what a training step allocates on each pipeline stage.
 #include "workloads/memory.h"
 

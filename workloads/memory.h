@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a training or inference job allocates on each pipeline stage, by category.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads what a stack keeps allocated off its kernels and formats.
 #include "workloads/memory_traits.h"
 

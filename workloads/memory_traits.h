@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a stack's autograd, kernels and gradient buffers keep allocated beyond the arithmetic.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the operations of mixers: attention in its variants, MLA, Mamba-2.
 #include <algorithm>
 

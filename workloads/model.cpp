@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to count a neural network's parameters and when its sizes fit together.
 #include "workloads/model.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows a neural network: its layers by class, their shapes and exact parameter counts.
 #pragma once
 

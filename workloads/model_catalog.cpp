@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how models stand in the catalogue's files, and finds them by name or path.
 #include "workloads/model_catalog.h"
 

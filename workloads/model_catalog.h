@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows where models come from: the catalogue's folder, a file of its shape, a Hugging Face config.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds what a multi-token prediction module does before its layer (DeepSeek-V3, arXiv 2412.19437,
 // 2.2; Megatron-Core's multi_token_prediction.py).
 #include <algorithm>

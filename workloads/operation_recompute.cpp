@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists a layer's products in the order in which a program runs them one by one.
 #include "workloads/operation_recompute.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which outputs of a layer recompute by operation keeps: TorchTitan's selective_ac_option
 // "op".
 #pragma once

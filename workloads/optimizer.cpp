@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the table of optimizers.
 #include "workloads/optimizer.h"
 

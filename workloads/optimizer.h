@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what optimizers keep and do: bytes of state, traffic and tensor work per parameter.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how frameworks spread layers, embedding and head over pipeline positions.
 #include <algorithm>
 

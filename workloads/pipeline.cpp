@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows pipeline schedules: the fixed order of passes on every stage.
 #include "workloads/pipeline.h"
 

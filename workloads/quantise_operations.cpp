@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds what quantised products read: the traffic of making 8- and 4-bit copies of operands.
 #include "workloads/layer_operations.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads and writes rank orders.
 #include "workloads/rank_order.h"
 

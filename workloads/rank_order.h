@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows in which order a job's parallel dimensions count through its ranks.
 #pragma once
 

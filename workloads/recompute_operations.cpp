@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds what runs again before gradients: whole layers, or parts of them.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds the collectives of ZeRO-3 and the copies around them to the programs of layers.
 #include "workloads/sharding.h"
 

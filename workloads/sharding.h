@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what ZeRO-3 moves and copies: gathers of parameters, reductions of gradients, both unit by
 // unit.
 #pragma once

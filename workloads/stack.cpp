@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads stacks: base settings, releases in order of date, and settings that hold under conditions.
 #include "workloads/stack.h"
 

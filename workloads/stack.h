@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows a software stack and its releases: kernels, fusions, overlap, host cost, allocator.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says what of a stack holds for a layout: overlap of its traffic, graphs, norms that run again.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes parameters, gradients and optimizer state under ZeRO, LoRA, offload and low precision.
 #include "workloads/state_memory.h"
 

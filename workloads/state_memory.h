@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the bytes of parameters, gradients and optimizer state on one rank, and what sharding adds.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names the labels of time.
 #include "workloads/task_graph.h"
 

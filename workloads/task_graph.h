@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a step consists of: operations of every layer class and phase, chunks, and their
 // traffic.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the collectives of tensor parallelism around a pair of linear layers.
 #include <cmath>
 

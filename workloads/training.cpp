@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lowers a training step: programs of layer classes, what lies on each pipeline position.
 #include "workloads/training.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a model, a job, a layout and a stack become a training step's operations.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the ranks that share a copy of dense and of expert parameters.
 #include "workloads/weight_split.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows over how many ranks vocabulary tables are split and each kind of parameter is sharded.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks the search, and makes advice of what it found.
 #include "sim/advise/advisor.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to find the best layouts: a finite grid, rejected by memory first, then simulated.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tries a few layouts of a family.
 #include "sim/advise/attempt.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to find a good layout of a family quickly, without proof.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to bound a step from below: tensor work at the best efficiency, and the pipeline's
 // fill.
 #include "sim/advise/bound.h"

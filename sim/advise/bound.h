@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows a time below which no simulated step of a layout lies: the search prunes by it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits parts of the grid, bounds what comes out, and runs single layouts.
 #include "sim/advise/expand.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a part of the grid splits into smaller parts, and how little its layouts can take.
 #pragma once
 

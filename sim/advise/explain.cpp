@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to put a step's breakdown and the differences between layouts into sentences.
 #include "sim/advise/explain.h"
 

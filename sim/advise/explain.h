@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to say why a layout is as fast as it is, and what another one does differently.
 #pragma once
 

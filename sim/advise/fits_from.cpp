@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Searches upwards for the first count on which a layout fits.
 #include "sim/advise/fits_from.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how many accelerators a job needs that fits on fewer in no layout.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how settings become text: command lines, overrides, Python, TOML, YAML and JSON.
 #pragma once
 

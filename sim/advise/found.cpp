@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes of a layout that was run what a search keeps of it.
 #include "sim/advise/expand.h"
 #include "sim/engine/memory_fit.h"

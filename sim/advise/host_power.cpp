@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes a host's rated power at the load that bills use.
 #include "sim/advise/host_power.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what hosts draw beside each accelerator while a job runs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps the best layouts and the front.
 #include "sim/advise/incumbents.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the best layouts found so far, and what can no longer be among them.
 #pragma once
 

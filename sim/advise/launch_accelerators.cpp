@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the settings of programs for accelerators that run no CUDA: Primus, MaxText, NeuronX
 // Distributed Training and Intel's Megatron-LM for Gaudi.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which program a stack is started with, and how its settings are written down.
 #include "sim/advise/launch_flags.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to start a job with a layout: the flags or settings of the stack's own program.
 #pragma once
 

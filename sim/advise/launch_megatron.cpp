@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the flags of Megatron-LM for sizes, stages, batch, overlap and placement, and what NeMo and
 // Megatron-Bridge call the same settings.
 #include "sim/advise/megatron_flags.h"

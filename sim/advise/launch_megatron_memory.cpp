@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the flags of Megatron-LM and NeMo for precision, sharding, optimizer states and recompute.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the settings of nanotron, DeepSpeed and Megatron-DeepSpeed.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the settings of TorchTitan and NeMo AutoModel, which run PyTorch's FSDP2.
 #include <fmt/format.h>
 

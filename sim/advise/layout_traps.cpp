@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows traps of layouts: needless recompute, split groups, idle accelerators, shapes that do not
 // fill tiles, formats that do not pay.
 #include <algorithm>

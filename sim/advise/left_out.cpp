@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Goes through the dimensions of the grid in their order.
 #include "sim/advise/left_out.h"
 

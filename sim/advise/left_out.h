@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a search for layouts did not look at, so that an answer can say it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which questions about better hardware are worth asking, and how phases answer them.
 #include "sim/advise/levers.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what limits a step, phase by phase, and what faster parts of the machine would buy.
 #pragma once
 

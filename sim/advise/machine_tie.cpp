@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds a ratio of speeds against the spread of boards.
 #include "sim/advise/machine_tie.h"
 

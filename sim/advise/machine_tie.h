@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says when two accelerators are too much alike for predictions to tell which is faster.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the settings that Megatron-LM, Megatron-Bridge and NeMo share, said in the words of each.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what Megatron-LM, Megatron-Bridge and NeMo call each setting of a layout.
 #pragma once
 

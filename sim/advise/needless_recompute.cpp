@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds each choice of recompute against those that run a part of it.
 #include "sim/advise/needless_recompute.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which layouts run again what they need not, so that a search need not look at them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prices a layout of one stage in place of all that differ in what does not count.
 #include "sim/advise/pass_floors.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how little a microbatch takes through a whole model, for all families and optimizers whose
 // layers cost the same.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prices each kind of layer once, and takes the least of the pipelines that hold it.
 #include "sim/advise/pipeline_floor.h"
 

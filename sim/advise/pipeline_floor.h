@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how little the steps of a point's sizes take, whatever their pipeline.
 #pragma once
 

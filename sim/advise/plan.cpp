@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers all choices of a plan, and says which is best.
 #include "sim/advise/plan.h"
 

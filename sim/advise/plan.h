@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how plans are made: machines and counts that compete for a training run, and the best.
 #pragma once
 

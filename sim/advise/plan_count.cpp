@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Walks up and down the counts of accelerators that a choice may have.
 #include <fmt/format.h>
 

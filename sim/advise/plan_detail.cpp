@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says everything about one point of a plan: ranges, bill, and what would change it.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes months and money of a step.
 #include "sim/advise/plan_point.h"
 

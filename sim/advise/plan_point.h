@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how one machine of one size is searched, run and paid: the parts of a plan's point.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Searches the fastest step of a plan's point.
 #include <algorithm>
 #include <cmath>

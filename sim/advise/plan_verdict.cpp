@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Judges whether a plan's question can be met.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times the best layouts at the ends of the ranges of uncertain values.
 #include "sim/advise/ranking.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which values that are not facts could change the order of the best layouts.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks for every reason, and holds a layout that runs now against the advised one.
 #include "sim/advise/reasons.h"
 

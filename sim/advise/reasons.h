@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows all that is said for a layout: limits, levers, traps, flags, and how it stands to others.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds, for each family without the winner, the layout that shows best what it lacks.
 #include "sim/advise/rejections.h"
 

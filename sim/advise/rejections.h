@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows why each family of layouts holds no better one: what it lacks, or what it waits for.
 #pragma once
 

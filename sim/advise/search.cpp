@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits the most promising parts, batch by batch, until none can hold anything better.
 #include "sim/advise/search.h"
 

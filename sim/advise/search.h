@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to search the grid best first: the part with the lowest bound is split next.
 #pragma once
 

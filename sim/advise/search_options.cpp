@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the choices of each dimension of the grid.
 #include "sim/advise/search_options.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the grid's list for each dimension of a family of layouts.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes families of layouts out of the lists of their dimensions, and layouts out of families.
 #include "sim/advise/search_space.h"
 

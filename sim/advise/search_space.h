@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the documented finite grid of layouts that advise searches, in a fixed order.
 #pragma once
 

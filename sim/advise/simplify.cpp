@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes settings back one by one and runs what comes out.
 #include "sim/advise/simplify.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to take a layout back to its stack's defaults where a setting gains next to nothing.
 #pragma once
 

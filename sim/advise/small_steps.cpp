@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Searches every small set of decisions with all others as they are now.
 #include "sim/advise/small_steps.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows where work that Ctrl-C met ended, so that a later run ends at the same place.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the rules for traps share: the scenario as it is, and what another one would take.
 #pragma once
 

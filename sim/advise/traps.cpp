@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows traps of software: wrappers, blocking launches, old releases, slow hosts.
 #include "sim/advise/traps.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows mistakes that make a step slower than it need be, and by how much.
 #pragma once
 

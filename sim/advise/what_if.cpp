@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which values of a cluster and a stack an edit touches.
 #include "sim/advise/what_if.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows hypothetical kernels and machines: edits of a scenario as values.
 #pragma once
 

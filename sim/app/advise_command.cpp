@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the command `advise`.
 #include "sim/app/advise_command.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the command `advise`: the best layouts of a training job.
 #pragma once
 

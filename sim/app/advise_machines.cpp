@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Advises one job on several clusters.
 #include "sim/app/advise_machines.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how one job is advised on several clusters: which machine does it best, and which cannot.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads validation/aliases.json and matches a row's names with it: exactly, by grammar, by default.
 #include "sim/app/aliases.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how published runs name machines, software and models, and what the catalogues call them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes what answers for machines have in common.
 #include "sim/app/answer.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what answers for machines have in common: how they begin, how keys are spelled, how an
 // error looks there.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes answers as rows of flat columns.
 #include "sim/app/answer_csv.h"
 

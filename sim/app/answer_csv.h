@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows an answer's flat columns, for spreadsheets.
 #pragma once
 

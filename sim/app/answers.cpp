@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads settings, runs the command and puts its answer together.
 #include "sim/app/answers.h"
 

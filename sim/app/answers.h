@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the commands that take settings answer them, for one question or for many.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures and fits, and passes other actions on.
 #include "sim/app/calibrate_command.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the calibrate command: measuring a GPU, curves fitted to it, what they are, is it healthy.
 #pragma once
 

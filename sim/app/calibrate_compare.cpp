@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the two sides of a comparison and prints what differs.
 #include "sim/app/calibrate_compare.h"
 

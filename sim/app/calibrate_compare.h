@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the question whether a GPU is healthy: a measurement or calibration held against another.
 #pragma once
 

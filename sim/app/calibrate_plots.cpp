@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws what was measured and what the curves say of it.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints a device's calibration as tables.
 #include "sim/app/calibrate_show.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a calibration says to people: tables of its curves, and pictures of what was measured.
 #pragma once
 

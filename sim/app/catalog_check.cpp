@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Judges entries of the catalogue.
 #include "sim/app/catalog_check.h"
 

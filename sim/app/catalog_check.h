@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the catalogue, or a file of a user's own, is judged.
 #pragma once
 

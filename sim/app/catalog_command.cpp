@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the command `catalog`.
 #include "sim/app/catalog_command.h"
 

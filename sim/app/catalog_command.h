@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the command `catalog`: what is known, how it is found, whether it is in order.
 #pragma once
 

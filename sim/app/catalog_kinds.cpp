@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the kinds of the catalogue.
 #include "sim/app/catalog_kinds.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the kinds of entries that the catalogue has, and where each lies.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists and searches the catalogue.
 #include "sim/app/catalog_list.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the catalogue is listed and searched.
 #pragma once
 

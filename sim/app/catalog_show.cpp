@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shows an entry of the catalogue.
 #include "sim/app/catalog_show.h"
 

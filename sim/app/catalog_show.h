@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how an entry of the catalogue is shown, with the source of every value.
 #pragma once
 

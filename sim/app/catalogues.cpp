@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads catalogue entries once.
 #include "sim/app/catalogues.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows catalogue entries that many questions share, each read once.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a command is: its arguments and flags, how it is explained, and what runs it.
 #pragma once
 

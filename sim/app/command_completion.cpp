@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes completions of bash and zsh.
 #include "sim/app/command_completion.h"
 

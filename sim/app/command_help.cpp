@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Explains commands on a terminal.
 #include "sim/app/command_help.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how commands are explained on a terminal.
 #pragma once
 

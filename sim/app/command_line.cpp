@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes a command line apart, with CLI11, by the table of commands.
 #include "sim/app/command_line.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a command line is taken apart by the table of commands.
 #pragma once
 

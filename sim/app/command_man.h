@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how commands are explained in manual pages.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the commands and runs the one that a line names.
 #include "sim/app/commands.h"
 

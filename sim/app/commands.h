@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the commands of the binary: a row here and a file of its own make one.
 #pragma once
 

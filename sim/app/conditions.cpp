@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads what-if conditions.
 #include "sim/app/conditions.h"
 

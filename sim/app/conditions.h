@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how what-if conditions are written: faults, slow devices and other traffic.
 #pragma once
 

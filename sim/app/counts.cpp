@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads whole numbers as people write them.
 #include "sim/app/counts.h"
 

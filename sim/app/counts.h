@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how people write whole numbers: 8192, 8k, 1e6, and a batch of 4M tokens.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads comma-separated values by RFC 4180, one character at a time.
 #include "sim/app/csv.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to read a table of comma-separated values strictly: every error names line and column.
 #pragma once
 

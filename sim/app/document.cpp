@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes documents as text and as markdown.
 #include "sim/app/document.h"
 

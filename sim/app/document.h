@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a report is made of headings, paragraphs and tables, for a terminal and as markdown.
 #pragma once
 

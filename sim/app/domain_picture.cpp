@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws one scale-up domain.
 #include "sim/app/domain_picture.h"
 

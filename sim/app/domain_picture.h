@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how one scale-up domain is drawn: switched, mesh, torus, or none.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the binary's exit codes mean.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says why a command failed.
 #include "sim/app/failure.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts the contents of files in place of their names.
 #include "sim/app/inline_files.h"
 

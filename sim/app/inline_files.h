@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a question is made to stand alone: what its files hold takes the place of their names.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads questions line by line and writes their answers in order.
 #include "sim/app/lines.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how many questions are answered in one run: a line of JSON each, in order.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers machines: one question as JSON or as rows, or many of them line by line.
 #include "sim/app/lines_command.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the flags with which simulate, advise and plan answer machines: many questions, flat rows.
 #pragma once
 

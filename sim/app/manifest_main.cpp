@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the manifest of the catalogues, as a build does: the program then hashes only what was
 // edited since.
 #include <iostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes what a step's collectives do to the network.
 #include "sim/app/network_report.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the flow network's part of a prediction is shown: bytes by layer, busiest links,
 // losses.
 #pragma once

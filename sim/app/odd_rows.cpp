@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads odd_rows.json, marks rows with it and prints what it knows of them.
 #include "sim/app/odd_rows.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which measured rows are known to be odd, and why: validation/odd_rows.json.
 #pragma once
 

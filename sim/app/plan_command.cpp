@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the command `plan`.
 #include "sim/app/plan_command.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the command `plan`: a question file in, a document of the machines that answer it out.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes one point of a plan in full.
 #include <fmt/format.h>
 

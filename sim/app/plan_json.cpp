@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes plans for machines.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the keys of plan's questions and reads them from flags.
 #include "sim/app/plan_keys.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the keys of plan's questions: what each means, and how it is written as a flag.
 #pragma once
 

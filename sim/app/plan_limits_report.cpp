@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes what keeps points of a plan from ending, in time or at all, and which points are one.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

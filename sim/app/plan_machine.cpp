@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the machines of question files: clusters with overrides, and keys that change them.
 #include <fmt/format.h>
 

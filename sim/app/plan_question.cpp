@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads question files of plan.
 #include "sim/app/plan_question.h"
 

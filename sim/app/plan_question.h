@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows question files of plan: settings and limits, each a value, a list or a range.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes plans as documents.
 #include "sim/app/plan_report.h"
 

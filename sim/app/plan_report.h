@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a plan looks to a person and to a machine.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the tables of plans.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads machines, limits and money of question files.
 #include "sim/app/plan_terms.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a question file's machine, limits and money are read.
 #pragma once
 

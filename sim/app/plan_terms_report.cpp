@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes what stands beside a plan's answer: sites, contracts, limits that are left unused.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads values of question files: lists, ranges and tokens.
 #include <fmt/format.h>
 

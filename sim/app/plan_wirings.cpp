@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds wirings that join more of a machine's accelerators than its own does.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws plots as SVG.
 #include "sim/app/plot.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how measured points and fitted curves are drawn: axes, scales, marks and a legend beside.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers questions about programs that do not run on a machine.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts reports together: one prediction, or ranked layouts with the reasons.
 #include "sim/app/report.h"
 

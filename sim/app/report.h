@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how results look to a person and to a machine.
 #pragma once
 

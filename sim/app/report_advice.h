@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the parts of an advice: tables of layouts, the plan in words, reasons.
 #pragma once
 

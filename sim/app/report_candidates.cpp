@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes tables of layouts: the best, and the front of speed against memory.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

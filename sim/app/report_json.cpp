@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes results for machines.
 #include <nlohmann/json.hpp>
 

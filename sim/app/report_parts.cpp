@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the parts that reports share.
 #include "sim/app/report_parts.h"
 

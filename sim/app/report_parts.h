@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the parts that reports share: numbers for people, the subject, one prediction in detail.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a layout in words: which layers, ranks, sequences and gradients go where.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

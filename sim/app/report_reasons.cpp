@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes why a layout is as fast as it is, what would help, and how to start it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes reasons for machines.
 #include "sim/app/report_reasons_json.h"
 

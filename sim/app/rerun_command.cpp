@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Repeats an answer from its own question.
 #include "sim/app/rerun_command.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the command `rerun`: an answer repeats itself from the question that it carries.
 #pragma once
 

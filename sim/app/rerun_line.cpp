@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a command again by the words and flags that its question holds.
 #include "sim/app/rerun_line.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how commands without settings are repeated: as the line that asked them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the words of rows.
 #include "sim/app/row_words.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the words in which sources state precision, recompute, task and blanks, and what they mean.
 #pragma once
 

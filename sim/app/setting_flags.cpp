@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes flags of settings, and settings of flags.
 #include "sim/app/setting_flags.h"
 

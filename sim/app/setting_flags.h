@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the flags of advise and simulate: their settings, and how these are read from a line.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads settings from flags and files and makes scenarios and questions of them.
 #include "sim/app/settings.h"
 

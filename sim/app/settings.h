@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the settings of a question: flags and files in one strict form, flags win.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads jobs: the task, its sizes, and what is special about its tokens.
 #include "sim/app/settings_job.h"
 

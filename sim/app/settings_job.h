@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a job is read from settings: what each task takes, and what it has no use for.
 #pragma once
 

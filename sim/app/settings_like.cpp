@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads what runs now, over the settings of a question.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the settings of advise and simulate.
 #include <algorithm>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tells all that is missing in a question at once.
 #include <fmt/format.h>
 

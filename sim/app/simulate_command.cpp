@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the command `simulate`.
 #include "sim/app/simulate_command.h"
 

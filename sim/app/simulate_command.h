@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the command `simulate`: one layout, predicted and explained.
 #pragma once
 

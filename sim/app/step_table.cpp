@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renames the columns of timed training steps to those of training runs.
 #include "sim/app/step_table.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows tables of timed training steps of validation's own PyTorch program, as training runs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the SVG elements of our pictures.
 #include "sim/app/svg.h"
 

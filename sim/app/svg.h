@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a picture is written as SVG: boxes, lines and text that keeps to its place.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines up text.
 #include "sim/app/tables.h"
 

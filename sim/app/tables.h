@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how text lines up: tables as wide as their page, bars, wrapped paragraphs.
 #pragma once
 

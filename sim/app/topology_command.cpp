@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the network that was asked for, and what is known of it.
 #include "sim/app/topology_command.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the topology command: what a network is made of, how far it reaches, what it costs.
 #pragma once
 

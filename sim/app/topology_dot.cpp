@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a network as a graph of bundles for Graphviz.
 #include <fmt/format.h>
 

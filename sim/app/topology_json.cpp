@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints what the topology command found as JSON.
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws a whole network: one domain on the left, the tiers between domains on the right.
 #include "sim/app/topology_picture.h"
 

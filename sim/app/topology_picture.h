@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a wiring is drawn: layers of boxes as SVG, and a graph for Graphviz.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints what the topology command found as tables.
 #include "sim/app/topology_report.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the topology command found, and how it is printed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a step as trace events.
 #include "sim/app/trace.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the Chrome trace format that Perfetto opens: one row per pipeline stage.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks for studies of routing and prints them.
 #include "sim/app/traffic_report.h"
 

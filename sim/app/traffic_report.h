@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a study of routing is asked for and printed: one row for every way to route.
 #pragma once
 

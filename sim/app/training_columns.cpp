@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says what a table of training runs lacks, all of it at once.
 #include "sim/app/training_columns.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the least that a table of measured training runs has to tell.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs validate: finds the tables, predicts their rows in parallel and prints the scores.
 #include "sim/app/validate.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the command that holds predictions against measured runs.
 #pragma once
 

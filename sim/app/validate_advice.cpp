@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks the advisor about every published job, and prints how its layout stands to what was run.
 #include "sim/app/validate_advice.h"
 

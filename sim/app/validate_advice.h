@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the advisor's own layout compares with the best of those that others published.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks rows by error and derives suspected causes from the residuals of their likes.
 #include "sim/app/validate_causes.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which rows are predicted worst, and what the errors of others say about why.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Collects the choices that published runs allow, and prints what ours would lose.
 #include "sim/app/validate_choices.h"
 

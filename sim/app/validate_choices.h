@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the layout that a prediction puts first loses where published runs tried several.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads measured collectives and predicts each with the engine's cost of one call alone.
 #include "sim/app/validate_collectives.h"
 

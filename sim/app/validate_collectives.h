@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a row of a table of measured collectives becomes a call on a fabric, and its
 // prediction.
 #pragma once

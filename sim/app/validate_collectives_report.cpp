@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scores predictions of measured collectives by region and writes tables and JSON.
 #include "sim/app/validate_collectives_report.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how predictions of measured collectives are grouped and shown, as text and as JSON.
 #pragma once
 

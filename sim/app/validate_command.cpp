@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the flags of `validate`.
 #include "sim/app/validate_command.h"
 

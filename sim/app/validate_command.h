@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the command `validate` as a line of flags.
 #pragma once
 

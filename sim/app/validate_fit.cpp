@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fits step-level values of each stack to measured runs and predicts the runs that were left out.
 #include "sim/app/validate_fit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how step-level values are fitted to measured runs, with a group of them left out.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads, tightens and judges gates.
 #include "sim/app/validate_gates.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the gates of validation: how far predictions may be from measurements, group by group.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups scored rows and computes what gates hold.
 #include "sim/app/validate_groups.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows into which groups scored rows fall, and the figures of a group that gates hold.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes scores of predictions as JSON: DESIGN section 7 fixes the keys.
 #include <cmath>
 

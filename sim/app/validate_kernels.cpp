@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads measured kernels and predicts each with its device's calibration.
 #include "sim/app/validate_kernels.h"
 

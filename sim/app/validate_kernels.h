@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how single kernels, calls and launches that were measured are held against predictions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups scored kernels by kind and size, holds their errors against what they may be, writes
 // tables and JSON.
 #include <fmt/format.h>

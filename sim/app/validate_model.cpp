@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds models from the dimensions that a row states, over the catalogue's shape where it has one.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes validation as HTML.
 #include "sim/app/validate_page.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the page that shows a validation in a browser.
 #pragma once
 

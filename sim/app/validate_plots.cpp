@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws validation's pictures.
 #include "sim/app/validate_plots.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the pictures of validation: predicted against measured, and errors against what a run was.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predicts prepared rows: the executor, the memory verdict and the range.
 #include "sim/app/validate_predict.h"
 

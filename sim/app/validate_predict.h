@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a prepared row is predicted, with or without other step-level values of its stack.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says what validate was asked, for its answer.
 #include <algorithm>
 #include <filesystem>

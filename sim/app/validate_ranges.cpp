@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scores ranges by group and writes the model's error.
 #include "sim/app/validate_ranges.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how ranges of predictions are held against measured runs, and where the model's error goes.
 #pragma once
 

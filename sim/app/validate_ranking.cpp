@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the predicted order of layouts with the measured one, and prints it.
 #include "sim/app/validate_ranking.h"
 

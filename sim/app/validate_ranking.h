@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how well predictions order the layouts of one job, and what the order's first choice loses.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scores predictions of measured runs and writes the tables that people read.
 #include "sim/app/validate_report.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how predictions of measured runs are scored and shown: per row, per group and over all.
 #pragma once
 

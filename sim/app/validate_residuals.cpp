@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bins errors by what a run was.
 #include "sim/app/validate_residuals.h"
 

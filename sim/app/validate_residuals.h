@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how errors of speed spread over scale, batch, sequence, GPU, release and precision.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads training and inference rows into scenarios; blanks come from the stack's release.
 #include "sim/app/validate_rows.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a row of a table of measured runs becomes a scenario, and what had to be assumed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says which Orrery this is; the build hands the version over.
 #include "sim/app/version.h"
 

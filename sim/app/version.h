@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which Orrery this is, and which catalogue.
 #pragma once
 

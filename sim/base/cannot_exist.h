@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the failure of a question that is well put, but whose answer cannot exist.
 #pragma once
 

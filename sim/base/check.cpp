@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how an error reads: one line, with the nearest valid name where a name was wrong.
 #include "sim/base/check.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how Orrery fails: CHECK aborts on our own mistake, Error reports the user's.
 #pragma once
 

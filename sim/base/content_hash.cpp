@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hashes eight bytes at a time, each mixed as the numbers of splitmix64 are.
 #include "sim/base/content_hash.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows a number that tells contents apart: the same on every machine and in every release.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how dates are written and which days exist.
 #include "sim/base/date.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows calendar dates: read from "2024-11-01", compared, moved by days, printed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the signal handler behind interrupted(): the one number that a handler may set.
 #include "sim/base/interrupt.h"
 

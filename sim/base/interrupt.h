@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows whether the user pressed Ctrl-C: long work polls it and stops with what it has.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how values are taken out of a JSON document, and how to say what is wrong with one.
 #include "sim/base/json.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to read JSON strictly: every error names file, path, what was found and expected.
 #pragma once
 

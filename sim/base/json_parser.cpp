@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what strict means: no duplicate keys, no depth without end, no NUL bytes, and a place.
 #include "sim/base/json_parser.h"
 

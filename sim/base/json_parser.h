@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how JSON text becomes a document: strictly, with the line and column of what is wrong.
 #pragma once
 

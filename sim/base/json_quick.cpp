@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads JSON in one pass over the text. Catalogues are most of what a short command reads, and the
 // general parser spends ten times as long on each character.
 #include "sim/base/json_quick.h"

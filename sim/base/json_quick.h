@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how plain JSON text becomes a document quickly; whatever it is not sure of it leaves alone.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the error that is nobody's mistake: the machine has no disk or memory left.
 #pragma once
 

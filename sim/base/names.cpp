@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the shared names are written in catalogue files.
 #include "sim/base/names.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the names shared by all layers: number formats, kernel libraries, collectives, algorithms.
 #pragma once
 

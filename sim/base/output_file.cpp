@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to replace a file in one step, and whether that can be done.
 #include "sim/base/output_file.h"
 

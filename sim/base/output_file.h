@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a result reaches the disk: whole or not at all.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the two backends of parallel_for: oneTBB, and std::thread where TBB cannot be sanitised.
 #include "sim/base/parallel.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to use the cores: the only place that names oneTBB (or std::thread for TSan builds).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows Philox4x32-10 (Salmon, Moraes, Dror and Shaw, SC 2011) and the distributions drawn from it.
 #include "sim/base/random.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows counter-based random streams: the n-th draw of a stream depends on seed, stream and n only.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the names of the kinds of evidence.
 #include "sim/base/sourced.h"
 

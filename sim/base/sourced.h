@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows evidence: a value together with where it comes from and how sure it is.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures how far one name is from another.
 #include "sim/base/spelling.h"
 

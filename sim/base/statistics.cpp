@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how percentiles, means and rank correlations are computed.
 #include "sim/base/statistics.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the statistics that reports and fits use.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows where engine time ends: 106 days of picoseconds are what an int64 holds.
 #include "sim/base/ticks.h"
 

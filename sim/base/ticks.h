@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows engine time: a whole number of picoseconds, so that equal schedules compare equal.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what an exchange of tokens between expert ranks is, beside its bytes.
 #pragma once
 

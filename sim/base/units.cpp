@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how quantities are read: numbers, unit names, prefixes and what people write by mistake.
 #include "sim/base/units.h"
 

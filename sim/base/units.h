@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows physical dimensions: numbers with a dimension checked at compile time, and their text.
 #pragma once
 

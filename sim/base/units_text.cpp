@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how quantities are printed for people: three significant digits with a scaled unit.
 #include <fmt/format.h>
 

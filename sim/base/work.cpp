@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the least traffic of a kernel, from its shapes alone.
 #include "sim/base/work.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a kernel must do, whatever the machine: shapes, formats, bytes and operations.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which constants each kind of collective can tell, and searches them kind by kind.
 #include "sim/calibrate/collective_fit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the constants of a collective library are fitted to measured calls inside one domain.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how one curve is fitted to its rows, and how far the fit can be trusted.
 #include "sim/calibrate/curve_fit.h"
 

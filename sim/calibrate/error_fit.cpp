@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fits the model's error: conformal quantiles of blind residuals, region by region.
 #include "sim/calibrate/error_fit.h"
 

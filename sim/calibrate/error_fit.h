@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the error of blind predictions becomes the 90% ranges of later ones.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predicts samples of the microbenchmarks.
 #include "sim/calibrate/expected_time.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how long a sample of the microbenchmarks should take: by a calibration, by a specification.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows in which order a device's tables are fitted, and how the result is written down.
 #include "sim/calibrate/fit.h"
 

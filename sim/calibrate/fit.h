@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to fit a device's efficiency curves to measurements, keeping whole shapes unseen.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which parameters of a curve a fit may move, between which bounds, from where.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds samples against what is expected of them, with robust statistics.
 #include "sim/calibrate/health.h"
 

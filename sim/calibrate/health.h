@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows whether a GPU does what is expected of it: measured against expected, question by question.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what may be wrong with a GPU when some questions are slow and others are not.
 #include <fmt/format.h>
 

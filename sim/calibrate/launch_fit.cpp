@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how costs of launches and links, each a sum of a few terms, are fitted and cross-checked.
 #include "sim/calibrate/launch_fit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what launches and links cost, fitted to the samples of the launch and link programs.
 #pragma once
 

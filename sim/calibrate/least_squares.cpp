@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the method of Levenberg and Marquardt in a box, on residuals that may have kinks.
 #include "sim/calibrate/least_squares.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows robust nonlinear least squares in a box, and how far its answers can be trusted.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how lines of validation/microbench become samples, and what is wrong with a line.
 #include "sim/calibrate/measured_log.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the JSON lines of validation/microbench: which work was timed, and under what conditions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which rows of a fit the samples of our own microbenchmarks are.
 #pragma once
 

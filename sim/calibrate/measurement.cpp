@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the operator tables of NVIDIA's aiconfigurator: which kernels one measured row ran.
 #include "sim/calibrate/measurement.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows tables of measured operators, ours and others': which kernels one measured row ran.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks a machine's model the questions of the microbenchmarks.
 #include <fmt/format.h>
 

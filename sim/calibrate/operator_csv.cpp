@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows CSV tables of measured operators: named columns, numbers with errors, hashes of shapes.
 #include "sim/calibrate/operator_csv.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what compute and collectives cost each other when they run at once, from measured pairs.
 #pragma once
 

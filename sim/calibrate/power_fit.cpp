@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how energies are fitted: linear least squares again and again, until each sample is on its
 // side of the model's maximum.
 #include "sim/calibrate/power_fit.h"

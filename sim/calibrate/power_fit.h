@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what work costs in energy, from board power that was measured while it ran for seconds.
 #pragma once
 

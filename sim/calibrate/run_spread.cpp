@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how much boards differ: what equal shapes took in several runs.
 #include "sim/calibrate/run_spread.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how host times, kernels of a layer and memory that PyTorch showed become a stack's values.
 #include "sim/calibrate/software_fit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a plain-PyTorch stack costs, from the samples of the framework program.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fits stack values to whole steps: the most probable ones, given their stated ranges.
 #include "sim/calibrate/step_fit.h"
 

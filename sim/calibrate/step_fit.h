@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to fit a stack's host, overlap and traffic values to measured steps, a few at a time.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows our first table of training's own kernels, h200_training_kernels.csv.
 #include <algorithm>
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds what stacks and devices state of themselves against each other.
 #include "sim/engine/capability.h"
 

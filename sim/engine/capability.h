@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what runs where: programs on platforms, precisions on devices and in programs.
 #pragma once
 

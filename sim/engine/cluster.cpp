@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a cluster's file joins an accelerator, a wiring and a host.
 #include "sim/engine/cluster.h"
 

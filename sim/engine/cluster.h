@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows a cluster: an accelerator, the fabric that joins it, hosts, and how many there are.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows where the constants of a generation's collective library are, and how their file reads.
 #include "sim/engine/collective_costs.h"
 

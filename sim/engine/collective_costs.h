@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the constants of collective libraries on one accelerator generation, with their evidence.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how long a collective takes alone on a fabric, and which algorithm and protocol it runs.
 #pragma once
 

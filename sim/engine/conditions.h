@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what differs from a healthy, empty cluster: faults, slow devices, other traffic.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what two streams of a rank cost each other when their collectives meet on the network.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the rings, trees and pairings of collectives between scale-up domains.
 #include "sim/engine/domain_edges.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which scale-up domains send to which while all groups of a kind run one collective.
 #pragma once
 

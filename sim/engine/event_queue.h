@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the order of events: a binary heap of plain keys over pooled POD events.
 #pragma once
 

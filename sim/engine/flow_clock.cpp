@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how flows' bytes settle over time, and in which order an instant's ends and changes count.
 #include "sim/engine/flow_clock.h"
 

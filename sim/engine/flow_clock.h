@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows when flows end: sizes in bytes, rates from the solver, one solve per instant.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how collectives become flows on a fabric's links, for all ranks of a job.
 #include "sim/engine/flow_ground.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how collectives end on the network as it is wired: shared links, hashing, faults, others.
 #include "sim/engine/flow_network.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows progressive filling: which links saturate first, and what that leaves on the others.
 #include "sim/engine/flow_solver.h"
 

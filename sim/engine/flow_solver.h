@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the max-min fair rates of flows that share links, solved anew only where something changed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows flows and links as plain tables: what the max-min solver and the folding work on.
 #pragma once
 

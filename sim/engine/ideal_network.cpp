@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how collectives end when nothing disturbs them.
 #include "sim/engine/ideal_network.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the ideal network: every collective takes what it takes alone, memoised by its shape.
 #pragma once
 

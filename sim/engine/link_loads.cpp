@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds up shares in a table by number, and counts equal sums together.
 #include "sim/engine/link_loads.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how flows add up on the links of a fabric, and how many links carry the same.
 #pragma once
 

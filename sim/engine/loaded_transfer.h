@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how long a collective's bytes take on a healthy, empty fabric that blocks or hashes.
 #pragma once
 

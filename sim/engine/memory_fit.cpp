@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Judges whether a layout fits and says why not, with sizes.
 #include "sim/engine/memory_fit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows whether a layout fits: what is allocated, as the allocator rounds it, against the device.
 #pragma once
 

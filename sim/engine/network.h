@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the one interface that ideal and flow networks share: whole collectives in, completions
 // out.
 #pragma once

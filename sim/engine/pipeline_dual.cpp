@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to run DualPipe, whose stages serve two directions.
 #include "sim/engine/pipeline_dual.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to run ZB-V, whose stages hold a chunk of the model's way out and one of its way back.
 #include "sim/engine/pipeline_folded.h"
 

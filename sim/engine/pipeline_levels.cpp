@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to run the schedules whose passes fall on levels: GPipe, 1F1B, interleaved, ZB-H1.
 #include "sim/engine/pipeline_levels.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows when every stage of a pipeline runs: exact in picoseconds, with the steady state
 // multiplied.
 #include "sim/engine/pipeline_run.h"

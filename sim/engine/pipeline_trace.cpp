@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the start and end of every pass of a pipeline, found one event at a time.
 #include <algorithm>
 

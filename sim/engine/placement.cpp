@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a job's rank order falls on scale-up domains.
 #include "sim/engine/placement.h"
 

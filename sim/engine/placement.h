@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which ranks of a job sit where: rank order over the fabric and the shape of every group.
 #pragma once
 

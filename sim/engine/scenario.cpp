@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the stack that a job runs on a cluster.
 #include "sim/engine/scenario.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what is simulated: a job with its stack and layout on a cluster.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prices segments and joins streams.
 #include "sim/engine/segment_time.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how long one layer's phase takes on a rank: kernels, collectives and the host together.
 #pragma once
 

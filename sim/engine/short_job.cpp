@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows a small job on a small fabric on which a collective runs exactly as on a large one.
 #include "sim/engine/short_job.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to skip the steady state of a periodic schedule without changing its result.
 #pragma once
 

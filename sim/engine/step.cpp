@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs one step: prices every distinct pass once, runs the pipeline, adds what data parallelism
 // leaves visible and the optimizer.
 #include "sim/engine/step.h"

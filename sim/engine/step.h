@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how long a step takes: the one executor behind every prediction, rank by rank class.
 #pragma once
 

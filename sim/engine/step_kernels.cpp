@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the kernels of a step: what its prediction of compute rests on.
 #include "sim/engine/step_run.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prices every distinct layer and pass of a step once.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what one call of step() builds on its way: shared by the files that make up the executor.
 #pragma once
 

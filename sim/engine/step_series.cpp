@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bounds and runs steps on layers that were priced once.
 #include "sim/engine/step_series.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the steps of many layouts whose layers cost the same: priced once, then bounded or run.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times what data parallelism and the optimizer add after a stage's last pass.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows colour refinement: how classes of flows and links split until nothing tells members apart.
 #include "sim/engine/symmetry.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which flows and links nothing tells apart: exact folding by colour refinement.
 #pragma once
 

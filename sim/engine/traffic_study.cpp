@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a study draws its traffic, and adds up what meets on every link.
 #include "sim/engine/traffic_study.h"
 

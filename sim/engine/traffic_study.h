@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a fabric's routing does to traffic: how many bytes meet on which links, and at what
 // rate collectives and single flows get through.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Collects uncertain values and moves them, alone or those together that probably do not matter.
 #include "sim/outcome/assumptions.h"
 

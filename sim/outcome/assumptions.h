@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which values that are not facts a prediction depends on, and by how much (law 12).
 #pragma once
 

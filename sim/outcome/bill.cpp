@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a bill is put together: checks of the question, whole racks, ranges and drivers.
 #include "sim/outcome/bill.h"
 

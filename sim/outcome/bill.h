@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a cluster and a job on it cost: capital, running costs, power, energy and carbon.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a cluster is made of for its bill: power, floor and capital, each part counted once.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the uncertain inputs of a bill: it reads them by name and can move one to an end.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what owning a cluster costs by the year, what renting it costs, and a job's share of both.
 #include <fmt/format.h>
 

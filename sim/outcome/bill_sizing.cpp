@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how many accelerators a limit of power, money or floor allows.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prices a step beside a checkpoint's flow.
 #include "sim/outcome/checkpoint_traffic.h"
 

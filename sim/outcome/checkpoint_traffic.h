@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows by how much a checkpoint that is being written slows the steps beside it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds kernels outside the regions of their curves and widens what they are predicted with.
 #include "sim/outcome/extrapolation.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows where a prediction leaves the shapes that its curves were measured on, and what that costs.
 #pragma once
 

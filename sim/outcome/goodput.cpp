@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the closed form of goodput: renewals from failure to failure, one tier inside the next.
 #include "sim/outcome/goodput.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what months of training lose to failures, checkpoints and waiting, in closed form.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which inputs of goodput make no sense, and says so.
 #include <fmt/format.h>
 

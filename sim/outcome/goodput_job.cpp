@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the counts, rates, sizes and bandwidths behind a case of goodput.
 #include "sim/outcome/goodput_job.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how a cluster, a profile of reliability and a job become a case of goodput.
 #pragma once
 

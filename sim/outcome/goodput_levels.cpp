@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how failures are sorted by the checkpoint that survives them.
 #include "sim/outcome/goodput_levels.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which checkpoint each failure of a job falls back to and how it recovers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows in sentences what a case of goodput takes for granted.
 #include <fmt/format.h>
 

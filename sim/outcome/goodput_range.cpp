@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how the ranges of the inputs of goodput become ranges of its results.
 #include <cmath>
 

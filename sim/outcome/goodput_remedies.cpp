@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how each remedy changes a case of goodput.
 #include "sim/outcome/goodput_remedies.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what can be done against losses to failures, and what each would give back.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how saves of several tiers interleave with running and failing.
 #include "sim/outcome/goodput_saves.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a simulated job has computed, saved and lost at any time.
 #pragma once
 

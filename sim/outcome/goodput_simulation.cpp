@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the events of a job that fails, is recovered, waits for spares and goes on.
 #include "sim/outcome/goodput_simulation.h"
 

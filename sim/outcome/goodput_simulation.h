@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows goodput by playing out failures, saves, recoveries and repairs one after the other.
 #pragma once
 

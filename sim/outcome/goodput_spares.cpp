@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how many hosts or domains are out at a time, and how many spares that takes.
 #include <algorithm>
 #include <cmath>

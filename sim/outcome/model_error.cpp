@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the model's error, finds a run's region and joins the parts of a prediction's range.
 #include "sim/outcome/model_error.h"
 

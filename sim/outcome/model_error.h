@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how far blind predictions were from measured runs, by region: validation/model_error.json.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts a model's operations per token.
 #include "sim/outcome/model_flop.h"
 

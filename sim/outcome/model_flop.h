@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the operations that a model needs per token, by the convention behind MFU.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which catalogue entry each part of a network is, and how their prices and power add up.
 #include "sim/outcome/network_bill.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a network costs and draws: switches, NICs, transceivers and cables, unknowns named.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says what a scenario takes for granted.
 #include "sim/outcome/notes.h"
 

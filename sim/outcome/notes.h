@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what has to be said beside an answer before its figures are believed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a step's timeline means to a person: speed, utilisation, memory, energy, money,
 // reasons.
 #pragma once

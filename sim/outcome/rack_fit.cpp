@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the peak of a machine's racks against what a site's racks may draw.
 #include "sim/outcome/rack_fit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows whether a site's racks can feed and cool those of a machine.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts steps in round numbers.
 #include "sim/outcome/save_interval.h"
 

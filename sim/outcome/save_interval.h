@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows which intervals between saves an operator sets: programs count steps, people count in round
 // numbers.
 #pragma once

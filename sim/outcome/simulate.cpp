@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes predictions: step, memory, energy, money, and the values behind them.
 #include "sim/outcome/simulate.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to turn a scenario into a prediction: the entry point behind every command.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Judges whether what was asked for can exist.
 #include "sim/outcome/verdict.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows whether what was asked for can exist: whether the program runs there, and whether it fits.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the advisor: the simulator's optimum, the same on any number of threads, with its reasons.
 #include "sim/advise/advisor.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that what advise searches can be started: every choice of its grid has a setting.
 #include <filesystem>
 #include <set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that launch flags say every decision of a layout, in the words of each program.
 #include "sim/advise/launch_flags.h"
 

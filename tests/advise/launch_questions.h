@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how tests ask for the flags of small layouts, and how they look into them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that flags are those of what was predicted, and none that the program or device refuses.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that a launcher is a key of a stack: overlays inherit it, and no accelerator gets
 // another's.
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what limits steps and what better parts buy, where the answer is known.
 #include "sim/advise/levers.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests which accelerators are said to tie.
 #include "sim/advise/machine_tie.h"
 

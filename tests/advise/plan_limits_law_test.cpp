@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds sizes that limits find against the same limits at a given size, and the reasons for them.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a plan must keep: order, limits, the best among what is feasible, more never worse.
 #include "sim/advise/plan.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what uncertain values do to the order of layouts, against moving each by hand.
 #include "sim/advise/ranking.h"
 

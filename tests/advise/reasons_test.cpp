@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what is said for a layout, and what runs now held against what is advised.
 #include "sim/advise/reasons.h"
 

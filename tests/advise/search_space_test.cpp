@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the search space: the documented grid exactly, each layout once, always in the same order.
 #include "sim/advise/search_space.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that listed layouts are as simple as a tie allows, and say what they gave up.
 #include "sim/advise/simplify.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes small choices of a plan, with one kind of layout: a test of plans needs no wide grid.
 #pragma once
 

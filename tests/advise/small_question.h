@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows small questions whose whole grid a test can simulate in a moment, and how to walk a grid.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the ladder of small steps against running every layout that is so near.
 #include "sim/advise/small_steps.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests every rule for traps both ways: it fires where it should and is silent where not.
 #include "sim/advise/traps.h"
 

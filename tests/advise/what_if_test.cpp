@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests edits of scenarios: what they change, and that better parts never slow a step.
 #include "sim/advise/what_if.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that the grid holds what a program offers: all sizes that divide, all shards, all offloads.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows whole scenarios by a few words, for tests that simulate them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what advise says of limits that no layout meets, and of an order that is not the table's.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the advice as a user reads it: reasons, flags, what runs now, markdown.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bad input gets one clear error, exit code 2, nothing on stdout and nothing half-written.
 #include <catch2/catch.hpp>
 

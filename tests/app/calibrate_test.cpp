@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the calibrate command on lines that a GPU would have written.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What does not run is said in place of a speed, in the JSON's verdict and by exit code 3.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

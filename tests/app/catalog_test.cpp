@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The catalogue is listed, searched and judged; entries are found by any name that people give
 // them.
 #include <catch2/catch.hpp>

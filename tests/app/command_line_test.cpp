@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command line's front: help, numbers as people write them, what is missing, exit codes.
 #include <catch2/catch.hpp>
 

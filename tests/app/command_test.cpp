@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands as a user runs them: outputs parse, agree and do not depend on threads.
 #include <fmt/format.h>
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds what-if settings to their shapes: what is right is read, what is wrong is one clear error.
 #include "sim/app/conditions.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the reader of comma-separated values: RFC 4180, and errors that name line and column.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds decode steps of whole models against a hand count of the bytes that they must read.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests which software stack a question gets that names none, or a release that is not listed.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests documents as text and as markdown, part by part.
 #include "sim/app/document.h"
 

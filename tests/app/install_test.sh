@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # An installed binary works from its own catalogues, wherever it is called from.
 # Usage: install_test.sh CMAKE BUILD_FOLDER SOURCE_FOLDER
 set -euo pipefail

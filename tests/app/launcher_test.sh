@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The launcher with stand-ins for cmake, ninja, ctest, dpkg-query and the binary: passes arguments on,
 # from any folder, through links and blanks in paths, builds only what is stale, takes its build down
 # with it, and says in one line what it cannot do.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Five hundred malformed inputs, made of valid ones with a fixed seed: each is one line of error
 // and exit code 2, and nothing is written.
 #include <catch2/catch.hpp>

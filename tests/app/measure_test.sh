@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The measuring script with stand-ins for nvcc, nvidia-smi and python3: what it runs, keeps, skips
 # and says, without a GPU. Usage: measure_test.sh MEASURE
 set -uo pipefail

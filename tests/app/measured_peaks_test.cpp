@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds predicted peaks against those of our own runs on H200, row by row.
 #include <catch2/catch.hpp>
 

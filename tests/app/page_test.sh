@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The page of validation is whole in a browser: what a browser builds from it has every table and
 # picture, and something is drawn. Fails without Chromium: a page that nobody looked at is not tested.
 # Usage: page_test.sh BINARY SOURCE_FOLDER

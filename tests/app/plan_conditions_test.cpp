@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what plans say beside their answer: sites, contracts, spot machines, unused limits.
 #include <catch2/catch.hpp>
 

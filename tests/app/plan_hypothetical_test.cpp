@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds changes of hardware that a question's keys make against the same changes in overlays.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what plan must say of limits, unknown costs and jobs that do not end.
 #include <fmt/format.h>
 

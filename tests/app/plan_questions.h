@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Changes questions of plans, and tells what is wrong with them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the answers of the shipped questions must obey, as a person would check them by hand.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what plan must say of sizes that limits find, of wirings, contracts and odd deadlines.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the command plan must read, refuse and print.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests axes and marks of plots.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // README.md shows real output: its console blocks are run and compared.
 #include <catch2/catch.hpp>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests a layout in words: every layer, rank and gradient has its place.
 #include <catch2/catch.hpp>
 

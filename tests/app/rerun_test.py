@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer repeats byte for byte from the question that it carries, without the files it named.
 
 Usage: rerun_test.py BINARY SOURCE_FOLDER

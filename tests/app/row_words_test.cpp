@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the words in which sources state precision, recompute, task and schedule.
 #include <catch2/catch.hpp>
 

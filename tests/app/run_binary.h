@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to run the built binary as a user would.
 #pragma once
 

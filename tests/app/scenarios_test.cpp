@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Snapshots: what whole predictions come to, to six digits, and one fingerprint of them all.
 // UPDATE_EXPECTED=1 rewrites the expected files and the signature (tests/README.md).
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every answer for machines keeps the contract of docs/schema (JSON Schema, draft 2020-12).
 
 Usage: schema_test.py BINARY SOURCE_FOLDER. Needs Debian's python3-jsonschema.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows measured rows of one job on 8 GPUs, with what was predicted of them.
 #pragma once
 

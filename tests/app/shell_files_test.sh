@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Manual pages and completions come from the table of commands: pages are set without a complaint,
 # and completions offer commands, flags, words, names of the catalogue and files.
 # Usage: shell_files_test.sh BINARY

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that a table of timed training steps reads as the training runs that it describes.
 #include "sim/app/step_table.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What was asked is what is answered: near misses, sizes that no machine has and sequences that no
 // model has are errors, or said beside the answer.
 #include <catch2/catch.hpp>

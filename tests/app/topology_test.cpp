@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the topology command must print, write and refuse.
 #include <algorithm>
 #include <catch2/catch.hpp>

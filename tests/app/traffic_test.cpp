@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the topology command must print and refuse about routing.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

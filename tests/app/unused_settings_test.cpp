@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that no setting is taken and then ignored: what a command has no use for is one error.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

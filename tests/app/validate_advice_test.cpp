@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests how the advisor's own layout is held against layouts that were measured.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what a prediction's first choice loses where published runs tried several layouts.
 #include "sim/app/validate_choices.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests how measured collectives become calls, what is refused, and how errors are scored.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that gates hold what predictions reached, and are only ever tightened.
 #include <catch2/catch.hpp>
 

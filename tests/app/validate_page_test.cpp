@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the page of validation: bins, causes, pictures and a document that a browser can show.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests how predicted orders of layouts are held against measured ones, and what odd rows change.
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests how rows of measured runs become scenarios, and how their predictions are scored.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What cannot exist is said before its speed, in the JSON's verdict and by exit code 3.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests how errors read, and that a failed check ends the process.
 #include "sim/base/check.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that a wrong dimension does not compile: each case compiles until its fault is planted.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what dates promise: only days that exist are read, and arithmetic on them is in days.
 #include <rapidcheck/catch.h>
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Every C++ file is as clang-format leaves it: version 14, since others set other breaks.
 # Usage: format_test.sh SOURCE_FOLDER
 set -euo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that no text, however broken, gets anything but a value or an Error out of the readers.
 #include <catch2/catch.hpp>
 

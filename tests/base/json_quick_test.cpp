@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that the quick reader of JSON says what the strict one says, or nothing.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that the JSON reader takes exactly what it should and names the place of everything else.
 #include "sim/base/json.h"
 

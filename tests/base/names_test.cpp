@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that every shared name reads back as itself and no two are alike.
 #include "sim/base/names.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that files are replaced whole, and that failures are errors that leave nothing behind.
 #include "sim/base/output_file.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that parallel_for calls every body once and hands on what they throw.
 #include "sim/base/parallel.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the random streams against published vectors, and that threads cannot change a draw.
 #include "sim/base/random.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows a folder for a test's files that goes away with the test.
 #pragma once
 

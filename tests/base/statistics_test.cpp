@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the statistics on values worked by hand.
 #include "sim/base/statistics.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that engine time rounds to picoseconds and never wraps.
 #include "sim/base/ticks.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how each house rule is checked, with scanners just good enough for this code's style.
 #include "tests/base/tidy.h"
 
@@ -42,6 +43,9 @@ const std::vector<Layer>& layers() {
   };
   return table;
 }
+
+// The first line of every file of code; scripts have it after the line that names their shell.
+constexpr std::string_view licence_line = " SPDX-License-Identifier: Apache-2.0";
 
 bool is_header(std::string_view path) { return path.ends_with(".h"); }
 bool is_code(std::string_view path) {
@@ -275,9 +279,16 @@ Complaints check_openings(const SourceTree& tree) {
   static const std::regex sentence(R"(^// [A-Z].{10,})");
   Complaints complaints;
   for (const auto& [path, text] : tree) {
-    if (!is_code(path)) continue;
+    const bool script = path.ends_with(".py") || path.ends_with(".cu");
+    if (!is_code(path) && !script) continue;
+    const std::vector<std::string_view> lines = lines_of(text);
+    const std::size_t first = !lines.empty() && lines.front().starts_with("#!") ? 1 : 0;
+    if (lines.size() <= first || !lines[first].ends_with(licence_line))
+      complaints.push_back(complaint(path, first + 1, "does not name its licence"));
+    if (script) continue;
     std::string opening;
-    for (const std::string_view line : lines_of(text)) {
+    for (const std::string_view line : lines) {
+      if (line.ends_with(licence_line)) continue;
       if (!line.starts_with("//")) break;
       opening += line;
     }

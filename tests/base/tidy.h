@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the house rules of the source tree: what a file may include, how long things may be.
 #pragma once
 
@@ -22,7 +23,7 @@ Complaints check_layers(const SourceTree& tree);     // who may include whom (DE
 Complaints check_includes(const SourceTree& tree);   // from the root, and of a file that exists
 Complaints check_orphans(const SourceTree& tree);    // headers that nothing includes
 Complaints check_sizes(const SourceTree& tree);      // lines of a file, of a function; columns
-Complaints check_openings(const SourceTree& tree);   // the sentence that says what a file knows
+Complaints check_openings(const SourceTree& tree);   // its licence, and what a file knows
 Complaints check_backends(const SourceTree& tree);   // oneTBB only in sim/base/parallel.cpp
 Complaints check_iteration(const SourceTree& tree);  // no unordered container on the way out
 Complaints check_paths(const SourceTree& tree);      // no path of somebody's machine

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that the source tree keeps the house rules, and that each rule notices when it is broken.
 #include <catch2/catch.hpp>
 
@@ -89,8 +90,9 @@ TEST_CASE("comments and text are no code") {
 }
 
 TEST_CASE("a file that does not say what it knows is found") {
-  const auto complaints = [](const std::string& text) {
-    return check_openings({{"sim/base/a.h", text}}).size();
+  const std::string licence = "// SPDX-License-Identifier: Apache-2.0\n";
+  const auto complaints = [&](const std::string& text) {
+    return check_openings({{"sim/base/a.h", licence + text}}).size();
   };
   CHECK(complaints("// Knows how to be tidy.\n#pragma once\n") == 0);
   CHECK(complaints("// Knows how to be tidy, over\n// two lines.\n#pragma once\n") == 0);
@@ -98,6 +100,10 @@ TEST_CASE("a file that does not say what it knows is found") {
   CHECK(complaints("// json.h\n#pragma once\n") == 1);
   CHECK(complaints("// Knows how to be tidy.\n") == 1);
   CHECK(complaints("") == 2);
+  CHECK(check_openings({{"sim/base/a.h", "// Knows how to be tidy.\n#pragma once\n"}}) ==
+        Complaints{"sim/base/a.h:1: does not name its licence"});
+  CHECK(check_openings({{"tests/a.py", "#!/usr/bin/env python3\n"}}).size() == 1);
+  CHECK(check_openings({{"tests/a.py", "#!/usr/bin/env python3\n# " + licence.substr(3)}}).empty());
 }
 
 TEST_CASE("oneTBB outside its file is found") {

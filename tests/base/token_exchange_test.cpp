@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests how many places the experts of a token lie in, against tokens dealt out one by one.
 #include "sim/base/token_exchange.h"
 

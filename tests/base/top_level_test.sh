@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What is committed stands where it belongs: the top level holds what README names and nothing else,
 # and no file is larger than a table that a person may read.
 # Usage: top_level_test.sh SOURCE_FOLDER

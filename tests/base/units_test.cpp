@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that units are read exactly, printed in three digits, and refused when they are wrong.
 #include "sim/base/units.h"
 

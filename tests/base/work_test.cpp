@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the operations, scores and bytes of kernels against counts done one by one.
 #include "sim/base/work.h"
 

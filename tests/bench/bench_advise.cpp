@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures whole searches: layouts disposed of per second and core, and bounds of single layouts.
 #include <benchmark/benchmark.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the event queue: events per second with many pending.
 #include <benchmark/benchmark.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the flow solver, its increments, the clock and the folding.
 #include <benchmark/benchmark.h>
 

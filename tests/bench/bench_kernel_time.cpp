@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times kernel_time over the kernels of a Llama 3.1 405B layer, a DeepSeek-V3 layer, and each kind.
 #include <benchmark/benchmark.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures one collective on the flow network, from the wiring to the last flow, by size and fault.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the pipeline executor: typical and large layouts, even and uneven stages.
 #include <benchmark/benchmark.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the executor alone and one whole prediction of the largest job, against their targets.
 #include <benchmark/benchmark.h>
 

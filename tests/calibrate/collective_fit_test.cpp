@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests fits of collectives: known constants come back, overlays read as written, overlap adds up.
 #include "sim/calibrate/collective_fit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests decode attention against the tables of three serving engines on six GPUs, by library.
 #include <catch2/catch.hpp>
 #include <cmath>

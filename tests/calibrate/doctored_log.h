@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the microbenchmarks would say of an H200 that does what its model says, and of one
 // whose clocks or memory are low.
 #pragma once

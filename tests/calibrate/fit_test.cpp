@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests fits of published tables: they are read or refused, held-out errors stay small.
 #include "sim/calibrate/fit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests whether a slow GPU is told from a healthy one, and whether the cause is named.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows that costs of launches and links come back from samples that were made with them.
 #include "sim/calibrate/launch_fit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests least squares: minima inside and at the box, kinks, outliers, errors that cover the truth.
 #include "sim/calibrate/least_squares.h"
 

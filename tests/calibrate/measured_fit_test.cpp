@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests fits of measured samples: known parameters come back, one bad row does not matter.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the reader of measured samples: what it takes, what it refuses, and that nothing breaks it.
 #include "sim/calibrate/measured_log.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows that the microbenchmarks are those of their README and that nvcc, where it is, takes them.
 #include <fmt/format.h>
 

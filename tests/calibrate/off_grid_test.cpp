@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests products off the 16-byte grid against what an H200 took for them, in all three layouts.
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests fits of energies: known ones come back within their stated errors, real ones where they
 // were found by hand, and the model that reads them draws what was measured.
 #include "sim/calibrate/power_fit.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that a repeat on another machine gives the committed calibration within its stated ranges.
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests how far boards differ: equal shapes in several runs, and what few shapes do not tell.
 #include "sim/calibrate/run_spread.h"
 

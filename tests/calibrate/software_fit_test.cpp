@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows that a stack's values come back from samples that a PyTorch with those costs would give.
 #include "sim/calibrate/software_fit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the fit of stack values to whole steps: what it finds, and what it leaves alone.
 #include "sim/calibrate/step_fit.h"
 

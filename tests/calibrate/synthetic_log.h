@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how tests write the lines that microbenchmarks would write on a GPU with known parameters.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the slowest of many boards to the statistics of extremes, and a step to waiting for it.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that what runs where is data: of every device, and of every stack.
 #include "sim/engine/capability.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what clusters promise: all shipped ones load, name their parts, and refuse nonsense.
 #include "sim/engine/cluster.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the closed forms of collectives on idealised networks, and that the costs reduce to them.
 #include <rapidcheck.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds two streams on one network to what a pencil says: halves where they meet, nothing
 // elsewhere.
 #include "sim/engine/contention.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that context parallelism sends what its keys and values take, counted by hand, once.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what rings, trees and pairings between scale-up domains have to be, for any groups.
 #include "sim/engine/domain_edges.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks the event queue against an ordered map, and law 2.
 #include "sim/engine/event_queue.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the flow network promises: folded equals unfolded, alone equals the alpha-beta model,
 // bytes are conserved, faults and other traffic cost what they take away.
 #include "sim/engine/flow_network.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds steps on the flow network to their laws: labels add up, same inputs same step, what is
 // broken or busy never makes a step faster.
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that exchanges hide under another microbatch's pass only as long as that pass computes.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests hosts that dispatch ahead of their pipeline, and debug wrappers around collectives.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds what hybrid sharding moves and updates against its groups, in every ZeRO stage.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the ideal network promises: completions in order, at the collective's own time.
 #include "sim/engine/ideal_network.h"
 

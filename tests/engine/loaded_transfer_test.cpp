@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the ideal network's view of tapered and hashed fabrics to what a pencil says.
 #include "sim/engine/loaded_transfer.h"
 

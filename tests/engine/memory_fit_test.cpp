@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the memory verdict against its own sums and its sentence.
 #include "sim/engine/memory_fit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that a token more costs a step what it must compute, and no slower kernels.
 #include <catch2/catch.hpp>
 

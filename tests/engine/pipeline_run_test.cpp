@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks the pipeline executor: against an event-driven run, against itself uncollapsed, and
 // against the textbook's closed forms.
 #include "sim/engine/pipeline_run.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what placement promises: its closed forms are what counting ranks gives.
 #include "sim/engine/placement.h"
 

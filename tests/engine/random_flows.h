@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows random flows and links for the laws of the solver, the clock and the folding.
 #pragma once
 

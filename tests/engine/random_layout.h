@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to draw random valid layouts for property tests.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests stacks that run their pipeline's schedule several times in a step.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to make a job on a cluster for tests of steps.
 #pragma once
 

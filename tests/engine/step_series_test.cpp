@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that steps priced once are the steps, and that their bounds lie below them.
 #include "sim/engine/step_series.h"
 

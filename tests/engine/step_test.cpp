@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the executor to its laws: labels add up, more hardware is never slower, same inputs same
 // step.
 #include <catch2/catch.hpp>

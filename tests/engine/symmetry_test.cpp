@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks folding: that it is exact (law 5), the coarsest, and found out when it is wrong.
 #include "sim/engine/symmetry.h"
 

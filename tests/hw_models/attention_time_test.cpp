@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests how attention follows its blocks: padding, rounds, keys cut into parts, side kernels.
 #include <catch2/catch.hpp>
 #include <cmath>

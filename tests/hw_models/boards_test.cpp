@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the catalogue's spread between boards to the boards that were measured.
 #include <catch2/catch.hpp>
 #include <cmath>

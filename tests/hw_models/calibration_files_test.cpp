@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests which of a device's calibration files says what: measured, then published, then estimated.
 #include <fmt/format.h>
 

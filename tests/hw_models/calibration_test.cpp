@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests calibration files: read back as written, refused when wrong, borrowed with a range.
 #include "hw_models/calibration.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the catalogue of machines promises: it loads, names its sources, and refuses by name.
 #include <algorithm>
 #include <catch2/catch.hpp>

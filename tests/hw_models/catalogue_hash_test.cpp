@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that the hash of the catalogues follows what they say, and nothing else.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what a calibration becomes for a device with other peaks or another power limit.
 #include "hw_models/changed_device.h"
 

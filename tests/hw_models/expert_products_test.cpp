@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests products of experts one after the other against those that others measured on B200.
 #include <catch2/catch.hpp>
 #include <vector>

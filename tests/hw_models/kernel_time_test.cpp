@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what kernel times must show: measured points, shapes that cost, and law 7.
 #include "hw_models/kernel_time.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A device with its calibration, as kernels are timed on it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what an extent off the 16-byte grid may cost a product, by the layout of its operands.
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>

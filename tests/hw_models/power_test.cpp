@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the power model: nothing runs faster than its energy allows, and nothing draws more.
 #include "hw_models/power.h"
 

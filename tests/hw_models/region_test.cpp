@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests regions: laws of the distance to them, and files that state them.
 #include "hw_models/region.h"
 

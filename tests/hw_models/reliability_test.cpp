@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what profiles of reliability promise: they load, agree with other entries, refuse nonsense.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests decode attention whose keys are split over processors: laws over random shapes.
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes different questions for `orrery simulate --jsonl`, one a line, no two alike.
 
 Usage: generate.py [COUNT [SEED]]. Models, clusters and layouts of the catalogue, drawn at random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many questions in one process: --jsonl and --csv of simulate, advise and plan.
 
 Usage: lines_test.py BINARY SOURCE_FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Prints how long 10,000 different questions take in one process, with and without ranges.
 # Usage: speed.sh BINARY [COUNT]
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws random layouts that `simulate` accepts and the program can be told to run, and fails when one
 of them beats what `advise` recommends.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds predictions to law 12: what is not named does not matter, to the bit.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what has been published about energy, carbon and money, and how near a bill comes to it.
 #include <catch2/catch.hpp>
 #include <cmath>

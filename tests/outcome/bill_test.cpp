@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a bill must do: add up, count each part once, name unknowns, scale, and refuse
 // nonsense.
 #include "sim/outcome/bill.h"
@@ -154,7 +155,6 @@ TEST_CASE("a rack that is sold whole is paid once and bought whole") {
   CHECK(find_power(bill, "nvswitch-gen4")->count == 18);
   CHECK(bill.floor.racks.value >= 1);
   CHECK(names(bill.notes, "not counted again"));
-
   Owned parts = owned;
   parts.cluster.device.price_includes = {};
   const Bill apart = parts.bill(question_for(8));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests figures that books and reports print about very large models and machines.
 #include <catch2/catch.hpp>
 

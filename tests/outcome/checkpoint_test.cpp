@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what checkpoints cost the steps beside them, and at which intervals they are taken.
 #include <catch2/catch.hpp>
 

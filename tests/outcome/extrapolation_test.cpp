@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that predictions outside the measured shapes say so and widen, and that others do not.
 #include "sim/outcome/extrapolation.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows cases of goodput for tests: made by hand, and drawn at random.
 #pragma once
 

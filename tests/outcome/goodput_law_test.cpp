@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows that the closed form of goodput and its simulation are one process.
 #include <catch2/catch.hpp>
 #include <cmath>

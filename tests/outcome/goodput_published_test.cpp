@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what others measured of goodput, and how near the model comes with their own inputs.
 #include <algorithm>
 #include <catch2/catch.hpp>

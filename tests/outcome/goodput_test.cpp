@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the laws of goodput: limits, directions, sums, spares, and what is refused.
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the 90% range of a prediction: its parts, its regions, and what widens it.
 #include "sim/outcome/model_error.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what the bill of a network must do: add up, keep unknowns apart, take the right optics.
 #include "sim/outcome/network_bill.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves every numeric key of accelerators, wirings and hosts through a cluster's overrides: some
 // answer changes, or the key is refused, or it stands here with the reason why nothing does.
 #include <fmt/format.h>

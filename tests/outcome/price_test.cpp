@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the prices of a machine against each other, wherever they are told.
 #include <catch2/catch.hpp>
 

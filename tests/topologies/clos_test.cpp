@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what shapes of fabrics promise: the published counts, and laws of ports and links.
 #include "topologies/clos.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the closed forms of dragonfly+, and that the shipped wiring follows them.
 #include "topologies/dragonfly.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what fabrics promise: every shipped wiring reads, paths cost what their tiers say.
 #include "topologies/fabric.h"
 

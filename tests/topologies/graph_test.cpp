@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what graphs must agree with: the closed forms for counts, diameters and bisections.
 #include "topologies/graph.h"
 

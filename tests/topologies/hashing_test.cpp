@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what ECMP promises: even in the long run, uneven in every round, as balls into bins say.
 #include "topologies/hashing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what wirings are made of: published counts, and how parts grow with size.
 #include "topologies/parts.h"
 

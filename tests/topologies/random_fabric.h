@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how tests make fabrics, faults and flows at random: small, of every kind.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what faults do to routes, by hand: shares follow what is left, and errors name the fault.
 #include <catch2/catch.hpp>
 #include <map>

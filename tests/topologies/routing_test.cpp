@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what routes promise: bytes are conserved, links exist, bundles and faults change no other.
 #include "topologies/routing.h"
 

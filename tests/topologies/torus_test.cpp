@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what tori promise: published pods, shapes of slices, links and cuts counted one by one.
 #include "topologies/torus.h"
 

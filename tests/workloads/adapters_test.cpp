@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds LoRA: one count of adapters' parameters, their products, memory and what is trained.
 #include <catch2/catch.hpp>
 #include <filesystem>

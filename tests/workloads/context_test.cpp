@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds context parallelism's traffic, work and memory against counting by hand.
 #include <catch2/catch.hpp>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the products of lowered layers against their parameters: latent experts, MTP modules, and
 // the passes that DualPipe leaves alone.
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what experts add to gradients, and how schedules hide their exchange.
 #include <catch2/catch.hpp>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the experts that a decode step reads against routing drawn at random.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the config.json reader to the catalogue: a published config gives the catalogue's model.
 #include <algorithm>
 #include <catch2/catch.hpp>

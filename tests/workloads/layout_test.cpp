@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds layouts to their rules: what is valid and why not, text forms, and the fall of layers.
 #include "workloads/layout.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the memory model against peaks that PyTorch's allocator counted on two H200.
 #include <catch2/catch.hpp>
 

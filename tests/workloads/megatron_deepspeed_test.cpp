@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds Megatron of 2021 to 2023: launches that block, softmax that falls back, gradients that
 // DeepSpeed adds up and sends back whole.
 #include <catch2/catch.hpp>

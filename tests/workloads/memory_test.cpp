@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the memory model against published formulas, hand counts and the laws of a replayed
 // schedule.
 #include "workloads/memory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that a config.json says what it is taken to say: near misses, impossible sizes and families
 // that are not modelled are errors.
 #include <catch2/catch.hpp>

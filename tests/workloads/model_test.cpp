@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the models of the catalogue to their published parameter counts, and the reader to its
 // rules.
 #include "workloads/model.h"
@@ -141,7 +142,7 @@ TEST_CASE("sources of models resolve") {
   for (const std::string& name : model_names(folder)) {
     INFO(name);
     const JsonValue source = sources.at(catalog_model(name).source);
-    source.expect_only({"title", "address", "date_read"});
+    source.expect_only({"title", "address", "date_read", "licence"});
     CHECK_FALSE(source.at("title").text().empty());
     CHECK_FALSE(source.at("address").text().empty());
     CHECK(source.has("date_read"));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds recompute by operation: what TorchTitan's selective mode keeps and what runs again.
 #include <catch2/catch.hpp>
 #include <filesystem>

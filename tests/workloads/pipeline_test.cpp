@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks the orders of pipeline schedules against their definitions.
 #include "workloads/pipeline.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what programs keep in memory differently: quantised inputs, shards of parameters.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Law 8: the memory model's peak is at least that of a replayed schedule, per category and stage.
 #include <rapidcheck.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds what FP8 recipes move and quantise to where their operands are: before or after a gather.
 #include <catch2/catch.hpp>
 

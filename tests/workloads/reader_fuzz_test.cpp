@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Throws damaged model files at the readers: each is read or refused with an Error, never worse.
 #include <algorithm>
 #include <catch2/catch.hpp>

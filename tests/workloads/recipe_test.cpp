@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds recipes of expert models: settings by model and device, recompute of modules, fused
 // experts.
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds ZeRO-3's traffic against what each framework moves and copies, byte by byte.
 #include "workloads/sharding.h"
 

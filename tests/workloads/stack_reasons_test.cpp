@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds that no catalogue asks to be believed: what is estimated or assumed says from what it was
 // got.
 #include <catch2/catch.hpp>

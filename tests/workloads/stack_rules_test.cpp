@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds what a stack makes of a layout: graphs that recompute rules out, norms that cannot run
 // again alone, activations in few bits, tables that stages share.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds how programs fill up the vocabulary: products, memory and parameters of a rank.
 #include <catch2/catch.hpp>
 #include <filesystem>

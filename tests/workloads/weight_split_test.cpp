@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the shares of parameters against the ranks that hold them, for dense parts and experts.
 #include "workloads/weight_split.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Asks how long the attention kernels that PyTorch ships take: forward, backward, and one query row.
 """Flash attention 2 and cuDNN through scaled_dot_product_attention, bf16, random data.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Knows how the Python microbenchmarks time device and host work and write JSON lines.
 """Shared by attention.py and framework.py; bench.cuh does the same for the CUDA programs.
 

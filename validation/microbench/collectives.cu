@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to time NCCL collectives by size, group and protocol, in graphs and launched by a host.
 #include <memory>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how fast one query a sequence attends to a paged cache: an own split-key kernel.
 #include <numeric>
 

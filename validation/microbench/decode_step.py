@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Asks how long whole decode steps of a dense model take in one CUDA graph.
 """Llama 3.1 8B's shapes with random weights, bf16: products, attention through enable_gqa (which
 splits keys), compiled norms and activations, the head; no scheduler, no sampling. One line a batch

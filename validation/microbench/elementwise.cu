@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how fast kernels without a row to reduce run: add, SwiGLU, rotary, quantise, optimizer.
 #include "elementwise_kernels.cuh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Asks what PyTorch itself costs: dispatch, fusion, memory-bound kernels, experts, allocator.
 """Software questions (kind "software": variant, value, unit) and the kernels that a plain-PyTorch
 training step runs between its products. framework_steps.py holds the questions about whole layers.

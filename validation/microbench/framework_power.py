@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Asks what a framework's own kernels draw when they run for a second and more without a pause.
 """Kind "power", as power.cu prints: kernels between products that a training step really runs, which
 compute and shuffle more than a plain copy does, attention, and a whole compiled layer."""

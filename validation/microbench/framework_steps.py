@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Knows how whole layers are taken apart: host time, kernels by class, saved bytes, peaks.
 """Parts of framework.py that run the layer of llama_layer.py."""
 import json

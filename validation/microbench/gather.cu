@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how fast rows are gathered, scattered, permuted to experts' order and combined again.
 #include "kernels.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how fast the library's matrix products are: every format, the shapes of real models, the
 // layouts of training, odd shapes, batches, experts, short and sustained.
 // Build: nvcc -O3 -std=c++20 -arch=native gemm.cu -lcublasLt -lcublas -ldl

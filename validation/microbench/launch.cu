@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a launch costs the device and the host, in streams and in graphs.
 #include <utility>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how fast copies run between host and device, and between peers, one way and both.
 #include <memory>
 

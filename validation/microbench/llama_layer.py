@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Knows a Llama-like layer in plain PyTorch, compiled per half, and an expert layer run eagerly.
 """What framework.py takes apart. Sizes come as a dict: hidden, heads, kv_heads, head, ffn, vocab,
 and for expert layers experts and topk."""

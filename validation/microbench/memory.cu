@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how fast a device's memory and its cache are: copy, read, write and triad by size.
 // Build: nvcc -O3 -std=c++20 -arch=native memory.cu -ldl
 #include "streams.cuh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Asks what a product costs when one of its extents is off the 16-byte grid, in all three layouts.
 """bf16 and FP8 products through PyTorch, which calls cuBLASLt: forward x w^T, input gradient dy w
 and weight gradient dy^T x, as autograd does. m, n, k are those of the product: the tokens are m, m

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how to time compute and NCCL collectives alone and while the other runs all along.
 #include <cublasLt.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows what a board draws at rest and for each kind of work, over seconds.
 // Build: nvcc -O3 -std=c++20 -arch=native power.cu -lcublasLt -ldl
 #include "product.cuh"

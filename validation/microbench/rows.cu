@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows how fast kernels that reduce along rows run: norms, softmax, cross-entropy, quantise.
 #include "row_kernels.cuh"
 

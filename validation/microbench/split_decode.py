@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Asks how long one decode step's attention takes in the calls that split keys over processors.
 """One query row a sequence through scaled_dot_product_attention with enable_gqa, bf16, random data:
 each backend that takes the call, and the one that PyTorch takes by itself. attention.py times the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Must compile only without WRONG: a sum of unlike dimensions is an error.
 #include "sim/base/units.h"
 

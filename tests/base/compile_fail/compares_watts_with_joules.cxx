@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Must compile only without WRONG: power and energy do not compare.
 #include "sim/base/units.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Must compile only without WRONG: bytes over a bandwidth are seconds and nothing else.
 #include "sim/base/units.h"
 

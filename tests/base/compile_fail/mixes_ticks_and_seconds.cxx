@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Must compile only without WRONG: engine time is not seconds until it is converted.
 #include "sim/base/ticks.h"
 

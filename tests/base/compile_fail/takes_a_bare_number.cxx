@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Must compile only without WRONG: a number becomes a quantity by name only.
 #include "sim/base/units.h"
 

@@ -83,7 +83,8 @@ JsonValue merge_base(const std::string& folder, const std::string& kind, const J
     throw Error(std::move(info));
   }
   own.erase("based_on");
-  merged.erase("aliases");  // what people call the base is not this entry
+  merged.erase("aliases");  // what people and drivers call the base is not this entry
+  merged.erase("driver_names");
   // An overlay is an entry of its own: it must not pass for what it is based on.
   if (!own.contains("name"))
     own["name"] = file.empty() ? entry.at("name").text() : file.stem().string();

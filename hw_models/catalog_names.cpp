@@ -92,6 +92,11 @@ std::string plain_name(const std::string& name) {
   return plain;
 }
 
+std::vector<std::string> driver_names_of(const std::string& accelerator) {
+  const auto file = data_root() / "hw_models/catalog/accelerators" / (accelerator + ".json");
+  return texts_of(JsonValue::load(file), "driver_names");
+}
+
 std::vector<std::string> aliases_of(const std::string& folder, const std::string& entry) {
   return texts_of(JsonValue::load(data_root() / folder / (entry + ".json")), "aliases");
 }

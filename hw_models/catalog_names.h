@@ -15,6 +15,10 @@ std::string plain_name(const std::string& name);
 // with a name and a source.
 std::vector<std::string> aliases_of(const std::string& folder, const std::string& entry);
 
+// What drivers call the boards of an accelerator (its "driver_names"); a board's name may go on
+// after a space.
+std::vector<std::string> driver_names_of(const std::string& accelerator);
+
 // The entry of a catalogue's folder that `name` is, in any case, or one of whose aliases it is.
 std::optional<std::string> known_as(const std::string& folder, const std::string& name);
 

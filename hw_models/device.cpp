@@ -193,9 +193,9 @@ PartsIncluded read_parts_included(const JsonValue& parent, std::string_view key)
 }
 
 Device read_device(const JsonValue& file) {
-  file.expect_only({"name", "title", "vendor", "architecture", "status", "available", "software",
-                    "compute", "cache", "memory", "scale_up", "host_link", "power", "reliability",
-                    "price", "carbon"});
+  file.expect_only({"name", "title", "driver_names", "vendor", "architecture", "status",
+                    "available", "software", "compute", "cache", "memory", "scale_up", "host_link",
+                    "power", "reliability", "price", "carbon"});
   Device device;
   device.name = file.at("name").text();
   device.title = file.at("title").text();

@@ -11,6 +11,7 @@ namespace orrery {
 namespace {
 
 constexpr const char* reliability_folder = "hw_models/catalog/reliability";
+constexpr std::string_view any_accelerator = "*";  // in default_for: those that no profile names
 constexpr std::array<std::string_view, 7> unit_text = {"gpu",  "host",   "domain", "nic",
                                                        "link", "switch", "job"};
 constexpr std::array<std::string_view, 5> blast_text = {"process", "host", "domain", "leaf",
@@ -140,12 +141,19 @@ ReliabilityProfile load_reliability(const std::string& name) {
 }
 
 std::string default_reliability(const std::string& accelerator) {
+  std::string others;
   for (const std::string& name : catalog_names(reliability_folder)) {
     const JsonValue entry = load_catalog_entry(reliability_folder, "reliability", name);
-    for (const JsonValue& known : entry.at("default_for").items())
+    for (const JsonValue& known : entry.at("default_for").items()) {
       if (known.text() == accelerator) return name;
+      if (known.text() == any_accelerator) others = name;
+    }
   }
-  return "llama3-h100";
+  if (others.empty())
+    throw Error({.file = std::string(reliability_folder),
+                 .found = "no profile for " + accelerator,
+                 .expected = "one whose default_for names it, or \"*\""});
+  return others;
 }
 
 }  // namespace orrery

@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 
+#include "hw_models/catalog.h"
+#include "hw_models/catalog_names.h"
 #include "sim/base/json.h"
 #include "sim/calibrate/operator_csv.h"
 
@@ -324,28 +326,6 @@ std::vector<std::filesystem::path> lines_in(const std::filesystem::path& folder)
   return files;
 }
 
-struct DriverName {
-  const char* driver;
-  const char* catalogue;
-};
-// What drivers call the boards that the catalogue has; a name may go on after a space.
-constexpr DriverName driver_names[] = {{"NVIDIA H200", "h200-sxm"},
-                                       {"NVIDIA H100 80GB HBM3", "h100-sxm"},
-                                       {"NVIDIA H100 SXM5", "h100-sxm"},
-                                       {"NVIDIA H100 PCIe", "h100-pcie"},
-                                       {"NVIDIA H800", "h800-sxm"},
-                                       {"NVIDIA H20", "h20-sxm"},
-                                       {"NVIDIA A100-SXM4-80GB", "a100-sxm4-80gb"},
-                                       {"NVIDIA A100-SXM4-40GB", "a100-sxm4-40gb"},
-                                       {"NVIDIA GH200 480GB", "gh200"},
-                                       {"NVIDIA GH200 144G HBM3e", "gh200-144gb"},
-                                       {"NVIDIA B200", "b200-sxm"},
-                                       {"NVIDIA GB200", "gb200"},
-                                       {"NVIDIA B300", "b300-sxm"},
-                                       {"NVIDIA GB300", "gb300"},
-                                       {"NVIDIA L40S", "l40s"},
-                                       {"Tesla V100-SXM2-32GB", "v100-sxm2-32gb"}};
-
 }  // namespace
 
 double Sample::number(const std::string& key) const {
@@ -384,11 +364,17 @@ MeasuredLog read_measured_log(const std::vector<std::filesystem::path>& paths) {
 
 std::string catalogue_device(const std::string& driver_name) {
   std::vector<std::string> known;
-  for (const DriverName& name : driver_names) {
-    const std::string text = name.driver;
-    if (driver_name == text || driver_name.starts_with(text + " ")) return name.catalogue;
-    known.push_back(text);
-  }
+  std::string device, longest;
+  for (const std::string& entry : catalog_names("hw_models/catalog/accelerators"))
+    for (const std::string& name : driver_names_of(entry)) {
+      known.push_back(name);
+      const bool named = driver_name == name || driver_name.starts_with(name + " ");
+      if (!named || name.size() <= longest.size()) continue;
+      device = entry;
+      longest = name;
+    }
+  if (!device.empty()) return device;
+  std::sort(known.begin(), known.end());
   std::string list;
   for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
   throw Error({.file = "device",

@@ -95,6 +95,7 @@ TEST_CASE("drivers' names lead to the catalogue") {
   CHECK(catalogue_device("NVIDIA H100 80GB HBM3") == "h100-sxm");
   CHECK(catalogue_device("NVIDIA A100-SXM4-80GB") == "a100-sxm4-80gb");
   CHECK(catalogue_device("NVIDIA B300 SXM6 AC") == "b300-sxm");
+  CHECK(catalogue_device("NVIDIA GH200 144G HBM3e") == "gh200-144gb");
   CHECK_THAT(error_text([] { catalogue_device("NVIDIA H20O"); }), Contains("NVIDIA H200"));
   for (const char* name : {"NVIDIA H200", "NVIDIA GB200", "NVIDIA GB300", "NVIDIA H20"})
     CHECK_NOTHROW(load_device(catalogue_device(name)));

@@ -66,6 +66,11 @@ TEST_CASE("reliability: every profile loads and every value has a source and a r
   }
 }
 
+TEST_CASE("an accelerator that no profile names has the one for any") {
+  CHECK(default_reliability("trn2") == default_reliability("*"));
+  CHECK(default_reliability("gb300") != default_reliability("*"));
+}
+
 TEST_CASE("reliability: the Llama 3 profile says what the accelerator's and the host's entry say") {
   const ReliabilityProfile profile = load_reliability("llama3-h100");
   double gpu = 0, host = 0;

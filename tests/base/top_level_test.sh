@@ -31,9 +31,8 @@ while IFS= read -r name; do
     *) [[ $known == *" $name "* ]] || complain "$name is not one of:$known" ;;
   esac
 done < <(files | tr '\0' '\n' | cut -d/ -f1 | sort -u)
-while IFS= read -r -d '' file; do
-  [ ! -f "$file" ] || [ "$(stat -c %s "$file")" -le "$most_bytes" ] ||
-    complain "$file is larger than $most_bytes bytes"
-done < <(files)
+while read -r size file; do
+  [ "$size" -le "$most_bytes" ] || complain "$file is larger than $most_bytes bytes"
+done < <(files | xargs -0 stat -c '%s %n' 2>/dev/null)
 echo "$failures complaints"
 [ "$failures" -eq 0 ]

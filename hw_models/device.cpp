@@ -197,6 +197,9 @@ Device read_device(const JsonValue& file) {
                     "available", "software", "compute", "cache", "memory", "scale_up", "host_link",
                     "power", "reliability", "price", "carbon"});
   Device device;
+  // Measurements read them (driver_names_of); a list of anything else is refused here.
+  if (const auto names = file.find("driver_names"))
+    for (const JsonValue& name : names->items()) name.text();
   device.name = file.at("name").text();
   device.title = file.at("title").text();
   device.vendor = file.at("vendor").text();

@@ -20,6 +20,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Where an answer says how far each part of the work came.
+constexpr const char* stopped_key = "stopped_after";
+
 // An answer of before, as it stands in its file.
 struct Before {
   std::string file;
@@ -78,7 +81,7 @@ void stop_as_before(const Before& before, AskedWith& with) {
   const auto stopped = before.answer.find("stopped_early");
   if (stopped && stopped->boolean() && before.answer.has("batches"))
     with.most_batches = before.answer.at("batches").integer(1, INT64_MAX);
-  const auto parts = before.answer.find("stopped_after");
+  const auto parts = before.answer.find(stopped_key);
   if (!parts) return;
   with.stop_after.emplace();
   for (const JsonValue& part : parts->items())
@@ -91,7 +94,16 @@ MachineAnswer answer_again(const Before& before, int threads) {
   Catalogues catalogues;
   AskedWith with{.catalogues = catalogues, .seed = before.seed, .threads = threads};
   stop_as_before(before, with);
-  return answer_for_machines(before.command, before.question, with);
+  try {
+    return answer_for_machines(before.command, before.question, with);
+  } catch (const Error& error) {
+    // A plan has its own parts; the file that says otherwise is this one.
+    if (error.info().file != stopped_key) throw;
+    ErrorInfo info = error.info();
+    info.file = before.file;
+    info.path = stopped_key;
+    throw Error(std::move(info));
+  }
 }
 
 Json differences(const nlohmann::json& was, const nlohmann::json& is) {

@@ -164,6 +164,13 @@ def check_refusals():
         changed = {**was, "prediction": {**was["prediction"], "mfu": 0.123}}
         done = run("rerun", write(folder, "changed.json", changed))
         expect(done.returncode == 1, f"an answer that was changed: exit code {done.returncode}")
+        plan = json.loads(run("plan", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "8",
+                              "--tokens", "1T", "--seq", "4096", "--global-batch", "64", "--json").stdout)
+        for parts in ([1, 2, 3, 4], ["x"], 7):
+            file = write(folder, "parts.json", {**plan, "stopped_after": parts})
+            done = run("rerun", file)
+            expect(done.returncode == 2 and not done.stdout and
+                   done.stderr.startswith(f"orrery: {file}: stopped_after"), f"{parts}: {done.stderr}")
         for name, value in (("empty", {}), ("list", []), ("error", {"error": {}})):
             expect(run("rerun", write(folder, name + ".json", value)).returncode == 2, name)
         expect(run("rerun").returncode == 2, "no file")

@@ -158,6 +158,20 @@ TEST_CASE("NICs, switches and hosts load under their own names") {
   CHECK(load_host("gb200-tray").memory.get().si() == Approx(960 * 1073741824.0));
 }
 
+TEST_CASE("names of drivers are a list of texts") {
+  const auto read = [](const char* names) {
+    nlohmann::json entry =
+        load_catalog_entry("hw_models/catalog/accelerators", "accelerator", "h100-sxm").raw();
+    entry["driver_names"] = nlohmann::json::parse(names);
+    return read_device(JsonValue::from(entry, "x.json"));
+  };
+  CHECK(read("[\"X 100\"]").name == "h100-sxm");
+  for (const char* wrong : {"5", "\"X 100\"", "[5]", "{}"}) {
+    INFO(wrong);
+    CHECK_THROWS_AS(read(wrong), Error);
+  }
+}
+
 TEST_CASE("every source that a catalogue names is listed, and every listed one has a title") {
   const std::map<std::string, Source> sources = load_sources();
   std::set<std::string> unknown;

@@ -17,8 +17,11 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) {
 // A flow's hash, and its continuation over a queue pair, a switch and the like. Switches mix in
 // their own numbers: the polarisation of switches that all hash alike is not modelled. Inline,
 // since a study of a million accelerators hashes a thousand million times.
+constexpr std::uint64_t hash_with_mixed(std::uint64_t hash, std::uint64_t mixed_value) {
+  return mix_bits(hash + 0x9E3779B97F4A7C15U + mixed_value);
+}
 constexpr std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value) {
-  return mix_bits(hash + 0x9E3779B97F4A7C15U + mix_bits(value));
+  return hash_with_mixed(hash, mix_bits(value));
 }
 constexpr std::uint64_t flow_hash(std::uint64_t seed, std::int64_t from, std::int64_t to) {
   const std::uint64_t start = mix_bits(seed + 0x9E3779B97F4A7C15U);

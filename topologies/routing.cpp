@@ -67,6 +67,7 @@ Router::End Router::end_of(std::int64_t accelerator) const {
   e.group = e.site * groups_ + group;
   e.leaf = e.group * shape_.tiers[0].switches + e.lower;
   e.pod = e.site * pods_ + (pods_ > 1 ? pod_of_group(group) : 0);
+  if (faults_.empty()) return e;
   e.at_nic = at(nic_faults_, e.nic);
   e.at_leaf = at(leaf_faults_, e.leaf);
   e.at_pod = at(pod_faults_, e.pod);
@@ -83,6 +84,8 @@ int Router::tier_of(const End& a, const End& b) const {
 int Router::tier_between(std::int64_t from, std::int64_t to) const {
   return tier_of(end_of(from), end_of(to));
 }
+
+std::int64_t Router::site_of(std::int64_t accelerator) const { return end_of(accelerator).site; }
 
 bool Router::rails_meet(const End& a, const End& b) const {
   return a.rail == b.rail ||
@@ -150,10 +153,6 @@ double Router::leaf_lanes(const End& e, const Path& p, const PlaneClass& plane,
   for (const Lanes& lane : part(lanes_, spine.lanes))
     left += count(lane.count) * leaf_link_left(e, plane, p.spines + spine.first, lane.first);
   return left;
-}
-
-std::int32_t Router::core_name(const CoreClass& core, const End& other) const {
-  return dragonfly_ ? static_cast<std::int32_t>(other.pod) : core.first;
 }
 
 double Router::core_lanes(const Path& p, bool upwards, const PlaneClass& plane,

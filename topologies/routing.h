@@ -2,6 +2,7 @@
 // Knows which links a flow between two accelerators crosses, and what share of it each one carries.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -91,16 +92,26 @@ class Router {
   // (ecmp). Error when the two are on rails that do not meet (rail_only; one tier).
   void route(std::int64_t from, std::int64_t to, std::uint64_t label,
              std::vector<RouteLink>& out) const;
-  // The same without NICs, of flows hashed with labels 0 to `labels` - 1, one after the other, each
-  // over one queue pair; nothing under one leaf. ecmp on fabrics without faults.
-  void hashed_trunks(std::int64_t from, std::int64_t to, std::int64_t labels,
-                     std::vector<RouteLink>& out) const;
+  // Links between switches have numbers that follow one another, all of a layer together and alike.
+  struct Trunks {
+    std::int64_t begin = 0, end = 0;  // numbers
+    LinkName any;                     // one of them
+    double share = 1;                 // of a flow that takes one of them on every port of its NIC
+  };
+  std::vector<Trunks> trunks() const;
+  // Counts, by number less the first trunk's, the trunks that flows hashed with labels `first` to
+  // `end` - 1 take: each flow has one queue pair on every port. Returns the highest layer that they
+  // pass: 1 one leaf, 2 leaf-spine, 3 spine-core or between groups, 4 between sites (whose links
+  // are not counted: every flow takes them whole). ecmp on fabrics without faults.
+  int count_hashed(std::int64_t from, std::int64_t to, std::int64_t first, std::int64_t end,
+                   std::uint32_t* counts) const;
   BundleSize size(const LinkName& link) const;
   // Every link that a route can name has a number of its own in [0, links()).
   std::int64_t number(const LinkName& link) const;
   std::int64_t links() const;
   // Highest tier that the flow passes: 1 under one leaf, as PathCost::tier counts.
   int tier_between(std::int64_t from, std::int64_t to) const;
+  std::int64_t site_of(std::int64_t accelerator) const;
   // Position in a scale-up domain -> class: positions in a class see the same links but for their
   // own NICs and rails, in every domain. One class without faults, if the used positions fill NICs
   // and leaves evenly and groups hold whole domains. ecmp: every position by itself.
@@ -198,10 +209,31 @@ class Router {
                  std::vector<RouteLink>& out) const;
   struct LinkCounts {
     std::int64_t nics = 0, leaves = 0, spines = 0, sites = 0;
+    std::int64_t groups = 0, lower = 0, upper = 0;  // of leaves, leaves in one, spines above it
+    std::int64_t pods = 0, over = 0;                // of spines, switches above one
   };
   LinkCounts link_counts() const;
+  // Of a link between switches: its number less that of the first one. Inline, for count_hashed().
+  std::int64_t trunk(const LinkName& link) const {
+    const LinkCounts& c = counts_;
+    const std::int64_t down = link.kind == LinkKind::down ? 1 : 0;
+    if (link.tier == 0) {
+      const std::int64_t pair =
+          ((down * c.groups + link.group) * c.lower + link.lower) * c.upper + link.upper;
+      return (pair * leaf_lanes_ + link.parallel) * shape_.planes + link.plane;
+    }
+    const std::int64_t pair =
+        ((down * c.pods + link.group) * c.upper + link.lower) * c.over + link.upper;
+    return c.leaves + (pair * core_lanes_ + link.parallel) * shape_.planes + link.plane;
+  }
   struct Hop {
     std::int32_t upper = 0, lane = 0;
+  };
+  // What one queue pair's hashes chose: the spine and the core, and a parallel link of each pair of
+  // switches on its way.
+  struct Hops {
+    Hop leaf, core;
+    std::int32_t core_down = 0, leaf_down = 0;
   };
   const SpineClass& spine_at(const PlaneClass& plane, std::int64_t i) const {
     return spine_classes_[static_cast<std::size_t>(plane.spines.begin + i)];
@@ -209,14 +241,23 @@ class Router {
   const CoreClass& core_at(const SpineClass& spine, std::int64_t i) const {
     return core_classes_[static_cast<std::size_t>(spine.cores.begin + i)];
   }
-  Hop hash_leaf_link(const Path& p, const PlaneClass& plane, std::uint64_t hash) const;
-  Hop hash_core_link(const Path& p, const PlaneClass& plane, const SpineClass& spine,
-                     std::uint64_t hash) const;
+  void mix_switches();
+  [[gnu::always_inline]] std::uint64_t at_spine(std::uint64_t hash, std::size_t tier, const End& e,
+                                                std::int32_t at) const;
+  [[gnu::always_inline]] Hop hash_leaf_link(const Path& p, const PlaneClass& plane,
+                                            std::uint64_t hash) const;
+  [[gnu::always_inline]] Hop hash_core_link(const Path& p, const PlaneClass& plane,
+                                            const SpineClass& spine, std::uint64_t hash) const;
+  // The rest, once the leaf link is chosen.
+  [[gnu::always_inline]] void hash_above_leaf(const Path& p, const PlaneClass& plane,
+                                              std::uint64_t hash, Hops& hops) const;
   template <class Put>
   void hash_switches(const Path& p, const PlaneClass& plane, std::uint64_t hash,
                      const Put& put) const;
   void hash_route(const Path& p, std::uint64_t flow, std::vector<RouteLink>& out) const;
-  std::int32_t core_name(const CoreClass& core, const End& other) const;
+  std::int32_t core_name(const CoreClass& core, const End& other) const {
+    return dragonfly_ ? static_cast<std::int32_t>(other.pod) : core.first;
+  }
 
   const Fabric& fabric_;
   ClosShape shape_;
@@ -234,6 +275,9 @@ class Router {
   double nic_rate_ = 0, leaf_rate_ = 0, spine_rate_ = 0;  // B/s of one link
   bool dragonfly_ = false;
   LinkCounts counts_;
+  // ecmp: numbers of switches as hash_with() mixes them, by tier, pod and switch of the pod.
+  std::array<std::vector<std::uint64_t>, 3> mixed_;
+  std::int64_t pod_switches_ = 0;
   std::vector<std::int32_t> position_nic_, position_rail_, position_in_rail_;
 
   std::vector<LinkFault> nic_faults_, leaf_faults_, pod_faults_;  // by where

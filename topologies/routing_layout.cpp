@@ -107,6 +107,7 @@ void Router::lay_out() {
   leaf_rate_ = rate(1);
   spine_rate_ = rate(2) * global;
   counts_ = link_counts();
+  mix_switches();
 }
 
 void Router::lay_out_positions() {

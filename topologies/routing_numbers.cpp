@@ -28,11 +28,13 @@ Router::LinkCounts Router::link_counts() const {
   LinkCounts counts;
   counts.nics = 2 * shape_.accelerators * shape_.planes * nics_;
   if (shape_.tiers.size() > 1) {
-    const std::int64_t spines = shape_.tiers[1].switches, pods = sites_ * pods_;
-    counts.leaves =
-        2 * sites_ * groups_ * shape_.tiers[0].switches * spines * leaf_lanes_ * shape_.planes;
-    counts.spines = 2 * pods * spines * (dragonfly_ ? pods : std::max<std::int64_t>(1, cores_)) *
-                    core_lanes_ * shape_.planes;
+    counts.groups = sites_ * groups_;
+    counts.lower = shape_.tiers[0].switches;
+    counts.upper = shape_.tiers[1].switches;
+    counts.pods = sites_ * pods_;
+    counts.over = dragonfly_ ? counts.pods : std::max<std::int64_t>(1, cores_);
+    counts.leaves = 2 * counts.groups * counts.lower * counts.upper * leaf_lanes_ * shape_.planes;
+    counts.spines = 2 * counts.pods * counts.upper * counts.over * core_lanes_ * shape_.planes;
   }
   counts.sites = 2 * sites_;
   return counts;
@@ -41,6 +43,21 @@ Router::LinkCounts Router::link_counts() const {
 std::int64_t Router::links() const {
   const LinkCounts& counts = counts_;
   return counts.nics + counts.leaves + counts.spines + counts.sites;
+}
+
+std::vector<Router::Trunks> Router::trunks() const {
+  const LinkCounts& c = counts_;
+  const double share = exact_share(1 / static_cast<double>(shape_.planes * nics_));
+  std::vector<Trunks> out;
+  if (c.leaves > 0)
+    out.push_back(
+        {.begin = c.nics, .end = c.nics + c.leaves, .any = {.kind = LinkKind::up}, .share = share});
+  if (c.spines > 0)
+    out.push_back({.begin = c.nics + c.leaves,
+                   .end = c.nics + c.leaves + c.spines,
+                   .any = {.kind = LinkKind::up, .tier = 1},
+                   .share = share});
+  return out;
 }
 
 std::int64_t Router::number(const LinkName& link) const {
@@ -55,24 +72,22 @@ std::int64_t Router::number(const LinkName& link) const {
           .digit(link.parallel, nics_)
           .number();
     case LinkKind::up:
-    case LinkKind::down: {
-      const std::int64_t spines = shape_.tiers[1].switches, pods = sites_ * pods_;
-      Mixed at = places(link.kind == LinkKind::down);
+    case LinkKind::down:
       if (link.tier == 0)
-        return counts.nics + at.digit(link.group, sites_ * groups_)
-                                 .digit(link.lower, shape_.tiers[0].switches)
-                                 .digit(link.upper, spines)
-                                 .digit(link.parallel, leaf_lanes_)
-                                 .digit(link.plane, shape_.planes)
-                                 .number();
-      return counts.nics + counts.leaves +
-             at.digit(link.group, pods)
-                 .digit(link.lower, spines)
-                 .digit(link.upper, dragonfly_ ? pods : std::max<std::int64_t>(1, cores_))
-                 .digit(link.parallel, core_lanes_)
-                 .digit(link.plane, shape_.planes)
-                 .number();
-    }
+        places(0)
+            .digit(link.group, counts.groups)
+            .digit(link.lower, counts.lower)
+            .digit(link.upper, counts.upper)
+            .digit(link.parallel, leaf_lanes_)
+            .digit(link.plane, shape_.planes);
+      else
+        places(0)
+            .digit(link.group, counts.pods)
+            .digit(link.lower, counts.upper)
+            .digit(link.upper, counts.over)
+            .digit(link.parallel, core_lanes_)
+            .digit(link.plane, shape_.planes);
+      return counts.nics + trunk(link);
     case LinkKind::site_out:
     case LinkKind::site_in:
       return counts.nics + counts.leaves + counts.spines +

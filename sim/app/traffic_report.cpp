@@ -71,14 +71,16 @@ std::vector<Row> rows_of(Routing routing, const std::vector<std::int64_t>& pairs
   const bool hashed = routing == Routing::ecmp;
   options.routing = routing;
   std::vector<Row> rows;
-  for (const std::int64_t p : hashed ? pairs : std::vector<std::int64_t>{1}) {
-    const bool own = routing == out.routing && (!hashed || p == out.paths_per_flow);
-    options.paths_per_flow = p;
+  const std::vector<std::int64_t> asked = hashed ? pairs : std::vector<std::int64_t>{1};
+  std::vector<TrafficStudy> studies = traffic_studies(fabric, options, asked);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const bool own = routing == out.routing && (!hashed || asked[i] == out.paths_per_flow);
     // A NIC with many ports has no fewer queue pairs.
-    if (!rows.empty() && p <= rows.back().study.options.paths_per_flow)
+    const std::int64_t had = studies[i].options.paths_per_flow;
+    if (!rows.empty() && had == rows.back().study.options.paths_per_flow)
       rows.back().own |= own;
     else
-      rows.push_back({.study = traffic_study(fabric, options), .own = own});
+      rows.push_back({.study = std::move(studies[i]), .own = own});
   }
   return rows;
 }

@@ -30,24 +30,21 @@ T* zeros(std::size_t count) {
 
 }  // namespace
 
-LinkLoads::LinkLoads(const Router& router, bool alike)
+LinkLoads::LinkLoads(const Router& router)
     : router_(router),
-      alike_(alike),
       links_(static_cast<std::size_t>(router.links())),
       shares_(zeros<std::uint64_t>(links_), &std::free),
       kind_(zeros<std::uint8_t>(links_), &std::free) {}
 
 // A healthy fabric has few kinds of links.
 std::uint8_t LinkLoads::kind_of(const LinkName& link) {
-  std::uint8_t& of_layer = of_layer_[layer_of(link)];
-  if (alike_ && of_layer != 0) return of_layer;
   const BundleSize size = router_.size(link);
   const Kind kind{
       .capacity = size.capacity, .links = static_cast<double>(size.links), .layer = layer_of(link)};
   auto at = std::find(kinds_.begin(), kinds_.end(), kind);
   if (at == kinds_.end()) at = kinds_.insert(at, kind);
   CHECK_THAT(kinds_.size() < 256, "a healthy fabric has few kinds of links");
-  return of_layer = static_cast<std::uint8_t>(at - kinds_.begin() + 1);
+  return static_cast<std::uint8_t>(at - kinds_.begin() + 1);
 }
 
 void LinkLoads::add(const std::vector<RouteLink>& route) {
@@ -73,6 +70,42 @@ void LinkLoads::take(double rate, double times, std::array<LoadCounts, 5>& by_la
       by_layer[kinds_[k].layer][static_cast<double>(share) / share_unit * rate /
                                 kinds_[k].capacity] += links * times * kinds_[k].links;
   }
+}
+
+TrunkLoads::TrunkLoads(const Router& router)
+    : router_(router), trunks_(router.trunks()), counts_(nullptr, &std::free) {
+  if (trunks_.empty()) return;
+  counts_.reset(
+      zeros<std::uint32_t>(static_cast<std::size_t>(trunks_.back().end - trunks_.front().begin)));
+}
+
+int TrunkLoads::add(std::int64_t from, std::int64_t to, std::int64_t first, std::int64_t end) {
+  const int layer = router_.count_hashed(from, to, first, end, counts_.get());
+  if (layer < 4) return layer;
+  const auto flows = static_cast<double>(end - first);
+  sites_[{.kind = LinkKind::site_out, .group = router_.site_of(from)}] += flows;
+  sites_[{.kind = LinkKind::site_in, .group = router_.site_of(to)}] += flows;
+  return layer;
+}
+
+void TrunkLoads::count(double rate, std::array<LoadCounts, 5>& by_layer) const {
+  const auto put = [&](const LinkName& link, double flows, double links) {
+    const BundleSize size = router_.size(link);
+    by_layer[layer_of(link)][flows * rate / size.capacity] +=
+        links * static_cast<double>(size.links);
+  };
+  for (const Router::Trunks& all : trunks_) {
+    std::vector<double> links;  // by how many queue pairs take them
+    const std::int64_t least = trunks_.front().begin;
+    for (std::int64_t i = all.begin - least; i < all.end - least; ++i) {
+      const std::uint32_t pairs = counts_[static_cast<std::size_t>(i)];
+      if (pairs >= links.size()) links.resize(pairs + 1);
+      links[pairs] += 1;
+    }
+    for (std::size_t pairs = 1; pairs < links.size(); ++pairs)
+      if (links[pairs] > 0) put(all.any, static_cast<double>(pairs) * all.share, links[pairs]);
+  }
+  for (const auto& [link, flows] : sites_) put(link, flows, 1);
 }
 
 }  // namespace orrery

@@ -21,8 +21,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::array<std::string_view, 5> pattern_text = {"ring", "crossing-ring", "all-to-all",
-                                                          "spread-all-to-all", "all-to-all-all"};
 constexpr std::size_t layers = 5;
 constexpr double just_above = 1e-6;  // sums of shares round by less
 // Hashed parts of flows: in one solve (some 350 bytes each), and in all rounds of a study together.
@@ -31,42 +29,6 @@ constexpr std::int64_t most_solved = INT64_C(1) << 17, most_routed = INT64_C(1) 
 constexpr std::int64_t most_solves = 4, most_solves_of_many = 2;
 
 double count(std::int64_t n) { return static_cast<double>(n); }
-
-// Which domains send to which.
-class Senders {
- public:
-  Senders(TrafficPattern pattern, std::int64_t domains, std::int64_t leaf_step, std::int64_t group)
-      : pattern_(pattern), domains_(domains), step_(leaf_step), group_(group) {
-    grouped_ =
-        pattern == TrafficPattern::all_to_all || pattern == TrafficPattern::spread_all_to_all;
-    groups_ = grouped_ ? domains / group : 1;
-    if (step_ >= domains) step_ = 1;
-  }
-  std::int64_t domains() const { return grouped_ ? groups_ * group_ : domains_; }
-  std::int64_t peers() const { return grouped_ ? group_ - 1 : 1; }
-  // `shift`: of this round of all_to_all_all, 1 to domains - 1.
-  std::int64_t peer(std::int64_t from, std::int64_t i, std::int64_t shift) const {
-    const auto other = [&](std::int64_t member) { return i < member ? i : i + 1; };
-    switch (pattern_) {
-      case TrafficPattern::ring:
-        return (from + 1) % domains_;
-      case TrafficPattern::crossing_ring:
-        return (from + step_) % domains_;
-      case TrafficPattern::all_to_all:
-        return from / group_ * group_ + other(from % group_);
-      case TrafficPattern::spread_all_to_all:
-        return from % groups_ + groups_ * other(from / groups_);
-      case TrafficPattern::all_to_all_all:
-        return (from + shift) % domains_;
-    }
-    return from;
-  }
-
- private:
-  TrafficPattern pattern_;
-  std::int64_t domains_, step_, group_, groups_ = 1;
-  bool grouped_ = false;
-};
 
 // What the links up of a leaf or spine get, by counting: a switch gets the same number of parts on
 // average wherever it stands, and parts of one flow are as good as flows. Every plane is a fabric
@@ -81,7 +43,14 @@ struct Uplinks {
 class Study {
  public:
   Study(const Fabric& fabric, const TrafficOptions& options);
-  TrafficStudy run();
+  std::int64_t rounds() const { return out_.options.rounds; }
+  std::int64_t paths() const { return out_.options.paths_per_flow; }
+  Router router(std::int64_t round) const { return {fabric_, shape_, routing(round)}; }
+  // One round of studies that differ in their queue pairs alone, fewest first: what links get, and
+  // what flows get. Neither waits for the other.
+  static void offer(std::vector<Study>& studies, std::int64_t round);
+  static void solve(std::vector<Study>& studies, std::int64_t round);
+  TrafficStudy result();
 
  private:
   Senders senders(std::int64_t domains) const {
@@ -102,10 +71,11 @@ class Study {
   template <class Visit>
   void each_flow(const Senders& from, std::int64_t domains, std::int64_t round,
                  Visit&& visit) const;
-  void offer(const Router& router, std::int64_t round, Round& out) const;
-  void offer_nics(const Router& router, std::int64_t round, LinkLoads& loads, Round& out) const;
+  bool counted() const { return out_.options.folded && out_.options.routing == Routing::ecmp; }
+  void offer_routed(const Router& router, std::int64_t round, Round& out) const;
+  void offer_counted(std::int64_t round, std::int64_t first, TrunkLoads& trunks, Round& out) const;
+  void offer_nics(const Router& router, std::int64_t round, Round& out) const;
   void solve(const Router& router, std::int64_t round, Round& out) const;
-  Round one_round(std::int64_t round) const;
   void merge(const Round& round);
   bool same_crossing() const;
   void load_layers();
@@ -123,6 +93,7 @@ class Study {
   std::array<std::vector<double>, layers> worst_;  // by round
   std::vector<double> worst_of_all_, means_;
   std::array<double, layers> links_{};
+  std::vector<Round> done_;
 };
 
 Study::Study(const Fabric& fabric, const TrafficOptions& options)
@@ -149,6 +120,7 @@ Study::Study(const Fabric& fabric, const TrafficOptions& options)
   set_paths();
   set_rounds();
   size_layers();
+  done_.resize(static_cast<std::size_t>(out_.options.rounds));
 }
 
 void Study::set_group() {
@@ -237,9 +209,9 @@ std::size_t highest_layer(const std::vector<RouteLink>& route) {
 }
 
 // NICs of the first domain: every other domain sends and receives what it does.
-void Study::offer_nics(const Router& router, std::int64_t round, LinkLoads& loads,
-                       Round& out) const {
+void Study::offer_nics(const Router& router, std::int64_t round, Round& out) const {
   const Senders from = senders(domains_);
+  LinkLoads loads(router);
   std::vector<RouteLink> route;
   each_flow(from, 1, round, [&](std::int64_t a, std::int64_t b) {
     for (std::int64_t call = 0; call < calls_; ++call) {
@@ -254,17 +226,13 @@ void Study::offer_nics(const Router& router, std::int64_t round, LinkLoads& load
 }
 
 // Loads of all links while every NIC sends at its rate.
-void Study::offer(const Router& router, std::int64_t round, Round& out) const {
+void Study::offer_routed(const Router& router, std::int64_t round, Round& out) const {
   const Senders from = senders(domains_);
-  const bool hashed = out_.options.routing == Routing::ecmp;
-  LinkLoads loads(router, hashed);
-  if (out_.options.folded) offer_nics(router, round, loads, out);
+  LinkLoads loads(router);
   std::vector<RouteLink> route;
   each_flow(from, from.domains(), round, [&](std::int64_t a, std::int64_t b) {
     route.clear();
-    if (out_.options.folded && hashed) {
-      router.hashed_trunks(a, b, calls_, route);
-    } else if (!out_.options.folded || router.tier_between(a, b) > 1) {
+    if (!out_.options.folded || router.tier_between(a, b) > 1) {
       for (std::int64_t call = 0; call < calls_; ++call)
         router.route(a, b, static_cast<std::uint64_t>(call), route);
       if (out_.options.folded)
@@ -274,6 +242,17 @@ void Study::offer(const Router& router, std::int64_t round, Round& out) const {
     loads.add(route);
   });
   loads.take(part_rate_, 1, out.loads);
+}
+
+// The same of hashed flows between switches, whose first labels are counted already.
+void Study::offer_counted(std::int64_t round, std::int64_t first, TrunkLoads& trunks,
+                          Round& out) const {
+  const Senders from = senders(domains_);
+  each_flow(from, from.domains(), round, [&](std::int64_t a, std::int64_t b) {
+    const int layer = trunks.add(a, b, first, calls_);
+    out.crossing[static_cast<std::size_t>(layer)] += count(calls_);
+  });
+  trunks.count(part_rate_, out.loads);
 }
 
 // Mean share of the line rate that accelerators get when every part takes its max-min rate. All
@@ -316,14 +295,32 @@ void Study::solve(const Router& router, std::int64_t round, Round& out) const {
   out.mean = rate / (count(from.domains() * domain_) * line_);
 }
 
-Study::Round Study::one_round(std::int64_t round) const {
-  const Router router(fabric_, shape_, routing(round));
-  Round out;
-  offer(router, round, out);
-  const std::int64_t solves = solved_domains_ == domains_ ? most_solves : most_solves_of_many;
-  const bool differ = out_.options.pattern == TrafficPattern::all_to_all_all;
-  if (differ || round < solves) solve(router, round, out);
-  return out;
+void Study::offer(std::vector<Study>& studies, std::int64_t round) {
+  const Router router = studies.front().router(round);
+  std::optional<TrunkLoads> trunks;
+  std::int64_t labels = 0;
+  for (Study& study : studies) {
+    if (round >= study.rounds()) continue;
+    Round& out = study.done_[static_cast<std::size_t>(round)];
+    if (study.out_.options.folded) study.offer_nics(router, round, out);
+    if (study.counted()) {
+      if (!trunks) trunks.emplace(router);
+      study.offer_counted(round, std::exchange(labels, study.calls_), *trunks, out);
+    } else {
+      study.offer_routed(router, round, out);
+    }
+  }
+}
+
+void Study::solve(std::vector<Study>& studies, std::int64_t round) {
+  const Router router = studies.front().router(round);
+  for (Study& study : studies) {
+    const std::int64_t solves =
+        study.solved_domains_ == study.domains_ ? most_solves : most_solves_of_many;
+    const bool differ = study.out_.options.pattern == TrafficPattern::all_to_all_all;
+    if (round < (differ ? study.rounds() : std::min(study.rounds(), solves)))
+      study.solve(router, round, study.done_[static_cast<std::size_t>(round)]);
+  }
 }
 
 double Study::Round::most() const {
@@ -442,11 +439,8 @@ bool Study::same_crossing() const {
   return same || solved_domains_ == domains_;
 }
 
-TrafficStudy Study::run() {
-  std::vector<Round> rounds(static_cast<std::size_t>(out_.options.rounds));
-  parallel_for(rounds.size(), 0,
-               [&](std::size_t i) { rounds[i] = one_round(static_cast<std::int64_t>(i)); });
-  for (const Round& round : rounds) merge(round);
+TrafficStudy Study::result() {
+  for (const Round& round : done_) merge(round);
   double flows = 0;
   for (const double parts : out_.crossing) flows += parts;
   for (double& share : out_.crossing) share /= flows;
@@ -463,22 +457,32 @@ TrafficStudy Study::run() {
 
 }  // namespace
 
-std::string_view to_text(TrafficPattern pattern) {
-  return pattern_text[static_cast<std::size_t>(pattern)];
-}
-
-std::optional<TrafficPattern> traffic_pattern_from(std::string_view text) {
-  const auto found = std::find(pattern_text.begin(), pattern_text.end(), text);
-  if (found == pattern_text.end()) return std::nullopt;
-  return static_cast<TrafficPattern>(found - pattern_text.begin());
-}
-
-std::vector<std::string> traffic_pattern_names() {
-  return {pattern_text.begin(), pattern_text.end()};
+std::vector<TrafficStudy> traffic_studies(const Fabric& fabric, TrafficOptions options,
+                                          const std::vector<std::int64_t>& paths_per_flow) {
+  CHECK_THAT(std::is_sorted(paths_per_flow.begin(), paths_per_flow.end()), "fewest first");
+  std::vector<Study> studies;
+  std::vector<std::size_t> wanted;  // a NIC of many ports has no fewer queue pairs: several are one
+  std::int64_t rounds = 0;
+  for (const std::int64_t paths : paths_per_flow) {
+    options.paths_per_flow = paths;
+    Study study(fabric, options);
+    if (studies.empty() || studies.back().paths() != study.paths())
+      studies.push_back(std::move(study));
+    rounds = std::max(rounds, studies.back().rounds());
+    wanted.push_back(studies.size() - 1);
+  }
+  parallel_for(static_cast<std::size_t>(2 * rounds), 0, [&](std::size_t i) {
+    const auto part = static_cast<std::int64_t>(i);
+    part % 2 == 0 ? Study::offer(studies, part / 2) : Study::solve(studies, part / 2);
+  });
+  std::vector<TrafficStudy> results, out;
+  for (Study& study : studies) results.push_back(study.result());
+  for (const std::size_t i : wanted) out.push_back(results[i]);
+  return out;
 }
 
 TrafficStudy traffic_study(const Fabric& fabric, const TrafficOptions& options) {
-  return Study(fabric, options).run();
+  return traffic_studies(fabric, options, {options.paths_per_flow}).front();
 }
 
 }  // namespace orrery

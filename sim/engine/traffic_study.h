@@ -9,30 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/engine/traffic_pattern.h"
 #include "topologies/fabric.h"
 
 namespace orrery {
-
-// Every accelerator of every domain sends, all of them at once and at the NIC's rate, always to its
-// own position in other domains: collectives are rail-aligned (NCCL's PXN), a message for another
-// position changes rails over the scale-up links. So traffic of a rail stays on its rail.
-//   ring: to the next domain, the last to the first
-//   crossing_ring: to the domain one leaf group further on, so that all traffic passes the spines
-//     (a last group that is not full may keep some)
-//   all_to_all: to every other domain of a group of neighbours, all at once and equally
-//   spread_all_to_all: the same, the domains of a group as far apart as equal steps allow
-//   all_to_all_all: among all domains by rounds; in one everyone sends as many domains further on.
-//     A study draws rounds at random; times of rounds add up.
-enum class TrafficPattern : std::uint8_t {
-  ring,
-  crossing_ring,
-  all_to_all,
-  spread_all_to_all,
-  all_to_all_all,
-};
-std::string_view to_text(TrafficPattern);
-std::optional<TrafficPattern> traffic_pattern_from(std::string_view);
-std::vector<std::string> traffic_pattern_names();
 
 struct TrafficOptions {
   std::int64_t accelerators = 0;  // whole domains of them send
@@ -98,5 +78,8 @@ struct TrafficStudy {
 // Error when the fabric has no switched scale-out network, fewer than two domains are asked for, or
 // the group is not two or more whole domains that fit.
 TrafficStudy traffic_study(const Fabric& fabric, const TrafficOptions& options);
+// The same for several numbers of queue pairs, ascending: flows are hashed once.
+std::vector<TrafficStudy> traffic_studies(const Fabric& fabric, TrafficOptions options,
+                                          const std::vector<std::int64_t>& paths_per_flow);
 
 }  // namespace orrery

@@ -263,5 +263,26 @@ TEST_CASE("law 5: a folded study of traffic says what every flow on every link s
   }
 }
 
+TEST_CASE("studies of several numbers of queue pairs are those of each alone", "[traffic]") {
+  for (const char* name : {"nvlink4-roce", "nvl72-4plane"}) {  // the second has four ports
+    const Fabric fabric = load_fabric(name);
+    TrafficOptions options{.accelerators = 48 * fabric.scale_up.domain,
+                           .pattern = Pattern::spread_all_to_all,
+                           .group = 4 * fabric.scale_up.domain,
+                           .routing = Routing::ecmp};
+    const std::vector<std::int64_t> pairs = {1, 2, 4, 16};
+    const auto together = traffic_studies(fabric, options, pairs);
+    REQUIRE(together.size() == pairs.size());
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      INFO(name << " " << pairs[i]);
+      options.paths_per_flow = pairs[i];
+      const TrafficStudy alone = traffic_study(fabric, options);
+      CHECK(together[i].options.paths_per_flow == alone.options.paths_per_flow);
+      CHECK(together[i].options.rounds == alone.options.rounds);
+      same_study(together[i], alone);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace orrery

@@ -201,6 +201,17 @@ struct DecodeParts {
   double keys = 0;    // that a processor with most to do walks, of all its blocks
 };
 
+// Parts where a kernel asks for so many blocks a processor (TensorRT-LLM: XQA for eight, and no
+// more parts than the root of eight times the most; its masked kernel for one round).
+double filling_parts(double blocks, double keys, const Curve& curve, const ResolvedDevice& device) {
+  double most = std::floor(keys / curve.split_k);
+  if (curve.split_growth > 0)
+    most = std::min(most, std::round(std::sqrt(curve.split_growth * most)));
+  const double wanted = curve.split_waves * device.sm_count / blocks;
+  const double filling = curve.split_growth > 0 ? std::floor(wanted) : ceiling(wanted);
+  return std::max(1.0, std::min(most, filling));
+}
+
 // `blocks` of a sequence's keys and a tile of rows each. Engines that plan each step deal equal
 // shares of all keys to the processors, cutting sequences where a share ends (FlashMLA,
 // FlashInfer, FlashAttention 3 with its scheduler's metadata).
@@ -208,7 +219,8 @@ DecodeParts decode_parts(double blocks, double keys, double resident, const Curv
                          const ResolvedDevice& device) {
   const double slots = device.sm_count * resident;
   if (curve.balanced <= 0) {
-    const double parts = split_parts(blocks, keys, slots, curve);
+    const double parts = curve.split_waves > 0 ? filling_parts(blocks, keys, curve, device)
+                                               : split_parts(blocks, keys, slots, curve);
     const double walked = ceiling(ceiling(keys / curve.tile_n) / parts) * curve.tile_n;
     const double times = rounds(blocks * parts, device.sm_count, resident, curve.wave_exponent);
     return {.parts = parts, .blocks = blocks * parts, .keys = walked * times};
@@ -232,6 +244,9 @@ UnitTimes decode_times(const Work& work, const Curve& curve, const ResolvedDevic
   const double sequences = static_cast<double>(work.batch * work.kv_heads);
   const double group = static_cast<double>(work.heads * std::max<std::int64_t>(1, work.q_length)) /
                        static_cast<double>(work.kv_heads);
+  // Heads that share keys are the rows of one block, or each has blocks of its own.
+  const double packed = curve.packed_heads > 0 ? group : 1;
+  const double walks = sequences * group / packed;
   // Absorbed MLA keeps one latent row a token, whose first v_dim elements are the values.
   const bool latent = work.kv_heads == 1 && work.qk_dim > work.v_dim && work.v_dim > 0;
   const double row = static_cast<double>(latent ? work.qk_dim : work.qk_dim + work.v_dim) *
@@ -243,21 +258,28 @@ UnitTimes decode_times(const Work& work, const Curve& curve, const ResolvedDevic
   // A key of one row of queries, and of a whole group, on the whole device.
   const double rate = tensor_rate(device, work.input) * curve.tensor_efficiency;
   const double per_key = 2 * dims / rate;
-  double rows = ceiling(group / curve.tile_m) * curve.tile_m;
-  double starts = curve.k_half * per_key * group;  // until the queries are there and joined again
+  double rows = ceiling(packed / curve.tile_m) * curve.tile_m;
+  double starts = curve.k_half * per_key * packed;  // until queries are there and joined again
   if (!device.tile_model || device.sm_count <= 0) {
-    t.tensor = sequences * kv * rows * per_key * head_dim_loss(0.5 * dims, curve);
-    starts *= sequences;
+    t.tensor = walks * kv * rows * per_key * head_dim_loss(0.5 * dims, curve);
+    starts *= walks;
   } else {
-    const double resident = resident_blocks(work, curve), slots = device.sm_count * resident;
-    const double tiles = ceiling(group / most_split_rows);
-    const auto [parts, blocks, keys] = decode_parts(sequences * tiles, kv, resident, curve, device);
+    // A block alone on its processor is no faster: `slots` are those of the curve's own count.
+    const bool crowded =
+        curve.row_room > 0 && rows * static_cast<double>(work.v_dim) > curve.row_room;
+    const double most = curve.row_room > 0 ? curve.resident_blocks : resident_blocks(work, curve);
+    const double resident = most - (crowded ? 1 : 0), slots = device.sm_count * most;
+    const double tiles = ceiling(packed / most_split_rows);
+    const auto [parts, blocks, keys] = decode_parts(walks * tiles, kv, resident, curve, device);
     if (parts > 1)
-      rows = ceiling(group / std::min(curve.tile_m, most_split_rows)) *
+      rows = ceiling(packed / std::min(curve.tile_m, most_split_rows)) *
              std::min(curve.tile_m, most_split_rows);
     // A device's worth of blocks takes as long as one of them on its processor.
     t.tensor = slots * keys * rows / tiles * per_key * head_dim_loss(0.5 * dims, curve);
-    starts = waves(blocks, slots, curve.wave_exponent) *
+    // Few blocks do not fill the memory's pipe: each waits for its own tiles.
+    const double waits = ceiling(keys / curve.tile_n) * curve.tile_seconds;
+    t.tensor = combine(t.tensor, waits);
+    starts = waves(blocks, device.sm_count * resident, curve.wave_exponent) *
              (starts / tiles * device.sm_count + curve.block_seconds);
     const double results = sequences * group * static_cast<double>(work.v_dim);
     t.exposed = join_seconds(parts, results, curve, device);

@@ -54,9 +54,15 @@ struct Curve {
   double split_exposed = 0;  // partial results in fp32, written and read: share of HBM's time
   double most_splits = 0;    // attention: parts that keys are cut into at most; 0: decode knows
                              // no limit, prefill does not cut
+  double split_growth = 0;   // decode: no more parts than the root of so many times keys / split_k;
+                             // 0: no such limit
+  double split_waves = 0;    // decode: as many parts as fill a processor with so many blocks, each
+                             // of split_k keys at least; 0: as many as use its rounds best
   double balanced = 0;       // decode: 1 where parts are dealt so that all processors end together
   double block_seconds = 0;  // attention: what a block costs (prefill: after the first wave)
+  double tile_seconds = 0;   // decode: least time of a tile of tile_n keys in one block: its loads
   double resident_blocks = 1;  // attention: blocks of 256-byte rows that fit on a processor
+  double row_room = 0;         // decode: rows x head size up to which they do; above, one fewer
   double block_exposed = 1;    // decode: share of the shorter of starts and streams that adds
   double stream_width = 0;  // streams: blocks that fill the memory, over the processors; 0: any do
   double misaligned_factor = 1;  // tensor time of a shape that is off the 16-byte grid

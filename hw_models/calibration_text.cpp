@@ -66,10 +66,14 @@ void add_rare(Json& p, const Curve& c) {
   add_time("split_start", c.split_seconds);
   add("split_exposed", c.split_exposed, plain.split_exposed);
   add("most_splits", c.most_splits, plain.most_splits);
+  add("split_growth", c.split_growth, plain.split_growth);
+  add("split_waves", c.split_waves, plain.split_waves);
   add("balanced", c.balanced, plain.balanced);
   add_time("block_start", c.block_seconds);
+  add_time("tile_start", c.tile_seconds);
   add("block_exposed", c.block_exposed, plain.block_exposed);
   add("resident_blocks", c.resident_blocks, plain.resident_blocks);
+  add("row_room", c.row_room, plain.row_room);
   add("dim_step", c.dim_step, plain.dim_step);
   add("stream_width", c.stream_width, plain.stream_width);
 }

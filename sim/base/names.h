@@ -29,7 +29,9 @@ enum class Library : std::uint8_t {
   triton_attention,
   unfused_attention,
   flashinfer,        // serving attention
-  trtllm_attention,  // decode of TensorRT-LLM
+  trtllm_attention,  // decode of TensorRT-LLM on Blackwell
+  trtllm_xqa,        // on Hopper: grouped heads
+  trtllm_masked,     // on Hopper: plain heads and little work
   sglang_attention,  // decode as SGLang calls it: FlashAttention 3, TensorRT-LLM's on Blackwell
   flashmla,          // decode over latents: FlashMLA, TensorRT-LLM's on Blackwell
   sglang_latent,     // the same as SGLang calls it
@@ -38,7 +40,7 @@ enum class Library : std::uint8_t {
   eager,             // one kernel per framework operation
   own,               // kernels of validation/microbench: what the device allows
 };
-inline constexpr int library_count = 20;
+inline constexpr int library_count = 22;
 
 enum class CollectiveKind : std::uint8_t {
   all_reduce,

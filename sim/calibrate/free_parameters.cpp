@@ -104,13 +104,27 @@ std::vector<Free> attention_parameters(const OperatorTable& table) {
 std::vector<Free> decode_parameters(const OperatorTable& table) {
   // A cache of 8 bits may be converted to 16 before it is read, by a kernel of its own.
   const double slowest = table.format == Format::bf16 ? 0.5 : 0.03;
-  return {
-      {&Curve::tensor_efficiency, 0.02, 1.0, 0.3},     {&Curve::k_half, 1, 10000, 500},
-      {&Curve::memory_efficiency, slowest, 1.0, 0.92}, {&Curve::saturation_bytes, 1e4, 1e7, 1e6},
-      {&Curve::fixed_seconds, 5e-7, 3e-5, 5e-6},       {&Curve::block_seconds, 1e-7, 1e-5, 2e-6},
-      {&Curve::split_seconds, 1e-8, 1e-5, 1e-6},       {&Curve::wave_exponent, 0.0, 1.0, 0.3},
-      {&Curve::block_exposed, 0.0, 1.0, 0.2},          {&Curve::split_exposed, 0.0, 2.0, 0.5},
-      {&Curve::head_dim_exponent, 0.0, 1.0, 0.1}};
+  // The masked kernel multiplies on the fp32 units: its rate is theirs, as a share of the tensor
+  // peak. XQA fills 8 columns of instructions made for 64 and more.
+  const bool masked = table.library == Library::trtllm_masked;
+  const bool xqa = table.library == Library::trtllm_xqa;
+  std::vector<Free> free = {{&Curve::tensor_efficiency, masked ? 0.0005 : 0.02, 1.0,
+                             masked ? 0.005
+                             : xqa  ? 0.1
+                                    : 0.3},
+                            {&Curve::k_half, 1, 10000, 500},
+                            {&Curve::memory_efficiency, slowest, 1.0, 0.92},
+                            {&Curve::saturation_bytes, 1e4, 1e7, 1e6},
+                            {&Curve::fixed_seconds, 5e-7, 3e-5, 5e-6},
+                            {&Curve::block_seconds, 1e-7, 1e-5, 2e-6},
+                            {&Curve::split_seconds, 1e-8, 1e-5, 1e-6},
+                            {&Curve::wave_exponent, 0.0, 1.0, 0.3},
+                            {&Curve::block_exposed, 0.0, 1.0, 0.2},
+                            {&Curve::split_exposed, 0.0, 2.0, 0.5},
+                            {&Curve::head_dim_exponent, 0.0, 1.0, 0.1}};
+  // XQA's blocks hold two tiles of keys in flight, whatever the head size.
+  if (xqa) free.back() = {&Curve::tile_seconds, 1e-8, 1e-5, 5e-7};
+  return free;
 }
 
 // What training's kernels change of a curve whose start-up and streaming others measured.
@@ -165,6 +179,21 @@ bool is_serving(Library library) {
          library == Library::flashmla || library == Library::sglang_latent;
 }
 
+// TensorRT-LLM on Hopper: how its program cuts keys, and launches (version 1.3, decoderXQAImplJIT,
+// xqa/mha_sm90.cu, decoderMaskedMultiheadAttentionLaunch.h). XQA has rows in eights and, in 8 bits,
+// tiles of 64 keys and three blocks on a processor, two where queries of more than 2,048 elements
+// take their registers. The masked kernel gives each query head blocks of 256 threads of its own.
+void set_trtllm_tiles(Curve& curve) {
+  const bool xqa = curve.library == Library::trtllm_xqa;
+  curve.tile_m = xqa ? 8 : 1;
+  if (!xqa) curve.packed_heads = 0;
+  if (xqa) curve.tile_n = curve.format == Format::bf16 ? 256 : 64;
+  if (xqa) curve.split_growth = 8;
+  curve.split_waves = xqa ? 8 : 1;
+  curve.resident_blocks = xqa ? (curve.format == Format::bf16 ? 1 : 3) : 2;
+  if (xqa && curve.format != Format::bf16) curve.row_room = 2048;
+}
+
 // FlashAttention 2: two blocks of 128 rows on a processor (backward one), of 64 where it cuts keys,
 // head sizes padded to 32. cuDNN pads to 64, backward to the next of 64, 128 and 256,
 // and walks a sequence's keys on one processor. Serving frameworks cut a sequence into 32 parts at
@@ -181,6 +210,8 @@ void set_attention_tiles(Curve& curve, Architecture architecture) {
     curve.most_splits =
         curve.library == Library::flash3 || curve.library == Library::flashinfer ? 32 : 128;
   }
+  if (curve.library == Library::trtllm_xqa || curve.library == Library::trtllm_masked)
+    set_trtllm_tiles(curve);
   if (curve.library == Library::cudnn_split_keys) {
     curve.tile_n = 128;
     curve.most_splits = 128;

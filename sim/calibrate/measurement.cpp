@@ -260,14 +260,39 @@ void drop_host_bound(OperatorTable& table) {
 }
 
 // vLLM runs FlashAttention 3 on Hopper and FlashInfer on Blackwell; TensorRT-LLM and SGLang decode
-// with kernels and numbers of splits of their own.
+// with kernels and numbers of splits of their own (TensorRT-LLM on Hopper with two).
 Library attention_library(const FileName& name, bool latent_decode) {
   const bool decode = name.operation.ends_with("decode");
   if (latent_decode) return name.framework == "sglang" ? Library::sglang_latent : Library::flashmla;
-  if (decode && name.framework == "trtllm") return Library::trtllm_attention;
+  if (decode && name.framework == "trtllm")
+    return name.gpu.starts_with("h") ? Library::trtllm_xqa : Library::trtllm_attention;
   if (decode && name.framework == "sglang") return Library::sglang_attention;
   const bool latent = name.operation.starts_with("mla");
   return name.gpu.starts_with("h") && !latent ? Library::flash3 : Library::flashinfer;
+}
+
+// TensorRT-LLM on Hopper leaves plain heads to its masked kernel, and with a 16-bit cache work of
+// fewer blocks of 128 keys than a quarter of the processors (supportConfigCommon and
+// mayHavePerfGain of its XQA; the tables show no such step in 8 bits).
+bool runs_masked(const Work& work) {
+  constexpr std::int64_t processors = 132;  // H100 SXM, H200
+  if (work.heads == work.kv_heads || work.input == Format::fp8) return work.heads == work.kv_heads;
+  const std::int64_t parts = std::max<std::int64_t>(1, (work.kv_length - 1) / 128);
+  return 4 * work.kv_heads * work.batch * parts < processors;
+}
+
+// Rows of the two kernels apart.
+std::vector<OperatorTable> hopper_kernels(const OperatorTable& both) {
+  std::vector<OperatorTable> out;
+  for (const Library library : {Library::trtllm_xqa, Library::trtllm_masked}) {
+    OperatorTable& table = out.emplace_back(both);
+    table.library = library;
+    std::erase_if(table.rows, [&](const OperatorRow& row) {
+      return runs_masked(row.kernels[0].work) != (library == Library::trtllm_masked);
+    });
+    for (OperatorRow& row : table.rows) row.kernels[0].library = library;
+  }
+  return out;
 }
 
 }  // namespace
@@ -304,6 +329,7 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
   if (!mla) {
     t.converts = prefill;
     read_attention(csv, t);
+    if (t.library == Library::trtllm_xqa) return hopper_kernels(t);
     return {t};
   }
   OperatorTable narrow = t;

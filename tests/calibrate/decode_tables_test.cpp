@@ -45,19 +45,16 @@ struct Bound {
   double median, p90;
 };
 
-// What falls out of the formula, as it stands. TensorRT-LLM's kernels on Hopper choose by head
-// groups, head sizes and pages in ways that are not public; vLLM's 8-bit decode on H200 converts
-// heads of 256 slowly; the last is at the bound. No stack of ours runs the first or the last.
-const std::map<std::string, Bound> known = {{"h100-sxm trtllm-attention bf16", {0.09, 0.30}},
-                                            {"h100-sxm trtllm-attention fp8", {0.12, 0.32}},
-                                            {"h200-sxm trtllm-attention bf16", {0.12, 0.32}},
-                                            {"h200-sxm trtllm-attention fp8", {0.18, 0.42}},
-                                            {"h200-sxm flash3 fp8", {0.11, 0.26}},
+// What falls out of the formula, as it stands. vLLM's 8-bit decode on H200 runs heads of 256 at
+// half the rate of heads of 128; TensorRT-LLM's starts heads of 64 late; the last is at the bound.
+// No stack of ours runs the last two.
+const std::map<std::string, Bound> known = {{"h200-sxm flash3 fp8", {0.11, 0.26}},
+                                            {"h200-sxm trtllm-xqa fp8", {0.08, 0.22}},
                                             {"b200-sxm sglang-latent fp8", {0.09, 0.22}}};
 
 TEST_CASE("decode on shapes kept out of the fits: median 8%, 90th percentile 20%, by library") {
   const auto errors = errors_by_library();
-  CHECK(errors.size() == 58);
+  CHECK(errors.size() == 62);
   for (const auto& [name, found] : errors) {
     const auto exception = known.find(name);
     const Bound bound = exception == known.end() ? Bound{0.08, 0.20} : exception->second;

@@ -32,6 +32,21 @@ TEST_CASE("tables are read by name and columns") {
   CHECK(mla[0].rows.front().kernels[0].work.qk_dim == 192);
   const auto training = read_operator_tables(table("h200_training_kernels"));
   CHECK(training.size() > 10);
+  // TensorRT-LLM's two decode kernels on Hopper: plain heads, and little work with a 16-bit cache.
+  const auto decode = read_operator_tables(table("h200_attn_decode_trtllm_bfloat16_subset"));
+  REQUIRE(decode.size() == 2);
+  CHECK(decode[0].library == Library::trtllm_xqa);
+  CHECK(decode[1].library == Library::trtllm_masked);
+  CHECK(decode[0].rows.size() + decode[1].rows.size() == 192);
+  for (const OperatorRow& row : decode[0].rows)
+    CHECK(row.kernels[0].work.heads > row.kernels[0].work.kv_heads);
+  for (const OperatorRow& row : decode[1].rows) {
+    const Work& w = row.kernels[0].work;
+    CHECK((w.heads == w.kv_heads || w.batch * w.kv_heads * (w.kv_length / 128) <= 33));
+  }
+  const auto narrow = read_operator_tables(table("h200_attn_decode_trtllm_fp8_subset"));
+  for (const OperatorRow& row : narrow[1].rows)
+    CHECK(row.kernels[0].work.heads == row.kernels[0].work.kv_heads);
   CHECK_THROWS_WITH(read_operator_tables(table("h100_nothing")), Contains("h100_nothing"));
 
   const fs::path broken = fs::temp_directory_path() / "h100_gemm_vllm_bfloat16.csv";

@@ -109,6 +109,73 @@ TEST_CASE("keys of few long sequences are cut over idle processors, as far as th
   CHECK((pair - bench.seconds(few)) * 1e6 == Approx(2).epsilon(0.01));
 }
 
+TEST_CASE("keys are cut until a processor has the blocks that its kernel asks for") {
+  const auto decode = WorkKind::attention_decode;
+  Bench bench(decode);
+  bench.curve.tile_m = 8;
+  bench.curve.tensor_efficiency = 0.01;  // a block is slower than its share of the memory
+  const Work few = attend(decode, 1, 8, 8, 65536);
+  bench.curve.most_splits = 1;
+  const double alone = bench.seconds(few);
+  bench.curve.most_splits = 0;
+  // 132 processors over 8 heads, rounded up: 17 parts. Four of 136 blocks wait for a second round.
+  bench.curve.split_waves = 1;
+  bench.curve.wave_exponent = 1;
+  CHECK(bench.seconds(few) == Approx(alone * 2 / 17).epsilon(0.03));
+  bench.curve.resident_blocks = 2;  // they do not wait: all 136 are there at once, half as fast
+  CHECK(bench.seconds(few) == Approx(alone * 2 / 17).epsilon(0.03));
+  bench.curve.resident_blocks = 1;
+  // Of 512 parts of 128 keys the root of eight times as many: 64, below the eight rounds' 132.
+  bench.curve.split_waves = bench.curve.split_growth = 8;
+  bench.curve.wave_exponent = 0;
+  const double root = bench.seconds(few);
+  bench.curve.most_splits = 0;
+  bench.curve.split_growth = 2;  // 32 parts: as much work in the same rounds
+  CHECK(bench.seconds(few) == Approx(root).epsilon(0.03));
+  // Short sequences stay whole, however idle the processors are.
+  const Work brief = attend(decode, 1, 8, 8, 200);
+  bench.curve.split_seconds = 1e-3;
+  CHECK(bench.seconds(brief) < 1e-3);
+}
+
+TEST_CASE("heads that share keys are rows of one block, or blocks of their own") {
+  const auto decode = WorkKind::attention_decode;
+  Bench bench(decode);
+  bench.curve.tile_m = 1;
+  bench.curve.tensor_efficiency = 0.001;
+  bench.curve.split_k = 1e9;
+  bench.curve.wave_exponent = 1;
+  const Work grouped = attend(decode, 1, 8, 1, 65536), plain = attend(decode, 1, 8, 8, 65536);
+  const double packed = bench.seconds(grouped);
+  bench.curve.packed_heads = 0;
+  CHECK(bench.seconds(grouped) == Approx(packed / 8).epsilon(0.01));  // eight blocks at once
+  CHECK(bench.seconds(grouped) == Approx(bench.seconds(plain)).epsilon(0.01));
+}
+
+TEST_CASE(
+    "blocks whose queries take more room are fewer on a processor, and a tile has its least") {
+  const auto decode = WorkKind::attention_decode;
+  Bench bench(decode);
+  bench.curve.tile_m = 8;
+  bench.curve.tensor_efficiency = 0.001;
+  bench.curve.split_k = 1e9;
+  bench.curve.wave_exponent = 0;
+  bench.curve.resident_blocks = 3;
+  bench.curve.row_room = 2048;
+  const Work many = attend(decode, 132 * 6, 16, 1, 4096);  // 16 rows of 128: all that there is room
+  const double roomy = bench.seconds(many);
+  bench.curve.row_room = 2047;
+  CHECK(bench.seconds(many) == Approx(1.5 * roomy).epsilon(0.02));
+  const Work one = attend(decode, 1, 8, 1, 4096);
+  bench.curve.tensor_efficiency = 1;
+  bench.curve.resident_blocks = 1;
+  bench.curve.tile_n = 64;
+  const double before = bench.seconds(one);
+  bench.curve.tile_seconds = 1e-5;  // 64 tiles, one after the other
+  CHECK(bench.seconds(one) - before > 0.6e-3);
+  CHECK(bench.seconds(one) - before < 0.65e-3);
+}
+
 TEST_CASE("prefill of few rows is cut where the kernel does that, backward never") {
   const auto forward = WorkKind::attention_forward;
   Bench bench(forward);

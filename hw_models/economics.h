@@ -96,6 +96,8 @@ CloudPrices read_cloud_prices(const JsonValue& file);
 DataCentre load_site(const std::string& name);
 StorageProduct load_storage(const std::string& name);
 Economics load_economics(const std::string& name);
+// The entry for a question that names none.
+inline constexpr const char* usual_economics = "standard";
 // Absent where no file has the accelerator's name.
 std::optional<CloudPrices> find_cloud_prices(const std::string& accelerator);
 

@@ -108,7 +108,7 @@ SoftwareFit fit_stack(const CalibrateOptions& options, const FitReport& report) 
   lay_over(calibration, report.calibration);
   complete(calibration);
   const Stack base =
-      load_stack("pytorch", {.architecture = std::string(to_text(device.architecture))},
+      load_stack(measured_stack, {.architecture = std::string(to_text(device.architecture))},
                  data_root() / "workloads/catalog/stacks");
   SoftwareFit software =
       fit_software(read_measured_log(files), device.resolved(), calibration, base);

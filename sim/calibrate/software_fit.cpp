@@ -464,7 +464,7 @@ std::string stack_overlay_json(const SoftwareFit& fit, const std::string& source
       {"name", "pytorch-measured"},
       {"title", fmt::format("plain PyTorch {}, measured {}", fit.torch, fit.date)},
       {"framework", "PyTorch"},
-      {"based_on", "pytorch"},
+      {"based_on", measured_stack},
       {"base", base},
       {"releases", nlohmann::ordered_json::array()}};
   return file.dump(2) + "\n";

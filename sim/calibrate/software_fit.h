@@ -13,6 +13,9 @@
 
 namespace orrery {
 
+// The catalogue's stack of the framework program: what its samples measure anew.
+inline constexpr const char* measured_stack = "pytorch";
+
 // One value of a stack (visit_stack_values names it). Times in seconds, sizes in bytes.
 struct SoftwareValue {
   std::string name;          // "operations.layer_forward"

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "hw_models/economics.h"
 
@@ -112,7 +113,7 @@ Cluster read_cluster(const JsonValue& file, std::int64_t gpus) {
   cluster.gpus_per_host = file.at("gpus_per_host").integer(1, 1 << 20);
   cluster.site = read_cluster_site(file.at("site"));
   cluster.gpus = gpus;
-  cluster.host_load = load_economics("standard").host_load;
+  cluster.host_load = load_economics(usual_economics).host_load;
   check_count(cluster, gpus);
   return cluster;
 }

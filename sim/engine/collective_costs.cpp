@@ -4,6 +4,7 @@
 
 #include <array>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -99,41 +100,6 @@ void read_kinds(const JsonValue& at, CollectiveCosts& into) {
   }
 }
 
-// Generations with the same library constants share a file.
-std::string_view file_of(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::volta:
-      return "volta";
-    case Architecture::ampere:
-      return "ampere";
-    case Architecture::ada:
-      return "ada";
-    case Architecture::hopper:
-      return "hopper";
-    case Architecture::blackwell:
-    case Architecture::blackwell_ultra:
-      return "blackwell";
-    case Architecture::rubin:
-    case Architecture::rubin_ultra:
-    case Architecture::feynman:
-      return "rubin";
-    case Architecture::cdna2:
-    case Architecture::cdna3:
-    case Architecture::cdna4:
-    case Architecture::cdna5:
-      return "cdna";
-    case Architecture::tpu:
-      return "tpu";
-    case Architecture::trainium:
-      return "trainium";
-    case Architecture::gaudi:
-      return "gaudi";
-    case Architecture::other:
-      return "other";
-  }
-  return "other";
-}
-
 }  // namespace
 
 std::string to_text(const LibraryStep& step) {
@@ -194,7 +160,7 @@ namespace {
 
 JsonValue generation_file(Architecture architecture) {
   return load_catalog_entry("hw_models/calibration/collectives", "collective costs",
-                            std::string(file_of(architecture)));
+                            std::string(to_text(architecture)));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ std::string to_text(const KindStep& step);  // its path in the file
 
 // NCCL's tuner tables (src/graph/tuning.cc; source nccl-tuner of the catalogue) with fitted
 // efficiencies; other makers' libraries in the same terms. Each value names its own source in
-// hw_models/calibration/collectives/<generation>.json.
+// hw_models/calibration/collectives/<architecture>.json.
 struct CollectiveCosts {
   std::string name, title;
   StepCosts steps[collective_algorithm_count][collective_protocol_count];

@@ -211,7 +211,7 @@ BillFacts load_bill_facts(const Cluster& cluster, const BillNames& names, Owners
   const std::string storage = ownership == Ownership::rent ? "cloud-lustre" : "parallel-flash";
   BillFacts facts{
       .site = load_site(names.site.empty() ? BillNames::no_site : names.site),
-      .economics = load_economics(names.economics.empty() ? "standard" : names.economics),
+      .economics = load_economics(names.economics.empty() ? usual_economics : names.economics),
       .cloud = find_cloud_prices(cluster.device.name),
       .storage = load_storage(names.storage.empty() ? storage : names.storage),
       .optics = load_optics()};

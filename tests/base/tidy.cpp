@@ -362,6 +362,7 @@ Complaints check_everything(const SourceTree& tree) {
   append(all, check_backends(tree));
   append(all, check_iteration(tree));
   append(all, check_paths(tree));
+  append(all, check_names(tree));
   return all;
 }
 

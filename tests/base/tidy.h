@@ -27,6 +27,7 @@ Complaints check_openings(const SourceTree& tree);   // its licence, and what a 
 Complaints check_backends(const SourceTree& tree);   // oneTBB only in sim/base/parallel.cpp
 Complaints check_iteration(const SourceTree& tree);  // no unordered container on the way out
 Complaints check_paths(const SourceTree& tree);      // no path of somebody's machine
+Complaints check_names(const SourceTree& tree);      // no entry of a catalogue named in code
 Complaints check_everything(const SourceTree& tree);
 
 // The text with comments, and what stands in quotes, blanked; line breaks stay.

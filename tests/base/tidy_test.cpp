@@ -145,5 +145,24 @@ TEST_CASE("a path of somebody's machine is found") {
   CHECK(check_paths({{"tests/app/a.cpp", "x = \"/tmp/a\";\n"}}).empty());
 }
 
+TEST_CASE("an entry of a catalogue that code names is found") {
+  const SourceTree catalogue = {{"workloads/catalog/stacks/nemo.json", "{}"},
+                                {"hw_models/catalog/sources/links.json", "{}"},
+                                {"tests/x/catalog/mine.json", "{}"}};
+  const auto complaints = [&](std::string path, std::string text) {
+    SourceTree tree = catalogue;
+    tree[std::move(path)] = std::move(text);
+    return check_names(tree);
+  };
+  CHECK(complaints("sim/advise/a.cpp", "int a;\nauto s = load_stack(\"nemo\");\n") ==
+        Complaints{"sim/advise/a.cpp:2: names \"nemo\", an entry of a catalogue"});
+  CHECK(complaints("sim/advise/a.h", "load(\"x\", \"nemo@25.09\");\n").size() == 1);
+  CHECK(
+      complaints("sim/advise/a.cpp", "// load(\"nemo\")\nf(\"nemotron\", \"a nemo\");\n").empty());
+  CHECK(complaints("sim/advise/a.cpp", "f(\"links\", \"mine\");\n").empty());
+  CHECK(complaints("tests/a.cpp", "load(\"nemo\");\n").empty());
+  CHECK(complaints("workloads/launcher.cpp", "names = {\"nemo\"};\n").empty());
+}
+
 }  // namespace
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows the settings of TorchTitan and NeMo AutoModel, which run PyTorch's FSDP2.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "sim/advise/flag_writer.h"
 #include "workloads/sharding.h"

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 namespace orrery {
 namespace {

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "sim/base/check.h"
@@ -158,6 +159,12 @@ JsonValue JsonValue::from(json value, std::string file) {
   root.document_ = std::move(document);
   return root;
 }
+
+bool JsonValue::is_null() const { return value_->is_null(); }
+bool JsonValue::is_object() const { return value_->is_object(); }
+bool JsonValue::is_array() const { return value_->is_array(); }
+bool JsonValue::is_string() const { return value_->is_string(); }
+bool JsonValue::is_number() const { return value_->is_number(); }
 
 const std::string& JsonValue::file() const { return document_->file; }
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,11 +34,11 @@ class JsonValue {
   std::string path() const;  // looked for in the document: for messages
   const nlohmann::json& raw() const { return *value_; }
 
-  bool is_null() const { return value_->is_null(); }
-  bool is_object() const { return value_->is_object(); }
-  bool is_array() const { return value_->is_array(); }
-  bool is_string() const { return value_->is_string(); }
-  bool is_number() const { return value_->is_number(); }
+  bool is_null() const;
+  bool is_object() const;
+  bool is_array() const;
+  bool is_string() const;
+  bool is_number() const;
   bool has(std::string_view key) const;      // object with that key (value may be null)
   JsonValue at(std::string_view key) const;  // Error when missing, with the nearest key
   std::optional<JsonValue> find(std::string_view key) const;       // absent or null: nullopt

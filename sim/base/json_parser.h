@@ -2,7 +2,7 @@
 // Knows how JSON text becomes a document: strictly, with the line and column of what is wrong.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 

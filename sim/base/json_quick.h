@@ -2,7 +2,7 @@
 // Knows how plain JSON text becomes a document quickly; whatever it is not sure of it leaves alone.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string_view>
 

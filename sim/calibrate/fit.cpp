@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "hw_models/catalog.h"
 #include "sim/base/check.h"

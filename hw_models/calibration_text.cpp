@@ -5,9 +5,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "hw_models/calibration.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 

@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
 #include "hw_models/catalog_names.h"
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 namespace {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 #include "sim/base/spelling.h"
 #include "workloads/hugging_face_config.h"
 

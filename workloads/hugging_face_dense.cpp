@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows the Hugging Face configs of dense models; defaults are those of transformers' own classes.
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "sim/base/json_document.h"
 #include "workloads/hugging_face_config.h"
 
 namespace orrery {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 
+#include "sim/base/json_document.h"
 #include "workloads/layout.h"
 
 namespace orrery {

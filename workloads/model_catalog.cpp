@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 #include "sim/base/spelling.h"
 
 namespace orrery {

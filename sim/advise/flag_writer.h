@@ -7,9 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "sim/advise/launch_flags.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 

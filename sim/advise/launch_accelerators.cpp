@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/advise/flag_writer.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 namespace {

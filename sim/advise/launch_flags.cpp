@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/advise/flag_writer.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows the settings of TorchTitan and NeMo AutoModel, which run PyTorch's FSDP2.
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/advise/flag_writer.h"
+#include "sim/base/json_document.h"
 #include "workloads/sharding.h"
 
 namespace orrery {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "hw_models/catalog.h"
 #include "sim/advise/advisor.h"
@@ -19,6 +18,7 @@
 #include "sim/app/settings.h"
 #include "sim/base/cannot_exist.h"
 #include "sim/base/interrupt.h"
+#include "sim/base/json_document.h"
 #include "sim/engine/cluster.h"
 #include "sim/outcome/simulate.h"
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include "sim/app/exit_code.h"
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 #include "sim/outcome/verdict.h"
 #include "workloads/layout.h"
 

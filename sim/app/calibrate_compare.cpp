@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "hw_models/catalog.h"
 #include "sim/app/tables.h"
+#include "sim/base/json_document.h"
 #include "sim/calibrate/measured_tables.h"
 
 namespace orrery {

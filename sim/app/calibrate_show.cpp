@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "hw_models/catalog.h"
 #include "sim/app/tables.h"
+#include "sim/base/json_document.h"
 #include "sim/base/output_file.h"
 #include "sim/calibrate/measured_tables.h"
 

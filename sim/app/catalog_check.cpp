@@ -6,7 +6,6 @@
 
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "hw_models/catalog.h"
@@ -18,6 +17,7 @@
 #include "sim/app/catalog_show.h"
 #include "sim/app/plan_question.h"
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 #include "sim/engine/cluster.h"
 #include "workloads/model_catalog.h"
 #include "workloads/stack.h"

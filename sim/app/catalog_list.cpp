@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "hw_models/catalog.h"
@@ -16,6 +15,7 @@
 #include "sim/app/catalog_show.h"
 #include "sim/app/report_parts.h"
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 #include "sim/engine/cluster.h"
 #include "workloads/model_catalog.h"
 

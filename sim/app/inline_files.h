@@ -2,11 +2,11 @@
 // Knows how a question is made to stand alone: what its files hold takes the place of their names.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "sim/base/json.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 

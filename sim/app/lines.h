@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "sim/app/exit_code.h"
 #include "sim/base/json.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 

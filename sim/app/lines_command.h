@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "sim/app/command.h"
 #include "sim/app/exit_code.h"
 #include "sim/base/json.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 

@@ -3,10 +3,10 @@
 // losses.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "sim/app/document.h"
+#include "sim/base/json_document.h"
 #include "sim/outcome/prediction.h"
 
 namespace orrery {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "sim/app/answer.h"
 #include "sim/app/plan_report.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/report_reasons_json.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 namespace {

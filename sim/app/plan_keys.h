@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 

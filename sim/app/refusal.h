@@ -2,11 +2,11 @@
 // Answers questions about programs that do not run on a machine.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "sim/advise/advisor.h"
 #include "sim/app/document.h"
+#include "sim/base/json_document.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/verdict.h"
 

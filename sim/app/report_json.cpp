@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes results for machines.
-#include <nlohmann/json.hpp>
 
 #include "sim/app/answer.h"
 #include "sim/app/network_report.h"
 #include "sim/app/report.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/report_reasons_json.h"
+#include "sim/base/json_document.h"
 #include "sim/outcome/notes.h"
 
 namespace orrery {

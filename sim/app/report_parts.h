@@ -2,11 +2,11 @@
 // Knows the parts that reports share: numbers for people, the subject, one prediction in detail.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "sim/app/document.h"
+#include "sim/base/json_document.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/prediction.h"
 #include "sim/outcome/verdict.h"

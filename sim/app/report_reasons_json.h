@@ -2,9 +2,8 @@
 // Knows how reasons are written for machines.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include "sim/advise/reasons.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 

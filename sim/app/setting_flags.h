@@ -2,10 +2,9 @@
 // Knows the flags of advise and simulate: their settings, and how these are read from a line.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include "sim/app/command.h"
 #include "sim/app/settings.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "sim/advise/advisor.h"
 #include "sim/app/catalogues.h"
 #include "sim/base/json.h"
+#include "sim/base/json_document.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/simulate.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints what the topology command found as JSON.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "sim/app/answer.h"
 #include "sim/app/topology_report.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 namespace {

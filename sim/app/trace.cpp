@@ -2,9 +2,9 @@
 // Writes a step as trace events.
 #include "sim/app/trace.h"
 
-#include <nlohmann/json.hpp>
-
 #include <fmt/format.h>
+
+#include "sim/base/json_document.h"
 
 namespace orrery {
 namespace {

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "sim/app/report_parts.h"
 #include "sim/app/tables.h"
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 #include "sim/base/parallel.h"
 #include "sim/engine/traffic_study.h"
 

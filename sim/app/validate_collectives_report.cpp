@@ -6,10 +6,10 @@
 #include <tuple>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/app/tables.h"
 #include "sim/app/validate_report.h"
+#include "sim/base/json_document.h"
 #include "sim/base/statistics.h"
 
 namespace orrery {

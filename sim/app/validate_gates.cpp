@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "sim/app/tables.h"
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 namespace {

@@ -2,14 +2,13 @@
 // Writes scores of predictions as JSON: DESIGN section 7 fixes the keys.
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "sim/app/answer.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/validate_collectives_report.h"
 #include "sim/app/validate_kernels.h"
 #include "sim/app/validate_ranking.h"
 #include "sim/app/validate_report.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 namespace {

@@ -7,12 +7,12 @@
 #include <array>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "sim/app/tables.h"
 #include "sim/app/validate_kernels.h"
 #include "sim/app/validate_report.h"
+#include "sim/base/json_document.h"
 #include "sim/base/names.h"
 
 namespace orrery {

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/app/tables.h"
 #include "sim/app/validate_predict.h"
+#include "sim/base/json_document.h"
 #include "sim/base/output_file.h"
 #include "sim/base/statistics.h"
 

@@ -9,10 +9,10 @@
 #include <tuple>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/app/tables.h"
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 #include "sim/base/statistics.h"
 
 namespace orrery {

@@ -6,7 +6,8 @@
 
 #include <charconv>
 #include <chrono>
-#include <nlohmann/json.hpp>
+
+#include "sim/base/json_document.h"
 
 namespace orrery {
 namespace {

@@ -12,10 +12,10 @@
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 #include "sim/base/json_parser.h"
 
 namespace orrery {

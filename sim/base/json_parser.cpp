@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 #include "sim/base/json_quick.h"
 
 namespace orrery {

@@ -6,10 +6,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
+#include "sim/base/json_document.h"
 #include "sim/base/json_parser.h"
 
 namespace orrery {

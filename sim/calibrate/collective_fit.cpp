@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "hw_models/catalog.h"
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 #include "sim/engine/collectives.h"
 
 namespace orrery {

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "hw_models/catalog.h"
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 #include "sim/calibrate/curve_fit.h"
 #include "sim/calibrate/measured_tables.h"
 #include "sim/calibrate/score.h"

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "sim/base/check.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 

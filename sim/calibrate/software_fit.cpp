@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "hw_models/kernel_time.h"
+#include "sim/base/json_document.h"
 #include "sim/base/statistics.h"
 #include "sim/calibrate/overlap_fit.h"
 #include "workloads/layer_operations.h"

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "hw_models/economics.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 namespace {

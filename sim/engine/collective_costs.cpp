@@ -4,12 +4,12 @@
 
 #include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "hw_models/catalog.h"
+#include "sim/base/json_document.h"
 
 namespace orrery {
 namespace {

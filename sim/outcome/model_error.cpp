@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/base/json.h"
+#include "sim/base/json_document.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/assumptions.h"
 

@@ -416,7 +416,12 @@ FitRow CurveFit::run() {
              .n_fit = static_cast<int>(fitted_.size()),
              .n_held = static_cast<int>(held_.size()),
              .note = table_.note};
-  CHECK_THAT(!sample_.empty(), "a table without rows cannot be fitted");
+  if (sample_.empty())
+    throw Error({.file = "calibrate fit",
+                 .path = fmt::format("{}.{}.{}", to_text(table_.kind), to_text(table_.format),
+                                     to_text(table_.library)),
+                 .found = "no row to fit" + (table_.note.empty() ? "" : " (" + table_.note + ")"),
+                 .expected = "rows that are not left out"});
   const LeastSquaresFit fit = fit_least_squares(problem(sample_), search());
   for (std::size_t i = 0; i < free_.size(); ++i)
     free_[i].in(free_[i].quantise ? *conversion_ : curve_) = fit.values[i];

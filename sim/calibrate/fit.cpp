@@ -242,6 +242,9 @@ FitReport fit_device(const std::string& device, const std::vector<std::filesyste
       tables.push_back(std::move(table));
     }
   }
+  if (tables.empty())
+    throw Error(
+        {.file = csv.front().string(), .found = "nothing to fit", .expected = "a table with rows"});
   return fit_tables(resolved, load_estimates(catalogued), tables, options);
 }
 

@@ -102,7 +102,7 @@ Kernel cache_write(std::int64_t elements, const OperatorTable& table) {
 
 void read_gemm(const Csv& csv, OperatorTable& table) {
   for (std::size_t r = 0; r < csv.rows.size(); ++r) {
-    const auto m = csv.integer(r, "m"), n = csv.integer(r, "n"), k = csv.integer(r, "k");
+    const auto m = csv.count(r, "m"), n = csv.count(r, "n"), k = csv.count(r, "k");
     OperatorRow row{.kernels = {},
                     .count = 0,
                     .measured = milliseconds(csv.number(r, "latency_ms")),
@@ -124,10 +124,10 @@ void read_gemm(const Csv& csv, OperatorTable& table) {
 void read_attention(const Csv& csv, OperatorTable& table) {
   const bool decode = table.kind == WorkKind::attention_decode;
   for (std::size_t r = 0; r < csv.rows.size(); ++r) {
-    const auto batch = csv.integer(r, "batch_size"), heads = csv.integer(r, "num_heads");
-    const auto kv_heads = csv.integer(r, "num_key_value_heads");
+    const auto batch = csv.count(r, "batch_size"), heads = csv.count(r, "num_heads");
+    const auto kv_heads = csv.count(r, "num_key_value_heads");
     const auto dim = csv.integer_or(r, "head_dim", default_head_dim);
-    const auto length = decode ? csv.integer(r, "step") + 1 : csv.integer(r, "isl");
+    const auto length = decode ? csv.integer(r, "step") + 1 : csv.count(r, "isl");
     OperatorRow row{
         .kernels = {},
         .count = 0,
@@ -160,8 +160,8 @@ void read_mla(const Csv& csv, OperatorTable& table) {
   const std::string wanted = table.format == Format::fp8 ? "fp8" : "bfloat16";
   for (std::size_t r = 0; r < csv.rows.size(); ++r) {
     if (csv.text_or(r, "kv_cache_dtype", wanted) != wanted) continue;
-    const auto batch = csv.integer(r, "batch_size"), heads = csv.integer(r, "num_heads");
-    const auto length = decode ? csv.integer(r, "step") + 1 : csv.integer(r, "isl");
+    const auto batch = csv.count(r, "batch_size"), heads = csv.count(r, "num_heads");
+    const auto length = decode ? csv.integer(r, "step") + 1 : csv.count(r, "isl");
     OperatorRow row{.kernels = {},
                     .count = 0,
                     .measured = milliseconds(csv.number(r, "latency_ms")),
@@ -203,10 +203,10 @@ std::int64_t active_experts(std::int64_t experts, std::int64_t tokens, std::int6
 void read_moe(const Csv& csv, OperatorTable& table) {
   for (std::size_t r = 0; r < csv.rows.size(); ++r) {
     if (csv.integer(r, "moe_ep_size") != 1) continue;
-    const auto tokens = csv.integer(r, "num_tokens"), hidden = csv.integer(r, "hidden_size");
-    const auto tp = csv.integer(r, "moe_tp_size"), topk = csv.integer(r, "topk");
-    const auto inter = csv.integer(r, "inter_size") / tp;
-    const auto experts = csv.integer(r, "num_experts");
+    const auto tokens = csv.count(r, "num_tokens"), hidden = csv.count(r, "hidden_size");
+    const auto tp = csv.count(r, "moe_tp_size"), topk = csv.count(r, "topk");
+    const auto inter = csv.count(r, "inter_size") / tp;
+    const auto experts = csv.count(r, "num_experts");
     const bool skewed = csv.text_or(r, "distribution", "power_law_1.01") != "balanced";
     const auto active = active_experts(experts, tokens, topk, skewed);
     const auto rows = std::max<std::int64_t>(1, tokens * topk / active);
@@ -292,6 +292,7 @@ std::vector<OperatorTable> hopper_kernels(const OperatorTable& both) {
     });
     for (OperatorRow& row : table.rows) row.kernels[0].library = library;
   }
+  std::erase_if(out, [](const OperatorTable& table) { return table.rows.empty(); });
   return out;
 }
 

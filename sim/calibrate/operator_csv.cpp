@@ -38,6 +38,17 @@ std::int64_t Csv::integer(std::size_t row, const std::string& column) const {
   return static_cast<std::int64_t>(std::llround(number(row, column)));
 }
 
+std::int64_t Csv::count(std::size_t row, const std::string& column) const {
+  const std::int64_t value = integer(row, column);
+  if (value < 1)
+    throw Error({.file = file,
+                 .path = fmt::format("row {}, {}", row + 1, column),
+                 .found = fmt::format("{}", value),
+                 .expected = "at least 1",
+                 .nearest = ""});
+  return value;
+}
+
 std::int64_t Csv::integer_or(std::size_t row, const std::string& column, std::int64_t other) const {
   return columns.contains(column) ? integer(row, column) : other;
 }

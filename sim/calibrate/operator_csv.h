@@ -21,6 +21,8 @@ struct Csv {
   // Error that names file, row and column when the column is missing or the cell is no number.
   double number(std::size_t row, const std::string& column) const;
   std::int64_t integer(std::size_t row, const std::string& column) const;
+  // The same for what must be there: at least 1.
+  std::int64_t count(std::size_t row, const std::string& column) const;
   std::int64_t integer_or(std::size_t row, const std::string& column, std::int64_t other) const;
   std::string text_or(std::size_t row, const std::string& column, const std::string& other) const;
 };

@@ -55,6 +55,19 @@ TEST_CASE("tables are read by name and columns") {
   std::ofstream(broken) << "kernel_source,m,n,latency_ms\nk1,128,128,0.5\n";
   CHECK_THROWS_WITH(read_operator_tables(broken), Contains("\"k\""));
   fs::remove(broken);
+  const fs::path few = fs::temp_directory_path() / "h200_attn_decode_trtllm_fp8.csv";
+  const std::string columns = "batch_size,num_heads,num_key_value_heads,head_dim,step,latency_ms\n";
+  std::ofstream(few) << columns << "1,8,0,64,127,0.01\n";
+  CHECK_THROWS_WITH(read_operator_tables(few),
+                    Contains("row 1, num_key_value_heads") && Contains("at least 1"));
+  std::ofstream(few) << columns << "64,8,1,64,8191,0.05\n";  // grouped heads alone: one kernel
+  REQUIRE(read_operator_tables(few).size() == 1);
+  std::ofstream(few) << columns;
+  CHECK_THROWS_WITH(fit_device("h200-sxm", {few}, {}), Contains("nothing to fit"));
+  std::ofstream(few) << columns << "1,16,16,128,1023,0.01\n";
+  CHECK_THROWS_WITH(fit_device("h200-sxm", {few}, {}),
+                    Contains("no row to fit (1 rows whose keys stay in L2 are left out)"));
+  fs::remove(few);
 }
 
 TEST_CASE("a fit on the shipped part of a table predicts the rest") {

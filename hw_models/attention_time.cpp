@@ -202,7 +202,8 @@ struct DecodeParts {
 };
 
 // Parts where a kernel asks for so many blocks a processor (TensorRT-LLM: XQA for eight, and no
-// more parts than the root of eight times the most; its masked kernel for one round).
+// more parts than the root of eight times the most, rounded down; its masked kernel for one,
+// rounded up).
 double filling_parts(double blocks, double keys, const Curve& curve, const ResolvedDevice& device) {
   double most = std::floor(keys / curve.split_k);
   if (curve.split_growth > 0)

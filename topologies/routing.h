@@ -213,6 +213,7 @@ class Router {
     std::int64_t pods = 0, over = 0;                // of spines, switches above one
   };
   LinkCounts link_counts() const;
+  void check_trunk(const LinkName& link) const;
   // Of a link between switches: its number less that of the first one. Inline, for count_hashed().
   std::int64_t trunk(const LinkName& link) const {
     const LinkCounts& c = counts_;

@@ -60,6 +60,19 @@ std::vector<Router::Trunks> Router::trunks() const {
   return out;
 }
 
+void Router::check_trunk(const LinkName& link) const {
+  const LinkCounts& c = counts_;
+  const auto within = [](std::int64_t value, std::int64_t base) {
+    CHECK_THAT(value >= 0 && value < base, "a link that the shape has");
+  };
+  const bool leaf = link.tier == 0;
+  within(link.group, leaf ? c.groups : c.pods);
+  within(link.lower, leaf ? c.lower : c.upper);
+  within(link.upper, leaf ? c.upper : c.over);
+  within(link.parallel, leaf ? leaf_lanes_ : core_lanes_);
+  within(link.plane, shape_.planes);
+}
+
 std::int64_t Router::number(const LinkName& link) const {
   const LinkCounts& counts = counts_;
   const auto places = [&](std::int64_t inwards) { return Mixed().digit(inwards, 2); };
@@ -73,20 +86,7 @@ std::int64_t Router::number(const LinkName& link) const {
           .number();
     case LinkKind::up:
     case LinkKind::down:
-      if (link.tier == 0)
-        places(0)
-            .digit(link.group, counts.groups)
-            .digit(link.lower, counts.lower)
-            .digit(link.upper, counts.upper)
-            .digit(link.parallel, leaf_lanes_)
-            .digit(link.plane, shape_.planes);
-      else
-        places(0)
-            .digit(link.group, counts.pods)
-            .digit(link.lower, counts.upper)
-            .digit(link.upper, counts.over)
-            .digit(link.parallel, core_lanes_)
-            .digit(link.plane, shape_.planes);
+      check_trunk(link);
       return counts.nics + trunk(link);
     case LinkKind::site_out:
     case LinkKind::site_in:

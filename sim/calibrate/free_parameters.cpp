@@ -108,22 +108,18 @@ std::vector<Free> decode_parameters(const OperatorTable& table) {
   // peak. XQA fills 8 columns of instructions made for 64 and more.
   const bool masked = table.library == Library::trtllm_masked;
   const bool xqa = table.library == Library::trtllm_xqa;
-  std::vector<Free> free = {{&Curve::tensor_efficiency, masked ? 0.0005 : 0.02, 1.0,
-                             masked ? 0.005
-                             : xqa  ? 0.1
-                                    : 0.3},
-                            {&Curve::k_half, 1, 10000, 500},
-                            {&Curve::memory_efficiency, slowest, 1.0, 0.92},
-                            {&Curve::saturation_bytes, 1e4, 1e7, 1e6},
-                            {&Curve::fixed_seconds, 5e-7, 3e-5, 5e-6},
-                            {&Curve::block_seconds, 1e-7, 1e-5, 2e-6},
-                            {&Curve::split_seconds, 1e-8, 1e-5, 1e-6},
-                            {&Curve::wave_exponent, 0.0, 1.0, 0.3},
-                            {&Curve::block_exposed, 0.0, 1.0, 0.2},
-                            {&Curve::split_exposed, 0.0, 2.0, 0.5},
-                            {&Curve::head_dim_exponent, 0.0, 1.0, 0.1}};
+  const double least = masked ? 0.0005 : 0.02, first = masked ? 0.005 : xqa ? 0.1 : 0.3;
+  std::vector<Free> free = {
+      {&Curve::tensor_efficiency, least, 1.0, first},  {&Curve::k_half, 1, 10000, 500},
+      {&Curve::memory_efficiency, slowest, 1.0, 0.92}, {&Curve::saturation_bytes, 1e4, 1e7, 1e6},
+      {&Curve::fixed_seconds, 5e-7, 3e-5, 5e-6},       {&Curve::block_seconds, 1e-7, 1e-5, 2e-6},
+      {&Curve::split_seconds, 1e-8, 1e-5, 1e-6},       {&Curve::wave_exponent, 0.0, 1.0, 0.3},
+      {&Curve::block_exposed, 0.0, 1.0, 0.2},          {&Curve::split_exposed, 0.0, 2.0, 0.5}};
   // XQA's blocks hold two tiles of keys in flight, whatever the head size.
-  if (xqa) free.back() = {&Curve::tile_seconds, 1e-8, 1e-5, 5e-7};
+  if (xqa)
+    free.push_back({&Curve::tile_seconds, 1e-8, 1e-5, 5e-7});
+  else
+    free.push_back({&Curve::head_dim_exponent, 0.0, 1.0, 0.1});
   return free;
 }
 
@@ -184,14 +180,19 @@ bool is_serving(Library library) {
 // tiles of 64 keys and three blocks on a processor, two where queries of more than 2,048 elements
 // take their registers. The masked kernel gives each query head blocks of 256 threads of its own.
 void set_trtllm_tiles(Curve& curve) {
-  const bool xqa = curve.library == Library::trtllm_xqa;
-  curve.tile_m = xqa ? 8 : 1;
-  if (!xqa) curve.packed_heads = 0;
-  if (xqa) curve.tile_n = curve.format == Format::bf16 ? 256 : 64;
-  if (xqa) curve.split_growth = 8;
-  curve.split_waves = xqa ? 8 : 1;
-  curve.resident_blocks = xqa ? (curve.format == Format::bf16 ? 1 : 3) : 2;
-  if (xqa && curve.format != Format::bf16) curve.row_room = 2048;
+  if (curve.library == Library::trtllm_masked) {
+    curve.tile_m = 1;
+    curve.packed_heads = 0;
+    curve.split_waves = 1;
+    curve.resident_blocks = 2;
+    return;
+  }
+  const bool narrow = curve.format != Format::bf16;
+  curve.tile_m = 8;
+  curve.tile_n = narrow ? 64 : 256;
+  curve.split_growth = curve.split_waves = 8;
+  curve.resident_blocks = narrow ? 3 : 1;
+  if (narrow) curve.row_room = 2048;
 }
 
 // FlashAttention 2: two blocks of 128 rows on a processor (backward one), of 64 where it cuts keys,

@@ -313,13 +313,12 @@ void Study::offer(std::vector<Study>& studies, std::int64_t round) {
 }
 
 void Study::solve(std::vector<Study>& studies, std::int64_t round) {
-  const Router router = studies.front().router(round);
   for (Study& study : studies) {
     const std::int64_t solves =
         study.solved_domains_ == study.domains_ ? most_solves : most_solves_of_many;
     const bool differ = study.out_.options.pattern == TrafficPattern::all_to_all_all;
     if (round < (differ ? study.rounds() : std::min(study.rounds(), solves)))
-      study.solve(router, round, study.done_[static_cast<std::size_t>(round)]);
+      study.solve(study.router(round), round, study.done_[static_cast<std::size_t>(round)]);
   }
 }
 

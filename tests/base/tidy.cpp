@@ -48,10 +48,6 @@ const std::vector<Layer>& layers() {
 constexpr std::string_view licence_line = " SPDX-License-Identifier: Apache-2.0";
 
 bool is_header(std::string_view path) { return path.ends_with(".h"); }
-bool is_code(std::string_view path) {
-  return is_header(path) || path.ends_with(".cpp") || path.ends_with(".cxx");
-}
-
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
@@ -78,16 +74,6 @@ std::vector<Include> includes_of(std::string_view text) {
       includes.push_back({i + 1, match[1].str()});
   }
   return includes;
-}
-
-std::string complaint(std::string_view path, std::size_t line, std::string_view what) {
-  return fmt::format("{}:{}: {}", path, line, what);
-}
-
-std::size_t line_at(std::string_view text, std::size_t offset) {
-  return static_cast<std::size_t>(
-             std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(offset), '\n')) +
-         1;
 }
 
 // Characters of UTF-8 text.
@@ -159,6 +145,20 @@ void append(Complaints& all, Complaints more) {
 }
 
 }  // namespace
+
+bool is_code(std::string_view path) {
+  return is_header(path) || path.ends_with(".cpp") || path.ends_with(".cxx");
+}
+
+std::string complaint(std::string_view path, std::size_t line, std::string_view what) {
+  return fmt::format("{}:{}: {}", path, line, what);
+}
+
+std::size_t line_at(std::string_view text, std::size_t offset) {
+  return static_cast<std::size_t>(
+             std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(offset), '\n')) +
+         1;
+}
 
 SourceTree read_source_tree(const fs::path& root) {
   static const std::set<std::string> kinds = {".h", ".cpp", ".cxx", ".json", ".md", ".cu", ".py"};

@@ -30,6 +30,11 @@ Complaints check_paths(const SourceTree& tree);      // no path of somebody's ma
 Complaints check_names(const SourceTree& tree);      // no entry of a catalogue named in code
 Complaints check_everything(const SourceTree& tree);
 
+// What the rules share: which files are code, a complaint's text, the line of an offset (from 1).
+bool is_code(std::string_view path);
+std::string complaint(std::string_view path, std::size_t line, std::string_view what);
+std::size_t line_at(std::string_view text, std::size_t offset);
+
 // The text with comments, and what stands in quotes, blanked; line breaks stay.
 std::string code_only(std::string_view text);
 

@@ -58,20 +58,16 @@ Complaints check_names(const SourceTree& tree) {
   const std::set<std::string> names = entry_names(tree);
   Complaints complaints;
   for (const auto& [path, text] : tree) {
-    const bool code = path.ends_with(".cpp") || path.ends_with(".h");
-    if (!code || path.starts_with("tests/")) continue;
+    if (!is_code(path) || path.starts_with("tests/")) continue;
     const std::string blanked = code_only(text);
     for (std::size_t open = blanked.find('"'); open != std::string::npos;) {
       const std::size_t shut = blanked.find('"', open + 1);
       if (shut == std::string::npos) break;
       const std::string said = text.substr(open + 1, shut - open - 1);
       const std::string name = said.substr(0, said.find('@'));  // a release may follow
-      if (names.contains(name) && !is_allowed(path, name)) {
-        const auto line =
-            std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(open), '\n') + 1;
-        complaints.push_back(
-            fmt::format("{}:{}: names \"{}\", an entry of a catalogue", path, line, name));
-      }
+      if (names.contains(name) && !is_allowed(path, name))
+        complaints.push_back(complaint(path, line_at(text, open),
+                                       fmt::format("names \"{}\", an entry of a catalogue", name)));
       open = blanked.find('"', shut + 1);
     }
   }

@@ -306,6 +306,13 @@ const Curve* fallback(FirstCurves& first, WorkKind kind, Format format, Library 
 
 }  // namespace
 
+Calibration::Calibration() = default;
+Calibration::Calibration(const Calibration&) = default;
+Calibration::Calibration(Calibration&&) noexcept = default;
+Calibration& Calibration::operator=(const Calibration&) = default;
+Calibration& Calibration::operator=(Calibration&&) noexcept = default;
+Calibration::~Calibration() = default;
+
 std::string Calibration::name(const Curve& curve) {
   return fmt::format("{}.{}.{}", to_text(curve.kind), to_text(curve.format),
                      to_text(curve.library));

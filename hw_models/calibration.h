@@ -97,6 +97,14 @@ struct Curve {
 // format, any library (products and attention) -> same kind, bf16 -> the nearest kind. A device
 // without any borrows.
 struct Calibration {
+  // Compiled once: it is long, and units all over the program hold one.
+  Calibration();
+  Calibration(const Calibration&);
+  Calibration(Calibration&&) noexcept;
+  Calibration& operator=(const Calibration&);
+  Calibration& operator=(Calibration&&) noexcept;
+  ~Calibration();
+
   std::string device;         // catalogue name it belongs to
   std::string borrowed_from;  // name of the measured device, or ""
   std::vector<Curve> curves;  // the distinct ones, in the order of the file

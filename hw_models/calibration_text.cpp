@@ -7,13 +7,11 @@
 #include <cmath>
 
 #include "hw_models/calibration.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Four significant digits: more than any fit here is worth, and diffs stay readable.
 double rounded(double value) {

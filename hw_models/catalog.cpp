@@ -13,7 +13,7 @@
 
 #include "hw_models/catalog_names.h"
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 namespace {
@@ -64,9 +64,9 @@ JsonValue merge_base(const std::string& folder, const std::string& kind, const J
                      const fs::path& file, std::vector<fs::path>& chain) {
   if (!entry.is_object()) entry.fail("an object");
   if (!entry.has("based_on")) return entry;
-  nlohmann::json own = entry.raw();
+  SortedJson own = entry.raw();
   const JsonValue based_on = entry.at("based_on");
-  nlohmann::json merged;
+  SortedJson merged;
   try {
     merged =
         based_on.is_object()
@@ -117,12 +117,12 @@ std::string text_or_empty(const JsonValue& entry, std::string_view key) {
 
 }  // namespace
 
-void merge_overlay(nlohmann::json& target, const nlohmann::json& patch) {
+void merge_overlay(SortedJson& target, const SortedJson& patch) {
   if (!patch.is_object() || patch.contains("value")) {
     target = patch;
     return;
   }
-  if (!target.is_object()) target = nlohmann::json::object();
+  if (!target.is_object()) target = SortedJson::object();
   for (const auto& [key, value] : patch.items()) {
     if (value.is_null())
       target.erase(key);

@@ -10,6 +10,7 @@
 
 #include "hw_models/calibration.h"
 #include "hw_models/device.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -87,7 +88,7 @@ Host read_host(const JsonValue& file);
 
 // Lays `patch` over `target` (RFC 7396), except that a patch object with "value" replaces the old
 // leaf whole: evidence and range of another value must not survive it.
-void merge_overlay(nlohmann::json& target, const nlohmann::json& patch);
+void merge_overlay(SortedJson& target, const SortedJson& patch);
 
 Device load_device(const std::string& name);
 Nic load_nic(const std::string& name);

@@ -154,6 +154,13 @@ T value_or_zero(const Sourced<T>& sourced) {
 
 }  // namespace
 
+Device::Device() = default;
+Device::Device(const Device&) = default;
+Device::Device(Device&&) noexcept = default;
+Device& Device::operator=(const Device&) = default;
+Device& Device::operator=(Device&&) noexcept = default;
+Device::~Device() = default;
+
 std::string_view to_text(Architecture a) { return architecture_text[static_cast<std::size_t>(a)]; }
 
 bool has_tile_model(Architecture a) {

@@ -87,6 +87,14 @@ struct DeviceSoftware {
 
 // One accelerator as the catalogue has it: every value with evidence, source and range.
 struct Device {
+  // Compiled once: it is long, and units all over the program hold one.
+  Device();
+  Device(const Device&);
+  Device(Device&&) noexcept;
+  Device& operator=(const Device&);
+  Device& operator=(Device&&) noexcept;
+  ~Device();
+
   std::string name, title, vendor, status;
   Architecture architecture = Architecture::other;
   std::optional<DeviceSoftware> software;  // absent: nothing is known of it, and nothing refused

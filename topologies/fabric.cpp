@@ -246,6 +246,13 @@ PathCost to_other_site(const Fabric& fabric, double nics) {
 
 }  // namespace
 
+Fabric::Fabric() = default;
+Fabric::Fabric(const Fabric&) = default;
+Fabric::Fabric(Fabric&&) noexcept = default;
+Fabric& Fabric::operator=(const Fabric&) = default;
+Fabric& Fabric::operator=(Fabric&&) noexcept = default;
+Fabric::~Fabric() = default;
+
 std::string_view to_text(ScaleUpKind k) { return scale_up_text[static_cast<std::size_t>(k)]; }
 std::string_view to_text(ScaleOutKind k) { return scale_out_text[static_cast<std::size_t>(k)]; }
 std::string_view to_text(FabricTechnology t) {

@@ -106,6 +106,14 @@ struct Sites {
 
 // A wiring at any number of accelerators. Values in a catalogue file of topologies/catalog.
 struct Fabric {
+  // Compiled once: it is long, and units all over the program hold one.
+  Fabric();
+  Fabric(const Fabric&);
+  Fabric(Fabric&&) noexcept;
+  Fabric& operator=(const Fabric&);
+  Fabric& operator=(Fabric&&) noexcept;
+  ~Fabric();
+
   std::string name, title;
   ScaleUp scale_up;
   ScaleOut scale_out;

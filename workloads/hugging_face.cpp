@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/base/spelling.h"
 #include "workloads/hugging_face_config.h"
 

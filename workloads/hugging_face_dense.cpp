@@ -2,7 +2,7 @@
 // Knows the Hugging Face configs of dense models; defaults are those of transformers' own classes.
 #include <fmt/format.h>
 
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "workloads/hugging_face_config.h"
 
 namespace orrery {
@@ -84,7 +84,7 @@ Model read_gemma(const HuggingFaceFields& fields, std::string_view type) {
   HuggingFaceFields filled = fields;
   const bool third = type == "gemma3" || type == "gemma3_text";
   if (third) {
-    nlohmann::json json = fields.json.raw();
+    SortedJson json = fields.json.raw();
     const std::pair<const char*, int> defaults[] = {
         {"vocab_size", 262208}, {"num_attention_heads", 8}, {"num_key_value_heads", 4}};
     for (const auto& [key, value] : defaults) {

@@ -239,7 +239,7 @@ Layout read_layout_over(const JsonValue& object, const Layout& base);
 const std::vector<std::string>& layout_keys();
 // One line with every key, which read_layout reads back.
 std::string to_json_text(const Layout& layout);
-nlohmann::json to_json(const Layout& layout);
+SortedJson to_json(const Layout& layout);
 
 // Layers of a pipeline position (Layout::position tells which stage holds it).
 struct Position {

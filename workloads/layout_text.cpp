@@ -7,7 +7,7 @@
 #include <array>
 #include <initializer_list>
 
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "workloads/layout.h"
 
 namespace orrery {
@@ -237,33 +237,33 @@ Layout read_layout(const JsonValue& object) {
   return read_layout_over(object, {});
 }
 
-nlohmann::json to_json(const Layout& layout) {
-  return {{"tp", layout.tp},
-          {"pp", layout.pp},
-          {"vpp", layout.vpp},
-          {"dp", layout.dp},
-          {"cp", layout.cp},
-          {"ep", layout.ep},
-          {"etp", layout.etp},
-          {"micro_batch", layout.micro_batch},
-          {"sequence_parallel", layout.sequence_parallel},
-          {"zero", layout.zero_stage},
-          {"shard_group", layout.shard_group},
-          {"schedule", to_text(layout.schedule)},
-          {"recompute", to_text(layout.recompute_choice())},
-          {"recompute_layers", layout.recompute_layers},
-          {"precision", to_text(layout.precision)},
-          {"optimizer", to_text(layout.optimizer)},
-          {"context_parallel", to_text(layout.context)},
-          {"context_inner", layout.context_inner},
-          {"offload", offloaded(layout)},
-          {"optimizer_offload_fraction", layout.optimizer_offload_fraction},
-          {"stage_layers", layout.stage_layers},
-          {"rank_order", to_text(layout.rank_order)},
-          {"per_domain", layout.per_domain},
-          {"bucket", layout.bucket > Bytes(0)
-                         ? nlohmann::json(fmt::format("{:.0f} B", layout.bucket.si()))
-                         : nlohmann::json()}};
+SortedJson to_json(const Layout& layout) {
+  return {
+      {"tp", layout.tp},
+      {"pp", layout.pp},
+      {"vpp", layout.vpp},
+      {"dp", layout.dp},
+      {"cp", layout.cp},
+      {"ep", layout.ep},
+      {"etp", layout.etp},
+      {"micro_batch", layout.micro_batch},
+      {"sequence_parallel", layout.sequence_parallel},
+      {"zero", layout.zero_stage},
+      {"shard_group", layout.shard_group},
+      {"schedule", to_text(layout.schedule)},
+      {"recompute", to_text(layout.recompute_choice())},
+      {"recompute_layers", layout.recompute_layers},
+      {"precision", to_text(layout.precision)},
+      {"optimizer", to_text(layout.optimizer)},
+      {"context_parallel", to_text(layout.context)},
+      {"context_inner", layout.context_inner},
+      {"offload", offloaded(layout)},
+      {"optimizer_offload_fraction", layout.optimizer_offload_fraction},
+      {"stage_layers", layout.stage_layers},
+      {"rank_order", to_text(layout.rank_order)},
+      {"per_domain", layout.per_domain},
+      {"bucket", layout.bucket > Bytes(0) ? SortedJson(fmt::format("{:.0f} B", layout.bucket.si()))
+                                          : SortedJson()}};
 }
 
 std::string to_json_text(const Layout& layout) { return to_json(layout).dump(); }

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/base/spelling.h"
 
 namespace orrery {
@@ -209,7 +209,7 @@ JsonValue resolve_based_on(const JsonValue& entry, const fs::path& folder, int d
     const std::vector<std::string> names = model_names(folder);
     base->fail("a model of the catalogue (nearest: " + nearest_name(name, names) + ")");
   }
-  nlohmann::json merged = resolve_based_on(JsonValue::load(file), folder, depth - 1).raw();
+  SortedJson merged = resolve_based_on(JsonValue::load(file), folder, depth - 1).raw();
   for (const auto& [key, value] : entry.raw().items()) {
     if (key != "based_on") merged[key] = value;
   }

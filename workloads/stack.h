@@ -168,6 +168,14 @@ struct StackChoices {
 
 // Everything about a framework release that a step's time and memory depend on.
 struct Stack {
+  // Compiled once: it is long, and units all over the program hold one.
+  Stack();
+  Stack(const Stack&);
+  Stack(Stack&&) noexcept;
+  Stack& operator=(const Stack&);
+  Stack& operator=(Stack&&) noexcept;
+  ~Stack();
+
   std::string name;     // "megatron-core"
   std::string release;  // "0.15"
   std::string asked;    // for a release that is not listed, "0.16"; empty: none, or the listed one

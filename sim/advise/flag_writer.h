@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/advise/launch_flags.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -29,7 +29,7 @@ class FlagWriter {
   }
   // Names with dots are sections of sections, but for flags and Python. `raw` text is written
   // without quotes.
-  void set(std::string_view key, const std::string& name, nlohmann::json value, bool raw = false);
+  void set(std::string_view key, const std::string& name, SortedJson value, bool raw = false);
   void covers(std::string_view key) { covered_.insert(std::string(key)); }
   void missing(std::string_view key, std::string sentence);
   // Missing: "PROGRAM has no setting for WHAT."
@@ -52,7 +52,7 @@ class FlagWriter {
   FlagStyle style_;
   LaunchFlags out_;
   std::vector<std::string> when_;  // environment settings are needed
-  nlohmann::ordered_json tree_;    // toml, yaml, json
+  Json tree_;                      // toml, yaml, json
   std::set<std::string> covered_;
 };
 

@@ -6,12 +6,10 @@
 #include <fmt/format.h>
 
 #include "sim/advise/flag_writer.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_quick.h"
 
 namespace orrery {
 namespace {
-
-using nlohmann::json;
 
 void no_choice_of_ranks(FlagWriter& out, const Layout& l) {
   if (!l.rank_order.is_default()) out.lacks("rank_order", "another rank order");
@@ -29,10 +27,10 @@ void cover_what_is_one(FlagWriter& out, const Layout& l, const Model& model) {
 }
 
 // Megatron-LM's text of a value as YAML has it.
-json yaml_value(const std::string& text) {
+SortedJson yaml_value(const std::string& text) {
   if (text.empty()) return true;
   if (text.find(' ') != std::string::npos) {
-    json list = json::array();
+    SortedJson list = SortedJson::array();
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t end = std::min(text.find(' ', at), text.size());
       list.push_back(yaml_value(text.substr(at, end - at)));
@@ -40,12 +38,12 @@ json yaml_value(const std::string& text) {
     }
     return list;
   }
-  const json number = json::parse(text, nullptr, false);
-  return number.is_number() ? number : json(text);
+  const std::optional<SortedJson> number = parse_quickly(text);
+  return number && number->is_number() ? *number : SortedJson(text);
 }
 
 // argparse's name of a flag: what is called --no-x there is x: false.
-std::pair<std::string, json> yaml_argument(const LaunchFlag& flag) {
+std::pair<std::string, SortedJson> yaml_argument(const LaunchFlag& flag) {
   std::string name = flag.name.substr(flag.name.find_first_not_of('-'));
   std::replace(name.begin(), name.end(), '-', '_');
   const std::string off = "no_";

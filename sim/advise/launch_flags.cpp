@@ -9,12 +9,10 @@
 #include <fmt/ranges.h>
 
 #include "sim/advise/flag_writer.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 bool plain(const std::string& text) {
   return !text.empty() && text.find_first_not_of(
@@ -22,7 +20,7 @@ bool plain(const std::string& text) {
                               "_-./+:") == std::string::npos;
 }
 
-std::string scalar(const nlohmann::json& value, FlagStyle style) {
+std::string scalar(const SortedJson& value, FlagStyle style) {
   if (value.is_boolean() && style == FlagStyle::python) return value.get<bool>() ? "True" : "False";
   if (!value.is_string()) return value.dump();
   const std::string text = value.get<std::string>();
@@ -40,7 +38,7 @@ std::string scalar(const nlohmann::json& value, FlagStyle style) {
   return text;
 }
 
-std::string value_text(const nlohmann::json& value, FlagStyle style) {
+std::string value_text(const SortedJson& value, FlagStyle style) {
   if (!value.is_array()) return scalar(value, style);
   std::vector<std::string> items;
   for (const auto& item : value) items.push_back(value_text(item, style));
@@ -49,7 +47,7 @@ std::string value_text(const nlohmann::json& value, FlagStyle style) {
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
-void insert(Json& tree, const std::string& name, const nlohmann::json& value) {
+void insert(Json& tree, const std::string& name, const SortedJson& value) {
   const std::size_t dot = name.find('.');
   if (dot == std::string::npos)
     tree[name] = value;
@@ -123,8 +121,7 @@ LaunchDevice launch_device(const Device& device) {
           .one_queue = device.software->one_queue};
 }
 
-void FlagWriter::set(std::string_view key, const std::string& name, nlohmann::json value,
-                     bool raw) {
+void FlagWriter::set(std::string_view key, const std::string& name, SortedJson value, bool raw) {
   if (!key.empty()) covers(key);
   std::string text = raw ? value.get<std::string>() : value_text(value, style_);
   const bool is_switch = style_ == FlagStyle::command_line && value.is_boolean();
@@ -180,13 +177,14 @@ std::string FlagWriter::text(const Layout& layout) const {
 }
 
 LaunchFlags FlagWriter::finish(const Layout& layout, std::string note) && {
-  const nlohmann::json is = to_json(layout), was = to_json(Layout());
+  const SortedJson is = to_json(layout), was = to_json(Layout());
+  const auto in = [](const SortedJson& json, const std::string& key) {
+    return json.contains(key) ? json.at(key) : SortedJson();
+  };
   for (const std::string& key : layout_keys()) {
-    if (covered_.count(key) > 0 ||
-        is.value(key, nlohmann::json()) == was.value(key, nlohmann::json()))
-      continue;
+    if (covered_.count(key) > 0 || in(is, key) == in(was, key)) continue;
     missing(key, fmt::format("{} has no flag for {} {}.", out_.program, key,
-                             value_text(is.value(key, nlohmann::json()), FlagStyle::json)));
+                             value_text(in(is, key), FlagStyle::json)));
   }
   out_.language = language(style_);
   out_.text = text(layout);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/advise/flag_writer.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "workloads/sharding.h"
 
 namespace orrery {
@@ -67,9 +67,9 @@ void titan_stages(FlagWriter& out, const Layout& l, const Model& model, const St
     out.set("", "parallelism.pipeline_parallel_last_stage_less_layers", 0);
     return;
   }
-  nlohmann::json parts = nlohmann::json::array();
+  SortedJson parts = SortedJson::array();
   for (const Position& p : positions) {
-    nlohmann::json part = nlohmann::json::array();
+    SortedJson part = SortedJson::array();
     if (p.embedding) part.push_back("tok_embeddings");
     for (std::int64_t i = 0; i < p.layers; ++i)
       part.push_back(fmt::format("layers.{}", p.first_layer + i));

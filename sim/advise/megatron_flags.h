@@ -10,6 +10,7 @@
 
 #include "sim/advise/flag_writer.h"
 #include "sim/advise/megatron_names.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -104,7 +105,7 @@ class MegatronFlags {
   bool has(const megatron_names::Name& n) const { return name_of(n) != nullptr; }
   bool recipes() const { return dialect_ != MegatronDialect::megatron; }
 
-  void say(const char* key, const megatron_names::Name& n, nlohmann::json value,
+  void say(const char* key, const megatron_names::Name& n, SortedJson value,
            const std::string& what) {
     if (const char* name = name_of(n))
       out_.set(key, name, std::move(value));
@@ -112,7 +113,7 @@ class MegatronFlags {
       lacks(key, what);
   }
   // Where a program has no such setting and none is needed.
-  void say_if_known(const megatron_names::Name& n, nlohmann::json value) {
+  void say_if_known(const megatron_names::Name& n, SortedJson value) {
     if (const char* name = name_of(n)) out_.set("", name, std::move(value));
   }
   void lacks(const char* key, const std::string& what) {

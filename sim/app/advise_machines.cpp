@@ -18,7 +18,7 @@
 #include "sim/app/settings.h"
 #include "sim/base/cannot_exist.h"
 #include "sim/base/interrupt.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/engine/cluster.h"
 #include "sim/outcome/simulate.h"
 
@@ -58,7 +58,7 @@ double score_of(const Prediction& p, Objective objective) {
 
 Machine advise_on(const JsonValue& settings, const std::string& cluster, const AskedWith& with,
                   const ModelError& error) {
-  nlohmann::json own = settings.raw();
+  SortedJson own = settings.raw();
   own["cluster"] = cluster;
   const JsonValue asked = JsonValue::from(own, settings.file());
   Machine machine{.name = cluster};
@@ -94,10 +94,10 @@ Machine advise_on(const JsonValue& settings, const std::string& cluster, const A
   return machine;
 }
 
-nlohmann::ordered_json json_of(const Machines& machines) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+Json json_of(const Machines& machines) {
+  Json list = Json::array();
   for (const Machine& m : machines.ranked) {
-    nlohmann::ordered_json one = {{"cluster", m.name}, {"runs", m.runs}};
+    Json one = {{"cluster", m.name}, {"runs", m.runs}};
     if (!m.runs) {
       one["why"] = m.why;
     } else {
@@ -110,12 +110,11 @@ nlohmann::ordered_json json_of(const Machines& machines) {
       one["mfu"] = p.mfu;
       one["energy_per_step_j"] = p.energy_per_step.si();
       const double dollars = p.dollars_per_million_tokens.si();
-      one["cost_per_million_tokens_usd"] =
-          dollars > 0 ? nlohmann::ordered_json(dollars) : nlohmann::ordered_json(nullptr);
+      one["cost_per_million_tokens_usd"] = dollars > 0 ? Json(dollars) : Json(nullptr);
     }
     list.push_back(std::move(one));
   }
-  nlohmann::ordered_json out = {{"clusters", list}, {"stopped_early", machines.stopped_early}};
+  Json out = {{"clusters", list}, {"stopped_early", machines.stopped_early}};
   if (machines.stopped_early) out["stopped_after"] = stopped_json(machines.stopped_after);
   return out;
 }
@@ -242,9 +241,9 @@ AnswerVerdict verdict_of(const std::vector<Machine>& machines) {
 
 // The list as a list, with what files hold in it.
 JsonValue standing_alone(const JsonValue& settings) {
-  nlohmann::json whole = settings.raw();
+  SortedJson whole = settings.raw();
   if (settings.at("cluster").raw() != "all") {
-    whole["cluster"] = nlohmann::json::array();
+    whole["cluster"] = SortedJson::array();
     for (const JsonValue& part : settings.at("cluster").listed())
       whole["cluster"].push_back(part.raw());
   }

@@ -7,8 +7,6 @@
 namespace orrery {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -31,16 +29,13 @@ std::string json_key(std::string_view words) {
   return key;
 }
 
-nlohmann::ordered_json layout_json(const Layout& layout) {
-  return Json::parse(to_json_text(layout));
-}
+Json layout_json(const Layout& layout) { return Json::parse(to_json_text(layout)); }
 
 AnswerVerdict answer_verdict(const Verdict& v) {
   return {.fits = v.fits, .runs = v.runs, .why = v.why, .probability = v.probability};
 }
 
-nlohmann::ordered_json answer_json(const AnswerHead& head, const AnswerVerdict& verdict,
-                                   nlohmann::ordered_json body) {
+Json answer_json(const AnswerHead& head, const AnswerVerdict& verdict, Json body) {
   Json out = {{"orrery",
                {{"version", program_version()},
                 {"catalogue", head.catalogue.empty() ? catalogue_version() : head.catalogue},
@@ -52,31 +47,25 @@ nlohmann::ordered_json answer_json(const AnswerHead& head, const AnswerVerdict& 
                 {"runs", or_null(verdict.runs)},
                 {"why", verdict.why},
                 {"probability", or_null(verdict.probability)}}}};
-  for (auto& [key, value] : body.get_ref<Json::object_t&>()) out[key] = std::move(value);
+  for (auto& [key, value] : body.items()) out[key] = std::move(value);
   return out;
 }
 
-nlohmann::ordered_json stopped_json(const std::vector<std::optional<std::int64_t>>& parts) {
-  nlohmann::ordered_json stopped = nlohmann::ordered_json::array();
-  for (const auto& part : parts)
-    stopped.push_back(part ? nlohmann::ordered_json(*part) : nlohmann::ordered_json(nullptr));
+Json stopped_json(const std::vector<std::optional<std::int64_t>>& parts) {
+  Json stopped = Json::array();
+  for (const auto& part : parts) stopped.push_back(part ? Json(*part) : Json(nullptr));
   return stopped;
 }
 
-std::string indented_text(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string indented_text(const Json& json) { return json.dump(2) + "\n"; }
 
-std::string answer_text(const AnswerHead& head, const AnswerVerdict& verdict,
-                        nlohmann::ordered_json body) {
+std::string answer_text(const AnswerHead& head, const AnswerVerdict& verdict, Json body) {
   return indented_text(answer_json(head, verdict, std::move(body)));
 }
 
-std::string json_line(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string json_line(const Json& json) { return json.dump() + "\n"; }
 
-nlohmann::ordered_json error_json(const ErrorInfo& info, std::string_view kind) {
+Json error_json(const ErrorInfo& info, std::string_view kind) {
   return {{"error",
            {{"kind", kind},
             {"file", text_or_null(info.file)},

@@ -11,7 +11,7 @@
 
 #include "sim/app/exit_code.h"
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/outcome/verdict.h"
 #include "workloads/layout.h"
 
@@ -21,12 +21,12 @@ namespace orrery {
 std::string json_key(std::string_view words);
 
 // A layout as an object, the same in every command.
-nlohmann::ordered_json layout_json(const Layout& layout);
+Json layout_json(const Layout& layout);
 
 // What an answer was asked. `question` holds all that it depends on, files and overlays inline.
 struct AnswerHead {
   std::string command;  // "simulate"
-  nlohmann::json question = nlohmann::json::object();
+  SortedJson question = SortedJson::object();
   std::optional<std::uint64_t> seed = {};  // none: nothing was drawn
   std::string catalogue = {};              // its hash where it is known already
 };
@@ -41,26 +41,24 @@ struct AnswerVerdict {
 AnswerVerdict answer_verdict(const Verdict& verdict);
 
 // {orrery, question, verdict, ...body}.
-nlohmann::ordered_json answer_json(const AnswerHead& head, const AnswerVerdict& verdict,
-                                   nlohmann::ordered_json body);
+Json answer_json(const AnswerHead& head, const AnswerVerdict& verdict, Json body);
 // As text, with line breaks and indented.
-std::string indented_text(const nlohmann::ordered_json& json);
+std::string indented_text(const Json& json);
 // Both at once.
-std::string answer_text(const AnswerHead& head, const AnswerVerdict& verdict,
-                        nlohmann::ordered_json body);
+std::string answer_text(const AnswerHead& head, const AnswerVerdict& verdict, Json body);
 
 // Where Ctrl-C or a time limit ended each part of the work; null: the part came to its end.
-nlohmann::ordered_json stopped_json(const std::vector<std::optional<std::int64_t>>& parts);
+Json stopped_json(const std::vector<std::optional<std::int64_t>>& parts);
 
 // An answer for machines, and the exit code that goes with it.
 struct MachineAnswer {
-  nlohmann::ordered_json json;
+  Json json;
   ExitCode code = ExitCode::answer;
 };
 
 // {"error": {kind, file, path, found, expected, nearest}}; what an error leaves open is null.
-nlohmann::ordered_json error_json(const ErrorInfo& info, std::string_view kind);
+Json error_json(const ErrorInfo& info, std::string_view kind);
 // One line, with its break. Bytes of a user's text that are no UTF-8 are replaced.
-std::string json_line(const nlohmann::ordered_json& json);
+std::string json_line(const Json& json);
 
 }  // namespace orrery

@@ -12,9 +12,6 @@
 namespace orrery {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Pointer = Json::json_pointer;
-
 // `place` is where the value stands: in the answer, or ("row/...") in the row's own part of it.
 struct Column {
   std::string name, place;
@@ -118,8 +115,8 @@ std::string cell(const Json& value) {
 }
 
 Json value_at(const Json& answer, const std::string& place) {
-  const Pointer pointer("/" + place);
-  return answer.contains(pointer) ? answer.at(pointer) : Json(nullptr);
+  const Json* value = answer.find_path(place);
+  return value ? *value : Json(nullptr);
 }
 
 // What an error says, in one sentence.
@@ -151,7 +148,7 @@ std::string csv_header(const std::string& command, bool lines) {
   return text + "error\n";
 }
 
-std::string csv_rows(const std::string& command, const nlohmann::ordered_json& answer,
+std::string csv_rows(const std::string& command, const Json& answer,
                      std::optional<std::int64_t> line) {
   const std::vector<Column> columns = columns_of(command);
   if (answer.contains("error")) return row_text(columns, Json::object(), line, error_text(answer));

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -16,7 +16,7 @@ std::string csv_header(const std::string& command, bool lines);
 
 // A row for a prediction, for each of the best layouts, or for each point; for an error one that
 // says it. What an answer does not have is left empty.
-std::string csv_rows(const std::string& command, const nlohmann::ordered_json& answer,
+std::string csv_rows(const std::string& command, const Json& answer,
                      std::optional<std::int64_t> line);
 
 }  // namespace orrery

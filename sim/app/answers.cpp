@@ -25,8 +25,8 @@ std::optional<std::uint64_t> seed_of(const Scenario& scenario) {
 }
 
 // What an answer says it was asked: where it was written besides is no part of it.
-nlohmann::json question_of(const JsonValue& settings) {
-  nlohmann::json question = settings.raw();
+SortedJson question_of(const JsonValue& settings) {
+  SortedJson question = settings.raw();
   question.erase("trace_out");
   return question;
 }
@@ -127,7 +127,7 @@ Planned plan_settings(const JsonValue& asked, const AskedWith& with) {
   return out;
 }
 
-nlohmann::ordered_json to_json(const Planned& p) {
+Json to_json(const Planned& p) {
   return answer_json({.command = "plan",
                       .question = p.file.question,
                       .seed = p.file.plan.seed,
@@ -135,7 +135,7 @@ nlohmann::ordered_json to_json(const Planned& p) {
                      verdict_of(p.file, p.result, p.detail), plan_json(p.file, p.result, p.detail));
 }
 
-nlohmann::ordered_json to_json(const Simulated& s) {
+Json to_json(const Simulated& s) {
   return answer_json(
       {.command = "simulate",
        .question = question_of(s.settings),
@@ -145,7 +145,7 @@ nlohmann::ordered_json to_json(const Simulated& s) {
       s.refused ? refusal_json(*s.refused) : prediction_json(s.scenario, s.prediction, s.reasons));
 }
 
-nlohmann::ordered_json to_json(const Advised& a) {
+Json to_json(const Advised& a) {
   return answer_json(
       {.command = "advise", .question = question_of(a.settings), .catalogue = a.catalogue},
       answer_verdict(a.refused ? a.refused->verdict : verdict_of(a.advice)),

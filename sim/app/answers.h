@@ -13,6 +13,7 @@
 #include "sim/app/plan_question.h"
 #include "sim/app/refusal.h"
 #include "sim/app/settings.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -62,9 +63,9 @@ struct Planned {
 Planned plan_settings(const JsonValue& question, const AskedWith& with);
 
 // What was found, for machines.
-nlohmann::ordered_json to_json(const Simulated& simulated);
-nlohmann::ordered_json to_json(const Advised& advised);
-nlohmann::ordered_json to_json(const Planned& planned);
+Json to_json(const Simulated& simulated);
+Json to_json(const Advised& advised);
+Json to_json(const Planned& planned);
 
 // The answer of a command ("simulate", "advise" or "plan") to one question, for machines.
 MachineAnswer answer_for_machines(const std::string& command, const JsonValue& settings,

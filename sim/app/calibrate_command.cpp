@@ -159,7 +159,7 @@ void fit(const CalibrateOptions& options) {
     write_file(options.stack_output, stack_overlay_json(software, measured_source(report.device)));
   if (options.json) {
     fmt::print("{}", answer_text(calibrate_head(options), {},
-                                 {{"calibration", nlohmann::ordered_json::parse(report.json)}}));
+                                 {{"calibration", Json::parse(report.json)}}));
     return;
   }
   fmt::print(

@@ -9,14 +9,13 @@
 
 #include "hw_models/catalog.h"
 #include "sim/app/tables.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/calibrate/measured_tables.h"
 
 namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 // One side: measured lines, a model, or both (a device whose calibration has its measurements).
 struct Side {

@@ -11,7 +11,7 @@
 
 #include "hw_models/catalog.h"
 #include "sim/app/tables.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/base/output_file.h"
 #include "sim/calibrate/measured_tables.h"
 
@@ -157,8 +157,7 @@ void show_command(const CalibrateOptions& options) {
   if (!options.plots.empty()) make_folder(options.plots);
   if (options.json) {
     fmt::print("{}", answer_text(calibrate_head(options), {},
-                                 {{"calibration",
-                                   nlohmann::ordered_json::parse(to_json_text(calibration, ""))}}));
+                                 {{"calibration", Json::parse(to_json_text(calibration, ""))}}));
   } else {
     std::string text = "Calibration of " + device.name;
     if (!calibration.borrowed_from.empty()) text += ", borrowed from " + calibration.borrowed_from;

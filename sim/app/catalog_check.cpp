@@ -17,7 +17,7 @@
 #include "sim/app/catalog_show.h"
 #include "sim/app/plan_question.h"
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/engine/cluster.h"
 #include "workloads/model_catalog.h"
 #include "workloads/stack.h"
@@ -50,7 +50,7 @@ void read_entry(const CatalogKind& kind, const std::string& name) {
 }
 
 // Every "source" of an entry, wherever it stands.
-void visit_sources(const nlohmann::json& value, const std::string& path,
+void visit_sources(const SortedJson& value, const std::string& path,
                    const std::function<void(const std::string&, const std::string&)>& visit) {
   if (value.is_object())
     for (const auto& [key, member] : value.items()) {
@@ -165,8 +165,7 @@ std::string faults_text(const CatalogFaults& faults) {
 }
 
 std::string faults_json(const CatalogFaults& faults) {
-  const nlohmann::ordered_json json = {
-      {"checked", faults.checked}, {"what", faults.what}, {"faults", faults.faults}};
+  const Json json = {{"checked", faults.checked}, {"what", faults.what}, {"faults", faults.faults}};
   return json.dump(2) + "\n";
 }
 

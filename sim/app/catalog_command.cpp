@@ -15,8 +15,6 @@
 namespace orrery {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // What an answer for machines says it was asked. A file's own contents are the answer.
 AnswerHead head_of(const Given& given) {
   AnswerHead head{.command = "catalog", .question = {{"arguments", given.words}}};

@@ -15,14 +15,12 @@
 #include "sim/app/catalog_show.h"
 #include "sim/app/report_parts.h"
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/engine/cluster.h"
 #include "workloads/model_catalog.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // What stands beside a name, by kind: heading and text of each column.
 struct Entry {

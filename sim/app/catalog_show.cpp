@@ -16,9 +16,7 @@ namespace {
 
 bool is_sourced(const JsonValue& v) { return v.is_object() && v.has("value") && v.has("evidence"); }
 
-std::string plain(const nlohmann::json& v) {
-  return v.is_string() ? v.get<std::string>() : v.dump();
-}
+std::string plain(const SortedJson& v) { return v.is_string() ? v.get<std::string>() : v.dump(); }
 
 // What an entry shows: a row per value, remarks under the table, sources at the end.
 struct Shown {

@@ -56,7 +56,7 @@ std::string expected_of(const std::string& key, const Suffixed& s, const std::st
 }
 
 // Sequences that hold the tokens of a batch such as "4M".
-std::int64_t sequences_of(const std::string& text, const nlohmann::json& settings,
+std::int64_t sequences_of(const std::string& text, const SortedJson& settings,
                           const std::string& file) {
   const ErrorInfo place{.file = file, .path = "global_batch", .found = in_quotes(text)};
   const auto tokens = binary_count(*suffixed_in(text));
@@ -89,7 +89,7 @@ std::optional<std::int64_t> whole_in(const std::string& text) {
   return static_cast<std::int64_t>(number);
 }
 
-nlohmann::json count_in(const std::string& key, const std::string& text, const std::string& place) {
+SortedJson count_in(const std::string& key, const std::string& text, const std::string& place) {
   const auto fail = [&](const std::string& expected) {
     const bool flag = place.starts_with("--");
     throw Error(
@@ -106,7 +106,7 @@ nlohmann::json count_in(const std::string& key, const std::string& text, const s
   return *count;
 }
 
-nlohmann::json with_counts(nlohmann::json settings, const std::string& file) {
+SortedJson with_counts(SortedJson settings, const std::string& file) {
   if (!settings.is_object()) return settings;
   for (const Setting& setting : orrery::settings()) {
     const auto at = settings.find(setting.key);

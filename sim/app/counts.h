@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -19,10 +19,10 @@ std::optional<std::int64_t> whole_in(const std::string& text);
 //   global_batch: M and G count tokens by 1,024 too, and make sequences of `seq`; k is refused;
 //   every other key: refused.
 // A batch in tokens waits for its sequence length: it stays as it is written.
-nlohmann::json count_in(const std::string& key, const std::string& text, const std::string& place);
+SortedJson count_in(const std::string& key, const std::string& text, const std::string& place);
 
 // The settings with every count that is written as text resolved, the batch by their own "seq".
 // `file`: where they stand, for errors.
-nlohmann::json with_counts(nlohmann::json settings, const std::string& file);
+SortedJson with_counts(SortedJson settings, const std::string& file);
 
 }  // namespace orrery

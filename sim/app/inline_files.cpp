@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 10> question_keys = {
 constexpr std::array<std::string_view, 7> entry_keys = {"based_on", "accelerator", "fabric", "host",
                                                         "model",    "stack",       "cluster"};
 
-bool names_file(const nlohmann::json& value) {
+bool names_file(const SortedJson& value) {
   if (!value.is_string()) return false;
   const std::string text = value.get<std::string>();
   std::error_code ignored;
@@ -30,7 +30,7 @@ bool names_file(const nlohmann::json& value) {
 }
 
 // A model may be named by the folder of its config.json.
-bool is_folder_of_model(const nlohmann::json& value) {
+bool is_folder_of_model(const SortedJson& value) {
   if (!value.is_string()) return false;
   std::error_code ignored;
   return fs::exists(fs::path(value.get<std::string>()) / "config.json", ignored);
@@ -47,10 +47,10 @@ std::string name_of(const fs::path& file) {
 // circle were refused before.
 class Inliner {
  public:
-  nlohmann::json value(const nlohmann::json& given, const fs::path& beside) {
+  SortedJson value(const SortedJson& given, const fs::path& beside) {
     if (given.is_array()) {
-      nlohmann::json list = nlohmann::json::array();
-      for (const nlohmann::json& item : given) list.push_back(value(item, beside));
+      SortedJson list = SortedJson::array();
+      for (const SortedJson& item : given) list.push_back(value(item, beside));
       return list;
     }
     if (given.is_object()) return entry(given, beside);
@@ -63,7 +63,7 @@ class Inliner {
     if (fs::is_directory(found, ignored)) found /= "config.json";  // as models are read
     if (!names_file(given) && !(names_file(file.string()) && is_path(name))) return given;
     ++replaced_;
-    nlohmann::json contents = JsonValue::load(found).raw();
+    SortedJson contents = JsonValue::load(found).raw();
     if (!contents.is_object()) return given;
     if (!contents.contains("name") && !is_settings(contents)) contents["name"] = name_of(found);
     return entry(contents, found.parent_path());
@@ -75,11 +75,11 @@ class Inliner {
     return name.string().find('/') != std::string::npos || name.extension() == ".json";
   }
   // A file of settings, what `like` names, has no name of its own.
-  static bool is_settings(const nlohmann::json& contents) {
+  static bool is_settings(const SortedJson& contents) {
     return contents.contains("tp") || contents.contains("gpus") || contents.contains("dp") ||
            contents.contains("pp");
   }
-  nlohmann::json entry(nlohmann::json object, const fs::path& beside) {
+  SortedJson entry(SortedJson object, const fs::path& beside) {
     for (const std::string_view key : entry_keys)
       if (const auto at = object.find(key); at != object.end()) *at = value(*at, beside);
     return object;
@@ -95,16 +95,16 @@ JsonValue with_input_inline(const JsonValue& question) {
   if (!model || !model->is_string() || model->text() != "-") return question;
   const std::string name = "standard input";
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  nlohmann::json contents = JsonValue::parse(text, name).raw();
+  SortedJson contents = JsonValue::parse(text, name).raw();
   if (contents.is_object() && !contents.contains("name")) contents["name"] = name;
-  nlohmann::json whole = question.raw();
+  SortedJson whole = question.raw();
   whole["model"] = std::move(contents);
   return JsonValue::from(std::move(whole), question.file());
 }
 
 std::optional<JsonValue> with_files_inline(const JsonValue& question) {
   Inliner inliner;
-  nlohmann::json whole = question.raw();
+  SortedJson whole = question.raw();
   if (const auto at = whole.find("model"); at != whole.end() && is_folder_of_model(*at))
     *at = (fs::path(at->get<std::string>()) / "config.json").string();
   for (const std::string_view key : question_keys)

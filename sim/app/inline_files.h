@@ -6,7 +6,6 @@
 #include <string>
 
 #include "sim/base/json.h"
-#include "sim/base/json_document.h"
 
 namespace orrery {
 

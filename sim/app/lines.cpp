@@ -115,14 +115,14 @@ struct BadLines {
   }
 };
 
-nlohmann::ordered_json error_of_line(const Error& error, std::int64_t line) {
-  nlohmann::ordered_json json = error_json(error.info(), kind_of(error));
+Json error_of_line(const Error& error, std::int64_t line) {
+  Json json = error_json(error.info(), kind_of(error));
   json["error"]["line"] = line;
   return json;
 }
 
-nlohmann::ordered_json answer_one(const std::string& text, const std::string& file,
-                                  std::int64_t line, const AnswerLine& answer, BadLines& bad) {
+Json answer_one(const std::string& text, const std::string& file, std::int64_t line,
+                const AnswerLine& answer, BadLines& bad) {
   try {
     const JsonValue question = JsonValue::parse(text, fmt::format("{}:{}", file, line));
     if (!question.is_object()) question.fail("an object of settings");

@@ -8,7 +8,6 @@
 
 #include "sim/app/exit_code.h"
 #include "sim/base/json.h"
-#include "sim/base/json_document.h"
 
 namespace orrery {
 
@@ -19,10 +18,9 @@ struct LinesOptions {
 };
 
 // The answer to one line, from any thread. What it throws as an Error becomes the line's answer.
-using AnswerLine = std::function<nlohmann::ordered_json(const JsonValue& line)>;
+using AnswerLine = std::function<Json(const JsonValue& line)>;
 // How the answer to a line (counted from 1), or an error, is written; on any thread.
-using LineText =
-    std::function<std::string(std::int64_t line, const nlohmann::ordered_json& answer)>;
+using LineText = std::function<std::string(std::int64_t line, const Json& answer)>;
 
 // Answers every line, each on its own. A line that is no question is answered by an error object
 // with its number, and the rest go on: check_failed at the end. After Ctrl-C what is ready in order

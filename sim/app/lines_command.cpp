@@ -42,9 +42,8 @@ std::vector<Flag> machine_flags() {
           {csv_flag, "", output_group, "print rows of flat columns"}};
 }
 
-std::optional<std::string> text_for_machines(
-    const std::string& command, const Given& given,
-    const std::function<nlohmann::ordered_json()>& answer) {
+std::optional<std::string> text_for_machines(const std::string& command, const Given& given,
+                                             const std::function<Json()>& answer) {
   refuse_beside(given, csv_flag, {"--json", "--markdown"});
   if (given.has(csv_flag)) return csv_header(command, false) + csv_rows(command, answer(), {});
   if (given.has("--json")) return indented_text(answer());
@@ -71,7 +70,7 @@ ExitCode answer_lines_of(const std::string& command, const Given& given, const C
       [&](const JsonValue& line) {
         return answer_for_machines(command, question_of(line), with).json;
       },
-      [&](std::int64_t line, const nlohmann::ordered_json& answer) {
+      [&](std::int64_t line, const Json& answer) {
         return csv ? csv_rows(command, answer, line) : json_line(answer);
       });
 }

@@ -10,7 +10,6 @@
 #include "sim/app/command.h"
 #include "sim/app/exit_code.h"
 #include "sim/base/json.h"
-#include "sim/base/json_document.h"
 
 namespace orrery {
 
@@ -19,7 +18,7 @@ std::vector<Flag> machine_flags();
 
 // The answer in the form for machines that was asked for; nothing where it is for people.
 std::optional<std::string> text_for_machines(const std::string& command, const Given& given,
-                                             const std::function<nlohmann::ordered_json()>& answer);
+                                             const std::function<Json()>& answer);
 
 // Answers every line of the file that --jsonl names. `question_of`: a line with the flags over it.
 ExitCode answer_lines_of(const std::string& command, const Given& given, const CommonFlags& common,

@@ -126,8 +126,7 @@ void add_network(Document& document, const Scenario& s, const Prediction& p) {
   document.paragraph(limits(s));
 }
 
-nlohmann::ordered_json network_json(const Prediction& p) {
-  using Json = nlohmann::ordered_json;
+Json network_json(const Prediction& p) {
   Json list = Json::array();
   for (const NetworkUse& u : p.network) {
     Json layers = Json::object(), busiest = Json::array();

@@ -6,13 +6,13 @@
 #include <string>
 
 #include "sim/app/document.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/outcome/prediction.h"
 
 namespace orrery {
 
 // Nothing for predictions on the ideal network.
 void add_network(Document& document, const Scenario& scenario, const Prediction& prediction);
-nlohmann::ordered_json network_json(const Prediction& prediction);
+Json network_json(const Prediction& prediction);
 
 }  // namespace orrery

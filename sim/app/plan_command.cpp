@@ -29,8 +29,8 @@ std::function<void(double, std::int64_t)> progress_line(const CommonFlags& commo
   };
 }
 
-nlohmann::json given_keys(const Given& given) {
-  nlohmann::json flags = nlohmann::json::object();
+SortedJson given_keys(const Given& given) {
+  SortedJson flags = SortedJson::object();
   for (const PlanKey& key : plan_keys())
     if (given.has(key.flag())) flags[key.key] = plan_flag_value(key, given.text(key.flag()));
   return flags;
@@ -55,7 +55,7 @@ ExitCode answer_one(const JsonValue& question, const Given& given, const CommonF
 ExitCode run(const Given& given) {
   install_interrupt_handler();
   const CommonFlags common = common_of(given);
-  const nlohmann::json flags = given_keys(given);
+  const SortedJson flags = given_keys(given);
   if (given.has(lines_flag))
     return answer_lines_of("plan", given, common,
                            [&](const JsonValue& line) { return merge_plan_flags(line, flags); });

@@ -8,12 +8,10 @@
 #include "sim/app/plan_report.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/report_reasons_json.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
 
@@ -154,8 +152,8 @@ Json detail_json(const PlanDetail& d) {
 
 }  // namespace
 
-nlohmann::ordered_json plan_json(const PlanFile& file, const PlanResult& result,
-                                 const std::optional<PlanDetail>& detail) {
+Json plan_json(const PlanFile& file, const PlanResult& result,
+               const std::optional<PlanDetail>& detail) {
   Json points = Json::array();
   for (std::size_t i = 0; i < result.points.size(); ++i) {
     points.push_back(point_json(file, result.points[i]));

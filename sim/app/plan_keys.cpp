@@ -47,7 +47,7 @@ std::vector<PlanKey> joined(std::initializer_list<const std::vector<PlanKey>*> l
 }
 
 // A number where the text is nothing else, true or false, else the text.
-nlohmann::json plain_value(const std::string& text) {
+SortedJson plain_value(const std::string& text) {
   if (text == "true" || text == "false") return text == "true";
   const bool numeric = !text.empty() && (std::isdigit(static_cast<unsigned char>(text[0])) != 0 ||
                                          std::string("+-.").find(text[0]) != std::string::npos);
@@ -186,7 +186,7 @@ bool is_among(const std::vector<PlanKey>& keys, const std::string& key) {
   return std::any_of(keys.begin(), keys.end(), [&](const PlanKey& k) { return k.key == key; });
 }
 
-nlohmann::json plan_flag_value(const PlanKey& key, const std::string& text) {
+SortedJson plan_flag_value(const PlanKey& key, const std::string& text) {
   if (text.starts_with('{') || text.starts_with('['))
     return JsonValue::parse(text, key.flag()).raw();
   if (key.text == PlanText::json || text.empty())
@@ -194,12 +194,12 @@ nlohmann::json plan_flag_value(const PlanKey& key, const std::string& text) {
                  .found = in_quotes(text),
                  .expected = key.text == PlanText::json ? "JSON: " + key.help : key.help});
   if (key.text == PlanText::words || key.text == PlanText::whole) return text;
-  nlohmann::json list = nlohmann::json::array();
+  SortedJson list = SortedJson::array();
   for (const std::string& part : parts_of(text)) list.push_back(plain_value(part));
   return list.size() == 1 && key.text == PlanText::values ? list.front() : list;
 }
 
-Error named_by_plan_flag(const Error& error, const std::string& file, const nlohmann::json& flags) {
+Error named_by_plan_flag(const Error& error, const std::string& file, const SortedJson& flags) {
   ErrorInfo info = error.info();
   if (info.file != (file.empty() ? plan_command_line : file)) return error;
   const std::size_t end = std::min(info.path.find_first_of(".["), info.path.size());

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -44,10 +44,10 @@ const std::vector<PlanKey>& plan_keys();
 bool is_among(const std::vector<PlanKey>& keys, const std::string& key);
 
 // A flag's text as the key's value. Error (file: the flag) for JSON that cannot be read.
-nlohmann::json plan_flag_value(const PlanKey& key, const std::string& text);
+SortedJson plan_flag_value(const PlanKey& key, const std::string& text);
 
 // The error under the flag's name where the key was a flag, or is missing and there is no file.
-Error named_by_plan_flag(const Error& error, const std::string& file, const nlohmann::json& flags);
+Error named_by_plan_flag(const Error& error, const std::string& file, const SortedJson& flags);
 
 // What a question without a file is called in errors.
 inline constexpr const char* plan_command_line = "command line";

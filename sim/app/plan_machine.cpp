@@ -17,10 +17,10 @@ constexpr const char* cluster_folder = "sim/engine/catalog/clusters";
 constexpr std::int64_t most_planes = 64;
 
 // In overrides a plain value stands for one that the question takes for granted.
-void dress_values(const nlohmann::json& target, nlohmann::json& patch) {
+void dress_values(const SortedJson& target, SortedJson& patch) {
   for (auto& [key, value] : patch.items()) {
     if (!target.is_object() || !target.contains(key)) continue;
-    const nlohmann::json& old = target.at(key);
+    const SortedJson& old = target.at(key);
     if (value.is_object()) {
       dress_values(old, value);
     } else if (old.is_object() && old.contains("evidence")) {
@@ -34,10 +34,10 @@ void dress_values(const nlohmann::json& target, nlohmann::json& patch) {
   }
 }
 
-void dress_overrides(nlohmann::json& merged, const JsonValue& at) {
+void dress_overrides(SortedJson& merged, const JsonValue& at) {
   if (!merged.contains("overrides") || !merged["overrides"].is_object()) return;
   const auto dress = [&](const char* part, const char* folder, const char* key) {
-    nlohmann::json& overrides = merged["overrides"];
+    SortedJson& overrides = merged["overrides"];
     if (!overrides.contains(part) || !overrides[part].is_object()) return;
     if (!merged.contains(key) || !merged[key].is_string()) at.fail("a cluster");
     dress_values(load_catalog_entry(folder, part, merged[key].get<std::string>()).raw(),
@@ -177,19 +177,19 @@ void change_network(const JsonValue& at, Cluster& cluster) {
 
 }  // namespace
 
-std::string PlanReading::base_name(const nlohmann::json& value) const {
+std::string PlanReading::base_name(const SortedJson& value) const {
   const JsonValue at = JsonValue::from({{"cluster", value}}, file.file()).at("cluster");
   return at.is_object() ? at.at("based_on").text() : at.text();
 }
 
-void PlanReading::add_cluster(const nlohmann::json& value) {
+void PlanReading::add_cluster(const SortedJson& value) {
   const std::string key = value.dump();
   if (cluster_files.contains(key)) return;
   const JsonValue at = JsonValue::from({{"cluster", value}}, file.file()).at("cluster");
   JsonValue entry = load_catalog_entry(cluster_folder, "cluster", base_name(value));
   if (at.is_object()) {
-    nlohmann::json merged = entry.raw();
-    nlohmann::json patch = value;
+    SortedJson merged = entry.raw();
+    SortedJson patch = value;
     patch.erase("based_on");
     static_cast<void>(at.at("name").text());
     merge_overlay(merged, patch);
@@ -211,7 +211,7 @@ void PlanReading::add_cluster(const nlohmann::json& value) {
 Cluster read_plan_cluster(const JsonValue& at, const JsonValue& cluster_file, std::int64_t gpus) {
   const auto fabric = at.find("fabric");
   if (!fabric) return read_cluster(cluster_file, gpus);
-  nlohmann::json merged = cluster_file.raw();
+  SortedJson merged = cluster_file.raw();
   merged["fabric"] = fabric->text();
   return read_cluster(JsonValue::from(std::move(merged), cluster_file.file()), gpus);
 }

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* question_folder = "workloads/catalog/questions";
 constexpr std::size_t most_choices = 4096;
 
-std::string text_of(const nlohmann::json& value) {
+std::string text_of(const SortedJson& value) {
   if (value.is_string()) {
     const std::string text = value.get<std::string>();
     return text.ends_with(".json") ? std::filesystem::path(text).stem().string() : text;
@@ -38,7 +38,7 @@ std::string text_of(const nlohmann::json& value) {
 
 struct Variable {
   std::string key;
-  std::vector<nlohmann::json> values;
+  std::vector<SortedJson> values;
   bool optional = false;  // values that the question does not fit are left out, not refused
 };
 
@@ -49,7 +49,7 @@ std::vector<Variable> read_variables(const JsonValue& file) {
     const auto at = file.find(key);
     if (!at) continue;
     const bool one = point.text == PlanText::parts;
-    Variable v{key, one ? std::vector<nlohmann::json>{at->raw()} : plan_values(*at)};
+    Variable v{key, one ? std::vector<SortedJson>{at->raw()} : plan_values(*at)};
     if (key == "cluster" && v.values.size() == 1 && v.values.front() == "all") {
       const std::vector<std::string> all = cluster_names();
       v.values.assign(all.begin(), all.end());
@@ -57,7 +57,7 @@ std::vector<Variable> read_variables(const JsonValue& file) {
     }
     // Of flags a list is one text: today's kernels may stand before others in it.
     if (key == "speedup")
-      for (nlohmann::json& value : v.values)
+      for (SortedJson& value : v.values)
         if (value.is_string() && value.get<std::string>().starts_with("none,"))
           value = value.get<std::string>().substr(5);
     // A faster kernel is worth what it changes: today's stand beside it.
@@ -100,11 +100,11 @@ void check_keys(const JsonValue& file) {
 }
 
 // Model, machine and settings of a choice, without money, tokens and limits.
-PlanChoice read_machine(const PlanReading& reading, const nlohmann::json& values) {
+PlanChoice read_machine(const PlanReading& reading, const SortedJson& values) {
   PlanChoice choice;
   const JsonValue at = JsonValue::from(values, reading.file.file());
   const JsonValue& cluster = reading.cluster_files.at(values.at("cluster").dump());
-  nlohmann::json settings = nlohmann::json::object();
+  SortedJson settings = SortedJson::object();
   for (const auto& [key, value] : values.items())
     if (!is_among(plan_machine_keys(), key) && !is_among(plan_money_keys(), key))
       settings[key] = value;
@@ -112,7 +112,7 @@ PlanChoice read_machine(const PlanReading& reading, const nlohmann::json& values
   settings.erase("flop");
   settings["model"] = values.at("model");
   settings["cluster"] = reading.base_name(values.at("cluster"));
-  settings["gpus"] = values.contains("gpus") ? values.at("gpus") : nlohmann::json(1);
+  settings["gpus"] = values.contains("gpus") ? values.at("gpus") : SortedJson(1);
   choice.any_count = !values.contains("gpus");
   choice.question = read_question(JsonValue::from(settings, reading.file.file()));
   choice.question.cluster = read_plan_cluster(at, cluster, choice.question.cluster.gpus);
@@ -121,9 +121,9 @@ PlanChoice read_machine(const PlanReading& reading, const nlohmann::json& values
 }
 
 // The machine of a choice that differs from this one in its count, if that can be seen at a glance.
-bool set_count(const nlohmann::json& values, PlanChoice& choice) {
+bool set_count(const SortedJson& values, PlanChoice& choice) {
   if (choice.any_count) return true;
-  const nlohmann::json& gpus = values.at("gpus");
+  const SortedJson& gpus = values.at("gpus");
   if (!gpus.is_number_integer() || gpus.get<std::int64_t>() < 1 ||
       gpus.get<std::int64_t>() > INT64_C(1'000'000'000) ||
       gpus.get<std::int64_t>() % choice.question.cluster.gpus_per_host != 0 ||
@@ -133,8 +133,8 @@ bool set_count(const nlohmann::json& values, PlanChoice& choice) {
   return true;
 }
 
-PlanChoice read_choice(PlanReading& reading, const nlohmann::json& values) {
-  nlohmann::json key = values;
+PlanChoice read_choice(PlanReading& reading, const SortedJson& values) {
+  SortedJson key = values;
   // Least energy counts the hosts' load, which is the owner's assumption.
   const bool energy = counts_energy(reading.objective);
   for (const PlanKey& money : plan_money_keys())
@@ -164,7 +164,7 @@ void tell_shared(const std::vector<Variable>& variables, PlanFile& plan) {
 }
 
 // Beside each choice whose wiring ends before its limits do, the same machine on larger ones.
-void add_wirings(PlanReading& reading, const std::vector<nlohmann::json>& values, PlanFile& plan) {
+void add_wirings(PlanReading& reading, const std::vector<SortedJson>& values, PlanFile& plan) {
   std::vector<PlanChoice>& choices = plan.plan.choices;
   std::vector<PlanChoice> more;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -176,7 +176,7 @@ void add_wirings(PlanReading& reading, const std::vector<nlohmann::json>& values
       plan.premises.push_back(text);
     names.resize(std::min(names.size(), most_wirings));
     for (const std::string& name : names) {
-      nlohmann::json with = values[i];
+      SortedJson with = values[i];
       with["fabric"] = name;
       more.push_back(read_choice(reading, with));
       more.back().values = choices[i].values;
@@ -203,14 +203,14 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
       std::any_of(variables.begin(), variables.end(), [](const Variable& v) { return v.optional; });
   std::map<std::string, std::string> left_out;
   std::optional<Error> last;
-  std::vector<nlohmann::json> asked;
+  std::vector<SortedJson> asked;
   for (std::size_t i = 0; i < all; ++i) {
-    nlohmann::json values = nlohmann::json::object();
+    SortedJson values = SortedJson::object();
     std::vector<std::string> texts;
     std::size_t rest = i, below = all;
     for (const Variable& v : variables) {
       below /= v.values.size();
-      const nlohmann::json& value = v.values[rest / below];
+      const SortedJson& value = v.values[rest / below];
       rest %= below;
       values[v.key] = value;
       if (v.values.size() > 1) texts.push_back(text_of(value));
@@ -245,15 +245,15 @@ JsonValue load_plan_file(const std::string& name) {
   return load_catalog_entry(question_folder, "question", name);
 }
 
-JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags) {
+JsonValue merge_plan_flags(const std::string& name, const SortedJson& flags) {
   if (name.empty() && flags.empty()) return load_plan_file(name);
   if (name.empty()) return JsonValue::from(flags, plan_command_line);
   return merge_plan_flags(load_plan_file(name), flags);
 }
 
-JsonValue merge_plan_flags(const JsonValue& file, const nlohmann::json& flags) {
+JsonValue merge_plan_flags(const JsonValue& file, const SortedJson& flags) {
   if (flags.empty() || !file.is_object()) return file;
-  nlohmann::json merged = file.raw();
+  SortedJson merged = file.raw();
   if (flags.contains("tokens") || flags.contains("flop"))
     for (const char* key : {"tokens", "flop"}) merged.erase(key);
   merged.update(flags);
@@ -274,7 +274,7 @@ PlanFile read_plan(const JsonValue& question) {
   plan.start = reading.start;
   for (const Variable& v : variables)
     if (v.key == "cluster")
-      for (const nlohmann::json& value : v.values) reading.add_cluster(value);
+      for (const SortedJson& value : v.values) reading.add_cluster(value);
   add_choices(reading, variables, plan);
   tell_shared(variables, plan);
   plan.availability = availability_of(reading, plan.plan);

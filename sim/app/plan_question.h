@@ -17,7 +17,7 @@ struct PlanFile {
   std::string title, note;
   std::optional<Date> start;
   Plan plan;
-  nlohmann::json question;                // as it was asked, without keys that are null
+  SortedJson question;                    // as it was asked, without keys that are null
   std::vector<std::string> shared;        // sentences: what all choices have in common
   std::vector<std::string> availability;  // sentences: from when machines can be had
   std::vector<std::string> left_out;  // sentences: clusters of "all" that the question does not fit
@@ -28,8 +28,8 @@ struct PlanFile {
 JsonValue load_plan_file(const std::string& name);
 // The question with flags' values on top: tokens take the place of flop and flop that of tokens.
 // No name: flags alone.
-JsonValue merge_plan_flags(const std::string& name, const nlohmann::json& flags);
-JsonValue merge_plan_flags(const JsonValue& question, const nlohmann::json& flags);
+JsonValue merge_plan_flags(const std::string& name, const SortedJson& flags);
+JsonValue merge_plan_flags(const JsonValue& question, const SortedJson& flags);
 
 // Errors name the key; one that is null is as one that is not there. Choices are the cross product
 // of all lists and ranges, in the order of plan_keys(); the last varies fastest. At most 4,096.
@@ -38,7 +38,7 @@ PlanFile read_plan(const JsonValue& question);
 // The values of one key: a list's items, a range's numbers ({"from": 1024, "to": 16384, "times": 2}
 // or "step"; all three may be texts with one unit; or in one text, "1024..16384", each twice the
 // last, "1024..16384x4", "10 MW..50 MW+20 MW"), else the value itself. At most 256.
-std::vector<nlohmann::json> plan_values(const JsonValue& at);
+std::vector<SortedJson> plan_values(const JsonValue& at);
 
 // "15T", "300B", "1.5e12" or a number.
 double tokens_from(const JsonValue& at);

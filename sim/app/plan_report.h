@@ -10,6 +10,7 @@
 #include "sim/app/document.h"
 #include "sim/app/plan_question.h"
 #include "sim/app/tables.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -25,8 +26,8 @@ bool same_job(const PlanChoice& a, const PlanChoice& b);
 Document plan_document(const PlanFile& file, const PlanResult& result,
                        const std::optional<PlanDetail>& detail, std::size_t width = page_width);
 // SI units in the key names; what follows an answer's head.
-nlohmann::ordered_json plan_json(const PlanFile& file, const PlanResult& result,
-                                 const std::optional<PlanDetail>& detail);
+Json plan_json(const PlanFile& file, const PlanResult& result,
+               const std::optional<PlanDetail>& detail);
 AnswerVerdict verdict_of(const PlanFile& file, const PlanResult& result,
                          const std::optional<PlanDetail>& detail);
 

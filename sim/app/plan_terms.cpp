@@ -187,8 +187,8 @@ void read_terms(PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
   BillNames names;
   if (const auto v = at.find("site")) names.site = v->text();
   if (const auto v = at.find("economics")) names.economics = v->text();
-  const std::string facts_key = nlohmann::json{at.at("cluster").raw(), names.site, names.economics,
-                                               terms.ownership == Ownership::buy}
+  const std::string facts_key = SortedJson{at.at("cluster").raw(), names.site, names.economics,
+                                           terms.ownership == Ownership::buy}
                                     .dump();
   auto facts = reading.facts.find(facts_key);
   if (facts == reading.facts.end())

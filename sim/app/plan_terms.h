@@ -17,9 +17,9 @@ namespace orrery {
 struct PlanReading {
   explicit PlanReading(const JsonValue& question);
   // A cluster's name, path, or {"based_on", "name", "overrides", ...}: loaded once.
-  void add_cluster(const nlohmann::json& value);
+  void add_cluster(const SortedJson& value);
   // Name of the cluster, or of the one that it is based on.
-  std::string base_name(const nlohmann::json& value) const;
+  std::string base_name(const SortedJson& value) const;
 
   JsonValue file;
   std::optional<Date> start;

@@ -39,7 +39,7 @@ Amount amount(const JsonValue& at) {
   return *given;
 }
 
-nlohmann::json json_of(double number, const std::string& unit) {
+SortedJson json_of(double number, const std::string& unit) {
   if (!unit.empty()) return fmt::format("{:.10g} {}", number, unit);
   if (number == std::floor(number) && std::abs(number) < 1e15)
     return static_cast<std::int64_t>(number);
@@ -51,8 +51,8 @@ struct Range {
   double times = 1, step = 0;
 };
 
-std::vector<nlohmann::json> values_of(const Range& range, const JsonValue& at) {
-  std::vector<nlohmann::json> values;
+std::vector<SortedJson> values_of(const Range& range, const JsonValue& at) {
+  std::vector<SortedJson> values;
   const double end = range.to.number * (1 + 1e-9);
   for (double number = range.from.number; number <= end;
        number = number * range.times + range.step) {
@@ -62,7 +62,7 @@ std::vector<nlohmann::json> values_of(const Range& range, const JsonValue& at) {
   return values;
 }
 
-std::vector<nlohmann::json> range_values(const JsonValue& at) {
+std::vector<SortedJson> range_values(const JsonValue& at) {
   at.expect_only({"from", "to", "times", "step"});
   Range range{.from = amount(at.at("from")), .to = amount(at.at("to"))};
   if (range.from.unit != range.to.unit) at.at("to").fail("the unit of from");
@@ -115,14 +115,14 @@ std::optional<Range> range_in(const JsonValue& at) {
 
 }  // namespace
 
-std::vector<nlohmann::json> plan_values(const JsonValue& at) {
+std::vector<SortedJson> plan_values(const JsonValue& at) {
   if (at.is_object() && (at.has("from") || at.has("to"))) return range_values(at);
   if (const auto range = range_in(at)) return values_of(*range, at);
   if (!at.is_array()) return {at.raw()};
-  std::vector<nlohmann::json> values;
+  std::vector<SortedJson> values;
   for (const JsonValue& item : at.items()) {
     if (item.is_array() || item.is_null()) item.fail("a value");
-    for (nlohmann::json& value : plan_values(item)) values.push_back(std::move(value));
+    for (SortedJson& value : plan_values(item)) values.push_back(std::move(value));
     if (values.size() > most_values) at.fail(fmt::format("at most {} values", most_values));
   }
   if (values.empty()) at.fail("at least one value");

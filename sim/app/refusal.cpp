@@ -29,7 +29,7 @@ Document refusal_document(const Refusal& r) {
   return document;
 }
 
-nlohmann::ordered_json refusal_json(const Refusal& r) {
+Json refusal_json(const Refusal& r) {
   const Scenario& s = r.asked;
   return {{"model", s.model.name},
           {"cluster", s.cluster.name},
@@ -40,13 +40,13 @@ nlohmann::ordered_json refusal_json(const Refusal& r) {
           {"prediction", nullptr}};
 }
 
-nlohmann::ordered_json refused_advice_json(const Refusal& r) {
+Json refused_advice_json(const Refusal& r) {
   const Scenario& s = r.asked;
   return {{"model", s.model.name},
           {"cluster", s.cluster.name},
           {"gpus", s.cluster.gpus},
           {"stack", s.stack.name + "@" + s.stack.release},
-          {"best", nlohmann::ordered_json::array()}};
+          {"best", Json::array()}};
 }
 
 }  // namespace orrery

@@ -6,7 +6,7 @@
 
 #include "sim/advise/advisor.h"
 #include "sim/app/document.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/verdict.h"
 
@@ -25,7 +25,7 @@ std::optional<Refusal> refusal(const Question& question);
 
 // The answer in place of a prediction.
 Document refusal_document(const Refusal& refusal);
-nlohmann::ordered_json refusal_json(const Refusal& refusal);
-nlohmann::ordered_json refused_advice_json(const Refusal& refusal);
+Json refusal_json(const Refusal& refusal);
+Json refused_advice_json(const Refusal& refusal);
 
 }  // namespace orrery

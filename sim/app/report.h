@@ -7,6 +7,7 @@
 #include "sim/advise/advisor.h"
 #include "sim/app/answer.h"
 #include "sim/app/document.h"
+#include "sim/base/json_tree.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/prediction.h"
 
@@ -20,8 +21,8 @@ Document advice_document(const Question& question, const Advice& advice, bool fu
                          std::size_t width = page_width);
 
 // Machine-readable: every field, SI units in the key names; what follows an answer's head.
-nlohmann::ordered_json prediction_json(const Scenario& scenario, const Prediction& prediction,
-                                       const std::optional<Reasons>& reasons);
-nlohmann::ordered_json advice_json(const Question& question, const Advice& advice);
+Json prediction_json(const Scenario& scenario, const Prediction& prediction,
+                     const std::optional<Reasons>& reasons);
+Json advice_json(const Question& question, const Advice& advice);
 
 }  // namespace orrery

@@ -6,13 +6,11 @@
 #include "sim/app/report.h"
 #include "sim/app/report_parts.h"
 #include "sim/app/report_reasons_json.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/outcome/notes.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json breakdown(const StageBreakdown& stage) {
   Json out = Json::object();
@@ -186,7 +184,7 @@ Json ladder_json(const Ladder& ladder) {
 
 }  // namespace
 
-nlohmann::ordered_json extrapolation_json(const Extrapolation& e) {
+Json extrapolation_json(const Extrapolation& e) {
   Json sides = Json::array();
   for (const Extrapolation::Side& side : e.sides)
     sides.push_back({{"axis", to_text(side.axis)},
@@ -197,8 +195,8 @@ nlohmann::ordered_json extrapolation_json(const Extrapolation& e) {
           {"share_of_curve", e.share}, {"per_octave", e.per_octave}, {"growth", e.growth}};
 }
 
-nlohmann::ordered_json prediction_json(const Scenario& s, const Prediction& p,
-                                       const std::optional<Reasons>& reasons) {
+Json prediction_json(const Scenario& s, const Prediction& p,
+                     const std::optional<Reasons>& reasons) {
   Json out = {{"model", s.model.name},
               {"cluster", s.cluster.name},
               {"accelerator", s.cluster.device.name},
@@ -213,7 +211,7 @@ nlohmann::ordered_json prediction_json(const Scenario& s, const Prediction& p,
   return out;
 }
 
-nlohmann::ordered_json advice_json(const Question& q, const Advice& a) {
+Json advice_json(const Question& q, const Advice& a) {
   Json best = Json::array(), pareto = Json::array(), rejections = Json::array();
   for (const Candidate& c : a.best) best.push_back(candidate(c));
   for (std::size_t i = 0; i < a.simplified.size(); ++i) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "sim/app/document.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/prediction.h"
 #include "sim/outcome/verdict.h"
@@ -47,6 +47,6 @@ std::string format_name(Format format);  // "FP8"
 std::string memory_sentence(const MemoryVerdict& memory);
 
 // A curve used outside its region, with the keys of every report's JSON.
-nlohmann::ordered_json extrapolation_json(const Extrapolation& extrapolation);
+Json extrapolation_json(const Extrapolation& extrapolation);
 
 }  // namespace orrery

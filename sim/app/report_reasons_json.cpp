@@ -7,8 +7,6 @@
 namespace orrery {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 Json limits_json(const std::vector<PhaseLimit>& limits) {
   Json out = Json::array();
   for (const PhaseLimit& p : limits) {

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "sim/advise/reasons.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
-nlohmann::ordered_json reasons_json(const Reasons& reasons);
-nlohmann::ordered_json rival_json(const Rival& rival);
+Json reasons_json(const Reasons& reasons);
+Json rival_json(const Rival& rival);
 
 }  // namespace orrery

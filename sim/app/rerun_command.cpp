@@ -14,11 +14,10 @@
 #include "sim/app/topology_command.h"
 #include "sim/app/version.h"
 #include "sim/base/interrupt.h"
+#include "sim/base/json_leaves.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Where an answer says how far each part of the work came.
 constexpr const char* stopped_key = "stopped_after";
@@ -106,16 +105,17 @@ MachineAnswer answer_again(const Before& before, int threads) {
   }
 }
 
-Json differences(const nlohmann::json& was, const nlohmann::json& is) {
-  const nlohmann::json before = was.flatten(), now = is.flatten();
+Json differences(const SortedJson& was, const SortedJson& is) {
+  const auto before = leaves_of(was), now = leaves_of(is);
   Json list = Json::array();
-  const auto at = [](const nlohmann::json& in, const std::string& path) {
-    return in.contains(path) ? Json(in.at(path)) : Json(nullptr);
-  };
-  for (const auto& [path, value] : before.items())
-    if (!now.contains(path) || now.at(path) != value)
-      list.push_back({{"path", path}, {"before", value}, {"now", at(now, path)}});
-  for (const auto& [path, value] : now.items())
+  for (const auto& [path, value] : before) {
+    const auto same = now.find(path);
+    if (same == now.end() || same->second != value)
+      list.push_back({{"path", path},
+                      {"before", value},
+                      {"now", same == now.end() ? SortedJson() : same->second}});
+  }
+  for (const auto& [path, value] : now)
     if (!before.contains(path))
       list.push_back({{"path", path}, {"before", nullptr}, {"now", value}});
   return list;
@@ -136,7 +136,7 @@ ExitCode run(const Given& given) {
     return repeat_line(before.command, before.question, common.threads);
   }
   const MachineAnswer now = answer_again(before, common.threads);
-  const Json changed = differences(before.answer.raw(), nlohmann::json(now.json));
+  const Json changed = differences(before.answer.raw(), SortedJson(now.json));
   if (anyway) {
     write_result(indented_text(
         {{"before", before.answer.raw()}, {"now", now.json}, {"differences", changed}}));

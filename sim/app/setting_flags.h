@@ -4,7 +4,7 @@
 
 #include "sim/app/command.h"
 #include "sim/app/settings.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -16,7 +16,7 @@ Argument settings_file();
 // Settings of a line: what its flags say, over its file.
 struct GivenSettings {
   std::string file;  // "": none
-  nlohmann::json flags = nlohmann::json::object();
+  SortedJson flags = SortedJson::object();
   JsonValue merged() const { return merge_settings(file, flags); }
 };
 GivenSettings settings_of(const Given& given);

@@ -79,7 +79,7 @@ std::vector<PrecisionRecipe> any_precision(const Device& device) {
 
 // The settings with one value in place of several.
 JsonValue with(const JsonValue& s, const char* key, const std::string& value) {
-  nlohmann::json one = s.raw();
+  SortedJson one = s.raw();
   one[key] = value;
   return JsonValue::from(one, s.file());
 }
@@ -185,7 +185,7 @@ std::int64_t whole_number(const std::string& flag, const std::string& text, std:
   return *value;
 }
 
-nlohmann::json setting_value(const Setting& setting, const std::string& text) {
+SortedJson setting_value(const Setting& setting, const std::string& text) {
   const auto fail = [&](const std::string& expected) {
     throw Error({.file = setting.flag(), .found = in_quotes(text), .expected = expected});
   };
@@ -195,7 +195,7 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
       return text;
     case SettingKind::text:
       return is_inline_entry(text) ? JsonValue::parse(text, setting.flag()).raw()
-                                   : nlohmann::json(text);
+                                   : SortedJson(text);
     case SettingKind::integer:
       return count_in(setting.key, text, setting.flag());
     case SettingKind::number: {
@@ -210,13 +210,12 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
       return text == "true";
     case SettingKind::settings:
       if (text.empty()) fail("a file or JSON");
-      return text.front() == '{' ? JsonValue::parse(text, setting.flag()).raw()
-                                 : nlohmann::json(text);
+      return text.front() == '{' ? JsonValue::parse(text, setting.flag()).raw() : SortedJson(text);
     case SettingKind::json:
       if (text.empty()) fail("JSON");
       return JsonValue::parse(text, setting.flag()).raw();
     case SettingKind::list: {
-      nlohmann::json list = nlohmann::json::array();
+      SortedJson list = SortedJson::array();
       std::size_t start = 0;
       while (start <= text.size()) {
         const std::size_t comma = std::min(text.find(',', start), text.size());
@@ -234,9 +233,9 @@ nlohmann::json setting_value(const Setting& setting, const std::string& text) {
   return {};
 }
 
-nlohmann::json without_nulls(const nlohmann::json& object) {
+SortedJson without_nulls(const SortedJson& object) {
   if (!object.is_object()) return object;
-  nlohmann::json kept = nlohmann::json::object();
+  SortedJson kept = SortedJson::object();
   for (const auto& [key, value] : object.items())
     if (!value.is_null()) kept[key] = value;
   return kept;
@@ -245,7 +244,7 @@ nlohmann::json without_nulls(const nlohmann::json& object) {
 namespace {
 
 // What a document of settings says, if it says nothing else.
-nlohmann::json settings_in(const JsonValue& document) {
+SortedJson settings_in(const JsonValue& document) {
   std::vector<std::string> keys;
   for (const Setting& s : settings()) keys.emplace_back(s.key);
   if (const auto before = document.find("trace")) before->fail("its new name, trace_out", "trace");
@@ -256,7 +255,7 @@ nlohmann::json settings_in(const JsonValue& document) {
 }  // namespace
 
 // A model on standard input stands in the question itself, which can so be asked again.
-static nlohmann::json with_input_model(nlohmann::json settings) {
+static SortedJson with_input_model(SortedJson settings) {
   const auto model = settings.find("model");
   if (model == settings.end() || *model != "-") return settings;
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
@@ -265,17 +264,17 @@ static nlohmann::json with_input_model(nlohmann::json settings) {
   return settings;
 }
 
-JsonValue merge_settings(const std::string& file, const nlohmann::json& flags) {
-  nlohmann::json merged = nlohmann::json::object();
+JsonValue merge_settings(const std::string& file, const SortedJson& flags) {
+  SortedJson merged = SortedJson::object();
   if (!file.empty()) merged = settings_in(JsonValue::load(file));
   merged.update(flags);
   const std::string place = file.empty() ? command_line : file;
   return JsonValue::from(with_counts(with_input_model(without_nulls(merged)), place), place);
 }
 
-JsonValue merge_line(const JsonValue& line, const nlohmann::json& flags,
-                     const std::vector<std::string>& refused, const nlohmann::json& otherwise) {
-  nlohmann::json merged = otherwise.is_object() ? otherwise : nlohmann::json::object();
+JsonValue merge_line(const JsonValue& line, const SortedJson& flags,
+                     const std::vector<std::string>& refused, const SortedJson& otherwise) {
+  SortedJson merged = otherwise.is_object() ? otherwise : SortedJson::object();
   merged.update(without_nulls(settings_in(line)));
   merged.update(flags);
   JsonValue settings =
@@ -285,7 +284,7 @@ JsonValue merge_line(const JsonValue& line, const nlohmann::json& flags,
   return settings;
 }
 
-Error named_by_flag(const Error& error, const std::string& file, const nlohmann::json& flags) {
+Error named_by_flag(const Error& error, const std::string& file, const SortedJson& flags) {
   ErrorInfo info = error.info();
   if (info.file != (file.empty() ? command_line : file)) return error;
   const std::size_t end = std::min(info.path.find_first_of(".["), info.path.size());
@@ -373,7 +372,7 @@ Question read_question(const JsonValue& s, Catalogues& catalogues) {
              .optimizers = read_optimizers(s, name, subject, catalogues)};
   const Stack stack = read_stack(name, subject, q.precisions.front(), catalogues);
   if (subject.model.mtp_layers > 0) apply_default_modules(s, subject.model, stack, subject.job);
-  nlohmann::json sizes = s.raw();
+  SortedJson sizes = s.raw();
   sizes.erase("precision");
   sizes.erase("optimizer");
   const Layout fixed = read_layout_over(JsonValue::from(sizes, s.file()), {});

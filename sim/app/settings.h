@@ -10,7 +10,6 @@
 #include "sim/advise/advisor.h"
 #include "sim/app/catalogues.h"
 #include "sim/base/json.h"
-#include "sim/base/json_document.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/simulate.h"
 
@@ -39,22 +38,22 @@ std::int64_t whole_number(const std::string& flag, const std::string& text, std:
                           std::int64_t high);
 
 // Text of a flag as a JSON value of the setting's kind. Error (file "--flag") when it is not one.
-nlohmann::json setting_value(const Setting& setting, const std::string& text);
+SortedJson setting_value(const Setting& setting, const std::string& text);
 
 // The object without its members that are null: a key that is null says nothing.
-nlohmann::json without_nulls(const nlohmann::json& object);
+SortedJson without_nulls(const SortedJson& object);
 
 // The file's settings (file may be "") with `flags` on top. Unknown keys are errors.
-JsonValue merge_settings(const std::string& file, const nlohmann::json& flags);
+JsonValue merge_settings(const std::string& file, const SortedJson& flags);
 
 // The same for one line of many: keys of `refused` mean nothing there, `otherwise` holds where
 // neither says anything.
-JsonValue merge_line(const JsonValue& line, const nlohmann::json& flags,
-                     const std::vector<std::string>& refused, const nlohmann::json& otherwise);
+JsonValue merge_line(const JsonValue& line, const SortedJson& flags,
+                     const std::vector<std::string>& refused, const SortedJson& otherwise);
 
 // The error with the flag in place of the setting's path, where the setting was a flag or, without
 // a file, should have been one.
-Error named_by_flag(const Error& error, const std::string& file, const nlohmann::json& flags);
+Error named_by_flag(const Error& error, const std::string& file, const SortedJson& flags);
 
 // Error at `gpus` when they are more than one host and not whole hosts.
 void check_whole_hosts(const JsonValue& gpus, const Cluster& cluster);

@@ -12,8 +12,8 @@ namespace orrery {
 namespace {
 
 // The question's settings without its layout, which is a limit of the search.
-nlohmann::json subject_of(const JsonValue& question) {
-  nlohmann::json subject = question.raw();
+SortedJson subject_of(const JsonValue& question) {
+  SortedJson subject = question.raw();
   for (const std::string& key : layout_keys()) subject.erase(key);
   for (const char* key :
        {"like", "top", "variants", "pareto", "time_limit", "memory_reserve", "changes"})
@@ -56,7 +56,7 @@ std::optional<Scenario> read_like(const JsonValue& question, const Job& asked) {
   like.expect_only(keys, "a setting");
   check_same_subject(like, question, asked);
   check_same_conditions(like);
-  nlohmann::json merged = subject_of(question);
+  SortedJson merged = subject_of(question);
   // A precision or optimizer that the question fixes is the machine's as it runs.
   for (const char* key : {"precision", "optimizer"})
     if (const auto v = question.find(key);

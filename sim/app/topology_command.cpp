@@ -182,7 +182,7 @@ AnswerHead topology_head(const TopologyOptions& options) {
   const JsonValue named = JsonValue::from({{"cluster", options.name}}, options.name);
   if (const auto whole = with_files_inline(named))
     head.question["name"] = whole->raw().at("cluster");
-  if (is_inline_entry(options.name)) head.question["name"] = nlohmann::json::parse(options.name);
+  if (is_inline_entry(options.name)) head.question["name"] = SortedJson::parse(options.name);
   const TrafficQuestion& traffic = options.traffic;
   if (options.gpus) head.question["gpus"] = *options.gpus;
   if (!traffic.asked()) return head;
@@ -197,8 +197,7 @@ AnswerHead topology_head(const TopologyOptions& options) {
 
 }  // namespace
 
-nlohmann::ordered_json topology_again(const JsonValue& question,
-                                      std::optional<std::uint64_t> seed) {
+Json topology_again(const JsonValue& question, std::optional<std::uint64_t> seed) {
   question.expect_only({"name", "gpus", "traffic", "routing", "paths_per_flow", "group", "rounds"});
   const auto number = [&](const char* key) -> std::optional<std::int64_t> {
     const auto v = question.find(key);
@@ -216,7 +215,7 @@ nlohmann::ordered_json topology_again(const JsonValue& question,
                                             .group = number("group").value_or(0),
                                             .rounds = number("rounds").value_or(0),
                                             .seed = seed.value_or(0)}};
-  return nlohmann::ordered_json::parse(topology_text(options, true));
+  return Json::parse(topology_text(options, true));
 }
 
 std::string topology_text(const TopologyOptions& options, bool json) {

@@ -8,6 +8,7 @@
 
 #include "sim/app/command.h"
 #include "sim/app/traffic_report.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -22,7 +23,7 @@ struct TopologyOptions {
 // cannot be written.
 std::string topology_text(const TopologyOptions& options, bool json);
 // An answer for machines again, from the question that it carries.
-nlohmann::ordered_json topology_again(const JsonValue& question, std::optional<std::uint64_t> seed);
+Json topology_again(const JsonValue& question, std::optional<std::uint64_t> seed);
 
 Command topology_command();
 

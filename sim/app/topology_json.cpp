@@ -4,12 +4,10 @@
 
 #include "sim/app/answer.h"
 #include "sim/app/topology_report.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json range_json(const SecondsRange& r) {
   return {{"value", r.value}, {"low", r.low}, {"high", r.high}};
@@ -96,7 +94,7 @@ Json reach_json(const TopologyReport& report) {
 
 }  // namespace
 
-nlohmann::ordered_json topology_report_json(const TopologyReport& report) {
+Json topology_report_json(const TopologyReport& report) {
   const FabricParts& parts = report.parts;
   Json switches = Json::array(), cables = Json::array();
   for (const SwitchCount& s : parts.switches) {

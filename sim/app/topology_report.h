@@ -8,6 +8,7 @@
 
 #include "hw_models/device.h"
 #include "sim/app/tables.h"
+#include "sim/base/json_tree.h"
 #include "sim/outcome/network_bill.h"
 #include "topologies/parts.h"
 
@@ -47,7 +48,7 @@ std::string gigabits_text(BytesPerSecond rate);  // "400 Gbit/s"
 // The tables that a person reads.
 std::string topology_report_text(const TopologyReport& report);
 // The whole result: SI units, unknown values as null.
-nlohmann::ordered_json topology_report_json(const TopologyReport& report);
+Json topology_report_json(const TopologyReport& report);
 // What the figures assume and leave out.
 std::vector<std::string> topology_notes(const TopologyReport& report);
 

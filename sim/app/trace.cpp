@@ -4,12 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string pass_name(const Pass& pass) {
   switch (pass.kind) {

@@ -11,14 +11,12 @@
 #include "sim/app/report_parts.h"
 #include "sim/app/tables.h"
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/base/parallel.h"
 #include "sim/engine/traffic_study.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::array<const char*, 5> layer_names = {"", "NICs", "leaf-spine", "spine-core",
                                                     "sites"};

@@ -9,13 +9,11 @@
 
 #include "sim/app/tables.h"
 #include "sim/app/validate_report.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/base/statistics.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* across = "across";
 std::string reach_of(const MeasuredCollective& row) {

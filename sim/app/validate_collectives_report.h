@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "sim/app/validate_collectives.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -33,7 +32,7 @@ std::string collectives_text(const std::vector<ScoredCollective>& rows, bool eac
                              bool detailed);
 
 // Appends to the lists "rows" and "groups" of DESIGN section 7.
-void add_collectives_json(const std::vector<ScoredCollective>& rows,
-                          nlohmann::ordered_json& row_list, nlohmann::ordered_json& group_list);
+void add_collectives_json(const std::vector<ScoredCollective>& rows, Json& row_list,
+                          Json& group_list);
 
 }  // namespace orrery

@@ -9,7 +9,7 @@
 
 #include "sim/app/tables.h"
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 namespace {
@@ -62,7 +62,7 @@ GateFile load_gates(const std::filesystem::path& path) {
 }
 
 std::string gates_json(const GateFile& file) {
-  nlohmann::ordered_json head = {
+  Json head = {
       {"rule",
        "How much a figure may be at most, as a share. Gates are only ever tightened: `validate "
        "--write-gates` keeps the tighter of the old and the new. `was`: the figure when set."},
@@ -74,11 +74,11 @@ std::string gates_json(const GateFile& file) {
   out += ",\n \"gates\": [\n";
   for (std::size_t i = 0; i < file.gates.size(); ++i) {
     const Gate& gate = file.gates[i];
-    const nlohmann::ordered_json line = {{"group", gate.group},
-                                         {"figure", gate.figure},
-                                         {"at_most", gate.at_most},
-                                         {"was", gate.was},
-                                         {"date", gate.date}};
+    const Json line = {{"group", gate.group},
+                       {"figure", gate.figure},
+                       {"at_most", gate.at_most},
+                       {"was", gate.was},
+                       {"date", gate.date}};
     out += "  " + line.dump() + (i + 1 < file.gates.size() ? ",\n" : "\n");
   }
   return out + " ]\n}\n";

@@ -8,12 +8,10 @@
 #include "sim/app/validate_kernels.h"
 #include "sim/app/validate_ranking.h"
 #include "sim/app/validate_report.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 Json when(bool known, double value) { return known ? Json(value) : Json(nullptr); }
@@ -123,9 +121,9 @@ Json numbers_json(const std::vector<double>& errors) {
           {"bias", n->bias}};
 }
 
-nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
-                                   const std::vector<ScoredCollective>& collectives,
-                                   const std::vector<ScoredKernel>& kernels) {
+Json report_json(const std::vector<ScoredRow>& rows,
+                 const std::vector<ScoredCollective>& collectives,
+                 const std::vector<ScoredKernel>& kernels) {
   Json list = Json::array(), groups = Json::array();
   for (const ScoredRow& s : rows) list.push_back(row_json(s));
   for (const GroupScore& g : group_rows(rows)) groups.push_back(group_json(g, "source and gpu"));
@@ -137,16 +135,14 @@ nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
   return out;
 }
 
-nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
-                                   const std::vector<ScoredCollective>& collectives) {
+Json report_json(const std::vector<ScoredRow>& rows,
+                 const std::vector<ScoredCollective>& collectives) {
   return report_json(rows, collectives, {});
 }
 
-nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows) {
-  return report_json(rows, {}, {});
-}
+Json report_json(const std::vector<ScoredRow>& rows) { return report_json(rows, {}, {}); }
 
-nlohmann::ordered_json left_out_json(const std::vector<LeftOut>& groups, const std::string& kind) {
+Json left_out_json(const std::vector<LeftOut>& groups, const std::string& kind) {
   Json list = Json::array();
   for (const LeftOut& g : groups)
     list.push_back({{"kind", kind},

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -55,7 +56,6 @@ std::vector<KernelGroup> group_kernels(const std::vector<ScoredKernel>& rows);
 std::string kernels_text(const std::vector<ScoredKernel>& rows, bool each_row, bool detailed);
 
 // Appends to the lists "rows" and "groups" of DESIGN section 7.
-void add_kernels_json(const std::vector<ScoredKernel>& rows, nlohmann::ordered_json& row_list,
-                      nlohmann::ordered_json& group_list);
+void add_kernels_json(const std::vector<ScoredKernel>& rows, Json& row_list, Json& group_list);
 
 }  // namespace orrery

@@ -12,13 +12,12 @@
 #include "sim/app/tables.h"
 #include "sim/app/validate_kernels.h"
 #include "sim/app/validate_report.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/base/names.h"
 
 namespace orrery {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Rows = std::vector<const ScoredKernel*>;
 
 // Regions by measured time: below 20 us start and end of a kernel decide, above it its rate.

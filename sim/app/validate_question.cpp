@@ -30,7 +30,7 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& given) 
 
 AnswerHead validate_head(const ValidateOptions& options) {
   AnswerHead head{.command = "validate"};
-  nlohmann::json& question = head.question;
+  SortedJson& question = head.question;
   for (const std::string& given : options.files)
     for (const std::filesystem::path& file : files_of(given))
       question["files"].push_back(

@@ -12,14 +12,12 @@
 
 #include "sim/app/tables.h"
 #include "sim/app/validate_predict.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/base/output_file.h"
 #include "sim/base/statistics.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // One row's range, wherever it comes from.
 struct RangedRow {

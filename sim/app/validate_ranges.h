@@ -2,12 +2,12 @@
 // Knows how ranges of predictions are held against measured runs, and where the model's error goes.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sim/app/validate_fit.h"
+#include "sim/base/json_tree.h"
 #include "sim/calibrate/error_fit.h"
 
 namespace orrery {
@@ -27,7 +27,7 @@ std::vector<RangeGroup> range_groups(const std::vector<ScoredRow>& rows);
 // 90th percentile over that median; marks where the share is outside of 85 to 95% in a group of
 // twenty rows and more.
 std::string ranges_text(const std::vector<RangeGroup>& groups);
-nlohmann::ordered_json ranges_json(const std::vector<RangeGroup>& groups);
+Json ranges_json(const std::vector<RangeGroup>& groups);
 
 // What --leave-out prints. "blind" also says which rule each source got and how ranges do that are
 // made of the errors of these rows, or of other sources' rows alone; with options.model_error it

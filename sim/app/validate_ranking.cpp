@@ -12,13 +12,11 @@
 
 #include "sim/app/tables.h"
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/base/statistics.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // What layout a gets out of its comparison with b: 1 it is better, 0 worse, 1/2 neither.
 double share_of(double a, double b) {

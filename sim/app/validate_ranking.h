@@ -2,11 +2,11 @@
 // Knows how well predictions order the layouts of one job, and what the order's first choice loses.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "sim/app/validate_report.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -69,6 +69,6 @@ std::vector<SourceRanking> rank_sources(const std::vector<RankedGroup>& groups);
 // A table of sources with the groups that do worst; empty where there are no groups.
 std::string ranking_text(const std::vector<ScoredRow>& rows);
 // {"spread": .., "sources": [..], "groups": [..]}
-nlohmann::ordered_json ranking_json(const std::vector<ScoredRow>& rows);
+Json ranking_json(const std::vector<ScoredRow>& rows);
 
 }  // namespace orrery

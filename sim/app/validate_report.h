@@ -3,11 +3,11 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "sim/app/validate_rows.h"
+#include "sim/base/json_tree.h"
 #include "sim/engine/step.h"
 #include "sim/outcome/model_error.h"
 
@@ -69,15 +69,15 @@ std::optional<GroupNumbers> numbers(const std::vector<double>& errors);
 // Of a group's speeds: odd rows count for the median and the bias, not for the 90th percentile.
 std::optional<GroupNumbers> speed_numbers(const GroupScore& group);
 // The same for --json, with the number of rows; null where there are none.
-nlohmann::ordered_json numbers_json(const std::vector<double>& errors);
+Json numbers_json(const std::vector<double>& errors);
 
 std::string report_text(const std::vector<ScoredRow>& rows, bool each_row);
-nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows);
-nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
-                                   const std::vector<ScoredCollective>& collectives);
-nlohmann::ordered_json report_json(const std::vector<ScoredRow>& rows,
-                                   const std::vector<ScoredCollective>& collectives,
-                                   const std::vector<ScoredKernel>& kernels);
+Json report_json(const std::vector<ScoredRow>& rows);
+Json report_json(const std::vector<ScoredRow>& rows,
+                 const std::vector<ScoredCollective>& collectives);
+Json report_json(const std::vector<ScoredRow>& rows,
+                 const std::vector<ScoredCollective>& collectives,
+                 const std::vector<ScoredKernel>& kernels);
 
 // How a group does as shipped, and when the step-level values are fitted without it.
 struct LeftOut {
@@ -87,6 +87,6 @@ struct LeftOut {
   bool subtotal = false;                 // its rows are in other groups too
 };
 std::string left_out_text(const std::vector<LeftOut>& groups, const std::string& kind);
-nlohmann::ordered_json left_out_json(const std::vector<LeftOut>& groups, const std::string& kind);
+Json left_out_json(const std::vector<LeftOut>& groups, const std::string& kind);
 
 }  // namespace orrery

@@ -304,7 +304,7 @@ void RowReader::build_model(PreparedRow& p, const RunColumns& c) {
   else
     p.model = adapt_model(catalog_model(choice.name), c.dimensions, p.assumed);
   p.family = p.model.family == "row" ? c.model.substr(0, c.model.find('-')) : p.model.family;
-  check_model(p.model, JsonValue::from(nlohmann::json::object(), c.model));
+  check_model(p.model, JsonValue::from(SortedJson::object(), c.model));
 }
 
 void RowReader::build_job(PreparedRow& p, const RunColumns& c) const {

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <chrono>
 
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 namespace {
@@ -51,7 +51,7 @@ Date read_date(const JsonValue& at) {
 
 Sourced<Date> read_sourced_date(const JsonValue& at) {
   // Evidence, range and source obey the rules of every other value, with days as the number.
-  nlohmann::json in_days = at.raw();
+  SortedJson in_days = at.raw();
   for (const char* key : {"value", "low", "high"})
     if (const auto member = at.is_object() ? at.find(key) : std::nullopt)
       in_days[key] = read_date(*member).days;

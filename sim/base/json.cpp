@@ -15,21 +15,18 @@
 #include <system_error>
 
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
 #include "sim/base/json_parser.h"
 
 namespace orrery {
 namespace {
 
-using nlohmann::json;
-
 // What stands there, for a message.
-std::string describe(const json& value) {
+std::string describe(const SortedJson& value) {
   if (value.is_object())
     return value.empty() ? "an empty object" : fmt::format("an object of {}", value.size());
   if (value.is_array())
     return value.empty() ? "an empty list" : fmt::format("a list of {}", value.size());
-  if (value.is_string()) return in_quotes(value.get_ref<const std::string&>());
+  if (value.is_string()) return in_quotes(value.text());
   return value.dump();
 }
 
@@ -39,12 +36,12 @@ std::string joined(const std::string& path, std::string_view key) {
 }
 
 // The path from `from` to the value that lies at `wanted`; none where it is not in there.
-std::optional<std::string> path_between(const json& from, const json* wanted,
+std::optional<std::string> path_between(const SortedJson& from, const SortedJson* wanted,
                                         const std::string& path) {
   if (&from == wanted) return path;
   if (from.is_object())
-    for (const auto& item : from.items())
-      if (auto found = path_between(item.value(), wanted, joined(path, item.key()))) return found;
+    for (const auto& [key, value] : from.items())
+      if (auto found = path_between(value, wanted, joined(path, key))) return found;
   if (from.is_array())
     for (std::size_t i = 0; i < from.size(); ++i)
       if (auto found = path_between(from[i], wanted, fmt::format("{}[{}]", path, i))) return found;
@@ -55,7 +52,7 @@ std::optional<std::string> path_between(const json& from, const json* wanted,
 
 struct JsonValue::Document {
   std::string file;
-  json root;
+  SortedJson root;
 };
 
 namespace {
@@ -148,11 +145,11 @@ JsonValue JsonValue::read(const std::filesystem::path& file) {
 }
 
 JsonValue JsonValue::parse(std::string_view text, std::string file) {
-  json root = parse_json(text, file);
+  SortedJson root = parse_json(text, file);
   return from(std::move(root), std::move(file));
 }
 
-JsonValue JsonValue::from(json value, std::string file) {
+JsonValue JsonValue::from(SortedJson value, std::string file) {
   JsonValue root;
   auto document = std::make_shared<Document>(Document{std::move(file), std::move(value)});
   root.value_ = &document->root;
@@ -197,7 +194,7 @@ JsonValue JsonValue::at(std::string_view key) const {
   const auto member = value_->find(key);
   if (member == value_->end()) {
     std::vector<std::string> keys;
-    for (const auto& item : value_->items()) keys.push_back(item.key());
+    for (const auto& [known, value] : value_->items()) keys.push_back(known);
     const std::string nearest = nearest_name(key, keys);
     throw Error(
         {.file = file(),
@@ -222,10 +219,10 @@ std::vector<JsonValue> JsonValue::items() const {
 std::vector<std::pair<std::string, JsonValue>> JsonValue::members() const {
   if (!value_->is_object()) fail("an object");
   std::vector<std::pair<std::string, JsonValue>> result;
-  for (const auto& item : value_->items()) {
+  for (const auto& [key, value] : value_->items()) {
     JsonValue member = *this;
-    member.value_ = &item.value();
-    result.emplace_back(item.key(), std::move(member));
+    member.value_ = &value;
+    result.emplace_back(key, std::move(member));
   }
   return result;
 }
@@ -277,7 +274,7 @@ bool JsonValue::boolean() const {
 
 double JsonValue::si(Dimension wanted) const {
   try {
-    if (value_->is_string()) return parse_si(value_->get_ref<const std::string&>(), wanted);
+    if (value_->is_string()) return parse_si(value_->text(), wanted);
     // An empty text's error says what was expected.
     parse_si("", wanted);
   } catch (const Error& error) {
@@ -297,13 +294,13 @@ double JsonValue::si(Dimension wanted) const {
 
 void JsonValue::expect_only(std::initializer_list<std::string_view> keys) const {
   if (!value_->is_object()) fail("an object");
-  for (const auto& item : value_->items()) {
-    if (std::find(keys.begin(), keys.end(), item.key()) != keys.end()) continue;
+  for (const auto& [key, value] : value_->items()) {
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     throw Error({.file = file(),
-                 .path = joined(path(), item.key()),
+                 .path = joined(path(), key),
                  .found = "an unknown key",
                  .expected = fmt::format("one of {}", fmt::join(keys, ", ")),
-                 .nearest = nearest_name(item.key(), {keys.begin(), keys.end()})});
+                 .nearest = nearest_name(key, {keys.begin(), keys.end()})});
   }
 }
 

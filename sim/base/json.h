@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sim/base/json_tree.h"
 #include "sim/base/sourced.h"
 #include "sim/base/units.h"
 
@@ -28,11 +28,11 @@ class JsonValue {
   static JsonValue load(const std::filesystem::path& file);
   static JsonValue parse(std::string_view text, std::string file);
   // Wraps a value made in memory (a merged overlay, flags) under a file name for messages.
-  static JsonValue from(nlohmann::json value, std::string file);
+  static JsonValue from(SortedJson value, std::string file);
 
   const std::string& file() const;
   std::string path() const;  // looked for in the document: for messages
-  const nlohmann::json& raw() const { return *value_; }
+  const SortedJson& raw() const { return *value_; }
 
   bool is_null() const;
   bool is_object() const;
@@ -76,7 +76,7 @@ class JsonValue {
 
   struct Document;
   std::shared_ptr<const Document> document_;
-  const nlohmann::json* value_ = nullptr;
+  const SortedJson* value_ = nullptr;
 };
 
 // An enumerator by its text; `texts` in the order of the enumerators.

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what strict means: no duplicate keys, no depth without end, no NUL bytes, and a place.
+// Reads JSON strictly (no duplicate keys, no depth without end, no NUL bytes) and writes its
+// leaves.
 #include "sim/base/json_parser.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
 #include "sim/base/json_quick.h"
 
 namespace orrery {
 namespace {
-
-using nlohmann::json;
 
 // "line 3, column 7" of a byte offset, both from 1; columns count bytes.
 std::string place(std::string_view text, std::size_t offset) {
@@ -52,25 +52,36 @@ std::size_t too_deep(std::string_view text) {
 
 // Builds the document from the parser's events; nlohmann's own builder keeps the last of two
 // values with one key.
-class Builder : public nlohmann::json_sax<json> {
+template <class Tree>
+class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  bool null() override { return add(nullptr); }
-  bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override { return add(value); }
-  bool number_unsigned(number_unsigned_t value) override { return add(value); }
-  bool number_float(number_float_t value, const string_t&) override { return add(value); }
-  bool string(string_t& value) override { return add(std::move(value)); }
+  bool null() override { return place(nullptr); }
+  bool boolean(bool value) override { return place(value); }
+  bool number_integer(number_integer_t value) override { return place(value); }
+  bool number_unsigned(number_unsigned_t value) override { return place(value); }
+  bool number_float(number_float_t value, const string_t&) override { return place(value); }
+  bool string(string_t& value) override { return place(std::move(value)); }
   bool binary(binary_t&) override { return false; }  // JSON text has none
-  bool start_object(std::size_t) override { return open(json::object()); }
-  bool start_array(std::size_t) override { return open(json::array()); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-
+  bool start_object(std::size_t) override { return open(false); }
+  bool start_array(std::size_t) override { return open(true); }
+  bool end_array() override {
+    Tree array = Tree::array();
+    array.elements() = std::move(open_.back().items);
+    open_.pop_back();
+    return place(std::move(array));
+  }
+  bool end_object() override {
+    Tree object;
+    if (!object.take(std::move(open_.back().members))) {
+      duplicate = path_to_twin(object);
+      return false;
+    }
+    open_.pop_back();
+    return place(std::move(object));
+  }
   bool key(string_t& name) override {
-    key_ = std::move(name);
-    if (!open_.back().value->contains(key_)) return true;
-    duplicate = path_to_next();
-    return false;
+    open_.back().members.emplace_back(std::move(name), nullptr);
+    return true;
   }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
@@ -79,57 +90,50 @@ class Builder : public nlohmann::json_sax<json> {
     return false;
   }
 
-  json root;
+  Tree root;
   std::size_t offset = 0;
   std::string problem;
   std::optional<std::string> duplicate;
 
  private:
-  template <class T>
-  bool add(T&& value) {
-    place(json(std::forward<T>(value)));
+  struct Level {
+    bool is_array;
+    typename Tree::Items items;
+    typename Tree::Members members;
+  };
+
+  bool open(bool is_array) {
+    open_.push_back({is_array, {}, {}});
     return true;
   }
-  bool open(json container) {
-    std::string name = next_name();
-    open_.push_back({&place(std::move(container)), std::move(name)});
+  bool place(Tree value) {
+    if (open_.empty())
+      root = std::move(value);
+    else if (open_.back().is_array)
+      open_.back().items.push_back(std::move(value));
+    else
+      open_.back().members.back().second = std::move(value);
     return true;
-  }
-  bool close() {
-    open_.pop_back();
-    return true;
-  }
-  json& place(json value) {
-    if (open_.empty()) return root = std::move(value);
-    json& parent = *open_.back().value;
-    // Only the last element of an array is ever open, so growing it moves no open one.
-    if (parent.is_array()) return parent.emplace_back(std::move(value));
-    return parent[key_] = std::move(value);
   }
 
-  // How the innermost open value calls the one that comes next: "name" or "[3]".
-  std::string next_name() const {
-    if (open_.empty()) return "";
-    const json& parent = *open_.back().value;
-    return parent.is_array() ? fmt::format("[{}]", parent.size()) : key_.substr(0, 60);
-  }
-  // Where the value that comes next stands, as JsonValue::path() says it.
-  std::string path_to_next() const {
+  // Where the first key that stands twice in the innermost open value is, as JsonValue::path() says
+  // it. That value has its members no longer; they are `object`'s.
+  std::string path_to_twin(const Tree& object) const {
     std::string path;
-    const auto append = [&path](const std::string& name) {
-      path += (path.empty() || name.starts_with('[') ? "" : ".") + name;
-    };
-    for (const Level& level : open_) append(level.name);
-    append(next_name());
+    for (std::size_t i = 0; i + 1 < open_.size(); ++i) {
+      const Level& level = open_[i];
+      if (level.is_array)
+        path += fmt::format("[{}]", level.items.size());
+      else
+        path += (path.empty() ? "" : ".") + level.members.back().first.substr(0, 60);
+    }
+    std::set<std::string_view> seen;
+    for (const auto& [key, value] : object.items())
+      if (!seen.insert(key).second) return path + (path.empty() ? "" : ".") + key.substr(0, 60);
     return path;
   }
 
-  struct Level {
-    json* value;
-    std::string name;
-  };
   std::vector<Level> open_;
-  std::string key_;
 };
 
 // nlohmann's "[...] parse error at line 1, column 2: syntax error while parsing value - unexpected
@@ -152,14 +156,8 @@ ErrorInfo explain(std::string_view problem, std::string_view text, std::size_t o
   return info;
 }
 
-}  // namespace
-
-json parse_json(std::string_view text, const std::string& file) {
-  if (auto root = parse_quickly(text)) return std::move(*root);
-  return parse_strictly(text, file);
-}
-
-json parse_strictly(std::string_view text, const std::string& file) {
+template <class Tree>
+Tree parse_as(std::string_view text, const std::string& file) {
   const auto fail = [&file](ErrorInfo info) {
     info.file = file;
     throw Error(std::move(info));
@@ -172,8 +170,8 @@ json parse_strictly(std::string_view text, const std::string& file) {
   if (const std::size_t deep = too_deep(text); deep != std::string_view::npos)
     fail({.found = "a 65th level of nesting at " + place(text, deep),
           .expected = "JSON nested at most 64 deep"});
-  Builder builder;
-  if (!json::sax_parse(text.begin(), text.end(), &builder)) {
+  Builder<Tree> builder;
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
     if (builder.duplicate)
       fail({.path = *builder.duplicate,
             .found = "the key twice in one object",
@@ -182,5 +180,31 @@ json parse_strictly(std::string_view text, const std::string& file) {
   }
   return std::move(builder.root);
 }
+
+}  // namespace
+
+SortedJson parse_json(std::string_view text, const std::string& file) {
+  if (auto root = parse_quickly(text)) return std::move(*root);
+  return parse_strictly(text, file);
+}
+
+SortedJson parse_strictly(std::string_view text, const std::string& file) {
+  return parse_as<SortedJson>(text, file);
+}
+
+Json parse_in_order(std::string_view text, const std::string& file) {
+  return parse_as<Json>(text, file);
+}
+
+void append_json_text(std::string& out, std::string_view text) {
+  const bool plain = std::ranges::all_of(
+      text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+  if (plain)
+    out.append("\"").append(text).append("\"");
+  else
+    out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void append_json_number(std::string& out, double number) { out += nlohmann::json(number).dump(); }
 
 }  // namespace orrery

@@ -9,13 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "sim/base/json_document.h"
 #include "sim/base/json_parser.h"
 
 namespace orrery {
 namespace {
-
-using nlohmann::json;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -24,7 +21,7 @@ class QuickReader {
  public:
   explicit QuickReader(std::string_view text) : at_(text.data()), end_(at_ + text.size()) {}
 
-  bool document(json& root) {
+  bool document(SortedJson& root) {
     if (!value(root, 0)) return false;
     skip_blanks();
     return at_ == end_;
@@ -42,7 +39,7 @@ class QuickReader {
     return true;
   }
 
-  bool value(json& target, int depth) {
+  bool value(SortedJson& target, int depth) {
     skip_blanks();
     if (at_ == end_) return false;
     switch (*at_) {
@@ -51,8 +48,10 @@ class QuickReader {
       case '[':
         return array(target, depth + 1);
       case '"': {
-        target = json::string_t();
-        return text(target.get_ref<std::string&>());
+        std::string found;
+        if (!text(found)) return false;
+        target = std::move(found);
+        return true;
       }
       case 't':
         return word("true", target, true);
@@ -66,34 +65,32 @@ class QuickReader {
   }
 
   template <class T>
-  bool word(std::string_view expected, json& target, T meaning) {
+  bool word(std::string_view expected, SortedJson& target, T meaning) {
     if (!std::string_view(at_, end_).starts_with(expected)) return false;
     at_ += expected.size();
     target = meaning;
     return true;
   }
 
-  bool object(json& target, int depth) {
+  bool object(SortedJson& target, int depth) {
     if (depth > json_depth_limit) return false;
     ++at_;
-    target = json::object();
-    auto& members = target.get_ref<json::object_t&>();
-    if (pass('}')) return true;
+    SortedJson::Members members;
+    if (pass('}')) return target.take({});
     do {
       skip_blanks();
-      std::string key;
+      auto& [key, member] = members.emplace_back();
       if (at_ == end_ || *at_ != '"' || !text(key) || !pass(':')) return false;
-      const auto [member, is_new] = members.try_emplace(std::move(key));
-      if (!is_new || !value(member->second, depth)) return false;
+      if (!value(member, depth)) return false;
     } while (pass(','));
-    return pass('}');
+    return pass('}') && target.take(std::move(members));
   }
 
-  bool array(json& target, int depth) {
+  bool array(SortedJson& target, int depth) {
     if (depth > json_depth_limit) return false;
     ++at_;
-    target = json::array();
-    auto& items = target.get_ref<json::array_t&>();
+    target = SortedJson::array();
+    auto& items = target.elements();
     if (pass(']')) return true;
     do {
       if (!value(items.emplace_back(), depth)) return false;
@@ -134,7 +131,7 @@ class QuickReader {
     while (at_ != end_ && is_digit(*at_)) ++at_;
     return at_ != start;
   }
-  bool number(json& target) {
+  bool number(SortedJson& target) {
     const char* start = at_;
     const bool negative = *at_ == '-';
     if (negative) ++at_;
@@ -161,7 +158,7 @@ class QuickReader {
     return true;
   }
   template <class Whole>
-  bool whole_number(const char* start, json& target) const {
+  bool whole_number(const char* start, SortedJson& target) const {
     Whole number = 0;
     const auto [rest, error] = std::from_chars(start, at_, number);
     if (error != std::errc() || rest != at_) return false;  // beyond 64 bits it is no whole number
@@ -175,8 +172,8 @@ class QuickReader {
 
 }  // namespace
 
-std::optional<json> parse_quickly(std::string_view text) {
-  json root;
+std::optional<SortedJson> parse_quickly(std::string_view text) {
+  SortedJson root;
   if (text.size() > json_size_limit || !QuickReader(text).document(root)) return std::nullopt;
   return root;
 }

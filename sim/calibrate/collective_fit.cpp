@@ -11,7 +11,7 @@
 
 #include "hw_models/catalog.h"
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/engine/collectives.h"
 
 namespace orrery {
@@ -448,10 +448,10 @@ CollectiveFit fit_collectives(const MeasuredLog& log, const std::string& device,
   return fit;
 }
 
-nlohmann::json collectives_section(const CollectiveFit& fit) {
-  nlohmann::json section;
+SortedJson collectives_section(const CollectiveFit& fit) {
+  SortedJson section;
   for (const CollectiveConstant& c : fit.constants) {
-    nlohmann::json leaf;
+    SortedJson leaf;
     // Shares are plain numbers, everything else has a unit.
     if (c.written.find(' ') == std::string::npos)
       leaf["value"] = std::stod(c.written);
@@ -462,9 +462,9 @@ nlohmann::json collectives_section(const CollectiveFit& fit) {
     leaf["reason"] = c.value > 0 && c.error > 0
                          ? fmt::format("fitted, standard error {:.2g}%", 100 * c.error / c.value)
                          : "fitted";
-    std::string pointer = "/" + c.path;
-    std::replace(pointer.begin(), pointer.end(), '.', '/');
-    section[nlohmann::json::json_pointer(pointer)] = std::move(leaf);
+    std::string path = c.path;
+    std::replace(path.begin(), path.end(), '.', '/');
+    section.at_path(path) = std::move(leaf);
   }
   return section;
 }

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "sim/base/json_tree.h"
 #include "sim/calibrate/least_squares.h"
 #include "sim/calibrate/measured_log.h"
 #include "sim/engine/collective_costs.h"
@@ -55,7 +55,7 @@ CollectiveFit fit_collectives(const MeasuredLog& log, const std::string& device,
 
 // The section "collectives" of hw_models/calibration/<device>/fit.json: only what the fit changed,
 // in the keys of hw_models/calibration/collectives. Null where nothing was fitted.
-nlohmann::json collectives_section(const CollectiveFit& fit);
+SortedJson collectives_section(const CollectiveFit& fit);
 
 // One line per kind and size region, for people.
 std::string errors_text(const CollectiveFit& fit);

@@ -9,7 +9,7 @@
 
 #include "hw_models/catalog.h"
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/calibrate/curve_fit.h"
 #include "sim/calibrate/measured_tables.h"
 #include "sim/calibrate/score.h"
@@ -17,8 +17,6 @@
 namespace orrery {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Tables of one kind, format and library are fitted together; refinements come after them.
 std::vector<OperatorTable> joined(const std::vector<OperatorTable>& tables) {
@@ -150,7 +148,7 @@ Json measured_section(const MeasuredLog& log) {
     run["memory_clock_mhz"] = c.memory_clock_mhz;
     const auto same = std::find_if(runs.begin(), runs.end(), [&](const Json& other) {
       return std::all_of(run.items().begin(), run.items().end(),
-                         [&](const auto& item) { return other.at(item.key()) == item.value(); });
+                         [&](const auto& item) { return other.at(item.first) == item.second; });
     });
     const bool is_new = same == runs.end();
     if (is_new) {

@@ -13,7 +13,6 @@
 #include "hw_models/catalog.h"
 #include "hw_models/catalog_names.h"
 #include "sim/base/json.h"
-#include "sim/base/json_document.h"
 #include "sim/calibrate/operator_csv.h"
 
 namespace orrery {

@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "sim/base/check.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
@@ -131,8 +131,8 @@ std::vector<OverlapCost> overlap_costs(const std::vector<OverlapPair>& pairs) {
   return out;
 }
 
-nlohmann::json overlap_section(const std::vector<OverlapCost>& costs) {
-  nlohmann::json section;
+SortedJson overlap_section(const std::vector<OverlapCost>& costs) {
+  SortedJson section;
   const auto rounded = [](double value) { return std::round(1e3 * value) / 1e3; };
   for (const OverlapCost& c : costs)
     section.push_back({{"what", c.group},

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "sim/base/json_tree.h"
 #include "sim/calibrate/measured_log.h"
 
 namespace orrery {
@@ -54,7 +54,7 @@ std::vector<OverlapCost> overlap_costs(const std::vector<OverlapPair>& pairs);
 // The section "overlap" of hw_models/calibration/<device>/fit.json, for people: nothing reads it,
 // since a stack's overlap_cost also depends on what the stack runs beside its traffic. Null where
 // nothing was measured.
-nlohmann::json overlap_section(const std::vector<OverlapCost>& costs);
+SortedJson overlap_section(const std::vector<OverlapCost>& costs);
 
 // A table of them, for people.
 std::string overlap_text(const std::vector<OverlapCost>& costs);

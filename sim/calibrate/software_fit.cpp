@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "hw_models/kernel_time.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 #include "sim/base/statistics.h"
 #include "sim/calibrate/overlap_fit.h"
 #include "workloads/layer_operations.h"
@@ -424,7 +424,7 @@ Writing writing_of(const std::string& name) {
 
 std::string digits(double value) { return fmt::format("{:.4g}", value); }
 
-nlohmann::ordered_json leaf_number(double value, Writing writing) {
+Json leaf_number(double value, Writing writing) {
   if (writing == Writing::time) return digits(value * 1e6) + " us";
   if (writing == Writing::bytes) return digits(value / (1 << 20)) + " MiB";
   return std::stod(digits(value));
@@ -444,29 +444,28 @@ SoftwareFit fit_software(const MeasuredLog& log, const ResolvedDevice& device,
 }
 
 std::string stack_overlay_json(const SoftwareFit& fit, const std::string& source) {
-  nlohmann::ordered_json base = nlohmann::ordered_json::object();
+  Json base = Json::object();
   if (fit.attention) base["attention"] = std::string(to_text(*fit.attention));
   for (const SoftwareValue& v : fit.values) {
     const Writing writing = writing_of(v.name);
-    const nlohmann::ordered_json leaf = {{"value", leaf_number(v.value, writing)},
-                                         {"low", leaf_number(v.low, writing)},
-                                         {"high", leaf_number(v.high, writing)},
-                                         {"evidence", "measured"},
-                                         {"source", source},
-                                         {"reason", v.reason}};
+    const Json leaf = {{"value", leaf_number(v.value, writing)},
+                       {"low", leaf_number(v.low, writing)},
+                       {"high", leaf_number(v.high, writing)},
+                       {"evidence", "measured"},
+                       {"source", source},
+                       {"reason", v.reason}};
     const std::string group = "operations.";
     if (v.name.starts_with(group))
       base["operations"][v.name.substr(group.size())] = leaf;
     else
       base[v.name] = leaf;
   }
-  const nlohmann::ordered_json file = {
-      {"name", "pytorch-measured"},
-      {"title", fmt::format("plain PyTorch {}, measured {}", fit.torch, fit.date)},
-      {"framework", "PyTorch"},
-      {"based_on", measured_stack},
-      {"base", base},
-      {"releases", nlohmann::ordered_json::array()}};
+  const Json file = {{"name", "pytorch-measured"},
+                     {"title", fmt::format("plain PyTorch {}, measured {}", fit.torch, fit.date)},
+                     {"framework", "PyTorch"},
+                     {"based_on", measured_stack},
+                     {"base", base},
+                     {"releases", Json::array()}};
   return file.dump(2) + "\n";
 }
 

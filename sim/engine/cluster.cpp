@@ -7,7 +7,7 @@
 #include <array>
 
 #include "hw_models/economics.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 namespace {
@@ -22,7 +22,7 @@ JsonValue overridden(JsonValue entry, const std::optional<JsonValue>& overrides,
   const auto patch = overrides->find(part);
   if (!patch) return entry;
   if (!patch->is_object()) patch->fail("an object of values to replace");
-  nlohmann::json merged = entry.raw();
+  SortedJson merged = entry.raw();
   merge_overlay(merged, patch->raw());
   return JsonValue::from(std::move(merged), fmt::format("{} with overrides.{} of {}", entry.file(),
                                                         part, overrides->file()));
@@ -88,6 +88,13 @@ void check_count(const Cluster& cluster, std::int64_t gpus) {
 }
 
 }  // namespace
+
+Cluster::Cluster() = default;
+Cluster::Cluster(const Cluster&) = default;
+Cluster::Cluster(Cluster&&) noexcept = default;
+Cluster& Cluster::operator=(const Cluster&) = default;
+Cluster& Cluster::operator=(Cluster&&) noexcept = default;
+Cluster::~Cluster() = default;
 
 Cluster read_cluster(const JsonValue& file, std::int64_t gpus) {
   file.expect_only({"name", "title", "aliases", "based_on", "accelerator", "fabric", "host",

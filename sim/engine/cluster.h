@@ -19,6 +19,14 @@ struct Site {
 };
 
 struct Cluster {
+  // Compiled once: it is long, and units all over the program hold one.
+  Cluster();
+  Cluster(const Cluster&);
+  Cluster(Cluster&&) noexcept;
+  Cluster& operator=(const Cluster&);
+  Cluster& operator=(Cluster&&) noexcept;
+  ~Cluster();
+
   std::string name, title;
   Device device;
   Calibration calibration;

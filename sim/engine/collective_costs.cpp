@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "hw_models/catalog.h"
-#include "sim/base/json_document.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 namespace {
@@ -102,6 +102,13 @@ void read_kinds(const JsonValue& at, CollectiveCosts& into) {
 
 }  // namespace
 
+StepCosts::StepCosts() = default;
+StepCosts::StepCosts(const StepCosts&) = default;
+StepCosts::StepCosts(StepCosts&&) noexcept = default;
+StepCosts& StepCosts::operator=(const StepCosts&) = default;
+StepCosts& StepCosts::operator=(StepCosts&&) noexcept = default;
+StepCosts::~StepCosts() = default;
+
 std::string to_text(const LibraryStep& step) {
   std::string text = "libraries." + std::string(to_text(step.library)) + ".";
   if (step.phase != ExchangePhase::dispatch)
@@ -173,7 +180,7 @@ std::optional<CollectiveCosts> read_fitted_costs(Architecture architecture,
                                                  const JsonValue& calibration) {
   const auto section = calibration.find("collectives");
   if (!section) return std::nullopt;
-  nlohmann::json merged = generation_file(architecture).raw();
+  SortedJson merged = generation_file(architecture).raw();
   merge_overlay(merged, section->raw());
   return read_collective_costs(JsonValue::from(std::move(merged), calibration.file()));
 }

@@ -21,6 +21,14 @@ inline constexpr int collective_protocol_count = 3;
 // One algorithm with one protocol. An absent value means that the term does not exist. Which terms
 // an algorithm uses, and how, says sim/engine/collectives.cpp.
 struct StepCosts {
+  // Compiled once: it is long, and units all over the program hold one.
+  StepCosts();
+  StepCosts(const StepCosts&);
+  StepCosts(StepCosts&&) noexcept;
+  StepCosts& operator=(const StepCosts&);
+  StepCosts& operator=(StepCosts&&) noexcept;
+  ~StepCosts();
+
   bool present = false;
   Sourced<Seconds> base;         // one call, at zero bytes and zero hops
   Sourced<Seconds> hop;          // one step inside a scale-up domain; exchanges: one expert's count

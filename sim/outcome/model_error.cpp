@@ -8,14 +8,11 @@
 #include <fmt/format.h>
 
 #include "sim/base/json.h"
-#include "sim/base/json_document.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/assumptions.h"
 
 namespace orrery {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 ErrorRegion read_region(const JsonValue& at) {
   at.expect_only({"below", "above", "rows", "sources"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that launch flags say every decision of a layout, in the words of each program.
 #include "sim/advise/launch_flags.h"
+#include "sim/base/json_tree.h"
 
 #include <algorithm>
 
@@ -309,7 +310,7 @@ TEST_CASE("DeepSpeed: a file that parses") {
   const LaunchFlags f = flags_of(
       "deepspeed-zero@0.10",
       {.dp = 16, .micro_batch = 4, .zero_stage = 3, .shard_group = 8, .offload_optimizer = true});
-  const nlohmann::json file = nlohmann::json::parse(f.text);
+  const SortedJson file = SortedJson::parse(f.text);
   CHECK(file.at("train_micro_batch_size_per_gpu") == 4);
   CHECK(file.at("gradient_accumulation_steps") == 4);
   CHECK(file.at("zero_optimization").at("stage") == 3);

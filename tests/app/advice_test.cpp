@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the advice as a user reads it: reasons, flags, what runs now, markdown.
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "sim/base/json_tree.h"
 #include "tests/app/run_binary.h"
 
 namespace {
 
 using namespace orrery::test;
 using orrery::ScratchFolder;
+using orrery::SortedJson;
 
 const std::string question =
     "advise --model llama3-8b --cluster dgx-h100 --gpus 16 --seq 4096 --global-batch 64 --top 4 ";
@@ -23,8 +24,8 @@ std::string text_of(const std::string& arguments) {
   return o.out;
 }
 
-nlohmann::json json_of(const std::string& arguments) {
-  return nlohmann::json::parse(text_of(arguments + " --json"));
+SortedJson json_of(const std::string& arguments) {
+  return SortedJson::parse(text_of(arguments + " --json"));
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -61,10 +62,10 @@ TEST_CASE("advice for machines has every reason") {
   CHECK(advice["like"].is_null());
   const auto rivals = reasons["ranking"]["rivals"];
   for (std::size_t i = 0; i < rivals.size(); ++i) {
-    const double first = advice["best"][0]["step_time_s"],
-                 other = advice["best"][i + 1]["step_time_s"];
+    const double first = advice["best"][0]["step_time_s"].get<double>(),
+                 other = advice["best"][i + 1]["step_time_s"].get<double>();
     CHECK(rivals[i]["behind"].get<double>() == Approx(other / first - 1).margin(1e-9));
-    CHECK(rivals[i]["may_lead"] == (rivals[i]["low"] < 0));
+    CHECK(rivals[i]["may_lead"] == (rivals[i]["low"].get<double>() < 0));
   }
 }
 
@@ -121,7 +122,7 @@ TEST_CASE("what runs now is held against the advice") {
   const auto alone = json_of("simulate " + subject + "--tp 8 --recompute full");
   CHECK(like["prediction"]["step_time_s"] == alone["prediction"]["step_time_s"]);
   CHECK(like["layout"] == alone["layout"]);
-  CHECK(like["advised_faster"] > 0);
+  CHECK(like["advised_faster"].get<double>() > 0);
 }
 
 TEST_CASE("what runs now may be a file, a scenario, or on another release") {
@@ -142,7 +143,7 @@ TEST_CASE("what runs now may be a file, a scenario, or on another release") {
 
 TEST_CASE("the layout that is advised has no reason to change") {
   const auto best = json_of(question)["best"][0]["layout"];
-  nlohmann::json layout = best;
+  SortedJson layout = best;
   const std::string text = text_of(question + "--like '" + layout.dump() + "'");
   CHECK(has(text, "no reason to change"));
   CHECK_FALSE(has(text, "flags to change"));
@@ -161,7 +162,8 @@ TEST_CASE("listed layouts are simple, and the exact ones are there too") {
   std::size_t left = 0;
   double best = 1e9;
   for (const auto& c : advice["best"]) {
-    const double shown = c["step_time_s"], exact = c["exact"]["step_time_s"];
+    const double shown = c["step_time_s"].get<double>(),
+                 exact = c["exact"]["step_time_s"].get<double>();
     CHECK(shown >= exact);
     CHECK(shown <= exact * 1.004 * (1 + 1e-9));
     CHECK((shown > exact || c["layout"] == c["exact"]["layout"] || !c["left_at_default"].empty()));
@@ -169,7 +171,7 @@ TEST_CASE("listed layouts are simple, and the exact ones are there too") {
     left += c["left_at_default"].size();
     for (const auto& l : c["left_at_default"]) {
       CHECK_FALSE(l["setting"].get<std::string>().empty());
-      CHECK(l["gain"] <= 0.004);
+      CHECK(l["gain"].get<double>() <= 0.004);
     }
   }
   REQUIRE(left > 0);
@@ -195,13 +197,13 @@ TEST_CASE("a team can move in small steps") {
   const auto advice = json_of(question + like + "--changes 2");
   const auto& rungs = advice["small_steps"]["rungs"];
   REQUIRE(rungs.size() == 2);
-  double before = advice["like"]["prediction"]["step_time_s"];
+  double before = advice["like"]["prediction"]["step_time_s"].get<double>();
   for (std::size_t i = 0; i < 2; ++i) {
     CHECK(rungs[i]["changes"] == i + 1);
-    if (!rungs[i]["better"]) continue;
+    if (rungs[i]["better"] == false) continue;
     CHECK(rungs[i]["what"].size() <= i + 1);
-    CHECK(rungs[i]["step_time_s"] < before);
-    before = rungs[i]["step_time_s"];
+    CHECK(rungs[i]["step_time_s"].get<double>() < before);
+    before = rungs[i]["step_time_s"].get<double>();
   }
   CHECK(rungs[0]["better"] == true);
   CHECK(json_of(question + like)["small_steps"].is_null());

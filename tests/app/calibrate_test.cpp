@@ -2,8 +2,7 @@
 // Tests the calibrate command on lines that a GPU would have written.
 #include <catch2/catch.hpp>
 
-#include <nlohmann/json.hpp>
-
+#include "sim/base/json_tree.h"
 #include "tests/app/run_binary.h"
 #include "tests/calibrate/doctored_log.h"
 
@@ -48,7 +47,7 @@ TEST_CASE("compare tells a slow GPU from a healthy one by its exit code", "[cali
 
   const Outcome capped = run("--json calibrate compare " + clocks + " " + healthy);
   CHECK(capped.code == 1);
-  const auto json = nlohmann::json::parse(capped.out);
+  const auto json = SortedJson::parse(capped.out);
   CHECK_FALSE(json.at("healthy").get<bool>());
   CHECK(has(json.at("findings").at(0).get<std::string>(), "SM clock 10% low"));
   CHECK(json.at("lines").size() > 12);
@@ -85,7 +84,7 @@ TEST_CASE("compare says what share of the datasheet's peaks is reached", "[calib
     const std::string log = log_in(folder, name, doctor);
     const Outcome o = run("--json calibrate compare " + log + " specification");
     CHECK(o.code == 0);
-    const auto json = nlohmann::json::parse(o.out);
+    const auto json = SortedJson::parse(o.out);
     for (const auto& line : json.at("lines"))
       if (line.at("question") == "memory copy") return line.at("of_specified").get<double>();
     return 0.0;
@@ -106,7 +105,7 @@ TEST_CASE("fit reads measured lines, names their device and writes a calibration
   CHECK(o.code == 0);
   CHECK(has(o.out, "h200-sxm"));
   CHECK(has(o.out, "Written to " + out));
-  const auto json = nlohmann::json::parse(test::read_file(out));
+  const auto json = SortedJson::parse(test::read_file(out));
   CHECK(json.at("device") == "h200-sxm");
   CHECK_FALSE(json.at("curves").empty());
   // What was written can be held against the device's own.
@@ -146,7 +145,7 @@ TEST_CASE("validate holds measured lines against predictions, by what fits never
   CHECK_FALSE(has(o.out, "library"));
   CHECK(has(run("--quiet validate --regions " + log).out, ".2-2ms"));
 
-  const auto json = nlohmann::json::parse(run("--quiet --json validate " + log).out);
+  const auto json = SortedJson::parse(run("--quiet --json validate " + log).out);
   int groups = 0;
   for (const auto& group : json.at("groups")) {
     if (group.at("kind") != "kernel" || group.at("work") != "gemm") continue;
@@ -172,7 +171,7 @@ TEST_CASE("rows that a fit saw do not count, and slow kernels fail their bar", "
   CHECK(verdict("slow", {.compute = 0.7, .noise = 0.001}).ends_with("6/15  no"));
 
   const auto rows =
-      nlohmann::json::parse(run("--quiet --json validate " + log_in(folder, "counted", {})).out)
+      SortedJson::parse(run("--quiet --json validate " + log_in(folder, "counted", {})).out)
           .at("rows");
   std::size_t held = 0;
   for (const auto& row : rows) held += row.at("held_out").get<bool>() ? 1 : 0;
@@ -192,7 +191,7 @@ TEST_CASE("a folder of folders of measured lines is read whole", "[calibrate]") 
     const Outcome o = run("--quiet --json validate " + (folder / path).string());
     INFO(o.err);
     REQUIRE(o.code == 0);
-    return nlohmann::json::parse(o.out).at("rows").size();
+    return SortedJson::parse(o.out).at("rows").size();
   };
   CHECK(count("all") == 2 * count("all/a"));
   add(folder, "all/b/gemm.jsonl", "{\n");

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does not run is said in place of a speed, in the JSON's verdict and by exit code 3.
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include "sim/app/exit_code.h"
+#include "sim/base/json_tree.h"
 #include "tests/app/run_binary.h"
 
 namespace orrery {
 namespace {
 
-using nlohmann::json;
 using test::run;
 
 const std::string job = "--model llama3.1-8b --gpus 8 --seq 8192 --global-batch 32 ";
@@ -24,7 +23,7 @@ void expect_refused(const std::string& machine, const std::string& why) {
     CHECK(text.out.find("step time") == std::string::npos);
     const test::Outcome answer = run(command + job + machine + " --json");
     CHECK(answer.code == to_int(ExitCode::cannot_exist));
-    const json verdict = json::parse(answer.out)["verdict"];
+    const SortedJson verdict = SortedJson::parse(answer.out)["verdict"];
     CHECK(verdict["runs"] == false);
     CHECK(verdict["probability"] == 0.0);
     CHECK(verdict["why"].get<std::string>().find(why) != std::string::npos);
@@ -55,7 +54,7 @@ TEST_CASE("a plan of a stack that does not run there says so, and exits with 3")
   const test::Outcome machine =
       run("plan --model llama3.1-8b --tokens 1T --seq 8192 --global-batch 512 --cluster mi300x-8 "
           "--gpus 256 --stack nemo --quiet --json");
-  const json verdict = json::parse(machine.out)["verdict"];
+  const SortedJson verdict = SortedJson::parse(machine.out)["verdict"];
   CHECK(verdict["runs"] == false);
   CHECK(verdict["fits"] == false);
 }

@@ -5,12 +5,12 @@
 
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "hw_models/catalog.h"
 #include "hw_models/catalog_names.h"
 #include "sim/app/catalog_check.h"
 #include "sim/app/catalog_list.h"
+#include "sim/base/json_tree.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;
@@ -109,7 +109,7 @@ TEST_CASE("a list shows title, device, network and size, and is searched by word
     CHECK(lines(o.err) == 1);
   }
   const auto json =
-      nlohmann::json::parse(run("catalog list cluster --search h20 --json").out)["entries"];
+      SortedJson::parse(run("catalog list cluster --search h20 --json").out)["entries"];
   CHECK(json.at(0).at("name") == "dgx-h20");
   CHECK(json.at(0).at("device") == "h20-sxm");
   for (const char* kind : {"model", "accelerator", "fabric", "stack", "question", "cloud"}) {
@@ -143,12 +143,12 @@ TEST_CASE("the catalogue is in order by its own judgement, and a user's file is 
 TEST_CASE("advise compares one job on several clusters, or on all") {
   const std::string job =
       "advise --model llama3.2-1b --gpus 8 --seq 4096 --global-batch 32 --cluster ";
-  const auto json = nlohmann::json::parse(run(job + "dgx-h100,dgx-a100 --json").out);
+  const auto json = SortedJson::parse(run(job + "dgx-h100,dgx-a100 --json").out);
   REQUIRE(json["clusters"].size() == 2);
   CHECK(json["verdict"]["fits"] == true);
-  CHECK(json["verdict"]["probability"] > 0.5);
+  CHECK(json["verdict"]["probability"].get<double>() > 0.5);
   CHECK(json["clusters"][0]["cluster"] == "dgx-h100");
-  const auto alone = nlohmann::json::parse(run(job + "dgx-a100 --json --top 1").out);
+  const auto alone = SortedJson::parse(run(job + "dgx-a100 --json --top 1").out);
   CHECK(json["clusters"][1]["step_time_s"].get<double>() ==
         Approx(alone["best"][0]["step_time_s"].get<double>()).epsilon(0.005));
   const Outcome text = run(job + "dgx-h100,dgx-v100");
@@ -159,7 +159,7 @@ TEST_CASE("advise compares one job on several clusters, or on all") {
   CHECK(run(job + "dgx-h100,dgx-a100 --pareto time,memory").code == 2);
   const Outcome all = run(job + "all --json --threads 2");
   CHECK(all.code == 0);
-  CHECK(nlohmann::json::parse(all.out)["clusters"].size() == catalog_names(clusters).size());
+  CHECK(SortedJson::parse(all.out)["clusters"].size() == catalog_names(clusters).size());
   const Outcome plan =
       run("plan --model llama3.2-1b --gpus 16 --seq 4096 --global-batch 64 --tokens 100B --cluster "
           "all");

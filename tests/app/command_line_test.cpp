@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "hw_models/catalogue_hash.h"
@@ -14,6 +13,7 @@
 #include "sim/app/counts.h"
 #include "sim/app/version.h"
 #include "sim/base/check.h"
+#include "sim/base/json_tree.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;
@@ -23,7 +23,7 @@ namespace {
 
 const std::string machine = "--model llama3.2-1b --cluster dgx-h100 --gpus 8 ";
 
-nlohmann::json sizes(const std::string& command) {
+std::string sizes(const std::string& command) {
   const Outcome o = run(command + " --markdown");
   INFO(command << "\n" << o.err);
   REQUIRE(o.code == 0);
@@ -127,7 +127,7 @@ TEST_CASE("whole numbers are read as people write them") {
   CHECK_THROWS_AS(count_in("gpus", "16k", "--gpus"), Error);
   CHECK_THROWS_AS(count_in("global_batch", "2k", "--global-batch"), Error);
   CHECK(with_counts({{"seq", "8k"}, {"global_batch", "4M"}}, "f") ==
-        nlohmann::json({{"seq", 8192}, {"global_batch", 512}}));
+        SortedJson({{"seq", 8192}, {"global_batch", 512}}));
   CHECK_THROWS_AS(with_counts({{"seq", 3000}, {"global_batch", "4M"}}, "f"), Error);
   CHECK_THROWS_AS(with_counts({{"global_batch", "4M"}}, "f"), Error);
 }
@@ -142,7 +142,7 @@ TEST_CASE("letters after a count give the same answer as the count, everywhere")
   CHECK(sizes("simulate " + machine + file) == plain);
   const std::string plan = "plan --model llama3.2-1b --cluster dgx-h100 --gpus 16 --tokens 1T ";
   const auto points = [&](const std::string& sizes) {
-    return nlohmann::json::parse(run(plan + sizes + " --json").out).at("points");
+    return SortedJson::parse(run(plan + sizes + " --json").out).at("points");
   };
   CHECK(points("--seq 8k --global-batch 4M") == points("--seq 8192 --global-batch 512"));
   expect_error("simulate " + machine + "--seq 8k --global-batch 2k", "tokens in M");
@@ -228,7 +228,7 @@ TEST_CASE("a torus is called a torus") {
   CHECK(text.find("a torus of 3 axes") != std::string::npos);
   CHECK(text.find("fat-tree") == std::string::npos);
   CHECK(text.find("ecmp") == std::string::npos);
-  const auto json = nlohmann::json::parse(run("topology tpu-v5p --json").out);
+  const auto json = SortedJson::parse(run("topology tpu-v5p --json").out);
   CHECK(json["scale_up_kind"] == "torus");
   const std::string flow = run("simulate --model llama3-8b --cluster tpu-v5p --gpus 64 --seq 8k "
                                "--global-batch 4M --zero 3 --network flow")

@@ -4,25 +4,26 @@
 #include <algorithm>
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "sim/app/tables.h"
+#include "sim/base/json_tree.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;
 using orrery::ScratchFolder;
+using orrery::SortedJson;
 
 namespace {
 
 const std::string job =
     "--model llama3-8b --cluster dgx-h100 --gpus 16 --seq 4096 --global-batch 32 ";
 
-nlohmann::json run_json(const std::string& arguments) {
+SortedJson run_json(const std::string& arguments) {
   const Outcome o = run(arguments + " --json");
   INFO(o.err);
   REQUIRE(o.code == 0);
-  return nlohmann::json::parse(o.out);
+  return SortedJson::parse(o.out);
 }
 
 }  // namespace
@@ -30,7 +31,7 @@ nlohmann::json run_json(const std::string& arguments) {
 TEST_CASE("simulate prints a prediction that adds up") {
   const auto result = run_json("simulate " + job + "--tp 2 --pp 2 --recompute full");
   const auto& p = result["prediction"];
-  const double step = p["step_time_s"];
+  const double step = p["step_time_s"].get<double>();
   CHECK(step > 0);
   CHECK(p["step_time_low_s"].get<double>() <= step);
   CHECK(p["step_time_high_s"].get<double>() >= step);
@@ -66,14 +67,15 @@ TEST_CASE("decode and prefill are steps too") {
       "--seq 4096");
   CHECK(decode["prediction"]["latency"] == "tpot");
   CHECK(prefill["prediction"]["latency"] == "ttft");
-  CHECK(decode["prediction"]["step_time_s"] < prefill["prediction"]["step_time_s"]);
+  CHECK(decode["prediction"]["step_time_s"].get<double>() <
+        prefill["prediction"]["step_time_s"].get<double>());
 }
 
 TEST_CASE("the trace holds every pass and ends with the pipeline") {
   const ScratchFolder scratch("app");
   const std::string file = (scratch / "trace.json").string();
   REQUIRE(run("simulate " + job + "--tp 2 --pp 4 --trace-out " + file).code == 0);
-  const auto trace = nlohmann::json::parse(read_file(file));
+  const auto trace = SortedJson::parse(read_file(file));
   int passes = 0;
   for (const auto& event : trace["traceEvents"])
     if (event["ph"] == "X" && event["cat"] != "step end") ++passes;
@@ -85,10 +87,11 @@ TEST_CASE("law 6: advice is the same bytes on any number of threads") {
   const Outcome one = run(question + "1"), four = run(question + "4");
   REQUIRE(one.code == 0);
   CHECK(one.out == four.out);
-  const auto advice = nlohmann::json::parse(one.out);
+  const auto advice = SortedJson::parse(one.out);
   REQUIRE(advice["best"].size() == 5);
   for (std::size_t i = 1; i < 5; ++i)
-    CHECK(advice["best"][i - 1]["step_time_s"] <= advice["best"][i]["step_time_s"]);
+    CHECK(advice["best"][i - 1]["step_time_s"].get<double>() <=
+          advice["best"][i]["step_time_s"].get<double>());
 }
 
 TEST_CASE("advised layouts simulate to the time that advise printed") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds what-if settings to their shapes: what is right is read, what is wrong is one clear error.
 #include "sim/app/conditions.h"
+#include "sim/base/json_tree.h"
 
 #include <catch2/catch.hpp>
 
@@ -195,10 +196,9 @@ TEST_CASE("a flow prediction says where bytes went and what was lost, on lines a
     }
   }
   const Outcome json = test::run(base + "--json");
-  const nlohmann::json all = nlohmann::json::parse(json.out);
+  const SortedJson all = SortedJson::parse(json.out);
   CHECK(all["network"]["collectives"].size() > 0);
-  CHECK(
-      !nlohmann::json::parse(test::run(job + "--cluster dgx-h100 --json").out).contains("network"));
+  CHECK(!SortedJson::parse(test::run(job + "--cluster dgx-h100 --json").out).contains("network"));
 }
 
 }  // namespace orrery

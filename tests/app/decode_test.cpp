@@ -6,6 +6,7 @@
 
 #include "hw_models/catalog.h"
 #include "sim/app/settings.h"
+#include "sim/base/json_tree.h"
 #include "sim/calibrate/measured_log.h"
 #include "sim/outcome/simulate.h"
 
@@ -37,9 +38,9 @@ constexpr Counted counted[] = {
      58.0 * 8 * 7168 * 2 * 2}};
 
 Prediction decode(const Counted& c, const std::string& cluster, int batch, int context) {
-  const nlohmann::json settings = {{"model", c.model},  {"cluster", cluster}, {"gpus", c.gpus},
-                                   {"phase", "decode"}, {"tp", c.tp},         {"ep", c.ep},
-                                   {"batch", batch},    {"context", context}};
+  const SortedJson settings = {{"model", c.model},  {"cluster", cluster}, {"gpus", c.gpus},
+                               {"phase", "decode"}, {"tp", c.tp},         {"ep", c.ep},
+                               {"batch", batch},    {"context", context}};
   return simulate(read_scenario(JsonValue::from(settings, "test")), {});
 }
 
@@ -92,14 +93,14 @@ TEST_CASE("an H100 decodes faster than an A100, an H200 and a B200 faster still"
 // Plain PyTorch has no kernel for heads of 576: what its curve of heads to 128 says is named and
 // wide (95.7 to 116 ms was wrong by more than its width).
 TEST_CASE("decode with a kernel that nobody measured has a wide range, and says why") {
-  const nlohmann::json settings = {{"model", "deepseek-v3"},
-                                   {"cluster", "dgx-h200"},
-                                   {"gpus", 32},
-                                   {"phase", "decode"},
-                                   {"ep", 32},
-                                   {"batch", 64},
-                                   {"context", 4096},
-                                   {"stack", "pytorch"}};
+  const SortedJson settings = {{"model", "deepseek-v3"},
+                               {"cluster", "dgx-h200"},
+                               {"gpus", 32},
+                               {"phase", "decode"},
+                               {"ep", 32},
+                               {"batch", 64},
+                               {"context", 4096},
+                               {"stack", "pytorch"}};
   const Prediction p = simulate(read_scenario(JsonValue::from(settings, "test")), {});
   CHECK(p.high.si() > 2.5 * p.step_time.si());
   CHECK(p.low.si() < 0.8 * p.step_time.si());

@@ -4,16 +4,17 @@
 
 #include "sim/app/settings.h"
 #include "sim/base/check.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 namespace {
 
-Scenario scenario_on(const char* cluster, nlohmann::json more = {}) {
-  nlohmann::json settings = {{"model", "llama3.1-8b"},
-                             {"cluster", cluster},
-                             {"gpus", 8},
-                             {"seq", 4096},
-                             {"global_batch", 64}};
+Scenario scenario_on(const char* cluster, SortedJson more = {}) {
+  SortedJson settings = {{"model", "llama3.1-8b"},
+                         {"cluster", cluster},
+                         {"gpus", 8},
+                         {"seq", 4096},
+                         {"global_batch", 64}};
   if (more.is_object()) settings.update(more);
   return read_scenario(JsonValue::from(settings, "command line"));
 }

@@ -8,17 +8,18 @@
 #include <array>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <vector>
 
+#include "sim/base/json_tree.h"
 #include "sim/base/random.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;
 using orrery::RandomStream;
 using orrery::ScratchFolder;
+using orrery::SortedJson;
 
 namespace {
 
@@ -56,7 +57,7 @@ std::size_t below(RandomStream& random, std::size_t count) {
   return static_cast<std::size_t>(random.below(count));
 }
 
-std::string member(RandomStream& random, const nlohmann::json& object) {
+std::string member(RandomStream& random, const SortedJson& object) {
   auto at = object.begin();
   std::advance(at, static_cast<std::ptrdiff_t>(below(random, object.size())));
   return at.key();
@@ -65,7 +66,7 @@ std::string member(RandomStream& random, const nlohmann::json& object) {
 // One way to spoil a file; all of them leave something that no command may take.
 std::string spoiled(RandomStream& random, const Sample& sample) {
   const std::string& text = sample.text;
-  nlohmann::json object = nlohmann::json::parse(text);
+  SortedJson object = SortedJson::parse(text);
   const std::string key = member(random, object);
   switch (below(random, sample.strict ? 8 : 5)) {
     case 0:  // cut short
@@ -88,7 +89,7 @@ std::string spoiled(RandomStream& random, const Sample& sample) {
       return object.dump();
     }
     case 6:  // a value of another kind
-      object[key] = nlohmann::json::object({{"x", nlohmann::json::array({1})}});
+      object[key] = SortedJson({{"x", SortedJson::array({1})}});
       return object.dump();
     default:  // a name that is none, a count that is none
       if (object[key].is_number())
@@ -97,7 +98,7 @@ std::string spoiled(RandomStream& random, const Sample& sample) {
         object[key] = 17;
       else
         object[key] = "q\x01\xc3\xa9q";
-      return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      return object.dump();
   }
 }
 
@@ -241,7 +242,7 @@ TEST_CASE("of many lines each malformed one is an error object with its number, 
   std::istringstream answers(o.out);
   std::string line;
   for (int i = 1; i <= count && std::getline(answers, line); ++i) {
-    const auto answer = nlohmann::json::parse(line);
+    const auto answer = SortedJson::parse(line);
     INFO(i << ": " << line.substr(0, 200));
     CHECK(answer.contains("error") == bad.contains(i));
     if (bad.contains(i)) CHECK(answer["error"]["line"] == i);

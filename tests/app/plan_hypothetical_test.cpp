@@ -3,45 +3,44 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include "hw_models/catalog.h"
 #include "sim/app/plan_question.h"
+#include "sim/base/json_tree.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery;
 using namespace orrery::test;
-using Json = nlohmann::json;
 using Catch::Matchers::Contains;
 
 namespace {
 
-Json question(const Json& cluster) {
+SortedJson question(const SortedJson& cluster) {
   return {{"model", "llama3.1-70b"}, {"tokens", "100B"},    {"seq", 4096}, {"global_batch", 64},
           {"cluster", cluster},      {"gpus", 64},          {"tp", 8},     {"pp", 2},
           {"micro_batch", 1},        {"recompute", "full"}, {"zero", 1}};
 }
 
-PlanPoint point(const Json& asked) {
+PlanPoint point(const SortedJson& asked) {
   const PlanFile file = read_plan(JsonValue::from(asked, "question.json"));
   return plan(file.plan, {.full_batches = 0}).points.front();
 }
 
-Json tensor_rates(const Device& device, double factor) {
-  Json rates = Json::object();
+SortedJson tensor_rates(const Device& device, double factor) {
+  SortedJson rates = SortedJson::object();
   for (const Format f : {Format::bf16, Format::fp16, Format::fp8, Format::fp4})
     if (const auto& rate = device.tensor_rate[static_cast<std::size_t>(f)]; rate.known())
       rates[std::string(to_text(f))] = fmt::format("{:.17g} FLOP/s", rate.get().si() * factor);
   return {{"accelerator", {{"compute", {{"tensor", rates}}}}}};
 }
 
-Json overlay(const std::string& base, const Json& overrides) {
+SortedJson overlay(const std::string& base, const SortedJson& overrides) {
   return {{"based_on", base}, {"name", base + "-changed"}, {"overrides", overrides}};
 }
 
-void check_same(const std::string& base, const Json& key, const Json& overrides,
+void check_same(const std::string& base, const SortedJson& key, const SortedJson& overrides,
                 bool moves = true) {
-  Json by_key = question(base);
+  SortedJson by_key = question(base);
   by_key.update(key);
   const PlanPoint a = point(by_key), b = point(question(overlay(base, overrides)));
   const PlanPoint today = point(question(base));
@@ -74,8 +73,8 @@ TEST_CASE("one change of hardware has one answer, by a key and by an overlay") {
 TEST_CASE("an accelerator of one's own that is based on another is that one, changed") {
   const ScratchFolder scratch("own-accelerator");
   const Device h100 = load_device("h100-sxm");
-  Json own = {{"based_on", "h100-sxm"}, {"name", "h100-wide"}};
-  own["compute"]["tensor"] = Json::object();
+  SortedJson own = {{"based_on", "h100-sxm"}, {"name", "h100-wide"}};
+  own["compute"]["tensor"] = SortedJson::object();
   for (const Format f : {Format::bf16, Format::fp16, Format::fp8}) {
     const double rate = h100.tensor_rate[static_cast<std::size_t>(f)].get().si() * 1.5;
     own["compute"]["tensor"][std::string(to_text(f))] = {
@@ -84,8 +83,8 @@ TEST_CASE("an accelerator of one's own that is based on another is that one, cha
         {"source", "orrery-estimate"}};
   }
   const std::string path = add(scratch, "h100-wide.json", own.dump());
-  const Json cluster = {{"based_on", "dgx-h100"}, {"name", "wide"}, {"accelerator", path}};
-  Json by_key = question("dgx-h100");
+  const SortedJson cluster = {{"based_on", "dgx-h100"}, {"name", "wide"}, {"accelerator", path}};
+  SortedJson by_key = question("dgx-h100");
   by_key["tensor_rate"] = 1.5;
   const PlanPoint a = point(by_key), b = point(question(cluster));
   REQUIRE(b.step.fits);
@@ -93,7 +92,7 @@ TEST_CASE("an accelerator of one's own that is based on another is that one, cha
 }
 
 TEST_CASE("an override that changes nothing is refused, with what would") {
-  const auto error_of = [](const Json& overrides) -> std::string {
+  const auto error_of = [](const SortedJson& overrides) -> std::string {
     try {
       point(question(overlay("dgx-h100", overrides)));
     } catch (const Error& error) {

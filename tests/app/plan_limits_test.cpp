@@ -5,27 +5,26 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include "sim/app/plan_question.h"
 #include "sim/app/plan_report.h"
+#include "sim/base/json_tree.h"
 #include "tests/app/plan_questions.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery;
 using namespace orrery::test;
-using Json = nlohmann::json;
 using Catch::Matchers::Contains;
 
 namespace {
 
-Json small_question() {
+SortedJson small_question() {
   return {{"model", "llama3.2-1b"}, {"tokens", "200B"},      {"seq", 4096},
           {"global_batch", 128},    {"cluster", "dgx-h100"}, {"gpus", 16},
           {"micro_batch", 1},       {"recompute", "none"},   {"pp", 1}};
 }
 
-PlanFile read(const Json& question) {
+PlanFile read(const SortedJson& question) {
   return read_plan(JsonValue::from(question, "question.json"));
 }
 
@@ -36,7 +35,7 @@ struct Answered {
   std::string text() const { return plan_document(file, result, detail).text(); }
 };
 
-Answered answered(const Json& question) {
+Answered answered(const SortedJson& question) {
   Answered a{.file = read(question)};
   a.result = plan(a.file.plan, {.full_batches = 0});
   if (const auto at = detailed_point(a.result))
@@ -56,7 +55,7 @@ std::string words(const Answered& a) {
 }  // namespace
 
 TEST_CASE("a key that is null is as one that is not there") {
-  const Json good = small_question();
+  const SortedJson good = small_question();
   CHECK_THAT(error_of(with(good, "tokens", nullptr)), Contains("tokens") && Contains("nothing"));
   CHECK_THAT(error_of(with(good, "gpus", nullptr)), Contains("a limit that finds it"));
   for (const char* key : {"model", "cluster", "seq"}) {
@@ -75,7 +74,7 @@ TEST_CASE("a key that is null is as one that is not there") {
 
 TEST_CASE("simulate and advise take a null for nothing too") {
   const ScratchFolder scratch("absent");
-  const Json scenario = {
+  const SortedJson scenario = {
       {"model", "llama3.2-1b"}, {"cluster", "dgx-h100"}, {"gpus", 8}, {"seq", 4096},
       {"global_batch", 64},     {"tp", nullptr}};
   const std::string plain = add(scratch, "a.json", scenario.dump());
@@ -121,14 +120,14 @@ TEST_CASE("a cost with unknown parts is a least one and names them") {
   CHECK_FALSE(same_machine(one, two));
   CHECK_THAT(words(a), Contains("at least what is shown (+)") && Contains("of long-haul,") &&
                            Contains("of fibre-long-haul"));
-  Json alone = {{"model", "llama3.1-405b"},
-                {"tokens", "1T"},
-                {"seq", 8192},
-                {"global_batch", 4096},
-                {"tp", 8},
-                {"pp", 16},
-                {"gpus", 32768},
-                {"cluster", "h100-two-sites"}};
+  SortedJson alone = {{"model", "llama3.1-405b"},
+                      {"tokens", "1T"},
+                      {"seq", 8192},
+                      {"global_batch", 4096},
+                      {"tp", 8},
+                      {"pp", 16},
+                      {"gpus", 32768},
+                      {"cluster", "h100-two-sites"}};
   CHECK_THAT(words(answered(alone)),
              Contains("share of at least $") && Contains("not known and so in no sum"));
 }
@@ -150,7 +149,7 @@ TEST_CASE("checkpoints that cannot be are refused by name") {
 }
 
 TEST_CASE("a job that never saves never ends, and one that is long only takes its time") {
-  Json question = with(small_question(), "checkpoint", {{"interval", "100000 days"}});
+  SortedJson question = with(small_question(), "checkpoint", {{"interval", "100000 days"}});
   question["gpus"] = {16, 4096};
   question["tokens"] = "1000T";
   question["global_batch"] = 8192;
@@ -164,7 +163,7 @@ TEST_CASE("a job that never saves never ends, and one that is long only takes it
 }
 
 TEST_CASE("a remedy that the question applies is not recommended again") {
-  Json question = with(small_question(), "gpus", 512);
+  SortedJson question = with(small_question(), "gpus", 512);
   question["global_batch"] = 512;
   const auto names = [&](const char* applied) {
     std::vector<std::string> found;
@@ -183,10 +182,10 @@ TEST_CASE("a remedy that the question applies is not recommended again") {
 }
 
 TEST_CASE("a limit that allows too little is named, not memory") {
-  Json question = small_question();
+  SortedJson question = small_question();
   question.erase("gpus");
   question["model"] = "llama3.1-405b";
-  for (const auto& [key, value] : std::vector<std::pair<const char*, Json>>{
+  for (const auto& [key, value] : std::vector<std::pair<const char*, SortedJson>>{
            {"power", "1 kW"}, {"capital", "20 thousand USD"}}) {
     const Answered a = answered(with(question, key, value));
     CAPTURE(key, a.result.points[0].step.why_not);
@@ -199,7 +198,7 @@ TEST_CASE("a limit that allows too little is named, not memory") {
 }
 
 TEST_CASE("the surest point by a deadline is named with its chance") {
-  Json question = small_question();
+  SortedJson question = small_question();
   question["gpus"] = {64, 128};
   const Answered free = answered(question);
   // A little later than the slow one is predicted to end, and than the fast one's late end.

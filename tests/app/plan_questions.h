@@ -2,21 +2,20 @@
 // Changes questions of plans, and tells what is wrong with them.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "sim/app/plan_question.h"
+#include "sim/base/json_tree.h"
 
 namespace orrery {
 
-inline nlohmann::json with(nlohmann::json question, const std::string& key,
-                           const nlohmann::json& value) {
+inline SortedJson with(SortedJson question, const std::string& key, const SortedJson& value) {
   question[key] = value;
   return question;
 }
 
 // The message of the Error that reading it throws; empty: it is valid.
-inline std::string error_of(const nlohmann::json& question) {
+inline std::string error_of(const SortedJson& question) {
   try {
     read_plan(JsonValue::from(question, "question.json"));
   } catch (const Error& error) {

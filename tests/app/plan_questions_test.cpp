@@ -8,6 +8,7 @@
 #include "hw_models/catalog.h"
 #include "sim/app/plan_question.h"
 #include "sim/app/plan_report.h"
+#include "sim/base/json_tree.h"
 #include "sim/outcome/model_flop.h"
 #include "tests/app/run_binary.h"
 
@@ -33,10 +34,9 @@ struct Answered {
 };
 
 // The sweep alone: what a search of a few seconds adds depends on how long they are here.
-Answered answered(const std::string& name, const nlohmann::json& smaller = {}) {
+Answered answered(const std::string& name, const SortedJson& smaller = {}) {
   Answered a;
-  a.file =
-      read_plan(merge_plan_flags(name, smaller.is_null() ? nlohmann::json::object() : smaller));
+  a.file = read_plan(merge_plan_flags(name, smaller.is_null() ? SortedJson::object() : smaller));
   a.result = plan(a.file.plan, {.full_batches = 0});
   if (const auto at = detailed_point(a.result))
     a.detail = plan_detail(a.file.plan, a.result.points[*at], nullptr);

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what plan must say of sizes that limits find, of wirings, contracts and odd deadlines.
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include "sim/app/plan_question.h"
 #include "sim/app/plan_report.h"
+#include "sim/base/json_tree.h"
 #include "tests/app/plan_questions.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery;
 using namespace orrery::test;
-using Json = nlohmann::json;
 using Catch::Matchers::Contains;
 
 namespace {
 
-Json small_question() {
+SortedJson small_question() {
   return {{"model", "llama3.2-1b"},
           {"tokens", "200B"},
           {"seq", 4096},
@@ -35,7 +34,7 @@ struct Answered {
   std::string words;  // without line ends, which stand anywhere
 };
 
-Answered answered(const Json& question) {
+Answered answered(const SortedJson& question) {
   Answered a{.file = read_plan(JsonValue::from(question, "question.json"))};
   a.result = plan(a.file.plan, {.full_batches = 0});
   std::optional<PlanDetail> detail;
@@ -52,7 +51,7 @@ Answered answered(const Json& question) {
 TEST_CASE("megawatts find TPUs, and more of them more") {
   std::int64_t before = 0;
   for (const char* power : {"50 kW", "200 kW"}) {
-    Json question = with(with(small_question(), "cluster", "tpu-v5p"), "power", power);
+    SortedJson question = with(with(small_question(), "cluster", "tpu-v5p"), "power", power);
     const Answered a = answered(question);
     const PlanPoint& p = a.result.points.front();
     CAPTURE(power, p.step.why_not);
@@ -65,7 +64,7 @@ TEST_CASE("megawatts find TPUs, and more of them more") {
 }
 
 TEST_CASE("a machine whose wiring ends before its limits is looked at on larger ones") {
-  Json question = with(with(small_question(), "cluster", "gb200-nvl72"), "power", "1000 MW");
+  SortedJson question = with(with(small_question(), "cluster", "gb200-nvl72"), "power", "1000 MW");
   question["global_batch"] = 64;
   const PlanFile file = read_plan(JsonValue::from(question, "question.json"));
   REQUIRE(file.plan.choices.size() > 1);
@@ -80,7 +79,7 @@ TEST_CASE("a machine whose wiring ends before its limits is looked at on larger 
   REQUIRE(!file.premises.empty());
   CHECK_THAT(file.premises.front(), Contains("joins at most") && Contains(first.name));
   // A wiring that is asked for is kept, and so is one that ends beyond the limit.
-  const auto choices = [](const Json& q) {
+  const auto choices = [](const SortedJson& q) {
     return read_plan(JsonValue::from(q, "question.json")).plan.choices.size();
   };
   CHECK(choices(with(question, "fabric", first.name)) == 1);
@@ -88,9 +87,9 @@ TEST_CASE("a machine whose wiring ends before its limits is looked at on larger 
 }
 
 TEST_CASE("odd deadlines are told what one looks like") {
-  Json question = with(small_question(), "gpus", 16);
-  for (const Json& odd :
-       {Json("yesterday"), Json(90), Json("0 days"), Json("soon"), Json("-3 days"), Json("20 kg")})
+  SortedJson question = with(small_question(), "gpus", 16);
+  for (const SortedJson& odd : {SortedJson("yesterday"), SortedJson(90), SortedJson("0 days"),
+                                SortedJson("soon"), SortedJson("-3 days"), SortedJson("20 kg")})
     CHECK_THAT(error_of(with(question, "deadline", odd)),
                Contains("deadline") && Contains("90 days") && !Contains("2.5 us"));
   CHECK_THAT(error_of(with(with(question, "start", "2027-01-04"), "deadline", "2026-01-04")),
@@ -100,17 +99,17 @@ TEST_CASE("odd deadlines are told what one looks like") {
 }
 
 TEST_CASE("a price names its contract, and what is not published is not nothing") {
-  Json question = with(with(small_question(), "gpus", 64), "ownership", "rent");
+  SortedJson question = with(with(small_question(), "gpus", 64), "ownership", "rent");
   CHECK_THAT(answered(question).words, Contains("rented on demand"));
   CHECK_THAT(answered(with(question, "contract", "reserved-1y")).words,
              Contains("rented reserved for a year"));
-  Json tpu = with(with(small_question(), "gpus", 64), "cluster", "tpu-v5p");
+  SortedJson tpu = with(with(small_question(), "gpus", 64), "cluster", "tpu-v5p");
   CHECK_THAT(answered(tpu).words,
              Contains("it is not published") && !Contains(" 0 kg") && Contains("at least"));
 }
 
 TEST_CASE("where nothing is known of a cost, none is the least") {
-  Json question = with(with(small_question(), "gpus", 64), "objective", "cost");
+  SortedJson question = with(with(small_question(), "gpus", 64), "objective", "cost");
   question["cluster"] = {"tpu-8t"};
   const Answered alone = answered(question);
   CHECK_FALSE(alone.result.best);

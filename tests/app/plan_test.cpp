@@ -5,22 +5,21 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "hw_models/catalog.h"
 #include "sim/app/plan_question.h"
 #include "sim/app/tables.h"
+#include "sim/base/json_tree.h"
 #include "tests/app/plan_questions.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery;
 using namespace orrery::test;
-using Json = nlohmann::json;
 
 namespace {
 
-Json small_question() {
+SortedJson small_question() {
   return {{"title", "A small one"}, {"model", "llama3.2-1b"},
           {"tokens", "200B"},       {"seq", 4096},
           {"global_batch", 128},    {"cluster", {"dgx-h100", "dgx-b200"}},
@@ -28,12 +27,12 @@ Json small_question() {
           {"recompute", "none"},    {"pp", 1}};
 }
 
-std::vector<Json> values(const Json& value) {
+std::vector<SortedJson> values(const SortedJson& value) {
   return plan_values(JsonValue::from({{"gpus", value}}, "test").at("gpus"));
 }
 
 // One line that names what is wrong, exit code 2, nothing on stdout.
-void expect_refused(const Json& question, const std::string& named) {
+void expect_refused(const SortedJson& question, const std::string& named) {
   const ScratchFolder scratch("plan");
   const Outcome o = run("plan " + add(scratch, "question.json", question.dump()));
   CAPTURE(o.err, named);
@@ -43,7 +42,7 @@ void expect_refused(const Json& question, const std::string& named) {
   CHECK(o.err.find(named) != std::string::npos);
 }
 
-Json without(Json question, const std::string& key) {
+SortedJson without(SortedJson question, const std::string& key) {
   question.erase(key);
   return question;
 }
@@ -51,23 +50,24 @@ Json without(Json question, const std::string& key) {
 }  // namespace
 
 TEST_CASE("ranges and lists become values") {
-  CHECK(values(7) == std::vector<Json>{7});
+  CHECK(values(7) == std::vector<SortedJson>{7});
   CHECK(values({{"from", 1024}, {"to", 16384}, {"times", 2}}) ==
-        std::vector<Json>{1024, 2048, 4096, 8192, 16384});
-  CHECK(values({{"from", 8}, {"to", 20}, {"step", 4}}) == std::vector<Json>{8, 12, 16, 20});
+        std::vector<SortedJson>{1024, 2048, 4096, 8192, 16384});
+  CHECK(values({{"from", 8}, {"to", 20}, {"step", 4}}) == std::vector<SortedJson>{8, 12, 16, 20});
   CHECK(values({{"from", "10 MW"}, {"to", "30 MW"}, {"step", "10 MW"}}) ==
-        std::vector<Json>{"10 MW", "20 MW", "30 MW"});
-  CHECK(values({8, {{"from", 16}, {"to", 64}, {"times", 2}}}) == std::vector<Json>{8, 16, 32, 64});
+        std::vector<SortedJson>{"10 MW", "20 MW", "30 MW"});
+  CHECK(values({8, {{"from", 16}, {"to", 64}, {"times", 2}}}) ==
+        std::vector<SortedJson>{8, 16, 32, 64});
   CHECK_THROWS_AS(values({{"from", 8}, {"to", 4}, {"step", 1}}), Error);
   CHECK_THROWS_AS(values({{"from", 8}, {"to", 64}, {"times", 1}}), Error);
   CHECK_THROWS_AS(values({{"from", 8}, {"to", 64}}), Error);
   CHECK_THROWS_AS(values({{"from", "1 MW"}, {"to", "2 kW"}, {"step", "1 MW"}}), Error);
-  CHECK_THROWS_AS(values(Json::array()), Error);
+  CHECK_THROWS_AS(values(SortedJson::array()), Error);
   CHECK_THROWS_AS(values({{"from", 1}, {"to", 100000}, {"step", 1}}), Error);
 }
 
 TEST_CASE("tokens and budgets are read as people write them") {
-  const auto tokens = [](const Json& v) {
+  const auto tokens = [](const SortedJson& v) {
     return tokens_from(JsonValue::from({{"tokens", v}}, "test").at("tokens"));
   };
   CHECK(tokens("15T") == Approx(15e12));
@@ -75,30 +75,30 @@ TEST_CASE("tokens and budgets are read as people write them") {
   CHECK(tokens(1.5e12) == Approx(1.5e12));
   CHECK_THROWS_AS(tokens("15 bananas"), Error);
   CHECK_THROWS_AS(tokens(0), Error);
-  const auto flop = [](const Json& v) {
+  const auto flop = [](const SortedJson& v) {
     return flop_from(JsonValue::from({{"flop", v}}, "test").at("flop")).si();
   };
   CHECK(flop("1e26") == Approx(1e26));
   CHECK(flop("1e26 FLOP") == Approx(1e26));
   CHECK(flop(1e29) == Approx(1e29));
-  for (const Json& bad : std::vector<Json>{"1e26 W", "much", 0, -1e26, "1e40"})
+  for (const SortedJson& bad : std::vector<SortedJson>{"1e26 W", "much", 0, -1e26, "1e40"})
     CHECK_THROWS_AS(flop(bad), Error);
 }
 
 TEST_CASE("ranges may be written in one text") {
-  CHECK(values("1024..16384") == std::vector<Json>{1024, 2048, 4096, 8192, 16384});
-  CHECK(values("8..512x4") == std::vector<Json>{8, 32, 128, 512});
-  CHECK(values("10 MW..30 MW+10 MW") == std::vector<Json>{"10 MW", "20 MW", "30 MW"});
-  CHECK(values("10..40 MW") == std::vector<Json>{"10 MW", "20 MW", "40 MW"});
-  CHECK(values({"1..2", 7}) == std::vector<Json>{1, 2, 7});
-  CHECK(values("../clusters/mine.json") == std::vector<Json>{"../clusters/mine.json"});
+  CHECK(values("1024..16384") == std::vector<SortedJson>{1024, 2048, 4096, 8192, 16384});
+  CHECK(values("8..512x4") == std::vector<SortedJson>{8, 32, 128, 512});
+  CHECK(values("10 MW..30 MW+10 MW") == std::vector<SortedJson>{"10 MW", "20 MW", "30 MW"});
+  CHECK(values("10..40 MW") == std::vector<SortedJson>{"10 MW", "20 MW", "40 MW"});
+  CHECK(values({"1..2", 7}) == std::vector<SortedJson>{1, 2, 7});
+  CHECK(values("../clusters/mine.json") == std::vector<SortedJson>{"../clusters/mine.json"});
   for (const char* bad :
        {"16..8", "8..", "8..16x1", "8..16+0", "0..16", "8..16 MW+1 kW", "8..x", "1..1000000+1"})
     CHECK_THROWS_AS(values(bad), Error);
 }
 
 TEST_CASE("choices are the cross product, the count innermost") {
-  Json question = small_question();
+  SortedJson question = small_question();
   question["precision"] = {"bf16", "fp8"};
   const PlanFile file = read_plan(JsonValue::from(question, "question.json"));
   CHECK(file.plan.varied == std::vector<std::string>{"cluster", "precision", "gpus"});
@@ -111,12 +111,12 @@ TEST_CASE("choices are the cross product, the count innermost") {
 }
 
 TEST_CASE("hypothetical machines stand beside real ones") {
-  const Json more_memory = {
+  const SortedJson more_memory = {
       {"based_on", "gb300-nvl72"},
       {"name", "gb300-hbm4"},
       {"overrides",
        {{"accelerator", {{"memory", {{"bandwidth", "16 TB/s"}, {"capacity", "432 GiB"}}}}}}}};
-  Json question = small_question();
+  SortedJson question = small_question();
   question["cluster"] = {"gb300-nvl72", more_memory};
   question["nic_bandwidth"] = {1, 2};
   question["power_cap"] = "1200 W";
@@ -137,7 +137,7 @@ TEST_CASE("hypothetical machines stand beside real ones") {
 }
 
 TEST_CASE("a compute budget becomes tokens") {
-  Json question = without(small_question(), "tokens");
+  SortedJson question = without(small_question(), "tokens");
   question["flop"] = "1e22";
   const PlanFile file = read_plan(JsonValue::from(question, "question.json"));
   // About six FLOP a parameter and token, and attention.
@@ -148,7 +148,7 @@ TEST_CASE("a compute budget becomes tokens") {
 }
 
 TEST_CASE("bad questions are one line") {
-  const Json good = small_question();
+  const SortedJson good = small_question();
   expect_refused(with(good, "cluter", "dgx-h100"), "did you mean \"cluster\"");
   expect_refused(with(good, "cluster", "dgx-h10"), "dgx-h100");
   expect_refused(without(good, "gpus"), "gpus");
@@ -174,9 +174,9 @@ TEST_CASE("bad questions are one line") {
 }
 
 TEST_CASE("a key of the other ownership is refused, not ignored") {
-  const Json bought = small_question(), rented = with(bought, "ownership", "rent");
-  const std::vector<std::pair<const char*, Json>> of_rent = {{"contract", "spot"},
-                                                             {"gpu_hour_price", 2}};
+  const SortedJson bought = small_question(), rented = with(bought, "ownership", "rent");
+  const std::vector<std::pair<const char*, SortedJson>> of_rent = {{"contract", "spot"},
+                                                                   {"gpu_hour_price", 2}};
   for (const auto& [key, value] : of_rent) {
     INFO(key);
     const std::string error = error_of(with(bought, key, value));
@@ -186,10 +186,10 @@ TEST_CASE("a key of the other ownership is refused, not ignored") {
     CHECK(error_of(with(rented, key, value)).empty());
     CHECK(error_of(with(with(bought, "ownership", {"buy", "rent"}), key, value)).empty());
   }
-  const std::vector<std::pair<const char*, Json>> of_owners = {{"accelerator_price", 30000},
-                                                               {"facility", "colocate"},
-                                                               {"electricity_price", 0.05},
-                                                               {"capital", "10 million USD"}};
+  const std::vector<std::pair<const char*, SortedJson>> of_owners = {{"accelerator_price", 30000},
+                                                                     {"facility", "colocate"},
+                                                                     {"electricity_price", 0.05},
+                                                                     {"capital", "10 million USD"}};
   for (const auto& [key, value] : of_owners) {
     INFO(key);
     const std::string error = error_of(with(rented, key, value));
@@ -214,7 +214,7 @@ TEST_CASE("least energy counts hosts by the owner's assumption") {
   const std::string busy = add(scratch, "busy.json", R"({"based_on": "standard", "host_load":
       {"value": 0.8, "low": 0.8, "high": 0.8, "evidence": "assumed", "source": "orrery-estimate",
        "reason": "a test"}})");
-  Json question = with(small_question(), "economics", {"standard", busy});
+  SortedJson question = with(small_question(), "economics", {"standard", busy});
   const auto choices = [&] {
     return read_plan(JsonValue::from(question, "question.json")).plan.choices;
   };
@@ -233,7 +233,7 @@ TEST_CASE("an objective of energy or carbon has its column, within 100 columns")
   const ScratchFolder scratch("plan");
   for (const auto& [objective, header] :
        {std::pair{"energy", "MWh"}, std::pair{"carbon", "t CO2e"}}) {
-    Json question = with(small_question(), "objective", objective);
+    SortedJson question = with(small_question(), "objective", objective);
     question["deadline"] = "60 days";
     question["site"] = {"norway", "us-ohio"};
     const std::string file = add(scratch, "question.json", question.dump());
@@ -252,8 +252,8 @@ TEST_CASE("an objective of energy or carbon has its column, within 100 columns")
       at = end + 1;
     }
     // The first point's amount stands in its row, in the header's unit.
-    const Json result = Json::parse(run("--json plan " + file).out);
-    const Json& p = result.at("points").at(0);
+    const SortedJson result = SortedJson::parse(run("--json plan " + file).out);
+    const SortedJson& p = result.at("points").at(0);
     const double amount = std::string(objective) == "energy"
                               ? p.at("energy_j").get<double>() / 3.6e9
                               : p.at("carbon_kg").get<double>() / 1e3;
@@ -278,7 +278,7 @@ TEST_CASE("points that the objective hardly tells from the best are named") {
 
 TEST_CASE("a plan is printed as text, markdown and JSON") {
   const ScratchFolder scratch("plan");
-  Json question = small_question();
+  SortedJson question = small_question();
   question["speedup"] = "products=1.2";
   question["deadline"] = "40 days";
   question["power"] = {"20 kW", "100 kW"};
@@ -302,14 +302,15 @@ TEST_CASE("a plan is printed as text, markdown and JSON") {
   CHECK(markdown.out.find("| dgx-h100 |") != std::string::npos);
   const Outcome json = run("--json plan " + file);
   REQUIRE(json.code == 0);
-  const Json result = Json::parse(json.out);
+  const SortedJson result = SortedJson::parse(json.out);
   REQUIRE(result.at("points").size() == 16);
   REQUIRE(result.at("best").is_number());
-  const Json& best = result.at("points").at(result.at("best").get<std::size_t>());
+  const SortedJson& best = result.at("points").at(result.at("best").get<std::size_t>());
   CHECK(best.at("feasible") == true);
-  for (const Json& p : result.at("points")) {
+  for (const SortedJson& p : result.at("points")) {
     REQUIRE(p.at("fits") == true);
-    if (p.at("feasible") == true) CHECK(best.at("cost_usd") <= p.at("cost_usd"));
+    if (p.at("feasible") == true)
+      CHECK(best.at("cost_usd").get<double>() <= p.at("cost_usd").get<double>());
     CHECK(p.at("effective").get<double>() < 1);
   }
   CHECK(!result.at("front").empty());
@@ -319,7 +320,7 @@ TEST_CASE("a plan is printed as text, markdown and JSON") {
 
 TEST_CASE("a count is found by a deadline and a machine that is late counts its wait") {
   const ScratchFolder scratch("plan");
-  Json question = without(small_question(), "gpus");
+  SortedJson question = without(small_question(), "gpus");
   question["start"] = "2027-01-01";
   question["deadline"] = "2027-02-01";
   question["available"] = {{"dgx-b200", "2027-01-11"}};
@@ -327,8 +328,8 @@ TEST_CASE("a count is found by a deadline and a machine that is late counts its 
   const Outcome o = run("--json plan " + add(scratch, "question.json", question.dump()));
   CAPTURE(o.err);
   REQUIRE(o.code == 0);
-  const Json result = Json::parse(o.out);
-  for (const Json& p : result.at("points")) {
+  const SortedJson result = SortedJson::parse(o.out);
+  for (const SortedJson& p : result.at("points")) {
     REQUIRE(p.at("feasible") == true);
     CHECK(p.at("finish_s").get<double>() <= 31 * 86400.0);
     const double wait = p.at("finish_s").get<double>() - p.at("duration_s").get<double>();
@@ -339,15 +340,15 @@ TEST_CASE("a count is found by a deadline and a machine that is late counts its 
 }
 
 TEST_CASE("keys of the machine change the machine") {
-  const auto cluster = [](const Json& change) {
-    Json question = small_question();
+  const auto cluster = [](const SortedJson& change) {
+    SortedJson question = small_question();
     question["cluster"] = "gb200-nvl72";
     question.update(change);
     return read_plan(JsonValue::from(question, "question.json"))
         .plan.choices.front()
         .question.cluster;
   };
-  const Cluster today = cluster(Json::object());
+  const Cluster today = cluster(SortedJson::object());
   const ScaleOut& out = today.fabric.scale_out;
   CHECK(cluster({{"routing", "ecmp"}}).fabric.scale_out.routing == Routing::ecmp);
   CHECK(cluster({{"rails", 8}}).fabric.scale_out.rails == 8);
@@ -380,10 +381,10 @@ TEST_CASE("keys of the machine change the machine") {
 }
 
 TEST_CASE("odd values of new keys are one line") {
-  const Json good = with(small_question(), "cluster", "gb200-nvl72");
-  Json thousands = Json::array();
+  const SortedJson good = with(small_question(), "cluster", "gb200-nvl72");
+  SortedJson thousands = SortedJson::array();
   for (int i = 1; i <= 10000; ++i) thousands.push_back(i);
-  const std::vector<std::pair<const char*, std::vector<Json>>> odd = {
+  const std::vector<std::pair<const char*, std::vector<SortedJson>>> odd = {
       {"routing", {"spary", 3, ""}},
       {"rails", {0, -2, "two", 1.5}},
       {"planes", {0, 3, 64, 100, "x"}},
@@ -398,7 +399,7 @@ TEST_CASE("odd values of new keys are one line") {
       {"power", {"5 MW..1 MW", "0 W", "5 MB"}},
       {"gpus", {0, -8, "16..8", thousands}}};
   for (const auto& [key, values] : odd)
-    for (const Json& value : values) {
+    for (const SortedJson& value : values) {
       CAPTURE(key, value.dump().substr(0, 80));
       const std::string message = error_of(with(good, key, value));
       CHECK(message.find(key) != std::string::npos);
@@ -419,14 +420,14 @@ TEST_CASE("a question may be flags, and flags win over a file") {
   CAPTURE(alone.err);
   REQUIRE(alone.code == 0);
   const ScratchFolder scratch("plan");
-  const Json question = with(small_question(), "deadline", "90 days");
+  const SortedJson question = with(small_question(), "deadline", "90 days");
   const std::string file = add(scratch, "question.json", question.dump());
   const Outcome from_file = run("--json plan " + file);
   REQUIRE(from_file.code == 0);
-  CHECK(Json::parse(alone.out).at("points") == Json::parse(from_file.out).at("points"));
+  CHECK(SortedJson::parse(alone.out).at("points") == SortedJson::parse(from_file.out).at("points"));
   const Outcome both = run("--json plan " + file + " --gpus 16 --flop 1e22 --cluster dgx-h100");
   REQUIRE(both.code == 0);
-  const Json points = Json::parse(both.out).at("points");
+  const SortedJson points = SortedJson::parse(both.out).at("points");
   REQUIRE(points.size() == 1);
   CHECK(points[0].at("gpus") == 16);
   CHECK(points[0].at("flop") == 1e22);
@@ -450,8 +451,8 @@ TEST_CASE("an announced machine is waited for until the catalogue's date") {
   const Cluster later = load_cluster("vr200-nvl72", 72);
   REQUIRE(later.device.available);
   const Date from = later.device.available->get();
-  Json question = with(small_question(), "cluster", {"dgx-h100", "vr200-nvl72"});
-  const auto waits = [&](const Json& q) {
+  SortedJson question = with(small_question(), "cluster", {"dgx-h100", "vr200-nvl72"});
+  const auto waits = [&](const SortedJson& q) {
     std::vector<double> days;
     for (const PlanChoice& c : read_plan(JsonValue::from(q, "question.json")).plan.choices)
       days.push_back(c.terms.wait.si() / 86400);

@@ -7,6 +7,7 @@
 
 #include "hw_models/catalog.h"
 #include "sim/app/settings.h"
+#include "sim/base/json_tree.h"
 #include "sim/base/random.h"
 #include "tests/app/run_binary.h"
 #include "workloads/model_catalog.h"
@@ -15,7 +16,6 @@ namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 struct Sample {
   fs::path file;
@@ -55,42 +55,42 @@ std::string damage_text(std::string text, RandomStream& random) {
   return text;
 }
 
-void collect(json& value, std::vector<json*>& places) {
+void collect(SortedJson& value, std::vector<SortedJson*>& places) {
   places.push_back(&value);
   if (!value.is_structured()) return;
-  for (json& inner : value) collect(inner, places);
+  for (SortedJson& inner : value) collect(inner, places);
 }
 
-const std::vector<json>& odd_values() {
-  static const std::vector<json> values = {0,
-                                           -1,
-                                           1,
-                                           3,
-                                           1000000,
-                                           std::int64_t{1} << 60,
-                                           1e300,
-                                           -0.5,
-                                           "x",
-                                           "",
-                                           "/",
-                                           "1 TB",
-                                           "-3 GB/s",
-                                           nullptr,
-                                           true,
-                                           json::array(),
-                                           json::object(),
-                                           "llama3-8b",
-                                           "dgx-h100"};
+const std::vector<SortedJson>& odd_values() {
+  static const std::vector<SortedJson> values = {0,
+                                                 -1,
+                                                 1,
+                                                 3,
+                                                 1000000,
+                                                 std::int64_t{1} << 60,
+                                                 1e300,
+                                                 -0.5,
+                                                 "x",
+                                                 "",
+                                                 "/",
+                                                 "1 TB",
+                                                 "-3 GB/s",
+                                                 nullptr,
+                                                 true,
+                                                 SortedJson::array(),
+                                                 SortedJson::object(),
+                                                 "llama3-8b",
+                                                 "dgx-h100"};
   return values;
 }
 
 // Valid JSON with values swapped, replaced, renamed or gone.
 std::string damage_values(const std::string& text, RandomStream& random) {
-  json file = json::parse(text);
+  SortedJson file = SortedJson::parse(text);
   for (std::uint64_t n = random.below(3) + 1; n > 0; --n) {
-    std::vector<json*> places;
+    std::vector<SortedJson*> places;
     collect(file, places);
-    json& place = *places[random.below(places.size())];
+    SortedJson& place = *places[random.below(places.size())];
     if (!place.is_object() || place.empty()) {
       place = odd_values()[random.below(odd_values().size())];
       continue;
@@ -171,7 +171,7 @@ TEST_CASE("damaged scenarios are predicted or refused", "[fuzz]") {
   for (Sample& sample : samples_in("tests/scenarios"))
     if (!sample.file.filename().string().starts_with("advise")) scenarios.push_back(sample);
   const Tally tally = fuzz(scenarios, 4, 1200, [](const std::string& file) {
-    const JsonValue settings = merge_settings(file, json::object());
+    const JsonValue settings = merge_settings(file, SortedJson::object());
     SimulateOptions options = read_simulate_options(settings);
     options.with_assumptions = false;
     simulate(read_scenario(settings), options);

@@ -2,14 +2,13 @@
 // What was asked is what is answered: near misses, sizes that no machine has and sequences that no
 // model has are errors, or said beside the answer.
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
+#include "sim/base/json_tree.h"
 #include "tests/app/run_binary.h"
 
 namespace orrery {
 namespace {
 
-using nlohmann::json;
 using test::run;
 
 bool has(const std::string& text, const std::string& part) {
@@ -32,12 +31,13 @@ TEST_CASE("a release that nothing is known of is said, and widens the range") {
   const test::Outcome text = run(job + "--stack nemo@99.99");
   CHECK(text.code == 0);
   CHECK(has(text.out, "Note: Release 99.99 of nemo is not known"));
-  const json known = json::parse(run(job + "--stack nemo --json").out);
-  const json asked = json::parse(run(job + "--stack nemo@99.99 --json").out);
+  const SortedJson known = SortedJson::parse(run(job + "--stack nemo --json").out);
+  const SortedJson asked = SortedJson::parse(run(job + "--stack nemo@99.99 --json").out);
   CHECK(known["notes"].empty());
   REQUIRE(asked["notes"].size() == 1);
   CHECK(asked["prediction"]["step_time_s"] == known["prediction"]["step_time_s"]);
-  CHECK(asked["prediction"]["step_time_high_s"] > known["prediction"]["step_time_high_s"]);
+  CHECK(asked["prediction"]["step_time_high_s"].get<double>() >
+        known["prediction"]["step_time_high_s"].get<double>());
 }
 
 TEST_CASE("a stack of one's own is named by its file where it is wrong") {
@@ -55,8 +55,8 @@ TEST_CASE("a release between two that are listed is said, and runs as the earlie
   const std::string job =
       "simulate --model llama3.1-8b --cluster dgx-h100 --gpus 8 --seq 8192 --global-batch 32 "
       "--tp 2 ";
-  const json known = json::parse(run(job + "--stack nemo@24.04 --json").out);
-  const json asked = json::parse(run(job + "--stack nemo@24.05 --json").out);
+  const SortedJson known = SortedJson::parse(run(job + "--stack nemo@24.04 --json").out);
+  const SortedJson asked = SortedJson::parse(run(job + "--stack nemo@24.05 --json").out);
   CHECK(known["notes"].empty());
   REQUIRE(asked["notes"].size() == 1);
   CHECK(has(asked["notes"][0].get<std::string>(), "predicted as 24.04"));
@@ -71,7 +71,7 @@ TEST_CASE("sequences beyond a learned table are an error, beyond the training a 
   const test::Outcome o =
       run("simulate --model llama3.1-8b --cluster dgx-h100 --gpus 8 --seq 1000000 --global-batch 8 "
           "--tp 8 --json");
-  CHECK(has(json::parse(o.out)["notes"][0].get<std::string>(), "131072"));
+  CHECK(has(SortedJson::parse(o.out)["notes"][0].get<std::string>(), "131072"));
 }
 
 TEST_CASE("accelerators come in whole hosts, in all commands") {
@@ -89,7 +89,7 @@ TEST_CASE("a row with an impossible sequence is skipped for that") {
   const std::string table = test::add(scratch, "mine.csv",
                                       "model,gpu,n_gpus,seq,global_batch,tp,pp,tokens_s_gpu\n"
                                       "Llama3-8B,H100,16,-8192,128,2,1,9000\n");
-  const json rows = json::parse(run("validate " + table + " --json").out)["rows"];
+  const SortedJson rows = SortedJson::parse(run("validate " + table + " --json").out)["rows"];
   REQUIRE_FALSE(rows.empty());
   CHECK(has(rows[0]["skipped"].get<std::string>(), "sequences of -8192 tokens"));
 }
@@ -109,7 +109,7 @@ TEST_CASE("a short step says that measured ones took longer") {
   const test::Outcome o =
       run("simulate --model gpt2 --cluster dgx-h100 --gpus 2 --seq 1024 --global-batch 2 --json");
   REQUIRE(o.code == 0);
-  const json p = json::parse(o.out)["prediction"];
+  const SortedJson p = SortedJson::parse(o.out)["prediction"];
   REQUIRE(p["step_time_s"].get<double>() < 0.05);
   CHECK(p["step_time_high_s"].get<double>() > 1.3 * p["step_time_s"].get<double>());
   CHECK(has(p["range"]["widened"].dump(), "below 50 ms"));
@@ -121,7 +121,7 @@ TEST_CASE("a model comes from a folder, from a hub's name or from standard input
     const test::Outcome o = test::run_shell(model + job);
     INFO(model << o.err);
     REQUIRE(o.code != 2);
-    return json::parse(o.out)["prediction"]["model_flop_per_token"].get<double>();
+    return SortedJson::parse(o.out)["prediction"]["model_flop_per_token"].get<double>();
   };
   const std::string binary = ORRERY_BINARY " simulate --model ";
   const std::string config = ORRERY_SOURCE_DIR "/tests/workloads/configs/qwen3-8b.json";

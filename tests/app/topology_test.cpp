@@ -3,30 +3,31 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "sim/base/json_tree.h"
 #include "sim/engine/cluster.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;
 using orrery::ScratchFolder;
+using orrery::SortedJson;
 
 namespace {
 
-nlohmann::json topology_json(const std::string& arguments) {
+SortedJson topology_json(const std::string& arguments) {
   const Outcome o = run("topology " + arguments + " --json");
   INFO(arguments << ": " << o.err);
   REQUIRE(o.code == 0);
-  return nlohmann::json::parse(o.out);
+  return SortedJson::parse(o.out);
 }
 
-std::int64_t count_of(const nlohmann::json& result, const std::string& role) {
+std::int64_t count_of(const SortedJson& result, const std::string& role) {
   for (const auto& s : result["switches"])
-    if (s["role"] == role) return s["count"];
+    if (s["role"] == role) return s["count"].get<std::int64_t>();
   return 0;
 }
 
-void expect_finite(const nlohmann::json& value) {
+void expect_finite(const SortedJson& value) {
   if (value.is_number()) CHECK(std::isfinite(value.get<double>()));
   if (value.is_object() || value.is_array())
     for (const auto& part : value) expect_finite(part);
@@ -70,8 +71,8 @@ TEST_CASE("topology prints the published counts of a DGX H100 SuperPOD") {
   CHECK(count_of(result, "spine") == 16);
   CHECK(count_of(result, "nvswitch") == 4 * 127);
   CHECK(result["reach"]["scale_out_diameter"] == 3);
-  CHECK(result["reach"]["latency_under_leaf_s"]["value"] == Approx(2.8e-6));
-  CHECK(result["reach"]["latency_longest_s"]["value"] == Approx(3.7e-6));
+  CHECK(result["reach"]["latency_under_leaf_s"]["value"].get<double>() == Approx(2.8e-6));
+  CHECK(result["reach"]["latency_longest_s"]["value"].get<double>() == Approx(3.7e-6));
   const Outcome text = run("topology dgx-h100 --gpus 1016");
   REQUIRE(text.code == 0);
   for (const char* part :

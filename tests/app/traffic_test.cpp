@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what the topology command must print and refuse about routing.
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
+#include "sim/base/json_tree.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;
+using orrery::SortedJson;
 
 TEST_CASE("the topology command compares routings of crossing traffic", "[app][traffic]") {
   const Outcome o = run("topology h100-spectrum-x --gpus 1024 --traffic crossing-ring");
@@ -25,7 +26,7 @@ TEST_CASE("studies of routing are whole in JSON, and repeat", "[app][traffic]") 
   REQUIRE(o.code == 0);
   CHECK(o.out == again.out);
   CHECK(o.out != other.out);
-  const auto result = nlohmann::json::parse(o.out);
+  const auto result = SortedJson::parse(o.out);
   CHECK(result["fabric"] == "nvlink4-roce");
   CHECK(result["accelerators"] == 512);
   CHECK(result["group"] == 128);
@@ -34,7 +35,7 @@ TEST_CASE("studies of routing are whole in JSON, and repeat", "[app][traffic]") 
   double before = 0;
   for (const auto& row : result["routings"]) {
     own += row["own"].get<bool>() ? 1 : 0;
-    const double share = row["collective"]["share"];
+    const double share = row["collective"]["share"].get<double>();
     CHECK(share > before);
     CHECK(share <= result["efficiency"].get<double>() + 1e-9);
     CHECK(row["single_flows"]["share"].get<double>() >= share - 1e-9);

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that no setting is taken and then ignored: what a command has no use for is one error.
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include "sim/app/settings.h"
+#include "sim/base/json_tree.h"
 #include "tests/app/run_binary.h"
 
 namespace orrery {
 namespace {
 
-using nlohmann::json;
 using test::Outcome;
 using test::run;
 
-json training() {
+SortedJson training() {
   return {{"model", "llama3-8b"},
           {"cluster", "dgx-h100"},
           {"gpus", 16},
@@ -21,21 +20,23 @@ json training() {
           {"global_batch", 64}};
 }
 
-json phase(const char* name) {
-  json s = {{"model", "llama3-8b"}, {"cluster", "dgx-h100"}, {"gpus", 8}, {"batch", 4}};
+SortedJson phase(const char* name) {
+  SortedJson s = {{"model", "llama3-8b"}, {"cluster", "dgx-h100"}, {"gpus", 8}, {"batch", 4}};
   s["phase"] = name;
   s[std::string(name) == "decode" ? "context" : "seq"] = 4096;
   return s;
 }
 
-json with(json settings, const char* key, const json& value) {
+SortedJson with(SortedJson settings, const char* key, const SortedJson& value) {
   settings[key] = value;
   return settings;
 }
 
-Scenario scenario(const json& settings) { return read_scenario(JsonValue::from(settings, "test")); }
+Scenario scenario(const SortedJson& settings) {
+  return read_scenario(JsonValue::from(settings, "test"));
+}
 
-std::optional<Scenario> like(const json& question, const json& now) {
+std::optional<Scenario> like(const SortedJson& question, const SortedJson& now) {
   const JsonValue s = JsonValue::from(with(question, "like", now), "test");
   return read_like(s, read_question(s).job);
 }
@@ -50,7 +51,7 @@ std::string error_of(Run&& run) {
   return "";
 }
 
-void expect_error(const json& settings, const std::string& part) {
+void expect_error(const SortedJson& settings, const std::string& part) {
   const std::string message = error_of([&] { scenario(settings); });
   INFO(settings.dump() << "\n" << message);
   CHECK(message.find(part) != std::string::npos);
@@ -69,7 +70,7 @@ TEST_CASE("sizes of another task are errors") {
   expect_error(with(phase("prefill"), "global_batch", 64), "prefill counts sequences in batch");
   expect_error(with(phase("prefill"), "context", 64), "prefill counts tokens in seq");
   expect_error(with(phase("prefill"), "mean_document", 64), "prefill packs no documents");
-  const json lora = with(with(training(), "task", "lora"), "lora_rank", 8);
+  const SortedJson lora = with(with(training(), "task", "lora"), "lora_rank", 8);
   CHECK(scenario(lora).job.lora_rank == 8);
   // An adapter that would hold more than its layer is none.
   expect_error(with(lora, "lora_rank", 1 << 20), "the smallest width of a linear layer");
@@ -79,18 +80,18 @@ TEST_CASE("parts that the model lacks are errors, unless they are switched off")
   expect_error(with(training(), "mtp", true), "no multi-token prediction modules");
   expect_error(with(training(), "expert_imbalance", 1.2), "has no experts");
   expect_error(with(training(), "experts_in_turn", true), "has no experts");
-  const json experts = with(training(), "model", "deepseek-v3");
+  const SortedJson experts = with(training(), "model", "deepseek-v3");
   expect_error(with(with(phase("decode"), "model", "deepseek-v3"), "mtp", true),
                "decode trains no prediction modules");
-  json off = training();
+  SortedJson off = training();
   off.update({{"mtp", false}, {"expert_imbalance", 1}, {"experts_in_turn", false}});
   CHECK(error_of([&] { scenario(off); }).empty());
   CHECK(scenario(with(experts, "expert_imbalance", 1.2)).job.expert_imbalance == 1.2);
 }
 
 TEST_CASE("a release trains the modules that it trains by default") {
-  const json model = with(training(), "model", "deepseek-v3");
-  const json recipe = with(model, "stack", "nemo");
+  const SortedJson model = with(training(), "model", "deepseek-v3");
+  const SortedJson recipe = with(model, "stack", "nemo");
   CHECK(scenario(recipe).job.mtp);
   CHECK_FALSE(scenario(with(recipe, "mtp", false)).job.mtp);
   CHECK_FALSE(scenario(with(model, "stack", "megatron-core")).job.mtp);
@@ -102,20 +103,20 @@ TEST_CASE("a release trains the modules that it trains by default") {
 }
 
 TEST_CASE("what runs now is compared as it runs, or not at all") {
-  const json q = training();
+  const SortedJson q = training();
   CHECK(like(q, {{"tp", 8}})->stack.launch == scenario(with(q, "tp", 8)).stack.launch);
   CHECK(like(q, {{"tp", 8}, {"launch", "graph"}})->stack.launch == LaunchMode::full_graph);
   CHECK(like(q, {{"tp", 8}, {"launch", "eager"}})->stack.launch == LaunchMode::eager);
-  const auto refused = [&](const char* key, const json& value, const std::string& part) {
+  const auto refused = [&](const char* key, const SortedJson& value, const std::string& part) {
     const std::string message = error_of([&] { like(q, {{"tp", 8}, {key, value}}); });
     INFO(message);
     CHECK(message.find(key) != std::string::npos);
     CHECK(message.find(part) != std::string::npos);
   };
   refused("network", "flow", "ideal");
-  refused("slow_gpus", json::parse(R"([{"gpu": 3, "speed": 0.8}])"), "healthy");
-  refused("faults", json::parse(R"([{"kind": "nic", "gpu": 3}])"), "healthy");
-  refused("background", json::array(), "healthy");
+  refused("slow_gpus", SortedJson::parse(R"([{"gpu": 3, "speed": 0.8}])"), "healthy");
+  refused("faults", SortedJson::parse(R"([{"kind": "nic", "gpu": 3}])"), "healthy");
+  refused("background", SortedJson::array(), "healthy");
   refused("phase", "decode", "pretrain as in the question");
   refused("task", "sft", "pretrain as in the question");
   refused("seq", 8192, "4096 as in the question");
@@ -123,13 +124,13 @@ TEST_CASE("what runs now is compared as it runs, or not at all") {
 }
 
 TEST_CASE("what runs now has the tokens of the question, also those that it takes for granted") {
-  const json q = with(training(), "model", "mixtral-8x7b");
-  const auto message = [&](const json& question, const json& now) {
+  const SortedJson q = with(training(), "model", "mixtral-8x7b");
+  const auto message = [&](const SortedJson& question, const SortedJson& now) {
     return error_of([&] { like(question, now); });
   };
   CHECK(message(q, {{"expert_imbalance", 1.3}}).find("on one job") != std::string::npos);
   CHECK(message(q, {{"experts_in_turn", true}}).find("on one job") != std::string::npos);
-  const json uneven = with(q, "expert_imbalance", 1.3);
+  const SortedJson uneven = with(q, "expert_imbalance", 1.3);
   CHECK(like(uneven, {{"tp", 2}})->job.expert_imbalance == 1.3);
   CHECK(message(uneven, {{"expert_imbalance", 1.3}}).empty());
   CHECK(message(uneven, {{"expert_imbalance", 1}}).find("on one job") != std::string::npos);
@@ -138,11 +139,11 @@ TEST_CASE("what runs now has the tokens of the question, also those that it take
 const std::string subject =
     "--model llama3-8b --cluster dgx-h100 --gpus 16 --seq 4096 --global-batch 64 ";
 
-json answer(const std::string& arguments) {
+SortedJson answer(const std::string& arguments) {
   const Outcome o = run(arguments + " --json --quiet");
   INFO(arguments << "\n" << o.err);
   REQUIRE(o.code == 0);
-  return json::parse(o.out);
+  return SortedJson::parse(o.out);
 }
 
 TEST_CASE("a seed changes what is drawn, and is refused where nothing is") {
@@ -178,11 +179,12 @@ TEST_CASE("a seed changes what is drawn, and is refused where nothing is") {
 TEST_CASE("simulate's remedies leave the memory free that a file reserves") {
   const ScratchFolder scratch("reserve");
   const auto traps = [&](double share) {
-    json s = with(with(training(), "tp", 8), "recompute", "full");
+    SortedJson s = with(with(training(), "tp", 8), "recompute", "full");
     s["memory_reserve"] = share;
-    const json all = answer("simulate " + test::add(scratch, "s.json", s.dump()));
+    const SortedJson all = answer("simulate " + test::add(scratch, "s.json", s.dump()));
     std::string ids;
-    for (const json& trap : all["reasons"]["traps"]) ids += trap["id"].get<std::string>() + " ";
+    for (const SortedJson& trap : all["reasons"]["traps"])
+      ids += trap["id"].get<std::string>() + " ";
     return ids;
   };
   CHECK(traps(0.05).find("needless-recompute") != std::string::npos);

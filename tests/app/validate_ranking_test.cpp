@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <fstream>
 
-#include <nlohmann/json.hpp>
-
 #include "hw_models/catalog.h"
 #include "sim/app/odd_rows.h"
 #include "sim/app/validate_ranking.h"
 #include "sim/base/check.h"
+#include "sim/base/json_tree.h"
 #include "tests/app/scored_rows.h"
 
 namespace orrery {

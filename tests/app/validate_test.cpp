@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "hw_models/catalog.h"
@@ -13,6 +12,7 @@
 #include "sim/app/validate_predict.h"
 #include "sim/app/validate_report.h"
 #include "sim/base/check.h"
+#include "sim/base/json_tree.h"
 #include "tests/base/error_text.h"
 #include "workloads/model_catalog.h"
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cannot exist is said before its speed, in the JSON's verdict and by exit code 3.
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include "sim/app/exit_code.h"
+#include "sim/base/json_tree.h"
 #include "tests/app/run_binary.h"
 
 namespace orrery {
 namespace {
 
-using nlohmann::json;
 using test::run;
 
 const std::string kimi = "--model kimi-k2 --cluster dgx-h100 --seq 4096 --global-batch 8 ";
@@ -26,7 +25,7 @@ TEST_CASE("a layout that does not fit says so before its speed, and exits with 3
   CHECK(step != std::string::npos);  // it is printed all the same
   const test::Outcome machine = run("simulate " + kimi + "--gpus 8 --tp 1 --pp 1 --json");
   CHECK(machine.code == cannot_exist);
-  const json v = json::parse(machine.out)["verdict"];
+  const SortedJson v = SortedJson::parse(machine.out)["verdict"];
   CHECK(v["fits"] == false);
   CHECK(v["runs"] == true);
   CHECK(v["probability"].get<double>() < 0.01);
@@ -38,7 +37,7 @@ TEST_CASE("a layout that fits has a verdict too, and exits with 0") {
       run("simulate --model llama3.1-8b --cluster dgx-h100 --gpus 8 --seq 8192 --global-batch 32 "
           "--tp 2 --json");
   REQUIRE(o.code == 0);
-  const json v = json::parse(o.out)["verdict"];
+  const SortedJson v = SortedJson::parse(o.out)["verdict"];
   CHECK(v["fits"] == true);
   CHECK(v["runs"] == true);
   CHECK(v["why"] == "");
@@ -52,7 +51,7 @@ TEST_CASE("where nothing fits, advise says from how many accelerators on, which 
   };
   const test::Outcome none = ask("8");
   CHECK(none.code == cannot_exist);
-  const json answer = json::parse(none.out);
+  const SortedJson answer = SortedJson::parse(none.out);
   CHECK(answer["verdict"]["fits"] == false);
   const auto from = answer["fits_from_gpus"].get<std::int64_t>();
   CHECK(from > 8);
@@ -67,7 +66,7 @@ TEST_CASE("parts of a box are tried before whole ones") {
       run("advise --model llama3.1-70b --cluster dgx-h100 --gpus 1 --seq 4096 --global-batch 64 "
           "--json");
   REQUIRE(o.code == cannot_exist);
-  CHECK(json::parse(o.out)["fits_from_gpus"] == 8);
+  CHECK(SortedJson::parse(o.out)["fits_from_gpus"] == 8);
 }
 
 TEST_CASE("a plan without a feasible point exits with 3") {

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/base/date.h"
+#include "sim/base/json_tree.h"
 #include "tests/base/error_text.h"
 
 namespace orrery {
@@ -11,7 +12,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-Sourced<Date> sourced(const nlohmann::json& value) {
+Sourced<Date> sourced(const SortedJson& value) {
   return read_sourced_date(JsonValue::from({{"available", value}}, "part.json").at("available"));
 }
 
@@ -52,18 +53,18 @@ TEST_CASE("a sourced date has evidence and a range like every other value") {
   CHECK(date.source == "roadmap");
   CHECK_FALSE(sourced({{"value", nullptr}, {"reason", "never offered"}}).known());
 
-  const nlohmann::json bare = {
+  const SortedJson bare = {
       {"value", "2026-08-01"}, {"evidence", "announced"}, {"source", "roadmap"}};
   CHECK_THAT(error_text([&] { sourced(bare); }), Contains("no range") && Contains("available"));
-  nlohmann::json backwards = bare;
+  SortedJson backwards = bare;
   backwards["low"] = "2026-09-01";
   backwards["high"] = "2026-12-01";
   CHECK_THAT(error_text([&] { sourced(backwards); }), Contains("low <= value <= high"));
-  nlohmann::json month = bare;
+  SortedJson month = bare;
   month["value"] = "2026-08";
   CHECK_THAT(error_text([&] { sourced(month); }),
              Contains("available.value") && Contains("a date such as"));
-  nlohmann::json unknown = bare;
+  SortedJson unknown = bare;
   unknown["until"] = "2027-01-01";
   CHECK_THAT(error_text([&] { sourced(unknown); }), Contains("available.until"));
   CHECK_THROWS_AS(sourced("2026-08-01"), Error);

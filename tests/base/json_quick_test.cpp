@@ -10,6 +10,7 @@
 #include "sim/base/check.h"
 #include "sim/base/json_parser.h"
 #include "sim/base/json_quick.h"
+#include "sim/base/json_tree.h"
 #include "sim/base/random.h"
 
 namespace orrery {
@@ -17,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<nlohmann::json> strictly(const std::string& text) {
+std::optional<SortedJson> strictly(const std::string& text) {
   try {
     return parse_strictly(text, "text");
   } catch (const Error&) {
@@ -25,7 +26,7 @@ std::optional<nlohmann::json> strictly(const std::string& text) {
   }
 }
 
-// Equal values of equal types: 1 and 1.0 compare equal otherwise.
+// Equal values of equal types: 1 and 1.0 compare equal, but are not written alike.
 void same(const std::string& text) {
   const auto quick = parse_quickly(text);
   if (!quick) return;
@@ -34,7 +35,6 @@ void same(const std::string& text) {
   REQUIRE(strict.has_value());
   REQUIRE(*quick == *strict);
   REQUIRE(quick->dump() == strict->dump());
-  REQUIRE(quick->type() == strict->type());
 }
 
 std::string random_json(RandomStream& random, int depth) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests fits of collectives: known constants come back, overlays read as written, overlap adds up.
 #include "sim/calibrate/collective_fit.h"
+#include "sim/base/json_tree.h"
 
 #include <fmt/format.h>
 
@@ -152,11 +153,11 @@ TEST_CASE("a fit is written as an overlay that reads back as the same costs") {
   const MeasuredLog log = log_of(moved_costs());
   const CollectiveFit fit = fit_collectives(log, "h200-sxm", quick(4));
   CHECK(constant(fit, "ring.simple.share").error > 0);
-  const nlohmann::json section = collectives_section(fit);
+  const SortedJson section = collectives_section(fit);
   REQUIRE(section.contains("ring"));
   CHECK(section["send"]["simple"]["base"]["evidence"] == "measured");
   CHECK_FALSE(section.contains("nvls"));
-  nlohmann::json merged =
+  SortedJson merged =
       load_catalog_entry("hw_models/calibration/collectives", "collective costs", "hopper").raw();
   merge_overlay(merged, section);
   const CollectiveCosts read = read_collective_costs(JsonValue::from(merged, "merged"));
@@ -232,8 +233,8 @@ TEST_CASE(
     "a kind's own constants hold for that kind alone, and what they leave out is the ring's") {
   const auto generation =
       load_catalog_entry("hw_models/calibration/collectives", "collective costs", "hopper");
-  nlohmann::json merged = generation.raw();
-  merge_overlay(merged, nlohmann::json::parse(R"({"kinds": {"broadcast": {"ring": {"simple":
+  SortedJson merged = generation.raw();
+  merge_overlay(merged, SortedJson::parse(R"({"kinds": {"broadcast": {"ring": {"simple":
       {"base": {"value": "90 us", "evidence": "measured", "source": "x"}}}}}})"));
   const CollectiveCosts own = read_collective_costs(JsonValue::from(merged, "own"));
   const CollectiveCosts plain = read_collective_costs(generation);
@@ -250,8 +251,8 @@ TEST_CASE(
   CHECK(simple(CollectiveKind::all_gather, own) == simple(CollectiveKind::all_gather, plain));
   for (const char* text : {R"({"kinds": {"broadcasts": {"ring": {}}}})",
                            R"({"kinds": {"broadcast": {"rings": {}}}})"}) {
-    nlohmann::json broken = generation.raw();
-    merge_overlay(broken, nlohmann::json::parse(text));
+    SortedJson broken = generation.raw();
+    merge_overlay(broken, SortedJson::parse(text));
     CHECK_THROWS_WITH(read_collective_costs(JsonValue::from(broken, "own")), Contains("broadcast"));
   }
 }
@@ -286,7 +287,7 @@ TEST_CASE("a hidden collective costs compute the share of its time that both los
   CHECK(costs[1].low == 0);
   CHECK(costs[1].high == Approx(0.4));
   CHECK_THAT(overlap_text(costs), Contains("1 MB beside gemm, all-reduce"));
-  CHECK(overlap_section(costs)[1]["overlap_cost"] == Approx(0.2));
+  CHECK(overlap_section(costs)[1]["overlap_cost"].get<double>() == Approx(0.2));
   CHECK(overlap_section({}).is_null());
   add("gemm", 1e6, 0, 100);
   CHECK_THROWS_AS(overlap_pairs(file.read()), Error);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what clusters promise: all shipped ones load, name their parts, and refuse nonsense.
 #include "sim/engine/cluster.h"
+#include "sim/base/json_tree.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -73,13 +74,13 @@ TEST_CASE("a cluster has any number of accelerators", "[cluster]") {
 }
 
 TEST_CASE("overrides replace single values", "[cluster]") {
-  auto file = nlohmann::json::parse(R"({
+  auto file = SortedJson::parse(R"({
     "name": "test", "title": "Test", "accelerator": "h100-sxm", "fabric": "nvlink4-ndr",
     "host": "dgx-h100", "gpus_per_host": 8, "site": {}, "overrides": {}})");
   const Cluster base = load_cluster("dgx-h100", 8);
   file["site"] =
       load_catalog_entry("sim/engine/catalog/clusters", "cluster", "dgx-h100").raw().at("site");
-  file["overrides"] = nlohmann::json::parse(R"({
+  file["overrides"] = SortedJson::parse(R"({
     "accelerator": {"memory": {"bandwidth": {"value": "9 TB/s", "low": "8 TB/s", "high": "10 TB/s",
                                              "evidence": "assumed", "reason": "what if"}}},
     "fabric": {"scale_up": {"domain": 16}}})");
@@ -96,7 +97,7 @@ TEST_CASE("overrides replace single values", "[cluster]") {
       message_of([&] { read_cluster(JsonValue::from(bad, "test.json"), 8); }),
       Catch::Contains("dommain") && Catch::Contains("domain") && Catch::Contains("test.json"));
   bad = file;
-  bad["overides"] = nlohmann::json::object();
+  bad["overides"] = SortedJson::object();
   CHECK_THAT(message_of([&] { read_cluster(JsonValue::from(bad, "test.json"), 8); }),
              Catch::Contains("overides"));
 }

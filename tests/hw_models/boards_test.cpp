@@ -36,10 +36,10 @@ double spread_of(const std::vector<double>& values) {
 }  // namespace
 
 TEST_CASE("boards whose slowest would stand still are no device") {
-  std::ifstream file(data_root() / "hw_models" / "catalog" / "accelerators" / "h200-sxm.json");
-  nlohmann::json device = nlohmann::json::parse(file);
+  const auto folder = data_root() / "hw_models" / "catalog" / "accelerators";
+  const SortedJson device = JsonValue::load(folder / "h200-sxm.json").raw();
   for (const char* key : {"value", "low", "high"}) {
-    nlohmann::json wrong = device;
+    SortedJson wrong = device;
     wrong["reliability"]["board_spread"][key] = key == std::string("low") ? -0.01 : 0.3;
     CHECK_THROWS_AS(read_device(JsonValue::parse(wrong.dump(), "h200-sxm.json")), Error);
   }

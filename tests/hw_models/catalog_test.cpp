@@ -8,6 +8,7 @@
 #include <set>
 
 #include "hw_models/catalog.h"
+#include "sim/base/json_tree.h"
 #include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
 
@@ -56,13 +57,13 @@ double teraflops(const ResolvedDevice& device, Format format) {
 
 // Calls visit(file, source id) for every sourced value below `value`.
 template <class Visit>
-void visit_sources(const nlohmann::json& value, const std::string& file, const Visit& visit) {
+void visit_sources(const SortedJson& value, const std::string& file, const Visit& visit) {
   if (!value.is_object() && !value.is_array()) return;
   if (value.is_object() && value.contains("evidence") && value.contains("source")) {
     if (value["source"].is_string()) visit(file, value["source"].get<std::string>());
     return;
   }
-  for (const auto& item : value.items()) visit_sources(item.value(), file, visit);
+  for (const SortedJson& inner : value) visit_sources(inner, file, visit);
 }
 
 template <class Visit>
@@ -118,7 +119,7 @@ TEST_CASE("accelerators say from when they can be had") {
 }
 
 TEST_CASE("a part without a date reads, and one that is no date is refused by name") {
-  nlohmann::json entry =
+  SortedJson entry =
       load_catalog_entry("hw_models/catalog/accelerators", "accelerator", "h100-sxm").raw();
   entry.erase("available");
   CHECK_FALSE(read_device(JsonValue::from(entry, "part.json")).available.has_value());
@@ -160,9 +161,9 @@ TEST_CASE("NICs, switches and hosts load under their own names") {
 
 TEST_CASE("names of drivers are a list of texts") {
   const auto read = [](const char* names) {
-    nlohmann::json entry =
+    SortedJson entry =
         load_catalog_entry("hw_models/catalog/accelerators", "accelerator", "h100-sxm").raw();
-    entry["driver_names"] = nlohmann::json::parse(names);
+    entry["driver_names"] = SortedJson::parse(names);
     return read_device(JsonValue::from(entry, "x.json"));
   };
   CHECK(read("[\"X 100\"]").name == "h100-sxm");

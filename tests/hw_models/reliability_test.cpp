@@ -5,6 +5,7 @@
 
 #include "hw_models/catalog.h"
 #include "hw_models/reliability.h"
+#include "sim/base/json_tree.h"
 #include "tests/base/error_text.h"
 
 namespace orrery {
@@ -32,9 +33,9 @@ const FailureMode& mode(const ReliabilityProfile& profile, const std::string& na
 
 // The entry of Llama 3 with one change, written as JSON.
 std::string refusal(const std::string& patch) {
-  nlohmann::json entry =
+  SortedJson entry =
       load_catalog_entry("hw_models/catalog/reliability", "reliability", "llama3-h100").raw();
-  merge_overlay(entry, nlohmann::json::parse(patch));
+  merge_overlay(entry, SortedJson::parse(patch));
   return error_text([&] { read_reliability(JsonValue::from(entry, "x.json")); });
 }
 

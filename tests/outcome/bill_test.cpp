@@ -487,8 +487,8 @@ TEST_CASE("questions that make no sense are refused by name") {
 
   const auto broken = [](const char* key, const char* value) {
     const JsonValue entry = load_catalog_entry("hw_models/catalog/sites", "site", "norway");
-    nlohmann::json raw = entry.raw();
-    raw[key] = nlohmann::json::parse(value);
+    SortedJson raw = entry.raw();
+    raw[key] = SortedJson::parse(value);
     CHECK_THROWS_AS(read_site(JsonValue::from(raw, "site.json")), Error);
   };
   broken("power_usage_effectiveness",

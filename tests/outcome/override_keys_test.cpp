@@ -5,10 +5,10 @@
 
 #include <catch2/catch.hpp>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "hw_models/catalog.h"
 #include "hw_models/reliability.h"
+#include "sim/base/json_tree.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/step.h"
 #include "sim/outcome/bill.h"
@@ -17,7 +17,6 @@
 #include "topologies/parts.h"
 
 using namespace orrery;
-using Json = nlohmann::json;
 
 namespace {
 
@@ -46,16 +45,16 @@ const std::map<std::string, std::string>& without_effect() {
 }
 
 struct Leaf {
-  Json::json_pointer at = Json::json_pointer();
+  std::string at = "";  // keys and indices with '/' between
   std::vector<std::string> path;
   double number = 0;
   std::string unit;  // with its blank; plain numbers: "-"
   bool sourced = false, whole = false, in_list = false;
 };
 
-void collect(const Json& at, const Leaf& here, std::vector<Leaf>& leaves) {
+void collect(const SortedJson& at, const Leaf& here, std::vector<Leaf>& leaves) {
   Leaf leaf = here;
-  const Json& value = at.is_object() && at.contains("value") ? at["value"] : at;
+  const SortedJson& value = at.is_object() && at.contains("value") ? at["value"] : at;
   leaf.sourced = &value != &at;
   if (value.is_number()) {
     leaf.number = value.get<double>();
@@ -71,14 +70,14 @@ void collect(const Json& at, const Leaf& here, std::vector<Leaf>& leaves) {
   } else if (!leaf.sourced && at.is_object()) {
     for (const auto& [key, inner] : at.items()) {
       Leaf next = here;
-      next.at /= key;
+      next.at += (here.at.empty() ? "" : "/") + key;
       next.path.push_back(key);
       collect(inner, next, leaves);
     }
   } else if (!leaf.sourced && at.is_array()) {
     for (std::size_t i = 0; i < at.size(); ++i) {
       Leaf next = here;
-      next.at /= i;
+      next.at += (here.at.empty() ? "" : "/") + std::to_string(i);
       next.path.push_back(std::to_string(i));
       next.in_list = true;
       collect(at[i], next, leaves);
@@ -87,13 +86,14 @@ void collect(const Json& at, const Leaf& here, std::vector<Leaf>& leaves) {
 }
 
 // The overlay that changes the leaf alone; a list can be replaced as a whole only.
-Json overlay_of(const Json& entry, const Leaf& leaf, double factor) {
-  Json value;
+SortedJson overlay_of(const SortedJson& entry, const Leaf& leaf, double factor) {
+  SortedJson value;
   const double number = leaf.number * factor;
   if (leaf.unit != "-")
     value = fmt::format("{:.10g}{}", number, leaf.unit);
   else
-    value = leaf.whole ? Json(static_cast<std::int64_t>(std::max(1.0, number))) : Json(number);
+    value = leaf.whole ? SortedJson(static_cast<std::int64_t>(std::max(1.0, number)))
+                       : SortedJson(number);
   if (leaf.sourced)
     value = {{"value", value},
              {"low", value},
@@ -101,9 +101,9 @@ Json overlay_of(const Json& entry, const Leaf& leaf, double factor) {
              {"evidence", "assumed"},
              {"source", "orrery-estimate"},
              {"reason", "moved"}};
-  Json overlay = Json::object();
+  SortedJson overlay = SortedJson::object();
   if (leaf.in_list) overlay[leaf.path[0]][leaf.path[1]] = entry[leaf.path[0]][leaf.path[1]];
-  overlay[leaf.at] = value;
+  overlay.at_path(leaf.at) = value;
   return overlay;
 }
 
@@ -176,7 +176,7 @@ TEST_CASE(
     "every numeric key of an accelerator, a wiring and a host changes an answer or says why not") {
   std::map<std::string, bool> moved;  // on any of the machines
   for (const Machine& machine : machines()) {
-    const Json file =
+    const SortedJson file =
         load_catalog_entry("sim/engine/catalog/clusters", "cluster", machine.cluster).raw();
     const std::vector<double> today = answers(machine, load_cluster(machine.cluster, machine.gpus));
     const std::vector<std::pair<std::string, std::string>> parts = {
@@ -185,7 +185,8 @@ TEST_CASE(
         {"host", "hw_models/catalog/hosts"}};
     for (const auto& [part, folder] : parts) {
       std::vector<Leaf> leaves;
-      const Json entry = load_catalog_entry(folder, part, file.at(part).get<std::string>()).raw();
+      const SortedJson entry =
+          load_catalog_entry(folder, part, file.at(part).get<std::string>()).raw();
       collect(entry, {}, leaves);
       REQUIRE(leaves.size() > 3);
       for (const Leaf& leaf : leaves) {
@@ -195,8 +196,8 @@ TEST_CASE(
         if (moved[name]) continue;
         bool moves = false;
         for (const double factor : {0.5, 2.0, 0.01, 50.0}) {
-          Json overlay = file;
-          if (!overlay.contains("overrides")) overlay["overrides"] = Json::object();
+          SortedJson overlay = file;
+          if (!overlay.contains("overrides")) overlay["overrides"] = SortedJson::object();
           merge_overlay(overlay["overrides"][part], overlay_of(entry, leaf, factor));
           try {
             const Cluster other = read_cluster(JsonValue::from(overlay, "overlay"), machine.gpus);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what fabrics promise: every shipped wiring reads, paths cost what their tiers say.
 #include "topologies/fabric.h"
+#include "sim/base/json_tree.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -16,7 +17,7 @@ Fabric load(const std::string& name) {
   return read_fabric(JsonValue::load(folder / (name + ".json")));
 }
 
-std::string message_of(const nlohmann::json& file) {
+std::string message_of(const SortedJson& file) {
   try {
     read_fabric(JsonValue::from(file, "test.json"));
   } catch (const Error& error) {
@@ -130,24 +131,24 @@ TEST_CASE("values of sites and of links up are visited where there are any", "[f
 
 TEST_CASE("values that no machine has are refused, at either end of a range", "[fabric]") {
   const auto good = JsonValue::load(folder / "nvlink4-ndr.json").raw();
-  const auto refused = [&](const std::string& pointer, const nlohmann::json& value) {
+  const auto refused = [&](const std::string& path, const SortedJson& value) {
     auto bad = good;
-    nlohmann::json& at = bad[nlohmann::json::json_pointer(pointer)];
+    SortedJson& at = bad.at_path(path);
     for (const char* end : {"value", "low", "high"})
       if (at.contains(end)) at[end] = value;
     return message_of(bad);
   };
   for (const char* rate : {"0 Gbit/s", "1e300 B/s"}) {
-    CHECK_THAT(refused("/scale_out/nic_bandwidth", rate), Catch::Contains("nic_bandwidth"));
-    CHECK_THAT(refused("/scale_up/bandwidth", rate), Catch::Contains("scale_up.bandwidth"));
+    CHECK_THAT(refused("scale_out/nic_bandwidth", rate), Catch::Contains("nic_bandwidth"));
+    CHECK_THAT(refused("scale_up/bandwidth", rate), Catch::Contains("scale_up.bandwidth"));
   }
-  for (const nlohmann::json& share : {nlohmann::json(0), nlohmann::json(1.2)})
-    CHECK_THAT(refused("/scale_out/efficiency", share), Catch::Contains("at most 1"));
-  CHECK_THAT(refused("/scale_out/nics_per_accelerator", 0), Catch::Contains("above 0"));
-  CHECK_THAT(refused("/scale_out/nic_latency", "-1 us"), Catch::Contains("nic_latency"));
-  CHECK_THAT(refused("/scale_out/tiers/0/latency", "1e9 s"), Catch::Contains("at most an hour"));
-  CHECK_THAT(refused("/scale_out/tiers/1/oversubscription", 1e300), Catch::Contains("ratio"));
-  CHECK(refused("/scale_up/latency", "0 s").empty());
+  for (const SortedJson& share : {SortedJson(0), SortedJson(1.2)})
+    CHECK_THAT(refused("scale_out/efficiency", share), Catch::Contains("at most 1"));
+  CHECK_THAT(refused("scale_out/nics_per_accelerator", 0), Catch::Contains("above 0"));
+  CHECK_THAT(refused("scale_out/nic_latency", "-1 us"), Catch::Contains("nic_latency"));
+  CHECK_THAT(refused("scale_out/tiers/0/latency", "1e9 s"), Catch::Contains("at most an hour"));
+  CHECK_THAT(refused("scale_out/tiers/1/oversubscription", 1e300), Catch::Contains("ratio"));
+  CHECK(refused("scale_up/latency", "0 s").empty());
   auto bad = good;
   bad["scale_out"]["nic_bandwidth"]["evidence"] = "assumed";
   bad["scale_out"]["nic_bandwidth"]["low"] = "0 Gbit/s";
@@ -164,7 +165,7 @@ TEST_CASE("mistakes in a fabric are named", "[fabric]") {
   bad["scale_out"]["tiers"][0]["reach"] = 0;
   CHECK_THAT(message_of(bad), Catch::Contains("tiers[0].reach") || Catch::Contains("tiers[1]"));
   bad = good;
-  bad["scale_out"]["tiers"] = nlohmann::json::array();
+  bad["scale_out"]["tiers"] = SortedJson::array();
   CHECK_THAT(message_of(bad), Catch::Contains("at least one tier"));
   bad = good;
   bad["scale_up"]["bandwidth"]["value"] = 450;
@@ -196,13 +197,13 @@ TEST_CASE("mistakes in a fabric are named", "[fabric]") {
   bad["scale_out"]["kind"] = "dragonfly-plus";
   bad["scale_out"].erase("rails");
   CHECK(message_of(bad).empty());
-  bad["scale_out"]["tiers"].erase(1);
+  bad["scale_out"]["tiers"].elements().pop_back();
   CHECK_THAT(message_of(bad), Catch::Contains("scale_out.tiers") && Catch::Contains("three"));
   bad = good;
   bad["scale_out"]["tiers"][1]["radix"] = 1;
   CHECK_THAT(message_of(bad), Catch::Contains("tiers[1].radix"));
   bad = good;
-  const nlohmann::json rate = {
+  const SortedJson rate = {
       {"value", "0 B/s"}, {"evidence", "specified"}, {"source", "orrery-estimate"}};
   bad["scale_out"]["tiers"][0]["uplink_bandwidth"] = rate;
   CHECK_THAT(message_of(bad), Catch::Contains("tiers[0].uplink_bandwidth"));

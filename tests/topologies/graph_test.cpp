@@ -216,7 +216,8 @@ Fabric random_fabric() {
   const auto one_of = [](std::initializer_list<std::int64_t> list) {
     return *rc::gen::elementOf(std::vector<std::int64_t>(list));
   };
-  Fabric f{.name = "random"};
+  Fabric f;
+  f.name = "random";
   f.scale_up.kind = *rc::gen::element(ScaleUpKind::switched, ScaleUpKind::mesh, ScaleUpKind::none);
   f.scale_up.link = "nvlink4";
   f.scale_up.domain = one_of({1, 2, 4, 8});

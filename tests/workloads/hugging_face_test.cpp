@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "sim/base/check.h"
+#include "sim/base/json_tree.h"
 #include "workloads/model.h"
 #include "workloads/model_catalog.h"
 
@@ -15,15 +16,15 @@ const std::filesystem::path source_dir = ORRERY_SOURCE_DIR;
 const std::filesystem::path catalog = source_dir / "workloads/catalog/models";
 const std::filesystem::path configs = source_dir / "tests/workloads/configs";
 
-nlohmann::json config(const std::string& name) {
+SortedJson config(const std::string& name) {
   return JsonValue::load(configs / (name + ".json")).raw();
 }
 
-Model read(const nlohmann::json& json) {
+Model read(const SortedJson& json) {
   return read_hugging_face_config(JsonValue::from(json, "config.json"));
 }
 
-std::string error_of(const nlohmann::json& json) {
+std::string error_of(const SortedJson& json) {
   try {
     return "read: " + std::to_string(read(json).layer_count());
   } catch (const Error& error) {
@@ -58,7 +59,7 @@ TEST_CASE("config.json of a known model gives the catalogue's model") {
 }
 
 TEST_CASE("missing fields take the defaults of transformers") {
-  nlohmann::json json = config("mistral-7b");
+  SortedJson json = config("mistral-7b");
   json.erase("sliding_window");
   CHECK(read(json).layer(0).mixer.window == 4096);
   json["sliding_window"] = nullptr;
@@ -83,7 +84,7 @@ TEST_CASE("missing fields take the defaults of transformers") {
 }
 
 TEST_CASE("sparse and windowed layers follow their lists") {
-  nlohmann::json json = config("qwen3-30b-a3b");
+  SortedJson json = config("qwen3-30b-a3b");
   json["mlp_only_layers"] = {0, 47};
   json["decoder_sparse_step"] = 2;
   Model model = read(json);
@@ -103,12 +104,12 @@ TEST_CASE("sparse and windowed layers follow their lists") {
 }
 
 TEST_CASE("the config reader names what is missing or wrong") {
-  const auto fails = [](const nlohmann::json& json, const std::string& words) {
+  const auto fails = [](const SortedJson& json, const std::string& words) {
     const std::string message = error_of(json);
     INFO(message);
     CHECK(message.find(words) != std::string::npos);
   };
-  nlohmann::json json = config("llama3-8b");
+  SortedJson json = config("llama3-8b");
   json.erase("hidden_size");
   fails(json, "hidden_size");
   json = config("llama3-8b");

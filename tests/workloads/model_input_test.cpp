@@ -5,6 +5,7 @@
 #include <set>
 
 #include "sim/base/check.h"
+#include "sim/base/json_tree.h"
 #include "workloads/model.h"
 #include "workloads/model_catalog.h"
 
@@ -14,11 +15,11 @@ namespace {
 const std::filesystem::path source_dir = ORRERY_SOURCE_DIR;
 const std::filesystem::path catalog = source_dir / "workloads/catalog/models";
 
-nlohmann::json config(const std::string& name) {
+SortedJson config(const std::string& name) {
   return JsonValue::load(source_dir / "tests/workloads/configs" / (name + ".json")).raw();
 }
 
-std::string error_of(const nlohmann::json& json) {
+std::string error_of(const SortedJson& json) {
   try {
     return "read: " + read_hugging_face_config(JsonValue::from(json, "config.json")).name;
   } catch (const Error& error) {
@@ -31,7 +32,7 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 TEST_CASE("a misspelt optional key is an error that names the key") {
-  nlohmann::json json = config("llama3-8b");
+  SortedJson json = config("llama3-8b");
   json["num_key_value_head"] = json["num_key_value_heads"];
   json.erase("num_key_value_heads");
   const std::string error = error_of(json);
@@ -41,10 +42,10 @@ TEST_CASE("a misspelt optional key is an error that names the key") {
 }
 
 TEST_CASE("no more layers can be dense than there are") {
-  nlohmann::json json = config("deepseek-v3");
+  SortedJson json = config("deepseek-v3");
   json["first_k_dense_replace"] = 200;
   CHECK(has(error_of(json), "first_k_dense_replace: found 200; expected at most 61"));
-  nlohmann::json glm = config("glm-4.5");
+  SortedJson glm = config("glm-4.5");
   glm["first_k_dense_replace"] = 200;
   CHECK(has(error_of(glm), "at most 92"));
 }
@@ -59,7 +60,7 @@ TEST_CASE("families that are known and not modelled are refused by name, with th
   }
 }
 
-nlohmann::json minimax_m2() {
+SortedJson minimax_m2() {
   return {{"model_type", "minimax_m2"},       {"hidden_size", 3072},
           {"num_hidden_layers", 62},          {"num_attention_heads", 48},
           {"num_key_value_heads", 8},         {"head_dim", 128},
@@ -70,14 +71,14 @@ nlohmann::json minimax_m2() {
 }
 
 TEST_CASE("MiniMax is read, with softmax layers and with lightning attention") {
-  const auto total = [](const nlohmann::json& json) {
+  const auto total = [](const SortedJson& json) {
     const Model model = read_hugging_face_config(JsonValue::from(json, "config.json"));
     return static_cast<double>(count_parameters(model).total);
   };
   // MiniMax-M2: 230B in all.
   CHECK(total(minimax_m2()) == Approx(230e9).epsilon(0.01));
   // MiniMax-Text-01: 456B in all, seven lightning layers to one of softmax.
-  nlohmann::json text = minimax_m2();
+  SortedJson text = minimax_m2();
   text.update({{"model_type", "minimax_text_01"},
                {"hidden_size", 6144},
                {"num_hidden_layers", 80},
@@ -85,11 +86,11 @@ TEST_CASE("MiniMax is read, with softmax layers and with lightning attention") {
                {"intermediate_size", 9216},
                {"num_local_experts", 32},
                {"num_experts_per_tok", 2}});
-  nlohmann::json types = nlohmann::json::array();
+  SortedJson types = SortedJson::array();
   for (int i = 0; i < 80; ++i) types.push_back(i % 8 == 7 ? 1 : 0);
   text["attn_type_list"] = types;
   CHECK(total(text) == Approx(456e9).epsilon(0.005));
-  text["attn_type_list"].erase(0);
+  text["attn_type_list"].elements().pop_back();
   CHECK(has(error_of(text), "one type for each of the 80 layers"));
 }
 

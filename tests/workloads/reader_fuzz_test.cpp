@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "sim/base/check.h"
+#include "sim/base/json_tree.h"
 #include "sim/base/random.h"
 #include "workloads/layout.h"
 #include "workloads/model_catalog.h"
@@ -12,44 +13,42 @@
 namespace orrery {
 namespace {
 
-using nlohmann::json;
-
-void collect(json& value, std::vector<json*>& places) {
+void collect(SortedJson& value, std::vector<SortedJson*>& places) {
   places.push_back(&value);
   if (!value.is_structured()) return;
-  for (json& inner : value) collect(inner, places);
+  for (SortedJson& inner : value) collect(inner, places);
 }
 
-const std::vector<json>& odd_values() {
-  static const std::vector<json> values = {0,
-                                           -1,
-                                           1,
-                                           2,
-                                           3,
-                                           7,
-                                           65536,
-                                           1000000,
-                                           268435456,
-                                           std::int64_t{1} << 60,
-                                           1e300,
-                                           -0.5,
-                                           "x",
-                                           "",
-                                           nullptr,
-                                           true,
-                                           json::array(),
-                                           json::object()};
+const std::vector<SortedJson>& odd_values() {
+  static const std::vector<SortedJson> values = {0,
+                                                 -1,
+                                                 1,
+                                                 2,
+                                                 3,
+                                                 7,
+                                                 65536,
+                                                 1000000,
+                                                 268435456,
+                                                 std::int64_t{1} << 60,
+                                                 1e300,
+                                                 -0.5,
+                                                 "x",
+                                                 "",
+                                                 nullptr,
+                                                 true,
+                                                 SortedJson::array(),
+                                                 SortedJson::object()};
   return values;
 }
 
-void damage(json& file, RandomStream& random) {
-  std::vector<json*> places;
+void damage(SortedJson& file, RandomStream& random) {
+  std::vector<SortedJson*> places;
   collect(file, places);
-  json& place = *places[random.below(places.size())];
+  SortedJson& place = *places[random.below(places.size())];
   if (random.below(8) == 0 && place.is_object() && !place.empty()) {
     auto member = place.begin();
     std::advance(member, static_cast<std::ptrdiff_t>(random.below(place.size())));
-    place.erase(member);
+    place.erase(member.key());
   } else {
     place = odd_values()[random.below(odd_values().size())];
   }
@@ -80,12 +79,12 @@ TEST_CASE("damaged model files are read or refused") {
     }
   }
   std::sort(paths.begin(), paths.end());
-  std::vector<json> files;
+  std::vector<SortedJson> files;
   for (const auto& path : paths) files.push_back(JsonValue::load(path).raw());
   RandomStream random(1, 0);
   int read = 0, refused = 0;
   for (int i = 0; i < 10000; ++i) {
-    json file = files[random.below(files.size())];
+    SortedJson file = files[random.below(files.size())];
     for (std::uint64_t n = random.below(3) + 1; n > 0; --n) damage(file, random);
     try {
       const JsonValue value = JsonValue::from(file, "damaged.json");

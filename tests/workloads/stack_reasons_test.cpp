@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "sim/base/json_tree.h"
 #include "workloads/stack.h"
 
 namespace orrery {
@@ -18,14 +19,17 @@ fs::path stacks() { return folder("workloads/catalog/stacks"); }
 
 // Calls visit(path, value) for every estimated or assumed value below `value`.
 template <class Visit>
-void visit_judged(const nlohmann::json& value, const std::string& path, const Visit& visit) {
+void visit_judged(const SortedJson& value, const std::string& path, const Visit& visit) {
   if (!value.is_structured()) return;
   if (value.is_object() && value.contains("evidence")) {
-    const std::string evidence = value.at("evidence");
+    const std::string& evidence = value.at("evidence").text();
     if (evidence == "estimated" || evidence == "assumed") visit(path, value);
     return;
   }
-  for (const auto& item : value.items()) visit_judged(item.value(), path + "/" + item.key(), visit);
+  if (value.is_object())
+    for (const auto& [key, inner] : value.items()) visit_judged(inner, path + "/" + key, visit);
+  else
+    for (const SortedJson& inner : value) visit_judged(inner, path + "/[]", visit);
 }
 
 // Counts the judged values of all files below, each of which has a reason.
@@ -35,11 +39,11 @@ int judged_with_reasons(const fs::path& below, bool sentence) {
     if (item.path().extension() != ".json") continue;
     const JsonValue file = JsonValue::load(item.path());
     visit_judged(file.raw(), item.path().string(),
-                 [&](const std::string& path, const nlohmann::json& value) {
+                 [&](const std::string& path, const SortedJson& value) {
                    ++judged;
                    INFO(path);
                    REQUIRE(value.contains("reason"));
-                   const std::string reason = value.at("reason");
+                   const std::string& reason = value.at("reason").text();
                    CHECK_FALSE(reason.empty());
                    if (sentence) CHECK(reason.find(' ') != std::string::npos);
                  });

@@ -64,12 +64,10 @@ JsonTree<order>::JsonTree(Whole value) {
 template <KeyOrder order>
 JsonTree<order>::JsonTree(const JsonTree& tree) = default;
 template <KeyOrder order>
-JsonTree<order>::JsonTree(JsonTree&& tree) noexcept : value_(std::move(tree.value_)) {
-  tree.value_ = std::monostate();
-}
+JsonTree<order>::JsonTree(JsonTree&& tree) noexcept = default;
 template <KeyOrder order>
 JsonTree<order>& JsonTree<order>::operator=(JsonTree tree) noexcept {
-  std::swap(value_, tree.value_);
+  value_ = std::move(tree.value_);
   return *this;
 }
 template <KeyOrder order>
@@ -251,7 +249,7 @@ bool JsonTree<order>::take(Members members) {
   constexpr auto key = [](const Member& m) -> const std::string& { return m.first; };
   bool unique = true;
   if constexpr (order == KeyOrder::sorted) {
-    std::ranges::stable_sort(members, {}, key);
+    if (!std::ranges::is_sorted(members, {}, key)) std::ranges::sort(members, {}, key);
     unique = std::ranges::adjacent_find(members, {}, key) == members.end();
   } else {
     std::vector<std::string_view> keys;

@@ -314,41 +314,35 @@ def accuracy():
     picture.write("accuracy.svg")
 
 
-# The search, in counts.
+# The search as a tree of counts.
 
 def search():
     a = answer("advise", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus", "1024",
                "--seq", "8192", "--global-batch", "512", "--top", "1")
-    width = 820
-    picture = Picture(width, 300, "How a search disposes of its layouts")
-    count = lambda n: f"{n:,}"
-    picture.text(14, 26, "Llama 3.1 405B on 1,024 H100: a search of every layout of the grid",
-                 "title")
-    left = a["considered"] - a["rejected_for_memory"]
-    rows = [
-        ("valid layouts of the grid", a["considered"], "blue",
-         "split into parts: sizes, microbatch, recompute, rank order, schedule"),
-        ("fit into memory", left, "teal",
-         f"{count(a['rejected_for_memory'])} rejected, most as whole parts"),
-        ("not ruled out by a bound", a["simulated"], "orange",
-         f"{count(a['pruned'])} slower, proven by tensor bound, WholeModel or StepLeast"),
-        ("best", 1, "violet", f"{count(a['simulated'])} run to the picosecond"),
-    ]
-    most = math.log10(a["considered"])
-    full = 470
-    for i, (name, n, colour, how) in enumerate(rows):
-        y = 48 + 58 * i
-        wide = max(6.0, full * math.log10(max(n, 1)) / most)
-        x = 250 + (full - wide) / 2
-        picture.add("rect", x=round(x, 1), y=y, width=round(wide, 1), height=30, rx=3,
-                    style=f"fill:var(--{colour})")
-        picture.text(14, y + 14, name, "title")
-        picture.text(14, y + 29, count(n), "soft")
-        if i:
-            picture.text(250 + full / 2, y - 9, how, "mid small soft")
-            x = 250 + full / 2 - 3.1 * len(how) - 10
-            picture.arrow([(x, y - 24), (x, y - 4)])
-    picture.text(14, 286, "Widths go with the logarithm of the count.", "small soft")
+    picture = Picture(820, 250, "How a search disposes of its layouts")
+    picture.text(14, 26, "Llama 3.1 405B on 1,024 H100: every layout of the grid", "title")
+    fit = a["considered"] - a["rejected_for_memory"]
+    # By column and row: count, words, colour, and the node that it branches from.
+    nodes = {
+        "all": (0, 0.5, a["considered"], "valid layouts", "split into parts", "blue", None),
+        "memory": (1, 0, a["rejected_for_memory"], "rejected for memory", "most as whole parts",
+                   "grey", "all"),
+        "fit": (1, 1, fit, "fit, or may fit", "bounded from below", "blue", "all"),
+        "bound": (2, 0, a["pruned"], "ruled out by a bound", "proven slower", "grey", "fit"),
+        "run": (2, 1, a["simulated"], "run", "to the picosecond", "blue", "fit"),
+        "best": (3, 1, 1, "best", f"{a['best'][0]['step_time_s']:.3f} s a step", "teal", "run"),
+    }
+    wide, high, step = 168, 62, 207
+    place = {k: (14 + n[0] * step, 62 + n[1] * 100) for k, n in nodes.items()}
+    for key, (_, _, count, name, how, colour, source) in nodes.items():
+        x, y = place[key]
+        picture.box(x, y, wide, high, line=colour)
+        picture.text(x + 10, y + 20, f"{count:,}", "title")
+        picture.text(x + 10, y + 37, name, "small")
+        picture.text(x + 10, y + 52, how, "small soft")
+        if source:
+            u, v = place[source]
+            picture.arrow([(u + wide + 2, v + high / 2), (x - 3, y + high / 2)])
     picture.write("search.svg")
 
 

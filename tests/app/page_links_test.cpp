@@ -186,10 +186,15 @@ TEST_CASE("what a page of the physics names exists") {
   }
 }
 
-TEST_CASE("functions and test cases that other pages name exist") {
+TEST_CASE("files, functions and test cases that pages name exist") {
+  const std::string folders = "(?:sim|hw_models|topologies|workloads|tests|validation|docs)";
   for (const fs::path& page : test::guide_pages()) {
     INFO(page);
     const std::string prose = joined_prose(test::read_file(page));
+    for (const auto& at : matches(prose, "`(" + folders + "/[\\w/.-]+\\.\\w+)`")) {
+      INFO(at[0]);
+      CHECK(fs::exists(test::source_folder() / at[0]));
+    }
     check_functions(prose);
     check_cases(prose);
   }

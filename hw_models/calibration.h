@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "hw_models/region.h"
-#include "sim/base/json.h"
+#include "sim/base/json/json.h"
 #include "sim/base/names.h"
-#include "sim/base/sourced.h"
+#include "sim/base/units/sourced.h"
 #include "sim/base/work.h"
 
 namespace orrery {

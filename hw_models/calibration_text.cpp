@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "hw_models/calibration.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 
 namespace orrery {
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "hw_models/catalog_names.h"
-#include "sim/base/check.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/json/tree.h"
 
 namespace orrery {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "hw_models/calibration.h"
 #include "hw_models/device.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 
 namespace orrery {
 

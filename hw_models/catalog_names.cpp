@@ -6,7 +6,7 @@
 #include <set>
 
 #include "hw_models/catalog.h"
-#include "sim/base/check.h"
+#include "sim/base/errors/check.h"
 
 namespace orrery {
 namespace {

@@ -12,8 +12,8 @@
 #include <system_error>
 
 #include "hw_models/catalog.h"
-#include "sim/base/check.h"
 #include "sim/base/content_hash.h"
+#include "sim/base/errors/check.h"
 
 namespace orrery {
 namespace {

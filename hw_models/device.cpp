@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "sim/base/check.h"
+#include "sim/base/errors/check.h"
 
 namespace orrery {
 namespace {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "sim/base/date.h"
-#include "sim/base/json.h"
+#include "sim/base/json/json.h"
 #include "sim/base/names.h"
-#include "sim/base/sourced.h"
-#include "sim/base/units.h"
+#include "sim/base/units/sourced.h"
+#include "sim/base/units/units.h"
 
 namespace orrery {
 

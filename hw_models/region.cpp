@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/base/check.h"
+#include "sim/base/errors/check.h"
 
 namespace orrery {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <limits>
 
-#include "sim/base/check.h"
+#include "sim/base/errors/check.h"
 
 namespace orrery {
 namespace {

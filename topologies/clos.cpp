@@ -9,7 +9,7 @@
 #include <limits>
 #include <optional>
 
-#include "sim/base/check.h"
+#include "sim/base/errors/check.h"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/base/check.h"
+#include "sim/base/errors/check.h"
 
 namespace orrery {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/json.h"
-#include "sim/base/sourced.h"
-#include "sim/base/units.h"
+#include "sim/base/json/json.h"
+#include "sim/base/units/sourced.h"
+#include "sim/base/units/units.h"
 
 namespace orrery {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sim/base/check.h"
+#include "sim/base/errors/check.h"
 
 namespace orrery {
 namespace {

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/advise/explain.h"
 #include "sim/advise/fits_from.h"
-#include "sim/advise/host_power.h"
-#include "sim/advise/left_out.h"
 #include "sim/advise/rejections.h"
-#include "sim/advise/search.h"
+#include "sim/advise/search/search.h"
+#include "sim/advise/space/left_out.h"
+#include "sim/explain/explain.h"
+#include "sim/outcome/host_power.h"
 
 namespace orrery {
 namespace {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/advise/incumbents.h"
-#include "sim/advise/reasons.h"
-#include "sim/advise/search_space.h"
+#include "sim/advise/search/incumbents.h"
 #include "sim/advise/simplify.h"
 #include "sim/advise/small_steps.h"
+#include "sim/advise/space/search_space.h"
+#include "sim/explain/reasons.h"
 #include "sim/outcome/simulate.h"
 #include "sim/outcome/verdict.h"
 

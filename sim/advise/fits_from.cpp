@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "sim/advise/plan_point.h"
+#include "sim/advise/counts_to_try.h"
 
 namespace orrery {
 namespace {

@@ -9,10 +9,10 @@
 #include <map>
 #include <optional>
 
-#include "sim/advise/explain.h"
 #include "sim/base/parallel.h"
 #include "sim/engine/memory_fit.h"
-#include "sim/engine/step_series.h"
+#include "sim/engine/step/series.h"
+#include "sim/explain/explain.h"
 
 namespace orrery {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/advise/advisor.h"
-#include "sim/advise/search.h"
+#include "sim/advise/search/search.h"
 
 namespace orrery {
 

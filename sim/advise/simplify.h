@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/advise/expand.h"
+#include "sim/advise/search/expand.h"
 
 namespace orrery {
 

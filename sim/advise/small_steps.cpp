@@ -7,13 +7,13 @@
 #include <limits>
 #include <optional>
 
-#include "sim/advise/explain.h"
-#include "sim/advise/search.h"
-#include "sim/advise/search_options.h"
+#include "sim/advise/search/search.h"
 #include "sim/advise/simplify.h"
-#include "sim/base/interrupt.h"
+#include "sim/advise/space/search_options.h"
+#include "sim/base/errors/interrupt.h"
 #include "sim/base/parallel.h"
 #include "sim/engine/memory_fit.h"
+#include "sim/explain/explain.h"
 
 namespace orrery {
 namespace {

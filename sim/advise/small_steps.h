@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/advise/expand.h"
-#include "sim/advise/reasons.h"
+#include "sim/advise/search/expand.h"
 #include "sim/advise/stop_point.h"
+#include "sim/explain/reasons.h"
 
 namespace orrery {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "sim/base/interrupt.h"
+#include "sim/base/errors/interrupt.h"
 
 namespace orrery {
 

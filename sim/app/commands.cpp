@@ -5,22 +5,22 @@
 #include <algorithm>
 #include <new>
 
-#include "sim/app/advise_command.h"
-#include "sim/app/calibrate_command.h"
-#include "sim/app/catalog_command.h"
-#include "sim/app/command_completion.h"
-#include "sim/app/command_help.h"
-#include "sim/app/command_line.h"
-#include "sim/app/failure.h"
-#include "sim/app/plan_command.h"
+#include "sim/app/answer/failure.h"
+#include "sim/app/answer/version.h"
+#include "sim/app/ask/advise_command.h"
+#include "sim/app/ask/plan_command.h"
+#include "sim/app/ask/simulate_command.h"
+#include "sim/app/calibrate/command.h"
+#include "sim/app/catalog/command.h"
+#include "sim/app/line/completion.h"
+#include "sim/app/line/help.h"
+#include "sim/app/line/line.h"
+#include "sim/app/line/result.h"
 #include "sim/app/rerun_command.h"
-#include "sim/app/result.h"
-#include "sim/app/simulate_command.h"
-#include "sim/app/topology_command.h"
-#include "sim/app/validate_command.h"
-#include "sim/app/version.h"
-#include "sim/base/check.h"
-#include "sim/base/machine_failed.h"
+#include "sim/app/topology/command.h"
+#include "sim/app/validate/command.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/errors/machine_failed.h"
 
 namespace orrery {
 namespace {

@@ -2,7 +2,7 @@
 // Knows the commands of the binary: a row here and a file of its own make one.
 #pragma once
 
-#include "sim/app/command.h"
+#include "sim/app/line/command.h"
 
 namespace orrery {
 

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "hw_models/catalogue_hash.h"
-#include "sim/base/check.h"
+#include "sim/base/errors/check.h"
 #include "sim/base/output_file.h"
 
 int main(int count, char** words) {

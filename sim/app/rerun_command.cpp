@@ -8,13 +8,13 @@
 #include <cstdio>
 #include <fstream>
 
-#include "sim/app/answers.h"
+#include "sim/app/answer/version.h"
+#include "sim/app/ask/answers.h"
+#include "sim/app/line/result.h"
 #include "sim/app/rerun_line.h"
-#include "sim/app/result.h"
-#include "sim/app/topology_command.h"
-#include "sim/app/version.h"
-#include "sim/base/interrupt.h"
-#include "sim/base/json_leaves.h"
+#include "sim/app/topology/command.h"
+#include "sim/base/errors/interrupt.h"
+#include "sim/base/json/leaves.h"
 
 namespace orrery {
 namespace {

@@ -2,7 +2,7 @@
 // Knows the command `rerun`: an answer repeats itself from the question that it carries.
 #pragma once
 
-#include "sim/app/command.h"
+#include "sim/app/line/command.h"
 
 namespace orrery {
 

@@ -12,8 +12,8 @@
 #include <filesystem>
 
 #include "sim/app/commands.h"
-#include "sim/base/check.h"
-#include "sim/base/machine_failed.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/errors/machine_failed.h"
 #include "sim/base/output_file.h"
 
 namespace orrery {

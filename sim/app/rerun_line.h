@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/exit_code.h"
-#include "sim/base/json.h"
+#include "sim/app/answer/exit_code.h"
+#include "sim/base/json/json.h"
 
 namespace orrery {
 

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <chrono>
 
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 
 namespace orrery {
 namespace {

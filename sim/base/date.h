@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "sim/base/json.h"
-#include "sim/base/sourced.h"
+#include "sim/base/json/json.h"
+#include "sim/base/units/sourced.h"
 
 namespace orrery {
 

@@ -11,7 +11,8 @@
 
 namespace orrery {
 
-// Number format of a kernel's operands. Recipes (which kernels use which) are in workloads/layout.
+// Number format of a kernel's operands. Recipes (which kernels use which) are in
+// workloads/layout/layout.
 enum class Format : std::uint8_t { fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8 };
 inline constexpr int format_count = 9;
 

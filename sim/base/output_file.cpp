@@ -11,8 +11,8 @@
 #include <system_error>
 #include <vector>
 
-#include "sim/base/check.h"
-#include "sim/base/machine_failed.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/errors/machine_failed.h"
 
 namespace orrery {
 namespace {

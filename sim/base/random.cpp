@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "sim/base/check.h"
+#include "sim/base/errors/check.h"
 
 namespace orrery {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sim/engine/cluster.h"
-#include "workloads/job.h"
-#include "workloads/stack.h"
+#include "workloads/layout/job.h"
+#include "workloads/stack/stack.h"
 
 namespace orrery {
 

@@ -6,8 +6,8 @@
 
 #include <array>
 
-#include "hw_models/economics.h"
-#include "sim/base/json_tree.h"
+#include "hw_models/price/economics.h"
+#include "sim/base/json/tree.h"
 
 namespace orrery {
 namespace {

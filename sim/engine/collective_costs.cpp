@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "hw_models/catalog.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 
 namespace orrery {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 
 #include "hw_models/device.h"
-#include "sim/base/json.h"
+#include "sim/base/json/json.h"
 #include "sim/base/names.h"
-#include "sim/base/sourced.h"
 #include "sim/base/token_exchange.h"
-#include "sim/base/units.h"
+#include "sim/base/units/sourced.h"
+#include "sim/base/units/units.h"
 
 namespace orrery {
 
@@ -19,7 +19,7 @@ inline constexpr int collective_algorithm_count = 10;
 inline constexpr int collective_protocol_count = 3;
 
 // One algorithm with one protocol. An absent value means that the term does not exist. Which terms
-// an algorithm uses, and how, says sim/engine/collectives.cpp.
+// an algorithm uses, and how, says sim/engine/collectives/collectives.cpp.
 struct StepCosts {
   // Compiled once: it is long, and units all over the program hold one.
   StepCosts();

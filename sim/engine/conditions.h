@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/base/units.h"
-#include "topologies/routing.h"
+#include "sim/base/units/units.h"
+#include "topologies/routing/routing.h"
 
 namespace orrery {
 

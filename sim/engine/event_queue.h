@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/base/ticks.h"
+#include "sim/base/units/ticks.h"
 
 namespace orrery {
 

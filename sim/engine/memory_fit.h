@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hw_models/device.h"
-#include "workloads/memory.h"
+#include "workloads/memory/memory.h"
 
 namespace orrery {
 

@@ -8,8 +8,8 @@
 #include <array>
 #include <vector>
 
-#include "sim/base/check.h"
-#include "workloads/weight_split.h"
+#include "sim/base/errors/check.h"
+#include "workloads/parameters/weight_split.h"
 
 namespace orrery {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "topologies/fabric.h"
-#include "workloads/layout.h"
+#include "workloads/layout/layout.h"
 
 namespace orrery {
 

@@ -6,10 +6,10 @@
 
 #include "sim/engine/cluster.h"
 #include "sim/engine/conditions.h"
-#include "workloads/job.h"
-#include "workloads/layout.h"
-#include "workloads/model.h"
-#include "workloads/stack.h"
+#include "workloads/layout/job.h"
+#include "workloads/layout/layout.h"
+#include "workloads/model/model.h"
+#include "workloads/stack/stack.h"
 
 namespace orrery {
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "hw_models/kernel_time.h"
+#include "hw_models/kernel/kernel_time.h"
 
 namespace orrery {
 namespace {

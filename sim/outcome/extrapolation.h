@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hw_models/calibration.h"
-#include "sim/engine/step.h"
+#include "sim/engine/step/step.h"
 #include "sim/outcome/prediction.h"
 
 namespace orrery {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/base/json.h"
+#include "sim/base/json/json.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/assumptions.h"
 

@@ -2,8 +2,8 @@
 // Knows the operations that a model needs per token, by the convention behind MFU.
 #pragma once
 
-#include "workloads/job.h"
-#include "workloads/model.h"
+#include "workloads/layout/job.h"
+#include "workloads/model/model.h"
 
 namespace orrery {
 

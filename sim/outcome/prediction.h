@@ -9,7 +9,7 @@
 #include "hw_models/region.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/scenario.h"
-#include "sim/engine/step.h"
+#include "sim/engine/step/step.h"
 
 namespace orrery {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "hw_models/economics.h"
+#include "hw_models/price/economics.h"
 #include "sim/engine/placement.h"
 #include "sim/outcome/assumptions.h"
 #include "sim/outcome/extrapolation.h"

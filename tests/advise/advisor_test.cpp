@@ -6,10 +6,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "hw_models/economics.h"
-#include "sim/advise/host_power.h"
-#include "sim/base/interrupt.h"
+#include "hw_models/price/economics.h"
+#include "sim/base/errors/interrupt.h"
 #include "sim/base/random.h"
+#include "sim/outcome/host_power.h"
 #include "tests/advise/small_question.h"
 
 namespace orrery {

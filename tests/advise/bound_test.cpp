@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests law 9: no simulated step is shorter than its bound.
-#include "sim/advise/bound.h"
+#include "sim/advise/search/bound.h"
 
 #include <rapidcheck.h>
 

@@ -5,8 +5,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/advise/launch_questions.h"
-#include "workloads/model_catalog.h"
+#include "tests/launch/launch_questions.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests what is said for a layout, and what runs now held against what is advised.
-#include "sim/advise/reasons.h"
+#include "sim/explain/reasons.h"
 
 #include <algorithm>
 #include <map>
 
 #include <catch2/catch.hpp>
 
-#include "sim/advise/explain.h"
-#include "sim/advise/what_if.h"
+#include "sim/explain/explain.h"
+#include "sim/explain/what_if.h"
 #include "sim/outcome/simulate.h"
 #include "tests/advise/small_question.h"
-#include "tests/advise/whole_scenarios.h"
+#include "tests/explain/whole_scenarios.h"
 
 namespace orrery {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the search space: the documented grid exactly, each layout once, always in the same order.
-#include "sim/advise/search_space.h"
+#include "sim/advise/space/search_space.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -5,11 +5,11 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "sim/advise/host_power.h"
 #include "sim/base/random.h"
 #include "sim/engine/memory_fit.h"
+#include "sim/outcome/host_power.h"
 #include "tests/advise/small_question.h"
-#include "workloads/model_catalog.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

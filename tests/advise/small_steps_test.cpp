@@ -5,10 +5,10 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "sim/advise/host_power.h"
 #include "sim/base/random.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/placement.h"
+#include "sim/outcome/host_power.h"
 #include "tests/advise/small_question.h"
 
 namespace orrery {

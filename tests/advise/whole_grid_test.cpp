@@ -6,10 +6,10 @@
 #include <set>
 
 #include "hw_models/catalog.h"
-#include "sim/advise/left_out.h"
+#include "sim/advise/space/left_out.h"
 #include "sim/engine/cluster.h"
 #include "sim/engine/scenario.h"
-#include "workloads/model_catalog.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

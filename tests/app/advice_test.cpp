@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 #include "tests/app/run_binary.h"
 
 namespace {

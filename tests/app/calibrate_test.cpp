@@ -2,7 +2,7 @@
 // Tests the calibrate command on lines that a GPU would have written.
 #include <catch2/catch.hpp>
 
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 #include "tests/app/run_binary.h"
 #include "tests/calibrate/doctored_log.h"
 

@@ -8,9 +8,9 @@
 
 #include "hw_models/catalog.h"
 #include "hw_models/catalog_names.h"
-#include "sim/app/catalog_check.h"
-#include "sim/app/catalog_list.h"
-#include "sim/base/json_tree.h"
+#include "sim/app/catalog/check.h"
+#include "sim/app/catalog/list.h"
+#include "sim/base/json/tree.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;

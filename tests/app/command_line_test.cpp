@@ -7,13 +7,13 @@
 #include <sstream>
 
 #include "hw_models/catalogue_hash.h"
-#include "sim/app/command_help.h"
-#include "sim/app/command_line.h"
+#include "sim/app/answer/version.h"
 #include "sim/app/commands.h"
-#include "sim/app/counts.h"
-#include "sim/app/version.h"
-#include "sim/base/check.h"
-#include "sim/base/json_tree.h"
+#include "sim/app/line/help.h"
+#include "sim/app/line/line.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/json/tree.h"
+#include "sim/question/settings/counts.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;

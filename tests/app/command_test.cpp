@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "sim/app/tables.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
+#include "sim/paper/tables.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;

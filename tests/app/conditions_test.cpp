@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds what-if settings to their shapes: what is right is read, what is wrong is one clear error.
-#include "sim/app/conditions.h"
-#include "sim/base/json_tree.h"
+#include "sim/question/settings/conditions.h"
+#include "sim/base/json/tree.h"
 
 #include <catch2/catch.hpp>
 

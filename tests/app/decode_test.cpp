@@ -5,10 +5,10 @@
 #include <string>
 
 #include "hw_models/catalog.h"
-#include "sim/app/settings.h"
-#include "sim/base/json_tree.h"
-#include "sim/calibrate/measured_log.h"
+#include "sim/base/json/tree.h"
+#include "sim/calibrate/log/measured_log.h"
 #include "sim/outcome/simulate.h"
+#include "sim/question/settings/settings.h"
 
 namespace orrery {
 namespace {

@@ -12,7 +12,7 @@
 #include <sstream>
 #include <vector>
 
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 #include "sim/base/random.h"
 #include "tests/app/run_binary.h"
 

@@ -2,7 +2,6 @@
 // Tests that what pages name exists: files, functions, test cases, gates, keys and pictures.
 #include <catch2/catch.hpp>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 
@@ -49,7 +48,7 @@ std::string with_joined_literals(const std::string& code) {
   return std::regex_replace(code, seam, "");
 }
 
-// `sim/engine/step_tail.cpp:tail`
+// `sim/engine/step/tail.cpp:tail`
 int check_functions(const std::string& prose) {
   const auto named = matches(prose, "`([\\w/.-]+/[\\w.-]+\\.(?:cpp|h)):(\\w+)`");
   for (const auto& at : named) {

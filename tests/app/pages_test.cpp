@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "sim/app/tables.h"
 #include "sim/base/output_file.h"
+#include "sim/paper/tables.h"
 #include "tests/app/pages.h"
 #include "tests/app/run_binary.h"
 

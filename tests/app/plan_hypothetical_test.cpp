@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include "hw_models/catalog.h"
-#include "sim/app/plan_question.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
+#include "sim/question/plan/question.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery;

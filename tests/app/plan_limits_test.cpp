@@ -6,9 +6,9 @@
 #include <array>
 #include <catch2/catch.hpp>
 
-#include "sim/app/plan_question.h"
-#include "sim/app/plan_report.h"
-#include "sim/base/json_tree.h"
+#include "sim/app/plan/report.h"
+#include "sim/base/json/tree.h"
+#include "sim/question/plan/question.h"
 #include "tests/app/plan_questions.h"
 #include "tests/app/run_binary.h"
 

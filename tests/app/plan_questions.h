@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "sim/app/plan_question.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
+#include "sim/question/plan/question.h"
 
 namespace orrery {
 

@@ -6,10 +6,10 @@
 #include <numeric>
 
 #include "hw_models/catalog.h"
-#include "sim/app/plan_question.h"
-#include "sim/app/plan_report.h"
-#include "sim/base/json_tree.h"
+#include "sim/app/plan/report.h"
+#include "sim/base/json/tree.h"
 #include "sim/outcome/model_flop.h"
+#include "sim/question/plan/question.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery;

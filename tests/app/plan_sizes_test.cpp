@@ -2,9 +2,9 @@
 // Knows what plan must say of sizes that limits find, of wirings, contracts and odd deadlines.
 #include <catch2/catch.hpp>
 
-#include "sim/app/plan_question.h"
-#include "sim/app/plan_report.h"
-#include "sim/base/json_tree.h"
+#include "sim/app/plan/report.h"
+#include "sim/base/json/tree.h"
+#include "sim/question/plan/question.h"
 #include "tests/app/plan_questions.h"
 #include "tests/app/run_binary.h"
 

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "hw_models/catalog.h"
-#include "sim/app/plan_question.h"
-#include "sim/app/tables.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
+#include "sim/paper/tables.h"
+#include "sim/question/plan/question.h"
 #include "tests/app/plan_questions.h"
 #include "tests/app/run_binary.h"
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "hw_models/catalog.h"
-#include "sim/app/settings.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 #include "sim/base/random.h"
+#include "sim/question/settings/settings.h"
 #include "tests/app/run_binary.h"
-#include "workloads/model_catalog.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

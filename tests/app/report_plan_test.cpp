@@ -2,8 +2,8 @@
 // Tests a layout in words: every layer, rank and gradient has its place.
 #include <catch2/catch.hpp>
 
-#include "sim/app/report_advice.h"
-#include "tests/advise/whole_scenarios.h"
+#include "sim/app/report/advice.h"
+#include "tests/explain/whole_scenarios.h"
 
 namespace orrery {
 namespace {

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <vector>
 
-#include "sim/app/settings.h"
-#include "sim/base/json_leaves.h"
+#include "sim/base/json/leaves.h"
 #include "sim/base/output_file.h"
+#include "sim/question/settings/settings.h"
 #include "tests/app/run_binary.h"
 
 namespace orrery {

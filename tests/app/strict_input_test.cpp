@@ -3,7 +3,7 @@
 // model has are errors, or said beside the answer.
 #include <catch2/catch.hpp>
 
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 #include "tests/app/run_binary.h"
 
 namespace orrery {

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 #include "sim/engine/cluster.h"
 #include "tests/app/run_binary.h"
 

@@ -2,7 +2,7 @@
 // Knows what the topology command must print and refuse about routing.
 #include <catch2/catch.hpp>
 
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;

@@ -2,8 +2,8 @@
 // Tests that no setting is taken and then ignored: what a command has no use for is one error.
 #include <catch2/catch.hpp>
 
-#include "sim/app/settings.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
+#include "sim/question/settings/settings.h"
 #include "tests/app/run_binary.h"
 
 namespace orrery {

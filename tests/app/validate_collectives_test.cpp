@@ -6,11 +6,12 @@
 #include <set>
 
 #include "hw_models/catalog.h"
-#include "sim/app/validate_collectives.h"
-#include "sim/app/validate_collectives_report.h"
-#include "sim/app/validate_report.h"
-#include "sim/base/check.h"
-#include "sim/base/json_tree.h"
+#include "sim/app/validate/json.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/json/tree.h"
+#include "sim/validate/parts/collectives.h"
+#include "sim/validate/parts/collectives_report.h"
+#include "sim/validate/score/report.h"
 
 namespace orrery {
 namespace {

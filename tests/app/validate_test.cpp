@@ -7,14 +7,15 @@
 #include <set>
 
 #include "hw_models/catalog.h"
-#include "sim/app/training_columns.h"
-#include "sim/app/validate.h"
-#include "sim/app/validate_predict.h"
-#include "sim/app/validate_report.h"
-#include "sim/base/check.h"
-#include "sim/base/json_tree.h"
+#include "sim/app/validate/json.h"
+#include "sim/app/validate/validate.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/json/tree.h"
+#include "sim/validate/rows/training_columns.h"
+#include "sim/validate/score/predict.h"
+#include "sim/validate/score/report.h"
 #include "tests/base/error_text.h"
-#include "workloads/model_catalog.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

@@ -2,8 +2,8 @@
 // What cannot exist is said before its speed, in the JSON's verdict and by exit code 3.
 #include <catch2/catch.hpp>
 
-#include "sim/app/exit_code.h"
-#include "sim/base/json_tree.h"
+#include "sim/app/answer/exit_code.h"
+#include "sim/base/json/tree.h"
 #include "tests/app/run_binary.h"
 
 namespace orrery {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests how errors read, and that a failed check ends the process.
-#include "sim/base/check.h"
+#include "sim/base/errors/check.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/base/date.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 #include "tests/base/error_text.h"
 
 namespace orrery {

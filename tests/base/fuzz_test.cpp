@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "sim/base/json.h"
+#include "sim/base/json/json.h"
 #include "sim/base/random.h"
 
 namespace orrery {

@@ -7,10 +7,10 @@
 #include <iterator>
 #include <string>
 
-#include "sim/base/check.h"
-#include "sim/base/json_parser.h"
-#include "sim/base/json_quick.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/json/parser.h"
+#include "sim/base/json/quick.h"
+#include "sim/base/json/tree.h"
 #include "sim/base/random.h"
 
 namespace orrery {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that the JSON reader takes exactly what it should and names the place of everything else.
-#include "sim/base/json.h"
+#include "sim/base/json/json.h"
 
 #include <catch2/catch.hpp>
 

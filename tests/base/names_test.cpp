@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "sim/base/sourced.h"
+#include "sim/base/units/sourced.h"
 #include "sim/base/work.h"
 
 namespace orrery {

@@ -13,7 +13,7 @@
 #include <iterator>
 #include <vector>
 
-#include "sim/base/interrupt.h"
+#include "sim/base/errors/interrupt.h"
 #include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sim/base/check.h"
+#include "sim/base/errors/check.h"
 
 namespace orrery {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that engine time rounds to picoseconds and never wraps.
-#include "sim/base/ticks.h"
+#include "sim/base/units/ticks.h"
 
 #include <catch2/catch.hpp>
 

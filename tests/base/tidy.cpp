@@ -18,30 +18,45 @@ namespace fs = std::filesystem;
 
 constexpr int most_file_lines = 500, most_function_lines = 70, most_columns = 100;
 
+// A folder of the tree, and those right below it: it may include them, and what they may.
 struct Layer {
   std::string_view folder;
-  std::vector<std::string_view> may_include;
+  std::vector<std::string_view> below;
 };
 
 const std::vector<Layer>& layers() {
   static const std::vector<Layer> table = {
-      {"sim/base/", {"sim/base/"}},
-      {"hw_models/", {"sim/base/", "hw_models/"}},
-      {"topologies/", {"sim/base/", "topologies/"}},
-      {"workloads/", {"sim/base/", "workloads/"}},
-      {"sim/engine/", {"sim/base/", "hw_models/", "topologies/", "workloads/", "sim/engine/"}},
-      {"sim/outcome/",
-       {"sim/base/", "hw_models/", "topologies/", "workloads/", "sim/engine/", "sim/outcome/"}},
-      {"sim/advise/",
-       {"sim/base/", "hw_models/", "topologies/", "workloads/", "sim/engine/", "sim/outcome/",
-        "sim/advise/"}},
-      {"sim/calibrate/",
-       {"sim/base/", "hw_models/", "topologies/", "workloads/", "sim/engine/", "sim/outcome/",
-        "sim/calibrate/"}},
-      {"sim/app/", {"sim/", "hw_models/", "topologies/", "workloads/"}},
-      {"tests/", {"sim/", "hw_models/", "topologies/", "workloads/", "tests/"}},
+      {"sim/base/", {}},
+      {"sim/paper/", {"sim/base/"}},
+      {"hw_models/", {"sim/base/"}},
+      {"topologies/", {"sim/base/"}},
+      {"workloads/", {"sim/base/"}},
+      {"sim/engine/", {"hw_models/", "topologies/", "workloads/"}},
+      {"sim/outcome/", {"sim/engine/"}},
+      {"sim/launch/", {"sim/engine/"}},
+      {"sim/explain/", {"sim/outcome/", "sim/launch/"}},
+      {"sim/advise/", {"sim/explain/"}},
+      {"sim/plan/", {"sim/advise/"}},
+      {"sim/calibrate/", {"sim/outcome/"}},
+      {"sim/validate/", {"sim/advise/", "sim/calibrate/", "sim/paper/"}},
+      {"sim/question/", {"sim/plan/"}},
+      {"sim/app/", {"sim/question/", "sim/validate/"}},
+      {"tests/", {"sim/app/"}},
   };
   return table;
+}
+
+const Layer* layer_of(std::string_view file) {
+  const auto layer = std::find_if(layers().begin(), layers().end(),
+                                  [file](const Layer& l) { return file.starts_with(l.folder); });
+  return layer == layers().end() ? nullptr : &*layer;
+}
+
+bool may_include(const Layer& layer, std::string_view file) {
+  return file.starts_with(layer.folder) ||
+         std::any_of(layer.below.begin(), layer.below.end(), [file](std::string_view folder) {
+           return may_include(*layer_of(folder), file);
+         });
 }
 
 // The first line of every file of code; scripts have it after the line that names their shell.
@@ -144,6 +159,15 @@ void append(Complaints& all, Complaints more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
+// Layers of which the order of things reaches an answer.
+bool is_on_the_way_out(std::string_view path) {
+  constexpr std::string_view folders[] = {"sim/outcome/",  "sim/launch/", "sim/explain/",
+                                          "sim/advise/",   "sim/plan/",   "sim/validate/",
+                                          "sim/question/", "sim/paper/",  "sim/app/"};
+  return std::any_of(std::begin(folders), std::end(folders),
+                     [path](std::string_view folder) { return path.starts_with(folder); });
+}
+
 }  // namespace
 
 bool is_code(std::string_view path) {
@@ -215,19 +239,15 @@ Complaints check_layers(const SourceTree& tree) {
   Complaints complaints;
   for (const auto& [path, text] : tree) {
     if (!is_code(path)) continue;
-    const std::string& file = path;
-    const auto layer = std::find_if(layers().begin(), layers().end(),
-                                    [&file](const Layer& l) { return file.starts_with(l.folder); });
-    if (layer == layers().end()) {
+    const Layer* layer = layer_of(path);
+    if (layer == nullptr) {
       if (path.starts_with("sim/")) complaints.push_back(complaint(path, 1, "is in no layer"));
       continue;
     }
-    for (const Include& include : includes_of(text)) {
-      const auto covers = [&](std::string_view folder) { return include.file.starts_with(folder); };
-      if (std::none_of(layer->may_include.begin(), layer->may_include.end(), covers))
+    for (const Include& include : includes_of(text))
+      if (!may_include(*layer, include.file))
         complaints.push_back(complaint(
             path, include.line, fmt::format("{} may not include {}", layer->folder, include.file)));
-    }
   }
   return complaints;
 }
@@ -320,9 +340,7 @@ Complaints check_iteration(const SourceTree& tree) {
   static const std::regex loop(R"(\bfor\s*\([^;{}]*[^:;{}]:(?!:)\s*([\w.>-]*?)(\w+)\s*\))");
   Complaints complaints;
   for (const auto& [path, text] : tree) {
-    if (!is_code(path) || !(path.starts_with("sim/app/") || path.starts_with("sim/outcome/") ||
-                            path.starts_with("sim/advise/")))
-      continue;
+    if (!is_code(path) || !is_on_the_way_out(path)) continue;
     const std::string code = code_only(text);
     std::set<std::string> names = unordered_names(code);
     // Members are declared in the module's header.

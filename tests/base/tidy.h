@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// File texts by path from the root of the tree ("sim/base/json.h").
+// File texts by path from the root of the tree ("sim/base/json/json.h").
 using SourceTree = std::map<std::string, std::string>;
 
 // Reads the files that the rules are about.

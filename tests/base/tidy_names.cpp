@@ -15,21 +15,22 @@ struct Allowed {
   std::string_view file, name, why;
 };
 constexpr Allowed allowed[] = {
-    {"workloads/launcher.cpp", "", "programs whose flags are written; some stacks bear their name"},
-    {"workloads/hugging_face.cpp", "gpt2", "a model_type of Hugging Face"},
-    {"workloads/hugging_face.cpp", "grok-1", "a model_type of Hugging Face"},
+    {"workloads/stack/launcher.cpp", "",
+     "programs whose flags are written; some stacks bear their name"},
+    {"workloads/model/hugging_face.cpp", "gpt2", "a model_type of Hugging Face"},
+    {"workloads/model/hugging_face.cpp", "grok-1", "a model_type of Hugging Face"},
     {"hw_models/device.cpp", "", "architectures; some devices bear their name"},
-    {"hw_models/economics.h", "standard", "what a question has that names none"},
-    {"sim/outcome/bill.h", "unspecified", "what a question has that names none"},
-    {"sim/outcome/bill.cpp", "parallel-flash", "what a question has that names none"},
-    {"sim/outcome/bill.cpp", "cloud-lustre", "what a question has that names none"},
-    {"sim/advise/traps.cpp", "nanotron-debug", "the one stack measured with that setting"},
-    {"sim/calibrate/measured_log.cpp", "pytorch", "a word of measured lines"},
-    {"sim/calibrate/software_fit.h", "pytorch", "the program that the samples are of"},
-    {"hw_models/optics.cpp", "backplane", "a kind of link; its price has the same name"},
+    {"hw_models/price/economics.h", "standard", "what a question has that names none"},
+    {"sim/outcome/money/bill.h", "unspecified", "what a question has that names none"},
+    {"sim/outcome/money/bill.cpp", "parallel-flash", "what a question has that names none"},
+    {"sim/outcome/money/bill.cpp", "cloud-lustre", "what a question has that names none"},
+    {"sim/explain/traps.cpp", "nanotron-debug", "the one stack measured with that setting"},
+    {"sim/calibrate/log/measured_log.cpp", "pytorch", "a word of measured lines"},
+    {"sim/calibrate/fit/software_fit.h", "pytorch", "the program that the samples are of"},
+    {"hw_models/price/optics.cpp", "backplane", "a kind of link; its price has the same name"},
     {"hw_models/reliability.cpp", "backplane", "a kind of link"},
     {"topologies/parts.cpp", "backplane", "a kind of link"},
-    {"sim/outcome/bill_equipment.cpp", "backplane", "a kind of link"},
+    {"sim/outcome/money/equipment.cpp", "backplane", "a kind of link"},
 };
 
 bool is_allowed(std::string_view path, std::string_view name) {

@@ -16,7 +16,7 @@ std::string repeat(std::string_view text, int times) {
 TEST_CASE("the source tree is tidy") {
   const SourceTree tree = read_source_tree(ORRERY_SOURCE_DIR);
   CHECK(tree.size() > 50);
-  CHECK(tree.contains("sim/base/json.h"));
+  CHECK(tree.contains("sim/base/json/json.h"));
   for (const std::string& complaint : check_everything(tree)) FAIL_CHECK(complaint);
 }
 
@@ -24,18 +24,25 @@ TEST_CASE("an include against the layers is found") {
   const auto complaints = [](const std::string& from, const std::string& to) {
     return check_layers({{from, "// Opens.\n#include \"" + to + "\"\n"}});
   };
-  CHECK(complaints("hw_models/device.h", "workloads/model.h") ==
-        Complaints{"hw_models/device.h:2: hw_models/ may not include workloads/model.h"});
-  CHECK(complaints("sim/base/json.cpp", "hw_models/device.h").size() == 1);
-  CHECK(complaints("sim/engine/step.cpp", "sim/outcome/bill.h").size() == 1);
-  CHECK(complaints("sim/advise/bound.cpp", "sim/calibrate/fit.h").size() == 1);
-  CHECK(complaints("sim/calibrate/fit.cpp", "sim/advise/bound.h").size() == 1);
-  CHECK(complaints("sim/outcome/bill.cpp", "sim/app/plot.h").size() == 1);
+  CHECK(complaints("hw_models/device.h", "workloads/model/model.h") ==
+        Complaints{"hw_models/device.h:2: hw_models/ may not include workloads/model/model.h"});
+  CHECK(complaints("sim/base/json/json.cpp", "hw_models/device.h").size() == 1);
+  CHECK(complaints("sim/engine/step/step.cpp", "sim/outcome/money/bill.h").size() == 1);
+  CHECK(complaints("sim/advise/search/bound.cpp", "sim/calibrate/fit/fit.h").size() == 1);
+  CHECK(complaints("sim/calibrate/fit/fit.cpp", "sim/advise/search/bound.h").size() == 1);
+  CHECK(complaints("sim/outcome/money/bill.cpp", "sim/paper/plot.h").size() == 1);
+  CHECK(complaints("sim/launch/flags.cpp", "sim/outcome/prediction.h").size() == 1);
+  CHECK(complaints("sim/explain/ranking.h", "sim/advise/advisor.h").size() == 1);
+  CHECK(complaints("sim/advise/fits_from.cpp", "sim/plan/point.h").size() == 1);
+  CHECK(complaints("sim/validate/fit/fit.h", "sim/app/validate/validate.h").size() == 1);
+  CHECK(complaints("sim/question/settings/settings.cpp", "sim/paper/tables.h").size() == 1);
   CHECK(complaints("sim/app/main.cpp", "tests/base/tidy.h").size() == 1);
-  CHECK(complaints("sim/new_layer/x.h", "sim/base/json.h").size() == 1);
-  CHECK(complaints("sim/engine/step.cpp", "workloads/model.h").empty());
-  CHECK(complaints("sim/app/main.cpp", "sim/advise/bound.h").empty());
-  CHECK(complaints("tests/app/x_test.cpp", "sim/app/plot.h").empty());
+  CHECK(complaints("sim/new_layer/x.h", "sim/base/json/json.h").size() == 1);
+  CHECK(complaints("sim/engine/step/step.cpp", "workloads/model/model.h").empty());
+  CHECK(complaints("sim/app/main.cpp", "sim/advise/search/bound.h").empty());
+  CHECK(complaints("sim/validate/fit/fit.h", "sim/calibrate/steps/step_fit.h").empty());
+  CHECK(complaints("sim/question/plan/question.h", "sim/plan/plan.h").empty());
+  CHECK(complaints("tests/app/x_test.cpp", "sim/paper/plot.h").empty());
 }
 
 TEST_CASE("an include that is not from the root is found") {
@@ -161,7 +168,7 @@ TEST_CASE("an entry of a catalogue that code names is found") {
       complaints("sim/advise/a.cpp", "// load(\"nemo\")\nf(\"nemotron\", \"a nemo\");\n").empty());
   CHECK(complaints("sim/advise/a.cpp", "f(\"links\", \"mine\");\n").empty());
   CHECK(complaints("tests/a.cpp", "load(\"nemo\");\n").empty());
-  CHECK(complaints("workloads/launcher.cpp", "names = {\"nemo\"};\n").empty());
+  CHECK(complaints("workloads/stack/launcher.cpp", "names = {\"nemo\"};\n").empty());
 }
 
 }  // namespace

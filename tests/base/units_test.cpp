@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that units are read exactly, printed in three digits, and refused when they are wrong.
-#include "sim/base/units.h"
+#include "sim/base/units/units.h"
 
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>

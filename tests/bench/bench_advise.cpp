@@ -6,9 +6,9 @@
 
 #include "hw_models/catalog.h"
 #include "sim/advise/advisor.h"
-#include "sim/advise/bound.h"
+#include "sim/advise/search/bound.h"
 #include "sim/base/parallel.h"
-#include "workloads/model_catalog.h"
+#include "workloads/model/model_catalog.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "sim/base/random.h"
-#include "sim/engine/flow_clock.h"
-#include "sim/engine/symmetry.h"
+#include "sim/engine/flows/clock.h"
+#include "sim/engine/flows/symmetry.h"
 
 namespace {
 

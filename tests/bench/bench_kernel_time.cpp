@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hw_models/catalog.h"
-#include "hw_models/kernel_time.h"
+#include "hw_models/kernel/kernel_time.h"
 
 namespace orrery {
 namespace {

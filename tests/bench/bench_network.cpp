@@ -6,8 +6,8 @@
 #include <string>
 
 #include "sim/engine/cluster.h"
-#include "sim/engine/flow_network.h"
-#include "sim/engine/ideal_network.h"
+#include "sim/engine/network/flow_network.h"
+#include "sim/engine/network/ideal_network.h"
 
 namespace {
 

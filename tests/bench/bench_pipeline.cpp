@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "sim/base/random.h"
-#include "sim/engine/pipeline_run.h"
+#include "sim/engine/pipeline/run.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hw_models/catalog.h"
-#include "sim/advise/search_space.h"
+#include "sim/advise/space/search_space.h"
 #include "sim/base/random.h"
 #include "sim/outcome/simulate.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests fits of collectives: known constants come back, overlays read as written, overlap adds up.
-#include "sim/calibrate/collective_fit.h"
-#include "sim/base/json_tree.h"
+#include "sim/calibrate/fit/collective_fit.h"
+#include "sim/base/json/tree.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 #include <fstream>
 
 #include "hw_models/catalog.h"
-#include "sim/calibrate/overlap_fit.h"
-#include "sim/engine/collectives.h"
+#include "sim/calibrate/fit/overlap_fit.h"
+#include "sim/engine/collectives/collectives.h"
 
 namespace orrery {
 namespace {

@@ -9,8 +9,8 @@
 #include "hw_models/catalog.h"
 #include "sim/base/statistics.h"
 #include "sim/base/work.h"
-#include "sim/calibrate/expected_time.h"
-#include "sim/calibrate/measured_log.h"
+#include "sim/calibrate/health/expected_time.h"
+#include "sim/calibrate/log/measured_log.h"
 
 namespace orrery {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "hw_models/catalog.h"
 #include "sim/base/statistics.h"
-#include "sim/calibrate/expected_time.h"
-#include "sim/calibrate/measurement.h"
+#include "sim/calibrate/health/expected_time.h"
+#include "sim/calibrate/log/measurement.h"
 
 namespace orrery {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "sim/base/random.h"
-#include "sim/calibrate/health.h"
+#include "sim/calibrate/health/health.h"
 
 namespace orrery::test {
 

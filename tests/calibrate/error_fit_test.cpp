@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that ranges made of blind residuals cover as often as they say, wherever they come from.
-#include "sim/calibrate/error_fit.h"
+#include "sim/calibrate/steps/error_fit.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>

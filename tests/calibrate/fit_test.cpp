@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests fits of published tables: they are read or refused, held-out errors stay small.
-#include "sim/calibrate/fit.h"
+#include "sim/calibrate/fit/fit.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "hw_models/catalog.h"
-#include "sim/calibrate/score.h"
+#include "sim/calibrate/fit/score.h"
 
 namespace orrery {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows that costs of launches and links come back from samples that were made with them.
-#include "sim/calibrate/launch_fit.h"
+#include "sim/calibrate/fit/launch_fit.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "hw_models/catalog.h"
-#include "hw_models/kernel_time.h"
+#include "hw_models/kernel/kernel_time.h"
 #include "sim/base/random.h"
 
 using namespace orrery;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests least squares: minima inside and at the box, kinks, outliers, errors that cover the truth.
-#include "sim/calibrate/least_squares.h"
+#include "sim/calibrate/fit/least_squares.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>

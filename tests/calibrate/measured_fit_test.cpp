@@ -2,8 +2,8 @@
 // Tests fits of measured samples: known parameters come back, one bad row does not matter.
 #include <catch2/catch.hpp>
 
-#include "sim/calibrate/fit.h"
-#include "sim/calibrate/measured_tables.h"
+#include "sim/calibrate/fit/fit.h"
+#include "sim/calibrate/log/measured_tables.h"
 #include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
 #include "tests/calibrate/synthetic_log.h"

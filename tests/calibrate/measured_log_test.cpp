@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the reader of measured samples: what it takes, what it refuses, and that nothing breaks it.
-#include "sim/calibrate/measured_log.h"
+#include "sim/calibrate/log/measured_log.h"
 
 #include <catch2/catch.hpp>
 
-#include "sim/calibrate/measured_tables.h"
+#include "sim/calibrate/log/measured_tables.h"
 #include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
 #include "tests/calibrate/synthetic_log.h"

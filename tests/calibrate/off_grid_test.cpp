@@ -8,8 +8,8 @@
 
 #include "hw_models/catalog.h"
 #include "sim/base/statistics.h"
-#include "sim/calibrate/measured_tables.h"
-#include "sim/calibrate/score.h"
+#include "sim/calibrate/fit/score.h"
+#include "sim/calibrate/log/measured_tables.h"
 
 namespace orrery {
 namespace {

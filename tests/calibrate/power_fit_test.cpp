@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests fits of energies: known ones come back within their stated errors, real ones where they
 // were found by hand, and the model that reads them draws what was measured.
-#include "sim/calibrate/power_fit.h"
+#include "sim/calibrate/fit/power_fit.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -10,9 +10,9 @@
 #include <fstream>
 
 #include "hw_models/catalog.h"
-#include "hw_models/kernel_time.h"
+#include "hw_models/kernel/kernel_time.h"
 #include "hw_models/power.h"
-#include "sim/base/json.h"
+#include "sim/base/json/json.h"
 #include "sim/base/random.h"
 
 namespace orrery {

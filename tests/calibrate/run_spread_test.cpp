@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests how far boards differ: equal shapes in several runs, and what few shapes do not tell.
-#include "sim/calibrate/run_spread.h"
+#include "sim/calibrate/fit/run_spread.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows that a stack's values come back from samples that a PyTorch with those costs would give.
-#include "sim/calibrate/software_fit.h"
+#include "sim/calibrate/fit/software_fit.h"
 
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "hw_models/catalog.h"
-#include "hw_models/kernel_time.h"
+#include "hw_models/kernel/kernel_time.h"
 #include "sim/base/random.h"
-#include "workloads/layer_operations.h"
+#include "workloads/operations/layer_operations.h"
 
 using namespace orrery;
 

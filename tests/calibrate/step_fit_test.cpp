@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the fit of stack values to whole steps: what it finds, and what it leaves alone.
-#include "sim/calibrate/step_fit.h"
+#include "sim/calibrate/steps/step_fit.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

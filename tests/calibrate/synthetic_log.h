@@ -8,9 +8,9 @@
 #include <string>
 
 #include "hw_models/catalog.h"
-#include "hw_models/kernel_time.h"
+#include "hw_models/kernel/kernel_time.h"
 #include "sim/base/random.h"
-#include "sim/calibrate/score.h"
+#include "sim/calibrate/fit/score.h"
 
 namespace orrery {
 

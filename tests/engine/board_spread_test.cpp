@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "sim/base/random.h"
-#include "sim/engine/step.h"
+#include "sim/engine/step/step.h"
 #include "tests/engine/step_case.h"
 
 using namespace orrery;

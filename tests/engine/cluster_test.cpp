@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what clusters promise: all shipped ones load, name their parts, and refuse nonsense.
 #include "sim/engine/cluster.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

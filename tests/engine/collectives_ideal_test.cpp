@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "sim/engine/collectives.h"
+#include "sim/engine/collectives/collectives.h"
 
 namespace orrery {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what collective times promise: measured tables within stated errors, and the laws.
-#include "sim/engine/collectives.h"
+#include "sim/engine/collectives/collectives.h"
 
 #include <rapidcheck.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds two streams on one network to what a pencil says: halves where they meet, nothing
 // elsewhere.
-#include "sim/engine/contention.h"
+#include "sim/engine/network/contention.h"
 
 #include <rapidcheck.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what rings, trees and pairings between scale-up domains have to be, for any groups.
-#include "sim/engine/domain_edges.h"
+#include "sim/engine/collectives/domain_edges.h"
 
 #include <rapidcheck.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks when flows end, and law 1: what flows must move is what crosses the links.
-#include "sim/engine/flow_clock.h"
+#include "sim/engine/flows/clock.h"
 
 #include <optional>
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what the flow network promises: folded equals unfolded, alone equals the alpha-beta model,
 // bytes are conserved, faults and other traffic cost what they take away.
-#include "sim/engine/flow_network.h"
+#include "sim/engine/network/flow_network.h"
 
 #include <rapidcheck.h>
 
 #include <catch2/catch.hpp>
 
 #include "sim/engine/cluster.h"
-#include "sim/engine/domain_edges.h"
-#include "sim/engine/ideal_network.h"
-#include "sim/engine/short_job.h"
+#include "sim/engine/collectives/domain_edges.h"
+#include "sim/engine/flows/short_job.h"
+#include "sim/engine/network/ideal_network.h"
 
 namespace orrery {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks laws 3 and 4 on random flows, and that a partial solve is the whole one to the bit.
-#include "sim/engine/flow_solver.h"
+#include "sim/engine/flows/solver.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "sim/base/random.h"
-#include "sim/engine/segment_time.h"
+#include "sim/engine/step/segment_time.h"
 
 namespace orrery {
 namespace {

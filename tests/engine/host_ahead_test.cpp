@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "sim/engine/segment_time.h"
-#include "sim/engine/step.h"
+#include "sim/engine/step/segment_time.h"
+#include "sim/engine/step/step.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/step_case.h"
 

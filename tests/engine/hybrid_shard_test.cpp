@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/engine/step_case.h"
-#include "workloads/weight_split.h"
+#include "workloads/parameters/weight_split.h"
 
 namespace orrery {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what the ideal network promises: completions in order, at the collective's own time.
-#include "sim/engine/ideal_network.h"
+#include "sim/engine/network/ideal_network.h"
 
 #include <catch2/catch.hpp>
 

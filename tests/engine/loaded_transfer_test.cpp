@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds the ideal network's view of tapered and hashed fabrics to what a pencil says.
-#include "sim/engine/loaded_transfer.h"
+#include "sim/engine/network/loaded_transfer.h"
 
 #include <catch2/catch.hpp>
 

@@ -2,7 +2,7 @@
 // Tests that a token more costs a step what it must compute, and no slower kernels.
 #include <catch2/catch.hpp>
 
-#include "sim/engine/step.h"
+#include "sim/engine/step/step.h"
 #include "tests/engine/step_case.h"
 
 namespace orrery {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the pipeline executor: against an event-driven run, against itself uncollapsed, and
 // against the textbook's closed forms.
-#include "sim/engine/pipeline_run.h"
+#include "sim/engine/pipeline/run.h"
 
 #include <algorithm>
 
 #include <catch2/catch.hpp>
 
-#include "sim/base/check.h"
+#include "sim/base/errors/check.h"
 #include "sim/base/random.h"
 
 using namespace orrery;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/base/random.h"
-#include "sim/engine/flows.h"
+#include "sim/engine/flows/flows.h"
 
 // After the engine's headers: RapidCheck's printing would take part of them else.
 #include <rapidcheck.h>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/base/random.h"
-#include "workloads/layout.h"
+#include "workloads/layout/layout.h"
 
 namespace orrery::test {
 

@@ -2,7 +2,7 @@
 // Tests stacks that run their pipeline's schedule several times in a step.
 #include <catch2/catch.hpp>
 
-#include "sim/engine/step.h"
+#include "sim/engine/step/step.h"
 #include "tests/engine/step_case.h"
 
 using namespace orrery;

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "sim/engine/step.h"
-#include "workloads/model_catalog.h"
+#include "sim/engine/step/step.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery::test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that steps priced once are the steps, and that their bounds lie below them.
-#include "sim/engine/step_series.h"
+#include "sim/engine/step/series.h"
 
 #include <catch2/catch.hpp>
 
@@ -8,7 +8,7 @@
 #include "sim/engine/placement.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/step_case.h"
-#include "workloads/model_catalog.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

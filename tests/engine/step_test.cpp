@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/base/parallel.h"
-#include "sim/engine/step.h"
+#include "sim/engine/step/step.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/step_case.h"
 

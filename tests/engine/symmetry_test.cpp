@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks folding: that it is exact (law 5), the coarsest, and found out when it is wrong.
-#include "sim/engine/symmetry.h"
+#include "sim/engine/flows/symmetry.h"
 
 #include <map>
 #include <optional>
@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "sim/engine/flow_clock.h"
+#include "sim/engine/flows/clock.h"
 #include "tests/engine/random_flows.h"
 
 using namespace orrery;

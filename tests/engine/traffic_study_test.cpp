@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what studies of routing promise: closed forms agree with them, more queue pairs are no
 // worse, spraying loses to tapering alone, and every byte is on a link.
-#include "sim/engine/traffic_study.h"
+#include "sim/engine/traffic/study.h"
 
 #include <rapidcheck.h>
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "hw_models/catalog.h"
-#include "hw_models/kernel_time.h"
+#include "hw_models/kernel/kernel_time.h"
 
 namespace orrery {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hw_models/catalog.h"
-#include "sim/base/json.h"
+#include "sim/base/json/json.h"
 #include "sim/base/statistics.h"
 
 namespace orrery {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "hw_models/catalog.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 #include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests what kernel times must show: measured points, shapes that cost, and law 7.
-#include "hw_models/kernel_time.h"
+#include "hw_models/kernel/kernel_time.h"
 
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>

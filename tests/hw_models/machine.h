@@ -3,7 +3,7 @@
 #pragma once
 
 #include "hw_models/catalog.h"
-#include "hw_models/kernel_time.h"
+#include "hw_models/kernel/kernel_time.h"
 
 namespace orrery {
 

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "hw_models/catalog.h"
-#include "hw_models/kernel_time.h"
+#include "hw_models/kernel/kernel_time.h"
 #include "tests/hw_models/machine.h"
 
 namespace orrery {

@@ -5,7 +5,7 @@
 
 #include "hw_models/catalog.h"
 #include "hw_models/reliability.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 #include "tests/base/error_text.h"
 
 namespace orrery {

@@ -8,7 +8,7 @@
 #include "sim/outcome/assumptions.h"
 #include "sim/outcome/extrapolation.h"
 #include "sim/outcome/simulate.h"
-#include "workloads/model_catalog.h"
+#include "workloads/model/model_catalog.h"
 
 using namespace orrery;
 

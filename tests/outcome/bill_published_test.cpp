@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "hw_models/catalog.h"
-#include "sim/outcome/bill.h"
+#include "sim/outcome/money/bill.h"
 #include "sim/outcome/simulate.h"
-#include "workloads/model_catalog.h"
+#include "workloads/model/model_catalog.h"
 
 using namespace orrery;
 

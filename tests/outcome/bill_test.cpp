@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what a bill must do: add up, count each part once, name unknowns, scale, and refuse
 // nonsense.
-#include "sim/outcome/bill.h"
+#include "sim/outcome/money/bill.h"
 
 #include <rapidcheck.h>
 

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "sim/outcome/simulate.h"
-#include "workloads/model_catalog.h"
-#include "workloads/optimizer.h"
+#include "workloads/model/model_catalog.h"
+#include "workloads/parameters/optimizer.h"
 
 namespace orrery {
 namespace {

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/engine/step.h"
-#include "sim/outcome/checkpoint_traffic.h"
-#include "sim/outcome/goodput_job.h"
-#include "sim/outcome/goodput_levels.h"
-#include "sim/outcome/save_interval.h"
+#include "sim/engine/step/step.h"
+#include "sim/outcome/months/checkpoint_traffic.h"
+#include "sim/outcome/months/job.h"
+#include "sim/outcome/months/levels.h"
+#include "sim/outcome/months/save_interval.h"
 #include "tests/outcome/goodput_case.h"
-#include "workloads/model_catalog.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "hw_models/kernel_time.h"
+#include "hw_models/kernel/kernel_time.h"
 #include "sim/outcome/simulate.h"
-#include "workloads/model_catalog.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

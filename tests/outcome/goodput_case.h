@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "sim/base/random.h"
-#include "sim/outcome/goodput.h"
+#include "sim/outcome/months/goodput.h"
 
 namespace orrery {
 

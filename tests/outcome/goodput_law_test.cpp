@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "sim/outcome/goodput_simulation.h"
+#include "sim/outcome/months/simulation.h"
 #include "tests/outcome/goodput_case.h"
 
 namespace orrery {

@@ -4,9 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include "hw_models/catalog.h"
-#include "hw_models/economics.h"
-#include "sim/base/json.h"
-#include "sim/outcome/goodput_job.h"
+#include "hw_models/price/economics.h"
+#include "sim/base/json/json.h"
+#include "sim/outcome/months/job.h"
 #include "tests/outcome/goodput_case.h"
 
 namespace orrery {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "sim/outcome/goodput_job.h"
-#include "sim/outcome/goodput_remedies.h"
+#include "sim/outcome/months/job.h"
+#include "sim/outcome/months/remedies.h"
 #include "tests/base/error_text.h"
 #include "tests/outcome/goodput_case.h"
 

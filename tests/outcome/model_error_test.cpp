@@ -7,7 +7,7 @@
 
 #include "sim/outcome/simulate.h"
 #include "tests/base/scratch_folder.h"
-#include "workloads/model_catalog.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what the bill of a network must do: add up, keep unknowns apart, take the right optics.
-#include "sim/outcome/network_bill.h"
+#include "sim/outcome/money/network_bill.h"
 
 #include <rapidcheck.h>
 
@@ -9,7 +9,7 @@
 #include <set>
 
 #include "hw_models/catalog.h"
-#include "hw_models/optics.h"
+#include "hw_models/price/optics.h"
 #include "sim/engine/cluster.h"
 
 using namespace orrery;

@@ -8,12 +8,12 @@
 
 #include "hw_models/catalog.h"
 #include "hw_models/reliability.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 #include "sim/engine/memory_fit.h"
-#include "sim/engine/step.h"
-#include "sim/outcome/bill.h"
-#include "sim/outcome/goodput_job.h"
-#include "tests/advise/whole_scenarios.h"
+#include "sim/engine/step/step.h"
+#include "sim/outcome/money/bill.h"
+#include "sim/outcome/months/job.h"
+#include "tests/explain/whole_scenarios.h"
 #include "topologies/parts.h"
 
 using namespace orrery;

@@ -3,9 +3,9 @@
 #include <catch2/catch.hpp>
 
 #include "hw_models/catalog.h"
-#include "sim/outcome/bill.h"
+#include "sim/outcome/money/bill.h"
 #include "sim/outcome/simulate.h"
-#include "tests/advise/whole_scenarios.h"
+#include "tests/explain/whole_scenarios.h"
 
 using namespace orrery;
 

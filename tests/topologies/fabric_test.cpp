@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what fabrics promise: every shipped wiring reads, paths cost what their tiers say.
 #include "topologies/fabric.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/json/tree.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what ECMP promises: even in the long run, uneven in every round, as balls into bins say.
-#include "topologies/hashing.h"
+#include "topologies/routing/hashing.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "tests/topologies/random_fabric.h"
-#include "topologies/routing.h"
+#include "topologies/routing/routing.h"
 
 namespace orrery {
 namespace {

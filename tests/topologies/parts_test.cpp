@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "topologies/bisection.h"
-#include "topologies/routing.h"
+#include "topologies/routing/routing.h"
 #include "topologies/scale_up.h"
 
 namespace orrery {

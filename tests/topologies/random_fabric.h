@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "topologies/routing.h"
+#include "topologies/routing/routing.h"
 
 namespace orrery {
 

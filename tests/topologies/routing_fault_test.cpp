@@ -4,7 +4,7 @@
 #include <map>
 
 #include "tests/topologies/random_fabric.h"
-#include "topologies/routing.h"
+#include "topologies/routing/routing.h"
 
 namespace orrery {
 namespace {

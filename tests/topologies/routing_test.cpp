@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what routes promise: bytes are conserved, links exist, bundles and faults change no other.
-#include "topologies/routing.h"
+#include "topologies/routing/routing.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

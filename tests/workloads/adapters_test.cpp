@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <utility>
 
-#include "workloads/adapters.h"
-#include "workloads/layer_operations.h"
-#include "workloads/memory.h"
-#include "workloads/model_catalog.h"
-#include "workloads/training.h"
+#include "workloads/memory/memory.h"
+#include "workloads/model/model_catalog.h"
+#include "workloads/operations/layer_operations.h"
+#include "workloads/operations/training.h"
+#include "workloads/parameters/adapters.h"
 
 namespace orrery {
 namespace {

@@ -3,9 +3,9 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "workloads/model_catalog.h"
-#include "workloads/optimizer.h"
-#include "workloads/training.h"
+#include "workloads/model/model_catalog.h"
+#include "workloads/operations/training.h"
+#include "workloads/parameters/optimizer.h"
 
 namespace orrery {
 namespace {

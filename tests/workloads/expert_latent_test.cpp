@@ -4,13 +4,13 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "workloads/layer_operations.h"
-#include "workloads/memory.h"
-#include "workloads/model_catalog.h"
-#include "workloads/stack.h"
-#include "workloads/state_memory.h"
-#include "workloads/training.h"
-#include "workloads/weight_split.h"
+#include "workloads/memory/memory.h"
+#include "workloads/model/model_catalog.h"
+#include "workloads/operations/layer_operations.h"
+#include "workloads/operations/training.h"
+#include "workloads/parameters/state_memory.h"
+#include "workloads/parameters/weight_split.h"
+#include "workloads/stack/stack.h"
 
 namespace orrery {
 namespace {

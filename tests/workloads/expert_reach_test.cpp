@@ -8,10 +8,10 @@
 #include <set>
 #include <vector>
 
-#include "workloads/inference.h"
-#include "workloads/layer_operations.h"
-#include "workloads/model_catalog.h"
-#include "workloads/stack.h"
+#include "workloads/model/model_catalog.h"
+#include "workloads/operations/inference.h"
+#include "workloads/operations/layer_operations.h"
+#include "workloads/stack/stack.h"
 
 namespace orrery {
 namespace {

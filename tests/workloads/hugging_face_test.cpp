@@ -4,10 +4,10 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "sim/base/check.h"
-#include "sim/base/json_tree.h"
-#include "workloads/model.h"
-#include "workloads/model_catalog.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/json/tree.h"
+#include "workloads/model/model.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

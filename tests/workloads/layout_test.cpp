@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds layouts to their rules: what is valid and why not, text forms, and the fall of layers.
-#include "workloads/layout.h"
+#include "workloads/layout/layout.h"
 
 #include <rapidcheck.h>
 
@@ -8,8 +8,8 @@
 #include <chrono>
 #include <numeric>
 
-#include "sim/base/check.h"
-#include "workloads/model_catalog.h"
+#include "sim/base/errors/check.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

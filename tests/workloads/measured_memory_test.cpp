@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <string>
 
-#include "workloads/memory.h"
-#include "workloads/model_catalog.h"
-#include "workloads/stack.h"
+#include "workloads/memory/memory.h"
+#include "workloads/model/model_catalog.h"
+#include "workloads/stack/stack.h"
 
 namespace orrery {
 namespace {

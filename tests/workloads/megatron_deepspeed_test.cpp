@@ -4,10 +4,10 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "workloads/layer_operations.h"
-#include "workloads/model_catalog.h"
-#include "workloads/stack.h"
-#include "workloads/training.h"
+#include "workloads/model/model_catalog.h"
+#include "workloads/operations/layer_operations.h"
+#include "workloads/operations/training.h"
+#include "workloads/stack/stack.h"
 
 namespace orrery {
 namespace {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds the memory model against published formulas, hand counts and the laws of a replayed
 // schedule.
-#include "workloads/memory.h"
+#include "workloads/memory/memory.h"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 
-#include "workloads/activation_memory.h"
-#include "workloads/state_memory.h"
+#include "workloads/memory/activation_memory.h"
+#include "workloads/parameters/state_memory.h"
 
 namespace orrery {
 namespace {

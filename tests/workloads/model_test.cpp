@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds the models of the catalogue to their published parameter counts, and the reader to its
 // rules.
-#include "workloads/model.h"
+#include "workloads/model/model.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "sim/base/check.h"
-#include "workloads/model_catalog.h"
+#include "sim/base/errors/check.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

@@ -3,10 +3,10 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "workloads/activation_memory.h"
-#include "workloads/layer_operations.h"
-#include "workloads/model_catalog.h"
-#include "workloads/operation_recompute.h"
+#include "workloads/memory/activation_memory.h"
+#include "workloads/model/model_catalog.h"
+#include "workloads/operations/layer_operations.h"
+#include "workloads/stack/operation_recompute.h"
 
 namespace orrery {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the orders of pipeline schedules against their definitions.
-#include "workloads/pipeline.h"
+#include "workloads/layout/pipeline.h"
 
 #include <algorithm>
 #include <map>

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "workloads/memory.h"
-#include "workloads/model_catalog.h"
+#include "workloads/memory/memory.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "workloads/activation_memory.h"
-#include "workloads/memory.h"
-#include "workloads/pipeline.h"
+#include "workloads/layout/pipeline.h"
+#include "workloads/memory/activation_memory.h"
+#include "workloads/memory/memory.h"
 
 namespace orrery {
 namespace {

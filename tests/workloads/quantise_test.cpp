@@ -2,8 +2,8 @@
 // Holds what FP8 recipes move and quantise to where their operands are: before or after a gather.
 #include <catch2/catch.hpp>
 
-#include "workloads/model_catalog.h"
-#include "workloads/training.h"
+#include "workloads/model/model_catalog.h"
+#include "workloads/operations/training.h"
 
 using namespace orrery;
 

@@ -4,11 +4,11 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "sim/base/check.h"
-#include "sim/base/json_tree.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/json/tree.h"
 #include "sim/base/random.h"
-#include "workloads/layout.h"
-#include "workloads/model_catalog.h"
+#include "workloads/layout/layout.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/base/json.h"
+#include "sim/base/json/json.h"
 #include "tests/base/scratch_folder.h"
-#include "workloads/layer_operations.h"
-#include "workloads/model_catalog.h"
-#include "workloads/stack.h"
+#include "workloads/model/model_catalog.h"
+#include "workloads/operations/layer_operations.h"
+#include "workloads/stack/stack.h"
 
 namespace orrery {
 namespace {

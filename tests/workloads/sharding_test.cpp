@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds ZeRO-3's traffic against what each framework moves and copies, byte by byte.
-#include "workloads/sharding.h"
+#include "workloads/operations/sharding.h"
 
 #include <catch2/catch.hpp>
 
-#include "workloads/training.h"
+#include "workloads/operations/training.h"
 
 namespace orrery {
 namespace {

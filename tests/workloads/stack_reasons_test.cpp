@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string>
 
-#include "sim/base/json_tree.h"
-#include "workloads/stack.h"
+#include "sim/base/json/tree.h"
+#include "workloads/stack/stack.h"
 
 namespace orrery {
 namespace {

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "workloads/activation_memory.h"
-#include "workloads/layer_operations.h"
-#include "workloads/memory.h"
-#include "workloads/model_catalog.h"
-#include "workloads/stack.h"
+#include "workloads/memory/activation_memory.h"
+#include "workloads/memory/memory.h"
+#include "workloads/model/model_catalog.h"
+#include "workloads/operations/layer_operations.h"
+#include "workloads/stack/stack.h"
 
 namespace orrery {
 namespace {

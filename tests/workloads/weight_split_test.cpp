@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds the shares of parameters against the ranks that hold them, for dense parts and experts.
-#include "workloads/weight_split.h"
+#include "workloads/parameters/weight_split.h"
 
 #include <catch2/catch.hpp>
 
 #include "sim/base/random.h"
-#include "workloads/memory.h"
-#include "workloads/model_catalog.h"
+#include "workloads/memory/memory.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {

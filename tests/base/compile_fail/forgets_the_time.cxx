@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Must compile only without WRONG: bytes over a bandwidth are seconds and nothing else.
-#include "sim/base/units.h"
+#include "sim/base/units/units.h"
 
 auto transfer(orrery::Bytes size, orrery::BytesPerSecond bandwidth) {
 #ifdef WRONG

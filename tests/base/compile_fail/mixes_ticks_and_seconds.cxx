@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Must compile only without WRONG: engine time is not seconds until it is converted.
-#include "sim/base/ticks.h"
+#include "sim/base/units/ticks.h"
 
 orrery::Ticks later(orrery::Ticks now, orrery::Seconds wait) {
 #ifdef WRONG

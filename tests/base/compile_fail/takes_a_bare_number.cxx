@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Must compile only without WRONG: a number becomes a quantity by name only.
-#include "sim/base/units.h"
+#include "sim/base/units/units.h"
 
 orrery::Seconds pause() {
 #ifdef WRONG

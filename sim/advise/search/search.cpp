@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Splits the most promising parts, batch by batch, until none can hold anything better.
+#include "sim/advise/search/search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "sim/advise/search/attempt.h"
+#include "sim/base/errors/interrupt.h"
+#include "sim/base/parallel.h"
+
+namespace orrery {
+namespace {
+
+// Batches have a fixed size and the incumbents change only between them: what is pruned, and so
+// every count, is the same on any number of threads.
+constexpr std::size_t batch_size = 64;
+
+// The part that is split next is the last one.
+bool later(const Part& a, const Part& b) {
+  if (a.least != b.least) return a.least > b.least;
+  // Deeper parts first: they end sooner in layouts.
+  if (a.level != b.level) return a.level < b.level;
+  return b.place < a.place;
+}
+
+class Search {
+ public:
+  Search(const SearchGround& ground, const SearchOptions& options)
+      : ground_(ground),
+        options_(options),
+        incumbents_(std::max<std::size_t>(1, options.keep), options.variants),
+        start_(std::chrono::steady_clock::now()) {
+    if (options.front) front_.emplace(*options.front);
+  }
+  SearchResult run();
+
+ private:
+  FamilyOutcome& family(const Place& p) {
+    return result_.families[static_cast<std::size_t>(p.recipe)][static_cast<std::size_t>(p.family)];
+  }
+  Cutoff cutoff() const {
+    return {.incumbents = incumbents_,
+            .front = front_ ? &*front_ : nullptr,
+            .prune = options_.prune,
+            .variants = options_.variants,
+            .by_energy = options_.front == Front::Axis::energy};
+  }
+  void open();
+  void begin();
+  std::optional<double> best_score() const {
+    if (incumbents_.best().empty()) return std::nullopt;
+    return incumbents_.best().front().score;
+  }
+  std::vector<Part> next_batch();
+  void prune(const Part& part) {
+    family(part.place).pruned += part.leaves;
+    result_.pruned += part.leaves;
+  }
+  void merge(const Part& part, Expansion&& expansion);
+  bool out_of_budget() const;
+  void report() const;
+
+  const SearchGround& ground_;
+  const SearchOptions& options_;
+  Incumbents incumbents_;
+  std::optional<Front> front_;
+  std::vector<Part> parts_;  // a heap
+  SearchResult result_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+void Search::open() {
+  parts_ = whole_grid(ground_);
+  for (const SearchSpace& space : ground_.spaces)
+    result_.families.emplace_back(space.families().size());
+  for (const Part& part : parts_) {
+    family(part.place).leaves = part.leaves;
+    result_.considered += part.leaves;
+  }
+  std::make_heap(parts_.begin(), parts_.end(), later);
+}
+
+// First attempts at families: what is good enough rules out most of the grid at once, and a search
+// that is stopped early has something to say. More ranks share a sequence as long as that pays.
+void Search::begin() {
+  if (!options_.prune) return;
+  std::map<std::int64_t, std::vector<std::size_t>> by_context;
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    by_context[ground_.family(parts_[i].place).base.cp].push_back(i);
+  for (const auto& [context, families] : by_context) {
+    const std::optional<double> before = best_score();
+    std::vector<std::optional<Found>> first(families.size());
+    parallel_for(families.size(), options_.threads,
+                 [&](std::size_t i) { first[i] = attempt(ground_, parts_[families[i]].place); });
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      if (!first[i]) continue;
+      incumbents_.add(*first[i]);
+      if (front_) front_->add(*first[i]);
+      family(parts_[families[i]].place).first = std::move(first[i]);
+    }
+    if (before && *best_score() >= *before) break;
+  }
+}
+
+std::vector<Part> Search::next_batch() {
+  std::vector<Part> batch;
+  const Cutoff known = cutoff();
+  while (!parts_.empty() && batch.size() < batch_size) {
+    std::pop_heap(parts_.begin(), parts_.end(), later);
+    const Part part = parts_.back();
+    parts_.pop_back();
+    if (known.rules_out(part))
+      prune(part);
+    else
+      batch.push_back(part);
+  }
+  return batch;
+}
+
+void Search::merge(const Part& part, Expansion&& expansion) {
+  FamilyOutcome& of = family(part.place);
+  of.rejected += expansion.rejected;
+  of.pruned += expansion.pruned;
+  of.simulated += static_cast<std::int64_t>(expansion.found.size());
+  result_.rejected += expansion.rejected;
+  result_.pruned += expansion.pruned;
+  result_.simulated += static_cast<std::int64_t>(expansion.found.size());
+  for (const Found& found : expansion.found) {
+    if (!of.best || better(found, *of.best)) of.best = found;
+    incumbents_.add(found);
+    if (front_) front_->add(found);
+  }
+  for (const Part& inner : expansion.parts) {
+    parts_.push_back(inner);
+    std::push_heap(parts_.begin(), parts_.end(), later);
+  }
+}
+
+bool Search::out_of_budget() const {
+  if (interrupted()) return true;
+  if (options_.most_batches > 0 && result_.batches >= options_.most_batches) return true;
+  const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start_;
+  return options_.time_limit > Seconds(0) && used.count() > options_.time_limit.si();
+}
+
+void Search::report() const {
+  if (!options_.progress || result_.considered == 0) return;
+  const std::int64_t done = result_.rejected + result_.pruned + result_.simulated;
+  options_.progress(static_cast<double>(done) / static_cast<double>(result_.considered),
+                    result_.simulated);
+}
+
+SearchResult Search::run() {
+  open();
+  begin();
+  for (;;) {
+    if (options_.any_fit && !incumbents_.best().empty()) break;
+    const std::vector<Part> batch = next_batch();
+    if (batch.empty()) break;
+    std::vector<Expansion> expansions(batch.size());
+    const Cutoff known = cutoff();
+    parallel_for(batch.size(), options_.threads,
+                 [&](std::size_t i) { expansions[i] = expand(ground_, batch[i], known); });
+    for (std::size_t i = 0; i < batch.size(); ++i) merge(batch[i], std::move(expansions[i]));
+    ++result_.batches;
+    report();
+    if (parts_.empty() || !out_of_budget()) continue;
+    result_.stopped_early = true;
+    result_.least_left = parts_.front().least;
+    for (const Part& part : parts_) result_.left += part.leaves;
+    break;
+  }
+  result_.best = incumbents_.best();
+  if (front_) result_.front = front_->points();
+  return std::move(result_);
+}
+
+}  // namespace
+
+SearchResult search(const SearchGround& ground, const SearchOptions& options) {
+  return Search(ground, options).run();
+}
+
+}  // namespace orrery

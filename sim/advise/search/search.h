@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows how to search the grid best first: the part with the lowest bound is split next.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "sim/advise/search/expand.h"
+
+namespace orrery {
+
+struct SearchOptions {
+  std::size_t keep = 10;
+  bool variants = false;                  // keep several settings of one shape
+  std::optional<Front::Axis> front = {};  // also the front of time against this
+  bool prune = true;                      // false: every layout that fits is run
+  int threads = 0;                        // 0: all cores
+  Seconds time_limit;                     // 0: none
+  bool any_fit = false;                   // ends as soon as one layout is found that fits
+  // Work that the search may take: the same on any machine under any load, unlike time_limit.
+  std::int64_t most_batches = 0;  // 0: no limit
+  // Called now and then from the calling thread; may be empty.
+  std::function<void(double share, std::int64_t simulated)> progress = {};
+};
+
+// What became of the layouts of one family.
+struct FamilyOutcome {
+  std::int64_t leaves = 0, rejected = 0, pruned = 0, simulated = 0;
+  std::optional<Found> best, first;  // that was run; of the first attempts at it
+};
+
+struct SearchResult {
+  std::vector<Found> best, front;                    // best first; fastest first
+  std::vector<std::vector<FamilyOutcome>> families;  // of each recipe, in the grid's order
+  // considered = rejected + pruned + simulated + left.
+  std::int64_t considered = 0, rejected = 0, pruned = 0, simulated = 0;
+  std::int64_t left = 0;     // neither looked at nor ruled out when the search stopped
+  double least_left = 0;     // score below which none of those lies
+  std::int64_t batches = 0;  // of parts that were split: what was done, and may be asked for again
+  bool stopped_early = false;
+};
+
+// Exact: the layouts that running every one would find, on any number of threads. Stops early on
+// Ctrl-C, at the time limit and after most_batches.
+SearchResult search(const SearchGround& ground, const SearchOptions& options);
+
+}  // namespace orrery

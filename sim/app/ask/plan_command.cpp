@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the command `plan`.
+#include "sim/app/ask/plan_command.h"
+#include "sim/base/json/tree.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "sim/app/answer/failure.h"
+#include "sim/app/ask/answers.h"
+#include "sim/app/ask/lines_command.h"
+#include "sim/app/line/result.h"
+#include "sim/app/plan/report.h"
+#include "sim/base/errors/interrupt.h"
+#include "sim/question/plan/keys.h"
+#include "sim/question/plan/question.h"
+#include "sim/question/settings/settings.h"
+
+namespace orrery {
+
+namespace {
+
+// One line that is rewritten on a terminal; nothing elsewhere.
+std::function<void(double, std::int64_t)> progress_line(const CommonFlags& common) {
+  if (common.quiet || isatty(STDERR_FILENO) == 0) return {};
+  return [](double share, std::int64_t done) {
+    std::fprintf(stderr, "\rplanning: %3.0f%%, %lld steps searched ", 100 * share,
+                 static_cast<long long>(done));
+    std::fflush(stderr);
+  };
+}
+
+SortedJson given_keys(const Given& given) {
+  SortedJson flags = SortedJson::object();
+  for (const PlanKey& key : plan_keys())
+    if (given.has(key.flag())) flags[key.key] = plan_flag_value(key, given.text(key.flag()));
+  return flags;
+}
+
+ExitCode answer_one(const JsonValue& question, const Given& given, const CommonFlags& common) {
+  Catalogues catalogues;
+  const AskedWith with{.catalogues = catalogues,
+                       .seed = common.seed,
+                       .threads = common.threads,
+                       .progress = progress_line(common)};
+  const Planned planned = plan_settings(question, with);
+  if (with.progress) std::fprintf(stderr, "\r\033[K");
+  if (const auto text = text_for_machines("plan", given, [&] { return to_json(planned); }))
+    write_result(*text);
+  else
+    write_result(page(plan_document(planned.file, planned.result, planned.detail, terminal_width()),
+                      common));
+  return unless_stopped(planned.code());
+}
+
+ExitCode run(const Given& given) {
+  install_interrupt_handler();
+  const CommonFlags common = common_of(given);
+  const SortedJson flags = given_keys(given);
+  if (given.has(lines_flag))
+    return answer_lines_of("plan", given, common,
+                           [&](const JsonValue& line) { return merge_plan_flags(line, flags); });
+  const JsonValue question = merge_plan_flags(given.word(0), flags);
+  const std::string file = question.file() == command_line_place ? "" : question.file();
+  return naming_flags([&] { return answer_one(question, given, common); },
+                      [&](const Error& error) { return named_by_plan_flag(error, file, flags); });
+}
+
+}  // namespace
+
+Command plan_command() {
+  std::vector<Flag> flags;
+  for (const PlanKey& key : plan_keys())
+    flags.push_back({key.flag(), key.text == PlanText::json ? "JSON" : "VALUES", key.group,
+                     key.help, key.completes});
+  for (Flag& flag : machine_flags()) flags.push_back(std::move(flag));
+  flags.push_back(markdown_flag());
+  flags.push_back(seed_flag());
+  return {.name = "plan",
+          .summary = "which machine, and how many, trains a model by a date or budget",
+          .arguments = {{"question",
+                         "JSON file, or a name that `orrery catalog list question` prints; flags "
+                         "win over it. VALUES are one value, a list (a,b) or a range: 1024..16384 "
+                         "(each twice the last), 1024..16384x4, \"10 MW..50 MW+20 MW\"",
+                         "catalog question"}},
+          .flags = std::move(flags),
+          .examples = {{"orrery plan --model llama3-70b --tokens 2T --cluster dgx-h100,dgx-b200 "
+                        "--seq 8192 --global-batch 1024 --deadline \"60 days\"",
+                        "how many of which machine end in time"},
+                       {"orrery plan --model llama3-70b --tokens 2T --cluster dgx-h100 --seq 8192 "
+                        "--global-batch 1024 --gpus 256..2048",
+                        "days, money and energy at 256, 512, 1,024 and 2,048 accelerators"}},
+          .run = run};
+}
+
+}  // namespace orrery

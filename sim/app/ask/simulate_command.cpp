@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the command `simulate`.
+#include "sim/app/ask/simulate_command.h"
+
+#include "sim/app/answer/failure.h"
+#include "sim/app/ask/answers.h"
+#include "sim/app/ask/lines_command.h"
+#include "sim/app/line/result.h"
+#include "sim/app/line/setting_flags.h"
+#include "sim/app/report/report.h"
+
+namespace orrery {
+namespace {
+
+ExitCode predict(const JsonValue& settings, const Given& given, const CommonFlags& common) {
+  Catalogues catalogues;
+  const Simulated s = simulate_settings(settings, {.catalogues = catalogues, .seed = common.seed});
+  if (const auto text = text_for_machines("simulate", given, [&] { return to_json(s); }))
+    write_result(*text);
+  else if (s.refused)
+    write_result(page(refusal_document(*s.refused), common));
+  else
+    write_result(page(prediction_document(s.scenario, s.prediction, s.reasons.value_or(Reasons{}),
+                                          common.markdown, terminal_width()),
+                      common));
+  return s.code();
+}
+
+ExitCode run(const Given& given) {
+  const CommonFlags common = common_of(given);
+  const GivenSettings settings = settings_of(given);
+  if (given.has(lines_flag))
+    return answer_lines_of("simulate", given, common, [&](const JsonValue& line) {
+      return merge_line(line, settings.flags, {"trace_out"}, {{"reasons", false}});
+    });
+  return naming_flags(
+      [&] { return predict(settings.merged(), given, common); },
+      [&](const Error& error) { return named_by_flag(error, settings.file, settings.flags); });
+}
+
+}  // namespace
+
+Command simulate_command() {
+  std::vector<Flag> flags = setting_flags(SettingOf::simulate);
+  for (Flag& flag : machine_flags()) flags.push_back(std::move(flag));
+  flags.push_back(markdown_flag());
+  flags.push_back(seed_flag());
+  return {.name = "simulate",
+          .summary = "predict one layout, explained",
+          .arguments = {settings_file()},
+          .flags = std::move(flags),
+          .examples = {{"orrery simulate --model llama3-8b --cluster dgx-h100 --gpus 16 --seq 8192 "
+                        "--global-batch 64 --tp 2",
+                        "a training step of 16 accelerators"},
+                       {"orrery simulate --model llama3-70b --cluster dgx-h200 --gpus 8 --tp 8 "
+                        "--phase decode --batch 64 --context 4096",
+                        "one decode step"}},
+          .renamed = {{"--trace", "--trace-out"}},
+          .run = run};
+}
+
+}  // namespace orrery

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes flags of settings, and settings of flags.
+#include "sim/app/line/setting_flags.h"
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+constexpr const char* no_sequence_parallel = "--no-sequence-parallel";
+
+const char* value_of(SettingKind kind) {
+  switch (kind) {
+    case SettingKind::text:
+      return "NAME";
+    case SettingKind::integer:
+      return "N";
+    case SettingKind::number:
+      return "X";
+    case SettingKind::on_off:
+      return "true|false";
+    case SettingKind::list:
+      return "A,B";
+    case SettingKind::file:
+      return "FILE";
+    case SettingKind::json:
+      return "JSON";
+    case SettingKind::settings:
+      return "FILE|JSON";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Flag> setting_flags(SettingOf command) {
+  std::vector<Flag> flags;
+  for (const Setting& setting : settings()) {
+    if (setting.command != SettingOf::both && setting.command != command) continue;
+    const bool on_off = setting.kind == SettingKind::on_off;
+    flags.push_back({setting.flag(), value_of(setting.kind), setting.group, setting.help,
+                     on_off ? "true false" : setting.completes});
+    if (flags.back().name == "--sequence-parallel")
+      flags.push_back(
+          {no_sequence_parallel, "", setting.group, "the same as --sequence-parallel false"});
+  }
+  return flags;
+}
+
+Argument settings_file() {
+  return {"file", "JSON file with settings, keys as the flags with _; flags win over it", "file"};
+}
+
+GivenSettings settings_of(const Given& given) {
+  GivenSettings own{.file = given.word(0)};
+  for (const Setting& setting : settings())
+    if (given.has(setting.flag()))
+      own.flags[setting.key] = setting_value(setting, given.text(setting.flag()));
+  if (given.has(no_sequence_parallel)) own.flags["sequence_parallel"] = false;
+  return own;
+}
+
+void refuse_seed(const CommonFlags& common, const std::string& expected) {
+  if (common.seed)
+    throw Error({.file = "--seed", .found = fmt::format("{}", *common.seed), .expected = expected});
+}
+
+}  // namespace orrery

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the flags of `validate`.
+#include "sim/app/validate/command.h"
+
+#include "sim/app/validate/validate.h"
+
+namespace orrery {
+namespace {
+
+ExitCode run(const Given& given) {
+  const CommonFlags common = common_of(given);
+  return validate_tables({.files = given.words,
+                          .leave_out = given.text("--leave-out"),
+                          .model_error = given.place("--model-error"),
+                          .fit = given.has("--fit"),
+                          .json = common.json,
+                          .rows = given.has("--rows"),
+                          .regions = given.has("--regions"),
+                          .kernels = given.has("--kernels"),
+                          .details = given.has("--details"),
+                          .advise = given.has("--advise"),
+                          .gates = given.place("--gates"),
+                          .write_gates = given.place("--write-gates"),
+                          .html = given.place("--html"),
+                          .plots = given.place("--plots"),
+                          .quiet = common.quiet,
+                          .threads = common.threads});
+}
+
+std::vector<Flag> flags() {
+  constexpr const char *shown = "What is printed", *judged = "Gates", *fitted = "Fits";
+  return {{"--rows", "", shown, "a line for every row"},
+          {"--details", "", shown, "rows that are farthest off and why, errors by scale, ..."},
+          {"--kernels", "", shown, "of our own measurements only single kernels"},
+          {"--regions", "", shown, "small, medium and large kernels apart"},
+          {"--advise", "", shown,
+           "advise every published job anew, compare with what was run (minutes)"},
+          {"--html", "FILE", shown, "write a page with tables and pictures to this file", "file"},
+          {"--plots", "DIR", shown, "write the page's pictures into this folder", "folder"},
+          {"--gates", "FILE", judged, "judge this file of gates; exit code 1 if one fails", "file"},
+          {"--write-gates", "FILE", judged, "make or tighten this file of gates", "file"},
+          {"--fit", "", fitted, "print step-level values fitted per stack"},
+          {"--leave-out", "KIND", fitted,
+           "fit without each source, model or release, and predict it; or blind",
+           "source model release blind"},
+          {"--model-error", "FILE", fitted,
+           "with --leave-out blind: write the left-out errors to this file", "file"}};
+}
+
+}  // namespace
+
+Command validate_command() {
+  return {.name = "validate",
+          .summary = "predictions against measured runs",
+          .arguments = {{"files",
+                         "CSV tables, lines of calibrate measure (default: our own measurements)",
+                         "file", true}},
+          .flags = flags(),
+          .examples = {{"orrery validate", "every measured run that we know, by group"},
+                       {"orrery validate runs.csv --rows", "your own runs, row by row"}},
+          .renamed = {{"--report", "--html"}},
+          .run = run};
+}
+
+}  // namespace orrery

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts groups that were left out, the model's error and its ranges on one page or in one answer.
+#include "sim/app/validate/left_out.h"
+
+#include "sim/app/validate/json.h"
+#include "sim/base/json/tree.h"
+#include "sim/base/output_file.h"
+#include "sim/validate/fit/fit.h"
+#include "sim/validate/fit/ranges.h"
+
+namespace orrery {
+
+std::string left_out_report(const std::vector<ScoredRow>& rows, const ModelError& error,
+                            const ValidateOptions& options) {
+  const std::vector<BlindRow> rows_left_out =
+      predict_blind(rows, options.leave_out, {.threads = options.threads, .quiet = options.quiet});
+  const auto groups = left_out_groups(rows_left_out, options.leave_out);
+  const auto blind = options.leave_out == "blind"
+                         ? blind_error(rows_left_out, error, options.threads)
+                         : std::nullopt;
+  if (!blind)
+    return options.json
+               ? answer_text(validate_head(options), {}, left_out_json(groups, options.leave_out))
+               : left_out_text(groups, options.leave_out);
+  if (!options.model_error.empty()) write_file(options.model_error, to_json_text(blind->fitted));
+  if (!options.json)
+    return left_out_text(groups, "source") + blind_rules_text(rows_left_out) +
+           ranges_text(blind->groups) + error_text(blind->fitted);
+  Json out = left_out_json(groups, options.leave_out);
+  out["ranges"] = ranges_json(blind->groups);
+  out["rows"] = Json::array();
+  for (const BlindRow& b : rows_left_out)
+    out["rows"].push_back({{"id", b.row->row->id},
+                           {"left_out", b.fold},
+                           {"error", b.speed_error},
+                           {"shipped", *b.row->speed_error},
+                           {"below", b.row->prediction.stated.below.total()},
+                           {"above", b.row->prediction.stated.above.total()}});
+  return answer_text(validate_head(options), {}, out);
+}
+
+}  // namespace orrery

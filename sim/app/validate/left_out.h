@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints how predictions do without the rows that they are held against.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/app/validate/validate.h"
+#include "sim/outcome/model_error.h"
+#include "sim/validate/score/report.h"
+
+namespace orrery {
+
+// What --leave-out prints. "blind" also says which rule each source got and how ranges do that are
+// made of the errors of these rows, or of other sources' rows alone; with options.model_error it
+// writes them to that file, collectives and memory as in `error`.
+std::string left_out_report(const std::vector<ScoredRow>& rows, const ModelError& error,
+                            const ValidateOptions& options);
+
+}  // namespace orrery

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs validate: finds the tables, predicts their rows in parallel and prints the scores.
+#include "sim/app/validate/validate.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "hw_models/catalog.h"
+#include "sim/app/validate/json.h"
+#include "sim/app/validate/left_out.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/output_file.h"
+#include "sim/base/parallel.h"
+#include "sim/validate/advice.h"
+#include "sim/validate/fit/fit.h"
+#include "sim/validate/fit/ranges.h"
+#include "sim/validate/page/page.h"
+#include "sim/validate/parts/collectives.h"
+#include "sim/validate/parts/collectives_report.h"
+#include "sim/validate/parts/kernels.h"
+#include "sim/validate/rows/step_table.h"
+#include "sim/validate/rows/training_columns.h"
+#include "sim/validate/score/causes.h"
+#include "sim/validate/score/choices.h"
+#include "sim/validate/score/gates.h"
+#include "sim/validate/score/odd_rows.h"
+#include "sim/validate/score/predict.h"
+#include "sim/validate/score/ranking.h"
+#include "sim/validate/score/residuals.h"
+
+namespace orrery {
+namespace {
+
+bool has_all(const CsvTable& table, const std::vector<std::string>& columns) {
+  return std::all_of(columns.begin(), columns.end(),
+                     [&table](const std::string& column) { return table.has(column); });
+}
+
+enum class TableKind { training, inference, collectives };
+
+// A table is told by its columns. One that is nearly a training table is read as one, so that the
+// missing column is named.
+TableKind kind_of(const CsvTable& table) {
+  if (has_all(table, inference_columns()) || (table.has("mode") && table.has("ctx")))
+    return TableKind::inference;
+  const auto half = [&table](const std::vector<std::string>& wanted) {
+    const auto known = std::count_if(wanted.begin(), wanted.end(),
+                                     [&](const std::string& column) { return table.has(column); });
+    return static_cast<std::size_t>(known) * 2 >= wanted.size();
+  };
+  if (table.has("collective") && half(collective_columns())) return TableKind::collectives;
+  if (is_training_table(table)) return TableKind::training;
+  throw Error({.file = table.file,
+               .path = "line 1",
+               .found = "columns of no supported table",
+               .expected = "training runs (at least model, gpu, n_gpus, seq, tp, tokens_s_gpu), "
+                           "training steps (id, gpus, mbs, nm, wrap, step_s, ...), inference steps "
+                           "(id, mode, batch, ctx, tp, step_s, ...), collectives "
+                           "(id, gpu, library, collective, ranks, bytes, time_us, ...), operator "
+                           "tables by name (<gpu>_gemm_<framework>_<format>.csv) or lines of "
+                           "calibrate measure (*.jsonl)"});
+}
+
+std::vector<std::filesystem::path> table_files(const ValidateOptions& options) {
+  std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
+  if (!files.empty() || options.kernels) return files;
+  const auto folder = data_root() / "validation/measurements";
+  std::error_code ignored;
+  for (const auto& part : {folder, folder / "training", folder / "collectives"})
+    for (const auto& entry : std::filesystem::directory_iterator(part, ignored))
+      if (entry.path().extension() == ".csv") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  if (files.empty())
+    throw Error(
+        {.file = folder.string(), .found = "no tables", .expected = "measured runs (.csv)"});
+  return files;
+}
+
+void check_options(const ValidateOptions& options) {
+  const std::vector<std::string>& kinds = leave_out_kinds();
+  if (!options.leave_out.empty() &&
+      std::find(kinds.begin(), kinds.end(), options.leave_out) == kinds.end())
+    throw Error({.file = "--leave-out",
+                 .found = in_quotes(options.leave_out),
+                 .expected = "source, model, release or blind",
+                 .nearest = nearest_name(options.leave_out, kinds)});
+  if (!options.model_error.empty() && options.leave_out != "blind")
+    throw Error({.file = "--model-error",
+                 .found = "no --leave-out blind",
+                 .expected = "both: the model's error is that of rows that no fit saw",
+                 .nearest = ""});
+  const std::string other = options.fit ? "--fit" : options.leave_out.empty() ? "" : "--leave-out";
+  for (const auto& [flag, value] : {std::pair{"--gates", &options.gates},
+                                    {"--write-gates", &options.write_gates},
+                                    {"--html", &options.html},
+                                    {"--plots", &options.plots}})
+    if (!other.empty() && !value->empty())
+      throw Error({.file = flag,
+                   .found = other,
+                   .expected = "one of the two: gates and pages are of shipped values"});
+}
+
+// The files of gates that the options name.
+struct GateFiles {
+  GateFile judged, before;  // --gates; --write-gates, where it is there already
+};
+
+// Reads them and makes sure that every result will find its place, before any row is predicted.
+GateFiles prepare_files(const ValidateOptions& options) {
+  GateFiles files;
+  if (!options.gates.empty()) files.judged = load_gates(options.gates);
+  if (!options.write_gates.empty()) {
+    check_writable_file(options.write_gates);
+    files.before = load_gates_or_none(options.write_gates);
+  }
+  if (!options.model_error.empty()) check_writable_file(options.model_error);
+  if (!options.html.empty()) check_writable_file(options.html);
+  if (!options.plots.empty()) check_writable_folder(options.plots);
+  return files;
+}
+
+std::vector<ScoredRow> predict_all(std::vector<PreparedRow>& rows, const ModelError& error,
+                                   const ValidateOptions& options) {
+  std::vector<ScoredRow> scored(rows.size());
+  std::atomic<std::size_t> done{0};
+  parallel_for(rows.size(), options.threads, [&](std::size_t i) {
+    settle_recompute(rows[i], error);
+    RowPrediction prediction;
+    try {
+      prediction = predict_row(rows[i], error);
+    } catch (const Error& failure) {
+      rows[i].skipped = failure.message();
+    }
+    scored[i] = score_row(rows[i], prediction);
+    constexpr std::size_t step = 1000;
+    const std::size_t count = ++done;
+    if (!options.quiet && count % step == 0)
+      fmt::print(stderr, "{} of {} rows predicted\n", count, rows.size());
+  });
+  return scored;
+}
+
+std::string today() { return fmt::format("{:%Y-%m-%d}", std::chrono::system_clock::now()); }
+
+std::string details_text(const std::vector<ScoredRow>& scored) {
+  constexpr std::size_t count = 25, of_source = 4;
+  return worst_text(worst_rows(scored, count, of_source)) +
+         "\nErrors of published runs, percent\n" + residuals_text(residual_tables(scored, false)) +
+         "\nErrors of sweeps, percent\n" + residuals_text(residual_tables(scored, true));
+}
+
+// Judges, tightens and draws what the options ask for. Returns the exit code, or nullopt where they
+// ask for the usual report.
+std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
+                                         const GateFiles& files, const ValidateOptions& options) {
+  if (options.gates.empty() && options.write_gates.empty() && options.html.empty() &&
+      options.plots.empty())
+    return std::nullopt;
+  const auto figures = group_figures(scored);
+  std::vector<GateVerdict> verdicts;
+  if (!options.gates.empty()) verdicts = judge(files.judged, figures, options.files.empty());
+  if (!options.plots.empty()) write_validation_pictures(options.plots, scored);
+  if (!options.html.empty())
+    write_file(options.html,
+               validation_page(scored, verdicts,
+                               {{"90% ranges", ranges_text(range_groups(scored))},
+                                {"Order of layouts", ranking_text(scored) + choices_text(scored)},
+                                {"Rows that are known to be odd", odd_rows_text(scored)}}));
+  if (!options.write_gates.empty())
+    write_file(options.write_gates, gates_json(tightened(files.before, figures, today())));
+  if (!options.gates.empty()) fmt::print("{}", verdicts_text(verdicts));
+  const bool passed =
+      std::all_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.passed; });
+  return passed ? ExitCode::answer : ExitCode::check_failed;
+}
+
+}  // namespace
+
+ExitCode validate_tables(const ValidateOptions& options) {
+  check_options(options);
+  const GateFiles gates = prepare_files(options);
+  const auto folder = data_root() / "validation";
+  const ModelError error = load_model_error(folder / "model_error.json");
+  const Aliases aliases = load_aliases(folder / "aliases.json");
+  RowReader reader(aliases);
+  CollectiveReader collective_reader(aliases);
+  std::vector<PreparedRow> rows;
+  std::vector<MeasuredCollective> calls;
+  std::vector<std::filesystem::path> kernel_files;
+  if (options.files.empty()) kernel_files = shipped_kernel_files();
+  for (const auto& file : table_files(options)) {
+    if (is_kernel_file(file)) {
+      kernel_files.push_back(file);
+      continue;
+    }
+    CsvTable table = read_csv(file);
+    if (is_step_table(table)) table = training_runs_of(table, aliases);
+    const TableKind kind = kind_of(table);
+    if (kind == TableKind::collectives) {
+      auto read = collective_reader.read(table);
+      std::move(read.begin(), read.end(), std::back_inserter(calls));
+      continue;
+    }
+    auto read =
+        kind == TableKind::training ? reader.read_training(table) : reader.read_inference(table);
+    std::move(read.begin(), read.end(), std::back_inserter(rows));
+  }
+  mark_odd_rows(rows, load_odd_rows(folder / "odd_rows.json"));
+  const std::vector<ScoredRow> scored = predict_all(rows, error, options);
+  std::vector<ScoredCollective> scored_calls;
+  for (const MeasuredCollective& call : calls)
+    scored_calls.push_back(score_collective(call, error));
+  if (!options.leave_out.empty()) {
+    fmt::print("{}", left_out_report(scored, error, options));
+    return ExitCode::answer;
+  }
+  if (options.fit) {
+    fmt::print("{}", fit_text(scored, {.threads = options.threads, .quiet = options.quiet}));
+    return ExitCode::answer;
+  }
+  if (options.advise) {
+    fmt::print("{}", advice_text(advise_published(scored, error, options.threads, options.quiet)));
+    return ExitCode::answer;
+  }
+  if (const auto code = gates_and_report(scored, gates, options)) return *code;
+  const std::vector<ScoredKernel> kernels = score_kernels(kernel_files);
+  if (options.json) {
+    fmt::print("{}",
+               answer_text(validate_head(options), {}, report_json(scored, scored_calls, kernels)));
+    return ExitCode::answer;
+  }
+  if (!scored.empty() || (calls.empty() && kernels.empty()))
+    fmt::print("{}{}{}{}", report_text(scored, options.rows), ranges_text(range_groups(scored)),
+               ranking_text(scored), odd_rows_text(scored));
+  if (options.details) fmt::print("{}{}", choices_text(scored), details_text(scored));
+  if (!kernels.empty()) fmt::print("{}", kernels_text(kernels, options.rows, options.regions));
+  if (!calls.empty())
+    fmt::print("{}", collectives_text(scored_calls, options.rows, !options.files.empty()));
+  return ExitCode::answer;
+}
+
+}  // namespace orrery

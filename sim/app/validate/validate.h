@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows the command that holds predictions against measured runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/app/answer/answer.h"
+#include "sim/app/answer/exit_code.h"
+
+namespace orrery {
+
+struct ValidateOptions {
+  std::vector<std::string> files;  // empty: the tables of validation/measurements
+  // "source", "model", "release" or "blind": values are fitted without each group in turn.
+  std::string leave_out;
+  std::string model_error;  // with "blind": file that the error of the rows left out goes to
+  bool fit = false;         // prints step-level values fitted per stack
+  bool json = false;
+  bool rows = false;        // a line for every row
+  bool regions = false;     // small, medium and large kernels apart
+  bool kernels = false;     // of the shipped measurements only single kernels
+  bool details = false;     // the rows that are farthest off, and errors by what runs were
+  bool advise = false;      // the advisor's own layout against the published one, job by job
+  std::string gates;        // a file of gates: judged, and the exit code is 1 where one fails
+  std::string write_gates;  // a file of gates to make or to tighten
+  std::string html;         // a file for a page with pictures
+  std::string plots;        // a folder for the pictures alone
+  bool quiet = false;       // no progress on stderr
+  int threads = 0;          // 0: all cores
+};
+
+// Predicts every row of the tables and prints how far predictions are from measurements. Returns
+// the exit code. Errors: a table of a kind that is not supported, a missing column, a cell that
+// does not parse.
+ExitCode validate_tables(const ValidateOptions& options);
+
+// What an answer for machines says it was asked: the flags, and the text of every table.
+AnswerHead validate_head(const ValidateOptions& options);
+
+}  // namespace orrery

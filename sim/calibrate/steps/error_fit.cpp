@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits the model's error: conformal quantiles of blind residuals, region by region.
+#include "sim/calibrate/steps/error_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "sim/base/errors/check.h"
+#include "sim/base/parallel.h"
+#include "sim/base/statistics.h"
+
+namespace orrery {
+namespace {
+
+constexpr double percentile_95 = 1.6449;     // of the normal distribution, in deviations
+constexpr double deviation_of_mad = 1.4826;  // deviation over median absolute deviation
+
+using Rows = std::vector<const BlindResidual*>;
+
+double squared(double x) { return x * x; }
+
+// The half-width that does not come from the model's own error, squared.
+double explained(const BlindResidual& r, bool above, const ModelError& error) {
+  const RangeParts& stated = above ? r.stated.above : r.stated.below;
+  return squared(error.stated_share_of(r.run)) *
+             (squared(stated.parameters) + squared(stated.extrapolation)) +
+         squared(error.blank) * r.run.blanks + squared(error.run_to_run);
+}
+
+// The region's width that a range needs to hold the residual on this side; below 0: none.
+double needed(const BlindResidual& r, bool above, const ModelError& error) {
+  const double off = above ? r.log_error : -r.log_error;
+  if (off <= 0) return -1;
+  const double rest = squared(off) - explained(r, above, error);
+  return rest > 0 ? std::sqrt(rest) / error.scale(r.run) : -1;
+}
+
+// Rows of one source and device count as the root of their number.
+std::map<std::pair<std::string, std::string>, double> cell_weights(const Rows& rows) {
+  std::map<std::pair<std::string, std::string>, double> weights;
+  for (const BlindResidual* r : rows) weights[{r->source, r->gpu}] += 1;
+  for (auto& [cell, weight] : weights) weight = 1 / std::sqrt(weight);
+  return weights;
+}
+
+struct Weighted {
+  double value = 0, weight = 0;
+};
+
+// The least value that at most `tail` of the weight lies above; 0 where that is none.
+double quantile_above(const std::vector<Weighted>& sorted, double total, double tail) {
+  double above = 0;
+  for (auto at = sorted.rbegin(); at != sorted.rend(); ++at) {
+    above += at->weight;
+    if (above > tail * total) return std::max(0.0, at->value);
+  }
+  return 0;
+}
+
+// Quantiles of one region by its own rows.
+struct Quantiles {
+  double below = 0, above = 0;
+  double rows = 0;  // that err by themselves
+};
+
+Quantiles region_quantiles(const Rows& rows, const ModelError& error, double coverage) {
+  const auto weights = cell_weights(rows);
+  std::vector<Weighted> below, above;
+  double total = 0, squares = 0;
+  for (const BlindResidual* r : rows) {
+    const double w = weights.at({r->source, r->gpu});
+    below.push_back({needed(*r, false, error), w});
+    above.push_back({needed(*r, true, error), w});
+    total += w;
+    squares += w * w;
+  }
+  const auto by_value = [](const Weighted& a, const Weighted& b) { return a.value < b.value; };
+  std::sort(below.begin(), below.end(), by_value);
+  std::sort(above.begin(), above.end(), by_value);
+  Quantiles best{.rows = total * total / squares};
+  const double tails = std::max(0.0, 1 - coverage * (1 + 1 / best.rows));
+  double shortest = 1e300;
+  for (const double share : {0.5, 0.35, 0.65, 0.2, 0.8}) {
+    const double low = quantile_above(below, total, tails * share);
+    const double high = quantile_above(above, total, tails * (1 - share));
+    if (low + high >= shortest) continue;
+    shortest = low + high;
+    best.below = low;
+    best.above = high;
+  }
+  return best;
+}
+
+int source_count(const Rows& rows) {
+  std::set<std::string> sources;
+  for (const BlindResidual* r : rows) sources.insert(r->source);
+  return static_cast<int>(sources.size());
+}
+
+// Fills whole and regions of `error`, whose shared numbers are set.
+void fit_regions(const Rows& rows, ModelError& error, const ErrorFitOptions& options) {
+  const Quantiles whole = region_quantiles(rows, error, options.coverage);
+  error.whole = {.below = whole.below,
+                 .above = whole.above,
+                 .rows = static_cast<int>(rows.size()),
+                 .sources = source_count(rows)};
+  error.regions.clear();
+  // The widest regions first: a region leans on the next wider one.
+  const std::size_t depth = error_regions(rows.front()->run).size();
+  for (std::size_t level = depth; level-- > 0;) {
+    std::map<std::string, Rows> members;
+    for (const BlindResidual* r : rows) members[error_regions(r->run)[level]].push_back(r);
+    for (const auto& [name, own_rows] : members) {
+      const auto names = error_regions(own_rows.front()->run);
+      const ErrorRegion& parent =
+          level + 1 < depth ? error.regions.at(names[level + 1]) : error.whole;
+      const Quantiles own = region_quantiles(own_rows, error, options.coverage);
+      const double share = own.rows / (own.rows + options.parent_rows);
+      error.regions[name] = {.below = share * own.below + (1 - share) * parent.below,
+                             .above = share * own.above + (1 - share) * parent.above,
+                             .rows = static_cast<int>(own_rows.size()),
+                             .sources = source_count(own_rows)};
+    }
+  }
+}
+
+double half_width(const BlindResidual& r, bool above, const ModelError& error) {
+  const ErrorRegion& region = error.region(error_regions(r.run));
+  return std::sqrt(squared(error.scale(r.run) * (above ? region.above : region.below)) +
+                   squared(error.beyond_seen(r.run, nullptr)) + explained(r, above, error));
+}
+
+// The interval score in logarithms: the range's length, and what it misses by over half the tail.
+double interval_score(const BlindResidual& r, const ModelError& error, double coverage) {
+  const double low = -half_width(r, false, error), high = half_width(r, true, error);
+  const double missed = std::max({0.0, low - r.log_error, r.log_error - high});
+  return high - low + 2 / (1 - coverage) * missed;
+}
+
+// Mean score in units of the median error of each source and device, which count as the root of
+// their rows.
+double mean_score(const Rows& rows, const ModelError& error, double coverage) {
+  struct Cell {
+    double score = 0;
+    std::vector<double> errors;
+  };
+  std::map<std::pair<std::string, std::string>, Cell> cells;
+  for (const BlindResidual* r : rows) {
+    Cell& cell = cells[{r->source, r->gpu}];
+    cell.score += interval_score(*r, error, coverage);
+    cell.errors.push_back(std::abs(r->log_error));
+  }
+  constexpr double exact = 0.01;  // an error that no source tells apart from none
+  double sum = 0, total = 0;
+  for (const auto& [name, cell] : cells) {
+    const auto n = static_cast<double>(cell.errors.size());
+    sum += cell.score / std::sqrt(n) / (median(cell.errors) + exact);
+    total += std::sqrt(n);
+  }
+  return sum / total;
+}
+
+// The score of rows that are in the quantiles and of rows whose whole source is not.
+double total_score(const Rows& rows, ModelError error, const ErrorFitOptions& options) {
+  fit_regions(rows, error, options);
+  double score = mean_score(rows, error, options.coverage);
+  std::map<std::string, std::pair<Rows, Rows>> sources;  // own rows, others
+  for (const BlindResidual* r : rows) sources[r->source].first.push_back(r);
+  double sum = 0, total = 0;
+  for (auto& [name, parts] : sources) {
+    for (const BlindResidual* r : rows)
+      if (r->source != name) parts.second.push_back(r);
+    if (parts.second.empty()) continue;
+    fit_regions(parts.second, error, options);
+    const double weight = std::sqrt(static_cast<double>(parts.first.size()));
+    sum += weight * mean_score(parts.first, error, options.coverage);
+    total += weight;
+  }
+  if (total > 0) score += sum / total;
+  return score;
+}
+
+// Rows of one source and device: the traits and the sizes of their errors.
+struct DifficultyCell {
+  std::vector<DifficultyTraits> traits;
+  std::vector<double> sizes;
+};
+
+// Minus the log likelihood of errors that are exponential around a size of each cell's own (the
+// likeliest one) times exp(slopes * traits); cells count as the root of their rows. Steep slopes
+// are held unlikely, so that one that few rows speak for stays near 0.
+double unlikelihood(const std::vector<DifficultyCell>& cells, double exposed, double near_limit) {
+  double sum = squared(0.1 * exposed) + squared(0.1 * near_limit);
+  for (const DifficultyCell& cell : cells) {
+    const auto n = static_cast<double>(cell.sizes.size());
+    double size = 0, logs = 0;
+    for (std::size_t i = 0; i < cell.sizes.size(); ++i) {
+      const double log_scale =
+          exposed * cell.traits[i].exposed + near_limit * cell.traits[i].near_limit;
+      size += cell.sizes[i] * std::exp(-log_scale) / n;
+      logs += log_scale / n;
+    }
+    sum += std::sqrt(n) * (std::log(size) + logs);
+  }
+  return sum;
+}
+
+// The likeliest slopes, none below 0: what makes a step hard to predict makes no error smaller.
+Difficulty fit_difficulty(const Rows& rows) {
+  constexpr double exact = 0.003;  // an error that counts as none
+  std::map<std::pair<std::string, std::string>, DifficultyCell> by_cell;
+  Difficulty difficulty;
+  for (const BlindResidual* r : rows) {
+    DifficultyCell& cell = by_cell[{r->source, r->gpu}];
+    const DifficultyTraits traits = difficulty_traits(r->run);
+    cell.traits.push_back(traits);
+    cell.sizes.push_back(std::abs(r->log_error) + exact);
+    difficulty.exposed.centre += traits.exposed / static_cast<double>(rows.size());
+    difficulty.near_limit.centre += traits.near_limit / static_cast<double>(rows.size());
+  }
+  std::vector<DifficultyCell> cells;
+  for (auto& [name, cell] : by_cell) cells.push_back(std::move(cell));
+  double& exposed = difficulty.exposed.slope;
+  double& near_limit = difficulty.near_limit.slope;
+  double least = unlikelihood(cells, exposed, near_limit);
+  // It has one minimum (logarithms of sums of exponentials), so that walking down finds it.
+  for (double stride = 1; stride > 0.02;) {
+    bool better = false;
+    for (const auto& [x, y] :
+         {std::pair{stride, 0.0}, {-stride, 0.0}, {0.0, stride}, {0.0, -stride}}) {
+      const double a = std::max(0.0, exposed + x), b = std::max(0.0, near_limit + y);
+      const double value = unlikelihood(cells, a, b);
+      if (value >= least) continue;
+      least = value;
+      exposed = a;
+      near_limit = b;
+      better = true;
+    }
+    if (!better) stride /= 2;
+  }
+  return difficulty;
+}
+
+// The shares that make ranges sharpest.
+ModelError sharpest(const Rows& rows, const ModelError& error, const ErrorFitOptions& options) {
+  std::vector<ModelError> trials;
+  for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0})
+    for (const double blank : {0.0, 0.02, 0.04, 0.06, 0.08}) {
+      trials.push_back(error);
+      trials.back().stated_share = share;
+      trials.back().blank = blank;
+    }
+  std::vector<double> scores(trials.size());
+  parallel_for(trials.size(), options.threads,
+               [&](std::size_t i) { scores[i] = total_score(rows, trials[i], options); });
+  const auto best = std::min_element(scores.begin(), scores.end());
+  return trials[static_cast<std::size_t>(best - scores.begin())];
+}
+
+// Half of a 90% range between runs that are alike in every column.
+double twin_spread(std::span<const BlindResidual> residuals) {
+  std::map<std::string, std::vector<double>> twins;
+  for (const BlindResidual& r : residuals) twins[r.twin].push_back(r.log_error);
+  std::vector<double> off;
+  for (const auto& [name, errors] : twins) {
+    if (errors.size() < 2) continue;
+    const double middle = mean(errors), n = static_cast<double>(errors.size());
+    for (const double e : errors) off.push_back(std::abs(e - middle) * std::sqrt(n / (n - 1)));
+  }
+  return off.empty() ? 0 : percentile_95 * deviation_of_mad * median(off);
+}
+
+// Half of a 90% range between kinds, each in the middle of its rows, around the kinds' middle.
+template <class KeyOf>
+double spread_between(std::span<const BlindResidual> residuals, KeyOf&& key_of) {
+  std::map<std::string, std::vector<double>> kinds;
+  for (const BlindResidual& r : residuals) kinds[key_of(r)].push_back(r.log_error);
+  std::vector<double> middles;
+  for (const auto& [name, errors] : kinds) middles.push_back(median(errors));
+  const double centre = median(middles);
+  double sum = 0;
+  for (const double m : middles) sum += squared(m - centre);
+  return percentile_95 * std::sqrt(sum / static_cast<double>(middles.size()));
+}
+
+// How much the error changes with each doubling of the GPUs, where a source tells several numbers.
+double spread_by_doubling(std::span<const BlindResidual> residuals) {
+  std::map<std::string, std::map<double, std::vector<double>>> jobs;
+  for (const BlindResidual& r : residuals)
+    jobs[r.source + r.gpu + r.run.stack + r.run.kind][r.run.gpus].push_back(r.log_error);
+  std::vector<double> slopes;
+  for (const auto& [job, scales] : jobs) {
+    if (scales.size() < 2) continue;
+    const auto& [fewest, first] = *scales.begin();
+    const auto& [most, last] = *scales.rbegin();
+    slopes.push_back(std::abs(median(last) - median(first)) / std::log2(most / fewest));
+  }
+  return slopes.empty() ? 0 : percentile_95 * median(slopes);
+}
+
+SeenRuns seen_in(std::span<const BlindResidual> residuals) {
+  SeenRuns seen;
+  for (const BlindResidual& r : residuals) {
+    seen.devices.insert(r.run.device);
+    seen.stacks.insert(r.run.stack);
+    seen.precisions.insert(r.run.precision);
+    seen.most_gpus = std::max(seen.most_gpus, r.run.gpus);
+  }
+  return seen;
+}
+
+}  // namespace
+
+ModelError fit_model_error(std::span<const BlindResidual> residuals,
+                           const ErrorFitOptions& options) {
+  CHECK_THAT(!residuals.empty(), "the model's error needs rows that were predicted blind");
+  Rows rows;
+  for (const BlindResidual& r : residuals) rows.push_back(&r);
+  ModelError error;
+  if (options.shared != nullptr) {
+    error.stated_share = options.shared->stated_share;
+    error.blank = options.shared->blank;
+    error.run_to_run = options.shared->run_to_run;
+    error.difficulty = options.shared->difficulty;
+  } else {
+    error.difficulty = fit_difficulty(rows);
+    error.run_to_run = twin_spread(residuals);
+    error = sharpest(rows, error, options);
+  }
+  fit_regions(rows, error, options);
+  error.unseen = {
+      .device = spread_between(residuals, [](const auto& r) { return r.run.device; }),
+      .stack = spread_between(residuals, [](const auto& r) { return r.run.stack; }),
+      .precision = spread_between(residuals, [](const auto& r) { return r.run.precision; }),
+      .doubling = spread_by_doubling(residuals)};
+  error.seen = seen_in(residuals);
+  return error;
+}
+
+RangeScore score_range(const BlindResidual& r, const ModelError& error) {
+  const double below = half_width(r, false, error), above = half_width(r, true, error);
+  return {.covered = -below <= r.log_error && r.log_error <= above,
+          .width = std::exp(below) - std::exp(-above)};
+}
+
+}  // namespace orrery

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits stack values to whole steps: the most probable ones, given their stated ranges.
+#include "sim/calibrate/steps/step_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "sim/base/parallel.h"
+#include "sim/calibrate/fit/least_squares.h"
+
+namespace orrery {
+namespace {
+
+constexpr double percentile_95 = 1.6449;  // of the normal distribution, in deviations
+constexpr const char* fitted_source = "orrery-step-fit";
+
+bool is_share(const std::string& name) {
+  return name.ends_with("_exposed") || name.ends_with("_window");
+}
+
+template <class T>
+bool is_free(const Sourced<T>& value) {
+  return value.known() && value.evidence == Evidence::estimated && in_si(value.get()) > 0 &&
+         value.low && value.high && in_si(*value.low) < in_si(*value.high);
+}
+
+template <class T>
+StepPrior prior_of(const Sourced<T>& value) {
+  // A range that starts at zero still has a middle.
+  const double high = in_si(*value.high), low = std::max(in_si(*value.low), high / 100);
+  StepPrior prior{.middle = std::clamp(in_si(value.get()), low, high)};
+  if (value.source == fitted_source) prior.middle = (low + high) / 2;
+  prior.deviation_below = std::log(prior.middle / low) / percentile_95;
+  prior.deviation_above = std::log(high / prior.middle) / percentile_95;
+  return prior;
+}
+
+double log_error(const StepSample& sample, std::span<const double> deviations) {
+  const double predicted = sample.predicted(deviations);
+  constexpr double unusable = 3;
+  return predicted > 0 && sample.measured > 0 ? std::log(predicted / sample.measured) : unusable;
+}
+
+double mean_error(std::span<const StepSample> samples, std::span<const double> deviations,
+                  int threads) {
+  std::vector<double> error(samples.size());
+  parallel_for(samples.size(), threads, [&](std::size_t i) {
+    error[i] = samples[i].weight * std::abs(log_error(samples[i], deviations));
+  });
+  double sum = 0, weights = 0;
+  for (std::size_t i = 0; i < error.size(); ++i) {
+    sum += error[i];
+    weights += samples[i].weight;
+  }
+  return weights > 0 ? sum / weights : 0;
+}
+
+}  // namespace
+
+const std::vector<std::string>& step_value_names() {
+  static const std::vector<std::string> names = {"dispatch",
+                                                 "layer_sync",
+                                                 "moe_sync",
+                                                 "step_overhead",
+                                                 "tensor_exposed",
+                                                 "expert_exposed",
+                                                 "data_overlap_window",
+                                                 "overlap_cost",
+                                                 "debug_per_rank",
+                                                 "elementwise_passes"};
+  return names;
+}
+
+std::vector<std::string> fittable_step_values(std::span<const Stack* const> releases) {
+  std::vector<std::string> fitted_before;
+  std::set<std::string> free;
+  for (const Stack* stack : releases)
+    visit_stack_values(*stack, [&](const std::string& name, const auto& value) {
+      if (!is_free(value)) return;
+      free.insert(name);
+      if (value.source == fitted_source &&
+          std::find(fitted_before.begin(), fitted_before.end(), name) == fitted_before.end())
+        fitted_before.push_back(name);
+    });
+  std::vector<std::string> names = fitted_before;
+  for (const std::string& name : step_value_names())
+    if (free.contains(name) && std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  constexpr std::size_t most = 10;
+  if (names.size() > most) names.resize(most);
+  return names;
+}
+
+double StepPrior::at(double deviations) const {
+  return middle * std::exp(deviations * (deviations < 0 ? deviation_below : deviation_above));
+}
+
+void set_step_value(Stack& stack, const std::string& wanted, double deviations) {
+  visit_stack_values(stack, [&](const std::string& name, auto& value) {
+    if (name != wanted || !is_free(value)) return;
+    using Value = std::remove_cvref_t<decltype(value.get())>;
+    const double moved = prior_of(value).at(deviations);
+    value.value = Value(is_share(name) ? std::min(1.0, moved) : moved);
+  });
+}
+
+double step_value(const Stack& stack, const std::string& wanted) {
+  double found = 0;
+  visit_stack_values(stack, [&](const std::string& name, const auto& value) {
+    if (name == wanted && value.known()) found = in_si(value.get());
+  });
+  return found;
+}
+
+double weight_among(std::size_t rows) {
+  constexpr double shared = 0.1;
+  return 1 / (1 + shared * (static_cast<double>(std::max<std::size_t>(rows, 1)) - 1));
+}
+
+StepFit fit_steps(std::size_t parameters, std::span<const StepSample> samples,
+                  const StepFitOptions& options) {
+  StepFit fit{.deviations = std::vector<double>(parameters, 0.0)};
+  if (samples.empty()) return fit;
+  fit.before = mean_error(samples, fit.deviations, options.threads);
+  LeastSquaresProblem problem{.rows = samples.size()};
+  problem.free.assign(parameters, {.low = -options.farthest, .high = options.farthest, .start = 0});
+  problem.residuals = [&](std::span<const double> x, std::span<double> residuals) {
+    parallel_for(samples.size(), options.threads,
+                 [&](std::size_t i) { residuals[i] = log_error(samples[i], x); });
+  };
+  for (const StepSample& sample : samples) problem.weights.push_back(sample.weight);
+  // The solver's ridge is the square of a share of the box; a deviation is one part of its width.
+  const double width = 2 * options.farthest;
+  const LeastSquaresOptions solver{.softness = options.softness,
+                                   .ridge = options.noise * options.noise * width * width,
+                                   .iterations = 4 * options.iterations,
+                                   .threads = 1};
+  fit.deviations = refit_least_squares(problem, fit.deviations, problem.weights, solver);
+  fit.after = mean_error(samples, fit.deviations, options.threads);
+  return fit;
+}
+
+}  // namespace orrery

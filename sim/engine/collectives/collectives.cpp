@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows the alpha-beta cost of every collective algorithm, and picks the least as NCCL does.
+#include "sim/engine/collectives/collectives.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/engine/collectives/domain_edges.h"
+
+namespace orrery {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double or_else(const Sourced<double>& s, double otherwise) { return s.value.value_or(otherwise); }
+template <class Q>
+double or_else(const Sourced<Q>& s, double otherwise) {
+  return s.value ? s.value->si() : otherwise;
+}
+
+// The group on its fabric in plain numbers.
+struct Ground {
+  double ranks, inside, domains;  // n ranks: q in each of k scale-up domains
+  double size;                    // bytes as NCCL counts them
+  double scale_up;                // B/s of one rank to its domain's other ranks
+  double domain_nics = infinity;  // B/s of the NICs that the group uses in one domain
+  double rank_nic = infinity;     // B/s of one rank's own share of NICs
+  double path = 0;                // latency of one network step outside the library
+  double levels = 0;              // of a binary tree over domains
+  double host = 0;                // of one network step, where messages pass the host
+};
+
+Ground ground_of(const Collective& c, const Fabric& fabric, const CollectiveCosts& costs) {
+  const GroupShape& group = c.group;
+  Ground g{.ranks = static_cast<double>(group.size),
+           .inside = static_cast<double>(group.per_domain),
+           .domains = static_cast<double>(group.domains),
+           .size = c.bytes.si(),
+           .scale_up = scale_up_share(fabric.scale_up, group.per_domain).si()};
+  if (group.domains <= 1) return g;
+  const PathCost path = nic_path(fabric, group.span);
+  const double rate = path.bandwidth.si();
+  const double nics = fabric.scale_out.nics_per_accelerator.get();
+  const double domain = static_cast<double>(fabric.scale_up.domain);
+  // A rank drives its own NICs, or the one that it shares with a neighbour; all groups of the kind
+  // together have what the domain has.
+  const double own =
+      std::min(g.inside * std::max(1.0, nics), domain * nics / static_cast<double>(group.sharing));
+  g.rank_nic = own / g.inside * rate;
+  g.domain_nics = std::min(own, or_else(costs.network_ranks, infinity) * nics) * rate;
+  g.path = path.latency.si();
+  if (fabric.scale_out.technology == FabricTechnology::efa) g.host = or_else(costs.efa_hop, 0);
+  g.levels = std::ceil(std::log2(g.domains));
+  return g;
+}
+
+struct Cost {
+  double seconds = infinity;
+  double up = 0, out = 0;  // bytes that one rank sends inside its domain and over its NICs
+  double transfer = 0;     // seconds of it in which bytes move
+  double sms = 0;
+};
+
+// A pipelined ring's step takes the longer of its latency and its transfer; the knee is rounded as
+// measured tables round it (the cube fits A100 to GB200, 2 to 8 ranks).
+double smooth_max(double a, double b) { return std::cbrt(a * a * a + b * b * b); }
+
+// Time to fill a pipeline of `window` bytes, as far as the message has them.
+double fill(double window, double bytes, double rate) {
+  return window > 0 && bytes > 0 ? bytes * window / (bytes + window) / rate : 0;
+}
+
+double hop(const StepCosts& s) { return or_else(s.hop, 0); }
+double network_hop(const StepCosts& s, const Ground& g) {
+  return or_else(s.network_hop, 0) + g.path + g.host;
+}
+double up_rate(const StepCosts& s, const Ground& g) {
+  return g.inside > 1 ? or_else(s.share, 1) * g.scale_up : infinity;
+}
+
+// What the threads of a ring's channels add to the latency of its steps. A message gets one more
+// channel for each s.channel bytes of a rank's part, so that small ones have a single channel that
+// is not full. LL's threads wait for a flag with every line: what does not fit into one pass waits
+// again, and costs a whole one. In the other protocols later lines follow without waiting.
+double filling(CollectiveKind kind, CollectiveProtocol protocol, const StepCosts& s,
+               const Ground& g, double steps) {
+  const double full = or_else(s.channel, 0);
+  if (full <= 0) return 0;
+  const double part = g.size / g.ranks;
+  const double channels = std::clamp(std::floor(part / full), 1.0, or_else(s.channels, 1));
+  const auto rounds = [&](double of_full) {
+    if (of_full <= 1 || protocol != CollectiveProtocol::ll) return std::min(of_full, 1.0);
+    return std::ceil(of_full - 0.01);  // a written size is rounded
+  };
+  // Every rank also acts once before the first step. A broadcast's ranks hand on all of it, in
+  // turns that overlap.
+  if (kind == CollectiveKind::broadcast) {
+    const double all = g.size / channels / full;
+    return or_else(s.pass, 0) * (rounds(all) + steps * std::min(all, 1.0));
+  }
+  return or_else(s.pass, 0) * rounds(part / channels / full) * (steps + 1);
+}
+
+Cost ring(CollectiveKind kind, CollectiveProtocol protocol, const StepCosts& s, const Ground& g) {
+  const double passes = kind == CollectiveKind::all_reduce ? 2 : 1;
+  const double wire =
+      kind == CollectiveKind::broadcast ? g.size : passes * (g.ranks - 1) / g.ranks * g.size;
+  const double steps = passes * (g.ranks - 1);
+  const double network_steps = g.inside > 1 ? passes * (g.domains - 1) : steps;
+  // One edge in q of each channel's ring leaves the domain, and spares its links.
+  const double stay = g.domains > 1 ? 1 - 1 / g.inside : 1;
+  const double rate = std::min(up_rate(s, g) / stay, or_else(s.network_share, 1) * g.domain_nics);
+  const bool leaves = g.domains > 1;
+  double latency = (steps - network_steps) * (leaves ? or_else(s.far_hop, hop(s)) : hop(s));
+  if (leaves) latency += network_steps * network_hop(s, g);
+  latency += filling(kind, protocol, s, g, steps);
+  // The rank's own part also moves from the one buffer to the other.
+  const double copy =
+      kind == CollectiveKind::broadcast ? 0 : g.size / g.ranks / or_else(s.copy, infinity);
+  const double moving = wire / rate + copy;
+  // Inside a domain steps hide behind transfers; a proxy thread at each NIC keeps them apart.
+  return {.seconds = s.base.get().si() + (leaves ? latency + moving : smooth_max(latency, moving)) +
+                     fill(or_else(s.window, 0), wire, rate),
+          .up = wire * stay,
+          .out = leaves ? wire / g.inside : 0,
+          .transfer = wire / rate};
+}
+
+// What the busiest domain of a double binary tree sends: two buffers from four domains on, though
+// the mean is 2 (k - 1) / k. On four hosts that is a third more: EFA's 37 GB/s of mean traffic a
+// NIC is 49 GB/s on the busiest one.
+double busiest_tree_bytes(const Ground& g) {
+  return double_tree_copies(static_cast<std::int64_t>(g.domains)) / 2 * g.size;
+}
+
+// A chain inside each domain, a double binary tree across them.
+Cost tree(const StepCosts& s, const Ground& g) {
+  const double over_network = busiest_tree_bytes(g);
+  const double nics = or_else(s.network_share, 1) * g.domain_nics;
+  const double inside = g.inside > 1 ? 2 * g.size / up_rate(s, g) : 0;
+  const double latency = 2 * ((g.inside - 1) * hop(s) + g.levels * network_hop(s, g));
+  const double volume = std::max(inside, over_network / nics);
+  const double depth = (g.inside - 1) / 7 + g.levels;  // a chain of eight counts as one level
+  return {.seconds = s.base.get().si() + latency + volume +
+                     (g.size > 0 ? fill(or_else(s.window, 0) * depth, g.size, g.size / volume) : 0),
+          .up = g.inside > 1 ? 2 * g.size : 0,
+          .out = over_network / g.inside,
+          .transfer = volume};
+}
+
+// NVLS: the switches read every rank's part and write the sum back: S (1 + 1/q) on each link.
+// Across domains a tree (NVLS tree) or the network's switches (collnet) join what each domain
+// reduced.
+Cost nvls(CollectiveAlgorithm algorithm, const StepCosts& s, const Ground& g) {
+  const double crowd = std::pow(std::max(1.0, g.inside / 8), or_else(s.rank_exponent, 0));
+  const double inside = g.size * (1 + 1 / g.inside);
+  double volume = inside * crowd / (or_else(s.share, 1) * g.scale_up);
+  double latency = 0, over_network = 0, depth = 1;
+  if (algorithm == CollectiveAlgorithm::nvls_tree) {
+    over_network = busiest_tree_bytes(g);
+    latency = 2 * g.levels * network_hop(s, g);
+    depth = 1 + g.levels;
+  } else if (algorithm == CollectiveAlgorithm::collnet) {
+    over_network = g.size;
+    latency = 2 * (g.inside - 1) * hop(s) + 2 * network_hop(s, g);
+  }
+  // Two domains swap what they have: nothing waits for a third.
+  const bool pair = algorithm == CollectiveAlgorithm::nvls_tree && g.domains == 2;
+  const double network_share = pair ? 1 : or_else(s.network_share, 1);
+  if (over_network > 0) volume = std::max(volume, over_network / (network_share * g.domain_nics));
+  const double window = or_else(s.window, 0) * g.inside * depth;
+  return {.seconds = s.base.get().si() + latency + volume +
+                     (g.size > 0 ? fill(window, g.size, g.size / volume) : 0),
+          .up = inside,
+          .out = over_network / g.inside,
+          .transfer = volume};
+}
+
+// Parallel aggregated trees: a logarithm of network steps, a small term for each rank.
+Cost pat(const StepCosts& s, const Ground& g) {
+  const double wire = (g.ranks - 1) / g.ranks * g.size;
+  const double latency = g.levels * network_hop(s, g) + g.ranks * hop(s);
+  const double copy = g.size / g.ranks / or_else(s.copy, infinity);
+  const double volume = wire / (or_else(s.network_share, 1) * g.domain_nics);
+  return {.seconds = s.base.get().si() + latency + copy + volume,
+          .up = 0,
+          .out = wire,
+          .transfer = volume};
+}
+
+// Every rank to every rank; peers in the domain and beyond it at once. NICs do not add up: a rank
+// has its own. In a torus a message passes several links, so that the bisection limits.
+Cost all_to_all(const StepCosts& s, const Ground& g, const Fabric& fabric) {
+  const double part = g.size / g.ranks;
+  const double inside = (g.inside - 1) * part, outside = (g.ranks - g.inside) * part;
+  double rate = or_else(s.share, 1) * g.scale_up;
+  if (fabric.scale_up.kind == ScaleUpKind::torus && g.inside > 4) {
+    const auto used = static_cast<double>(
+        torus_axes_spanned(fabric.scale_up, static_cast<std::int64_t>(g.inside)));
+    rate /= std::max(1.0, used * std::pow(g.inside, 1 / used) / 4);
+  }
+  const double volume =
+      std::max(inside / rate, outside / (or_else(s.network_share, 1) * g.rank_nic));
+  const double copy = part / or_else(s.copy, infinity);
+  double latency = (g.ranks - 1) * hop(s);
+  if (g.domains > 1) latency += network_hop(s, g);
+  return {.seconds = s.base.get().si() + latency + volume + copy +
+                     fill(or_else(s.window, 0), inside, rate),
+          .up = inside,
+          .out = outside,
+          .transfer = volume};
+}
+
+// The copies of one rank's tokens that an exchange sends: in all, over its domain's links, and over
+// the NICs, where one copy serves all ranks of a domain (the rank on the rail forwards it).
+struct Copies {
+  double all = 0, inside = 0, network = 0;
+  double domains = 0;  // one for every domain, the own one included: what forwarding ranks handle
+};
+
+// `each`: one copy for every expert; else one for every rank that has some of the token's experts.
+Copies copies_of(const TokenExchange& e, const Ground& g, bool each) {
+  const auto tokens = static_cast<double>(e.tokens), experts = static_cast<double>(e.experts);
+  if (each) {
+    const double rows = tokens * experts;
+    return {.all = rows,
+            .inside = rows * (g.inside - 1) / g.ranks,
+            .network = rows * (g.ranks - g.inside) / g.ranks,
+            .domains = g.domains > 1 ? rows : 0};
+  }
+  const double limit = e.most_domains > 0 ? static_cast<double>(e.most_domains) : g.domains;
+  const double domains = std::min(g.domains, limit);
+  const double rows = tokens * (e.reaches > 0 ? e.reaches : places_reached(e, domains * g.inside));
+  return {.all = rows,
+          .inside = rows * (g.inside - 1) / g.inside,
+          .network = tokens * places_reached(e, domains) * (g.domains - 1) / g.domains,
+          .domains = g.domains > 1 ? tokens * places_reached(e, domains) : 0};
+}
+
+// An exchange of tokens in one kernel: SMs pack rows while links carry them. Before DeepEP's, ranks
+// tell each other how much comes (a step per doubling of domains).
+Cost exchange(const Collective& c, CollectiveProtocol protocol, const StepCosts& s,
+              const Ground& g) {
+  const TokenExchange& e = c.exchange;
+  const double part = g.size / g.ranks;
+  double inside = (g.inside - 1) * part, outside = (g.ranks - g.inside) * part, work = 0;
+  double latency = g.levels * network_hop(s, g) + std::log2(g.inside) * or_else(s.far_hop, 0) +
+                   static_cast<double>(e.pool) * hop(s);
+  if (e.phase == ExchangePhase::prepare) inside = outside = 0;  // counts alone
+  if (e.tokens > 0 && e.experts > 0) {
+    const bool each = c.library == CollectiveLibrary::deepep && protocol == CollectiveProtocol::ll;
+    const Copies rows = copies_of(e, g, each);
+    const double row = g.size / (static_cast<double>(e.tokens) * static_cast<double>(e.experts));
+    if (e.phase != ExchangePhase::prepare) {
+      inside = rows.inside * row;
+      outside = rows.network * row;
+    }
+    const double sms = e.sms > 0 ? static_cast<double>(e.sms) : or_else(s.sms, 1);
+    work = (static_cast<double>(e.tokens) * or_else(s.token, 0) + rows.all * or_else(s.row, 0) +
+            rows.all * row / or_else(s.sm_rate, infinity) +
+            rows.domains * row / or_else(s.network_sm_rate, infinity)) /
+           sms;
+    // The last row still passes through its warp when all others are there.
+    latency += row / or_else(s.copy, infinity);
+  }
+  const double volume = std::max(inside / (or_else(s.share, 1) * g.scale_up),
+                                 outside / (or_else(s.network_share, 1) * g.rank_nic));
+  return {.seconds = s.base.get().si() + latency + smooth_max(work, volume),
+          .up = inside,
+          .out = outside,
+          .transfer = volume};
+}
+
+// Reduce or gather inside the domain first and only the rank's own part across, as XLA does.
+Cost hierarchical(CollectiveKind kind, const StepCosts& s, const Ground& g) {
+  const double passes = kind == CollectiveKind::all_reduce ? 2 : 1;
+  const double inside = passes * (g.inside - 1) / g.inside * g.size;
+  const double outside = passes * (g.domains - 1) / g.domains * g.size / g.inside;
+  const double within = inside / up_rate(s, g);
+  const double across = outside / (or_else(s.network_share, 1) * g.rank_nic);
+  return {.seconds = s.base.get().si() + smooth_max(passes * (g.inside - 1) * hop(s), within) +
+                     smooth_max(passes * (g.domains - 1) * network_hop(s, g), across),
+          .up = inside,
+          .out = outside,
+          .transfer = within + across};
+}
+
+// One-shot (ll): every rank reads all others' buffers. Two-shot (simple): scatter, then gather.
+Cost custom(CollectiveProtocol protocol, const StepCosts& s, const Ground& g) {
+  const double wire = protocol == CollectiveProtocol::ll ? (g.ranks - 1) * g.size
+                                                         : 2 * (g.ranks - 1) / g.ranks * g.size;
+  const double volume = wire / (or_else(s.share, 1) * g.scale_up);
+  return {.seconds = s.base.get().si() + (g.ranks - 1) * hop(s) + volume,
+          .up = wire,
+          .out = 0,
+          .transfer = volume};
+}
+
+Cost send(const StepCosts& s, const Ground& g) {
+  const bool crosses = g.domains > 1;
+  const double rate =
+      crosses ? or_else(s.network_share, 1) * g.rank_nic : or_else(s.share, 1) * g.scale_up;
+  const double step = crosses ? network_hop(s, g) : hop(s);
+  const double volume = g.size / rate;
+  return {.seconds = s.base.get().si() + step + volume + fill(or_else(s.window, 0), g.size, rate),
+          .up = crosses ? 0 : g.size,
+          .out = crosses ? g.size : 0,
+          .transfer = volume};
+}
+
+bool reduces(CollectiveKind k) { return k == CollectiveKind::all_reduce; }
+bool halves(CollectiveKind k) {
+  return k == CollectiveKind::all_gather || k == CollectiveKind::reduce_scatter;
+}
+
+bool all_reduces_itself(CollectiveLibrary l) {
+  return l == CollectiveLibrary::custom || l == CollectiveLibrary::vllm;
+}
+
+bool allowed(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const StepCosts& s,
+             const Collective& c, const Fabric& fabric) {
+  const GroupShape& g = c.group;
+  const bool crosses = g.domains > 1;
+  // LL and LL128 need stores that arrive in order, which EFA does not promise.
+  if (crosses && fabric.scale_out.technology == FabricTechnology::efa &&
+      protocol != CollectiveProtocol::simple && algorithm != CollectiveAlgorithm::deepep)
+    return false;
+  const bool nvlink_reduces = fabric.scale_up.in_network_reduction && reduces(c.kind) &&
+                              static_cast<double>(g.per_domain) >= or_else(s.least_ranks, 2);
+  switch (algorithm) {
+    case CollectiveAlgorithm::ring:
+      return reduces(c.kind) || halves(c.kind) || c.kind == CollectiveKind::broadcast;
+    // Inside one domain NCCL's tree is a chain, which a ring always beats.
+    case CollectiveAlgorithm::tree:
+      return reduces(c.kind) && crosses;
+    case CollectiveAlgorithm::nvls:
+      return nvlink_reduces && !crosses;
+    case CollectiveAlgorithm::nvls_tree:
+      return nvlink_reduces && crosses;
+    case CollectiveAlgorithm::collnet:
+      return nvlink_reduces && crosses && fabric.scale_out.in_network_reduction;
+    // NCCL runs it with one rank per node only.
+    case CollectiveAlgorithm::pat:
+      return halves(c.kind) && crosses && g.per_domain == 1;
+    case CollectiveAlgorithm::direct:
+      return c.kind == CollectiveKind::all_to_all || c.kind == CollectiveKind::send_receive;
+    case CollectiveAlgorithm::hierarchical:
+      return (reduces(c.kind) || halves(c.kind)) && crosses;
+    case CollectiveAlgorithm::custom_all_reduce:
+      return all_reduces_itself(c.library) && reduces(c.kind) && !crosses;
+    case CollectiveAlgorithm::deepep:
+      return c.library == CollectiveLibrary::deepep && c.kind == CollectiveKind::all_to_all;
+  }
+  return false;
+}
+
+// The constants of one algorithm as the collective's library runs it.
+struct Candidate {
+  const StepCosts* steps = nullptr;
+  bool own = false;  // the library's, not the algorithm's default
+};
+
+Candidate candidate_of(const CollectiveCosts& costs, const Collective& c,
+                       CollectiveAlgorithm algorithm, CollectiveProtocol protocol) {
+  if (c.kind == CollectiveKind::send_receive && algorithm == CollectiveAlgorithm::direct)
+    return {.steps = &costs.send[static_cast<int>(protocol)]};
+  const auto own = costs.libraries.find({.library = c.library,
+                                         .phase = c.exchange.phase,
+                                         .algorithm = algorithm,
+                                         .protocol = protocol});
+  const double part = c.bytes.si() / static_cast<double>(c.group.size);
+  // Beyond its limit an all-reduce leaves the message to NCCL; an exchange has nobody to leave it
+  // to.
+  if (own != costs.libraries.end() &&
+      (knows_tokens(c.library) || part <= or_else(own->second.largest, infinity)))
+    return {.steps = &own->second, .own = true};
+  const auto kind =
+      costs.kinds.find({.kind = c.kind, .algorithm = algorithm, .protocol = protocol});
+  if (kind != costs.kinds.end()) return {.steps = &kind->second};
+  return {.steps = &costs.of(algorithm, protocol)};
+}
+
+Cost cost_alone(CollectiveAlgorithm algorithm, CollectiveProtocol protocol,
+                const Candidate& candidate, const Collective& c, const Ground& g,
+                const Fabric& fabric) {
+  const StepCosts& s = *candidate.steps;
+  switch (algorithm) {
+    case CollectiveAlgorithm::ring:
+      return ring(c.kind, protocol, s, g);
+    case CollectiveAlgorithm::tree:
+      return tree(s, g);
+    case CollectiveAlgorithm::nvls:
+    case CollectiveAlgorithm::nvls_tree:
+    case CollectiveAlgorithm::collnet:
+      return nvls(algorithm, s, g);
+    case CollectiveAlgorithm::pat:
+      return pat(s, g);
+    case CollectiveAlgorithm::direct:
+      if (c.kind == CollectiveKind::send_receive) return send(s, g);
+      if (candidate.own && knows_tokens(c.library)) return exchange(c, protocol, s, g);
+      return all_to_all(s, g, fabric);
+    case CollectiveAlgorithm::hierarchical:
+      return hierarchical(c.kind, s, g);
+    case CollectiveAlgorithm::custom_all_reduce:
+      return custom(protocol, s, g);
+    case CollectiveAlgorithm::deepep:
+      return exchange(c, protocol, s, g);
+  }
+  return {};
+}
+
+Cost cost_of(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const Candidate& candidate,
+             const Collective& c, const Ground& g, const Fabric& fabric) {
+  Cost cost = cost_alone(algorithm, protocol, candidate, c, g, fabric);
+  const bool told = knows_tokens(c.library) && c.exchange.sms > 0;
+  cost.sms = told ? static_cast<double>(c.exchange.sms) : or_else(candidate.steps->sms, 0);
+  return cost;
+}
+
+// All wait for the rank that receives most; its part of the volume is what skew adds.
+CollectiveTime timed(Cost cost, const Collective& c, CollectiveAlgorithm algorithm,
+                     CollectiveProtocol protocol) {
+  if (c.kind == CollectiveKind::all_to_all && c.skew > 1) {
+    cost.seconds += (c.skew - 1) * cost.transfer;
+    cost.transfer *= c.skew;
+  }
+  return {.time = Seconds(cost.seconds),
+          .algorithm = algorithm,
+          .protocol = protocol,
+          .scale_up_bytes = Bytes(cost.up),
+          .scale_out_bytes = Bytes(cost.out),
+          .transfer = Seconds(cost.transfer),
+          .sms = cost.sms};
+}
+
+}  // namespace
+
+CollectiveTime collective_time(const Collective& c, const Fabric& fabric,
+                               const CollectiveCosts& costs) {
+  if (c.group.size <= 1) return {};
+  const Ground g = ground_of(c, fabric, costs);
+  Cost best;
+  auto algorithm = CollectiveAlgorithm::ring;
+  auto protocol = CollectiveProtocol::simple;
+  for (int a = 0; a < collective_algorithm_count; ++a) {
+    for (int p = 0; p < collective_protocol_count; ++p) {
+      const auto candidate = static_cast<CollectiveAlgorithm>(a);
+      const auto with = static_cast<CollectiveProtocol>(p);
+      const Candidate of = candidate_of(costs, c, candidate, with);
+      if (!of.steps->present || !allowed(candidate, with, *of.steps, c, fabric)) continue;
+      if (g.size / g.ranks > or_else(of.steps->largest, infinity)) continue;
+      const Cost cost = cost_of(candidate, with, of, c, g, fabric);
+      // DeepEP is what the stack calls; nothing else competes with it.
+      const bool takes_over =
+          candidate == CollectiveAlgorithm::deepep && algorithm != CollectiveAlgorithm::deepep;
+      if (cost.seconds >= best.seconds && !takes_over) continue;
+      best = cost;
+      algorithm = candidate;
+      protocol = with;
+    }
+  }
+  CHECK_THAT(best.seconds < infinity, "no algorithm for this collective in " + costs.name);
+  return timed(best, c, algorithm, protocol);
+}
+
+std::optional<CollectiveTime> collective_time_with(const Collective& c, const Fabric& fabric,
+                                                   const CollectiveCosts& costs,
+                                                   CollectiveAlgorithm algorithm,
+                                                   CollectiveProtocol protocol) {
+  if (c.group.size <= 1) return CollectiveTime{};
+  const Candidate of = candidate_of(costs, c, algorithm, protocol);
+  if (!of.steps->present || !allowed(algorithm, protocol, *of.steps, c, fabric))
+    return std::nullopt;
+  const Ground g = ground_of(c, fabric, costs);
+  return timed(cost_of(algorithm, protocol, of, c, g, fabric), c, algorithm, protocol);
+}
+
+}  // namespace orrery

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows how collectives become flows on a fabric's links, for all ranks of a job.
+#include "sim/engine/flows/ground.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "sim/base/errors/check.h"
+#include "sim/engine/collectives/domain_edges.h"
+
+namespace orrery {
+namespace {
+
+constexpr LinkIndex no_link = UINT32_MAX;
+constexpr int engine_tier = -1;
+
+std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
+  h ^= value + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+  h ^= h >> 29;
+  h *= 0xbf58476d1ce4e5b9u;
+  return h ^ (h >> 32);
+}
+
+RoutingOptions routing_options(const Fabric& fabric, const Conditions& conditions,
+                               const FlowOptions& flow) {
+  RoutingOptions options = routing_of(fabric);
+  if (flow.spread_hashed) options.routing = Routing::spray;
+  options.seed = conditions.seed;
+  options.bundled = flow.folded && options.routing != Routing::ecmp;
+  return options;
+}
+
+// Accelerators that the wiring must reach: the job's, and those of other traffic and faults.
+std::int64_t reached(const JobGround& job, const Conditions& conditions) {
+  std::int64_t count = job.domains() * job.domain;
+  for (const BackgroundTraffic& b : conditions.background)
+    count = std::max(count, b.first_gpu + b.gpus);
+  return count;
+}
+
+}  // namespace
+
+std::size_t FlowGround::NameHash::operator()(const LinkName& n) const {
+  std::uint64_t h = mix(static_cast<std::uint64_t>(n.kind) | (std::uint64_t{n.tier} << 8) |
+                            (std::uint64_t{n.plane} << 16) |
+                            (static_cast<std::uint64_t>(static_cast<std::uint32_t>(n.lower)) << 32),
+                        static_cast<std::uint64_t>(n.group));
+  h = mix(h, static_cast<std::uint32_t>(n.upper));
+  return static_cast<std::size_t>(mix(h, static_cast<std::uint32_t>(n.parallel)));
+}
+
+FlowGround::FlowGround(const Fabric& fabric, const JobGround& job, const Conditions& conditions,
+                       const FlowOptions& options)
+    : fabric_(fabric),
+      job_(job),
+      conditions_(conditions),
+      options_(options),
+      router_(fabric, reached(job, conditions), routing_options(fabric, conditions, options),
+              conditions.faults) {
+  CHECK_THAT(job.ranks >= 1 && job.ranks_per_domain >= 1, "a job without ranks");
+  for (std::size_t i = 0; i < conditions.scale_up_faults.size(); ++i) {
+    const std::int64_t gpu = conditions.scale_up_faults[i].gpu;
+    if (gpu < 0 || gpu >= job.domains() * job.domain)
+      throw Error({.path = fmt::format("scale_up_faults[{}].gpu", i),
+                   .found = fmt::format("{}", gpu),
+                   .expected = fmt::format("0 to {}", job.domains() * job.domain - 1)});
+  }
+  split_positions();
+  for (const BackgroundTraffic& b : conditions.background) add_background(b);
+}
+
+FlowGround::FlowGround(const Fabric& fabric, const ClosShape& shape, const JobGround& job,
+                       const FlowOptions& options)
+    : fabric_(fabric),
+      job_(job),
+      options_(options),
+      router_(fabric, shape, routing_options(fabric, {}, options)) {
+  split_positions();
+}
+
+// Ranks of a domain fall into classes; unfolded, every rank is its own.
+void FlowGround::split_positions() {
+  const std::int64_t used = std::min(job_.ranks_per_domain, job_.ranks);
+  const bool wired = !router_.shape().tiers.empty();
+  const std::vector<int> classes =
+      wired ? router_.position_classes(used) : std::vector<int>(static_cast<std::size_t>(used), 0);
+  std::map<std::pair<int, std::int64_t>, std::vector<std::int64_t>> members;
+  for (std::int64_t p = 0; p < used; ++p) {
+    const bool broken =
+        std::any_of(conditions_.scale_up_faults.begin(), conditions_.scale_up_faults.end(),
+                    [&](const ScaleUpFault& f) { return f.gpu % job_.domain == p; });
+    const bool single = !options_.folded || broken;
+    members[{classes[static_cast<std::size_t>(p)], single ? p : -1}].push_back(p);
+  }
+  for (const auto& [key, positions] : members) {
+    Position at{.first = positions.front(), .ranks = static_cast<double>(positions.size())};
+    const auto count_like = [&](auto&& of) {
+      return static_cast<double>(
+          std::count_if(positions.begin(), positions.end(),
+                        [&](std::int64_t p) { return of(p) == of(at.first); }));
+    };
+    if (wired) {
+      at.on_nic = count_like([&](std::int64_t p) { return router_.nic_of(p); });
+      at.on_leaf = count_like([&](std::int64_t p) { return router_.leaf_of(p); });
+      at.on_rail = count_like([&](std::int64_t p) { return p % router_.shape().rails; });
+    }
+    positions_.push_back(at);
+  }
+}
+
+double FlowGround::sharing_ranks(const LinkName& name, const Position& p) const {
+  switch (name.kind) {
+    case LinkKind::nic_out:
+    case LinkKind::nic_in:
+      return p.on_nic;
+    case LinkKind::up:
+    case LinkKind::down:
+      // Rails meet at the spines, if at all.
+      if (name.tier == 0) return p.on_leaf;
+      return fabric_.scale_out.kind == ScaleOutKind::rail_only ? p.on_rail : p.ranks;
+    case LinkKind::site_out:
+    case LinkKind::site_in:
+      return p.ranks;
+  }
+  return 1;
+}
+
+LinkIndex FlowGround::link_of(const LinkName& name) {
+  const auto [at, fresh] = by_name_.try_emplace(name, no_link);
+  if (!fresh) return at->second;
+  const BundleSize size = router_.size(name);
+  at->second = table_.add_link(size.capacity, static_cast<double>(size.links));
+  const bool nic = name.kind == LinkKind::nic_out || name.kind == LinkKind::nic_in;
+  const bool site = name.kind == LinkKind::site_out || name.kind == LinkKind::site_in;
+  tiers_.push_back(nic ? 1 : site ? 4 : 2 + std::min<int>(name.tier, 1));
+  names_.push_back(name);
+  return at->second;
+}
+
+LinkIndex FlowGround::port_of(std::int64_t domain, std::size_t position) {
+  const std::size_t slot = static_cast<std::size_t>(domain) * positions_.size() + position;
+  if (ports_.size() <= slot) ports_.resize(slot + 1, no_link);
+  if (ports_[slot] != no_link) return ports_[slot];
+  const Position& p = positions_[position];
+  double rate = fabric_.scale_up.bandwidth.get().si();
+  for (const ScaleUpFault& f : conditions_.scale_up_faults)
+    if (f.gpu == accelerator(domain, p.first)) rate *= f.remaining;
+  ports_[slot] = table_.add_link(rate, p.ranks);
+  tiers_.push_back(0);
+  names_.push_back({.group = accelerator(domain, p.first)});
+  return ports_[slot];
+}
+
+void FlowGround::begin_collective() {
+  ++colour_;
+  engines_.clear();
+}
+
+LinkIndex FlowGround::engine_of(std::int64_t domain, std::size_t position, double rate) {
+  const std::size_t slot = static_cast<std::size_t>(domain) * positions_.size() + position;
+  if (engines_.size() <= slot) engines_.resize(slot + 1, no_link);
+  if (engines_[slot] != no_link) return engines_[slot];
+  engines_[slot] = table_.add_link(rate, positions_[position].ranks);
+  tiers_.push_back(engine_tier);
+  names_.push_back({.group = accelerator(domain, positions_[position].first)});
+  return engines_[slot];
+}
+
+void FlowGround::add_edges(const std::vector<DomainEdge>& edges, double engine_rate,
+                           double port_share, std::int64_t first_domain) {
+  std::vector<RouteLink> route;
+  std::vector<FlowUse> uses;
+  const double port = exact_share(port_share);
+  std::uint64_t label = 0;
+  for (const DomainEdge& e : edges) {
+    const std::int64_t from = first_domain + e.from, to = first_domain + e.to;
+    for (std::size_t i = 0; i < positions_.size(); ++i) {
+      const Position& p = positions_[i];
+      route.clear();
+      uses.clear();
+      router_.route(accelerator(from, p.first), accelerator(to, p.first), label++, route);
+      for (const RouteLink& r : route)
+        uses.push_back({.link = link_of(r.link), .weight = r.share * sharing_ranks(r.link, p)});
+      uses.push_back({.link = engine_of(from, i, engine_rate), .weight = 1});
+      if (port > 0) uses.push_back({.link = port_of(from, i), .weight = port});
+      table_.add_flow({.bytes = e.share, .colour = colour_, .count = p.ranks}, uses);
+      homes_.push_back(from);
+    }
+  }
+}
+
+// Switches reduce: every NIC sends its part of the buffer up once and gets the result once; a leaf
+// passes one such part on towards the root and one back down, however many domains are below it.
+void FlowGround::add_reduction_tree(const DomainGroup& group, double engine_rate,
+                                    double port_share) {
+  std::vector<RouteLink> out, back;
+  std::vector<FlowUse> uses;
+  for (std::size_t i = 0; i < positions_.size(); ++i) {
+    const Position& p = positions_[i];
+    std::int64_t head = -1;  // the first domain under the leaf at hand
+    for (std::int64_t j = 0; j < group.count && group.count > 1; ++j) {
+      const std::int64_t x = accelerator(group.at(j), p.first);
+      const std::int64_t peer = accelerator(group.at(j == 0 ? group.count - 1 : 0), p.first);
+      const bool passes_on = head < 0 || router_.tier_between(head, x) > 1;
+      if (passes_on) head = x;
+      out.clear();
+      back.clear();
+      uses.clear();
+      router_.route(x, peer, 0, out);
+      router_.route(peer, x, 0, back);
+      const auto take = [&](const std::vector<RouteLink>& links, LinkKind nic, LinkKind trunk) {
+        for (const RouteLink& r : links)
+          if (r.link.kind == nic || (passes_on && r.link.kind == trunk))
+            uses.push_back({.link = link_of(r.link), .weight = r.share * sharing_ranks(r.link, p)});
+      };
+      take(out, LinkKind::nic_out, LinkKind::up);
+      take(back, LinkKind::nic_in, LinkKind::down);
+      uses.push_back({.link = engine_of(group.at(j), i, engine_rate), .weight = 1});
+      if (port_share > 0)
+        uses.push_back({.link = port_of(group.at(j), i), .weight = exact_share(port_share)});
+      table_.add_flow({.bytes = 1, .colour = colour_, .count = p.ranks}, uses);
+      homes_.push_back(group.at(j));
+    }
+  }
+}
+
+void FlowGround::add_inside(double rate) {
+  for (std::int64_t x = 0; x < job_.domains(); ++x)
+    for (std::size_t i = 0; i < positions_.size(); ++i) {
+      const FlowUse uses[] = {{.link = engine_of(x, i, rate), .weight = 1},
+                              {.link = port_of(x, i), .weight = 1}};
+      table_.add_flow({.bytes = 1, .colour = colour_, .count = positions_[i].ranks}, uses);
+      homes_.push_back(x);
+    }
+}
+
+FlowRange FlowGround::add(const Collective& collective, const CollectiveTime& alone) {
+  begin_collective();
+  FlowRange range{.first = static_cast<FlowIndex>(table_.flows.size())};
+  const double seconds = alone.transfer.si();
+  const double up = alone.scale_up_bytes.si(), out = alone.scale_out_bytes.si();
+  range.crosses = collective.group.domains > 1 && out > 0;
+  if (seconds > 0 && range.crosses) {
+    if (alone.algorithm == CollectiveAlgorithm::collnet)
+      for (const DomainGroup& group : domain_groups(collective.group, job_.domains()))
+        add_reduction_tree(group, out / seconds, up / out);
+    else
+      add_edges(domain_edges(collective.kind, alone.algorithm, collective.group, job_.domains(),
+                             {.seed = conditions_.seed}),
+                out / seconds, up / out, 0);
+  } else if (seconds > 0 && up > 0) {
+    add_inside(up / seconds);
+  }
+  range.last = static_cast<FlowIndex>(table_.flows.size());
+  // The few packets of a small message do not queue behind bulk: NICs and switches serve queue
+  // pairs in turn, so that it passes at once whatever the others send.
+  const int priority = alone.protocol == CollectiveProtocol::ll ? 1 : 0;
+  for (FlowIndex f = range.first; f < range.last; ++f) table_.flows[f].priority = priority;
+  return range;
+}
+
+FlowRange FlowGround::add_background(const BackgroundTraffic& traffic) {
+  begin_collective();
+  FlowRange range{.first = static_cast<FlowIndex>(table_.flows.size()), .crosses = true};
+  const std::int64_t domains = traffic.gpus / job_.domain;
+  const bool ring = traffic.pattern == BackgroundTraffic::Pattern::ring;
+  const GroupShape group{.size = domains, .domains = domains};
+  const double nic = fabric_.scale_out.nic_bandwidth.get().si() *
+                     fabric_.scale_out.nics_per_accelerator.get() *
+                     fabric_.scale_out.efficiency.get();
+  add_edges(domain_edges(ring ? CollectiveKind::all_reduce : CollectiveKind::all_to_all,
+                         ring ? CollectiveAlgorithm::ring : CollectiveAlgorithm::direct, group,
+                         domains, {.seed = conditions_.seed}),
+            nic * traffic.load, 0, traffic.first_gpu / job_.domain);
+  range.last = static_cast<FlowIndex>(table_.flows.size());
+  for (FlowIndex f = range.first; f < range.last; ++f)
+    table_.flows[f].bytes = std::numeric_limits<double>::infinity();
+  return range;
+}
+
+std::string FlowGround::describe(LinkIndex link) const {
+  const LinkName& n = names_[link];
+  if (tiers_[link] == engine_tier) return fmt::format("library on accelerator {}", n.group);
+  if (tiers_[link] == 0) return fmt::format("scale-up port of accelerator {}", n.group);
+  const std::string plane =
+      router_.shape().planes > 1 ? fmt::format(", plane {}", n.plane) : std::string();
+  switch (n.kind) {
+    case LinkKind::nic_out:
+      return fmt::format("accelerator {} to its leaf{}", n.group, plane);
+    case LinkKind::nic_in:
+      return fmt::format("leaf to accelerator {}{}", n.group, plane);
+    case LinkKind::up:
+    case LinkKind::down: {
+      const char* const names[] = {"leaf", "spine", "core", "top"};
+      const std::string lower =
+          fmt::format("{} {} of group {}", names[std::min<int>(n.tier, 2)], n.lower, n.group);
+      const std::string upper = fmt::format("{} {}", names[std::min<int>(n.tier + 1, 3)], n.upper);
+      return n.kind == LinkKind::up ? lower + " up to " + upper + plane
+                                    : upper + " down to " + lower + plane;
+    }
+    case LinkKind::site_out:
+      return fmt::format("out of site {}", n.group);
+    case LinkKind::site_in:
+      return fmt::format("into site {}", n.group);
+  }
+  return {};
+}
+
+}  // namespace orrery

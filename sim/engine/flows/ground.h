@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows how collectives become flows on a fabric's links, for all ranks of a job.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/engine/collectives/collectives.h"
+#include "sim/engine/collectives/domain_edges.h"
+#include "sim/engine/conditions.h"
+#include "sim/engine/flows/flows.h"
+#include "topologies/routing/routing.h"
+
+namespace orrery {
+
+// Where a job's ranks are: rank r on accelerator r / used * domain + r % used.
+struct JobGround {
+  std::int64_t ranks = 1;
+  std::int64_t ranks_per_domain = 1;  // `used`: 64 of 72
+  std::int64_t domain = 1;            // accelerators in a scale-up domain
+  std::int64_t stages = 1;            // equal parts of the ranks that do not wait for each other
+  std::int64_t domains() const { return (ranks + ranks_per_domain - 1) / ranks_per_domain; }
+};
+
+struct FlowOptions {
+  // One entry for all ranks of a domain, planes and spines that nothing tells apart, and colour
+  // refinement over what is left. Off: every rank and every link by itself (law 5's other side).
+  bool folded = true;
+  // Hashed flows are spread evenly instead: the mean that collisions are measured against.
+  bool spread_hashed = false;
+};
+
+// The flows of one collective, all groups of its kind at once, as a range of the table's entries.
+// FlowEntry::bytes is a flow's share of the collective's per-rank bytes.
+struct FlowRange {
+  FlowIndex first = 0, last = 0;  // [first, last)
+  // What `bytes` shares refer to: bytes over the NICs of a busiest rank, or over its scale-up port
+  // when the group stays inside its domain.
+  bool crosses = false;
+};
+
+// Builds one table for all collectives of a job. Links are made as flows name them:
+//   - the links of the scale-out fabric, by Router;
+//   - every rank's scale-up port, which a crossing flow loads in proportion;
+//   - every rank's engine in a collective: what its library can send alone. Its rate is bytes over
+//     CollectiveTime::transfer, so that a collective alone on a healthy fabric that blocks nothing
+//     takes what the alpha-beta model says.
+class FlowGround {
+ public:
+  // `fabric` must outlive it. Errors as Router's; conditions that name an accelerator beyond the
+  // fabric's are errors too.
+  FlowGround(const Fabric& fabric, const JobGround& job, const Conditions& conditions,
+             const FlowOptions& options);
+
+  // A healthy fabric of a given shape, which clos_shape() need not have made.
+  FlowGround(const Fabric& fabric, const ClosShape& shape, const JobGround& job,
+             const FlowOptions& options);
+
+  // `alone` is collective_time() of it. Each call adds entries; flows of different calls have
+  // different colours.
+  FlowRange add(const Collective& collective, const CollectiveTime& alone);
+  FlowRange add_background(const BackgroundTraffic& traffic);
+
+  const FlowTable& table() const { return table_; }
+  const JobGround& job() const { return job_; }
+  const ClosShape& shape() const { return router_.shape(); }
+  // Tier of a link for reports: 0 scale-up port, 1 NIC, 2 leaf-spine, 3 spine-core, 4 between
+  // sites; -1 engines, which are no wires.
+  int tier(LinkIndex link) const { return tiers_[link]; }
+  // Domain that a flow starts in.
+  std::int64_t home(FlowIndex flow) const { return homes_[flow]; }
+  // Name of a link for people: "leaf 3 to spine 5, plane 0".
+  std::string describe(LinkIndex link) const;
+
+ private:
+  struct Position {                               // ranks of a domain that nothing tells apart
+    std::int64_t first = 0;                       // position of the representative
+    double ranks = 1;                             // in the class
+    double on_nic = 1, on_leaf = 1, on_rail = 1;  // of them, where the representative is
+  };
+  struct NameHash {
+    std::size_t operator()(const LinkName& n) const;
+  };
+  void split_positions();
+  void add_edges(const std::vector<DomainEdge>& edges, double engine_rate, double port_share,
+                 std::int64_t first_domain);
+  void add_reduction_tree(const DomainGroup& group, double engine_rate, double port_share);
+  void add_inside(double rate);
+  LinkIndex link_of(const LinkName& name);
+  LinkIndex port_of(std::int64_t domain, std::size_t position);
+  std::int64_t accelerator(std::int64_t domain, std::int64_t position) const {
+    return domain * job_.domain + position;
+  }
+  double sharing_ranks(const LinkName& name, const Position& p) const;
+  void begin_collective();
+  LinkIndex engine_of(std::int64_t domain, std::size_t position, double rate);
+
+  const Fabric& fabric_;
+  JobGround job_;
+  Conditions conditions_;
+  FlowOptions options_;
+  Router router_;
+  std::vector<Position> positions_;
+  FlowTable table_;
+  std::vector<int> tiers_;
+  std::vector<LinkName> names_;
+  std::unordered_map<LinkName, LinkIndex, NameHash> by_name_;  // looked up, never iterated
+  std::vector<std::int64_t> homes_;
+  std::vector<LinkIndex> ports_, engines_;  // [domain * positions + position]
+  std::uint64_t colour_ = 0;
+};
+
+}  // namespace orrery

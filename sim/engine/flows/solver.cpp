@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows progressive filling: which links saturate first, and what that leaves on the others.
+#include "sim/engine/flows/solver.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "sim/base/errors/check.h"
+
+namespace orrery {
+
+namespace {
+constexpr double infinite = std::numeric_limits<double>::infinity();
+// A residual under this share of the capacity is rounding of the levels before it: nothing is left.
+constexpr double rounding_share = 0x1.0p-40;
+
+double weight_of(std::int64_t units) { return static_cast<double>(units) * weight_unit; }
+}  // namespace
+
+bool FlowSolver::Link::finite() const { return capacity < infinite; }
+
+FlowSolver::FlowSolver(const FlowTable& table) {
+  const std::size_t flows = table.flows.size();
+  rate_.assign(flows, 0);
+  running_.assign(flows, 0);
+  unfixed_.assign(flows, 0);
+  flow_mark_.assign(flows, 0);
+  link_mark_.assign(table.links.size(), 0);
+  for (const FlowEntry& flow : table.flows) {
+    CHECK_THAT(flow.cap >= 0, "a flow's cap is negative or not a number");
+    cap_.push_back(flow.cap);
+    priority_.push_back(flow.priority);
+  }
+  for (const LinkEntry& link : table.links) {
+    CHECK_THAT(link.capacity >= 0, "a link's capacity is negative or not a number");
+    links_.push_back({.capacity = link.capacity});
+  }
+  index_uses(table);
+}
+
+void FlowSolver::index_uses(const FlowTable& table) {
+  uses_.reserve(table.uses.size());
+  first_use_.reserve(table.flows.size() + 1);
+  std::vector<std::uint32_t> end(links_.size() + 1, 0);
+  for (const FlowEntry& flow : table.flows) {
+    first_use_.push_back(static_cast<std::uint32_t>(uses_.size()));
+    for (const FlowUse& use : table.uses_of(flow)) {
+      CHECK_THAT(use.link < links_.size(), "a flow uses a link that the table lacks");
+      const std::int64_t units = weight_units(use.weight);
+      if (units == 0) continue;
+      uses_.push_back({.link = use.link, .slot = 0, .units = units});
+      ++end[use.link + 1];
+    }
+  }
+  first_use_.push_back(static_cast<std::uint32_t>(uses_.size()));
+  for (std::size_t l = 0; l < links_.size(); ++l) {
+    end[l + 1] += end[l];
+    links_[l].first = end[l];
+  }
+  slots_.resize(uses_.size());
+  for (FlowIndex f = 0; f < rate_.size(); ++f)
+    for (std::uint32_t u = first_use_[f]; u < first_use_[f + 1]; ++u) {
+      uses_[u].slot = end[uses_[u].link]++;
+      slots_[uses_[u].slot] = {.use = u, .flow = f};
+    }
+}
+
+void FlowSolver::move_slot(std::uint32_t use, std::uint32_t slot) {
+  const std::uint32_t from = uses_[use].slot;
+  std::swap(slots_[from], slots_[slot]);
+  uses_[slots_[from].use].slot = from;
+  uses_[use].slot = slot;
+}
+
+void FlowSolver::start(FlowIndex flow) {
+  CHECK_THAT(!running_[flow], "a flow starts that runs already");
+  running_[flow] = 1;
+  touched_flows_.push_back(flow);
+  for (std::uint32_t u = first_use_[flow]; u < first_use_[flow + 1]; ++u) {
+    Link& link = links_[uses_[u].link];
+    move_slot(u, link.first + link.active++);
+  }
+}
+
+void FlowSolver::stop(FlowIndex flow) {
+  CHECK_THAT(running_[flow], "a flow stops that does not run");
+  running_[flow] = 0;
+  rate_[flow] = 0;
+  for (std::uint32_t u = first_use_[flow]; u < first_use_[flow + 1]; ++u) {
+    Link& link = links_[uses_[u].link];
+    move_slot(u, link.first + --link.active);
+    touched_links_.push_back(uses_[u].link);
+  }
+}
+
+void FlowSolver::set_capacity(LinkIndex link, double bytes_per_second) {
+  CHECK_THAT(bytes_per_second >= 0, "a link's capacity is negative or not a number");
+  Link& l = links_[link];
+  if (std::bit_cast<std::uint64_t>(l.capacity) == std::bit_cast<std::uint64_t>(bytes_per_second))
+    return;
+  l.capacity = bytes_per_second;
+  // Each of its flows is a seed: they need not hang together when it limits nothing any more.
+  for (std::uint32_t s = l.first; s < l.first + l.active; ++s)
+    touched_flows_.push_back(slots_[s].flow);
+}
+
+void FlowSolver::reach_flow(FlowIndex flow) {
+  if (flow_mark_[flow] == epoch_ || !running_[flow]) return;
+  flow_mark_[flow] = epoch_;
+  component_.push_back(flow);
+  for (const Use& use : uses_of(flow)) {
+    if (link_mark_[use.link] == epoch_ || !links_[use.link].finite()) continue;
+    link_mark_[use.link] = epoch_;
+    stack_.push_back(use.link);
+  }
+}
+
+// Walks from what changed over running flows and finite links.
+void FlowSolver::collect_component() {
+  if (++epoch_ == 0) {
+    std::fill(flow_mark_.begin(), flow_mark_.end(), 0);
+    std::fill(link_mark_.begin(), link_mark_.end(), 0);
+    epoch_ = 1;
+  }
+  component_.clear();
+  stack_.clear();
+  for (const FlowIndex flow : touched_flows_) reach_flow(flow);
+  for (const LinkIndex link : touched_links_) {
+    if (link_mark_[link] == epoch_ || !links_[link].finite()) continue;
+    link_mark_[link] = epoch_;
+    stack_.push_back(link);
+  }
+  touched_flows_.clear();
+  touched_links_.clear();
+  while (!stack_.empty()) {
+    Link& link = links_[stack_.back()];
+    stack_.pop_back();
+    link.residual = link.capacity;
+    for (std::uint32_t s = link.first; s < link.first + link.active; ++s)
+      reach_flow(slots_[s].flow);
+  }
+}
+
+std::span<const FlowIndex> FlowSolver::solve() {
+  changed_.clear();
+  collect_component();
+  const auto higher = [this](FlowIndex a, FlowIndex b) { return priority_[a] > priority_[b]; };
+  if (!std::is_sorted(component_.begin(), component_.end(), higher))
+    std::sort(component_.begin(), component_.end(), higher);
+  for (auto first = component_.begin(); first != component_.end();) {
+    const auto last = std::upper_bound(first, component_.end(), *first, higher);
+    fill({first, last});
+    first = last;
+  }
+  std::sort(changed_.begin(), changed_.end());
+  return changed_;
+}
+
+// The keys in the heap are never above the level at which a link truly saturates, since fixing
+// flows at a lower level only raises it: a link is looked at again when its key comes up. Where
+// rounding says less than the key, the key counts, so that levels rise strictly. Every link's
+// sequence of keys, levels and residuals depends on nothing but its own component, and is the same
+// for all links of a class (laws 4, 5).
+void FlowSolver::fill(std::span<const FlowIndex> flows) {
+  filled_.clear();
+  heap_.clear();
+  left_ = flows.size();
+  for (const FlowIndex flow : flows) {
+    unfixed_[flow] = 1;
+    if (cap_[flow] < infinite) heap_.push_back({cap_[flow], flow, true});
+    for (const Use& use : uses_of(flow)) {
+      Link& link = links_[use.link];
+      if (!link.finite()) continue;
+      if (link.weight == 0) filled_.push_back(use.link);
+      link.weight += use.units;
+    }
+  }
+  for (const LinkIndex l : filled_)
+    heap_.push_back({links_[l].residual / weight_of(links_[l].weight), l, false});
+  std::make_heap(heap_.begin(), heap_.end(), later);
+  while (left_ > 0) {
+    CHECK_THAT(!heap_.empty(), "a flow has neither a finite link nor a cap");
+    gather_level();
+    for (const FlowIndex flow : capped_) fix(flow);
+    for (const LinkIndex l : saturated_) {
+      const Link& link = links_[l];
+      for (std::uint32_t s = link.first; s < link.first + link.active; ++s) fix(slots_[s].flow);
+    }
+    apply_level();
+  }
+  for (const LinkIndex l : filled_) {
+    Link& link = links_[l];
+    if (link.residual <= link.capacity * rounding_share) link.residual = 0;
+  }
+}
+
+// The least level, and all that saturates at it to the bit.
+void FlowSolver::gather_level() {
+  capped_.clear();
+  saturated_.clear();
+  level_ = heap_.front().level;
+  while (!heap_.empty() && heap_.front().level == level_) {
+    const Limit limit = heap_.front();
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    heap_.pop_back();
+    if (limit.cap) {
+      capped_.push_back(limit.index);
+      continue;
+    }
+    const Link& link = links_[limit.index];
+    if (link.weight == 0) continue;  // other links fixed all its flows
+    const double level = link.residual / weight_of(link.weight);
+    if (level > level_) {
+      heap_.push_back({level, limit.index, false});
+      std::push_heap(heap_.begin(), heap_.end(), later);
+    } else {
+      saturated_.push_back(limit.index);
+    }
+  }
+}
+
+void FlowSolver::fix(FlowIndex flow) {
+  if (!unfixed_[flow]) return;
+  unfixed_[flow] = 0;
+  --left_;
+  if (std::bit_cast<std::uint64_t>(rate_[flow]) != std::bit_cast<std::uint64_t>(level_)) {
+    rate_[flow] = level_;
+    changed_.push_back(flow);
+  }
+  for (const Use& use : uses_of(flow)) {
+    Link& link = links_[use.link];
+    if (!link.finite()) continue;
+    if (link.fixed == 0) affected_.push_back(use.link);
+    link.fixed += use.units;
+  }
+}
+
+// One subtraction per link and level, of an exact weight: the order of the flows leaves no trace.
+void FlowSolver::apply_level() {
+  for (const LinkIndex l : affected_) {
+    Link& link = links_[l];
+    link.residual -= level_ * weight_of(link.fixed);
+    link.weight -= link.fixed;
+    link.fixed = 0;
+  }
+  affected_.clear();
+}
+
+double FlowSolver::load(LinkIndex link) const {
+  const Link& l = links_[link];
+  std::vector<std::uint32_t> uses;  // in the table's order, so that history leaves no trace
+  for (std::uint32_t s = l.first; s < l.first + l.active; ++s) uses.push_back(slots_[s].use);
+  std::sort(uses.begin(), uses.end());
+  double sum = 0;
+  for (const std::uint32_t u : uses)
+    sum += weight_of(uses_[u].units) * rate_[slots_[uses_[u].slot].flow];
+  return sum;
+}
+
+}  // namespace orrery

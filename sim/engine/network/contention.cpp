@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows what two streams of a rank cost each other when their collectives meet on the network.
+#include "sim/engine/network/contention.h"
+
+#include <vector>
+
+#include "sim/base/errors/check.h"
+
+namespace orrery {
+namespace {
+
+// A stream at its place: the item that runs, and when its next collective starts.
+struct Walk {
+  std::span<const StreamItem> items;
+  std::size_t next = 0;
+  Ticks ready;             // when the next collective can start, or the stream has ended
+  CollectiveId waits_for;  // -1: for none
+};
+
+// Compute up to the next collective.
+void skip_compute(Walk& w) {
+  while (w.next < w.items.size()) {
+    w.ready += to_ticks(w.items[w.next].compute);
+    if (w.items[w.next].collective) return;
+    ++w.next;
+  }
+}
+
+// When every stream ends, from the network's present on.
+std::vector<Seconds> run(std::vector<Walk> walks, FlowNetwork& network) {
+  const Ticks begin = network.now();
+  std::size_t running = 0;
+  // A start may lie in the network's future, so each stream hands over its next collective as soon
+  // as it knows when.
+  const auto go_on = [&](Walk& w) {
+    skip_compute(w);
+    if (w.next == w.items.size()) return;
+    w.waits_for = network.start(*w.items[w.next++].collective, w.ready);
+    ++running;
+  };
+  for (Walk& w : walks) {
+    w.ready = begin;
+    go_on(w);
+  }
+  while (running > 0) {
+    const auto completion = network.next_completion();
+    CHECK_THAT(completion.has_value(), "a stream waits for a collective that does not run");
+    for (Walk& w : walks) {
+      if (w.waits_for != completion->id) continue;
+      --running;
+      w.waits_for = {};
+      w.ready = completion->time;
+      go_on(w);
+    }
+  }
+  std::vector<Seconds> ends;
+  for (const Walk& w : walks) ends.push_back(to_seconds(w.ready - begin));
+  return ends;
+}
+
+}  // namespace
+
+TwoStreams run_streams(std::span<const StreamItem> main, std::span<const StreamItem> side,
+                       FlowNetwork& network) {
+  const std::vector<Seconds> both = run({{.items = main}, {.items = side}}, network);
+  return {.main = both[0],
+          .side = both[1],
+          .main_alone = run({{.items = main}}, network)[0],
+          .side_alone = run({{.items = side}}, network)[0]};
+}
+
+}  // namespace orrery

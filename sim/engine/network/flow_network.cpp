@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows how collectives end on the network as it is wired: shared links, hashing, faults, others.
+#include "sim/engine/network/flow_network.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "sim/base/errors/check.h"
+#include "sim/engine/flows/short_job.h"
+#include "sim/engine/network/loaded_transfer.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t nobody = SIZE_MAX;
+
+Folded unfolded(const FlowTable& table) {
+  Folded f{.table = table};
+  f.flow_class.resize(table.flows.size());
+  std::iota(f.flow_class.begin(), f.flow_class.end(), FlowIndex{0});
+  f.representative = f.flow_class;
+  f.link_class.resize(table.links.size());
+  std::iota(f.link_class.begin(), f.link_class.end(), LinkIndex{0});
+  return f;
+}
+
+// The first flow of every class of a range.
+std::vector<FlowIndex> one_of_each(const Folded& folded, const FlowRange& range) {
+  std::vector<FlowIndex> flows;
+  std::vector<char> seen(folded.table.flows.size(), 0);
+  for (FlowIndex f = range.first; f < range.last; ++f) {
+    if (seen[folded.flow_class[f]]) continue;
+    seen[folded.flow_class[f]] = 1;
+    flows.push_back(f);
+  }
+  return flows;
+}
+
+// Bytes that the shares of a collective's flows refer to.
+double rank_bytes(const FlowRange& range, const CollectiveTime& alone) {
+  return (range.crosses ? alone.scale_out_bytes : alone.scale_up_bytes).si();
+}
+
+Ticks latency(const CollectiveTime& alone) {
+  return to_ticks(std::max(Seconds(0), alone.time - alone.transfer));
+}
+
+void start_background(const FlowTable& table, FlowClock& clock, Ticks now) {
+  for (FlowIndex f = 0; f < table.flows.size(); ++f)
+    if (std::isinf(table.flows[f].bytes)) clock.start(f, now);
+}
+
+// Bytes by the highest layer that each flow passes.
+void add_layers(const FlowGround& ground, const FlowRange& range, double bytes, FlowPrice& price) {
+  const FlowTable& table = ground.table();
+  for (FlowIndex f = range.first; f < range.last; ++f) {
+    const FlowEntry& flow = table.flows[f];
+    int layer = 0;
+    for (const FlowUse& use : table.uses_of(flow)) {
+      layer = std::max(layer, ground.tier(use.link));
+      if (ground.tier(use.link) == 0 && range.crosses)
+        price.bytes[0] += flow.bytes * bytes * flow.count * use.weight;
+    }
+    price.bytes[static_cast<std::size_t>(layer)] += flow.bytes * bytes * flow.count;
+  }
+}
+
+// Stages wait for their own flows: those that start in their domains. A domain that several stages
+// share belongs to each of them.
+void add_stages(const FlowGround& ground, const Folded& folded, const FlowRange& range,
+                const std::vector<Ticks>& ends, const CollectiveTime& alone, FlowPrice& price) {
+  const JobGround& job = ground.job();
+  std::vector<Ticks> last(static_cast<std::size_t>(job.stages));
+  const auto stage_of = [&](std::int64_t rank) {
+    return std::min(rank, job.ranks - 1) * job.stages / job.ranks;
+  };
+  for (FlowIndex f = range.first; f < range.last; ++f) {
+    const std::int64_t first = ground.home(f) * job.ranks_per_domain;
+    for (std::int64_t s = stage_of(first); s <= stage_of(first + job.ranks_per_domain - 1); ++s) {
+      Ticks& end = last[static_cast<std::size_t>(s)];
+      end = max(end, ends[folded.flow_class[f]]);
+    }
+  }
+  for (const Ticks end : last) {
+    price.by_stage.push_back(price.time);
+    if (end == Ticks{}) continue;  // none starts here, as with sends of the last stage
+    price.by_stage.back().transfer = to_seconds(end);
+    price.by_stage.back().time = to_seconds(latency(alone) + end);
+  }
+}
+
+void find_busiest(const FlowGround& ground, const Folded& folded, const FlowRange& range,
+                  double bytes, double seconds, FlowPrice& price) {
+  if (!(seconds > 0)) return;
+  std::vector<double> carried(folded.table.links.size(), 0);
+  for (const FlowIndex f : one_of_each(folded, range)) {
+    const FlowEntry& flow = folded.table.flows[folded.flow_class[f]];
+    for (const FlowUse& use : folded.table.uses_of(flow))
+      carried[use.link] += use.weight * ground.table().flows[f].bytes * bytes;
+  }
+  std::vector<LinkIndex> example(carried.size(), 0);
+  for (LinkIndex l = static_cast<LinkIndex>(folded.link_class.size()); l-- > 0;)
+    example[folded.link_class[l]] = l;
+  std::vector<LinkIndex> order;
+  for (LinkIndex c = 0; c < carried.size(); ++c)
+    if (carried[c] > 0 && ground.tier(example[c]) > 0) order.push_back(c);
+  const auto load = [&](LinkIndex c) {
+    const double capacity = folded.table.links[c].capacity;
+    return capacity > 0 ? carried[c] / capacity / seconds : 0;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](LinkIndex a, LinkIndex b) { return load(a) > load(b); });
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, order.size()); ++i)
+    price.busiest.push_back({.name = ground.describe(example[order[i]]),
+                             .load = load(order[i]),
+                             .links = folded.table.links[order[i]].count});
+}
+
+std::optional<ShortJob> short_job(const Collective& collective, const CollectiveTime& alone,
+                                  const Fabric& fabric, const JobGround& job,
+                                  const Conditions& conditions, const FlowOptions& options) {
+  const bool hashed = fabric.scale_out.routing == Routing::ecmp && !options.spread_hashed;
+  if (!options.folded || !conditions.healthy() || hashed) return std::nullopt;
+  return shorten(collective, alone.algorithm, clos_shape(fabric, job.domains() * job.domain), job);
+}
+
+bool is_large(const JobGround& job) { return job.domains() > most_shared_domains; }
+
+JobGround shared_part(JobGround job) {
+  if (is_large(job)) job.ranks = most_shared_domains * job.ranks_per_domain;
+  return job;
+}
+
+// The same neighbours as far as they are in the part, else halfway across it.
+Collective shared_part(Collective c) {
+  GroupShape& g = c.group;
+  g.domain_step = std::min(g.domain_step, most_shared_domains / 2);
+  g.domains = std::min(g.domains, most_shared_domains / std::max<std::int64_t>(1, g.domain_step));
+  return c;
+}
+
+}  // namespace
+
+FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
+                     const CollectiveCosts& costs, const JobGround& job,
+                     const Conditions& conditions, const FlowOptions& options) {
+  const CollectiveTime alone = collective_time(collective, fabric, costs);
+  FlowPrice price{.time = alone};
+  price.undisturbed = alone.time - alone.transfer + loaded_transfer(collective, alone, fabric);
+  // Inside a healthy domain nothing is shared that the alpha-beta model does not know.
+  if (collective.group.domains <= 1 && conditions.scale_up_faults.empty()) return price;
+  const auto small = short_job(collective, alone, fabric, job, conditions, options);
+  FlowGround ground = small ? FlowGround(fabric, small->shape, small->job, options)
+                            : FlowGround(fabric, job, conditions, options);
+  const FlowRange range = ground.add(small ? small->collective : collective, alone);
+  if (range.first == range.last) return price;
+  const Folded folded = options.folded ? fold(ground.table()) : unfolded(ground.table());
+  price.flows = ground.table().flows.size();
+  price.classes = folded.table.flows.size();
+  const double bytes = rank_bytes(range, alone);
+  FlowClock clock(folded.table);
+  start_background(folded.table, clock, {});
+  for (const FlowIndex f : one_of_each(folded, range))
+    clock.start(folded.flow_class[f], ground.table().flows[f].bytes * bytes, {});
+  Ticks end;
+  std::vector<Ticks> ends(folded.table.flows.size());  // of each class
+  while (const auto ended = clock.next()) end = ends[ended->flow] = ended->time;
+  price.time.transfer = to_seconds(end);
+  price.time.time = to_seconds(latency(alone) + end);
+  // Messages between stages are each stage's own, on a healthy network too: hashing favours some.
+  const bool between_stages = collective.kind == CollectiveKind::send_receive && !small;
+  if ((!conditions.healthy() || between_stages) && job.stages > 1)
+    add_stages(ground, folded, range, ends, alone, price);
+  add_layers(ground, range, bytes, price);
+  if (small)
+    for (std::size_t i = 0; i < price.bytes.size(); ++i) price.bytes[i] *= small->layer_scale[i];
+  find_busiest(ground, folded, range, bytes, to_seconds(end).si(), price);
+  return price;
+}
+
+FlowNetwork::FlowNetwork(const Fabric& fabric, const CollectiveCosts& costs, const JobGround& job,
+                         const Conditions& conditions, const FlowOptions& options)
+    : fabric_(fabric),
+      costs_(costs),
+      conditions_(conditions),
+      options_(options),
+      job_(job),
+      ground_(fabric, shared_part(job), is_large(job) ? Conditions{} : conditions, options) {}
+
+std::size_t FlowNetwork::instance_for(const Collective& collective, const CollectiveTime& alone) {
+  Collective like = collective;
+  like.bytes = {};
+  const auto rate = [](const CollectiveTime& t, Bytes bytes) {
+    return std::bit_cast<std::uint64_t>(t.transfer.si() > 0 ? (bytes / t.transfer).si() : 0.0);
+  };
+  for (std::size_t i = 0; i < instances_.size(); ++i) {
+    const Instance& other = instances_[i];
+    if (!other.busy && other.like == like && other.alone.algorithm == alone.algorithm &&
+        other.alone.protocol == alone.protocol &&
+        rate(other.alone, other.alone.scale_up_bytes) == rate(alone, alone.scale_up_bytes) &&
+        rate(other.alone, other.alone.scale_out_bytes) == rate(alone, alone.scale_out_bytes))
+      return i;
+  }
+  instances_.push_back({.like = like, .alone = alone, .range = ground_.add(collective, alone)});
+  return instances_.size() - 1;
+}
+
+CollectiveId FlowNetwork::start(const Collective& collective, Ticks time) {
+  const CollectiveTime alone = collective_time(collective, fabric_, costs_);
+  const std::size_t instance =
+      instance_for(is_large(job_) ? shared_part(collective) : collective, alone);
+  instances_[instance].busy = true;
+  const CollectiveId id{started_++};
+  begins_.push(time + latency(alone),
+               {.kind = 0, .a = static_cast<std::int64_t>(running_.size()), .b = 0});
+  running_.push_back(
+      {.id = id, .instance = instance, .bytes = rank_bytes(instances_[instance].range, alone)});
+  return id;
+}
+
+// New collectives split classes; what runs goes on in the parts with what it has left.
+void FlowNetwork::refold(Ticks now) {
+  if (clock_ && folded_flows_ == ground_.table().flows.size()) return;
+  folded_flows_ = ground_.table().flows.size();
+  const std::vector<FlowIndex> old_class = std::move(folded_.flow_class);
+  const std::vector<std::size_t> old_owner = std::move(owner_);
+  const std::unique_ptr<FlowClock> old_clock = std::move(clock_);
+  const FlowTable old_table = std::move(folded_.table);
+  folded_ = options_.folded ? fold(ground_.table()) : unfolded(ground_.table());
+  clock_ = std::make_unique<FlowClock>(folded_.table);
+  owner_.assign(folded_.table.flows.size(), nobody);
+  start_background(folded_.table, *clock_, now);
+  for (Running& r : running_) r.left = 0;
+  for (FlowIndex c = 0; c < owner_.size(); ++c) {
+    const FlowIndex flow = folded_.representative[c];
+    if (flow >= old_class.size()) continue;
+    const std::size_t owner = old_owner[old_class[flow]];
+    if (owner == nobody) continue;
+    const double size = running_[owner].bytes * ground_.table().flows[flow].bytes;
+    clock_->start(c, std::max(0.0, size - old_clock->bytes_moved(old_class[flow])), now);
+    owner_[c] = owner;
+    ++running_[owner].left;
+  }
+}
+
+void FlowNetwork::begin_flows(std::size_t running, Ticks now) {
+  refold(now);
+  Running& r = running_[running];
+  for (const FlowIndex f : one_of_each(folded_, instances_[r.instance].range)) {
+    const FlowIndex c = folded_.flow_class[f];
+    clock_->start(c, r.bytes * ground_.table().flows[f].bytes, now);
+    owner_[c] = running;
+    ++r.left;
+  }
+}
+
+std::optional<Completion> FlowNetwork::next_completion() {
+  while (true) {
+    Ticks begin;
+    Event event;
+    const bool waits = begins_.peek(begin);
+    std::optional<FlowClock::End> end;
+    if (clock_) end = waits ? clock_->next_until(begin) : clock_->next();
+    std::size_t owner;
+    Ticks time;
+    if (end) {
+      owner = owner_[end->flow];
+      owner_[end->flow] = nobody;
+      time = end->time;
+      --running_[owner].left;
+    } else if (waits) {
+      begins_.pop(time, event);
+      owner = static_cast<std::size_t>(event.a);
+      begin_flows(owner, time);
+    } else {
+      return std::nullopt;
+    }
+    if (running_[owner].left > 0) continue;
+    instances_[running_[owner].instance].busy = false;
+    now_ = time;
+    return Completion{.id = running_[owner].id, .time = time};
+  }
+}
+
+const FlowPrice& FlowNetwork::details(const Collective& collective) {
+  for (const auto& [known, price] : memo_)
+    if (known == collective) return price;
+  memo_.emplace_back(collective,
+                     flow_price(collective, fabric_, costs_, job_, conditions_, options_));
+  return memo_.back().second;
+}
+
+const CollectiveTime& FlowNetwork::price(const Collective& collective, std::int64_t stage) {
+  const FlowPrice& price = details(collective);
+  return price.by_stage.empty() ? price.time : price.by_stage[static_cast<std::size_t>(stage)];
+}
+
+}  // namespace orrery

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows how collectives end on the network as it is wired: shared links, hashing, faults, others.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/engine/event_queue.h"
+#include "sim/engine/flows/clock.h"
+#include "sim/engine/flows/ground.h"
+#include "sim/engine/flows/symmetry.h"
+#include "sim/engine/network/network.h"
+
+namespace orrery {
+
+// Layers of the network that a report tells apart, by the highest that a flow passes.
+inline constexpr int network_layer_count = 5;
+inline constexpr std::array<const char*, network_layer_count> network_layers = {
+    "scale-up", "under one leaf", "across spines", "across cores", "between sites"};
+
+struct BusyLink {
+  std::string name;
+  double load = 0;   // share of its capacity that it carried, averaged over the transfer
+  double links = 1;  // that are as busy
+};
+
+// What one collective does to the network when the job runs nothing else.
+struct FlowPrice {
+  // On this network, with its faults and background traffic: the slowest group's.
+  CollectiveTime time;
+  std::vector<CollectiveTime> by_stage;  // of each stage's slowest group; empty: all alike
+  Seconds undisturbed;  // by the alpha-beta model alone: what the ideal network starts from
+  std::array<double, network_layer_count> bytes{};  // by layer, of all ranks together
+  std::vector<BusyLink> busiest;                    // at most three wires, busiest first
+  std::size_t flows = 0, classes = 0;               // entries before and after folding
+};
+// Folded, a healthy sprayed fabric is first shortened to what does not repeat (short_job.h).
+FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
+                     const CollectiveCosts& costs, const JobGround& job,
+                     const Conditions& conditions, const FlowOptions& options = {});
+
+// Collectives first wait their latency, then their flows share the links max-min fairly with all
+// that runs; a collective ends when its slowest flow has ended. Groups of a kind start together.
+//
+// price() looks at the whole job, with its faults. start() runs collectives beside each other; of a
+// job on more than most_shared_domains domains it runs a healthy part of that many, in which groups
+// keep their rates and steps but have fewer members: what they share are NICs, ports and the links
+// near them, which a longer job only repeats.
+inline constexpr std::int64_t most_shared_domains = 64;
+class FlowNetwork final : public Network {
+ public:
+  // Fabric and costs must outlive the network.
+  FlowNetwork(const Fabric& fabric, const CollectiveCosts& costs, const JobGround& job,
+              const Conditions& conditions, const FlowOptions& options = {});
+  CollectiveId start(const Collective& collective, Ticks time) override;
+  std::optional<Completion> next_completion() override;
+  const CollectiveTime& price(const Collective& collective, std::int64_t stage = 0) override;
+  const FlowPrice& details(const Collective& collective);
+  Ticks now() const { return now_; }  // of the last completion returned
+
+  std::size_t flows() const { return ground_.table().flows.size(); }  // entries before folding
+  std::size_t classes() const { return folded_.table.flows.size(); }
+
+ private:
+  // A collective's flows in the table; used again by later ones of the same shape and rates.
+  struct Instance {
+    Collective like;  // bytes apart
+    CollectiveTime alone;
+    FlowRange range;
+    bool busy = false;
+  };
+  struct Running {
+    CollectiveId id;
+    std::size_t instance = 0;
+    double bytes = 0;      // of a busiest rank, that flows' shares refer to
+    std::size_t left = 0;  // flow classes still moving
+    bool flowing = false;
+  };
+  std::size_t instance_for(const Collective& collective, const CollectiveTime& alone);
+  void refold(Ticks now);
+  void begin_flows(std::size_t running, Ticks now);
+
+  const Fabric& fabric_;
+  const CollectiveCosts& costs_;
+  Conditions conditions_;
+  FlowOptions options_;
+  JobGround job_;
+  FlowGround ground_;  // of the part that start() runs
+  Folded folded_;
+  std::unique_ptr<FlowClock> clock_;
+  std::size_t folded_flows_ = 0;  // of the ground's table when it was last folded
+  std::vector<Instance> instances_;
+  std::vector<Running> running_;
+  std::vector<std::size_t> owner_;  // of a flow class: index into running_
+  EventQueue begins_;               // of flows, after a collective's latency
+  std::int64_t started_ = 0;
+  Ticks now_;
+  std::deque<std::pair<Collective, FlowPrice>> memo_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows how long a collective's bytes take on a healthy, empty fabric that blocks or hashes.
+#pragma once
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "sim/engine/collectives/collectives.h"
+
+namespace orrery {
+
+// At least alone.transfer, and at least what the most loaded link needs for its bytes when all
+// groups of the kind run at once (one block of groups: others repeat it). On tapered tiers, between
+// sites and between groups of a dragonfly that is what the flow network takes. Where flows are
+// hashed it is the expected worst link (topologies/routing/hashing.h) instead of one draw. Equal to
+// alone.transfer for groups under one leaf and on open fabrics: sprayed and non-blocking.
+Seconds loaded_transfer(const Collective& collective, const CollectiveTime& alone,
+                        const Fabric& fabric);
+
+// Answers of loaded_transfer for many layouts on one fabric, as factors of alone.transfer (they do
+// not depend on the bytes). Any thread may ask.
+class LoadedTransfers {
+ public:
+  Seconds of(const Collective& collective, const CollectiveTime& alone, const Fabric& fabric);
+
+ private:
+  struct Key {
+    CollectiveKind kind;
+    CollectiveAlgorithm algorithm;
+    GroupShape group;
+    double rate;  // of a busiest rank's NICs
+    bool operator==(const Key&) const = default;
+  };
+  std::mutex mutex_;
+  std::vector<std::pair<Key, double>> known_;  // a few hundred shapes: linear search
+};
+
+}  // namespace orrery

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows the steps of many layouts whose layers cost the same: priced once, then bounded or run.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sim/engine/step/step.h"
+
+namespace orrery {
+
+// All that a layer's passes, and so all that a step prices but its stages and its end, depend on:
+// the layout without schedule (but for its kind), chunks, stages' layers, ZeRO stage below 3,
+// bucket, offload and how many layers full recompute runs again.
+struct PricedPasses {
+  Layout layout;
+  LaunchMode launch = LaunchMode::eager;
+  bool splits_backward = false, exchange_beside = false;
+  double expert_exposed = 0;
+  bool operator==(const PricedPasses&) const = default;
+};
+PricedPasses priced_passes(const Layout& layout, const Stack& stack, const Job& job);
+// Whether they cost the same in both.
+bool same_passes(const Layout& a, const Layout& b, const Stack& stack, const Job& job);
+
+// No step of the layout is shorter, no step takes less energy.
+struct StepLeast {
+  Seconds time;
+  Joules energy_per_gpu;
+};
+
+using WorthMore = std::function<bool(const StepLeast&)>;
+
+// What holds for layouts with the same passes, however their layers lie on stages. Where some run
+// again, for those that repeat as many.
+struct WholeModel {
+  Seconds time;      // one microbatch, forward and backward through all layers
+  Joules energy;     // the same
+  Seconds lightest;  // forward and input gradient (backward, where that is one) of the least layer
+  Seconds update;    // of all parameters that a pipeline's ranks own, at the memory's full rate
+  Seconds overhead;  // of a step
+  // No step of the layout is shorter: the mean stage's passes and update, and half of what the
+  // first and the last microbatch take through the other stages.
+  Seconds least(const Layout& layout, const Job& job, const Model& model,
+                Partition partition) const;
+};
+
+// real: the context's network. anywhere: collectives take no time but for those of tensor
+// parallelism, whose ranks are neighbours wherever all others lie, and that take the least: `least`
+// then holds for every rank order with tp innermost, ranks per domain and shard group.
+enum class Links : std::uint8_t { real, anywhere };
+
+// Of training. For one thread at a time. All arguments but `like` must outlive it.
+class StepSeries {
+ public:
+  StepSeries(const StepContext& context, const Model& model, const Job& job, const Layout& like,
+             const Stack& stack, Links links = Links::real);
+  ~StepSeries();
+  StepSeries(StepSeries&&) noexcept;
+
+  // The same as orrery::step, to the bit (with real links). `layout` has the passes of `like`.
+  StepResult step(const Layout& layout);
+  // Each stage's passes one after the other between the earliest start that the stages before it
+  // allow and what the stages before it have still to do when it ends, then what data parallelism
+  // leaves visible at the least, and the optimizer. Closed form, a few microseconds.
+  StepLeast least(const Layout& layout);
+  // The least of layouts that differ from `layout` in ZeRO stage below 3, bucket and offloaded
+  // optimizer only: not much more work than for one. With `worth` it is first told what holds
+  // whatever these are; where that is not worth more, it is the answer.
+  StepLeast least(const Layout& layout, const std::vector<Layout>& endings,
+                  const WorthMore& worth = {});
+  // Of all layouts with these passes of which as many layers run again: all, none, or as many of
+  // each class. Context-parallel traffic beside compute is left out.
+  WholeModel whole_model(const Layout& layout);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one step: prices every distinct pass once, runs the pipeline, adds what data parallelism
+// leaves visible and the optimizer.
+#include "sim/engine/step/step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "sim/engine/step/run.h"
+
+namespace orrery {
+
+namespace {
+
+// Runs the schedule for `each` microbatches at a time (0: all), rounded up to whole rounds of the
+// stages. A run starts when the one before has ended: its first stage has the last pass. Schedules
+// that need two microbatches a stage take what is left over, where it is less, into the last run.
+PipelineRun run_by_batches(const StepPipeline& p, std::int64_t each) {
+  const bool two_a_stage = holds_two_chunks(p.shape.schedule);
+  const std::int64_t round = (two_a_stage ? 2 : 1) * p.shape.stages;
+  const std::int64_t batch = (each + round - 1) / round * round;
+  const std::int64_t all = p.shape.microbatches;
+  if (each <= 0 || batch >= all) return run_pipeline(p.shape, p.costs);
+  std::int64_t full = all / batch, rest = all % batch;
+  if (two_a_stage && rest > 0 && rest < round) {
+    --full;
+    rest += batch;
+  }
+  if (full == 0) return run_pipeline(p.shape, p.costs);
+  PipelineShape shape = p.shape;
+  shape.microbatches = batch;
+  PipelineRun sum = run_pipeline(shape, p.costs);
+  const PipelineRun whole = sum;
+  // `times` more of one run, the last of which says when passes end.
+  const auto append = [&sum](const PipelineRun& run, std::int64_t times) {
+    const Ticks start = sum.end + run.end * (times - 1);
+    for (std::size_t s = 0; s < sum.stages.size(); ++s) {
+      StageRun& to = sum.stages[s];
+      const StageRun& from = run.stages[s];
+      to.end = start + from.end;
+      to.busy += from.busy * times;
+      to.blocked += from.blocked * times;
+      for (std::size_t c = 0; c < to.last_backward.size(); ++c) {
+        to.last_backward[c] = start + from.last_backward[c];
+        to.last_backward_start[c] = start + from.last_backward_start[c];
+      }
+    }
+    sum.end = start + run.end;
+    sum.passes_run += run.passes_run;
+    sum.passes_skipped += run.passes_skipped + (times - 1) * run.passes_run;
+  };
+  if (full > 1) append(whole, full - 1);
+  shape.microbatches = rest;
+  if (rest > 0) append(run_pipeline(shape, p.costs), 1);
+  return sum;
+}
+
+}  // namespace
+
+StepResult StepRun::training() {
+  const StepPipeline p = pipeline();
+  const PipelineRun run = run_by_batches(p, stack_.schedule_microbatches);
+  StepResult result;
+  std::vector<Tail> tails;
+  for (std::int64_t s = 0; s < layout_.pp; ++s)
+    tails.push_back(tail(run.stages[static_cast<std::size_t>(s)], s));
+  const std::vector<Ticks> ends = host_ends(p, run, tails);
+  for (std::size_t s = 0; s < tails.size(); ++s)
+    result.step = max(result.step, ends[s] + tails[s].total());
+  const bool split = splits_backward(layout_.schedule);
+  const std::int64_t per_chunk =
+      layout_.schedule == Schedule::dual_pipe ? p.shape.microbatches / 2 : p.shape.microbatches;
+  double energy = 0, burst = 0, sustained = 0;
+  std::int64_t sends_most = 0;
+  for (std::int64_t s = 0; s < layout_.pp; ++s) {
+    StageBreakdown stage;
+    double up = 0, out = 0;
+    for (std::int64_t c = 0; c < p.shape.chunks; ++c) {
+      const ChunkTime& t = chunk_time(s, c);
+      const auto count = [&](const PassTicks& pass) {
+        for (std::size_t l = 0; l < stage.label.size(); ++l)
+          stage.label[l] += pass.label[l] * per_chunk;
+        energy += pass.energy * static_cast<double>(per_chunk);
+        const double seconds = to_seconds(pass.total).si() * static_cast<double>(per_chunk);
+        sustained += seconds;
+        burst += seconds / pass.throttle;
+      };
+      count(t.forward);
+      if (split) {
+        count(t.input_gradient);
+        count(t.weight_gradient);
+      } else {
+        count(t.backward);
+      }
+      up += t.scale_up_bytes * static_cast<double>(per_chunk);
+      out += t.scale_out_bytes * static_cast<double>(per_chunk);
+      // Each pass hands its result on, but for the ends of the pipeline.
+      const bool turns = is_v_shaped(layout_.schedule) && s + 1 == layout_.pp;
+      const double ways = turns ? 1 : (t.program.head ? 0 : 1) + (t.program.embedding ? 0 : 1);
+      if (layout_.pp > 1)
+        (placement_.pipeline.tier == 0 ? up : out) +=
+            ways * program_.send_bytes * static_cast<double>(per_chunk);
+    }
+    const auto i = static_cast<std::size_t>(s);
+    stage[Label::pipeline_comm] += run.stages[i].blocked;
+    stage[Label::data_comm] += tails[i].data;
+    stage[Label::optimizer] += tails[i].optimizer;
+    stage[Label::host] += tails[i].overhead + (ends[i] - run.stages[i].end);
+    stage[Label::bubble] += result.step - stage.total();
+    const Bytes outside(out + tails[i].scale_out_bytes);
+    if (outside > result.scale_out_bytes) sends_most = s;
+    result.scale_up_bytes = std::max(result.scale_up_bytes, Bytes(up + tails[i].scale_up_bytes));
+    result.scale_out_bytes = std::max(result.scale_out_bytes, outside);
+    result.stages.push_back(stage);
+  }
+  result.network = network_use(sends_most);
+  result.throttle = burst > 0 ? sustained / burst : 1;
+  result.energy_per_gpu = Joules(energy / static_cast<double>(layout_.pp)) +
+                          context_.device.idle_power * to_seconds(result.step);
+  return result;
+}
+
+std::vector<Ticks> StepRun::host_ends(const StepPipeline& p, const PipelineRun& run,
+                                      const std::vector<Tail>& tails) const {
+  std::vector<Ticks> ends;
+  for (const StageRun& stage : run.stages) ends.push_back(stage.end);
+  if (!runs_ahead()) return ends;
+  for (std::int64_t s = layout_.pp - 1; s >= 0; --s) {
+    const auto i = static_cast<std::size_t>(s);
+    Ticks host;
+    for (std::int64_t c = 0; c < p.shape.chunks; ++c) {
+      const ChunkTime& t = chunk_time(s, c);
+      const Ticks both =
+          t.forward.host + t.backward.host + t.input_gradient.host + t.weight_gradient.host;
+      host += both * (layout_.schedule == Schedule::dual_pipe ? p.shape.microbatches / 2
+                                                              : p.shape.microbatches);
+    }
+    const ChunkCost& own = p.costs.chunk[i * static_cast<std::size_t>(p.shape.chunks)];
+    // Gradients' calls stand between a last backward's layers.
+    const Ticks late = tails[i].host > own.backward ? tails[i].host - own.backward : Ticks{};
+    ends[i] = max(ends[i] + late, host + tails[i].host);
+    if (s + 1 == layout_.pp || splits_backward(layout_.schedule)) continue;
+    const ChunkCost& next = p.costs.chunk[(i + 1) * static_cast<std::size_t>(p.shape.chunks)];
+    ends[i] = max(ends[i], ends[i + 1] + next.send_backward + own.backward + late);
+  }
+  return ends;
+}
+
+// One request batch passes the stages one after the other: latency is their sum.
+StepResult StepRun::inference() {
+  const StepPipeline p = pipeline();
+  StepResult result;
+  double energy = 0;
+  for (const ChunkCost& chunk : p.costs.chunk) result.step += chunk.forward + chunk.send_forward;
+  for (std::int64_t s = 0; s < layout_.pp; ++s) {
+    const ChunkTime& t = chunk_time(s, 0);
+    StageBreakdown stage;
+    stage.label = t.forward.label;
+    stage[Label::pipeline_comm] += p.costs.chunk[static_cast<std::size_t>(s)].send_forward;
+    stage[Label::bubble] += result.step - stage.total();
+    result.stages.push_back(stage);
+    energy += t.forward.energy;
+    result.throttle = std::max(result.throttle, t.forward.throttle);
+    result.scale_up_bytes = std::max(result.scale_up_bytes, Bytes(t.scale_up_bytes));
+    result.scale_out_bytes = std::max(result.scale_out_bytes, Bytes(t.scale_out_bytes));
+  }
+  result.network = network_use(0);
+  result.energy_per_gpu = Joules(energy / static_cast<double>(layout_.pp)) +
+                          context_.device.idle_power * to_seconds(result.step);
+  return result;
+}
+
+std::int64_t pacing_stage(const std::vector<StageBreakdown>& stages) {
+  const auto least = std::min_element(
+      stages.begin(), stages.end(),
+      [](const auto& a, const auto& b) { return a[Label::bubble] < b[Label::bubble]; });
+  return least - stages.begin();
+}
+
+Ticks StageBreakdown::total() const {
+  Ticks sum;
+  for (Ticks t : label) sum += t;
+  return sum;
+}
+
+StepContext step_context(const Cluster& cluster) {
+  StepContext context{.fabric = cluster.fabric,
+                      .collective_costs = cluster.collective_costs,
+                      .device = cluster.device.resolved(),
+                      .calibration = cluster.calibration,
+                      .clock_factor = cluster.site.clock_factor.get()};
+  const auto sharing = static_cast<double>(std::max<std::int64_t>(1, cluster.gpus_per_host));
+  context.host_memory_bandwidth =
+      cluster.host.memory_bandwidth.value.value_or(BytesPerSecond()) / sharing;
+  context.device.host_memory = cluster.host.memory.value.value_or(Bytes()) / sharing;
+  scale_clock(context.device, context.clock_factor);
+  return context;
+}
+
+StepContext step_context(const Scenario& scenario) {
+  StepContext context = step_context(scenario.cluster);
+  context.network = scenario.network;
+  context.conditions = scenario.conditions;
+  return context;
+}
+
+void scale_clock(ResolvedDevice& device, double factor) {
+  for (FlopPerSecond& rate : device.tensor_rate) rate *= factor;
+  device.vector_rate *= factor;
+  device.special_function_per_second *= factor;
+  device.l2_bandwidth *= factor;
+  const Watts for_work = device.power_limit - device.idle_power;
+  if (for_work > Watts(0)) device.power_limit = device.idle_power + for_work * factor;
+}
+
+double slowest_board(double spread, std::int64_t boards) {
+  if (spread <= 0 || boards <= 1) return 1;
+  // Blom's score of the extreme of n, by Newton on the normal distribution's tail.
+  const double n = static_cast<double>(boards);
+  const double tail = 0.625 / (n + 0.25);
+  double score = std::sqrt(2 * std::log(n));
+  for (int round = 0; round < 8; ++round) {
+    const double density = std::exp(-score * score / 2) / std::sqrt(2 * std::numbers::pi);
+    score += (std::erfc(score / std::numbers::sqrt2) / 2 - tail) / density;
+  }
+  return 1 - spread * score;
+}
+
+StepResult step(const StepContext& context, const Model& model, const Job& job,
+                const Layout& layout, const Stack& stack) {
+  StepRun run(context, model, job, layout, stack);
+  return is_training(job.task) ? run.training() : run.inference();
+}
+
+StepPipeline step_pipeline(const StepContext& context, const Model& model, const Job& job,
+                           const Layout& layout, const Stack& stack) {
+  return StepRun(context, model, job, layout, stack).pipeline();
+}
+
+}  // namespace orrery

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists the settings of advise and simulate.
+#include <algorithm>
+#include <utility>
+
+#include "sim/question/settings/settings.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* job = "Job";
+constexpr const char* machine = "Machine and software";
+constexpr const char* inference = "Inference";
+constexpr const char* layout = "Layout: who computes what";
+constexpr const char* memory = "Layout: what memory holds";
+constexpr const char* network = "Network and faults";
+constexpr const char* search = "Search";
+constexpr const char* output = "Output";
+
+}  // namespace
+
+std::string flag_of(const std::string& key) {
+  std::string text = "--" + key;
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+std::string Setting::flag() const { return flag_of(key); }
+
+namespace {
+
+using enum SettingKind;
+using enum SettingOf;
+
+// Of the job and its layout: what a layout that runs now is told by, too.
+std::vector<Setting> settings_of_runs() {
+  return {
+      {"model", text, job, "model name, file, Hugging Face config.json or its folder, or -", both,
+       "catalog model"},
+      {"cluster", text, machine, "cluster name or file; advise: also several, or all", both,
+       "catalog cluster"},
+      {"gpus", integer, machine, "accelerators in use"},
+      {"seq", integer, job, "tokens per sequence (prefill: per prompt)"},
+      {"global_batch", integer, job, "sequences per step"},
+      {"stack", text, machine, "software stack, name or name@release", both, "catalog stack"},
+      {"precision", text, machine,
+       "bf16 fp16 fp8[-delayed,-current,-blockwise] mxfp8 nvfp4; advise: any", both,
+       "bf16 fp16 fp8 fp8-delayed fp8-current fp8-blockwise mxfp8 nvfp4"},
+      {"task", text, job, "pretrain, sft or lora", both, "pretrain sft lora"},
+      {"phase", text, inference, "one inference step: prefill or decode", simulate,
+       "prefill decode"},
+      {"batch", integer, inference, "inference: sequences per replica", simulate},
+      {"context", integer, inference, "decode: tokens of history per sequence", simulate},
+      {"tp", integer, layout, "tensor parallel ranks"},
+      {"pp", integer, layout, "pipeline stages"},
+      {"vpp", integer, layout, "chunks per stage (interleaved schedule)"},
+      {"dp", integer, layout, "data parallel ranks (default: what is left)"},
+      {"cp", integer, layout, "context parallel ranks"},
+      {"ep", integer, layout, "expert parallel ranks"},
+      {"etp", integer, layout, "tensor parallel ranks inside experts"},
+      {"micro_batch", integer, layout, "sequences per microbatch"},
+      {"zero", integer, memory, "ZeRO stage 0 to 3 (3: FSDP)", both, "0 1 2 3"},
+      {"shard_group", integer, memory, "hybrid sharding: ranks that shard"},
+      {"schedule", text, layout, "gpipe 1f1b interleaved zero-bubble zb-v dualpipe dualpipe-v",
+       both, "gpipe 1f1b interleaved zero-bubble zb-v dualpipe dualpipe-v"},
+      {"recompute", text, memory, "none, selective, full or modules (\"moe_act,layernorm\")", both,
+       "none selective full"},
+      {"recompute_layers", integer, memory, "full recompute of this many layers a stage"},
+      {"sequence_parallel", on_off, layout, "default: as the stack does"},
+      {"optimizer", text, machine,
+       "adam, adam-bf16, adam-8bit, muon, ...; advise: also several, or any", both,
+       "adam adam-bf16 adam-8bit muon"},
+      {"context_parallel", text, layout, "ring, all-gather, all-to-all or hierarchical", both,
+       "ring all-gather all-to-all hierarchical"},
+      {"context_inner", integer, layout, "hierarchical: ranks that trade rows for heads"},
+      {"offload", list, memory, "to host memory: weights,optimizer,activations", both,
+       "weights optimizer activations"},
+      {"optimizer_offload_fraction", number, memory, "of an offloaded optimizer (default 1)"},
+      {"stage_layers", list, layout, "layers of each pipeline position"},
+      {"rank_order", text, layout, "innermost first (default tp-cp-dp-pp)"},
+      {"per_domain", integer, layout, "accelerators used of a scale-up domain (64 of 72)"},
+      {"bucket", text, memory, "gradients that are reduced together (\"40 MB\")"},
+      {"launch", text, machine, "eager or graph", simulate, "eager graph"},
+      {"mean_document", integer, job, "packed fine-tuning: mean tokens of a document"},
+      {"lora_rank", integer, job, "rank of LoRA adapters"},
+      {"mtp", on_off, job, "train the model's multi-token prediction modules too"},
+      {"expert_imbalance", number, job, "busiest expert rank's tokens over the mean"},
+      {"experts_in_turn", on_off, job,
+       "a benchmark's gate: each token takes the experts after the last"},
+  };
+}
+
+// Of what is asked about them, and how it is answered.
+std::vector<Setting> settings_of_questions() {
+  return {
+      {"gpu_hour_price", number, machine, "USD per accelerator and hour"},
+      {"network", text, network, "ideal, or flow: shared links, routing, faults", simulate,
+       "ideal flow"},
+      {"faults", json, network, "flow: JSON list of broken links (README)", simulate},
+      {"slow_gpus", json, network, "JSON list of {gpu, speed}", simulate},
+      {"background", json, network, "flow: JSON list of other traffic", simulate},
+      {"objective", text, search, "time, cost or energy", advise, "time cost energy"},
+      {"top", integer, search, "layouts to list (default 10)", advise},
+      {"memory_reserve", number, search, "share of memory to leave free, 0 to 0.9 (default 0.05)",
+       advise},
+      {"variants", on_off, search, "list every setting of a shape, not only its best", advise},
+      {"like", SettingKind::settings, search,
+       "what runs now: settings of its layout, or a scenario", advise, "file"},
+      {"changes", integer, search, "with --like: the best with 1, 2, ... so many changed decisions",
+       advise},
+      {"pareto", text, search, "also a front: time,memory or time,energy", advise,
+       "time,memory time,energy"},
+      {"time_limit", number, search, "seconds to search; then the best so far and the proven gap",
+       advise},
+      {"ranges", on_off, output, "false: no range and no values behind it, 5 to 50 times faster",
+       simulate},
+      {"reasons", on_off, output, "false: no limits, levers, traps and launch flags", simulate},
+      {"trace_out", file, output, "write a trace for Perfetto to this file", simulate, "file"},
+  };
+}
+
+std::vector<Setting> all_settings() {
+  std::vector<Setting> all = settings_of_runs();
+  for (Setting& setting : settings_of_questions()) all.push_back(std::move(setting));
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> all = all_settings();
+  return all;
+}
+
+}  // namespace orrery

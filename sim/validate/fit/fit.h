@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows how step-level values are fitted to measured runs, with a group of them left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/validate/score/report.h"
+
+namespace orrery {
+
+// What may be left out: "source", "model" (family) or "release" in turn, or "blind": a whole source
+// where its stack and device also occur in another source, else one (source, model, number of GPUs)
+// at a time.
+const std::vector<std::string>& leave_out_kinds();
+
+// How fits are run.
+struct FitRun {
+  int threads = 0;     // 0: all cores
+  bool quiet = false;  // no progress on stderr
+};
+
+// A row that a fit predicted which never saw it.
+struct BlindRow {
+  const ScoredRow* row = nullptr;
+  std::string fold;          // what was left out with it: "source S", "S, llama3-8b, 64 GPUs"
+  bool whole_source = true;  // "blind": which of the two rules it got
+  double speed_error = 0;    // predicted / measured - 1, of the speed
+};
+
+// Every scored row of a training run whose whole layout is known, in their order; those of stacks
+// that no other row uses are predicted from what is known without steps. Stops early when
+// interrupted.
+std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const std::string& kind,
+                                    const FitRun& run);
+
+// Error by group of `kind` ("blind": by source) as shipped and left out, the last a subtotal of the
+// rows of models with experts; for "blind" the rule of each source.
+std::vector<LeftOut> left_out_groups(const std::vector<BlindRow>& rows, const std::string& kind);
+std::string blind_rules_text(const std::vector<BlindRow>& rows);
+
+// Fitted values per stack, as text for a person who moves them into the catalogue.
+std::string fit_text(const std::vector<ScoredRow>& rows, const FitRun& run);
+
+}  // namespace orrery

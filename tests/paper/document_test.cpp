@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests documents as text and as markdown, part by part.
+#include "sim/paper/document.h"
+
+#include <catch2/catch.hpp>
+
+namespace orrery {
+namespace {
+
+Table small_table() {
+  Table table({"name", "s"}, {Align::left, Align::right});
+  table.add({"a|b", "1.5"});
+  table.add({"longer", "10"});
+  return table;
+}
+
+TEST_CASE("a document reads as text") {
+  Document d;
+  d.title("Model").line("cluster").gap().heading("Plan:").paragraph("words").item("one");
+  d.item("two", "2.").table(small_table()).note("and 3 more").code("--flag\n", "sh");
+  CHECK(d.text() ==
+        "Model\ncluster\n\nPlan:\nwords\n  one\n  2. two\n  name      s\n  a|b     1.5\n"
+        "  longer   10\n  and 3 more\n--flag\n");
+}
+
+TEST_CASE("a document reads as markdown") {
+  Document d;
+  d.title("Model").line("cluster").line("job").gap().heading("Plan:").label("Sizes:");
+  d.item("one").item("two", "2.").table(small_table()).note("and *3* more").code("--flag\n", "sh");
+  CHECK(d.markdown() ==
+        "# Model\n\n- cluster\n- job\n\n## Plan\n\n### Sizes\n\n- one\n2. two\n\n"
+        "| name | s |\n| --- | ---: |\n| a\\|b | 1.5 |\n| longer | 10 |\n\nand \\*3\\* more\n\n"
+        "```sh\n--flag\n```\n");
+}
+
+TEST_CASE("markup is written out, words are left alone") {
+  CHECK(in_markdown("tensor_exposed of a_b") == "tensor_exposed of a_b");
+  CHECK(in_markdown("_a <b> $4 [c] # d") == "\\_a &lt;b> \\$4 \\[c\\] # d");
+  CHECK(in_markdown("# 1,024 accelerators") == "\\# 1,024 accelerators");
+}
+
+TEST_CASE("a header without words has no line in text and one in markdown") {
+  Table table({"", ""}, {Align::left, Align::left});
+  table.add({"speed", "fast"});
+  CHECK(table.text("") == "speed  fast\n");
+  CHECK(table.markdown() == "|  |  |\n| --- | --- |\n| speed | fast |\n");
+}
+
+TEST_CASE("whether tables are cut is asked of the document") {
+  CHECK(Document(true).full());
+  CHECK_FALSE(Document().full());
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds the operations of mixers: attention in its variants, MLA, Mamba-2.
+#include <algorithm>
+
+#include "workloads/operations/layer_operations.h"
+
+namespace orrery {
+namespace {
+
+std::int64_t split(std::int64_t n, std::int64_t ways) {
+  return std::max<std::int64_t>(1, n / ways);
+}
+
+}  // namespace
+
+void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
+  const bool frozen = job_.task == Task::lora;
+  const std::int64_t t = shape_.tokens, h = model_.hidden;
+  const std::int64_t heads = split(mixer.heads, layout_.tp);
+  const std::int64_t kv_heads = split(mixer.kv_heads, layout_.tp);
+  const bool split_rows = shape_.sequence_parallel;
+  const Linear out{.m = t,
+                   .n = h,
+                   .k = heads * mixer.v_dim,
+                   .scattered = split_rows,
+                   .adapter = adapter(Adapter::rows)};
+  std::vector<Linear> in;
+  const Adapter latent = adapter(Adapter::whole, AdapterSites::query_key_value);
+  tensor_enter(p);
+  if (mixer.kind == MixerKind::mla) {
+    const std::int64_t nope = mixer.qk_dim - mixer.rope_dim;
+    if (mixer.q_lora > 0) {
+      in.push_back({.m = t, .n = mixer.q_lora, .k = h, .adapter = latent});
+      in.push_back({.m = t, .n = heads * mixer.qk_dim, .k = mixer.q_lora});
+    } else {
+      in.push_back({.m = t, .n = heads * mixer.qk_dim, .k = h});
+    }
+    in.push_back({.m = t, .n = mixer.kv_lora + mixer.rope_dim, .k = h, .adapter = latent});
+    in.push_back({.m = t, .n = heads * (nope + mixer.v_dim), .k = mixer.kv_lora});
+  } else {
+    in.push_back(
+        {.m = t, .n = heads * mixer.qk_dim + kv_heads * (mixer.qk_dim + mixer.v_dim), .k = h});
+  }
+  for (Linear& l : in) {
+    l.gathered = split_rows && l.k == h;
+    if (l.adapter == Adapter::none)
+      l.adapter = adapter(Adapter::columns, AdapterSites::query_key_value);
+    const std::size_t product = p.forward.operations.size();
+    forward_linear(p.forward, l, Label::gemm);
+    // Up-projections read a latent, not the hidden states.
+    if (mixer.kind == MixerKind::mla && l.k != h) rerun(p, RecomputeModule::mla_up_proj, product);
+  }
+  const std::size_t rotation = p.forward.operations.size();
+  const double rotated = static_cast<double>(t * (heads + kv_heads) * mixer.qk_dim);
+  if (model_.position == PositionKind::rotary) {
+    stream(p.forward, WorkKind::rotary, 2 * rotated, 2 * rotated, Label::elementwise);
+    if (mixer.kind == MixerKind::mla) rerun(p, RecomputeModule::mla_up_proj, rotation);
+    stream(p.input_gradient, WorkKind::rotary, 2 * rotated, 2 * rotated, Label::elementwise);
+  }
+  if (shape_.decode && mixer.kind == MixerKind::attention) {
+    // The new keys, and then the new values, join those in the cache.
+    Operation append{.label = Label::attention, .count = 2};
+    const double half = static_cast<double>(t * kv_heads * (mixer.qk_dim + mixer.v_dim));
+    append.kernel = {.work = {.kind = WorkKind::copy, .bytes_read = half, .bytes_written = half},
+                     .library = stack_.stream_library()};
+    p.forward.operations.push_back(append);
+  }
+  context_exchange(p, mixer);
+  attention_core(p, mixer);
+  forward_linear(p.forward, out, Label::gemm);
+  backward_linear(p, out, Label::gemm, frozen);
+  for (const Linear& l : in) backward_linear(p, l, Label::gemm, frozen);
+  tensor_leave(p);
+}
+
+void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const {
+  Work work{
+      .kind = WorkKind::attention_forward,
+      .input = stack_.attention_format == Format::bf16 ? plain_format() : stack_.attention_format,
+      .output = Format::bf16};
+  work.batch = shape_.sequences;
+  const std::int64_t ways = layout_.tp * layout_.context_heads();
+  work.heads = split(mixer.heads, ways);
+  work.kv_heads = split(mixer.kind == MixerKind::mla ? mixer.heads : mixer.kv_heads, ways);
+  work.q_length = shape_.q_length;
+  work.kv_length = shape_.kv_length;
+  work.qk_dim = mixer.qk_dim;
+  work.v_dim = mixer.v_dim;
+  work.window = mixer.window;
+  work.causal = shape_.causal;
+  if (shape_.decode) {
+    work.kind = WorkKind::attention_decode;
+    if (mixer.window > 0) work.kv_length = std::min(work.kv_length, mixer.window);
+    if (mixer.kind == MixerKind::mla) {
+      // Decoding absorbs the up-projections: all heads attend over one latent of kv_lora + rope.
+      work.kv_heads = 1;
+      work.qk_dim = mixer.kv_lora + mixer.rope_dim;
+      work.v_dim = mixer.kv_lora;
+    }
+  }
+  const bool latent = shape_.decode && mixer.kind == MixerKind::mla;
+  Operation forward{.label = Label::attention};
+  forward.kernel = {
+      .work = work,
+      .library = latent ? stack_.latent_attention.value_or(stack_.attention) : stack_.attention};
+  p.forward.operations.push_back(forward);
+  if (!shape_.training) return;
+  Operation backward = forward;
+  backward.kernel.work.kind = WorkKind::attention_backward;
+  p.input_gradient.operations.push_back(backward);
+  if (!softmax_falls_back(mixer)) return;
+  // Eager softmax in fp32: a cast, the scale, the mask, the softmax and a cast back pass over every
+  // score, 20 B read and 18 B written, against the fused kernel's 2 B each way. Backward alike.
+  const double scores = static_cast<double>(work.batch * work.heads * work.q_length) *
+                        static_cast<double>(work.kv_length);
+  Operation softmax{.label = Label::attention};
+  softmax.kernel = {
+      .work = {.kind = WorkKind::softmax, .bytes_read = 18 * scores, .bytes_written = 16 * scores},
+      .library = stack_.stream_library()};
+  p.forward.operations.push_back(softmax);
+  p.input_gradient.operations.push_back(softmax);
+}
+
+// Mamba-2 (Dao and Gu, 2024): one wide input projection, a short convolution, the chunked
+// state-space scan, a gated norm and the output projection. The scan's products run over chunks of
+// 256 tokens.
+void LayerOperations::mamba(LayerProgram& p, const Mixer& mixer) const {
+  constexpr std::int64_t chunk = 256;  // block length of the reference implementation's scan
+  const bool frozen = job_.task == Task::lora;
+  const std::int64_t t = shape_.tokens, tp = layout_.tp;
+  const std::int64_t inner = split(mixer.inner, tp), heads = split(mixer.heads, tp);
+  const std::int64_t states = split(2 * mixer.groups * mixer.state, tp);
+  const bool split_rows = shape_.sequence_parallel;
+  const Linear in{.m = t,
+                  .n = 2 * inner + states + heads,
+                  .k = model_.hidden,
+                  .gathered = split_rows,
+                  .adapter = adapter(Adapter::columns)};
+  const Linear out{.m = t,
+                   .n = model_.hidden,
+                   .k = inner,
+                   .scattered = split_rows,
+                   .adapter = adapter(Adapter::rows)};
+  tensor_enter(p);
+  forward_linear(p.forward, in, Label::gemm);
+  if (layout_.cp > 1)
+    trade_heads(p, GroupKind::context, static_cast<double>(t * (2 * inner + states + heads)),
+                static_cast<double>(t * inner));
+  const double rows = static_cast<double>(t * (2 * inner + states));
+  stream(p.forward, WorkKind::elementwise, 4 * rows, 4 * rows, Label::elementwise);
+  stream(p.input_gradient, WorkKind::elementwise, 8 * rows, 4 * rows, Label::elementwise);
+  Operation scan{.label = Label::attention};
+  scan.kernel = {.work = {.kind = WorkKind::gemm,
+                          .input = plain_format(),
+                          .m = chunk,
+                          .n = split(inner, heads),
+                          .k = chunk + 2 * mixer.state,
+                          .groups = std::max<std::int64_t>(1, t / chunk) * heads},
+                 .library = stack_.gemm};
+  scan.count = stack_.scan_passes.get();
+  p.forward.operations.push_back(scan);
+  scan.count *= 2;
+  if (shape_.training) p.input_gradient.operations.push_back(scan);
+  forward_linear(p.forward, out, Label::gemm);
+  backward_linear(p, out, Label::gemm, frozen);
+  backward_linear(p, in, Label::gemm, frozen);
+  tensor_leave(p);
+}
+
+}  // namespace orrery

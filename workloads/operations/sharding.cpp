@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds the collectives of ZeRO-3 and the copies around them to the programs of layers.
+#include "workloads/operations/sharding.h"
+
+#include <algorithm>
+
+namespace orrery {
+
+Sharding::Sharding(const Model& model, const Job& job, const Layout& layout, const Stack& stack)
+    : layout_(layout),
+      stack_(stack),
+      ways_(shard_ways(layout)),
+      adapters_(job.task == Task::lora),
+      tied_(model.tied_embeddings),
+      active_(layout.zero_stage == 3 && layout.dense_replicas() > 1) {
+  const std::int64_t microbatches = layout.microbatches(job);
+  gathers_once_ = gathers_once(layout, stack, microbatches);
+  if (gathers_once_) gathers_ = 1 / static_cast<double>(microbatches);
+  if (accumulates_whole(layout, stack, microbatches))
+    reduces_ = 1 / static_cast<double>(microbatches);
+  // A stage that keeps parameters whole for its next microbatch has them for backward as well.
+  const bool pipelined = gathers_once_ && layout.pp > 1;
+  regathers_ = stack.reshard_after_forward && !pipelined ? 1 : 0;
+}
+
+void Sharding::copy(Segment& s, double parameters, double bytes, double count) const {
+  if (parameters <= 0 || bytes <= 0 || count <= 0) return;
+  Operation o{.label = Label::data_comm, .count = count};
+  o.kernel = {.work = {.kind = WorkKind::copy,
+                       .bytes_read = parameters * bytes / 2,
+                       .bytes_written = parameters * bytes / 2},
+              .library = Library::fused};
+  s.operations.push_back(o);
+}
+
+// Bytes that copies read and write for each gradient element around its reduction. FSDP1 joins the
+// gradients of a unit in a flat tensor, casts that where the reduction is wider and divides it
+// before the sum (torch/distributed/fsdp/_runtime_utils.py); FSDP2 copies gradients into the
+// reduction's input, which casts them on the way (_fsdp_collectives.py); DeepSpeed copies them into
+// a bucket and divides that (runtime/zero/stage3.py).
+double Sharding::reduce_copy_bytes() const {
+  constexpr double own = 2;  // gradients are computed in 16 bits
+  const double reduced = bytes_per_element(stack_.gradient_format);
+  switch (stack_.shard_storage) {
+    case ShardStorage::in_place:
+      return 0;
+    case ShardStorage::flat:
+      return 2 * own + (reduced > own ? own + reduced : 0) + 2 * reduced;
+    case ShardStorage::parts:
+      return own + reduced;
+    case ShardStorage::bucketed:
+      return own + reduced + 2 * reduced;
+  }
+  return 0;
+}
+
+void Sharding::gather(Segment& s, const LocalParameters& local, double count, Place place) const {
+  if (count <= 0) return;
+  const double element = bytes_per_element(stack_.parameter_gather_format);
+  const auto add = [&](GroupKind group, double parameters) {
+    // DeepSpeed gathers module by module: a layer's big weights, attention's two and the
+    // feed-forward's two, each exceed what it coalesces.
+    const double pieces = stack_.shard_storage == ShardStorage::bucketed ? 4 : 1;
+    Operation o{
+        .kind = OperationKind::collective, .label = Label::data_comm, .count = count * pieces};
+    o.collective = CollectiveKind::all_gather;
+    o.group = group;
+    o.bytes = element * parameters / pieces;
+    o.beside_compute = place == Place::beside;
+    s.operations.push_back(o);
+    // Gathered shards lie rank by rank; FSDP2 and DeepSpeed copy parameters out of them.
+    const bool copied = stack_.shard_storage == ShardStorage::parts ||
+                        stack_.shard_storage == ShardStorage::bucketed;
+    if (copied) copy(s, parameters, 2 * element, count);
+  };
+  add(GroupKind::shard, local.dense + local.adapters);
+  if (local.expert > 0 && ways_.expert > 1) add(GroupKind::expert_shard, local.expert);
+}
+
+void Sharding::reduce(Segment& s, const LocalParameters& local, double count, Place place) const {
+  const double element = bytes_per_element(stack_.gradient_format);
+  const double dense = adapters_ ? local.adapters : local.dense;
+  if (dense <= 0) return;
+  const auto add = [&](CollectiveKind kind, GroupKind group, double bytes) {
+    Operation o{.kind = OperationKind::collective, .label = Label::data_comm, .count = count};
+    o.collective = kind;
+    o.group = group;
+    o.bytes = bytes;
+    o.beside_compute = place == Place::beside;
+    s.operations.push_back(o);
+  };
+  add(CollectiveKind::reduce_scatter, GroupKind::shard, element * dense);
+  copy(s, dense, reduce_copy_bytes(), count);
+  if (ways_.dense_copies > 1)
+    add(CollectiveKind::all_reduce, GroupKind::shard_replica,
+        element * dense / static_cast<double>(ways_.dense));
+  if (adapters_ || local.expert <= 0 || layout_.expert_replicas() <= 1) return;
+  add(CollectiveKind::reduce_scatter, GroupKind::expert_shard, element * local.expert);
+  copy(s, local.expert, reduce_copy_bytes(), count);
+  if (ways_.expert_copies > 1)
+    add(CollectiveKind::all_reduce, GroupKind::expert_shard_replica,
+        element * local.expert / static_cast<double>(ways_.expert));
+}
+
+void Sharding::add(LayerProgram& layer, const LocalParameters& local) const {
+  if (!active_) return;
+  gather(layer.forward, local, gathers_, Place::beside);
+  gather(layer.backward, local, regathers_, Place::beside);
+  gather(layer.input_gradient, local, regathers_, Place::beside);
+  reduce(layer.backward, local, reduces_, Place::beside);
+  reduce(layer.weight_gradient, local, reduces_, Place::beside);
+}
+
+void Sharding::add_ends(LayerProgram& embedding, LayerProgram& head, double vocabulary,
+                        const LocalParameters& first) const {
+  if (!active_) return;
+  const LocalParameters table{.dense = vocabulary};
+  // Stages of a pipeline that keep their parameters meet both ends once a step.
+  const Place end = gathers_once_ && layout_.pp > 1 ? Place::beside : Place::visible;
+  gather(embedding.forward, table, gathers_, end);
+  reduce(embedding.backward, table, reduces_, end);
+  reduce(embedding.weight_gradient, table, reduces_, end);
+  // The first layer's share is in add() too, as of every layer of its class; there it is hidden.
+  if (end == Place::visible) {
+    gather(embedding.forward, first, gathers_, end);
+    reduce(embedding.backward, first, reduces_, end);
+    reduce(embedding.weight_gradient, first, reduces_, end);
+  }
+  if (tied_) return;
+  // The head's weights are the last that forward and the first that backward uses.
+  gather(head.forward, table, gathers_, Place::beside);
+  reduce(head.backward, table, reduces_, Place::beside);
+  reduce(head.weight_gradient, table, reduces_, Place::beside);
+}
+
+}  // namespace orrery

@@ -162,6 +162,8 @@ struct PlanResult {
 // Whether a point meets all limits (`fits`), also where none is the least by what is known; why
 // none does, and whether any runs at all.
 Verdict verdict_of(const PlanResult& result);
+// The point that is told in full: the best, or the one that misses the limits least.
+std::optional<std::size_t> detailed_point(const PlanResult& result);
 
 struct PlanOptions {
   int threads = 0;  // 0: all cores

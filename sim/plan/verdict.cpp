@@ -20,4 +20,14 @@ Verdict verdict_of(const PlanResult& result) {
           .probability = 0};
 }
 
+std::optional<std::size_t> detailed_point(const PlanResult& result) {
+  if (result.best) return result.best;
+  std::optional<std::size_t> nearest;
+  for (std::size_t i = 0; i < result.points.size(); ++i)
+    if (result.points[i].step.fits &&
+        (!nearest || misses_less(result.points[i], result.points[*nearest])))
+      nearest = i;
+  return nearest;
+}
+
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include <regex>
 #include <set>
 
+#include "sim/base/json/tree.h"
 #include "tests/app/pages.h"
 
 namespace orrery {
@@ -72,7 +73,7 @@ int check_cases(const std::string& prose) {
 
 // gate `all`: `speed_median`
 int check_gates(const std::string& prose) {
-  static const nlohmann::json file = nlohmann::json::parse(file_text("validation/gates.json"));
+  static const SortedJson file = SortedJson::parse(file_text("validation/gates.json"));
   std::set<std::pair<std::string, std::string>> gates;
   for (const auto& gate : file.at("gates"))
     gates.emplace(gate.at("group").get<std::string>(), gate.at("figure").get<std::string>());

@@ -12,8 +12,10 @@
 #include "sim/app/ask/lines_command.h"
 #include "sim/app/line/result.h"
 #include "sim/app/line/setting_flags.h"
+#include "sim/app/report/refusal.h"
 #include "sim/app/report/report.h"
 #include "sim/base/errors/interrupt.h"
+#include "sim/question/machines.h"
 
 namespace orrery {
 namespace {
@@ -49,7 +51,7 @@ ExitCode search(const JsonValue& settings, const Given& given, const CommonFlags
   else
     write_result(
         page(advice_document(a.question, a.advice, common.markdown, terminal_width()), common));
-  return unless_stopped(a.code());
+  return unless_stopped(code_of(a.exists()));
 }
 
 ExitCode run(const Given& given) {

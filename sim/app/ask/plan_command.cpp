@@ -51,7 +51,7 @@ ExitCode answer_one(const JsonValue& question, const Given& given, const CommonF
   else
     write_result(page(plan_document(planned.file, planned.result, planned.detail, terminal_width()),
                       common));
-  return unless_stopped(planned.code());
+  return unless_stopped(code_of(planned.exists()));
 }
 
 ExitCode run(const Given& given) {

@@ -7,6 +7,7 @@
 #include "sim/app/ask/lines_command.h"
 #include "sim/app/line/result.h"
 #include "sim/app/line/setting_flags.h"
+#include "sim/app/report/refusal.h"
 #include "sim/app/report/report.h"
 
 namespace orrery {
@@ -23,7 +24,7 @@ ExitCode predict(const JsonValue& settings, const Given& given, const CommonFlag
     write_result(page(prediction_document(s.scenario, s.prediction, s.reasons.value_or(Reasons{}),
                                           common.markdown, terminal_width()),
                       common));
-  return s.code();
+  return code_of(s.exists());
 }
 
 ExitCode run(const Given& given) {

@@ -311,16 +311,6 @@ void add_method(Document& document, const PlanFile& file, const PlanResult& resu
 
 }  // namespace
 
-std::optional<std::size_t> detailed_point(const PlanResult& result) {
-  if (result.best) return result.best;
-  std::optional<std::size_t> nearest;
-  for (std::size_t i = 0; i < result.points.size(); ++i)
-    if (result.points[i].step.fits &&
-        (!nearest || misses_less(result.points[i], result.points[*nearest])))
-      nearest = i;
-  return nearest;
-}
-
 std::string money_text(double dollars) { return to_text(Dollars(dollars)); }
 
 std::string excess_text(double factor) {

@@ -14,9 +14,6 @@
 
 namespace orrery {
 
-// The point that is told in full: the best, or the one that misses the limits least.
-std::optional<std::size_t> detailed_point(const PlanResult& result);
-
 // Where models, tokens or budgets vary: for each such job, in the order of the question, the point
 // that answers it best among those that meet all limits; nothing for one that none meets. One entry
 // where there is one job.

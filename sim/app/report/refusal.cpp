@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers questions about programs that do not run on a machine.
+// Writes refusals for people and for machines.
 #include "sim/app/report/refusal.h"
+#include "sim/base/json/tree.h"
 
 #include "sim/app/report/parts.h"
 
 namespace orrery {
-
-std::optional<Refusal> refusal(const Scenario& s) {
-  const Verdict verdict = program_verdict(s.stack, s.cluster.device, s.layout.precision);
-  if (verdict.runs) return std::nullopt;
-  return Refusal{.asked = s, .verdict = verdict};
-}
-
-std::optional<Refusal> refusal(const Question& q) {
-  for (const PrecisionRecipe precision : q.precisions) {
-    Scenario asked{.cluster = q.cluster, .model = q.model, .job = q.job};
-    asked.layout.precision = precision;
-    asked.stack = catalogue_stack(q.stack_name, q.cluster, q.model, q.job, precision);
-    if (auto refused = refusal(asked)) return refused;
-  }
-  return std::nullopt;
-}
 
 Document refusal_document(const Refusal& r) {
   Document document;

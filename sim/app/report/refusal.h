@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers questions about programs that do not run on a machine.
+// Says that a program does not run on a machine, and why.
 #pragma once
 
-#include <optional>
-
-#include "sim/advise/advisor.h"
 #include "sim/base/json/tree.h"
-#include "sim/engine/scenario.h"
-#include "sim/outcome/verdict.h"
 #include "sim/paper/document.h"
+#include "sim/question/refusal.h"
 
 namespace orrery {
-
-// What was asked, and why it does not run.
-struct Refusal {
-  Scenario asked;
-  Verdict verdict;
-};
-
-// nullopt: the program runs there.
-std::optional<Refusal> refusal(const Scenario& scenario);
-// Of the first precision asked for in which the program does not run.
-std::optional<Refusal> refusal(const Question& question);
 
 // The answer in place of a prediction.
 Document refusal_document(const Refusal& refusal);

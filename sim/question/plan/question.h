@@ -8,6 +8,7 @@
 
 #include "sim/base/date.h"
 #include "sim/base/json/json.h"
+#include "sim/base/json/tree.h"
 #include "sim/plan/plan.h"
 
 namespace orrery {

@@ -18,79 +18,10 @@ namespace fs = std::filesystem;
 
 constexpr int most_file_lines = 500, most_function_lines = 70, most_columns = 100;
 
-// A folder of the tree, and those right below it: it may include them, and what they may.
-struct Layer {
-  std::string_view folder;
-  std::vector<std::string_view> below;
-};
-
-const std::vector<Layer>& layers() {
-  static const std::vector<Layer> table = {
-      {"sim/base/", {}},
-      {"sim/paper/", {"sim/base/"}},
-      {"hw_models/", {"sim/base/"}},
-      {"topologies/", {"sim/base/"}},
-      {"workloads/", {"sim/base/"}},
-      {"sim/engine/", {"hw_models/", "topologies/", "workloads/"}},
-      {"sim/outcome/", {"sim/engine/"}},
-      {"sim/launch/", {"sim/engine/"}},
-      {"sim/explain/", {"sim/outcome/", "sim/launch/"}},
-      {"sim/advise/", {"sim/explain/"}},
-      {"sim/plan/", {"sim/advise/"}},
-      {"sim/calibrate/", {"sim/outcome/"}},
-      {"sim/validate/", {"sim/advise/", "sim/calibrate/", "sim/paper/"}},
-      {"sim/question/", {"sim/plan/"}},
-      {"sim/app/", {"sim/question/", "sim/validate/"}},
-      {"tests/", {"sim/app/"}},
-  };
-  return table;
-}
-
-const Layer* layer_of(std::string_view file) {
-  const auto layer = std::find_if(layers().begin(), layers().end(),
-                                  [file](const Layer& l) { return file.starts_with(l.folder); });
-  return layer == layers().end() ? nullptr : &*layer;
-}
-
-bool may_include(const Layer& layer, std::string_view file) {
-  return file.starts_with(layer.folder) ||
-         std::any_of(layer.below.begin(), layer.below.end(), [file](std::string_view folder) {
-           return may_include(*layer_of(folder), file);
-         });
-}
-
 // The first line of every file of code; scripts have it after the line that names their shell.
 constexpr std::string_view licence_line = " SPDX-License-Identifier: Apache-2.0";
 
 bool is_header(std::string_view path) { return path.ends_with(".h"); }
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  }
-  return lines;
-}
-
-struct Include {
-  std::size_t line;
-  std::string file;
-};
-
-// Includes in quotes; those in angle brackets are other people's.
-std::vector<Include> includes_of(std::string_view text) {
-  static const std::regex pattern(R"re(^\s*#\s*include\s*"([^"]*)")re");
-  std::vector<Include> includes;
-  const std::vector<std::string_view> lines = lines_of(text);
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    std::match_results<std::string_view::const_iterator> match;
-    if (std::regex_search(lines[i].begin(), lines[i].end(), match, pattern))
-      includes.push_back({i + 1, match[1].str()});
-  }
-  return includes;
-}
-
 // Characters of UTF-8 text.
 std::ptrdiff_t columns(std::string_view line) {
   return std::count_if(line.begin(), line.end(),
@@ -170,6 +101,28 @@ bool is_on_the_way_out(std::string_view path) {
 
 }  // namespace
 
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return lines;
+}
+
+std::vector<Include> includes_of(std::string_view text) {
+  static const std::regex pattern(R"re(^\s*#\s*include\s*"([^"]*)")re");
+  std::vector<Include> includes;
+  const std::vector<std::string_view> lines = lines_of(text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::match_results<std::string_view::const_iterator> match;
+    if (std::regex_search(lines[i].begin(), lines[i].end(), match, pattern))
+      includes.push_back({i + 1, match[1].str()});
+  }
+  return includes;
+}
+
 bool is_code(std::string_view path) {
   return is_header(path) || path.ends_with(".cpp") || path.ends_with(".cxx");
 }
@@ -185,7 +138,8 @@ std::size_t line_at(std::string_view text, std::size_t offset) {
 }
 
 SourceTree read_source_tree(const fs::path& root) {
-  static const std::set<std::string> kinds = {".h", ".cpp", ".cxx", ".json", ".md", ".cu", ".py"};
+  static const std::set<std::string> kinds = {".h",  ".cpp", ".cxx", ".json",
+                                              ".md", ".txt", ".cu",  ".py"};
   SourceTree tree;
   for (const char* folder :
        {"sim", "hw_models", "topologies", "workloads", "tests", "validation", "notebooks"}) {
@@ -233,23 +187,6 @@ std::string code_only(std::string_view text) {
     i = std::max(end, i + 1);
   }
   return code;
-}
-
-Complaints check_layers(const SourceTree& tree) {
-  Complaints complaints;
-  for (const auto& [path, text] : tree) {
-    if (!is_code(path)) continue;
-    const Layer* layer = layer_of(path);
-    if (layer == nullptr) {
-      if (path.starts_with("sim/")) complaints.push_back(complaint(path, 1, "is in no layer"));
-      continue;
-    }
-    for (const Include& include : includes_of(text))
-      if (!may_include(*layer, include.file))
-        complaints.push_back(complaint(
-            path, include.line, fmt::format("{} may not include {}", layer->folder, include.file)));
-  }
-  return complaints;
 }
 
 Complaints check_includes(const SourceTree& tree) {
@@ -373,9 +310,12 @@ Complaints check_paths(const SourceTree& tree) {
 Complaints check_everything(const SourceTree& tree) {
   Complaints all;
   append(all, check_layers(tree));
+  append(all, check_rooms(tree));
+  append(all, check_folders(tree));
   append(all, check_includes(tree));
   append(all, check_orphans(tree));
   append(all, check_sizes(tree));
+  append(all, check_types(tree));
   append(all, check_openings(tree));
   append(all, check_backends(tree));
   append(all, check_iteration(tree));

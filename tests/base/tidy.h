@@ -20,9 +20,12 @@ SourceTree read_source_tree(const std::filesystem::path& root);
 using Complaints = std::vector<std::string>;
 
 Complaints check_layers(const SourceTree& tree);     // who may include whom (DESIGN section 1)
+Complaints check_rooms(const SourceTree& tree);      // the same inside a layer: its rooms.txt
+Complaints check_folders(const SourceTree& tree);    // modules of a folder
 Complaints check_includes(const SourceTree& tree);   // from the root, and of a file that exists
 Complaints check_orphans(const SourceTree& tree);    // headers that nothing includes
 Complaints check_sizes(const SourceTree& tree);      // lines of a file, of a function; columns
+Complaints check_types(const SourceTree& tree);      // data members and lines of a type
 Complaints check_openings(const SourceTree& tree);   // its licence, and what a file knows
 Complaints check_backends(const SourceTree& tree);   // oneTBB only in sim/base/parallel.cpp
 Complaints check_iteration(const SourceTree& tree);  // no unordered container on the way out
@@ -30,7 +33,16 @@ Complaints check_paths(const SourceTree& tree);      // no path of somebody's ma
 Complaints check_names(const SourceTree& tree);      // no entry of a catalogue named in code
 Complaints check_everything(const SourceTree& tree);
 
-// What the rules share: which files are code, a complaint's text, the line of an offset (from 1).
+// An include in quotes; those in angle brackets are other people's.
+struct Include {
+  std::size_t line;
+  std::string file;
+};
+
+// What the rules share: which files are code, what they include, a complaint's text, the line of an
+// offset (from 1).
+std::vector<std::string_view> lines_of(std::string_view text);
+std::vector<Include> includes_of(std::string_view text);
 bool is_code(std::string_view path);
 std::string complaint(std::string_view path, std::size_t line, std::string_view what);
 std::size_t line_at(std::string_view text, std::size_t offset);

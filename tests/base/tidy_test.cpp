@@ -89,6 +89,112 @@ TEST_CASE("files, functions and lines that are too long are found") {
   CHECK(complaints("Foo::Foo() : a_{1}, b_{2} {\n" + repeat("  x();\n", 80) + "}\n").size() == 1);
 }
 
+TEST_CASE("an include that no line of rooms.txt allows is found, and a line that allows too much") {
+  const auto complaints = [](const std::string& rooms, const std::string& included) {
+    return check_rooms({{"sim/engine/rooms.txt", rooms},
+                        {"sim/engine/scenario.h", "// Opens.\n"},
+                        {"sim/engine/flows/flows.h", "// Opens.\n"},
+                        {"sim/engine/step/step.h", "// Opens.\n#include \"" + included + "\"\n"}});
+  };
+  const std::string flows = "sim/engine/flows/flows.h", list = "sim/engine/rooms.txt";
+  CHECK(complaints("# Rooms.\n.:\nflows:\nstep: flows\n", flows).empty());
+  CHECK(complaints(".:\nflows:\nstep:\n", "sim/base/check.h").empty());
+  CHECK(complaints(".:\nflows:\nstep:\n", "sim/engine/step/run.h").empty());
+  CHECK(complaints(".:\nflows:\nstep: .\n", flows) ==
+        Complaints{
+            list + ":3: no file of step includes .",
+            "sim/engine/step/step.h:2: the room step may not include the room flows: " + list});
+  CHECK(complaints(".:\nflows:\nstep: . flows\n", flows) ==
+        Complaints{list + ":3: no file of step includes ."});
+  CHECK(complaints(".:\nstep: flows\nflows:\n", flows) ==
+        Complaints{list + ":2: flows is in no line above that of step"});
+  CHECK(complaints("flows:\nstep: flows\n", flows) ==
+        Complaints{list + ":1: no line of the room ."});
+  CHECK(complaints(".:\nflows:\ncellar:\nstep: flows\n", flows) ==
+        Complaints{list + ":3: no room cellar"});
+  CHECK(complaints(".:\nflows:\nstep: flows\nflows:\n", flows) ==
+        Complaints{list + ":4: a second line of flows"});
+}
+
+TEST_CASE("rooms without a list are found, and rooms in a circle cannot be listed") {
+  SourceTree tree = {{"sim/engine/a/a.h", "// Opens.\n#include \"sim/engine/b/b.h\"\n"},
+                     {"sim/engine/b/b.h", "// Opens.\n"}};
+  CHECK(check_rooms(tree) == Complaints{"sim/engine/rooms.txt:1: is missing"});
+  tree["sim/engine/rooms.txt"] = "b:\na: b\n";
+  CHECK(check_rooms(tree).empty());
+  tree["sim/engine/b/b.h"] = "// Opens.\n#include \"sim/engine/a/a.h\"\n";
+  CHECK(check_rooms(tree).size() == 1);
+  tree["sim/engine/rooms.txt"] = "b: a\na: b\n";
+  CHECK(check_rooms(tree) == Complaints{"sim/engine/rooms.txt:1: a is in no line above that of b"});
+  CHECK(check_rooms({{"sim/engine/a.h", "// Opens.\n"}}).empty());
+  CHECK(check_rooms({{"tests/engine/a.h", ""}, {"tests/base/b.h", ""}}).empty());
+}
+
+TEST_CASE("a folder of too many modules is found") {
+  const auto complaints = [](const std::string& folder, int modules) {
+    SourceTree tree;
+    for (int i = 0; i < modules; ++i)
+      tree[folder + std::to_string(i) + ".h"] = tree[folder + std::to_string(i) + ".cpp"] = "";
+    return check_folders(tree);
+  };
+  CHECK(complaints("sim/engine/step/", 16).empty());
+  CHECK(complaints("sim/engine/step/", 17) ==
+        Complaints{"sim/engine/step/:1: a folder of 17 modules"});
+  CHECK(complaints("tests/engine/", 17).empty());
+  CHECK(check_folders({{"sim/engine/README.md", ""}}).empty());
+}
+
+TEST_CASE("types of too many members or lines are found") {
+  const auto complaints = [](const std::string& text, const std::string& path = "sim/base/a.h") {
+    return check_types({{path, text}});
+  };
+  const auto members = [](int count) {
+    return repeat("  double a = 0, // {\n", count - 1) + "x;\n";
+  };
+  const auto type = [](const std::string& head, const std::string& body) {
+    return "namespace orrery {\n" + head + " {\n" + body + "};\n}\n";
+  };
+  CHECK(complaints(type("struct A", members(25))).empty());
+  CHECK(complaints(type("struct A", members(26))) ==
+        Complaints{"sim/base/a.h:2: A has 26 data members"});
+  const Complaints two = {"sim/base/a.h:2: A has 26 data members"};
+  const std::string most = members(24);
+  CHECK(complaints(type("struct A : B<int>", most + "std::map<int, int> a;\n")).empty());
+  CHECK(complaints(type("class A final", most + "public:\n int a_{1}, b_ = {2};\n")) == two);
+  CHECK(complaints(type("template <class T>\nstruct A", most + "int a, b;\n")).size() == 1);
+  CHECK(complaints(type("struct A", most + "std::function<void(int)> a = {}; int b;\n")) == two);
+  CHECK(complaints(type("struct A", most + "struct B { int c; } a; int b;\n")) == two);
+  for (const char* none :
+       {"int f(int a, int b);", "int f() const { return a < b; }", "A() : a{1} {}",
+        "static constexpr int a = 1, b = 2;", "using B = int;", "struct B;",
+        "enum class B { a, b };", "struct B { int a, b; };", "friend class B;",
+        "bool operator==(const A&) const = default;", "template <class T> T f(T a);"}) {
+    INFO(none);
+    CHECK(complaints(type("struct A", most + "int a;" + none + "\n")).empty());
+  }
+  const auto lines = [](int count) { return repeat("  int f();  // text\n\n  // text\n", count); };
+  CHECK(complaints(type("struct A", lines(40))).empty());
+  CHECK(complaints(type("struct A", lines(41))) == Complaints{"sim/base/a.h:2: A has 41 lines"});
+  CHECK(complaints(type("class A", lines(120))).empty());
+  CHECK(complaints(type("class A", lines(121))) == Complaints{"sim/base/a.h:2: A has 121 lines"});
+  CHECK(complaints(type("enum class A", lines(121))).empty());
+  CHECK(complaints(type("struct A", lines(41)), "tests/base/a.h").empty());
+}
+
+TEST_CASE("an exception to the size of types holds what a type has, and no longer") {
+  const auto complaints = [](int members) {
+    return check_types(
+        {{"workloads/layout/layout.h", "struct Layout {\n" + repeat("int a;", members) + "\n" +
+                                           repeat("int f();\n", 45) + "};\n"}});
+  };
+  CHECK(complaints(27).empty());
+  CHECK(complaints(28) == Complaints{"workloads/layout/layout.h:1: Layout has 28 data members"});
+  CHECK(complaints(25) ==
+        Complaints{"workloads/layout/layout.h:1: Layout needs no exception for its data members"});
+  CHECK(check_types({{"workloads/layout/layout.h", "struct Other {};\n"}}) ==
+        Complaints{"workloads/layout/layout.h:1: has no Layout, an exception"});
+}
+
 TEST_CASE("comments and text are no code") {
   CHECK(code_only("a // {\nb") == "a     \nb");
   CHECK(code_only("a /* {\n*/ b") == "a     \n   b");

@@ -41,31 +41,14 @@ class Fixer {
   Fixer(const SearchLimits& limits, const Layout& now) : limits_(limits), now_(now) {}
   SearchLimits operator()(Set open) const {
     SearchLimits l = limits_;
-    const auto fix = [&](Decision d, auto& limit, const auto& value) {
-      if (!has(open, d)) limit = value;
-    };
-    fix(Decision::tp, l.tp, now_.tp);
-    fix(Decision::cp, l.cp, now_.cp);
-    fix(Decision::pp, l.pp, now_.pp);
-    fix(Decision::ep, l.ep, now_.ep);
-    fix(Decision::etp, l.etp, now_.etp);
-    fix(Decision::schedule, l.schedule, now_.schedule);
-    fix(Decision::schedule, l.vpp, now_.vpp);
-    fix(Decision::micro_batch, l.micro_batch, now_.micro_batch);
-    fix(Decision::zero, l.zero_stage, now_.zero_stage);
-    fix(Decision::zero, l.shard_group, now_.shard_group);
-    fix(Decision::recompute, l.recompute, now_.recompute_choice());
-    fix(Decision::recompute, l.recompute_layers, now_.recompute_layers);
-    fix(Decision::offload, l.offload, offload_of(now_));
-    fix(Decision::rows, l.sequence_parallel, now_.sequence_parallel);
-    fix(Decision::context, l.context, now_.context);
-    if (now_.context == ContextKind::hierarchical)
-      fix(Decision::context, l.context_inner, now_.context_inner);
-    fix(Decision::ranks, l.rank_order, now_.rank_order);
-    fix(Decision::ranks, l.per_domain, now_.per_domain);
-    fix(Decision::bucket, l.bucket, now_.bucket);
-    const bool follow = has(open, Decision::pp) || has(open, Decision::schedule);
-    fix(Decision::stages, l.stage_layers, follow ? std::vector<std::int64_t>() : now_.stage_layers);
+    visit_layout([&](const LayoutField& field, const auto& member) {
+      if constexpr (std::decay_t<decltype(member)>::searched)
+        if (field.decision && !has(open, *field.decision)) member.limit(l) = member.of(now_);
+    });
+    if (now_.context != ContextKind::hierarchical) l.context_inner = limits_.context_inner;
+    // Layers of stages follow their number.
+    if (!has(open, Decision::stages) && (has(open, Decision::pp) || has(open, Decision::schedule)))
+      l.stage_layers = std::vector<std::int64_t>();
     return l;
   }
 
@@ -324,28 +307,6 @@ Ladder Climber::run() {
 }
 
 }  // namespace
-
-std::string_view to_text(Decision d) {
-  constexpr std::string_view names[] = {"TP",
-                                        "CP",
-                                        "PP",
-                                        "EP",
-                                        "expert TP",
-                                        "schedule",
-                                        "microbatch",
-                                        "ZeRO",
-                                        "recompute",
-                                        "offload",
-                                        "sequence parallelism",
-                                        "context exchange",
-                                        "rank order",
-                                        "bucket",
-                                        "stages",
-                                        "precision",
-                                        "optimizer"};
-  static_assert(std::size(names) == decision_count);
-  return names[static_cast<std::size_t>(d)];
-}
 
 std::vector<Decision> changed(const Layout& now, const Layout& l) {
   std::vector<Decision> all;

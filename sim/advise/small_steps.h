@@ -10,32 +10,9 @@
 #include "sim/advise/search/expand.h"
 #include "sim/advise/stop_point.h"
 #include "sim/explain/reasons.h"
+#include "workloads/layout/decisions.h"
 
 namespace orrery {
-
-// What counts as one change. DP follows from the sizes. A schedule comes with its chunks, ZeRO with
-// its shard group, ranks' order with the accelerators used of a domain.
-enum class Decision : std::uint8_t {
-  tp,
-  cp,
-  pp,
-  ep,
-  etp,
-  schedule,
-  micro_batch,
-  zero,
-  recompute,
-  offload,
-  rows,  // sequence parallelism
-  context,
-  ranks,
-  bucket,
-  stages,
-  precision,
-  optimizer,
-};
-inline constexpr int decision_count = 17;
-std::string_view to_text(Decision);
 
 // In which decisions `layout` differs from `now`, in the order above. What means nothing in
 // `layout` is no change: a schedule of one stage, the exchange of one context rank, sequence

@@ -9,6 +9,7 @@
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/placement.h"
 #include "sim/explain/explain.h"
+#include "workloads/layout/decisions.h"
 
 namespace orrery {
 namespace {
@@ -26,27 +27,27 @@ std::string release_of(const Stack& stack) { return stack.name + "@" + stack.rel
 // with its chunks, a precision with the stack as it is under it.
 std::vector<Layout> single_steps(const Layout& now, const Layout& advised) {
   std::vector<Layout> all;
-  const auto take = [&](auto... fields) {
+  const auto take = [&](std::initializer_list<Decision> decisions) {
     Layout one = now;
-    ((one.*fields = advised.*fields), ...);
+    visit_layout([&](const LayoutField& field, const auto& member) {
+      const auto end = decisions.end();
+      if (field.decision && std::find(decisions.begin(), end, *field.decision) != end)
+        member.set(one, member.of(advised));
+    });
     const std::int64_t others = one.tp * one.pp * one.cp;
     if (now.gpus() % others != 0 || one == now) return;
     one.dp = now.gpus() / others;
     all.push_back(one);
   };
-  take(&Layout::tp, &Layout::sequence_parallel);
-  take(&Layout::cp, &Layout::context, &Layout::context_inner);
-  take(&Layout::pp, &Layout::vpp, &Layout::schedule, &Layout::stage_layers);
-  if (now.pp == advised.pp) take(&Layout::sequence_parallel);
-  take(&Layout::ep, &Layout::etp);
-  take(&Layout::micro_batch);
-  take(&Layout::zero_stage, &Layout::shard_group);
-  take(&Layout::recompute, &Layout::recompute_modules, &Layout::recompute_layers);
-  take(&Layout::offload_weights, &Layout::offload_optimizer, &Layout::offload_activations,
-       &Layout::optimizer_offload_fraction);
-  take(&Layout::optimizer);
-  take(&Layout::rank_order, &Layout::per_domain);
-  take(&Layout::bucket);
+  take({Decision::tp, Decision::rows});
+  take({Decision::cp, Decision::context});
+  take({Decision::pp, Decision::schedule, Decision::stages});
+  if (now.pp == advised.pp) take({Decision::rows});
+  take({Decision::ep, Decision::etp});
+  for (const Decision d :
+       {Decision::micro_batch, Decision::zero, Decision::recompute, Decision::offload,
+        Decision::optimizer, Decision::ranks, Decision::bucket})
+    take({d});
   return all;
 }
 

@@ -37,6 +37,8 @@ const char* schedule_name(Schedule s) {
       return "ZBVZeroBubble";
     case Schedule::dual_pipe_v:
       return "DualPipeV";
+    case Schedule::interleaved_zero_bubble:
+      return "InterleavedZeroBubble";
     case Schedule::zero_bubble:
     case Schedule::dual_pipe:
       return nullptr;

@@ -13,6 +13,7 @@
 #include "sim/base/errors/check.h"
 #include "sim/base/parallel.h"
 #include "sim/plan/point.h"
+#include "workloads/layout/decisions.h"
 
 namespace orrery {
 namespace {
@@ -37,23 +38,12 @@ std::vector<std::vector<std::size_t>> groups_of(const Plan& plan) {
 // What the question leaves open, as the layout has it: sizes, schedule and what is run again. The
 // rest (order of ranks, buckets, accelerators of a domain) depends on the machine and stays open.
 SearchLimits limits_like(SearchLimits limits, const Layout& layout) {
-  const auto fix = [](auto& limit, const auto& value) {
-    if (!limit) limit = value;
-  };
-  fix(limits.tp, layout.tp);
-  fix(limits.pp, layout.pp);
-  fix(limits.vpp, layout.vpp);
-  fix(limits.cp, layout.cp);
-  fix(limits.ep, layout.ep);
-  fix(limits.etp, layout.etp);
-  fix(limits.micro_batch, layout.micro_batch);
-  fix(limits.zero_stage, layout.zero_stage);
-  fix(limits.schedule, layout.schedule);
-  fix(limits.recompute, layout.recompute_choice());
-  fix(limits.sequence_parallel, layout.sequence_parallel);
-  fix(limits.context, layout.context);
-  fix(limits.context_inner, layout.context_inner);
-  fix(limits.offload, offload_of(layout));
+  visit_layout([&](const LayoutField& field, const auto& member) {
+    if constexpr (std::decay_t<decltype(member)>::searched) {
+      auto& limit = member.limit(limits);
+      if (field.decision && !field.finer && !limit) limit = member.of(layout);
+    }
+  });
   return limits;
 }
 

@@ -27,7 +27,7 @@ bool in_grid(const Layout& l, const Model& model, const Job& job) {
   const std::int64_t fullest = (model.layer_count() + l.pp - 1) / l.pp;
   const bool experts = model.has_experts();
   if (l.pp == 1 && (l.schedule != Schedule::one_f_one_b || l.vpp != 1)) return false;
-  if (l.schedule == Schedule::interleaved) {
+  if (loops_over_chunks(l.schedule)) {
     if (l.vpp < 2 || l.vpp > 16 || fullest % l.vpp != 0) return false;
   } else if (is_v_shaped(l.schedule)) {
     if (l.vpp != 2 || fullest < 2) return false;

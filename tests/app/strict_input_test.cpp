@@ -94,15 +94,21 @@ TEST_CASE("a row with an impossible sequence is skipped for that") {
   CHECK(has(rows[0]["skipped"].get<std::string>(), "sequences of -8192 tokens"));
 }
 
-TEST_CASE("what is not modelled is refused with its reason") {
+TEST_CASE("copies of experts make expert parallelism of any number, in inference alone") {
   const std::string decode =
       "simulate --model deepseek-v3 --cluster dgx-h200 --phase decode --batch 8 --context 4096 ";
-  expect_error(decode + "--gpus 144 --ep 144", "redundant experts");
-  expect_error(decode + "--gpus 72 --ep 72", "redundant experts");
+  expect_error(decode + "--gpus 144 --ep 144", "may hold 32 copies");
+  expect_error(decode + "--gpus 72 --ep 72", "may hold 32 copies");
+  expect_error(decode + "--gpus 72 --ep 72 --expert-replicas 30", "256 experts and 30 copies");
+  expect_error(decode + "--gpus 8 --ep 8 --expert-replicas 1800", "more than one of each");
+  const test::Outcome o = run(decode + "--gpus 72 --ep 72 --expert-replicas 32 --json");
+  INFO(o.err);
+  REQUIRE(o.code == 0);
+  CHECK(SortedJson::parse(o.out)["layout"]["expert_replicas"] == 32);
   expect_error(
-      "simulate --model llama3.1-8b --cluster dgx-h100 --gpus 8 --seq 8192 --global-batch 32 "
-      "--pp 4 --schedule interleaved-zero-bubble",
-      "not modelled yet");
+      "simulate --model deepseek-v3 --cluster dgx-h200 --gpus 256 --seq 4096 --global-batch 1024 "
+      "--pp 8 --ep 32 --expert-replicas 32",
+      "updates one of each");
 }
 
 TEST_CASE("a short step says that measured ones took longer") {

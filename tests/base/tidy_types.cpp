@@ -36,7 +36,7 @@ constexpr Exception exceptions[] = {
     {"sim/validate/rows/aliases.h", "Aliases", 0, 43},
     {"topologies/graph.cpp", "Builder", 0, 212},
     {"topologies/routing/routing.h", "Router", 37, 177},
-    {"workloads/layout/layout.h", "Layout", 27, 57},
+    {"workloads/layout/layout.h", "Layout", 28, 64},
     {"workloads/stack/stack.h", "Stack", 91, 127},
 };
 

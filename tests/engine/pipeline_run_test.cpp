@@ -23,11 +23,11 @@ std::int64_t pick(RandomStream& random, std::int64_t low, std::int64_t high) {
 PipelineShape random_shape(RandomStream& random, std::int64_t most_stages,
                            std::int64_t most_microbatches) {
   while (true) {
-    PipelineShape shape{static_cast<Schedule>(random.below(7)), pick(random, 1, most_stages), 1,
-                        pick(random, 1, most_microbatches)};
-    if (shape.schedule == Schedule::interleaved) {
+    PipelineShape shape{static_cast<Schedule>(random.below(schedule_traits.size())),
+                        pick(random, 1, most_stages), 1, pick(random, 1, most_microbatches)};
+    if (loops_over_chunks(shape.schedule)) {
       shape.chunks = pick(random, 1, 8);
-      if (random.below(2) == 0)
+      if (splits_backward(shape.schedule) || random.below(2) == 0)
         shape.microbatches += shape.stages - shape.microbatches % shape.stages;
     }
     if (is_v_shaped(shape.schedule)) {
@@ -228,7 +228,11 @@ TEST_CASE("bubbles of equal stages are the textbook's") {
       for (std::int64_t v : {2, 3, 8})
         CHECK(end(Schedule::interleaved, v) == (v * m + p - 1) * (f + b));
       // Qi et al. 2023, table 2: (p - 1) (T_F + T_B - T_W).
-      if (m >= 2 * p) CHECK(end(Schedule::zero_bubble, 1) == m * (f + b) + (p - 1) * f);
+      if (m < 2 * p) continue;
+      CHECK(end(Schedule::zero_bubble, 1) == m * (f + b) + (p - 1) * f);
+      // The same of chunks, each a stage's share.
+      for (std::int64_t v : {2, 3, 8})
+        CHECK(end(Schedule::interleaved_zero_bubble, v) == v * m * (f + b) + (p - 1) * f);
     }
   }
 }

@@ -26,8 +26,11 @@ inline Layout random_layout(RandomStream& random, const Model& model, const Job&
     l.zero_stage = static_cast<int>(random.below(4));
     l.sequence_parallel = random.below(2) == 0;
     l.recompute = static_cast<Recompute>(random.below(3));
-    l.schedule = static_cast<Schedule>(random.below(5));
-    if (l.schedule == Schedule::interleaved) l.vpp = power(2) * 2;
+    l.schedule = static_cast<Schedule>(random.below(5));  // none in a V
+    if (l.schedule == Schedule::interleaved) {
+      l.vpp = power(2) * 2;
+      if (l.recompute == Recompute::selective) l.schedule = Schedule::interleaved_zero_bubble;
+    }
     if (model.has_experts()) l.ep = power(3);
     if (!invalid_reason(l, model, job, gpus)) return l;
   }

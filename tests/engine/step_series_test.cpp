@@ -48,10 +48,10 @@ Layout vary(RandomStream& random, const Loaded& of, Layout l) {
   for (int tries = 0; tries < 100; ++tries) {
     l = like;
     if (l.pp > 1 && random.below(2) == 0) {
-      l.schedule = static_cast<Schedule>(random.below(7));
-      l.vpp = l.schedule == Schedule::interleaved ? 1LL << (1 + random.below(3))
-              : is_v_shaped(l.schedule)           ? 2
-                                                  : 1;
+      l.schedule = static_cast<Schedule>(random.below(schedule_traits.size()));
+      l.vpp = loops_over_chunks(l.schedule) ? 1LL << (1 + random.below(3))
+              : is_v_shaped(l.schedule)     ? 2
+                                            : 1;
     }
     if (l.zero_stage < 3) l.zero_stage = static_cast<int>(random.below(3));
     if (random.below(2) == 0) l.bucket = Bytes(1e6 * static_cast<double>(1 + random.below(2000)));

@@ -11,6 +11,7 @@
 #include "workloads/model/model_catalog.h"
 #include "workloads/operations/inference.h"
 #include "workloads/operations/layer_operations.h"
+#include "workloads/parameters/state_memory.h"
 #include "workloads/stack/stack.h"
 
 namespace orrery {
@@ -81,6 +82,25 @@ TEST_CASE("a decode step reads the experts that some row reaches, and no others"
       CHECK(before == ffn.experts / ranks);
     }
   }
+}
+
+TEST_CASE("copies of experts are held and read as experts are") {
+  const Model model = load_model("deepseek-v3", catalog("models"));
+  const LayerClass& layer = model.classes[model.layers.back()];
+  const Layout plain = {.dp = 64, .ep = 64};
+  const Layout copied = {.dp = 72, .ep = 72, .redundant_experts = 32};
+  CHECK(local_experts(layer.ffn, plain) == 4);
+  CHECK(local_experts(layer.ffn, copied) == 4);
+  const Job many = {.task = Task::decode, .batch = 4096, .context = 1024};
+  CHECK(experts_read(model, many, plain) == 4);
+  CHECK(experts_read(model, many, copied) == 4);
+  // 288 of 256 experts' weights over 72 ranks are 256 over 64.
+  CHECK(local_parameters(model, layer, copied).expert ==
+        Approx(local_parameters(model, layer, plain).expert));
+  CHECK(local_parameters(model, layer, copied).one_expert ==
+        Approx(local_parameters(model, layer, plain).one_expert));
+  CHECK(invalid_reason(copied, model, many, 72) == std::nullopt);
+  CHECK(invalid_reason({.dp = 72, .ep = 72}, model, many, 72).has_value());
 }
 
 }  // namespace orrery

@@ -54,13 +54,14 @@ Case random_case() {
   c.stack.partition = *rc::gen::element(Partition::even, Partition::by_cost);
   c.stack.attention = *rc::gen::element(Library::flash2, Library::unfused_attention);
   Layout& l = c.layout;
-  l.schedule = *rc::gen::element(Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
-                                 Schedule::zero_bubble, Schedule::dual_pipe,
-                                 Schedule::zero_bubble_v, Schedule::dual_pipe_v);
+  l.schedule =
+      *rc::gen::element(Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
+                        Schedule::zero_bubble, Schedule::dual_pipe, Schedule::zero_bubble_v,
+                        Schedule::dual_pipe_v, Schedule::interleaved_zero_bubble);
   l.pp = *rc::gen::inRange<std::int64_t>(1, 5);
   if (l.schedule == Schedule::dual_pipe) l.pp = *rc::gen::element<std::int64_t>(2, 4);
   if (is_v_shaped(l.schedule)) l.vpp = 2;
-  if (l.schedule == Schedule::interleaved) l.vpp = *rc::gen::inRange<std::int64_t>(2, 4);
+  if (loops_over_chunks(l.schedule)) l.vpp = *rc::gen::inRange<std::int64_t>(2, 4);
   l.tp = *rc::gen::element<std::int64_t>(1, 2, 4);
   l.sequence_parallel = *rc::gen::arbitrary<bool>();
   l.dp = *rc::gen::element<std::int64_t>(1, 2);
@@ -73,6 +74,7 @@ Case random_case() {
   std::int64_t microbatches = *rc::gen::inRange<std::int64_t>(1, 13);
   if (l.schedule == Schedule::dual_pipe) microbatches = 2 * (l.pp + microbatches);
   if (is_v_shaped(l.schedule)) microbatches += 2 * l.pp;
+  if (l.schedule == Schedule::interleaved_zero_bubble) microbatches *= l.pp;
   c.job.sequence = 128;
   c.job.global_batch = microbatches * l.micro_batch * l.dp;
   return c;

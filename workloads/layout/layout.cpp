@@ -92,11 +92,16 @@ Reason ffn_reason(const Layout& l, const Ffn& f) {
   if (!divides(l.tp, f.shared_width)) {
     return fmt::format("tp {} does not divide the shared experts' width {}", l.tp, f.shared_width);
   }
-  if (!divides(l.ep, f.experts)) {
+  if (l.redundant_experts > f.experts * (l.ep - 1))
+    return fmt::format("{} copies of {} experts are more than one of each on {} ranks",
+                       l.redundant_experts, f.experts, l.ep);
+  if (!divides(l.ep, f.experts + l.redundant_experts)) {
+    const std::string copies =
+        l.redundant_experts > 0 ? fmt::format(" and {} copies", l.redundant_experts) : "";
     return fmt::format(
-        "ep {} does not divide {} experts; copies of busy ones (redundant experts) are not "
-        "modelled yet",
-        l.ep, f.experts);
+        "ep {} does not divide {} experts{}; an inference step may hold {} copies of busy ones "
+        "(expert_replicas)",
+        l.ep, f.experts, copies, (l.ep - f.experts % l.ep) % l.ep);
   }
   if (!divides(l.etp, f.width)) {
     return fmt::format("etp {} does not divide the expert width {}", l.etp, f.width);
@@ -206,34 +211,25 @@ Reason schedule_reason(const Layout& l, std::int64_t microbatches) {
         "microbatches",
         to_text(l.schedule), l.pp, l.vpp, microbatches);
   }
-  if (l.vpp > 1 && l.schedule != Schedule::interleaved) {
-    return fmt::format("vpp {} needs the interleaved schedule, not {}", l.vpp, to_text(l.schedule));
+  const std::string_view name = to_text(l.schedule);
+  if (loops_over_chunks(l.schedule)) {
+    if (l.vpp < 2 || l.pp < 2)
+      return fmt::format("the {} schedule needs pp and vpp above 1, not {} and {}", name, l.pp,
+                         l.vpp);
+    if (divides(l.pp, microbatches)) return std::nullopt;
+    return fmt::format("the {} schedule needs pp {} to divide {} microbatches", name, l.pp,
+                       microbatches);
   }
-  switch (l.schedule) {
-    case Schedule::gpipe:
-    case Schedule::one_f_one_b:
-      return std::nullopt;
-    case Schedule::interleaved:
-      if (l.vpp < 2 || l.pp < 2) {
-        return fmt::format("the interleaved schedule needs pp and vpp above 1, not {} and {}", l.pp,
-                           l.vpp);
-      }
-      if (divides(l.pp, microbatches)) return std::nullopt;
-      return fmt::format("the interleaved schedule needs pp {} to divide {} microbatches", l.pp,
-                         microbatches);
-    case Schedule::zero_bubble:
-      if (l.pp > 1) return std::nullopt;
-      return "the zero-bubble schedule needs pp above 1";
-    case Schedule::dual_pipe:
-      if (l.pp % 2 == 0 && microbatches % 2 == 0 && microbatches >= 2 * l.pp) return std::nullopt;
-      return fmt::format(
-          "dualpipe needs an even pp and an even number of at least 2 x pp microbatches, not pp {} "
-          "and {} microbatches",
-          l.pp, microbatches);
-    case Schedule::zero_bubble_v:
-    case Schedule::dual_pipe_v:
-      break;
+  if (l.vpp > 1) return fmt::format("vpp {} needs the interleaved schedule, not {}", l.vpp, name);
+  if (traits(l.schedule).chunks == StageChunks::copies) {
+    if (l.pp % 2 == 0 && microbatches % 2 == 0 && microbatches >= 2 * l.pp) return std::nullopt;
+    return fmt::format(
+        "{} needs an even pp and an even number of at least 2 x pp microbatches, not pp {} and {} "
+        "microbatches",
+        name, l.pp, microbatches);
   }
+  if (splits_backward(l.schedule) && l.pp == 1)
+    return fmt::format("the {} schedule needs pp above 1", name);
   return std::nullopt;
 }
 
@@ -253,6 +249,9 @@ Reason sharding_reason(const Layout& l) {
 }
 
 Reason training_reason(const Layout& l, const Model& model, const Job& job) {
+  if (l.redundant_experts > 0)
+    return fmt::format("expert_replicas {} are of inference: a training step updates one of each",
+                       l.redundant_experts);
   const std::int64_t microbatches = l.microbatches(job);
   if (microbatches == 0) {
     return fmt::format("micro_batch {} x dp {} does not divide the global batch of {}",
@@ -293,6 +292,10 @@ std::int64_t Layout::microbatches(const Job& job) const {
   const std::int64_t at_once = micro_batch * dp;
   if (job.global_batch < at_once || !divides(at_once, job.global_batch)) return 0;
   return job.global_batch / at_once;
+}
+
+std::int64_t local_experts(const Ffn& ffn, const Layout& layout) {
+  return std::max<std::int64_t>(1, (ffn.experts + layout.redundant_experts) / layout.ep);
 }
 
 std::optional<std::string> invalid_reason(const Layout& layout, const Model& model, const Job& job,

@@ -13,33 +13,11 @@
 #include "sim/base/names.h"
 #include "workloads/layout/job.h"
 #include "workloads/layout/rank_order.h"
+#include "workloads/layout/schedule.h"
 #include "workloads/model/model.h"
 
 namespace orrery {
 
-enum class Schedule : std::uint8_t {
-  gpipe,
-  one_f_one_b,
-  interleaved,
-  zero_bubble,    // ZB-H1
-  dual_pipe,      // two directions, each stage holds two copies' chunks
-  zero_bubble_v,  // ZB-V: two chunks a stage, the second on the way back
-  dual_pipe_v,    // DualPipe cut in half: the same V
-};
-// A stage's second chunk is on the model's way back: stage s holds positions s and 2 pp - 1 - s.
-constexpr bool is_v_shaped(Schedule s) {
-  return s == Schedule::zero_bubble_v || s == Schedule::dual_pipe_v;
-}
-// Passes of two directions run beside each other and hide each other's exchanges.
-constexpr bool pairs_directions(Schedule s) {
-  return s == Schedule::dual_pipe || s == Schedule::dual_pipe_v;
-}
-// A stage holds two chunks whatever vpp says, and needs two microbatches a stage.
-constexpr bool holds_two_chunks(Schedule s) { return s == Schedule::dual_pipe || is_v_shaped(s); }
-// Input and weight gradients are passes of their own.
-constexpr bool splits_backward(Schedule s) {
-  return s == Schedule::zero_bubble || holds_two_chunks(s);
-}
 enum class Recompute : std::uint8_t { none, selective, full };
 // Parts that selective recompute runs again, as Megatron-Core's --recompute-modules names them.
 enum class RecomputeModule : std::uint8_t {
@@ -112,7 +90,6 @@ constexpr bool is_sixteen_bit(PrecisionRecipe p) {
 // The number format of a recipe's linear layers.
 Format linear_format(PrecisionRecipe recipe);
 
-std::string_view to_text(Schedule);
 std::string_view to_text(Recompute);
 std::string_view to_text(RecomputeModule);
 // "none", "full", "selective" for the attention core alone, else the modules: "moe_act,layernorm".
@@ -128,9 +105,18 @@ PrecisionRecipe precision_from(const JsonValue&);
 Optimizer optimizer_from(const JsonValue&);
 ContextKind context_kind_from(const JsonValue&);
 
+// What lies in host memory.
+struct Offload {
+  bool weights = false, optimizer = false, activations = false;
+  double fraction = 1;  // of the optimizer's states
+  bool operator==(const Offload&) const = default;
+};
+
 // n_gpus = tp * pp * dp * cp. Experts fold over dp * cp * tp: ep * etp divides that product.
 struct Layout {
   std::int64_t tp = 1, pp = 1, vpp = 1, dp = 1, cp = 1, ep = 1, etp = 1;
+  // Copies of experts beyond one of each, over all ranks: inference alone has them.
+  std::int64_t redundant_experts = 0;
   std::int64_t micro_batch = 1;   // sequences
   bool sequence_parallel = true;  // has an effect only when tp > 1
   int zero_stage = 1;             // 0 DDP, 1 distributed optimizer, 2, 3 = FSDP
@@ -175,6 +161,12 @@ struct Layout {
     recompute = choice.recompute;
     recompute_modules = choice.modules;
   }
+  void set(const Offload& o) {
+    offload_weights = o.weights;
+    offload_optimizer = o.optimizer;
+    offload_activations = o.activations;
+    optimizer_offload_fraction = o.fraction;
+  }
   void offload_nothing() {
     offload_optimizer = offload_weights = offload_activations = false;
     optimizer_offload_fraction = 1;
@@ -199,6 +191,9 @@ struct Layout {
   std::int64_t expert_replicas() const { return dp * cp * tp / (ep * etp); }
 };
 
+// Experts of a layer whose weights lie on a rank of expert parallelism, copies included.
+std::int64_t local_experts(const Ffn& ffn, const Layout& layout);
+
 // How layers fall on pipeline positions.
 enum class Partition : std::uint8_t {
   even,           // Megatron: layers divided evenly, remainder on the first positions
@@ -218,6 +213,7 @@ std::optional<std::string> invalid_reason(const Layout& layout, const Model& mod
 // otherwise.
 std::int64_t dimension_multiple(PrecisionRecipe precision);
 
+Offload offload_of(const Layout& layout);
 // "weights", "optimizer", "activations": what lies in host memory.
 std::vector<std::string> offloaded(const Layout& layout);
 // Those with commas, a share of the optimizer's states behind it: "optimizer(0.125),activations".
@@ -227,16 +223,15 @@ std::string offload_text(const Layout& layout);
 // The layout as a person writes it: "TP8 PP16 VPP8 DP8 MB1 ZeRO-1 selective BF16".
 std::string to_text(const Layout& layout);
 
-// JSON keys are the long flag names with '_': tp pp vpp dp cp ep etp micro_batch sequence_parallel
-// zero shard_group schedule recompute recompute_layers precision optimizer context_parallel
-// context_inner offload optimizer_offload_fraction stage_layers rank_order per_domain bucket
-// ("40 MB"). `offload` is a list of "weights", "optimizer", "activations", or text of these with
-// commas. "fp8" is read as fp8-delayed. Without "schedule", vpp above 1 means interleaved; zb-v and
-// dualpipe-v have vpp 2 where "vpp" is left out. "zb-h1" is zero-bubble.
+// JSON keys are the long flag names with '_'; decisions.h lists them. `offload` is a list of
+// "weights", "optimizer", "activations", or text of these with commas. "fp8" is read as
+// fp8-delayed. Without "schedule", vpp above 1 means interleaved; zb-v and dualpipe-v have vpp 2
+// where "vpp" is left out. "zb-h1" is zero-bubble.
 Layout read_layout(const JsonValue& object);  // unknown keys are Errors
 // The same keys over `base`, in an object that holds other keys too (a flat scenario).
 Layout read_layout_over(const JsonValue& object, const Layout& base);
 const std::vector<std::string>& layout_keys();
+const char* schedule_words();  // names of all schedules with blanks between
 // One line with every key, which read_layout reads back.
 std::string to_json_text(const Layout& layout);
 SortedJson to_json(const Layout& layout);

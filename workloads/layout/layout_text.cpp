@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how layouts and the names in them are written and read.
+// Writes and reads layouts and the names in them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,13 +8,12 @@
 #include <initializer_list>
 
 #include "sim/base/json/tree.h"
+#include "workloads/layout/decisions.h"
 #include "workloads/layout/layout.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::array<std::string_view, 8> schedule_names = {
-    "gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe", "zb-v", "dualpipe-v", "zb-h1"};
 constexpr std::array<std::string_view, 3> recompute_names = {"none", "selective", "full"};
 constexpr std::array<std::string_view, recompute_module_count> module_names = {
     "core_attn", "mlp", "moe", "moe_act", "layernorm", "mla_up_proj", "shared_experts"};
@@ -33,48 +32,72 @@ std::size_t index_in(const std::array<std::string_view, N>& names, const JsonVal
   return at.index_in({names.begin(), names.end()});
 }
 
-void read_offload(const JsonValue& at, Layout& layout) {
-  const std::vector<JsonValue> parts = at.listed();
-  layout.offload_nothing();
-  for (const JsonValue& part : parts) {
-    switch (index_in(offload_names, part)) {
-      case 0:
-        layout.offload_weights = true;
-        break;
-      case 1:
-        layout.offload_optimizer = true;
-        break;
-      default:
-        layout.offload_activations = true;
-    }
+Offload read_offload(const JsonValue& at) {
+  Offload offload;
+  for (const JsonValue& part : at.listed()) {
+    const std::size_t which = index_in(offload_names, part);
+    (which == 0 ? offload.weights : which == 1 ? offload.optimizer : offload.activations) = true;
   }
+  return offload;
 }
 
-// Sizes and switches of a layout, under the keys that they have in JSON.
-void read_sizes(const JsonValue& object, Layout& layout) {
-  constexpr std::int64_t most = std::int64_t{1} << 40;
-  const auto size = [&](std::string_view key, std::int64_t low, std::int64_t& value) {
-    if (const auto found = object.find(key)) value = found->integer(low, most);
-  };
-  size("tp", 1, layout.tp);
-  size("pp", 1, layout.pp);
-  size("vpp", 1, layout.vpp);
-  size("dp", 1, layout.dp);
-  size("cp", 1, layout.cp);
-  size("ep", 1, layout.ep);
-  size("etp", 1, layout.etp);
-  size("micro_batch", 1, layout.micro_batch);
-  size("context_inner", 0, layout.context_inner);
-  size("shard_group", 0, layout.shard_group);
-  size("recompute_layers", 0, layout.recompute_layers);
-  size("per_domain", 0, layout.per_domain);
-  if (const auto zero = object.find("zero"))
-    layout.zero_stage = static_cast<int>(zero->integer(0, 3));
-  if (const auto sp = object.find("sequence_parallel")) layout.sequence_parallel = sp->boolean();
-  if (const auto stages = object.find("stage_layers")) {
-    layout.stage_layers.clear();
-    for (const JsonValue& n : stages->items()) layout.stage_layers.push_back(n.integer(0, most));
-  }
+// The value of one field as JSON has it, checked by its type.
+constexpr std::int64_t most_of_a_size = std::int64_t{1} << 40;
+void read_value(const JsonValue& at, const LayoutField& field, std::int64_t& value) {
+  value = at.integer(field.least, most_of_a_size);
+}
+void read_value(const JsonValue& at, const LayoutField&, int& value) {
+  value = static_cast<int>(at.integer(0, 3));
+}
+void read_value(const JsonValue& at, const LayoutField&, bool& value) { value = at.boolean(); }
+void read_value(const JsonValue& at, const LayoutField&, double& value) {
+  value = at.number();
+  if (!(value > 0 && value <= 1)) at.fail("a share above 0 and up to 1");
+}
+void read_value(const JsonValue& at, const LayoutField&, Bytes& value) {
+  value = at.quantity<Bytes>();
+}
+void read_value(const JsonValue& at, const LayoutField&, std::vector<std::int64_t>& value) {
+  value.clear();
+  for (const JsonValue& n : at.items()) value.push_back(n.integer(0, most_of_a_size));
+}
+void read_value(const JsonValue& at, const LayoutField&, Schedule& value) {
+  value = schedule_from(at);
+}
+void read_value(const JsonValue& at, const LayoutField&, RecomputeChoice& value) {
+  value = recompute_from(at);
+}
+void read_value(const JsonValue& at, const LayoutField&, PrecisionRecipe& value) {
+  value = precision_from(at);
+}
+void read_value(const JsonValue& at, const LayoutField&, Optimizer& value) {
+  value = optimizer_from(at);
+}
+void read_value(const JsonValue& at, const LayoutField&, ContextKind& value) {
+  value = context_kind_from(at);
+}
+void read_value(const JsonValue& at, const LayoutField&, Offload& value) {
+  value = read_offload(at);
+}
+void read_value(const JsonValue& at, const LayoutField&, RankOrder& value) {
+  value = rank_order_from(at);
+}
+
+template <class T>
+SortedJson json_of(const T& value) {
+  if constexpr (std::is_enum_v<T> || std::is_same_v<T, RankOrder> ||
+                std::is_same_v<T, RecomputeChoice>)
+    return to_text(value);
+  else
+    return value;
+}
+SortedJson json_of(const Bytes& bytes) {
+  return bytes > Bytes(0) ? SortedJson(fmt::format("{:.0f} B", bytes.si())) : SortedJson();
+}
+SortedJson json_of(const Offload& offload) {
+  Layout one;
+  one.set(offload);
+  return offloaded(one);
 }
 
 constexpr std::string_view precision_title(PrecisionRecipe precision) {
@@ -84,6 +107,13 @@ constexpr std::string_view precision_title(PrecisionRecipe precision) {
 }
 
 }  // namespace
+
+Offload offload_of(const Layout& l) {
+  return {.weights = l.offload_weights,
+          .optimizer = l.offload_optimizer,
+          .activations = l.offload_activations,
+          .fraction = l.optimizer_offload_fraction};
+}
 
 std::vector<std::string> offloaded(const Layout& layout) {
   std::vector<std::string> parts;
@@ -101,7 +131,6 @@ std::string offload_text(const Layout& layout) {
   return fmt::to_string(fmt::join(parts, ","));
 }
 
-std::string_view to_text(Schedule v) { return schedule_names[static_cast<std::size_t>(v)]; }
 std::string_view to_text(Recompute v) { return recompute_names[static_cast<std::size_t>(v)]; }
 std::string_view to_text(PrecisionRecipe v) { return precision_names[static_cast<std::size_t>(v)]; }
 std::string_view to_text(Optimizer v) { return optimizer_names[static_cast<std::size_t>(v)]; }
@@ -119,13 +148,16 @@ std::string to_text(RecomputeChoice v) {
 }
 
 Schedule schedule_from(const JsonValue& at) {
-  for (const char* name : {"interleaved-zero-bubble", "zero-bubble-interleaved", "zb-vpp"})
-    if (at.is_string() && at.text() == name)
-      at.fail(
-          "a schedule that is modelled, such as zero-bubble, zb-v or interleaved",
-          fmt::format("\"{}\", zero bubbles over several chunks a stage: not modelled yet", name));
-  const std::size_t index = index_in(schedule_names, at);
-  return index + 1 == schedule_names.size() ? Schedule::zero_bubble : static_cast<Schedule>(index);
+  std::vector<std::string> names, aliases;
+  for (const ScheduleTraits& t : schedule_traits) {
+    names.emplace_back(t.name);
+    aliases.emplace_back(t.alias);
+  }
+  if (at.is_string() && !at.text().empty()) {
+    const auto alias = std::find(aliases.begin(), aliases.end(), at.text());
+    if (alias != aliases.end()) return static_cast<Schedule>(alias - aliases.begin());
+  }
+  return static_cast<Schedule>(at.index_in(names));
 }
 
 RecomputeChoice recompute_from(const JsonValue& at) {
@@ -162,30 +194,6 @@ ContextKind context_kind_from(const JsonValue& at) {
 }
 
 namespace {
-const std::initializer_list<std::string_view> keys_of_layouts = {"tp",
-                                                                 "pp",
-                                                                 "vpp",
-                                                                 "dp",
-                                                                 "cp",
-                                                                 "ep",
-                                                                 "etp",
-                                                                 "micro_batch",
-                                                                 "sequence_parallel",
-                                                                 "zero",
-                                                                 "shard_group",
-                                                                 "schedule",
-                                                                 "recompute",
-                                                                 "recompute_layers",
-                                                                 "precision",
-                                                                 "optimizer",
-                                                                 "context_parallel",
-                                                                 "context_inner",
-                                                                 "offload",
-                                                                 "optimizer_offload_fraction",
-                                                                 "stage_layers",
-                                                                 "rank_order",
-                                                                 "per_domain",
-                                                                 "bucket"};
 // "1-3x26-1": of equal neighbours one and how many.
 std::string runs_of(const std::vector<std::int64_t>& counts) {
   std::vector<std::string> parts;
@@ -200,70 +208,58 @@ std::string runs_of(const std::vector<std::int64_t>& counts) {
 }  // namespace
 
 const std::vector<std::string>& layout_keys() {
-  static const std::vector<std::string> keys(keys_of_layouts.begin(), keys_of_layouts.end());
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> all;
+    visit_layout([&](const LayoutField& field, const auto&) { all.emplace_back(field.key); });
+    return all;
+  }();
   return keys;
+}
+
+const char* schedule_words() {
+  static const std::string words = [] {
+    std::string all;
+    for (const ScheduleTraits& t : schedule_traits)
+      all += (all.empty() ? "" : " ") + std::string(t.name);
+    return all;
+  }();
+  return words.c_str();
 }
 
 Layout read_layout_over(const JsonValue& object, const Layout& base) {
   Layout layout = base;
-  read_sizes(object, layout);
-  if (const auto v = object.find("schedule")) {
-    layout.schedule = schedule_from(*v);
+  visit_layout([&](const LayoutField& field, const auto& member) {
+    const auto found = object.find(field.key);
+    if (!found) return;
+    auto value = member.of(std::as_const(layout));
+    read_value(*found, field, value);
+    member.set(layout, value);
+  });
+  if (object.find("schedule")) {
     if (is_v_shaped(layout.schedule) && !object.find("vpp")) layout.vpp = 2;
   } else if (layout.vpp > 1 && layout.schedule == Schedule::one_f_one_b) {
     layout.schedule = Schedule::interleaved;
   } else if (layout.vpp == 1 && layout.schedule == Schedule::interleaved) {
     layout.schedule = Schedule::one_f_one_b;
   }
-  if (const auto v = object.find("recompute")) layout.set(recompute_from(*v));
-  if (const auto v = object.find("precision")) layout.precision = precision_from(*v);
-  if (const auto v = object.find("optimizer")) layout.optimizer = optimizer_from(*v);
-  if (const auto v = object.find("context_parallel")) layout.context = context_kind_from(*v);
-  if (const auto v = object.find("offload")) read_offload(*v, layout);
-  if (const auto v = object.find("optimizer_offload_fraction")) {
-    layout.optimizer_offload_fraction = v->number();
-    if (!(layout.optimizer_offload_fraction > 0 && layout.optimizer_offload_fraction <= 1))
-      v->fail("a share above 0 and up to 1");
-    if (!layout.offload_optimizer && layout.optimizer_offload_fraction < 1)
-      v->fail("1, or \"optimizer\" in offload");
-  }
-  if (const auto v = object.find("rank_order")) layout.rank_order = rank_order_from(*v);
-  if (const auto v = object.find("bucket")) layout.bucket = v->quantity<Bytes>();
+  const auto share = object.find("optimizer_offload_fraction");
+  if (share && !layout.offload_optimizer && layout.optimizer_offload_fraction < 1)
+    share->fail("1, or \"optimizer\" in offload");
   return layout;
 }
 
 Layout read_layout(const JsonValue& object) {
-  object.expect_only(keys_of_layouts);
+  object.expect_only(layout_keys(), fmt::format("one of {}", fmt::join(layout_keys(), ", ")));
   return read_layout_over(object, {});
 }
 
 SortedJson to_json(const Layout& layout) {
-  return {
-      {"tp", layout.tp},
-      {"pp", layout.pp},
-      {"vpp", layout.vpp},
-      {"dp", layout.dp},
-      {"cp", layout.cp},
-      {"ep", layout.ep},
-      {"etp", layout.etp},
-      {"micro_batch", layout.micro_batch},
-      {"sequence_parallel", layout.sequence_parallel},
-      {"zero", layout.zero_stage},
-      {"shard_group", layout.shard_group},
-      {"schedule", to_text(layout.schedule)},
-      {"recompute", to_text(layout.recompute_choice())},
-      {"recompute_layers", layout.recompute_layers},
-      {"precision", to_text(layout.precision)},
-      {"optimizer", to_text(layout.optimizer)},
-      {"context_parallel", to_text(layout.context)},
-      {"context_inner", layout.context_inner},
-      {"offload", offloaded(layout)},
-      {"optimizer_offload_fraction", layout.optimizer_offload_fraction},
-      {"stage_layers", layout.stage_layers},
-      {"rank_order", to_text(layout.rank_order)},
-      {"per_domain", layout.per_domain},
-      {"bucket", layout.bucket > Bytes(0) ? SortedJson(fmt::format("{:.0f} B", layout.bucket.si()))
-                                          : SortedJson()}};
+  SortedJson json = SortedJson::object();
+  visit_layout([&](const LayoutField& field, const auto& member) {
+    SortedJson value = json_of(member.of(layout));
+    if (!field.rare || value != 0) json[field.key] = std::move(value);
+  });
+  return json;
 }
 
 std::string to_json_text(const Layout& layout) { return to_json(layout).dump(); }
@@ -284,6 +280,7 @@ std::string to_text(const Layout& l) {
   else if (l.cp > 1 && l.context != ContextKind::ring)
     words.back() += fmt::format("({})", to_text(l.context));
   add("EP", l.ep, 1);
+  if (l.redundant_experts > 0) words.back() += fmt::format("+{}", l.redundant_experts);
   add("ETP", l.etp, 1);
   add("MB", l.micro_batch, 0);
   words.push_back(fmt::format("ZeRO-{}", l.zero_stage));

@@ -85,6 +85,25 @@ std::vector<Pass> interleaved_order(const PipelineShape& shape, std::int64_t sta
   return order;
 }
 
+// PyTorch's ScheduleInterleavedZeroBubble, the interleaved ZB-H1 of Qi et al.: input gradients in
+// the order of interleaved backwards, and the weight gradient of each `stage` virtual microbatches
+// later.
+std::vector<Pass> interleaved_zero_bubble_order(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t total = shape.microbatches * shape.chunks;
+  const std::int64_t warm_up = std::min(interleaved_warm_up(shape, stage), total);
+  std::vector<Pass> order;
+  order.reserve(static_cast<std::size_t>(3 * total));
+  for (std::int64_t i = 0; i < warm_up; ++i) add_virtual(order, shape, PassKind::forward, i);
+  for (std::int64_t i = 0; i < total; ++i) {
+    if (warm_up + i < total) add_virtual(order, shape, PassKind::forward, warm_up + i);
+    add_virtual(order, shape, PassKind::input_gradient, i);
+    if (i >= stage) add_virtual(order, shape, PassKind::weight_gradient, i - stage);
+  }
+  for (std::int64_t i = total - stage; i < total; ++i)
+    add_virtual(order, shape, PassKind::weight_gradient, i);
+  return order;
+}
+
 // DeepSeek numbers the directions of a stage by nearness of their entry: phase 0 enters at the
 // stage's own half. Weight gradients leave a first-in first-out queue.
 class DualPipeOrder {
@@ -250,52 +269,109 @@ std::int64_t interleaved_peak(const PipelineShape& shape, std::int64_t stage) {
   return peak;
 }
 
+// Most input gradients that wait for their weight gradient come on top.
+std::int64_t interleaved_zero_bubble_peak(const PipelineShape& shape, std::int64_t stage) {
+  return std::min(interleaved_warm_up(shape, stage) + stage + 1, shape.microbatches * shape.chunks);
+}
+
+// What the functions below say of one schedule.
+struct ScheduleRules {
+  std::vector<Pass> (*order)(const PipelineShape& shape, std::int64_t stage);
+  std::int64_t (*peak)(const PipelineShape& shape, std::int64_t stage);
+  // Microbatches, not limited to those of the step, whose outputs of a chunk's head wait for their
+  // backward on a stage with `behind` stages after it.
+  std::int64_t (*heads)(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk);
+};
+
+std::int64_t behind(const PipelineShape& shape, std::int64_t stage) {
+  return shape.stages - 1 - stage;
+}
+std::int64_t plain_heads(const PipelineShape& shape, std::int64_t stage, std::int64_t) {
+  return behind(shape, stage) + 1;
+}
+std::int64_t interleaved_heads(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk) {
+  return 2 * behind(shape, stage) + 1 + 2 * (shape.chunks - 1 - chunk) * shape.stages;
+}
+// The first stage's second chunk turns around at once.
+std::int64_t v_heads(const PipelineShape& shape, std::int64_t stage, std::int64_t) {
+  return stage == 0 ? 1 : 2 * shape.stages + 1;
+}
+
+// One row for each schedule, in the order of the enumerators.
+constexpr std::array<ScheduleRules, schedule_traits.size()> schedule_rules = {{
+    {[](const PipelineShape& shape, std::int64_t) { return gpipe_order(shape); },
+     [](const PipelineShape& shape, std::int64_t) { return shape.microbatches; },
+     [](const PipelineShape& shape, std::int64_t, std::int64_t) { return shape.microbatches; }},
+    {one_f_one_b_order,
+     [](const PipelineShape& shape, std::int64_t stage) {
+       return std::min(shape.stages - stage, shape.microbatches);
+     },
+     plain_heads},
+    {interleaved_order, interleaved_peak, interleaved_heads},
+    {zero_bubble_order,
+     [](const PipelineShape& shape, std::int64_t) {
+       return std::min(shape.stages, shape.microbatches);
+     },
+     plain_heads},
+    {dual_pipe_order, [](const PipelineShape& shape, std::int64_t) { return shape.stages + 1; },
+     [](const PipelineShape& shape, std::int64_t stage, std::int64_t) {
+       return stage == 0 || behind(shape, stage) == 0 ? 1 : shape.stages + 1;
+     }},
+    {zero_bubble_v_order, [](const PipelineShape& shape, std::int64_t) { return 2 * shape.stages; },
+     v_heads},
+    {dual_pipe_v_order,
+     [](const PipelineShape& shape, std::int64_t) { return 2 * shape.stages + 1; }, v_heads},
+    {interleaved_zero_bubble_order, interleaved_zero_bubble_peak, interleaved_heads},
+}};
+
+const ScheduleRules& rules(const PipelineShape& shape) {
+  return schedule_rules[static_cast<std::size_t>(effective_schedule(shape))];
+}
+
 }  // namespace
 
 Schedule effective_schedule(const PipelineShape& shape) {
   if (shape.schedule == Schedule::one_f_one_b && shape.chunks > 1) return Schedule::interleaved;
-  if (shape.schedule == Schedule::interleaved && shape.chunks == 1) return Schedule::one_f_one_b;
+  if (shape.chunks > 1) return shape.schedule;
+  if (shape.schedule == Schedule::interleaved) return Schedule::one_f_one_b;
+  if (shape.schedule == Schedule::interleaved_zero_bubble) return Schedule::zero_bubble;
   return shape.schedule;
 }
 
 std::int64_t chunks_per_stage(const PipelineShape& shape) {
-  return shape.schedule == Schedule::dual_pipe ? 2 : shape.chunks;
+  return traits(shape.schedule).chunks == StageChunks::copies ? 2 : shape.chunks;
 }
 
 std::optional<std::string> invalid_shape(const PipelineShape& shape) {
-  if (shape.stages < 1 || shape.chunks < 1 || shape.microbatches < 1)
+  const std::int64_t stages = shape.stages, chunks = shape.chunks, m = shape.microbatches;
+  if (stages < 1 || chunks < 1 || m < 1)
     return fmt::format("a pipeline of {} stages, {} chunks and {} microbatches has nothing to run",
-                       shape.stages, shape.chunks, shape.microbatches);
-  switch (effective_schedule(shape)) {
-    case Schedule::gpipe:
-    case Schedule::zero_bubble:
-      if (shape.chunks == 1) return std::nullopt;
-      return fmt::format("schedule {} has one chunk per stage, not {}",
-                         shape.schedule == Schedule::gpipe ? "gpipe" : "zero-bubble", shape.chunks);
-    case Schedule::dual_pipe:
-      if (shape.chunks > 2)
-        return fmt::format("schedule dual-pipe has one chunk per direction, not {} chunks",
-                           shape.chunks);
-      if (shape.stages % 2 != 0)
-        return fmt::format("schedule dual-pipe needs an even number of stages, not {}",
-                           shape.stages);
-      if (shape.microbatches % 2 != 0 || shape.microbatches < 2 * shape.stages)
-        return fmt::format(
-            "schedule dual-pipe needs an even number of microbatches, at least "
-            "twice the {} stages, not {}",
-            shape.stages, shape.microbatches);
-      return std::nullopt;
-    case Schedule::zero_bubble_v:
-    case Schedule::dual_pipe_v:
-      if (shape.chunks != 2 || shape.stages < 2 || shape.microbatches < 2 * shape.stages)
-        return fmt::format(
-            "a V-shaped schedule needs two chunks, two stages and twice as many microbatches as "
-            "stages at least, not {} chunks, {} stages and {} microbatches",
-            shape.chunks, shape.stages, shape.microbatches);
-      return std::nullopt;
-    case Schedule::one_f_one_b:
-    case Schedule::interleaved:
-      break;
+                       stages, chunks, m);
+  const Schedule schedule = effective_schedule(shape);
+  const std::string_view name = to_text(shape.schedule);
+  switch (traits(schedule).chunks) {
+    case StageChunks::one:
+      if (chunks == 1) return std::nullopt;
+      return fmt::format("schedule {} has one chunk per stage, not {}", name, chunks);
+    case StageChunks::copies:
+      if (chunks > 2)
+        return fmt::format("schedule {} has one chunk per direction, not {} chunks", name, chunks);
+      if (stages % 2 != 0)
+        return fmt::format("schedule {} needs an even number of stages, not {}", name, stages);
+      if (m % 2 == 0 && m >= 2 * stages) return std::nullopt;
+      return fmt::format(
+          "schedule {} needs an even number of microbatches, at least twice the {} stages, not {}",
+          name, stages, m);
+    case StageChunks::v:
+      if (chunks == 2 && stages >= 2 && m >= 2 * stages) return std::nullopt;
+      return fmt::format(
+          "a V-shaped schedule needs two chunks, two stages and twice as many microbatches as "
+          "stages at least, not {} chunks, {} stages and {} microbatches",
+          chunks, stages, m);
+    case StageChunks::loops:
+      if (!splits_backward(schedule) || m % stages == 0) return std::nullopt;
+      return fmt::format("schedule {} needs {} stages to divide the microbatches, not {}", name,
+                         stages, m);
   }
   return std::nullopt;
 }
@@ -303,23 +379,7 @@ std::optional<std::string> invalid_shape(const PipelineShape& shape) {
 std::vector<Pass> stage_order(const PipelineShape& shape, std::int64_t stage) {
   CHECK_THAT(!invalid_shape(shape), *invalid_shape(shape));
   CHECK_THAT(stage >= 0 && stage < shape.stages, "stage outside the pipeline");
-  switch (effective_schedule(shape)) {
-    case Schedule::gpipe:
-      return gpipe_order(shape);
-    case Schedule::one_f_one_b:
-      return one_f_one_b_order(shape, stage);
-    case Schedule::interleaved:
-      return interleaved_order(shape, stage);
-    case Schedule::zero_bubble:
-      return zero_bubble_order(shape, stage);
-    case Schedule::dual_pipe:
-      return dual_pipe_order(shape, stage);
-    case Schedule::zero_bubble_v:
-      return zero_bubble_v_order(shape, stage);
-    case Schedule::dual_pipe_v:
-      return dual_pipe_v_order(shape, stage);
-  }
-  check_failed("schedule", __FILE__, __LINE__, "unknown schedule");
+  return rules(shape).order(shape, stage);
 }
 
 // DualPipe counted from its nearer end: 2 * outer + inner forwards of its own direction and inner
@@ -340,23 +400,11 @@ std::array<ChunksHeld, 2> worst_held(const PipelineShape& shape, std::int64_t st
 
 std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage) {
   CHECK_THAT(!invalid_shape(shape), *invalid_shape(shape));
-  switch (effective_schedule(shape)) {
-    case Schedule::gpipe:
-      return shape.microbatches;
-    case Schedule::one_f_one_b:
-      return std::min(shape.stages - stage, shape.microbatches);
-    case Schedule::interleaved:
-      return interleaved_peak(shape, stage);
-    case Schedule::zero_bubble:
-      return std::min(shape.stages, shape.microbatches);
-    case Schedule::dual_pipe:
-      return shape.stages + 1;
-    case Schedule::zero_bubble_v:
-      return 2 * shape.stages;
-    case Schedule::dual_pipe_v:
-      return 2 * shape.stages + 1;
-  }
-  check_failed("schedule", __FILE__, __LINE__, "unknown schedule");
+  return rules(shape).peak(shape, stage);
+}
+
+std::int64_t waiting_heads(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk) {
+  return std::min(rules(shape).heads(shape, stage, chunk), shape.microbatches);
 }
 
 }  // namespace orrery

@@ -34,6 +34,8 @@ struct PipelineShape {
 
 // Why no such schedule exists, in one sentence; nullopt when it does. gpipe and zero_bubble have
 // one chunk, the V-shaped schedules have two and need twice as many microbatches as stages.
+// interleaved_zero_bubble needs the stages to divide the microbatches, and with one chunk means
+// zero_bubble.
 // dual_pipe needs an even number of stages and of microbatches, and at least twice as many
 // microbatches as stages. Megatron-Core also refuses interleaving when the stages do not divide the
 // microbatches; here such a last group is run as if it were full, its missing passes left out.
@@ -45,14 +47,16 @@ Schedule effective_schedule(const PipelineShape& shape);
 // Model chunks that a stage holds: `chunks`, but 2 for dual_pipe.
 std::int64_t chunks_per_stage(const PipelineShape& shape);
 
-// The order of passes of one stage: length 2 * chunks * microbatches (3 * for zero_bubble
-// and zero_bubble_v; dual_pipe and dual_pipe_v split some backwards only). GPipe (Huang et al.
+// The order of passes of one stage: length 2 * chunks * microbatches (3 * for the zero-bubble
+// schedules; dual_pipe and dual_pipe_v split some backwards only). GPipe (Huang et al.
 // 2019): all forwards, then all backwards in the same order. 1F1B (PipeDream-Flush): min(stages -
 // stage - 1, microbatches) warm-up forwards, then alternating, then backwards. Interleaved:
 // Megatron-Core's order (groups of `stages` microbatches per chunk, (stages - stage - 1)
 // * 2 + (chunks - 1) * stages warm-up forwards).
-// Zero-bubble: ZB-H1 (Qi et al. 2023): 1F1B with weight gradients `stage` microbatches late, which
-// holds as many activations on every stage as 1F1B on the first.
+// Interleaved zero-bubble: the same forwards, and input gradients in the order of its backwards,
+// with weight gradients `stage` virtual microbatches late (PyTorch's
+// ScheduleInterleavedZeroBubble). Zero-bubble: ZB-H1 (Qi et al. 2023): 1F1B with weight gradients
+// `stage` microbatches late, which holds as many activations on every stage as 1F1B on the first.
 // DualPipe (DeepSeek-V3 report, section 3.2.1): the order of DeepSeek's published implementation.
 // ZB-V (Qi et al. 2023, section 6): two chunks a stage in a V, as much memory as 1F1B's first stage
 // on every stage and, with forward, input and weight gradient of equal length, no idle time between
@@ -71,5 +75,10 @@ std::array<ChunksHeld, 2> worst_held(const PipelineShape& shape, std::int64_t st
 // held until its weight gradient is done; dual_pipe and dual_pipe_v count it until its input
 // gradient is done, as DualPipe's report does.
 std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage);
+
+// Microbatches whose logits wait for their backward where the head lies in this chunk of a stage:
+// one on the last position, as many as the stage has warm-up forwards elsewhere (nanotron's late
+// positions can be empty), and all in GPipe.
+std::int64_t waiting_heads(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk);
 
 }  // namespace orrery

@@ -58,7 +58,7 @@ Held held_activations(const PipelineShape& shape, const std::vector<Kept>& chunk
   Held held;
   const bool equal =
       std::all_of(chunks.begin(), chunks.end(), [&](const Kept& k) { return k == chunks.front(); });
-  if (!equal && effective_schedule(shape) == Schedule::interleaved &&
+  if (!equal && loops_over_chunks(effective_schedule(shape)) &&
       shape.microbatches % shape.stages == 0)
     return held_interleaved(shape, chunks, n);
   if (chunks.size() == 2 && holds_two_chunks(shape.schedule)) {

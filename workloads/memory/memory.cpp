@@ -224,34 +224,6 @@ void add_state(const Context& c, const StageSum& stage, const StageState& state,
   t.merge = kept + lasting + sends;
 }
 
-// Microbatches whose logits wait for their backward: one where the head is on the last position, as
-// many as the stage has warm-up forwards elsewhere (nanotron's late positions can be empty), and
-// all in GPipe.
-double waiting_logits(const Context& c, const StageSum& stage, std::int64_t index) {
-  const std::int64_t behind = c.layout.pp - 1 - index;
-  std::int64_t waiting = c.shape.microbatches;
-  switch (effective_schedule(c.shape)) {
-    case Schedule::gpipe:
-      break;
-    case Schedule::one_f_one_b:
-    case Schedule::zero_bubble:
-      waiting = behind + 1;
-      break;
-    case Schedule::interleaved:
-      waiting = 2 * behind + 1 + 2 * (c.layout.vpp - 1 - stage.head_chunk) * c.layout.pp;
-      break;
-    case Schedule::dual_pipe:
-      waiting = index == 0 || behind == 0 ? 1 : c.layout.pp + 1;
-      break;
-    case Schedule::zero_bubble_v:
-    case Schedule::dual_pipe_v:
-      // The first stage's second chunk turns around at once.
-      waiting = index == 0 ? 1 : 2 * c.layout.pp + 1;
-      break;
-  }
-  return static_cast<double>(std::min(waiting, c.shape.microbatches));
-}
-
 // The loss's worst moment and a layer's backward never meet. Offloaded activations leave the layer
 // at work and the one that is copied.
 void add_activations(const Context& c, const StageSum& stage, std::int64_t index, StageMemory& m,
@@ -279,7 +251,7 @@ void add_activations(const Context& c, const StageSum& stage, std::int64_t index
     return;
   }
   const double heads = 1.0 + static_cast<double>(trained_modules(c.model, c.job));
-  const double waiting = waiting_logits(c, stage, index);
+  const auto waiting = static_cast<double>(waiting_heads(c.shape, index, stage.head_chunk));
   const double lasting =
       c.head.saved * heads * waiting + c.head.outputs * static_cast<double>(c.shape.microbatches);
   const double logits = lasting + c.head.peak - c.head.saved;

@@ -121,7 +121,7 @@ void LayerOperations::expert_exchange(LayerProgram& p, const Ffn& ffn) const {
     o.exchange = {.phase = phase,
                   .tokens = static_cast<std::int64_t>(std::ceil(rows)),
                   .experts = ffn.topk,
-                  .pool = ffn.experts,
+                  .pool = ffn.experts + layout_.redundant_experts,
                   .in_turn = job_.experts_in_turn};
   };
   exchange(p.forward, ExchangePhase::dispatch, stack_.fp8_dispatch ? 1 : 2);
@@ -160,9 +160,9 @@ void LayerOperations::expert_biases(LayerProgram& p, double elements) const {
 
 // A training step has rows for every expert. A step of inference may have few: the rank that most
 // of them reach decides, and of its experts only those that some row reaches are read. Routing is
-// taken as even, each row's experts as drawn by chance.
+// taken as even over all copies of experts, each row's as drawn by chance.
 LayerOperations::ExpertLoad LayerOperations::expert_load(const Ffn& ffn) const {
-  const std::int64_t local = std::max<std::int64_t>(1, ffn.experts / layout_.ep);
+  const std::int64_t local = local_experts(ffn, layout_);
   const auto copies = static_cast<double>(ffn.topk * layout_.etp);
   if (shape_.training)
     return {

@@ -29,8 +29,7 @@ void LayerOperations::host(LayerProgram& p, const LayerClass& layer) const {
   if (launch != LaunchMode::eager) forward = backward = 0;
   double moe_forward = 0, moe_backward = 0;
   if (moe && launch != LaunchMode::full_graph) {
-    const auto local =
-        static_cast<double>(std::max<std::int64_t>(1, layer.ffn.experts / layout_.ep));
+    const auto local = static_cast<double>(local_experts(layer.ffn, layout_));
     moe_forward = ops.moe_forward.get() + local * ops.expert_forward.get();
     moe_backward = ops.moe_backward.get() + local * ops.expert_backward.get();
   }

@@ -117,10 +117,13 @@ LocalParameters local_parameters(const Model& model, const LayerClass& layer,
       layer.ffn.kind == FfnKind::moe ? static_cast<double>(2 * model.hidden * layer.ffn.latent) : 0;
   const double products =
       (static_cast<double>(all.mixer + all.ffn) - latent) / static_cast<double>(layout.tp) + latent;
-  const double expert =
+  const double one_of_each =
       static_cast<double>(all.experts) / static_cast<double>(layout.ep * layout.etp);
-  const double local_experts =
-      std::max(static_cast<double>(layer.ffn.experts) / static_cast<double>(layout.ep), 1.0);
+  const auto experts = static_cast<double>(layer.ffn.experts);
+  const auto held = experts + static_cast<double>(layout.redundant_experts);
+  const double expert =
+      layout.redundant_experts > 0 && experts > 0 ? one_of_each * (held / experts) : one_of_each;
+  const double local_experts = std::max(held / static_cast<double>(layout.ep), 1.0);
   const double gate = is_gated(layer.ffn.activation) ? 2 : 1;
   const double one_ffn = layer.ffn.kind == FfnKind::moe
                              ? expert / local_experts

@@ -297,7 +297,7 @@ bool Expander::all_too_large() const {
     const bool plain = pipelines.front().vpp == 1;
     for (p.pipeline = 0; p.pipeline < choices(pipelines); ++p.pipeline) {
       // Interleaving holds more microbatches than 1F1B, on stages that 1F1B has as well.
-      if (plain && choice(pipelines, p.pipeline).schedule == Schedule::interleaved) continue;
+      if (plain && loops_over_chunks(choice(pipelines, p.pipeline).schedule)) continue;
       for (const std::int32_t offload : {choices(family_.offloads) - 1, 0}) {
         p.offload = offload;
         if (fits_alone(family_.layout(p))) return false;

@@ -28,12 +28,18 @@ void add_sizes(const SearchSubject& s, const SearchLimits& limits, std::vector<s
 
 void add_stages(const SearchSubject& s, const SearchLimits& limits, std::vector<std::string>& out) {
   if (limits.pp == 1 || !offers(s, Split::pp)) return;
-  if (!limits.vpp && s.stack.has(Schedule::interleaved) && s.model.layer_count() > most_chunks)
+  const auto all = all_schedules();
+  const bool loops = std::any_of(all.begin(), all.end(), [&](Schedule schedule) {
+    return loops_over_chunks(schedule) && s.stack.has(schedule);
+  });
+  if (!limits.vpp && loops && s.model.layer_count() > most_chunks)
     out.push_back(fmt::format("more than {} chunks a stage", most_chunks));
   if (!limits.stage_layers && s.stack.choices.uneven_stages)
     out.push_back(fmt::format("stages of unequal layers but for up to {} fewer at either end",
                               most_layers_less));
-  if (!limits.schedule && s.stack.has(Schedule::gpipe)) out.emplace_back("gpipe");
+  for (const Schedule schedule : all)
+    if (!limits.schedule && traits(schedule).dominated && s.stack.has(schedule))
+      out.emplace_back(to_text(schedule));
 }
 
 void add_shards(const SearchSubject& s, const SearchLimits& limits, std::vector<std::string>& out) {

@@ -234,31 +234,32 @@ std::vector<PipelineOption> pipeline_options(const SearchSubject& s, const Searc
   if (pp == 1) {
     const Schedule one = fixed.value_or(Schedule::one_f_one_b);
     // With one stage the plain schedules are one and the same; the others need a pipeline.
-    if (one != Schedule::interleaved && !holds_two_chunks(one)) add(one, 1, true, false);
+    if (traits(one).chunks == StageChunks::one) add(one, 1, true, false);
     return all;
   }
-  const auto wanted = [&](Schedule schedule) {
-    if (fixed) return *fixed == schedule;
-    return schedule != Schedule::gpipe && s.stack.has(schedule) &&
-           (schedule != Schedule::interleaved || !even || limits.vpp);
-  };
-  if (wanted(Schedule::gpipe)) add(Schedule::gpipe, 1, true, false);
-  if (wanted(Schedule::one_f_one_b)) add(Schedule::one_f_one_b, 1, true, true);
-  if (wanted(Schedule::zero_bubble)) add(Schedule::zero_bubble, 1, true, true);
-  const bool pairs = fixed.has_value() || s.model.has_experts();
-  if (wanted(Schedule::dual_pipe) && pairs) add(Schedule::dual_pipe, 1, true, false);
   const std::int64_t fullest = (layers + pp - 1) / pp;
-  if (fullest > 1) {
-    if (wanted(Schedule::zero_bubble_v)) add(Schedule::zero_bubble_v, 2, true, false);
-    if (wanted(Schedule::dual_pipe_v) && pairs) add(Schedule::dual_pipe_v, 2, true, false);
+  const auto wanted = [&](Schedule schedule) {
+    const ScheduleTraits& t = traits(schedule);
+    if (fixed ? *fixed != schedule : t.dominated || !s.stack.has(schedule)) return false;
+    if (t.pairs_directions && !fixed && !s.model.has_experts()) return false;
+    if (t.chunks == StageChunks::loops) return fixed || !even || limits.vpp;
+    return t.chunks != StageChunks::v || fullest > 1;
+  };
+  for (const Schedule schedule : all_schedules()) {
+    const ScheduleTraits& t = traits(schedule);
+    if (t.chunks == StageChunks::loops || !wanted(schedule)) continue;
+    const bool plain = t.chunks == StageChunks::one;
+    add(schedule, t.chunks == StageChunks::v ? 2 : 1, true, plain && !t.dominated);
   }
-  if (!wanted(Schedule::interleaved)) return all;
-  if (limits.vpp) {
-    if (*limits.vpp > 1) add(Schedule::interleaved, *limits.vpp, true, true);
-    return all;
+  for (const Schedule schedule : all_schedules()) {
+    if (!loops_over_chunks(schedule) || !wanted(schedule)) continue;
+    if (limits.vpp) {
+      if (*limits.vpp > 1) add(schedule, *limits.vpp, true, true);
+      continue;
+    }
+    for (std::int64_t vpp = 2; vpp <= std::min(most_chunks, fullest); ++vpp)
+      add(schedule, vpp, fullest % vpp == 0, true);
   }
-  for (std::int64_t vpp = 2; vpp <= std::min(most_chunks, fullest); ++vpp)
-    add(Schedule::interleaved, vpp, fullest % vpp == 0, true);
   return all;
 }
 

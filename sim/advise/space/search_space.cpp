@@ -14,13 +14,6 @@
 
 namespace orrery {
 
-Offload offload_of(const Layout& l) {
-  return {.weights = l.offload_weights,
-          .optimizer = l.offload_optimizer,
-          .activations = l.offload_activations,
-          .fraction = l.optimizer_offload_fraction};
-}
-
 std::int64_t Family::leaves_below(const MicroBatchOption& micro_batch,
                                   const ShardOption& shard) const {
   return std::int64_t{choices(micro_batch.pipelines)} * choices(shard.zero_stages) *
@@ -42,7 +35,6 @@ Layout Family::layout(const GridPoint& p) const {
   const RecomputeOption& again = choice(recomputes, p.recompute);
   const ShardOption& shard = choice(shards, p.shard);
   const RankOption& rank = choice(shard.ranks, p.rank);
-  const Offload& away = choice(offloads, p.offload);
   l.micro_batch = micro.size;
   l.schedule = pipeline.schedule;
   l.vpp = pipeline.vpp;
@@ -57,10 +49,7 @@ Layout Family::layout(const GridPoint& p) const {
   l.bucket = choice(shard.buckets, p.bucket);
   l.rank_order = rank.order;
   l.per_domain = rank.per_domain;
-  l.offload_weights = away.weights;
-  l.offload_optimizer = away.optimizer;
-  l.offload_activations = away.activations;
-  l.optimizer_offload_fraction = away.fraction;
+  l.set(choice(offloads, p.offload));
   return l;
 }
 

@@ -13,13 +13,6 @@
 
 namespace orrery {
 
-struct Offload {
-  bool weights = false, optimizer = false, activations = false;
-  double fraction = 1;  // of the optimizer's states
-  bool operator==(const Offload&) const = default;
-};
-Offload offload_of(const Layout& layout);
-
 // Fixed dimensions narrow the grid; empty means the documented default list. A fixed value may lie
 // outside of its default list ("--tp 6").
 struct SearchLimits {

@@ -154,7 +154,9 @@ std::string experts_text(const Scenario& s) {
   if (experts == 0) return "";
   const Layout& l = s.layout;
   const std::int64_t ranks = l.expert_replicas();
-  std::string text = fmt::format("A rank holds {} of {} experts", experts / l.ep, experts);
+  std::string text =
+      fmt::format("A rank holds {} of {} experts", (experts + l.redundant_experts) / l.ep, experts);
+  if (l.redundant_experts > 0) text += fmt::format(" and {} copies", l.redundant_experts);
   if (l.etp > 1) text += fmt::format(", each split over {} ranks", l.etp);
   return text +
          (ranks > 1 ? fmt::format("; their gradients are reduced over {} ranks.", count_text(ranks))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how to run the schedules whose passes fall on levels: GPipe, 1F1B, interleaved, ZB-H1.
+// Runs the schedules whose passes fall on levels: GPipe, 1F1B, ZB-H1, and both with several chunks.
 #include "sim/engine/pipeline/levels.h"
 
 #include <algorithm>
@@ -28,6 +28,7 @@ inline void run_passes(Time& time, Value* __restrict free, const Value* __restri
 PipelineLevels::PipelineLevels(const PipelineShape& shape, const PipelineCosts& costs)
     : schedule_(effective_schedule(shape)),
       paired_(schedule_ == Schedule::one_f_one_b || schedule_ == Schedule::zero_bubble),
+      split_(splits_backward(schedule_)),
       stages_(shape.stages),
       chunks_(shape.chunks),
       microbatches_(shape.microbatches) {
@@ -56,20 +57,19 @@ void PipelineLevels::set_costs(const PipelineCosts& costs) {
   for (auto* cost : {&forward_out_, &forward_free_, &backward_out_, &backward_free_, &forward_,
                      &backward_, &backward_weight_free_})
     cost->resize(size);
-  weight_.resize(at(stages_));
-  const bool split = schedule_ == Schedule::zero_bubble;
+  weight_.resize(size);
   for (std::int64_t s = 0; s < stages_; ++s) {
     for (std::int64_t c = 0; c < chunks_; ++c) {
       const ChunkCost& cost = costs.chunk[at(s * chunks_ + c)];
       const std::size_t i = at(c * stages_ + s);
       forward_[i] = cost.forward.ps;
-      backward_[i] = split ? cost.input_gradient.ps : cost.backward.ps;
+      backward_[i] = split_ ? cost.input_gradient.ps : cost.backward.ps;
       forward_out_[i] = forward_[i] + cost.send_forward.ps;
       backward_out_[i] = backward_[i] + cost.send_backward.ps;
       forward_free_[i] = costs.sends_block ? forward_out_[i] : forward_[i];
       backward_free_[i] = costs.sends_block ? backward_out_[i] : backward_[i];
-      if (c == 0) weight_[at(s)] = cost.weight_gradient.ps;
-      backward_weight_free_[i] = backward_free_[i] + weight_[at(s)];
+      weight_[i] = cost.weight_gradient.ps;
+      backward_weight_free_[i] = backward_free_[i] + weight_[i];
     }
   }
 }
@@ -80,14 +80,13 @@ std::vector<PipelineLevels::Window> PipelineLevels::windows() const {
             {first_backward_, first_backward_ + microbatches_ - stages_, 1, stages_, 2}};
   // A loop over j + 1 stages of 1F1B has j + 1 microbatches on it.
   const std::size_t loop = at(stages_);
-  if (schedule_ == Schedule::zero_bubble)
-    return {{3 * stages_, 2 * microbatches_ - 1, 2, 3 * stages_, loop}};
+  if (paired_ && split_) return {{3 * stages_, 2 * microbatches_ - 1, 2, 3 * stages_, loop}};
   if (paired_) return {{2 * stages_, 2 * microbatches_ - 1, 2, 2 * stages_, loop}};
   // A single stage does the last group's first last backward already on the last full level.
   const std::int64_t period = chunks_ * stages_;
   return {{std::max(first_backward_, period),
-           microbatches_ / stages_ * period - (stages_ == 1 ? 1 : 0), period, 2 * stages_ * period,
-           4}};
+           microbatches_ / stages_ * period - (stages_ == 1 ? 1 : 0), period,
+           (split_ ? 3 : 2) * stages_ * period, 4}};
 }
 
 template <class Time>
@@ -134,6 +133,12 @@ void PipelineLevels::wide_level(Time& time, Buffers<Time>& b, std::int64_t level
   if (const std::int64_t w = width(run))
     backward(run, std::max<std::int64_t>(0, offset - w + 1), std::min(offset, last));
   if (const std::int64_t w = width(run - 1)) backward(run - 1, offset + run_length_ - w + 1, last);
+  if (split_ && level >= first_backward_) {
+    // The weight gradient `stage` virtual microbatches later is that of one chunk on all stages.
+    const std::int64_t late = (level - first_backward_) / run_length_;
+    const std::int64_t* weight = weight_.data() + (chunks_ - 1 - late % chunks_) * stages_;
+    for (std::int64_t s = 0; s < stages_; ++s) b.free[at(s)] = b.free[at(s)] + weight[s];
+  }
   if (offset + 1 < run_length_ ? run % chunks_ == 0 : (run + 1) % chunks_ == 0)
     b.backward_next[at(stages_)] = Time::constant(0);  // its own forward came before
   else
@@ -158,8 +163,7 @@ void PipelineLevels::paired_level(Time& time, Buffers<Time>& b, std::int64_t lev
   const std::int64_t low = std::max(first_backward_ - level, (level + 1) & 1);
   const std::int64_t high = std::min(stages_ - 1, first_backward_ - level + last_microbatch);
   // Microbatch j is at least s, so that the weight gradient of j - s is due.
-  const std::int64_t with_weight =
-      schedule_ == Schedule::zero_bubble ? std::min(high, level - first_backward_) : low - 1;
+  const std::int64_t with_weight = split_ ? std::min(high, level - first_backward_) : low - 1;
   const auto run = [&](std::int64_t s, std::int64_t to, const std::int64_t* free_cost) {
     for (; s <= to; s += 2) {
       const auto start = time.later(b.free[at(s)], backward[s + 1]);
@@ -183,7 +187,10 @@ void PipelineLevels::run_levels(Time& time, std::int64_t from, std::int64_t to,
     if constexpr (std::is_same_v<Time, PlainTime>) {
       if (record == nullptr) continue;
       record_first(level, *record);
-      record_last(level, *record);
+      if (split_ && !paired_)
+        record_last_weights(level, *record);
+      else
+        record_last(level, *record);
     }
   }
 }
@@ -252,10 +259,23 @@ void PipelineLevels::record_last(std::int64_t level, std::vector<StageRun>& stag
   stages[at(stage)].last_backward[at(chunk)] = {start + backward_[i]};
 }
 
+// Of several chunks with split backwards: the weight gradients of a chunk's last microbatch are on
+// one level, on all stages.
+void PipelineLevels::record_last_weights(std::int64_t level, std::vector<StageRun>& stages) const {
+  const std::int64_t done = level - first_backward_ + 1;
+  const std::int64_t chunk = runs_ - done / run_length_;
+  if (done <= 0 || done % run_length_ != 0 || chunk >= chunks_) return;
+  for (std::int64_t s = 0; s < stages_; ++s) {
+    const std::int64_t end = plain_.free[at(s)];
+    stages[at(s)].last_backward[at(chunk)] = {end};
+    stages[at(s)].last_backward_start[at(chunk)] = {end - weight_[at(chunk * stages_ + s)]};
+  }
+}
+
 void PipelineLevels::finish(std::vector<StageRun>& stages) const {
   for (std::int64_t s = 0; s < stages_; ++s) {
     StageRun& stage = stages[at(s)];
-    if (schedule_ == Schedule::zero_bubble) {
+    if (paired_ && split_) {
       const std::int64_t late = std::min(s, microbatches_);
       stage.last_backward[0] = {plain_.free[at(s)] + late * weight_[at(s)]};
       stage.last_backward_start[0] = {stage.last_backward[0].ps - weight_[at(s)]};

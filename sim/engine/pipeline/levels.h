@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how to run the schedules whose passes fall on levels: GPipe, 1F1B, interleaved, ZB-H1.
+// Runs the schedules whose passes fall on levels: GPipe, 1F1B, ZB-H1, and both with several chunks.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@ namespace orrery {
 // Runs one pipeline. Every pass has a level such that its input comes from the level before or from
 // its own stage; all stages of a level are then independent, and a level is a few short loops over
 // arrays. Wide schedules (interleaved, GPipe): forward k of stage s is at level k + s, backward j
-// at level first_backward - s + j, and a stage runs at most one of each per level. Paired schedules
+// at level first_backward - s + j, and a stage runs at most one of each per level; where backwards
+// are split, weight gradient j follows at level first_backward + j. Paired schedules
 // (1F1B, ZB-H1): forward k is at level 2 k + s, backward j at level 2 j + 2 stages - 1 - s, so that
 // even and odd stages take turns.
 class PipelineLevels {
@@ -66,10 +67,11 @@ class PipelineLevels {
 
   void record_first(std::int64_t level, std::vector<StageRun>& stages) const;
   void record_last(std::int64_t level, std::vector<StageRun>& stages) const;
+  void record_last_weights(std::int64_t level, std::vector<StageRun>& stages) const;
   void finish(std::vector<StageRun>& stages) const;
 
   Schedule schedule_;
-  bool paired_;
+  bool paired_, split_;
   std::int64_t stages_, chunks_, microbatches_;
   std::int64_t run_length_ = 1;  // wide: virtual microbatches before the next chunk's turn
   std::int64_t runs_ = 1;        // wide: such runs in all
@@ -78,7 +80,7 @@ class PipelineLevels {
   std::int64_t levels_ = 0;
   Window window_{};  // that `period` runs
   // Picoseconds from the start of a pass until its output arrives and until its stage is free,
-  // [chunk * stages + stage]; `weight` by stage.
+  // [chunk * stages + stage].
   std::vector<std::int64_t> forward_out_, forward_free_, backward_out_, backward_free_, weight_;
   std::vector<std::int64_t> backward_weight_free_;  // backward and an older weight gradient
   std::vector<std::int64_t> forward_, backward_;    // the passes alone

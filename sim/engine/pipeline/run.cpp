@@ -44,7 +44,7 @@ void run_single(const PipelineShape& shape, const PipelineCosts& costs, StageRun
   const ChunkCost& cost = costs.chunk[0];
   stage.first_forward[0] = {};
   stage.end = stage.last_backward[0] = stage.busy;
-  const Ticks last = shape.schedule == Schedule::zero_bubble ? cost.weight_gradient : cost.backward;
+  const Ticks last = splits_backward(shape.schedule) ? cost.weight_gradient : cost.backward;
   stage.last_backward_start[0] = stage.end - last;
 }
 

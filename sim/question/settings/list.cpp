@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists the settings of advise and simulate.
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "sim/question/settings/settings.h"
+#include "workloads/layout/decisions.h"
 
 namespace orrery {
 namespace {
@@ -32,9 +34,29 @@ namespace {
 using enum SettingKind;
 using enum SettingOf;
 
+template <class T>
+constexpr SettingKind kind_of() {
+  if (std::is_same_v<T, bool>) return on_off;
+  if (std::is_integral_v<T>) return integer;
+  if (std::is_floating_point_v<T>) return number;
+  const bool several = std::is_same_v<T, Offload> || std::is_same_v<T, std::vector<std::int64_t>>;
+  return several ? list : text;
+}
+
+void add_layout(std::vector<Setting>& all, LayoutGroup group) {
+  const char* heading = group == LayoutGroup::work     ? layout
+                        : group == LayoutGroup::memory ? memory
+                                                       : machine;
+  visit_layout([&](const LayoutField& field, const auto& member) {
+    if (field.group != group) return;
+    using T = std::decay_t<decltype(member.of(std::declval<const Layout&>()))>;
+    all.push_back({field.key, kind_of<T>(), heading, field.help, both, field.words});
+  });
+}
+
 // Of the job and its layout: what a layout that runs now is told by, too.
 std::vector<Setting> settings_of_runs() {
-  return {
+  std::vector<Setting> all = {
       {"model", text, job, "model name, file, Hugging Face config.json or its folder, or -", both,
        "catalog model"},
       {"cluster", text, machine, "cluster name or file; advise: also several, or all", both,
@@ -43,43 +65,19 @@ std::vector<Setting> settings_of_runs() {
       {"seq", integer, job, "tokens per sequence (prefill: per prompt)"},
       {"global_batch", integer, job, "sequences per step"},
       {"stack", text, machine, "software stack, name or name@release", both, "catalog stack"},
-      {"precision", text, machine,
-       "bf16 fp16 fp8[-delayed,-current,-blockwise] mxfp8 nvfp4; advise: any", both,
-       "bf16 fp16 fp8 fp8-delayed fp8-current fp8-blockwise mxfp8 nvfp4"},
+  };
+  add_layout(all, LayoutGroup::software);
+  const std::vector<Setting> inferences = {
       {"task", text, job, "pretrain, sft or lora", both, "pretrain sft lora"},
       {"phase", text, inference, "one inference step: prefill or decode", simulate,
        "prefill decode"},
       {"batch", integer, inference, "inference: sequences per replica", simulate},
       {"context", integer, inference, "decode: tokens of history per sequence", simulate},
-      {"tp", integer, layout, "tensor parallel ranks"},
-      {"pp", integer, layout, "pipeline stages"},
-      {"vpp", integer, layout, "chunks per stage (interleaved schedule)"},
-      {"dp", integer, layout, "data parallel ranks (default: what is left)"},
-      {"cp", integer, layout, "context parallel ranks"},
-      {"ep", integer, layout, "expert parallel ranks"},
-      {"etp", integer, layout, "tensor parallel ranks inside experts"},
-      {"micro_batch", integer, layout, "sequences per microbatch"},
-      {"zero", integer, memory, "ZeRO stage 0 to 3 (3: FSDP)", both, "0 1 2 3"},
-      {"shard_group", integer, memory, "hybrid sharding: ranks that shard"},
-      {"schedule", text, layout, "gpipe 1f1b interleaved zero-bubble zb-v dualpipe dualpipe-v",
-       both, "gpipe 1f1b interleaved zero-bubble zb-v dualpipe dualpipe-v"},
-      {"recompute", text, memory, "none, selective, full or modules (\"moe_act,layernorm\")", both,
-       "none selective full"},
-      {"recompute_layers", integer, memory, "full recompute of this many layers a stage"},
-      {"sequence_parallel", on_off, layout, "default: as the stack does"},
-      {"optimizer", text, machine,
-       "adam, adam-bf16, adam-8bit, muon, ...; advise: also several, or any", both,
-       "adam adam-bf16 adam-8bit muon"},
-      {"context_parallel", text, layout, "ring, all-gather, all-to-all or hierarchical", both,
-       "ring all-gather all-to-all hierarchical"},
-      {"context_inner", integer, layout, "hierarchical: ranks that trade rows for heads"},
-      {"offload", list, memory, "to host memory: weights,optimizer,activations", both,
-       "weights optimizer activations"},
-      {"optimizer_offload_fraction", number, memory, "of an offloaded optimizer (default 1)"},
-      {"stage_layers", list, layout, "layers of each pipeline position"},
-      {"rank_order", text, layout, "innermost first (default tp-cp-dp-pp)"},
-      {"per_domain", integer, layout, "accelerators used of a scale-up domain (64 of 72)"},
-      {"bucket", text, memory, "gradients that are reduced together (\"40 MB\")"},
+  };
+  all.insert(all.end(), inferences.begin(), inferences.end());
+  add_layout(all, LayoutGroup::work);
+  add_layout(all, LayoutGroup::memory);
+  const std::vector<Setting> rest = {
       {"launch", text, machine, "eager or graph", simulate, "eager graph"},
       {"mean_document", integer, job, "packed fine-tuning: mean tokens of a document"},
       {"lora_rank", integer, job, "rank of LoRA adapters"},
@@ -88,6 +86,8 @@ std::vector<Setting> settings_of_runs() {
       {"experts_in_turn", on_off, job,
        "a benchmark's gate: each token takes the experts after the last"},
   };
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
 }
 
 // Of what is asked about them, and how it is answered.

@@ -16,6 +16,7 @@
 #include "sim/question/settings/counts.h"
 #include "sim/question/settings/job.h"
 #include "topologies/clos.h"
+#include "workloads/layout/decisions.h"
 
 namespace orrery {
 namespace {
@@ -381,31 +382,10 @@ Question read_question(const JsonValue& s, Catalogues& catalogues) {
   q.job = subject.job;
   q.stack_name = name;
   q.objective = read_objective(s);
-  SearchLimits& limits = q.limits;
-  const auto fix = [&](const char* key, auto& limit, auto value) {
-    if (s.find(key)) limit = value;
-  };
-  fix("tp", limits.tp, fixed.tp);
-  fix("pp", limits.pp, fixed.pp);
-  fix("vpp", limits.vpp, fixed.vpp);
-  fix("dp", limits.dp, fixed.dp);
-  fix("cp", limits.cp, fixed.cp);
-  fix("ep", limits.ep, fixed.ep);
-  fix("etp", limits.etp, fixed.etp);
-  fix("micro_batch", limits.micro_batch, fixed.micro_batch);
-  fix("zero", limits.zero_stage, fixed.zero_stage);
-  fix("shard_group", limits.shard_group, fixed.shard_group);
-  fix("context_parallel", limits.context, fixed.context);
-  fix("context_inner", limits.context_inner, fixed.context_inner);
-  fix("schedule", limits.schedule, fixed.schedule);
-  fix("recompute", limits.recompute, fixed.recompute_choice());
-  fix("recompute_layers", limits.recompute_layers, fixed.recompute_layers);
-  fix("sequence_parallel", limits.sequence_parallel, fixed.sequence_parallel);
-  fix("stage_layers", limits.stage_layers, fixed.stage_layers);
-  fix("rank_order", limits.rank_order, fixed.rank_order);
-  fix("per_domain", limits.per_domain, fixed.per_domain);
-  fix("bucket", limits.bucket, fixed.bucket);
-  fix("offload", limits.offload, offload_of(fixed));
+  visit_layout([&](const LayoutField& field, const auto& member) {
+    if constexpr (std::decay_t<decltype(member)>::searched)
+      if (s.find(field.key)) member.limit(q.limits) = member.of(fixed);
+  });
   return q;
 }
 

@@ -111,7 +111,7 @@ struct Calibration {
   // Curves of single kernels, by name. Work does not name its kernel: they serve what does, such as
   // measurements (use_variant).
   std::vector<Curve> variants;
-  std::array<std::uint16_t, work_kind_count * format_count * library_count> index{};
+  std::array<std::uint16_t, std::size_t{work_kind_count} * format_count * library_count> index{};
   // Sustained tensor work: energy per tensor operation and per byte, by format, for the power
   // model.
   std::array<Sourced<JoulesPerFlop>, format_count> tensor_energy;

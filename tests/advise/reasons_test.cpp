@@ -61,17 +61,17 @@ TEST_CASE("decisions are tried one at a time") {
   const Scenario advised = changed(now, {.tp = 2, .dp = 8, .micro_batch = 2});
   const Comparison c = compare_with(now, {}, &advised);
   REQUIRE(c.singles.size() == 3);
-  for (const auto& [what, layout] :
+  for (const auto& [named, layout] :
        {std::pair<const char*, Layout>{"TP2 in place of TP8",
                                        {.tp = 2, .dp = 8, .recompute = Recompute::full}},
         {"no recompute in place of full", {.tp = 8, .dp = 2}},
         {"MB2 in place of MB1",
          {.tp = 8, .dp = 2, .micro_batch = 2, .recompute = Recompute::full}}}) {
+    const std::string what = named;
     INFO(what);
-    const auto found =
-        std::find_if(c.singles.begin(), c.singles.end(), [&](const SingleChange& one) {
-          return one.sentence.starts_with(std::string(what) + ": ");
-        });
+    const auto found = std::find_if(
+        c.singles.begin(), c.singles.end(),
+        [&](const SingleChange& one) { return one.sentence.starts_with(what + ": "); });
     REQUIRE(found != c.singles.end());
     CHECK(found->fits);
     CHECK(found->faster ==

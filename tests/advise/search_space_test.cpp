@@ -86,7 +86,7 @@ std::set<std::string> brute_force(const Model& model, const Job& job, std::int64
                           l.recompute = static_cast<Recompute>(recompute);
                           // Hierarchical with 2, 4 and 8 neighbours.
                           l.context = static_cast<ContextKind>(std::min(context, 3));
-                          l.context_inner = context < 4 ? 0 : 1LL << (context - 3);
+                          l.context_inner = context < 4 ? 0 : std::int64_t{1} << (context - 3);
                           if (in_grid(l, model, job) && !invalid_reason(l, model, job, gpus))
                             found.insert(to_json_text(l));
                         }

@@ -137,7 +137,8 @@ void check_lines(const std::string& file, const std::vector<ListedRoom>& listed,
 // What the tree has and no line allows.
 void check_arrows(const std::string& file, const std::vector<ListedRoom>& listed,
                   const Arrows& arrows, Complaints& complaints) {
-  for (const auto& [room, others] : arrows) {
+  for (const auto& [from, others] : arrows) {
+    const std::string& room = from;
     const auto entry = std::find_if(listed.begin(), listed.end(),
                                     [&](const ListedRoom& l) { return l.room == room; });
     if (entry == listed.end()) {

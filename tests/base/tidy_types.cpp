@@ -165,9 +165,10 @@ Complaints check_types(const SourceTree& tree) {
   std::set<std::string_view> gone;  // types of exceptions, of files that are there
   for (const Exception& e : exceptions)
     if (tree.contains(std::string(e.file))) gone.insert(e.type);
-  for (const auto& [path, text] : tree) {
+  for (const auto& file : tree) {
+    const std::string& path = file.first;
     if (!is_code(path) || path.starts_with("tests/")) continue;
-    for (const Type& type : types_of(code_only(text))) {
+    for (const Type& type : types_of(code_only(file.second))) {
       const Exception* known = exception_of(path, type.name);
       if (known != nullptr) gone.erase(known->type);
       const auto check = [&](std::size_t number, std::size_t most, std::size_t Exception::*had,

@@ -14,7 +14,7 @@ using namespace orrery;
 
 namespace {
 
-constexpr double hour = 3600, day = 86400;
+constexpr double day = 86400;
 
 Sourced<Seconds> days(double n) {
   return {.value = Seconds(n * day), .evidence = Evidence::measured};

@@ -57,7 +57,7 @@ double max_flow(const FabricGraph& graph, const std::vector<int>& side, bool sca
     reverse[e] = f;
     reverse[f] = e;
   };
-  for (const auto& edge : boost::make_iterator_range(boost::edges(graph))) {
+  for (const auto edge : boost::make_iterator_range(boost::edges(graph))) {
     // A NIC belongs to the accelerator: nothing outside a domain passes through another one.
     if (graph[edge].scale_up != scale_up) continue;
     const std::int64_t c = std::llround(graph[edge].capacity.si() / 1e3);
@@ -79,7 +79,7 @@ std::vector<int> distances(const FabricGraph& graph, std::size_t from, bool insi
   while (!queue.empty()) {
     const std::size_t v = queue.front();
     queue.pop_front();
-    for (const auto& edge : boost::make_iterator_range(boost::out_edges(v, graph))) {
+    for (const auto edge : boost::make_iterator_range(boost::out_edges(v, graph))) {
       if (graph[edge].scale_up ? !inside : !outside) continue;
       const std::size_t to = boost::target(edge, graph);
       const int cost = hops || is_switch(graph[to]) ? 1 : 0;
@@ -149,7 +149,7 @@ void check_counts(const FabricGraph& graph, const FabricParts& parts) {
     if (item.role != "ocs") CHECK(vertices[item.role] == parts.switch_count(item.role));
   std::map<Pair, std::int64_t> edges;
   std::int64_t optical_circuits = 0;
-  for (const auto& edge : boost::make_iterator_range(boost::edges(graph))) {
+  for (const auto edge : boost::make_iterator_range(boost::edges(graph))) {
     if (!graph[edge].cable) continue;
     std::string a = graph[boost::source(edge, graph)].role;
     std::string b = graph[boost::target(edge, graph)].role;
@@ -376,7 +376,7 @@ TEST_CASE("the scheme of a wiring holds all its parts at any size", "[graph]") {
     std::int64_t cables = 0, drawn = 0, switches = 0, vertices = 0;
     for (const CableRun& run : parts.cables) cables += run.cables;
     for (const SwitchCount& item : parts.switches) switches += item.count;
-    for (const auto& edge : boost::make_iterator_range(boost::edges(graph)))
+    for (const auto edge : boost::make_iterator_range(boost::edges(graph)))
       if (graph[edge].cable) drawn += graph[edge].links;
     for (const auto v : boost::make_iterator_range(boost::vertices(graph)))
       if (is_switch(graph[v])) vertices += graph[v].count;

@@ -187,7 +187,9 @@ void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
   const bool gated = is_gated(ffn.activation), fused = stack_.fused_expert_mlp;
   const bool frozen = job_.task == Task::lora;
   const std::int64_t width = ffn.latent > 0 ? ffn.latent : model_.hidden;
-  const auto [routed, reached] = expert_load(ffn);
+  const ExpertLoad load = expert_load(ffn);
+  const double routed = load.rows;
+  const std::int64_t reached = load.experts;
   // Experts' rows are padded to what the products need; without padding their number does not
   // decide alignment either, since operands are contiguous along the layer's widths.
   const std::int64_t multiple = std::max<std::int64_t>(8, dimension_multiple(layout_.precision));

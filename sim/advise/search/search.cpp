@@ -89,7 +89,8 @@ void Search::begin() {
   std::map<std::int64_t, std::vector<std::size_t>> by_context;
   for (std::size_t i = 0; i < parts_.size(); ++i)
     by_context[ground_.family(parts_[i].place).base.cp].push_back(i);
-  for (const auto& [context, families] : by_context) {
+  for (const auto& same : by_context) {
+    const std::vector<std::size_t>& families = same.second;
     const std::optional<double> before = best_score();
     std::vector<std::optional<Found>> first(families.size());
     parallel_for(families.size(), options_.threads,

@@ -33,7 +33,11 @@ auto member_of(Members& members, std::string_view key) {
 
 std::vector<std::string_view> parts_of(std::string_view path) {
   std::vector<std::string_view> parts;
-  for (const auto part : std::views::split(path, '/')) parts.emplace_back(part.begin(), part.end());
+  for (std::size_t at = 0; !path.empty() && at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    parts.push_back(path.substr(at, end - at));
+    at = end + 1;
+  }
   return parts;
 }
 
@@ -333,7 +337,7 @@ void JsonTree<order>::write(std::string& out, int indent, int depth) const {
   const auto line = [&](int level) {
     if (indent < 0) return;
     out += '\n';
-    out.append(static_cast<std::size_t>(indent * level), ' ');
+    out.append(static_cast<std::size_t>(indent) * static_cast<std::size_t>(level), ' ');
   };
   const auto all = [&](char open, char close, const auto& parts, const auto& write_part) {
     out += open;

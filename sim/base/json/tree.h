@@ -53,7 +53,10 @@ class JsonTree {
   // A list of what a value can be made of, or a map of texts to such.
   template <std::ranges::input_range R>
   requires(!JsonText<R> && !std::same_as<R, JsonTree> && !requires(R r) { r.dump(); })
-      JsonTree(const R& range);
+      JsonTree(const R& range)
+      : JsonTree() {
+    take_range(range);
+  }
   template <KeyOrder other>
   requires(other != order) JsonTree(const JsonTree<other>& tree);
   JsonTree(const JsonTree& tree);
@@ -163,6 +166,8 @@ class JsonTree {
   std::int64_t as_integer() const;
   double as_double() const;
   JsonTree& member(std::string_view key);
+  template <class R>
+  void take_range(const R& range);
   JsonTree& item(std::size_t index);
   const JsonTree& item(std::size_t index) const;
   void write(std::string& out, int indent, int depth) const;
@@ -231,10 +236,8 @@ class JsonTree<order>::Iterator {
 };
 
 template <KeyOrder order>
-template <std::ranges::input_range R>
-requires(!JsonText<R> && !std::same_as<R, JsonTree<order>> &&
-         !requires(R r) { r.dump(); }) JsonTree<order>::JsonTree(const R& range)
-    : JsonTree() {
+template <class R>
+void JsonTree<order>::take_range(const R& range) {
   using Element = std::ranges::range_value_t<R>;
   if constexpr (requires { typename R::mapped_type; }) {
     *this = object();

@@ -96,7 +96,8 @@ void FlowGround::split_positions() {
     const bool single = !options_.folded || broken;
     members[{classes[static_cast<std::size_t>(p)], single ? p : -1}].push_back(p);
   }
-  for (const auto& [key, positions] : members) {
+  for (const auto& alike : members) {
+    const std::vector<std::int64_t>& positions = alike.second;
     Position at{.first = positions.front(), .ranks = static_cast<double>(positions.size())};
     const auto count_like = [&](auto&& of) {
       return static_cast<double>(

@@ -208,7 +208,7 @@ void DualPipeRun::period(Time& time, std::vector<typename Time::Value>& state) c
 std::array<std::int64_t*, 2> DualPipeRun::inward_inputs(std::int64_t stage) {
   std::array<std::int64_t*, 2> inputs{};
   const Turn& pair = turn(stage, pair_code(stage < stages_ / 2 ? 0 : 1));
-  for (std::size_t i : {0, 1}) {
+  for (std::size_t i = 0; i < 2; ++i) {
     if (pair.input[i] < 0) continue;
     const std::size_t q = at(pair.input[i]);
     CHECK_THAT(tail_[q] - head_[q] == 1, "one inward pair is under way between two stages");

@@ -13,7 +13,6 @@ namespace orrery {
 namespace {
 
 constexpr double forever = std::numeric_limits<double>::infinity();
-constexpr double negligible = 1e-9;  // share of progress of a job that never gets on
 
 constexpr std::array<std::string_view, time_share_count> share_text = {"effective",
                                                                        "checkpoint stalls",

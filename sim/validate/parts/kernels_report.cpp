@@ -114,11 +114,13 @@ std::string kinds_table(Groups::const_iterator begin, Groups::const_iterator end
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& key : order) add_line(table, key.first, key.second, kinds[key], bar);
-    for (const auto& [format, rows] : formats) {
+    for (const auto& of_format : formats) {
+      const std::string& format = of_format.first;
       const auto several = std::count_if(order.begin(), order.end(), [&](const auto& key) {
         return key.second == format && !key.first.ends_with(", s");
       });
-      if (several > 1) add_line(table, std::string(bar.name) + ", all", format, rows, bar);
+      if (several > 1)
+        add_line(table, std::string(bar.name) + ", all", format, of_format.second, bar);
     }
   }
   return table.text();

@@ -132,7 +132,7 @@ double counted_gigabits(const std::string& text) {
       best = std::max(best, std::stod((*at)[1]) * rate(*at));
   };
   take(counted, [](const std::smatch& found) {
-    for (std::size_t stated : {2, 3, 4})
+    for (std::size_t stated = 2; stated <= 4; ++stated)
       if (found[stated].matched) return std::stod(found[stated]);
     const char first =
         static_cast<char>(std::toupper(static_cast<unsigned char>(found[5].str()[0])));

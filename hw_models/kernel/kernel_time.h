@@ -29,7 +29,8 @@ struct KernelTime {
 
 // Roofline of the limiting unit times the fitted efficiency, plus the curve's fixed time. GEMM
 // knows tiles, waves (quantisation to the SM count), split-k for skinny shapes and weight streaming
-// for small m. Under 100 ns on average. Monotone: more rate or bandwidth is never slower (law 7).
+// for small m. Under 100 ns on average (bench_kernel_time: llama_405b). Monotone: more rate or
+// bandwidth is never slower (law 7).
 KernelTime kernel_time(const Kernel& kernel, const ResolvedDevice& device,
                        const Calibration& calibration);
 

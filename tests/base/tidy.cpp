@@ -321,6 +321,7 @@ Complaints check_everything(const SourceTree& tree) {
   append(all, check_iteration(tree));
   append(all, check_paths(tree));
   append(all, check_names(tree));
+  append(all, check_claims(tree));
   return all;
 }
 

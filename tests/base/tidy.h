@@ -31,6 +31,7 @@ Complaints check_backends(const SourceTree& tree);   // oneTBB only in sim/base/
 Complaints check_iteration(const SourceTree& tree);  // no unordered container on the way out
 Complaints check_paths(const SourceTree& tree);      // no path of somebody's machine
 Complaints check_names(const SourceTree& tree);      // no entry of a catalogue named in code
+Complaints check_claims(const SourceTree& tree);     // speed that no bench measures
 Complaints check_everything(const SourceTree& tree);
 
 // An include in quotes; those in angle brackets are other people's.

@@ -277,5 +277,19 @@ TEST_CASE("an entry of a catalogue that code names is found") {
   CHECK(complaints("workloads/stack/launcher.cpp", "names = {\"nemo\"};\n").empty());
 }
 
+TEST_CASE("a claim of speed without a bench is found") {
+  const auto complaints = [](const std::string& comment) {
+    return check_claims({{"sim/base/a.h", "int a;\n// " + comment + "\nint f();\n"},
+                         {"tests/bench/bench_a.cpp", "BENCHMARK(fast)->Arg(1);\n"}});
+  };
+  CHECK(complaints("Under 100 ns.") ==
+        Complaints{"sim/base/a.h:2: a claim of speed that names no bench"});
+  CHECK(complaints("Some more, and\n// a few microseconds.").size() == 1);
+  CHECK(complaints("A few microseconds\n// (bench_a: fast).").empty());
+  CHECK(complaints("A few microseconds (bench_a: slow).") ==
+        Complaints{"sim/base/a.h:2: no bench slow in tests/bench/bench_a.cpp"});
+  CHECK(complaints("More than a microsecond's traffic, under 20 us.").empty());
+}
+
 }  // namespace
 }  // namespace orrery

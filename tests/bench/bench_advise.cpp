@@ -60,22 +60,27 @@ void searched(benchmark::State& state, const Asked& asked) {
 }
 BENCHMARK_CAPTURE(searched, gpt3_64_h100, Asked{"gpt3-175b", "dgx-h100", 64, 2048, 64})
     ->Unit(benchmark::kSecond)
+    ->MeasureProcessCPUTime()
     ->UseRealTime();
 BENCHMARK_CAPTURE(searched, llama_405b_16384_h100,
                   Asked{"llama3.1-405b", "dgx-h100", 16384, 8192, 2048})
     ->Unit(benchmark::kSecond)
+    ->MeasureProcessCPUTime()
     ->UseRealTime();
 BENCHMARK_CAPTURE(searched, llama_405b_16384_h100_all_recipes,
                   Asked{"llama3.1-405b", "dgx-h100", 16384, 8192, 2048, "megatron-core", true})
     ->Unit(benchmark::kSecond)
+    ->MeasureProcessCPUTime()
     ->UseRealTime();
 BENCHMARK_CAPTURE(searched, deepseek_v3_2048_h100,
                   Asked{"deepseek-v3", "dgx-h100", 2048, 4096, 15360, "nemo"})
     ->Unit(benchmark::kSecond)
+    ->MeasureProcessCPUTime()
     ->UseRealTime();
 BENCHMARK_CAPTURE(searched, moe_100t_131072_gb300,
                   Asked{"100t-moe", "gb300-nvl72", 131072, 8192, 16384, "nemo"})
     ->Unit(benchmark::kSecond)
+    ->MeasureProcessCPUTime()
     ->UseRealTime();
 
 // One layout after the other, none of them left out: its place in the grid and its bound.

@@ -50,8 +50,8 @@ struct StageMemory {
 };
 
 // Per pipeline stage (not position): chunks of a stage are added up, and activations are counted at
-// the schedule's worst moment. Closed form, under a few microseconds: the search calls it first.
-// `fragmentation` is left at zero: the engine's memory_fit fills it in.
+// the schedule's worst moment. Closed form, a few microseconds (bench_parts: memory): the search
+// calls it first. `fragmentation` is left at zero: the engine's memory_fit fills it in.
 std::vector<StageMemory> training_memory(const Model& model, const Job& job, const Layout& layout,
                                          const Stack& stack);
 // Whether that holds of every stage; the first of which it does not ends the work.

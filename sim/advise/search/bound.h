@@ -9,8 +9,8 @@ namespace orrery {
 
 // The tensor work of the whole model at the best rate that the calibration allows, spread evenly
 // over the GPUs, and the pipeline's fill and drain. Admissible (law 9): bound(layout) <=
-// step(layout) for every valid layout of the same model, job, precision and stack. A few
-// nanoseconds per layout.
+// step(layout) for every valid layout of the same model, job, precision and stack. Tens of
+// nanoseconds per layout (bench_parts: bound).
 class StepBound {
  public:
   // `like` gives precision and optimizer.

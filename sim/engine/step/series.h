@@ -63,7 +63,8 @@ class StepSeries {
   StepResult step(const Layout& layout);
   // Each stage's passes one after the other between the earliest start that the stages before it
   // allow and what the stages before it have still to do when it ends, then what data parallelism
-  // leaves visible at the least, and the optimizer. Closed form, a few microseconds.
+  // leaves visible at the least, and the optimizer. Closed form, a few microseconds
+  // (bench_parts: least).
   StepLeast least(const Layout& layout);
   // The least of layouts that differ from `layout` in ZeRO stage below 3, bucket and offloaded
   // optimizer only: not much more work than for one. With `worth` it is first told what holds

@@ -180,7 +180,8 @@ void check_goodput(const GoodputCase& input);
 // Failures are a Poisson process in all time but maintenance and waiting; those during a recovery
 // restart it; work since the newest surviving checkpoint is lost. Exact for one tier (then it is
 // Daly's, FGCS 2006, with delayed commits and mixed recoveries); further tiers take the cheaper
-// ones as a slower machine. Microseconds, whatever the number of accelerators.
+// ones as a slower machine. Microseconds, whatever the number of accelerators (bench_parts:
+// goodput_of_job).
 Goodput goodput(const GoodputCase& input);
 
 // What the result rests on, as sentences for a reader: checkpoints with their size, interval and

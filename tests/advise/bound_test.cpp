@@ -8,6 +8,7 @@
 
 #include "sim/base/random.h"
 #include "tests/advise/small_question.h"
+#include "tests/base/fresh_seed.h"
 
 namespace orrery {
 namespace {
@@ -40,7 +41,7 @@ void check_admissible(const Case& c, int count) {
   REQUIRE_FALSE(layouts.empty());
   const StepContext context = step_context(cluster);
   const StepBound bound(context, model, job, stack, layouts.front());
-  RandomStream random(7, 0);
+  RandomStream random(fresh(7), 0);
   double closest = 0;
   for (int i = 0; i < count; ++i) {
     const Layout& layout = layouts[random.below(layouts.size())];

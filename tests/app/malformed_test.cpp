@@ -15,6 +15,7 @@
 #include "sim/base/json/tree.h"
 #include "sim/base/random.h"
 #include "tests/app/run_binary.h"
+#include "tests/base/fresh_seed.h"
 
 using namespace orrery::test;
 using orrery::RandomStream;
@@ -183,7 +184,7 @@ void expect_refused(const std::string& arguments) {
 TEST_CASE("five hundred malformed inputs are one line of error each, and nothing is written",
           "[fuzz]") {
   const ScratchFolder scratch("malformed");
-  RandomStream random(2026, 0);
+  RandomStream random(orrery::fresh(2026), 0);
   const std::vector<Sample> files = samples();
   const std::vector<Line> all_lines = flag_lines();
   const std::string folder = (scratch / "").string();
@@ -222,7 +223,7 @@ TEST_CASE("what the malformed inputs are made of is in order", "[fuzz]") {
 TEST_CASE("of many lines each malformed one is an error object with its number, and the rest go on",
           "[fuzz]") {
   const ScratchFolder scratch("malformed_lines");
-  RandomStream random(2026, 1);
+  RandomStream random(orrery::fresh(2026), 1);
   const std::vector<Sample> files = samples();
   std::string text;
   std::set<int> bad;

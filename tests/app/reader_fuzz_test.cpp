@@ -10,6 +10,7 @@
 #include "sim/base/random.h"
 #include "sim/question/settings/settings.h"
 #include "tests/app/run_binary.h"
+#include "tests/base/fresh_seed.h"
 #include "workloads/model/model_catalog.h"
 
 namespace orrery {
@@ -125,7 +126,7 @@ struct Tally {
 template <class Read>
 Tally fuzz(const std::vector<Sample>& samples, std::uint64_t seed, int rounds, Read&& read) {
   const ScratchFolder scratch("reader_fuzz");
-  RandomStream random(seed, 0);
+  RandomStream random(fresh(seed), 0);
   Tally tally;
   for (int i = 0; i < rounds; ++i) {
     const Sample& sample = samples[random.below(samples.size())];

@@ -8,6 +8,7 @@
 
 #include "sim/base/json/json.h"
 #include "sim/base/random.h"
+#include "tests/base/fresh_seed.h"
 
 namespace orrery {
 namespace {
@@ -96,7 +97,7 @@ void walk(const JsonValue& value) {
 }
 
 TEST_CASE("the JSON reader survives broken documents") {
-  RandomStream random(1, 1);
+  RandomStream random(fresh(1), 1);
   int accepted = 0;
   constexpr int rounds = 20000;
   for (int round = 0; round < rounds; ++round) {
@@ -111,7 +112,7 @@ TEST_CASE("the JSON reader survives broken documents") {
 }
 
 TEST_CASE("the unit reader survives broken quantities") {
-  RandomStream random(1, 2);
+  RandomStream random(fresh(1), 2);
   int accepted = 0;
   constexpr int rounds = 100000;
   for (int round = 0; round < rounds; ++round) {

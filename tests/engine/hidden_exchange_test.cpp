@@ -6,6 +6,7 @@
 
 #include "sim/base/random.h"
 #include "sim/engine/step/segment_time.h"
+#include "tests/base/fresh_seed.h"
 
 namespace orrery {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 constexpr auto exchange = static_cast<std::size_t>(Label::expert_comm);
 
 TEST_CASE("an exchange hides no longer than its partner computes") {
-  RandomStream random(11, 0);
+  RandomStream random(fresh(11), 0);
   for (int i = 0; i < 500; ++i) {
     const double whole = 1e-3 * random.uniform(), share = random.uniform();
     const double compute = 2e-3 * random.uniform();

@@ -6,6 +6,7 @@
 
 #include "sim/base/random.h"
 #include "sim/engine/placement.h"
+#include "tests/base/fresh_seed.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/step_case.h"
 #include "workloads/model/model_catalog.h"
@@ -49,7 +50,7 @@ Layout vary(RandomStream& random, const Loaded& of, Layout l) {
     l = like;
     if (l.pp > 1 && random.below(2) == 0) {
       l.schedule = static_cast<Schedule>(random.below(schedule_traits.size()));
-      l.vpp = loops_over_chunks(l.schedule) ? 1LL << (1 + random.below(3))
+      l.vpp = loops_over_chunks(l.schedule) ? std::int64_t{1} << (1 + random.below(3))
               : is_v_shaped(l.schedule)     ? 2
                                             : 1;
     }
@@ -80,7 +81,7 @@ void check_case(const Case& c, int draws) {
   INFO(c.model << " on " << c.cluster << " with " << c.stack);
   const Loaded of = load(c);
   const StepContext context = step_context(of.cluster);
-  RandomStream random(11, 3);
+  RandomStream random(fresh(11), 3);
   double closest = 0, nearest = 0;
   for (int i = 0; i < draws; ++i) {
     Layout like = test::random_layout(random, of.model, of.job, of.cluster.gpus);

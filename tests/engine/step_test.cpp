@@ -5,6 +5,7 @@
 
 #include "sim/base/parallel.h"
 #include "sim/engine/step/step.h"
+#include "tests/base/fresh_seed.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/step_case.h"
 
@@ -26,7 +27,7 @@ std::vector<Case> cases() {
 TEST_CASE("law 13: the labels of every stage sum to the step") {
   for (const Case& c : cases()) {
     const StepContext context = step_context(c.cluster);
-    RandomStream random(13, 1);
+    RandomStream random(fresh(13), 1);
     for (int i = 0; i < 60; ++i) {
       const Layout layout = test::random_layout(random, c.model, c.job, c.cluster.gpus);
       const StepResult result = step(context, c.model, c.job, layout, c.stack);
@@ -44,7 +45,7 @@ TEST_CASE("law 13: the labels of every stage sum to the step") {
 TEST_CASE("law 7: more FLOP/s, more bandwidth or less latency is never slower") {
   for (const Case& c : cases()) {
     const StepContext base = step_context(c.cluster);
-    RandomStream random(7, 1);
+    RandomStream random(fresh(7), 1);
     for (int i = 0; i < 25; ++i) {
       const Layout layout = test::random_layout(random, c.model, c.job, c.cluster.gpus);
       INFO(to_text(layout));
@@ -74,7 +75,7 @@ TEST_CASE("law 7: more FLOP/s, more bandwidth or less latency is never slower") 
 TEST_CASE("law 6: the same step on any number of threads") {
   const Case c = make_case("llama3-8b", "dgx-h100", 64, "megatron-core");
   const StepContext context = step_context(c.cluster);
-  RandomStream random(6, 1);
+  RandomStream random(fresh(6), 1);
   std::vector<Layout> layouts;
   for (int i = 0; i < 64; ++i)
     layouts.push_back(test::random_layout(random, c.model, c.job, c.cluster.gpus));

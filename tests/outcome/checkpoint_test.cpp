@@ -10,6 +10,7 @@
 #include "sim/outcome/months/job.h"
 #include "sim/outcome/months/levels.h"
 #include "sim/outcome/months/save_interval.h"
+#include "tests/base/fresh_seed.h"
 #include "tests/outcome/goodput_case.h"
 #include "workloads/model/model_catalog.h"
 
@@ -83,7 +84,7 @@ Seconds step_of(const Scenario& s) {
 }  // namespace
 
 TEST_CASE("goodput: writes that slow the steps cost what playing them out costs") {
-  RandomStream random(11, 1);
+  RandomStream random(fresh(11), 1);
   for (int i = 0; i < 12; ++i) {
     GoodputCase input = plain_case(600 * std::pow(10.0, random.uniform()), 5, 0);
     CheckpointTier& tier = input.tiers[0];
@@ -114,7 +115,7 @@ TEST_CASE("goodput: what writes cost the steps makes the best interval longer") 
 }
 
 TEST_CASE("goodput: intervals are round numbers of steps, and no other pair loses less") {
-  RandomStream random(11, 2);
+  RandomStream random(fresh(11), 2);
   for (int i = 0; i < 60; ++i) {
     GoodputCase input = two_tiers(random);
     const double exact = goodput(input).effective;

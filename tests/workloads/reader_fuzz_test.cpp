@@ -7,6 +7,7 @@
 #include "sim/base/errors/check.h"
 #include "sim/base/json/tree.h"
 #include "sim/base/random.h"
+#include "tests/base/fresh_seed.h"
 #include "workloads/layout/layout.h"
 #include "workloads/model/model_catalog.h"
 
@@ -81,7 +82,7 @@ TEST_CASE("damaged model files are read or refused") {
   std::sort(paths.begin(), paths.end());
   std::vector<SortedJson> files;
   for (const auto& path : paths) files.push_back(JsonValue::load(path).raw());
-  RandomStream random(1, 0);
+  RandomStream random(fresh(1), 0);
   int read = 0, refused = 0;
   for (int i = 0; i < 10000; ++i) {
     SortedJson file = files[random.below(files.size())];

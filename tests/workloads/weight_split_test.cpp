@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/base/random.h"
+#include "tests/base/fresh_seed.h"
 #include "workloads/memory/memory.h"
 #include "workloads/model/model_catalog.h"
 
@@ -18,7 +19,7 @@ std::filesystem::path catalog(const std::string& kind) {
 }  // namespace
 
 TEST_CASE("shards and their copies are all replicas, of experts as of the rest") {
-  RandomStream random(31, 1);
+  RandomStream random(fresh(31), 1);
   const auto size = [&](int most) {
     return static_cast<std::int64_t>(1 + random.below(static_cast<std::uint64_t>(most)));
   };

@@ -166,8 +166,7 @@ class JsonTree {
   std::int64_t as_integer() const;
   double as_double() const;
   JsonTree& member(std::string_view key);
-  template <class R>
-  void take_range(const R& range);
+  void take_range(const auto& range);
   JsonTree& item(std::size_t index);
   const JsonTree& item(std::size_t index) const;
   void write(std::string& out, int indent, int depth) const;
@@ -236,8 +235,8 @@ class JsonTree<order>::Iterator {
 };
 
 template <KeyOrder order>
-template <class R>
-void JsonTree<order>::take_range(const R& range) {
+void JsonTree<order>::take_range(const auto& range) {
+  using R = std::remove_cvref_t<decltype(range)>;
   using Element = std::ranges::range_value_t<R>;
   if constexpr (requires { typename R::mapped_type; }) {
     *this = object();

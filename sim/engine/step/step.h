@@ -78,8 +78,8 @@ double slowest_board(double spread, std::int64_t boards);
 TrainingProgram lower_step(const Model& model, const Job& job, const Layout& layout,
                            const Stack& stack);
 
-// Times one training or inference step. The layout is valid. Pure; under 0.3
-// ms.
+// Times one training or inference step. The layout is valid. Pure; a mean under 0.3 ms
+// (bench_step: executor_405b_16384_h100).
 StepResult step(const StepContext& context, const Model& model, const Job& job,
                 const Layout& layout, const Stack& stack);
 

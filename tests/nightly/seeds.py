@@ -56,7 +56,7 @@ def main():
                 print(f"again: ORRERY_SEED={seed} RC_PARAMS=seed={seed} build/tests/test_{layer} "
                       f"--input-file {listed.relative_to(ROOT)}")
             else:
-                log.unlink()
+                log.unlink(missing_ok=True)
         if options.layouts:
             log = part.logs / f"layouts-{seed}.log"
             words = [sys.executable, ROOT / "tests/nightly/layouts.py", "--seed", seed, "--questions", 1,

@@ -188,9 +188,10 @@ ScaleOut read_scale_out(const JsonValue& at) {
   if (const auto reduce = at.find("in_network_reduction"))
     out.in_network_reduction = reduce->boolean();
   read_paths(at, out);
-  out.tiers = read_tiers(at.at("tiers"));
-  if (out.kind == ScaleOutKind::dragonfly_plus && out.tiers.size() != 3)
-    at.at("tiers").fail("three tiers: leaf, spine, and the links between groups");
+  const JsonValue tiers = at.at("tiers");
+  if (out.kind == ScaleOutKind::dragonfly_plus && tiers.items().size() != 3)
+    tiers.fail("three tiers: leaf, spine, and the links between groups");
+  out.tiers = read_tiers(tiers);
   return out;
 }
 

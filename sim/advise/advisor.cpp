@@ -11,6 +11,8 @@
 #include "sim/advise/rejections.h"
 #include "sim/advise/search/search.h"
 #include "sim/advise/space/left_out.h"
+#include "sim/engine/network/loaded_transfer.h"
+#include "sim/engine/step/step.h"
 #include "sim/explain/explain.h"
 #include "sim/outcome/host_power.h"
 

@@ -12,6 +12,7 @@
 #include "sim/base/parallel.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/step/series.h"
+#include "sim/engine/step/step.h"
 #include "sim/explain/explain.h"
 
 namespace orrery {

@@ -11,6 +11,7 @@
 
 #include "sim/base/parallel.h"
 #include "sim/engine/memory_fit.h"
+#include "sim/engine/step/step.h"
 
 namespace orrery {
 namespace {

@@ -13,6 +13,7 @@
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/parallel.h"
 #include "sim/engine/memory_fit.h"
+#include "sim/engine/step/step.h"
 #include "sim/explain/explain.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how to say why a layout is as fast as it is, and what another one does differently.
+// Says why a layout is as fast as it is, and what another one does differently.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/engine/step/step.h"
+#include "sim/engine/step/result.h"
 
 namespace orrery {
 

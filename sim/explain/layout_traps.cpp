@@ -8,6 +8,7 @@
 
 #include "hw_models/kernel/kernel_parts.h"
 #include "sim/engine/placement.h"
+#include "sim/engine/step/kernels.h"
 #include "sim/explain/trap_rules.h"
 #include "workloads/parameters/weight_split.h"
 

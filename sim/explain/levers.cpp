@@ -9,6 +9,8 @@
 #include <fmt/ranges.h>
 
 #include "sim/engine/placement.h"
+#include "sim/engine/step/pipeline.h"
+#include "sim/engine/step/step.h"
 
 namespace orrery {
 namespace {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "sim/base/parallel.h"
+#include "sim/engine/network/loaded_transfer.h"
 #include "sim/engine/step/step.h"
 #include "sim/outcome/assumptions.h"
 #include "sim/outcome/extrapolation.h"

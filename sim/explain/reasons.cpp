@@ -8,6 +8,7 @@
 
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/placement.h"
+#include "sim/engine/step/step.h"
 #include "sim/explain/explain.h"
 #include "workloads/layout/decisions.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what the rules for traps share: the scenario as it is, and what another one would take.
+// Holds what the rules for traps share: the scenario as it is, and what another one would take.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "sim/engine/step/step.h"
+#include "sim/engine/step/result.h"
 #include "sim/explain/traps.h"
 
 namespace orrery {

@@ -10,6 +10,7 @@
 #include "hw_models/catalog.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/placement.h"
+#include "sim/engine/step/step.h"
 #include "sim/explain/explain.h"
 #include "sim/explain/trap_rules.h"
 #include "sim/explain/what_if.h"

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "hw_models/changed_device.h"
+#include "sim/engine/step/step.h"
 
 namespace orrery {
 namespace {

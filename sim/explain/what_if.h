@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows hypothetical kernels and machines: edits of a scenario as values.
+// Edits a scenario to hypothetical kernels and machines.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sim/engine/scenario.h"
-#include "sim/engine/step/step.h"
 
 namespace orrery {
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "hw_models/kernel/kernel_time.h"
+#include "sim/engine/step/kernels.h"
 
 namespace orrery {
 namespace {

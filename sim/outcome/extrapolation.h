@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows where a prediction leaves the shapes that its curves were measured on, and what that costs.
+// Finds where a prediction leaves the shapes that its curves were measured on, and what that costs.
 #pragma once
 
 #include <vector>
 
 #include "hw_models/calibration.h"
-#include "sim/engine/step/step.h"
+#include "sim/engine/step/context.h"
 #include "sim/outcome/prediction.h"
 
 namespace orrery {

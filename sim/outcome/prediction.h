@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what a step's timeline means to a person: speed, utilisation, memory, energy, money,
+// Holds what a step's timeline means to a person: speed, utilisation, memory, energy, money,
 // reasons.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "hw_models/region.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/scenario.h"
-#include "sim/engine/step/step.h"
+#include "sim/engine/step/result.h"
 
 namespace orrery {
 

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "hw_models/price/economics.h"
+#include "sim/engine/network/loaded_transfer.h"
 #include "sim/engine/placement.h"
+#include "sim/engine/step/step.h"
 #include "sim/outcome/assumptions.h"
 #include "sim/outcome/extrapolation.h"
 #include "sim/outcome/model_flop.h"

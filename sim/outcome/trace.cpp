@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/json/tree.h"
+#include "sim/engine/step/pipeline.h"
 
 namespace orrery {
 namespace {

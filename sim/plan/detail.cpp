@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/engine/step/step.h"
 #include "sim/explain/explain.h"
 #include "sim/explain/levers.h"
 #include "sim/outcome/months/remedies.h"

@@ -9,6 +9,7 @@
 #include "hw_models/price/economics.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/random.h"
+#include "sim/engine/step/step.h"
 #include "sim/outcome/host_power.h"
 #include "tests/advise/small_question.h"
 #include "tests/base/fresh_seed.h"

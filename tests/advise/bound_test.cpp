@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/base/random.h"
+#include "sim/engine/step/step.h"
 #include "tests/advise/small_question.h"
 #include "tests/base/fresh_seed.h"
 

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/engine/step/step.h"
 #include "sim/explain/explain.h"
 #include "sim/explain/what_if.h"
 #include "sim/outcome/simulate.h"

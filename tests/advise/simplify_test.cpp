@@ -7,6 +7,7 @@
 
 #include "sim/base/random.h"
 #include "sim/engine/memory_fit.h"
+#include "sim/engine/step/step.h"
 #include "sim/outcome/host_power.h"
 #include "tests/advise/small_question.h"
 #include "tests/base/fresh_seed.h"

@@ -11,6 +11,7 @@
 #include "hw_models/catalog.h"
 #include "sim/advise/space/search_space.h"
 #include "sim/base/random.h"
+#include "sim/engine/step/step.h"
 #include "sim/outcome/simulate.h"
 
 namespace {

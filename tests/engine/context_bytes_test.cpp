@@ -2,6 +2,7 @@
 // Tests that context parallelism sends what its keys and values take, counted by hand, once.
 #include <catch2/catch.hpp>
 
+#include "sim/engine/step/step.h"
 #include "tests/engine/step_case.h"
 
 namespace orrery {

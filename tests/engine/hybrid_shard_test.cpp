@@ -2,6 +2,8 @@
 // Holds what hybrid sharding moves and updates against its groups, in every ZeRO stage.
 #include <catch2/catch.hpp>
 
+#include "sim/engine/step/pipeline.h"
+#include "sim/engine/step/step.h"
 #include "tests/engine/step_case.h"
 #include "workloads/parameters/weight_split.h"
 

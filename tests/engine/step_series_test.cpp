@@ -6,6 +6,7 @@
 
 #include "sim/base/random.h"
 #include "sim/engine/placement.h"
+#include "sim/engine/step/step.h"
 #include "tests/base/fresh_seed.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/step_case.h"

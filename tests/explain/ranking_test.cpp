@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/engine/step/step.h"
 #include "sim/explain/what_if.h"
 #include "sim/outcome/assumptions.h"
 #include "sim/outcome/host_power.h"

@@ -10,6 +10,7 @@
 #include "hw_models/power.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/placement.h"
+#include "sim/engine/step/step.h"
 #include "tests/explain/whole_scenarios.h"
 
 namespace orrery {

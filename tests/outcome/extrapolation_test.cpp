@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include "hw_models/kernel/kernel_time.h"
+#include "sim/engine/step/kernels.h"
+#include "sim/engine/step/step.h"
 #include "sim/outcome/simulate.h"
 #include "workloads/model/model_catalog.h"
 

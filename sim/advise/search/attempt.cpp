@@ -3,6 +3,7 @@
 #include "sim/advise/search/attempt.h"
 
 #include "sim/engine/memory_fit.h"
+#include "sim/engine/step/step.h"
 
 namespace orrery {
 std::optional<Found> attempt(const SearchGround& ground, const Place& family) {

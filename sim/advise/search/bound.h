@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows a time below which no simulated step of a layout lies: the search prunes by it.
+// Finds a time below which no simulated step of a layout lies: the search prunes by it.
 #pragma once
 
 #include "sim/base/units/units.h"
-#include "sim/engine/step/step.h"
+#include "sim/engine/step/context.h"
 
 namespace orrery {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how a part of the grid splits into smaller parts, and how little its layouts can take.
+// Splits a part of the grid into smaller parts, and says how little their layouts can take.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 #include "sim/advise/search/bound.h"
 #include "sim/advise/search/incumbents.h"
 #include "sim/advise/search/pass_floors.h"
-#include "sim/engine/step/step.h"
+#include "sim/engine/step/context.h"
+#include "sim/engine/step/result.h"
 
 namespace orrery {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what two streams of a rank cost each other when their collectives meet on the network.
+// Finds what two streams of a rank cost each other when their collectives meet on the network.
 #include "sim/engine/network/contention.h"
 
 #include <vector>

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what two streams of a rank cost each other when their collectives meet on the network.
+// Finds what two streams of a rank cost each other when their collectives meet on the network.
 #pragma once
 
 #include <optional>
 #include <span>
 
 #include "sim/engine/network/flow_network.h"
-#include "workloads/operations/task_graph.h"
 
 namespace orrery {
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how collectives end on the network as it is wired: shared links, hashing, faults, others.
+// Finds when collectives end on the network as it is wired: shared links, hashing, faults, others.
 #pragma once
 
-#include <array>
 #include <deque>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,31 +12,11 @@
 #include "sim/engine/flows/clock.h"
 #include "sim/engine/flows/ground.h"
 #include "sim/engine/flows/symmetry.h"
+#include "sim/engine/network/flow_price.h"
 #include "sim/engine/network/network.h"
 
 namespace orrery {
 
-// Layers of the network that a report tells apart, by the highest that a flow passes.
-inline constexpr int network_layer_count = 5;
-inline constexpr std::array<const char*, network_layer_count> network_layers = {
-    "scale-up", "under one leaf", "across spines", "across cores", "between sites"};
-
-struct BusyLink {
-  std::string name;
-  double load = 0;   // share of its capacity that it carried, averaged over the transfer
-  double links = 1;  // that are as busy
-};
-
-// What one collective does to the network when the job runs nothing else.
-struct FlowPrice {
-  // On this network, with its faults and background traffic: the slowest group's.
-  CollectiveTime time;
-  std::vector<CollectiveTime> by_stage;  // of each stage's slowest group; empty: all alike
-  Seconds undisturbed;  // by the alpha-beta model alone: what the ideal network starts from
-  std::array<double, network_layer_count> bytes{};  // by layer, of all ranks together
-  std::vector<BusyLink> busiest;                    // at most three wires, busiest first
-  std::size_t flows = 0, classes = 0;               // entries before and after folding
-};
 // Folded, a healthy sprayed fabric is first shortened to what does not repeat (short_job.h).
 FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
                      const CollectiveCosts& costs, const JobGround& job,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what a step's collectives do to the network: contention of gradients with the backward pass
+// Lists what a step's collectives do to the network: contention of gradients with the backward pass
 // above them, and every collective of a stage with its count.
 #include <algorithm>
 #include <cmath>

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hw_models/boards.h"
 #include "sim/engine/network/ideal_network.h"
 #include "sim/engine/step/run.h"
+#include "sim/engine/step/step.h"
 #include "workloads/operations/inference.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what one call of step() builds on its way: shared by the files that make up the executor.
+// Holds what one call of step() builds on its way: shared by the files that make up the executor.
 #pragma once
 
 #include <array>
@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "sim/engine/pipeline/run.h"
+#include "sim/engine/step/kernels.h"
+#include "sim/engine/step/pipeline.h"
 #include "sim/engine/step/segment_time.h"
 #include "sim/engine/step/series.h"
-#include "sim/engine/step/step.h"
 #include "workloads/operations/training.h"
 
 namespace orrery {

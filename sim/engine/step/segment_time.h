@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how long one layer's phase takes on a rank: kernels, collectives and the host together.
+// Prices one layer's phase on a rank: kernels, collectives and the host together.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 #include "sim/engine/network/contention.h"
 #include "sim/engine/network/flow_network.h"
 #include "sim/engine/placement.h"
-#include "sim/engine/step/step.h"
+#include "sim/engine/step/context.h"
 #include "workloads/operations/task_graph.h"
 
 namespace orrery {

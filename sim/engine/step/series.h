@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the steps of many layouts whose layers cost the same: priced once, then bounded or run.
+// Bounds and runs the steps of many layouts whose layers cost the same, priced once.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <vector>
 
-#include "sim/engine/step/step.h"
+#include "sim/engine/step/context.h"
+#include "sim/engine/step/result.h"
 
 namespace orrery {
 

@@ -4,8 +4,6 @@
 #include "sim/engine/step/step.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 
 #include "sim/engine/step/run.h"
 
@@ -169,62 +167,6 @@ StepResult StepRun::inference() {
   result.energy_per_gpu = Joules(energy / static_cast<double>(layout_.pp)) +
                           context_.device.idle_power * to_seconds(result.step);
   return result;
-}
-
-std::int64_t pacing_stage(const std::vector<StageBreakdown>& stages) {
-  const auto least = std::min_element(
-      stages.begin(), stages.end(),
-      [](const auto& a, const auto& b) { return a[Label::bubble] < b[Label::bubble]; });
-  return least - stages.begin();
-}
-
-Ticks StageBreakdown::total() const {
-  Ticks sum;
-  for (Ticks t : label) sum += t;
-  return sum;
-}
-
-StepContext step_context(const Cluster& cluster) {
-  StepContext context{.fabric = cluster.fabric,
-                      .collective_costs = cluster.collective_costs,
-                      .device = cluster.device.resolved(),
-                      .calibration = cluster.calibration,
-                      .clock_factor = cluster.site.clock_factor.get()};
-  const auto sharing = static_cast<double>(std::max<std::int64_t>(1, cluster.gpus_per_host));
-  context.host_memory_bandwidth =
-      cluster.host.memory_bandwidth.value.value_or(BytesPerSecond()) / sharing;
-  context.device.host_memory = cluster.host.memory.value.value_or(Bytes()) / sharing;
-  scale_clock(context.device, context.clock_factor);
-  return context;
-}
-
-StepContext step_context(const Scenario& scenario) {
-  StepContext context = step_context(scenario.cluster);
-  context.network = scenario.network;
-  context.conditions = scenario.conditions;
-  return context;
-}
-
-void scale_clock(ResolvedDevice& device, double factor) {
-  for (FlopPerSecond& rate : device.tensor_rate) rate *= factor;
-  device.vector_rate *= factor;
-  device.special_function_per_second *= factor;
-  device.l2_bandwidth *= factor;
-  const Watts for_work = device.power_limit - device.idle_power;
-  if (for_work > Watts(0)) device.power_limit = device.idle_power + for_work * factor;
-}
-
-double slowest_board(double spread, std::int64_t boards) {
-  if (spread <= 0 || boards <= 1) return 1;
-  // Blom's score of the extreme of n, by Newton on the normal distribution's tail.
-  const double n = static_cast<double>(boards);
-  const double tail = 0.625 / (n + 0.25);
-  double score = std::sqrt(2 * std::log(n));
-  for (int round = 0; round < 8; ++round) {
-    const double density = std::exp(-score * score / 2) / std::sqrt(2 * std::numbers::pi);
-    score += (std::erfc(score / std::numbers::sqrt2) / 2 - tail) / density;
-  }
-  return 1 - spread * score;
 }
 
 StepResult step(const StepContext& context, const Model& model, const Job& job,

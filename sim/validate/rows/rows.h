@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how a row of a table of measured runs becomes a scenario, and what had to be assumed.
+// Makes a scenario of a row of a table of measured runs, and says what had to be assumed.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/engine/scenario.h"
-#include "sim/engine/step/step.h"
+#include "sim/engine/step/context.h"
 #include "sim/validate/rows/aliases.h"
 #include "sim/validate/rows/csv.h"
 

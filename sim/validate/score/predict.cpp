@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/engine/memory_fit.h"
+#include "sim/engine/step/step.h"
 #include "sim/outcome/extrapolation.h"
 #include "sim/outcome/simulate.h"
 

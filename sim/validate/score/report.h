@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how predictions of measured runs are scored and shown: per row, per group and over all.
+// Scores and shows predictions of measured runs: per row, per group and over all.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/base/json/tree.h"
-#include "sim/engine/step/step.h"
+#include "sim/engine/step/result.h"
 #include "sim/outcome/model_error.h"
 #include "sim/validate/rows/rows.h"
 

@@ -7,6 +7,7 @@
 
 #include "hw_models/kernel/kernel_time.h"
 #include "hw_models/power.h"
+#include "sim/engine/step/overlap.h"
 
 namespace orrery {
 namespace {
@@ -224,20 +225,18 @@ PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device, doubl
   PhaseTime p = phase;
   const double compute = compute_seconds(p);
   // Context-parallel blocks move under the attention of the blocks already there.
-  const double context_hidden =
-      p.seconds[slot(Label::attention)] + p.seconds[slot(Label::context_comm)];
-  p.seconds[slot(Label::context_comm)] +=
-      std::max(0.0, p.side_context - context_hidden) +
-      overlap_cost * std::min(p.side_context, p.seconds[slot(Label::attention)]);
+  double& context = p.seconds[slot(Label::context_comm)];
+  context += beside_attention(Seconds(p.side_context), Seconds(p.seconds[slot(Label::attention)]),
+                              Seconds(context), overlap_cost)
+                 .si();
   const double stream = stream_seconds(p);
-  const auto joined = [&](double kernels) {
-    return std::max(kernels, p.side_data) + overlap_cost * std::min(kernels, p.side_data);
+  const auto with_side = [&](Seconds kernels) {
+    return joined(kernels, Seconds(p.side_data), overlap_cost);
   };
-  const double burst = joined(stream);
+  const double burst = with_side(Seconds(stream)).si();
   p.seconds[slot(Label::data_comm)] += burst - stream;
   const SustainedPass under_limit =
-      sustained_pass(Seconds(stream), Joules(p.energy), p.clocked, device,
-                     [&](Seconds kernels) { return Seconds(joined(kernels.si())); });
+      sustained_pass(Seconds(stream), Joules(p.energy), p.clocked, device, with_side);
   const double sustained = std::max(burst, under_limit.time.si());
   PassTicks out;
   if (sustained > burst && compute > 0) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "hw_models/kernel/kernel_time.h"
+#include "sim/engine/step/overlap.h"
 #include "sim/engine/step/run.h"
 #include "workloads/memory/memory.h"
 #include "workloads/parameters/state_memory.h"
@@ -186,23 +187,26 @@ StepRun::Tail StepRun::tail(const StageRun& run, std::int64_t stage) {
     hides_parameters += to_seconds(chunk_time(stage, static_cast<std::int64_t>(c)).forward.total);
   }
   // The last bucket is complete only when backward ends, the first is needed before forward starts.
-  const auto visible = [&](Seconds traffic, Seconds hidden, bool overlaps, double element) {
-    if (!overlaps || traffic <= Seconds(0)) return traffic;
-    const double total = (stage_parameters(stage) + stage_expert_parameters(stage)) * element;
-    const double buckets = std::max(1.0, total / bucket(placement_.data_context).si());
-    const Seconds seen =
-        std::max(traffic - hidden * stack_.data_overlap_window.get(), traffic / buckets);
-    return seen + (traffic - seen) * stack_.overlap_cost.get();
+  const double window = stack_.data_overlap_window.get(), cost = stack_.overlap_cost.get();
+  const double bucket_bytes = bucket(placement_.data_context).si();
+  const double trained = stage_parameters(stage) + stage_expert_parameters(stage);
+  const auto buckets = [&](Format format) {
+    return std::max(1.0, trained * bytes_per_element(format) / bucket_bytes);
   };
   // Gradients that wait for a pass may still be hidden, what a pass waits for them is not.
   const Delays shared = gradient_contention(stage);
   const bool under_backward =
       overlaps_gradients(stack_, layout_) && !(ending_.zero_stage >= 1 && stack_.sharded_at_once);
-  const Seconds data = visible(gradients + shared.gradients, hides_gradients + shared.passes,
-                               under_backward, bytes_per_element(stack_.gradient_format)) +
-                       visible(parameters, hides_parameters, overlaps_parameters(stack_, layout_),
-                               bytes_per_element(stack_.parameter_gather_format));
-  out.data = to_ticks(data + shared.passes);
+  const Seconds both = gradients + shared.gradients;
+  const Seconds shown_gradients = under_backward
+                                      ? exposed(both, hides_gradients + shared.passes, window,
+                                                buckets(stack_.gradient_format), cost)
+                                      : both;
+  const Seconds shown_parameters = overlaps_parameters(stack_, layout_)
+                                       ? exposed(parameters, hides_parameters, window,
+                                                 buckets(stack_.parameter_gather_format), cost)
+                                       : parameters;
+  out.data = to_ticks(shown_gradients + shown_parameters + shared.passes);
   out.optimizer = to_ticks(optimizer_time(stage));
   out.overhead = to_ticks(stack_.step_overhead.get() + closing_calls());
   return out;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists the kernels of a step: what its prediction of compute rests on.
-#include "sim/engine/step/run.h"
+#include "sim/engine/step/kernels.h"
+
+#include "sim/engine/step/tail.h"
 
 namespace orrery {
 namespace {
@@ -17,15 +19,15 @@ struct Passes {
   double plain = 0, recomputed = 0;
 };
 
-}  // namespace
-
-std::vector<UsedKernel> StepRun::kernels() {
-  price_chunks();
-  const bool training = is_training(job_.task);
-  const double microbatches = training ? static_cast<double>(layout_.microbatches(job_)) : 1.0;
-  std::vector<Passes> classes(program_.classes.size());
+std::vector<UsedKernel> kernels_of(const PricedStep& step) {
+  const Layout& layout = step.asked.layout;
+  const TrainingProgram& program = *step.layers.program;
+  const bool training = step.asked.training();
+  const double microbatches =
+      training ? static_cast<double>(layout.microbatches(step.asked.job)) : 1.0;
+  std::vector<Passes> classes(program.classes.size());
   Passes embedding, head, module;
-  for (const ChunkProgram& chunk : chunks_) {
+  for (const ChunkProgram& chunk : program.chunks) {
     for (std::size_t i = 0; i < classes.size(); ++i) {
       classes[i].plain += chunk.layers[i];
       classes[i].recomputed += chunk.recomputed[i];
@@ -39,7 +41,7 @@ std::vector<UsedKernel> StepRun::kernels() {
     const double all = (passes.plain + passes.recomputed) * microbatches;
     add_segment(layer.forward, all, out);
     if (!training) return;
-    if (splits_backward(layout_.schedule)) {
+    if (splits_backward(layout.schedule)) {
       add_segment(layer.input_gradient, all, out);
       add_segment(layer.weight_gradient, all, out);
     } else {
@@ -47,24 +49,31 @@ std::vector<UsedKernel> StepRun::kernels() {
     }
     add_segment(layer.recompute, passes.recomputed * microbatches, out);
   };
-  for (std::size_t i = 0; i < classes.size(); ++i) add(program_.classes[i], classes[i]);
-  add(program_.embedding, embedding);
-  add(program_.head, head);
-  add(program_.module, module);
+  for (std::size_t i = 0; i < classes.size(); ++i) add(program.classes[i], classes[i]);
+  add(program.embedding, embedding);
+  add(program.head, head);
+  add(program.module, module);
   // Stages differ little in what they hold; the first stands for all.
-  if (training && ending_.offloaded < 1)
-    out.push_back({.kernel = update_kernel(0), .count = static_cast<double>(layout_.pp)});
-  if (training && program_.optimizer_products_per_parameter > 0)
-    out.push_back({.kernel = program_.optimizer_product,
-                   .count = update_products(0) * static_cast<double>(layout_.pp)});
+  const Ending ending = ending_of(layout);
+  if (training && ending.offloaded < 1)
+    out.push_back(
+        {.kernel = update_kernel(step, ending, 0), .count = static_cast<double>(layout.pp)});
+  if (training && program.optimizer_products_per_parameter > 0)
+    out.push_back({.kernel = program.optimizer_product,
+                   .count = update_products(step, ending, 0) * static_cast<double>(layout.pp)});
   return out;
 }
+
+}  // namespace
 
 std::vector<UsedKernel> step_kernels(const StepContext& context, const Model& model, const Job& job,
                                      const Layout& layout, const Stack& stack) {
   StepContext alone = context;
   alone.network = NetworkMode::ideal;
-  return StepRun(alone, model, job, layout, stack).kernels();
+  const StepCase asked{alone, model, job, layout, stack};
+  const PricedLayers layers = price_layers(asked);
+  KnownChunks known;
+  return kernels_of({asked, layers, PricedChunks(asked, layers, layers.program->chunks, known)});
 }
 
 }  // namespace orrery

@@ -2,11 +2,11 @@
 // Bounds and runs the steps of many layouts whose layers cost the same, priced once.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "sim/engine/step/context.h"
+#include "sim/engine/step/least.h"
 #include "sim/engine/step/result.h"
 
 namespace orrery {
@@ -24,28 +24,6 @@ struct PricedPasses {
 PricedPasses priced_passes(const Layout& layout, const Stack& stack, const Job& job);
 // Whether they cost the same in both.
 bool same_passes(const Layout& a, const Layout& b, const Stack& stack, const Job& job);
-
-// No step of the layout is shorter, no step takes less energy.
-struct StepLeast {
-  Seconds time;
-  Joules energy_per_gpu;
-};
-
-using WorthMore = std::function<bool(const StepLeast&)>;
-
-// What holds for layouts with the same passes, however their layers lie on stages. Where some run
-// again, for those that repeat as many.
-struct WholeModel {
-  Seconds time;      // one microbatch, forward and backward through all layers
-  Joules energy;     // the same
-  Seconds lightest;  // forward and input gradient (backward, where that is one) of the least layer
-  Seconds update;    // of all parameters that a pipeline's ranks own, at the memory's full rate
-  Seconds overhead;  // of a step
-  // No step of the layout is shorter: the mean stage's passes and update, and half of what the
-  // first and the last microbatch take through the other stages.
-  Seconds least(const Layout& layout, const Job& job, const Model& model,
-                Partition partition) const;
-};
 
 // real: the context's network. anywhere: collectives take no time but for those of tensor
 // parallelism, whose ranks are neighbours wherever all others lie, and that take the least: `least`

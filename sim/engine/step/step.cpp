@@ -5,9 +5,19 @@
 
 #include <algorithm>
 
-#include "sim/engine/step/run.h"
+#include "sim/engine/step/network_use.h"
+#include "sim/engine/step/pipeline.h"
+#include "sim/engine/step/tail.h"
+#include "workloads/operations/inference.h"
+#include "workloads/operations/training.h"
 
 namespace orrery {
+
+TrainingProgram lower_step(const Model& model, const Job& job, const Layout& layout,
+                           const Stack& stack) {
+  return is_training(job.task) ? lower_training(model, job, layout, stack)
+                               : lower_inference(model, job, layout, stack);
+}
 
 namespace {
 
@@ -54,28 +64,59 @@ PipelineRun run_by_batches(const StepPipeline& p, std::int64_t each) {
   return sum;
 }
 
+// When hosts that run ahead let each stage end its last pass: each dispatches its own passes one
+// after the other from the start, and a last backward waits for that of the stage after it.
+std::vector<Ticks> host_ends(const PricedStep& step, const StepPipeline& p, const PipelineRun& run,
+                             const std::vector<Tail>& tails) {
+  const Layout& layout = step.asked.layout;
+  std::vector<Ticks> ends;
+  for (const StageRun& stage : run.stages) ends.push_back(stage.end);
+  if (!step.asked.runs_ahead()) return ends;
+  for (std::int64_t s = layout.pp - 1; s >= 0; --s) {
+    const auto i = static_cast<std::size_t>(s);
+    Ticks host;
+    for (std::int64_t c = 0; c < p.shape.chunks; ++c) {
+      const ChunkTime& t = step.chunks.at(s, c);
+      const Ticks both =
+          t.forward.host + t.backward.host + t.input_gradient.host + t.weight_gradient.host;
+      host += both * (layout.schedule == Schedule::dual_pipe ? p.shape.microbatches / 2
+                                                             : p.shape.microbatches);
+    }
+    const ChunkCost& own = p.costs.chunk[i * static_cast<std::size_t>(p.shape.chunks)];
+    // Gradients' calls stand between a last backward's layers.
+    const Ticks late = tails[i].host > own.backward ? tails[i].host - own.backward : Ticks{};
+    ends[i] = max(ends[i] + late, host + tails[i].host);
+    if (s + 1 == layout.pp || splits_backward(layout.schedule)) continue;
+    const ChunkCost& next = p.costs.chunk[(i + 1) * static_cast<std::size_t>(p.shape.chunks)];
+    ends[i] = max(ends[i], ends[i + 1] + next.send_backward + own.backward + late);
+  }
+  return ends;
+}
+
 }  // namespace
 
-StepResult StepRun::training() {
-  const StepPipeline p = pipeline();
-  const PipelineRun run = run_by_batches(p, stack_.schedule_microbatches);
+StepResult run_training(const PricedStep& step) {
+  const Layout& layout = step.asked.layout;
+  const StepPipeline p = step_pipeline(step);
+  const PipelineRun run = run_by_batches(p, step.asked.stack.schedule_microbatches);
   StepResult result;
+  StageTails tail(step, ending_of(layout));
   std::vector<Tail> tails;
-  for (std::int64_t s = 0; s < layout_.pp; ++s)
-    tails.push_back(tail(run.stages[static_cast<std::size_t>(s)], s));
-  const std::vector<Ticks> ends = host_ends(p, run, tails);
+  for (std::int64_t s = 0; s < layout.pp; ++s)
+    tails.push_back(tail.of(s, run.stages[static_cast<std::size_t>(s)]));
+  const std::vector<Ticks> ends = host_ends(step, p, run, tails);
   for (std::size_t s = 0; s < tails.size(); ++s)
     result.step = max(result.step, ends[s] + tails[s].total());
-  const bool split = splits_backward(layout_.schedule);
+  const bool split = splits_backward(layout.schedule);
   const std::int64_t per_chunk =
-      layout_.schedule == Schedule::dual_pipe ? p.shape.microbatches / 2 : p.shape.microbatches;
+      layout.schedule == Schedule::dual_pipe ? p.shape.microbatches / 2 : p.shape.microbatches;
   double energy = 0, burst = 0, sustained = 0;
   std::int64_t sends_most = 0;
-  for (std::int64_t s = 0; s < layout_.pp; ++s) {
+  for (std::int64_t s = 0; s < layout.pp; ++s) {
     StageBreakdown stage;
     double up = 0, out = 0;
     for (std::int64_t c = 0; c < p.shape.chunks; ++c) {
-      const ChunkTime& t = chunk_time(s, c);
+      const ChunkTime& t = step.chunks.at(s, c);
       const auto count = [&](const PassTicks& pass) {
         for (std::size_t l = 0; l < stage.label.size(); ++l)
           stage.label[l] += pass.label[l] * per_chunk;
@@ -94,11 +135,11 @@ StepResult StepRun::training() {
       up += t.scale_up_bytes * static_cast<double>(per_chunk);
       out += t.scale_out_bytes * static_cast<double>(per_chunk);
       // Each pass hands its result on, but for the ends of the pipeline.
-      const bool turns = is_v_shaped(layout_.schedule) && s + 1 == layout_.pp;
+      const bool turns = is_v_shaped(layout.schedule) && s + 1 == layout.pp;
       const double ways = turns ? 1 : (t.program.head ? 0 : 1) + (t.program.embedding ? 0 : 1);
-      if (layout_.pp > 1)
-        (placement_.pipeline.tier == 0 ? up : out) +=
-            ways * program_.send_bytes * static_cast<double>(per_chunk);
+      if (layout.pp > 1)
+        (step.layers.placement.pipeline.tier == 0 ? up : out) +=
+            ways * step.layers.program->send_bytes * static_cast<double>(per_chunk);
     }
     const auto i = static_cast<std::size_t>(s);
     stage[Label::pipeline_comm] += run.stages[i].blocked;
@@ -112,47 +153,21 @@ StepResult StepRun::training() {
     result.scale_out_bytes = std::max(result.scale_out_bytes, outside);
     result.stages.push_back(stage);
   }
-  result.network = network_use(sends_most);
+  result.network = network_use(step, sends_most);
   result.throttle = burst > 0 ? sustained / burst : 1;
-  result.energy_per_gpu = Joules(energy / static_cast<double>(layout_.pp)) +
-                          context_.device.idle_power * to_seconds(result.step);
+  result.energy_per_gpu = Joules(energy / static_cast<double>(layout.pp)) +
+                          step.asked.context.device.idle_power * to_seconds(result.step);
   return result;
 }
 
-std::vector<Ticks> StepRun::host_ends(const StepPipeline& p, const PipelineRun& run,
-                                      const std::vector<Tail>& tails) const {
-  std::vector<Ticks> ends;
-  for (const StageRun& stage : run.stages) ends.push_back(stage.end);
-  if (!runs_ahead()) return ends;
-  for (std::int64_t s = layout_.pp - 1; s >= 0; --s) {
-    const auto i = static_cast<std::size_t>(s);
-    Ticks host;
-    for (std::int64_t c = 0; c < p.shape.chunks; ++c) {
-      const ChunkTime& t = chunk_time(s, c);
-      const Ticks both =
-          t.forward.host + t.backward.host + t.input_gradient.host + t.weight_gradient.host;
-      host += both * (layout_.schedule == Schedule::dual_pipe ? p.shape.microbatches / 2
-                                                              : p.shape.microbatches);
-    }
-    const ChunkCost& own = p.costs.chunk[i * static_cast<std::size_t>(p.shape.chunks)];
-    // Gradients' calls stand between a last backward's layers.
-    const Ticks late = tails[i].host > own.backward ? tails[i].host - own.backward : Ticks{};
-    ends[i] = max(ends[i] + late, host + tails[i].host);
-    if (s + 1 == layout_.pp || splits_backward(layout_.schedule)) continue;
-    const ChunkCost& next = p.costs.chunk[(i + 1) * static_cast<std::size_t>(p.shape.chunks)];
-    ends[i] = max(ends[i], ends[i + 1] + next.send_backward + own.backward + late);
-  }
-  return ends;
-}
-
-// One request batch passes the stages one after the other: latency is their sum.
-StepResult StepRun::inference() {
-  const StepPipeline p = pipeline();
+StepResult run_inference(const PricedStep& step) {
+  const StepPipeline p = step_pipeline(step);
+  const std::int64_t stages = step.asked.layout.pp;
   StepResult result;
   double energy = 0;
   for (const ChunkCost& chunk : p.costs.chunk) result.step += chunk.forward + chunk.send_forward;
-  for (std::int64_t s = 0; s < layout_.pp; ++s) {
-    const ChunkTime& t = chunk_time(s, 0);
+  for (std::int64_t s = 0; s < stages; ++s) {
+    const ChunkTime& t = step.chunks.at(s, 0);
     StageBreakdown stage;
     stage.label = t.forward.label;
     stage[Label::pipeline_comm] += p.costs.chunk[static_cast<std::size_t>(s)].send_forward;
@@ -163,21 +178,20 @@ StepResult StepRun::inference() {
     result.scale_up_bytes = std::max(result.scale_up_bytes, Bytes(t.scale_up_bytes));
     result.scale_out_bytes = std::max(result.scale_out_bytes, Bytes(t.scale_out_bytes));
   }
-  result.network = network_use(0);
-  result.energy_per_gpu = Joules(energy / static_cast<double>(layout_.pp)) +
-                          context_.device.idle_power * to_seconds(result.step);
+  result.network = network_use(step, 0);
+  result.energy_per_gpu = Joules(energy / static_cast<double>(stages)) +
+                          step.asked.context.device.idle_power * to_seconds(result.step);
   return result;
 }
 
 StepResult step(const StepContext& context, const Model& model, const Job& job,
                 const Layout& layout, const Stack& stack) {
-  StepRun run(context, model, job, layout, stack);
-  return is_training(job.task) ? run.training() : run.inference();
-}
-
-StepPipeline step_pipeline(const StepContext& context, const Model& model, const Job& job,
-                           const Layout& layout, const Stack& stack) {
-  return StepRun(context, model, job, layout, stack).pipeline();
+  const StepCase asked{context, model, job, layout, stack};
+  const PricedLayers layers = price_layers(asked);
+  KnownChunks known;
+  const PricedStep priced{asked, layers,
+                          PricedChunks(asked, layers, layers.program->chunks, known)};
+  return asked.training() ? run_training(priced) : run_inference(priced);
 }
 
 }  // namespace orrery

@@ -7,6 +7,8 @@
 
 namespace orrery {
 
+struct PricedStep;
+
 // What step() prices: the passes of every distinct layer and chunk.
 TrainingProgram lower_step(const Model& model, const Job& job, const Layout& layout,
                            const Stack& stack);
@@ -15,5 +17,10 @@ TrainingProgram lower_step(const Model& model, const Job& job, const Layout& lay
 // (bench_step: executor_405b_16384_h100).
 StepResult step(const StepContext& context, const Model& model, const Job& job,
                 const Layout& layout, const Stack& stack);
+
+// The same of a step whose passes are priced: the pipeline, tails and optimizer of training.
+StepResult run_training(const PricedStep& step);
+// One request batch passes the stages one after the other: latency is their sum.
+StepResult run_inference(const PricedStep& step);
 
 }  // namespace orrery

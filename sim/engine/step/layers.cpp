@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places and lowers a layout, and prices each of its layers.
+#include "sim/engine/step/layers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hw_models/boards.h"
+#include "sim/engine/network/ideal_network.h"
+#include "sim/engine/step/step.h"
+
+namespace orrery {
+namespace {
+
+// The slowest host of the job holds all others up; what crosses the network does not wait for it.
+DebugCalls debug_calls(const StepCase& asked, const Placement& placement) {
+  const DebugWrappers& debug = asked.stack.debug;
+  const double hosts = std::ceil(static_cast<double>(asked.layout.gpus()) /
+                                 static_cast<double>(placement.ranks_per_domain));
+  const double any_slow = 1 - std::pow(1 - std::clamp(debug.slow_hosts.get(), 0.0, 1.0), hosts);
+  const double slower = 1 + debug.slow_cost.get() * any_slow;
+  return {.per_rank = slower * debug.per_rank.get().si(),
+          .per_remote_rank = debug.per_rank.get().si() + debug.per_remote_rank.get().si()};
+}
+
+// Layers placed and lowered, with nothing priced.
+PricedLayers open_layers(const StepCase& asked, std::unique_ptr<Network> network) {
+  const StepContext& context = asked.context;
+  // A program that was lowered before belongs to the caller.
+  std::shared_ptr<const TrainingProgram> program(std::shared_ptr<void>(), context.program);
+  if (context.program == nullptr)
+    program = std::make_shared<const TrainingProgram>(
+        lower_step(asked.model, asked.job, asked.layout, asked.stack));
+  PricedLayers layers{.placement = place(asked.layout, context.fabric),
+                      .program = std::move(program),
+                      .network = std::move(network)};
+  layers.debug = debug_calls(asked, layers.placement);
+  if (layers.network) return layers;
+  if (context.network == NetworkMode::flow) {
+    const JobGround ground{.ranks = asked.layout.gpus(),
+                           .ranks_per_domain = layers.placement.ranks_per_domain,
+                           .domain = context.fabric.scale_up.domain,
+                           .stages = asked.layout.pp};
+    auto flow = std::make_unique<FlowNetwork>(context.fabric, context.collective_costs, ground,
+                                              context.conditions);
+    layers.flow = flow.get();
+    layers.network = std::move(flow);
+  } else {
+    layers.network =
+        std::make_unique<IdealNetwork>(context.fabric, context.collective_costs, context.loaded);
+  }
+  return layers;
+}
+
+LayerTime price_layer(const StepCase& asked, const LayerProgram& layer,
+                      const PriceContext& prices) {
+  const Layout& layout = asked.layout;
+  LayerTime t{.forward = price_segment(layer.forward, prices),
+              .backward = price_segment(layer.backward, prices)};
+  const bool split = splits_backward(layout.schedule);
+  if (split) t.input_gradient = price_segment(layer.input_gradient, prices);
+  if (split || (asked.training() && exchange_beside_passes(asked.stack, layout)))
+    t.weight_gradient = price_segment(layer.weight_gradient, prices);
+  if (layout.recompute == Recompute::full) t.recompute = price_segment(layer.recompute, prices);
+  return t;
+}
+
+// Of the slowest accelerator of every stage; all others of the stage wait for it. Which healthy
+// board is slowest nobody knows beforehand: every stage is as fast as the one that holds it, since
+// a pipeline in its steady state runs at its slowest stage's pace.
+std::vector<double> stage_speeds(const StepCase& asked, const Placement& placement) {
+  const Layout& layout = asked.layout;
+  const double slowest = slowest_board(asked.context.device.board_spread, layout.gpus());
+  std::vector<double> speeds(static_cast<std::size_t>(layout.pp), slowest);
+  const std::int64_t domain = asked.context.fabric.scale_up.domain;
+  const std::int64_t used = placement.ranks_per_domain;
+  for (const SlowGpu& slow : asked.context.conditions.slow_gpus) {
+    const std::int64_t rank = slow.gpu / domain * used + slow.gpu % domain;
+    if (slow.gpu % domain >= used || rank >= layout.gpus()) continue;  // a spare
+    const std::int64_t stage = rank / layout.stride(Parallel::pp) % layout.pp;
+    double& speed = speeds[static_cast<std::size_t>(stage)];
+    speed = std::min(speed, slowest * slow.speed);
+  }
+  return speeds;
+}
+
+// Faults and others' traffic tell stages apart.
+bool stages_differ(const StepContext& context, const PricedLayers& layers) {
+  const Conditions& c = context.conditions;
+  return layers.flow && !(c.faults.empty() && c.scale_up_faults.empty() && c.background.empty());
+}
+
+}  // namespace
+
+PriceContext price_context(const StepCase& asked, const PricedLayers& layers,
+                           const SpeedClass& speed) {
+  const Calibration& calibration = asked.context.calibration;
+  const double gap = launch_mode(asked.stack, asked.layout) == LaunchMode::eager
+                         ? std::max(0.0, calibration.launch_latency.get().si() -
+                                             calibration.graph_latency.get().si())
+                         : 0.0;
+  return {.step = asked.context,
+          .device = speed.device,
+          .placement = layers.placement,
+          .network = *layers.network,
+          .flow = layers.flow,
+          .stage = speed.stage,
+          .kernel_gap = gap,
+          .kernel_age = std::max(1.0, asked.stack.kernel_age.get()),
+          .debug = layers.debug};
+}
+
+PricedLayers price_layers(const StepCase& asked, std::unique_ptr<Network> network) {
+  PricedLayers layers = open_layers(asked, std::move(network));
+  const TrainingProgram& program = *layers.program;
+  const std::vector<double> speeds = stage_speeds(asked, layers.placement);
+  const bool differ = stages_differ(asked.context, layers);
+  for (std::size_t stage = 0; stage < speeds.size(); ++stage) {
+    const double speed = speeds[stage];
+    const std::int64_t priced_as = differ ? static_cast<std::int64_t>(stage) : 0;
+    const auto known =
+        std::find_if(layers.speeds.begin(), layers.speeds.end(),
+                     [&](const SpeedClass& s) { return s.speed == speed && s.stage == priced_as; });
+    layers.speed_of_stage.push_back(static_cast<std::size_t>(known - layers.speeds.begin()));
+    if (known != layers.speeds.end()) continue;
+    SpeedClass s{.speed = speed, .stage = priced_as, .device = asked.context.device};
+    if (speed != 1) scale_clock(s.device, speed);
+    const PriceContext prices = price_context(asked, layers, s);
+    for (const LayerProgram& layer : program.classes)
+      s.classes.push_back(price_layer(asked, layer, prices));
+    s.embedding = price_layer(asked, program.embedding, prices);
+    s.head = price_layer(asked, program.head, prices);
+    s.module = price_layer(asked, program.module, prices);
+    layers.speeds.push_back(std::move(s));
+  }
+  return layers;
+}
+
+}  // namespace orrery

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounds a step from below, from its priced passes or from its priced layers alone.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "sim/base/units/units.h"
+#include "workloads/layout/layout.h"
+#include "workloads/operations/task_graph.h"
+
+namespace orrery {
+
+struct PricedLayers;
+struct PricedStep;
+struct StepCase;
+
+// No step of the layout is shorter, no step takes less energy.
+struct StepLeast {
+  Seconds time;
+  Joules energy_per_gpu;
+};
+
+using WorthMore = std::function<bool(const StepLeast&)>;
+
+// What holds for layouts with the same passes, however their layers lie on stages. Where some run
+// again, for those that repeat as many.
+struct WholeModel {
+  Seconds time;      // one microbatch, forward and backward through all layers
+  Joules energy;     // the same
+  Seconds lightest;  // forward and input gradient (backward, where that is one) of the least layer
+  Seconds update;    // of all parameters that a pipeline's ranks own, at the memory's full rate
+  Seconds overhead;  // of a step
+  // No step of the layout is shorter: the mean stage's passes and update, and half of what the
+  // first and the last microbatch take through the other stages.
+  Seconds least(const Layout& layout, const Job& job, const Model& model,
+                Partition partition) const;
+};
+
+// The least of layouts that end differently: in ZeRO stage below 3, bucket, offloaded optimizer.
+// Without any, or where that is not worth more: whatever they are.
+StepLeast least_step(const PricedStep& step, const std::vector<Layout>& endings,
+                     const WorthMore& worth = {});
+
+// `chunks`: of the layout, by pipeline position. `lightest`: of the layers, the same for all
+// layouts whose layers cost the same; found where it is not known.
+WholeModel whole_model(const StepCase& asked, const PricedLayers& layers,
+                       const std::vector<ChunkProgram>& chunks, std::optional<Seconds>& lightest);
+
+}  // namespace orrery

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts the passes of priced chunks and the messages between stages together to a pipeline.
+#include "sim/engine/step/pipeline.h"
+
+#include <algorithm>
+
+#include "sim/engine/step/chunks.h"
+
+namespace orrery {
+namespace {
+
+Ticks send_time(const PricedStep& step, std::int64_t stage, double bytes) {
+  const auto message = stage_message(step.asked.layout, step.layers.placement, bytes);
+  if (!message) return {};
+  return to_ticks(step.layers.network->price(*message, stage).time +
+                  Seconds(step.layers.debug.of(message->group)));
+}
+
+}  // namespace
+
+std::optional<Collective> stage_message(const Layout& layout, const Placement& placement,
+                                        double bytes) {
+  if (layout.pp == 1) return std::nullopt;
+  const bool inside = placement.pipeline.tier == 0;
+  const std::int64_t per_stage = layout.stride(Parallel::pp);
+  const GroupShape pair{
+      .size = 2,
+      .per_domain = inside ? 2 : 1,
+      .domains = inside ? 1 : 2,
+      .span = per_stage + 1,
+      .sharing = inside ? 1 : placement.ranks_per_domain,
+      .domain_step = std::max<std::int64_t>(1, per_stage / placement.ranks_per_domain)};
+  return Collective{.kind = CollectiveKind::send_receive, .group = pair, .bytes = Bytes(bytes)};
+}
+
+StepPipeline step_pipeline(const PricedStep& step) {
+  const Layout& layout = step.asked.layout;
+  const Stack& stack = step.asked.stack;
+  const TrainingProgram& program = *step.layers.program;
+  const bool training = step.asked.training();
+  StepPipeline p;
+  p.shape = {.schedule = training ? layout.schedule : Schedule::one_f_one_b,
+             .stages = layout.pp,
+             .chunks = step.chunks.per_stage(),
+             .microbatches = training ? layout.microbatches(step.asked.job) : 1};
+  const bool block = layout.vpp == 1 ? stack.pipeline_sends_block : stack.interleaved_sends_block;
+  p.costs.sends_block = block && !splits_backward(layout.schedule);
+  for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
+    // A message goes over the link to the next stage, its gradient comes back over the same one.
+    const double returned = training ? program.gradient_send_bytes : program.send_bytes;
+    const Ticks send = send_time(step, stage, program.send_bytes);
+    const Ticks back = send_time(step, std::max<std::int64_t>(0, stage - 1), returned);
+    for (std::int64_t chunk = 0; chunk < p.shape.chunks; ++chunk) {
+      const ChunkTime& t = step.chunks.at(stage, chunk);
+      const bool returns = chunk == 1 && is_v_shaped(p.shape.schedule);
+      const Ticks gradients = splits_backward(layout.schedule)
+                                  ? t.input_gradient.total + t.weight_gradient.total
+                                  : t.backward.total;
+      p.costs.chunk.push_back({.forward = t.forward.total,
+                               .backward = gradients,
+                               .input_gradient = t.input_gradient.total,
+                               .weight_gradient = t.weight_gradient.total,
+                               .send_forward = t.program.head ? Ticks{}
+                                               : returns      ? back
+                                                              : send,
+                               .send_backward = t.program.embedding ? Ticks{}
+                                                : returns           ? send
+                                                                    : back});
+    }
+  }
+  return p;
+}
+
+StepPipeline step_pipeline(const StepContext& context, const Model& model, const Job& job,
+                           const Layout& layout, const Stack& stack) {
+  const StepCase asked{context, model, job, layout, stack};
+  const PricedLayers layers = price_layers(asked);
+  KnownChunks known;
+  return step_pipeline(
+      PricedStep{asked, layers, PricedChunks(asked, layers, layers.program->chunks, known)});
+}
+
+}  // namespace orrery

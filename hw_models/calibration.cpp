@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how to read and write calibration files and which curve stands in for a missing one.
+// Reads and writes calibration files, and finds the curve that stands in for a missing one.
 #include "hw_models/calibration.h"
 
 #include <fmt/format.h>
@@ -60,12 +60,9 @@ constexpr Parameter parameters[] = {
 constexpr const char* role_names[3] = {"forward", "input_gradient", "weight_gradient"};
 
 void read_key(const JsonValue& at, Curve& curve) {
-  at.at("kind").one_of(work_kind_names());
-  at.at("format").one_of(format_names());
-  at.at("library").one_of(library_names());
-  curve.kind = *work_kind_from(at.at("kind").text());
-  curve.format = *format_from(at.at("format").text());
-  curve.library = *library_from(at.at("library").text());
+  curve.kind = work_kind_text.from(at.at("kind"));
+  curve.format = format_text.from(at.at("format"));
+  curve.library = library_text.from(at.at("library"));
 }
 
 bool same_key(const Curve& a, const Curve& b) {
@@ -217,7 +214,7 @@ void read_energies(const JsonValue& file, Calibration& calibration) {
     power->expect_only({"tensor", "memory", "busy"});
     if (const auto tensor = power->find("tensor")) {
       for (const auto& [key, value] : tensor->members()) {
-        const auto format = format_from(key);
+        const auto format = format_text.find(key);
         if (!format) value.fail("a number format", key);
         calibration.tensor_energy[static_cast<std::size_t>(*format)] =
             read_sourced<JoulesPerFlop>(value);

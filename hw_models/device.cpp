@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how an accelerator's catalogue file is read and when its figures suffice to predict.
+// Reads an accelerator's catalogue file, and tells when its figures suffice to predict.
 #include "hw_models/device.h"
 
 #include <fmt/format.h>
@@ -8,20 +8,16 @@
 #include <type_traits>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/text/enum_names.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::array<std::string_view, 17> architecture_text = {
-    "volta", "ampere",      "ada",      "hopper", "blackwell", "blackwell-ultra",
-    "rubin", "rubin-ultra", "feynman",  "cdna2",  "cdna3",     "cdna4",
-    "cdna5", "tpu",         "trainium", "gaudi",  "other"};
-static_assert(architecture_text.back() == "other" &&
-              static_cast<std::size_t>(Architecture::other) == architecture_text.size() - 1);
+constexpr auto architecture_text = enum_names<Architecture>(
+    {"volta", "ampere", "ada", "hopper", "blackwell", "blackwell-ultra", "rubin", "rubin-ultra",
+     "feynman", "cdna2", "cdna3", "cdna4", "cdna5", "tpu", "trainium", "gaudi", "other"});
 
-Architecture read_architecture(const JsonValue& at) {
-  return read_enum<Architecture>(at, architecture_text);
-}
+Architecture read_architecture(const JsonValue& at) { return architecture_text.from(at); }
 
 std::vector<std::string> read_names(const JsonValue& at) {
   std::vector<std::string> names;
@@ -161,7 +157,7 @@ Device& Device::operator=(const Device&) = default;
 Device& Device::operator=(Device&&) noexcept = default;
 Device::~Device() = default;
 
-std::string_view to_text(Architecture a) { return architecture_text[static_cast<std::size_t>(a)]; }
+std::string_view to_text(Architecture a) { return architecture_text[a]; }
 
 bool has_tile_model(Architecture a) {
   switch (a) {

@@ -11,8 +11,8 @@ namespace orrery {
 
 namespace {
 
-constexpr std::array<std::string_view, axis_count> names = {
-    "m", "n", "k", "groups", "sequence_heads", "q_length", "kv_length", "qk_dim", "bytes"};
+constexpr auto axis_text = enum_names<Axis>(
+    {"m", "n", "k", "groups", "sequence_heads", "q_length", "kv_length", "qk_dim", "bytes"});
 
 // Not clamped: an extent of nothing is a mistake of the caller that reads as one element.
 double extent_on(const Work& work, Axis axis) {
@@ -46,15 +46,11 @@ bool has_axis(WorkKind kind, Axis axis) {
 
 }  // namespace
 
-std::string_view to_text(Axis axis) { return names[static_cast<std::size_t>(axis)]; }
+std::string_view to_text(Axis axis) { return axis_text[axis]; }
 
-std::optional<Axis> axis_from(std::string_view text) {
-  const auto found = std::find(names.begin(), names.end(), text);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Axis>(found - names.begin());
-}
+std::optional<Axis> axis_from(std::string_view text) { return axis_text.find(text); }
 
-std::vector<std::string> axis_names() { return {names.begin(), names.end()}; }
+std::vector<std::string> axis_names() { return axis_text.names(); }
 
 std::vector<Axis> axes_of(WorkKind kind) {
   std::vector<Axis> axes;

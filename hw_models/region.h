@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the shapes for which a curve was measured, and how far another shape lies outside of them.
+// Keeps the shapes for which a curve was measured, and tells how far another lies outside of them.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/names.h"
+#include "sim/base/text/enum_names.h"
 #include "sim/base/work.h"
 
 namespace orrery {
@@ -27,7 +28,7 @@ enum class Axis : std::uint8_t {
   qk_dim,
   bytes
 };
-inline constexpr int axis_count = 9;
+inline constexpr int axis_count = enumerator_count<Axis>();
 std::string_view to_text(Axis);
 std::optional<Axis> axis_from(std::string_view);
 std::vector<std::string> axis_names();

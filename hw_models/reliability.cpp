@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how profiles of reliability are read and which one an accelerator has.
+// Reads profiles of reliability, and finds the one that an accelerator has.
 #include "hw_models/reliability.h"
 
 #include <algorithm>
 #include <array>
 
 #include "hw_models/catalog.h"
+#include "sim/base/text/enum_names.h"
 
 namespace orrery {
 namespace {
 
 constexpr const char* reliability_folder = "hw_models/catalog/reliability";
 constexpr std::string_view any_accelerator = "*";  // in default_for: those that no profile names
-constexpr std::array<std::string_view, 7> unit_text = {"gpu",  "host",   "domain", "nic",
-                                                       "link", "switch", "job"};
-constexpr std::array<std::string_view, 5> blast_text = {"process", "host", "domain", "leaf",
-                                                        "site"};
-constexpr std::array<std::string_view, 3> basis_text = {"accelerator", "host", "none"};
+constexpr auto unit_text =
+    enum_names<FailureUnit>({"gpu", "host", "domain", "nic", "link", "switch", "job"});
+constexpr auto blast_text = enum_names<BlastRadius>({"process", "host", "domain", "leaf", "site"});
+constexpr auto basis_text = enum_names<RateBasis>({"accelerator", "host", "none"});
 
 // A value of the profile, not below 0 at either end of its range.
 template <class T>
@@ -37,9 +37,9 @@ Sourced<double> read_share(const JsonValue& at) {
 FailureMode read_mode(const std::string& name, const JsonValue& at) {
   at.expect_only({"per", "blast", "scales_with", "rate", "removed", "repair", "latency", "outage"});
   FailureMode mode{.name = name,
-                   .per = read_enum<FailureUnit>(at.at("per"), unit_text),
-                   .blast = read_enum<BlastRadius>(at.at("blast"), blast_text),
-                   .scales_with = read_enum<RateBasis>(at.at("scales_with"), basis_text),
+                   .per = unit_text.from(at.at("per")),
+                   .blast = blast_text.from(at.at("blast")),
+                   .scales_with = basis_text.from(at.at("scales_with")),
                    .rate = read_positive<Hertz>(at.at("rate")),
                    .removed = read_share(at.at("removed")),
                    .repair = read_positive<Seconds>(at.at("repair"))};
@@ -79,9 +79,9 @@ RecoveryTimes read_recovery(const JsonValue& at) {
 
 }  // namespace
 
-std::string_view to_text(FailureUnit unit) { return unit_text[static_cast<std::size_t>(unit)]; }
-std::string_view to_text(BlastRadius blast) { return blast_text[static_cast<std::size_t>(blast)]; }
-std::string_view to_text(RateBasis basis) { return basis_text[static_cast<std::size_t>(basis)]; }
+std::string_view to_text(FailureUnit unit) { return unit_text[unit]; }
+std::string_view to_text(BlastRadius blast) { return blast_text[blast]; }
+std::string_view to_text(RateBasis basis) { return basis_text[basis]; }
 
 const std::vector<std::string>& failure_names() {
   static const std::vector<std::string> names = {

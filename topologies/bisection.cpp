@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how a least cut follows from equal subtrees without visiting them.
+// Computes a least cut from equal subtrees without visiting them.
 #include "topologies/bisection.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/units/units.h"
 
 namespace orrery {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how a wiring is read from its catalogue file, and what a path through it costs.
+// Reads a wiring from its catalogue file, and tells what a path through it costs.
 #include "topologies/fabric.h"
 
 #include <fmt/format.h>
@@ -11,12 +11,11 @@
 namespace orrery {
 namespace {
 
-constexpr std::array<std::string_view, 4> scale_up_text = {"switched", "mesh", "torus", "none"};
-constexpr std::array<std::string_view, 6> scale_out_text = {
-    "none", "fat-tree", "rail-optimised", "rail-only", "torus", "dragonfly-plus"};
-constexpr std::array<std::string_view, 3> routing_text = {"adaptive", "spray", "ecmp"};
-constexpr std::array<std::string_view, 8> technology_text = {
-    "infiniband", "spectrum-x", "roce", "efa", "omnipath", "slingshot", "ici", "tcpx"};
+constexpr auto scale_up_text = enum_names<ScaleUpKind>({"switched", "mesh", "torus", "none"});
+constexpr auto scale_out_text = enum_names<ScaleOutKind>(
+    {"none", "fat-tree", "rail-optimised", "rail-only", "torus", "dragonfly-plus"});
+constexpr auto technology_text = enum_names<FabricTechnology>(
+    {"infiniband", "spectrum-x", "roce", "efa", "omnipath", "slingshot", "ici", "tcpx"});
 
 // Far above what any machine has, so that nothing that is computed from it leaves its range.
 constexpr double most_rate = 1e18;     // bytes a second
@@ -85,7 +84,7 @@ ScaleUp read_scale_up(const JsonValue& at) {
                   "in_network_reduction", "links", "switches", "cube", "circuit_switch",
                   "axis_links"});
   ScaleUp up;
-  up.kind = read_enum<ScaleUpKind>(at.at("kind"), scale_up_text);
+  up.kind = scale_up_text.from(at.at("kind"));
   up.link = at.at("link").text();
   up.domain = at.at("domain").integer(1, INT64_C(1) << 40);
   up.bandwidth = read_sourced<BytesPerSecond>(at.at("bandwidth"));
@@ -151,7 +150,7 @@ void read_paths(const JsonValue& at, ScaleOut& out) {
     if (rails->integer() != 1)
       rails->fail(fmt::format("1, or no such key: a {} has no rails", to_text(out.kind)));
   }
-  out.routing = read_enum<Routing>(at.at("routing"), routing_text);
+  out.routing = routing_text.from(at.at("routing"));
   if (const auto paths = at.find("paths_per_flow")) {
     if (out.routing != Routing::ecmp) paths->fail("this key with ecmp only");
     out.paths_per_flow = paths->integer(1, 1024);
@@ -162,7 +161,7 @@ void read_paths(const JsonValue& at, ScaleOut& out) {
 
 ScaleOut read_scale_out(const JsonValue& at) {
   ScaleOut out;
-  out.kind = read_enum<ScaleOutKind>(at.at("kind"), scale_out_text);
+  out.kind = scale_out_text.from(at.at("kind"));
   if (out.kind == ScaleOutKind::none) {
     at.expect_only({"kind"});
     const std::string reason = "this fabric has no scale-out network";
@@ -173,7 +172,7 @@ ScaleOut read_scale_out(const JsonValue& at) {
   at.expect_only({"kind", "technology", "nic", "nics_per_accelerator", "planes", "rails", "routing",
                   "paths_per_flow", "reserved_hosts", "nic_bandwidth", "nic_latency", "efficiency",
                   "tiers", "in_network_reduction"});
-  out.technology = read_enum<FabricTechnology>(at.at("technology"), technology_text);
+  out.technology = technology_text.from(at.at("technology"));
   out.nic = at.at("nic").text();
   out.nics_per_accelerator = read_sourced<double>(at.at("nics_per_accelerator"));
   out.nic_bandwidth = read_sourced<BytesPerSecond>(at.at("nic_bandwidth"));
@@ -254,12 +253,9 @@ Fabric& Fabric::operator=(const Fabric&) = default;
 Fabric& Fabric::operator=(Fabric&&) noexcept = default;
 Fabric::~Fabric() = default;
 
-std::string_view to_text(ScaleUpKind k) { return scale_up_text[static_cast<std::size_t>(k)]; }
-std::string_view to_text(ScaleOutKind k) { return scale_out_text[static_cast<std::size_t>(k)]; }
-std::string_view to_text(FabricTechnology t) {
-  return technology_text[static_cast<std::size_t>(t)];
-}
-std::string_view to_text(Routing r) { return routing_text[static_cast<std::size_t>(r)]; }
+std::string_view to_text(ScaleUpKind k) { return scale_up_text[k]; }
+std::string_view to_text(ScaleOutKind k) { return scale_out_text[k]; }
+std::string_view to_text(FabricTechnology t) { return technology_text[t]; }
 
 Fabric read_fabric(const JsonValue& file) {
   file.expect_only({"name", "title", "based_on", "scale_up", "scale_out", "sites"});

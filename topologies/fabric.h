@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how machines are wired: tiers from the scale-up domain outwards, with rails and planes.
+// Describes how machines are wired: tiers from the scale-up domain outwards, rails and planes.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/json/json.h"
+#include "sim/base/text/enum_names.h"
 #include "sim/base/units/sourced.h"
 #include "sim/base/units/units.h"
 
@@ -26,6 +27,8 @@ enum class ScaleOutKind : std::uint8_t {
 // How a fabric picks among equal paths. adaptive and spray spread every flow over all of them,
 // around what has failed; ecmp hashes each of a flow's queue pairs onto one and leaves it there.
 enum class Routing : std::uint8_t { adaptive, spray, ecmp };
+inline constexpr auto routing_text = enum_names<Routing>({"adaptive", "spray", "ecmp"});
+constexpr std::string_view to_text(Routing r) { return routing_text[r]; }
 enum class FabricTechnology : std::uint8_t {
   infiniband,
   spectrum_x,
@@ -39,7 +42,6 @@ enum class FabricTechnology : std::uint8_t {
 std::string_view to_text(ScaleUpKind);
 std::string_view to_text(ScaleOutKind);
 std::string_view to_text(FabricTechnology);
-std::string_view to_text(Routing);
 
 // One level of switches inside a scale-up domain, counted from the accelerator. Every accelerator
 // has its links spread over all switches of its group.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how a wiring's switches, cables and optics are added up, in time that does not grow with
-// it.
+// Adds up a wiring's switches, cables and optics, in time that does not grow with it.
 #include "topologies/parts.h"
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include <array>
 #include <cmath>
 
+#include "sim/base/text/enum_names.h"
 #include "topologies/bisection.h"
 #include "topologies/clos.h"
 #include "topologies/scale_up.h"
@@ -178,8 +178,8 @@ bool rails_apart(const Fabric& fabric, const ClosShape& shape) {
 }  // namespace
 
 std::string_view to_text(Medium medium) {
-  constexpr std::array<std::string_view, 3> texts = {"backplane", "copper", "optical"};
-  return texts[static_cast<std::size_t>(medium)];
+  constexpr auto texts = enum_names<Medium>({"backplane", "copper", "optical"});
+  return texts[medium];
 }
 
 std::string tier_role(std::size_t tier) {

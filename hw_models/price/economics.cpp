@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how the catalogues of sites, storage, cloud prices and owners' assumptions are read.
+// Reads the catalogues of sites, storage, cloud prices and owners' assumptions.
 #include "hw_models/price/economics.h"
 
 #include <fmt/format.h>
@@ -46,9 +46,9 @@ Sourced<Hertz> yearly_share(const JsonValue& file, const char* key) {
 }  // namespace
 
 std::string_view to_text(Contract contract) {
-  static constexpr std::array<std::string_view, 4> texts = {"on demand", "reserved for a year",
-                                                            "reserved for three years", "spot"};
-  return texts[static_cast<std::size_t>(contract)];
+  constexpr auto words = enum_names<Contract>(
+      {"on demand", "reserved for a year", "reserved for three years", "spot"});
+  return words[contract];
 }
 
 const Sourced<DollarsPerSecond>& CloudPrices::of(Contract contract) const {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what owning and renting machines costs: sites, storage, cloud prices, lives and shares.
+// Lists what owning and renting machines costs: sites, storage, cloud prices, lives and shares.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "sim/base/json/json.h"
+#include "sim/base/text/enum_names.h"
 #include "sim/base/units/sourced.h"
 #include "sim/base/units/units.h"
 
@@ -73,7 +74,9 @@ struct Economics {
 };
 
 enum class Contract { on_demand, reserved_1y, reserved_3y, spot };
-std::string_view to_text(Contract);
+inline constexpr auto contract_text =
+    enum_names<Contract>({"on-demand", "reserved-1y", "reserved-3y", "spot"});
+std::string_view to_text(Contract);  // in words: "reserved for a year"
 
 // What clouds ask for one accelerator with its share of host, network and site, per second, under
 // the contracts beside on demand: hw_models/catalog/cloud, by the accelerator's name. Its price on

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how the catalogue of transceivers and cables is read, and which entry suits a link.
+// Reads the catalogue of transceivers and cables, and finds the entry that suits a link.
 #include "hw_models/price/optics.h"
 
 #include <algorithm>
@@ -7,27 +7,26 @@
 #include <cmath>
 
 #include "hw_models/catalog.h"
+#include "sim/base/text/enum_names.h"
 
 namespace orrery {
 namespace {
 
 constexpr const char* optics_folder = "hw_models/catalog/optics";
-constexpr std::array<std::string_view, 6> kind_text = {
-    "transceiver", "coherent", "copper", "fibre", "long-haul-fibre", "backplane"};
+constexpr auto kind_text = enum_names<OpticKind>(
+    {"transceiver", "coherent", "copper", "fibre", "long-haul-fibre", "backplane"});
 
 double rate_or_zero(const Optic& optic) { return optic.rate.known() ? optic.rate.get().si() : 0; }
 
 }  // namespace
 
-std::string_view to_text(OpticKind kind) { return kind_text[static_cast<std::size_t>(kind)]; }
+std::string_view to_text(OpticKind kind) { return kind_text[kind]; }
 
 Optic read_optic(const JsonValue& file) {
   file.expect_only({"name", "title", "kind", "rate", "reach_metres", "power", "price"});
-  const std::string kind = file.at("kind").one_of({kind_text.begin(), kind_text.end()});
-  const auto place = std::find(kind_text.begin(), kind_text.end(), kind) - kind_text.begin();
   Optic optic{.name = file.at("name").text(),
               .title = file.at("title").text(),
-              .kind = static_cast<OpticKind>(place),
+              .kind = kind_text.from(file.at("kind")),
               .rate = read_sourced<BytesPerSecond>(file.at("rate")),
               .reach_metres = read_sourced<double>(file.at("reach_metres")),
               .power = read_sourced<Watts>(file.at("power")),

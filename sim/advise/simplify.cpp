@@ -237,27 +237,10 @@ void put_simplest_first(const SearchGround& ground, std::vector<Simplified>& all
 }  // namespace
 
 std::string_view to_text(Knob knob) {
-  switch (knob) {
-    case Knob::bucket:
-      return "bucket size";
-    case Knob::offload:
-      return "offload";
-    case Knob::rank_order:
-      return "rank order";
-    case Knob::per_domain:
-      return "accelerators of a domain";
-    case Knob::recompute:
-      return "recompute";
-    case Knob::context:
-      return "context exchange";
-    case Knob::zero:
-      return "ZeRO stage";
-    case Knob::stages:
-      return "uneven stages";
-    case Knob::rows:
-      return "sequence parallelism";
-  }
-  return "setting";
+  constexpr auto words = enum_names<Knob>(
+      {"bucket size", "offload", "rank order", "accelerators of a domain", "recompute",
+       "context exchange", "ZeRO stage", "uneven stages", "sequence parallelism"});
+  return words[knob];
 }
 
 std::vector<Layout> simpler(const Layout& l, Knob knob, const Stack& stack) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how to take a layout back to its stack's defaults where a setting gains next to nothing.
+// Takes a layout back to its stack's defaults where a setting gains next to nothing.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ enum class Knob : std::uint8_t {
   stages,      // to layers as the stack places them
   rows,        // to sequence parallelism as the stack has it
 };
-inline constexpr int knob_count = 9;
+inline constexpr int knob_count = enumerator_count<Knob>();
 // "bucket size", "offload", ...
 std::string_view to_text(Knob);
 

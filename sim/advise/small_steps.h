@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how far a job gets from the layout that runs now with a few changed decisions.
+// Finds how far a job gets from the layout that runs now with a few changed decisions.
 #pragma once
 
 #include <cstdint>

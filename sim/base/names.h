@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the names shared by all layers: number formats, kernel libraries, collectives, algorithms.
+// Names what all layers share: number formats, kernel libraries, collectives, algorithms.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
+
+#include "sim/base/text/enum_names.h"
 
 namespace orrery {
 
 // Number format of a kernel's operands. Recipes (which kernels use which) are in
 // workloads/layout/layout.
 enum class Format : std::uint8_t { fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8 };
-inline constexpr int format_count = 9;
 
 // The library (and generation) that provides a kernel; a calibration is keyed by it.
 enum class Library : std::uint8_t {
@@ -41,7 +39,6 @@ enum class Library : std::uint8_t {
   eager,             // one kernel per framework operation
   own,               // kernels of validation/microbench: what the device allows
 };
-inline constexpr int library_count = 22;
 
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
@@ -77,27 +74,56 @@ enum class CollectiveLibrary : std::uint8_t {
   nvlink_two_sided,
   nvlink_one_sided,
 };
-inline constexpr int collective_library_count = 8;
 
-// Text forms, lower case, as they stand in catalogue files ("all-reduce", "flash3", "bf16").
-std::string_view to_text(Format);
-std::string_view to_text(Library);
-std::string_view to_text(CollectiveKind);
-std::string_view to_text(CollectiveAlgorithm);
-std::string_view to_text(CollectiveProtocol);
-std::string_view to_text(CollectiveLibrary);
-std::optional<Format> format_from(std::string_view);
-std::optional<Library> library_from(std::string_view);
-std::vector<std::string> format_names();
-std::optional<CollectiveKind> collective_kind_from(std::string_view);
-std::optional<CollectiveAlgorithm> collective_algorithm_from(std::string_view);
-std::optional<CollectiveProtocol> collective_protocol_from(std::string_view);
-std::optional<CollectiveLibrary> collective_library_from(std::string_view);
-std::vector<std::string> library_names();
-std::vector<std::string> collective_kind_names();
-std::vector<std::string> collective_algorithm_names();
-std::vector<std::string> collective_protocol_names();
-std::vector<std::string> collective_library_names();
+// Texts as they stand in catalogue files, lower case.
+inline constexpr auto format_text =
+    enum_names<Format>({"fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8"});
+inline constexpr auto library_text = enum_names<Library>({
+    "cublas",
+    "deepgemm",
+    "grouped-gemm",
+    "sequential-gemm",
+    "flash2",
+    "flash3",
+    "flash4",
+    "cudnn-attention",
+    "cudnn-split-keys",
+    "triton-attention",
+    "unfused-attention",
+    "flashinfer",
+    "trtllm-attention",
+    "trtllm-xqa",
+    "trtllm-masked",
+    "sglang-attention",
+    "flashmla",
+    "sglang-latent",
+    "fused",
+    "inductor",
+    "eager",
+    "own",
+});
+inline constexpr auto collective_kind_text = enum_names<CollectiveKind>(
+    {"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send-receive"});
+inline constexpr auto collective_algorithm_text =
+    enum_names<CollectiveAlgorithm>({"ring", "tree", "nvls", "nvls-tree", "collnet", "pat",
+                                     "direct", "hierarchical", "custom-all-reduce", "deepep"});
+inline constexpr auto collective_protocol_text =
+    enum_names<CollectiveProtocol>({"ll", "ll128", "simple"});
+inline constexpr auto collective_library_text = enum_names<CollectiveLibrary>(
+    {"nccl", "rccl", "custom", "deepep", "xla", "vllm", "nvlink-two-sided", "nvlink-one-sided"});
+
+inline constexpr int format_count = format_text.count;
+inline constexpr int library_count = library_text.count;
+inline constexpr int collective_algorithm_count = collective_algorithm_text.count;
+inline constexpr int collective_protocol_count = collective_protocol_text.count;
+inline constexpr int collective_library_count = collective_library_text.count;
+
+constexpr std::string_view to_text(Format f) { return format_text[f]; }
+constexpr std::string_view to_text(Library l) { return library_text[l]; }
+constexpr std::string_view to_text(CollectiveKind k) { return collective_kind_text[k]; }
+constexpr std::string_view to_text(CollectiveAlgorithm a) { return collective_algorithm_text[a]; }
+constexpr std::string_view to_text(CollectiveProtocol p) { return collective_protocol_text[p]; }
+constexpr std::string_view to_text(CollectiveLibrary l) { return collective_library_text[l]; }
 
 // Bytes of one element (fp4: 0.5, fp6: 0.75; tf32 is stored in 4).
 constexpr double bytes_per_element(Format f) {

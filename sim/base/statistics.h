@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the statistics that reports and fits use.
+// Computes the statistics that reports and fits use.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what a kernel must do, whatever the machine: shapes, formats, bytes and operations.
+// Describes what a kernel must do, whatever the machine: shapes, formats, bytes and operations.
 #pragma once
 
 #include <algorithm>
@@ -28,10 +28,32 @@ enum class WorkKind : std::uint8_t {
   copy,       // device-local copy
   host_copy,  // over PCIe or C2C
 };
-inline constexpr int work_kind_count = 17;
+inline constexpr auto work_kind_text = enum_names<WorkKind>({
+    "gemm",
+    "grouped-gemm",
+    "attention-forward",
+    "attention-backward",
+    "attention-decode",
+    "norm",
+    "softmax",
+    "elementwise",
+    "rotary",
+    "cross-entropy",
+    "embedding",
+    "router",
+    "permute",
+    "quantise",
+    "optimizer",
+    "copy",
+    "host-copy",
+});
+inline constexpr int work_kind_count = work_kind_text.count;
+constexpr std::string_view to_text(WorkKind k) { return work_kind_text[k]; }
 
 // The three layouts of one linear layer's products have their own efficiency.
 enum class GemmRole : std::uint8_t { forward, input_gradient, weight_gradient };
+inline constexpr auto gemm_role_text =
+    enum_names<GemmRole>({"forward", "input-gradient", "weight-gradient"});
 
 // Shapes of one kernel on one device. Unused fields stay zero. Extents are elements, per device.
 struct Work {
@@ -103,9 +125,5 @@ inline double tensor_flop(const Work& work) {
 // a decode whose single KV head has values narrower than its keys is MLA's latent cache, where the
 // values are part of the keys and cost nothing more.
 double minimum_bytes(const Work& work);
-
-std::string_view to_text(WorkKind);
-std::optional<WorkKind> work_kind_from(std::string_view);
-std::vector<std::string> work_kind_names();
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows where the constants of a generation's collective library are, and how their file reads.
+// Finds and reads the constants of a generation's collective library.
 #include "sim/engine/collective_costs.h"
 
 #include <array>
@@ -54,26 +54,26 @@ StepCosts read_step(const JsonValue& at, StepCosts step = {}) {
 void read_protocols(const JsonValue& at, StepCosts (&into)[collective_protocol_count]) {
   at.expect_only({"ll", "ll128", "simple"});
   for (const auto& [name, value] : at.members())
-    into[static_cast<int>(*collective_protocol_from(name))] = read_step(value);
+    into[static_cast<int>(*collective_protocol_text.find(name))] = read_step(value);
 }
 
-constexpr std::array<std::string_view, 3> phase_text = {"dispatch", "combine", "prepare"};
+constexpr auto phase_text = enum_names<ExchangePhase>({"dispatch", "combine", "prepare"});
 
 // {"direct": {"simple": {...}}, "combine": {"direct": {...}}}: algorithms stand for dispatch and
 // for everything that has no phases.
 void read_algorithms(const JsonValue& at, LibraryStep step, CollectiveCosts& into) {
   for (const auto& [key, value] : at.members()) {
-    if (const auto algorithm = collective_algorithm_from(key)) {
+    if (const auto algorithm = collective_algorithm_text.find(key)) {
       step.algorithm = *algorithm;
       value.expect_only({"ll", "ll128", "simple"});
       for (const auto& [protocol, costs] : value.members()) {
-        step.protocol = *collective_protocol_from(protocol);
+        step.protocol = *collective_protocol_text.find(protocol);
         into.libraries[step] = read_step(costs);
       }
-    } else if (key == phase_text[1] || key == phase_text[2]) {
-      LibraryStep phase = step;
-      phase.phase = key == phase_text[1] ? ExchangePhase::combine : ExchangePhase::prepare;
-      read_algorithms(value, phase, into);
+    } else if (const auto phase = phase_text.find(key); phase > ExchangePhase::dispatch) {
+      LibraryStep of_phase = step;
+      of_phase.phase = *phase;
+      read_algorithms(value, of_phase, into);
     } else {
       at.fail("an algorithm, combine or prepare; not \"" + key + '"');
     }
@@ -84,16 +84,16 @@ void read_algorithms(const JsonValue& at, LibraryStep step, CollectiveCosts& int
 void read_kinds(const JsonValue& at, CollectiveCosts& into) {
   for (const auto& [name, algorithms] : at.members()) {
     KindStep step;
-    const auto kind = collective_kind_from(name);
+    const auto kind = collective_kind_text.find(name);
     if (!kind) algorithms.fail("kinds of collectives; not \"" + name + '"');
     step.kind = *kind;
     for (const auto& [key, protocols] : algorithms.members()) {
-      const auto algorithm = collective_algorithm_from(key);
+      const auto algorithm = collective_algorithm_text.find(key);
       if (!algorithm) protocols.fail("algorithms; not \"" + key + '"');
       step.algorithm = *algorithm;
       protocols.expect_only({"ll", "ll128", "simple"});
       for (const auto& [protocol, costs] : protocols.members()) {
-        step.protocol = *collective_protocol_from(protocol);
+        step.protocol = *collective_protocol_text.find(protocol);
         into.kinds[step] = read_step(costs, into.of(step.algorithm, step.protocol));
       }
     }
@@ -111,8 +111,7 @@ StepCosts::~StepCosts() = default;
 
 std::string to_text(const LibraryStep& step) {
   std::string text = "libraries." + std::string(to_text(step.library)) + ".";
-  if (step.phase != ExchangePhase::dispatch)
-    text += std::string(phase_text[static_cast<std::size_t>(step.phase)]) + ".";
+  if (step.phase != ExchangePhase::dispatch) text += std::string(phase_text[step.phase]) + ".";
   return text + std::string(to_text(step.algorithm)) + "." + std::string(to_text(step.protocol));
 }
 
@@ -125,7 +124,7 @@ CollectiveCosts read_collective_costs(const JsonValue& file) {
   CollectiveCosts costs;
   costs.name = file.at("name").text();
   costs.title = file.at("title").text();
-  const auto algorithms = collective_algorithm_names();
+  const auto algorithms = collective_algorithm_text.names();
   for (const auto& [key, value] : file.members()) {
     if (key == "name" || key == "title" || key == "based_on" || key == "kinds") continue;
     if (key == "send") {
@@ -136,11 +135,11 @@ CollectiveCosts read_collective_costs(const JsonValue& file) {
       costs.efa_hop = read_sourced<Seconds>(value);
     } else if (key == "libraries") {
       for (const auto& [name, algorithms_of] : value.members()) {
-        const auto library = collective_library_from(name);
+        const auto library = collective_library_text.find(name);
         if (!library) value.fail("collective libraries; not \"" + name + '"');
         read_algorithms(algorithms_of, {.library = *library}, costs);
       }
-    } else if (const auto algorithm = collective_algorithm_from(key)) {
+    } else if (const auto algorithm = collective_algorithm_text.find(key)) {
       read_protocols(value, costs.steps[static_cast<int>(*algorithm)]);
     } else {
       throw Error({.file = file.file(),

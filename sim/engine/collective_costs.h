@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the constants of collective libraries on one accelerator generation, with their evidence.
+// Holds the constants of collective libraries on one accelerator generation, with their evidence.
 #pragma once
 
 #include <map>
@@ -14,9 +14,6 @@
 #include "sim/base/units/units.h"
 
 namespace orrery {
-
-inline constexpr int collective_algorithm_count = 10;
-inline constexpr int collective_protocol_count = 3;
 
 // One algorithm with one protocol. An absent value means that the term does not exist. Which terms
 // an algorithm uses, and how, says sim/engine/collectives/collectives.cpp.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what is simulated: a job with its stack and layout on a cluster.
+// Holds what is simulated: a job with its stack and layout on a cluster.
 #pragma once
 
 #include <string>
 
+#include "sim/base/text/enum_names.h"
 #include "sim/engine/cluster.h"
 #include "sim/engine/conditions.h"
 #include "workloads/layout/job.h"
@@ -16,6 +17,7 @@ namespace orrery {
 // ideal: collectives disturb each other only where groups of one kind share NICs; flow: all that
 // runs at once shares the links of the wiring, with its faults and background traffic.
 enum class NetworkMode : std::uint8_t { ideal, flow };
+inline constexpr auto network_mode_text = enum_names<NetworkMode>({"ideal", "flow"});
 
 struct Scenario {
   Cluster cluster;

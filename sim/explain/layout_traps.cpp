@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows traps of layouts: needless recompute, split groups, idle accelerators, shapes that do not
+// Finds traps of layouts: needless recompute, split groups, idle accelerators, shapes that do not
 // fill tiles, formats that do not pay.
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows which questions about better hardware are worth asking, and how phases answer them.
+// Asks the questions about better hardware that are worth it, and reads from them what limits.
 #include "sim/explain/levers.h"
 
 #include <algorithm>
@@ -234,23 +234,10 @@ std::string sentence(const PhaseLimit& p) {
 }  // namespace
 
 std::string_view to_text(Resource r) {
-  switch (r) {
-    case Resource::tensor_cores:
-      return "tensor cores";
-    case Resource::other_units:
-      return "vector units and L2";
-    case Resource::memory:
-      return "HBM bandwidth";
-    case Resource::scale_up:
-      return "scale-up bandwidth";
-    case Resource::network:
-      return "network bandwidth";
-    case Resource::host:
-      return "the host";
-    case Resource::power:
-      return "the power limit";
-  }
-  return "other";
+  constexpr auto words = enum_names<Resource>({"tensor cores", "vector units and L2",
+                                               "HBM bandwidth", "scale-up bandwidth",
+                                               "network bandwidth", "the host", "the power limit"});
+  return words[r];
 }
 
 std::vector<Counterfactual> counterfactuals(const Scenario& scenario) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what limits a step, phase by phase, and what faster parts of the machine would buy.
+// Tells what limits a step, phase by phase, and what faster parts of the machine would buy.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/text/enum_names.h"
 #include "sim/explain/what_if.h"
 
 namespace orrery {
@@ -38,7 +39,7 @@ enum class Resource : std::uint8_t {
   host,
   power,
 };
-inline constexpr int resource_count = 7;
+inline constexpr int resource_count = enumerator_count<Resource>();
 std::string_view to_text(Resource);  // "tensor cores", "HBM bandwidth", ...
 
 // Share of a phase's time that goes with a resource: 1 when twice the resource halves it, 0 when

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows traps of software: wrappers, blocking launches, old releases, slow hosts.
+// Finds traps of software: wrappers, blocking launches, old releases, slow hosts.
 #include "sim/explain/traps.h"
 
 #include <algorithm>
@@ -82,7 +82,7 @@ void debug_wrappers(TrapSearch& search) {
   if (own.debug.per_rank.get() <= Seconds(0) && own.debug.per_remote_rank.get() <= Seconds(0))
     return;
   Stack plain = own;
-  plain.debug = {.per_rank = no_time()};
+  plain.debug = {.per_rank = unstated(Seconds(0))};
   const double gain = search.gain_of(plain);
   if (!search.worth(gain)) return;
   search.add(

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows mistakes that make a step slower than it need be, and by how much.
+// Finds mistakes that make a step slower than it need be, and says by how much.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/engine/memory_fit.h"
 #include "sim/engine/scenario.h"
 
 namespace orrery {

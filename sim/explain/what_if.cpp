@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows which values of a cluster and a stack an edit touches.
+// Changes the values of a cluster and a stack that an edit touches.
 #include "sim/explain/what_if.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ Factors factors_of(const std::vector<KernelSpeedup>& kernels) {
   factors.fill(1);
   for (const bool single : {false, true})
     for (const KernelSpeedup& k : kernels) {
-      const auto kind = work_kind_from(k.name);
+      const auto kind = work_kind_text.find(k.name);
       if (kind.has_value() != single) continue;
       for (int i = 0; i < work_kind_count; ++i)
         if (single ? static_cast<int>(*kind) == i : in_group(k.name, static_cast<WorkKind>(i)))
@@ -152,7 +152,7 @@ void speed_network(Fabric& fabric, double factor) {
 }  // namespace
 
 std::vector<std::string> speedup_names() {
-  std::vector<std::string> names = work_kind_names();
+  std::vector<std::string> names = work_kind_text.names();
   for (const std::string_view group : {product_group, attention_group, memory_group})
     names.emplace_back(group);
   return names;
@@ -223,8 +223,8 @@ void change(Stack& s, const WhatIf& edit) {
   if (!edit.whole_graphs) return;
   s.launch = LaunchMode::full_graph;
   s.blocking_launches = false;
-  for (auto* time : {&s.moe_sync, &s.layer_sync}) *time = no_time();
-  s.sync_exposed = no_kernels();
+  for (auto* time : {&s.moe_sync, &s.layer_sync}) *time = unstated(Seconds(0));
+  s.sync_exposed = unstated(0.0);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how plans are made: machines and counts that compete for a training run, and the best.
+// Makes plans: machines and counts that compete for a training run, and the best.
 #pragma once
 
 #include <compare>
@@ -11,6 +11,7 @@
 
 #include "sim/advise/advisor.h"
 #include "sim/advise/counts_to_try.h"
+#include "sim/base/text/enum_names.h"
 #include "sim/explain/what_if.h"
 #include "sim/launch/flags.h"
 #include "sim/outcome/money/bill.h"
@@ -20,6 +21,8 @@
 namespace orrery {
 
 enum class PlanObjective : std::uint8_t { time, cost, energy, carbon, gpus };
+inline constexpr auto plan_objective_text =
+    enum_names<PlanObjective>({"time", "cost", "energy", "carbon", "gpus"});
 std::string_view to_text(PlanObjective);  // "least time", "least cost", ...
 
 // What is to be reached. Limits of 0 do not exist.

@@ -252,19 +252,9 @@ bool misses_less(const PlanPoint& a, const PlanPoint& b) {
 }
 
 std::string_view to_text(PlanObjective objective) {
-  switch (objective) {
-    case PlanObjective::time:
-      return "least time";
-    case PlanObjective::cost:
-      return "least cost";
-    case PlanObjective::energy:
-      return "least energy";
-    case PlanObjective::carbon:
-      return "least carbon";
-    case PlanObjective::gpus:
-      return "fewest accelerators";
-  }
-  return "";
+  constexpr auto words = enum_names<PlanObjective>(
+      {"least time", "least cost", "least energy", "least carbon", "fewest accelerators"});
+  return words[objective];
 }
 
 }  // namespace orrery

@@ -11,6 +11,7 @@
 
 #include "sim/base/parallel.h"
 #include "sim/base/statistics.h"
+#include "sim/base/text/enum_names.h"
 #include "sim/explain/ranking.h"
 #include "sim/outcome/simulate.h"
 #include "sim/paper/tables.h"
@@ -97,7 +98,7 @@ AdvisedJob advise_job(const Rows& rows, const ModelError& error) {
 
 // In the order of the table's columns.
 enum class Verdict : std::uint8_t { same, run, tied, gain, cannot_tell, behind, nothing };
-constexpr int verdict_count = 7;
+constexpr int verdict_count = enumerator_count<Verdict>();
 
 Verdict verdict(const AdvisedJob& job) {
   if (!job.advised) return Verdict::nothing;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what is to be done with a model: a training run's batch, or one inference step.
+// Describes what is to be done with a model: a training run's batch, or one inference step.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
+#include "sim/base/text/enum_names.h"
 #include "sim/base/units/units.h"
 
 namespace orrery {
 
 enum class Task : std::uint8_t { pretrain, sft, lora, prefill, decode };
-std::string_view to_text(Task);
-std::optional<Task> task_from(std::string_view);
+inline constexpr auto task_text =
+    enum_names<Task>({"pretrain", "sft", "lora", "prefill", "decode"});
+constexpr std::string_view to_text(Task t) { return task_text[t]; }
 constexpr bool is_training(Task t) {
   return t == Task::pretrain || t == Task::sft || t == Task::lora;
 }

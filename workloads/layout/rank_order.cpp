@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <string_view>
 
+#include "sim/base/text/enum_names.h"
+
 namespace orrery {
 namespace {
 
-constexpr std::array<std::string_view, 4> axis_names = {"tp", "cp", "dp", "pp"};
+constexpr auto axis_text = enum_names<Parallel>({"tp", "cp", "dp", "pp"});
 
 }  // namespace
 
@@ -16,7 +18,7 @@ std::string to_text(RankOrder order) {
   std::string text;
   for (const Parallel axis : order.axes()) {
     if (!text.empty()) text += '-';
-    text += axis_names[static_cast<std::size_t>(axis)];
+    text += axis_text[axis];
   }
   return text;
 }
@@ -29,12 +31,12 @@ RankOrder rank_order_from(const JsonValue& at) {
   if (text.size() != 11) wrong();
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::string_view name = std::string_view(text).substr(3 * i, 2);
-    const auto found = std::find(axis_names.begin(), axis_names.end(), name);
-    if (found == axis_names.end() || (i > 0 && text[3 * i - 1] != '-')) wrong();
-    const auto index = static_cast<std::size_t>(found - axis_names.begin());
-    if (seen[index]) wrong();
-    seen[index] = true;
-    axes[i] = static_cast<Parallel>(index);
+    const auto axis = axis_text.find(name);
+    if (!axis || (i > 0 && text[3 * i - 1] != '-')) wrong();
+    bool& known = seen[static_cast<std::size_t>(*axis)];
+    if (known) wrong();
+    known = true;
+    axes[i] = *axis;
   }
   return RankOrder(axes);
 }

@@ -373,35 +373,11 @@ StageMemory Stages::next() {
 }  // namespace
 
 std::string_view to_text(MemoryCategory category) {
-  switch (category) {
-    case C::parameters:
-      return "parameters";
-    case C::gradients:
-      return "gradients";
-    case C::optimizer:
-      return "optimizer";
-    case C::attention_activations:
-      return "attention activations";
-    case C::ffn_activations:
-      return "ffn activations";
-    case C::expert_activations:
-      return "expert activations";
-    case C::norm_activations:
-      return "norm activations";
-    case C::checkpoints:
-      return "checkpoints";
-    case C::logits:
-      return "logits";
-    case C::communication:
-      return "communication";
-    case C::workspace:
-      return "workspace";
-    case C::kv_cache:
-      return "kv cache";
-    case C::fragmentation:
-      return "fragmentation";
-  }
-  return "";
+  constexpr auto texts =
+      enum_names<C>({"parameters", "gradients", "optimizer", "attention activations",
+                     "ffn activations", "expert activations", "norm activations", "checkpoints",
+                     "logits", "communication", "workspace", "kv cache", "fragmentation"});
+  return texts[category];
 }
 
 Bytes StageMemory::peak() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what a training or inference job allocates on each pipeline stage, by category.
+// Counts what a training or inference job allocates on each pipeline stage, by category.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/text/enum_names.h"
 #include "sim/base/units/units.h"
 #include "workloads/layout/layout.h"
 #include "workloads/stack/stack.h"
@@ -29,7 +30,7 @@ enum class MemoryCategory : std::uint8_t {
   kv_cache,
   fragmentation,  // allocator rounding and gaps
 };
-inline constexpr int memory_category_count = 13;
+inline constexpr int memory_category_count = enumerator_count<MemoryCategory>();
 std::string_view to_text(MemoryCategory);
 
 // Bytes on one accelerator of a stage: of each category what it holds at its own worst moment.

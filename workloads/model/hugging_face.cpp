@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows which reader a Hugging Face config.json belongs to, and the fields that all of them share.
+// Finds the reader of a Hugging Face config.json, and reads the fields that all of them share.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -7,6 +7,7 @@
 #include "sim/base/errors/check.h"
 #include "sim/base/errors/spelling.h"
 #include "sim/base/json/tree.h"
+#include "sim/base/text/enum_names.h"
 #include "workloads/model/hugging_face_config.h"
 
 namespace orrery {
@@ -49,14 +50,14 @@ enum class ConfigType : std::uint8_t {
   minimax_m1,
   minimax_m2,
 };
-constexpr std::string_view type_names[] = {
+constexpr auto type_text = enum_names<ConfigType>({
     "llama",      "mistral",    "phi3",   "mixtral",     "qwen2",       "qwen2_moe",
     "qwen3",      "qwen3_moe",  "gemma",  "gemma2",      "gemma3",      "gemma3_text",
     "nemotron",   "nemotron_h", "gpt2",   "gpt_neox",    "opt",         "bloom",
     "falcon",     "grok",       "grok-1", "deepseek_v2", "deepseek_v3", "kimi_k2",
     "glm4_moe",   "gpt_oss",    "llama4", "llama4_text", "minimax",     "minimax_text_01",
     "minimax_m1", "minimax_m2",
-};
+});
 
 // Types whose layers are known by name and not modelled, and what they have.
 struct NotModelled {
@@ -76,15 +77,11 @@ ConfigType type_at(const JsonValue& at) {
     if (found == other.type)
       at.fail("a model_type that is modelled",
               fmt::format("\"{}\", which has {}: not modelled yet", found, other.what));
-  const std::string name = at.one_of({std::begin(type_names), std::end(type_names)});
-  for (std::size_t i = 0; i < std::size(type_names); ++i) {
-    if (type_names[i] == name) return static_cast<ConfigType>(i);
-  }
-  at.fail("a known model_type");
+  return type_text.from(at);
 }
 
 Model read_type(const HuggingFaceFields& fields, ConfigType type) {
-  const std::string_view name = type_names[static_cast<std::size_t>(type)];
+  const std::string_view name = type_text[type];
   switch (type) {
     case ConfigType::llama:
     case ConfigType::mistral:
@@ -270,7 +267,7 @@ Model read_hugging_face_config(const JsonValue& file) {
   const auto name = file.find("name");
   model.name = name ? name->text() : name_of(file.file());
   model.title = model.name;
-  model.family = type_names[static_cast<std::size_t>(type)];
+  model.family = type_text[type];
   model.source = file.file();
   check_model(model, file);
   return model;

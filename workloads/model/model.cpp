@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how to count a neural network's parameters and when its sizes fit together.
+// Counts a neural network's parameters, and checks that its sizes fit together.
 #include "workloads/model/model.h"
 
 #include <fmt/format.h>
@@ -9,72 +9,6 @@
 #include "sim/base/errors/check.h"
 
 namespace orrery {
-
-std::string_view to_text(MixerKind kind) {
-  switch (kind) {
-    case MixerKind::attention:
-      return "attention";
-    case MixerKind::mla:
-      return "mla";
-    case MixerKind::mamba2:
-      return "mamba2";
-    case MixerKind::none:
-      return "none";
-  }
-  return "";
-}
-
-std::string_view to_text(FfnKind kind) {
-  switch (kind) {
-    case FfnKind::dense:
-      return "dense";
-    case FfnKind::moe:
-      return "moe";
-    case FfnKind::none:
-      return "none";
-  }
-  return "";
-}
-
-std::string_view to_text(Activation activation) {
-  switch (activation) {
-    case Activation::gelu:
-      return "gelu";
-    case Activation::relu:
-      return "relu";
-    case Activation::squared_relu:
-      return "squared-relu";
-    case Activation::swiglu:
-      return "swiglu";
-    case Activation::geglu:
-      return "geglu";
-  }
-  return "";
-}
-
-std::string_view to_text(NormKind kind) {
-  switch (kind) {
-    case NormKind::layer_norm:
-      return "layer-norm";
-    case NormKind::rms_norm:
-      return "rms-norm";
-  }
-  return "";
-}
-
-std::string_view to_text(PositionKind kind) {
-  switch (kind) {
-    case PositionKind::learned:
-      return "learned";
-    case PositionKind::rotary:
-      return "rotary";
-    case PositionKind::alibi:
-      return "alibi";
-    case PositionKind::none:
-      return "none";
-  }
-  return "";
-}
 
 bool Model::has_experts() const { return max_experts() > 0; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows a neural network: its layers by class, their shapes and exact parameter counts.
+// Describes a neural network: its layers by class, their shapes and exact parameter counts.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/json/json.h"
+#include "sim/base/text/enum_names.h"
 
 namespace orrery {
 
@@ -17,11 +18,19 @@ enum class Activation : std::uint8_t { gelu, relu, squared_relu, swiglu, geglu }
 enum class NormKind : std::uint8_t { layer_norm, rms_norm };  // layer_norm has weight and bias
 enum class PositionKind : std::uint8_t { learned, rotary, alibi, none };
 
-std::string_view to_text(MixerKind);
-std::string_view to_text(FfnKind);
-std::string_view to_text(Activation);  // "gelu" "relu" "squared-relu" "swiglu" "geglu"
-std::string_view to_text(NormKind);
-std::string_view to_text(PositionKind);
+inline constexpr auto mixer_kind_text =
+    enum_names<MixerKind>({"attention", "mla", "mamba2", "none"});
+inline constexpr auto ffn_kind_text = enum_names<FfnKind>({"dense", "moe", "none"});
+inline constexpr auto activation_text =
+    enum_names<Activation>({"gelu", "relu", "squared-relu", "swiglu", "geglu"});
+inline constexpr auto norm_kind_text = enum_names<NormKind>({"layer-norm", "rms-norm"});
+inline constexpr auto position_kind_text =
+    enum_names<PositionKind>({"learned", "rotary", "alibi", "none"});
+constexpr std::string_view to_text(MixerKind k) { return mixer_kind_text[k]; }
+constexpr std::string_view to_text(FfnKind k) { return ffn_kind_text[k]; }
+constexpr std::string_view to_text(Activation a) { return activation_text[a]; }
+constexpr std::string_view to_text(NormKind k) { return norm_kind_text[k]; }
+constexpr std::string_view to_text(PositionKind k) { return position_kind_text[k]; }
 
 constexpr bool is_gated(Activation a) { return a == Activation::swiglu || a == Activation::geglu; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how models stand in the catalogue's files, and finds them by name or path.
+// Reads models from the catalogue's files, and finds them by name or path.
 #include "workloads/model/model_catalog.h"
 
 #include <fmt/format.h>
@@ -22,17 +22,6 @@ namespace fs = std::filesystem;
 // before check_model looks at the whole.
 constexpr std::int64_t max_size = std::int64_t{1} << 28;
 constexpr std::int64_t max_layers = 16384;
-
-template <class Enum>
-Enum enum_at(const JsonValue& at, std::initializer_list<Enum> values) {
-  std::vector<std::string> names;
-  for (Enum v : values) names.emplace_back(to_text(v));
-  const std::string name = at.one_of(names);
-  for (Enum v : values) {
-    if (to_text(v) == name) return v;
-  }
-  at.fail("a known name");
-}
 
 std::int64_t size_at(const JsonValue& object, std::string_view key) {
   return object.at(key).integer(1, max_size);
@@ -97,8 +86,7 @@ Mixer read_mamba2(const JsonValue& at) {
 }
 
 Mixer read_mixer(const JsonValue& at) {
-  switch (enum_at(at.at("kind"),
-                  {MixerKind::attention, MixerKind::mla, MixerKind::mamba2, MixerKind::none})) {
+  switch (mixer_kind_text.from(at.at("kind"))) {
     case MixerKind::attention:
       return read_attention(at);
     case MixerKind::mla:
@@ -114,14 +102,12 @@ Mixer read_mixer(const JsonValue& at) {
 
 Ffn read_ffn(const JsonValue& at) {
   Ffn f;
-  f.kind = enum_at(at.at("kind"), {FfnKind::dense, FfnKind::moe, FfnKind::none});
+  f.kind = ffn_kind_text.from(at.at("kind"));
   if (f.kind == FfnKind::none) {
     at.expect_only({"kind"});
     return f;
   }
-  f.activation =
-      enum_at(at.at("activation"), {Activation::gelu, Activation::relu, Activation::squared_relu,
-                                    Activation::swiglu, Activation::geglu});
+  f.activation = activation_text.from(at.at("activation"));
   f.width = size_at(at, "width");
   f.bias = flag_at(at, "bias");
   if (f.kind == FfnKind::dense) {
@@ -289,9 +275,8 @@ Model read_model(const JsonValue& file) {
   model.vocab = size_at(file, "vocab");
   model.positions = optional_size(file, "positions", 0);
   model.max_context = optional_size(file, "max_context", 0);
-  model.norm = enum_at(file.at("norm"), {NormKind::layer_norm, NormKind::rms_norm});
-  model.position = enum_at(file.at("position"), {PositionKind::learned, PositionKind::rotary,
-                                                 PositionKind::alibi, PositionKind::none});
+  model.norm = norm_kind_text.from(file.at("norm"));
+  model.position = position_kind_text.from(file.at("position"));
   model.tied_embeddings = file.at("tied_embeddings").boolean();
   model.embedding_norm = flag_at(file, "embedding_norm");
   model.parallel_block = flag_at(file, "parallel_block");

@@ -2,21 +2,20 @@
 // Names the programs by which jobs are started.
 #include "workloads/stack/launcher.h"
 
-#include <array>
+#include "sim/base/text/enum_names.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::array<std::string_view, 15> names = {
-    "megatron-lm", "megatron-bridge", "nemo2",          "nemo1",     "megatron-deepspeed",
-    "torchtitan",  "automodel",       "nanotron",       "deepspeed", "primus",
-    "maxtext",     "neuronx",         "gaudi-megatron", "scripts",   "unpublished"};
-static_assert(names[static_cast<std::size_t>(Launcher::unpublished)] == "unpublished");
+constexpr auto launcher_text =
+    enum_names<Launcher>({"megatron-lm", "megatron-bridge", "nemo2", "nemo1", "megatron-deepspeed",
+                          "torchtitan", "automodel", "nanotron", "deepspeed", "primus", "maxtext",
+                          "neuronx", "gaudi-megatron", "scripts", "unpublished"});
 
 }  // namespace
 
-std::string_view to_text(Launcher launcher) { return names[static_cast<std::size_t>(launcher)]; }
+std::string_view to_text(Launcher launcher) { return launcher_text[launcher]; }
 
-Launcher launcher_from(const JsonValue& at) { return read_enum<Launcher>(at, names); }
+Launcher launcher_from(const JsonValue& at) { return launcher_text.from(at); }
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the programs by which jobs are started, as stacks name them.
+// Lists the programs by which jobs are started, as stacks name them.
 #pragma once
 
 #include <cstdint>

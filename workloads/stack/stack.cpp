@@ -10,52 +10,21 @@
 namespace orrery {
 namespace {
 
-std::vector<std::string> launch_names() { return {"eager", "scoped-graph", "full-graph"}; }
+constexpr auto partition_text =
+    enum_names<Partition>({"even", "by-cost", "head-as-layer", "rest-last"});
+constexpr auto shard_storage_text =
+    enum_names<ShardStorage>({"in-place", "flat", "parts", "bucketed"});
+constexpr auto adapter_sites_text = enum_names<AdapterSites>({"every-linear", "query-key-value"});
+constexpr auto split_text = enum_names<Split>({"none", "tp", "pp", "cp", "ep"});
+constexpr auto recompute_text = enum_names<Recompute>({"none", "selective", "full"});
 
-LaunchMode launch_from(const JsonValue& at) {
-  const std::string text = at.one_of(launch_names());
-  if (text == "eager") return LaunchMode::eager;
-  return text == "scoped-graph" ? LaunchMode::scoped_graph : LaunchMode::full_graph;
-}
-
-Partition partition_from(const JsonValue& at) {
-  const std::string text = at.one_of({"even", "by-cost", "head-as-layer", "rest-last"});
-  if (text == "even") return Partition::even;
-  if (text == "rest-last") return Partition::rest_last;
-  return text == "by-cost" ? Partition::by_cost : Partition::head_as_layer;
-}
-
-Library read_library(const JsonValue& at) {
-  const std::string text = at.one_of(library_names());
-  return *library_from(text);
-}
-
-Format read_format(const JsonValue& at) { return *format_from(at.one_of(format_names())); }
-
+Library read_library(const JsonValue& at) { return library_text.from(at); }
+Format read_format(const JsonValue& at) { return format_text.from(at); }
 CollectiveLibrary read_collective_library(const JsonValue& at) {
-  return *collective_library_from(at.one_of(collective_library_names()));
+  return collective_library_text.from(at);
 }
-
-ShardStorage read_shard_storage(const JsonValue& at) {
-  const std::string text = at.one_of({"in-place", "flat", "parts", "bucketed"});
-  if (text == "in-place") return ShardStorage::in_place;
-  if (text == "flat") return ShardStorage::flat;
-  return text == "parts" ? ShardStorage::parts : ShardStorage::bucketed;
-}
-
-Split split_from(const JsonValue& at) {
-  const std::string text = at.one_of({"none", "tp", "pp", "cp", "ep"});
-  if (text == "tp") return Split::tp;
-  if (text == "pp") return Split::pp;
-  if (text == "cp") return Split::cp;
-  return text == "ep" ? Split::ep : Split::none;
-}
-
-Recompute recompute_kind_from(const JsonValue& at) {
-  const std::string text = at.one_of({"none", "selective", "full"});
-  if (text == "none") return Recompute::none;
-  return text == "full" ? Recompute::full : Recompute::selective;
-}
+Split split_from(const JsonValue& at) { return split_text.from(at); }
+Recompute recompute_kind_from(const JsonValue& at) { return recompute_text.from(at); }
 
 bool switch_from(const JsonValue& at) { return at.boolean(); }
 
@@ -91,24 +60,20 @@ constexpr Choice choices[] = {
        s.platforms.clear();
        for (const JsonValue& item : v.items()) s.platforms.push_back(item.text());
      }},
-    {"launch", [](Stack& s, const JsonValue& v) { s.launch = launch_from(v); }},
+    {"launch", [](Stack& s, const JsonValue& v) { s.launch = launch_mode_text.from(v); }},
     {"gradient_format", [](Stack& s, const JsonValue& v) { s.gradient_format = read_format(v); }},
     {"gradient_storage", [](Stack& s, const JsonValue& v) { s.gradient_storage = read_format(v); }},
     {"parameter_gather_format",
      [](Stack& s, const JsonValue& v) { s.parameter_gather_format = read_format(v); }},
     {"adapter_sites",
-     [](Stack& s, const JsonValue& v) {
-       s.adapter_sites = v.one_of({"every-linear", "query-key-value"}) == "every-linear"
-                             ? AdapterSites::every_linear
-                             : AdapterSites::query_key_value;
-     }},
+     [](Stack& s, const JsonValue& v) { s.adapter_sites = adapter_sites_text.from(v); }},
     {"vocabulary_multiple",
      [](Stack& s, const JsonValue& v) { s.vocabulary_multiple = v.integer(0, 1 << 20); }},
     {"shard_storage",
-     [](Stack& s, const JsonValue& v) { s.shard_storage = read_shard_storage(v); }},
+     [](Stack& s, const JsonValue& v) { s.shard_storage = shard_storage_text.from(v); }},
     {"expert_library",
      [](Stack& s, const JsonValue& v) { s.expert_library = read_collective_library(v); }},
-    {"partition", [](Stack& s, const JsonValue& v) { s.partition = partition_from(v); }},
+    {"partition", [](Stack& s, const JsonValue& v) { s.partition = partition_text.from(v); }},
     {"default_recompute",
      [](Stack& s, const JsonValue& v) { s.defaults.recompute = recompute_from(v); }},
     {"default_schedule",
@@ -368,22 +333,6 @@ void require_complete(Stack& s, const JsonValue& file) {
                    .nearest = ""});
   });
 }
-
-}  // namespace
-
-std::string_view to_text(LaunchMode mode) {
-  switch (mode) {
-    case LaunchMode::eager:
-      return "eager";
-    case LaunchMode::scoped_graph:
-      return "scoped-graph";
-    case LaunchMode::full_graph:
-      return "full-graph";
-  }
-  return "";
-}
-
-namespace {
 
 // Whether the stack is based on another: it inherits what the file does not say.
 bool read_names(const JsonValue& file, Stack& s) {

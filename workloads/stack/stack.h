@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows a software stack and its releases: kernels, fusions, overlap, host cost, allocator.
+// Holds a software stack and its releases: kernels, fusions, overlap, host cost, allocator.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 
 #include "sim/base/json/json.h"
 #include "sim/base/names.h"
+#include "sim/base/text/enum_names.h"
 #include "sim/base/units/sourced.h"
 #include "workloads/layout/layout.h"
 #include "workloads/stack/launcher.h"
@@ -27,13 +28,16 @@ enum class LaunchMode : std::uint8_t {
   scoped_graph,  // attention and dense parts in CUDA graphs, expert parts eager
   full_graph,    // the whole iteration is one CUDA graph
 };
-std::string_view to_text(LaunchMode);
+inline constexpr auto launch_mode_text =
+    enum_names<LaunchMode>({"eager", "scoped-graph", "full-graph"});
+constexpr std::string_view to_text(LaunchMode mode) { return launch_mode_text[mode]; }
 
-// A count that a stack may leave out.
-inline Sourced<double> no_kernels() {
-  return {.value = 0.0,
-          .low = 0.0,
-          .high = 0.0,
+// What holds of a stack that does not name the value.
+template <class T>
+Sourced<T> unstated(T value) {
+  return {.value = value,
+          .low = value,
+          .high = value,
           .evidence = Evidence::assumed,
           .source = "orrery-estimate",
           .reason = "a stack that names none has none"};
@@ -54,40 +58,24 @@ enum class AdapterSites : std::uint8_t {
   query_key_value,  // what makes queries, keys and values
 };
 
-inline Sourced<double> one_pass() {
-  Sourced<double> s = no_kernels();
-  s.value = s.low = s.high = 1.0;
-  return s;
-}
-
 // Counts of framework operations that the host dispatches for one layer (or the head), by phase.
 struct HostOperations {
   Sourced<double> layer_forward, layer_backward;  // a dense layer
   Sourced<double> moe_forward, moe_backward;  // added by an expert layer (router, permute, loops)
   // Added for every expert of a rank: products, quantise kernels and biases that the host launches
   // expert by expert.
-  Sourced<double> expert_forward = no_kernels(), expert_backward = no_kernels();
+  Sourced<double> expert_forward = unstated(0.0), expert_backward = unstated(0.0);
   Sourced<double> head;        // final norm, head and loss, per phase
   Sourced<double> collective;  // added by one collective call
 };
 
-// A time that most stacks leave out.
-inline Sourced<Seconds> no_time() {
-  return {.value = Seconds(0),
-          .low = Seconds(0),
-          .high = Seconds(0),
-          .evidence = Evidence::assumed,
-          .source = "orrery-estimate",
-          .reason = "a stack that names none has none"};
-}
-
 // Wrappers that check every collective call: host time of a call for each rank of its group.
 struct DebugWrappers {
   Sourced<Seconds> per_rank;
-  Sourced<Seconds> per_remote_rank = no_time();  // added for each rank on another host
+  Sourced<Seconds> per_remote_rank = unstated(Seconds(0));  // added for each rank on another host
   // Share of hosts on which calls take longer, and by how much of their time: a job waits for the
   // slowest of its hosts.
-  Sourced<double> slow_hosts = no_kernels(), slow_cost = no_kernels();
+  Sourced<double> slow_hosts = unstated(0.0), slow_cost = unstated(0.0);
 };
 
 // What a stack keeps in device memory beside parameters, gradients, state and activations.
@@ -220,11 +208,11 @@ struct Stack {
                                           "kernels that run an update in parts add up to a fifth"};
   // Kernels of a layer's pass that move next to nothing (memsets, casts, copies of views), beyond
   // those that its operations list.
-  Sourced<double> small_kernels_forward = no_kernels(), small_kernels_backward = no_kernels();
+  Sourced<double> small_kernels_forward = unstated(0.0), small_kernels_backward = unstated(0.0);
   // Experts with biases: traffic of adding them to the outputs by kernels of their own, over one
   // read and one write (0: the products add them), and of their activation over a fused one's,
   // where no fused kernel takes a bias.
-  Sourced<double> expert_bias_passes = no_kernels(), biased_activation_passes = one_pass();
+  Sourced<double> expert_bias_passes = unstated(0.0), biased_activation_passes = unstated(1.0);
   // State-space scans: time of their kernels over that of their products as plain batched ones. The
   // Triton kernels of Mamba-2 keep fp32 states between five launches and recompute them backward.
   Sourced<double> scan_passes = {.value = 4.0,
@@ -278,17 +266,17 @@ struct Stack {
   Sourced<Seconds> dispatch;          // host time of one operation
   HostOperations operations;
   Sourced<Seconds> moe_sync;  // added per dropless expert layer, forward plus backward
-  Sourced<double> sync_exposed = no_kernels();  // share of the expert part's dispatch that shows:
-                                                // the host cannot run ahead of a synchronisation
+  Sourced<double> sync_exposed = unstated(0.0);  // share of the expert part's dispatch that shows:
+                                                 // the host cannot run ahead of a synchronisation
   // Added where micro_batch * heads / tp % 4 != 0 to the forward, recompute and backward of a layer
   // together: a third to each that runs, so two thirds to a layer that nothing recomputes.
   Sourced<Seconds> softmax_fallback;
   // Device time that a layer, or the head, waits for the host, forward plus backward, whoever is
   // slower: small kernels and starts of passes leave the device idle though the host is ahead.
-  Sourced<Seconds> layer_sync = no_time();
+  Sourced<Seconds> layer_sync = unstated(Seconds(0));
   // What each tensor-parallel collective of training waits for the last of its ranks, for every
   // doubling of them. The host runs ahead meanwhile.
-  Sourced<Seconds> rank_wait = no_time();
+  Sourced<Seconds> rank_wait = unstated(Seconds(0));
   bool blocking_launches = false;  // the host waits for each kernel: its time adds to the device's
   DebugWrappers debug;
   bool host_runs_ahead = false;    // a stage's host dispatches passes whose input has not arrived;
@@ -305,7 +293,7 @@ struct Stack {
   bool exchange_beside_passes = false;
   // The same of expert exchanges that run beside passes, where the program can do that but this
   // stack's runs do not (exchange_beside_passes is false). 1: it cannot.
-  Sourced<double> overlapped_expert_exposed = one_pass();
+  Sourced<double> overlapped_expert_exposed = unstated(1.0);
   Sourced<double> context_exposed;      // least share of context-parallel traffic left visible
   Sourced<double> data_overlap_window;  // share of the last microbatch's pass that hides gradients
   Sourced<double> overlap_cost;   // time that hidden traffic costs the compute beside it, over
@@ -330,7 +318,7 @@ struct Stack {
   // LoRA: the linear layers that have adapters, and traffic of adding an adapter's output to the
   // layer's over one read of both and one write (0: a kernel of the adapter does it).
   AdapterSites adapter_sites = AdapterSites::every_linear;
-  Sourced<double> adapter_passes = one_pass();
+  Sourced<double> adapter_passes = unstated(1.0);
   ShardStorage shard_storage = ShardStorage::in_place;
   bool reshard_after_forward = true;  // ZeRO-3 gathers again for backward what forward used
   // Share of its memory bandwidth at which the host runs the update of what is offloaded.

@@ -304,7 +304,7 @@ Plot collective_plot(const MeasuredLog& log, const Machine& machine, const std::
 
 PlotPage collectives_page(const MeasuredLog& log, const Machine& machine) {
   PlotPage page{.name = "collectives", .heading = "NCCL in one host: " + machine.device.name};
-  for (const std::string& kind : collective_kind_names())
+  for (const std::string& kind : collective_kind_text.names())
     for (const bool forced : {false, true})
       page.plots.push_back(collective_plot(log, machine, kind, forced));
   page.plots.push_back(plot_of(log, machine,
@@ -398,7 +398,7 @@ PlotPage ratio_page(const MeasuredLog& log, const Machine& machine, bool kernels
   for (const Sample& s : log.samples) {
     if (s.time.si() <= 0 || s.mode == "sustained" || s.is_work != kernels) continue;
     // Calls outside of graphs wait for the host.
-    if (collective_kind_from(s.kind) && s.mode == "stream") continue;
+    if (collective_kind_text.find(s.kind) && s.mode == "stream") continue;
     const auto time = expected_time(s, machine);
     if (!time) continue;
     const std::string label = s.is_work

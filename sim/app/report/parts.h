@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the parts that reports share: numbers for people, the subject, one prediction in detail.
+// Writes the parts that reports share: numbers for people, the subject, one prediction in detail.
 #pragma once
 
 #include <optional>

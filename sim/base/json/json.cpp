@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how values are taken out of a JSON document, and how to say what is wrong with one.
+// Takes values out of a JSON document, and says what is wrong with one.
 #include "sim/base/json/json.h"
 
 #include <fmt/format.h>
@@ -367,8 +367,7 @@ RawSourced read_raw_sourced(const JsonValue& at, std::optional<Dimension> dimens
     return raw;
   }
   const JsonValue evidence = at.at("evidence");
-  raw.evidence = *evidence_from(
-      evidence.one_of({"measured", "specified", "derived", "announced", "estimated", "assumed"}));
+  raw.evidence = evidence_text.from(evidence);
   if (raw.low.has_value() != raw.high.has_value())
     at.fail("\"low\" and \"high\"", "one end of a range");
   if (is_uncertain(raw.evidence) && !raw.low)

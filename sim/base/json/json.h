@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how to read JSON strictly: every error names file, path, what was found and expected.
+// Reads JSON strictly: every error names file, path, what was found and expected.
 #pragma once
 
 #include <array>
@@ -78,12 +78,6 @@ class JsonValue {
   std::shared_ptr<const Document> document_;
   const SortedJson* value_ = nullptr;
 };
-
-// An enumerator by its text; `texts` in the order of the enumerators.
-template <class Enum, std::size_t N>
-Enum read_enum(const JsonValue& at, const std::array<std::string_view, N>& texts) {
-  return static_cast<Enum>(at.index_in({texts.begin(), texts.end()}));
-}
 
 // Reads {"value": "4.8 TB/s", "low": .., "high": .., "evidence": .., "source": .., "reason": ..}.
 // `value` is text with a unit for quantities, a number for double and int64. Null needs "reason";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows evidence: a value together with where it comes from and how sure it is.
+// Keeps a value together with where it comes from and how sure it is.
 #pragma once
 
 #include <optional>
@@ -7,17 +7,19 @@
 #include <string_view>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/text/enum_names.h"
 
 namespace orrery {
 
 enum class Evidence { measured, specified, derived, announced, estimated, assumed };
+inline constexpr auto evidence_text =
+    enum_names<Evidence>({"measured", "specified", "derived", "announced", "estimated", "assumed"});
+constexpr std::string_view to_text(Evidence e) { return evidence_text[e]; }
 
 // The last three are not facts: they must carry a range, and a prediction names them (law 12).
 constexpr bool is_uncertain(Evidence e) {
   return e == Evidence::announced || e == Evidence::estimated || e == Evidence::assumed;
 }
-std::string_view to_text(Evidence e);
-std::optional<Evidence> evidence_from(std::string_view text);
 
 // T is a Quantity, double or std::int64_t. A value that nobody has published is absent with a
 // reason.

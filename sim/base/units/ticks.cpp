@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows where engine time ends: 106 days of picoseconds are what an int64 holds.
+// Says where engine time ends: 106 days of picoseconds are what an int64 holds.
 #include "sim/base/units/ticks.h"
 
 #include <cmath>

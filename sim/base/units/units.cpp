@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how quantities are read: numbers, unit names, prefixes and what people write by mistake.
+// Reads quantities: numbers, unit names, prefixes and what people write by mistake.
 #include "sim/base/units/units.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows physical dimensions: numbers with a dimension checked at compile time, and their text.
+// Checks physical dimensions of numbers at compile time, and writes and reads them.
 #pragma once
 
 #include <cmath>

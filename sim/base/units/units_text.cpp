@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how quantities are printed for people: three significant digits with a scaled unit.
+// Prints quantities for people: three significant digits with a scaled unit.
 #include <fmt/format.h>
 
 #include <initializer_list>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows which constants each kind of collective can tell, and searches them kind by kind.
+// Tells which constants each kind of collective shows, and searches them kind by kind.
 #include "sim/calibrate/fit/collective_fit.h"
 
 #include <fmt/format.h>
@@ -207,7 +207,8 @@ Domains domains_of(const Device& device, std::int64_t ranks) {
 std::vector<Row> rows_of(const MeasuredLog& log, CollectiveKind kind, const Domains& domains) {
   std::vector<Row> rows;
   for (const Sample& s : log.samples) {
-    if (collective_kind_from(s.kind) != kind || s.library != "nccl" || s.mode != "graph") continue;
+    if (collective_kind_text.find(s.kind) != kind || s.library != "nccl" || s.mode != "graph")
+      continue;
     if (s.variant == "shift") continue;  // every rank sends and receives at once
     const RunConditions& at = log.conditions.at(static_cast<std::size_t>(s.conditions));
     const auto nvls = at.libraries.find("nvls");
@@ -215,7 +216,7 @@ std::vector<Row> rows_of(const MeasuredLog& log, CollectiveKind kind, const Doma
     const auto ranks = static_cast<std::int64_t>(s.number("ranks"));
     Row row{.call = {.kind = kind, .bytes = Bytes(s.number("bytes"))},
             .fabric = off ? &domains.plain : &domains.multicast,
-            .forced = collective_protocol_from(s.text_or("protocol", "default")),
+            .forced = collective_protocol_text.find(s.text_or("protocol", "default")),
             .measured = s.time.si(),
             .sms = s.numbers.contains("sms") ? s.number("sms") : 0,
             .held_out = is_held_out(s),

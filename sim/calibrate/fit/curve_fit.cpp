@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how one curve is fitted to its rows, and how far the fit can be trusted.
+// Fits one curve to its rows, and measures how far the fit can be trusted.
 #include "sim/calibrate/fit/curve_fit.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how energies are fitted: linear least squares again and again, until each sample is on its
+// Fits energies: linear least squares again and again, until each sample is on its
 // side of the model's maximum.
 #include "sim/calibrate/fit/power_fit.h"
 
@@ -69,7 +69,7 @@ std::optional<Draw> draw_of(const Sample& s, double max_clock_mhz, const Resolve
     flop = tensor_flop(s.kernel.work);
     bytes = minimum_bytes(s.kernel.work);
   } else {
-    d.format = format_from(s.text_or("input", "fp32")).value_or(Format::fp32);
+    d.format = format_text.find(s.text_or("input", "fp32")).value_or(Format::fp32);
     d.occupied = number("occupied", 1) != 0;
     bytes = number("bytes", 0);
     flop = number("flop", 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how far a calibration is from measured operators: error per row and per group.
+// Measures how far a calibration is from measured operators: error per row and per group.
 #include "sim/calibrate/fit/score.h"
 
 #include <algorithm>
@@ -25,8 +25,7 @@ double throttled(double burst, double sustained, int replays) {
   return burst + (sustained - burst) * fourth / (1 + fourth);
 }
 
-// A kernel finds in an L2 of twice its traffic half of it, in a larger one more (kernel_time.cpp):
-// the size at which it finds the share that the row found.
+// With an L2 in which the row's kernel finds the share that the row found.
 ResolvedDevice with_cached(const ResolvedDevice& device, const OperatorRow& row) {
   const Work& work = row.kernels[0].work;
   ResolvedDevice own = device;

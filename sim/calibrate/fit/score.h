@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how far a calibration is from measured operators: error per row and per group.
+// Measures how far a calibration is from measured operators: error per row and per group.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how host times, kernels of a layer and memory that PyTorch showed become a stack's values.
+// Makes a stack's values of host times, kernels of a layer and memory that PyTorch showed.
 #include "sim/calibrate/fit/software_fit.h"
 
 #include <fmt/format.h>
@@ -158,7 +158,7 @@ class SoftwareFitter {
     memory();
     for (const Sample* s : named(log_, "attention-default-training"))
       if (const auto text = s->texts.find("name"); text != s->texts.end())
-        if (const auto library = library_from(text->second)) out_.attention = *library;
+        if (const auto library = library_text.find(text->second)) out_.attention = *library;
     for (const RunConditions& c : log_.conditions) {
       if (const auto torch = c.libraries.find("torch"); torch != c.libraries.end())
         out_.torch = torch->second;
@@ -216,7 +216,7 @@ class SoftwareFitter {
   void count_small(const std::string& name, const std::string& phase, Sourced<double>& small,
                    const Segment LayerProgram::*segment) {
     Stack listed = stack_;
-    listed.small_kernels_forward = listed.small_kernels_backward = no_kernels();
+    listed.small_kernels_forward = listed.small_kernels_backward = unstated(0.0);
     std::vector<double> counts;
     for (const Sample* all : named(log_, phase + "-kernels"))
       for (const Sample* attention : named(log_, phase + "-attention-time"))

@@ -56,8 +56,8 @@ std::optional<CollectiveTime> collective_of(const Sample& sample, CollectiveKind
                         .library = CollectiveLibrary::nccl};
   const std::string protocol = sample.text_or("protocol", "default");
   if (protocol == "default") return collective_time(call, machine.fabric, machine.costs);
-  const auto forced = collective_protocol_from(protocol);
-  const auto algorithm = collective_algorithm_from(sample.text_or("algorithm", "ring"));
+  const auto forced = collective_protocol_text.find(protocol);
+  const auto algorithm = collective_algorithm_text.find(sample.text_or("algorithm", "ring"));
   if (!forced || !algorithm) return std::nullopt;
   return collective_time_with(call, machine.fabric, machine.costs, *algorithm, *forced);
 }
@@ -120,7 +120,7 @@ double bytes_moved(const Sample& sample) {
 
 double bus_bytes(const Sample& sample) {
   if (sample.kind == "peer-copy") return sample.number("bytes");
-  const auto kind = collective_kind_from(sample.kind);
+  const auto kind = collective_kind_text.find(sample.kind);
   return kind ? sample.number("bytes") * bus_factor(*kind, sample.number("ranks")) : 0;
 }
 
@@ -141,7 +141,7 @@ Seconds expected_time(const OperatorRow& row, const Machine& machine) {
 std::optional<Seconds> expected_time(const Sample& sample, const Machine& machine) {
   if (sample.is_work) return work_time(sample, machine);
   if (sample.kind == "launch") return launch_time(sample, machine.calibration);
-  const auto kind = collective_kind_from(sample.kind);
+  const auto kind = collective_kind_text.find(sample.kind);
   // In a shift every rank sends and receives at once: no collective of the model does.
   if (!kind || !machine.has_links || sample.variant == "both" || sample.variant == "shift")
     return std::nullopt;

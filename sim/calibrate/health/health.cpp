@@ -157,7 +157,7 @@ std::optional<Question> question_of(const Sample& s, const ResolvedDevice& devic
         .unit = "us",
         .topic = asks_the_host(s.variant) ? HealthTopic::host_launch : HealthTopic::launch,
         .figure = in_us};
-  if (s.kind == "peer-copy" || collective_kind_from(s.kind)) return link_question(s);
+  if (s.kind == "peer-copy" || collective_kind_text.find(s.kind)) return link_question(s);
   if (!s.is_work) return std::nullopt;
   const WorkKind kind = s.kernel.work.kind;
   if (kind == WorkKind::gemm || kind == WorkKind::grouped_gemm ||

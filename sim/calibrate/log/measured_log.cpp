@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how lines of validation/microbench become samples, and what is wrong with a line.
+// Makes samples of lines of validation/microbench, and says what is wrong with a line.
 #include "sim/calibrate/log/measured_log.h"
 
 #include <fmt/format.h>
@@ -53,15 +53,7 @@ double not_negative(const JsonValue& line, const char* key) {
   return value;
 }
 
-Format read_format(const JsonValue& at) {
-  const std::string name = at.text();
-  const auto format = format_from(name);
-  if (!format) {
-    at.one_of(format_names());
-    at.fail("a number format");
-  }
-  return *format;
-}
+Format read_format(const JsonValue& at) { return format_text.from(at); }
 
 // A shape may not exceed what products of its extents can hold in 64 bits.
 struct Extent {
@@ -96,12 +88,7 @@ void read_product(const JsonValue& line, Sample& s) {
   Work& work = s.kernel.work;
   read_extents(line, product_extents, work);
   if (const auto groups = line.find("groups")) work.groups = groups->integer(1, million);
-  if (const auto role = line.find("role")) {
-    const std::string name = role->one_of({"forward", "input-gradient", "weight-gradient"});
-    work.role = name == "forward"          ? GemmRole::forward
-                : name == "input-gradient" ? GemmRole::input_gradient
-                                           : GemmRole::weight_gradient;
-  }
+  if (const auto role = line.find("role")) work.role = gemm_role_text.from(*role);
   work.accumulate_fp32 = read_flag(line, "accumulate_fp32");
   // Narrow gradients are accumulated at full width: what was timed so in the forward layout is
   // theirs (Transformer Engine's split accumulator).
@@ -151,7 +138,7 @@ void read_stream(const JsonValue& line, Sample& s) {
 
 // Kernels of no known library are taken for the kit's own.
 Library library_of(const std::string& name, WorkKind kind) {
-  if (const auto known = library_from(name)) return *known;
+  if (const auto known = library_text.find(name)) return *known;
   if (name == "torch" || name == "pytorch") return Library::eager;
   if (name == "cudnn") return Library::cudnn_attention;
   if (kind == WorkKind::gemm) return Library::cublas;
@@ -215,8 +202,8 @@ int count_or(const JsonValue& line, const char* key) {
 }
 
 std::vector<std::string> sample_kinds() {
-  std::vector<std::string> names = work_kind_names();
-  for (const std::string& name : collective_kind_names()) names.push_back(name);
+  std::vector<std::string> names = work_kind_text.names();
+  for (const std::string& name : collective_kind_text.names()) names.push_back(name);
   for (const char* name : questions) names.emplace_back(name);
   return names;
 }
@@ -243,7 +230,7 @@ Sample read_sample(const JsonValue& line, int conditions, const std::vector<std:
   s.clock_after_mhz = not_negative(line, "clock_after_mhz");
   s.power_w = not_negative(line, "power_w");
   s.temperature_c = not_negative(line, "temperature_c");
-  if (const auto work = work_kind_from(s.kind))
+  if (const auto work = work_kind_text.find(s.kind))
     read_work(line, s, *work);
   else
     read_question(line, s);

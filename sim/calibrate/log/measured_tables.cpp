@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows which rows of a fit the samples of our own microbenchmarks are.
+// Makes rows of a fit of the samples of our own microbenchmarks.
 #include "sim/calibrate/log/measured_tables.h"
 
 #include <fmt/format.h>
@@ -26,8 +26,7 @@ bool is_stream(WorkKind kind) {
 // Share of the operands that a stream of calls finds in the L2 when their turn comes again. Calls
 // rotate over memory unless they ask about the cache, but 400 calls of a few kilobytes stay within
 // it. Random replacement: a line is still there after the misses of one round with the probability
-// h = exp(-(1 - h) footprint / capacity). H200 keeps all of 33 MB, of its 63, and less than half
-// of 50.
+// h = exp(-(1 - h) footprint / capacity).
 double cached_share(const Sample& sample, Bytes capacity) {
   constexpr double usable = 0.6;
   if (!is_stream(sample.kernel.work.kind)) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the operator tables of NVIDIA's aiconfigurator: which kernels one measured row ran.
+// Reads the operator tables of NVIDIA's aiconfigurator: which kernels one measured row ran.
 #include "sim/calibrate/log/measurement.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows tables of measured operators, ours and others': which kernels one measured row ran.
+// Holds tables of measured operators, ours and others': which kernels one measured row ran.
 #pragma once
 
 #include <array>

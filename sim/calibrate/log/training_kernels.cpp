@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows our first table of training's own kernels, h200_training_kernels.csv.
+// Reads our first table of training's own kernels, h200_training_kernels.csv.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -86,7 +86,7 @@ void set_attention(Work& work, const std::string& shape) {
 }
 
 Library attention_or_named(const std::string& name) {
-  return library_from(name).value_or(Library::eager);
+  return library_text.find(name).value_or(Library::eager);
 }
 
 OperatorTable& table_for(std::vector<OperatorTable>& tables, const OperatorTable& empty,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the alpha-beta cost of every collective algorithm, and picks the least as NCCL does.
+// Computes the alpha-beta cost of every collective algorithm, and picks the least as NCCL does.
 #include "sim/engine/collectives/collectives.h"
 
 #include <algorithm>

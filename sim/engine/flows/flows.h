@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows flows and links as plain tables: what the max-min solver and the folding work on.
+// Lays out flows and links as plain tables: what the max-min solver and the folding work on.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/units/units.h"
 
 namespace orrery {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how collectives become flows on a fabric's links, for all ranks of a job.
+// Turns collectives into flows on a fabric's links, for all ranks of a job.
 #include "sim/engine/flows/ground.h"
 
 #include <fmt/format.h>

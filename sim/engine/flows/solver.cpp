@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows progressive filling: which links saturate first, and what that leaves on the others.
+// Fills links progressively: which saturate first, and what that leaves on the others.
 #include "sim/engine/flows/solver.h"
 
 #include <algorithm>

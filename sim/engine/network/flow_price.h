@@ -12,9 +12,9 @@
 namespace orrery {
 
 // Layers of the network that a report tells apart, by the highest that a flow passes.
-inline constexpr int network_layer_count = 5;
-inline constexpr std::array<const char*, network_layer_count> network_layers = {
-    "scale-up", "under one leaf", "across spines", "across cores", "between sites"};
+inline constexpr std::array network_layers = {"scale-up", "under one leaf", "across spines",
+                                              "across cores", "between sites"};
+inline constexpr auto network_layer_count = static_cast<int>(network_layers.size());
 
 struct BusyLink {
   std::string name;

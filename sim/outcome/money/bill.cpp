@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how a bill is put together: checks of the question, whole racks, ranges and drivers.
+// Puts a bill together: checks of the question, whole racks, ranges and drivers.
 #include "sim/outcome/money/bill.h"
 
 #include <fmt/format.h>
@@ -14,11 +14,11 @@
 namespace orrery {
 namespace {
 
-constexpr std::array<std::string_view, capital_group_count> capital_text = {
-    "accelerators", "hosts",     "scale-up", "switches",     "NICs",    "transceivers",
-    "cables",       "front end", "storage",  "installation", "building"};
-constexpr std::array<std::string_view, running_group_count> running_text = {
-    "electricity", "colocation", "staff", "maintenance", "insurance", "water", "interest"};
+constexpr auto capital_text = enum_names<CapitalGroup>(
+    {"accelerators", "hosts", "scale-up", "switches", "NICs", "transceivers", "cables", "front end",
+     "storage", "installation", "building"});
+constexpr auto running_text = enum_names<RunningGroup>(
+    {"electricity", "colocation", "staff", "maintenance", "insurance", "water", "interest"});
 
 [[noreturn]] void refuse(const char* what, std::string found, std::string expected) {
   throw Error(
@@ -200,12 +200,8 @@ void add_notes(Bill& bill, const Cluster& cluster, const BillFacts& facts,
 
 }  // namespace
 
-std::string_view to_text(CapitalGroup group) {
-  return capital_text[static_cast<std::size_t>(group)];
-}
-std::string_view to_text(RunningGroup group) {
-  return running_text[static_cast<std::size_t>(group)];
-}
+std::string_view to_text(CapitalGroup group) { return capital_text[group]; }
+std::string_view to_text(RunningGroup group) { return running_text[group]; }
 
 BillFacts load_bill_facts(const Cluster& cluster, const BillNames& names, Ownership ownership) {
   const std::string storage = ownership == Ownership::rent ? "cloud-lustre" : "parallel-flash";

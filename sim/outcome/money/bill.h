@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what a cluster and a job on it cost: capital, running costs, power, energy and carbon.
+// Bills a cluster and a job on it: capital, running costs, power, energy and carbon.
 #pragma once
 
 #include <array>
@@ -10,13 +10,16 @@
 #include <vector>
 
 #include "hw_models/price/economics.h"
+#include "sim/base/text/enum_names.h"
 #include "sim/engine/cluster.h"
 #include "sim/outcome/money/network_bill.h"
 
 namespace orrery {
 
 enum class Ownership : std::uint8_t { buy, rent };
+inline constexpr auto ownership_text = enum_names<Ownership>({"buy", "rent"});
 enum class Facility : std::uint8_t { build, colocate };  // who pays for shell, power and cooling
+inline constexpr auto facility_text = enum_names<Facility>({"build", "colocate"});
 
 // What is known of the place and the market. Values, so that a plan can change any of them.
 struct BillFacts {
@@ -80,7 +83,7 @@ enum class CapitalGroup : std::uint8_t {
   installation,
   building,
 };
-inline constexpr int capital_group_count = 11;
+inline constexpr int capital_group_count = enumerator_count<CapitalGroup>();
 std::string_view to_text(CapitalGroup);
 
 enum class RunningGroup : std::uint8_t {
@@ -92,7 +95,7 @@ enum class RunningGroup : std::uint8_t {
   water,
   interest,
 };
-inline constexpr int running_group_count = 7;
+inline constexpr int running_group_count = enumerator_count<RunningGroup>();
 std::string_view to_text(RunningGroup);
 
 // Equal things bought. `price` is of one; what has none says why, and its amount is unknown.

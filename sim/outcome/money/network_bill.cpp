@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows which catalogue entry each part of a network is, and how their prices and power add up.
+// Finds the catalogue entry of each part of a network, and adds up their prices and power.
 #include "sim/outcome/money/network_bill.h"
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::array<std::string_view, bill_group_count> group_text = {
-    "scale-up switches", "switches", "NICs", "transceivers", "cables"};
+constexpr auto group_text =
+    enum_names<BillGroup>({"scale-up switches", "switches", "NICs", "transceivers", "cables"});
 
 template <class T>
 Sourced<T> unknown(const std::string& reason) {
@@ -212,7 +212,7 @@ BillTotal add_up(const std::vector<BillLine>& lines, Keep keep) {
 
 }  // namespace
 
-std::string_view to_text(BillGroup group) { return group_text[static_cast<std::size_t>(group)]; }
+std::string_view to_text(BillGroup group) { return group_text[group]; }
 
 BillTotal NetworkBill::total() const {
   return add_up(lines, [](const BillLine&) { return true; });

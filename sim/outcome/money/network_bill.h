@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what a network costs and draws: switches, NICs, transceivers and cables, unknowns named.
+// Bills a network and its power: switches, NICs, transceivers and cables, unknowns named.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "hw_models/price/optics.h"
+#include "sim/base/text/enum_names.h"
 #include "sim/base/units/sourced.h"
 #include "topologies/parts.h"
 
 namespace orrery {
 
 enum class BillGroup : std::uint8_t { scale_up_switch, switch_, nic, transceiver, cable };
-inline constexpr int bill_group_count = 5;
+inline constexpr int bill_group_count = enumerator_count<BillGroup>();
 std::string_view to_text(BillGroup);
 
 // Equal parts. Price and power are of one; absent ones say why in `reason`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what owning a cluster costs by the year, what renting it costs, and a job's share of both.
+// Bills owning a cluster by the year and renting it, and a job's share of both.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the closed form of goodput: renewals from failure to failure, one tier inside the next.
+// Computes goodput in closed form: renewals from failure to failure, one tier inside the next.
 #include "sim/outcome/months/goodput.h"
 
 #include <algorithm>
@@ -14,23 +14,25 @@ namespace {
 
 constexpr double forever = std::numeric_limits<double>::infinity();
 
-constexpr std::array<std::string_view, time_share_count> share_text = {"effective",
-                                                                       "checkpoint stalls",
-                                                                       "checkpoint traffic",
-                                                                       "lost work",
-                                                                       "silent corruption",
-                                                                       "detection",
-                                                                       "diagnosis",
-                                                                       "outage",
-                                                                       "restart",
-                                                                       "warm-up",
-                                                                       "waiting",
-                                                                       "shrunk",
-                                                                       "maintenance",
-                                                                       "data",
-                                                                       "evaluation",
-                                                                       "stragglers",
-                                                                       "variation"};
+constexpr auto share_text = enum_names<TimeShare>({
+    "effective",
+    "checkpoint stalls",
+    "checkpoint traffic",
+    "lost work",
+    "silent corruption",
+    "detection",
+    "diagnosis",
+    "outage",
+    "restart",
+    "warm-up",
+    "waiting",
+    "shrunk",
+    "maintenance",
+    "data",
+    "evaluation",
+    "stragglers",
+    "variation",
+});
 
 double& at(TimeShares& shares, TimeShare which) { return shares[static_cast<std::size_t>(which)]; }
 
@@ -219,7 +221,7 @@ void describe(Goodput& result, const GoodputCase& input) {
 
 }  // namespace
 
-std::string_view to_text(TimeShare which) { return share_text[static_cast<std::size_t>(which)]; }
+std::string_view to_text(TimeShare which) { return share_text[which]; }
 
 double effective_time_ratio(const TimeShares& shares) {
   double sum = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what months of training lose to failures, checkpoints and waiting, in closed form.
+// Tells what months of training lose to failures, checkpoints and waiting, in closed form.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hw_models/reliability.h"
+#include "sim/base/text/enum_names.h"
 #include "sim/base/units/units.h"
 
 namespace orrery {
@@ -128,7 +129,7 @@ enum class TimeShare : std::uint8_t {
   stragglers,
   variation,
 };
-inline constexpr int time_share_count = 17;
+inline constexpr int time_share_count = enumerator_count<TimeShare>();
 std::string_view to_text(TimeShare);
 using TimeShares = std::array<double, time_share_count>;  // sums to 1
 inline double share_of(const TimeShares& shares, TimeShare which) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the counts, rates, sizes and bandwidths behind a case of goodput.
+// Finds the counts, rates, sizes and bandwidths behind a case of goodput.
 #include "sim/outcome/months/job.h"
 
 #include <fmt/format.h>
@@ -12,9 +12,6 @@
 
 namespace orrery {
 namespace {
-
-constexpr std::array<std::string_view, 4> storage_text = {"host memory", "memory of peers",
-                                                          "local drives", "remote store"};
 
 // A catalogue value with its range; unknown counts as 0.
 template <class Q>
@@ -197,8 +194,6 @@ FailureClass infant_failures(const ReliabilityProfile& profile, const FleetCount
 }
 
 }  // namespace
-
-std::string_view to_text(StorageKind kind) { return storage_text[static_cast<std::size_t>(kind)]; }
 
 Bytes checkpoint_bytes(double parameters, const OptimizerCost& optimizer, double weight_bytes) {
   return bytes(parameters * (weight_bytes + optimizer.master_bytes + optimizer.state_bytes));

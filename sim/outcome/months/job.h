@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how a cluster, a profile of reliability and a job become a case of goodput.
+// Makes a case of goodput of a cluster, a profile of reliability and a job.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hw_models/reliability.h"
+#include "sim/base/text/enum_names.h"
 #include "sim/engine/cluster.h"
 #include "sim/outcome/months/goodput.h"
 #include "workloads/parameters/optimizer.h"
@@ -37,7 +38,9 @@ enum class StorageKind : std::uint8_t {
   local_drives,  // survives the process and a reboot
   remote,        // survives everything
 };
-std::string_view to_text(StorageKind);
+inline constexpr auto storage_kind_text =
+    enum_names<StorageKind>({"host memory", "memory of peers", "local drives", "remote store"});
+constexpr std::string_view to_text(StorageKind k) { return storage_kind_text[k]; }
 
 struct StorageTier {
   StorageKind kind = StorageKind::remote;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows in sentences what a case of goodput takes for granted.
+// Says in sentences what a case of goodput takes for granted.
 #include <fmt/format.h>
 
 #include <cmath>

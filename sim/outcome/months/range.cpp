@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how the ranges of the inputs of goodput become ranges of its results.
+// Makes ranges of the results of goodput of the ranges of its inputs.
 #include <cmath>
 
 #include "sim/base/parallel.h"

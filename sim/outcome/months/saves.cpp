@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how saves of several tiers interleave with running and failing.
+// Times how saves of several tiers interleave with running and failing.
 #include "sim/outcome/months/saves.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the events of a job that fails, is recovered, waits for spares and goes on.
+// Simulates the events of a job that fails, is recovered, waits for spares and goes on.
 #include "sim/outcome/months/simulation.h"
 
 #include <algorithm>

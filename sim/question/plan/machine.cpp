@@ -154,10 +154,7 @@ void change_network(const JsonValue& at, Cluster& cluster) {
     out.tiers.front().oversubscription = granted(ratio);
   }
   if (const auto v = at.find("routing")) {
-    constexpr std::array all = {Routing::adaptive, Routing::spray, Routing::ecmp};
-    std::vector<std::string> names;
-    for (const Routing r : all) names.emplace_back(to_text(r));
-    out.routing = all[v->index_in(names)];
+    out.routing = routing_text.from(*v);
     if (out.routing != Routing::ecmp) out.paths_per_flow = 1;
   }
   if (const auto v = at.find("rails")) {

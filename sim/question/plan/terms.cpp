@@ -26,7 +26,7 @@ double positive(const JsonValue& at, const char* what) {
 PlanObjective read_objective(const JsonValue& file) {
   const auto v = file.find("objective");
   if (!v) return file.has("deadline") ? PlanObjective::cost : PlanObjective::time;
-  return static_cast<PlanObjective>(v->index_in({"time", "cost", "energy", "carbon", "gpus"}));
+  return plan_objective_text.from(*v);
 }
 
 std::vector<StorageTier> read_checkpoint(const JsonValue& file) {
@@ -36,11 +36,7 @@ std::vector<StorageTier> read_checkpoint(const JsonValue& file) {
   for (const JsonValue& at : v->is_array() ? v->items() : std::vector<JsonValue>{*v}) {
     at.expect_only({"to", "bandwidth", "asynchronous", "interval", "writing_hosts"});
     StorageTier tier;
-    if (const auto to = at.find("to")) {
-      std::vector<std::string> names;
-      for (int k = 0; k < 4; ++k) names.emplace_back(to_text(static_cast<StorageKind>(k)));
-      tier.kind = static_cast<StorageKind>(to->index_in(names));
-    }
+    if (const auto to = at.find("to")) tier.kind = storage_kind_text.from(*to);
     if (const auto b = at.find("bandwidth")) {
       tier.bandwidth = b->quantity<BytesPerSecond>();
       if (!(tier.bandwidth.si() > 0)) b->fail("a bandwidth above 0, such as \"100 GB/s\"");
@@ -176,14 +172,9 @@ void read_goal(const PlanReading& reading, const JsonValue& at, PlanChoice& choi
 void read_terms(PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
   PlanTerms& terms = choice.terms;
   const Cluster& cluster = choice.question.cluster;
-  if (const auto v = at.find("ownership"))
-    terms.ownership = v->one_of({"buy", "rent"}) == "buy" ? Ownership::buy : Ownership::rent;
-  if (const auto v = at.find("facility"))
-    terms.facility =
-        v->one_of({"build", "colocate"}) == "build" ? Facility::build : Facility::colocate;
-  if (const auto v = at.find("contract"))
-    terms.contract =
-        static_cast<Contract>(v->index_in({"on-demand", "reserved-1y", "reserved-3y", "spot"}));
+  if (const auto v = at.find("ownership")) terms.ownership = ownership_text.from(*v);
+  if (const auto v = at.find("facility")) terms.facility = facility_text.from(*v);
+  if (const auto v = at.find("contract")) terms.contract = contract_text.from(*v);
   BillNames names;
   if (const auto v = at.find("site")) names.site = v->text();
   if (const auto v = at.find("economics")) names.economics = v->text();

@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include "sim/base/text/enum_names.h"
+
 namespace orrery {
 namespace {
 
@@ -83,12 +85,13 @@ void read_faults(const JsonValue& list, const Cluster& cluster, Conditions& cond
   }
 }
 
+constexpr auto background_pattern_text =
+    enum_names<BackgroundTraffic::Pattern>({"ring", "all-to-all"});
+
 BackgroundTraffic read_background(const JsonValue& at, const Cluster& cluster) {
   at.expect_only({"pattern", "first_gpu", "gpus", "load"});
   BackgroundTraffic traffic;
-  traffic.pattern = at.at("pattern").one_of({"ring", "all-to-all"}) == "ring"
-                        ? BackgroundTraffic::Pattern::ring
-                        : BackgroundTraffic::Pattern::all_to_all;
+  traffic.pattern = background_pattern_text.from(at.at("pattern"));
   const std::int64_t domain = cluster.fabric.scale_up.domain;
   traffic.first_gpu = at.at("first_gpu").integer(0, many);
   traffic.gpus = at.at("gpus").integer(1, many);
@@ -108,7 +111,7 @@ BackgroundTraffic read_background(const JsonValue& at, const Cluster& cluster) {
 
 NetworkMode read_network(const JsonValue& settings) {
   const auto v = settings.find("network");
-  return v && v->one_of({"ideal", "flow"}) == "flow" ? NetworkMode::flow : NetworkMode::ideal;
+  return v ? network_mode_text.from(*v) : NetworkMode::ideal;
 }
 
 Conditions read_conditions(const JsonValue& settings, const Cluster& cluster) {

@@ -13,9 +13,8 @@ Task read_task(const JsonValue& s) {
   const auto phase = s.find("phase");
   const auto task = s.find("task");
   if (phase && task) phase->fail("either a task or a phase, not both");
-  if (phase) return *task_from(phase->one_of({"prefill", "decode"}));
-  return task ? *task_from(task->one_of({"pretrain", "sft", "lora", "prefill", "decode"}))
-              : Task::pretrain;
+  if (phase) return task_text.from(*phase, {Task::prefill, Task::decode});
+  return task ? task_text.from(*task) : Task::pretrain;
 }
 
 // What is set would change nothing: sizes of another task, or of parts that the model lacks.

@@ -36,7 +36,7 @@ void check_same_subject(const JsonValue& like, const JsonValue& question, const 
 // What is advised is predicted on a healthy machine and an ideal network: to hold something else
 // against it would blame the layout for the difference.
 void check_same_conditions(const JsonValue& like) {
-  if (const auto v = like.find("network"); v && v->one_of({"ideal", "flow"}) == "flow")
+  if (const auto v = like.find("network"); v && network_mode_text.from(*v) == NetworkMode::flow)
     v->fail("ideal or nothing: layouts are compared there, simulate has flows");
   for (const char* key : {"faults", "slow_gpus", "background"})
     if (const auto v = like.find(key))

@@ -115,7 +115,7 @@ std::vector<Optimizer> read_optimizers(const JsonValue& s, const std::string& st
   if (v->is_string() && v->text() == "any") {
     const StackChoices choices =
         read_stack(stack, scenario, PrecisionRecipe::bf16, catalogues).choices;
-    for (int o = 0; o <= static_cast<int>(Optimizer::rotating_adam); ++o)
+    for (int o = 0; o < enumerator_count<Optimizer>(); ++o)
       if (StackChoices::allows(choices.optimizers, static_cast<Optimizer>(o)))
         all.push_back(static_cast<Optimizer>(o));
     return all;
@@ -139,10 +139,7 @@ void apply_launch(const JsonValue& s, const Job& job, Stack& stack) {
 
 Objective read_objective(const JsonValue& s) {
   const auto v = s.find("objective");
-  if (!v) return Objective::time;
-  const std::string name = v->one_of({"time", "cost", "energy"});
-  if (name == "cost") return Objective::cost;
-  return name == "energy" ? Objective::energy : Objective::time;
+  return v ? objective_text.from(*v) : Objective::time;
 }
 
 // Model, cluster and job, read in the order in which a person thinks of them.

@@ -63,11 +63,11 @@ void read_kind(MeasuredCollective& row, const CsvRow& cells) {
   }
   std::string text = row.collective;
   std::replace(text.begin(), text.end(), '_', '-');
-  if (const auto kind = collective_kind_from(text)) {
+  if (const auto kind = collective_kind_text.find(text)) {
     row.call.kind = *kind;
     return;
   }
-  for (std::string name : collective_kind_names()) {
+  for (std::string name : collective_kind_text.names()) {
     std::replace(name.begin(), name.end(), '-', '_');
     known.push_back(name);
   }
@@ -84,9 +84,9 @@ void read_mode(MeasuredCollective& row, const CsvRow& cells) {
   if (row.mode == "one-sided") row.call.library = CollectiveLibrary::nvlink_one_sided;
   const std::vector<std::string> choices = {"", "eager", "graph", "one-sided", "two-sided"};
   if (std::find(choices.begin(), choices.end(), row.mode) != choices.end()) return;
-  row.algorithm = collective_algorithm_from(row.mode);
+  row.algorithm = collective_algorithm_text.find(row.mode);
   if (row.algorithm) return;
-  auto known = collective_algorithm_names();
+  auto known = collective_algorithm_text.names();
   known.insert(known.end(), {"eager", "graph", "low-latency", "normal", "one-sided", "two-sided"});
   fail_name(cells, "mode", known);
 }

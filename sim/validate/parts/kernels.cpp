@@ -56,7 +56,7 @@ void score_tables(std::vector<OperatorTable> tables, const std::string& mode, Ma
 void score_questions(const MeasuredLog& log, const std::string& source, Machines& machines,
                      std::vector<ScoredKernel>& out) {
   for (const Sample& s : log.samples) {
-    const auto collective = collective_kind_from(s.kind);
+    const auto collective = collective_kind_text.find(s.kind);
     if (s.time.si() <= 0 || (!collective && s.kind != "launch")) continue;
     const RunConditions& conditions = log.conditions[static_cast<std::size_t>(s.conditions)];
     const std::string device = catalogue_device(conditions.device);

@@ -20,7 +20,7 @@ namespace {
 
 using Rows = std::vector<const ScoredKernel*>;
 
-// Regions by measured time: below 20 us start and end of a kernel decide, above it its rate.
+// Regions by measured time.
 struct TimeRegion {
   const char* name;   // of a column
   const char* words;  // in JSON
@@ -150,7 +150,7 @@ std::string regions_table(Groups::const_iterator begin, Groups::const_iterator e
 
 const KernelBar& bar_of(const std::string& kind) {
   if (kind == "launch") return bars[4];
-  if (collective_kind_from(kind)) return bars[3];
+  if (collective_kind_text.find(kind)) return bars[3];
   if (kind.starts_with("attention")) return bars[1];
   return kind.ends_with("gemm") ? bars[0] : bars[2];
 }

@@ -47,12 +47,6 @@ std::string optional_text(const JsonValue& object, std::string_view key) {
   return value ? value->text() : "";
 }
 
-LaunchMode launch_from(const JsonValue& value) {
-  const std::string name = value.one_of({"eager", "scoped-graph", "full-graph"});
-  if (name == "full-graph") return LaunchMode::full_graph;
-  return name == "eager" ? LaunchMode::eager : LaunchMode::scoped_graph;
-}
-
 Aliases::StackRule read_stack_rule(const JsonValue& rule) {
   rule.expect_only({"framework", "version", "notes", "gpu", "stack", "release", "optimizer",
                     "schedule", "assumed"});
@@ -262,7 +256,7 @@ Aliases load_aliases(const std::filesystem::path& path) {
   inference.expect_only({"cluster", "stack", "launch"});
   aliases.inference_cluster = inference.at("cluster").text();
   aliases.inference_stack = inference.at("stack").text();
-  aliases.inference_launch = launch_from(inference.at("launch"));
+  aliases.inference_launch = launch_mode_text.from(inference.at("launch"));
   return aliases;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how well predictions order the layouts of one job, and what the order's first choice loses.
+// Measures how well predictions order the layouts of one job, and what the first choice loses.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how to put a step's breakdown and the differences between layouts into sentences.
+// Puts a step's breakdown and the differences between layouts into sentences.
 #include "sim/explain/explain.h"
 
 #include <algorithm>
@@ -11,46 +11,7 @@
 
 namespace orrery {
 
-std::string_view phrase(Label label) {
-  switch (label) {
-    case Label::gemm:
-      return "matrix products";
-    case Label::attention:
-      return "attention";
-    case Label::elementwise:
-      return "element-wise kernels";
-    case Label::quantise:
-      return "quantisation";
-    case Label::expert:
-      return "expert products";
-    case Label::loss:
-      return "head and loss";
-    case Label::recompute:
-      return "recompute";
-    case Label::optimizer:
-      return "optimizer step";
-    case Label::tensor_comm:
-      return "exposed tensor-parallel communication";
-    case Label::context_comm:
-      return "exposed context-parallel communication";
-    case Label::expert_comm:
-      return "exposed expert all-to-all";
-    case Label::data_comm:
-      return "exposed data-parallel communication";
-    case Label::pipeline_comm:
-      return "exposed pipeline messages";
-    case Label::host:
-      return "waiting for the host";
-    case Label::bubble:
-      return "pipeline bubble";
-  }
-  return "other";
-}
-
 namespace {
-
-// What the model itself needs, whatever the layout; the rest is what the layout costs.
-bool is_useful(Label label) { return label <= Label::loss; }
 
 std::string setting(Label label, const Layout& layout, const Job& job) {
   switch (label) {

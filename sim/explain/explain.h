@@ -11,9 +11,6 @@
 
 namespace orrery {
 
-// What a label means to a person: "exposed tensor-parallel communication".
-std::string_view phrase(Label label);
-
 // Where the step goes on the mean stage; labels sum to the step (within a picosecond per label).
 StageBreakdown mean_breakdown(const StepResult& result);
 

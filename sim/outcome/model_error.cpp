@@ -212,7 +212,7 @@ void add_step(RunKind& run, const StageBreakdown& pacing, const MemoryVerdict& m
     const auto label = static_cast<Label>(i);
     const auto time = static_cast<double>(pacing[label].ps);
     all += time;
-    if (label >= Label::tensor_comm && label <= Label::pipeline_comm) waits += time;
+    if (is_communication(label)) waits += time;
   }
   run.exposed = all > 0 ? waits / all : 0;
   run.step = to_seconds(Ticks{static_cast<std::int64_t>(all)});

@@ -88,42 +88,6 @@ class MovedOutputs {
   LoadedTransfers loaded_;
 };
 
-std::string_view described(Label label) {
-  switch (label) {
-    case Label::gemm:
-      return "matrix products";
-    case Label::attention:
-      return "attention";
-    case Label::elementwise:
-      return "memory-bound kernels";
-    case Label::quantise:
-      return "quantise kernels";
-    case Label::expert:
-      return "expert layers";
-    case Label::loss:
-      return "the output head and loss";
-    case Label::recompute:
-      return "recomputed activations";
-    case Label::optimizer:
-      return "the optimizer";
-    case Label::tensor_comm:
-      return "tensor-parallel communication";
-    case Label::context_comm:
-      return "context-parallel communication";
-    case Label::expert_comm:
-      return "expert all-to-all";
-    case Label::data_comm:
-      return "data-parallel communication";
-    case Label::pipeline_comm:
-      return "pipeline messages";
-    case Label::host:
-      return "the host";
-    case Label::bubble:
-      return "the pipeline bubble";
-  }
-  return "";
-}
-
 std::string bottleneck_text(const StageBreakdown& stage, Ticks step, std::int64_t index) {
   std::array<std::pair<Ticks, Label>, label_count> parts;
   for (int i = 0; i < label_count; ++i)
@@ -136,9 +100,8 @@ std::string bottleneck_text(const StageBreakdown& stage, Ticks step, std::int64_
            static_cast<double>(std::max<std::int64_t>(1, step.ps));
   };
   return fmt::format("stage {} paces the step: {:.0f}% goes to {}, {:.0f}% to {} and {:.0f}% to {}",
-                     index, share(parts[0].first), described(parts[0].second),
-                     share(parts[1].first), described(parts[1].second), share(parts[2].first),
-                     described(parts[2].second));
+                     index, share(parts[0].first), phrase(parts[0].second), share(parts[1].first),
+                     phrase(parts[1].second), share(parts[2].first), phrase(parts[2].second));
 }
 
 void add_money(Prediction& p, const Scenario& s, const SimulateOptions& options,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what a step consists of: operations of every layer class and phase, chunks, and their
+// Describes what a step consists of: operations of every layer class and phase, chunks, and their
 // traffic.
 #pragma once
 
@@ -13,29 +13,9 @@
 #include "sim/base/units/units.h"
 #include "sim/base/work.h"
 #include "workloads/layout/layout.h"
+#include "workloads/operations/label.h"
 
 namespace orrery {
-
-// Labels of time: each instant of each stage's compute stream has one (law 13).
-enum class Label : std::uint8_t {
-  gemm,
-  attention,
-  elementwise,
-  quantise,
-  expert,
-  loss,  // compute
-  recompute,
-  optimizer,
-  tensor_comm,
-  context_comm,
-  expert_comm,
-  data_comm,
-  pipeline_comm,  // exposed communication
-  host,           // the device waits for the host
-  bubble,         // the stage waits for another stage
-};
-inline constexpr int label_count = 15;
-std::string_view to_text(Label);
 
 // Which group of ranks a collective runs over.
 enum class GroupKind : std::uint8_t {

@@ -14,10 +14,6 @@ namespace {
 
 std::size_t slot(Label label) { return static_cast<std::size_t>(label); }
 
-constexpr std::array<Label, 7> compute_labels = {
-    Label::gemm,   Label::attention, Label::elementwise, Label::quantise,
-    Label::expert, Label::loss,      Label::recompute};
-
 double stream_seconds(const PhaseTime& phase) {
   double sum = 0;
   for (double s : phase.seconds) sum += s;

@@ -1,39 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how long one kernel takes on one device: picks the formula, joins the limits, adds energy.
+// Times one kernel on one device: picks the formula, joins the limits, adds energy.
 #include "hw_models/kernel/kernel_time.h"
 
 #include <algorithm>
 
 #include "hw_models/kernel/kernel_parts.h"
+#include "hw_models/kernel/l2.h"
+#include "sim/base/text/enum_names.h"
 
 namespace orrery {
 
 std::string_view to_text(Limit limit) {
-  switch (limit) {
-    case Limit::tensor:
-      return "tensor";
-    case Limit::vector:
-      return "vector";
-    case Limit::special_function:
-      return "special-function";
-    case Limit::memory:
-      return "memory";
-    case Limit::latency:
-      return "latency";
-    case Limit::host_link:
-      return "host-link";
-  }
-  return "unknown";
+  constexpr auto texts =
+      enum_names<Limit>({"tensor", "vector", "special-function", "memory", "latency", "host-link"});
+  return texts[limit];
 }
 
 namespace {
-
-// Share of the traffic of a small kernel that is still in L2 from the kernel before it: all of it
-// for nothing, none once the traffic fills half of the cache (the other half holds its results).
-double l2_share(double bytes, const ResolvedDevice& device) {
-  const double room = 0.5 * device.l2_capacity.si();
-  return room > bytes ? 1 - bytes / room : 0;
-}
 
 UnitTimes unit_times(const Work& work, const Curve& curve, const ResolvedDevice& device) {
   switch (work.kind) {
@@ -108,7 +91,7 @@ UnitTimes stream_times(const Work& work, const Curve& curve, const ResolvedDevic
   double per_byte = slow;
   if (curve.l2_efficiency > 0 && device.l2_bandwidth.si() > 0) {
     const double fast = std::min(slow, 1 / (device.l2_bandwidth.si() * curve.l2_efficiency));
-    const double share = l2_share(bytes, device);
+    const double share = l2_share(Bytes(bytes), device.l2_capacity);
     per_byte = share * fast + (1 - share) * slow;
   }
   t.latency = curve.saturation_bytes * per_byte;

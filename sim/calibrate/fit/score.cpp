@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "hw_models/kernel/kernel_time.h"
+#include "hw_models/kernel/l2.h"
 #include "hw_models/power.h"
 #include "sim/base/statistics.h"
 
@@ -29,8 +30,7 @@ double throttled(double burst, double sustained, int replays) {
 ResolvedDevice with_cached(const ResolvedDevice& device, const OperatorRow& row) {
   const Work& work = row.kernels[0].work;
   ResolvedDevice own = device;
-  const double left = std::max(1e-6, 1 - row.cached);
-  own.l2_capacity = Bytes(2 * (work.bytes_read + work.bytes_written) / left);
+  own.l2_capacity = l2_that_gives(row.cached, Bytes(work.bytes_read + work.bytes_written));
   return own;
 }
 

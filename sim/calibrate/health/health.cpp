@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 
+#include "hw_models/kernel/l2.h"
 #include "sim/base/statistics.h"
 
 namespace orrery {
@@ -100,8 +101,9 @@ std::optional<Question> stream_question(const Sample& s, const ResolvedDevice& d
   }
   const double cache = device.l2_capacity.si();
   if (bytes < 4 * cache) {
-    // Half the cache and less stays in it; a tenth is too little to outlast a start.
-    if (bytes < 0.1 * cache || bytes > 0.5 * cache || !is_cached(s)) return std::nullopt;
+    // A tenth of the cache is too little to outlast a start.
+    if (bytes < 0.1 * cache || bytes > l2_for_operands * cache || !is_cached(s))
+      return std::nullopt;
     return Question{.name = "L2 " + variant,
                     .unit = "GB/s",
                     .topic = HealthTopic::cache,

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "hw_models/catalog.h"
+#include "hw_models/kernel/l2.h"
 #include "sim/base/errors/check.h"
 
 namespace orrery {
@@ -28,11 +29,10 @@ bool is_stream(WorkKind kind) {
 // it. Random replacement: a line is still there after the misses of one round with the probability
 // h = exp(-(1 - h) footprint / capacity).
 double cached_share(const Sample& sample, Bytes capacity) {
-  constexpr double usable = 0.6;
   if (!is_stream(sample.kernel.work.kind)) return 0;
   const bool asked = is_cached(sample);
   const double footprint = minimum_bytes(sample.kernel.work) * (asked ? 1 : sample.calls);
-  const double rounds = footprint / (usable * capacity.si());
+  const double rounds = footprint / (l2_for_streams * capacity.si());
   if (rounds <= 1) return 1;
   if (rounds > 4) return 0;
   double share = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hw_models/kernel/l2.h"
 #include "sim/base/errors/check.h"
 #include "sim/calibrate/log/operator_csv.h"
 
@@ -345,7 +346,7 @@ void drop_cached(OperatorTable& table, Bytes capacity, BytesPerSecond bandwidth)
   constexpr Seconds noticed = microseconds(0.6);
   const auto cached = [&](const OperatorRow& row) {
     const Bytes bytes(minimum_bytes(row.kernels[0].work));
-    return !row.cold && bytes > bandwidth * noticed && bytes < 0.58 * capacity;
+    return !row.cold && bytes > bandwidth * noticed && bytes < l2_for_replays * capacity;
   };
   const auto dropped = std::erase_if(table.rows, cached);
   if (dropped == 0) return;

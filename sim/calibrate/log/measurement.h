@@ -52,8 +52,8 @@ struct OperatorTable {
 std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& file);
 
 // Leaves out decode whose cache stayed in L2 from one replay to the next, as a model's never does:
-// kernels of more than a microsecond's traffic and less than 0.58 of the L2 (on H200 33 MB are read
-// at 8 TB/s, 67 MB at 4). Says so in the table's note. `capacity` of the L2, `bandwidth` of HBM.
+// kernels of more than a microsecond's traffic and less than l2_for_replays of the L2. Says so in
+// the table's note. `capacity` of the L2, `bandwidth` of HBM.
 void drop_cached(OperatorTable& table, Bytes capacity, BytesPerSecond bandwidth);
 
 // Whether the row is kept out of the fit: 30% of the families, by hash.

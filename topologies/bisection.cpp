@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "sim/base/errors/check.h"
 #include "sim/base/units/units.h"
@@ -92,7 +91,7 @@ double least_cut(double nic, const std::vector<CutLevel>& levels, std::int64_t a
   const double move_left = static_cast<double>(left) * tree.separate(top, size);
   const double move_right =
       static_cast<double>(rest / size) * tree.separate(top, size) + tree.separate(top, rest % size);
-  double least = std::numeric_limits<double>::infinity();
+  double least = infinite;
   for (const int side : {0, 1}) {
     for (const bool flip_left : {false, true}) {
       for (const bool flip_right : {false, true}) {

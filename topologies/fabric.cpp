@@ -18,8 +18,8 @@ constexpr auto technology_text = enum_names<FabricTechnology>(
     {"infiniband", "spectrum-x", "roce", "efa", "omnipath", "slingshot", "ici", "tcpx"});
 
 // Far above what any machine has, so that nothing that is computed from it leaves its range.
-constexpr double most_rate = 1e18;     // bytes a second
-constexpr double most_latency = 3600;  // seconds
+constexpr double most_rate = 1e18;  // bytes a second
+constexpr double most_latency = seconds_per_hour;
 
 // Refuses a value that is unknown, or that lies outside of its bounds at itself or an end of its
 // range.

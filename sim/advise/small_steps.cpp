@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <optional>
 
 #include "sim/advise/search/search.h"
@@ -275,7 +274,7 @@ Ladder Climber::run() {
   // What does not fit is no layout to stay with.
   double before = memory_fits(ground_.model, ground_.job, now_.layout, now_.stack, ground_.device)
                       ? now_score
-                      : std::numeric_limits<double>::infinity();
+                      : infinite;
   std::optional<Found> best;
   for (int changes = 1; changes <= options_.changes; ++changes) {
     ladder.stopped_early = stop_.reached();

@@ -6,6 +6,12 @@
 
 namespace orrery {
 
+// Standard deviations of a normal distribution between its middle and its 95% point: nine tenths
+// of it lie within as many on both sides.
+inline constexpr double normal_95 = 1.6448536;
+// Standard deviation over median absolute deviation, of a normal distribution.
+inline constexpr double deviation_of_mad = 1.4826;
+
 // Linear-interpolated percentile (0 to 100) of unsorted values; NaN-free input of at least one.
 double percentile(std::span<const double> values, double percent);
 double median(std::span<const double> values);

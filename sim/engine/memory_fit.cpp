@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/statistics.h"
+#include "sim/base/text/enum_names.h"
+
 namespace orrery {
 namespace {
 
@@ -115,11 +118,10 @@ void judge(MemoryVerdict& v, const Stack& stack) {
   const Bytes error = v.peak * peak_error;
   v.needed_low = v.needed - joined(error, v.peak * (used - low), context - least);
   v.needed_high = v.needed + joined(error, v.peak * (high - used), most - context);
-  constexpr double at_90_percent = 1.645;  // standard deviations on either side
   const Bytes away = v.capacity - v.needed;
   const Bytes width = away.si() < 0 ? v.needed - v.needed_low : v.needed_high - v.needed;
   const double deviations =
-      width.si() > 0 ? at_90_percent * (away / width) : (away.si() < 0 ? -10.0 : 10.0);
+      width.si() > 0 ? normal_95 * (away / width) : (away.si() < 0 ? -10.0 : 10.0);
   v.probability = 0.5 * std::erfc(-deviations / std::sqrt(2.0));
   v.standing = v.capacity < v.needed_low    ? MemoryStanding::does_not_fit
                : v.capacity < v.needed_high ? MemoryStanding::near_limit
@@ -129,8 +131,8 @@ void judge(MemoryVerdict& v, const Stack& stack) {
 }  // namespace
 
 std::string_view to_text(MemoryStanding standing) {
-  constexpr std::array<std::string_view, 3> names = {"fits", "near the limit", "does not fit"};
-  return names[static_cast<std::size_t>(standing)];
+  constexpr auto words = enum_names<MemoryStanding>({"fits", "near the limit", "does not fit"});
+  return words[standing];
 }
 
 MemoryVerdict memory_fit(const Model& model, const Job& job, const Layout& layout,

@@ -6,13 +6,14 @@
 
 #include <cmath>
 
+#include "sim/base/statistics.h"
+
 namespace orrery {
 
 std::string machine_tie(const Device& a, const Device& b, double ratio) {
   if (a.name == b.name || !(ratio > 0) || !a.board_spread.known() || !b.board_spread.known())
     return "";
-  constexpr double sigmas = 1.6449;  // 90% of a normal distribution
-  const double width = sigmas * std::hypot(a.board_spread.get(), b.board_spread.get());
+  const double width = normal_95 * std::hypot(a.board_spread.get(), b.board_spread.get());
   if (std::abs(std::log(ratio)) > width) return "";
   std::string text = fmt::format(
       "{} and {} tie: they are {:.1f}% apart, and two boards of these kinds differ by up to "

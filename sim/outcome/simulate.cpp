@@ -107,7 +107,7 @@ std::string bottleneck_text(const StageBreakdown& stage, Ticks step, std::int64_
 void add_money(Prediction& p, const Scenario& s, const SimulateOptions& options,
                const ResolvedDevice& device, double tokens) {
   p.rental_per_gpu = options.rental_per_gpu_hour > 0
-                         ? DollarsPerSecond(options.rental_per_gpu_hour / 3600)
+                         ? DollarsPerSecond(options.rental_per_gpu_hour / seconds_per_hour)
                          : device.rental;
   p.contract = options.rental_per_gpu_hour > 0 ? "as given" : to_text(Contract::on_demand);
   p.dollars_per_step = p.rental_per_gpu * p.step_time * static_cast<double>(s.layout.gpus());

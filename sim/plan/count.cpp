@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "sim/outcome/model_flop.h"
@@ -140,7 +139,7 @@ class CountSearch {
   }
   void walk_up(const std::vector<std::int64_t>& counts) {
     int idle = 0;  // counts in a row that are too large, or no better
-    Seconds soonest(std::numeric_limits<double>::infinity());
+    Seconds soonest(infinite);
     for (const std::int64_t gpus : counts) {
       if (stop_.reached()) return;
       const PlanPoint& p = point(gpus);
@@ -275,7 +274,7 @@ class CountSearch {
   std::map<std::int64_t, PlanPoint> points_;
   std::int64_t best_ = 0;
   PlanRank best_score_;
-  double least_cost_ = std::numeric_limits<double>::infinity();  // of what walk_up has seen
+  double least_cost_ = infinite;  // of what walk_up has seen
 };
 
 }  // namespace

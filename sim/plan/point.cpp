@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "sim/outcome/money/rack_fit.h"
 #include "sim/outcome/months/checkpoint_traffic.h"
@@ -13,8 +12,6 @@
 
 namespace orrery {
 namespace {
-
-constexpr double never = std::numeric_limits<double>::infinity();
 
 // What is replaced and bought as one: a host, or a scale-up domain of several hosts.
 std::int64_t unit_gpus(const Cluster& cluster, const GoodputCase& months) {
@@ -34,18 +31,18 @@ void judge(const PlanGoal& goal, Ownership ownership, PlanPoint& point) {
   add(point.verdicts, "deadline", goal.allowed.si(), point.finish.si());
   // A cost without the price of what costs most is none: no limit is met by it.
   const bool priced = point.cost_known() || !point.ends();
-  add(point.verdicts, "budget", goal.budget.si(), priced ? point.cost : never);
+  add(point.verdicts, "budget", goal.budget.si(), priced ? point.cost : infinite);
   // Of what is rented nothing is bought: a limit that cannot be missed is no verdict.
   if (ownership == Ownership::buy)
-    add(point.verdicts, "capital", goal.capital.si(), priced ? point.capital : never);
+    add(point.verdicts, "capital", goal.capital.si(), priced ? point.capital : infinite);
   const bool rated = first_essential(point.unknown_power).empty();
-  add(point.verdicts, "power", goal.power.si(), rated ? point.facility_peak : never);
-  add(point.verdicts, "racks", goal.racks, rated ? point.racks : never);
-  add(point.verdicts, "floor", goal.square_metres, rated ? point.square_metres : never);
+  add(point.verdicts, "power", goal.power.si(), rated ? point.facility_peak : infinite);
+  add(point.verdicts, "racks", goal.racks, rated ? point.racks : infinite);
+  add(point.verdicts, "floor", goal.square_metres, rated ? point.square_metres : infinite);
   // Not a limit that was asked for: a job that recovers more slowly than it fails does not end.
   if (!point.ends())
     point.verdicts.push_back(
-        {.name = point.stalls() ? "failures" : "a century", .allowed = 1, .needed = never});
+        {.name = point.stalls() ? "failures" : "a century", .allowed = 1, .needed = infinite});
   point.feasible = std::all_of(point.verdicts.begin(), point.verdicts.end(),
                                [](const PlanVerdict& v) { return v.met(); });
 }
@@ -218,24 +215,24 @@ const std::vector<std::string>& plan_unknown(const PlanPoint& point, PlanObjecti
 }
 
 double plan_score(const PlanPoint& point, PlanObjective objective) {
-  if (!point.step.fits) return never;
+  if (!point.step.fits) return infinite;
   switch (objective) {
     case PlanObjective::time:
       return point.finish.si();
     case PlanObjective::cost:
-      return point.cost_known() ? point.cost : never;
+      return point.cost_known() ? point.cost : infinite;
     case PlanObjective::energy:
-      return first_essential(point.unknown_power).empty() ? point.energy : never;
+      return first_essential(point.unknown_power).empty() ? point.energy : infinite;
     case PlanObjective::carbon:
-      return point.carbon > 0 ? point.carbon : never;
+      return point.carbon > 0 ? point.carbon : infinite;
     case PlanObjective::gpus:
       return static_cast<double>(point.gpus);
   }
-  return never;
+  return infinite;
 }
 
 double plan_excess(const PlanPoint& point) {
-  if (!point.step.fits) return never;
+  if (!point.step.fits) return infinite;
   double excess = 0;
   for (const PlanVerdict& v : point.verdicts) excess = std::max(excess, v.needed / v.allowed);
   return excess;

@@ -3,7 +3,6 @@
 #include "sim/question/machines.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "hw_models/catalog.h"
 #include "sim/advise/advisor.h"
@@ -28,7 +27,7 @@ double score_of(const Prediction& p, Objective objective) {
       break;
   }
   const double dollars = p.dollars_per_step.si();
-  return dollars > 0 ? dollars : std::numeric_limits<double>::infinity();
+  return dollars > 0 ? dollars : infinite;
 }
 
 AdvisedMachine advise_on(const JsonValue& settings, const std::string& cluster,

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,8 +26,8 @@ struct AdvisedMachine {
   std::string why;  // it does not
   Device device;
   Layout layout;
-  Prediction prediction;                                   // of the best layout
-  double score = std::numeric_limits<double>::infinity();  // least is best; what is unknown is last
+  Prediction prediction;                      // of the best layout
+  double score = infinite;                    // least is best; what is unknown is last
   std::optional<std::int64_t> stopped_after;  // batches of a search that did not come to its end
 };
 

@@ -36,5 +36,11 @@ TEST_CASE("rank correlation sees order only") {
   CHECK(rank_correlation(Values{3, 3, 3}, Values{1, 2, 3}) == 0);
 }
 
+TEST_CASE("constants of the normal distribution are its own") {
+  CHECK(std::erf(normal_95 / std::sqrt(2.0)) == Approx(0.9).epsilon(1e-7));
+  // Half of it lies within one median absolute deviation.
+  CHECK(std::erf(1 / deviation_of_mad / std::sqrt(2.0)) == Approx(0.5).epsilon(1e-4));
+}
+
 }  // namespace
 }  // namespace orrery

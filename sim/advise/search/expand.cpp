@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "sim/advise/search/needless_recompute.h"
 #include "sim/advise/search/pipeline_floor.h"
@@ -134,7 +133,7 @@ void Expander::raise(Part& part, const StepLeast& least) const {
 // Parameters, gradients and optimizer states lie somewhere: the fullest stage has the mean at
 // least, however layers are divided.
 Bytes Expander::least_static() const {
-  Bytes least(std::numeric_limits<double>::infinity());
+  Bytes least(infinite);
   for (std::int32_t shard = 0; shard < choices(family_.shards); ++shard) {
     GridPoint p;
     p.shard = shard;
@@ -163,7 +162,7 @@ void Expander::split_sizes() {
     const MicroBatchOption& micro = choice(family_.micro_batches, p.micro_batch);
     Layout layout = family_.base;
     layout.micro_batch = micro.size;
-    Seconds time(std::numeric_limits<double>::infinity());
+    Seconds time(infinite);
     for (const PipelineOption& pipeline : micro.pipelines) {
       layout.schedule = pipeline.schedule;
       time = std::min(time, bound(layout));
@@ -221,7 +220,7 @@ void Expander::bound_by_work(PipelineFloor& floor, const RecomputeOption& again,
 // With the collectives of every place that ranks may have, until one of them leaves hope.
 void Expander::bound_by_places(PipelineFloor& floor, Part& part) const {
   std::vector<PlaceOfPasses> known;
-  Seconds least(std::numeric_limits<double>::infinity());
+  Seconds least(infinite);
   GridPoint p = part.place.point;
   for (const std::int32_t shard : shards_like(family_, point_.shard)) {
     p.shard = shard;
@@ -324,7 +323,7 @@ bool Expander::all_run_needlessly(GridPoint p) const {
 
 // For fronts of memory, where parts that need less than any point so far must stay.
 Bytes Expander::least_peak() const {
-  Bytes least(std::numeric_limits<double>::infinity());
+  Bytes least(infinite);
   GridPoint p = point_;
   for (const std::int32_t shard : shards_like(family_, point_.shard)) {
     p.shard = shard;

@@ -3,7 +3,6 @@
 #include "sim/advise/search/pipeline_floor.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "sim/advise/search/needless_recompute.h"
 #include "sim/engine/placement.h"
@@ -52,7 +51,7 @@ WholeModel PipelineFloor::whole_of(Class& of, const Layout& layout) {
 
 Seconds PipelineFloor::time(GridPoint p, const RecomputeOption& again, Links links) {
   p.zero = choices(choice(family_.shards, p.shard).zero_stages) - 1;
-  Seconds least(std::numeric_limits<double>::infinity());
+  Seconds least(infinite);
   for (p.pipeline = 0; p.pipeline < choices(pipelines()); ++p.pipeline) {
     const Layout layout = layout_at(p, again);
     // What directions hide of each other does not add up over layers.
@@ -65,8 +64,7 @@ Seconds PipelineFloor::time(GridPoint p, const RecomputeOption& again, Links lin
 
 StepLeast PipelineFloor::with_energy(GridPoint p, const RecomputeOption& again) {
   p.zero = choices(choice(family_.shards, p.shard).zero_stages) - 1;
-  StepLeast least{.time = Seconds(std::numeric_limits<double>::infinity()),
-                  .energy_per_gpu = Joules(std::numeric_limits<double>::infinity())};
+  StepLeast least{.time = Seconds(infinite), .energy_per_gpu = Joules(infinite)};
   for (p.pipeline = 0; p.pipeline < choices(pipelines()); ++p.pipeline) {
     const Layout layout = layout_at(p, again);
     const StepLeast one = series_of(class_of(layout, Links::anywhere)).least(layout);

@@ -83,7 +83,7 @@ Json levers_json(const std::vector<PlanLever>& levers) {
     out.push_back({{"name", l.name},
                    {"note", l.note},
                    {"faster", l.faster},
-                   {"saved_s", number(l.days * 86400)},
+                   {"saved_s", number(l.days * seconds_per_day)},
                    {"saved_usd", number(l.dollars)}});
   return out;
 }

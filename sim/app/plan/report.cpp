@@ -337,7 +337,7 @@ std::string carbon_text(double kilograms) {
 }
 
 std::string energy_text(double joules) {
-  const double kilowatt_hours = joules / 3.6e6;
+  const double kilowatt_hours = joules / joules_per_kilowatt_hour;
   if (!(kilowatt_hours < 1e15)) return "without end";
   if (kilowatt_hours > 0 && kilowatt_hours < 0.001) return "under a watt-hour";
   constexpr std::array<std::pair<double, const char*>, 3> units = {

@@ -320,7 +320,7 @@ void add_speedups(Document& document, const PlanFile& file, const PlanResult& re
     if (base == result.points.end() || !base->step.fits || !p.step.fits) continue;
     const double hours = (base->duration.si() * static_cast<double>(base->gpus) -
                           p.duration.si() * static_cast<double>(p.gpus)) /
-                         3600;
+                         seconds_per_hour;
     table.add(
         {file.plan.choices[p.choice].values[place],
          file.plan.choices[p.choice].question.cluster.name + " x " + count(p.gpus),

@@ -106,7 +106,7 @@ Json prediction(const Prediction& p, const Device& device, PrecisionRecipe preci
           {"throttle", p.throttle},
           {"scale_up_bytes", p.scale_up_bytes.si()},
           {"scale_out_bytes", p.scale_out_bytes.si()},
-          {"rental_per_gpu_hour_usd", p.rental_per_gpu.si() * 3600},
+          {"rental_per_gpu_hour_usd", p.rental_per_gpu.si() * seconds_per_hour},
           {"contract", p.contract},
           {"cost_per_step_usd", p.dollars_per_step.si()},
           {"cost_per_million_tokens_usd", p.dollars_per_million_tokens.si()},

@@ -104,8 +104,8 @@ std::string energy(const Prediction& p) {
 std::string money(const Prediction& p) {
   if (p.rental_per_gpu.si() <= 0) return "no price known (--gpu-hour-price)";
   return fmt::format("${} per million tokens at ${:.2f} a GPU-hour, {}",
-                     dollars_text(p.dollars_per_million_tokens.si()), p.rental_per_gpu.si() * 3600,
-                     p.contract);
+                     dollars_text(p.dollars_per_million_tokens.si()),
+                     p.rental_per_gpu.si() * seconds_per_hour, p.contract);
 }
 
 // What stands before a speed that cannot be had, or may not. Empty: it fits with room to spare.

@@ -9,7 +9,7 @@
 namespace orrery {
 
 Ticks to_ticks(Seconds t) {
-  constexpr double limit = 106.0 * 86400;
+  constexpr double limit = 106.0 * seconds_per_day;
   if (!(t.si() >= 0 && t.si() <= limit))
     throw Error({.found = "a simulated time of " + to_text(t),
                  .expected = "0 to 106 days (64-bit picoseconds)"});

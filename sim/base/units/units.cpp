@@ -30,13 +30,13 @@ constexpr double day = seconds_per_day, year = seconds_per_year;
 constexpr std::array<Unit, 34> units = {{
     {"s", 1, time, Prefixes::small},
     {"min", 60, time, Prefixes::none},
-    {"h", 3600, time, Prefixes::none},
+    {"h", seconds_per_hour, time, Prefixes::none},
     {"second", 1, time, Prefixes::none},
     {"seconds", 1, time, Prefixes::none},
     {"minute", 60, time, Prefixes::none},
     {"minutes", 60, time, Prefixes::none},
-    {"hour", 3600, time, Prefixes::none},
-    {"hours", 3600, time, Prefixes::none},
+    {"hour", seconds_per_hour, time, Prefixes::none},
+    {"hours", seconds_per_hour, time, Prefixes::none},
     {"day", day, time, Prefixes::none},
     {"days", day, time, Prefixes::none},
     {"week", 7 * day, time, Prefixes::none},
@@ -46,14 +46,14 @@ constexpr std::array<Unit, 34> units = {{
     {"year", year, time, Prefixes::none},
     {"years", year, time, Prefixes::none},
     {"Hz", 1, rate, Prefixes::large},
-    {"FIT", 1e-9 / 3600, rate, Prefixes::none},  // failures in 1e9 hours
+    {"FIT", 1e-9 / seconds_per_hour, rate, Prefixes::none},  // failures in 1e9 hours
     {"B", 1, data, Prefixes::binary},
     {"bit", 0.125, data, Prefixes::binary},
     {"FLOP", 1, operations, Prefixes::large},
     {"OP", 1, operations, Prefixes::large},  // integer operations are counted alike
     {"op", 1, operations, Prefixes::large},
     {"J", 1, energy, Prefixes::all},
-    {"Wh", 3600, energy, Prefixes::large},
+    {"Wh", seconds_per_hour, energy, Prefixes::large},
     {"W", 1, power, Prefixes::all},
     {"USD", 1, money, Prefixes::large},
     {"gCO2e", 1e-3, carbon, Prefixes::all},

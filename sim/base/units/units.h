@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <compare>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -113,8 +114,11 @@ constexpr Seconds nanoseconds(double v) { return Seconds(v * 1e-9); }
 constexpr Bytes bytes(double v) { return Bytes(v); }
 constexpr Bytes gibibytes(double v) { return Bytes(v * 1073741824.0); }
 constexpr double in_gibibytes(Bytes b) { return b.si() / 1073741824.0; }
-inline constexpr double seconds_per_day = 86400;
+inline constexpr double infinite = std::numeric_limits<double>::infinity();
+inline constexpr double seconds_per_hour = 3600;
+inline constexpr double seconds_per_day = 24 * seconds_per_hour;
 inline constexpr double seconds_per_year = 365.25 * seconds_per_day;  // the Julian year
+inline constexpr double joules_per_kilowatt_hour = 1000 * seconds_per_hour;
 constexpr double in_microseconds(Seconds t) { return t.si() * 1e6; }
 constexpr double in_milliseconds(Seconds t) { return t.si() * 1e3; }
 constexpr Flop flop(double v) { return Flop(v); }

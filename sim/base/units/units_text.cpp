@@ -41,7 +41,8 @@ std::string scaled(double si, std::initializer_list<Scale> scales) {
 std::string to_text(Seconds t) {
   if (t.si() == 0) return "0 s";
   // Steps of training jobs are compared in seconds up to some minutes.
-  constexpr double minute = 60, hour = 3600, day = seconds_per_day, year = seconds_per_year;
+  constexpr double minute = 60, hour = seconds_per_hour, day = seconds_per_day,
+                   year = seconds_per_year;
   if (std::abs(t.si()) < 300)
     return scaled(t.si(), {{1e-12, "ps"}, {1e-9, "ns"}, {1e-6, "us"}, {1e-3, "ms"}, {1, "s"}});
   if (std::abs(t.si()) < 2 * hour) return scaled(t.si(), {{minute, "min"}});
@@ -125,7 +126,7 @@ std::string to_text(Dollars d) {
 }
 
 std::string to_text(Hertz f) {
-  constexpr double hour = 3600, day = seconds_per_day, year = seconds_per_year;
+  constexpr double hour = seconds_per_hour, day = seconds_per_day, year = seconds_per_year;
   if (f.si() == 0) return "0 Hz";
   // Failure rates are a few per hour, day or year.
   if (std::abs(f.si()) < 1e-2)

@@ -22,7 +22,6 @@ using Rows = std::vector<OperatorRow>;
 // What few rows show stays where it is expected, as if a row of this weight said so: twice as much
 // weighs as an error of 8% in one row.
 constexpr double expected_weight = 0.05;
-constexpr double short_kernel = 20e-6;  // seconds: below, starting and ending decide
 
 // Tables hold many short kernels and few long ones, but long ones make a step: each half decade of
 // time counts by the square root of its rows.

@@ -24,6 +24,9 @@ Seconds predict(const OperatorRow& row, const ResolvedDevice& device, const Reso
 // The device as operands find it that are not in its L2.
 ResolvedDevice without_cache(const ResolvedDevice& device);
 
+// Below this start and end of a kernel decide its time, above it its rate.
+inline constexpr double short_kernel = 20e-6;  // seconds
+
 // Absolute relative errors of a set of rows.
 struct Score {
   WorkKind kind = WorkKind::gemm;

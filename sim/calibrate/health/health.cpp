@@ -16,9 +16,8 @@ namespace orrery {
 
 namespace {
 
-// Median absolute deviation to standard deviation, and the median's standard error to the mean's,
-// both of normal errors.
-constexpr double mad_to_sigma = 1.4826, median_efficiency = 1.2533;
+// The median's standard error over the mean's, of normal errors.
+constexpr double median_efficiency = 1.2533;
 
 // How far two healthy machines of one type differ in a question's median, as a standard deviation:
 // dies, cooling, hosts. Two H200 hosts measured within ten minutes: products in bursts 4%,
@@ -193,8 +192,8 @@ void settle(const std::vector<double>& logs, HealthLine& line) {
   std::vector<double> away;
   for (const double x : logs) away.push_back(std::abs(x - middle));
   line.ratio = std::exp(middle);
-  line.standard_error =
-      median_efficiency * mad_to_sigma * median(away) / std::sqrt(static_cast<double>(logs.size()));
+  line.standard_error = median_efficiency * deviation_of_mad * median(away) /
+                        std::sqrt(static_cast<double>(logs.size()));
 }
 
 HealthLine line_of(const Group& group, const Expectation& expected) {

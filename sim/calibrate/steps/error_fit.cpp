@@ -15,9 +15,6 @@
 namespace orrery {
 namespace {
 
-constexpr double percentile_95 = 1.6449;     // of the normal distribution, in deviations
-constexpr double deviation_of_mad = 1.4826;  // deviation over median absolute deviation
-
 using Rows = std::vector<const BlindResidual*>;
 
 double squared(double x) { return x * x; }
@@ -270,7 +267,7 @@ double twin_spread(std::span<const BlindResidual> residuals) {
     const double middle = mean(errors), n = static_cast<double>(errors.size());
     for (const double e : errors) off.push_back(std::abs(e - middle) * std::sqrt(n / (n - 1)));
   }
-  return off.empty() ? 0 : percentile_95 * deviation_of_mad * median(off);
+  return off.empty() ? 0 : normal_95 * deviation_of_mad * median(off);
 }
 
 // Half of a 90% range between kinds, each in the middle of its rows, around the kinds' middle.
@@ -283,7 +280,7 @@ double spread_between(std::span<const BlindResidual> residuals, KeyOf&& key_of) 
   const double centre = median(middles);
   double sum = 0;
   for (const double m : middles) sum += squared(m - centre);
-  return percentile_95 * std::sqrt(sum / static_cast<double>(middles.size()));
+  return normal_95 * std::sqrt(sum / static_cast<double>(middles.size()));
 }
 
 // How much the error changes with each doubling of the GPUs, where a source tells several numbers.
@@ -298,7 +295,7 @@ double spread_by_doubling(std::span<const BlindResidual> residuals) {
     const auto& [most, last] = *scales.rbegin();
     slopes.push_back(std::abs(median(last) - median(first)) / std::log2(most / fewest));
   }
-  return slopes.empty() ? 0 : percentile_95 * median(slopes);
+  return slopes.empty() ? 0 : normal_95 * median(slopes);
 }
 
 SeenRuns seen_in(std::span<const BlindResidual> residuals) {

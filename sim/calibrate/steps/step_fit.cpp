@@ -7,12 +7,12 @@
 #include <set>
 
 #include "sim/base/parallel.h"
+#include "sim/base/statistics.h"
 #include "sim/calibrate/fit/least_squares.h"
 
 namespace orrery {
 namespace {
 
-constexpr double percentile_95 = 1.6449;  // of the normal distribution, in deviations
 constexpr const char* fitted_source = "orrery-step-fit";
 
 bool is_share(const std::string& name) {
@@ -31,8 +31,8 @@ StepPrior prior_of(const Sourced<T>& value) {
   const double high = in_si(*value.high), low = std::max(in_si(*value.low), high / 100);
   StepPrior prior{.middle = std::clamp(in_si(value.get()), low, high)};
   if (value.source == fitted_source) prior.middle = (low + high) / 2;
-  prior.deviation_below = std::log(prior.middle / low) / percentile_95;
-  prior.deviation_above = std::log(high / prior.middle) / percentile_95;
+  prior.deviation_below = std::log(prior.middle / low) / normal_95;
+  prior.deviation_above = std::log(high / prior.middle) / normal_95;
   return prior;
 }
 

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "sim/engine/collectives/domain_edges.h"
 
 namespace orrery {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double or_else(const Sourced<double>& s, double otherwise) { return s.value.value_or(otherwise); }
 template <class Q>
@@ -24,8 +21,8 @@ struct Ground {
   double ranks, inside, domains;  // n ranks: q in each of k scale-up domains
   double size;                    // bytes as NCCL counts them
   double scale_up;                // B/s of one rank to its domain's other ranks
-  double domain_nics = infinity;  // B/s of the NICs that the group uses in one domain
-  double rank_nic = infinity;     // B/s of one rank's own share of NICs
+  double domain_nics = infinite;  // B/s of the NICs that the group uses in one domain
+  double rank_nic = infinite;     // B/s of one rank's own share of NICs
   double path = 0;                // latency of one network step outside the library
   double levels = 0;              // of a binary tree over domains
   double host = 0;                // of one network step, where messages pass the host
@@ -48,7 +45,7 @@ Ground ground_of(const Collective& c, const Fabric& fabric, const CollectiveCost
   const double own =
       std::min(g.inside * std::max(1.0, nics), domain * nics / static_cast<double>(group.sharing));
   g.rank_nic = own / g.inside * rate;
-  g.domain_nics = std::min(own, or_else(costs.network_ranks, infinity) * nics) * rate;
+  g.domain_nics = std::min(own, or_else(costs.network_ranks, infinite) * nics) * rate;
   g.path = path.latency.si();
   if (fabric.scale_out.technology == FabricTechnology::efa) g.host = or_else(costs.efa_hop, 0);
   g.levels = std::ceil(std::log2(g.domains));
@@ -56,7 +53,7 @@ Ground ground_of(const Collective& c, const Fabric& fabric, const CollectiveCost
 }
 
 struct Cost {
-  double seconds = infinity;
+  double seconds = infinite;
   double up = 0, out = 0;  // bytes that one rank sends inside its domain and over its NICs
   double transfer = 0;     // seconds of it in which bytes move
   double sms = 0;
@@ -76,7 +73,7 @@ double network_hop(const StepCosts& s, const Ground& g) {
   return or_else(s.network_hop, 0) + g.path + g.host;
 }
 double up_rate(const StepCosts& s, const Ground& g) {
-  return g.inside > 1 ? or_else(s.share, 1) * g.scale_up : infinity;
+  return g.inside > 1 ? or_else(s.share, 1) * g.scale_up : infinite;
 }
 
 // What the threads of a ring's channels add to the latency of its steps. A message gets one more
@@ -117,7 +114,7 @@ Cost ring(CollectiveKind kind, CollectiveProtocol protocol, const StepCosts& s, 
   latency += filling(kind, protocol, s, g, steps);
   // The rank's own part also moves from the one buffer to the other.
   const double copy =
-      kind == CollectiveKind::broadcast ? 0 : g.size / g.ranks / or_else(s.copy, infinity);
+      kind == CollectiveKind::broadcast ? 0 : g.size / g.ranks / or_else(s.copy, infinite);
   const double moving = wire / rate + copy;
   // Inside a domain steps hide behind transfers; a proxy thread at each NIC keeps them apart.
   return {.seconds = s.base.get().si() + (leaves ? latency + moving : smooth_max(latency, moving)) +
@@ -181,7 +178,7 @@ Cost nvls(CollectiveAlgorithm algorithm, const StepCosts& s, const Ground& g) {
 Cost pat(const StepCosts& s, const Ground& g) {
   const double wire = (g.ranks - 1) / g.ranks * g.size;
   const double latency = g.levels * network_hop(s, g) + g.ranks * hop(s);
-  const double copy = g.size / g.ranks / or_else(s.copy, infinity);
+  const double copy = g.size / g.ranks / or_else(s.copy, infinite);
   const double volume = wire / (or_else(s.network_share, 1) * g.domain_nics);
   return {.seconds = s.base.get().si() + latency + copy + volume,
           .up = 0,
@@ -202,7 +199,7 @@ Cost all_to_all(const StepCosts& s, const Ground& g, const Fabric& fabric) {
   }
   const double volume =
       std::max(inside / rate, outside / (or_else(s.network_share, 1) * g.rank_nic));
-  const double copy = part / or_else(s.copy, infinity);
+  const double copy = part / or_else(s.copy, infinite);
   double latency = (g.ranks - 1) * hop(s);
   if (g.domains > 1) latency += network_hop(s, g);
   return {.seconds = s.base.get().si() + latency + volume + copy +
@@ -258,11 +255,11 @@ Cost exchange(const Collective& c, CollectiveProtocol protocol, const StepCosts&
     }
     const double sms = e.sms > 0 ? static_cast<double>(e.sms) : or_else(s.sms, 1);
     work = (static_cast<double>(e.tokens) * or_else(s.token, 0) + rows.all * or_else(s.row, 0) +
-            rows.all * row / or_else(s.sm_rate, infinity) +
-            rows.domains * row / or_else(s.network_sm_rate, infinity)) /
+            rows.all * row / or_else(s.sm_rate, infinite) +
+            rows.domains * row / or_else(s.network_sm_rate, infinite)) /
            sms;
     // The last row still passes through its warp when all others are there.
-    latency += row / or_else(s.copy, infinity);
+    latency += row / or_else(s.copy, infinite);
   }
   const double volume = std::max(inside / (or_else(s.share, 1) * g.scale_up),
                                  outside / (or_else(s.network_share, 1) * g.rank_nic));
@@ -373,7 +370,7 @@ Candidate candidate_of(const CollectiveCosts& costs, const Collective& c,
   // Beyond its limit an all-reduce leaves the message to NCCL; an exchange has nobody to leave it
   // to.
   if (own != costs.libraries.end() &&
-      (knows_tokens(c.library) || part <= or_else(own->second.largest, infinity)))
+      (knows_tokens(c.library) || part <= or_else(own->second.largest, infinite)))
     return {.steps = &own->second, .own = true};
   const auto kind =
       costs.kinds.find({.kind = c.kind, .algorithm = algorithm, .protocol = protocol});
@@ -449,7 +446,7 @@ CollectiveTime collective_time(const Collective& c, const Fabric& fabric,
       const auto with = static_cast<CollectiveProtocol>(p);
       const Candidate of = candidate_of(costs, c, candidate, with);
       if (!of.steps->present || !allowed(candidate, with, *of.steps, c, fabric)) continue;
-      if (g.size / g.ranks > or_else(of.steps->largest, infinity)) continue;
+      if (g.size / g.ranks > or_else(of.steps->largest, infinite)) continue;
       const Cost cost = cost_of(candidate, with, of, c, g, fabric);
       // DeepEP is what the stack calls; nothing else competes with it.
       const bool takes_over =
@@ -460,7 +457,7 @@ CollectiveTime collective_time(const Collective& c, const Fabric& fabric,
       protocol = with;
     }
   }
-  CHECK_THAT(best.seconds < infinity, "no algorithm for this collective in " + costs.name);
+  CHECK_THAT(best.seconds < infinite, "no algorithm for this collective in " + costs.name);
   return timed(best, c, algorithm, protocol);
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -37,10 +36,10 @@ struct FlowUse {
 
 // Entries stand for `count` flows (links) that nothing tells apart; unfolded tables have counts 1.
 struct FlowEntry {
-  double bytes = std::numeric_limits<double>::infinity();  // of one flow; infinite: background
-  double cap = std::numeric_limits<double>::infinity();    // B/s: a private link of one flow
-  std::int32_t priority = 0;                               // higher is served first
-  std::uint64_t colour = 0;  // flows of different colours are never folded together
+  double bytes = infinite;    // of one flow; infinite: background
+  double cap = infinite;      // B/s: a private link of one flow
+  std::int32_t priority = 0;  // higher is served first
+  std::uint64_t colour = 0;   // flows of different colours are never folded together
   double count = 1;
   std::uint32_t first_use = 0, uses = 0;  // in FlowTable::uses
 };

@@ -278,8 +278,7 @@ FlowRange FlowGround::add_background(const BackgroundTraffic& traffic) {
                          domains, {.seed = conditions_.seed}),
             nic * traffic.load, 0, traffic.first_gpu / job_.domain);
   range.last = static_cast<FlowIndex>(table_.flows.size());
-  for (FlowIndex f = range.first; f < range.last; ++f)
-    table_.flows[f].bytes = std::numeric_limits<double>::infinity();
+  for (FlowIndex f = range.first; f < range.last; ++f) table_.flows[f].bytes = infinite;
   return range;
 }
 

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "sim/base/errors/check.h"
 
 namespace orrery {
 
 namespace {
-constexpr double infinite = std::numeric_limits<double>::infinity();
 // A residual under this share of the capacity is rounding of the levels before it: nothing is left.
 constexpr double rounding_share = 0x1.0p-40;
 

@@ -110,7 +110,6 @@ void add_upkeep(BillPass& pass) {
 }
 
 BillSum<double> litres_per_joule(BillPass& pass) {
-  constexpr double joules_per_kilowatt_hour = 3.6e6;
   return pass.inputs.read(pass.site_path("water per kilowatt-hour"),
                           pass.facts.site.water_litres_per_kilowatt_hour) *
          (1 / joules_per_kilowatt_hour);

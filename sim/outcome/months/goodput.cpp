@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "sim/outcome/months/levels.h"
 #include "sim/outcome/months/save_interval.h"
 
 namespace orrery {
 namespace {
-
-constexpr double forever = std::numeric_limits<double>::infinity();
 
 constexpr auto share_text = enum_names<TimeShare>({
     "effective",
@@ -200,7 +197,7 @@ void describe(Goodput& result, const GoodputCase& input) {
     result.interruptions.push_back({failure.name, mean * seconds_per_day});
     rate += mean;
   }
-  result.mean_time_to_failure = seconds(rate > 0 ? 1 / rate : forever);
+  result.mean_time_to_failure = seconds(rate > 0 ? 1 / rate : infinite);
   if (input.elastic) {
     const std::vector<double> out = units_out_distribution(input);
     for (std::size_t units = 0; units < out.size(); ++units)
@@ -233,7 +230,7 @@ double effective_time_ratio(const TimeShares& shares) {
 }
 
 Seconds optimal_interval(Hertz rate, Seconds stall) {
-  if (rate <= Hertz{}) return seconds(forever);
+  if (rate <= Hertz{}) return seconds(infinite);
   const double cost = rate.si() * stall.si();
   if (cost <= 0) return seconds(0);
   // ln(1 - z) + z falls from 0 without bound: one root, halved down to rounding.

@@ -13,7 +13,6 @@ namespace {
 // A pick whose middle is the value and whose 5 and 95% are the ends: rates and times are right by
 // factors, so the two halves are lognormal; straight where an end is 0.
 double pick_within(double value, double low, double high, RandomStream& random) {
-  constexpr double normal_95 = 1.6448536;
   const double z = random.normal(0, 1) / normal_95;
   const double end = z < 0 ? low : high;
   if (end == value) return value;

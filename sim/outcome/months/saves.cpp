@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace orrery {
 namespace {
-
-constexpr double forever = std::numeric_limits<double>::infinity();
 
 double slowed_share(const GoodputLevel& level) {
   return level.stall > 0 ? level.slowed / level.stall : 0;
@@ -85,7 +82,7 @@ void SavedProgress::run(double now, double span) {
       save(slow_[stalling_ - 1], now);
       stalling_ = 0;
     }
-    double next = forever;
+    double next = infinite;
     std::size_t which = 0;
     for (std::size_t i = 0; i < slow_.size(); ++i) {
       if (!std::isfinite(slow_[i].interval)) continue;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "sim/base/parallel.h"
@@ -14,8 +13,6 @@
 
 namespace orrery {
 namespace {
-
-constexpr double forever = std::numeric_limits<double>::infinity();
 
 double& at(TimeShares& shares, TimeShare which) { return shares[static_cast<std::size_t>(which)]; }
 
@@ -171,7 +168,7 @@ class Trial {
                                 : 0;
       const double failing = waiting_ ? 0 : rate_;  // idle machines do not fail
       const double total = failing + repair + rejoin + maintenance;
-      const double next = total > 0 ? random_.exponential(1 / total) : forever;
+      const double next = total > 0 ? random_.exponential(1 / total) : infinite;
       const double end = phase_end();
       const double step = std::min({next, end, horizon - now_});
       pass(step, running);
@@ -203,7 +200,7 @@ class Trial {
 
   double phase_end() const {
     if (maintained_ > 0) return maintained_;
-    if (waiting_ || !recovering_) return forever;
+    if (waiting_ || !recovering_) return infinite;
     return recovery_.phases[phase_].seconds - in_phase_;
   }
 
@@ -350,7 +347,7 @@ SimulatedGoodput combine(const std::vector<TrialResult>& trials) {
   result.trial_effective = {.value = median(effective),
                             .low = percentile(effective, 5),
                             .high = percentile(effective, 95)};
-  result.mean_time_to_failure = seconds(result.failures > 0 ? open / result.failures : forever);
+  result.mean_time_to_failure = seconds(result.failures > 0 ? open / result.failures : infinite);
   return result;
 }
 

@@ -189,7 +189,8 @@ void read_terms(PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
   choice.question.cluster.host_load = terms.facts.economics.host_load;
   if (const auto v = at.find("gpu_hour_price")) {
     if (!terms.facts.cloud) terms.facts.cloud = CloudPrices{.name = cluster.device.name};
-    const auto price = granted(DollarsPerSecond(positive(*v, "USD an hour, above 0") / 3600));
+    const auto price =
+        granted(DollarsPerSecond(positive(*v, "USD an hour, above 0") / seconds_per_hour));
     CloudPrices& cloud = *terms.facts.cloud;
     choice.question.cluster.device.rental = cloud.reserved_1y = cloud.reserved_3y = cloud.spot =
         price;
@@ -199,7 +200,8 @@ void read_terms(PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
         granted(Hertz(positive(*v, "times a year, above 0") / seconds_per_year));
   if (const auto v = at.find("electricity_price")) {
     const Dollars per_hour = Dollars(positive(*v, "USD a kWh, above 0"));
-    terms.facts.site.electricity_price = granted(DollarsPerJoule(per_hour.si() / 3.6e6));
+    terms.facts.site.electricity_price =
+        granted(DollarsPerJoule(per_hour.si() / joules_per_kilowatt_hour));
   }
   if (const auto v = at.find("accelerator_price"))
     choice.question.cluster.device.price = granted(Dollars(positive(*v, "USD, above 0")));

@@ -26,7 +26,7 @@ struct TimeRegion {
   const char* words;  // in JSON
   double low, high;   // seconds
 };
-constexpr double no_end = 1e30, short_kernel = 20e-6;
+constexpr double no_end = 1e30;
 constexpr TimeRegion any_length = {"all", "all", 0, no_end};
 constexpr TimeRegion longer = {">20us", "from_20_us", short_kernel, no_end};
 constexpr TimeRegion time_regions[] = {{"<20us", "below_20_us", 0, short_kernel},

@@ -7,13 +7,10 @@
 #include <vector>
 
 #include "sim/advise/search/expand.h"
+#include "sim/base/text/enum_names.h"
+#include "sim/outcome/noise.h"
 
 namespace orrery {
-
-// What a listed layout may lose in all by being simpler: less than the 0.5% that is the least by
-// which published reruns of one job differ (0.5 to 2%, validation/README.md), so that nobody who
-// runs both once can tell them apart, and a fifth of the spread that is usual.
-inline constexpr double tie_tolerance = 0.004;
 
 // Settings that are no plan of their own, in the order in which they are taken back: first those
 // that are a knob and no more, last those that a team would have to think about.

@@ -15,6 +15,7 @@
 #include "sim/app/topology/command.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/json/leaves.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 namespace {
@@ -144,9 +145,8 @@ ExitCode run(const Given& given) {
   }
   write_result(before.one_line ? json_line(now.json) : indented_text(now.json));
   if (changed.empty()) return unless_stopped(now.code);
-  fmt::print(stderr, "orrery: {}: the answer is another: {} value{}, the first at {}\n",
-             before.file, changed.size(), changed.size() == 1 ? "" : "s",
-             changed.front().at("path").get<std::string>());
+  fmt::print(stderr, "orrery: {}: the answer is another: {}, the first at {}\n", before.file,
+             plural(changed.size(), "value"), changed.front().at("path").get<std::string>());
   return unless_stopped(ExitCode::check_failed);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how percentiles, means and rank correlations are computed.
+// Computes percentiles, means and rank correlations.
 #include "sim/base/statistics.h"
 
 #include <algorithm>

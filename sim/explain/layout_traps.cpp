@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw_models/kernel/kernel_parts.h"
+#include "sim/base/text/words.h"
 #include "sim/engine/placement.h"
 #include "sim/engine/step/kernels.h"
 #include "sim/explain/trap_rules.h"
@@ -63,7 +64,7 @@ void needless_recompute(TrapSearch& search) {
        .remedy = remedy,
        .gain = best->gain,
        .evidence = fmt::format("both simulated; memory keeps {} free",
-                               percent(search.options().memory_reserve))});
+                               short_percent(search.options().memory_reserve))});
 }
 
 // Norms inside linear layers cannot run again alone: the program skips them without a word.
@@ -131,7 +132,7 @@ void idle_in_domains(TrapSearch& search) {
               .sentence = fmt::format(
                   "{} of {} accelerators of each scale-up domain are used, {} idle as spares: a "
                   "layout whose groups fill {} does at most {} more on the same racks.",
-                  used, domain, domain - used, domain, percent(gain)),
+                  used, domain, domain - used, domain, short_percent(gain)),
               .remedy = fmt::format("groups that divide {}", domain),
               .gain = gain,
               .at_most = true,

@@ -12,13 +12,12 @@
 #include "sim/outcome/assumptions.h"
 #include "sim/outcome/extrapolation.h"
 #include "sim/outcome/host_power.h"
+#include "sim/outcome/noise.h"
 
 namespace orrery {
 namespace {
 
-// Of the first contender; smaller ones move it by less than a twentieth of the noise between runs.
-constexpr std::size_t most_values = 12;
-constexpr double least_effect = 0.001;
+constexpr std::size_t most_values = 12;  // of the first contender
 
 std::vector<std::string> paths_to_move(const std::vector<Assumption>& assumptions,
                                        std::vector<Scenario>& scenarios) {

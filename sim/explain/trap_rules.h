@@ -48,8 +48,6 @@ void find_software_traps(TrapSearch& search);
 // Rules about the layout, shapes and the machine: layout_traps.cpp.
 void find_layout_traps(TrapSearch& search);
 
-// "12%", "3.4%", "0.8%".
-std::string percent(double share);
 // "12% faster", "4.3 times as fast" from twice on.
 std::string faster_text(double gain);
 

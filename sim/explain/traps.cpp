@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "hw_models/catalog.h"
+#include "sim/base/text/words.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/placement.h"
 #include "sim/engine/step/step.h"
@@ -17,13 +18,8 @@
 
 namespace orrery {
 
-std::string percent(double share) {
-  const double value = 100 * share;
-  return fmt::format("{:.{}f}%", value, value < 10 ? 1 : 0);
-}
-
 std::string faster_text(double gain) {
-  return gain < 1 ? percent(gain) + " faster" : fmt::format("{:.2g} times as fast", 1 + gain);
+  return gain < 1 ? short_percent(gain) + " faster" : fmt::format("{:.2g} times as fast", 1 + gain);
 }
 
 TrapSearch::TrapSearch(const Scenario& scenario, const TrapOptions& options)
@@ -225,7 +221,7 @@ bool eager_experts(TrapSearch& search) {
       "Experts are launched one operation at a time, {} tokens a microbatch: the device waits for "
       "the host {} of the step. CUDA graphs over attention and router: {}; over the whole "
       "iteration: {} at most",
-      s.layout.micro_batch * s.job.sequence / s.layout.cp, percent(search.share(Label::host)),
+      s.layout.micro_batch * s.job.sequence / s.layout.cp, short_percent(search.share(Label::host)),
       faster_text(std::max(0.0, some)), faster_text(most));
   if (search.worth(larger))
     sentence += fmt::format("; micro batch {}: {}", 2 * s.layout.micro_batch, faster_text(*larger));
@@ -266,9 +262,10 @@ void serial_exchange(TrapSearch& search) {
   if (launch_mode(s.stack, s.layout) != LaunchMode::eager) also += ", CUDA graphs off";
   search.add(
       {.id = "serial-exchange",
-       .sentence = fmt::format("Nothing runs beside the experts' exchanges, which show {} of the "
-                               "step. Beside another microbatch's passes{}: {}.",
-                               percent(search.share(Label::expert_comm)), also, faster_text(*gain)),
+       .sentence =
+           fmt::format("Nothing runs beside the experts' exchanges, which show {} of the "
+                       "step. Beside another microbatch's passes{}: {}.",
+                       short_percent(search.share(Label::expert_comm)), also, faster_text(*gain)),
        .remedy = "overlap of expert exchanges" + also,
        .gain = gain,
        .evidence = fmt::format("both simulated; exchanges that are overlapped show {:.0f}% ({})",
@@ -288,7 +285,8 @@ void host_bound(TrapSearch& search) {
        .sentence = fmt::format(
            "The device waits for the host {} of the step ({} an operation). Fewer and larger "
            "launches (graphs, larger microbatches, fused kernels) help: {} at most.",
-           percent(search.share(Label::host)), to_text(s.stack.dispatch.get()), faster_text(gain)),
+           short_percent(search.share(Label::host)), to_text(s.stack.dispatch.get()),
+           faster_text(gain)),
        .remedy = "fewer launches",
        .gain = gain,
        .at_most = true,

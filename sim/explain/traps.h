@@ -8,6 +8,7 @@
 
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/scenario.h"
+#include "sim/outcome/noise.h"
 
 namespace orrery {
 
@@ -23,15 +24,15 @@ struct Trap {
   std::string evidence;  // what says so: rows, sources, or what was simulated
 };
 
-// The memory model is a few percent off at its best (`validate` prints how far).
-inline constexpr double usual_memory_reserve = 0.05;
+// As much as the memory model may be off.
+inline constexpr double usual_memory_reserve = peak_error;
 
 struct TrapOptions {
   // "NAME=VALUE" as the run would have it; only these are looked at for debug settings.
   std::vector<std::string> environment = {};
   // Share of the memory that a remedy must leave free.
   double memory_reserve = usual_memory_reserve;
-  double least_gain = 0.01;  // traps that gain less are not told
+  double least_gain = same_speed;  // traps that gain less are not told
 };
 
 // All traps of a scenario with a valid layout, largest gain first, those without a gain last. Each

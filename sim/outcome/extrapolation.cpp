@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "hw_models/kernel/kernel_time.h"
+#include "sim/base/text/words.h"
 #include "sim/engine/step/kernels.h"
 
 namespace orrery {
@@ -98,10 +99,6 @@ std::string amount(double value, Axis axis) {
   return fmt::format("{:.0f}", value);
 }
 
-std::string percent(double share) {
-  return fmt::format("{:.{}f}%", 100 * share, share < 0.0995 ? 1 : 0);
-}
-
 }  // namespace
 
 std::vector<Extrapolation> find_extrapolations(const StepContext& context, const Model& model,
@@ -163,8 +160,8 @@ std::string to_text(const Extrapolation& e) {
                         amount(side.used, side.axis), amount(side.low, side.axis),
                         amount(side.high, side.axis));
   }
-  text += fmt::format(" ({} of the curve's time", percent(e.share));
-  if (e.growth > 0) text += fmt::format(", range {} wider", percent(e.growth));
+  text += fmt::format(" ({} of the curve's time", short_percent(e.share));
+  if (e.growth > 0) text += fmt::format(", range {} wider", short_percent(e.growth));
   return text + ")";
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/json/json.h"
+#include "sim/base/text/words.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/assumptions.h"
 
@@ -261,8 +262,7 @@ PredictionRange prediction_range(const RunKind& run, const std::vector<Assumptio
   double beyond = error->beyond_seen(run, &range.widened);
   if (run.blanks > 0) {
     beyond = joined(beyond, error->blank * std::sqrt(static_cast<double>(run.blanks)));
-    range.widened.push_back(
-        fmt::format("{} setting{} assumed", run.blanks, run.blanks == 1 ? "" : "s"));
+    range.widened.push_back(plural(run.blanks, "setting") + " assumed");
   }
   if (!run.unknown_release.empty()) {
     beyond = joined(beyond, error->unseen.stack);

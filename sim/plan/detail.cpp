@@ -7,12 +7,11 @@
 #include "sim/explain/explain.h"
 #include "sim/explain/levers.h"
 #include "sim/outcome/months/remedies.h"
+#include "sim/outcome/noise.h"
 #include "sim/plan/point.h"
 
 namespace orrery {
 namespace {
-
-constexpr double least_gain = 0.002;  // below it a lever is noise
 
 struct Ground {
   const PlanChoice& choice;

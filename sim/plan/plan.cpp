@@ -12,6 +12,7 @@
 #include "sim/advise/stop_point.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/parallel.h"
+#include "sim/outcome/noise.h"
 #include "sim/plan/point.h"
 #include "workloads/layout/decisions.h"
 
@@ -323,7 +324,7 @@ bool PlanPoint::ends() const {
 bool same_machine(const PlanPoint& a, const PlanPoint& b) {
   if (!a.step.fits || !b.step.fits || !a.ends() || !b.ends() || a.gpus != b.gpus) return false;
   const auto close = [](double x, double y) {
-    return std::abs(x - y) <= plan_tie * std::max(std::abs(x), std::abs(y));
+    return std::abs(x - y) <= same_speed * std::max(std::abs(x), std::abs(y));
   };
   return a.unknown_costs == b.unknown_costs &&
          close(a.step.best.step_time.si(), b.step.best.step_time.si()) &&

@@ -138,11 +138,9 @@ struct PlanRank {
   auto operator<=>(const PlanRank&) const = default;
 };
 PlanRank plan_rank(const PlanPoint& point, PlanObjective objective);
-// Below it a difference between two points means nothing: a hundredth, where the range of a
-// prediction is some hundredths wide.
-inline constexpr double plan_tie = 0.01;
 // Whether two points are one machine under two names: as many accelerators, and time, money,
-// energy, power and racks within plan_tie. Not for points that do not fit or never end.
+// energy, power and racks within same_speed (sim/outcome/noise.h). Not for points that do not fit
+// or never end.
 bool same_machine(const PlanPoint& a, const PlanPoint& b);
 // How far the point misses its limits: the largest of needed over allowed. 1 or less: not at all.
 double plan_excess(const PlanPoint& point);

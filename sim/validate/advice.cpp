@@ -104,8 +104,8 @@ Verdict verdict(const AdvisedJob& job) {
   if (!job.advised) return Verdict::nothing;
   if (job.same) return Verdict::same;
   if (job.measured_gain()) return Verdict::run;
-  if (job.gain < -run_to_run_spread) return Verdict::behind;
-  if (job.gain <= run_to_run_spread) return Verdict::tied;
+  if (job.gain < -rerun_spread) return Verdict::behind;
+  if (job.gain <= rerun_spread) return Verdict::tied;
   return job.low > 0 ? Verdict::gain : Verdict::cannot_tell;
 }
 
@@ -136,7 +136,7 @@ struct Counts {
   void add(const AdvisedJob& job) {
     ++jobs;
     ++of[static_cast<std::size_t>(verdict(job))];
-    if (verdict(job) == Verdict::run && *job.measured_gain() < -run_to_run_spread) ++slower;
+    if (verdict(job) == Verdict::run && *job.measured_gain() < -rerun_spread) ++slower;
     gains.push_back(job.gain);
   }
   std::vector<std::string> cells(const std::string& name) const {

@@ -65,8 +65,8 @@ TEST_CASE("what is advised for the jobs whose every layout we ran is the best of
     REQUIRE(job.run != nullptr);
     // What it lists first among those that were run lies within the noise of the best.
     CHECK(*job.run->row->measured.tokens_per_second_per_gpu >=
-          (1 - run_to_run_spread) * *job.published->row->measured.tokens_per_second_per_gpu);
-    if (job.place > 0) CHECK(job.gain <= run_to_run_spread);
+          (1 - rerun_spread) * *job.published->row->measured.tokens_per_second_per_gpu);
+    if (job.place > 0) CHECK(job.gain <= rerun_spread);
   }
   const std::string text = advice_text(jobs);
   CHECK(text.find("2g-s4k-ddp-mbs2") != std::string::npos);

@@ -9,6 +9,7 @@
 #include "sim/app/line/result.h"
 #include "sim/app/report/parts.h"
 #include "sim/base/json/tree.h"
+#include "sim/base/text/words.h"
 #include "sim/explain/machine_tie.h"
 #include "sim/question/machines.h"
 

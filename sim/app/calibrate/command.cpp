@@ -13,6 +13,7 @@
 #include "sim/app/calibrate/compare.h"
 #include "sim/app/calibrate/show.h"
 #include "sim/base/output_file.h"
+#include "sim/base/text/words.h"
 #include "sim/calibrate/fit/fit.h"
 #include "sim/calibrate/fit/software_fit.h"
 #include "sim/calibrate/log/measured_tables.h"
@@ -21,9 +22,7 @@
 namespace orrery {
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
-
-std::string percent_if(bool known, double share) { return known ? percent(share) : ""; }
+std::string figure_if(bool known, double share) { return known ? percent_figure(share) : ""; }
 
 // "norm", or "norm rms" for the curve of one kernel.
 std::string named(const FitRow& row) {
@@ -38,11 +37,11 @@ std::string fit_table(const FitReport& report) {
   for (const FitRow& row : report.rows) {
     const bool held = row.n_held > 0, longer = row.over.rows > 0, crossed = row.cross_validated > 0;
     table.add({named(row), std::string(to_text(row.format)), std::string(to_text(row.library)),
-               std::to_string(row.n_fit), std::to_string(row.n_held), percent_if(held, row.median),
-               percent_if(held, row.p90), percent_if(longer, row.over.median),
-               percent_if(longer, row.over.p90), percent_if(crossed, row.cross_validated),
-               percent_if(crossed, row.cross_validated_p90), percent_if(row.spread > 0, row.spread),
-               percent_if(row.runs.runs > 1, row.runs.spread)});
+               std::to_string(row.n_fit), std::to_string(row.n_held), figure_if(held, row.median),
+               figure_if(held, row.p90), figure_if(longer, row.over.median),
+               figure_if(longer, row.over.p90), figure_if(crossed, row.cross_validated),
+               figure_if(crossed, row.cross_validated_p90), figure_if(row.spread > 0, row.spread),
+               figure_if(row.runs.runs > 1, row.runs.spread)});
   }
   return table.text();
 }
@@ -55,8 +54,8 @@ std::string regions_table(const FitReport& report) {
     for (const RegionError& region : row.regions)
       if (region.rows > 0)
         table.add({named(row), std::string(to_text(row.format)), std::string(to_text(row.library)),
-                   region.name, std::to_string(region.rows), percent_if(true, region.median),
-                   percent_if(true, region.p90)});
+                   region.name, std::to_string(region.rows), figure_if(true, region.median),
+                   figure_if(true, region.p90)});
   return "\nBy region: each shape predicted by a fit without its family\n" + table.text();
 }
 
@@ -76,8 +75,8 @@ std::string sustained_table(const FitReport& report) {
               {Align::left, Align::left, Align::left});
   for (const SustainedRow& row : report.sustained)
     table.add({std::string(to_text(row.kind)), std::string(to_text(row.format)),
-               std::string(to_text(row.library)), std::to_string(row.rows), percent(row.median),
-               percent(row.p90)});
+               std::string(to_text(row.library)), std::to_string(row.rows),
+               percent_figure(row.median), percent_figure(row.p90)});
   return "\nSustained for seconds, which no fit saw: curves under the power limit\n" + table.text();
 }
 
@@ -89,7 +88,8 @@ std::string other_fits(const FitReport& report) {
     text += fmt::format(
         "\nBoard power of {} samples, each by a fit without it: {}% (median), {}% (90th "
         "percentile)\n",
-        report.power.held_out, percent(report.power.median), percent(report.power.p90));
+        report.power.held_out, percent_figure(report.power.median),
+        percent_figure(report.power.p90));
   if (!report.collectives.errors.empty())
     text += "\nCollectives\n" + errors_text(report.collectives);
   if (!report.overlaps.empty())

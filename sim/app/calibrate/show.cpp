@@ -12,6 +12,7 @@
 #include "hw_models/catalog.h"
 #include "sim/base/json/tree.h"
 #include "sim/base/output_file.h"
+#include "sim/base/text/words.h"
 #include "sim/calibrate/log/measured_tables.h"
 #include "sim/paper/tables.h"
 
@@ -19,8 +20,6 @@ namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
 
 std::string scale_text(const Sourced<double>& scale) {
   if (scale.get() == 1 && !scale.low) return "1";
@@ -36,7 +35,7 @@ std::string spread_text(const FitQuality& quality) {
   for (const ParameterSpread& p : quality.spread) errors.push_back(p.relative_error);
   std::sort(errors.begin(), errors.end());
   const double middle = errors[errors.size() / 2];
-  return middle < 1 ? percent(middle) : ">100";
+  return middle < 1 ? percent_figure(middle) : ">100";
 }
 
 std::string curves_table(const Calibration& calibration) {
@@ -52,8 +51,8 @@ std::string curves_table(const Calibration& calibration) {
                std::string(to_text(c.scale.evidence)), scale_text(c.scale),
                c.quality.fitted > 0 ? std::to_string(c.quality.fitted + c.quality.held_out) : "",
                fitted ? std::to_string(c.quality.held_out) : "",
-               fitted ? percent(c.quality.median) : "", fitted ? percent(c.quality.p90) : "",
-               spread_text(c.quality)});
+               fitted ? percent_figure(c.quality.median) : "",
+               fitted ? percent_figure(c.quality.p90) : "", spread_text(c.quality)});
   }
   return table.text();
 }

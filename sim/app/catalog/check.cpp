@@ -17,6 +17,7 @@
 #include "sim/app/catalog/show.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/json/tree.h"
+#include "sim/base/text/words.h"
 #include "sim/engine/cluster.h"
 #include "sim/question/plan/question.h"
 #include "workloads/model/model_catalog.h"
@@ -160,8 +161,8 @@ std::string faults_text(const CatalogFaults& faults) {
   const std::string entries =
       faults.checked == 1 ? "" : fmt::format(" ({} entries)", faults.checked);
   if (faults.faults.empty()) return fmt::format("{}{}: in order\n", faults.what, entries);
-  return text + fmt::format("{}{}: {} fault{}\n", faults.what, entries, faults.faults.size(),
-                            faults.faults.size() == 1 ? "" : "s");
+  return text +
+         fmt::format("{}{}: {}\n", faults.what, entries, plural(faults.faults.size(), "fault"));
 }
 
 std::string faults_json(const CatalogFaults& faults) {

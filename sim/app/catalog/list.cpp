@@ -16,6 +16,7 @@
 #include "sim/app/report/parts.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/json/tree.h"
+#include "sim/base/text/words.h"
 #include "sim/engine/cluster.h"
 #include "workloads/model/model_catalog.h"
 
@@ -39,14 +40,14 @@ std::string largest_of(const Fabric& fabric) {
   std::int64_t largest = 0;
   for (const Tier& tier : fabric.scale_out.tiers) largest = std::max(largest, tier.reach);
   if (fabric.scale_out.kind == ScaleOutKind::none) largest = fabric.scale_up.domain;
-  return largest == 0 ? "not stated" : grouped(static_cast<double>(largest));
+  return largest == 0 ? "not stated" : grouped(largest);
 }
 
 void add_columns(const CatalogKind& kind, const JsonValue& entry, Entry& shown) {
   if (kind.name == "cluster") {
     const Fabric fabric = load_fabric(entry.at("fabric").text());
     shown.columns = {{"device", entry.at("accelerator").text()},
-                     {"domain", grouped(static_cast<double>(fabric.scale_up.domain))},
+                     {"domain", grouped(fabric.scale_up.domain)},
                      {"largest", largest_of(fabric)},
                      {"network", fabric.name}};
   } else if (kind.name == "accelerator") {
@@ -59,7 +60,7 @@ void add_columns(const CatalogKind& kind, const JsonValue& entry, Entry& shown) 
                      {"active", fmt::format("{:.1f}B", static_cast<double>(count.active) / 1e9)}};
   } else if (kind.name == "fabric") {
     const Fabric fabric = load_fabric(entry.at("name").text());
-    shown.columns = {{"domain", grouped(static_cast<double>(fabric.scale_up.domain))},
+    shown.columns = {{"domain", grouped(fabric.scale_up.domain)},
                      {"largest", largest_of(fabric)},
                      {"kind", std::string(to_text(fabric.scale_out.kind))}};
   }

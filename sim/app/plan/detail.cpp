@@ -8,6 +8,7 @@
 #include "sim/app/plan/report.h"
 #include "sim/app/report/advice.h"
 #include "sim/app/report/parts.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 namespace {
@@ -29,7 +30,7 @@ std::string saved_days(double days) {
 // "64 spare GPUs wait"; what whole hosts and domains hold besides is told apart.
 std::string waiting_text(const PlanPoint& p) {
   const auto gpus = [](std::int64_t n, const char* kind) {
-    return fmt::format("{} {}GPU{}", grouped(static_cast<double>(n)), kind, n == 1 ? "" : "s");
+    return plural(n, std::string(kind) + "GPU");
   };
   std::string text =
       gpus(p.spares, "spare ") + (p.spares == 1 ? std::string(" waits") : std::string(" wait"));
@@ -51,8 +52,7 @@ void add_layout(Document& document, const PlanPoint& p, const PlanDetail& d) {
       "of the time {:.1f}% counts (90% range {:.1f} to {:.1f}%); a failure every {}; {}, {} "
       "are {} in all.",
       100 * d.goodput.effective, 100 * d.range.effective.low, 100 * d.range.effective.high,
-      to_text(d.goodput.mean_time_to_failure), waiting_text(p),
-      grouped(static_cast<double>(p.bought)),
+      to_text(d.goodput.mean_time_to_failure), waiting_text(p), grouped(p.bought),
       d.bill.ownership == Ownership::buy ? "bought" : "rented"));
 }
 

@@ -9,6 +9,9 @@
 
 #include "sim/app/plan/report.h"
 #include "sim/app/report/parts.h"
+#include "sim/base/statistics.h"
+#include "sim/base/text/words.h"
+#include "sim/outcome/noise.h"
 
 namespace orrery {
 namespace {
@@ -71,7 +74,7 @@ std::vector<std::string> close_points(const PlanFile& file, const PlanResult& re
   for (std::size_t i = 0; i < result.points.size(); ++i) {
     const PlanPoint& p = result.points[i];
     if (i == *result.best || !p.feasible || !same_job(file.plan.choices[p.choice], choice) ||
-        same_machine(p, best) || plan_score(p, objective) > least * (1 + plan_tie))
+        same_machine(p, best) || plan_score(p, objective) > least * (1 + same_speed))
       continue;
     std::string text = fmt::format("time {}", percent_text(p.finish.si(), best.finish.si()));
     if (p.cost_known() && best.cost_known())
@@ -82,9 +85,9 @@ std::vector<std::string> close_points(const PlanFile& file, const PlanResult& re
     if (p.racks != best.racks)
       text += fmt::format(", racks {:.0f} for {:.0f}", p.racks, best.racks);
     items.push_back(
-        fmt::format("Within 1% of the best by what is wanted, closer than predictions "
+        fmt::format("Within {} of the best by what is wanted, closer than predictions "
                     "are: {}: {}.",
-                    point_name(file, p), text));
+                    percent(same_speed, 0), point_name(file, p), text));
   }
   return items;
 }
@@ -94,7 +97,7 @@ std::string one_site_text(const PlanFile& file, const PlanPoint& p) {
   const Cluster& cluster = file.plan.choices[p.choice].question.cluster;
   const std::int64_t site = cluster.fabric.sites.accelerators;
   if (site == 0 || p.gpus > site) return "";
-  return fmt::format(" One site of {} holds {}.", cluster.name, grouped(static_cast<double>(site)));
+  return fmt::format(" One site of {} holds {}.", cluster.name, grouped(site));
 }
 
 std::string loss_text(double factor, const char* words) {
@@ -107,7 +110,8 @@ std::string loss_text(double factor, const char* words) {
 // ends too, else the surest.
 std::string safer_text(const PlanFile& file, const PlanResult& result, const PlanPoint& best,
                        const std::function<double(const PlanPoint&)>& chance) {
-  constexpr double late_end = 0.95, least_gain = 0.005;
+  constexpr double late_end = 0.95;
+  constexpr double same_chance = 0.005;  // chances are written in whole percent
   const PlanChoice& choice = file.plan.choices[best.choice];
   const PlanPoint *safe = nullptr, *surest = nullptr;
   const auto score = [&](const PlanPoint& p) { return plan_score(p, choice.goal.objective); };
@@ -128,7 +132,7 @@ std::string safer_text(const PlanFile& file, const PlanResult& result, const Pla
   if (safe != nullptr)
     return fmt::format(" With a range as wide this meets it at its late end too: {}.",
                        named(*safe));
-  if (surest != nullptr && chance(*surest) > chance(best) + least_gain)
+  if (surest != nullptr && chance(*surest) > chance(best) + same_chance)
     return fmt::format(
         " With a range as wide the surest point of the question meets it with "
         "{:.0f}%: {}.",
@@ -146,9 +150,8 @@ void add_risk(Document& document, const PlanFile& file, const PlanResult& result
   const Seconds allowed = choice.goal.allowed - choice.terms.wait;
   if (choice.goal.allowed.si() <= 0 || detail.high <= allowed) return;
   // Sides of a range are those of a normal distribution of the logarithm, 5% beyond each end.
-  constexpr double sigmas = 1.6449;
   const double wide = detail.high / best.duration;
-  const double sigma = std::log(wide) / sigmas;
+  const double sigma = std::log(wide) / normal_95;
   // A range as wide is taken for every point.
   const auto chance = [&](const PlanPoint& p) {
     const PlanChoice& of = file.plan.choices[p.choice];

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "sim/app/report/parts.h"
+#include "sim/base/text/words.h"
 #include "sim/explain/machine_tie.h"
 
 namespace orrery {
@@ -24,8 +25,7 @@ std::string limit_text(const std::string& name, double value) {
   if (name == "deadline") return days_text(Seconds(value));
   if (name == "budget" || name == "capital") return money_text(value);
   if (name == "power") return to_text(Watts(value));
-  return name == "racks" ? fmt::format("{:.0f} rack{}", value, value == 1 ? "" : "s")
-                         : fmt::format("{} square metres", grouped(value));
+  return name == "racks" ? plural(value, "rack") : fmt::format("{} square metres", grouped(value));
 }
 
 // "10^26 FLOP", "3.2e26 FLOP".
@@ -55,10 +55,9 @@ void add_question(Document& document, const PlanFile& file) {
         goal.flop.si() > 0 ? fmt::format(" (what {} train)", flop_text(goal.flop)) : std::string());
   if (same([](const PlanChoice& c) { return c.question.job.global_batch; }) &&
       same([](const PlanChoice& c) { return c.question.job.sequence; }))
-    text += fmt::format("{} sequence{} of {} tokens a step. ",
-                        grouped(static_cast<double>(first.question.job.global_batch)),
-                        first.question.job.global_batch == 1 ? "" : "s",
-                        grouped(static_cast<double>(first.question.job.sequence)));
+    text +=
+        fmt::format("{} of {} tokens a step. ", plural(first.question.job.global_batch, "sequence"),
+                    grouped(first.question.job.sequence));
   else if (!text.empty())
     text.replace(text.size() - 2, 2, ". ");
   text += fmt::format("Wanted: {}.", to_text(goal.objective));
@@ -231,7 +230,7 @@ std::string allowed_text(const PlanFile& file, const PlanPoint& p) {
   return fmt::format(" The {} {} at most {} accelerators{}.",
                      wiring ? "wiring " + choice_of(file, p).question.cluster.fabric.name
                             : "limit of " + p.allowed_by,
-                     wiring ? "joins" : "allows", grouped(static_cast<double>(p.allowed)),
+                     wiring ? "joins" : "allows", grouped(p.allowed),
                      wiring ? "" : " with the spares that they need");
 }
 
@@ -277,7 +276,7 @@ void add_answer(Document& document, const PlanFile& file, const PlanResult& resu
     document.paragraph(fmt::format(
         "It is the largest machine that was looked at: counts are searched up to {} accelerators, "
         "and a larger one may serve better. `gpus` asks for it.",
-        grouped(static_cast<double>(plan_most_gpus))));
+        grouped(plan_most_gpus)));
   if (result.stopped_early())
     document.paragraph("Stopped early: of the points, only those that were known are compared.");
 }
@@ -286,9 +285,8 @@ void add_method(Document& document, const PlanFile& file, const PlanResult& resu
   document.gap().heading("How it was found:");
   std::size_t searched = 0;
   for (const auto& tried : result.tried) searched += tried.size();
-  std::string text =
-      fmt::format("{} point{}", result.points.size(), result.points.size() == 1 ? "" : "s");
-  if (searched > 0) text += fmt::format(", {} count{} tried", searched, searched == 1 ? "" : "s");
+  std::string text = plural(result.points.size(), "point");
+  if (searched > 0) text += fmt::format(", {} tried", plural(searched, "count"));
   const auto full = std::count_if(result.points.begin(), result.points.end(),
                                   [](const PlanPoint& p) { return p.fully_searched; });
   document.item(
@@ -300,7 +298,7 @@ void add_method(Document& document, const PlanFile& file, const PlanResult& resu
           "layouts were searched, best first, for {} batches of parts of the grid at most ({} of "
           "{} "
           "points); what was found there was tried on all points with as many accelerators.",
-          grouped(static_cast<double>(usual_full_batches)), full, result.points.size()));
+          grouped(usual_full_batches), full, result.points.size()));
   document.item(
       "Days count failures, restarts, checkpoints, waiting for data and evaluation; machines count "
       "spares, network, storage, building and staff. Ranges are of 90%.");
@@ -356,8 +354,7 @@ std::string tokens_text(double tokens) {
 
 std::string point_name(const PlanFile& file, const PlanPoint& p) {
   const PlanChoice& choice = choice_of(file, p);
-  std::string text = fmt::format("{} GPU{} of {}", grouped(static_cast<double>(p.gpus)),
-                                 p.gpus == 1 ? "" : "s", choice.question.cluster.name);
+  std::string text = fmt::format("{} of {}", plural(p.gpus, "GPU"), choice.question.cluster.name);
   std::string rest;
   for (std::size_t i = 0; i < file.plan.varied.size(); ++i)
     if (file.plan.varied[i] != "cluster" && file.plan.varied[i] != "gpus")

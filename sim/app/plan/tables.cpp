@@ -10,13 +10,14 @@
 
 #include "sim/app/plan/report.h"
 #include "sim/app/report/parts.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::size_t most_front = 12;
 
-std::string count(std::int64_t n) { return grouped(static_cast<double>(n)); }
+std::string count(std::int64_t n) { return grouped(n); }
 
 std::string number(double v, int digits = 3) {
   if (!(std::abs(v) < 1e9)) return "-";

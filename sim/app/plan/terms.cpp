@@ -8,6 +8,7 @@
 
 #include "sim/app/plan/report.h"
 #include "sim/app/report/parts.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 namespace {
@@ -54,8 +55,7 @@ std::string why_no_faster(const PlanFile& file, const PlanPoint& p, const PlanPo
   const char* why = divides ? "leave each of them too little work"
                             : "do not divide over as many replicas of the best layout, and other "
                               "layouts are slower";
-  return fmt::format("{} sequence{} a step {}", grouped(static_cast<double>(batch)),
-                     batch == 1 ? "" : "s", why);
+  return fmt::format("{} a step {}", plural(batch, "sequence"), why);
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ void add_conditions(Document& document, const PlanFile& file, const PlanResult& 
     document.paragraph(fmt::format(
         "That is the job's own time alone: the contract commits {} accelerators for {}, {} in "
         "all, which someone must use or buy when the job is done.",
-        grouped(static_cast<double>(detail.bill.bought)), days_text(job->committed),
+        grouped(detail.bill.bought), days_text(job->committed),
         money_text(job->commitment.value.si())));
 }
 
@@ -92,8 +92,8 @@ void add_table_marks(Document& document, const PlanFile& file, const PlanResult&
         (terms.contract == Contract::reserved_1y || terms.contract == Contract::reserved_3y))
       reserved.push_back(point_name(file, p));
     if (const PlanPoint* more = larger(file, result, i))
-      unused[why_no_faster(file, p, *more)].push_back(fmt::format(
-          "{} (up to {} tried)", point_name(file, p), grouped(static_cast<double>(more->gpus))));
+      unused[why_no_faster(file, p, *more)].push_back(
+          fmt::format("{} (up to {} tried)", point_name(file, p), grouped(more->gpus)));
   }
   for (const auto& [why, points] : misfits)
     document.item(

@@ -9,6 +9,7 @@
 
 #include "sim/app/report/advice.h"
 #include "sim/app/report/parts.h"
+#include "sim/base/text/words.h"
 #include "sim/outcome/host_power.h"
 
 namespace orrery {
@@ -225,9 +226,7 @@ void add_rows(Document& document, const std::vector<Row>& rows, bool numbered, S
 }
 
 // "0.05%": what a setting gains, to the hundredth.
-std::string small_percent(double share) {
-  return share < 0.00005 ? "nothing" : fmt::format("{:.2f}%", 100 * share);
-}
+std::string small_percent(double share) { return share < 0.00005 ? "nothing" : percent(share, 2); }
 
 // Of the first, each setting that was taken back and what it would gain.
 std::string left_of_first(const Simplified& first) {

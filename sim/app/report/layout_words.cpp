@@ -7,12 +7,11 @@
 
 #include "sim/app/report/advice.h"
 #include "sim/app/report/parts.h"
+#include "sim/base/text/words.h"
 #include "sim/engine/placement.h"
 
 namespace orrery {
 namespace {
-
-std::string count_text(std::int64_t n) { return grouped(static_cast<double>(n)); }
 
 std::string layers_text(std::int64_t n) {
   if (n == 0) return "no layer";
@@ -105,7 +104,7 @@ std::string ranks_text(const Scenario& s) {
   if (!groups.empty()) text += fmt::format(": {}", fmt::join(groups, "; "));
   if (l.pp > 1)
     text +=
-        fmt::format("; neighbouring stages are {} ranks apart", count_text(l.stride(Parallel::pp)));
+        fmt::format("; neighbouring stages are {} ranks apart", grouped(l.stride(Parallel::pp)));
   text += ".";
   const std::int64_t domain = s.cluster.fabric.scale_up.domain;
   if (l.gpus() > domain && p.ranks_per_domain < domain)
@@ -117,11 +116,11 @@ std::string ranks_text(const Scenario& s) {
 std::string batch_text(const Scenario& s) {
   const Layout& l = s.layout;
   const std::int64_t count = l.microbatches(s.job);
-  const std::string all = fmt::format("{} {} of {} {} a step.", count_text(count),
+  const std::string all = fmt::format("{} {} of {} {} a step.", grouped(count),
                                       count == 1 ? "microbatch" : "microbatches", l.micro_batch,
                                       l.micro_batch == 1 ? "sequence" : "sequences");
   if (l.dp == 1) return "The one replica runs " + all;
-  return fmt::format("Each of {} data-parallel replicas runs {}", count_text(l.dp), all);
+  return fmt::format("Each of {} data-parallel replicas runs {}", grouped(l.dp), all);
 }
 
 std::string gradients_text(const Scenario& s) {
@@ -132,14 +131,14 @@ std::string gradients_text(const Scenario& s) {
     return fmt::format(
         "Parameters, gradients and optimizer are sharded over {} ranks, gathered "
         "and reduced layer by layer.",
-        count_text(l.shard_group > 0 ? l.shard_group : ranks));
+        grouped(l.shard_group > 0 ? l.shard_group : ranks));
   const Bytes bucket = l.bucket > Bytes(0)
                            ? l.bucket
                            : std::max(s.stack.bucket.get(),
                                       s.stack.bucket_per_rank.get() * static_cast<double>(ranks));
   constexpr const char* sharded[] = {"", ", which shard the optimizer,",
                                      ", which shard optimizer and gradients,"};
-  std::string text = fmt::format("Gradients are reduced over {} ranks", count_text(ranks));
+  std::string text = fmt::format("Gradients are reduced over {} ranks", grouped(ranks));
   if (l.cp > 1) text += fmt::format(" (DP {} x CP {})", l.dp, l.cp);
   text += sharded[l.zero_stage];
   return text + (s.stack.sharded_at_once && l.zero_stage > 0
@@ -158,9 +157,9 @@ std::string experts_text(const Scenario& s) {
       fmt::format("A rank holds {} of {} experts", (experts + l.redundant_experts) / l.ep, experts);
   if (l.redundant_experts > 0) text += fmt::format(" and {} copies", l.redundant_experts);
   if (l.etp > 1) text += fmt::format(", each split over {} ranks", l.etp);
-  return text +
-         (ranks > 1 ? fmt::format("; their gradients are reduced over {} ranks.", count_text(ranks))
-                    : "; no other rank holds the same.");
+  return text + (ranks > 1
+                     ? fmt::format("; their gradients are reduced over {} ranks.", grouped(ranks))
+                     : "; no other rank holds the same.");
 }
 
 // What is given up for memory; empty where nothing is.

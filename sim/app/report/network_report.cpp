@@ -8,6 +8,7 @@
 
 #include "sim/app/answer/answer.h"
 #include "sim/app/report/parts.h"
+#include "sim/base/text/words.h"
 #include "sim/paper/tables.h"
 
 namespace orrery {
@@ -114,7 +115,7 @@ void add_network(Document& document, const Scenario& s, const Prediction& p) {
                                  ? "scale-up only"
                                  : fmt::format("{:.0f}% of {}", 100 * u.price.busiest.front().load,
                                                u.price.busiest.front().name);
-    table.add({name_of(u), grouped(static_cast<double>(u.collective.group.size)),
+    table.add({name_of(u), grouped(u.collective.group.size),
                significant(u.collective.bytes.si() / 1e6), significant(u.count),
                significant(u.price.time.time.si() * 1e6),
                stretch(u) > 5e-4 ? fmt::format("{:.1f}%", 100 * stretch(u)) : "", busy});

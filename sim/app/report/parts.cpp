@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "sim/base/text/words.h"
 #include "sim/explain/explain.h"
 #include "sim/outcome/extrapolation.h"
 #include "sim/outcome/notes.h"
@@ -15,8 +16,6 @@
 
 namespace orrery {
 namespace {
-
-std::string count_text(std::int64_t n) { return grouped(static_cast<double>(n)); }
 
 std::string parameters_text(std::int64_t parameters) {
   const auto n = static_cast<double>(parameters);
@@ -32,14 +31,14 @@ std::string tokens_text(double tokens) {
 std::string job_text(const Scenario& s) {
   const Job& job = s.job;
   const std::int64_t replicas = s.layout.dp;
-  const std::string all = count_text(job.batch * replicas);
+  const std::string all = grouped(job.batch * replicas);
   switch (job.task) {
     case Task::prefill:
       return fmt::format("prefill: {} prompts a replica ({} in all), each of {} tokens",
-                         count_text(job.batch), all, count_text(job.sequence));
+                         grouped(job.batch), all, grouped(job.sequence));
     case Task::decode:
       return fmt::format("decode: {} sequences a replica ({} in all), each with {} tokens before",
-                         count_text(job.batch), all, count_text(job.context));
+                         grouped(job.batch), all, grouped(job.context));
     case Task::pretrain:
     case Task::sft:
     case Task::lora:
@@ -48,9 +47,9 @@ std::string job_text(const Scenario& s) {
   std::string text(to_text(job.task));
   if (job.task == Task::lora) text += fmt::format(" of rank {}", job.lora_rank);
   if (job.mtp) text += " with multi-token prediction";
-  return text + fmt::format(": {} sequence{} of {} tokens a step ({} tokens)",
-                            count_text(job.global_batch), job.global_batch == 1 ? "" : "s",
-                            count_text(job.sequence), tokens_text(tokens_per_step(job, 1)));
+  return text + fmt::format(": {} of {} tokens a step ({} tokens)",
+                            plural(job.global_batch, "sequence"), grouped(job.sequence),
+                            tokens_text(tokens_per_step(job, 1)));
 }
 
 // What MFU counts of a token.
@@ -249,10 +248,6 @@ std::string readable_path(const std::string& path) {
   return path.substr(0, colon + 2) + name;
 }
 
-std::string signed_percent(double share) {
-  return std::abs(share) < 0.0005 ? "0.0" : fmt::format("{:+.1f}", 100 * share);
-}
-
 void add_assumptions(Document& document, const std::vector<Assumption>& assumptions) {
   Table table({"evidence", "value (range)", "step time", "of"},
               {Align::left, Align::left, Align::right, Align::left});
@@ -262,7 +257,7 @@ void add_assumptions(Document& document, const std::vector<Assumption>& assumpti
     const double size = std::max(std::abs(a.effect_low), std::abs(a.effect_high));
     if (shown == most || size < 0.0005) break;  // largest first
     table.add({std::string(to_text(a.evidence)), value_and_range(a),
-               signed_percent(a.effect_low) + " " + signed_percent(a.effect_high) + "%",
+               signed_percent_figure(a.effect_low) + " " + signed_percent(a.effect_high),
                readable_path(a.path)});
     ++shown;
   }
@@ -331,14 +326,6 @@ TimeUnit unit_for(Seconds step) {
   return step.si() >= 1e-3 ? TimeUnit{"ms", 1e3, 2} : TimeUnit{"us", 1e6, 1};
 }
 
-std::string grouped(double v) {
-  std::string digits = fmt::format("{:.0f}", v);
-  const int sign = v < 0 ? 1 : 0;
-  for (int i = static_cast<int>(digits.size()) - 3; i > sign; i -= 3)
-    digits.insert(static_cast<std::size_t>(i), ",");
-  return digits;
-}
-
 std::string significant(double v) { return v >= 999.5 ? grouped(v) : fmt::format("{:.3g}", v); }
 
 std::string dollars_text(double v) {
@@ -353,8 +340,8 @@ void add_subject(Document& document, const Scenario& s) {
   if (count.active != count.total)
     text += fmt::format(", {} active", parameters_text(count.active));
   document.title(text + ")");
-  document.line(fmt::format("{} x {} on {} ({})", count_text(s.cluster.gpus),
-                            s.cluster.device.title, s.cluster.title, s.cluster.name));
+  document.line(fmt::format("{} x {} on {} ({})", grouped(s.cluster.gpus), s.cluster.device.title,
+                            s.cluster.title, s.cluster.name));
   document.line(job_text(s)).line(fmt::format("{} {}", s.stack.title, s.stack.release));
   for (const std::string& note : notes_of(s)) document.paragraph("Note: " + note, "  ");
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/base/json/tree.h"
+#include "sim/base/text/words.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/prediction.h"
 #include "sim/outcome/verdict.h"
@@ -13,7 +14,6 @@
 
 namespace orrery {
 
-std::string grouped(double v);       // "1,048,576"
 std::string significant(double v);   // three digits, or grouped from a thousand on
 std::string dollars_text(double v);  // three digits with trailing zeros: "3.30"
 

@@ -8,27 +8,15 @@
 
 #include "sim/app/report/advice.h"
 #include "sim/app/report/parts.h"
+#include "sim/base/text/words.h"
 #include "sim/explain/explain.h"
+#include "sim/outcome/noise.h"
 
 namespace orrery {
 namespace {
 
-// Published reruns of one job differ by 0.5 to 2% (validation/README.md): nothing that lies closer
-// can be told apart.
-constexpr double rerun_spread = 0.02;
-
-std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
-std::string signed_percent(double share) { return fmt::format("{:+.1f}%", 100 * share); }
-
 std::string time_text(Seconds time, const TimeUnit& unit) {
   return fmt::format("{:.{}f}", time.si() * unit.per_second, unit.decimals);
-}
-
-// Those of a list, "2, 3 and 5".
-std::string enumeration(const std::vector<std::string>& list) {
-  if (list.size() < 2) return list.empty() ? "" : list.front();
-  const std::vector<std::string> most(list.begin(), list.end() - 1);
-  return fmt::format("{} and {}", fmt::join(most, ", "), list.back());
 }
 
 std::string gain_text(const Counterfactual& lever) {
@@ -105,7 +93,6 @@ Table phases_table(const std::vector<PhaseLimit>& limits) {
 }
 
 constexpr std::size_t most_levers = 6;
-constexpr double least_gain = 0.003;
 
 void add_levers(Document& document, const Reasons& r, Seconds step) {
   const TimeUnit unit = unit_for(step);
@@ -173,13 +160,12 @@ std::string ties(const Question& q, const Advice& a) {
   });
   if (tied == 1)
     return fmt::format(
-        "The second lies {:.1f}% behind, more than the 0.5 to 2% by which "
-        "reruns of one job differ.",
-        100 * (measure(q, a.best[1]) / best - 1));
+        "The second lies {} behind, more than the {} by which reruns of one job differ.",
+        percent(measure(q, a.best[1]) / best - 1), rerun_range_text());
   return fmt::format(
-      "The first {} lie within 2%, and reruns of one job differ by 0.5 to 2%: "
+      "The first {} lie within {}, and reruns of one job differ by {}: "
       "take them as equal, and choose by memory or by what is simplest to run.",
-      tied);
+      tied, rerun_spread_text(), rerun_range_text());
 }
 
 std::string changes_text(const Advice& a, std::size_t most) {
@@ -326,7 +312,7 @@ Table flags_table(const std::string& title, const std::vector<FlagChange>& chang
   return table;
 }
 
-std::string changes_text(int n) { return fmt::format("{} change{}", n, n == 1 ? "" : "s"); }
+std::string changes_text(int n) { return plural(n, "change"); }
 
 // What each rung changes, by how much it is faster, and the flags of the last that is worth it.
 void add_ladder(Document& document, const Ladder& ladder, Seconds now) {
@@ -357,8 +343,7 @@ void add_ladder(Document& document, const Ladder& ladder, Seconds now) {
                                     r.changes > 1 ? "fewer" : "what runs now"));
   document.paragraph(fmt::format(
       "{} sets of decisions were searched, {} layouts; all else stays as it is, and DP follows.{}",
-      grouped(static_cast<double>(ladder.searches)),
-      grouped(static_cast<double>(ladder.considered)),
+      grouped(ladder.searches), grouped(ladder.considered),
       ladder.stopped_early ? " Stopped early: longer sets were not all searched." : ""));
   if (last == nullptr || last->flags.empty()) return;
   document.gap().table(

@@ -10,11 +10,10 @@
 #include "sim/app/report/advice.h"
 #include "sim/app/report/network_report.h"
 #include "sim/app/report/parts.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 namespace {
-
-std::string count_text(std::int64_t n) { return grouped(static_cast<double>(n)); }
 
 // The proof is of the layouts as the search found them, not of the simpler ones that are listed.
 std::string fastest_of_all(const Advice& a) {
@@ -34,9 +33,9 @@ std::string counts(const Advice& a) {
   std::string text = fmt::format(
       "{} valid layouts considered: {} rejected for memory, {} simulated, {} ruled out by a lower "
       "bound on their time{}.",
-      count_text(a.considered), count_text(a.rejected_for_memory), count_text(a.simulated),
-      count_text(a.pruned), a.left > 0 ? fmt::format(", {} not looked at", count_text(a.left)) : "",
-      count_text(a.invalid));
+      grouped(a.considered), grouped(a.rejected_for_memory), grouped(a.simulated),
+      grouped(a.pruned), a.left > 0 ? fmt::format(", {} not looked at", grouped(a.left)) : "",
+      grouped(a.invalid));
   if (!a.stopped_early && !a.best.empty())
     text += " Nothing better was missed: every one ruled out is proven slower." + fastest_of_all(a);
   if (!a.left_out.empty())
@@ -69,7 +68,7 @@ void add_families(Document& document, const std::vector<Rejection>& families, st
   const std::size_t shown = document.full() ? families.size() : std::min(most, families.size());
   for (std::size_t i = 0; i < shown; ++i)
     document.item(fmt::format("{} ({} layouts): {}", families[i].family,
-                              count_text(families[i].layouts), families[i].reason));
+                              grouped(families[i].layouts), families[i].reason));
   if (families.size() > shown)
     document.note(families.size() - shown == 1
                       ? fmt::format("and one more family that {} (--json has it)", one)
@@ -106,7 +105,7 @@ void add_rejections(Document& document, const Advice& a) {
 std::string larger_text(const Advice& a) {
   if (a.fits_from > 0)
     return fmt::format("It would fit from {} accelerators of this machine on.",
-                       count_text(a.fits_from));
+                       grouped(a.fits_from));
   return "No larger machine of this kind was found to hold it with these settings.";
 }
 

@@ -11,6 +11,7 @@
 
 #include "sim/app/report/parts.h"
 #include "sim/app/topology/report.h"
+#include "sim/base/text/words.h"
 #include "topologies/torus.h"
 
 namespace orrery {
@@ -21,7 +22,6 @@ constexpr const char* copper_colour = "#8a5a2b";
 constexpr const char* optical_colour = "#c2347a";
 const Paint switch_paint = {.fill = "#dfe5ec", .stroke = "#40505f", .width = 1.4, .corner = 5};
 
-std::string count_text(std::int64_t n) { return grouped(static_cast<double>(n)); }
 double to_double(std::int64_t n) { return static_cast<double>(n); }
 
 std::int64_t domains_of(const FabricParts& parts) {
@@ -105,11 +105,10 @@ void draw_nics(const Domain& d, const std::vector<Box>& accelerators) {
                                      : "#5b7fa6",
                        .width = 2.4,
                        .corner = 4});
-  d.svg.text(
-      {row_area.centre(), y + 46},
-      fmt::format("{} NIC{}: {}, {}", count_text(nics), nics == 1 ? "" : "s",
-                  d.fabric.scale_out.nic, gigabits_text(d.fabric.scale_out.nic_bandwidth.get())),
-      {.size = 15, .anchor = Anchor::middle}, d.area.width);
+  d.svg.text({row_area.centre(), y + 46},
+             fmt::format("{}: {}, {}", plural(nics, "NIC"), d.fabric.scale_out.nic,
+                         gigabits_text(d.fabric.scale_out.nic_bandwidth.get())),
+             {.size = 15, .anchor = Anchor::middle}, d.area.width);
 }
 
 void draw_switched(const Domain& d) {
@@ -141,7 +140,7 @@ void draw_switched(const Domain& d) {
     for (const Box& box : row) d.svg.box(box, switch_paint);
     if (each > 9) d.svg.text({row.back().right() + 6, row.back().y + 22}, "…", {.size = 20}, 24);
     const std::string part = level.count->part.empty() ? level.count->role : level.count->part;
-    d.svg.text({d.area.centre(), level.y - 10}, fmt::format("{} × {}", count_text(each), part),
+    d.svg.text({d.area.centre(), level.y - 10}, fmt::format("{} × {}", grouped(each), part),
                {.size = 16, .anchor = Anchor::middle, .bold = true}, d.area.width);
     below = row;
   }
@@ -230,7 +229,7 @@ void draw_circuits(const Domain& d, const Cube& cube, const Box& row_area, std::
   for (const Box& box : row)
     d.svg.box(box, {.fill = "#f6dbe8", .stroke = optical_colour, .width = 1.4, .corner = 5});
   d.svg.text({row_area.centre(), row_area.y + 18},
-             fmt::format("{} optical circuit switches", count_text(count)),
+             fmt::format("{} optical circuit switches", grouped(count)),
              {.size = 16, .anchor = Anchor::middle, .bold = true}, row_area.width);
 }
 
@@ -339,7 +338,7 @@ void draw_domain(Svg& svg, const Box& area, const Fabric& fabric, const FabricPa
   const double left = area.x + 20, room = area.width - 40;
   svg.text({left, area.y + 32}, "One scale-up domain", {.size = 20, .bold = true}, room);
   svg.text({left, area.y + 57},
-           fmt::format("{} accelerators, {}, {} each way", count_text(members), up.link,
+           fmt::format("{} accelerators, {}, {} each way", grouped(members), up.link,
                        to_text(up.bandwidth.get())),
            {.size = 15}, room);
   std::vector<std::string> lines;
@@ -347,14 +346,14 @@ void draw_domain(Svg& svg, const Box& area, const Fabric& fabric, const FabricPa
     if (is_scale_up_run(run) && lines.size() < 4)
       lines.push_back(
           fmt::format("{} to {}: {} × {}, {}", run.from, run.to,
-                      count_text(std::max<std::int64_t>(1, run.cables / domains_of(parts))),
+                      grouped(std::max<std::int64_t>(1, run.cables / domains_of(parts))),
                       gigabits_text(run.rate), to_text(run.medium)));
   // Small switched domains have theirs drawn.
   const bool nics_drawn =
       members <= 8 && up.kind != ScaleUpKind::mesh && up.kind != ScaleUpKind::torus;
   if (parts.nics > 0 && !nics_drawn)
     lines.push_back(fmt::format(
-        "{} NICs: {}, {}", count_text(std::max<std::int64_t>(1, parts.nics / domains_of(parts))),
+        "{} NICs: {}, {}", grouped(std::max<std::int64_t>(1, parts.nics / domains_of(parts))),
         fabric.scale_out.nic, gigabits_text(fabric.scale_out.nic_bandwidth.get())));
   if (parts.scale_up_bisection.si() > 0) {
     const bool torus = up.kind == ScaleUpKind::torus, one = parts.scale_up_diameter == 1;

@@ -7,14 +7,13 @@
 #include "sim/app/report/parts.h"
 #include "sim/app/topology/picture.h"
 #include "sim/app/topology/report.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 namespace {
 
 // More siblings than this are one node: Graphviz and its readers lose patience with hundreds.
 constexpr std::int64_t most_siblings = 24;
-
-std::string count_text(std::int64_t n) { return grouped(static_cast<double>(n)); }
 
 std::string quoted(const std::string& words) {
   std::string out = "\"";
@@ -69,16 +68,16 @@ class DotWriter {
     const std::int64_t domains = std::max<std::int64_t>(1, parts_.domains);
     const std::int64_t members = std::min(parts_.accelerators, fabric_.scale_up.domain);
     out_ += "  subgraph cluster_domain {\n  label=\"inside every domain\";\n";
-    node("accelerators", fmt::format("{} accelerators", count_text(members)));
+    node("accelerators", fmt::format("{} accelerators", grouped(members)));
     for (const SwitchCount& s : parts_.switches)
       if (!is_scale_out_role(s.role))
-        node(s.role, fmt::format("{} {}", count_text(std::max<std::int64_t>(1, s.count / domains)),
+        node(s.role, fmt::format("{} {}", grouped(std::max<std::int64_t>(1, s.count / domains)),
                                  s.part.empty() ? s.role : s.part));
     for (const CableRun& run : parts_.cables)
       if (is_scale_up_run(run))
         edge(run.from == "accelerator" ? "accelerators" : run.from,
              run.to == "accelerator" ? "accelerators" : run.to,
-             fmt::format("{} x {} {}", count_text(std::max<std::int64_t>(1, run.cables / domains)),
+             fmt::format("{} x {} {}", grouped(std::max<std::int64_t>(1, run.cables / domains)),
                          gigabits_text(run.rate), to_text(run.medium)));
     out_ += "  }\n";
   }
@@ -91,11 +90,11 @@ class DotWriter {
       const bool rest = g + 1 == drawn && all > drawn;
       std::string words;
       if (rest)
-        words = fmt::format("{} more", count_text(all - drawn + 1));
+        words = fmt::format("{} more", grouped(all - drawn + 1));
       else if (t < 0)
         words = fmt::format("domain {}", g + 1);
       else
-        words = fmt::format("{} {}\n{} planes", count_text(tier(t).switches),
+        words = fmt::format("{} {}\n{} planes", grouped(tier(t).switches),
                             tier_role(static_cast<std::size_t>(t)), shape_.planes);
       node(name(t, g), words, rest ? ", style=dashed" : t < 0 ? ", style=rounded" : "");
       if (t + 1 < tiers) write_up(t, g, rest);
@@ -110,11 +109,11 @@ class DotWriter {
     if (t < 0 && !rest) {
       const std::int64_t first = g * reach(t);
       const std::int64_t members = std::min(reach(t), parts_.accelerators - first);
-      words = fmt::format("{} x {}", count_text(shape_.planes * ports_of(shape_, members)),
+      words = fmt::format("{} x {}", grouped(shape_.planes * ports_of(shape_, members)),
                           gigabits_text(link_below(fabric_.scale_out, 0)));
     } else if (t >= 0 && !rest) {
       words = fmt::format(
-          "{} x {}", count_text(shape_.planes * tier(t).switches * tier(t).up),
+          "{} x {}", grouped(shape_.planes * tier(t).switches * tier(t).up),
           gigabits_text(link_below(fabric_.scale_out, static_cast<std::size_t>(t) + 1)));
     }
     edge(name(t, g), name(t + 1, above), words, rest ? ", style=dashed" : "");
@@ -127,7 +126,7 @@ class DotWriter {
     for (std::int64_t a = 0; a < drawn; ++a)
       for (std::int64_t b = a + 1; b < drawn; ++b)
         edge(name(last, a), name(last, b),
-             shape_.direct ? fmt::format("{} links", count_text(tier(last).parallel)) : "long-haul",
+             shape_.direct ? fmt::format("{} links", grouped(tier(last).parallel)) : "long-haul",
              ", constraint=false, color=\"#c2347a\"");
   }
 

@@ -10,6 +10,7 @@
 #include "sim/app/report/parts.h"
 #include "sim/app/topology/domain_picture.h"
 #include "sim/app/topology/report.h"
+#include "sim/base/text/words.h"
 #include "topologies/clos.h"
 
 namespace orrery {
@@ -19,7 +20,6 @@ constexpr double page_across = 1600, page_down = 900;
 constexpr const char* grey = "#7a8694";
 constexpr const char* long_haul_colour = "#c2347a";
 
-std::string count_text(std::int64_t n) { return grouped(static_cast<double>(n)); }
 double to_double(std::int64_t n) { return static_cast<double>(n); }
 
 // One drawn switch, with the colour of its rail.
@@ -160,7 +160,7 @@ class NetworkPicture {
                          : shape_.direct                     ? "dragonfly group"
                                                              : "pod";
       svg_.text({child.x + child.width / 2, foot - 7},
-                fmt::format("{} {}", name, count_text(child.index + 1)),
+                fmt::format("{} {}", name, grouped(child.index + 1)),
                 {.size = 14, .anchor = Anchor::middle, .fill = "#40505f"}, child.width - 12);
       draw_frames(child, depth + 1);
     }
@@ -266,7 +266,7 @@ class NetworkPicture {
                                             .corner = 2});
     svg_.text({frame.centre(), frame.bottom() - 9},
               fmt::format("{}{}", frame.width < 78 ? "" : "domain of ",
-                          count_text(std::min(fabric_.scale_up.domain, shape_.accelerators))),
+                          grouped(std::min(fabric_.scale_up.domain, shape_.accelerators))),
               {.size = 13, .anchor = Anchor::middle, .fill = "#40505f"}, frame.width - 8);
   }
 
@@ -288,7 +288,7 @@ class NetworkPicture {
       const int low = std::min(role_index(run.from), role_index(run.to));
       const int high = std::max(role_index(run.from), role_index(run.to));
       if (low != t || high != t + 1) continue;
-      return fmt::format("{} × {} {}", count_text(run.cables), gigabits_text(run.rate),
+      return fmt::format("{} × {} {}", grouped(run.cables), gigabits_text(run.rate),
                          to_text(run.medium));
     }
     return "";
@@ -300,7 +300,7 @@ class NetworkPicture {
     for (const CableRun& run : parts_.cables)
       if (!is_scale_up_run(run) &&
           (run.from == run.to || run.to == "long-haul" || run.from == "long-haul"))
-        lines.push_back(fmt::format("{} × {} {}", count_text(run.cables), gigabits_text(run.rate),
+        lines.push_back(fmt::format("{} × {} {}", grouped(run.cables), gigabits_text(run.rate),
                                     to_text(run.medium)));
     if (shape_.sites && fabric_.sites.kilometres.known())
       lines.push_back(fmt::format("{:g} km apart", fabric_.sites.kilometres.get()));
@@ -328,22 +328,19 @@ class NetworkPicture {
       if (s == nullptr) continue;
       std::vector<std::string> more = {s->part.empty() ? "not named" : s->part};
       if (s->ports > 0)
-        more.push_back(
-            fmt::format("{} of {} ports", count_text(s->ports_used), count_text(s->ports)));
-      label(row(t), fmt::format("{} {}", count_text(s->count), s->count == 1 ? role : plural),
-            more);
+        more.push_back(fmt::format("{} of {} ports", grouped(s->ports_used), grouped(s->ports)));
+      label(row(t), fmt::format("{} {}", grouped(s->count), s->count == 1 ? role : plural), more);
       if (t + 1 < tiers_) cable_label((row(t) + row(t + 1)) / 2, cables_text(t));
     }
     cable_label((row(-1) + row(0)) / 2, cables_text(-1));
-    label(row(-1) + 12,
-          fmt::format("{} domain{}", count_text(parts_.domains), parts_.domains == 1 ? "" : "s"),
-          {fmt::format("of {} accelerators", count_text(fabric_.scale_up.domain)),
-           fmt::format("{} NICs {}", count_text(parts_.nics), fabric_.scale_out.nic)});
+    label(row(-1) + 12, plural(parts_.domains, "domain"),
+          {fmt::format("of {} accelerators", grouped(fabric_.scale_up.domain)),
+           fmt::format("{} NICs {}", grouped(parts_.nics), fabric_.scale_out.nic)});
     if (peers_) {
       const std::int64_t groups = tier(tiers_ - 1).groups;
       label(area_.y + 84,
-            shape_.sites ? fmt::format("{} sites", count_text(groups))
-                         : fmt::format("{} groups, all pairs", count_text(groups)),
+            shape_.sites ? fmt::format("{} sites", grouped(groups))
+                         : fmt::format("{} groups, all pairs", grouped(groups)),
             peers_text());
     }
   }
@@ -386,14 +383,14 @@ std::string topology_svg(const Fabric& fabric, const FabricParts& parts, const s
   Svg svg(page_across, page_down);
   svg.box({0, 0, page_across, page_down}, {.fill = "#ffffff"});
   svg.text({40, 52}, title, {.size = 30, .bold = true}, page_across - 80);
-  std::string line = fmt::format("{} accelerators in {} domain{}", count_text(parts.accelerators),
-                                 count_text(parts.domains), parts.domains == 1 ? "" : "s");
+  std::string line = fmt::format("{} accelerators in {}", grouped(parts.accelerators),
+                                 plural(parts.domains, "domain"));
   if (parts.nics > 0 && parts.domains == 1)
-    line += fmt::format(", {} NICs of {}, {}", count_text(parts.nics),
+    line += fmt::format(", {} NICs of {}, {}", grouped(parts.nics),
                         gigabits_text(fabric.scale_out.nic_bandwidth.get()),
                         to_text(fabric.scale_out.kind));
   else if (parts.nics > 0)
-    line += fmt::format(", {} NICs of {}, {}, bisection {} an accelerator", count_text(parts.nics),
+    line += fmt::format(", {} NICs of {}, {}, bisection {} an accelerator", grouped(parts.nics),
                         gigabits_text(fabric.scale_out.nic_bandwidth.get()),
                         to_text(fabric.scale_out.kind),
                         to_text(parts.scale_out_bisection / to_double(parts.accelerators)));

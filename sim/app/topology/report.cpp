@@ -7,12 +7,11 @@
 #include <algorithm>
 
 #include "sim/app/report/parts.h"
+#include "sim/base/text/words.h"
 #include "sim/paper/tables.h"
 
 namespace orrery {
 namespace {
-
-std::string count_text(std::int64_t n) { return grouped(static_cast<double>(n)); }
 
 std::string range_text(const SecondsRange& r) {
   std::string text = to_text(Seconds(r.value));
@@ -30,9 +29,8 @@ std::string head(const TopologyReport& report) {
   std::string text =
       wrap(fmt::format("{} ({}{})", report.subject.title, name, wiring), report.width, "", "  ");
   std::string line =
-      fmt::format("{} accelerators in {} domain{} of {}", count_text(parts.accelerators),
-                  count_text(parts.domains), parts.domains == 1 ? "" : "s",
-                  count_text(report.subject.fabric.scale_up.domain));
+      fmt::format("{} accelerators in {} of {}", grouped(parts.accelerators),
+                  plural(parts.domains, "domain"), grouped(report.subject.fabric.scale_up.domain));
   const ScaleUp& up = report.subject.fabric.scale_up;
   if (up.kind == ScaleUpKind::torus)
     line += fmt::format(", a torus of {} axes", up.torus_axes);
@@ -43,9 +41,9 @@ std::string head(const TopologyReport& report) {
   else if (parts.domains == 1)
     line += ", no scale-out network in use";
   else
-    line += fmt::format(", {} NICs, {} plane{}, {} rail{}, {}, routing {}", count_text(parts.nics),
-                        parts.planes, parts.planes == 1 ? "" : "s", parts.rails,
-                        parts.rails == 1 ? "" : "s", to_text(out.kind), to_text(out.routing));
+    line += fmt::format(", {} NICs, {}, {}, {}, routing {}", grouped(parts.nics),
+                        plural(parts.planes, "plane"), plural(parts.rails, "rail"),
+                        to_text(out.kind), to_text(out.routing));
   return text + wrap(line, report.width, "", "  ");
 }
 
@@ -54,9 +52,9 @@ std::string switch_table(const FabricParts& parts) {
   Table table({"switches", "part", "count", "ports used", "of"},
               {Align::left, Align::left, Align::right, Align::right, Align::right});
   for (const SwitchCount& s : parts.switches)
-    table.add({s.role, s.part.empty() ? "not named" : s.part, count_text(s.count),
-               s.ports_used == 0 ? "unknown" : count_text(s.ports_used),
-               s.ports == 0 ? "unknown" : count_text(s.ports)});
+    table.add({s.role, s.part.empty() ? "not named" : s.part, grouped(s.count),
+               s.ports_used == 0 ? "unknown" : grouped(s.ports_used),
+               s.ports == 0 ? "unknown" : grouped(s.ports)});
   return "\n" + table.text("");
 }
 
@@ -66,7 +64,7 @@ std::string cable_table(const FabricParts& parts) {
               {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right});
   for (const CableRun& run : parts.cables)
     table.add({run.from, run.to, std::string(to_text(run.medium)), gigabits_text(run.rate),
-               count_text(run.cables), count_text(run.transceivers)});
+               grouped(run.cables), grouped(run.transceivers)});
   return "\n" + table.text("");
 }
 
@@ -87,8 +85,7 @@ std::string reach_text(const TopologyReport& report) {
              rate_or_none(parts.scale_out_bisection / all, out)});
   const auto hops = [](int n, bool torus) {
     if (n == 0) return std::string("direct");
-    return torus ? fmt::format("{} hop{}", n, n == 1 ? "" : "s")
-                 : fmt::format("{} switch{}", n, n == 1 ? "" : "es");
+    return torus ? plural(n, "hop") : fmt::format("{} switch{}", n, n == 1 ? "" : "es");
   };
   table.add({"diameter", hops(parts.scale_up_diameter, fabric.scale_up.kind == ScaleUpKind::torus),
              out ? hops(parts.scale_out_diameter, false) : "-"});
@@ -124,8 +121,6 @@ std::string sum_text(const BillSum<Q>& sum) {
   return text;
 }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 std::string bill_table(const NetworkBill& bill, const BillTotal& total) {
   Table table({"network", "part", "count", "USD each", "USD in all", "share", "W each", "W in all"},
               {Align::left, Align::left});
@@ -133,7 +128,7 @@ std::string bill_table(const NetworkBill& bill, const BillTotal& total) {
     const auto count = static_cast<double>(line.count);
     const bool priced = line.price.known() && total.price.value.si() > 0;
     const double share = priced ? line.price.get().si() * count / total.price.value.si() : 0;
-    table.add({line.item, line.part.empty() ? "not named" : line.part, count_text(line.count),
+    table.add({line.item, line.part.empty() ? "not named" : line.part, grouped(line.count),
                number_or_unknown(line.price, 1), number_or_unknown(line.price, count),
                priced ? percent(share) : "", number_or_unknown(line.power, 1),
                number_or_unknown(line.power, count)});

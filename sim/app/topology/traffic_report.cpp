@@ -12,6 +12,7 @@
 #include "sim/base/errors/check.h"
 #include "sim/base/json/tree.h"
 #include "sim/base/parallel.h"
+#include "sim/base/text/words.h"
 #include "sim/engine/traffic/study.h"
 #include "sim/paper/tables.h"
 
@@ -25,8 +26,6 @@ struct Row {
   TrafficStudy study;
   bool own = false;  // the fabric's routing
 };
-
-std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
 Routing read_routing(const std::string& text) {
   for (const Routing r : {Routing::adaptive, Routing::spray, Routing::ecmp})
@@ -116,8 +115,7 @@ std::vector<Row> rows_of(const Fabric& fabric, std::int64_t accelerators,
 std::string routing_name(const Row& row) {
   const TrafficOptions& o = row.study.options;
   std::string name(to_text(o.routing));
-  if (o.routing == Routing::ecmp)
-    name += fmt::format(", {} queue pair{}", o.paths_per_flow, o.paths_per_flow == 1 ? "" : "s");
+  if (o.routing == Routing::ecmp) name += ", " + plural(o.paths_per_flow, "queue pair");
   return row.own ? name + " *" : name;
 }
 
@@ -160,8 +158,8 @@ std::string crossing_text(const TrafficStudy& s) {
 }
 
 std::string head(const std::string& name, const Fabric& fabric, const TrafficStudy& s) {
-  const std::string title = fmt::format("{} ({}), {} accelerators", fabric.title, name,
-                                        grouped(static_cast<double>(s.options.accelerators)));
+  const std::string title =
+      fmt::format("{} ({}), {} accelerators", fabric.title, name, grouped(s.options.accelerators));
   const std::string traffic =
       fmt::format("{}: {}, at its own position there (rail-aligned). Of the traffic, {}.",
                   to_text(s.options.pattern), pattern_sentence(s), crossing_text(s));
@@ -215,7 +213,7 @@ std::vector<std::string> notes(const Fabric& fabric, const std::vector<Row>& row
     if (s.mean_of == s.sending || !s.mean) continue;
     out.push_back(fmt::format(
         "{}: single flows are solved for the first {} accelerators, sending among themselves.",
-        routing_name(row), grouped(static_cast<double>(s.mean_of))));
+        routing_name(row), grouped(s.mean_of)));
   }
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "sim/base/text/words.h"
 #include "sim/outcome/months/goodput.h"
 
 namespace orrery {
@@ -16,7 +17,7 @@ constexpr BytesPerSecond largest_store(7e12);
 std::string interval_text(const TierUse& tier, const GoodputCase& input) {
   if (!input.whole_steps) return to_text(tier.interval);
   const double steps = std::round(tier.interval / input.step);
-  return fmt::format("{:.0f} step{} ({})", steps, steps == 1 ? "" : "s", to_text(tier.interval));
+  return fmt::format("{} ({})", plural(steps, "step"), to_text(tier.interval));
 }
 
 std::string store_note(const TierUse& tier, const GoodputCase& input) {

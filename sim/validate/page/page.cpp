@@ -9,6 +9,7 @@
 
 #include "sim/base/errors/check.h"
 #include "sim/base/output_file.h"
+#include "sim/base/text/words.h"
 #include "sim/paper/svg.h"
 #include "sim/validate/page/plots.h"
 #include "sim/validate/score/causes.h"
@@ -62,8 +63,6 @@ std::string section(const char* id, const std::string& title, const std::string&
          body;
 }
 
-std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
-
 // Within the aims of the project for a median, or not.
 const char* judged(double median) {
   constexpr double good = 0.06, bad = 0.15;
@@ -76,11 +75,11 @@ std::vector<Cell> group_row(const GroupScore& g) {
   return {{g.source, "t"},
           {g.gpu, "t"},
           {fmt::format("{}/{}", g.speed.size(), g.rows)},
-          {speed ? percent(speed->median) : "", speed ? judged(speed->median) : ""},
-          {speed ? percent(speed->p90) : ""},
+          {speed ? percent_figure(speed->median) : "", speed ? judged(speed->median) : ""},
+          {speed ? percent_figure(speed->p90) : ""},
           {speed ? fmt::format("{:+.1f}", 100 * speed->bias) : ""},
-          {peak ? percent(peak->median) : ""},
-          {fixed ? percent(fixed->median) : ""},
+          {peak ? percent_figure(peak->median) : ""},
+          {fixed ? percent_figure(fixed->median) : ""},
           {all > 0 ? fmt::format("{}/{}", right, all) : ""}};
 }
 
@@ -105,8 +104,8 @@ std::string gates_html(const std::vector<GateVerdict>& gates) {
     (v.passed ? passed : failed)
         .push_back({{v.gate.group, "t"},
                     {v.gate.figure, "t"},
-                    {v.today ? percent(*v.today) : "no rows"},
-                    {percent(v.gate.at_most)},
+                    {v.today ? percent_figure(*v.today) : "no rows"},
+                    {percent_figure(v.gate.at_most)},
                     {v.gate.date},
                     {v.passed ? "passed" : "failed", v.passed ? "good" : "bad"}});
   std::string out = failed.empty() ? "" : table_html(header, failed);
@@ -145,8 +144,8 @@ std::string bins_html(const std::vector<ResidualTable>& tables) {
       rows.push_back({{&bin == &table.bins.front() ? table.quantity : "", "t"},
                       {bin.label, "t"},
                       {fmt::format("{}", bin.errors.size())},
-                      {percent(n->median), judged(n->median)},
-                      {percent(n->p90)},
+                      {percent_figure(n->median), judged(n->median)},
+                      {percent_figure(n->p90)},
                       {fmt::format("{:+.1f}", 100 * n->bias)}});
     }
   return table_html({{"by", "t"}, {"", "t"}, {"rows"}, {"median %"}, {"90th %"}, {"bias %"}}, rows);

@@ -9,6 +9,7 @@
 
 #include "sim/base/json/tree.h"
 #include "sim/base/statistics.h"
+#include "sim/base/text/words.h"
 #include "sim/paper/tables.h"
 #include "sim/validate/score/report.h"
 
@@ -50,15 +51,13 @@ std::vector<CollectiveGroup> grouped(const std::vector<ScoredCollective>& rows, 
   return groups;
 }
 
-std::string percent(double ratio) { return fmt::format("{:.1f}", 100 * ratio); }
-
 void add_cells(std::vector<std::string>& cells, const RegionScore& region) {
   const auto all = numbers(region.all), held_out = numbers(region.held_out);
   cells.push_back(all ? fmt::format("{}", region.all.size()) : "");
-  cells.push_back(all ? percent(all->median) : "");
-  cells.push_back(all ? percent(all->p90) : "");
+  cells.push_back(all ? percent_figure(all->median) : "");
+  cells.push_back(all ? percent_figure(all->p90) : "");
   cells.push_back(all ? fmt::format("{:+.1f}", 100 * all->bias) : "");
-  cells.push_back(held_out ? percent(held_out->median) : "");
+  cells.push_back(held_out ? percent_figure(held_out->median) : "");
 }
 
 // Cells before the errors: machine and collective in a section of one library and reach, else what

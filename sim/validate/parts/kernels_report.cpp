@@ -11,6 +11,8 @@
 
 #include "sim/base/json/tree.h"
 #include "sim/base/names.h"
+#include "sim/base/text/words.h"
+#include "sim/calibrate/fit/score.h"
 #include "sim/paper/tables.h"
 #include "sim/validate/parts/kernels.h"
 #include "sim/validate/score/report.h"
@@ -48,13 +50,6 @@ std::vector<double> errors_in(const Rows& rows, const TimeRegion& region, bool h
   return errors;
 }
 
-std::string percent(double ratio) { return fmt::format("{:.1f}", 100 * ratio); }
-
-// Three digits at most: "9.8", "28".
-std::string short_percent(double ratio) {
-  return 100 * ratio < 9.95 ? percent(ratio) : fmt::format("{:.0f}", 100 * ratio);
-}
-
 bool keeps(const KernelBar& bar, const GroupNumbers& errors) {
   return errors.median <= bar.median && (bar.p90 == 0 || errors.p90 <= bar.p90);
 }
@@ -86,9 +81,9 @@ void add_line(Table& table, const std::string& kind, const std::string& format, 
   const auto over_errors = errors_in(rows, longer, true);
   const auto over = numbers(over_errors);
   table.add({kind, format, over ? std::to_string(over_errors.size()) : "",
-             over ? percent(over->median) : "", over ? percent(over->p90) : "",
-             std::to_string(all_errors.size()), percent(all->median), percent(all->p90),
-             bar_text(bar), verdict_of(rows, bar)});
+             over ? percent_figure(over->median) : "", over ? percent_figure(over->p90) : "",
+             std::to_string(all_errors.size()), percent_figure(all->median),
+             percent_figure(all->p90), bar_text(bar), verdict_of(rows, bar)});
 }
 
 using Groups = std::vector<KernelGroup>;
@@ -136,8 +131,8 @@ std::string regions_table(Groups::const_iterator begin, Groups::const_iterator e
     for (const TimeRegion& region : time_regions) {
       const auto errors = errors_in(group->rows, region, true);
       const auto n = numbers(errors);
-      cells.push_back(n ? fmt::format("{} {}/{}", errors.size(), short_percent(n->median),
-                                      short_percent(n->p90))
+      cells.push_back(n ? fmt::format("{} {}/{}", errors.size(), short_percent_figure(n->median),
+                                      short_percent_figure(n->p90))
                         : "");
     }
     if (std::any_of(cells.begin() + 3, cells.end(), [](const auto& c) { return !c.empty(); }))

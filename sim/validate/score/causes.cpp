@@ -11,6 +11,7 @@
 #include <set>
 
 #include "sim/base/statistics.h"
+#include "sim/base/text/words.h"
 #include "sim/paper/tables.h"
 
 namespace orrery {
@@ -98,10 +99,6 @@ double share_of(const StageBreakdown& stage, Label label) {
   return all > 0 ? static_cast<double>(stage[label].ps) / all : 0;
 }
 
-std::string signed_percent(double log_ratio) {
-  return fmt::format("{:+.0f}%", 100 * std::expm1(log_ratio));
-}
-
 // The part of the step whose share goes with the error among rows of the same source.
 std::string going_with(const ScoredRow& s, const std::vector<const ScoredRow*>& of_source) {
   constexpr std::size_t fewest = 8;
@@ -151,7 +148,7 @@ std::string cause_of(const ScoredRow& s, const Likes& likes) {
   const auto shared = best_shared(s, likes);
   if (shared)
     sentences.push_back(fmt::format("Shared with {}: its {} other rows are {}.", shared->trait,
-                                    shared->rows, signed_percent(shared->bias)));
+                                    shared->rows, signed_percent(std::expm1(shared->bias), 0)));
   const auto of_source = likes.find(fmt::format("source \"{}\"", s.row->source));
   if (const std::string with = going_with(s, of_source->second); !with.empty())
     sentences.push_back(with);

@@ -88,19 +88,19 @@ std::string choices_text(const std::vector<ScoredRow>& rows) {
   std::string wrong;
   for (const PublishedChoice& c : all) {
     losses.push_back(c.ranking.loss);
-    if (c.ranking.loss <= run_to_run_spread) {
+    if (c.ranking.loss <= rerun_spread) {
       ++right;
-    } else if (c.predicted_gain <= run_to_run_spread) {
+    } else if (c.predicted_gain <= rerun_spread) {
       ++cannot_tell;
     }
-    if (c.ranking.loss <= run_to_run_spread) continue;
+    if (c.ranking.loss <= rerun_spread) continue;
     wrong +=
         wrap(fmt::format("{}, {} on {} {}, batch {} of {}, {}: {} in place of {} loses {:.1f}%; "
                          "predicted to gain {:.1f}%{}",
                          c.source, c.model, c.gpus, c.gpu, c.global_batch, c.sequence,
                          to_text(c.precision), best_text(c, c.ranking.first),
                          best_text(c, c.ranking.best), 100 * c.ranking.loss, 100 * c.predicted_gain,
-                         c.predicted_gain <= run_to_run_spread ? ", within the noise" : ""),
+                         c.predicted_gain <= rerun_spread ? ", within the noise" : ""),
              page_width, "  ", "    ");
   }
   return "\n" +
@@ -108,7 +108,7 @@ std::string choices_text(const std::vector<ScoredRow>& rows) {
                   "Choices among published layouts of one job: in {} of {} jobs the layout that is "
                   "predicted to be fastest is the measured best or within {:.0f}% of it; in {} "
                   "more the prediction says that they lie within the noise. Median loss {:.1f}%.",
-                  right, all.size(), 100 * run_to_run_spread, cannot_tell, 100 * median(losses)),
+                  right, all.size(), 100 * rerun_spread, cannot_tell, 100 * median(losses)),
               page_width, "", "") +
          wrong;
 }

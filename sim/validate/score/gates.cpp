@@ -9,6 +9,7 @@
 
 #include "sim/base/errors/check.h"
 #include "sim/base/json/tree.h"
+#include "sim/base/text/words.h"
 #include "sim/paper/tables.h"
 
 namespace orrery {
@@ -123,7 +124,6 @@ std::vector<GateVerdict> judge(const GateFile& gates, const std::vector<GroupFig
 
 std::string verdicts_text(const std::vector<GateVerdict>& verdicts) {
   Table table({"group", "figure", "today", "at most", "set", ""}, {Align::left, Align::left});
-  const auto percent = [](double share) { return fmt::format("{:.2f}%", 100 * share); };
   std::size_t failed = 0;
   for (const GateVerdict& v : verdicts) {
     if (!v.passed) ++failed;
@@ -134,8 +134,8 @@ std::string verdicts_text(const std::vector<GateVerdict>& verdicts) {
       constexpr std::size_t tail = 18;
       group = group.substr(0, widest - tail - 1) + "…" + group.substr(group.size() - tail);
     }
-    table.add({group, v.gate.figure, v.today ? percent(*v.today) : "no rows",
-               percent(v.gate.at_most), v.gate.date, v.passed ? "passed" : "FAILED"});
+    table.add({group, v.gate.figure, v.today ? percent(*v.today, 2) : "no rows",
+               percent(v.gate.at_most, 2), v.gate.date, v.passed ? "passed" : "FAILED"});
   }
   return table.text() +
          fmt::format("{} gates passed, {} failed\n", verdicts.size() - failed, failed);

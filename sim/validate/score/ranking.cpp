@@ -25,8 +25,7 @@ double share_of(double a, double b) {
 }
 
 bool tied(const RankedLayout& a, const RankedLayout& b) {
-  return std::max(a.measured, b.measured) <=
-         std::min(a.measured, b.measured) * (1 + run_to_run_spread);
+  return std::max(a.measured, b.measured) <= std::min(a.measured, b.measured) * (1 + rerun_spread);
 }
 
 // Pearson's correlation; 1 where the first list does not vary, since then there is no order to
@@ -190,7 +189,7 @@ std::string ranking_text(const std::vector<ScoredRow>& rows) {
         wrap(fmt::format("{}: least in order ({:.3f}): {}; first choice {}, best {}", s.source,
                          least.correlation, job_text(*s.least_ordered), least.first, least.best),
              page_width, "  ", "    ");
-    if (most.loss > run_to_run_spread)
+    if (most.loss > rerun_spread)
       worst +=
           wrap(fmt::format("{}: first choice loses most ({:.1f}%): {}; {} instead of {}", s.source,
                            100 * most.loss, job_text(*s.costliest), most.first, most.best),
@@ -202,7 +201,7 @@ std::string ranking_text(const std::vector<ScoredRow>& rows) {
              "of {} and\nmore: rank correlation (median group, worst), pairs in order in percent, "
              "and what the layout\nthat the prediction puts first loses to the best, in percent. "
              "Figures within {:.0f}% are ties\n",
-             ranked_rows, 100 * run_to_run_spread) +
+             ranked_rows, 100 * rerun_spread) +
          table.text() + worst;
 }
 
@@ -219,7 +218,7 @@ Json ranking_json(const std::vector<ScoredRow>& rows) {
                        {"median_loss", s.median_loss},
                        {"worst_loss", s.worst_loss}});
   for (const RankedGroup& g : groups) list.push_back(group_json(g));
-  return {{"spread", run_to_run_spread}, {"sources", sources}, {"groups", list}};
+  return {{"spread", rerun_spread}, {"sources", sources}, {"groups", list}};
 }
 
 }  // namespace orrery

@@ -6,13 +6,11 @@
 #include <vector>
 
 #include "sim/base/json/tree.h"
+#include "sim/outcome/noise.h"
 #include "sim/validate/score/report.h"
 
 namespace orrery {
 
-// Figures of two runs of one layout differ by as much (0.5 to 2%): layouts whose measured figures
-// are as close are tied.
-inline constexpr double run_to_run_spread = 0.02;
 // Groups of fewer layouts say little about an order.
 inline constexpr std::size_t ranked_rows = 6;
 
@@ -23,7 +21,7 @@ struct RankedLayout {
 };
 
 // How well an order agrees with what was measured. A pair of layouts whose measured figures differ
-// by at most run_to_run_spread is a tie, and counts neither for nor against.
+// by at most rerun_spread is a tie, and counts neither for nor against.
 struct OrderScore {
   // Spearman's correlation with such ties: a layout's measured rank is the number of layouts that
   // it beats and half of those that it ties with; its predicted rank counts ties of the measurement

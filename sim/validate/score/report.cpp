@@ -10,6 +10,7 @@
 
 #include "sim/base/json/tree.h"
 #include "sim/base/statistics.h"
+#include "sim/base/text/words.h"
 #include "sim/outcome/extrapolation.h"
 #include "sim/paper/tables.h"
 
@@ -27,8 +28,6 @@ std::string reason_kind(const std::string& reason) {
     if (reason.starts_with(kind)) return kind;
   return reason;
 }
-
-std::string percent(double ratio) { return fmt::format("{:+.1f}%", 100 * ratio); }
 
 std::string shortened(const std::string& text, std::size_t width) {
   return columns(text) <= width ? text : text.substr(0, width - 1) + "…";
@@ -124,7 +123,7 @@ std::string row_line(const ScoredRow& s) {
   const PreparedRow& r = *s.row;
   if (!r.skipped.empty()) return fmt::format("{:<28} skipped: {}\n", r.id, r.skipped);
   std::string out = fmt::format("{:<28} {:>8} {:<22} ", r.id,
-                                s.speed_error ? percent(*s.speed_error) : "-", r.release);
+                                s.speed_error ? signed_percent(*s.speed_error) : "-", r.release);
   if (r.measured.step_seconds)
     out += fmt::format("{:.3f} ms for {:.3f}", 1e3 * s.prediction.step_seconds,
                        1e3 * *r.measured.step_seconds);
@@ -133,9 +132,9 @@ std::string row_line(const ScoredRow& s) {
                        r.measured.tokens_per_second_per_gpu.value_or(0));
   out += fmt::format(" | {} | {} | {} | step {:.0f}: {}", r.gpu, r.model.name, to_text(r.layout),
                      1e3 * s.prediction.step_seconds, label_text(s.prediction.stage, 7));
-  if (s.peak_error) out += " | allocated " + percent(*s.peak_error);
-  if (s.reserved_error) out += " | reserved " + percent(*s.reserved_error);
-  if (s.static_error) out += " | static " + percent(*s.static_error);
+  if (s.peak_error) out += " | allocated " + signed_percent(*s.peak_error);
+  if (s.reserved_error) out += " | reserved " + signed_percent(*s.reserved_error);
+  if (s.static_error) out += " | static " + signed_percent(*s.static_error);
   if (r.measured.out_of_memory)
     out += fmt::format(" | OOM {} for {}", s.prediction.out_of_memory ? 1 : 0,
                        *r.measured.out_of_memory ? 1 : 0);
@@ -308,7 +307,7 @@ std::string left_out_text(const std::vector<LeftOut>& groups, const std::string&
     if (!a || !b) return;
     table.add({shortened(name, 46), fmt::format("{}", rows),
                fmt::format("{:.1f}%", 100 * a->median), fmt::format("{:.1f}%", 100 * a->p90),
-               percent(a->bias), fmt::format("{:.1f}%", 100 * b->median),
+               signed_percent(a->bias), fmt::format("{:.1f}%", 100 * b->median),
                fmt::format("{:.1f}%", 100 * b->p90)});
   };
   for (const LeftOut& g : groups) {

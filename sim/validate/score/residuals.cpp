@@ -19,7 +19,8 @@ struct Place {
   std::string label;
 };
 
-std::string count_text(std::int64_t value) {
+// "512", "16Ki", "4Mi".
+std::string in_binary(std::int64_t value) {
   constexpr std::int64_t kibi = 1024;
   return value >= kibi * kibi ? fmt::format("{}Mi", value / kibi / kibi)
          : value >= 16 * kibi ? fmt::format("{}Ki", value / kibi)
@@ -32,12 +33,12 @@ Place between(std::int64_t value, std::initializer_list<std::int64_t> edges) {
   for (const std::int64_t edge : edges) {
     if (value <= edge)
       return {order, low + 1 == edge
-                         ? count_text(edge)
-                         : fmt::format("{} to {}", count_text(low + 1), count_text(edge))};
+                         ? in_binary(edge)
+                         : fmt::format("{} to {}", in_binary(low + 1), in_binary(edge))};
     low = edge;
     ++order;
   }
-  return {order, "over " + count_text(low)};
+  return {order, "over " + in_binary(low)};
 }
 
 using Placing = std::function<Place(const PreparedRow&)>;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes shares, counts and lists in words.
+#include "sim/base/text/words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstddef>
+
+namespace orrery {
+
+std::string percent_figure(double share, int decimals) {
+  return fmt::format("{:.{}f}", 100 * share, decimals);
+}
+std::string percent(double share, int decimals) { return percent_figure(share, decimals) + "%"; }
+
+std::string signed_percent_figure(double share, int decimals) {
+  const std::string text = fmt::format("{:+.{}f}", 100 * share, decimals);
+  return text.find_first_not_of("+-0.") == std::string::npos ? text.substr(1) : text;
+}
+std::string signed_percent(double share, int decimals) {
+  return signed_percent_figure(share, decimals) + "%";
+}
+
+std::string short_percent_figure(double share) {
+  return percent_figure(share, 100 * share < 9.95 ? 1 : 0);
+}
+std::string short_percent(double share) { return short_percent_figure(share) + "%"; }
+
+std::string grouped(double count) {
+  std::string digits = fmt::format("{:.0f}", count);
+  const int sign = count < 0 ? 1 : 0;
+  for (int i = static_cast<int>(digits.size()) - 3; i > sign; i -= 3)
+    digits.insert(static_cast<std::size_t>(i), ",");
+  return digits;
+}
+
+std::string plural(double count, std::string_view noun) {
+  return fmt::format("{} {}{}", grouped(count), noun, count == 1 ? "" : "s");
+}
+
+std::string enumeration(const std::vector<std::string>& list) {
+  if (list.size() < 2) return list.empty() ? "" : list.front();
+  const std::vector<std::string> most(list.begin(), list.end() - 1);
+  return fmt::format("{} and {}", fmt::join(most, ", "), list.back());
+}
+
+}  // namespace orrery

@@ -17,8 +17,6 @@ using namespace orrery;
 
 namespace {
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
-
 std::uint64_t bits(double x) { return std::bit_cast<std::uint64_t>(x); }
 
 void start_all(FlowSolver& solver, const FlowTable& table) {

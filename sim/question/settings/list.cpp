@@ -96,7 +96,7 @@ std::vector<Setting> settings_of_questions() {
       {"gpu_hour_price", number, machine, "USD per accelerator and hour"},
       {"network", text, network, "ideal, or flow: shared links, routing, faults", simulate,
        "ideal flow"},
-      {"faults", json, network, "flow: JSON list of broken links (README)", simulate},
+      {"faults", json, network, "flow: JSON list of broken links (docs/network.md)", simulate},
       {"slow_gpus", json, network, "JSON list of {gpu, speed}", simulate},
       {"background", json, network, "flow: JSON list of other traffic", simulate},
       {"objective", text, search, "time, cost or energy", advise, "time cost energy"},

@@ -81,7 +81,7 @@ void read_json(std::string_view text) {
   const JsonValue value = parsed(text);
   read_figures(value);
   const std::string written = value.raw().dump();
-  CHECK_THAT(parsed(written).raw() == value.raw(), "JSON that is written is read as it was");
+  ORRERY_CHECK(parsed(written).raw() == value.raw(), "JSON that is written is read as it was");
 }
 
 void read_runs(std::string_view text) {

@@ -2,12 +2,12 @@
 // Lists what a layout decides, once: the key, the flag's help and where the value lies.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "sim/base/text/enum_names.h"
 #include "workloads/layout/layout.h"
 
 namespace orrery {
@@ -33,27 +33,12 @@ enum class Decision : std::uint8_t {
   precision,
   optimizer,
 };
-inline constexpr std::array<std::string_view, 17> decision_names = {"TP",
-                                                                    "CP",
-                                                                    "PP",
-                                                                    "EP",
-                                                                    "expert TP",
-                                                                    "schedule",
-                                                                    "microbatch",
-                                                                    "ZeRO",
-                                                                    "recompute",
-                                                                    "offload",
-                                                                    "sequence parallelism",
-                                                                    "context exchange",
-                                                                    "rank order",
-                                                                    "bucket",
-                                                                    "stages",
-                                                                    "precision",
-                                                                    "optimizer"};
-inline constexpr int decision_count = decision_names.size();
-constexpr std::string_view to_text(Decision d) {
-  return decision_names[static_cast<std::size_t>(d)];
-}
+inline constexpr auto decision_text =
+    enum_names<Decision>({"TP", "CP", "PP", "EP", "expert TP", "schedule", "microbatch", "ZeRO",
+                          "recompute", "offload", "sequence parallelism", "context exchange",
+                          "rank order", "bucket", "stages", "precision", "optimizer"});
+inline constexpr int decision_count = decision_text.count;
+constexpr std::string_view to_text(Decision d) { return decision_text[d]; }
 
 enum class LayoutGroup : std::uint8_t { work, memory, software };  // headings of the help
 

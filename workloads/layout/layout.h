@@ -11,6 +11,7 @@
 
 #include "sim/base/json/json.h"
 #include "sim/base/names.h"
+#include "sim/base/text/enum_names.h"
 #include "workloads/layout/job.h"
 #include "workloads/layout/rank_order.h"
 #include "workloads/layout/schedule.h"
@@ -19,6 +20,7 @@
 namespace orrery {
 
 enum class Recompute : std::uint8_t { none, selective, full };
+inline constexpr auto recompute_kind_text = enum_names<Recompute>({"none", "selective", "full"});
 // Parts that selective recompute runs again, as Megatron-Core's --recompute-modules names them.
 enum class RecomputeModule : std::uint8_t {
   core_attn,    // scores, softmax and their product with the values
@@ -47,7 +49,7 @@ class RecomputeModules {
  private:
   std::uint8_t bits_ = 0;
 };
-inline constexpr int recompute_module_count = 7;
+inline constexpr int recompute_module_count = enumerator_count<RecomputeModule>();
 // What "selective" alone means.
 inline constexpr RecomputeModules core_attention_only{RecomputeModule::core_attn};
 struct RecomputeChoice {
@@ -167,10 +169,7 @@ struct Layout {
     offload_activations = o.activations;
     optimizer_offload_fraction = o.fraction;
   }
-  void offload_nothing() {
-    offload_optimizer = offload_weights = offload_activations = false;
-    optimizer_offload_fraction = 1;
-  }
+  void offload_nothing() { set(Offload()); }
   // The position of a chunk of a stage, counted in the model's order.
   std::int64_t position(std::int64_t stage, std::int64_t chunk) const {
     return is_v_shaped(schedule) && chunk == 1 ? 2 * pp - 1 - stage : chunk * pp + stage;
@@ -201,6 +200,8 @@ enum class Partition : std::uint8_t {
   head_as_layer,  // Megatron-Core account_for_embedding/loss_in_pipeline_split
   rest_last,      // Megatron-Bridge's layouts of uneven models: full positions, the rest at the end
 };
+inline constexpr auto partition_text =
+    enum_names<Partition>({"even", "by-cost", "head-as-layer", "rest-last"});
 
 // Why a layout cannot run, in one sentence that names the numbers ("tp 6 does not divide 64
 // heads"); nullopt when it can. Checks divisibility, group folding, schedule, batch and precision.

@@ -8,34 +8,32 @@
 #include <initializer_list>
 
 #include "sim/base/json/tree.h"
+#include "sim/base/text/enum_names.h"
 #include "workloads/layout/decisions.h"
 #include "workloads/layout/layout.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::array<std::string_view, 3> recompute_names = {"none", "selective", "full"};
-constexpr std::array<std::string_view, recompute_module_count> module_names = {
-    "core_attn", "mlp", "moe", "moe_act", "layernorm", "mla_up_proj", "shared_experts"};
-constexpr std::array<std::string_view, 7> precision_names = {
-    "bf16", "fp16", "fp8-delayed", "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4"};
-constexpr std::array<std::string_view, 9> optimizer_names = {
-    "adam",    "adam-bf16", "adam-bf16-moments", "adam-8bit", "muon", "adafactor",
-    "shampoo", "sgd",       "rotating-adam"};
+constexpr auto module_text = enum_names<RecomputeModule>(
+    {"core_attn", "mlp", "moe", "moe_act", "layernorm", "mla_up_proj", "shared_experts"});
+constexpr auto precision_text = enum_names<PrecisionRecipe>(
+    {"bf16", "fp16", "fp8-delayed", "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4"});
+constexpr auto optimizer_text =
+    enum_names<Optimizer>({"adam", "adam-bf16", "adam-bf16-moments", "adam-8bit", "muon",
+                           "adafactor", "shampoo", "sgd", "rotating-adam"});
 // Ours, and then Megatron-Core's words for the same.
-constexpr std::array<std::string_view, 8> context_names = {
-    "ring", "all-gather", "all-to-all", "hierarchical", "p2p", "allgather", "a2a", "a2a+p2p"};
+constexpr auto context_text = enum_names<ContextKind>(
+    {"ring", "all-gather", "all-to-all", "hierarchical"}, {{"p2p", ContextKind::ring},
+                                                           {"allgather", ContextKind::all_gather},
+                                                           {"a2a", ContextKind::all_to_all},
+                                                           {"a2a+p2p", ContextKind::hierarchical}});
 constexpr std::array<std::string_view, 3> offload_names = {"weights", "optimizer", "activations"};
-
-template <std::size_t N>
-std::size_t index_in(const std::array<std::string_view, N>& names, const JsonValue& at) {
-  return at.index_in({names.begin(), names.end()});
-}
 
 Offload read_offload(const JsonValue& at) {
   Offload offload;
   for (const JsonValue& part : at.listed()) {
-    const std::size_t which = index_in(offload_names, part);
+    const std::size_t which = part.index_in({offload_names.begin(), offload_names.end()});
     (which == 0 ? offload.weights : which == 1 ? offload.optimizer : offload.activations) = true;
   }
   return offload;
@@ -131,67 +129,47 @@ std::string offload_text(const Layout& layout) {
   return fmt::to_string(fmt::join(parts, ","));
 }
 
-std::string_view to_text(Recompute v) { return recompute_names[static_cast<std::size_t>(v)]; }
-std::string_view to_text(PrecisionRecipe v) { return precision_names[static_cast<std::size_t>(v)]; }
-std::string_view to_text(Optimizer v) { return optimizer_names[static_cast<std::size_t>(v)]; }
-std::string_view to_text(ContextKind v) { return context_names[static_cast<std::size_t>(v)]; }
-
-std::string_view to_text(RecomputeModule v) { return module_names[static_cast<std::size_t>(v)]; }
+std::string_view to_text(Recompute v) { return recompute_kind_text[v]; }
+std::string_view to_text(PrecisionRecipe v) { return precision_text[v]; }
+std::string_view to_text(Optimizer v) { return optimizer_text[v]; }
+std::string_view to_text(ContextKind v) { return context_text[v]; }
+std::string_view to_text(RecomputeModule v) { return module_text[v]; }
 
 std::string to_text(RecomputeChoice v) {
   if (v.recompute != Recompute::selective || v.modules == core_attention_only)
     return std::string(to_text(v.recompute));
   std::vector<std::string_view> names;
-  for (std::size_t i = 0; i < module_names.size(); ++i)
-    if (v.modules.has(static_cast<RecomputeModule>(i))) names.push_back(module_names[i]);
+  for (int i = 0; i < recompute_module_count; ++i)
+    if (const auto module = static_cast<RecomputeModule>(i); v.modules.has(module))
+      names.push_back(to_text(module));
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-Schedule schedule_from(const JsonValue& at) {
-  std::vector<std::string> names, aliases;
-  for (const ScheduleTraits& t : schedule_traits) {
-    names.emplace_back(t.name);
-    aliases.emplace_back(t.alias);
-  }
-  if (at.is_string() && !at.text().empty()) {
-    const auto alias = std::find(aliases.begin(), aliases.end(), at.text());
-    if (alias != aliases.end()) return static_cast<Schedule>(alias - aliases.begin());
-  }
-  return static_cast<Schedule>(at.index_in(names));
-}
+Schedule schedule_from(const JsonValue& at) { return schedule_text.from(at); }
 
 RecomputeChoice recompute_from(const JsonValue& at) {
-  if (at.is_string()) {
-    const std::string text = at.text();
-    for (std::size_t i = 0; i < recompute_names.size(); ++i)
-      if (text == recompute_names[i]) return {.recompute = static_cast<Recompute>(i)};
-  }
+  if (at.is_string())
+    if (const auto recompute = recompute_kind_text.find(at.text()))
+      return {.recompute = *recompute};
   const std::vector<JsonValue> parts = at.listed();
   if (parts.empty()) at.fail("none, selective, full or a list of modules");
   // A single word may be meant as any of the names, a list holds modules only.
   if (at.is_string() && parts.size() == 1) {
-    std::vector<std::string> names(recompute_names.begin(), recompute_names.end());
-    names.insert(names.end(), module_names.begin(), module_names.end());
+    std::vector<std::string> names = recompute_kind_text.names();
+    for (std::string& module : module_text.names()) names.push_back(std::move(module));
     static_cast<void>(at.one_of(names));
   }
   RecomputeChoice choice{.recompute = Recompute::selective, .modules = {}};
-  for (const JsonValue& part : parts)
-    choice.modules.add(static_cast<RecomputeModule>(index_in(module_names, part)));
+  for (const JsonValue& part : parts) choice.modules.add(module_text.from(part));
   return choice;
 }
-RecomputeModule recompute_module_from(const JsonValue& at) {
-  return static_cast<RecomputeModule>(index_in(module_names, at));
-}
+RecomputeModule recompute_module_from(const JsonValue& at) { return module_text.from(at); }
 PrecisionRecipe precision_from(const JsonValue& at) {
   if (at.is_string() && at.text() == "fp8") return PrecisionRecipe::fp8_delayed;
-  return static_cast<PrecisionRecipe>(index_in(precision_names, at));
+  return precision_text.from(at);
 }
-Optimizer optimizer_from(const JsonValue& at) {
-  return static_cast<Optimizer>(index_in(optimizer_names, at));
-}
-ContextKind context_kind_from(const JsonValue& at) {
-  return static_cast<ContextKind>(index_in(context_names, at) % 4);
-}
+Optimizer optimizer_from(const JsonValue& at) { return optimizer_text.from(at); }
+ContextKind context_kind_from(const JsonValue& at) { return context_text.from(at); }
 
 namespace {
 // "1-3x26-1": of equal neighbours one and how many.
@@ -217,12 +195,7 @@ const std::vector<std::string>& layout_keys() {
 }
 
 const char* schedule_words() {
-  static const std::string words = [] {
-    std::string all;
-    for (const ScheduleTraits& t : schedule_traits)
-      all += (all.empty() ? "" : " ") + std::string(t.name);
-    return all;
-  }();
+  static const std::string words = fmt::to_string(fmt::join(schedule_text.names(), " "));
   return words.c_str();
 }
 

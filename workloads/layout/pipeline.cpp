@@ -25,37 +25,6 @@ std::vector<Pass> gpipe_order(const PipelineShape& shape) {
   return order;
 }
 
-std::vector<Pass> one_f_one_b_order(const PipelineShape& shape, std::int64_t stage) {
-  const std::int64_t m = shape.microbatches;
-  const std::int64_t warm_up = std::min(shape.stages - stage - 1, m);
-  std::vector<Pass> order;
-  order.reserve(static_cast<std::size_t>(2 * m));
-  for (std::int64_t i = 0; i < warm_up; ++i) add(order, PassKind::forward, 0, i);
-  for (std::int64_t i = 0; i < m; ++i) {
-    if (warm_up + i < m) add(order, PassKind::forward, 0, warm_up + i);
-    add(order, PassKind::backward, 0, i);
-  }
-  return order;
-}
-
-// The weight gradient of microbatch j follows the input gradient of microbatch j + stage; the last
-// `stage` of them fill the tail that 1F1B leaves idle.
-std::vector<Pass> zero_bubble_order(const PipelineShape& shape, std::int64_t stage) {
-  const std::int64_t m = shape.microbatches;
-  const std::int64_t warm_up = std::min(shape.stages - stage - 1, m);
-  std::vector<Pass> order;
-  order.reserve(static_cast<std::size_t>(3 * m));
-  for (std::int64_t i = 0; i < warm_up; ++i) add(order, PassKind::forward, 0, i);
-  for (std::int64_t i = 0; i < m; ++i) {
-    if (warm_up + i < m) add(order, PassKind::forward, 0, warm_up + i);
-    add(order, PassKind::input_gradient, 0, i);
-    if (i >= stage) add(order, PassKind::weight_gradient, 0, i - stage);
-  }
-  for (std::int64_t i = std::max<std::int64_t>(m - stage, 0); i < m; ++i)
-    add(order, PassKind::weight_gradient, 0, i);
-  return order;
-}
-
 // Virtual microbatches run over `stages` microbatches of one chunk, then of the next; a group is
 // all chunks of `stages` microbatches. Backwards visit the chunks from the last to the first.
 void add_virtual(std::vector<Pass>& order, const PipelineShape& shape, PassKind kind,
@@ -71,37 +40,31 @@ std::int64_t interleaved_warm_up(const PipelineShape& shape, std::int64_t stage)
   return (shape.stages - stage - 1) * 2 + (shape.chunks - 1) * shape.stages;
 }
 
-std::vector<Pass> interleaved_order(const PipelineShape& shape, std::int64_t stage) {
+// After so many forwards each forward goes with a backward. Where backwards are split, the weight
+// gradient of each follows `stage` virtual microbatches later; the last `stage` of them fill the
+// tail that the schedule leaves idle otherwise.
+std::vector<Pass> alternating_order(const PipelineShape& shape, std::int64_t stage,
+                                    std::int64_t warm_up) {
+  const bool split = splits_backward(shape.schedule);
   const std::int64_t groups = (shape.microbatches + shape.stages - 1) / shape.stages;
   const std::int64_t total = groups * shape.stages * shape.chunks;
-  const std::int64_t warm_up = std::min(interleaved_warm_up(shape, stage), total);
   std::vector<Pass> order;
-  order.reserve(static_cast<std::size_t>(2 * shape.microbatches * shape.chunks));
-  for (std::int64_t i = 0; i < warm_up; ++i) add_virtual(order, shape, PassKind::forward, i);
-  for (std::int64_t i = 0; i < total; ++i) {
+  order.reserve(static_cast<std::size_t>((split ? 3 : 2) * total));
+  for (std::int64_t i = 0; i < std::min(warm_up, total); ++i)
+    add_virtual(order, shape, PassKind::forward, i);
+  for (std::int64_t i = 0; i < total + (split ? stage : 0); ++i) {
     if (warm_up + i < total) add_virtual(order, shape, PassKind::forward, warm_up + i);
-    add_virtual(order, shape, PassKind::backward, i);
+    if (i < total)
+      add_virtual(order, shape, split ? PassKind::input_gradient : PassKind::backward, i);
+    if (split && i >= stage) add_virtual(order, shape, PassKind::weight_gradient, i - stage);
   }
   return order;
 }
-
-// PyTorch's ScheduleInterleavedZeroBubble, the interleaved ZB-H1 of Qi et al.: input gradients in
-// the order of interleaved backwards, and the weight gradient of each `stage` virtual microbatches
-// later.
-std::vector<Pass> interleaved_zero_bubble_order(const PipelineShape& shape, std::int64_t stage) {
-  const std::int64_t total = shape.microbatches * shape.chunks;
-  const std::int64_t warm_up = std::min(interleaved_warm_up(shape, stage), total);
-  std::vector<Pass> order;
-  order.reserve(static_cast<std::size_t>(3 * total));
-  for (std::int64_t i = 0; i < warm_up; ++i) add_virtual(order, shape, PassKind::forward, i);
-  for (std::int64_t i = 0; i < total; ++i) {
-    if (warm_up + i < total) add_virtual(order, shape, PassKind::forward, warm_up + i);
-    add_virtual(order, shape, PassKind::input_gradient, i);
-    if (i >= stage) add_virtual(order, shape, PassKind::weight_gradient, i - stage);
-  }
-  for (std::int64_t i = total - stage; i < total; ++i)
-    add_virtual(order, shape, PassKind::weight_gradient, i);
-  return order;
+std::vector<Pass> plain_order(const PipelineShape& shape, std::int64_t stage) {
+  return alternating_order(shape, stage, shape.stages - stage - 1);
+}
+std::vector<Pass> interleaved_order(const PipelineShape& shape, std::int64_t stage) {
+  return alternating_order(shape, stage, interleaved_warm_up(shape, stage));
 }
 
 // DeepSeek numbers the directions of a stage by nearness of their entry: phase 0 enters at the
@@ -298,17 +261,17 @@ std::int64_t v_heads(const PipelineShape& shape, std::int64_t stage, std::int64_
 }
 
 // One row for each schedule, in the order of the enumerators.
-constexpr std::array<ScheduleRules, schedule_traits.size()> schedule_rules = {{
+constexpr auto schedule_rules = std::to_array<ScheduleRules>({
     {[](const PipelineShape& shape, std::int64_t) { return gpipe_order(shape); },
      [](const PipelineShape& shape, std::int64_t) { return shape.microbatches; },
      [](const PipelineShape& shape, std::int64_t, std::int64_t) { return shape.microbatches; }},
-    {one_f_one_b_order,
+    {plain_order,
      [](const PipelineShape& shape, std::int64_t stage) {
        return std::min(shape.stages - stage, shape.microbatches);
      },
      plain_heads},
     {interleaved_order, interleaved_peak, interleaved_heads},
-    {zero_bubble_order,
+    {plain_order,
      [](const PipelineShape& shape, std::int64_t) {
        return std::min(shape.stages, shape.microbatches);
      },
@@ -321,8 +284,9 @@ constexpr std::array<ScheduleRules, schedule_traits.size()> schedule_rules = {{
      v_heads},
     {dual_pipe_v_order,
      [](const PipelineShape& shape, std::int64_t) { return 2 * shape.stages + 1; }, v_heads},
-    {interleaved_zero_bubble_order, interleaved_zero_bubble_peak, interleaved_heads},
-}};
+    {interleaved_order, interleaved_zero_bubble_peak, interleaved_heads},
+});
+static_assert(schedule_rules.size() == schedule_traits.size());
 
 const ScheduleRules& rules(const PipelineShape& shape) {
   return schedule_rules[static_cast<std::size_t>(effective_schedule(shape))];

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sim/base/text/enum_names.h"
+
 namespace orrery {
 
 enum class Schedule : std::uint8_t {
@@ -19,6 +21,14 @@ enum class Schedule : std::uint8_t {
   interleaved_zero_bubble,
 };
 
+// Names in JSON and on the command line.
+inline constexpr auto schedule_text =
+    enum_names<Schedule>({"gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe", "zb-v",
+                          "dualpipe-v", "interleaved-zero-bubble"},
+                         {{"zb-h1", Schedule::zero_bubble},
+                          {"zero-bubble-interleaved", Schedule::interleaved_zero_bubble}});
+constexpr std::string_view to_text(Schedule s) { return schedule_text[s]; }
+
 // Which parts of the model a stage holds.
 enum class StageChunks : std::uint8_t {
   one,     // the part at its own place
@@ -30,35 +40,23 @@ enum class StageChunks : std::uint8_t {
 // One row for each schedule, in the order of the enumerators. What a schedule's passes are, and how
 // many of them wait, stands in pipeline.cpp in a row of the same order.
 struct ScheduleTraits {
-  std::string_view name;   // in JSON and on the command line
-  std::string_view alias;  // another name that is read; "" for none
   StageChunks chunks = StageChunks::one;
   bool splits_backward = false;   // input and weight gradients are passes of their own
   bool pairs_directions = false;  // passes of two directions run beside each other and hide each
                                   // other's exchanges
   bool dominated = false;  // another schedule is as fast and holds less: not searched unasked
 };
-inline constexpr std::array<ScheduleTraits, 8> schedule_traits = {{
-    {.name = "gpipe", .alias = "", .dominated = true},
-    {.name = "1f1b", .alias = ""},
-    {.name = "interleaved", .alias = "", .chunks = StageChunks::loops},
-    {.name = "zero-bubble", .alias = "zb-h1", .splits_backward = true},
-    {.name = "dualpipe",
-     .alias = "",
-     .chunks = StageChunks::copies,
-     .splits_backward = true,
-     .pairs_directions = true},
-    {.name = "zb-v", .alias = "", .chunks = StageChunks::v, .splits_backward = true},
-    {.name = "dualpipe-v",
-     .alias = "",
-     .chunks = StageChunks::v,
-     .splits_backward = true,
-     .pairs_directions = true},
-    {.name = "interleaved-zero-bubble",
-     .alias = "zero-bubble-interleaved",
-     .chunks = StageChunks::loops,
-     .splits_backward = true},
-}};
+inline constexpr auto schedule_traits = std::to_array<ScheduleTraits>({
+    {.dominated = true},             // gpipe
+    {},                              // 1f1b
+    {.chunks = StageChunks::loops},  // interleaved
+    {.splits_backward = true},       // zero-bubble
+    {.chunks = StageChunks::copies, .splits_backward = true, .pairs_directions = true},  // dualpipe
+    {.chunks = StageChunks::v, .splits_backward = true},                                 // zb-v
+    {.chunks = StageChunks::v, .splits_backward = true, .pairs_directions = true},  // dualpipe-v
+    {.chunks = StageChunks::loops, .splits_backward = true},  // interleaved-zero-bubble
+});
+static_assert(schedule_traits.size() == schedule_text.count);
 
 constexpr const ScheduleTraits& traits(Schedule s) {
   return schedule_traits[static_cast<std::size_t>(s)];
@@ -69,7 +67,6 @@ constexpr std::array<Schedule, schedule_traits.size()> all_schedules() {
   return all;
 }
 
-constexpr std::string_view to_text(Schedule s) { return traits(s).name; }
 constexpr bool is_v_shaped(Schedule s) { return traits(s).chunks == StageChunks::v; }
 constexpr bool pairs_directions(Schedule s) { return traits(s).pairs_directions; }
 constexpr bool splits_backward(Schedule s) { return traits(s).splits_backward; }

@@ -10,13 +10,10 @@
 namespace orrery {
 namespace {
 
-constexpr auto partition_text =
-    enum_names<Partition>({"even", "by-cost", "head-as-layer", "rest-last"});
 constexpr auto shard_storage_text =
     enum_names<ShardStorage>({"in-place", "flat", "parts", "bucketed"});
 constexpr auto adapter_sites_text = enum_names<AdapterSites>({"every-linear", "query-key-value"});
 constexpr auto split_text = enum_names<Split>({"none", "tp", "pp", "cp", "ep"});
-constexpr auto recompute_text = enum_names<Recompute>({"none", "selective", "full"});
 
 Library read_library(const JsonValue& at) { return library_text.from(at); }
 Format read_format(const JsonValue& at) { return format_text.from(at); }
@@ -24,7 +21,7 @@ CollectiveLibrary read_collective_library(const JsonValue& at) {
   return collective_library_text.from(at);
 }
 Split split_from(const JsonValue& at) { return split_text.from(at); }
-Recompute recompute_kind_from(const JsonValue& at) { return recompute_text.from(at); }
+Recompute recompute_kind_from(const JsonValue& at) { return recompute_kind_text.from(at); }
 
 bool switch_from(const JsonValue& at) { return at.boolean(); }
 

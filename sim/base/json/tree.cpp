@@ -14,15 +14,15 @@
 namespace orrery {
 namespace {
 
+constexpr auto key_of = [](const auto& member) -> const std::string& { return member.first; };
+
 // Where the member with this key stands, or would stand.
 template <KeyOrder order, class Members>
 auto place_of(Members& members, std::string_view key) {
   if constexpr (order == KeyOrder::sorted)
-    return std::ranges::lower_bound(members, key, {},
-                                    [](const auto& m) -> const std::string& { return m.first; });
+    return std::ranges::lower_bound(members, key, {}, key_of);
   else
-    return std::ranges::find(members, key,
-                             [](const auto& m) -> const std::string& { return m.first; });
+    return std::ranges::find(members, key, key_of);
 }
 
 template <KeyOrder order, class Members>
@@ -250,11 +250,10 @@ void JsonTree<order>::update(const JsonTree& members) {
 
 template <KeyOrder order>
 bool JsonTree<order>::take(Members members) {
-  constexpr auto key = [](const Member& m) -> const std::string& { return m.first; };
   bool unique = true;
   if constexpr (order == KeyOrder::sorted) {
-    if (!std::ranges::is_sorted(members, {}, key)) std::ranges::sort(members, {}, key);
-    unique = std::ranges::adjacent_find(members, {}, key) == members.end();
+    if (!std::ranges::is_sorted(members, {}, key_of)) std::ranges::sort(members, {}, key_of);
+    unique = std::ranges::adjacent_find(members, {}, key_of) == members.end();
   } else {
     std::vector<std::string_view> keys;
     for (const Member& m : members) keys.push_back(m.first);

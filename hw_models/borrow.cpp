@@ -7,6 +7,7 @@
 
 #include "hw_models/catalog.h"
 #include "hw_models/changed_device.h"
+#include "hw_models/power.h"
 
 namespace orrery {
 
@@ -144,8 +145,9 @@ void lend_format(Calibration& calibration, const Loan& loan) {
   complete(calibration);
 }
 
-// Energies of another device. Work that the lender could sustain at a share of its peak, the
-// borrower sustains at that share or better: newer processes need less energy, not more.
+// Energies of another device. The same architecture costs at less power what the lower clock makes
+// of it. Of another one, work that the lender could sustain at a share of its peak, the borrower
+// sustains at that share or better: newer processes need less energy, not more.
 void scale_energies(Calibration& calibration, const Device& lender, const Device& borrower) {
   const auto budget = [](const Device& d) {
     return d.power_limit.known() && d.idle_power.known()
@@ -159,6 +161,8 @@ void scale_energies(Calibration& calibration, const Device& lender, const Device
     double factor = 1;
     if (from.known() && to.known() && to.get().si() > 0 && budget(lender) > 0)
       factor = std::min(1.0, budget(borrower) / budget(lender) * (from.get() / to.get()));
+    if (factor > 0 && lender.architecture == borrower.architecture)
+      factor = sustained_energy(factor);
     const double value = energy.get().si() * factor;
     energy = {.value = JoulesPerFlop(value),
               .low = JoulesPerFlop(0.6 * value),

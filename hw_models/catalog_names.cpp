@@ -7,6 +7,7 @@
 
 #include "hw_models/catalog.h"
 #include "sim/base/errors/check.h"
+#include "sim/base/sorting.h"
 
 namespace orrery {
 namespace {
@@ -67,9 +68,8 @@ std::vector<Called> all_called(const std::string& folder) {
   std::vector<Called> all;
   for (const std::string& name : catalog_names(folder)) all.push_back(called(folder, name));
   // Those with most names first: they are what people mean.
-  std::stable_sort(all.begin(), all.end(), [](const Called& a, const Called& b) {
-    return a.aliases.size() > b.aliases.size();
-  });
+  sort_stably(all,
+              [](const Called& a, const Called& b) { return a.aliases.size() > b.aliases.size(); });
   return all;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "hw_models/catalog.h"
+#include "sim/base/sorting.h"
 #include "sim/base/text/enum_names.h"
 
 namespace orrery {
@@ -42,7 +43,7 @@ Optic load_optic(const std::string& name) {
 std::vector<Optic> load_optics() {
   std::vector<Optic> optics;
   for (const std::string& name : catalog_names(optics_folder)) optics.push_back(load_optic(name));
-  std::stable_sort(optics.begin(), optics.end(), [](const Optic& a, const Optic& b) {
+  sort_stably(optics, [](const Optic& a, const Optic& b) {
     return a.kind != b.kind ? a.kind < b.kind : rate_or_zero(a) < rate_or_zero(b);
   });
   return optics;

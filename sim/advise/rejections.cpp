@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "sim/base/parallel.h"
+#include "sim/base/sorting.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/step/series.h"
 #include "sim/engine/step/step.h"
@@ -148,7 +149,7 @@ std::vector<Rejection> explain_rejections(const SearchGround& ground, const Sear
   parallel_for(asked.size(), threads, [&](std::size_t i) {
     out[i] = explainer.explain(asked[i]->first, asked[i]->second);
   });
-  std::stable_sort(out.begin(), out.end(), [](const Rejection& a, const Rejection& b) {
+  sort_stably(out, [](const Rejection& a, const Rejection& b) {
     if (a.fits != b.fits) return a.fits;
     if (a.run != b.run) return a.run;
     return a.fits ? a.slower < b.slower : a.margin > b.margin;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "sim/base/parallel.h"
+#include "sim/base/sorting.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/step/step.h"
 
@@ -294,9 +295,8 @@ std::vector<Simplified> simplify_all(const SearchGround& ground, const std::vect
   std::vector<Simplified> all(best.size());
   parallel_for(best.size(), threads,
                [&](std::size_t i) { all[i] = simplify(ground, best[i], tolerance); });
-  std::stable_sort(all.begin(), all.end(), [](const Simplified& a, const Simplified& b) {
-    return a.shown.score < b.shown.score;
-  });
+  sort_stably(
+      all, [](const Simplified& a, const Simplified& b) { return a.shown.score < b.shown.score; });
   put_simplest_first(ground, all, tolerance);
   return all;
 }

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "sim/base/sorting.h"
+
 namespace orrery {
 
 namespace {
@@ -44,8 +46,7 @@ std::vector<Label> largest_losses(const StageBreakdown& time) {
     const Label label = static_cast<Label>(i);
     if (!is_useful(label) && time[label].ps > 0) losses.push_back(label);
   }
-  std::stable_sort(losses.begin(), losses.end(),
-                   [&](Label a, Label b) { return time[a] > time[b]; });
+  sort_stably(losses, [&](Label a, Label b) { return time[a] > time[b]; });
   return losses;
 }
 
@@ -155,9 +156,8 @@ std::vector<std::string> largest_changes(const StageBreakdown& from, const Stage
     const std::int64_t change = to[label].ps - from[label].ps;
     if (change != 0) changes.push_back({change, label});
   }
-  std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
-    return std::abs(a.first) > std::abs(b.first);
-  });
+  sort_stably(changes,
+              [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
   std::vector<std::string> texts;
   for (const auto& [change, label] : changes) {
     if (texts.size() == 3 || std::abs(change) * 20 < std::abs(changes.front().first)) break;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "sim/base/sorting.h"
 #include "sim/engine/placement.h"
 #include "sim/engine/step/pipeline.h"
 #include "sim/engine/step/step.h"
@@ -43,7 +44,7 @@ std::vector<Counterfactual> questions(const Scenario& s) {
 
 std::string inapplicable(const Scenario& s, const WhatIf& edit) {
   const Fabric& fabric = s.cluster.fabric;
-  if (edit.whole_graphs && s.stack.launch == LaunchMode::full_graph)
+  if (edit.whole_graphs && s.stack.host.launch == LaunchMode::full_graph)
     return "the stack runs whole iterations as graphs already";
   if ((edit.scale_up_bandwidth != 1 || edit.scale_up_domain != 1) &&
       (fabric.scale_up.kind == ScaleUpKind::none || fabric.scale_up.domain <= 1))
@@ -128,7 +129,7 @@ Passes passes(const Timed& t, std::size_t stage) {
   const PipelineShape& shape = t.pipeline.shape;
   const auto chunks = static_cast<std::size_t>(shape.chunks);
   const double count =
-      static_cast<double>(shape.microbatches) / (shape.schedule == Schedule::dual_pipe ? 2.0 : 1.0);
+      static_cast<double>(microbatches_a_chunk(shape.schedule, shape.microbatches));
   Passes p;
   for (std::size_t c = 0; c < chunks; ++c) {
     const ChunkCost& cost = t.pipeline.costs.chunk[stage * chunks + c];
@@ -215,8 +216,7 @@ std::string sentence(const PhaseLimit& p) {
   std::vector<std::pair<double, Resource>> order;
   for (int r = 0; r < resource_count; ++r)
     order.push_back({p.elasticity[static_cast<std::size_t>(r)], static_cast<Resource>(r)});
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  sort_stably(order, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> parts;
   for (const auto& [share, resource] : order)
     if (share >= least_share) parts.push_back(fmt::format("{} {:.2f}", to_text(resource), share));

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "sim/base/parallel.h"
+#include "sim/base/sorting.h"
 #include "sim/engine/network/loaded_transfer.h"
 #include "sim/engine/step/step.h"
 #include "sim/outcome/assumptions.h"
@@ -128,8 +129,8 @@ Ranking rank_contenders(const Scenario& ground, const Prediction& prediction,
   for (std::size_t c = 1; c < all.size(); ++c) ranking.rivals.push_back(rival(all[0], all[c]));
   for (std::size_t value = 0; value < paths.size(); ++value)
     for (const bool high : {false, true}) find_change(all, value, high, ranking.changes);
-  std::stable_sort(ranking.changes.begin(), ranking.changes.end(),
-                   [](const OrderChange& a, const OrderChange& b) { return a.ahead > b.ahead; });
+  sort_stably(ranking.changes,
+              [](const OrderChange& a, const OrderChange& b) { return a.ahead > b.ahead; });
   return ranking;
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/sorting.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/placement.h"
 #include "sim/engine/step/step.h"
@@ -56,7 +57,8 @@ std::vector<SingleChange> single_changes(const Scenario& now, const Scenario& ad
                                          const StageBreakdown& time) {
   std::vector<SingleChange> out;
   const auto add = [&](const Scenario& one, const std::string& what) {
-    if (invalid_reason(one.layout, one.model, one.job, one.cluster.gpus, one.stack.partition) ||
+    if (invalid_reason(one.layout, one.model, one.job, one.cluster.gpus,
+                       one.stack.sharding.partition) ||
         unplaceable_reason(one.layout, one.cluster.fabric))
       return;
     const StageBreakdown after = where(one);
@@ -73,9 +75,9 @@ std::vector<SingleChange> single_changes(const Scenario& now, const Scenario& ad
   one.layout.precision = advised.layout.precision;
   if (release_of(now.stack) != release_of(advised.stack))
     add(one, release_of(advised.stack) + " in place of " + release_of(now.stack));
-  else if (now.stack.launch != advised.stack.launch)
-    add(one, fmt::format("launches {} in place of {}", to_text(advised.stack.launch),
-                         to_text(now.stack.launch)));
+  else if (now.stack.host.launch != advised.stack.host.launch)
+    add(one, fmt::format("launches {} in place of {}", to_text(advised.stack.host.launch),
+                         to_text(now.stack.host.launch)));
   else if (!(one.layout == now.layout))
     add(one, "");
   one.stack = now.stack;
@@ -83,7 +85,7 @@ std::vector<SingleChange> single_changes(const Scenario& now, const Scenario& ad
     one.layout = layout;
     add(one, "");
   }
-  std::stable_sort(out.begin(), out.end(), [](const SingleChange& a, const SingleChange& b) {
+  sort_stably(out, [](const SingleChange& a, const SingleChange& b) {
     return a.fits != b.fits ? a.fits : a.faster > b.faster;
   });
   return out;
@@ -146,10 +148,10 @@ Comparison compare_with(const Scenario& now, Prediction prediction, const Scenar
         fmt::format("The advice is for {}, what runs now is on {}: the difference "
                     "is that of both.",
                     is, was));
-  else if (now.stack.launch != advised->stack.launch)
+  else if (now.stack.host.launch != advised->stack.host.launch)
     c.stack.push_back(
         fmt::format("The advice launches {}, what runs now {}: the difference is that of both.",
-                    to_text(advised->stack.launch), to_text(now.stack.launch)));
+                    to_text(advised->stack.host.launch), to_text(now.stack.host.launch)));
   c.flags = flag_changes(launch_flags(now), launch_flags(*advised));
   return c;
 }

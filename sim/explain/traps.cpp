@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "hw_models/catalog.h"
+#include "sim/base/sorting.h"
 #include "sim/base/text/words.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/placement.h"
@@ -34,7 +35,7 @@ double TrapSearch::share(Label label) const { return to_seconds(mean_[label]) / 
 
 bool TrapSearch::runs(const Scenario& s) const {
   if (s.layout.gpus() != scenario_.layout.gpus()) return false;
-  if (invalid_reason(s.layout, s.model, s.job, 0, s.stack.partition)) return false;
+  if (invalid_reason(s.layout, s.model, s.job, 0, s.stack.sharding.partition)) return false;
   if (!s.stack.has(s.layout.schedule) && scenario_.stack.has(s.layout.schedule)) return false;
   if (unplaceable_reason(s.layout, s.cluster.fabric)) return false;
   const MemoryVerdict memory =
@@ -63,7 +64,7 @@ std::optional<Stack> TrapSearch::stack(const std::string& name, const std::strin
 }
 
 std::vector<Trap> TrapSearch::sorted() && {
-  std::stable_sort(traps_.begin(), traps_.end(), [](const Trap& a, const Trap& b) {
+  sort_stably(traps_, [](const Trap& a, const Trap& b) {
     return a.gain.value_or(-1) > b.gain.value_or(-1);
   });
   return std::move(traps_);
@@ -75,27 +76,28 @@ std::string stack_text(const Stack& stack) { return stack.name + "@" + stack.rel
 
 void debug_wrappers(TrapSearch& search) {
   const Stack& own = search.scenario().stack;
-  if (own.debug.per_rank.get() <= Seconds(0) && own.debug.per_remote_rank.get() <= Seconds(0))
+  if (own.host.debug.per_rank.get() <= Seconds(0) &&
+      own.host.debug.per_remote_rank.get() <= Seconds(0))
     return;
   Stack plain = own;
-  plain.debug = {.per_rank = unstated(Seconds(0))};
+  plain.host.debug = {.per_rank = unstated(Seconds(0))};
   const double gain = search.gain_of(plain);
   if (!search.worth(gain)) return;
-  search.add(
-      {.id = "debug-wrappers",
-       .sentence = fmt::format(
-           "{} checks every collective over its whole group, {} for each rank of it: {} "
-           "without (leave TORCH_DISTRIBUTED_DEBUG unset).",
-           stack_text(own), to_text(own.debug.per_rank.get()), faster_text(gain)),
-       .remedy = "no debug wrapper",
-       .gain = gain,
-       .evidence = fmt::format("both simulated; time of a check: {}", own.debug.per_rank.source)});
+  search.add({.id = "debug-wrappers",
+              .sentence = fmt::format(
+                  "{} checks every collective over its whole group, {} for each rank of it: {} "
+                  "without (leave TORCH_DISTRIBUTED_DEBUG unset).",
+                  stack_text(own), to_text(own.host.debug.per_rank.get()), faster_text(gain)),
+              .remedy = "no debug wrapper",
+              .gain = gain,
+              .evidence = fmt::format("both simulated; time of a check: {}",
+                                      own.host.debug.per_rank.source)});
 }
 
 void blocking_launches(TrapSearch& search) {
-  if (!search.scenario().stack.blocking_launches) return;
+  if (!search.scenario().stack.host.blocking_launches) return;
   Stack plain = search.scenario().stack;
-  plain.blocking_launches = false;
+  plain.host.blocking_launches = false;
   const double gain = search.gain_of(plain);
   if (!search.worth(gain)) return;
   search.add({.id = "blocking-launches",
@@ -112,17 +114,18 @@ void debug_environment(TrapSearch& search) {
   for (const std::string& setting : search.options().environment) {
     std::optional<double> gain;
     std::string why, evidence = "both simulated";
-    if (setting == "TORCH_DISTRIBUTED_DEBUG=DETAIL" && own.debug.per_rank.get() <= Seconds(0)) {
+    if (setting == "TORCH_DISTRIBUTED_DEBUG=DETAIL" &&
+        own.host.debug.per_rank.get() <= Seconds(0)) {
       const auto debug = search.stack("nanotron-debug", "", search.scenario().layout.precision);
       if (!debug) continue;
       Stack slow = own;
-      slow.debug = debug->debug;
+      slow.host.debug = debug->host.debug;
       gain = 1 / (1 + search.gain_of(slow)) - 1;
       why = "checks every collective over its whole group";
-      evidence += fmt::format("; time of a check: {}", debug->debug.per_rank.source);
-    } else if (setting == "CUDA_LAUNCH_BLOCKING=1" && !own.blocking_launches) {
+      evidence += fmt::format("; time of a check: {}", debug->host.debug.per_rank.source);
+    } else if (setting == "CUDA_LAUNCH_BLOCKING=1" && !own.host.blocking_launches) {
       Stack slow = own;
-      slow.blocking_launches = true;
+      slow.host.blocking_launches = true;
       gain = 1 / (1 + search.gain_of(slow)) - 1;
       why = "makes the host wait for every kernel";
     } else if (setting == "NCCL_DEBUG=TRACE" || setting == "NCCL_DEBUG=INFO") {
@@ -156,8 +159,7 @@ std::string saved_text(const TrapSearch& search, const Scenario& other) {
     saved.emplace_back(less, label);
     all += less;
   }
-  std::stable_sort(saved.begin(), saved.end(),
-                   [](const auto& x, const auto& y) { return x.first > y.first; });
+  sort_stably(saved, [](const auto& x, const auto& y) { return x.first > y.first; });
   std::vector<std::string> parts;
   for (const auto& [less, label] : saved)
     if (parts.size() < 3 && 10 * less.ps >= all.ps)
@@ -208,11 +210,12 @@ std::optional<double> larger_microbatch(const TrapSearch& search) {
 
 bool eager_experts(TrapSearch& search) {
   const Scenario& s = search.scenario();
-  if (!is_training(s.job.task) || !s.model.has_experts() || s.stack.launch != LaunchMode::eager)
+  if (!is_training(s.job.task) || !s.model.has_experts() ||
+      s.stack.host.launch != LaunchMode::eager)
     return false;
   if (search.share(Label::host) < 0.05) return false;
   Stack scoped = s.stack;
-  scoped.launch = LaunchMode::scoped_graph;
+  scoped.host.launch = LaunchMode::scoped_graph;
   const double some = search.gain_of(scoped);
   const double most = search.gain_of(with(s.stack, {.whole_graphs = true}));
   const auto larger = larger_microbatch(search);
@@ -231,7 +234,7 @@ bool eager_experts(TrapSearch& search) {
               .gain = most,
               .at_most = true,
               .evidence = fmt::format("simulated each; dispatch of an operation: {}",
-                                      s.stack.dispatch.source)});
+                                      s.stack.host.dispatch.source)});
   return true;
 }
 
@@ -239,14 +242,14 @@ bool eager_experts(TrapSearch& search) {
 // takes pipelines of several chunks a stage, no layer that runs again as a whole and no graphs.
 void serial_exchange(TrapSearch& search) {
   const Scenario& s = search.scenario();
-  const Sourced<double>& overlapped = s.stack.overlapped_expert_exposed;
+  const Sourced<double>& overlapped = s.stack.communication.overlapped_expert_exposed;
   if (!is_training(s.job.task) || !s.model.has_experts() || s.layout.ep == 1 ||
-      s.stack.exchange_beside_passes || overlapped.get() >= 1)
+      s.stack.communication.exchange_beside_passes || overlapped.get() >= 1)
     return;
   Scenario other = s;
-  other.stack.exchange_beside_passes = true;
-  other.stack.expert_exposed = overlapped;
-  other.stack.launch = LaunchMode::eager;
+  other.stack.communication.exchange_beside_passes = true;
+  other.stack.communication.expert_exposed = overlapped;
+  other.stack.host.launch = LaunchMode::eager;
   std::string also;
   if (s.layout.pp > 1 && s.layout.vpp == 1 && s.layout.schedule == Schedule::one_f_one_b) {
     other.layout.schedule = Schedule::interleaved;
@@ -277,7 +280,7 @@ void host_bound(TrapSearch& search) {
   const Scenario& s = search.scenario();
   if (search.share(Label::host) < 0.05) return;
   Stack quick = with(s.stack, {.host_speed = 1e6});
-  quick.step_overhead = s.stack.step_overhead;
+  quick.host.step_overhead = s.stack.host.step_overhead;
   const double gain = search.gain_of(quick);
   if (gain < 0.05 || !search.worth(gain)) return;
   search.add(
@@ -285,13 +288,13 @@ void host_bound(TrapSearch& search) {
        .sentence = fmt::format(
            "The device waits for the host {} of the step ({} an operation). Fewer and larger "
            "launches (graphs, larger microbatches, fused kernels) help: {} at most.",
-           short_percent(search.share(Label::host)), to_text(s.stack.dispatch.get()),
+           short_percent(search.share(Label::host)), to_text(s.stack.host.dispatch.get()),
            faster_text(gain)),
        .remedy = "fewer launches",
        .gain = gain,
        .at_most = true,
        .evidence = fmt::format("simulated with a host that takes no time; dispatch: {}",
-                               s.stack.dispatch.source)});
+                               s.stack.host.dispatch.source)});
 }
 
 }  // namespace

@@ -217,14 +217,15 @@ void change(Cluster& c, const WhatIf& edit) {
 
 void change(Stack& s, const WhatIf& edit) {
   check_factor(edit.host_speed, "host speed");
-  for (auto* time : {&s.dispatch, &s.moe_sync, &s.softmax_fallback, &s.layer_sync, &s.step_overhead,
-                     &s.debug.per_rank, &s.debug.per_remote_rank})
+  for (auto* time :
+       {&s.host.dispatch, &s.host.moe_sync, &s.host.softmax_fallback, &s.host.layer_sync,
+        &s.host.step_overhead, &s.host.debug.per_rank, &s.host.debug.per_remote_rank})
     scale(*time, 1 / edit.host_speed);
   if (!edit.whole_graphs) return;
-  s.launch = LaunchMode::full_graph;
-  s.blocking_launches = false;
-  for (auto* time : {&s.moe_sync, &s.layer_sync}) *time = unstated(Seconds(0));
-  s.sync_exposed = unstated(0.0);
+  s.host.launch = LaunchMode::full_graph;
+  s.host.blocking_launches = false;
+  for (auto* time : {&s.host.moe_sync, &s.host.layer_sync}) *time = unstated(Seconds(0));
+  s.host.sync_exposed = unstated(0.0);
 }
 
 }  // namespace

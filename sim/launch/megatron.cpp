@@ -60,15 +60,16 @@ void MegatronFlags::experts_of_ranks() {
   const bool half = l_.precision == PrecisionRecipe::fp16;
   if (half && l_.ep > 1)
     out_.missing("ep", "Megatron-LM refuses expert parallelism in FP16: train in BF16.");
-  if (!half) say_if_known(grouped, true);
+  if (!half) say_if_known(grouped_gemm, true);
   dispatch();
 }
 
 // Of both flex dispatchers a token crosses once for each rank that it goes to.
 void MegatronFlags::dispatch() {
-  const bool deep = stack_.expert_library == CollectiveLibrary::deepep;
+  const bool deep = stack_.communication.expert_library == CollectiveLibrary::deepep;
   // HybridEP moves tokens over the fabric's own links: NVIDIA's recipes name it nowhere else.
-  const bool hybrid = dialect_ == Dialect::bridge && !deep && stack_.expert_deduplicated;
+  const bool hybrid =
+      dialect_ == Dialect::bridge && !deep && stack_.communication.expert_deduplicated;
   const bool admitted = device_.deepep;
   if (hybrid || (deep && !admitted && has(flex_backend))) {
     say_if_known(dispatcher, "flex");
@@ -101,7 +102,7 @@ void MegatronFlags::adapters() {
                         out_.program(), job_.lora_rank, job_.lora_rank));
   if (dialect_ == Dialect::nemo1) out_.set("", "model.peft.peft_scheme", "lora");
   say_if_known(lora_rank, job_.lora_rank);
-  const bool every = stack_.adapter_sites == AdapterSites::every_linear;
+  const bool every = stack_.kernels.adapter_sites == AdapterSites::every_linear;
   if (dialect_ == Dialect::nemo1)
     out_.set("", "model.peft.lora_tuning.target_modules",
              every ? "[attention_qkv,attention_dense,mlp_fc1,mlp_fc2]" : "[attention_qkv]");
@@ -171,7 +172,7 @@ void MegatronFlags::stages() {
   if (job_.mtp && model_.mtp_layers > 0)
     say("", mtp_layers, model_.mtp_layers, "multi-token prediction");
   if (l_.pp == 1 && l_.vpp == 1) return;
-  const std::vector<Position> positions = partition_layers(model_, l_, stack_.partition);
+  const std::vector<Position> positions = partition_layers(model_, l_, stack_.sharding.partition);
   const auto alike = [&](std::size_t from, std::size_t to) {
     for (std::size_t i = from + 1; i < to; ++i)
       if (positions[i].layers != positions[from].layers) return false;
@@ -179,7 +180,7 @@ void MegatronFlags::stages() {
   };
   if (alike(0, positions.size())) return chunk_count();
   const auto blocks = static_cast<std::size_t>(model_.layer_count() + 2);
-  if (l_.stage_layers.empty() && stack_.partition == Partition::head_as_layer &&
+  if (l_.stage_layers.empty() && stack_.sharding.partition == Partition::head_as_layer &&
       has(count_embedding) && blocks % positions.size() == 0) {
     chunk_count();
     say("stage_layers", count_embedding, true, "an embedding that counts as a layer");
@@ -219,7 +220,7 @@ std::string MegatronFlags::layer_pattern() const {
 void MegatronFlags::hybrid_stages() {
   out_.covers("stage_layers");
   if (l_.vpp > 1) lacks("vpp", "several chunks of a stage in models with Mamba layers");
-  const std::vector<Position> positions = partition_layers(model_, l_, stack_.partition);
+  const std::vector<Position> positions = partition_layers(model_, l_, stack_.sharding.partition);
   const auto uneven = [&](const Position& p) { return p.layers != positions.front().layers; };
   if (std::any_of(positions.begin(), positions.end(), uneven))
     lacks("stage_layers", "stages of different sizes in models with Mamba layers");
@@ -256,7 +257,8 @@ void MegatronFlags::overlap() {
     if (l_.zero_stage >= 1 && !deals_itself())
       say_if_known(overlap_parameters, overlaps_parameters(stack_, l_) && gradients);
   }
-  const bool hides_tensor = l_.tp > 1 && stack_.tensor_exposed.get() < 1 && l_.sequence_parallel;
+  const bool hides_tensor =
+      l_.tp > 1 && stack_.communication.tensor_exposed.get() < 1 && l_.sequence_parallel;
   if (hides_tensor && dialect_ == Dialect::nemo2)
     out_.missing("",
                  "Tensor-parallel overlap is a callback: add MegatronCommOverlapCallback("
@@ -279,7 +281,7 @@ std::string MegatronFlags::refuses_graphs() const {
   if (l_.offload_activations) return "activations in host memory";
   if (l_.recompute == Recompute::full) return "full recompute";
   // To 0.15 graphs of a whole step refuse every recompute.
-  const bool whole = stack_.launch == LaunchMode::full_graph;
+  const bool whole = stack_.host.launch == LaunchMode::full_graph;
   if (whole && l_.recompute != Recompute::none && dialect_ == Dialect::megatron)
     return "selective recompute";
   return "";

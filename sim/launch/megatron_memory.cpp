@@ -34,7 +34,9 @@ void MegatronFlags::fp8(std::string format, std::string recipe, std::string pres
   out_.set("precision", "--bf16", true);
   out_.set("precision", "--fp8-format", format);
   if (knows_recipes) out_.set("precision", "--fp8-recipe", recipe);
-  if (stack_.parameter_gather_format != Format::fp8 || l_.zero_stage == 0 || deals_itself()) return;
+  if (stack_.sharding.parameter_gather_format != Format::fp8 || l_.zero_stage == 0 ||
+      deals_itself())
+    return;
   const bool blocks = recipe == "mxfp8";
   if (l_.offload_optimizer && recipe != "delayed")
     return out_.missing("",
@@ -95,7 +97,7 @@ void MegatronFlags::precision() {
 // do not, and overwrite what `ddp` says.
 void MegatronFlags::gradients_format() {
   const bool half = l_.precision == PrecisionRecipe::fp16;
-  const bool in_bf16 = stack_.gradient_format == Format::bf16;
+  const bool in_bf16 = stack_.sharding.gradient_format == Format::bf16;
   if (dialect_ == Dialect::nemo1) {
     if (l_.zero_stage == 1) out_.set("", "model.optim.grad_sync_dtype", in_bf16 ? "bf16" : "fp32");
     return;
@@ -150,7 +152,7 @@ void MegatronFlags::sharded_data() {
     say("shard_group", shard_copies, l_.dense_replicas() / l_.shard_group,
         fmt::format("shards in groups of {}", l_.shard_group));
   if (l_.bucket <= Bytes(0)) return;
-  const double elements = l_.bucket.si() / bytes_per_element(stack_.gradient_format);
+  const double elements = l_.bucket.si() / bytes_per_element(stack_.sharding.gradient_format);
   say("bucket", bucket_size, static_cast<std::int64_t>(elements), "the size of gradient buckets");
 }
 
@@ -229,7 +231,7 @@ void MegatronFlags::offloads() {
       if (has(offload_states) && l_.optimizer == Optimizer::adam_fp32)
         say("offload", precise, true, "a precision-aware optimizer");
     }
-    if (recipes() && stack_.parameter_gather_format == Format::fp8 &&
+    if (recipes() && stack_.sharding.parameter_gather_format == Format::fp8 &&
         l_.precision != PrecisionRecipe::fp8_delayed && !is_sixteen_bit(l_.precision))
       out_.missing("",
                    "Set fp8_param_gather of the recipe's mixed precision to False: it is refused "

@@ -102,8 +102,8 @@ inline constexpr Name deepep = {"--moe-enable-deepep", 12, nullptr, CONFIG("moe_
 // Arguments of the time of 0.15 do not have it.
 inline constexpr Name flex_backend = {"--moe-flex-dispatcher-backend", 16,
                                       "model.moe_flex_dispatcher_backend", nullptr, nullptr};
-inline constexpr Name grouped = {"--moe-grouped-gemm", 6, "model.moe_grouped_gemm",
-                                 CONFIG("moe_grouped_gemm"), "model.moe_grouped_gemm"};
+inline constexpr Name grouped_gemm = {"--moe-grouped-gemm", 6, "model.moe_grouped_gemm",
+                                      CONFIG("moe_grouped_gemm"), "model.moe_grouped_gemm"};
 inline constexpr Name optimizer = {"--optimizer", 1, "optimizer.optimizer",
                                    "recipe.optim.config.optimizer", nullptr};
 inline constexpr Name precise = {"--use-precision-aware-optimizer", 11,

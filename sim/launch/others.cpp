@@ -28,10 +28,10 @@ void deepspeed_settings(FlagWriter& out, const Layout& l, const Job& job, const 
   else
     out.lacks("precision", fmt::format("{}", to_text(l.precision)));
   out.set("zero", "zero_optimization.stage", l.zero_stage);
-  out.set("", "zero_optimization.overlap_comm", stack.gradient_overlap);
+  out.set("", "zero_optimization.overlap_comm", stack.communication.gradient_overlap);
   if (l.bucket > Bytes(0)) {
     // Counted in elements.
-    const double elements = l.bucket.si() / bytes_per_element(stack.gradient_format);
+    const double elements = l.bucket.si() / bytes_per_element(stack.sharding.gradient_format);
     out.set("bucket", "zero_optimization.reduce_bucket_size", static_cast<std::int64_t>(elements));
   }
   if (l.shard_group > 0 && l.shard_group < l.dense_replicas()) {
@@ -109,7 +109,8 @@ LaunchFlags nanotron_flags(const Layout& l, const Model& model, const Job& job,
     out.lacks("schedule", fmt::format("the {} schedule", to_text(l.schedule)));
   const bool rows = l.sequence_parallel && l.tp > 1;
   out.set("sequence_parallel", "parallelism.tp_mode", rows ? "REDUCE_SCATTER" : "ALL_REDUCE");
-  out.set("", "parallelism.tp_linear_async_communication", rows && stack.tensor_exposed.get() < 1);
+  out.set("", "parallelism.tp_linear_async_communication",
+          rows && stack.communication.tensor_exposed.get() < 1);
   if (l.cp > 1) out.set("cp", "parallelism.context_parallel_size", l.cp);
   if (l.cp == 1 || l.context == ContextKind::ring) {
     out.covers("context_parallel");
@@ -127,7 +128,7 @@ LaunchFlags nanotron_flags(const Layout& l, const Model& model, const Job& job,
     out.set("zero", "optimizer.zero_stage", l.zero_stage);
   else
     out.lacks("zero", fmt::format("ZeRO-{}", l.zero_stage));
-  out.set("", "optimizer.accumulate_grad_in_fp32", stack.gradient_storage == Format::fp32);
+  out.set("", "optimizer.accumulate_grad_in_fp32", stack.sharding.gradient_storage == Format::fp32);
   if (is_sixteen_bit(l.precision))
     out.set("precision", "model.dtype",
             l.precision == PrecisionRecipe::fp16 ? "float16" : "bfloat16");
@@ -137,7 +138,7 @@ LaunchFlags nanotron_flags(const Layout& l, const Model& model, const Job& job,
   no_adapters(out, job);
   out.source("nanotron-parallelism-config");
   std::string note = "Merge it with the model's own file; learning rates and data stay there.";
-  if (stack.debug.per_rank.get() > Seconds(0)) note += " Leave TORCH_DISTRIBUTED_DEBUG unset.";
+  if (stack.host.debug.per_rank.get() > Seconds(0)) note += " Leave TORCH_DISTRIBUTED_DEBUG unset.";
   return std::move(out).finish(l, std::move(note));
 }
 

@@ -54,13 +54,13 @@ std::int64_t local_batch(const Layout& l, const Job& job) {
 // Whether ZeRO-3 frees parameters after a unit's forward and gathers them again for its backward.
 bool gathers_again(const Layout& l, const Job& job, const Stack& stack) {
   const bool kept = l.pp > 1 && gathers_once(l, stack, l.microbatches(job));
-  return l.zero_stage == 3 && stack.reshard_after_forward && !kept;
+  return l.zero_stage == 3 && stack.sharding.reshard_after_forward && !kept;
 }
 
 void titan_stages(FlagWriter& out, const Layout& l, const Model& model, const Stack& stack) {
   out.covers("stage_layers");
   if (l.pp == 1) return;
-  const std::vector<Position> positions = partition_layers(model, l, stack.partition);
+  const std::vector<Position> positions = partition_layers(model, l, stack.sharding.partition);
   bool alike = true;
   for (const Position& p : positions) alike = alike && p.layers == positions.front().layers;
   if (alike) {
@@ -131,7 +131,7 @@ void titan_experts(FlagWriter& out, const Layout& l, const Model& model, const S
   out.set("etp", "parallelism.expert_tensor_parallel_degree", l.etp);
   if (l.ep == 1 && l.etp != l.tp)
     out.lacks("etp", "experts whole on tensor ranks without expert parallelism");
-  if (stack.expert_library != CollectiveLibrary::deepep || l.ep == 1) return;
+  if (stack.communication.expert_library != CollectiveLibrary::deepep || l.ep == 1) return;
   if (l.etp > 1)
     return out.lacks("etp", "experts split over tensor ranks beside DeepEP, which is predicted");
   out.set("", "parallelism.expert_parallel_comm_backend", "deepep");
@@ -224,7 +224,7 @@ void automodel_pipeline(FlagWriter& out, const Layout& l, const Model& model, co
   const std::string section = one_section(stack) ? "distributed.pipeline." : "autopipeline.";
   out.set("schedule", section + "pp_schedule", name);
   out.set("micro_batch", section + "pp_microbatch_size", l.micro_batch);
-  const std::vector<Position> positions = partition_layers(model, l, stack.partition);
+  const std::vector<Position> positions = partition_layers(model, l, stack.sharding.partition);
   std::int64_t most = 0;
   for (const Position& p : positions) most = std::max(most, p.layers);
   out.set("vpp", section + "layers_per_stage", most);
@@ -260,7 +260,8 @@ void automodel_experts(FlagWriter& out, const Model& model, const Layout& l, con
                        const LaunchDevice& device) {
   const bool quantised = automodel_fp8(l.precision) != nullptr;
   if (quantised && model.has_experts()) out.set("precision", "model.backend.experts", "te");
-  if (!model.has_experts() || stack.expert_library != CollectiveLibrary::deepep) return;
+  if (!model.has_experts() || stack.communication.expert_library != CollectiveLibrary::deepep)
+    return;
   // The switch of the first releases chose the experts' kernels too; from 26.06 on it is ignored.
   if (!one_section(stack) && !quantised) return out.set("", "model.backend.enable_deepep", true);
   if (!quantised) out.set("", "model.backend.experts", "gmm");
@@ -281,7 +282,7 @@ void automodel_adapters(FlagWriter& out, const Job& job) {
 
 // Sequences that a rank takes at once: a local batch is one run of the pipeline's schedule.
 std::int64_t automodel_batch(const Layout& l, const Job& job, const Stack& stack) {
-  const std::int64_t all = l.microbatches(job), each = stack.schedule_microbatches;
+  const std::int64_t all = l.microbatches(job), each = stack.communication.schedule_microbatches;
   if (l.pp == 1 || each <= 0) return local_batch(l, job);
   const std::int64_t round = (is_v_shaped(l.schedule) ? 2 : 1) * l.pp;
   const std::int64_t batch = (each + round - 1) / round * round;
@@ -357,7 +358,7 @@ LaunchFlags automodel_flags(const Layout& l, const Model& model, const Job& job,
   }
   automodel_experts(out, model, l, stack, device);
   if (model.has_experts())
-    out.set("", "model.backend.enable_fsdp_optimizations", !stack.reduce_each_microbatch);
+    out.set("", "model.backend.enable_fsdp_optimizations", !stack.sharding.reduce_each_microbatch);
   automodel_adapters(out, job);
   fixed_decisions(out, l);
   out.source("automodel-recipes");

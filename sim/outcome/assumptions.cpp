@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects uncertain values and moves them, alone or those together that probably do not matter.
 #include "sim/outcome/assumptions.h"
+#include "sim/base/sorting.h"
+#include "workloads/stack/values.h"
 
 #include <algorithm>
 #include <cmath>
@@ -218,8 +220,7 @@ std::vector<Assumption> find_assumptions(Scenario scenario,
   const auto size = [](const Assumption& a) {
     return std::max(std::abs(a.effect_low), std::abs(a.effect_high));
   };
-  std::stable_sort(used.begin(), used.end(),
-                   [&](const Assumption& a, const Assumption& b) { return size(a) > size(b); });
+  sort_stably(used, [&](const Assumption& a, const Assumption& b) { return size(a) > size(b); });
   return used;
 }
 

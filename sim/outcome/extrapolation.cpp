@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "hw_models/kernel/kernel_time.h"
+#include "sim/base/sorting.h"
 #include "sim/base/text/words.h"
 #include "sim/engine/step/kernels.h"
 
@@ -113,9 +114,8 @@ std::vector<Extrapolation> find_extrapolations(const StepContext& context, const
   std::vector<Extrapolation> found;
   for (std::size_t i = 0; i < uses.size(); ++i)
     if (uses[i].outside > 0) found.push_back(describe(curves[i], uses[i]));
-  std::stable_sort(found.begin(), found.end(), [](const Extrapolation& a, const Extrapolation& b) {
-    return a.growth > b.growth;
-  });
+  sort_stably(found,
+              [](const Extrapolation& a, const Extrapolation& b) { return a.growth > b.growth; });
   return found;
 }
 

@@ -147,10 +147,11 @@ ModelError load_model_error(const std::filesystem::path& path) {
                   .precision = unseen.at("precision").number(),
                   .doubling = unseen.at("doubling").number()};
   const JsonValue seen = file.at("seen");
-  seen.expect_only({"devices", "stacks", "precisions", "most_gpus"});
+  seen.expect_only({"devices", "stacks", "precisions", "families", "most_gpus"});
   error.seen = {.devices = read_names(seen.at("devices")),
                 .stacks = read_names(seen.at("stacks")),
                 .precisions = read_names(seen.at("precisions")),
+                .families = read_names(seen.at("families")),
                 .most_gpus = seen.at("most_gpus").number()};
   for (const auto& [name, range] : file.at("collectives").members()) {
     range.expect_only({"below", "above"});
@@ -166,7 +167,7 @@ std::string to_json_text(const ModelError& error) {
   for (const auto& [name, region] : error.regions) regions[name] = region_json(region);
   for (const auto& [name, range] : error.collectives)
     collectives[name] = {{"below", range.below}, {"above", range.above}};
-  const Json file = {{"written_by", "orrery validate --leave-out blind --model-error FILE"},
+  const Json file = {{"written_by", "orrery validate --leave-out nested --model-error FILE"},
                      {"whole", region_json(error.whole)},
                      {"regions", regions},
                      {"difficulty",
@@ -184,6 +185,7 @@ std::string to_json_text(const ModelError& error) {
                       {{"devices", error.seen.devices},
                        {"stacks", error.seen.stacks},
                        {"precisions", error.seen.precisions},
+                       {"families", error.seen.families},
                        {"most_gpus", error.seen.most_gpus}}},
                      {"collectives", collectives},
                      {"memory", error.memory}};
@@ -195,6 +197,7 @@ RunKind run_kind(const Stack& stack, const Model& model, const Job& job, const L
   const bool tuning = job.task == Task::sft || job.task == Task::lora;
   const char* kind = tuning ? "tuning" : model.has_experts() ? "experts" : "dense";
   return {.stack = stack.name,
+          .family = model.family,
           .kind = is_training(job.task) ? kind : "inference",
           .architecture = std::string(to_text(device.architecture)),
           .device = device.name,
@@ -225,6 +228,14 @@ std::vector<std::string> error_regions(const RunKind& run) {
           fmt::format("{}, {}", run.stack, run.kind), run.kind};
 }
 
+std::vector<std::string> measured_regions(const RunKind& run) {
+  std::vector<std::string> names = error_regions(run);
+  for (std::string& name : names) name += ", family measured";
+  return names;
+}
+
+std::string family_of(const RunKind& run) { return run.stack + ", " + run.family; }
+
 // What hosts do around a short step (optimizer, reducer, loader, synchronisation) is more than one
 // constant: training steps below 50 ms of small models on one and two accelerators, as users of 0.5
 // measured them, took 10% (at 50 ms) to 60% (the shortest) longer than predicted.
@@ -251,7 +262,11 @@ PredictionRange prediction_range(const RunKind& run, const std::vector<Assumptio
   range.below = {.parameters = share * values.below, .extrapolation = of_growth * grown.below};
   range.above = {.parameters = share * values.above, .extrapolation = of_growth * grown.above};
   if (error == nullptr) return range;
-  const auto names = error_regions(run);
+  std::vector<std::string> names = error_regions(run);
+  if (error->seen.families.contains(family_of(run))) {
+    const std::vector<std::string> measured = measured_regions(run);
+    names.insert(names.begin(), measured.begin(), measured.end());
+  }
   const ErrorRegion& region = error->region(names);
   range.region = "all";
   for (const std::string& name : names)

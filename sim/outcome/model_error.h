@@ -30,6 +30,7 @@ struct ErrorRegion {
 // What was measured, and so what a prediction may leave.
 struct SeenRuns {
   std::set<std::string> devices, stacks, precisions;
+  std::set<std::string> families;  // of models, each with its stack: "nemo, llama3"
   double most_gpus = 0;
   bool empty() const { return devices.empty(); }
 };
@@ -52,10 +53,11 @@ struct Difficulty {
   Trait near_limit;  // 0 with a fifth of the memory free, 1 with none
 };
 
-// The model's own error. Written by `validate --leave-out blind --model-error FILE`.
+// The model's own error. Written by `validate --leave-out nested --model-error FILE`.
 struct ModelError {
   ErrorRegion whole;
-  std::map<std::string, ErrorRegion> regions;  // error_regions() names them
+  // error_regions() and measured_regions() name them.
+  std::map<std::string, ErrorRegion> regions;
   Difficulty difficulty;
   double stated_share = 1;  // of the stated ranges of values that blind residuals bear out; of
                             // devices that no run was on all of it counts
@@ -93,6 +95,7 @@ std::string to_json_text(const ModelError& error);
 // What of a run says how well it is predicted.
 struct RunKind {
   std::string stack;         // name without release
+  std::string family;        // of the model
   std::string kind;          // "dense", "experts", "tuning" (SFT, LoRA) or "inference"
   std::string architecture;  // of the device: "hopper"
   std::string device;        // catalogue name
@@ -120,6 +123,11 @@ DifficultyTraits difficulty_traits(const RunKind& run);
 // Regions that a run lies in, the narrowest first: "nemo, experts, hopper", "nemo, experts",
 // "experts".
 std::vector<std::string> error_regions(const RunKind& run);
+// The same of runs whose stack has run their family of models, as measured: "nemo, experts, hopper,
+// family measured", ... Fits that leave out runs alone err less there.
+std::vector<std::string> measured_regions(const RunKind& run);
+// How SeenRuns names the run's family.
+std::string family_of(const RunKind& run);
 
 // The 90% range of a prediction: the assumptions' effects (those of curves outside of their region
 // count as extrapolation), the model's error, run to run, and what was never measured. Without an

@@ -3,10 +3,15 @@
 // reasons.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "hw_models/region.h"
+#include "sim/base/text/enum_names.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/scenario.h"
 #include "sim/engine/step/result.h"
@@ -58,15 +63,44 @@ struct PredictionRange {
   std::vector<std::string> widened;  // sentences: what the run leaves of all that was measured
 };
 
-struct Prediction {
-  Seconds step_time;
-  double tokens_per_second = 0;  // whole job
-  double tokens_per_second_per_gpu = 0;
-  double model_flop_per_token = 0;  // 6 N_active + attention, causal, no recompute
-  FlopPerSecond peak;               // that utilisation refers to: dense BF16 (FP16 without BF16)
+// How much of the device's products a step uses. FP8 and FP4 jobs too count by the dense peak of
+// BF16: the convention that published figures follow.
+struct Utilisation {
+  Flop model_flop_per_token;  // 6 N_active + attention, causal, no recompute
+  FlopPerSecond peak;         // that utilisation refers to: dense BF16 (FP16 without BF16)
   Format peak_format = Format::bf16;
-  double mfu = 0;  // of the dense BF16 peak (FP8/FP4 jobs too: stated convention)
-  double hfu = 0;  // with recompute counted
+  double mfu = 0;
+};
+
+// What a step costs to rent; 0 where no price is known.
+struct StepPrice {
+  Dollars per_step, per_million_tokens;
+  DollarsPerSecond rental_per_gpu;
+  std::string contract;  // of that price: "on demand", or "as given"
+};
+
+// What training and inference do not share.
+struct TrainingStep {
+  double hfu = 0;  // as MFU, with recompute counted
+};
+enum class Latency : std::uint8_t {
+  ttft,  // of the first token: a prefill
+  tpot,  // of each token after it: a decode step
+};
+inline constexpr auto latency_text = enum_names<Latency>({"TTFT", "TPOT"});
+constexpr std::string_view to_text(Latency latency) { return latency_text[latency]; }
+struct InferenceStep {
+  Latency latency = Latency::ttft;  // which of the two its time is
+};
+
+struct Prediction {
+  std::variant<TrainingStep, InferenceStep> kind;
+  Seconds step_time;
+  Seconds low, high;                     // 90% range of the step time; else step_time
+  std::optional<PredictionRange> range;  // what it is made of, where it was asked for
+  double tokens_per_second = 0;          // whole job
+  double tokens_per_second_per_gpu = 0;
+  Utilisation utilisation;
   std::vector<StageBreakdown> stages;
   std::int64_t bottleneck_stage = 0;
   std::string bottleneck;  // one sentence: what limits the step
@@ -75,19 +109,17 @@ struct Prediction {
   Watts mean_power_per_gpu;
   double throttle = 1;
   Bytes scale_up_bytes, scale_out_bytes;  // sent by one GPU of the busiest stage per step
-  Dollars dollars_per_step, dollars_per_million_tokens;  // from rental; 0 when no price is known
-  DollarsPerSecond rental_per_gpu;
-  std::string contract;                       // of that price: "on demand", or "as given"
-  bool ranged = false;                        // it was asked for its range
-  Seconds low, high;                          // 90% range of the step time; else step_time
-  PredictionRange range;                      // what it is made of
+  StepPrice price;
   std::vector<Assumption> assumptions;        // empty unless asked for
   std::vector<Extrapolation> extrapolations;  // the most growth first
-  std::string ttft_or_tpot;                   // inference: which of the two step_time is
   // Flow network only: the collectives of the stage that sends most, by time, and the step without
   // shared links, faults and other traffic.
   std::vector<NetworkUse> network;
   Seconds undisturbed;
+
+  const TrainingStep* training() const { return std::get_if<TrainingStep>(&kind); }
+  const InferenceStep* inference() const { return std::get_if<InferenceStep>(&kind); }
+  double hfu() const { return training() ? training()->hfu : utilisation.mfu; }
 };
 
 }  // namespace orrery

@@ -14,6 +14,7 @@
 #include "sim/outcome/assumptions.h"
 #include "sim/outcome/extrapolation.h"
 #include "sim/outcome/model_flop.h"
+#include "workloads/stack/values.h"
 
 namespace orrery {
 namespace {
@@ -83,7 +84,7 @@ class MovedOutputs {
 
  private:
   std::vector<double> capacity_, fabric_, stack_;
-  TrainingProgram program_;
+  StepProgram program_;
   double margin_ = 0;
   LoadedTransfers loaded_;
 };
@@ -106,24 +107,29 @@ std::string bottleneck_text(const StageBreakdown& stage, Ticks step, std::int64_
 
 void add_money(Prediction& p, const Scenario& s, const SimulateOptions& options,
                const ResolvedDevice& device, double tokens) {
-  p.rental_per_gpu = options.rental_per_gpu_hour > 0
-                         ? DollarsPerSecond(options.rental_per_gpu_hour / seconds_per_hour)
-                         : device.rental;
-  p.contract = options.rental_per_gpu_hour > 0 ? "as given" : to_text(Contract::on_demand);
-  p.dollars_per_step = p.rental_per_gpu * p.step_time * static_cast<double>(s.layout.gpus());
-  p.dollars_per_million_tokens = p.dollars_per_step * (1e6 / tokens);
+  StepPrice& price = p.price;
+  const bool given = options.rental_per_gpu_hour > 0;
+  price.rental_per_gpu =
+      given ? DollarsPerSecond(options.rental_per_gpu_hour / seconds_per_hour) : device.rental;
+  price.contract = given ? "as given" : to_text(Contract::on_demand);
+  price.per_step = price.rental_per_gpu * p.step_time * static_cast<double>(s.layout.gpus());
+  price.per_million_tokens = price.per_step * (1e6 / tokens);
 }
 
 void add_utilisation(Prediction& p, const Scenario& s) {
-  p.model_flop_per_token = model_flop_per_token(s.model, s.job);
+  Utilisation& u = p.utilisation;
+  const double flop = model_flop_per_token(s.model, s.job);
+  u.model_flop_per_token = Flop(flop);
   const ResolvedDevice device = s.cluster.device.resolved();
   const auto rate = [&](Format f) { return device.tensor_rate[static_cast<std::size_t>(f)]; };
-  p.peak_format = rate(Format::bf16) > FlopPerSecond(0) ? Format::bf16 : Format::fp16;
-  const FlopPerSecond peak = p.peak = rate(p.peak_format);
-  if (peak <= FlopPerSecond(0)) return;
-  p.mfu = p.model_flop_per_token * p.tokens_per_second_per_gpu / peak.si();
+  u.peak_format = rate(Format::bf16) > FlopPerSecond(0) ? Format::bf16 : Format::fp16;
+  u.peak = rate(u.peak_format);
+  if (u.peak <= FlopPerSecond(0)) return;
+  u.mfu = flop * p.tokens_per_second_per_gpu / u.peak.si();
+  auto* training = std::get_if<TrainingStep>(&p.kind);
+  if (training == nullptr) return;
   double recomputed = 0;
-  if (is_training(s.job.task) && s.layout.recompute == Recompute::full) {
+  if (s.layout.recompute == Recompute::full) {
     const double layers = static_cast<double>(s.model.layer_count());
     const double chosen =
         s.layout.recompute_layers > 0
@@ -131,7 +137,7 @@ void add_utilisation(Prediction& p, const Scenario& s) {
             : layers;
     recomputed = forward_flop_per_token(s.model, s.job) * chosen / layers;
   }
-  p.hfu = p.mfu * (1 + recomputed / p.model_flop_per_token);
+  training->hfu = u.mfu * (1 + recomputed / flop);
 }
 
 }  // namespace
@@ -192,7 +198,7 @@ std::vector<Assumption> used_assumptions(const Scenario& s,
 Prediction simulate(const Scenario& s, const SimulateOptions& options) {
   check_precision(s.cluster.device.resolved(), s.layout.precision);
   if (const auto reason =
-          invalid_reason(s.layout, s.model, s.job, s.cluster.gpus, s.stack.partition))
+          invalid_reason(s.layout, s.model, s.job, s.cluster.gpus, s.stack.sharding.partition))
     throw Error({.file = "layout",
                  .path = "",
                  .found = *reason,
@@ -226,19 +232,19 @@ Prediction simulate(const Scenario& s, const SimulateOptions& options) {
     ideal.network = NetworkMode::ideal;
     p.undisturbed = to_seconds(step(ideal, s.model, s.job, s.layout, s.stack).step);
   }
-  if (!is_training(s.job.task)) p.ttft_or_tpot = s.job.task == Task::prefill ? "TTFT" : "TPOT";
+  if (!is_training(s.job.task))
+    p.kind = InferenceStep{s.job.task == Task::prefill ? Latency::ttft : Latency::tpot};
   add_utilisation(p, s);
   add_money(p, s, options, context.device, tokens);
   p.low = p.high = p.step_time;
   p.extrapolations = find_extrapolations(context, s.model, s.job, s.layout, s.stack);
-  p.ranged = options.with_assumptions;
   if (options.with_assumptions) {
     p.assumptions = used_assumptions(s, p.extrapolations);
     RunKind run = run_kind(s);
     add_step(run, p.stages[static_cast<std::size_t>(p.bottleneck_stage)], p.memory);
     p.range = prediction_range(run, p.assumptions, p.extrapolations, options.model_error);
-    p.low = p.step_time * std::exp(-p.range.below.total());
-    p.high = p.step_time * std::exp(p.range.above.total());
+    p.low = p.step_time * std::exp(-p.range->below.total());
+    p.high = p.step_time * std::exp(p.range->above.total());
   }
   return p;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/sorting.h"
 #include "sim/engine/step/step.h"
 #include "sim/explain/explain.h"
 #include "sim/explain/levers.h"
@@ -27,8 +28,7 @@ double cost_of(const Ground& on, const PlanStep& step, const GoodputCase& months
 }
 
 void by_days(std::vector<PlanLever>& levers) {
-  std::stable_sort(levers.begin(), levers.end(),
-                   [](const PlanLever& a, const PlanLever& b) { return a.days > b.days; });
+  sort_stably(levers, [](const PlanLever& a, const PlanLever& b) { return a.days > b.days; });
 }
 
 std::vector<PlanLever> machine_levers(const Ground& on, const Scenario& scenario,
@@ -149,8 +149,7 @@ std::optional<PlanStall> plan_stall(const Plan& plan, const PlanPoint& point) {
                           .effective = after.effective,
                           .duration = changed.duration});
   }
-  std::stable_sort(stall.ways.begin(), stall.ways.end(),
-                   [](const auto& a, const auto& b) { return a.effective < b.effective; });
+  sort_stably(stall.ways, [](const auto& a, const auto& b) { return a.effective < b.effective; });
   return stall;
 }
 

@@ -12,6 +12,7 @@
 #include "sim/advise/stop_point.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/parallel.h"
+#include "sim/base/sorting.h"
 #include "sim/outcome/noise.h"
 #include "sim/plan/point.h"
 #include "workloads/layout/decisions.h"
@@ -196,7 +197,7 @@ class Planner {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < result_.points.size(); ++i)
       if (result_.points[i].step.fits) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    sort_stably(order, [&](std::size_t a, std::size_t b) {
       return before(result_.points[a], result_.points[b]);
     });
     return order;
@@ -296,7 +297,7 @@ class Planner {
     }
     if (std::any_of(all.begin(), all.end(), [](const PlanPoint& p) { return p.feasible; }))
       std::erase_if(all, [](const PlanPoint& p) { return !p.feasible; });
-    std::stable_sort(all.begin(), all.end(), [](const PlanPoint& a, const PlanPoint& b) {
+    sort_stably(all, [](const PlanPoint& a, const PlanPoint& b) {
       return a.finish != b.finish ? a.finish < b.finish : a.cost < b.cost;
     });
     for (PlanPoint& p : all)

@@ -9,6 +9,7 @@
 #include "sim/base/errors/cannot_exist.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/json/tree.h"
+#include "sim/base/sorting.h"
 #include "sim/engine/cluster.h"
 #include "sim/outcome/simulate.h"
 #include "sim/question/settings/inline_files.h"
@@ -26,7 +27,7 @@ double score_of(const Prediction& p, Objective objective) {
     case Objective::cost:
       break;
   }
-  const double dollars = p.dollars_per_step.si();
+  const double dollars = p.price.per_step.si();
   return dollars > 0 ? dollars : infinite;
 }
 
@@ -122,10 +123,9 @@ AdvisedMachines advise_on_each(const JsonValue& settings, const std::vector<std:
   }
   // What every machine refuses is wrong with the question.
   if (first && refusals == machines.size()) throw Error(*first);
-  std::stable_sort(machines.begin(), machines.end(),
-                   [](const AdvisedMachine& a, const AdvisedMachine& b) {
-                     return a.runs != b.runs ? a.runs : a.score < b.score;
-                   });
+  sort_stably(machines, [](const AdvisedMachine& a, const AdvisedMachine& b) {
+    return a.runs != b.runs ? a.runs : a.score < b.score;
+  });
   return found;
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("law: no layout within so many changes is better than its rung") {
       CHECK(changed(now, layout) == rung.what);
       CHECK(rung.what.size() <= k);
       CHECK(fits(layout));
-      CHECK_FALSE(invalid_reason(layout, q.model, q.job, q.cluster.gpus, stack.partition));
+      CHECK_FALSE(invalid_reason(layout, q.model, q.job, q.cluster.gpus, stack.sharding.partition));
       CHECK_FALSE(unplaceable_reason(layout, q.cluster.fabric));
       const Seconds was = to_seconds(step(context, q.model, q.job, now, stack).step);
       CHECK(rung.faster == Approx(was / rung.candidate.step_time - 1).margin(1e-9));

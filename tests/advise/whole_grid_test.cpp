@@ -116,7 +116,7 @@ TEST_CASE("what a program does not take beside other settings is not in the grid
 
 TEST_CASE("no graphs of parts of a layer where Megatron shards gradients") {
   const Asked a = asked("qwen3-30b-a3b", "gb200-nvl72", 64, 256, "megatron-core");
-  REQUIRE(a.stack.launch == LaunchMode::scoped_graph);
+  REQUIRE(a.stack.host.launch == LaunchMode::scoped_graph);
   CHECK(launch_mode(a.stack, {.dp = 64, .zero_stage = 1}) == LaunchMode::scoped_graph);
   CHECK(launch_mode(a.stack, {.dp = 64, .zero_stage = 2}) == LaunchMode::eager);
   CHECK(launch_mode(a.stack, {.dp = 64, .zero_stage = 3}) == LaunchMode::eager);

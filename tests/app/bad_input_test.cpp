@@ -182,8 +182,8 @@ TEST_CASE("validate looks at its files before it predicts") {
   expect_error("validate --html " + cut + "/page.html" + table, "cut.json");
   expect_error("validate --plots " + cut + "/page" + table, "cut.json/page");
   expect_error("validate --plots /dev/null" + table, "/dev/null");
-  expect_error("validate --leave-out blind --model-error /nowhere/e.json" + table, "e.json");
-  expect_error("validate --leave-out blind --model-error /" + table, "directory");
+  expect_error("validate --leave-out nested --model-error /nowhere/e.json" + table, "e.json");
+  expect_error("validate --leave-out nested --model-error /" + table, "directory");
   expect_error("validate --leave-out source --gates " + half, "--gates: found --leave-out");
   expect_error("validate --fit --html " + fresh, "--html: found --fit");
   for (const char* flag : {"--gates", "--write-gates", "--html", "--plots"})

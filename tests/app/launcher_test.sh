@@ -82,7 +82,7 @@ expect "$code" 4
 one_line 'found no binary'
 
 # Help builds nothing.
-"$tree/orrery" test --help | grep -q 'label system' || fail "no help of test"
+grep -q 'label system' <<<"$("$tree/orrery" test --help)" || fail "no help of test"
 [ ! -e "$tree/build" ] || fail "the help of test built something"
 
 expect "$("$tree/orrery" one 'two three' '' 2>/dev/null)" "[one][two three][]$PWD"

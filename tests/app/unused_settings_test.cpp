@@ -104,9 +104,9 @@ TEST_CASE("a release trains the modules that it trains by default") {
 
 TEST_CASE("what runs now is compared as it runs, or not at all") {
   const SortedJson q = training();
-  CHECK(like(q, {{"tp", 8}})->stack.launch == scenario(with(q, "tp", 8)).stack.launch);
-  CHECK(like(q, {{"tp", 8}, {"launch", "graph"}})->stack.launch == LaunchMode::full_graph);
-  CHECK(like(q, {{"tp", 8}, {"launch", "eager"}})->stack.launch == LaunchMode::eager);
+  CHECK(like(q, {{"tp", 8}})->stack.host.launch == scenario(with(q, "tp", 8)).stack.host.launch);
+  CHECK(like(q, {{"tp", 8}, {"launch", "graph"}})->stack.host.launch == LaunchMode::full_graph);
+  CHECK(like(q, {{"tp", 8}, {"launch", "eager"}})->stack.host.launch == LaunchMode::eager);
   const auto refused = [&](const char* key, const SortedJson& value, const std::string& part) {
     const std::string message = error_of([&] { like(q, {{"tp", 8}, {key, value}}); });
     INFO(message);

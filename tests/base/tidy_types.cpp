@@ -29,7 +29,6 @@ constexpr Exception exceptions[] = {
     {"sim/outcome/money/inputs.h", "BillPass", 0, 42},
     {"sim/outcome/months/goodput.h", "GoodputCase", 30, 0},
     {"sim/outcome/months/simulation.cpp", "Trial", 0, 166},
-    {"sim/outcome/prediction.h", "Prediction", 31, 0},
     {"sim/plan/count.cpp", "CountSearch", 0, 170},
     {"sim/plan/plan.cpp", "Planner", 0, 204},
     {"sim/plan/plan.h", "PlanPoint", 30, 0},
@@ -37,7 +36,6 @@ constexpr Exception exceptions[] = {
     {"topologies/graph.cpp", "Builder", 0, 212},
     {"topologies/routing/routing.h", "Router", 37, 177},
     {"workloads/layout/layout.h", "Layout", 28, 64},
-    {"workloads/stack/stack.h", "Stack", 91, 127},
 };
 
 // A type and what stands between its braces, without comments and texts.

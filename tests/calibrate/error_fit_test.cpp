@@ -42,7 +42,7 @@ std::vector<BlindResidual> draw(std::uint64_t seed, std::size_t rows_of_a_source
                  .precision = "bf16",
                  .gpus = 64};
         r.source = std::string(source) + kind.stack + kind.kind;
-        r.gpu = "H100";
+        r.cell = r.source + ", H100";
         r.twin = std::to_string(row++);
         const double far = random.below(20) == 0 ? 3 : 1;
         r.log_error = kind.bias + far * kind.spread * normal(random);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows that a stack's values come back from samples that a PyTorch with those costs would give.
+// Tests that a stack's values come back from samples that a PyTorch with those costs would give.
 #include "sim/calibrate/fit/software_fit.h"
 
 #include <catch2/catch.hpp>
@@ -11,6 +11,7 @@
 #include "hw_models/kernel/kernel_time.h"
 #include "sim/base/random.h"
 #include "workloads/operations/layer_operations.h"
+#include "workloads/stack/values.h"
 
 using namespace orrery;
 
@@ -56,8 +57,9 @@ double streamed_seconds(const Machine& machine, const Segment& forward, const Se
   double sum = 0;
   for (const Segment* segment : {&forward, &backward})
     for (const Operation& o : segment->operations)
-      if (!is_product(o.kernel.work.kind) && !is_attention(o.kernel.work.kind))
-        sum += o.count * kernel_time(o.kernel, machine.resolved, machine.calibration).time.si();
+      if (const Kernel* k = o.kernel();
+          k && !is_product(k->work.kind) && !is_attention(k->work.kind))
+        sum += o.count * kernel_time(*k, machine.resolved, machine.calibration).time.si();
   return sum;
 }
 
@@ -128,10 +130,10 @@ void add_update(MeasuredLog& log, double parameters, const Stack& stack, const M
   s.kernel.work = {
       .kind = WorkKind::optimizer, .bytes_read = 8 * parameters, .bytes_written = 6 * parameters};
   Kernel update = s.kernel;
-  update.library = stack.stream_library();
+  update.library = stack.kernels.stream_library();
   update.work.input = update.work.output = Format::fp32;
   update.work.bytes_read = update.work.bytes_written =
-      7 * parameters * stack.optimizer_passes.get();
+      7 * parameters * stack.kernels.optimizer_passes.get();
   s.time = kernel_time(update, machine.resolved, machine.calibration).time;
   log.samples.push_back(s);
 }
@@ -141,7 +143,7 @@ void add_overlap(MeasuredLog& log, const Stack& stack) {
   Sample s{.kind = "overlap", .variant = "gemm beside all-reduce"};
   s.texts["compute"] = "gemm";
   s.texts["collective"] = "all-reduce";
-  const double slower = 2.0, cost = stack.overlap_cost.get();
+  const double slower = 2.0, cost = stack.communication.overlap_cost.get();
   s.numbers = {{"ranks", 4},
                {"bytes", 26214400},
                {"compute_alone_us", 1000},
@@ -164,8 +166,8 @@ MeasuredLog log_of(const Stack& stack, const Machine& machine) {
   add_head(log, 16384, 2048, 32000, stack, machine);
   for (const double parameters : {1e7, 1e8, 1e9}) add_update(log, parameters, stack, machine);
   add_overlap(log, stack);
-  const double us = stack.dispatch.get().si() * 1e6;
-  const HostOperations& o = stack.operations;
+  const double us = stack.host.dispatch.get().si() * 1e6;
+  const HostOperations& o = stack.host.operations;
   const auto host = [&](const std::string& variant, double operations) {
     log.samples.push_back(software(variant, operations * us));
   };
@@ -177,7 +179,7 @@ MeasuredLog log_of(const Stack& stack, const Machine& machine) {
   host("host-layer-head-backward", 0.5 * o.head.get());
   host("host-expert-layer-forward", o.layer_forward.get() + o.moe_forward.get());
   host("host-expert-layer-backward", o.layer_backward.get() + o.moe_backward.get());
-  log.samples.push_back(software("barrier", stack.step_overhead.get().si() * 1e6));
+  log.samples.push_back(software("barrier", stack.host.step_overhead.get().si() * 1e6));
   log.samples.push_back(software("allocator-rounding", stack.memory.allocator_rounding.get()));
   log.samples.push_back(software("context", stack.memory.context.get().si()));
   Sample attention = software("attention-default-training", 3);
@@ -251,9 +253,9 @@ TEST_CASE("The overlay is a stack that keeps what was not measured") {
     const SoftwareValue* measured = fit.find(name);
     CHECK(value == Approx(measured ? measured->value : before.at(name)).epsilon(1e-3));
   }
-  CHECK(loaded.dispatch.evidence == Evidence::measured);
-  CHECK(loaded.dispatch.source == "orrery-h200-framework");
-  CHECK(loaded.attention == Library::cudnn_attention);
+  CHECK(loaded.host.dispatch.evidence == Evidence::measured);
+  CHECK(loaded.host.dispatch.source == "orrery-h200-framework");
+  CHECK(loaded.kernels.attention == Library::cudnn_attention);
   CHECK(software_text(fit).find("elementwise_passes") != std::string::npos);
 }
 

@@ -14,11 +14,11 @@ namespace {
 Stack some_stack() {
   Stack stack = load_stack("megatron-core", {.architecture = "hopper"},
                            data_root() / "workloads/catalog/stacks");
-  stack.dispatch = {.value = Seconds(10e-6),
-                    .low = Seconds(5e-6),
-                    .high = Seconds(20e-6),
-                    .evidence = Evidence::estimated,
-                    .source = "orrery-first-study"};
+  stack.host.dispatch = {.value = Seconds(10e-6),
+                         .low = Seconds(5e-6),
+                         .high = Seconds(20e-6),
+                         .evidence = Evidence::estimated,
+                         .source = "orrery-first-study"};
   return stack;
 }
 
@@ -51,32 +51,33 @@ TEST_CASE("low and high are the 5th and the 95th percentile of a value that step
 
 TEST_CASE("a value that was fitted to steps starts from the middle of its range") {
   Stack stack = some_stack();
-  stack.dispatch.value = Seconds(18e-6);
-  stack.dispatch.source = "orrery-step-fit";
+  stack.host.dispatch.value = Seconds(18e-6);
+  stack.host.dispatch.source = "orrery-step-fit";
   set_step_value(stack, "dispatch", 0);
   CHECK(step_value(stack, "dispatch") == Approx(12.5e-6));
 }
 
 TEST_CASE("facts, zeroes and values without a range are not moved, shares stay below one") {
   Stack stack = some_stack();
-  stack.dispatch.evidence = Evidence::measured;
+  stack.host.dispatch.evidence = Evidence::measured;
   set_step_value(stack, "dispatch", 1);
   CHECK(step_value(stack, "dispatch") == Approx(10e-6));
   const std::vector<const Stack*> releases = {&stack};
   for (const std::string& name : fittable_step_values(releases)) CHECK(name != "dispatch");
   stack = some_stack();
-  stack.tensor_exposed = {.value = 0.9, .low = 0.5, .high = 1.0, .evidence = Evidence::estimated};
+  stack.communication.tensor_exposed = {
+      .value = 0.9, .low = 0.5, .high = 1.0, .evidence = Evidence::estimated};
   set_step_value(stack, "tensor_exposed", 2.5);
   CHECK(step_value(stack, "tensor_exposed") <= 1);
 }
 
 TEST_CASE("at most ten values are fitted, and first those that were fitted to steps before") {
   Stack stack = some_stack();
-  stack.kernel_age = {.value = 1.1,
-                      .low = 1.0,
-                      .high = 1.2,
-                      .evidence = Evidence::estimated,
-                      .source = "orrery-step-fit"};
+  stack.kernels.kernel_age = {.value = 1.1,
+                              .low = 1.0,
+                              .high = 1.2,
+                              .evidence = Evidence::estimated,
+                              .source = "orrery-step-fit"};
   const std::vector<const Stack*> releases = {&stack};
   const auto names = fittable_step_values(releases);
   CHECK(names.size() <= 10);

@@ -93,7 +93,7 @@ TEST_CASE("law 13 on the flow network, which takes no less than the ideal one") 
 TEST_CASE("where nothing meets on an open fabric, flows take what the ideal network says") {
   const Case c = make_case("llama3-8b", "dgx-h100", 64, "megatron-core");
   Case apart = c;
-  apart.stack.gradient_overlap = apart.stack.parameter_overlap = false;
+  apart.stack.communication.gradient_overlap = apart.stack.communication.parameter_overlap = false;
   RandomStream random(fresh(14), 2);
   for (int i = 0; i < 60; ++i) {
     Layout layout = test::random_layout(random, c.model, c.job, c.cluster.gpus);
@@ -123,7 +123,7 @@ TEST_CASE("gradients that meet the last backward pass cost time where compute do
   CHECK(whole[0] != Approx(whole[5]).epsilon(1e-6));
   CHECK(whole[4] == Approx(whole[5]).epsilon(1e-9));
   CHECK(whole[14] == Approx(whole[5] * 7 / 8).epsilon(0.01));  // seven layers instead of eight
-  c.stack.gradient_overlap = false;
+  c.stack.communication.gradient_overlap = false;
   for (const double seconds : delays()) CHECK(std::abs(seconds) < 1e-7);
 }
 

@@ -16,34 +16,35 @@ constexpr auto exchange = static_cast<std::size_t>(Label::expert_comm);
 TEST_CASE("an exchange hides no longer than its partner computes") {
   RandomStream random(fresh(11), 0);
   for (int i = 0; i < 500; ++i) {
-    const double whole = 1e-3 * random.uniform(), share = random.uniform();
-    const double compute = 2e-3 * random.uniform();
+    const Seconds whole(1e-3 * random.uniform());
+    const double share = random.uniform();
+    const Seconds compute(2e-3 * random.uniform());
     PhaseTime phase;
     phase.beside_passes = whole;
     phase.hidden_by_passes = share * whole;
-    phase.seconds[exchange] = (1 - share) * whole;
+    phase.time[exchange] = (1 - share) * whole;
     PhaseTime capped = phase;
     cap_hidden_exchange(capped, compute);
     // Of the passes with a partner, `share` of all, the exchange takes all of the partner at most.
-    CHECK(capped.hidden_by_passes <= share * compute + 1e-15);
-    CHECK(capped.hidden_by_passes == Approx(share * std::min(whole, compute)));
-    CHECK(capped.hidden_by_passes + capped.seconds[exchange] == Approx(whole));
-    if (compute >= whole) CHECK(capped.seconds[exchange] == phase.seconds[exchange]);
+    CHECK(capped.hidden_by_passes <= share * compute + Seconds(1e-15));
+    CHECK(capped.hidden_by_passes.si() == Approx(share * std::min(whole, compute).si()));
+    CHECK((capped.hidden_by_passes + capped.time[exchange]).si() == Approx(whole.si()));
+    if (compute >= whole) CHECK(capped.time[exchange] == phase.time[exchange]);
     // A partner that computes for longer never shows more.
     PhaseTime longer = phase;
     cap_hidden_exchange(longer, 1.5 * compute);
-    CHECK(longer.seconds[exchange] <= capped.seconds[exchange] + 1e-15);
+    CHECK(longer.time[exchange] <= capped.time[exchange] + Seconds(1e-15));
   }
   PhaseTime plain;
-  plain.seconds[exchange] = 1;
-  cap_hidden_exchange(plain, 0);
-  CHECK(plain.seconds[exchange] == 1);
+  plain.time[exchange] = Seconds(1);
+  cap_hidden_exchange(plain, Seconds(0));
+  CHECK(plain.time[exchange] == Seconds(1));
 }
 
 TEST_CASE("only kernels count as what can hide an exchange") {
   PhaseTime phase;
-  for (double& s : phase.seconds) s = 1;
-  CHECK(compute_seconds(phase) == 7);  // gemm to recompute
+  for (Seconds& s : phase.time) s = Seconds(1);
+  CHECK(compute_time(phase) == Seconds(7));  // gemm to recompute
 }
 
 }  // namespace

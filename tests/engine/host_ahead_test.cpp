@@ -31,10 +31,10 @@ struct Slow {
     layout.pp = 8;
     layout.dp = 8;
     layout.schedule = Schedule::one_f_one_b;
-    c.stack.dispatch = taking(1e-3);
+    c.stack.host.dispatch = taking(1e-3);
   }
   double step_seconds(bool ahead) {
-    c.stack.host_runs_ahead = ahead;
+    c.stack.host.runs_ahead = ahead;
     const StepContext context = step_context(c.cluster);
     return to_seconds(step(context, c.model, c.job, layout, c.stack).step).si();
   }
@@ -50,14 +50,14 @@ TEST_CASE("hosts that run ahead are never slower than hosts that wait, and label
     const Layout layout = test::random_layout(random, c.model, c.job, c.cluster.gpus);
     INFO(to_text(layout));
     Stack stack = c.stack;
-    stack.dispatch = taking(1e-6 * std::exp(8 * random.uniform()));
-    stack.host_runs_ahead = true;
+    stack.host.dispatch = taking(1e-6 * std::exp(8 * random.uniform()));
+    stack.host.runs_ahead = true;
     const StepResult ahead = step(context, c.model, c.job, layout, stack);
     for (const StageBreakdown& stage : ahead.stages) {
       CHECK(stage.total() == ahead.step);
       for (Ticks t : stage.label) CHECK(t.ps >= 0);
     }
-    stack.host_runs_ahead = false;
+    stack.host.runs_ahead = false;
     CHECK(ahead.step <= step(context, c.model, c.job, layout, stack).step);
   }
 }
@@ -75,14 +75,14 @@ TEST_CASE("where the host decides, a pipeline's fill waits for no host that ran 
 
 TEST_CASE("what a collective waits for its ranks lengthens the step, once for each of them") {
   Case c = make_case("llama3-8b", "dgx-h100", 8, "nanotron");
-  c.stack.dispatch = taking(0);
-  c.stack.debug.per_rank = taking(0);
+  c.stack.host.dispatch = taking(0);
+  c.stack.host.debug.per_rank = taking(0);
   Layout layout;
   layout.tp = 8;
   layout.sequence_parallel = false;
   const StepContext context = step_context(c.cluster);
   const auto seconds = [&](double wait) {
-    c.stack.rank_wait = taking(wait);
+    c.stack.host.rank_wait = taking(wait);
     return to_seconds(step(context, c.model, c.job, layout, c.stack).step).si();
   };
   // Four all-reduces a layer and one of the head, for three doublings of a rank.
@@ -91,9 +91,9 @@ TEST_CASE("what a collective waits for its ranks lengthens the step, once for ea
 }
 
 TEST_CASE("a debug wrapper costs by the ranks of a group, more for those on other hosts") {
-  const DebugCalls calls{.per_rank = 1e-4, .per_remote_rank = 3e-4};
-  CHECK(calls.of({.size = 8, .per_domain = 8}) == Approx(8e-4));
-  CHECK(calls.of({.size = 16, .per_domain = 8, .domains = 2}) == Approx(8e-4 + 24e-4));
+  const DebugCalls calls{.per_rank = Seconds(1e-4), .per_remote_rank = Seconds(3e-4)};
+  CHECK(calls.of({.size = 8, .per_domain = 8}).si() == Approx(8e-4));
+  CHECK(calls.of({.size = 16, .per_domain = 8, .domains = 2}).si() == Approx(8e-4 + 24e-4));
 
   const Case c = sweep_case();
   const StepContext context = step_context(c.cluster);
@@ -107,17 +107,17 @@ TEST_CASE("a debug wrapper costs by the ranks of a group, more for those on othe
   Stack stack = c.stack;
   for (const int zero : {0, 1}) {
     const Ticks plain = time(stack, 8, zero);
-    stack.debug.per_rank = taking(1e-3);
+    stack.host.debug.per_rank = taking(1e-3);
     const Ticks debugged = time(stack, 8, zero);
     CHECK(debugged > plain);
-    stack.debug.slow_hosts.value = 0.5;
-    stack.debug.slow_cost.value = 0.5;
+    stack.host.debug.slow_hosts.value = 0.5;
+    stack.host.debug.slow_cost.value = 0.5;
     CHECK(time(stack, 8, zero) > debugged);
     stack = c.stack;
   }
-  stack.debug.per_rank = taking(1e-3);
+  stack.host.debug.per_rank = taking(1e-3);
   const Ticks inside = time(stack, 8, 1), across = time(stack, 16, 1);
-  stack.debug.per_remote_rank = taking(1e-3);
+  stack.host.debug.per_remote_rank = taking(1e-3);
   CHECK(time(stack, 16, 1) - across > time(stack, 8, 1) - inside);
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("without shards gradients go by buckets, with shards by one call") {
     layout.zero_stage = zero;
     Stack stack = c.stack;
     const Ticks plain = step(context, c.model, c.job, layout, stack).step;
-    stack.debug.per_rank = taking(10e-3);
+    stack.host.debug.per_rank = taking(10e-3);
     return to_seconds(step(context, c.model, c.job, layout, stack).step - plain).si();
   };
   // Each of 64 ranks: the mean loss and a barrier; gradients and parameters in a call each; or as

@@ -34,10 +34,10 @@ StepResult flow_step(const Case& c, const Layout& layout) {
 TEST_CASE("hybrid shards are reduced and gathered in their group, each once over the copies") {
   Case c = make_case("llama3-8b", "dgx-h100", 32, "megatron-core");
   c.job.global_batch = 32;
-  c.stack.data_overlap_window.value = 0;
+  c.stack.communication.data_overlap_window.value = 0;
   const auto parameters = static_cast<double>(count_parameters(c.model).total);
-  const double reduced = parameters * bytes_per_element(c.stack.gradient_format);
-  const double gathered = parameters * bytes_per_element(c.stack.parameter_gather_format);
+  const double reduced = parameters * bytes_per_element(c.stack.sharding.gradient_format);
+  const double gathered = parameters * bytes_per_element(c.stack.sharding.parameter_gather_format);
   for (const int zero : {1, 2}) {
     const StepResult r = flow_step(c, {.dp = 32, .zero_stage = zero, .shard_group = 8});
     CHECK(moved(r, CollectiveKind::reduce_scatter, 8) == Approx(reduced).epsilon(0.001));
@@ -54,8 +54,8 @@ TEST_CASE("hybrid shards are reduced and gathered in their group, each once over
 TEST_CASE("experts are sharded over the replicas in their shard group, in every ZeRO stage") {
   Case c = make_case("mixtral-8x7b", "dgx-h100", 64, "megatron-core");
   c.job.global_batch = 64;
-  c.stack.bucket.value = Bytes(4e9);
-  c.stack.bucket_per_rank.value = Bytes(0);
+  c.stack.sharding.bucket.value = Bytes(4e9);
+  c.stack.sharding.bucket_per_rank.value = Bytes(0);
   for (const int zero : {1, 3}) {
     // Two copies: experts have 16 replicas, 8 of them in each.
     const Layout layout = {.dp = 64, .ep = 4, .zero_stage = zero, .shard_group = 32};
@@ -94,7 +94,7 @@ TEST_CASE("the copy of a tied table is reduced whole where the stack does not sp
   c.model.tied_embeddings = true;
   const Layout layout = {.tp = 4, .pp = 2, .dp = 4};
   const auto table = [&](bool splits) {
-    c.stack.splits_vocabulary = splits;
+    c.stack.sharding.splits_vocabulary = splits;
     return moved(flow_step(c, layout), CollectiveKind::all_reduce, 2);
   };
   const double split = table(true);
@@ -107,9 +107,9 @@ TEST_CASE("a message of the pipeline is checked as every other call") {
   const StepContext context = step_context(c.cluster);
   const Layout layout = {.tp = 8, .pp = 2, .dp = 1};
   const auto sent = [&](double near, double far) {
-    c.stack.debug.per_rank.value = Seconds(near);
-    c.stack.debug.per_remote_rank.value = Seconds(far);
-    c.stack.debug.slow_hosts.value = 0;
+    c.stack.host.debug.per_rank.value = Seconds(near);
+    c.stack.host.debug.per_remote_rank.value = Seconds(far);
+    c.stack.host.debug.slow_hosts.value = 0;
     const StepPipeline p = step_pipeline(context, c.model, c.job, layout, c.stack);
     return static_cast<double>(p.costs.chunk[0].send_forward.ps);
   };

@@ -24,7 +24,7 @@ Stack stack() {
   Stack s;
   s.memory.sequence_buffers.value = 1;
   s.name = "megatron-core";
-  s.fused_gradient_accumulation = true;
+  s.kernels.fused_gradient_accumulation = true;
   s.memory.allocator_rounding.value = 1.05;
   s.memory.context.value = gibibytes(1.5);
   return s;

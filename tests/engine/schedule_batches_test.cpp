@@ -20,7 +20,7 @@ struct Batches {
     c.job.global_batch = 16 * 32;
   }
   StepResult run(std::int64_t microbatches) {
-    c.stack.schedule_microbatches = microbatches;
+    c.stack.communication.schedule_microbatches = microbatches;
     return step(step_context(c.cluster), c.model, c.job, layout, c.stack);
   }
 };

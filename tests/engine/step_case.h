@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how to make a job on a cluster for tests of steps.
+// Makes a job on a cluster for tests of steps.
 #pragma once
 
 #include <string>
 
-#include "sim/engine/step/step.h"
+#include "sim/engine/scenario.h"
 #include "workloads/model/model_catalog.h"
 
 namespace orrery::test {

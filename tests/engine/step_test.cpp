@@ -95,7 +95,7 @@ TEST_CASE("an offloaded update takes the host's memory as long as its states pas
   const StepContext context = step_context(c.cluster);
   Layout layout{.tp = 2, .dp = 4, .offload_optimizer = true};
   const auto at = [&](double share) {
-    c.stack.host_update_share.value = share;
+    c.stack.host.update_share.value = share;
     return 1e-12 * static_cast<double>(step(context, c.model, c.job, layout, c.stack).step.ps);
   };
   // Gradient, master and both moments read, these and the 16-bit parameter written: 30 B.
@@ -109,7 +109,7 @@ TEST_CASE("an offloaded update takes the host's memory as long as its states pas
   CHECK(at(0.05) - at(0.1) == Approx((twice - whole) / 2).epsilon(0.01));
   // The catalogue's share: a DGX H100 updates 6 to 12 billion parameters a second.
   const Stack own = make_case("llama3-8b", "dgx-h100", 8, "megatron-core").stack;
-  const double rate = 8 * bandwidth * own.host_update_share.get() / 30;
+  const double rate = 8 * bandwidth * own.host.update_share.get() / 30;
   CHECK(rate > 6e9);
   CHECK(rate < 12e9);
 }
@@ -117,7 +117,8 @@ TEST_CASE("an offloaded update takes the host's memory as long as its states pas
 TEST_CASE("an inference step passes the stages one after the other") {
   Case c = make_case("llama3-70b", "dgx-h100", 8, "pytorch");
   c.job = {.task = Task::decode, .batch = 32, .context = 2048};
-  c.stack.launch = LaunchMode::full_graph;  // eager, the host decides and the length does not show
+  c.stack.host.launch =
+      LaunchMode::full_graph;  // eager, the host decides and the length does not show
   const StepContext context = step_context(c.cluster);
   const StepResult wide = step(context, c.model, c.job, {.tp = 8}, c.stack);
   const StepResult deep = step(context, c.model, c.job, {.tp = 4, .pp = 2}, c.stack);

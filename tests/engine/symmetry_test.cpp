@@ -48,13 +48,13 @@ std::pair<std::size_t, std::size_t> coarsest(const FlowTable& table) {
 }
 
 // When whole colours start and stop and whole colours of links change their capacity.
-struct Schedule {
+struct FlowSchedule {
   std::map<std::uint64_t, Ticks> start, stop;
   std::map<std::uint64_t, std::pair<Ticks, double>> capacity;
 };
 
-Schedule random_schedule(RandomStream& random, const FlowTable& table) {
-  Schedule schedule;
+FlowSchedule random_schedule(RandomStream& random, const FlowTable& table) {
+  FlowSchedule schedule;
   const auto time = [&] { return Ticks{static_cast<std::int64_t>(random.below(100'000'000))}; };
   for (const FlowEntry& flow : table.flows) {
     schedule.start.try_emplace(flow.colour, random.below(2) == 0 ? time() : Ticks{});
@@ -72,7 +72,7 @@ struct Timeline {
   std::uint64_t solves = 0;
 };
 
-Timeline play(const FlowTable& table, const Schedule& schedule) {
+Timeline play(const FlowTable& table, const FlowSchedule& schedule) {
   FlowClock clock(table);
   Timeline timeline;
   timeline.end.assign(table.flows.size(), -1);
@@ -101,7 +101,7 @@ TEST_CASE("law 5: folded equals unfolded, to the picosecond and to the bit") {
   CHECK(holds([](RandomStream& random) {
     const FlowTable table = random_symmetric_table(random);
     const Folded folded = fold(table);
-    const Schedule schedule = random_schedule(random, table);
+    const FlowSchedule schedule = random_schedule(random, table);
     const Timeline whole = play(table, schedule), part = play(folded.table, schedule);
     RC_ASSERT(whole.solves == part.solves);
     for (FlowIndex f = 0; f < table.flows.size(); ++f) {

@@ -90,11 +90,11 @@ TEST_CASE("a value with a wide enough range does change the order, with none it 
   const auto with_range = [&](double low, double high) {
     Case moved = c;
     Scenario& s = moved.first;
-    s.stack.tensor_exposed.low = low;
-    s.stack.tensor_exposed.high = high;
-    s.stack.tensor_exposed.evidence = Evidence::estimated;
+    s.stack.communication.tensor_exposed.low = low;
+    s.stack.communication.tensor_exposed.high = high;
+    s.stack.communication.tensor_exposed.evidence = Evidence::estimated;
     // The one with the most tensor parallelism first, and nothing of its traffic visible.
-    s.stack.tensor_exposed.value = 0.0;
+    s.stack.communication.tensor_exposed.value = 0.0;
     for (Contender& each : moved.contenders) each.stack = s.stack;
     moved.prediction = simulate(s, {});
     return moved.ranking();

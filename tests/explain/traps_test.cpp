@@ -166,9 +166,9 @@ TEST_CASE("trap: experts' exchanges with nothing beside them") {
   const auto trap = found(s, "serial-exchange");
   REQUIRE(trap);
   CHECK(trap->sentence.find("CUDA graphs") == std::string::npos);
-  s.stack.exchange_beside_passes = true;
+  s.stack.communication.exchange_beside_passes = true;
   CHECK_FALSE(found(s, "serial-exchange"));
-  s.stack.exchange_beside_passes = false;
+  s.stack.communication.exchange_beside_passes = false;
   CHECK_FALSE(found(changed(s, {.dp = 32, .ep = 1}), "serial-exchange"));
   s.layout.recompute = Recompute::full;
   CHECK_FALSE(found(s, "serial-exchange"));

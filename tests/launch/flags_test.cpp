@@ -239,7 +239,7 @@ TEST_CASE("Megatron-LM: a release is told only what it knows") {
   // Graphs of the training loop had a flag of their own before 0.15.
   const auto graphed = [](const char* release, LaunchMode mode) {
     Stack stack = stack_of(release);
-    stack.launch = mode;
+    stack.host.launch = mode;
     return launch_flags({}, small_dense_model(), small_job(4096, 256), stack);
   };
   const LaunchFlags loop = graphed("megatron-core@0.12", LaunchMode::scoped_graph);

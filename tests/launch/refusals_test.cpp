@@ -86,7 +86,7 @@ TEST_CASE("Muon's gradients show where its program refuses to overlap them") {
   for (const char* name : {"megatron-core", "megatron-core-plain", "nemo"}) {
     INFO(name);
     Stack stack = stack_of(name);
-    stack.gradient_overlap = stack.parameter_overlap = true;
+    stack.communication.gradient_overlap = stack.communication.parameter_overlap = true;
     CHECK_FALSE(overlaps_gradients(stack, muon));
     CHECK_FALSE(overlaps_parameters(stack, muon));
     CHECK(overlaps_gradients(stack, adam));
@@ -203,7 +203,7 @@ TEST_CASE("Megatron-LM: CUDA graphs are printed where they run") {
   CHECK_FALSE(graphed({.offload_activations = true}));
   // A graph of the whole step holds no recompute; the prediction had the graph.
   Stack whole = stack_of("megatron-core@0.15");
-  whole.launch = LaunchMode::full_graph;
+  whole.host.launch = LaunchMode::full_graph;
   const LaunchFlags refused = launch_flags({.recompute = Recompute::full}, small_dense_model(),
                                            small_job(4096, 256), whole);
   CHECK(refused.text.find("cuda-graph") == std::string::npos);

@@ -32,7 +32,7 @@ Scenario make_scenario(const std::string& model, const std::string& cluster, std
 
 bool same(const Prediction& a, const Prediction& b) {
   return a.step_time == b.step_time && a.energy_per_step == b.energy_per_step &&
-         a.memory.margin == b.memory.margin && a.dollars_per_step == b.dollars_per_step;
+         a.memory.margin == b.memory.margin && a.price.per_step == b.price.per_step;
 }
 
 }  // namespace

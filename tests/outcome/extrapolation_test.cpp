@@ -131,7 +131,7 @@ TEST_CASE("a step's kernels are the compute that the step shows") {
   // Without communication, recompute or pipeline the labels of compute hold exactly these kernels.
   Scenario s = training({.tp = 1, .pp = 1, .dp = 1, .micro_batch = 1}, 1);
   s.job.global_batch = 4;
-  s.stack.dispatch.value = Seconds(0);
+  s.stack.host.dispatch.value = Seconds(0);
   const StepContext context = step_context(s);
   double kernels = 0;
   for (const UsedKernel& u : step_kernels(context, s.model, s.job, s.layout, s.stack))

@@ -47,18 +47,18 @@ TEST_CASE("a prediction's range joins values, the model's error and run to run")
   CHECK(p.step_time == alone.step_time);
   CHECK(p.low < alone.step_time);
   CHECK(p.high > alone.step_time);
-  CHECK(p.range.region == "nemo, dense, hopper");
-  CHECK(p.range.widened.empty());
-  CHECK(p.range.below.model == 0.05);
-  CHECK(p.range.above.model == 0.1);
-  CHECK(p.range.above.parameters == Approx(0.5 * alone.range.above.parameters));
-  const RangeParts& above = p.range.above;
+  CHECK(p.range->region == "nemo, dense, hopper");
+  CHECK(p.range->widened.empty());
+  CHECK(p.range->below.model == 0.05);
+  CHECK(p.range->above.model == 0.1);
+  CHECK(p.range->above.parameters == Approx(0.5 * alone.range->above.parameters));
+  const RangeParts& above = p.range->above;
   CHECK(above.total() == Approx(std::sqrt(above.parameters * above.parameters + 0.01 +
                                           above.run_to_run * above.run_to_run +
                                           above.extrapolation * above.extrapolation)));
   CHECK(p.high.si() == Approx(p.step_time.si() * std::exp(above.total())));
-  CHECK(alone.range.region.empty());
-  CHECK(alone.range.above.model == 0);
+  CHECK(alone.range->region.empty());
+  CHECK(alone.range->above.model == 0);
 }
 
 TEST_CASE("what no measured run had widens a range and is named") {

@@ -22,12 +22,12 @@ TEST_CASE(
     const Bill b = bill(s.cluster, load_bill_facts(s.cluster, {}, Ownership::rent),
                         {.accelerators = 8, .ownership = Ownership::rent, .ranges = false});
     INFO(name);
-    CHECK(p.rental_per_gpu == b.renting_per_accelerator.value);
-    CHECK(p.contract == "on demand");
-    CHECK(b.renting_per_accelerator.unknown.empty() == (p.rental_per_gpu.si() > 0));
+    CHECK(p.price.rental_per_gpu == b.renting_per_accelerator.value);
+    CHECK(p.price.contract == "on demand");
+    CHECK(b.renting_per_accelerator.unknown.empty() == (p.price.rental_per_gpu.si() > 0));
   }
   const Prediction given =
       simulate(whole_scenario({.layout = {.tp = 2, .dp = 4}}), {.rental_per_gpu_hour = 2});
-  CHECK(given.contract == "as given");
-  CHECK(given.rental_per_gpu.si() == Approx(2.0 / 3600));
+  CHECK(given.price.contract == "as given");
+  CHECK(given.price.rental_per_gpu.si() == Approx(2.0 / 3600));
 }

@@ -57,6 +57,10 @@ TEST_CASE("tasks and schedules are read however they are written") {
   CHECK(schedule_from_words("ZB-V") == Schedule::zero_bubble_v);
   CHECK(number_after("FSDP=64; x", "FSDP") == 64);
   CHECK(number_after("no number", "FSDP") == 0);
+  CHECK(watts_told("H100-SXM 96GB HBM2e 500W") == 500);
+  CHECK(watts_told("B200 (1000 W)") == 1000);
+  CHECK(watts_told("H100-SXM5-80GB") == 0);
+  CHECK(watts_told("GB300 NVL72, 2024 Wiwynn") == 0);
 }
 
 }  // namespace orrery

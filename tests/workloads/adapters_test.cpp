@@ -30,9 +30,8 @@ Stack plain() {
 double product_flop(const Segment& s) {
   double sum = 0;
   for (const Operation& o : s.operations)
-    if (o.kind == OperationKind::kernel && o.kernel.work.kind == WorkKind::gemm)
-      sum +=
-          2.0 * o.count * static_cast<double>(o.kernel.work.m * o.kernel.work.n * o.kernel.work.k);
+    if (const Kernel* k = o.kernel(); k && k->work.kind == WorkKind::gemm)
+      sum += 2.0 * o.count * static_cast<double>(k->work.m * k->work.n * k->work.k);
   return sum;
 }
 
@@ -50,7 +49,7 @@ TEST_CASE("adapters hold the rank times inputs and outputs of each linear layer"
   const double all = (4096 + 6144) + (4096 + 4096) + (4096 + 28672) + (14336 + 4096);
   CHECK(adapter_parameters(llama, layer, lora(16), {}, stack) == Approx(16 * all));
   CHECK(adapter_parameters(llama, layer, lora(64), {.tp = 4}, stack) == Approx(64 * all / 4));
-  stack.adapter_sites = AdapterSites::query_key_value;
+  stack.kernels.adapter_sites = AdapterSites::query_key_value;
   CHECK(adapter_parameters(llama, layer, lora(16), {}, stack) == Approx(16.0 * (4096 + 6144)));
   Job full = lora(16);
   full.task = Task::sft;
@@ -67,7 +66,7 @@ TEST_CASE("adapters cost products in proportion to their rank") {
         const Model model = catalog_model(name);
         const Layout layout{.tp = tp};
         Stack stack = plain();
-        stack.adapter_sites = sites;
+        stack.kernels.adapter_sites = sites;
         const auto elements = [&](std::int64_t rank) {
           return adapter_parameters(model, model.classes.front(), lora(rank), layout, stack);
         };

@@ -34,16 +34,16 @@ LayerProgram layer_of(const std::string& model, const Layout& layout) {
 double bytes_of(const Segment& s, GroupKind group, CollectiveKind kind, bool beside) {
   double sum = 0;
   for (const Operation& o : s.operations)
-    if (o.kind == OperationKind::collective && o.label == Label::context_comm && o.group == group &&
-        o.collective == kind && o.beside_compute == beside)
-      sum += o.count * o.bytes;
+    if (const CollectiveOperation* c = o.collective(); c && o.label == Label::context_comm &&
+                                                       c->group == group && c->kind == kind &&
+                                                       c->beside_compute == beside)
+      sum += o.count * c->bytes.si();
   return sum;
 }
 
 Work attention_of(const LayerProgram& layer) {
   for (const Operation& o : layer.forward.operations)
-    if (o.kind == OperationKind::kernel && o.kernel.work.kind == WorkKind::attention_forward)
-      return o.kernel.work;
+    if (o.kernel() && o.kernel()->work.kind == WorkKind::attention_forward) return o.kernel()->work;
   return {};
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("however ranks exchange, they compute the same scores") {
 TEST_CASE("state-space layers trade heads in every context-parallel layout") {
   const Model hybrid = catalog_model("nemotron-h-8b");
   for (const ContextKind kind : {ContextKind::ring, ContextKind::all_to_all}) {
-    const TrainingProgram program = lower_training(hybrid, job, layout_of(kind, 4), megatron());
+    const StepProgram program = lower_training(hybrid, job, layout_of(kind, 4), megatron());
     for (std::size_t i = 0; i < program.classes.size(); ++i) {
       const double sent = bytes_of(program.classes[i].forward, GroupKind::context,
                                    CollectiveKind::all_to_all, false);
@@ -114,7 +114,7 @@ TEST_CASE("a master weight that completes a bf16 parameter takes two bytes") {
   CHECK(cost().traffic_bytes == whole.traffic_bytes - 2);
   layout.precision = PrecisionRecipe::mxfp8;  // there is a bf16 parameter to complete ...
   CHECK(cost().master_bytes == 2);
-  stack.parameter_gather_format = Format::fp8;  // ... and now there is none
+  stack.sharding.parameter_gather_format = Format::fp8;  // ... and now there is none
   CHECK(cost().master_bytes == 4);
   layout = {.dp = 8, .zero_stage = 3};
   CHECK(cost().master_bytes == 4);

@@ -22,8 +22,8 @@ std::filesystem::path catalog(const std::string& kind) {
 double products(const Segment& s) {
   double flop = 0;
   for (const Operation& o : s.operations) {
-    const Work& w = o.kernel.work;
-    if (o.kind != OperationKind::kernel) continue;
+    if (!o.kernel()) continue;
+    const Work& w = o.kernel()->work;
     if (w.kind == WorkKind::gemm)
       flop += 2.0 * o.count * static_cast<double>(w.m) * static_cast<double>(w.n * w.k);
     if (w.kind == WorkKind::grouped_gemm)
@@ -63,8 +63,8 @@ TEST_CASE("an expert layer's products are two operations a weight and row, laten
     CHECK(products(split.forward) == Approx(products(whole.forward)).epsilon(0.01));
     double moved = 0;
     for (const Operation& o : split.forward.operations)
-      if (o.kind == OperationKind::collective && o.group == GroupKind::expert_tensor)
-        moved += o.bytes;
+      if (const CollectiveOperation* c = o.collective(); c && c->group == GroupKind::expert_tensor)
+        moved += c->bytes.si();
     const auto width = static_cast<double>(alone.ffn.latent > 0 ? alone.ffn.latent : model.hidden);
     const double copies = static_cast<double>(job.sequence * alone.ffn.topk);
     CHECK(moved == Approx(2 * 2 * copies * width * job.expert_imbalance));
@@ -136,7 +136,7 @@ TEST_CASE("a module projects two hidden states to one, and runs again where its 
   Layout layout = {.tp = 2, .pp = 4, .dp = 64, .ep = 32};
   const auto lowered = [&] { return lower_training(model, job, layout, stack); };
   const double flop = 2.0 * 4096 * 2 * static_cast<double>(model.hidden * model.hidden) / 2;
-  const TrainingProgram p = lowered();
+  const StepProgram p = lowered();
   CHECK(products(p.module.forward) == Approx(flop));
   CHECK(products(p.module.backward) == Approx(2 * flop));
   CHECK(products(p.module.recompute) == Approx(flop));
@@ -156,8 +156,8 @@ TEST_CASE("a module projects two hidden states to one, and runs again where its 
 TEST_CASE("passes without a partner are those that DualPipe's steps run alone") {
   Model model = load_model("deepseek-v3", catalog("models"));
   Stack stack = megatron();
-  stack.expert_exposed.value = 1;
-  stack.overlap_cost.value = 0;
+  stack.communication.expert_exposed.value = 1;
+  stack.communication.overlap_cost.value = 0;
   for (const std::int64_t pp : {2, 4, 8, 16}) {
     const std::int64_t half = pp / 2;
     double alone = 0;

@@ -32,7 +32,7 @@ struct Case {
   }
   double exposed() const {
     for (const Operation& o : expert_layer().forward.operations)
-      if (o.kind == OperationKind::collective && o.label == Label::expert_comm) return o.exposed;
+      if (o.collective() && o.label == Label::expert_comm) return o.collective()->exposed;
     return -1;
   }
 };
@@ -40,7 +40,7 @@ struct Case {
 double written(const Segment& s) {
   double sum = 0;
   for (const Operation& o : s.operations)
-    if (o.label == Label::expert) sum += o.kernel.work.bytes_written;
+    if (o.kernel() && o.label == Label::expert) sum += o.kernel()->work.bytes_written;
   return sum;
 }
 
@@ -55,13 +55,13 @@ TEST_CASE("DualPipe hides most of the experts' exchange, more with more microbat
   CHECK(paired == Approx(19.5 / 120 + 100.5 / 120 * 0.2));
   c.job.global_batch *= 4;
   CHECK(c.exposed() < paired);
-  CHECK(c.exposed() > c.stack.overlap_cost.get());
+  CHECK(c.exposed() > c.stack.communication.overlap_cost.get());
 }
 
 TEST_CASE("an exchange runs beside other passes only where the layout has them") {
   Case c;
-  c.stack.exchange_beside_passes = true;
-  c.stack.expert_exposed.value = 0.3;
+  c.stack.communication.exchange_beside_passes = true;
+  c.stack.communication.expert_exposed.value = 0.3;
   c.layout.schedule = Schedule::one_f_one_b;
   CHECK_FALSE(exchange_beside_passes(c.stack, c.layout));  // a pipeline of one chunk a stage
   CHECK(c.exposed() == 1.0);
@@ -70,7 +70,7 @@ TEST_CASE("an exchange runs beside other passes only where the layout has them")
   CHECK(exchange_beside_passes(c.stack, c.layout));
   CHECK(c.exposed() == 0.3);
   for (const Operation& o : c.expert_layer().forward.operations)
-    CHECK(o.beside_passes == (o.label == Label::expert_comm));
+    CHECK((o.collective() && o.collective()->beside_passes) == (o.label == Label::expert_comm));
   c.layout.set({.recompute = Recompute::selective, .modules = {RecomputeModule::moe_act}});
   CHECK(c.exposed() == 0.3);
   // A layer that is run again as a whole cannot be interleaved.
@@ -80,7 +80,7 @@ TEST_CASE("an exchange runs beside other passes only where the layout has them")
   CHECK(c.exposed() == 1.0);
   c.layout = {.dp = 128, .ep = 64, .precision = PrecisionRecipe::fp8_blockwise};
   CHECK(c.exposed() == 0.3);  // without a pipeline two microbatches follow each other
-  c.stack.exchange_beside_passes = false;
+  c.stack.communication.exchange_beside_passes = false;
   CHECK(c.exposed() == 0.3);  // whatever hides it asks nothing of the layout
 }
 
@@ -90,19 +90,19 @@ TEST_CASE("userbuffers need rows that are split over the tensor ranks") {
     INFO(release);
     CHECK(tensor_exposed(stack, {.tp = 8, .sequence_parallel = false}) == 1.0);
     CHECK((tensor_exposed(stack, {.tp = 8, .sequence_parallel = true}) < 1.0) ==
-          stack.tensor_overlap_needs_rows);
+          stack.communication.tensor_overlap_needs_rows);
   }
 }
 
 TEST_CASE("experts' products read and write 16-bit gradients that they add to") {
   Case c;
-  c.stack.gradient_storage = Format::fp32;
+  c.stack.sharding.gradient_storage = Format::fp32;
   const double whole = written(c.expert_layer().weight_gradient);
-  c.stack.gradient_storage = Format::bf16;
+  c.stack.sharding.gradient_storage = Format::bf16;
   const double sums = written(c.expert_layer().weight_gradient) - whole;
   const Ffn& ffn = c.model.classes.back().ffn;
   CHECK(sums == Approx(2.0 * 3 * static_cast<double>(ffn.experts / 64 * ffn.width * 7168)));
-  c.stack.fused_expert_mlp = true;
+  c.stack.kernels.fused_expert_mlp = true;
   CHECK(written(c.expert_layer().weight_gradient) == Approx(whole));
 }
 

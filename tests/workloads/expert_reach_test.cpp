@@ -24,12 +24,12 @@ std::filesystem::path catalog(const std::string& kind) {
 // Experts that the products of one decode step read on a rank.
 std::int64_t experts_read(const Model& model, const Job& job, const Layout& layout) {
   const Stack stack = load_stack("serving-kernels", {.moe = true}, catalog("stacks"));
-  const TrainingProgram program = lower_inference(model, job, layout, stack);
+  const StepProgram program = lower_inference(model, job, layout, stack);
   std::int64_t most = 0;
   for (const LayerProgram& layer : program.classes)
     for (const Operation& o : layer.forward.operations)
-      if (o.kind == OperationKind::kernel && o.kernel.work.kind == WorkKind::grouped_gemm)
-        most = std::max(most, o.kernel.work.groups);
+      if (const Kernel* k = o.kernel(); k && k->work.kind == WorkKind::grouped_gemm)
+        most = std::max(most, k->work.groups);
   return most;
 }
 

@@ -77,10 +77,10 @@ TEST_CASE("peaks of FSDP, DDP and pipelines are those that were measured") {
   CHECK(stages_of(gpipe, stack)[0].peak().si() / 1e9 == within(19.596));
   // Parameters kept from forward to backward; without a compiler.
   Stack other = stack;
-  other.reshard_after_forward = false;
+  other.sharding.reshard_after_forward = false;
   CHECK(peak_gb({}, other) == within(25.591));
   other = stack;
-  other.memory_bound = Library::eager;
+  other.kernels.memory_bound = Library::eager;
   CHECK(peak_gb({}, other) == Approx(23.041).epsilon(0.05));
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("a second microbatch meets the first one's gradients") {
   };
   CHECK(more(3) == Approx(whole).epsilon(1e-6));  // reduced after the last microbatch only
   CHECK(more(0) == Approx(whole).epsilon(1e-6));  // beside DDP's buckets
-  stack.reduce_each_microbatch = true;
+  stack.sharding.reduce_each_microbatch = true;
   stack.memory.gradient_sums_beside_buckets = false;
   CHECK(more(3) == Approx(shard).epsilon(1e-6));
   CHECK(more(0) == 0);

@@ -59,7 +59,7 @@ Stack megatron() {
   Stack s;
   s.memory.sequence_buffers.value = 1;
   s.name = "megatron-core";
-  s.fused_gradient_accumulation = true;
+  s.kernels.fused_gradient_accumulation = true;
   return s;
 }
 
@@ -67,7 +67,7 @@ Stack megatron_2022() {
   Stack s;
   s.memory.sequence_buffers.value = 1;
   s.name = "megatron-core";
-  s.attention = Library::unfused_attention;
+  s.kernels.attention = Library::unfused_attention;
   return s;
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("ZeRO divides what each of its stages shards") {
   Layout layout;
   layout.dp = 8;
   Stack stack = megatron();
-  stack.fused_gradient_accumulation = false;
+  stack.kernels.fused_gradient_accumulation = false;
   const auto state = [&](int zero) {
     layout.zero_stage = zero;
     const auto stages = training_memory(m, job, layout, stack);
@@ -164,7 +164,7 @@ TEST_CASE("nanotron keeps 20 bytes a parameter under DDP and 18 alone") {
   stack.name = "nanotron";
   stack.memory.gradient_bucket_copies = true;
   stack.memory.sequence_buffers.value = 2;
-  stack.memory_bound = Library::eager;
+  stack.kernels.memory_bound = Library::eager;
   const Model m = llama_8b();
   const double p = 8030261248.0, workspace = 64.0 * 1024 * 1024;
   Layout layout;
@@ -283,12 +283,12 @@ TEST_CASE("DeepSpeed gathers weights one at a time, FSDP layers; frozen weights 
   layout.dp = 8;
   layout.zero_stage = 3;
   Stack stack = megatron();
-  stack.shard_storage = ShardStorage::parts;
+  stack.sharding.shard_storage = ShardStorage::parts;
   const auto units = training_memory(m, job, layout, stack)[0];
-  stack.shard_storage = ShardStorage::bucketed;
+  stack.sharding.shard_storage = ShardStorage::bucketed;
   CHECK(training_memory(m, job, layout, stack)[0][C::communication] < units[C::communication]);
-  stack.shard_storage = ShardStorage::parts;
-  stack.reshard_after_forward = false;
+  stack.sharding.shard_storage = ShardStorage::parts;
+  stack.sharding.reshard_after_forward = false;
   const auto kept = training_memory(m, job, layout, stack)[0];
   CHECK(kept[C::communication] > units[C::communication]);
   Job lora = job;

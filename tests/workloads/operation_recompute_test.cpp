@@ -35,7 +35,8 @@ double again(const Layout& layout, const Stack& stack, WorkKind kind, bool flop)
   const LayerProgram p = LayerOperations(model, job, layout, stack).layer(model.classes.front());
   double sum = 0;
   for (const Operation& o : p.input_gradient.operations) {
-    const Work& w = o.kernel.work;
+    if (!o.kernel()) continue;
+    const Work& w = o.kernel()->work;
     if (o.label == Label::recompute && w.kind == kind)
       sum += flop ? 2.0 * static_cast<double>(w.m * w.n * w.k) : o.count;
   }
@@ -82,7 +83,7 @@ TEST_CASE("memory by operation: the input, every second product, attention") {
   CHECK(split.norm == Approx(2 * tokens * 2 * 4096 / 8));
   // Other stacks' selective mode runs attention's core again.
   Stack core = stack;
-  core.recompute_by_operation = false;
+  core.recompute.by_operation = false;
   CHECK(kept(layout_of(Recompute::selective), core).kept() > 0.9 * whole.kept());
 }
 
@@ -107,7 +108,7 @@ TEST_CASE("time by operation: the other products, norms and activations run agai
         LayerOperations(model, job, layout_of(recompute, 8), stack).layer(model.classes.front());
     double count = 0;
     for (const Operation& o : p.backward.operations)
-      count += o.kind == OperationKind::collective && o.collective == kind;
+      count += o.collective() && o.collective()->kind == kind;
     return count;
   };
   CHECK(collectives(Recompute::selective, CollectiveKind::all_gather) ==

@@ -47,12 +47,12 @@ Case random_case() {
   Case c;
   c.model = random_model();
   c.stack.memory.gradient_bucket_copies = *rc::gen::arbitrary<bool>();
-  c.stack.splits_vocabulary = *rc::gen::arbitrary<bool>();
+  c.stack.sharding.splits_vocabulary = *rc::gen::arbitrary<bool>();
   c.stack.memory.keeps_pipeline_outputs = *rc::gen::arbitrary<bool>();
   c.stack.memory.sequence_buffers.value = *rc::gen::element(0.0, 1.0, 2.0);
-  c.stack.fused_gradient_accumulation = *rc::gen::arbitrary<bool>();
-  c.stack.partition = *rc::gen::element(Partition::even, Partition::by_cost);
-  c.stack.attention = *rc::gen::element(Library::flash2, Library::unfused_attention);
+  c.stack.kernels.fused_gradient_accumulation = *rc::gen::arbitrary<bool>();
+  c.stack.sharding.partition = *rc::gen::element(Partition::even, Partition::by_cost);
+  c.stack.kernels.attention = *rc::gen::element(Library::flash2, Library::unfused_attention);
   Layout& l = c.layout;
   l.schedule =
       *rc::gen::element(Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
@@ -162,7 +162,7 @@ TEST_CASE("law 8: no schedule allocates more than the memory model says") {
                               .microbatches = c.layout.microbatches(c.job)};
     RC_PRE(!invalid_shape(shape));
     const auto memory = training_memory(c.model, c.job, c.layout, c.stack);
-    const auto positions = partition_layers(c.model, c.layout, c.stack.partition);
+    const auto positions = partition_layers(c.model, c.layout, c.stack.sharding.partition);
     for (std::int64_t stage = 0; stage < c.layout.pp; ++stage) {
       std::vector<ChunkAmounts> chunks;
       if (c.layout.schedule == Schedule::dual_pipe) {

@@ -20,7 +20,7 @@ Moved layer_traffic(PrecisionRecipe precision, std::int64_t tp, bool transposed,
   const Model model = load_model("llama3-8b", catalog / "models");
   Stack stack = load_stack("megatron-core", {.architecture = "hopper", .precision = precision},
                            catalog / "stacks");
-  stack.transposed_copies = transposed;
+  stack.kernels.transposed_copies = transposed;
   Job job;
   job.sequence = 4096;
   job.global_batch = 16;
@@ -30,15 +30,16 @@ Moved layer_traffic(PrecisionRecipe precision, std::int64_t tp, bool transposed,
   layout.sequence_parallel = tp > 1;
   layout.precision = precision;
   Moved moved;
-  const TrainingProgram program = lower_training(model, job, layout, stack);
+  const StepProgram program = lower_training(model, job, layout, stack);
   const LayerProgram& layer = program.classes.front();
   for (const Segment* s : {&layer.forward, &layer.backward})
     for (const Operation& o : s->operations) {
-      if (o.kind == OperationKind::kernel && o.kernel.work.kind == WorkKind::quantise)
-        moved.quantised += o.count * (o.kernel.work.bytes_read + o.kernel.work.bytes_written);
-      if (o.kind != OperationKind::collective) continue;
-      (o.collective == CollectiveKind::all_gather ? moved.gathered : moved.scattered) +=
-          o.count * o.bytes;
+      if (const Kernel* k = o.kernel(); k && k->work.kind == WorkKind::quantise)
+        moved.quantised += o.count * (k->work.bytes_read + k->work.bytes_written);
+      const CollectiveOperation* c = o.collective();
+      if (!c) continue;
+      (c->kind == CollectiveKind::all_gather ? moved.gathered : moved.scattered) +=
+          o.count * c->bytes.si();
     }
   return moved;
 }

@@ -52,22 +52,22 @@ struct Case {
 double count(const Segment& s, WorkKind kind) {
   double sum = 0;
   for (const Operation& o : s.operations)
-    if (o.kind == OperationKind::kernel && o.kernel.work.kind == kind) sum += o.count;
+    if (o.kernel() && o.kernel()->work.kind == kind) sum += o.count;
   return sum;
 }
 
 double traffic(const Segment& s, WorkKind kind) {
   double sum = 0;
   for (const Operation& o : s.operations)
-    if (o.kind == OperationKind::kernel && o.kernel.work.kind == kind)
-      sum += o.count * (o.kernel.work.bytes_read + o.kernel.work.bytes_written);
+    if (const Kernel* k = o.kernel(); k && k->work.kind == kind)
+      sum += o.count * (k->work.bytes_read + k->work.bytes_written);
   return sum;
 }
 
 double waits(const Segment& s) {
   double sum = 0;
   for (const Operation& o : s.operations)
-    if (o.kind == OperationKind::host_wait) sum += o.count * o.seconds;
+    if (const HostWait* wait = o.host_wait()) sum += o.count * wait->time.si();
   return sum;
 }
 
@@ -79,21 +79,21 @@ TEST_CASE("a recipe is chosen by release, model and device") {
   CHECK(early.defaults.recompute_known);
   CHECK(early.defaults.recompute.recompute == Recompute::selective);
   CHECK(early.defaults.recompute.modules.has(RecomputeModule::mla_up_proj));
-  CHECK(early.launch == LaunchMode::eager);
+  CHECK(early.host.launch == LaunchMode::eager);
   const Stack late = catalog_stack("nemo@26.06", deepseek_gb300);
-  CHECK(late.launch == LaunchMode::full_graph);
-  CHECK(late.fused_expert_mlp);
+  CHECK(late.host.launch == LaunchMode::full_graph);
+  CHECK(late.kernels.fused_expert_mlp);
   CHECK(late.defaults.recompute.recompute == Recompute::none);
-  CHECK(late.attention_format == Format::fp8);
+  CHECK(late.kernels.attention_format == Format::fp8);
   StackContext other = deepseek_gb300;
   other.device = "gb200";
-  CHECK(catalog_stack("nemo@26.02", other).launch == LaunchMode::scoped_graph);
+  CHECK(catalog_stack("nemo@26.02", other).host.launch == LaunchMode::scoped_graph);
   other.model = other.family = "nobody's";
   const Stack unknown = catalog_stack("nemo@26.02", other);
   CHECK_FALSE(unknown.defaults.recompute_known);
   CHECK_FALSE(unknown.defaults.mtp);
   other.moe = false;
-  CHECK_FALSE(catalog_stack("nemo@26.06", other).fused_expert_mlp);
+  CHECK_FALSE(catalog_stack("nemo@26.06", other).kernels.fused_expert_mlp);
 }
 
 TEST_CASE("recipes choose optimizers and how context-parallel ranks exchange") {
@@ -130,10 +130,10 @@ TEST_CASE("parts of a stack file are used by name") {
   const std::filesystem::path files = folder / "";
   write("graphs");
   const Stack held = load_stack("mine", {.architecture = "blackwell", .device = "gb200"}, files);
-  CHECK(held.launch == LaunchMode::full_graph);
+  CHECK(held.host.launch == LaunchMode::full_graph);
   CHECK(held.defaults.mtp);
   const Stack other = load_stack("mine", {.architecture = "hopper", .device = "h100-sxm"}, files);
-  CHECK(other.launch != LaunchMode::full_graph);
+  CHECK(other.host.launch != LaunchMode::full_graph);
   write("grahps");
   CHECK_THROWS_AS(load_stack("mine", {.device = "gb200"}, files), Error);
   CHECK_THROWS_AS(load_stack("mine", {.device = "h100-sxm"}, files), Error);
@@ -175,9 +175,8 @@ TEST_CASE("experts' rows are padded to what products need") {
   c.model.classes.back().ffn.topk = 7;  // 4096 * 7 / 256 = 112 rows, then 111.something
   c.job.expert_imbalance = 0.99;
   for (const Operation& o : c.expert_layer().backward.operations)
-    if (o.kernel.work.kind == WorkKind::grouped_gemm) {
-      const std::int64_t rows =
-          o.kernel.work.role == GemmRole::weight_gradient ? o.kernel.work.k : o.kernel.work.m;
+    if (const Kernel* k = o.kernel(); k && k->work.kind == WorkKind::grouped_gemm) {
+      const std::int64_t rows = k->work.role == GemmRole::weight_gradient ? k->work.k : k->work.m;
       CHECK(rows % 32 == 0);
       CHECK(rows >= 110);
     }
@@ -186,7 +185,7 @@ TEST_CASE("experts' rows are padded to what products need") {
 TEST_CASE("fused experts have no activation and fewer quantise kernels") {
   Case c;
   const LayerProgram plain = c.expert_layer();
-  c.stack.fused_expert_mlp = true;
+  c.stack.kernels.fused_expert_mlp = true;
   const LayerProgram fused = c.expert_layer();
   CHECK(count(fused.forward, WorkKind::elementwise) ==
         count(plain.forward, WorkKind::elementwise) - 1);
@@ -202,8 +201,8 @@ TEST_CASE("biased experts pay for kernels that no library fuses") {
   c.model.classes.back().ffn.bias = true;
   const double biased = traffic(c.expert_layer().forward, WorkKind::elementwise);
   CHECK(biased > 2 * plain);
-  c.stack.biased_activation_passes.value = 1.0;
-  c.stack.expert_bias_passes.value = 0.0;
+  c.stack.kernels.biased_activation_passes.value = 1.0;
+  c.stack.kernels.expert_bias_passes.value = 0.0;
   CHECK(traffic(c.expert_layer().forward, WorkKind::elementwise) == Approx(plain));
 }
 
@@ -213,12 +212,13 @@ TEST_CASE("the host launches expert by expert and cannot run ahead of a synchron
   const LayerProgram few = c.expert_layer();  // 4 experts a rank
   c.layout.ep = 8;
   const LayerProgram many = c.expert_layer();  // 32
-  const double each = c.stack.dispatch.get().si() * c.stack.operations.expert_forward.get();
-  CHECK(many.forward.host_seconds - few.forward.host_seconds == Approx(28 * each));
-  const double late = 28 * each * c.stack.sync_exposed.get();
+  const double each =
+      c.stack.host.dispatch.get().si() * c.stack.host.operations.expert_forward.get();
+  CHECK(many.forward.host_time.si() - few.forward.host_time.si() == Approx(28 * each));
+  const double late = 28 * each * c.stack.host.sync_exposed.get();
   CHECK(waits(many.forward) - waits(few.forward) == Approx(late));
-  c.stack.launch = LaunchMode::full_graph;
-  c.stack.moe_sync.value = Seconds(0);
+  c.stack.host.launch = LaunchMode::full_graph;
+  c.stack.host.moe_sync.value = Seconds(0);
   CHECK(waits(c.expert_layer().forward) == 0);
 }
 

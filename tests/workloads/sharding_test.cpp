@@ -43,16 +43,18 @@ Job batch(std::int64_t sequences) {
 
 Stack plain(ShardStorage storage, Format reduced) {
   Stack s;
-  s.shard_storage = storage;
-  s.gradient_format = reduced;
+  s.sharding.shard_storage = storage;
+  s.sharding.gradient_format = reduced;
   for (Sourced<double>* v :
-       {&s.elementwise_passes, &s.loss_bytes_per_logit, &s.quantise_passes, &s.permute_passes,
-        &s.operations.layer_forward, &s.operations.layer_backward, &s.operations.moe_forward,
-        &s.operations.moe_backward, &s.operations.head, &s.operations.collective, &s.tensor_exposed,
-        &s.expert_exposed, &s.context_exposed})
+       {&s.kernels.elementwise_passes, &s.kernels.loss_bytes_per_logit, &s.kernels.quantise_passes,
+        &s.kernels.permute_passes, &s.host.operations.layer_forward,
+        &s.host.operations.layer_backward, &s.host.operations.moe_forward,
+        &s.host.operations.moe_backward, &s.host.operations.head, &s.host.operations.collective,
+        &s.communication.tensor_exposed, &s.communication.expert_exposed,
+        &s.communication.context_exposed})
     v->value = 1;
-  s.dispatch.value = s.moe_sync.value = s.softmax_fallback.value = s.debug.per_rank.value =
-      Seconds(0);
+  s.host.dispatch.value = s.host.moe_sync.value = s.host.softmax_fallback.value =
+      s.host.debug.per_rank.value = Seconds(0);
   return s;
 }
 
@@ -66,14 +68,15 @@ Traffic traffic(const Segment& s) {
   Traffic t;
   for (const Operation& o : s.operations) {
     if (o.label != Label::data_comm) continue;
-    if (o.kind == OperationKind::kernel)
-      t.copies += o.count * (o.kernel.work.bytes_read + o.kernel.work.bytes_written);
-    else if (!o.beside_compute)
-      t.visible += o.count * o.bytes;
-    else if (o.collective == CollectiveKind::all_gather)
-      t.gathers += o.count * o.bytes;
+    const CollectiveOperation* c = o.collective();
+    if (const Kernel* k = o.kernel())
+      t.copies += o.count * (k->work.bytes_read + k->work.bytes_written);
+    else if (!c->beside_compute)
+      t.visible += o.count * c->bytes.si();
+    else if (c->kind == CollectiveKind::all_gather)
+      t.gathers += o.count * c->bytes.si();
     else
-      t.reductions += o.count * o.bytes;
+      t.reductions += o.count * c->bytes.si();
   }
   return t;
 }
@@ -128,7 +131,7 @@ TEST_CASE("parameters that stay whole are gathered once a step", "[sharding]") {
   const Model model = gpt(false);
   const double p = layer_parameters_of(model);
   Stack stack = plain(ShardStorage::parts, Format::fp32);
-  stack.reduce_each_microbatch = false;
+  stack.sharding.reduce_each_microbatch = false;
   const Layout layout = shards(8);
   CHECK(accumulates_whole(layout, stack, 4));
   CHECK_FALSE(accumulates_whole(layout, stack, 1));
@@ -142,16 +145,16 @@ TEST_CASE("parameters that stay whole are gathered once a step", "[sharding]") {
     return traffic(lower_training(model, batch(32), layout, stack).classes.front().forward);
   };
   CHECK(forward().gathers == Approx(2 * p / 4));
-  stack.reshard_after_backward = true;
+  stack.sharding.reshard_after_backward = true;
   CHECK(accumulates_whole(layout, stack, 4));
   CHECK_FALSE(gathers_once(layout, stack, 4));
   CHECK(forward().gathers == Approx(2 * p));
   CHECK(backward().reductions == Approx(4 * p / 4));
-  stack.reshard_after_backward = false;
-  stack.reshard_after_forward = false;
+  stack.sharding.reshard_after_backward = false;
+  stack.sharding.reshard_after_forward = false;
   CHECK(backward().gathers == 0);
   // PyTorch's pipelines do so unasked.
-  stack.reduce_each_microbatch = true;
+  stack.sharding.reduce_each_microbatch = true;
   Layout stages = shards(4);
   stages.pp = 3;
   CHECK(accumulates_whole(stages, stack, 4));
@@ -178,12 +181,12 @@ TEST_CASE("recomputation that stops early leaves out the last product", "[shardi
     double flop = 0;
     const auto program = lower_training(model, batch(8), shards(8), stack);
     for (const Operation& o : program.classes.front().recompute.operations)
-      if (o.kind == OperationKind::kernel && o.kernel.work.kind == WorkKind::gemm)
-        flop += 2.0 * static_cast<double>(o.kernel.work.m * o.kernel.work.n * o.kernel.work.k);
+      if (const Kernel* k = o.kernel(); k && k->work.kind == WorkKind::gemm)
+        flop += 2.0 * static_cast<double>(k->work.m * k->work.n * k->work.k);
     return flop;
   };
   const double all = products();
-  stack.recompute_stops_early = true;
+  stack.recompute.stops_early = true;
   CHECK(all - products() == Approx(2 * 2048 * hidden * width));
   CHECK(all == Approx(2 * 2048 * (4 * hidden * hidden + 2 * hidden * width)));
 }

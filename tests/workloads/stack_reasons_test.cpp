@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sim/base/json/tree.h"
-#include "workloads/stack/stack.h"
+#include "workloads/stack/values.h"
 
 namespace orrery {
 namespace {

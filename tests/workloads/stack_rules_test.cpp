@@ -11,7 +11,7 @@
 #include "workloads/memory/memory.h"
 #include "workloads/model/model_catalog.h"
 #include "workloads/operations/layer_operations.h"
-#include "workloads/stack/stack.h"
+#include "workloads/stack/values.h"
 
 namespace orrery {
 namespace {
@@ -44,7 +44,7 @@ Layout selective(RecomputeModules modules) {
 TEST_CASE("graphs of parts of a layer leave out what recompute they refuse") {
   const Model model = catalog_model("deepseek-v3");
   const Stack stack = stack_for("megatron-core@0.15", model);
-  REQUIRE(stack.launch == LaunchMode::scoped_graph);
+  REQUIRE(stack.host.launch == LaunchMode::scoped_graph);
   Layout full{.dp = 8, .recompute = Recompute::full};
   CHECK(launch_mode(stack, {}) == LaunchMode::scoped_graph);
   CHECK(launch_mode(stack, full) == LaunchMode::eager);
@@ -55,10 +55,10 @@ TEST_CASE("graphs of parts of a layer leave out what recompute they refuse") {
   CHECK(launch_mode(stack, selective({moe_act})) == LaunchMode::scoped_graph);
   // Releases that say nothing refuse whole layers only, and graphs of an iteration nothing.
   Stack newer = stack;
-  newer.graphs_refuse.clear();
+  newer.host.graphs_refuse.clear();
   CHECK(launch_mode(newer, selective({mla_up_proj})) == LaunchMode::scoped_graph);
   CHECK(launch_mode(newer, full) == LaunchMode::eager);
-  newer.launch = LaunchMode::full_graph;
+  newer.host.launch = LaunchMode::full_graph;
   CHECK(launch_mode(newer, full) == LaunchMode::full_graph);
 }
 
@@ -68,10 +68,10 @@ TEST_CASE("a layout without graphs pays for the host") {
   const Job job{.sequence = 4096, .global_batch = 64};
   const auto host = [&](const Layout& layout) {
     const LayerProgram p = LayerOperations(model, job, layout, stack).layer(model.classes.back());
-    return p.forward.host_seconds;
+    return p.forward.host_time.si();
   };
   const double more = host(selective({mla_up_proj})) - host(selective({moe_act}));
-  CHECK(more == Approx(stack.operations.layer_forward.get() * stack.dispatch.get().si()));
+  CHECK(more == Approx(stack.host.operations.layer_forward.get() * stack.host.dispatch.get().si()));
 }
 
 TEST_CASE("norms inside linear layers neither run again nor leave memory") {
@@ -82,8 +82,9 @@ TEST_CASE("norms inside linear layers neither run again nor leave memory") {
   };
   const auto norms = [&](const Model& model, const Stack& stack, const Layout& layout) {
     const LayerProgram p = LayerOperations(model, job, layout, stack).layer(model.classes.back());
-    return std::count_if(p.backward.operations.begin(), p.backward.operations.end(),
-                         [](const Operation& o) { return o.kernel.work.kind == WorkKind::norm; });
+    return std::count_if(
+        p.backward.operations.begin(), p.backward.operations.end(),
+        [](const Operation& o) { return o.kernel() && o.kernel()->work.kind == WorkKind::norm; });
   };
   struct Expected {
     const char* model;

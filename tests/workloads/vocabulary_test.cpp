@@ -22,7 +22,7 @@ std::int64_t head_width(const Model& model, const Layout& layout, const Stack& s
   const Job job{.sequence = 1024, .global_batch = 64};
   const LayerProgram head = LayerOperations(model, job, layout, stack).head();
   for (const Operation& o : head.forward.operations)
-    if (o.kernel.work.kind == WorkKind::gemm) return o.kernel.work.n;
+    if (o.kernel() && o.kernel()->work.kind == WorkKind::gemm) return o.kernel()->work.n;
   return 0;
 }
 
@@ -54,7 +54,7 @@ TEST_CASE("Megatron fills each part of the vocabulary up to a multiple of 128") 
 TEST_CASE("what a rank computes and holds is the filled vocabulary's") {
   const Model gpt2 = load_model("gpt2", catalog("models"));
   Stack filled = catalog_stack("megatron-core"), bare = filled;
-  bare.vocabulary_multiple = 1;
+  bare.sharding.vocabulary_multiple = 1;
   const Job job{.sequence = 1024, .global_batch = 64};
   for (const std::int64_t tp : {1, 2}) {
     const Layout layout{.tp = tp, .zero_stage = 0};

@@ -60,7 +60,7 @@ TEST_CASE("tables are split over tensor parallelism where the stack splits them"
   Stack stack;
   const Layout layout = {.tp = 8};
   CHECK(vocabulary_ways(stack, layout) == 8);
-  stack.splits_vocabulary = false;
+  stack.sharding.splits_vocabulary = false;
   CHECK(vocabulary_ways(stack, layout) == 1);
 }
 

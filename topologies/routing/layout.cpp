@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/sorting.h"
 #include "topologies/routing/routing.h"
 
 namespace orrery {
@@ -56,8 +57,7 @@ void Router::take_faults() {
   for (std::vector<LinkFault>* list : {&nic_faults_, &leaf_faults_, &pod_faults_}) list->clear();
   for (std::size_t i = 0; i < faults_.size(); ++i) note(i);
   for (std::vector<LinkFault>* list : {&nic_faults_, &leaf_faults_, &pod_faults_})
-    std::stable_sort(list->begin(), list->end(),
-                     [](const LinkFault& a, const LinkFault& b) { return a.where < b.where; });
+    sort_stably(*list, [](const LinkFault& a, const LinkFault& b) { return a.where < b.where; });
   make_classes();
 }
 

@@ -70,11 +70,16 @@ constexpr std::array<Schedule, schedule_traits.size()> all_schedules() {
 constexpr bool is_v_shaped(Schedule s) { return traits(s).chunks == StageChunks::v; }
 constexpr bool pairs_directions(Schedule s) { return traits(s).pairs_directions; }
 constexpr bool splits_backward(Schedule s) { return traits(s).splits_backward; }
+// Each stage also holds the part of the stage at the other end, and half of the microbatches enter
+// there.
+constexpr bool enters_at_both_ends(Schedule s) { return traits(s).chunks == StageChunks::copies; }
+// Of a step's microbatches those that pass each chunk.
+constexpr std::int64_t microbatches_a_chunk(Schedule s, std::int64_t microbatches) {
+  return enters_at_both_ends(s) ? microbatches / 2 : microbatches;
+}
 // The stage's chunks are vpp of the layout.
 constexpr bool loops_over_chunks(Schedule s) { return traits(s).chunks == StageChunks::loops; }
 // A stage holds two chunks whatever vpp says, and needs two microbatches a stage.
-constexpr bool holds_two_chunks(Schedule s) {
-  return is_v_shaped(s) || traits(s).chunks == StageChunks::copies;
-}
+constexpr bool holds_two_chunks(Schedule s) { return is_v_shaped(s) || enters_at_both_ends(s); }
 
 }  // namespace orrery

@@ -41,8 +41,8 @@ Sizes sizes_of(const Model& model, const LayerClass& layer, const Job& job, cons
   s.compact = s.quantised && stack.memory.compact_activations;
   using enum RecomputeModule;
   const bool core = layout.recomputes(core_attn) && !recomputes_by_operation(layout, stack);
-  s.drop_core = core && stack.attention_recompute_selective;
-  s.drop_cheap = core && !stack.attention_recompute_selective;
+  s.drop_core = core && stack.recompute.selects_attention;
+  s.drop_cheap = core && !stack.recompute.selects_attention;
   const NormModules norms = norm_modules(stack, layout, layer);
   s.drop_mixer_norm = s.drop_cheap || (layout.recomputes(layernorm) && norms.mixer);
   s.drop_ffn_norm = s.drop_cheap || (layout.recomputes(layernorm) && norms.ffn);
@@ -102,7 +102,7 @@ Part attention_part(const Model& model, const Mixer& m, const Sizes& s, const Jo
   if (traits.contiguous_attention) per_token += 2 * out;
   Part p{.kept = norm_output(s, s.drop_mixer_norm) + per_token * s.tokens};
   p.transient = (2 * projected + 2 * out + 2 * s.hidden) * s.tokens;
-  if (stack.attention == Library::unfused_attention) {
+  if (stack.kernels.attention == Library::unfused_attention) {
     const double scores = score_count(s, m, job);
     (s.drop_core ? p.transient : p.kept) += (traits.dropout ? 5 : 2) * scores;
     p.transient += 4 * scores;  // their gradient before and after the softmax

@@ -34,7 +34,7 @@ double weight_bytes(PrecisionRecipe precision) { return saved_input_bytes(precis
 // Keys and values of one layer. Key-value heads are replicated when tp exceeds them; MLA keeps one
 // latent per token on every rank; a window bounds the history; Mamba keeps a state per sequence.
 double cache_bytes(const Mixer& m, const Batch& batch, const Layout& layout, const Stack& stack) {
-  const double element = stack.attention_format == Format::fp8 ? 1 : 2;
+  const double element = stack.kernels.attention_format == Format::fp8 ? 1 : 2;
   const double tp = static_cast<double>(layout.tp);
   double history = batch.history;
   if (m.window > 0) history = std::min(history, static_cast<double>(m.window));
@@ -84,7 +84,7 @@ std::vector<StageMemory> inference_memory(const Model& model, const Job& job, co
   const double table = vocabulary_parameters(model, stack, layout);
   const double low = weight_bytes(layout.precision);
   std::vector<StageMemory> stages(static_cast<std::size_t>(layout.pp));
-  const std::vector<Position> positions = partition_layers(model, layout, stack.partition);
+  const std::vector<Position> positions = partition_layers(model, layout, stack.sharding.partition);
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const Position& p = positions[i];
     StageMemory& m = stages[i % stages.size()];

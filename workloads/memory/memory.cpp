@@ -273,12 +273,13 @@ void add_activations(const Context& c, const StageSum& stage, std::int64_t index
 double worst_pass(const Context& c, const StageState& state, const StageMemory& m,
                   const Moments& t) {
   const double worst = std::max(t.loss, t.layer);
-  const bool in_buffers = c.layout.zero_stage < 3 && (c.layout.dense_replicas() > 1 ||
-                                                      c.stack.gradient_storage == Format::fp32);
+  const bool in_buffers =
+      c.layout.zero_stage < 3 &&
+      (c.layout.dense_replicas() > 1 || c.stack.sharding.gradient_storage == Format::fp32);
   const double fresh =
       state.sums + (c.traits.persistent_gradients || in_buffers ? 0 : m[C::gradients].si());
   const std::int64_t all = c.shape.microbatches;
-  if (all > 1 && (c.layout.vpp > 1 || c.shape.schedule == Schedule::dual_pipe || m.in_flight < all))
+  if (all > 1 && (c.layout.vpp > 1 || enters_at_both_ends(c.shape.schedule) || m.in_flight < all))
     return worst;
   const double next = all > 1 ? worst - t.microbatch : 0;
   return std::max({worst - fresh, next, t.last_layer});
@@ -304,7 +305,7 @@ class Stages {
  public:
   Stages(const Model& model, const Job& job, const Layout& layout, const Stack& stack)
       : c_(make_context(model, job, layout, stack)),
-        positions_(partition_layers(model, layout, stack.partition)) {}
+        positions_(partition_layers(model, layout, stack.sharding.partition)) {}
   StageMemory next();
 
  private:
@@ -328,7 +329,7 @@ void Stages::list_chunks() {
   const auto add = [&](std::int64_t position) {
     chunks_.push_back(static_cast<std::size_t>(position));
   };
-  if (c_.layout.schedule == Schedule::dual_pipe) {
+  if (enters_at_both_ends(c_.layout.schedule)) {
     add(index_);
     add(c_.layout.pp - 1 - index_);
     return;

@@ -30,14 +30,13 @@ void LayerOperations::context_exchange(LayerProgram& p, const Mixer& mixer) cons
 void LayerOperations::pass_keys(LayerProgram& p, double own) const {
   const double gathered = own * static_cast<double>(layout_.context_rings());
   const bool ring = layout_.context != ContextKind::all_gather;
-  const double least = stack_.context_exposed.get();
+  const double least = stack_.communication.context_exposed.get();
   const auto add = [&](Segment& s, CollectiveKind kind) {
-    collective(s, kind, GroupKind::context_rings, gathered, Label::context_comm,
-               ring ? least : 1.0);
-    if (!ring) return;
-    s.operations.back().told_again = true;
-    collective(s, kind, GroupKind::context_rings, gathered, Label::context_comm, 1.0);
-    s.operations.back().beside_compute = true;
+    const auto pass = [&](double exposed) -> CollectiveOperation& {
+      return collective(s, kind, GroupKind::context_rings, gathered, Label::context_comm, exposed);
+    };
+    pass(ring ? least : 1.0).told_again = ring;
+    if (ring) pass(1.0).beside_compute = true;
   };
   add(p.forward, CollectiveKind::all_gather);
   if (!shape_.training) return;

@@ -27,10 +27,11 @@ double expected_largest(std::int64_t n) {
 // take longer than those of forward is their traffic at full bandwidth). Of 32-bit gradients the
 // product's own curve says what is exposed.
 Operation gradient_sums(double weights, const Stack& stack) {
-  const double bytes = weights * bytes_per_element(stack.gradient_storage);
+  const double bytes = weights * bytes_per_element(stack.sharding.gradient_storage);
   Operation o{.label = Label::expert};
-  o.kernel = {.work = {.kind = WorkKind::elementwise, .bytes_read = bytes, .bytes_written = bytes},
-              .library = stack.stream_library()};
+  o.work =
+      Kernel{.work = {.kind = WorkKind::elementwise, .bytes_read = bytes, .bytes_written = bytes},
+             .library = stack.kernels.stream_library()};
   return o;
 }
 
@@ -93,13 +94,13 @@ void LayerOperations::expert_exchange(LayerProgram& p, const Ffn& ffn) const {
   const double width = static_cast<double>(ffn.latent > 0 ? ffn.latent : model_.hidden);
   const double rows = static_cast<double>(routed_rows(shape_, layout_));
   const double routed = rows * static_cast<double>(ffn.topk) * width;
-  const double passes = stack_.permute_passes.get();
+  const double passes = stack_.kernels.permute_passes.get();
   const double moved = routed * passes;
   const auto permute = [&](Segment& s, double times) {
     Operation o{.label = Label::expert, .count = times};
-    o.kernel = {
+    o.work = Kernel{
         .work = {.kind = WorkKind::permute, .bytes_read = 2 * moved, .bytes_written = 2 * moved},
-        .library = stack_.stream_library()};
+        .library = stack_.kernels.stream_library()};
     s.operations.push_back(o);
   };
   permute(p.forward, 3);
@@ -111,20 +112,19 @@ void LayerOperations::expert_exchange(LayerProgram& p, const Ffn& ffn) const {
   const bool beside = shape_.training && exchange_beside_passes(stack_, layout_);
   const double copies = static_cast<double>(ffn.topk);
   const auto exchange = [&](Segment& s, ExchangePhase phase, double bytes) {
-    collective(s, CollectiveKind::all_to_all, GroupKind::expert, rows * copies * width * bytes,
-               Label::expert_comm, exposed);
-    Operation& o = s.operations.back();
-    o.collective_library = stack_.expert_library;
-    o.deduplicated = stack_.expert_deduplicated;
-    o.skew = job_.expert_imbalance;
-    o.beside_passes = beside;
-    o.exchange = {.phase = phase,
+    CollectiveOperation& c = collective(s, CollectiveKind::all_to_all, GroupKind::expert,
+                                        rows * copies * width * bytes, Label::expert_comm, exposed);
+    c.library = stack_.communication.expert_library;
+    c.deduplicated = stack_.communication.expert_deduplicated;
+    c.skew = job_.expert_imbalance;
+    c.beside_passes = beside;
+    c.exchange = {.phase = phase,
                   .tokens = static_cast<std::int64_t>(std::ceil(rows)),
                   .experts = ffn.topk,
                   .pool = ffn.experts + layout_.redundant_experts,
                   .in_turn = job_.experts_in_turn};
   };
-  exchange(p.forward, ExchangePhase::dispatch, stack_.fp8_dispatch ? 1 : 2);
+  exchange(p.forward, ExchangePhase::dispatch, stack_.communication.fp8_dispatch ? 1 : 2);
   exchange(p.forward, ExchangePhase::combine, 2);
   if (!shape_.training) return;
   exchange(p.input_gradient, ExchangePhase::dispatch, 2);
@@ -134,26 +134,28 @@ void LayerOperations::expert_exchange(LayerProgram& p, const Ffn& ffn) const {
 Operation LayerOperations::grouped_product(GemmRole role, std::int64_t m, std::int64_t n,
                                            std::int64_t k, std::int64_t groups) const {
   Operation o{.label = Label::expert};
-  o.kernel = {.work = {.kind = WorkKind::grouped_gemm,
-                       .input = linear_format(),
-                       .output = Format::bf16,
-                       .role = role,
-                       .accumulate_fp32 = role == GemmRole::weight_gradient && accumulates_fp32(),
-                       .m = m,
-                       .n = n,
-                       .k = k,
-                       .groups = groups},
-              .library = stack_.grouped_gemm};
+  o.work =
+      Kernel{.work = {.kind = WorkKind::grouped_gemm,
+                      .input = linear_format(),
+                      .output = Format::bf16,
+                      .role = role,
+                      .accumulate_fp32 = role == GemmRole::weight_gradient && accumulates_fp32(),
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .groups = groups},
+             .library = stack_.kernels.grouped_gemm};
   return o;
 }
 
 // The experts' biases, forward and backward, by kernels of their own.
 void LayerOperations::expert_biases(LayerProgram& p, double elements) const {
-  const double bytes = 2 * elements * stack_.expert_bias_passes.get();
-  if (stack_.fused_expert_mlp || bytes <= 0) return;
+  const double bytes = 2 * elements * stack_.kernels.expert_bias_passes.get();
+  if (stack_.kernels.fused_expert_mlp || bytes <= 0) return;
   Operation o{.label = Label::expert};
-  o.kernel = {.work = {.kind = WorkKind::elementwise, .bytes_read = bytes, .bytes_written = bytes},
-              .library = stack_.stream_library()};
+  o.work =
+      Kernel{.work = {.kind = WorkKind::elementwise, .bytes_read = bytes, .bytes_written = bytes},
+             .library = stack_.kernels.stream_library()};
   p.forward.operations.push_back(o);
   p.input_gradient.operations.push_back(o);
 }
@@ -184,7 +186,7 @@ LayerOperations::ExpertLoad LayerOperations::expert_load(const Ffn& ffn) const {
 }
 
 void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
-  const bool gated = is_gated(ffn.activation), fused = stack_.fused_expert_mlp;
+  const bool gated = is_gated(ffn.activation), fused = stack_.kernels.fused_expert_mlp;
   const bool frozen = job_.task == Task::lora;
   const std::int64_t width = ffn.latent > 0 ? ffn.latent : model_.hidden;
   const ExpertLoad load = expert_load(ffn);
@@ -210,14 +212,14 @@ void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
         grouped_product(GemmRole::weight_gradient, product.n, product.k, rows, reached));
     const auto weights = static_cast<double>(reached * product.n * product.k);
     accumulate(p.weight_gradient, weights, Label::expert);
-    if (stack_.fused_gradient_accumulation && !accumulates_fp32() && !fused)
+    if (stack_.kernels.fused_gradient_accumulation && !accumulates_fp32() && !fused)
       p.weight_gradient.operations.push_back(gradient_sums(weights, stack_));
   };
   quantise(p.forward, outputs);
   p.forward.operations.push_back(grouped_product(GemmRole::forward, rows, up.n, up.k, reached));
   // Fused products apply the activation, and quantise its result and its gradient, themselves.
   const std::size_t act = p.forward.operations.size();
-  const double passes = ffn.bias ? stack_.biased_activation_passes.get() : 1.0;
+  const double passes = ffn.bias ? stack_.kernels.biased_activation_passes.get() : 1.0;
   if (!fused)
     stream(p.forward, WorkKind::elementwise, (gated ? 4 : 2) * elements * passes,
            2 * elements * passes, Label::expert);

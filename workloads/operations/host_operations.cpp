@@ -6,23 +6,23 @@
 
 namespace orrery {
 
-double LayerOperations::host_seconds(double operations, const Segment& s) const {
+Seconds LayerOperations::host_time(double operations, const Segment& s) const {
   double collectives = 0;
   for (const Operation& o : s.operations)
-    if (o.kind == OperationKind::collective) collectives += o.count;
-  return stack_.dispatch.get().si() *
-         (operations + collectives * stack_.operations.collective.get());
+    if (o.collective()) collectives += o.count;
+  return stack_.host.dispatch.get() *
+         (operations + collectives * stack_.host.operations.collective.get());
 }
 
 // A fused softmax needs batch * heads divisible by 4; without it eager kernels run.
 bool LayerOperations::softmax_falls_back(const Mixer& mixer) const {
   return mixer.kind == MixerKind::attention && shape_.training &&
-         stack_.softmax_fallback.get().si() > 0 &&
+         stack_.host.softmax_fallback.get().si() > 0 &&
          (layout_.micro_batch * mixer.heads / layout_.tp) % 4 != 0;
 }
 
 void LayerOperations::host(LayerProgram& p, const LayerClass& layer) const {
-  const HostOperations& ops = stack_.operations;
+  const HostOperations& ops = stack_.host.operations;
   const bool moe = layer.ffn.kind == FfnKind::moe;
   double forward = ops.layer_forward.get(), backward = ops.layer_backward.get();
   const LaunchMode launch = launch_mode(stack_, layout_);
@@ -35,28 +35,27 @@ void LayerOperations::host(LayerProgram& p, const LayerClass& layer) const {
   }
   forward += moe_forward;
   backward += moe_backward;
-  const double fallback =
-      softmax_falls_back(layer.mixer) ? stack_.softmax_fallback.get().si() : 0.0;
-  p.forward.host_seconds = host_seconds(forward, p.forward) + fallback / 3;
-  p.input_gradient.host_seconds = host_seconds(backward / 2, p.input_gradient) + fallback / 3;
-  p.weight_gradient.host_seconds = host_seconds(backward / 2, p.weight_gradient);
+  const Seconds fallback =
+      softmax_falls_back(layer.mixer) ? stack_.host.softmax_fallback.get() : Seconds(0);
+  p.forward.host_time = host_time(forward, p.forward) + fallback / 3;
+  p.input_gradient.host_time = host_time(backward / 2, p.input_gradient) + fallback / 3;
+  p.weight_gradient.host_time = host_time(backward / 2, p.weight_gradient);
   // The host reads the experts' token counts: the stream drains and refills, forward and backward
   // alike, and for a while the device runs out of what the host gives it.
-  const double sync = (stack_.layer_sync.get() + (moe ? stack_.moe_sync.get() : Seconds(0))).si();
-  const double late = stack_.sync_exposed.get() * stack_.dispatch.get().si();
+  const Seconds sync =
+      stack_.host.layer_sync.get() + (moe ? stack_.host.moe_sync.get() : Seconds(0));
+  const Seconds late = stack_.host.sync_exposed.get() * stack_.host.dispatch.get();
   for (Segment* s : {&p.forward, &p.input_gradient, &p.weight_gradient}) {
-    const double behind = late * (s == &p.forward ? moe_forward : moe_backward);
-    wait(*s, s == &p.weight_gradient ? 0 : sync / 2 + behind);
+    const Seconds behind = late * (s == &p.forward ? moe_forward : moe_backward);
+    wait(*s, s == &p.weight_gradient ? Seconds(0) : sync / 2 + behind);
   }
 }
 
 // The device waits for the host, for all of its time where launches block.
-void LayerOperations::wait(Segment& s, double seconds) const {
-  if (stack_.blocking_launches) seconds += s.host_seconds;
-  if (!shape_.training || seconds <= 0) return;
-  Operation o{.kind = OperationKind::host_wait, .label = Label::host};
-  o.seconds = seconds;
-  s.operations.push_back(o);
+void LayerOperations::wait(Segment& s, Seconds time) const {
+  if (stack_.host.blocking_launches) time += s.host_time;
+  if (!shape_.training || time <= Seconds(0)) return;
+  s.operations.push_back({.label = Label::host, .work = HostWait{time}});
 }
 
 // What a framework launches besides: each costs its start. The traffic of one is a page of memory.
@@ -65,12 +64,13 @@ void LayerOperations::small_kernels(LayerProgram& p) const {
   const auto add = [&](Segment& s, double count) {
     if (count <= 0) return;
     Operation o{.label = Label::elementwise, .count = count};
-    o.kernel = {.work = {.kind = WorkKind::elementwise, .bytes_read = page, .bytes_written = page},
-                .library = stack_.stream_library()};
+    o.work =
+        Kernel{.work = {.kind = WorkKind::elementwise, .bytes_read = page, .bytes_written = page},
+               .library = stack_.kernels.stream_library()};
     s.operations.push_back(o);
   };
-  add(p.forward, stack_.small_kernels_forward.get());
-  add(p.input_gradient, stack_.small_kernels_backward.get());
+  add(p.forward, stack_.kernels.small_kernels_forward.get());
+  add(p.input_gradient, stack_.kernels.small_kernels_backward.get());
 }
 
 }  // namespace orrery

@@ -6,14 +6,14 @@
 
 namespace orrery {
 
-TrainingProgram lower_inference(const Model& model, const Job& job, const Layout& layout,
-                                const Stack& stack) {
-  TrainingProgram program;
+StepProgram lower_inference(const Model& model, const Job& job, const Layout& layout,
+                            const Stack& stack) {
+  StepProgram program;
   const LayerOperations operations(model, job, layout, stack);
   for (const LayerClass& layer : model.classes) program.classes.push_back(operations.layer(layer));
   program.embedding = operations.embedding();
   program.head = operations.head();
-  const std::vector<Position> positions = partition_layers(model, layout, stack.partition);
+  const std::vector<Position> positions = partition_layers(model, layout, stack.sharding.partition);
   for (const Position& position : positions) {
     ChunkProgram chunk;
     chunk.layers.assign(model.classes.size(), 0);
@@ -24,7 +24,7 @@ TrainingProgram lower_inference(const Model& model, const Job& job, const Layout
       ++chunk.layers[model.layers[static_cast<std::size_t>(position.first_layer + l)]];
     program.chunks.push_back(chunk);
   }
-  program.send_bytes = 2.0 * static_cast<double>(operations.shape().tokens * model.hidden);
+  program.send_bytes = Bytes(2.0 * static_cast<double>(operations.shape().tokens * model.hidden));
   return program;
 }
 

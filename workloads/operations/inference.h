@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how a model and a batch become one inference step's operations.
+// Lowers a model and a batch to the operations of one inference step.
 #pragma once
 
 #include "workloads/layout/job.h"
 #include "workloads/layout/layout.h"
 #include "workloads/model/model.h"
-#include "workloads/operations/task_graph.h"
+#include "workloads/operations/program.h"
 #include "workloads/stack/stack.h"
 
 namespace orrery {
 
 // One prefill (batch prompts of `sequence` tokens) or decode step (batch sequences, one token each,
 // over `context` tokens of history); only `forward` segments are filled.
-TrainingProgram lower_inference(const Model& model, const Job& job, const Layout& layout,
-                                const Stack& stack);
+StepProgram lower_inference(const Model& model, const Job& job, const Layout& layout,
+                            const Stack& stack);
 
 }  // namespace orrery

@@ -51,13 +51,13 @@ LayerOperations::LayerOperations(const Model& model, const Job& job, const Layou
 
 void LayerOperations::stream(Segment& s, WorkKind kind, double read, double written,
                              Label label) const {
-  const double passes = stack_.elementwise_passes.get();
+  const double passes = stack_.kernels.elementwise_passes.get();
   Operation o{.label = label};
-  o.kernel = {.work = {.kind = kind,
-                       .m = kind == WorkKind::norm ? shape_.tokens : 0,  // a block for each row
-                       .bytes_read = read * passes,
-                       .bytes_written = written * passes},
-              .library = stack_.stream_library()};
+  o.work = Kernel{.work = {.kind = kind,
+                           .m = kind == WorkKind::norm ? shape_.tokens : 0,  // a block for each row
+                           .bytes_read = read * passes,
+                           .bytes_written = written * passes},
+                  .library = stack_.kernels.stream_library()};
   s.operations.push_back(o);
 }
 
@@ -106,14 +106,14 @@ void LayerOperations::dense_ffn(LayerProgram& p, std::int64_t width, Activation 
 
 void LayerOperations::append(Segment& to, const Segment& from) {
   to.operations.insert(to.operations.end(), from.operations.begin(), from.operations.end());
-  to.host_seconds += from.host_seconds;
+  to.host_time += from.host_time;
 }
 
 LayerProgram LayerOperations::layer(const LayerClass& layer) const {
   LayerProgram p;
   const int core_norms = model_.parallel_block ? 1 : layer.norms;
   const NormModules own = norm_modules(stack_, layout_, layer);
-  const int others = stack_.fused_norms ? 0 : std::max(0, core_norms - 2);
+  const int others = stack_.kernels.fused_norms ? 0 : std::max(0, core_norms - 2);
   norms(p, core_norms, (own.mixer ? 1 : 0) + (own.ffn ? 1 : 0) + others);
   switch (layer.mixer.kind) {
     case MixerKind::attention:
@@ -141,11 +141,11 @@ LayerProgram LayerOperations::layer(const LayerClass& layer) const {
   const bool by_operation = shape_.training && recomputes_by_operation(layout_, stack_);
   if (by_operation) rerun_operations(p, layer);
   const bool selective = layout_.recomputes(RecomputeModule::core_attn) && !by_operation &&
-                         stack_.attention_recompute_selective &&
-                         layer.mixer.kind != MixerKind::none;
+                         stack_.recompute.selects_attention && layer.mixer.kind != MixerKind::none;
   if (selective)
     for (const Operation& o : p.recompute.operations)
-      if (o.kernel.work.kind == WorkKind::attention_forward && o.kind == OperationKind::kernel)
+      if (const Kernel* kernel = o.kernel();
+          kernel && kernel->work.kind == WorkKind::attention_forward)
         p.input_gradient.operations.push_back(o);
   append(p.backward, p.input_gradient);
   append(p.backward, p.weight_gradient);
@@ -178,24 +178,25 @@ LayerProgram LayerOperations::head() const {
   forward_linear(p.forward, linear, Label::loss);
   if (shape_.training) {
     const double logits = static_cast<double>(rows * vocab);
-    const double bytes = stack_.loss_bytes_per_logit.get() * logits;
+    const double bytes = stack_.kernels.loss_bytes_per_logit.get() * logits;
     // Half of its traffic forward, half backward; only the sum of what is read and written counts.
     Operation loss{.label = Label::loss};
-    loss.kernel = {.work = {.kind = WorkKind::cross_entropy,
-                            .bytes_read = bytes * 0.3,
-                            .bytes_written = bytes * 0.2},
-                   .library = stack_.stream_library()};
+    loss.work = Kernel{.work = {.kind = WorkKind::cross_entropy,
+                                .bytes_read = bytes * 0.3,
+                                .bytes_written = bytes * 0.2},
+                       .library = stack_.kernels.stream_library()};
     p.forward.operations.push_back(loss);
     p.input_gradient.operations.push_back(loss);
     backward_linear(p, linear, Label::loss, job_.task == Task::lora);
-    if (stack_.splits_vocabulary) tensor_enter(p, false);
-    const double head = stack_.launch == LaunchMode::full_graph ? 0 : stack_.operations.head.get();
-    p.forward.host_seconds = host_seconds(head, p.forward);
-    p.input_gradient.host_seconds = host_seconds(head / 2, p.input_gradient);
-    p.weight_gradient.host_seconds = host_seconds(head / 2, p.weight_gradient);
-    wait(p.forward, stack_.layer_sync.get().si() / 2);
-    wait(p.input_gradient, stack_.layer_sync.get().si() / 2);
-    wait(p.weight_gradient, 0);
+    if (stack_.sharding.splits_vocabulary) tensor_enter(p, false);
+    const double head =
+        stack_.host.launch == LaunchMode::full_graph ? 0 : stack_.host.operations.head.get();
+    p.forward.host_time = host_time(head, p.forward);
+    p.input_gradient.host_time = host_time(head / 2, p.input_gradient);
+    p.weight_gradient.host_time = host_time(head / 2, p.weight_gradient);
+    wait(p.forward, stack_.host.layer_sync.get() / 2);
+    wait(p.input_gradient, stack_.host.layer_sync.get() / 2);
+    wait(p.weight_gradient, Seconds(0));
     append(p.backward, p.input_gradient);
     append(p.backward, p.weight_gradient);
   } else {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the operations of one layer on one rank: mixers, FFNs, experts, embedding and head.
+// Builds the operations of one layer on one rank: mixers, FFNs, experts, embedding and head.
 #pragma once
 
 #include "workloads/layout/job.h"
 #include "workloads/layout/layout.h"
 #include "workloads/model/model.h"
-#include "workloads/operations/task_graph.h"
+#include "workloads/operations/program.h"
 #include "workloads/stack/stack.h"
 
 namespace orrery {
@@ -73,7 +73,8 @@ class LayerOperations {
   void add_output(Segment& s, std::int64_t elements) const;
   void accumulate(Segment& s, double elements, Label label) const;
   bool accumulates_fp32() const {
-    return stack_.fused_gradient_accumulation && stack_.gradient_storage == Format::fp32;
+    return stack_.kernels.fused_gradient_accumulation &&
+           stack_.sharding.gradient_storage == Format::fp32;
   }
 
   // quantise_operations.cpp
@@ -93,8 +94,9 @@ class LayerOperations {
   // tensor_traffic.cpp
   void tensor_enter(LayerProgram& p, bool quantised = true) const;
   void tensor_leave(LayerProgram& p) const;
-  void collective(Segment& s, CollectiveKind kind, GroupKind group, double bytes, Label label,
-                  double exposed) const;
+  // Adds one and returns it, for what only some have; valid until another is added.
+  CollectiveOperation& collective(Segment& s, CollectiveKind kind, GroupKind group, double bytes,
+                                  Label label, double exposed) const;
 
   // context_traffic.cpp
   void context_exchange(LayerProgram& p, const Mixer& mixer) const;
@@ -130,9 +132,9 @@ class LayerOperations {
 
   // host_operations.cpp
   void host(LayerProgram& p, const LayerClass& layer) const;
-  double host_seconds(double operations, const Segment& s) const;
+  Seconds host_time(double operations, const Segment& s) const;
   bool softmax_falls_back(const Mixer& mixer) const;
-  void wait(Segment& s, double seconds) const;
+  void wait(Segment& s, Seconds time) const;
   void small_kernels(LayerProgram& p) const;
 
   const Model& model_;

@@ -11,14 +11,14 @@ namespace orrery {
 void LayerOperations::accumulate(Segment& s, double elements, Label label) const {
   const auto microbatches = static_cast<double>(layout_.microbatches(job_));
   const bool sharded = layout_.zero_stage == 3 && layout_.dense_replicas() > 1;
-  if (stack_.fused_gradient_accumulation || sharded || microbatches <= 1) return;
-  const double kept = bytes_per_element(stack_.gradient_storage);
-  const double moved = elements * stack_.accumulate_passes.get();
+  if (stack_.kernels.fused_gradient_accumulation || sharded || microbatches <= 1) return;
+  const double kept = bytes_per_element(stack_.sharding.gradient_storage);
+  const double moved = elements * stack_.kernels.accumulate_passes.get();
   Operation o{.label = label, .count = (microbatches - 1) / microbatches};
-  o.kernel = {.work = {.kind = WorkKind::elementwise,
-                       .bytes_read = moved * (2 + kept),
-                       .bytes_written = moved * kept},
-              .library = Library::fused};
+  o.work = Kernel{.work = {.kind = WorkKind::elementwise,
+                           .bytes_read = moved * (2 + kept),
+                           .bytes_written = moved * kept},
+                  .library = Library::fused};
   s.operations.push_back(o);
 }
 
@@ -29,7 +29,7 @@ Kernel LayerOperations::square_product(std::int64_t side) const {
                    .m = side,
                    .n = side,
                    .k = side},
-          .library = stack_.gemm};
+          .library = stack_.kernels.gemm};
 }
 
 void LayerOperations::forward_linear(Segment& s, const Linear& l, Label label) const {
@@ -37,13 +37,13 @@ void LayerOperations::forward_linear(Segment& s, const Linear& l, Label label) c
   if (l.quantised)
     quantise(s, static_cast<double>((l.gathered ? shape_.norm_tokens : l.m) * l.k), l.gathered);
   Operation o{.label = label};
-  o.kernel = {.work = {.kind = WorkKind::gemm,
-                       .input = format,
-                       .output = Format::bf16,
-                       .m = l.m,
-                       .n = l.n,
-                       .k = l.k},
-              .library = stack_.gemm};
+  o.work = Kernel{.work = {.kind = WorkKind::gemm,
+                           .input = format,
+                           .output = Format::bf16,
+                           .m = l.m,
+                           .n = l.n,
+                           .k = l.k},
+                  .library = stack_.kernels.gemm};
   s.operations.push_back(o);
   forward_adapter(s, l, label);
 }
@@ -51,20 +51,20 @@ void LayerOperations::forward_linear(Segment& s, const Linear& l, Label label) c
 // The adapter of a linear layer whose input or output tensor parallelism splits so, if the job and
 // the stack give it one.
 LayerOperations::Adapter LayerOperations::adapter(Adapter kind, AdapterSites site) const {
-  const bool has =
-      stack_.adapter_sites == AdapterSites::every_linear || site == AdapterSites::query_key_value;
+  const bool has = stack_.kernels.adapter_sites == AdapterSites::every_linear ||
+                   site == AdapterSites::query_key_value;
   return job_.task == Task::lora && has ? kind : Adapter::none;
 }
 
 // An adapter's output joins its layer's, or its input's gradient the layer's: a kernel reads both
 // and writes the sum.
 void LayerOperations::add_output(Segment& s, std::int64_t elements) const {
-  const double moved = 2.0 * static_cast<double>(elements) * stack_.adapter_passes.get();
+  const double moved = 2.0 * static_cast<double>(elements) * stack_.kernels.adapter_passes.get();
   if (moved <= 0) return;
   Operation o{.label = Label::elementwise};
-  o.kernel = {
+  o.work = Kernel{
       .work = {.kind = WorkKind::elementwise, .bytes_read = 2 * moved, .bytes_written = moved},
-      .library = stack_.stream_library()};
+      .library = stack_.kernels.stream_library()};
   s.operations.push_back(o);
 }
 
@@ -83,13 +83,13 @@ void LayerOperations::forward_adapter(Segment& s, const Linear& l, Label label) 
   const AdapterWidths w = adapter_widths(l);
   const auto product = [&](std::int64_t n, std::int64_t k) {
     Operation o{.label = label};
-    o.kernel = {.work = {.kind = WorkKind::gemm,
-                         .input = plain_format(),
-                         .output = Format::bf16,
-                         .m = l.m,
-                         .n = n,
-                         .k = k},
-                .library = stack_.gemm};
+    o.work = Kernel{.work = {.kind = WorkKind::gemm,
+                             .input = plain_format(),
+                             .output = Format::bf16,
+                             .m = l.m,
+                             .n = n,
+                             .k = k},
+                    .library = stack_.kernels.gemm};
     s.operations.push_back(o);
   };
   product(w.a, l.k);
@@ -104,15 +104,16 @@ void LayerOperations::backward_adapter(LayerProgram& p, const Linear& l, Label l
   const auto product = [&](Segment& s, GemmRole role, std::int64_t m, std::int64_t n,
                            std::int64_t k) {
     Operation o{.label = label};
-    o.kernel = {.work = {.kind = WorkKind::gemm,
-                         .input = plain_format(),
-                         .output = Format::bf16,
-                         .role = role,
-                         .accumulate_fp32 = role == GemmRole::weight_gradient && accumulates_fp32(),
-                         .m = m,
-                         .n = n,
-                         .k = k},
-                .library = stack_.gemm};
+    o.work =
+        Kernel{.work = {.kind = WorkKind::gemm,
+                        .input = plain_format(),
+                        .output = Format::bf16,
+                        .role = role,
+                        .accumulate_fp32 = role == GemmRole::weight_gradient && accumulates_fp32(),
+                        .m = m,
+                        .n = n,
+                        .k = k},
+               .library = stack_.kernels.gemm};
     s.operations.push_back(o);
   };
   product(p.input_gradient, GemmRole::input_gradient, l.m, job_.lora_rank, w.b);
@@ -130,29 +131,29 @@ void LayerOperations::backward_linear(LayerProgram& p, const Linear& l, Label la
     quantise(p.input_gradient, static_cast<double>((l.scattered ? shape_.norm_tokens : l.m) * l.n),
              l.scattered);
   Operation dgrad{.label = label};
-  dgrad.kernel = {.work = {.kind = WorkKind::gemm,
-                           .input = format,
-                           .output = Format::bf16,
-                           .role = GemmRole::input_gradient,
-                           .m = l.m,
-                           .n = l.k,
-                           .k = l.n},
-                  .library = stack_.gemm};
+  dgrad.work = Kernel{.work = {.kind = WorkKind::gemm,
+                               .input = format,
+                               .output = Format::bf16,
+                               .role = GemmRole::input_gradient,
+                               .m = l.m,
+                               .n = l.k,
+                               .k = l.n},
+                      .library = stack_.kernels.gemm};
   p.input_gradient.operations.push_back(dgrad);
   backward_adapter(p, l, label);
   if (frozen) return;
   if (l.quantised && l.gathered) transpose_copy(p.weight_gradient, static_cast<double>(l.m * l.k));
   if (l.quantised && l.scattered) transpose_copy(p.weight_gradient, static_cast<double>(l.m * l.n));
   Operation wgrad{.label = label};
-  wgrad.kernel = {.work = {.kind = WorkKind::gemm,
-                           .input = format,
-                           .output = Format::bf16,
-                           .role = GemmRole::weight_gradient,
-                           .accumulate_fp32 = accumulates_fp32(),
-                           .m = l.n,
-                           .n = l.k,
-                           .k = l.m},
-                  .library = stack_.gemm};
+  wgrad.work = Kernel{.work = {.kind = WorkKind::gemm,
+                               .input = format,
+                               .output = Format::bf16,
+                               .role = GemmRole::weight_gradient,
+                               .accumulate_fp32 = accumulates_fp32(),
+                               .m = l.n,
+                               .n = l.k,
+                               .k = l.m},
+                      .library = stack_.kernels.gemm};
   p.weight_gradient.operations.push_back(wgrad);
   accumulate(p.weight_gradient, static_cast<double>(l.n * l.k), label);
 }

@@ -61,8 +61,9 @@ void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
     // The new keys, and then the new values, join those in the cache.
     Operation append{.label = Label::attention, .count = 2};
     const double half = static_cast<double>(t * kv_heads * (mixer.qk_dim + mixer.v_dim));
-    append.kernel = {.work = {.kind = WorkKind::copy, .bytes_read = half, .bytes_written = half},
-                     .library = stack_.stream_library()};
+    append.work =
+        Kernel{.work = {.kind = WorkKind::copy, .bytes_read = half, .bytes_written = half},
+               .library = stack_.kernels.stream_library()};
     p.forward.operations.push_back(append);
   }
   context_exchange(p, mixer);
@@ -74,10 +75,11 @@ void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
 }
 
 void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const {
-  Work work{
-      .kind = WorkKind::attention_forward,
-      .input = stack_.attention_format == Format::bf16 ? plain_format() : stack_.attention_format,
-      .output = Format::bf16};
+  Work work{.kind = WorkKind::attention_forward,
+            .input = stack_.kernels.attention_format == Format::bf16
+                         ? plain_format()
+                         : stack_.kernels.attention_format,
+            .output = Format::bf16};
   work.batch = shape_.sequences;
   const std::int64_t ways = layout_.tp * layout_.context_heads();
   work.heads = split(mixer.heads, ways);
@@ -99,24 +101,23 @@ void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const 
     }
   }
   const bool latent = shape_.decode && mixer.kind == MixerKind::mla;
-  Operation forward{.label = Label::attention};
-  forward.kernel = {
-      .work = work,
-      .library = latent ? stack_.latent_attention.value_or(stack_.attention) : stack_.attention};
-  p.forward.operations.push_back(forward);
+  Kernel kernel{.work = work,
+                .library = latent
+                               ? stack_.kernels.latent_attention.value_or(stack_.kernels.attention)
+                               : stack_.kernels.attention};
+  p.forward.operations.push_back({.label = Label::attention, .work = kernel});
   if (!shape_.training) return;
-  Operation backward = forward;
-  backward.kernel.work.kind = WorkKind::attention_backward;
-  p.input_gradient.operations.push_back(backward);
+  kernel.work.kind = WorkKind::attention_backward;
+  p.input_gradient.operations.push_back({.label = Label::attention, .work = kernel});
   if (!softmax_falls_back(mixer)) return;
   // Eager softmax in fp32: a cast, the scale, the mask, the softmax and a cast back pass over every
   // score, 20 B read and 18 B written, against the fused kernel's 2 B each way. Backward alike.
   const double scores = static_cast<double>(work.batch * work.heads * work.q_length) *
                         static_cast<double>(work.kv_length);
   Operation softmax{.label = Label::attention};
-  softmax.kernel = {
+  softmax.work = Kernel{
       .work = {.kind = WorkKind::softmax, .bytes_read = 18 * scores, .bytes_written = 16 * scores},
-      .library = stack_.stream_library()};
+      .library = stack_.kernels.stream_library()};
   p.forward.operations.push_back(softmax);
   p.input_gradient.operations.push_back(softmax);
 }
@@ -150,14 +151,14 @@ void LayerOperations::mamba(LayerProgram& p, const Mixer& mixer) const {
   stream(p.forward, WorkKind::elementwise, 4 * rows, 4 * rows, Label::elementwise);
   stream(p.input_gradient, WorkKind::elementwise, 8 * rows, 4 * rows, Label::elementwise);
   Operation scan{.label = Label::attention};
-  scan.kernel = {.work = {.kind = WorkKind::gemm,
-                          .input = plain_format(),
-                          .m = chunk,
-                          .n = split(inner, heads),
-                          .k = chunk + 2 * mixer.state,
-                          .groups = std::max<std::int64_t>(1, t / chunk) * heads},
-                 .library = stack_.gemm};
-  scan.count = stack_.scan_passes.get();
+  scan.work = Kernel{.work = {.kind = WorkKind::gemm,
+                              .input = plain_format(),
+                              .m = chunk,
+                              .n = split(inner, heads),
+                              .k = chunk + 2 * mixer.state,
+                              .groups = std::max<std::int64_t>(1, t / chunk) * heads},
+                     .library = stack_.kernels.gemm};
+  scan.count = stack_.kernels.scan_passes.get();
   p.forward.operations.push_back(scan);
   scan.count *= 2;
   if (shape_.training) p.input_gradient.operations.push_back(scan);

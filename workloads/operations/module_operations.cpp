@@ -39,13 +39,13 @@ LayerProgram LayerOperations::module() const {
   // Joined to one input; its gradient's halves are read where they lie.
   stream(p.forward, WorkKind::elementwise, 4 * rows, 4 * rows, Label::elementwise);
   module_projection(p);
-  p.forward.host_seconds = host_seconds(0, p.forward);
-  p.input_gradient.host_seconds = host_seconds(0, p.input_gradient);
+  p.forward.host_time = host_time(0, p.forward);
+  p.input_gradient.host_time = host_time(0, p.input_gradient);
   // Run again as a whole: what may be left out at the end of it is the layer's.
-  p.recompute.host_seconds = p.forward.host_seconds;
+  p.recompute.host_time = p.forward.host_time;
   for (const Operation& o : p.forward.operations) {
     p.recompute.operations.push_back(o);
-    if (o.kind == OperationKind::kernel) p.recompute.operations.back().label = Label::recompute;
+    if (o.kernel()) p.recompute.operations.back().label = Label::recompute;
   }
   append(p.backward, p.input_gradient);
   append(p.backward, p.weight_gradient);

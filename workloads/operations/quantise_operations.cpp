@@ -43,22 +43,22 @@ double LayerOperations::gathered_bytes() const {
 // transposed after it (transpose_copy).
 void LayerOperations::quantise(Segment& s, double elements, bool gathered) const {
   const bool second = job_.task != Task::lora && shape_.training;
-  const bool both = second && (!per_tensor() || (stack_.transposed_copies && !gathered));
+  const bool both = second && (!per_tensor() || (stack_.kernels.transposed_copies && !gathered));
   quantise_traffic(s, elements, quantise_bytes(both));
 }
 
 void LayerOperations::transpose_copy(Segment& s, double elements) const {
-  if (per_tensor() && stack_.transposed_copies) quantise_traffic(s, elements, 2);
+  if (per_tensor() && stack_.kernels.transposed_copies) quantise_traffic(s, elements, 2);
 }
 
 void LayerOperations::quantise_traffic(Segment& s, double elements, double per_element) const {
-  const double bytes = per_element * stack_.quantise_passes.get();
+  const double bytes = per_element * stack_.kernels.quantise_passes.get();
   if (bytes <= 0) return;
   Operation o{.label = Label::quantise};
-  o.kernel = {.work = {.kind = WorkKind::quantise,
-                       .bytes_read = elements * bytes / 2,
-                       .bytes_written = elements * bytes / 2},
-              .library = stack_.stream_library()};
+  o.work = Kernel{.work = {.kind = WorkKind::quantise,
+                           .bytes_read = elements * bytes / 2,
+                           .bytes_written = elements * bytes / 2},
+                  .library = stack_.kernels.stream_library()};
   s.operations.push_back(o);
 }
 

@@ -19,19 +19,19 @@ void LayerOperations::rerun(LayerProgram& p, RecomputeModule module, std::size_t
   for (std::size_t i = from; i < count; ++i) {
     p.input_gradient.operations.push_back(p.forward.operations[i]);
     Operation& again = p.input_gradient.operations.back();
-    if (again.kind == OperationKind::kernel) again.label = Label::recompute;
+    if (again.kernel()) again.label = Label::recompute;
   }
 }
 
 // What a recomputed layer runs again before its backward; `selective` repeats attention's core
 // only.
 void LayerOperations::add_recompute(LayerProgram& p) const {
-  p.recompute.host_seconds = p.forward.host_seconds;
+  p.recompute.host_time = p.forward.host_time;
   for (const Operation& o : p.forward.operations) {
     p.recompute.operations.push_back(o);
-    if (o.kind == OperationKind::kernel) p.recompute.operations.back().label = Label::recompute;
+    if (o.kernel()) p.recompute.operations.back().label = Label::recompute;
   }
-  if (stack_.recompute_stops_early) end_at_last_product(p.recompute);
+  if (stack_.recompute.stops_early) end_at_last_product(p.recompute);
 }
 
 // Everything but attention, the products whose outputs are kept and what other ranks sent: sums
@@ -42,8 +42,8 @@ void LayerOperations::rerun_operations(LayerProgram& p, const LayerClass& layer)
   const std::vector<Operation>& forward = p.forward.operations;
   std::vector<Operation> again;
   const auto sums = [](const Operation& o) {
-    return o.kind == OperationKind::collective && o.group == GroupKind::tensor &&
-           o.collective == CollectiveKind::all_reduce;
+    const CollectiveOperation* c = o.collective();
+    return c && c->group == GroupKind::tensor && c->kind == CollectiveKind::all_reduce;
   };
   // Without sequence parallelism the mixer's sum is no reduce-scatter and runs again as well.
   const auto sum = std::find_if(forward.begin(), forward.end(), sums);
@@ -52,29 +52,29 @@ void LayerOperations::rerun_operations(LayerProgram& p, const LayerClass& layer)
     if (product.kept || !product.needed) continue;
     if (product.reduced && shape_.sequence_parallel) continue;
     Operation o{.label = Label::recompute};
-    o.kernel = {.work = {.kind = WorkKind::gemm,
-                         .input = linear_format(),
-                         .output = Format::bf16,
-                         .m = shape_.tokens,
-                         .n = product.outputs,
-                         .k = product.inputs},
-                .library = stack_.gemm};
+    o.work = Kernel{.work = {.kind = WorkKind::gemm,
+                             .input = linear_format(),
+                             .output = Format::bf16,
+                             .m = shape_.tokens,
+                             .n = product.outputs,
+                             .k = product.inputs},
+                    .library = stack_.kernels.gemm};
     again.push_back(o);
   }
   for (std::size_t i = 0; i < forward.size(); ++i) {
     const Operation& o = forward[i];
-    const WorkKind kind = o.kernel.work.kind;
-    const bool kernel = o.kind == OperationKind::kernel;
-    const bool gathers = o.kind == OperationKind::collective && o.group == GroupKind::tensor &&
-                         o.collective == CollectiveKind::all_gather;
-    const bool linear = kind == WorkKind::gemm && o.label == Label::gemm;
-    if (i == 1 || (kernel && (linear || kind == WorkKind::attention_forward))) continue;
-    if (!kernel && !gathers) continue;
+    const Kernel* kernel = o.kernel();
+    const CollectiveOperation* collective = o.collective();
+    const bool gathers = collective && collective->group == GroupKind::tensor &&
+                         collective->kind == CollectiveKind::all_gather;
+    const bool kept = kernel && ((kernel->work.kind == WorkKind::gemm && o.label == Label::gemm) ||
+                                 kernel->work.kind == WorkKind::attention_forward);
+    if (i == 1 || kept || (!kernel && !gathers)) continue;
     again.push_back(o);
     if (kernel) again.back().label = Label::recompute;
   }
   const double share = static_cast<double>(again.size()) / static_cast<double>(forward.size());
-  p.input_gradient.host_seconds += p.forward.host_seconds * std::min(1.0, share);
+  p.input_gradient.host_time += p.forward.host_time * std::min(1.0, share);
   p.input_gradient.operations.insert(p.input_gradient.operations.end(), again.begin(), again.end());
 }
 
@@ -83,20 +83,19 @@ void LayerOperations::rerun_operations(LayerProgram& p, const LayerClass& layer)
 void LayerOperations::end_at_last_product(Segment& s) const {
   std::vector<Operation>& all = s.operations;
   const auto is_product = [](const Operation& o) {
-    return o.kind == OperationKind::kernel &&
-           (o.kernel.work.kind == WorkKind::gemm || o.kernel.work.kind == WorkKind::grouped_gemm);
+    return o.kernel() && orrery::is_product(o.kernel()->work.kind);
   };
   const auto last = std::find_if(all.rbegin(), all.rend(), is_product);
   if (last == all.rend()) return;
   const auto at = static_cast<std::size_t>(all.rend() - last) - 1;
-  const bool experts = all[at].kernel.work.kind == WorkKind::grouped_gemm;
-  const auto sends_rows = [](const Operation& o) {
-    return (o.group == GroupKind::expert && o.exchange.phase == ExchangePhase::combine) ||
-           (o.group == GroupKind::expert_tensor && o.collective == CollectiveKind::reduce_scatter);
+  const bool experts = all[at].kernel()->work.kind == WorkKind::grouped_gemm;
+  const auto sends_rows = [](const CollectiveOperation& c) {
+    return (c.group == GroupKind::expert && c.exchange.phase == ExchangePhase::combine) ||
+           (c.group == GroupKind::expert_tensor && c.kind == CollectiveKind::reduce_scatter);
   };
   const auto sends = [&](const Operation& o) {
-    return o.kind == OperationKind::collective &&
-           (experts ? sends_rows(o) : o.group == GroupKind::tensor && &o > &all[at]);
+    const CollectiveOperation* c = o.collective();
+    return c && (experts ? sends_rows(*c) : c->group == GroupKind::tensor && &o > &all[at]);
   };
   std::vector<Operation> kept;
   for (const Operation& o : all)

@@ -20,16 +20,16 @@ Sharding::Sharding(const Model& model, const Job& job, const Layout& layout, con
     reduces_ = 1 / static_cast<double>(microbatches);
   // A stage that keeps parameters whole for its next microbatch has them for backward as well.
   const bool pipelined = gathers_once_ && layout.pp > 1;
-  regathers_ = stack.reshard_after_forward && !pipelined ? 1 : 0;
+  regathers_ = stack.sharding.reshard_after_forward && !pipelined ? 1 : 0;
 }
 
 void Sharding::copy(Segment& s, double parameters, double bytes, double count) const {
   if (parameters <= 0 || bytes <= 0 || count <= 0) return;
   Operation o{.label = Label::data_comm, .count = count};
-  o.kernel = {.work = {.kind = WorkKind::copy,
-                       .bytes_read = parameters * bytes / 2,
-                       .bytes_written = parameters * bytes / 2},
-              .library = Library::fused};
+  o.work = Kernel{.work = {.kind = WorkKind::copy,
+                           .bytes_read = parameters * bytes / 2,
+                           .bytes_written = parameters * bytes / 2},
+                  .library = Library::fused};
   s.operations.push_back(o);
 }
 
@@ -40,8 +40,8 @@ void Sharding::copy(Segment& s, double parameters, double bytes, double count) c
 // a bucket and divides that (runtime/zero/stage3.py).
 double Sharding::reduce_copy_bytes() const {
   constexpr double own = 2;  // gradients are computed in 16 bits
-  const double reduced = bytes_per_element(stack_.gradient_format);
-  switch (stack_.shard_storage) {
+  const double reduced = bytes_per_element(stack_.sharding.gradient_format);
+  switch (stack_.sharding.shard_storage) {
     case ShardStorage::in_place:
       return 0;
     case ShardStorage::flat:
@@ -56,21 +56,21 @@ double Sharding::reduce_copy_bytes() const {
 
 void Sharding::gather(Segment& s, const LocalParameters& local, double count, Place place) const {
   if (count <= 0) return;
-  const double element = bytes_per_element(stack_.parameter_gather_format);
+  const double element = bytes_per_element(stack_.sharding.parameter_gather_format);
   const auto add = [&](GroupKind group, double parameters) {
     // DeepSpeed gathers module by module: a layer's big weights, attention's two and the
     // feed-forward's two, each exceed what it coalesces.
-    const double pieces = stack_.shard_storage == ShardStorage::bucketed ? 4 : 1;
-    Operation o{
-        .kind = OperationKind::collective, .label = Label::data_comm, .count = count * pieces};
-    o.collective = CollectiveKind::all_gather;
-    o.group = group;
-    o.bytes = element * parameters / pieces;
-    o.beside_compute = place == Place::beside;
-    s.operations.push_back(o);
+    const double pieces = stack_.sharding.shard_storage == ShardStorage::bucketed ? 4 : 1;
+    s.operations.push_back(
+        {.label = Label::data_comm,
+         .count = count * pieces,
+         .work = CollectiveOperation{.kind = CollectiveKind::all_gather,
+                                     .group = group,
+                                     .bytes = Bytes(element * parameters / pieces),
+                                     .beside_compute = place == Place::beside}});
     // Gathered shards lie rank by rank; FSDP2 and DeepSpeed copy parameters out of them.
-    const bool copied = stack_.shard_storage == ShardStorage::parts ||
-                        stack_.shard_storage == ShardStorage::bucketed;
+    const bool copied = stack_.sharding.shard_storage == ShardStorage::parts ||
+                        stack_.sharding.shard_storage == ShardStorage::bucketed;
     if (copied) copy(s, parameters, 2 * element, count);
   };
   add(GroupKind::shard, local.dense + local.adapters);
@@ -78,16 +78,16 @@ void Sharding::gather(Segment& s, const LocalParameters& local, double count, Pl
 }
 
 void Sharding::reduce(Segment& s, const LocalParameters& local, double count, Place place) const {
-  const double element = bytes_per_element(stack_.gradient_format);
+  const double element = bytes_per_element(stack_.sharding.gradient_format);
   const double dense = adapters_ ? local.adapters : local.dense;
   if (dense <= 0) return;
   const auto add = [&](CollectiveKind kind, GroupKind group, double bytes) {
-    Operation o{.kind = OperationKind::collective, .label = Label::data_comm, .count = count};
-    o.collective = kind;
-    o.group = group;
-    o.bytes = bytes;
-    o.beside_compute = place == Place::beside;
-    s.operations.push_back(o);
+    s.operations.push_back({.label = Label::data_comm,
+                            .count = count,
+                            .work = CollectiveOperation{.kind = kind,
+                                                        .group = group,
+                                                        .bytes = Bytes(bytes),
+                                                        .beside_compute = place == Place::beside}});
   };
   add(CollectiveKind::reduce_scatter, GroupKind::shard, element * dense);
   copy(s, dense, reduce_copy_bytes(), count);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what ZeRO-3 moves and copies: gathers of parameters, reductions of gradients, both unit by
+// Adds what ZeRO-3 moves and copies: gathers of parameters, reductions of gradients, both unit by
 // unit.
 #pragma once
 
 #include "workloads/layout/job.h"
 #include "workloads/layout/layout.h"
 #include "workloads/model/model.h"
-#include "workloads/operations/task_graph.h"
+#include "workloads/operations/program.h"
 #include "workloads/parameters/state_memory.h"
 #include "workloads/parameters/weight_split.h"
 #include "workloads/stack/stack.h"

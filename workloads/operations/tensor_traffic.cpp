@@ -6,18 +6,15 @@
 
 namespace orrery {
 
-void LayerOperations::collective(Segment& s, CollectiveKind kind, GroupKind group, double bytes,
-                                 Label label, double exposed) const {
-  Operation o{.kind = OperationKind::collective, .label = label};
-  o.collective = kind;
-  o.group = group;
-  o.bytes = bytes;
-  o.exposed = exposed;
+CollectiveOperation& LayerOperations::collective(Segment& s, CollectiveKind kind, GroupKind group,
+                                                 double bytes, Label label, double exposed) const {
+  CollectiveOperation c{.kind = kind, .group = group, .bytes = Bytes(bytes), .exposed = exposed};
   if (group == GroupKind::tensor && kind == CollectiveKind::all_reduce && !shape_.training)
-    o.collective_library = stack_.inference_all_reduce.value_or(o.collective_library);
+    c.library = stack_.communication.inference_all_reduce.value_or(c.library);
   if (group == GroupKind::tensor && shape_.training)
-    o.seconds = stack_.rank_wait.get().si() * std::log2(static_cast<double>(layout_.tp));
-  s.operations.push_back(o);
+    c.rank_wait = stack_.host.rank_wait.get() * std::log2(static_cast<double>(layout_.tp));
+  s.operations.push_back({.label = label, .work = c});
+  return std::get<CollectiveOperation>(s.operations.back().work);
 }
 
 // Before a column-parallel layer: with sequence parallelism the rows are gathered, and gathered

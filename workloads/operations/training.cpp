@@ -40,7 +40,7 @@ void add_ends(ChunkProgram& c, const Model& model, const Job& job, const Layout&
 std::vector<ChunkProgram> place_layers(const Model& model, const Job& job, const Layout& layout,
                                        const Stack& stack,
                                        const std::vector<LocalParameters>& local) {
-  const std::vector<Position> positions = partition_layers(model, layout, stack.partition);
+  const std::vector<Position> positions = partition_layers(model, layout, stack.sharding.partition);
   std::vector<ChunkProgram> chunks(positions.size());
   const std::int64_t wanted =
       layout.recompute_layers > 0 ? layout.recompute_layers * layout.vpp : model.layer_count();
@@ -76,9 +76,9 @@ std::vector<ChunkProgram> place_layers(const Model& model, const Job& job, const
 
 }  // namespace
 
-TrainingProgram lower_training(const Model& model, const Job& job, const Layout& layout,
-                               const Stack& stack) {
-  TrainingProgram program;
+StepProgram lower_training(const Model& model, const Job& job, const Layout& layout,
+                           const Stack& stack) {
+  StepProgram program;
   const LayerOperations operations(model, job, layout, stack);
   const Sharding sharding(model, job, layout, stack);
   std::vector<LocalParameters> local;
@@ -98,10 +98,12 @@ TrainingProgram lower_training(const Model& model, const Job& job, const Layout&
   }
   program.chunks = place_layers(model, job, layout, stack, local);
 
-  const bool split = layout.tp > 1 && (layout.sequence_parallel || stack.scatter_gather_sends);
-  program.send_bytes = 2.0 * static_cast<double>(operations.shape().tokens * model.hidden) /
-                       static_cast<double>(split ? layout.tp : 1);
-  const bool whole = split && !layout.sequence_parallel && !stack.splits_gradient_sends;
+  const bool split =
+      layout.tp > 1 && (layout.sequence_parallel || stack.communication.scatter_gather_sends);
+  program.send_bytes = Bytes(2.0 * static_cast<double>(operations.shape().tokens * model.hidden) /
+                             static_cast<double>(split ? layout.tp : 1));
+  const bool whole =
+      split && !layout.sequence_parallel && !stack.communication.splits_gradient_sends;
   program.gradient_send_bytes = program.send_bytes * static_cast<double>(whole ? layout.tp : 1);
   const OptimizerCost update = optimizer_cost(layout, stack, model.hidden);
   program.optimizer_bytes_per_parameter = update.traffic_bytes;

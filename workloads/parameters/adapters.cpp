@@ -62,7 +62,7 @@ double adapter_parameters(const Model& model, const LayerClass& layer, const Job
                           const Layout& layout, const Stack& stack) {
   if (job.task != Task::lora) return 0;
   double sum = 0;
-  for (const AdaptedLinear& l : adapted_linears(model, layer, stack.adapter_sites))
+  for (const AdaptedLinear& l : adapted_linears(model, layer, stack.kernels.adapter_sites))
     sum += static_cast<double>(l.inputs + l.outputs) / static_cast<double>(l.split ? layout.tp : 1);
   return sum * static_cast<double>(job.lora_rank);
 }
@@ -71,7 +71,7 @@ double adapter_activations(const Model& model, const LayerClass& layer, const Jo
                            const Layout& layout, const Stack& stack) {
   if (job.task != Task::lora) return 0;
   const auto adapters =
-      static_cast<double>(adapted_linears(model, layer, stack.adapter_sites).size());
+      static_cast<double>(adapted_linears(model, layer, stack.kernels.adapter_sites).size());
   return 2 * adapters * static_cast<double>(job.lora_rank) *
          static_cast<double>(layout.micro_batch * job.sequence) / static_cast<double>(layout.cp);
 }

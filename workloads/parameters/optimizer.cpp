@@ -10,7 +10,7 @@ namespace {
 // and ZeRO-3 shards the master itself.
 double master_size(const Layout& layout, const Stack& stack) {
   const bool in_bf16 = linear_format(layout.precision) == Format::bf16 ||
-                       stack.parameter_gather_format != Format::fp8;
+                       stack.sharding.parameter_gather_format != Format::fp8;
   return stack.memory.master_remainders && in_bf16 && layout.zero_stage < 3 ? 2 : 4;
 }
 
@@ -19,7 +19,7 @@ double master_size(const Layout& layout, const Stack& stack) {
 OptimizerCost optimizer_cost(const Layout& layout, const Stack& stack, std::int64_t hidden) {
   const double side = static_cast<double>(hidden);
   const double whole = master_size(layout, stack);
-  const double gradient = bytes_per_element(stack.gradient_storage);
+  const double gradient = bytes_per_element(stack.sharding.gradient_storage);
   // Each state is read and written, the gradient read, the bf16 parameter written.
   const auto cost = [&](double master, double state, double flop) {
     const double parameter = master == 4 ? 2 : 4;  // without a whole master it is read as well

@@ -56,12 +56,12 @@ struct Whole {
 Whole gathered_whole(const StageParameters& p, const Counts& all, const Counts& trained,
                      const Shards& shards, const Model& model, const Layout& layout,
                      const Stack& stack, std::int64_t microbatches) {
-  const double gather = bytes_per_element(stack.parameter_gather_format);
-  const double reduced = bytes_per_element(stack.gradient_format);
+  const double gather = bytes_per_element(stack.sharding.parameter_gather_format);
+  const double reduced = bytes_per_element(stack.sharding.gradient_format);
   constexpr double own = 2;  // gradients are computed in 16 bits
   // Experts that no other rank holds are whole as they lie.
   const double layer = shards.expert > 1 ? p.largest_layer : p.largest_dense;
-  if (stack.shard_storage == ShardStorage::bucketed) {
+  if (stack.sharding.shard_storage == ShardStorage::bucketed) {
     const double live = std::max(p.largest_weight, std::min(1e9, 2 * layer));
     return {.parameters = gather * live,
             .gradients = (own + reduced) * p.largest_weight,
@@ -73,7 +73,8 @@ Whole gathered_whole(const StageParameters& p, const Counts& all, const Counts& 
   Whole whole{.parameters = 2 * gather * layer + gather * p.vocabulary,
               .gradients = (own + reduced) * layer,
               .at_loss = gather * p.vocabulary};
-  if (!stack.reshard_after_forward || (layout.pp > 1 && gathers_once(layout, stack, microbatches)))
+  if (!stack.sharding.reshard_after_forward ||
+      (layout.pp > 1 && gathers_once(layout, stack, microbatches)))
     whole.parameters = whole.at_loss = gather * replicated(all, shards);
   // Unsharded sums of the microbatches, in the format of the reduction.
   if (accumulates_whole(layout, stack, microbatches)) {
@@ -91,7 +92,7 @@ Whole gathered_whole(const StageParameters& p, const Counts& all, const Counts& 
 void shard_everything(const Counts& all, const Counts& trained, const Shards& shards,
                       const OptimizerCost& cost, bool lora, const Stack& stack, StageState& s) {
   const bool apart = lora || stack.memory.gathers_16_bit_shard;
-  const double gradient = bytes_per_element(stack.gradient_storage);
+  const double gradient = bytes_per_element(stack.sharding.gradient_storage);
   const double stored = !apart && cost.master_bytes > 0 ? cost.master_bytes : 2;
   s.parameters = all.sharded(stored, shards);
   // FSDP2's shard has a gradient of its own format at most; other programs' lie in buffers.
@@ -153,11 +154,11 @@ StageState stage_state(const StageParameters& p, const Model& model, const Job& 
   const Shards shards = shards_of(layout);
   const int zero = layout.zero_stage;
   const bool lora = job.task == Task::lora;
-  const double gradient = bytes_per_element(stack.gradient_storage);
+  const double gradient = bytes_per_element(stack.sharding.gradient_storage);
   const OptimizerCost cost = optimizer_cost(layout, stack, model.hidden);
   const Counts all{p.dense, p.expert}, trained = trainable_counts(p, job);
   const bool quantised = is_quantised(layout.precision);
-  const bool quantised_primary = quantised && stack.parameter_gather_format == Format::fp8;
+  const bool quantised_primary = quantised && stack.sharding.parameter_gather_format == Format::fp8;
 
   StageState s;
   if (zero >= 3) {
@@ -169,8 +170,8 @@ StageState stage_state(const StageParameters& p, const Model& model, const Job& 
     // One copy of per-tensor scales serves both uses where products read either layout.
     const bool per_tensor = layout.precision == PrecisionRecipe::fp8_delayed ||
                             layout.precision == PrecisionRecipe::fp8_current;
-    const double low =
-        quantised_weight_bytes(layout.precision) / (per_tensor && !stack.transposed_copies ? 2 : 1);
+    const double low = quantised_weight_bytes(layout.precision) /
+                       (per_tensor && !stack.kernels.transposed_copies ? 2 : 1);
     s.parameters = all.whole(2) + (quantised_primary && !lora ? (low - 2) * linear : 0);
     s.gradients = zero >= 2 ? trained.sharded(gradient, shards) : trained.whole(gradient);
     s.optimizer = zero >= 1 ? trained.sharded(state, shards) : trained.whole(state);
@@ -196,9 +197,10 @@ StageState stage_state(const StageParameters& p, const Model& model, const Job& 
   if (traits.bucket_copies && has_replicas) {
     s.buckets = trained.whole(2);
     if (zero == 1) s.update_gather = trained.whole(2) + trained.sharded(2, shards);
-  } else if (has_replicas && zero >= 2 && (layout.bucket > Bytes(0) || stack.bucket.known())) {
+  } else if (has_replicas && zero >= 2 &&
+             (layout.bucket > Bytes(0) || stack.sharding.bucket.known())) {
     // Whole gradients of the bucket that fills and of the one that is being reduced.
-    const Bytes bucket = layout.bucket > Bytes(0) ? layout.bucket : stack.bucket.get();
+    const Bytes bucket = layout.bucket > Bytes(0) ? layout.bucket : stack.sharding.bucket.get();
     s.buckets = std::min(2 * bucket.si(), trained.whole(gradient));
   }
   if (zero >= 3 && has_replicas) {

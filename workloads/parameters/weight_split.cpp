@@ -20,14 +20,14 @@ ShardWays shard_ways(const Layout& layout) {
 
 bool accumulates_whole(const Layout& layout, const Stack& stack, std::int64_t microbatches) {
   if (layout.zero_stage != 3 || microbatches <= 1) return false;
-  return !stack.reduce_each_microbatch ||
-         (layout.pp > 1 && stack.shard_storage == ShardStorage::parts);
+  return !stack.sharding.reduce_each_microbatch ||
+         (layout.pp > 1 && stack.sharding.shard_storage == ShardStorage::parts);
 }
 
 bool gathers_once(const Layout& layout, const Stack& stack, std::int64_t microbatches) {
-  const bool pipelined = layout.pp > 1 && stack.shard_storage == ShardStorage::parts;
+  const bool pipelined = layout.pp > 1 && stack.sharding.shard_storage == ShardStorage::parts;
   return accumulates_whole(layout, stack, microbatches) &&
-         (pipelined || !stack.reshard_after_backward);
+         (pipelined || !stack.sharding.reshard_after_backward);
 }
 
 }  // namespace orrery

@@ -13,16 +13,16 @@ namespace orrery {
 
 // Parts of the embedding table and of the head, one on each rank of tensor parallelism; 1: whole.
 inline std::int64_t vocabulary_ways(const Stack& stack, const Layout& layout) {
-  return stack.splits_vocabulary ? layout.tp : 1;
+  return stack.sharding.splits_vocabulary ? layout.tp : 1;
 }
 
 // Rows of the embedding table and of the head on one of these parts, filled up as the program does;
 // where nothing is filled up the largest part. A multiple of 0: the rest is cut off, as a model
 // that is only profiled may (vTrain's).
 inline std::int64_t local_vocabulary(const Model& model, const Stack& stack, const Layout& layout) {
-  if (stack.vocabulary_multiple == 0) return model.vocab / vocabulary_ways(stack, layout);
-  const std::int64_t multiple = stack.vocabulary_multiple * vocabulary_ways(stack, layout);
-  return (model.vocab + multiple - 1) / multiple * stack.vocabulary_multiple;
+  if (stack.sharding.vocabulary_multiple == 0) return model.vocab / vocabulary_ways(stack, layout);
+  const std::int64_t multiple = stack.sharding.vocabulary_multiple * vocabulary_ways(stack, layout);
+  return (model.vocab + multiple - 1) / multiple * stack.sharding.vocabulary_multiple;
 }
 // Elements of a part of either table.
 inline double vocabulary_parameters(const Model& model, const Stack& stack, const Layout& layout) {

@@ -20,29 +20,30 @@ struct LossBytes {
 LossBytes loss_bytes(const Stack& stack) {
   if (stack.memory.fused_loss) return {.saved = 2, .peak = 4};
   if (!stack.memory.loss_in_fp32) return {.saved = 2, .peak = 6};
-  if (stack.memory_bound == Library::fused) return {.saved = 4, .peak = 6};
-  return {.saved = 4, .peak = stack.memory_bound == Library::inductor ? 12.0 : 14.0};
+  if (stack.kernels.memory_bound == Library::fused) return {.saved = 4, .peak = 6};
+  return {.saved = 4, .peak = stack.kernels.memory_bound == Library::inductor ? 12.0 : 14.0};
 }
 
 }  // namespace
 
 MemoryTraits memory_traits(const Stack& stack) {
-  const bool flash = stack.attention != Library::unfused_attention;
-  const bool transformer_engine = stack.memory_bound == Library::fused && flash;
+  const bool flash = stack.kernels.attention != Library::unfused_attention;
+  const bool transformer_engine = stack.kernels.memory_bound == Library::fused && flash;
   const LossBytes loss = loss_bytes(stack);
-  return {.bucket_copies = stack.memory.gradient_bucket_copies,
-          .cached_weight_gradients = transformer_engine && stack.fused_gradient_accumulation,
-          .cached_quantised_weights = transformer_engine && stack.fused_gradient_accumulation,
-          .persistent_gradients =
-              stack.memory.gradient_bucket_copies || stack.fused_gradient_accumulation,
-          .unfused_activation = stack.memory_bound == Library::eager,
-          .contiguous_attention = stack.memory_bound == Library::inductor,
-          .dropout = !flash,
-          .keeps_outputs = stack.memory.keeps_pipeline_outputs,
-          .sequence_buffers = stack.memory.sequence_buffers.get(),
-          .loss_saved = loss.saved,
-          .loss_peak = loss.peak,
-          .library_workspace = cublas_workspaces};
+  return {
+      .bucket_copies = stack.memory.gradient_bucket_copies,
+      .cached_weight_gradients = transformer_engine && stack.kernels.fused_gradient_accumulation,
+      .cached_quantised_weights = transformer_engine && stack.kernels.fused_gradient_accumulation,
+      .persistent_gradients =
+          stack.memory.gradient_bucket_copies || stack.kernels.fused_gradient_accumulation,
+      .unfused_activation = stack.kernels.memory_bound == Library::eager,
+      .contiguous_attention = stack.kernels.memory_bound == Library::inductor,
+      .dropout = !flash,
+      .keeps_outputs = stack.memory.keeps_pipeline_outputs,
+      .sequence_buffers = stack.memory.sequence_buffers.get(),
+      .loss_saved = loss.saved,
+      .loss_peak = loss.peak,
+      .library_workspace = cublas_workspaces};
 }
 
 double saved_input_bytes(PrecisionRecipe precision) {

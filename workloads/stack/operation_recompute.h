@@ -14,7 +14,7 @@ namespace orrery {
 
 // Whether "selective" means that for this layout on this stack.
 inline bool recomputes_by_operation(const Layout& layout, const Stack& stack) {
-  return stack.recompute_by_operation && layout.recomputes(RecomputeModule::core_attn);
+  return stack.recompute.by_operation && layout.recomputes(RecomputeModule::core_attn);
 }
 
 // A product of a layer's forward on one rank, queries, keys and values and gate and up apart.

@@ -7,40 +7,42 @@
 
 namespace orrery {
 LaunchMode launch_mode(const Stack& stack, const Layout& layout) {
-  if (stack.launch != LaunchMode::scoped_graph) return stack.launch;
+  if (stack.host.launch != LaunchMode::scoped_graph) return stack.host.launch;
   const bool refused =
       layout.recompute == Recompute::full ||
-      (stack.graphs_refuse_shards && layout.zero_stage >= 2) ||
-      std::any_of(stack.graphs_refuse.begin(), stack.graphs_refuse.end(),
+      (stack.host.graphs_refuse_shards && layout.zero_stage >= 2) ||
+      std::any_of(stack.host.graphs_refuse.begin(), stack.host.graphs_refuse.end(),
                   [&](RecomputeModule module) { return layout.recomputes(module); });
-  return refused ? LaunchMode::eager : stack.launch;
+  return refused ? LaunchMode::eager : stack.host.launch;
 }
 
 NormModules norm_modules(const Stack& stack, const Layout& layout, const LayerClass& layer) {
   const bool in_graph =
-      !stack.graphs_refuse.empty() && launch_mode(stack, layout) == LaunchMode::scoped_graph;
-  const bool own = !stack.fused_norms;
+      !stack.host.graphs_refuse.empty() && launch_mode(stack, layout) == LaunchMode::scoped_graph;
+  const bool own = !stack.kernels.fused_norms;
   return {.mixer = layer.mixer.kind != MixerKind::none && !in_graph &&
                    (own || layer.mixer.kind == MixerKind::mla),
           .ffn = layer.ffn.kind != FfnKind::none && (own || layer.ffn.kind == FfnKind::moe)};
 }
 
 bool overlaps_gradients(const Stack& stack, const Layout& layout) {
-  return stack.gradient_overlap && (stack.muon_overlap || layout.optimizer != Optimizer::muon);
+  return stack.communication.gradient_overlap &&
+         (stack.communication.muon_overlap || layout.optimizer != Optimizer::muon);
 }
 bool overlaps_parameters(const Stack& stack, const Layout& layout) {
-  return stack.parameter_overlap && (stack.muon_overlap || layout.optimizer != Optimizer::muon);
+  return stack.communication.parameter_overlap &&
+         (stack.communication.muon_overlap || layout.optimizer != Optimizer::muon);
 }
 
 double tensor_exposed(const Stack& stack, const Layout& layout) {
-  if (stack.tensor_overlap_needs_rows && !layout.sequence_parallel) return 1.0;
-  return stack.tensor_exposed.get();
+  if (stack.communication.tensor_overlap_needs_rows && !layout.sequence_parallel) return 1.0;
+  return stack.communication.tensor_exposed.get();
 }
 
 bool exchange_beside_passes(const Stack& stack, const Layout& layout) {
   if (pairs_directions(layout.schedule)) return true;
   const bool whole = layout.recompute == Recompute::full || layout.recomputes(RecomputeModule::moe);
-  return stack.exchange_beside_passes && !whole && (layout.pp == 1 || layout.vpp > 1);
+  return stack.communication.exchange_beside_passes && !whole && (layout.pp == 1 || layout.vpp > 1);
 }
 
 namespace {
@@ -61,10 +63,12 @@ double runs_alone(const Layout& layout, double microbatches) {
 // under the other's compute, which then shares the processors.
 double expert_exposed(const Stack& stack, const Layout& layout, double microbatches) {
   const bool beside = exchange_beside_passes(stack, layout);
-  const double alone = stack.exchange_beside_passes && !beside ? 1.0 : stack.expert_exposed.get();
+  const double alone = stack.communication.exchange_beside_passes && !beside
+                           ? 1.0
+                           : stack.communication.expert_exposed.get();
   if (!pairs_directions(layout.schedule)) return alone;
   const double single = runs_alone(layout, microbatches);
-  return single * alone + (1 - single) * std::min(alone, stack.overlap_cost.get());
+  return single * alone + (1 - single) * std::min(alone, stack.communication.overlap_cost.get());
 }
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how to bound a step from below: tensor work at the best efficiency, and the pipeline's
+// Bounds a step from below: tensor work at the best efficiency, and the pipeline's
 // fill.
 #include "sim/advise/search/bound.h"
 
@@ -14,12 +14,13 @@ namespace {
 
 // Tiles, waves, alignment, memory and clocks only lengthen this (hw_models/kernel/kernel_time).
 double tensor_seconds(const Operation& operation, const StepContext& context) {
-  if (operation.kind != OperationKind::kernel) return 0;
-  const Work& work = operation.kernel.work;
+  const Kernel* kernel = operation.kernel();
+  if (!kernel) return 0;
+  const Work& work = kernel->work;
   const double operations = tensor_flop(work);
   const double rate = context.device.tensor_rate[static_cast<std::size_t>(work.input)].si();
   if (operations <= 0 || rate <= 0) return 0;
-  const Curve& curve = context.calibration.curve(work.kind, work.input, operation.kernel.library);
+  const Curve& curve = context.calibration.curve(work.kind, work.input, kernel->library);
   double factor = *curve.scale.value / std::max(curve.tensor_efficiency, 1e-6);
   if (is_product(work.kind)) factor *= curve.role_factor[static_cast<std::size_t>(work.role)];
   return operation.count * operations / rate * factor;
@@ -35,7 +36,7 @@ double tensor_seconds(const LayerProgram& layer, const StepContext& context) {
   return tensor_seconds(layer.forward, context) + tensor_seconds(layer.backward, context);
 }
 
-double tensor_seconds(const TrainingProgram& program, const StepContext& context) {
+double tensor_seconds(const StepProgram& program, const StepContext& context) {
   double sum = 0;
   for (const ChunkProgram& chunk : program.chunks) {
     if (chunk.embedding) sum += tensor_seconds(program.embedding, context);

@@ -197,7 +197,7 @@ Seconds Expander::floor_of(GridPoint p) const {
       ground_.floors->of(ground_.context, ground_.model, ground_.job, recipe_.stack, layout);
   return pass * static_cast<double>(layout.microbatches(ground_.job)) /
              static_cast<double>(layout.pp) +
-         recipe_.stack.step_overhead.get();
+         recipe_.stack.host.step_overhead.get();
 }
 
 void Expander::raise(Part& part, const Part& by) const {
@@ -405,7 +405,8 @@ void Expander::split_ranks() {
       at->whole = at->series.whole_model(layout);
     const Shape shape = shape_of(layout);
     if (cutoff_.front) part.memory = std::max(part.memory, frugal_peak(p));
-    raise(part, at->whole.least(layout, ground_.job, ground_.model, recipe_.stack.partition));
+    raise(part,
+          at->whole.least(layout, ground_.job, ground_.model, recipe_.stack.sharding.partition));
     if (!cutoff_.rules_out(part, shape)) {
       if (runs_needlessly(p)) {
         out_.pruned += part.leaves;

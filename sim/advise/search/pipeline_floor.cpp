@@ -57,7 +57,8 @@ Seconds PipelineFloor::time(GridPoint p, const RecomputeOption& again, Links lin
     // What directions hide of each other does not add up over layers.
     Class& of = class_of(layout, pairs_directions(layout.schedule) ? Links::anywhere : links);
     least = std::min(
-        least, whole_of(of, layout).least(layout, ground_.job, ground_.model, stack_.partition));
+        least,
+        whole_of(of, layout).least(layout, ground_.job, ground_.model, stack_.sharding.partition));
   }
   return least;
 }

@@ -190,10 +190,10 @@ bool offers_expert_tensor(const SearchSubject& s, const Layout& base) {
   if (base.tp == 1 || !s.model.has_experts()) return true;
   const bool split = base.etp > 1;
   if (!StackChoices::allows(s.stack.choices.split_experts, split)) return false;
-  if (s.stack.shard_storage != ShardStorage::parts) return true;
+  if (s.stack.sharding.shard_storage != ShardStorage::parts) return true;
   // TorchTitan: without expert ranks tensor ranks split experts; its DeepEP wants them whole.
   if (base.ep == 1) return split;
-  return !split || s.stack.expert_library != CollectiveLibrary::deepep;
+  return !split || s.stack.communication.expert_library != CollectiveLibrary::deepep;
 }
 
 std::vector<std::int64_t> expert_sizes(const SearchSubject& s, const SearchLimits& limits) {
@@ -226,7 +226,8 @@ std::vector<PipelineOption> pipeline_options(const SearchSubject& s, const Searc
     }
     if (as_placed) all.push_back({.schedule = schedule, .vpp = vpp, .stage_layers = {}});
     if (!uneven || !s.stack.choices.uneven_stages || even) return;
-    for (auto& stages : uneven_stages(layers, pp * vpp, s.stack.partition != Partition::even))
+    for (auto& stages :
+         uneven_stages(layers, pp * vpp, s.stack.sharding.partition != Partition::even))
       if (can_say(s.stack.choices, stages, vpp))
         all.push_back({.schedule = schedule, .vpp = vpp, .stage_layers = std::move(stages)});
   };
@@ -361,12 +362,12 @@ std::vector<ShardOption> shard_options(const SearchSubject& s, const SearchLimit
   const std::int64_t fixed_group = limits.shard_group.value_or(0);
   if (fixed_group > 0 && replicas % fixed_group != 0) return {};
   // Programs that always run FSDP2 shard over context ranks too.
-  const bool over_context = base.cp > 1 && s.stack.shard_storage == ShardStorage::parts &&
+  const bool over_context = base.cp > 1 && s.stack.sharding.shard_storage == ShardStorage::parts &&
                             s.stack.defaults.zero_stage == 3;
   // Muon's update takes whole matrices of gradients, which programs that keep parameters in place
   // do not gather.
   const bool whole_gradients =
-      s.optimizer == Optimizer::muon && s.stack.shard_storage == ShardStorage::in_place;
+      s.optimizer == Optimizer::muon && s.stack.sharding.shard_storage == ShardStorage::in_place;
   const auto wanted = [&](int zero) {
     if (zero > 1 && whole_gradients && !limits.zero_stage) return false;
     if (base.pp > 1 && zero > choices.pipeline_zero_stage) return false;
@@ -437,7 +438,7 @@ std::vector<Offload> offload_options(const SearchSubject& s, const SearchLimits&
             (optimizer && !(s.offload && s.offload_optimizer && c.offload_optimizer && adam)))
           continue;
         // FSDP2 updates a parameter where it lies (CPUOffloadPolicy): both move or none.
-        if (s.stack.shard_storage == ShardStorage::parts && weights != optimizer) continue;
+        if (s.stack.sharding.shard_storage == ShardStorage::parts && weights != optimizer) continue;
         const int least = optimizer && c.offload_part ? 1 : 8;
         for (int eighths = least; eighths <= 8; ++eighths)
           all.push_back({.weights = weights,

@@ -81,7 +81,7 @@ void SearchSpace::reject(std::string reason) {
 
 std::optional<std::string> SearchSpace::wrong(const Layout& layout) const {
   return invalid_reason(layout, subject_.model, subject_.job, subject_.gpus,
-                        subject_.stack.partition);
+                        subject_.stack.sharding.partition);
 }
 
 void SearchSpace::add_sizes() {

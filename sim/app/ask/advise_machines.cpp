@@ -29,9 +29,9 @@ Json json_of(const AdvisedMachines& machines) {
       one["step_time_low_s"] = p.low.si();
       one["step_time_high_s"] = p.high.si();
       one["tokens_per_s_per_gpu"] = p.tokens_per_second_per_gpu;
-      one["mfu"] = p.mfu;
+      one["mfu"] = p.utilisation.mfu;
       one["energy_per_step_j"] = p.energy_per_step.si();
-      const double dollars = p.dollars_per_million_tokens.si();
+      const double dollars = p.price.per_million_tokens.si();
       one["cost_per_million_tokens_usd"] = dollars > 0 ? Json(dollars) : Json(nullptr);
     }
     list.push_back(std::move(one));
@@ -51,10 +51,11 @@ Document document_of(const AdvisedMachines& found, bool full) {
   for (const AdvisedMachine& m : machines) {
     if (!m.runs) continue;
     const Prediction& p = m.prediction;
-    const double dollars = p.dollars_per_million_tokens.si();
+    const double dollars = p.price.per_million_tokens.si();
     table.add({std::to_string(++place), m.name, fmt::format("{:.3f}", p.step_time.si()),
                fmt::format("{:.3g} to {:.3g}", p.low.si(), p.high.si()),
-               grouped(std::round(p.tokens_per_second_per_gpu)), fmt::format("{:.1f}", 100 * p.mfu),
+               grouped(std::round(p.tokens_per_second_per_gpu)),
+               fmt::format("{:.1f}", 100 * p.utilisation.mfu),
                dollars > 0 ? fmt::format("{:.3f}", dollars) : "unknown", to_text(m.layout)});
   }
   if (!table.empty()) document.table(std::move(table), "");

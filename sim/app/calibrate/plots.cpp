@@ -9,6 +9,7 @@
 
 #include "sim/app/calibrate/show.h"
 #include "sim/base/names.h"
+#include "sim/base/sorting.h"
 #include "sim/base/statistics.h"
 
 namespace orrery {
@@ -73,11 +74,9 @@ std::vector<Bunch> bunches(const MeasuredLog& log, const Question& q) {
   }
   const auto is_short = [&](const Bunch& b) { return b.positions < q.fewest_positions; };
   if (!std::all_of(out.begin(), out.end(), is_short)) std::erase_if(out, is_short);
-  std::stable_sort(out.begin(), out.end(),
-                   [](const Bunch& a, const Bunch& b) { return a.positions > b.positions; });
+  sort_stably(out, [](const Bunch& a, const Bunch& b) { return a.positions > b.positions; });
   if (out.size() > q.most_series) out.resize(q.most_series);
-  std::stable_sort(out.begin(), out.end(),
-                   [](const Bunch& a, const Bunch& b) { return a.label < b.label; });
+  sort_stably(out, [](const Bunch& a, const Bunch& b) { return a.label < b.label; });
   return out;
 }
 

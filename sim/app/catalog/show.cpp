@@ -9,7 +9,7 @@
 
 #include "hw_models/catalog.h"
 #include "workloads/model/model_catalog.h"
-#include "workloads/stack/stack.h"
+#include "workloads/stack/values.h"
 
 namespace orrery {
 namespace {

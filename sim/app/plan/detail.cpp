@@ -8,6 +8,7 @@
 #include "sim/app/plan/report.h"
 #include "sim/app/report/advice.h"
 #include "sim/app/report/parts.h"
+#include "sim/base/sorting.h"
 #include "sim/base/text/words.h"
 
 namespace orrery {
@@ -62,8 +63,7 @@ void add_losses(Document& document, const PlanDetail& d) {
     if (d.goodput.shares[static_cast<std::size_t>(i)] >= 0.0005)
       losses.emplace_back(d.goodput.shares[static_cast<std::size_t>(i)],
                           std::string(to_text(static_cast<TimeShare>(i))));
-  std::stable_sort(losses.begin(), losses.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  sort_stably(losses, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
   for (const auto& [share, name] : losses)
     text += fmt::format("{}{} {:.1f}%", text.empty() ? "" : ", ", name, 100 * share);
@@ -130,8 +130,7 @@ void add_bill(Document& document, const PlanDetail& d) {
     for (int i = 0; i < capital_group_count; ++i)
       groups.emplace_back(b.capital_by_group[static_cast<std::size_t>(i)].value.si(),
                           std::string(to_text(static_cast<CapitalGroup>(i))));
-    std::stable_sort(groups.begin(), groups.end(),
-                     [](const auto& x, const auto& y) { return x.first > y.first; });
+    sort_stably(groups, [](const auto& x, const auto& y) { return x.first > y.first; });
     std::string text;
     for (const auto& [amount, name] : groups)
       if (amount >= 0.005 * b.capital_total.value.si())

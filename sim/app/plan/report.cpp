@@ -11,6 +11,7 @@
 #include <set>
 
 #include "sim/app/report/parts.h"
+#include "sim/base/sorting.h"
 #include "sim/base/text/words.h"
 #include "sim/explain/machine_tie.h"
 
@@ -158,7 +159,7 @@ std::vector<std::size_t> rivals(const PlanFile& file, const PlanResult& result, 
   const PlanObjective objective = choice_of(file, result.points[best]).goal.objective;
   std::vector<std::size_t> order(result.points.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  sort_stably(order, [&](std::size_t a, std::size_t b) {
     const PlanPoint &x = result.points[a], &y = result.points[b];
     if (x.feasible != y.feasible) return x.feasible;
     return plan_rank(x, objective) < plan_rank(y, objective);

@@ -26,12 +26,12 @@ struct Row {
 std::vector<Row> rows_of(const std::vector<Candidate>& list, const Question& q,
                          const Prediction& winner) {
   const double tokens = tokens_per_step(q.job, 1);
-  const double per_speed = winner.mfu / winner.tokens_per_second_per_gpu;
+  const double per_speed = winner.utilisation.mfu / winner.tokens_per_second_per_gpu;
   std::vector<Row> rows;
   for (const Candidate& c : list)
     rows.push_back({.candidate = c,
                     .mfu = per_speed * c.tokens_per_second_per_gpu,
-                    .dollars = winner.rental_per_gpu.si() * c.step_time.si() *
+                    .dollars = winner.price.rental_per_gpu.si() * c.step_time.si() *
                                static_cast<double>(c.layout.gpus()) / tokens * 1e6});
   return rows;
 }
@@ -307,8 +307,8 @@ void add_narrow_note(Document& document, const Question& q, const Advice& a) {
       fmt::format(
           "MFU counts by the dense {} peak in every precision, so that it can pass 100%; of "
           "the {} peak, {}, the first has {:.1f}%.",
-          format_name(a.winner.peak_format), format_name(use->format), to_text(use->peak),
-          100 * use->utilisation),
+          format_name(a.winner.utilisation.peak_format), format_name(use->format),
+          to_text(use->peak), 100 * use->utilisation),
       "  ");
 }
 

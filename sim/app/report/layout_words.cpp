@@ -58,7 +58,7 @@ std::string stages_text(const Scenario& s) {
   const std::string all = layers_text(s.model.layer_count());
   if (l.pp == 1) return fmt::format("All {} on one stage.", all);
   std::vector<std::int64_t> positions, stages(static_cast<std::size_t>(l.pp));
-  for (const Position& p : partition_layers(s.model, l, s.stack.partition))
+  for (const Position& p : partition_layers(s.model, l, s.stack.sharding.partition))
     positions.push_back(p.layers);
   for (std::int64_t stage = 0; stage < l.pp; ++stage)
     for (std::int64_t chunk = 0; chunk < l.vpp; ++chunk)
@@ -132,16 +132,17 @@ std::string gradients_text(const Scenario& s) {
         "Parameters, gradients and optimizer are sharded over {} ranks, gathered "
         "and reduced layer by layer.",
         grouped(l.shard_group > 0 ? l.shard_group : ranks));
-  const Bytes bucket = l.bucket > Bytes(0)
-                           ? l.bucket
-                           : std::max(s.stack.bucket.get(),
-                                      s.stack.bucket_per_rank.get() * static_cast<double>(ranks));
+  const Bytes bucket =
+      l.bucket > Bytes(0)
+          ? l.bucket
+          : std::max(s.stack.sharding.bucket.get(),
+                     s.stack.sharding.bucket_per_rank.get() * static_cast<double>(ranks));
   constexpr const char* sharded[] = {"", ", which shard the optimizer,",
                                      ", which shard optimizer and gradients,"};
   std::string text = fmt::format("Gradients are reduced over {} ranks", grouped(ranks));
   if (l.cp > 1) text += fmt::format(" (DP {} x CP {})", l.dp, l.cp);
   text += sharded[l.zero_stage];
-  return text + (s.stack.sharded_at_once && l.zero_stage > 0
+  return text + (s.stack.sharding.sharded_at_once && l.zero_stage > 0
                      ? " in one call."
                      : fmt::format(" in buckets of {}.", to_text(bucket)));
 }

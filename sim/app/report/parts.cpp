@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "sim/base/sorting.h"
 #include "sim/base/text/words.h"
 #include "sim/explain/explain.h"
 #include "sim/outcome/extrapolation.h"
@@ -69,10 +70,11 @@ const char* convention(Task task) {
 }
 
 std::string utilisation(const Scenario& s, const Prediction& p) {
-  std::string text = fmt::format("MFU {:.1f}%", 100 * p.mfu);
-  if (p.hfu > p.mfu) text += fmt::format(" (HFU {:.1f}% with recompute)", 100 * p.hfu);
-  text += fmt::format(" of {}, the dense {} peak", to_text(p.peak),
-                      p.peak_format == Format::bf16 ? "BF16" : "FP16");
+  std::string text = fmt::format("MFU {:.1f}%", 100 * p.utilisation.mfu);
+  if (p.hfu() > p.utilisation.mfu)
+    text += fmt::format(" (HFU {:.1f}% with recompute)", 100 * p.hfu());
+  text += fmt::format(" of {}, the dense {} peak", to_text(p.utilisation.peak),
+                      p.utilisation.peak_format == Format::bf16 ? "BF16" : "FP16");
   const PrecisionRecipe precision = s.layout.precision;
   return is_sixteen_bit(precision) ? text : text + fmt::format(" (for {} too)", to_text(precision));
 }
@@ -101,10 +103,10 @@ std::string energy(const Prediction& p) {
 }
 
 std::string money(const Prediction& p) {
-  if (p.rental_per_gpu.si() <= 0) return "no price known (--gpu-hour-price)";
+  if (p.price.rental_per_gpu.si() <= 0) return "no price known (--gpu-hour-price)";
   return fmt::format("${} per million tokens at ${:.2f} a GPU-hour, {}",
-                     dollars_text(p.dollars_per_million_tokens.si()),
-                     p.rental_per_gpu.si() * seconds_per_hour, p.contract);
+                     dollars_text(p.price.per_million_tokens.si()),
+                     p.price.rental_per_gpu.si() * seconds_per_hour, p.price.contract);
 }
 
 // What stands before a speed that cannot be had, or may not. Empty: it fits with room to spare.
@@ -128,16 +130,17 @@ Table headline(const Scenario& s, const Prediction& p) {
   Table table({"", ""}, {Align::left, Align::left});
   if (const std::string verdict = verdict_text(p.memory); !verdict.empty())
     table.add({"verdict", verdict});
-  table.add({p.ttft_or_tpot.empty() ? "step time" : p.ttft_or_tpot,
-             p.ranged ? fmt::format("{}, 90% range {} to {}", to_text(p.step_time), to_text(p.low),
-                                    to_text(p.high))
-                      : to_text(p.step_time)});
+  table.add({p.inference() ? std::string(to_text(p.inference()->latency)) : "step time",
+             p.range ? fmt::format("{}, 90% range {} to {}", to_text(p.step_time), to_text(p.low),
+                                   to_text(p.high))
+                     : to_text(p.step_time)});
   table.add({"speed", speed(s, p)});
   table.add({"utilisation", utilisation(s, p)});
   if (const auto use = product_use(s.cluster.device, s.layout.precision, p))
     table.add({"in " + format_name(use->format), product_text(*use)});
-  table.add({"MFU counts", fmt::format("{} a token: {}", to_text(Flop(p.model_flop_per_token)),
-                                       convention(s.job.task))});
+  table.add(
+      {"MFU counts", fmt::format("{} a token: {}", to_text(p.utilisation.model_flop_per_token),
+                                 convention(s.job.task))});
   table.add({"energy", energy(p)});
   table.add({"cost", money(p)});
   table.add(
@@ -156,8 +159,7 @@ void add_breakdown(Document& document, const Prediction& p) {
   for (int i = 0; i < label_count; ++i)
     if (stage.label[static_cast<std::size_t>(i)].ps > 0)
       rows.emplace_back(stage.label[static_cast<std::size_t>(i)], static_cast<Label>(i));
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  sort_stably(rows, [](const auto& a, const auto& b) { return a.first > b.first; });
   const auto add = [&](std::string_view name, Ticks ticks) {
     const double seconds = to_seconds(ticks).si(), share = seconds / p.step_time.si();
     table.add({std::string(name), fmt::format("{:.{}f}", seconds * unit.per_second, unit.decimals),
@@ -272,7 +274,7 @@ void add_assumptions(Document& document, const std::vector<Assumption>& assumpti
 
 // What the range is made of, each part as if it were the only one.
 std::string range_text(const Prediction& p) {
-  const PredictionRange& r = p.range;
+  const PredictionRange& r = *p.range;
   if (r.below.total() + r.above.total() <= 0) return "";
   std::string parts;
   const auto part = [&parts](const char* name, double below, double above) {
@@ -318,7 +320,9 @@ std::optional<ProductUse> product_use(const Device& device, PrecisionRecipe prec
   const Format format = linear_format(precision);
   const FlopPerSecond peak = d.tensor_rate[static_cast<std::size_t>(format)];
   if (is_sixteen_bit(precision) || peak <= FlopPerSecond(0)) return std::nullopt;
-  return ProductUse{.format = format, .peak = peak, .utilisation = p.mfu * (p.peak / peak)};
+  return ProductUse{.format = format,
+                    .peak = peak,
+                    .utilisation = p.utilisation.mfu * (p.utilisation.peak / peak)};
 }
 
 TimeUnit unit_for(Seconds step) {

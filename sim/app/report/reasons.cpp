@@ -8,6 +8,7 @@
 
 #include "sim/app/report/advice.h"
 #include "sim/app/report/parts.h"
+#include "sim/base/sorting.h"
 #include "sim/base/text/words.h"
 #include "sim/explain/explain.h"
 #include "sim/outcome/noise.h"
@@ -45,8 +46,7 @@ std::vector<std::pair<double, Resource>> by_share(const PhaseLimit& p) {
   for (int r = 0; r < resource_count; ++r)
     if (p.elasticity[static_cast<std::size_t>(r)] >= least_share)
       order.push_back({p.elasticity[static_cast<std::size_t>(r)], static_cast<Resource>(r)});
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  sort_stably(order, [](const auto& a, const auto& b) { return a.first > b.first; });
   return order;
 }
 
@@ -97,8 +97,7 @@ constexpr std::size_t most_levers = 6;
 void add_levers(Document& document, const Reasons& r, Seconds step) {
   const TimeUnit unit = unit_for(step);
   std::vector<Counterfactual> levers = r.levers;
-  std::stable_sort(levers.begin(), levers.end(),
-                   [](const auto& a, const auto& b) { return best_gain(a) > best_gain(b); });
+  sort_stably(levers, [](const auto& a, const auto& b) { return best_gain(a) > best_gain(b); });
   Table table(
       {"what would make this layout faster", fmt::format("step {}", unit.name), "faster", ""},
       {Align::left, Align::right, Align::right, Align::left});
@@ -272,8 +271,7 @@ Table where_table(const Comparison& c, Seconds step) {
     if (most >= 0.0005 * step.si()) labels.push_back(label);
   }
   const auto change = [&](Label l) { return seconds(c.where[1][l]) - seconds(c.where[0][l]); };
-  std::stable_sort(labels.begin(), labels.end(),
-                   [&](Label a, Label b) { return std::abs(change(a)) > std::abs(change(b)); });
+  sort_stably(labels, [&](Label a, Label b) { return std::abs(change(a)) > std::abs(change(b)); });
   for (const Label l : labels) row(phrase(l), seconds(c.where[0][l]), seconds(c.where[1][l]));
   row("step", seconds(c.where[0].total()), seconds(c.where[1].total()));
   return table;
@@ -361,7 +359,7 @@ void add_comparison(Document& document, const Advice& a) {
   document.gap().heading("Against what runs now: " + to_text(c.now.layout));
   document.line(fmt::format("now {}, 90% range {} to {}: {} tokens/s/GPU, MFU {:.1f}%, {} {}",
                             to_text(p.step_time), to_text(p.low), to_text(p.high),
-                            significant(p.tokens_per_second_per_gpu), 100 * p.mfu,
+                            significant(p.tokens_per_second_per_gpu), 100 * p.utilisation.mfu,
                             c.now.stack.framework, c.now.stack.release));
   document.paragraph("Memory now: " + memory_sentence(p.memory), "  ");
   if (c.where.empty()) return;

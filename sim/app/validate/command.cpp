@@ -41,10 +41,10 @@ std::vector<Flag> flags() {
           {"--write-gates", "FILE", judged, "make or tighten this file of gates", "file"},
           {"--fit", "", fitted, "print step-level values fitted per stack"},
           {"--leave-out", "KIND", fitted,
-           "fit without each source, model or release, and predict it; or blind",
-           "source model release blind"},
+           "fit without each source, model or release, and predict it; nested or blind",
+           "source model release nested blind"},
           {"--model-error", "FILE", fitted,
-           "with --leave-out blind: write the left-out errors to this file", "file"}};
+           "with --leave-out nested: write the left-out errors to this file", "file"}};
 }
 
 }  // namespace

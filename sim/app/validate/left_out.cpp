@@ -7,22 +7,21 @@
 #include "sim/base/output_file.h"
 #include "sim/validate/fit/fit.h"
 #include "sim/validate/fit/ranges.h"
+#include "sim/validate/nested/groups.h"
+#include "sim/validate/nested/report.h"
 
 namespace orrery {
 
-std::string left_out_report(const std::vector<ScoredRow>& rows, const ModelError& error,
-                            const ValidateOptions& options) {
+std::string left_out_report(const std::vector<ScoredRow>& rows, const ValidateOptions& options) {
   const std::vector<BlindRow> rows_left_out =
       predict_blind(rows, options.leave_out, {.threads = options.threads, .quiet = options.quiet});
   const auto groups = left_out_groups(rows_left_out, options.leave_out);
-  const auto blind = options.leave_out == "blind"
-                         ? blind_error(rows_left_out, error, options.threads)
-                         : std::nullopt;
+  const auto blind =
+      options.leave_out == "blind" ? blind_error(rows_left_out, options.threads) : std::nullopt;
   if (!blind)
     return options.json
                ? answer_text(validate_head(options), {}, left_out_json(groups, options.leave_out))
                : left_out_text(groups, options.leave_out);
-  if (!options.model_error.empty()) write_file(options.model_error, to_json_text(blind->fitted));
   if (!options.json)
     return left_out_text(groups, "source") + blind_rules_text(rows_left_out) +
            ranges_text(blind->groups) + error_text(blind->fitted);
@@ -37,6 +36,18 @@ std::string left_out_report(const std::vector<ScoredRow>& rows, const ModelError
                            {"below", b.row->prediction.stated.below.total()},
                            {"above", b.row->prediction.stated.above.total()}});
   return answer_text(validate_head(options), {}, out);
+}
+
+std::string nested_report(const std::vector<ScoredRow>& rows, const std::vector<ScoredRow>& unseen,
+                          const ModelError& error, const ValidateOptions& options) {
+  const FitRun run{.threads = options.threads, .quiet = options.quiet};
+  const std::vector<BlindRow> left_out = predict_blind(rows, "nested", run, &unseen);
+  const std::vector<BlindRow> blind = predict_blind(rows, "blind", run);
+  const ModelError fitted = nested_error(left_out, blind, error, options.threads);
+  if (!options.model_error.empty()) write_file(options.model_error, to_json_text(fitted));
+  const std::vector<NestedPoint> points = nested_points(left_out, fitted);
+  if (options.json) return answer_text(validate_head(options), {}, nested_json(points));
+  return nested_text(points) + error_text(fitted);
 }
 
 }  // namespace orrery

@@ -12,9 +12,12 @@
 namespace orrery {
 
 // What --leave-out prints. "blind" also says which rule each source got and how ranges do that are
-// made of the errors of these rows, or of other sources' rows alone; with options.model_error it
-// writes them to that file, collectives and memory as in `error`.
-std::string left_out_report(const std::vector<ScoredRow>& rows, const ModelError& error,
-                            const ValidateOptions& options);
+// made of the errors of these rows, or of other sources' rows alone.
+std::string left_out_report(const std::vector<ScoredRow>& rows, const ValidateOptions& options);
+// The same of "nested": `unseen` are the rows as runs of models that no stack knows. With
+// options.model_error it writes what ranges are made of to that file, collectives and memory as in
+// `error`.
+std::string nested_report(const std::vector<ScoredRow>& rows, const std::vector<ScoredRow>& unseen,
+                          const ModelError& error, const ValidateOptions& options);
 
 }  // namespace orrery

@@ -87,11 +87,11 @@ void check_options(const ValidateOptions& options) {
       std::find(kinds.begin(), kinds.end(), options.leave_out) == kinds.end())
     throw Error({.file = "--leave-out",
                  .found = in_quotes(options.leave_out),
-                 .expected = "source, model, release or blind",
+                 .expected = "source, model, release, blind or nested",
                  .nearest = nearest_name(options.leave_out, kinds)});
-  if (!options.model_error.empty() && options.leave_out != "blind")
+  if (!options.model_error.empty() && options.leave_out != "nested")
     throw Error({.file = "--model-error",
-                 .found = "no --leave-out blind",
+                 .found = "no --leave-out nested",
                  .expected = "both: the model's error is that of rows that no fit saw",
                  .nearest = ""});
   const std::string other = options.fit ? "--fit" : options.leave_out.empty() ? "" : "--leave-out";
@@ -179,6 +179,51 @@ std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
   return passed ? ExitCode::answer : ExitCode::check_failed;
 }
 
+// What the tables hold.
+struct Tables {
+  std::vector<PreparedRow> rows;
+  std::vector<PreparedRow> unseen;  // the same as runs of models that no stack knows, if asked for
+  std::vector<MeasuredCollective> calls;
+  std::vector<std::filesystem::path> kernel_files;
+};
+
+// Rows and calls point into the clusters of their readers.
+struct Readers {
+  RowReader rows, unseen;
+  CollectiveReader calls;
+  bool with_unseen = false;
+};
+
+Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Readers& readers) {
+  Tables tables;
+  if (options.files.empty()) tables.kernel_files = shipped_kernel_files();
+  const auto append = [](auto& list, auto&& read) {
+    std::move(read.begin(), read.end(), std::back_inserter(list));
+  };
+  for (const auto& file : table_files(options)) {
+    if (is_kernel_file(file)) {
+      tables.kernel_files.push_back(file);
+      continue;
+    }
+    CsvTable table = read_csv(file);
+    if (is_step_table(table)) table = training_runs_of(table, aliases);
+    const TableKind kind = kind_of(table);
+    const auto rows_of = [&](RowReader& with) {
+      return kind == TableKind::training ? with.read_training(table) : with.read_inference(table);
+    };
+    if (kind == TableKind::collectives) {
+      append(tables.calls, readers.calls.read(table));
+      continue;
+    }
+    append(tables.rows, rows_of(readers.rows));
+    if (readers.with_unseen) append(tables.unseen, rows_of(readers.unseen));
+  }
+  const auto odd = load_odd_rows(data_root() / "validation/odd_rows.json");
+  mark_odd_rows(tables.rows, odd);
+  mark_odd_rows(tables.unseen, odd);
+  return tables;
+}
+
 }  // namespace
 
 ExitCode validate_tables(const ValidateOptions& options) {
@@ -187,36 +232,23 @@ ExitCode validate_tables(const ValidateOptions& options) {
   const auto folder = data_root() / "validation";
   const ModelError error = load_model_error(folder / "model_error.json");
   const Aliases aliases = load_aliases(folder / "aliases.json");
-  RowReader reader(aliases);
-  CollectiveReader collective_reader(aliases);
-  std::vector<PreparedRow> rows;
-  std::vector<MeasuredCollective> calls;
-  std::vector<std::filesystem::path> kernel_files;
-  if (options.files.empty()) kernel_files = shipped_kernel_files();
-  for (const auto& file : table_files(options)) {
-    if (is_kernel_file(file)) {
-      kernel_files.push_back(file);
-      continue;
-    }
-    CsvTable table = read_csv(file);
-    if (is_step_table(table)) table = training_runs_of(table, aliases);
-    const TableKind kind = kind_of(table);
-    if (kind == TableKind::collectives) {
-      auto read = collective_reader.read(table);
-      std::move(read.begin(), read.end(), std::back_inserter(calls));
-      continue;
-    }
-    auto read =
-        kind == TableKind::training ? reader.read_training(table) : reader.read_inference(table);
-    std::move(read.begin(), read.end(), std::back_inserter(rows));
-  }
-  mark_odd_rows(rows, load_odd_rows(folder / "odd_rows.json"));
+  const bool nested = options.leave_out == "nested";
+  Readers readers{.rows = RowReader(aliases),
+                  .unseen = RowReader(aliases, ModelNames::hidden),
+                  .calls = CollectiveReader(aliases),
+                  .with_unseen = nested};
+  auto [rows, unseen, calls, kernel_files] = read_tables(options, aliases, readers);
   const std::vector<ScoredRow> scored = predict_all(rows, error, options);
   std::vector<ScoredCollective> scored_calls;
   for (const MeasuredCollective& call : calls)
     scored_calls.push_back(score_collective(call, error));
+  if (nested) {
+    const std::vector<ScoredRow> hidden = predict_all(unseen, error, options);
+    fmt::print("{}", nested_report(scored, hidden, error, options));
+    return ExitCode::answer;
+  }
   if (!options.leave_out.empty()) {
-    fmt::print("{}", left_out_report(scored, error, options));
+    fmt::print("{}", left_out_report(scored, options));
     return ExitCode::answer;
   }
   if (options.fit) {

@@ -12,9 +12,9 @@ namespace orrery {
 
 struct ValidateOptions {
   std::vector<std::string> files;  // empty: the tables of validation/measurements
-  // "source", "model", "release" or "blind": values are fitted without each group in turn.
+  // One of leave_out_kinds(): values are fitted without each group in turn.
   std::string leave_out;
-  std::string model_error;  // with "blind": file that the error of the rows left out goes to
+  std::string model_error;  // with "nested": file that the error of the rows left out goes to
   bool fit = false;         // prints step-level values fitted per stack
   bool json = false;
   bool rows = false;        // a line for every row

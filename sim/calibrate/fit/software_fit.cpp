@@ -13,6 +13,7 @@
 #include "sim/base/statistics.h"
 #include "sim/calibrate/fit/overlap_fit.h"
 #include "workloads/operations/layer_operations.h"
+#include "workloads/stack/values.h"
 
 namespace orrery {
 namespace {
@@ -125,7 +126,7 @@ LayerProgram layer_program(const Sample& s, const Stack& stack) {
 double listed_kernels(const Segment& segment) {
   double count = 0;
   for (const Operation& o : segment.operations)
-    if (o.kind == OperationKind::kernel) count += o.count;
+    if (o.kernel()) count += o.count;
   return count;
 }
 
@@ -135,10 +136,11 @@ LayerTimes expected_layer(const Sample& s, const ResolvedDevice& device,
   LayerTimes times;
   for (const Segment* segment : {&program.forward, &program.backward})
     for (const Operation& o : segment->operations) {
-      if (o.kind != OperationKind::kernel) continue;
-      const WorkKind kind = o.kernel.work.kind;
+      const Kernel* kernel = o.kernel();
+      if (!kernel) continue;
+      const WorkKind kind = kernel->work.kind;
       if (is_product(kind) || is_attention(kind)) continue;
-      const double time = o.count * kernel_time(o.kernel, device, calibration).time.si();
+      const double time = o.count * kernel_time(*kernel, device, calibration).time.si();
       (kind == WorkKind::permute ? times.permutes : times.streams) += time;
     }
   return times;
@@ -207,16 +209,16 @@ class SoftwareFitter {
 
   // Kernels that a layer launched beyond those that its model lists; attention counts as one.
   void small_kernels() {
-    count_small("small_kernels_forward", "layer-forward", stack_.small_kernels_forward,
+    count_small("small_kernels_forward", "layer-forward", stack_.kernels.small_kernels_forward,
                 &LayerProgram::forward);
-    count_small("small_kernels_backward", "layer-backward", stack_.small_kernels_backward,
+    count_small("small_kernels_backward", "layer-backward", stack_.kernels.small_kernels_backward,
                 &LayerProgram::backward);
   }
 
   void count_small(const std::string& name, const std::string& phase, Sourced<double>& small,
                    const Segment LayerProgram::*segment) {
     Stack listed = stack_;
-    listed.small_kernels_forward = listed.small_kernels_backward = unstated(0.0);
+    listed.kernels.small_kernels_forward = listed.kernels.small_kernels_backward = unstated(0.0);
     std::vector<double> counts;
     for (const Sample* all : named(log_, phase + "-kernels"))
       for (const Sample* attention : named(log_, phase + "-attention-time"))
@@ -237,20 +239,20 @@ class SoftwareFitter {
     for (const Sample* s : named(log_, "layer-forward-fused-time"))
       if (const auto measured = streamed("layer", *s))
         passes.push_back(traffic_for(*measured, [&](double each) {
-          stack_.elementwise_passes.value = each;
+          stack_.kernels.elementwise_passes.value = each;
           return expected_layer(*s, device_, calibration_, stack_).streams;
         }));
     if (!passes.empty()) {
       put("elementwise_passes", spread_of(passes),
           "traffic that explains the time of all fused and eager kernels of a compiled layer, "
           "over one pass each");
-      stack_.elementwise_passes.value = median(passes);
+      stack_.kernels.elementwise_passes.value = median(passes);
     }
     std::vector<double> permutes;
     for (const Sample* s : named(log_, "expert-layer-forward-eager-time"))
       if (const auto measured = streamed("expert-layer", *s))
         permutes.push_back(traffic_for(*measured, [&](double each) {
-          stack_.permute_passes.value = each;
+          stack_.kernels.permute_passes.value = each;
           const LayerTimes times = expected_layer(*s, device_, calibration_, stack_);
           return times.streams + times.permutes;
         }));
@@ -283,7 +285,7 @@ class SoftwareFitter {
     const Layout layout{.sequence_parallel = false, .zero_stage = 0};
     Stack stack = stack_;
     return traffic_for(seconds, [&](double each) {
-      stack.loss_bytes_per_logit.value = each;
+      stack.kernels.loss_bytes_per_logit.value = each;
       const LayerProgram head = LayerOperations(model, job, layout, stack).head();
       return streams_of(head.forward) + streams_of(head.backward);
     });
@@ -292,8 +294,8 @@ class SoftwareFitter {
   double streams_of(const Segment& segment) const {
     double sum = 0;
     for (const Operation& o : segment.operations)
-      if (o.kind == OperationKind::kernel && !is_product(o.kernel.work.kind))
-        sum += o.count * kernel_time(o.kernel, device_, calibration_).time.si();
+      if (const Kernel* kernel = o.kernel(); kernel && !is_product(kernel->work.kind))
+        sum += o.count * kernel_time(*kernel, device_, calibration_).time.si();
     return sum;
   }
 
@@ -310,7 +312,7 @@ class SoftwareFitter {
                                      .output = Format::fp32,
                                      .bytes_read = half,
                                      .bytes_written = half},
-                            .library = stack_.stream_library()};
+                            .library = stack_.kernels.stream_library()};
         return kernel_time(update, device_, calibration_).time.si();
       }));
     }

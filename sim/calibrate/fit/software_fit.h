@@ -9,7 +9,7 @@
 #include "hw_models/calibration.h"
 #include "hw_models/device.h"
 #include "sim/calibrate/log/measured_log.h"
-#include "workloads/stack/stack.h"
+#include "workloads/stack/values.h"
 
 namespace orrery {
 

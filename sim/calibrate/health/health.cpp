@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "hw_models/kernel/l2.h"
+#include "sim/base/sorting.h"
 #include "sim/base/statistics.h"
 
 namespace orrery {
@@ -415,8 +416,8 @@ HealthReport check_health(const MeasuredLog& measured, const Expectation& expect
   }
   HealthReport report;
   for (const Group& group : groups) report.lines.push_back(line_of(group, expected));
-  std::stable_sort(report.lines.begin(), report.lines.end(),
-                   [](const HealthLine& a, const HealthLine& b) { return a.topic < b.topic; });
+  sort_stably(report.lines,
+              [](const HealthLine& a, const HealthLine& b) { return a.topic < b.topic; });
   add_readings(measured, expected, specified, report.lines);
   HealthFindings findings = health_findings(report.lines, measured, expected, specified);
   report.findings = std::move(findings.gpu);

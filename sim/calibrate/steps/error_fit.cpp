@@ -35,11 +35,11 @@ double needed(const BlindResidual& r, bool above, const ModelError& error) {
   return rest > 0 ? std::sqrt(rest) / error.scale(r.run) : -1;
 }
 
-// Rows of one source and device count as the root of their number.
-std::map<std::pair<std::string, std::string>, double> cell_weights(const Rows& rows) {
-  std::map<std::pair<std::string, std::string>, double> weights;
-  for (const BlindResidual* r : rows) weights[{r->source, r->gpu}] += 1;
-  for (auto& [cell, weight] : weights) weight = 1 / std::sqrt(weight);
+// What each row counts, by its cell.
+std::map<std::string, double> cell_weights(const Rows& rows, double power) {
+  std::map<std::string, double> weights;
+  for (const BlindResidual* r : rows) weights[r->cell] += 1;
+  for (auto& [cell, weight] : weights) weight = std::pow(weight, power - 1);
   return weights;
 }
 
@@ -63,12 +63,13 @@ struct Quantiles {
   double rows = 0;  // that err by themselves
 };
 
-Quantiles region_quantiles(const Rows& rows, const ModelError& error, double coverage) {
-  const auto weights = cell_weights(rows);
+Quantiles region_quantiles(const Rows& rows, const ModelError& error,
+                           const ErrorFitOptions& options) {
+  const auto weights = cell_weights(rows, options.cell_power);
   std::vector<Weighted> below, above;
   double total = 0, squares = 0;
   for (const BlindResidual* r : rows) {
-    const double w = weights.at({r->source, r->gpu});
+    const double w = weights.at(r->cell);
     below.push_back({needed(*r, false, error), w});
     above.push_back({needed(*r, true, error), w});
     total += w;
@@ -78,7 +79,7 @@ Quantiles region_quantiles(const Rows& rows, const ModelError& error, double cov
   std::sort(below.begin(), below.end(), by_value);
   std::sort(above.begin(), above.end(), by_value);
   Quantiles best{.rows = total * total / squares};
-  const double tails = std::max(0.0, 1 - coverage * (1 + 1 / best.rows));
+  const double tails = std::max(0.0, 1 - options.coverage * (1 + 1 / best.rows));
   double shortest = 1e300;
   for (const double share : {0.5, 0.35, 0.65, 0.2, 0.8}) {
     const double low = quantile_above(below, total, tails * share);
@@ -99,7 +100,7 @@ int source_count(const Rows& rows) {
 
 // Fills whole and regions of `error`, whose shared numbers are set.
 void fit_regions(const Rows& rows, ModelError& error, const ErrorFitOptions& options) {
-  const Quantiles whole = region_quantiles(rows, error, options.coverage);
+  const Quantiles whole = region_quantiles(rows, error, options);
   error.whole = {.below = whole.below,
                  .above = whole.above,
                  .rows = static_cast<int>(rows.size()),
@@ -114,7 +115,7 @@ void fit_regions(const Rows& rows, ModelError& error, const ErrorFitOptions& opt
       const auto names = error_regions(own_rows.front()->run);
       const ErrorRegion& parent =
           level + 1 < depth ? error.regions.at(names[level + 1]) : error.whole;
-      const Quantiles own = region_quantiles(own_rows, error, options.coverage);
+      const Quantiles own = region_quantiles(own_rows, error, options);
       const double share = own.rows / (own.rows + options.parent_rows);
       error.regions[name] = {.below = share * own.below + (1 - share) * parent.below,
                              .above = share * own.above + (1 - share) * parent.above,
@@ -130,32 +131,32 @@ double half_width(const BlindResidual& r, bool above, const ModelError& error) {
                    squared(error.beyond_seen(r.run, nullptr)) + explained(r, above, error));
 }
 
-// The interval score in logarithms: the range's length, and what it misses by over half the tail.
-double interval_score(const BlindResidual& r, const ModelError& error, double coverage) {
-  const double low = -half_width(r, false, error), high = half_width(r, true, error);
-  const double missed = std::max({0.0, low - r.log_error, r.log_error - high});
-  return high - low + 2 / (1 - coverage) * missed;
+// The interval score in logarithms of a range with these sides.
+double interval_score(const BlindResidual& r, double below, double above, double coverage) {
+  const double missed = std::max({0.0, -below - r.log_error, r.log_error - above});
+  return above + below + 2 / (1 - coverage) * missed;
 }
 
-// Mean score in units of the median error of each source and device, which count as the root of
-// their rows.
-double mean_score(const Rows& rows, const ModelError& error, double coverage) {
+// Mean score in units of the median error of each cell.
+double mean_score(const Rows& rows, const ModelError& error, const ErrorFitOptions& options) {
   struct Cell {
     double score = 0;
     std::vector<double> errors;
   };
-  std::map<std::pair<std::string, std::string>, Cell> cells;
+  std::map<std::string, Cell> cells;
   for (const BlindResidual* r : rows) {
-    Cell& cell = cells[{r->source, r->gpu}];
-    cell.score += interval_score(*r, error, coverage);
+    Cell& cell = cells[r->cell];
+    cell.score += interval_score(*r, half_width(*r, false, error), half_width(*r, true, error),
+                                 options.coverage);
     cell.errors.push_back(std::abs(r->log_error));
   }
   constexpr double exact = 0.01;  // an error that no source tells apart from none
   double sum = 0, total = 0;
   for (const auto& [name, cell] : cells) {
     const auto n = static_cast<double>(cell.errors.size());
-    sum += cell.score / std::sqrt(n) / (median(cell.errors) + exact);
-    total += std::sqrt(n);
+    const double votes = std::pow(n, options.cell_power);
+    sum += votes * cell.score / n / (median(cell.errors) + exact);
+    total += votes;
   }
   return sum / total;
 }
@@ -163,7 +164,7 @@ double mean_score(const Rows& rows, const ModelError& error, double coverage) {
 // The score of rows that are in the quantiles and of rows whose whole source is not.
 double total_score(const Rows& rows, ModelError error, const ErrorFitOptions& options) {
   fit_regions(rows, error, options);
-  double score = mean_score(rows, error, options.coverage);
+  double score = mean_score(rows, error, options);
   std::map<std::string, std::pair<Rows, Rows>> sources;  // own rows, others
   for (const BlindResidual* r : rows) sources[r->source].first.push_back(r);
   double sum = 0, total = 0;
@@ -173,14 +174,14 @@ double total_score(const Rows& rows, ModelError error, const ErrorFitOptions& op
     if (parts.second.empty()) continue;
     fit_regions(parts.second, error, options);
     const double weight = std::sqrt(static_cast<double>(parts.first.size()));
-    sum += weight * mean_score(parts.first, error, options.coverage);
+    sum += weight * mean_score(parts.first, error, options);
     total += weight;
   }
   if (total > 0) score += sum / total;
   return score;
 }
 
-// Rows of one source and device: the traits and the sizes of their errors.
+// Rows of one cell: the traits and the sizes of their errors.
 struct DifficultyCell {
   std::vector<DifficultyTraits> traits;
   std::vector<double> sizes;
@@ -208,10 +209,10 @@ double unlikelihood(const std::vector<DifficultyCell>& cells, double exposed, do
 // The likeliest slopes, none below 0: what makes a step hard to predict makes no error smaller.
 Difficulty fit_difficulty(const Rows& rows) {
   constexpr double exact = 0.003;  // an error that counts as none
-  std::map<std::pair<std::string, std::string>, DifficultyCell> by_cell;
+  std::map<std::string, DifficultyCell> by_cell;
   Difficulty difficulty;
   for (const BlindResidual* r : rows) {
-    DifficultyCell& cell = by_cell[{r->source, r->gpu}];
+    DifficultyCell& cell = by_cell[r->cell];
     const DifficultyTraits traits = difficulty_traits(r->run);
     cell.traits.push_back(traits);
     cell.sizes.push_back(std::abs(r->log_error) + exact);
@@ -287,7 +288,7 @@ double spread_between(std::span<const BlindResidual> residuals, KeyOf&& key_of) 
 double spread_by_doubling(std::span<const BlindResidual> residuals) {
   std::map<std::string, std::map<double, std::vector<double>>> jobs;
   for (const BlindResidual& r : residuals)
-    jobs[r.source + r.gpu + r.run.stack + r.run.kind][r.run.gpus].push_back(r.log_error);
+    jobs[r.cell + r.run.stack + r.run.kind][r.run.gpus].push_back(r.log_error);
   std::vector<double> slopes;
   for (const auto& [job, scales] : jobs) {
     if (scales.size() < 2) continue;
@@ -304,6 +305,7 @@ SeenRuns seen_in(std::span<const BlindResidual> residuals) {
     seen.devices.insert(r.run.device);
     seen.stacks.insert(r.run.stack);
     seen.precisions.insert(r.run.precision);
+    seen.families.insert(family_of(r.run));
     seen.most_gpus = std::max(seen.most_gpus, r.run.gpus);
   }
   return seen;
@@ -340,7 +342,9 @@ ModelError fit_model_error(std::span<const BlindResidual> residuals,
 RangeScore score_range(const BlindResidual& r, const ModelError& error) {
   const double below = half_width(r, false, error), above = half_width(r, true, error);
   return {.covered = -below <= r.log_error && r.log_error <= above,
-          .width = std::exp(below) - std::exp(-above)};
+          .width = std::exp(below) - std::exp(-above),
+          .length = above + below,
+          .score = interval_score(r, below, above, ErrorFitOptions().coverage)};
 }
 
 }  // namespace orrery

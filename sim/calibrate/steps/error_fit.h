@@ -13,16 +13,18 @@ namespace orrery {
 // A measured run that was predicted by a fit which never saw it.
 struct BlindResidual {
   RunKind run;
-  std::string source, gpu;  // rows of one source and device err together
-  std::string twin;         // equal for runs that are alike in every column
-  double log_error = 0;     // of measured over predicted step time
-  PredictionRange stated;   // of the values' stated ranges alone: parameters and extrapolation
+  std::string source;
+  std::string cell;      // rows of one cell err together: of a source, and of a device or a family
+  std::string twin;      // equal for runs that are alike in every column
+  double log_error = 0;  // of measured over predicted step time
+  PredictionRange stated;  // of the values' stated ranges alone: parameters and extrapolation
 };
 
 struct ErrorFitOptions {
   double coverage = 0.9;
   // A region's quantiles count against its parent's as so many rows that err by themselves.
   double parent_rows = 15;
+  double cell_power = 0.5;  // a cell counts as its rows to this power; 0: one vote for each
   int threads = 0;
   // stated_share, blank, run_to_run and difficulty are taken from here; nullptr: fitted. Regions
   // always are.
@@ -33,19 +35,20 @@ struct ErrorFitOptions {
 // difficulty gives (slopes common to all, the likeliest ones), each side of its own, for every
 // region of error_regions() and over all; with the finite sample's correction, so that the next row
 // is covered as often as wanted, and drawn to the wider region where a region has few rows. The two
-// sides share the tail so that the range is shortest. Rows count less where their source and device
-// have many. What is shared by all regions (stated_share, blank) makes the ranges sharpest: by the
-// interval score in units of the median error of each source and device, for rows with their own
-// source in the quantiles and without it alike.
-// `collectives` and `memory` stay empty. CHECKs that there are residuals.
+// sides share the tail so that the range is shortest. Rows count less where their cell has many.
+// What is shared by all regions (stated_share, blank) makes the ranges sharpest: by the interval
+// score in units of the median error of each cell, for rows with their own source in the quantiles
+// and without it alike. `collectives` and `memory` stay empty. CHECKs that there are residuals.
 ModelError fit_model_error(std::span<const BlindResidual> residuals,
                            const ErrorFitOptions& options = {});
 
-// Whether the range of a model's error holds a residual, and the share of the predicted speed that
-// it spans.
+// Whether the range of a model's error holds a residual, the share of the predicted speed that it
+// spans, its length in logarithms, and its interval score: the length, and what it misses by over
+// half the tail (Gneiting and Raftery 2007).
 struct RangeScore {
   bool covered = false;
   double width = 0;
+  double length = 0, score = 0;
 };
 RangeScore score_range(const BlindResidual& residual, const ModelError& error);
 

@@ -9,6 +9,7 @@
 #include "sim/base/parallel.h"
 #include "sim/base/statistics.h"
 #include "sim/calibrate/fit/least_squares.h"
+#include "workloads/stack/values.h"
 
 namespace orrery {
 namespace {

@@ -4,28 +4,34 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "sim/engine/collectives/domain_edges.h"
 
 namespace orrery {
 namespace {
 
-double or_else(const Sourced<double>& s, double otherwise) { return s.value.value_or(otherwise); }
-template <class Q>
-double or_else(const Sourced<Q>& s, double otherwise) {
-  return s.value ? s.value->si() : otherwise;
+constexpr BytesPerSecond any_rate(infinite);
+
+template <class T>
+T or_else(const Sourced<T>& s, std::type_identity_t<T> otherwise) {
+  return s.value.value_or(otherwise);
+}
+template <class T>
+T or_nothing(const Sourced<T>& s) {
+  return s.value.value_or(T{});
 }
 
-// The group on its fabric in plain numbers.
+// The group on its fabric.
 struct Ground {
-  double ranks, inside, domains;  // n ranks: q in each of k scale-up domains
-  double size;                    // bytes as NCCL counts them
-  double scale_up;                // B/s of one rank to its domain's other ranks
-  double domain_nics = infinite;  // B/s of the NICs that the group uses in one domain
-  double rank_nic = infinite;     // B/s of one rank's own share of NICs
-  double path = 0;                // latency of one network step outside the library
-  double levels = 0;              // of a binary tree over domains
-  double host = 0;                // of one network step, where messages pass the host
+  double ranks, inside, domains;          // n ranks: q in each of k scale-up domains
+  Bytes size;                             // as NCCL counts them
+  BytesPerSecond scale_up;                // of one rank to its domain's other ranks
+  BytesPerSecond domain_nics = any_rate;  // of the NICs that the group uses in one domain
+  BytesPerSecond rank_nic = any_rate;     // of one rank's own share of NICs
+  Seconds path;                           // latency of one network step outside the library
+  double levels = 0;                      // of a binary tree over domains
+  Seconds host;                           // of one network step, where messages pass the host
 };
 
 Ground ground_of(const Collective& c, const Fabric& fabric, const CollectiveCosts& costs) {
@@ -33,11 +39,11 @@ Ground ground_of(const Collective& c, const Fabric& fabric, const CollectiveCost
   Ground g{.ranks = static_cast<double>(group.size),
            .inside = static_cast<double>(group.per_domain),
            .domains = static_cast<double>(group.domains),
-           .size = c.bytes.si(),
-           .scale_up = scale_up_share(fabric.scale_up, group.per_domain).si()};
+           .size = c.bytes,
+           .scale_up = scale_up_share(fabric.scale_up, group.per_domain)};
   if (group.domains <= 1) return g;
   const PathCost path = nic_path(fabric, group.span);
-  const double rate = path.bandwidth.si();
+  const BytesPerSecond rate = path.bandwidth;
   const double nics = fabric.scale_out.nics_per_accelerator.get();
   const double domain = static_cast<double>(fabric.scale_up.domain);
   // A rank drives its own NICs, or the one that it shares with a neighbour; all groups of the kind
@@ -46,45 +52,54 @@ Ground ground_of(const Collective& c, const Fabric& fabric, const CollectiveCost
       std::min(g.inside * std::max(1.0, nics), domain * nics / static_cast<double>(group.sharing));
   g.rank_nic = own / g.inside * rate;
   g.domain_nics = std::min(own, or_else(costs.network_ranks, infinite) * nics) * rate;
-  g.path = path.latency.si();
-  if (fabric.scale_out.technology == FabricTechnology::efa) g.host = or_else(costs.efa_hop, 0);
+  g.path = path.latency;
+  if (fabric.scale_out.technology == FabricTechnology::efa) g.host = or_nothing(costs.efa_hop);
   g.levels = std::ceil(std::log2(g.domains));
   return g;
 }
 
 struct Cost {
-  double seconds = infinite;
-  double up = 0, out = 0;  // bytes that one rank sends inside its domain and over its NICs
-  double transfer = 0;     // seconds of it in which bytes move
+  Seconds time = Seconds(infinite);
+  Bytes up, out;     // that one rank sends inside its domain and over its NICs
+  Seconds transfer;  // of it, in which bytes move
   double sms = 0;
 };
 
 // A pipelined ring's step takes the longer of its latency and its transfer; the knee is rounded as
 // measured tables round it (the cube fits A100 to GB200, 2 to 8 ranks).
-double smooth_max(double a, double b) { return std::cbrt(a * a * a + b * b * b); }
+Seconds smooth_max(Seconds one, Seconds other) {
+  const double a = one.si(), b = other.si();
+  return Seconds(std::cbrt(a * a * a + b * b * b));
+}
 
 // Time to fill a pipeline of `window` bytes, as far as the message has them.
-double fill(double window, double bytes, double rate) {
-  return window > 0 && bytes > 0 ? bytes * window / (bytes + window) / rate : 0;
+Seconds fill(Bytes window, Bytes bytes, BytesPerSecond rate) {
+  if (window <= Bytes(0) || bytes <= Bytes(0)) return {};
+  return bytes * window / (bytes + window) / rate;
 }
 
-double hop(const StepCosts& s) { return or_else(s.hop, 0); }
-double network_hop(const StepCosts& s, const Ground& g) {
-  return or_else(s.network_hop, 0) + g.path + g.host;
+// The same at the rate at which the message moves.
+Seconds pipeline_fill(Bytes window, Bytes bytes, Seconds volume) {
+  return bytes > Bytes(0) ? fill(window, bytes, bytes / volume) : Seconds(0);
 }
-double up_rate(const StepCosts& s, const Ground& g) {
-  return g.inside > 1 ? or_else(s.share, 1) * g.scale_up : infinite;
+
+Seconds hop(const StepCosts& s) { return or_nothing(s.hop); }
+Seconds network_hop(const StepCosts& s, const Ground& g) {
+  return or_nothing(s.network_hop) + g.path + g.host;
+}
+BytesPerSecond up_rate(const StepCosts& s, const Ground& g) {
+  return g.inside > 1 ? or_else(s.share, 1) * g.scale_up : any_rate;
 }
 
 // What the threads of a ring's channels add to the latency of its steps. A message gets one more
 // channel for each s.channel bytes of a rank's part, so that small ones have a single channel that
 // is not full. LL's threads wait for a flag with every line: what does not fit into one pass waits
 // again, and costs a whole one. In the other protocols later lines follow without waiting.
-double filling(CollectiveKind kind, CollectiveProtocol protocol, const StepCosts& s,
-               const Ground& g, double steps) {
-  const double full = or_else(s.channel, 0);
-  if (full <= 0) return 0;
-  const double part = g.size / g.ranks;
+Seconds filling(CollectiveKind kind, CollectiveProtocol protocol, const StepCosts& s,
+                const Ground& g, double steps) {
+  const Bytes full = or_nothing(s.channel);
+  if (full <= Bytes(0)) return {};
+  const Bytes part = g.size / g.ranks;
   const double channels = std::clamp(std::floor(part / full), 1.0, or_else(s.channels, 1));
   const auto rounds = [&](double of_full) {
     if (of_full <= 1 || protocol != CollectiveProtocol::ll) return std::min(of_full, 1.0);
@@ -94,54 +109,55 @@ double filling(CollectiveKind kind, CollectiveProtocol protocol, const StepCosts
   // turns that overlap.
   if (kind == CollectiveKind::broadcast) {
     const double all = g.size / channels / full;
-    return or_else(s.pass, 0) * (rounds(all) + steps * std::min(all, 1.0));
+    return or_nothing(s.pass) * (rounds(all) + steps * std::min(all, 1.0));
   }
-  return or_else(s.pass, 0) * rounds(part / channels / full) * (steps + 1);
+  return or_nothing(s.pass) * rounds(part / channels / full) * (steps + 1);
 }
 
 Cost ring(CollectiveKind kind, CollectiveProtocol protocol, const StepCosts& s, const Ground& g) {
   const double passes = kind == CollectiveKind::all_reduce ? 2 : 1;
-  const double wire =
+  const Bytes wire =
       kind == CollectiveKind::broadcast ? g.size : passes * (g.ranks - 1) / g.ranks * g.size;
   const double steps = passes * (g.ranks - 1);
   const double network_steps = g.inside > 1 ? passes * (g.domains - 1) : steps;
   // One edge in q of each channel's ring leaves the domain, and spares its links.
   const double stay = g.domains > 1 ? 1 - 1 / g.inside : 1;
-  const double rate = std::min(up_rate(s, g) / stay, or_else(s.network_share, 1) * g.domain_nics);
+  const BytesPerSecond rate =
+      std::min(up_rate(s, g) / stay, or_else(s.network_share, 1) * g.domain_nics);
   const bool leaves = g.domains > 1;
-  double latency = (steps - network_steps) * (leaves ? or_else(s.far_hop, hop(s)) : hop(s));
+  Seconds latency = (steps - network_steps) * (leaves ? or_else(s.far_hop, hop(s)) : hop(s));
   if (leaves) latency += network_steps * network_hop(s, g);
   latency += filling(kind, protocol, s, g, steps);
   // The rank's own part also moves from the one buffer to the other.
-  const double copy =
-      kind == CollectiveKind::broadcast ? 0 : g.size / g.ranks / or_else(s.copy, infinite);
-  const double moving = wire / rate + copy;
+  const Seconds copy =
+      kind == CollectiveKind::broadcast ? Seconds(0) : g.size / g.ranks / or_else(s.copy, any_rate);
+  const Seconds moving = wire / rate + copy;
   // Inside a domain steps hide behind transfers; a proxy thread at each NIC keeps them apart.
-  return {.seconds = s.base.get().si() + (leaves ? latency + moving : smooth_max(latency, moving)) +
-                     fill(or_else(s.window, 0), wire, rate),
+  return {.time = s.base.get() + (leaves ? latency + moving : smooth_max(latency, moving)) +
+                  fill(or_nothing(s.window), wire, rate),
           .up = wire * stay,
-          .out = leaves ? wire / g.inside : 0,
+          .out = leaves ? wire / g.inside : Bytes(0),
           .transfer = wire / rate};
 }
 
 // What the busiest domain of a double binary tree sends: two buffers from four domains on, though
 // the mean is 2 (k - 1) / k. On four hosts that is a third more: EFA's 37 GB/s of mean traffic a
 // NIC is 49 GB/s on the busiest one.
-double busiest_tree_bytes(const Ground& g) {
+Bytes busiest_tree_bytes(const Ground& g) {
   return double_tree_copies(static_cast<std::int64_t>(g.domains)) / 2 * g.size;
 }
 
 // A chain inside each domain, a double binary tree across them.
 Cost tree(const StepCosts& s, const Ground& g) {
-  const double over_network = busiest_tree_bytes(g);
-  const double nics = or_else(s.network_share, 1) * g.domain_nics;
-  const double inside = g.inside > 1 ? 2 * g.size / up_rate(s, g) : 0;
-  const double latency = 2 * ((g.inside - 1) * hop(s) + g.levels * network_hop(s, g));
-  const double volume = std::max(inside, over_network / nics);
+  const Bytes over_network = busiest_tree_bytes(g);
+  const BytesPerSecond nics = or_else(s.network_share, 1) * g.domain_nics;
+  const Seconds inside = g.inside > 1 ? 2 * g.size / up_rate(s, g) : Seconds(0);
+  const Seconds latency = 2 * ((g.inside - 1) * hop(s) + g.levels * network_hop(s, g));
+  const Seconds volume = std::max(inside, over_network / nics);
   const double depth = (g.inside - 1) / 7 + g.levels;  // a chain of eight counts as one level
-  return {.seconds = s.base.get().si() + latency + volume +
-                     (g.size > 0 ? fill(or_else(s.window, 0) * depth, g.size, g.size / volume) : 0),
-          .up = g.inside > 1 ? 2 * g.size : 0,
+  return {.time = s.base.get() + latency + volume +
+                  pipeline_fill(or_nothing(s.window) * depth, g.size, volume),
+          .up = g.inside > 1 ? 2 * g.size : Bytes(0),
           .out = over_network / g.inside,
           .transfer = volume};
 }
@@ -151,9 +167,11 @@ Cost tree(const StepCosts& s, const Ground& g) {
 // reduced.
 Cost nvls(CollectiveAlgorithm algorithm, const StepCosts& s, const Ground& g) {
   const double crowd = std::pow(std::max(1.0, g.inside / 8), or_else(s.rank_exponent, 0));
-  const double inside = g.size * (1 + 1 / g.inside);
-  double volume = inside * crowd / (or_else(s.share, 1) * g.scale_up);
-  double latency = 0, over_network = 0, depth = 1;
+  const Bytes inside = g.size * (1 + 1 / g.inside);
+  Seconds volume = inside * crowd / (or_else(s.share, 1) * g.scale_up);
+  Seconds latency;
+  Bytes over_network;
+  double depth = 1;
   if (algorithm == CollectiveAlgorithm::nvls_tree) {
     over_network = busiest_tree_bytes(g);
     latency = 2 * g.levels * network_hop(s, g);
@@ -165,10 +183,10 @@ Cost nvls(CollectiveAlgorithm algorithm, const StepCosts& s, const Ground& g) {
   // Two domains swap what they have: nothing waits for a third.
   const bool pair = algorithm == CollectiveAlgorithm::nvls_tree && g.domains == 2;
   const double network_share = pair ? 1 : or_else(s.network_share, 1);
-  if (over_network > 0) volume = std::max(volume, over_network / (network_share * g.domain_nics));
-  const double window = or_else(s.window, 0) * g.inside * depth;
-  return {.seconds = s.base.get().si() + latency + volume +
-                     (g.size > 0 ? fill(window, g.size, g.size / volume) : 0),
+  if (over_network > Bytes(0))
+    volume = std::max(volume, over_network / (network_share * g.domain_nics));
+  const Bytes window = or_nothing(s.window) * g.inside * depth;
+  return {.time = s.base.get() + latency + volume + pipeline_fill(window, g.size, volume),
           .up = inside,
           .out = over_network / g.inside,
           .transfer = volume};
@@ -176,34 +194,31 @@ Cost nvls(CollectiveAlgorithm algorithm, const StepCosts& s, const Ground& g) {
 
 // Parallel aggregated trees: a logarithm of network steps, a small term for each rank.
 Cost pat(const StepCosts& s, const Ground& g) {
-  const double wire = (g.ranks - 1) / g.ranks * g.size;
-  const double latency = g.levels * network_hop(s, g) + g.ranks * hop(s);
-  const double copy = g.size / g.ranks / or_else(s.copy, infinite);
-  const double volume = wire / (or_else(s.network_share, 1) * g.domain_nics);
-  return {.seconds = s.base.get().si() + latency + copy + volume,
-          .up = 0,
-          .out = wire,
-          .transfer = volume};
+  const Bytes wire = (g.ranks - 1) / g.ranks * g.size;
+  const Seconds latency = g.levels * network_hop(s, g) + g.ranks * hop(s);
+  const Seconds copy = g.size / g.ranks / or_else(s.copy, any_rate);
+  const Seconds volume = wire / (or_else(s.network_share, 1) * g.domain_nics);
+  return {
+      .time = s.base.get() + latency + copy + volume, .up = {}, .out = wire, .transfer = volume};
 }
 
 // Every rank to every rank; peers in the domain and beyond it at once. NICs do not add up: a rank
 // has its own. In a torus a message passes several links, so that the bisection limits.
 Cost all_to_all(const StepCosts& s, const Ground& g, const Fabric& fabric) {
-  const double part = g.size / g.ranks;
-  const double inside = (g.inside - 1) * part, outside = (g.ranks - g.inside) * part;
-  double rate = or_else(s.share, 1) * g.scale_up;
+  const Bytes part = g.size / g.ranks;
+  const Bytes inside = (g.inside - 1) * part, outside = (g.ranks - g.inside) * part;
+  BytesPerSecond rate = or_else(s.share, 1) * g.scale_up;
   if (fabric.scale_up.kind == ScaleUpKind::torus && g.inside > 4) {
     const auto used = static_cast<double>(
         torus_axes_spanned(fabric.scale_up, static_cast<std::int64_t>(g.inside)));
-    rate /= std::max(1.0, used * std::pow(g.inside, 1 / used) / 4);
+    rate = rate / std::max(1.0, used * std::pow(g.inside, 1 / used) / 4);
   }
-  const double volume =
+  const Seconds volume =
       std::max(inside / rate, outside / (or_else(s.network_share, 1) * g.rank_nic));
-  const double copy = part / or_else(s.copy, infinite);
-  double latency = (g.ranks - 1) * hop(s);
+  const Seconds copy = part / or_else(s.copy, any_rate);
+  Seconds latency = (g.ranks - 1) * hop(s);
   if (g.domains > 1) latency += network_hop(s, g);
-  return {.seconds = s.base.get().si() + latency + volume + copy +
-                     fill(or_else(s.window, 0), inside, rate),
+  return {.time = s.base.get() + latency + volume + copy + fill(or_nothing(s.window), inside, rate),
           .up = inside,
           .out = outside,
           .transfer = volume};
@@ -240,30 +255,31 @@ Copies copies_of(const TokenExchange& e, const Ground& g, bool each) {
 Cost exchange(const Collective& c, CollectiveProtocol protocol, const StepCosts& s,
               const Ground& g) {
   const TokenExchange& e = c.exchange;
-  const double part = g.size / g.ranks;
-  double inside = (g.inside - 1) * part, outside = (g.ranks - g.inside) * part, work = 0;
-  double latency = g.levels * network_hop(s, g) + std::log2(g.inside) * or_else(s.far_hop, 0) +
-                   static_cast<double>(e.pool) * hop(s);
-  if (e.phase == ExchangePhase::prepare) inside = outside = 0;  // counts alone
+  const Bytes part = g.size / g.ranks;
+  Bytes inside = (g.inside - 1) * part, outside = (g.ranks - g.inside) * part;
+  Seconds work;
+  Seconds latency = g.levels * network_hop(s, g) + std::log2(g.inside) * or_nothing(s.far_hop) +
+                    static_cast<double>(e.pool) * hop(s);
+  if (e.phase == ExchangePhase::prepare) inside = outside = {};  // counts alone
   if (e.tokens > 0 && e.experts > 0) {
     const bool each = c.library == CollectiveLibrary::deepep && protocol == CollectiveProtocol::ll;
     const Copies rows = copies_of(e, g, each);
-    const double row = g.size / (static_cast<double>(e.tokens) * static_cast<double>(e.experts));
+    const Bytes row = g.size / (static_cast<double>(e.tokens) * static_cast<double>(e.experts));
     if (e.phase != ExchangePhase::prepare) {
       inside = rows.inside * row;
       outside = rows.network * row;
     }
     const double sms = e.sms > 0 ? static_cast<double>(e.sms) : or_else(s.sms, 1);
-    work = (static_cast<double>(e.tokens) * or_else(s.token, 0) + rows.all * or_else(s.row, 0) +
-            rows.all * row / or_else(s.sm_rate, infinite) +
-            rows.domains * row / or_else(s.network_sm_rate, infinite)) /
+    work = (static_cast<double>(e.tokens) * or_nothing(s.token) + rows.all * or_nothing(s.row) +
+            rows.all * row / or_else(s.sm_rate, any_rate) +
+            rows.domains * row / or_else(s.network_sm_rate, any_rate)) /
            sms;
     // The last row still passes through its warp when all others are there.
-    latency += row / or_else(s.copy, infinite);
+    latency += row / or_else(s.copy, any_rate);
   }
-  const double volume = std::max(inside / (or_else(s.share, 1) * g.scale_up),
-                                 outside / (or_else(s.network_share, 1) * g.rank_nic));
-  return {.seconds = s.base.get().si() + latency + smooth_max(work, volume),
+  const Seconds volume = std::max(inside / (or_else(s.share, 1) * g.scale_up),
+                                  outside / (or_else(s.network_share, 1) * g.rank_nic));
+  return {.time = s.base.get() + latency + smooth_max(work, volume),
           .up = inside,
           .out = outside,
           .transfer = volume};
@@ -272,12 +288,12 @@ Cost exchange(const Collective& c, CollectiveProtocol protocol, const StepCosts&
 // Reduce or gather inside the domain first and only the rank's own part across, as XLA does.
 Cost hierarchical(CollectiveKind kind, const StepCosts& s, const Ground& g) {
   const double passes = kind == CollectiveKind::all_reduce ? 2 : 1;
-  const double inside = passes * (g.inside - 1) / g.inside * g.size;
-  const double outside = passes * (g.domains - 1) / g.domains * g.size / g.inside;
-  const double within = inside / up_rate(s, g);
-  const double across = outside / (or_else(s.network_share, 1) * g.rank_nic);
-  return {.seconds = s.base.get().si() + smooth_max(passes * (g.inside - 1) * hop(s), within) +
-                     smooth_max(passes * (g.domains - 1) * network_hop(s, g), across),
+  const Bytes inside = passes * (g.inside - 1) / g.inside * g.size;
+  const Bytes outside = passes * (g.domains - 1) / g.domains * g.size / g.inside;
+  const Seconds within = inside / up_rate(s, g);
+  const Seconds across = outside / (or_else(s.network_share, 1) * g.rank_nic);
+  return {.time = s.base.get() + smooth_max(passes * (g.inside - 1) * hop(s), within) +
+                  smooth_max(passes * (g.domains - 1) * network_hop(s, g), across),
           .up = inside,
           .out = outside,
           .transfer = within + across};
@@ -285,24 +301,24 @@ Cost hierarchical(CollectiveKind kind, const StepCosts& s, const Ground& g) {
 
 // One-shot (ll): every rank reads all others' buffers. Two-shot (simple): scatter, then gather.
 Cost custom(CollectiveProtocol protocol, const StepCosts& s, const Ground& g) {
-  const double wire = protocol == CollectiveProtocol::ll ? (g.ranks - 1) * g.size
-                                                         : 2 * (g.ranks - 1) / g.ranks * g.size;
-  const double volume = wire / (or_else(s.share, 1) * g.scale_up);
-  return {.seconds = s.base.get().si() + (g.ranks - 1) * hop(s) + volume,
+  const Bytes wire = protocol == CollectiveProtocol::ll ? (g.ranks - 1) * g.size
+                                                        : 2 * (g.ranks - 1) / g.ranks * g.size;
+  const Seconds volume = wire / (or_else(s.share, 1) * g.scale_up);
+  return {.time = s.base.get() + (g.ranks - 1) * hop(s) + volume,
           .up = wire,
-          .out = 0,
+          .out = {},
           .transfer = volume};
 }
 
 Cost send(const StepCosts& s, const Ground& g) {
   const bool crosses = g.domains > 1;
-  const double rate =
+  const BytesPerSecond rate =
       crosses ? or_else(s.network_share, 1) * g.rank_nic : or_else(s.share, 1) * g.scale_up;
-  const double step = crosses ? network_hop(s, g) : hop(s);
-  const double volume = g.size / rate;
-  return {.seconds = s.base.get().si() + step + volume + fill(or_else(s.window, 0), g.size, rate),
-          .up = crosses ? 0 : g.size,
-          .out = crosses ? g.size : 0,
+  const Seconds step = crosses ? network_hop(s, g) : hop(s);
+  const Seconds volume = g.size / rate;
+  return {.time = s.base.get() + step + volume + fill(or_nothing(s.window), g.size, rate),
+          .up = crosses ? Bytes(0) : g.size,
+          .out = crosses ? g.size : Bytes(0),
           .transfer = volume};
 }
 
@@ -366,11 +382,11 @@ Candidate candidate_of(const CollectiveCosts& costs, const Collective& c,
                                          .phase = c.exchange.phase,
                                          .algorithm = algorithm,
                                          .protocol = protocol});
-  const double part = c.bytes.si() / static_cast<double>(c.group.size);
+  const Bytes part = c.bytes / static_cast<double>(c.group.size);
   // Beyond its limit an all-reduce leaves the message to NCCL; an exchange has nobody to leave it
   // to.
   if (own != costs.libraries.end() &&
-      (knows_tokens(c.library) || part <= or_else(own->second.largest, infinite)))
+      (knows_tokens(c.library) || part <= or_else(own->second.largest, Bytes(infinite))))
     return {.steps = &own->second, .own = true};
   const auto kind =
       costs.kinds.find({.kind = c.kind, .algorithm = algorithm, .protocol = protocol});
@@ -419,15 +435,15 @@ Cost cost_of(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const C
 CollectiveTime timed(Cost cost, const Collective& c, CollectiveAlgorithm algorithm,
                      CollectiveProtocol protocol) {
   if (c.kind == CollectiveKind::all_to_all && c.skew > 1) {
-    cost.seconds += (c.skew - 1) * cost.transfer;
+    cost.time += (c.skew - 1) * cost.transfer;
     cost.transfer *= c.skew;
   }
-  return {.time = Seconds(cost.seconds),
+  return {.time = cost.time,
           .algorithm = algorithm,
           .protocol = protocol,
-          .scale_up_bytes = Bytes(cost.up),
-          .scale_out_bytes = Bytes(cost.out),
-          .transfer = Seconds(cost.transfer),
+          .scale_up_bytes = cost.up,
+          .scale_out_bytes = cost.out,
+          .transfer = cost.transfer,
           .sms = cost.sms};
 }
 
@@ -446,18 +462,18 @@ CollectiveTime collective_time(const Collective& c, const Fabric& fabric,
       const auto with = static_cast<CollectiveProtocol>(p);
       const Candidate of = candidate_of(costs, c, candidate, with);
       if (!of.steps->present || !allowed(candidate, with, *of.steps, c, fabric)) continue;
-      if (g.size / g.ranks > or_else(of.steps->largest, infinite)) continue;
+      if (g.size / g.ranks > or_else(of.steps->largest, Bytes(infinite))) continue;
       const Cost cost = cost_of(candidate, with, of, c, g, fabric);
       // DeepEP is what the stack calls; nothing else competes with it.
       const bool takes_over =
           candidate == CollectiveAlgorithm::deepep && algorithm != CollectiveAlgorithm::deepep;
-      if (cost.seconds >= best.seconds && !takes_over) continue;
+      if (cost.time >= best.time && !takes_over) continue;
       best = cost;
       algorithm = candidate;
       protocol = with;
     }
   }
-  CHECK_THAT(best.seconds < infinite, "no algorithm for this collective in " + costs.name);
+  CHECK_THAT(best.time < Seconds(infinite), "no algorithm for this collective in " + costs.name);
   return timed(best, c, algorithm, protocol);
 }
 

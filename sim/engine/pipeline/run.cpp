@@ -71,7 +71,7 @@ void count(const PipelineShape& shape, const PipelineCosts& costs, PipelineRun& 
 }  // namespace
 
 PipelineCosts complete_costs(const PipelineShape& shape, const PipelineCosts& costs) {
-  const bool dual = shape.schedule == Schedule::dual_pipe;
+  const bool dual = enters_at_both_ends(shape.schedule);
   const bool folded = is_v_shaped(shape.schedule);
   const std::int64_t chunks = chunks_per_stage(shape);
   PipelineCosts full{.chunk = {}, .sends_block = costs.sends_block, .paired = costs.paired};

@@ -61,25 +61,25 @@ class PipelineTrace {
     return times_[at(stage)][done_[at(stage)]].pass.paired ? 2 : 1;
   }
 
-  // A place in the model: dual_pipe's second direction runs from the last stage to the first, and
-  // so does a V's way back.
+  // A place in the model: the second direction of stages with copies runs from the last stage to
+  // the first, and so does a V's way back.
   std::int64_t position(std::int64_t stage, std::int64_t chunk) const {
     if (is_v_shaped(shape_.schedule) && chunk == 1) return 2 * shape_.stages - 1 - stage;
-    if (shape_.schedule != Schedule::dual_pipe) return chunk * shape_.stages + stage;
+    if (!enters_at_both_ends(shape_.schedule)) return chunk * shape_.stages + stage;
     return chunk == 0 ? stage : shape_.stages - 1 - stage;
   }
   // The stage of a place that a pass of this chunk hands its result to.
   std::int64_t stage_of(std::int64_t place, std::int64_t chunk) const {
     if (is_v_shaped(shape_.schedule))
       return place < shape_.stages ? place : 2 * shape_.stages - 1 - place;
-    const bool reversed = shape_.schedule == Schedule::dual_pipe && chunk == 1;
+    const bool reversed = enters_at_both_ends(shape_.schedule) && chunk == 1;
     return reversed ? shape_.stages - 1 - place : place % shape_.stages;
   }
   std::int64_t last_position() const {
-    return (shape_.schedule == Schedule::dual_pipe ? 1 : chunks_) * shape_.stages - 1;
+    return (enters_at_both_ends(shape_.schedule) ? 1 : chunks_) * shape_.stages - 1;
   }
   std::int64_t input_id(std::int64_t pos, const Pass& pass) const {
-    const std::int64_t direction = shape_.schedule == Schedule::dual_pipe ? pass.chunk : 0;
+    const std::int64_t direction = enters_at_both_ends(shape_.schedule) ? pass.chunk : 0;
     const std::int64_t place = direction * shape_.stages + pos;
     return (place * shape_.microbatches + pass.microbatch) * 2 + (is_forward(pass) ? 0 : 1);
   }

@@ -14,27 +14,27 @@ struct ChunkPhases {
   PhaseTime forward, backward, input_gradient, weight_gradient;
 };
 
-// Seconds that one pass of a chunk keeps the link to the host busy: weights stream in for every
+// How long one pass of a chunk keeps the link to the host busy: weights stream in for every
 // pass, activations go out forward and come back backward.
-double host_link_seconds(const StepCase& asked, const ChunkProgram& chunk) {
+Seconds host_link_time(const StepCase& asked, const ChunkProgram& chunk) {
   const Layout& layout = asked.layout;
   double bytes = 0;
   if (layout.offload_weights)
     bytes += (chunk.parameters + chunk.expert_parameters) *
-             bytes_per_element(asked.stack.parameter_gather_format);
+             bytes_per_element(asked.stack.sharding.parameter_gather_format);
   if (layout.offload_activations) {
     Layout only = layout;
     only.offload_weights = only.offload_optimizer = false;
     const StageMemory first = training_memory(asked.model, asked.job, only, asked.stack).front();
     bytes += first.offloaded.si() / static_cast<double>(std::max<std::int64_t>(1, first.in_flight));
   }
-  return bytes > 0 ? bytes / asked.context.device.host_bandwidth.si() : 0;
+  return bytes > 0 ? Bytes(bytes) / asked.context.device.host_bandwidth : Seconds(0);
 }
 
 ChunkPhases chunk_phases(const StepCase& asked, const SpeedClass& priced,
                          const ChunkProgram& chunk) {
   ChunkPhases out;
-  const auto add = [&](const LayerTime& t, double plain, double recomputed) {
+  visit_parts(priced, chunk, [&](const LayerTime& t, double plain, double recomputed) {
     const double all = plain + recomputed;
     if (all == 0) return;
     out.forward.add(t.forward, all);
@@ -44,16 +44,10 @@ ChunkPhases chunk_phases(const StepCase& asked, const SpeedClass& priced,
     if (recomputed == 0) return;
     out.backward.add(t.recompute, recomputed);
     out.input_gradient.add(t.recompute, recomputed);
-  };
-  for (std::size_t i = 0; i < priced.classes.size(); ++i)
-    add(priced.classes[i], chunk.layers[i], chunk.recomputed[i]);
-  if (chunk.embedding) add(priced.embedding, 1, 0);
-  if (chunk.head) add(priced.head, 1 + chunk.modules, 0);
-  const double again = chunk.recomputes_modules ? chunk.modules : 0;
-  add(priced.module, chunk.modules - again, again);
+  });
   if (asked.training())
     out.forward.side_host = out.backward.side_host = out.input_gradient.side_host =
-        host_link_seconds(asked, chunk);
+        host_link_time(asked, chunk);
   return out;
 }
 
@@ -64,14 +58,15 @@ ChunkPhases chunk_phases(const StepCase& asked, const SpeedClass& priced,
 // was measured on whole steps and has this in it.
 void cap_exchanges(const StepCase& asked, const SpeedClass& priced, const ChunkProgram& partner,
                    ChunkPhases& own) {
-  if (!pairs_directions(asked.layout.schedule) || own.forward.hidden_by_passes <= 0) return;
+  if (!pairs_directions(asked.layout.schedule) || own.forward.hidden_by_passes <= Seconds(0))
+    return;
   const ChunkPhases other = chunk_phases(asked, priced, partner);
-  const double spare = compute_seconds(other.forward) + compute_seconds(own.weight_gradient);
+  const Seconds spare = compute_time(other.forward) + compute_time(own.weight_gradient);
   cap_hidden_exchange(own.backward, spare);
   cap_hidden_exchange(own.input_gradient, spare);
-  const double taken = std::clamp(other.backward.beside_passes - compute_seconds(own.forward), 0.0,
-                                  compute_seconds(other.weight_gradient));
-  cap_hidden_exchange(own.forward, compute_seconds(other.backward) - taken);
+  const Seconds taken = std::clamp(other.backward.beside_passes - compute_time(own.forward),
+                                   Seconds(0), compute_time(other.weight_gradient));
+  cap_hidden_exchange(own.forward, compute_time(other.backward) - taken);
 }
 
 bool same(const ChunkProgram& a, const ChunkProgram& b) {
@@ -106,11 +101,11 @@ ChunkTime time_chunk(const StepCase& asked, const PricedLayers& layers, const Ch
   ChunkPhases phases = chunk_phases(asked, priced, chunk);
   cap_exchanges(asked, priced, partner, phases);
   const auto closed = [&](PhaseTime& phase) {
-    const double host = phase.host;
-    if (!context_beside) phase.side_context = 0;
-    if (asked.runs_ahead()) phase.host = 0;
-    PassTicks pass = close_pass(phase, priced.device, asked.stack.overlap_cost.get());
-    if (asked.runs_ahead()) pass.host = to_ticks(Seconds(host));
+    const Seconds host = phase.host;
+    if (!context_beside) phase.side_context = {};
+    if (asked.runs_ahead()) phase.host = {};
+    PassTicks pass = close_pass(phase, priced.device, asked.stack.communication.overlap_cost.get());
+    if (asked.runs_ahead()) pass.host = to_ticks(host);
     return pass;
   };
   out.scale_up_bytes = phases.forward.scale_up_bytes + phases.backward.scale_up_bytes;

@@ -18,7 +18,7 @@ struct ChunkTime {
   bool dual = false;          // both directions of a dual schedule hide each other's exchanges
   bool only_its_own = false;  // what it moves to the host depends on the whole layout
   PassTicks forward, backward, input_gradient, weight_gradient;
-  double scale_up_bytes = 0, scale_out_bytes = 0;
+  Bytes scale_up_bytes, scale_out_bytes;  // sent by a rank in forward and backward
 };
 
 // Chunks that steps on the same layers met so far: most are like another layout's. They never move.

@@ -14,7 +14,7 @@ double layers_of(const ChunkProgram& chunk, std::size_t i) {
 std::vector<StreamItem> buckets_of_a_layer(const PricedStep& step, const Ending& ending,
                                            const ChunkProgram& chunk, double layers) {
   const Layout& layout = step.asked.layout;
-  const double element = bytes_per_element(step.asked.stack.gradient_format);
+  const double element = bytes_per_element(step.asked.stack.sharding.gradient_format);
   std::vector<StreamItem> side;
   const auto gradients = [&](const Replicas& over, double parameters) {
     const auto add = [&](CollectiveKind kind, const GroupShape& group, double share) {

@@ -7,7 +7,7 @@
 namespace orrery {
 
 class LoadedTransfers;
-struct TrainingProgram;
+struct StepProgram;
 
 // What step() needs in plain numbers, resolved once per cluster and stack and shared by all
 // layouts.
@@ -22,7 +22,7 @@ struct StepContext {
   Conditions conditions = {};
   LoadedTransfers* loaded = nullptr;  // remembers for many layouts on the same fabric
   // What the same model, job, layout and stack were lowered to before; nullptr: they are lowered.
-  const TrainingProgram* program = nullptr;
+  const StepProgram* program = nullptr;
 };
 // Of a healthy cluster on the ideal network.
 StepContext step_context(const Cluster& cluster);

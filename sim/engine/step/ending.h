@@ -24,8 +24,8 @@ inline Ending ending_of(const Layout& l) {
 // Size of a bucket of parameters that a group of ranks holds.
 inline Bytes bucket_size(const Ending& ending, const Stack& stack, const GroupShape& group) {
   if (ending.bucket > Bytes(0)) return ending.bucket;
-  return std::max(stack.bucket.get(),
-                  stack.bucket_per_rank.get() * static_cast<double>(group.size));
+  return std::max(stack.sharding.bucket.get(),
+                  stack.sharding.bucket_per_rank.get() * static_cast<double>(group.size));
 }
 
 // Ranks that hold the same parameters: all of them, those that share one copy in `ways` shards, and

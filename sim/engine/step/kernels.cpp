@@ -10,35 +10,35 @@ namespace {
 void add_segment(const Segment& segment, double times, std::vector<UsedKernel>& out) {
   if (times <= 0) return;
   for (const Operation& o : segment.operations)
-    if (o.kind == OperationKind::kernel)
-      out.push_back({.kernel = o.kernel, .count = o.count * times});
+    if (const Kernel* kernel = o.kernel())
+      out.push_back({.kernel = *kernel, .count = o.count * times});
 }
 
-// How often a layer's passes run.
+// How often a layer's passes run, and those of each part of a program.
 struct Passes {
   double plain = 0, recomputed = 0;
+};
+struct PartPasses {
+  std::vector<Passes> classes;
+  Passes embedding, head, module;
 };
 
 std::vector<UsedKernel> kernels_of(const PricedStep& step) {
   const Layout& layout = step.asked.layout;
-  const TrainingProgram& program = *step.layers.program;
+  const StepProgram& program = *step.layers.program;
   const bool training = step.asked.training();
   const double microbatches =
       training ? static_cast<double>(layout.microbatches(step.asked.job)) : 1.0;
-  std::vector<Passes> classes(program.classes.size());
-  Passes embedding, head, module;
-  for (const ChunkProgram& chunk : program.chunks) {
-    for (std::size_t i = 0; i < classes.size(); ++i) {
-      classes[i].plain += chunk.layers[i];
-      classes[i].recomputed += chunk.recomputed[i];
-    }
-    if (chunk.embedding) embedding.plain += 1;
-    if (chunk.head) head.plain += 1 + chunk.modules;
-    (chunk.recomputes_modules ? module.recomputed : module.plain) += chunk.modules;
-  }
+  PartPasses passes;
+  passes.classes.resize(program.classes.size());
+  for (const ChunkProgram& chunk : program.chunks)
+    visit_parts(passes, chunk, [](Passes& part, double plain, double recomputed) {
+      part.plain += plain;
+      part.recomputed += recomputed;
+    });
   std::vector<UsedKernel> out;
-  const auto add = [&](const LayerProgram& layer, const Passes& passes) {
-    const double all = (passes.plain + passes.recomputed) * microbatches;
+  const auto add = [&](const LayerProgram& layer, const Passes& own) {
+    const double all = (own.plain + own.recomputed) * microbatches;
     add_segment(layer.forward, all, out);
     if (!training) return;
     if (splits_backward(layout.schedule)) {
@@ -47,12 +47,13 @@ std::vector<UsedKernel> kernels_of(const PricedStep& step) {
     } else {
       add_segment(layer.backward, all, out);
     }
-    add_segment(layer.recompute, passes.recomputed * microbatches, out);
+    add_segment(layer.recompute, own.recomputed * microbatches, out);
   };
-  for (std::size_t i = 0; i < classes.size(); ++i) add(program.classes[i], classes[i]);
-  add(program.embedding, embedding);
-  add(program.head, head);
-  add(program.module, module);
+  for (std::size_t i = 0; i < program.classes.size(); ++i)
+    add(program.classes[i], passes.classes[i]);
+  add(program.embedding, passes.embedding);
+  add(program.head, passes.head);
+  add(program.module, passes.module);
   // Stages differ little in what they hold; the first stands for all.
   const Ending ending = ending_of(layout);
   if (training && ending.offloaded < 1)

@@ -14,22 +14,22 @@ namespace {
 
 // The slowest host of the job holds all others up; what crosses the network does not wait for it.
 DebugCalls debug_calls(const StepCase& asked, const Placement& placement) {
-  const DebugWrappers& debug = asked.stack.debug;
+  const DebugWrappers& debug = asked.stack.host.debug;
   const double hosts = std::ceil(static_cast<double>(asked.layout.gpus()) /
                                  static_cast<double>(placement.ranks_per_domain));
   const double any_slow = 1 - std::pow(1 - std::clamp(debug.slow_hosts.get(), 0.0, 1.0), hosts);
   const double slower = 1 + debug.slow_cost.get() * any_slow;
-  return {.per_rank = slower * debug.per_rank.get().si(),
-          .per_remote_rank = debug.per_rank.get().si() + debug.per_remote_rank.get().si()};
+  return {.per_rank = slower * debug.per_rank.get(),
+          .per_remote_rank = debug.per_rank.get() + debug.per_remote_rank.get()};
 }
 
 // Layers placed and lowered, with nothing priced.
 PricedLayers open_layers(const StepCase& asked, std::unique_ptr<Network> network) {
   const StepContext& context = asked.context;
   // A program that was lowered before belongs to the caller.
-  std::shared_ptr<const TrainingProgram> program(std::shared_ptr<void>(), context.program);
+  std::shared_ptr<const StepProgram> program(std::shared_ptr<void>(), context.program);
   if (context.program == nullptr)
-    program = std::make_shared<const TrainingProgram>(
+    program = std::make_shared<const StepProgram>(
         lower_step(asked.model, asked.job, asked.layout, asked.stack));
   PricedLayers layers{.placement = place(asked.layout, context.fabric),
                       .program = std::move(program),
@@ -95,10 +95,11 @@ bool stages_differ(const StepContext& context, const PricedLayers& layers) {
 PriceContext price_context(const StepCase& asked, const PricedLayers& layers,
                            const SpeedClass& speed) {
   const Calibration& calibration = asked.context.calibration;
-  const double gap = launch_mode(asked.stack, asked.layout) == LaunchMode::eager
-                         ? std::max(0.0, calibration.launch_latency.get().si() -
-                                             calibration.graph_latency.get().si())
-                         : 0.0;
+  const bool eager = launch_mode(asked.stack, asked.layout) == LaunchMode::eager;
+  const Seconds gap =
+      eager
+          ? std::max(Seconds(0), calibration.launch_latency.get() - calibration.graph_latency.get())
+          : Seconds(0);
   return {.step = asked.context,
           .device = speed.device,
           .placement = layers.placement,
@@ -106,13 +107,13 @@ PriceContext price_context(const StepCase& asked, const PricedLayers& layers,
           .flow = layers.flow,
           .stage = speed.stage,
           .kernel_gap = gap,
-          .kernel_age = std::max(1.0, asked.stack.kernel_age.get()),
+          .kernel_age = std::max(1.0, asked.stack.kernels.kernel_age.get()),
           .debug = layers.debug};
 }
 
 PricedLayers price_layers(const StepCase& asked, std::unique_ptr<Network> network) {
   PricedLayers layers = open_layers(asked, std::move(network));
-  const TrainingProgram& program = *layers.program;
+  const StepProgram& program = *layers.program;
   const std::vector<double> speeds = stage_speeds(asked, layers.placement);
   const bool differ = stages_differ(asked.context, layers);
   for (std::size_t stage = 0; stage < speeds.size(); ++stage) {

@@ -19,9 +19,9 @@ struct StepCase {
 
   bool training() const { return is_training(job.task); }
   // The launch queue of a training pipeline takes what its stage's host dispatches ahead of it.
-  bool runs_ahead() const { return stack.host_runs_ahead && training(); }
+  bool runs_ahead() const { return stack.host.runs_ahead && training(); }
   std::int64_t chunks_per_stage() const {
-    return training() && layout.schedule == Schedule::dual_pipe ? 2 : layout.vpp;
+    return training() && enters_at_both_ends(layout.schedule) ? 2 : layout.vpp;
   }
 };
 
@@ -43,7 +43,7 @@ struct SpeedClass {
 struct PricedLayers {
   Placement placement;
   DebugCalls debug;
-  std::shared_ptr<const TrainingProgram> program;  // its chunks: of the layout that was lowered
+  std::shared_ptr<const StepProgram> program;  // its chunks: of the layout that was lowered
   std::unique_ptr<Network> network;
   FlowNetwork* flow = nullptr;              // network, in flow mode
   std::vector<SpeedClass> speeds;           // distinct speeds of stages

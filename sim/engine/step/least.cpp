@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "sim/engine/step/pipeline.h"
 #include "sim/engine/step/tail.h"
@@ -54,7 +53,7 @@ struct LeastStage {
 };
 struct LeastPasses {
   std::vector<LeastStage> stages;
-  double energy = 0;  // joules of a GPU above idle, mean over stages
+  Joules energy;  // of a GPU above idle, mean over stages
 };
 
 // The time of each stage's passes, what comes before the first and after the last.
@@ -64,8 +63,8 @@ LeastPasses least_passes(const PricedStep& step) {
   LeastPasses out;
   const auto chunks = static_cast<std::size_t>(p.shape.chunks);
   const bool split = splits_backward(layout.schedule);
-  const bool dual = layout.schedule == Schedule::dual_pipe;
-  const std::int64_t each = dual ? p.shape.microbatches / 2 : p.shape.microbatches;
+  const bool dual = enters_at_both_ends(layout.schedule);
+  const std::int64_t each = microbatches_a_chunk(layout.schedule, p.shape.microbatches);
   const std::vector<Ticks> fill = fills(p, 0, false), drain = drains(p, 0, false, split);
   const std::vector<Ticks> fill_up = dual ? fills(p, 1, true) : std::vector<Ticks>{};
   out.stages.resize(static_cast<std::size_t>(layout.pp));
@@ -88,13 +87,13 @@ LeastPasses least_passes(const PricedStep& step) {
     stage.passes = start + busy;
     if (!dual) stage.chain = start + ahead + drain[s];
   }
-  out.energy /= static_cast<double>(layout.pp);
+  out.energy = out.energy / static_cast<double>(layout.pp);
   return out;
 }
 
 // Of parameters that all their replicas share, with the memory's whole bandwidth.
-Seconds update_at_full_rate(const StepCase& asked, const TrainingProgram& program,
-                            double parameters, double expert_parameters) {
+Seconds update_at_full_rate(const StepCase& asked, const StepProgram& program, double parameters,
+                            double expert_parameters) {
   const double owned = parameters / static_cast<double>(asked.layout.dense_replicas()) +
                        expert_parameters / static_cast<double>(asked.layout.expert_replicas());
   return Bytes(owned * program.optimizer_bytes_per_parameter) /
@@ -118,7 +117,7 @@ StepLeast with_tails(const PricedStep& step, const LeastPasses& passes, TailOf&&
     longest = std::max(longest, stages[s].chain + first_tail);
   }
   const Seconds time = to_seconds(longest);
-  return {time, Joules(passes.energy) + step.asked.context.device.idle_power * time};
+  return {time, passes.energy + step.asked.context.device.idle_power * time};
 }
 
 // Forward and backward, or forward, input and weight gradient, without the traffic beside.
@@ -130,18 +129,22 @@ std::array<PassTicks, 3> passes_of(const StepCase& asked, const PricedLayers& la
   return {t.forward, t.backward, PassTicks{}};
 }
 
-Seconds lightest_layer(const StepCase& asked, const PricedLayers& layers,
-                       const ChunkProgram& like) {
+LightestLayer lightest_layer(const StepCase& asked, const PricedLayers& layers,
+                             const ChunkProgram& like) {
   ChunkProgram one = like;
   one.embedding = one.head = false;
   one.modules = 0;
-  Seconds least(std::numeric_limits<double>::infinity());
+  constexpr Seconds never(infinite);
+  LightestLayer least{never, never};
   for (std::size_t i = 0; i < like.layers.size(); ++i) {
     std::fill(one.layers.begin(), one.layers.end(), 0);
     std::fill(one.recomputed.begin(), one.recomputed.end(), 0);
     one.layers[i] = 1;
     const auto of = passes_of(asked, layers, one);
-    least = std::min(least, to_seconds(of[0].total + of[1].total));
+    const Seconds passes = to_seconds(of[0].total + of[1].total);
+    least.passes = std::min(least.passes, passes);
+    least.waits = std::min(
+        least.waits, splits_backward(asked.layout.schedule) ? to_seconds(of[0].total) : passes);
   }
   return least;
 }
@@ -178,16 +181,16 @@ std::int64_t layers_at(const Layout& layout, std::int64_t layers, std::int64_t p
 }
 
 // The layers that pass on the busiest stage, with the first chunks of `thinnest` layers before its
-// first and after its last pass: in forwards and backwards of one layer.
-double busiest_chain(const Layout& layout, std::int64_t layers, double thinnest,
-                     double microbatches) {
-  double most = 0;
+// first and after its last pass.
+Seconds busiest_chain(const LightestLayer& lightest, const Layout& layout, std::int64_t layers,
+                      double thinnest, double microbatches) {
+  Seconds most(0);
   for (std::int64_t s = 0; s < layout.pp; ++s) {
     std::int64_t own = 0;
     for (std::int64_t chunk = 0; chunk < layout.vpp; ++chunk)
       own += layers_at(layout, layers, layout.position(s, chunk));
-    most =
-        std::max(most, static_cast<double>(own) * microbatches + thinnest * static_cast<double>(s));
+    most = std::max(most, lightest.passes * (static_cast<double>(own) * microbatches) +
+                              lightest.waits * (thinnest * static_cast<double>(s)));
   }
   return most;
 }
@@ -196,11 +199,11 @@ double busiest_chain(const Layout& layout, std::int64_t layers, double thinnest,
 
 StepLeast least_step(const PricedStep& step, const std::vector<Layout>& endings,
                      const WorthMore& worth) {
-  constexpr Seconds never(std::numeric_limits<double>::infinity());
+  constexpr Seconds never(infinite);
   const LeastPasses passes = least_passes(step);
   if (endings.empty() || worth) {
     const auto no_traffic = [&](std::int64_t stage) {
-      return to_ticks(step.asked.stack.step_overhead.get() +
+      return to_ticks(step.asked.stack.host.step_overhead.get() +
                       update_at_full_rate(step.asked, *step.layers.program,
                                           step.chunks.trained(stage),
                                           step.chunks.trained_experts(stage)));
@@ -222,17 +225,18 @@ StepLeast least_step(const PricedStep& step, const std::vector<Layout>& endings,
 
 // One pass through all layers closes no later than the passes of its parts one after the other.
 WholeModel whole_model(const StepCase& asked, const PricedLayers& layers,
-                       const std::vector<ChunkProgram>& chunks, std::optional<Seconds>& lightest) {
+                       const std::vector<ChunkProgram>& chunks,
+                       std::optional<LightestLayer>& lightest) {
   const ChunkProgram all = joined_chunk(chunks);
   WholeModel out;
   for (const PassTicks& pass : passes_of(asked, layers, all)) {
     out.time += to_seconds(pass.total);
-    out.energy += Joules(pass.energy);
+    out.energy += pass.energy;
   }
   if (!lightest) lightest = lightest_layer(asked, layers, all);
-  out.lightest = std::min(out.time, *lightest);
+  out.lightest = {std::min(out.time, lightest->passes), std::min(out.time, lightest->waits)};
   out.update = update_at_full_rate(asked, *layers.program, all.trained, all.trained_experts);
-  out.overhead = asked.stack.step_overhead.get();
+  out.overhead = asked.stack.host.step_overhead.get();
   return out;
 }
 
@@ -240,7 +244,7 @@ Seconds WholeModel::least(const Layout& layout, const Job& job, const Model& mod
                           Partition partition) const {
   const auto pp = static_cast<double>(layout.pp);
   const auto microbatches = static_cast<double>(layout.microbatches(job));
-  const bool counted = layout.schedule != Schedule::dual_pipe &&
+  const bool counted = !enters_at_both_ends(layout.schedule) &&
                        (!layout.stage_layers.empty() || partition == Partition::even);
   const std::int64_t layers = model.layer_count();
   std::int64_t thinnest = counted && layout.pp > 1 ? layers : 0;  // of a stage's first chunk
@@ -249,12 +253,12 @@ Seconds WholeModel::least(const Layout& layout, const Job& job, const Model& mod
   const auto first = static_cast<double>(thinnest);
   // The slowest stage takes as long as the mean stage at least. Before its first and after its last
   // pass a stage waits for the first chunks of those before it.
-  const Seconds mean = (time * microbatches + update) / pp + lightest * (first * (pp - 1) / 2);
+  const Seconds mean =
+      (time * microbatches + update) / pp + lightest.waits * (first * (pp - 1) / 2);
   // Layers that are all alike take in proportion to their number, but for rounding.
   if (!counted || model.classes.size() != 1) return mean + overhead;
   constexpr double rounding = 1 - 1e-9;
-  const Seconds busiest =
-      lightest * (busiest_chain(layout, layers, first, microbatches) * rounding);
+  const Seconds busiest = busiest_chain(lightest, layout, layers, first, microbatches) * rounding;
   return std::max(mean, busiest) + overhead;
 }
 

@@ -8,7 +8,7 @@
 
 #include "sim/base/units/units.h"
 #include "workloads/layout/layout.h"
-#include "workloads/operations/task_graph.h"
+#include "workloads/operations/program.h"
 
 namespace orrery {
 
@@ -24,16 +24,24 @@ struct StepLeast {
 
 using WorthMore = std::function<bool(const StepLeast&)>;
 
+// The least layer of a model.
+struct LightestLayer {
+  Seconds passes;  // forward and input gradient (backward, where that is one)
+  // What a stage surely waits for each such layer before it. Where backwards are split that is the
+  // forward alone: its weight gradients may run while the pipeline drains.
+  Seconds waits;
+};
+
 // What holds for layouts with the same passes, however their layers lie on stages. Where some run
 // again, for those that repeat as many.
 struct WholeModel {
-  Seconds time;      // one microbatch, forward and backward through all layers
-  Joules energy;     // the same
-  Seconds lightest;  // forward and input gradient (backward, where that is one) of the least layer
+  Seconds time;   // one microbatch, forward and backward through all layers
+  Joules energy;  // the same
+  LightestLayer lightest;
   Seconds update;    // of all parameters that a pipeline's ranks own, at the memory's full rate
   Seconds overhead;  // of a step
   // No step of the layout is shorter: the mean stage's passes and update, and half of what the
-  // first and the last microbatch take through the other stages.
+  // first and the last microbatch surely wait for the other stages.
   Seconds least(const Layout& layout, const Job& job, const Model& model,
                 Partition partition) const;
 };
@@ -46,6 +54,7 @@ StepLeast least_step(const PricedStep& step, const std::vector<Layout>& endings,
 // `chunks`: of the layout, by pipeline position. `lightest`: of the layers, the same for all
 // layouts whose layers cost the same; found where it is not known.
 WholeModel whole_model(const StepCase& asked, const PricedLayers& layers,
-                       const std::vector<ChunkProgram>& chunks, std::optional<Seconds>& lightest);
+                       const std::vector<ChunkProgram>& chunks,
+                       std::optional<LightestLayer>& lightest);
 
 }  // namespace orrery

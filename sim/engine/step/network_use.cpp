@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/base/sorting.h"
 #include "sim/engine/step/pipeline.h"
 #include "sim/engine/step/tail.h"
 
@@ -29,15 +30,14 @@ class Uses {
   }
   void add(const Segment& segment, double times) {
     for (const Operation& o : segment.operations)
-      if (o.kind == OperationKind::collective)
-        if (const auto collective = collective_of(o, placement_))
+      if (const CollectiveOperation* own = o.collective())
+        if (const auto collective = collective_of(*own, placement_))
           add(o.label, *collective, o.count * times);
   }
   std::vector<NetworkUse> take() {
     const auto seconds = [](const NetworkUse& u) { return u.count * u.price.time.time.si(); };
-    std::stable_sort(uses_.begin(), uses_.end(), [&](const NetworkUse& a, const NetworkUse& b) {
-      return seconds(a) > seconds(b);
-    });
+    sort_stably(uses_,
+                [&](const NetworkUse& a, const NetworkUse& b) { return seconds(a) > seconds(b); });
     return std::move(uses_);
   }
 
@@ -53,13 +53,13 @@ std::vector<NetworkUse> network_use(const PricedStep& step, std::int64_t stage) 
   const PricedLayers& layers = step.layers;
   if (!layers.flow) return {};
   const Layout& layout = step.asked.layout;
-  const TrainingProgram& program = *layers.program;
+  const StepProgram& program = *layers.program;
   Uses uses(layers.placement, *layers.flow);
   const bool training = step.asked.training();
   const bool split = splits_backward(layout.schedule);
-  const double passes = !training ? 1
-                                  : static_cast<double>(layout.microbatches(step.asked.job)) /
-                                        (layout.schedule == Schedule::dual_pipe ? 2 : 1);
+  const double passes = training ? static_cast<double>(microbatches_a_chunk(
+                                       layout.schedule, layout.microbatches(step.asked.job)))
+                                 : 1;
   const auto layer = [&](const LayerProgram& l, double plain, double recomputed) {
     uses.add(l.forward, passes * (plain + recomputed));
     if (!training) return;
@@ -69,12 +69,7 @@ std::vector<NetworkUse> network_use(const PricedStep& step, std::int64_t stage) 
   };
   for (std::int64_t c = 0; c < step.chunks.per_stage(); ++c) {
     const ChunkProgram& chunk = step.chunks.at(stage, c).program;
-    for (std::size_t i = 0; i < program.classes.size(); ++i)
-      layer(program.classes[i], chunk.layers[i], chunk.recomputed[i]);
-    if (chunk.embedding) layer(program.embedding, 1, 0);
-    if (chunk.head) layer(program.head, 1 + chunk.modules, 0);
-    const double again = chunk.recomputes_modules ? chunk.modules : 0;
-    layer(program.module, chunk.modules - again, again);
+    visit_parts(program, chunk, layer);
     if (const auto message = stage_message(layout, layers.placement, program.send_bytes);
         message && !chunk.head)
       uses.add(Label::pipeline_comm, *message, passes);

@@ -9,17 +9,17 @@
 namespace orrery {
 namespace {
 
-Ticks send_time(const PricedStep& step, std::int64_t stage, double bytes) {
+Ticks send_time(const PricedStep& step, std::int64_t stage, Bytes bytes) {
   const auto message = stage_message(step.asked.layout, step.layers.placement, bytes);
   if (!message) return {};
   return to_ticks(step.layers.network->price(*message, stage).time +
-                  Seconds(step.layers.debug.of(message->group)));
+                  step.layers.debug.of(message->group));
 }
 
 }  // namespace
 
 std::optional<Collective> stage_message(const Layout& layout, const Placement& placement,
-                                        double bytes) {
+                                        Bytes bytes) {
   if (layout.pp == 1) return std::nullopt;
   const bool inside = placement.pipeline.tier == 0;
   const std::int64_t per_stage = layout.stride(Parallel::pp);
@@ -30,24 +30,25 @@ std::optional<Collective> stage_message(const Layout& layout, const Placement& p
       .span = per_stage + 1,
       .sharing = inside ? 1 : placement.ranks_per_domain,
       .domain_step = std::max<std::int64_t>(1, per_stage / placement.ranks_per_domain)};
-  return Collective{.kind = CollectiveKind::send_receive, .group = pair, .bytes = Bytes(bytes)};
+  return Collective{.kind = CollectiveKind::send_receive, .group = pair, .bytes = bytes};
 }
 
 StepPipeline step_pipeline(const PricedStep& step) {
   const Layout& layout = step.asked.layout;
   const Stack& stack = step.asked.stack;
-  const TrainingProgram& program = *step.layers.program;
+  const StepProgram& program = *step.layers.program;
   const bool training = step.asked.training();
   StepPipeline p;
   p.shape = {.schedule = training ? layout.schedule : Schedule::one_f_one_b,
              .stages = layout.pp,
              .chunks = step.chunks.per_stage(),
              .microbatches = training ? layout.microbatches(step.asked.job) : 1};
-  const bool block = layout.vpp == 1 ? stack.pipeline_sends_block : stack.interleaved_sends_block;
+  const bool block = layout.vpp == 1 ? stack.communication.pipeline_sends_block
+                                     : stack.communication.interleaved_sends_block;
   p.costs.sends_block = block && !splits_backward(layout.schedule);
   for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
     // A message goes over the link to the next stage, its gradient comes back over the same one.
-    const double returned = training ? program.gradient_send_bytes : program.send_bytes;
+    const Bytes returned = training ? program.gradient_send_bytes : program.send_bytes;
     const Ticks send = send_time(step, stage, program.send_bytes);
     const Ticks back = send_time(step, std::max<std::int64_t>(0, stage - 1), returned);
     for (std::int64_t chunk = 0; chunk < p.shape.chunks; ++chunk) {

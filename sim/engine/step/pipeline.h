@@ -26,6 +26,6 @@ StepPipeline step_pipeline(const PricedStep& step);
 // One message between neighbouring stages: an activation or what comes back for it. None where
 // there is one stage.
 std::optional<Collective> stage_message(const Layout& layout, const Placement& placement,
-                                        double bytes);
+                                        Bytes bytes);
 
 }  // namespace orrery

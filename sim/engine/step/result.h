@@ -8,7 +8,7 @@
 
 #include "sim/base/units/ticks.h"
 #include "sim/engine/network/flow_price.h"
-#include "workloads/operations/task_graph.h"
+#include "workloads/operations/program.h"
 
 namespace orrery {
 

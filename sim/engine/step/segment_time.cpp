@@ -14,9 +14,9 @@ namespace {
 
 std::size_t slot(Label label) { return static_cast<std::size_t>(label); }
 
-double stream_seconds(const PhaseTime& phase) {
-  double sum = 0;
-  for (double s : phase.seconds) sum += s;
+Seconds stream_time(const PhaseTime& phase) {
+  Seconds sum;
+  for (Seconds s : phase.time) sum += s;
   return sum;
 }
 
@@ -39,80 +39,88 @@ KernelTime aged_time(const Kernel& kernel, const PriceContext& context) {
   return t;
 }
 
-void price_kernel(const Operation& o, const PriceContext& context, PhaseTime& out) {
-  const KernelTime t = aged_time(o.kernel, context);
-  out.seconds[slot(o.label)] += o.count * (t.time.si() + context.kernel_gap);
-  out.energy += o.count * t.energy.si();
+// What an operation adds, by what it is.
+void price(const Operation& o, const Kernel& kernel, const PriceContext& context, PhaseTime& out) {
+  const KernelTime t = aged_time(kernel, context);
+  out.time[slot(o.label)] += o.count * (t.time + context.kernel_gap);
+  out.energy += o.count * t.energy;
   if (t.tensor > Joules(0))
-    out.clocked.push_back({o.count * (t.time + Seconds(context.kernel_gap)), o.count * t.tensor});
+    out.clocked.push_back({o.count * (t.time + context.kernel_gap), o.count * t.tensor});
 }
 
-void price_collective(const Operation& o, const PriceContext& context, PhaseTime& out) {
-  const auto collective = collective_of(o, context.placement);
+void price(const Operation& o, const CollectiveOperation& own, const PriceContext& context,
+           PhaseTime& out) {
+  const auto collective = collective_of(own, context.placement);
   if (!collective) return;
   out.host += o.count * context.debug.of(collective->group);
   const CollectiveTime& t = context.network.price(*collective, context.stage);
-  if (!o.told_again) {
-    out.scale_up_bytes += o.count * t.scale_up_bytes.si();
-    out.scale_out_bytes += o.count * t.scale_out_bytes.si();
+  if (!own.told_again) {
+    out.scale_up_bytes += o.count * t.scale_up_bytes;
+    out.scale_out_bytes += o.count * t.scale_out_bytes;
   }
-  const double seconds = o.count * (t.time.si() * o.exposed + o.seconds);
-  if (o.beside_passes) {
-    const double whole = o.count * t.time.si();
+  const Seconds time = o.count * (t.time * own.exposed + own.rank_wait);
+  if (own.beside_passes) {
+    const Seconds whole = o.count * t.time;
     out.beside_passes += whole;
-    out.hidden_by_passes += whole * (1 - o.exposed);
+    out.hidden_by_passes += whole * (1 - own.exposed);
   }
-  if (!o.beside_compute)
-    out.seconds[slot(o.label)] += seconds;
+  if (!own.beside_compute)
+    out.time[slot(o.label)] += time;
   else if (o.label == Label::context_comm)
-    out.side_context += seconds;
+    out.side_context += time;
   else
-    out.side_data += seconds;
+    out.side_data += time;
+}
+
+void price(const Operation& o, const HostWait& wait, const PriceContext&, PhaseTime& out) {
+  out.time[slot(Label::host)] += o.count * wait.time;
+  out.host += o.count * wait.time;
 }
 
 // What the segment's side traffic and its own collectives cost each other beyond what each takes
 // alone.
 void add_contention(const Segment& segment, const PriceContext& context, PhaseTime& out) {
   std::vector<StreamItem> side;
-  double* side_seconds = &out.side_data;
+  Seconds* side_time = &out.side_data;
   const Operation* waits = nullptr;  // the first collective that the compute stream waits for
   for (const Operation& o : segment.operations) {
     // What runs once in several microbatches meets nothing in most of them.
-    if (o.kind != OperationKind::collective || std::round(o.count) < 1) continue;
-    const auto collective = collective_of(o, context.placement);
+    const CollectiveOperation* own = o.collective();
+    if (!own || std::round(o.count) < 1) continue;
+    const auto collective = collective_of(*own, context.placement);
     if (!collective) continue;
-    if (!o.beside_compute) {
+    if (!own->beside_compute) {
       if (!waits) waits = &o;
       continue;
     }
-    if (o.label == Label::context_comm) side_seconds = &out.side_context;
+    if (o.label == Label::context_comm) side_time = &out.side_context;
     for (double left = std::round(o.count); left > 0; --left)
       side.push_back({.collective = collective});
   }
   if (side.empty() || !waits) return;
   const TwoStreams run = run_streams(main_stream(segment, context), side, *context.flow);
-  out.seconds[slot(waits->label)] += run.main_delay().si();
-  *side_seconds += run.side_delay().si();
+  out.time[slot(waits->label)] += run.main_delay();
+  *side_time += run.side_delay();
 }
 
 }  // namespace
 
-double compute_seconds(const PhaseTime& phase) {
-  double sum = 0;
-  for (Label label : compute_labels) sum += phase.seconds[slot(label)];
+Seconds compute_time(const PhaseTime& phase) {
+  Seconds sum;
+  for (Label label : compute_labels) sum += phase.time[slot(label)];
   return sum;
 }
 
-void cap_hidden_exchange(PhaseTime& phase, double partner_compute) {
-  if (phase.hidden_by_passes <= 0) return;
+void cap_hidden_exchange(PhaseTime& phase, Seconds partner_compute) {
+  if (phase.hidden_by_passes <= Seconds(0)) return;
   const double share = phase.hidden_by_passes / phase.beside_passes;
-  const double shown = share * std::max(0.0, phase.beside_passes - partner_compute);
-  phase.seconds[slot(Label::expert_comm)] += shown;
+  const Seconds shown = share * std::max(Seconds(0), phase.beside_passes - partner_compute);
+  phase.time[slot(Label::expert_comm)] += shown;
   phase.hidden_by_passes -= shown;
 }
 
 void PhaseTime::add(const PhaseTime& other, double times) {
-  for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] += times * other.seconds[i];
+  for (std::size_t i = 0; i < time.size(); ++i) time[i] += times * other.time[i];
   host += times * other.host;
   side_data += times * other.side_data;
   side_context += times * other.side_context;
@@ -152,25 +160,22 @@ const GroupShape& group_shape(const Placement& p, GroupKind group) {
   return p.tensor;
 }
 
-double deduplicated_bytes(double bytes, const TokenExchange& exchange, const GroupShape& group) {
+Bytes deduplicated_bytes(Bytes bytes, const TokenExchange& exchange, const GroupShape& group) {
   const double targets = static_cast<double>(group.domains > 1 ? group.domains : group.size);
   const auto copies = static_cast<double>(exchange.experts);
   return bytes * std::min(1.0, places_reached(exchange, targets) / copies);
 }
 
-std::optional<Collective> collective_of(const Operation& o, const Placement& placement) {
+std::optional<Collective> collective_of(const CollectiveOperation& o, const Placement& placement) {
   const GroupShape& group = group_shape(placement, o.group);
-  if (group.size <= 1 || o.bytes <= 0) return std::nullopt;
-  Collective c{.kind = o.collective,
-               .group = group,
-               .bytes = Bytes(o.bytes),
-               .library = o.collective_library,
-               .skew = o.skew};
+  if (group.size <= 1 || o.bytes <= Bytes(0)) return std::nullopt;
+  Collective c{
+      .kind = o.kind, .group = group, .bytes = o.bytes, .library = o.library, .skew = o.skew};
   // Libraries that are told of tokens know by themselves which copies are one.
-  if (knows_tokens(o.collective_library))
+  if (knows_tokens(o.library))
     c.exchange = o.exchange;
   else if (o.deduplicated)
-    c.bytes = Bytes(deduplicated_bytes(o.bytes, o.exchange, group));
+    c.bytes = deduplicated_bytes(o.bytes, o.exchange, group);
   return c;
 }
 
@@ -178,15 +183,16 @@ std::vector<StreamItem> main_stream(const Segment& segment, const PriceContext& 
   std::vector<StreamItem> items;
   Seconds compute;
   for (const Operation& o : segment.operations) {
-    if (o.kind == OperationKind::kernel) {
-      const KernelTime t = aged_time(o.kernel, context);
-      compute += o.count * (t.time + Seconds(context.kernel_gap));
-    } else if (o.kind == OperationKind::host_wait) {
-      compute += Seconds(o.count * o.seconds);
-    } else if (const auto collective = collective_of(o, context.placement);
-               collective && !o.beside_compute && o.exposed > 0) {
+    if (const Kernel* kernel = o.kernel()) {
+      compute += o.count * (aged_time(*kernel, context).time + context.kernel_gap);
+    } else if (const HostWait* wait = o.host_wait()) {
+      compute += o.count * wait->time;
+    } else if (const CollectiveOperation* own = o.collective();
+               own && !own->beside_compute && own->exposed > 0) {
+      const auto collective = collective_of(*own, context.placement);
+      if (!collective) continue;
       for (double left = std::round(o.count); left > 0; --left) {
-        compute += Seconds(o.seconds);
+        compute += own->rank_wait;
         items.push_back({.compute = compute, .collective = collective});
         compute = {};
       }
@@ -198,57 +204,43 @@ std::vector<StreamItem> main_stream(const Segment& segment, const PriceContext& 
 
 PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
   PhaseTime out;
-  out.host = segment.host_seconds;
-  for (const Operation& o : segment.operations) {
-    switch (o.kind) {
-      case OperationKind::kernel:
-        price_kernel(o, context, out);
-        break;
-      case OperationKind::collective:
-        price_collective(o, context, out);
-        break;
-      case OperationKind::host_wait:
-        out.seconds[slot(Label::host)] += o.count * o.seconds;
-        out.host += o.count * o.seconds;
-        break;
-    }
-  }
+  out.host = segment.host_time;
+  for (const Operation& o : segment.operations)
+    std::visit([&](const auto& work) { price(o, work, context, out); }, o.work);
   if (context.flow) add_contention(segment, context, out);
   return out;
 }
 
 PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device, double overlap_cost) {
   PhaseTime p = phase;
-  const double compute = compute_seconds(p);
+  const Seconds compute = compute_time(p);
   // Context-parallel blocks move under the attention of the blocks already there.
-  double& context = p.seconds[slot(Label::context_comm)];
-  context += beside_attention(Seconds(p.side_context), Seconds(p.seconds[slot(Label::attention)]),
-                              Seconds(context), overlap_cost)
-                 .si();
-  const double stream = stream_seconds(p);
+  Seconds& context = p.time[slot(Label::context_comm)];
+  context +=
+      beside_attention(p.side_context, p.time[slot(Label::attention)], context, overlap_cost);
+  const Seconds stream = stream_time(p);
   const auto with_side = [&](Seconds kernels) {
-    return joined(kernels, Seconds(p.side_data), overlap_cost);
+    return joined(kernels, p.side_data, overlap_cost);
   };
-  const double burst = with_side(Seconds(stream)).si();
-  p.seconds[slot(Label::data_comm)] += burst - stream;
-  const SustainedPass under_limit =
-      sustained_pass(Seconds(stream), Joules(p.energy), p.clocked, device, with_side);
-  const double sustained = std::max(burst, under_limit.time.si());
+  const Seconds burst = with_side(stream);
+  p.time[slot(Label::data_comm)] += burst - stream;
+  const SustainedPass under_limit = sustained_pass(stream, p.energy, p.clocked, device, with_side);
+  const Seconds sustained = std::max(burst, under_limit.time);
   PassTicks out;
-  if (sustained > burst && compute > 0) {
+  if (sustained > burst && compute > Seconds(0)) {
     out.throttle = (compute + sustained - burst) / compute;
-    for (Label label : compute_labels) p.seconds[slot(label)] *= out.throttle;
+    for (Label label : compute_labels) p.time[slot(label)] *= out.throttle;
   }
-  const double whole = std::max({sustained, p.host, p.side_host});
-  p.seconds[slot(Label::host)] += whole - sustained;
-  out.energy = under_limit.energy.si();
+  const Seconds whole = std::max({sustained, p.host, p.side_host});
+  p.time[slot(Label::host)] += whole - sustained;
+  out.energy = under_limit.energy;
   // The whole is rounded once, so that a faster part never makes it a picosecond longer; the
   // largest label takes what rounding the parts leaves.
-  out.total = to_ticks(Seconds(whole));
+  out.total = to_ticks(whole);
   Ticks rest = out.total;
   std::size_t largest = 0;
-  for (std::size_t i = 0; i < p.seconds.size(); ++i) {
-    out.label[i] = to_ticks(Seconds(p.seconds[i]));
+  for (std::size_t i = 0; i < p.time.size(); ++i) {
+    out.label[i] = to_ticks(p.time[i]);
     rest -= out.label[i];
     if (out.label[i] > out.label[largest]) largest = i;
   }

@@ -12,47 +12,47 @@
 #include "sim/engine/network/flow_network.h"
 #include "sim/engine/placement.h"
 #include "sim/engine/step/context.h"
-#include "workloads/operations/task_graph.h"
+#include "workloads/operations/program.h"
 
 namespace orrery {
 
 // Priced work of a rank: additive, so that a pass is the sum of its layers.
 struct PhaseTime {
-  std::array<double, label_count> seconds{};  // on the compute stream, host waits included
-  double host = 0;                            // seconds the host needs to dispatch it
-  double side_data = 0;                       // seconds of data-parallel traffic on side streams
-  double side_host = 0;     // seconds of weights and activations on their way to or from the host
-  double side_context = 0;  // seconds of context-parallel traffic on a side stream
-  // Seconds of exchanges that may run under another microbatch's pass, and of them those that are
-  // taken to: not in `seconds`.
-  double beside_passes = 0, hidden_by_passes = 0;
-  double energy = 0;                               // joules above idle
-  std::vector<ClockedWork> clocked;                // of it: tensor work
-  double scale_up_bytes = 0, scale_out_bytes = 0;  // sent by the rank
+  std::array<Seconds, label_count> time{};  // on the compute stream, host waits included
+  Seconds host;                             // that the host needs to dispatch it
+  Seconds side_data;                        // data-parallel traffic on side streams
+  Seconds side_host;     // weights and activations on their way to or from the host
+  Seconds side_context;  // context-parallel traffic on a side stream
+  // Exchanges that may run under another microbatch's pass, and of them those that are taken to:
+  // not in `time`.
+  Seconds beside_passes, hidden_by_passes;
+  Joules energy;                          // above idle
+  std::vector<ClockedWork> clocked;       // of it: tensor work
+  Bytes scale_up_bytes, scale_out_bytes;  // sent by the rank
 
   void add(const PhaseTime& other, double times);
 };
 
 // On the compute stream, without communication and waits.
-double compute_seconds(const PhaseTime& phase);
+Seconds compute_time(const PhaseTime& phase);
 
 // Shows what does not fit under the partner's compute. The hidden share of a pass' exchanges is
 // that of its passes that have a partner, so it is that share of the compute that can hide them.
-void cap_hidden_exchange(PhaseTime& phase, double partner_compute);
+void cap_hidden_exchange(PhaseTime& phase, Seconds partner_compute);
 
 // A finished pass: what each label takes, in engine time; the labels sum to `total`.
 struct PassTicks {
   std::array<Ticks, label_count> label{};
   Ticks total;
-  Ticks host;  // of its dispatch, where that may run ahead of the pass; else it is in the total
-  double energy = 0;
+  Ticks host;     // of its dispatch, where that may run ahead of the pass; else it is in the total
+  Joules energy;  // above idle
   double throttle = 1;  // sustained over burst time of its compute
 };
 
 // Host time that a debug wrapper adds to each collective, for every rank of its group.
 struct DebugCalls {
-  double per_rank = 0, per_remote_rank = 0;  // seconds; the second for ranks on other hosts
-  double of(const GroupShape& group) const {
+  Seconds per_rank, per_remote_rank;  // the second for ranks on other hosts
+  Seconds of(const GroupShape& group) const {
     return static_cast<double>(group.per_domain) * per_rank +
            static_cast<double>(group.size - group.per_domain) * per_remote_rank;
   }
@@ -66,7 +66,7 @@ struct PriceContext {
   Network& network;
   FlowNetwork* flow = nullptr;  // the same, where collectives beside each other contend
   std::int64_t stage = 0;       // whose groups collectives run in
-  double kernel_gap = 0;        // seconds between dependent kernels beyond what graphs leave
+  Seconds kernel_gap;           // between dependent kernels, beyond what graphs leave
   double kernel_age = 1;        // time of library kernels over that of the calibrated ones
   DebugCalls debug;
 };
@@ -77,7 +77,8 @@ PhaseTime price_segment(const Segment& segment, const PriceContext& context);
 std::vector<StreamItem> main_stream(const Segment& segment, const PriceContext& context);
 
 // The collective that an operation runs; nullopt for groups of one and for nothing to send.
-std::optional<Collective> collective_of(const Operation& operation, const Placement& placement);
+std::optional<Collective> collective_of(const CollectiveOperation& operation,
+                                        const Placement& placement);
 
 // Joins the streams of a pass: side traffic shows where it outlasts the compute it hides under, the
 // device waits where the host is slower, and the board's power limit stretches compute. Hidden
@@ -88,6 +89,6 @@ const GroupShape& group_shape(const Placement& placement, GroupKind group);
 
 // Bytes of an expert all-to-all as the network sees them: a token goes once to each rank inside a
 // scale-up domain, once to each domain beyond.
-double deduplicated_bytes(double bytes, const TokenExchange& exchange, const GroupShape& group);
+Bytes deduplicated_bytes(Bytes bytes, const TokenExchange& exchange, const GroupShape& group);
 
 }  // namespace orrery

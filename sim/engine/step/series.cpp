@@ -77,8 +77,8 @@ class NeighbourNetwork : public Network {
 // Calls that a debug wrapper checks depend on where ranks lie.
 Stack without_debug(const Stack& stack) {
   Stack out = stack;
-  out.debug.per_rank.value = Seconds(0);
-  out.debug.per_remote_rank.value = Seconds(0);
+  out.host.debug.per_rank.value = Seconds(0);
+  out.host.debug.per_remote_rank.value = Seconds(0);
   return out;
 }
 
@@ -94,7 +94,7 @@ struct StepSeries::State {
   Links links = Links::real;
   std::optional<PricedLayers> priced;  // once they were asked for
   KnownChunks known;
-  std::optional<Seconds> lightest;  // WholeModel's, once it was asked for
+  std::optional<LightestLayer> lightest;  // WholeModel's, once it was asked for
 
   StepCase of(const Layout& layout) const {
     return {context, model, job, layout, own_stack ? *own_stack : stack};

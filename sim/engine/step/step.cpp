@@ -13,8 +13,8 @@
 
 namespace orrery {
 
-TrainingProgram lower_step(const Model& model, const Job& job, const Layout& layout,
-                           const Stack& stack) {
+StepProgram lower_step(const Model& model, const Job& job, const Layout& layout,
+                       const Stack& stack) {
   return is_training(job.task) ? lower_training(model, job, layout, stack)
                                : lower_inference(model, job, layout, stack);
 }
@@ -79,8 +79,7 @@ std::vector<Ticks> host_ends(const PricedStep& step, const StepPipeline& p, cons
       const ChunkTime& t = step.chunks.at(s, c);
       const Ticks both =
           t.forward.host + t.backward.host + t.input_gradient.host + t.weight_gradient.host;
-      host += both * (layout.schedule == Schedule::dual_pipe ? p.shape.microbatches / 2
-                                                             : p.shape.microbatches);
+      host += both * microbatches_a_chunk(layout.schedule, p.shape.microbatches);
     }
     const ChunkCost& own = p.costs.chunk[i * static_cast<std::size_t>(p.shape.chunks)];
     // Gradients' calls stand between a last backward's layers.
@@ -98,7 +97,7 @@ std::vector<Ticks> host_ends(const PricedStep& step, const StepPipeline& p, cons
 StepResult run_training(const PricedStep& step) {
   const Layout& layout = step.asked.layout;
   const StepPipeline p = step_pipeline(step);
-  const PipelineRun run = run_by_batches(p, step.asked.stack.schedule_microbatches);
+  const PipelineRun run = run_by_batches(p, step.asked.stack.communication.schedule_microbatches);
   StepResult result;
   StageTails tail(step, ending_of(layout));
   std::vector<Tail> tails;
@@ -108,13 +107,13 @@ StepResult run_training(const PricedStep& step) {
   for (std::size_t s = 0; s < tails.size(); ++s)
     result.step = max(result.step, ends[s] + tails[s].total());
   const bool split = splits_backward(layout.schedule);
-  const std::int64_t per_chunk =
-      layout.schedule == Schedule::dual_pipe ? p.shape.microbatches / 2 : p.shape.microbatches;
-  double energy = 0, burst = 0, sustained = 0;
+  const std::int64_t per_chunk = microbatches_a_chunk(layout.schedule, p.shape.microbatches);
+  Joules energy;
+  double burst = 0, sustained = 0;
   std::int64_t sends_most = 0;
   for (std::int64_t s = 0; s < layout.pp; ++s) {
     StageBreakdown stage;
-    double up = 0, out = 0;
+    Bytes up, out;
     for (std::int64_t c = 0; c < p.shape.chunks; ++c) {
       const ChunkTime& t = step.chunks.at(s, c);
       const auto count = [&](const PassTicks& pass) {
@@ -147,15 +146,15 @@ StepResult run_training(const PricedStep& step) {
     stage[Label::optimizer] += tails[i].optimizer;
     stage[Label::host] += tails[i].overhead + (ends[i] - run.stages[i].end);
     stage[Label::bubble] += result.step - stage.total();
-    const Bytes outside(out + tails[i].scale_out_bytes);
+    const Bytes outside = out + tails[i].scale_out_bytes;
     if (outside > result.scale_out_bytes) sends_most = s;
-    result.scale_up_bytes = std::max(result.scale_up_bytes, Bytes(up + tails[i].scale_up_bytes));
+    result.scale_up_bytes = std::max(result.scale_up_bytes, up + tails[i].scale_up_bytes);
     result.scale_out_bytes = std::max(result.scale_out_bytes, outside);
     result.stages.push_back(stage);
   }
   result.network = network_use(step, sends_most);
   result.throttle = burst > 0 ? sustained / burst : 1;
-  result.energy_per_gpu = Joules(energy / static_cast<double>(layout.pp)) +
+  result.energy_per_gpu = energy / static_cast<double>(layout.pp) +
                           step.asked.context.device.idle_power * to_seconds(result.step);
   return result;
 }
@@ -164,7 +163,7 @@ StepResult run_inference(const PricedStep& step) {
   const StepPipeline p = step_pipeline(step);
   const std::int64_t stages = step.asked.layout.pp;
   StepResult result;
-  double energy = 0;
+  Joules energy;
   for (const ChunkCost& chunk : p.costs.chunk) result.step += chunk.forward + chunk.send_forward;
   for (std::int64_t s = 0; s < stages; ++s) {
     const ChunkTime& t = step.chunks.at(s, 0);
@@ -175,11 +174,11 @@ StepResult run_inference(const PricedStep& step) {
     result.stages.push_back(stage);
     energy += t.forward.energy;
     result.throttle = std::max(result.throttle, t.forward.throttle);
-    result.scale_up_bytes = std::max(result.scale_up_bytes, Bytes(t.scale_up_bytes));
-    result.scale_out_bytes = std::max(result.scale_out_bytes, Bytes(t.scale_out_bytes));
+    result.scale_up_bytes = std::max(result.scale_up_bytes, t.scale_up_bytes);
+    result.scale_out_bytes = std::max(result.scale_out_bytes, t.scale_out_bytes);
   }
   result.network = network_use(step, 0);
-  result.energy_per_gpu = Joules(energy / static_cast<double>(stages)) +
+  result.energy_per_gpu = energy / static_cast<double>(stages) +
                           step.asked.context.device.idle_power * to_seconds(result.step);
   return result;
 }

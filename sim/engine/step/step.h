@@ -10,8 +10,8 @@ namespace orrery {
 struct PricedStep;
 
 // What step() prices: the passes of every distinct layer and chunk.
-TrainingProgram lower_step(const Model& model, const Job& job, const Layout& layout,
-                           const Stack& stack);
+StepProgram lower_step(const Model& model, const Job& job, const Layout& layout,
+                       const Stack& stack);
 
 // Times one training or inference step. The layout is valid. Pure; a mean under 0.3 ms
 // (bench_step: executor_405b_16384_h100).

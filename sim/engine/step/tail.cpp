@@ -47,7 +47,7 @@ class StageTraffic {
 // Gradients and parameters move in buckets, whose size goes with all ranks that hold them.
 double StageTraffic::bucket_calls(const GroupShape& replicas, Bytes total) const {
   const Stack& stack = step_.asked.stack;
-  const bool at_once = ending_.zero_stage >= 1 && stack.sharded_at_once;
+  const bool at_once = ending_.zero_stage >= 1 && stack.sharding.sharded_at_once;
   return at_once ? 1.0 : std::max(1.0, std::ceil(total / bucket_size(ending_, stack, replicas)));
 }
 
@@ -57,9 +57,9 @@ Seconds StageTraffic::bucketed(CollectiveKind kind, const GroupShape& group, Byt
   const Collective bucket_of{.kind = kind, .group = group, .bytes = total / calls};
   const CollectiveTime& t = step_.layers.network->price(bucket_of, stage_);
   if (told_) told_(bucket_of, calls);
-  out_.scale_up_bytes += calls * t.scale_up_bytes.si();
-  out_.scale_out_bytes += calls * t.scale_out_bytes.si();
-  const Seconds debug(calls * step_.layers.debug.of(group));
+  out_.scale_up_bytes += calls * t.scale_up_bytes;
+  out_.scale_out_bytes += calls * t.scale_out_bytes;
+  const Seconds debug = calls * step_.layers.debug.of(group);
   if (ending_.zero_stage >= 1 || !step_.asked.runs_ahead()) return calls * t.time + debug;
   out_.host += to_ticks(debug);
   return calls * t.time;
@@ -73,7 +73,7 @@ Seconds StageTraffic::gradient_time() {
   const Layout& layout = step_.asked.layout;
   const Stack& stack = step_.asked.stack;
   const Placement& placement = step_.layers.placement;
-  const double element = bytes_per_element(stack.gradient_format);
+  const double element = bytes_per_element(stack.sharding.gradient_format);
   const auto reduce = [&](const Replicas& over, double parameters) {
     const Bytes bytes(parameters * element);
     const double calls = bucket_calls(over.all, bytes);
@@ -99,7 +99,7 @@ Seconds StageTraffic::gradient_time() {
 Seconds StageTraffic::parameter_time() {
   if (ending_.zero_stage == 0 || ending_.zero_stage == 3) return {};
   const Layout& layout = step_.asked.layout;
-  const double element = bytes_per_element(step_.asked.stack.parameter_gather_format);
+  const double element = bytes_per_element(step_.asked.stack.sharding.parameter_gather_format);
   const auto gather = [&](const Replicas& over, double parameters) {
     const Bytes bytes(parameters * element);
     return bucketed(CollectiveKind::all_gather, over.shard, bytes, bucket_calls(over.all, bytes));
@@ -125,11 +125,11 @@ double own_parameters(const PricedStep& step, const Ending& ending, std::int64_t
 Seconds offloaded_update(const PricedStep& step, double parameters) {
   const StepContext& context = step.asked.context;
   const Stack& stack = step.asked.stack;
-  const Bytes down(parameters * bytes_per_element(stack.gradient_storage));
-  const Bytes up(parameters * bytes_per_element(stack.parameter_gather_format));
+  const Bytes down(parameters * bytes_per_element(stack.sharding.gradient_storage));
+  const Bytes up(parameters * bytes_per_element(stack.sharding.parameter_gather_format));
   const Bytes states(parameters * step.layers.program->optimizer_bytes_per_parameter);
   const BytesPerSecond memory = context.host_memory_bandwidth;
-  const Seconds host = states / (memory * stack.host_update_share.get()) + (down + up) / memory;
+  const Seconds host = states / (memory * stack.host.update_share.get()) + (down + up) / memory;
   return std::max({down / context.device.host_bandwidth, up / context.device.host_bandwidth, host});
 }
 
@@ -138,7 +138,7 @@ Seconds optimizer_time(const PricedStep& step, const Ending& ending, std::int64_
   Seconds time =
       kernel_time(update_kernel(step, ending, stage), context.device, context.calibration).time;
   if (const double products = update_products(step, ending, stage); products > 0)
-    time += products * std::max(1.0, step.asked.stack.kernel_age.get()) *
+    time += products * std::max(1.0, step.asked.stack.kernels.kernel_age.get()) *
             kernel_time(step.layers.program->optimizer_product, context.device, context.calibration)
                 .time;
   // Beside it. That the accelerator has less to do is not counted: the host, with a tenth of its
@@ -155,15 +155,15 @@ Seconds closing_calls(const Layout& layout, const PricedLayers& layers) {
   const DebugCalls& calls = layers.debug;
   const Placement& placement = layers.placement;
   const auto over = [&](std::int64_t ranks, std::int64_t of_domain) {
-    if (ranks <= 1) return 0.0;
+    if (ranks <= 1) return Seconds(0);
     return calls.of({.size = ranks, .per_domain = std::min(ranks, of_domain)});
   };
   const std::int64_t replica = layout.tp * layout.cp;
   const bool spread = layout.gpus() > placement.ranks_per_domain;
-  return Seconds(over(replica * layout.pp,
-                      spread ? std::min(replica, placement.ranks_per_domain) : layout.gpus()) +
-                 (placement.data.size > 1 ? calls.of(placement.data) : 0.0) +
-                 over(layout.gpus(), placement.ranks_per_domain));
+  return over(replica * layout.pp,
+              spread ? std::min(replica, placement.ranks_per_domain) : layout.gpus()) +
+         (placement.data.size > 1 ? calls.of(placement.data) : Seconds(0)) +
+         over(layout.gpus(), placement.ranks_per_domain);
 }
 
 }  // namespace
@@ -172,13 +172,13 @@ Kernel update_kernel(const PricedStep& step, const Ending& ending, std::int64_t 
   const Stack& stack = step.asked.stack;
   const double traffic = own_parameters(step, ending, stage) *
                          step.layers.program->optimizer_bytes_per_parameter *
-                         stack.optimizer_passes.get();
+                         stack.kernels.optimizer_passes.get();
   return {.work = {.kind = WorkKind::optimizer,
                    .input = Format::fp32,
                    .output = Format::fp32,
                    .bytes_read = traffic / 2,
                    .bytes_written = traffic / 2},
-          .library = stack.stream_library()};
+          .library = stack.kernels.stream_library()};
 }
 
 double update_products(const PricedStep& step, const Ending& ending, std::int64_t stage) {
@@ -214,27 +214,29 @@ Tail StageTails::of(std::int64_t stage, const StageRun& run) {
         to_seconds(step_.chunks.at(stage, static_cast<std::int64_t>(c)).forward.total);
   }
   // The last bucket is complete only when backward ends, the first is needed before forward starts.
-  const double window = stack.data_overlap_window.get(), cost = stack.overlap_cost.get();
+  const double window = stack.communication.data_overlap_window.get(),
+               cost = stack.communication.overlap_cost.get();
   const double bucket = bucket_size(ending_, stack, step_.layers.placement.data_context).si();
   const auto buckets = [&](Format format) {
     return std::max(1.0, traffic.trained() * bytes_per_element(format) / bucket);
   };
   // Gradients that wait for a pass may still be hidden, what a pass waits for them is not.
   const Delays shared = contention_.of(stage);
-  const bool under_backward =
-      overlaps_gradients(stack, layout) && !(ending_.zero_stage >= 1 && stack.sharded_at_once);
+  const bool under_backward = overlaps_gradients(stack, layout) &&
+                              !(ending_.zero_stage >= 1 && stack.sharding.sharded_at_once);
   const Seconds both = gradients + shared.gradients;
   const Seconds shown_gradients = under_backward
                                       ? exposed(both, hides_gradients + shared.passes, window,
-                                                buckets(stack.gradient_format), cost)
+                                                buckets(stack.sharding.gradient_format), cost)
                                       : both;
-  const Seconds shown_parameters = overlaps_parameters(stack, layout)
-                                       ? exposed(parameters, hides_parameters, window,
-                                                 buckets(stack.parameter_gather_format), cost)
-                                       : parameters;
+  const Seconds shown_parameters =
+      overlaps_parameters(stack, layout)
+          ? exposed(parameters, hides_parameters, window,
+                    buckets(stack.sharding.parameter_gather_format), cost)
+          : parameters;
   tail.data = to_ticks(shown_gradients + shown_parameters + shared.passes);
   tail.optimizer = to_ticks(optimizer_time(step_, ending_, stage));
-  tail.overhead = to_ticks(stack.step_overhead.get() + closing_);
+  tail.overhead = to_ticks(stack.host.step_overhead.get() + closing_);
   return tail;
 }
 

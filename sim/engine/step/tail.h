@@ -14,7 +14,7 @@ namespace orrery {
 struct Tail {
   Ticks data, optimizer, overhead;
   Ticks host;  // dispatching the calls that reduce gradients, where the host runs ahead
-  double scale_up_bytes = 0, scale_out_bytes = 0;  // sent by a rank
+  Bytes scale_up_bytes, scale_out_bytes;  // sent by a rank
   Ticks total() const { return data + optimizer + overhead; }
 };
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "sim/base/sorting.h"
 #include "sim/outcome/money/inputs.h"
 #include "sim/outcome/money/rack_fit.h"
 #include "topologies/parts.h"
@@ -135,9 +136,8 @@ void add_ranges(Bill& bill, const BillInputs& read, const auto& evaluate_moved) 
   const auto strength = [](const BillDriver& d) {
     return std::max(std::abs(d.effect_low), std::abs(d.effect_high));
   };
-  std::stable_sort(
-      bill.drivers.begin(), bill.drivers.end(),
-      [&](const BillDriver& a, const BillDriver& b) { return strength(a) > strength(b); });
+  sort_stably(bill.drivers,
+              [&](const BillDriver& a, const BillDriver& b) { return strength(a) > strength(b); });
 }
 
 std::string held_text(const PartsIncluded& parts) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 
+#include "sim/base/sorting.h"
 #include "topologies/parts.h"
 
 namespace orrery {
@@ -303,9 +304,9 @@ GoodputCase goodput_case(const Cluster& cluster, const ReliabilityProfile& profi
   if (result.elastic && result.elastic->replicas == 0) result.elastic->replicas = job.replicas;
   for (const StorageTier& tier : job.storage)
     result.tiers.push_back(resolve_tier(cluster, profile, fleet, job, tier));
-  std::stable_sort(
-      result.tiers.begin(), result.tiers.end(),
-      [](const CheckpointTier& a, const CheckpointTier& b) { return a.survives < b.survives; });
+  sort_stably(result.tiers, [](const CheckpointTier& a, const CheckpointTier& b) {
+    return a.survives < b.survives;
+  });
   const CheckpointTier peers =
       resolve_tier(cluster, profile, fleet, job, {.kind = StorageKind::peer_memory});
   result.snapshot = peers.stall;

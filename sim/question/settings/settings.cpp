@@ -131,9 +131,9 @@ std::vector<Optimizer> read_optimizers(const JsonValue& s, const std::string& st
 // 14 ms for 32 layers would be the time of every short prompt, and of a long one the host hides
 // (2,048 tokens of Llama 8B on an H100 gain 0.6% from the graph). --launch eager says otherwise.
 void apply_launch(const JsonValue& s, const Job& job, Stack& stack) {
-  if (!is_training(job.task)) stack.launch = LaunchMode::full_graph;
+  if (!is_training(job.task)) stack.host.launch = LaunchMode::full_graph;
   if (const auto v = s.find("launch"))
-    stack.launch =
+    stack.host.launch =
         v->one_of({"eager", "graph"}) == "eager" ? LaunchMode::eager : LaunchMode::full_graph;
 }
 

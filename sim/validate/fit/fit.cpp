@@ -15,6 +15,7 @@
 #include "sim/calibrate/steps/step_fit.h"
 #include "sim/paper/tables.h"
 #include "sim/validate/score/predict.h"
+#include "workloads/stack/values.h"
 
 namespace orrery {
 namespace {
@@ -34,15 +35,8 @@ Stack moved(const Stack& stack, const std::vector<std::string>& names,
   return changed;
 }
 
-bool is_scored(const ScoredRow& s) {
-  return s.speed_error && s.row->full_config && is_training(s.row->job.task);
-}
-
 using Cell = std::pair<std::string, std::string>;
 Cell cell_of(const ScoredRow& s) { return {s.row->source, s.row->family}; }
-
-// Something is known of the row that no column tells, and so no value of a stack can.
-bool is_odd(const PreparedRow& row) { return !row.outside.empty() || !row.remark.empty(); }
 
 // At most so many rows of each source and model family, evenly spread: sweeps must not outvote the
 // rest. Odd rows teach nothing.
@@ -118,13 +112,17 @@ std::string cell_fold(const PreparedRow& row) {
   return fmt::format("{}, {}, {} GPUs", row.source, row.model.name, row.layout.gpus());
 }
 
+std::string nested_fold(const PreparedRow& row) { return row.family + ", " + row.source; }
+
 // Which fold predicts each row, and which rows a fold leaves out.
 class Folds {
  public:
   Folds(const std::vector<ScoredRow>& rows, std::string kind) : kind_(std::move(kind)) {
-    if (kind_ != "blind") return;
-    for (const ScoredRow& s : rows)
-      if (is_scored(s)) sources_[{s.row->stack.name, s.row->gpu}].insert(s.row->source);
+    for (const ScoredRow& s : rows) {
+      if (!is_scored(s)) continue;
+      if (kind_ == "blind") sources_[{s.row->stack.name, s.row->gpu}].insert(s.row->source);
+      if (kind_ == "nested") nested_[nested_fold(*s.row)] = cell_of(s);
+    }
   }
   bool whole_source(const PreparedRow& row) const {
     const auto found = sources_.find({row.stack.name, row.gpu});
@@ -134,9 +132,14 @@ class Folds {
     if (kind_ == "model") return row.family;
     if (kind_ == "release") return row.release;
     if (kind_ == "source") return row.source;
+    if (kind_ == "nested") return nested_fold(row);
     return whole_source(row) ? source_fold(row) : cell_fold(row);
   }
   bool leaves_out(const std::string& fold, const PreparedRow& row) const {
+    if (kind_ == "nested") {
+      const auto& [source, family] = nested_.at(fold);
+      return row.source == source || row.family == family;
+    }
     if (kind_ != "blind") return of(row) == fold;
     return source_fold(row) == fold || cell_fold(row) == fold;
   }
@@ -144,6 +147,7 @@ class Folds {
  private:
   std::string kind_;
   std::map<std::pair<std::string, std::string>, std::set<std::string>> sources_;
+  std::map<std::string, Cell> nested_;  // what each fold is of
 };
 
 // Rows of one stack that one fold predicts.
@@ -155,24 +159,28 @@ struct FoldFit {
 }  // namespace
 
 const std::vector<std::string>& leave_out_kinds() {
-  static const std::vector<std::string> kinds = {"source", "model", "release", "blind"};
+  static const std::vector<std::string> kinds = {"source", "model", "release", "blind", "nested"};
   return kinds;
 }
 
 std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const std::string& kind,
-                                    const FitRun& run) {
+                                    const FitRun& run, const std::vector<ScoredRow>* unseen) {
   const Folds folds(rows, kind);
   const auto stacks = by_stack(rows);
   std::vector<BlindRow> blind;
   std::vector<FoldFit> tasks;
   std::map<std::pair<std::string, std::string>, std::size_t> index;
-  for (const ScoredRow& s : rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const ScoredRow& s = rows[i];
     if (!is_scored(s)) continue;
+    const bool hidden = unseen != nullptr && is_scored((*unseen)[i]);
     const std::string fold = folds.of(*s.row);
     const auto [at, added] = index.emplace(std::pair{s.row->stack.name, fold}, tasks.size());
     if (added) tasks.push_back({.stack = s.row->stack.name, .fold = fold, .rows = {}});
     tasks[at->second].rows.push_back(blind.size());
-    blind.push_back({.row = &s, .fold = fold, .whole_source = folds.whole_source(*s.row)});
+    blind.push_back({.row = hidden ? &(*unseen)[i] : &s,
+                     .fold = fold,
+                     .whole_source = folds.whole_source(*s.row)});
   }
   std::atomic<std::size_t> done{0};
   parallel_for(tasks.size(), run.threads, [&](std::size_t t) {
@@ -213,6 +221,13 @@ std::vector<LeftOut> left_out_groups(const std::vector<BlindRow>& rows, const st
   }
   if (experts.rows > 0) groups.push_back(experts);
   return groups;
+}
+
+std::vector<BlindRow> ordinary(const std::vector<BlindRow>& rows) {
+  std::vector<BlindRow> out;
+  for (const BlindRow& b : rows)
+    if (!is_odd(*b.row->row)) out.push_back(b);
+  return out;
 }
 
 std::string blind_rules_text(const std::vector<BlindRow>& rows) {

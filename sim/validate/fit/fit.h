@@ -9,9 +9,10 @@
 
 namespace orrery {
 
-// What may be left out: "source", "model" (family) or "release" in turn, or "blind": a whole source
+// What may be left out: "source", "model" (family) or "release" in turn; "blind": a whole source
 // where its stack and device also occur in another source, else one (source, model, number of GPUs)
-// at a time.
+// at a time; "nested": a family with all its sources' rows and a source with all its families', to
+// predict what both have.
 const std::vector<std::string>& leave_out_kinds();
 
 // How fits are run.
@@ -28,11 +29,16 @@ struct BlindRow {
   double speed_error = 0;    // predicted / measured - 1, of the speed
 };
 
+// Rows of which nothing odd is known: what a source or a release did once is not the model's error.
+std::vector<BlindRow> ordinary(const std::vector<BlindRow>& rows);
+
 // Every scored row of a training run whose whole layout is known, in their order; those of stacks
 // that no other row uses are predicted from what is known without steps. Stops early when
-// interrupted.
+// interrupted. `unseen`: the same rows as runs of models that no stack knows (ModelNames::hidden);
+// where it is given, these are predicted in place of `rows`, which fits learn from.
 std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const std::string& kind,
-                                    const FitRun& run);
+                                    const FitRun& run,
+                                    const std::vector<ScoredRow>* unseen = nullptr);
 
 // Error by group of `kind` ("blind": by source) as shipped and left out, the last a subtotal of the
 // rows of models with experts; for "blind" the rule of each source.

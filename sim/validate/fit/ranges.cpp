@@ -60,14 +60,6 @@ double share_of(int count, const RangeGroup& g) {
   return static_cast<double>(count) / static_cast<double>(std::max(1, g.rows));
 }
 
-// Rows of which nothing odd is known: what a source or a release did once is not the model's error.
-std::vector<BlindRow> ordinary(const std::vector<BlindRow>& rows) {
-  std::vector<BlindRow> out;
-  for (const BlindRow& b : rows)
-    if (b.row->row->outside.empty() && b.row->row->remark.empty()) out.push_back(b);
-  return out;
-}
-
 // The errors of each source's rows predicted by those of all others.
 std::map<std::string, ModelError> errors_of_others(const std::vector<BlindResidual>& residuals,
                                                    const ModelError& shared) {
@@ -131,7 +123,7 @@ std::string error_text(const ModelError& error) {
 std::vector<RangeGroup> range_groups(const std::vector<ScoredRow>& rows) {
   std::vector<RangedRow> ranged;
   for (const ScoredRow& s : rows) {
-    if (!s.speed_error || !s.row->full_config || !is_training(s.row->job.task)) continue;
+    if (!is_scored(s)) continue;
     if (!s.row->outside.empty()) continue;
     const RowPrediction& p = s.prediction;
     const double measured = p.tokens_per_second_per_gpu / (1 + *s.speed_error);
@@ -202,7 +194,7 @@ Json ranges_json(const std::vector<RangeGroup>& groups) {
   return list;
 }
 
-std::vector<BlindResidual> blind_residuals(const std::vector<BlindRow>& rows) {
+std::vector<BlindResidual> blind_residuals(const std::vector<BlindRow>& rows, ErrorCells cells) {
   std::vector<BlindResidual> residuals;
   for (const BlindRow& b : rows) {
     const PreparedRow& row = *b.row->row;
@@ -210,23 +202,22 @@ std::vector<BlindResidual> blind_residuals(const std::vector<BlindRow>& rows) {
     const std::string twin = fmt::format("{}|{}|{}|{}|{}|{}|{}", row.source, row.gpu,
                                          row.model.name, to_text(row.layout), row.release,
                                          row.job.global_batch, b.row->prediction.step_seconds);
-    residuals.push_back({.run = b.row->prediction.run,
-                         .source = row.source,
-                         .gpu = row.gpu,
-                         .twin = twin,
-                         .log_error = std::log1p(b.speed_error),
-                         .stated = b.row->prediction.stated});
+    residuals.push_back(
+        {.run = b.row->prediction.run,
+         .source = row.source,
+         .cell = row.source + ", " + (cells == ErrorCells::devices ? row.gpu : row.family),
+         .twin = twin,
+         .log_error = std::log1p(b.speed_error),
+         .stated = b.row->prediction.stated});
   }
   return residuals;
 }
 
-std::optional<BlindError> blind_error(const std::vector<BlindRow>& rows, const ModelError& shipped,
-                                      int threads) {
+std::optional<BlindError> blind_error(const std::vector<BlindRow>& rows, int threads) {
   const std::vector<BlindRow> known = ordinary(rows);
   if (known.empty()) return std::nullopt;
   BlindError out{.fitted = fit_model_error(blind_residuals(known), {.threads = threads})};
-  out.fitted.collectives = shipped.collectives;
-  out.fitted.memory = shipped.memory;
+
   out.groups = blind_groups(rows, out.fitted);
   return out;
 }

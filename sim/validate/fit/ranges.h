@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how ranges of predictions are held against measured runs, and where the model's error goes.
+// Knows how ranges of predictions are held against measured runs, by group.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,13 +37,14 @@ struct BlindError {
   ModelError fitted;
   std::vector<RangeGroup> groups;
 };
-// Collectives and memory as in `shipped`. Errors of rows of which something odd is known make no
-// range; nullopt where all rows are odd.
-std::optional<BlindError> blind_error(const std::vector<BlindRow>& rows, const ModelError& shipped,
-                                      int threads);
+// Errors of rows of which something odd is known make no range; nullopt where all rows are odd.
+std::optional<BlindError> blind_error(const std::vector<BlindRow>& rows, int threads);
 // Its values in a few lines.
 std::string error_text(const ModelError& error);
 
-std::vector<BlindResidual> blind_residuals(const std::vector<BlindRow>& rows);
+// Their cells are sources and devices, or families and sources.
+enum class ErrorCells : std::uint8_t { devices, families };
+std::vector<BlindResidual> blind_residuals(const std::vector<BlindRow>& rows,
+                                           ErrorCells cells = ErrorCells::devices);
 
 }  // namespace orrery

@@ -9,6 +9,7 @@
 
 #include "sim/base/errors/check.h"
 #include "sim/base/output_file.h"
+#include "sim/base/sorting.h"
 #include "sim/base/text/words.h"
 #include "sim/paper/svg.h"
 #include "sim/validate/page/plots.h"
@@ -161,8 +162,7 @@ std::string skipped_html(const std::vector<ScoredRow>& rows) {
   std::vector<std::pair<int, std::vector<Cell>>> sorted;
   for (const auto& [of, count] : counts)
     sorted.push_back({-count, {{fmt::format("{}", count)}, {of.first, "l"}, {of.second, "t"}}});
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  sort_stably(sorted, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::vector<Cell>> cells;
   for (auto& [count, row] : sorted) cells.push_back(std::move(row));
   return table_html({{"rows"}, {"why", "t"}, {"source", "t"}}, cells);

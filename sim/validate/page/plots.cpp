@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 
+#include "sim/base/sorting.h"
 #include "sim/base/statistics.h"
 #include "sim/paper/plot.h"
 
@@ -65,7 +66,7 @@ std::vector<PlotSeries> series_by(const std::vector<ScoredRow>& rows, const Chos
   for (auto& [label, list] : points)
     series.push_back(
         {.label = fmt::format("{} ({})", short_name(label), list.size()), .points = list});
-  std::stable_sort(series.begin(), series.end(), [](const PlotSeries& a, const PlotSeries& b) {
+  sort_stably(series, [](const PlotSeries& a, const PlotSeries& b) {
     return a.points.size() > b.points.size();
   });
   if (series.size() > most) {

@@ -11,6 +11,7 @@
 
 #include "sim/base/json/tree.h"
 #include "sim/base/names.h"
+#include "sim/base/sorting.h"
 #include "sim/base/text/words.h"
 #include "sim/calibrate/fit/score.h"
 #include "sim/paper/tables.h"
@@ -106,8 +107,7 @@ std::string kinds_table(Groups::const_iterator begin, Groups::const_iterator end
       Rows& all = formats[group->format];
       all.insert(all.end(), group->rows.begin(), group->rows.end());
     }
-    std::stable_sort(order.begin(), order.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    sort_stably(order, [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& key : order) add_line(table, key.first, key.second, kinds[key], bar);
     for (const auto& of_format : formats) {
       const std::string& format = of_format.first;
@@ -170,8 +170,8 @@ std::vector<KernelGroup> group_kernels(const std::vector<ScoredKernel>& rows) {
     return std::tuple<const std::string&, const std::string&, std::ptrdiff_t, const std::string&>(
         g.device, g.source, &bar_of(g.kind) - bars.data(), g.kind);
   };
-  std::stable_sort(groups.begin(), groups.end(),
-                   [&](const KernelGroup& a, const KernelGroup& b) { return place(a) < place(b); });
+  sort_stably(groups,
+              [&](const KernelGroup& a, const KernelGroup& b) { return place(a) < place(b); });
   return groups;
 }
 

@@ -42,6 +42,12 @@ std::int64_t number_after(const std::string& text, const std::string& word) {
   return std::regex_search(text, found, form) ? std::stoll(found[1]) : 0;
 }
 
+std::int64_t watts_told(const std::string& gpu) {
+  static const std::regex form(R"((^|[^\d.])(\d{1,18}) ?W\b)");
+  std::smatch found;
+  return std::regex_search(gpu, found, form) ? std::stoll(found[2]) : 0;
+}
+
 std::optional<PrecisionWords> precision_from_words(const std::string& text) {
   const std::string t = capitals(text);
   if (has_any(t, {"INT8", "INT4", "FP6"})) return std::nullopt;

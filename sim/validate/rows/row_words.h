@@ -17,6 +17,8 @@ bool mentions(const std::string& text, const std::string& part);
 // A whole number that follows `word` in the text ("FSDP=64", "rank 16"); 0: none. `word` is a
 // regular expression.
 std::int64_t number_after(const std::string& text, const std::string& word);
+// The watts of a board that a GPU's name tells ("H100-SXM 96GB 500W"); 0: none.
+std::int64_t watts_told(const std::string& gpu);
 
 struct PrecisionWords {
   PrecisionRecipe recipe = PrecisionRecipe::bf16;

@@ -146,6 +146,16 @@ void build_layout(PreparedRow& p, const RunColumns& c, const StackChoice& softwa
     layout.shard_group = shard;
 }
 
+// A board works between its idle power and about its own limit: other watts are a slip of the pen.
+void limit_power(Device& device, Watts limit) {
+  const double idle = device.idle_power.value.value_or(Watts()).si();
+  const double most = 2 * device.power_limit.value.value_or(limit).si();
+  if (limit.si() <= idle || limit.si() > most)
+    skip(fmt::format("a power limit of {:.0f} W: {} runs between {:.0f} W idle and {:.0f} W",
+                     limit.si(), device.name, idle, most / 2));
+  device.power_limit.value = limit;
+}
+
 // Sources round batches and fill cells in: a schedule that its own batch rules out was not the one
 // that ran, nor a split of rows that the stack only usually makes.
 bool made_valid(PreparedRow& p, const RunColumns& c, std::int64_t gpus) {
@@ -154,14 +164,10 @@ bool made_valid(PreparedRow& p, const RunColumns& c, std::int64_t gpus) {
   plain.schedule = Schedule::one_f_one_b;
   if (!c.sequence_parallel && plain.tp > 1 && p.job.sequence % plain.tp != 0)
     plain.sequence_parallel = false;
-  if (invalid_reason(plain, p.model, p.job, gpus, p.stack.partition)) return false;
+  if (invalid_reason(plain, p.model, p.job, gpus, p.stack.sharding.partition)) return false;
   p.layout = plain;
   p.assumed.push_back("plain 1F1B: what the source tells of schedule and batch does not divide");
   return true;
-}
-
-StackContext stack_context(const PreparedRow& p) {
-  return stack_context(p.cluster->cluster, p.model, p.job, p.layout.precision);
 }
 
 }  // namespace
@@ -172,8 +178,9 @@ const std::vector<std::string>& inference_columns() {
   return columns;
 }
 
-RowReader::RowReader(Aliases aliases)
+RowReader::RowReader(Aliases aliases, ModelNames names)
     : aliases_(std::move(aliases)),
+      names_(names),
       catalog_models_(model_names(data_root() / "workloads/catalog/models")) {}
 
 std::vector<PreparedRow> RowReader::read_training(const CsvTable& table) {
@@ -199,6 +206,7 @@ RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
   p.id = row.text("id");
   p.source = row.text("source");
   p.gpu = accelerator_name(aliases_, row.text("gpu"));
+  c.machine.watts = watts_told(row.text("gpu"));
   p.catalogued = aliases_.accelerators.contains(p.gpu);
   p.full_config = row.flag("full_config").value_or(true);
   p.sweep =
@@ -220,9 +228,9 @@ RunColumns RowReader::read_columns(const CsvRow& row, PreparedRow& p) const {
        .attention = row.text("attention"),
        .parameters = row.number("params_b").value_or(0) * 1e9};
   c.task = row.text("task");
-  c.interconnect = row.text("interconnect");
-  c.system = row.text("system");
-  c.cluster = row.text("cluster");
+  c.machine.interconnect = row.text("interconnect");
+  c.machine.system = row.text("system");
+  c.machine.cluster = row.text("cluster");
   c.recompute = row.text("recompute");
   c.schedule = row.text("schedule");
   c.precision = row.text("precision");
@@ -266,16 +274,18 @@ void RowReader::build(PreparedRow& p, const RunColumns& c) {
   build_model(p, c);
   build_job(p, c);
   build_stack(p, c);
-  if (const auto reason = invalid_reason(p.layout, p.model, p.job, gpus, p.stack.partition);
+  if (const auto reason =
+          invalid_reason(p.layout, p.model, p.job, gpus, p.stack.sharding.partition);
       reason && !made_valid(p, c, gpus))
     skip("layout not valid: " + *reason);
 }
 
 // A cluster's own name tells machine and network; else they follow from what the source says.
 void RowReader::choose_machine(PreparedRow& p, const RunColumns& c, std::int64_t gpus) {
-  if (!c.cluster.empty()) {
+  if (!c.machine.cluster.empty()) {
     p.cluster = shared_cluster(
-        {.cluster = c.cluster, .accelerator = "", .network_factor = 1, .assumed = {}}, gpus);
+        {.cluster = c.machine.cluster, .accelerator = "", .network_factor = 1, .assumed = {}}, gpus,
+        c.machine.watts);
     const std::string device = accelerator_name(aliases_, p.cluster->cluster.device.name);
     if (!p.gpu.empty() && p.gpu != device)
       skip(fmt::format("INCONSISTENT: {} in a cluster of {}", p.gpu, device));
@@ -283,10 +293,11 @@ void RowReader::choose_machine(PreparedRow& p, const RunColumns& c, std::int64_t
     p.catalogued = true;
     return;
   }
-  const auto machine = choose_cluster(aliases_, wirings_, p.gpu, c.interconnect, c.system, gpus);
+  const auto machine =
+      choose_cluster(aliases_, wirings_, p.gpu, c.machine.interconnect, c.machine.system, gpus);
   if (!machine) skip(fmt::format("accelerator {} is not in aliases.json", in_quotes(p.gpu)));
   for (const std::string& sentence : machine->assumed) p.assumed.push_back(sentence);
-  p.cluster = shared_cluster(*machine, gpus);
+  p.cluster = shared_cluster(*machine, gpus, c.machine.watts);
 }
 
 void RowReader::build_model(PreparedRow& p, const RunColumns& c) {
@@ -344,9 +355,8 @@ void RowReader::build_stack(PreparedRow& p, const RunColumns& c) {
     p.assumed.push_back("precision not stated: BF16");
   }
   p.layout.precision = precision->recipe;
-  if (precision->plain_fp8)
-    p.layout.precision = stack(software.name, stack_context(p)).defaults.fp8;
-  p.stack = stack(software.name, stack_context(p));
+  if (precision->plain_fp8) p.layout.precision = stack(software.name, context_of(p)).defaults.fp8;
+  p.stack = stack(software.name, context_of(p));
   p.release = p.stack.name + "@" + p.stack.release;
   if (p.model.mtp_layers > 0 && !mentions(c.notes, "MTP")) {
     p.job.mtp = p.stack.defaults.mtp;
@@ -389,8 +399,8 @@ std::vector<PreparedRow> RowReader::read_inference(const CsvTable& table) {
       p.gpu = p.cluster->cluster.device.name;
       p.model = model_from_dimensions(row.text("model"), d, p.assumed);
       p.family = p.model.name;
-      p.stack = stack(aliases_.inference_stack, stack_context(p));
-      p.stack.launch = aliases_.inference_launch;
+      p.stack = stack(aliases_.inference_stack, context_of(p));
+      p.stack.host.launch = aliases_.inference_launch;
       p.release = p.stack.name + "@" + p.stack.release;
       if (const auto reason = invalid_reason(p.layout, p.model, p.job, p.layout.tp))
         skip("layout not valid: " + *reason);
@@ -401,17 +411,19 @@ std::vector<PreparedRow> RowReader::read_inference(const CsvTable& table) {
   return rows;
 }
 
-const SharedCluster* RowReader::shared_cluster(const ClusterChoice& choice, std::int64_t gpus) {
-  const std::string key = fmt::format("{} {} {} {:.4g}", choice.cluster, choice.accelerator, gpus,
-                                      choice.network_factor);
+const SharedCluster* RowReader::shared_cluster(const ClusterChoice& choice, std::int64_t gpus,
+                                               std::int64_t watts) {
+  const std::string key = fmt::format("{} {} {} {:.4g} {}", choice.cluster, choice.accelerator,
+                                      gpus, choice.network_factor, watts);
   if (const auto found = clusters_.find(key); found != clusters_.end()) return found->second.get();
   auto shared = std::make_unique<SharedCluster>();
   shared->cluster = load_cluster(choice, gpus);
   Cluster& cluster = shared->cluster;
-  if (!choice.accelerator.empty() && cluster.device.name != choice.accelerator) {
-    cluster.device = load_device(choice.accelerator);
-    cluster.calibration = load_calibration(cluster.device);
-  }
+  const bool other = !choice.accelerator.empty() && cluster.device.name != choice.accelerator;
+  if (other) cluster.device = load_device(choice.accelerator);
+  const std::string entry = cluster.device.name;
+  if (watts > 0) limit_power(cluster.device, Watts(static_cast<double>(watts)));
+  if (other || watts > 0) cluster.calibration = load_calibration(entry, cluster.device);
   shared->context = std::make_unique<StepContext>(step_context(cluster));
   return clusters_.emplace(key, std::move(shared)).first->second.get();
 }
@@ -421,6 +433,12 @@ const Model& RowReader::catalog_model(const std::string& name) {
   if (found != models_.end()) return found->second;
   return models_.emplace(name, load_model(name, data_root() / "workloads/catalog/models"))
       .first->second;
+}
+
+StackContext RowReader::context_of(const PreparedRow& p) const {
+  StackContext context = stack_context(p.cluster->cluster, p.model, p.job, p.layout.precision);
+  if (names_ == ModelNames::hidden) context.model = context.family = "";
+  return context;
 }
 
 const Stack& RowReader::stack(const std::string& name, const StackContext& context) {

@@ -2,6 +2,7 @@
 // Makes a scenario of a row of a table of measured runs, and says what had to be assumed.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -52,6 +53,9 @@ struct PreparedRow {
   std::vector<Recompute> recompute_choices;
 };
 
+// Something is known of the row that no column tells, and so no value of a stack can.
+inline bool is_odd(const PreparedRow& row) { return !row.outside.empty() || !row.remark.empty(); }
+
 // Dimensions that a row states; 0 where it does not.
 struct RowDimensions {
   std::int64_t layers = 0, hidden = 0, ffn = 0, heads = 0, kv_heads = 0, head_dim = 0;
@@ -72,10 +76,17 @@ Model fill_template(const Model& shape, const std::string& name, const RowDimens
 Model model_from_dimensions(const std::string& name, const RowDimensions& dimensions,
                             std::vector<std::string>& assumed);
 
+// What a row says of its machine.
+struct MachineColumns {
+  std::string interconnect, system, cluster;
+  std::int64_t watts = 0;  // of a board, where the GPU's name tells them
+};
+
 // A training row's cells, read and checked as numbers.
 struct RunColumns {
   RowDimensions dimensions;
-  std::string model, task, interconnect, system, cluster, recompute, schedule, precision, framework;
+  MachineColumns machine;
+  std::string model, task, recompute, schedule, precision, framework;
   std::string version, notes, year;
   std::optional<std::int64_t> gpus, global_batch, micro_batch, tp, pp, vpp, dp, ep, etp, cp, zero;
   std::optional<bool> sequence_parallel;
@@ -84,10 +95,14 @@ struct RunColumns {
 // Columns that a table of inference steps must have.
 const std::vector<std::string>& inference_columns();
 
+// Whether stacks know the models of rows: "hidden" takes none of the conditions that name a model
+// or a family, as for a model that nobody has run yet.
+enum class ModelNames : std::uint8_t { known, hidden };
+
 // Turns rows into scenarios. Loads every cluster, stack and model once; rows point into it.
 class RowReader {
  public:
-  explicit RowReader(Aliases aliases);
+  explicit RowReader(Aliases aliases, ModelNames names = ModelNames::known);
   // Training runs in the columns of validation/README.md. Error for cells that do not parse; a row
   // that cannot become a scenario has its reason in `skipped`.
   std::vector<PreparedRow> read_training(const CsvTable& table);
@@ -101,14 +116,17 @@ class RowReader {
   void build_job(PreparedRow& prepared, const RunColumns& columns) const;
   void build_stack(PreparedRow& prepared, const RunColumns& columns);
   void build_model(PreparedRow& prepared, const RunColumns& columns);
-  const SharedCluster* shared_cluster(const ClusterChoice& choice, std::int64_t gpus);
+  const SharedCluster* shared_cluster(const ClusterChoice& choice, std::int64_t gpus,
+                                      std::int64_t watts = 0);
   const Model& catalog_model(const std::string& name);
+  StackContext context_of(const PreparedRow& row) const;
   const Stack& stack(const std::string& name, const StackContext& context);
   void collect_dimensions(const CsvTable& table);
   std::int64_t dimension(const CsvRow& row, const std::string& column,
                          std::vector<std::string>& assumed) const;
 
   Aliases aliases_;
+  ModelNames names_;
   WiringTable wirings_;
   std::vector<std::string> catalog_models_;
   std::map<std::string, std::unique_ptr<SharedCluster>> clusters_;

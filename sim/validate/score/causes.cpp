@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "sim/base/sorting.h"
 #include "sim/base/statistics.h"
 #include "sim/base/text/words.h"
 #include "sim/paper/tables.h"
@@ -23,7 +24,7 @@ double log_error(const ScoredRow& s) { return std::log1p(std::max(-0.99, *s.spee
 std::vector<const ScoredRow*> scored(const std::vector<ScoredRow>& rows) {
   std::vector<const ScoredRow*> kept;
   for (const ScoredRow& s : rows)
-    if (s.speed_error && s.row->full_config && is_training(s.row->job.task)) kept.push_back(&s);
+    if (is_scored(s)) kept.push_back(&s);
   return kept;
 }
 
@@ -186,7 +187,7 @@ std::vector<WorstRow> worst_rows(const std::vector<ScoredRow>& rows, std::size_t
   Likes likes;
   for (const ScoredRow* s : sorted)
     for (const std::string& trait : traits(*s->row)) likes[trait].push_back(s);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const ScoredRow* a, const ScoredRow* b) {
+  sort_stably(sorted, [](const ScoredRow* a, const ScoredRow* b) {
     return std::abs(log_error(*a)) > std::abs(log_error(*b));
   });
   std::map<std::string, std::size_t> taken;

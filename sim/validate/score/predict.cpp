@@ -43,6 +43,7 @@ Scenario row_scenario(const PreparedRow& row) {
 RunKind run_kind(const PreparedRow& row) {
   const Device& device = row.cluster->cluster.device;
   RunKind run = run_kind(row.stack, row.model, row.job, row.layout, device);
+  run.family = row.family;
   run.blanks = static_cast<int>(row.assumed.size());
   return run;
 }

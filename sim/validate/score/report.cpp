@@ -184,6 +184,10 @@ ScoredRow score_row(const PreparedRow& row, const RowPrediction& prediction) {
   return scored;
 }
 
+bool is_scored(const ScoredRow& scored) {
+  return scored.speed_error && scored.row->full_config && is_training(scored.row->job.task);
+}
+
 void add_row(GroupScore& g, const ScoredRow& s) {
   const PreparedRow& row = *s.row;
   ++g.rows;

@@ -36,6 +36,8 @@ struct ScoredRow {
   std::optional<double> speed_error, peak_error, reserved_error, static_error;
 };
 ScoredRow score_row(const PreparedRow& row, const RowPrediction& prediction);
+// The speed of a training run whose whole layout is known.
+bool is_scored(const ScoredRow& scored);
 
 struct GroupScore {
   std::string source, gpu;

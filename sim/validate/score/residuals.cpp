@@ -99,8 +99,7 @@ std::vector<ResidualTable> residual_tables(const std::vector<ScoredRow>& rows, b
     std::map<std::pair<std::int64_t, std::string>, std::vector<double>> bins;
     for (const ScoredRow& s : rows) {
       const PreparedRow& row = *s.row;
-      if (!s.speed_error || !row.full_config || row.sweep != sweeps || !is_training(row.job.task))
-        continue;
+      if (!is_scored(s) || row.sweep != sweeps) continue;
       const Place at = place(row);
       bins[{at.order, at.label}].push_back(*s.speed_error);
     }

@@ -3,8 +3,8 @@
 // traffic.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include <boost/container/small_vector.hpp>
@@ -31,35 +31,46 @@ enum class GroupKind : std::uint8_t {
   expert_shard_replica,  // of experts
 };
 
-enum class OperationKind : std::uint8_t { kernel, collective, host_wait };
-
-// One operation of a layer's phase, `count` times in a row.
-struct Operation {
-  OperationKind kind = OperationKind::kernel;
-  Label label = Label::gemm;
-  Kernel kernel{};                                         // kernel
-  CollectiveKind collective = CollectiveKind::all_reduce;  // collective
-  CollectiveLibrary collective_library = CollectiveLibrary::nccl;
+// A collective over one of a rank's groups.
+struct CollectiveOperation {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  CollectiveLibrary library = CollectiveLibrary::nccl;
   GroupKind group = GroupKind::tensor;
-  double bytes = 0;             // collective: as sim/engine/collectives/collectives.h counts it
-  double exposed = 1;           // collective: share of its time that nothing hides
-  bool beside_compute = false;  // collective on a side stream: hidden by the segment's compute
+  Bytes bytes;                  // as sim/engine/collectives/collectives.h counts them
+  double exposed = 1;           // share of its time that nothing hides
+  Seconds rank_wait;            // for the last rank, hidden by nothing
+  bool beside_compute = false;  // on a side stream: hidden by the segment's compute
   bool told_again = false;      // the exposed share of the collective that follows: its bytes are
                                 // counted there
   bool beside_passes = false;   // what is not exposed runs under another microbatch's pass
-  bool deduplicated = false;    // expert all-to-all: of the copies of a token in `bytes` a rank
-                                // or a domain gets one
-  TokenExchange exchange{};     // expert all-to-all: what a library that knows tokens is told
-  double skew = 1;              // expert all-to-all: the busiest rank's rows over the mean
-  double seconds = 0;           // host_wait: time that the device idles; collective: that it waits
-                                // for the last rank, hidden by nothing
+  // Experts' all-to-all: of the copies of a token in `bytes` a rank or a domain gets one; what a
+  // library that knows tokens is told; the busiest rank's rows over the mean.
+  bool deduplicated = false;
+  TokenExchange exchange{};
+  double skew = 1;
+};
+
+// The device idles until the host goes on.
+struct HostWait {
+  Seconds time;
+};
+
+// One operation of a layer's phase, `count` times in a row.
+struct Operation {
+  Label label = Label::gemm;
   double count = 1;
+  std::variant<Kernel, CollectiveOperation, HostWait> work;
+
+  // What it is; nullptr where it is something else.
+  const Kernel* kernel() const { return std::get_if<Kernel>(&work); }
+  const CollectiveOperation* collective() const { return std::get_if<CollectiveOperation>(&work); }
+  const HostWait* host_wait() const { return std::get_if<HostWait>(&work); }
 };
 
 // One layer class (or embedding, head) in one phase, on one rank.
 struct Segment {
   std::vector<Operation> operations;
-  double host_seconds = 0;  // host dispatch time of the whole segment
+  Seconds host_time;  // of the host, which dispatches the whole segment
 };
 
 struct LayerProgram {
@@ -87,14 +98,26 @@ struct ChunkProgram {
   double trained = 0, trained_experts = 0;
 };
 
-// A training step of one rank per stage, before anything is timed.
-struct TrainingProgram {
+// How often a chunk runs each of its parts: visit(part, plain, recomputed). `of` has one for each
+// layer class, for the embedding, the head and a module: a program's operations, times, counts.
+template <class Parts, class Visit>
+void visit_parts(Parts& of, const ChunkProgram& chunk, const Visit& visit) {
+  for (std::size_t i = 0; i < of.classes.size(); ++i)
+    visit(of.classes[i], chunk.layers[i], chunk.recomputed[i]);
+  if (chunk.embedding) visit(of.embedding, 1, 0);
+  if (chunk.head) visit(of.head, 1 + chunk.modules, 0);
+  const double again = chunk.recomputes_modules ? chunk.modules : 0;
+  visit(of.module, chunk.modules - again, again);
+}
+
+// A step of one rank per stage, of training or inference, before anything is timed.
+struct StepProgram {
   std::vector<LayerProgram> classes;
   LayerProgram embedding, head;
   LayerProgram module;                       // what an MTP module has beside its layer and the head
   std::vector<ChunkProgram> chunks;          // [stage * vpp + chunk]
-  double send_bytes = 0;                     // activation message between stages, one rank
-  double gradient_send_bytes = 0;            // what comes back for it
+  Bytes send_bytes;                          // activation message between stages, one rank
+  Bytes gradient_send_bytes;                 // what comes back for it
   double optimizer_bytes_per_parameter = 0;  // traffic of the update of one parameter
   // Products of the update (Muon, Shampoo), and how many of them one parameter takes.
   Kernel optimizer_product{};

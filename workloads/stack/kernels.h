@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says which kernels a stack runs, and how much memory traffic those make that are not products.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim/base/names.h"
+#include "workloads/stack/unstated.h"
+
+namespace orrery {
+
+// Linear layers that LoRA gives adapters. Routed experts have none: recipes for models with experts
+// adapt attention (NeMo: recipes/mixtral_8x7b.py).
+enum class AdapterSites : std::uint8_t {
+  every_linear,     // attention's, latent projections, dense and shared feed-forwards, Mamba's
+  query_key_value,  // what makes queries, keys and values
+};
+
+// Passes are memory traffic over the least that a kernel could move, as each line states it.
+struct StackKernels {
+  Library attention = Library::flash2;
+  // Decode over latents (MLA, absorbed), where a stack has a kernel of its own for it.
+  std::optional<Library> latent_attention;
+  Format attention_format = Format::bf16;  // fp8 where the recipe quantises attention
+  Library gemm = Library::cublas;
+  Library grouped_gemm = Library::grouped_gemm;
+  Library memory_bound = Library::fused;  // norms, activations, rotary, residuals
+  // Whose kernels time these: traffic is counted in passes of theirs. Empty: of memory_bound.
+  std::optional<Library> counted_in;
+  Library stream_library() const { return counted_in.value_or(memory_bound); }
+  Sourced<double> elementwise_passes;    // memory traffic of these over a perfectly fused layer's
+  Sourced<double> loss_bytes_per_logit;  // traffic of the loss, forward and backward together
+  Sourced<double> quantise_passes;       // traffic of quantise kernels over one read and one write
+  Sourced<double> permute_passes;        // expert permute traffic over one read and one write
+  // Traffic of the update over one read and one write of what it touches. Most stacks leave it out.
+  Sourced<double> optimizer_passes =
+      unstated(1.0, 1.0, 1.2, Evidence::assumed,
+               "one read and one write of what it touches; library "
+               "kernels that run an update in parts add up to a fifth");
+  // Kernels of a layer's pass that move next to nothing (memsets, casts, copies of views), beyond
+  // those that its operations list.
+  Sourced<double> small_kernels_forward = unstated(0.0), small_kernels_backward = unstated(0.0);
+  // Experts with biases: traffic of adding them to the outputs by kernels of their own, over one
+  // read and one write (0: the products add them), and of their activation over a fused one's,
+  // where no fused kernel takes a bias.
+  Sourced<double> expert_bias_passes = unstated(0.0), biased_activation_passes = unstated(1.0);
+  // State-space scans: time of their kernels over that of their products as plain batched ones. The
+  // Triton kernels of Mamba-2 keep fp32 states between five launches and recompute them backward.
+  Sourced<double> scan_passes = unstated(4.0, 2.5, 5.5, Evidence::estimated,
+                                         "as fitted for NeMo, which runs the same kernels; no "
+                                         "row of a stack that says nothing");
+  // Grouped products apply the activation and quantise what the next product reads: neither is a
+  // kernel of its own.
+  bool fused_expert_mlp = false;
+  bool fused_gradient_accumulation = false;  // weight-gradient products add into the gradient
+                                             // buffer (gradient_storage) themselves
+  // Traffic of adding a microbatch's gradients to those before it by kernels of their own, over one
+  // read of both and one write.
+  Sourced<double> accumulate_passes =
+      unstated(1.0, 1.0, 1.0, Evidence::assumed, "one kernel that reads both and writes the sum");
+  // The norm before a linear layer is part of that layer (Transformer Engine's LayerNormLinear) and
+  // cannot run again alone; those that several layers read are modules of their own.
+  bool fused_norms = false;
+  // 8-bit products read both operands along k only (Hopper), so that what two products use is kept
+  // twice, as is and transposed. Without it one copy of per-tensor scales serves both.
+  bool transposed_copies = true;
+  // Time of the release's products and attention over that of the libraries that calibrations
+  // measured: kernels for a chip get faster for years. Where a stack says nothing its libraries are
+  // taken to be those that were measured; releases of NeMo, whose age was fitted, lose 0 to 14%.
+  Sourced<double> kernel_age =
+      unstated(1.0, 1.0, 1.0, Evidence::assumed, "libraries as the calibrated ones; not fitted");
+  // LoRA: the linear layers that have adapters, and traffic of adding an adapter's output to the
+  // layer's over one read of both and one write (0: a kernel of the adapter does it).
+  AdapterSites adapter_sites = AdapterSites::every_linear;
+  Sourced<double> adapter_passes = unstated(1.0);
+};
+
+}  // namespace orrery

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists the values of a stack that have evidence and a range, each with its key in files.
+#pragma once
+
+#include <utility>
+
+#include "workloads/stack/stack.h"
+
+namespace orrery {
+
+// visit(key, value) for each; `stack` is a Stack or a const one.
+template <class StackRef, class Visit>
+void visit_stack_values(StackRef& s, Visit&& visit) {
+  visit("elementwise_passes", s.kernels.elementwise_passes);
+  visit("loss_bytes_per_logit", s.kernels.loss_bytes_per_logit);
+  visit("quantise_passes", s.kernels.quantise_passes);
+  visit("permute_passes", s.kernels.permute_passes);
+  visit("expert_bias_passes", s.kernels.expert_bias_passes);
+  visit("biased_activation_passes", s.kernels.biased_activation_passes);
+  visit("scan_passes", s.kernels.scan_passes);
+  visit("optimizer_passes", s.kernels.optimizer_passes);
+  visit("adapter_passes", s.kernels.adapter_passes);
+  visit("kernel_age", s.kernels.kernel_age);
+  visit("small_kernels_forward", s.kernels.small_kernels_forward);
+  visit("small_kernels_backward", s.kernels.small_kernels_backward);
+  visit("dispatch", s.host.dispatch);
+  visit("operations.layer_forward", s.host.operations.layer_forward);
+  visit("operations.layer_backward", s.host.operations.layer_backward);
+  visit("operations.moe_forward", s.host.operations.moe_forward);
+  visit("operations.moe_backward", s.host.operations.moe_backward);
+  visit("operations.expert_forward", s.host.operations.expert_forward);
+  visit("operations.expert_backward", s.host.operations.expert_backward);
+  visit("operations.head", s.host.operations.head);
+  visit("operations.collective", s.host.operations.collective);
+  visit("moe_sync", s.host.moe_sync);
+  visit("sync_exposed", s.host.sync_exposed);
+  visit("softmax_fallback", s.host.softmax_fallback);
+  visit("layer_sync", s.host.layer_sync);
+  visit("rank_wait", s.host.rank_wait);
+  visit("accumulate_passes", s.kernels.accumulate_passes);
+  visit("debug_per_rank", s.host.debug.per_rank);
+  visit("debug_per_remote_rank", s.host.debug.per_remote_rank);
+  visit("slow_hosts", s.host.debug.slow_hosts);
+  visit("slow_host_cost", s.host.debug.slow_cost);
+  visit("step_overhead", s.host.step_overhead);
+  visit("tensor_exposed", s.communication.tensor_exposed);
+  visit("expert_exposed", s.communication.expert_exposed);
+  visit("overlapped_expert_exposed", s.communication.overlapped_expert_exposed);
+  visit("context_exposed", s.communication.context_exposed);
+  visit("data_overlap_window", s.communication.data_overlap_window);
+  visit("overlap_cost", s.communication.overlap_cost);
+  visit("host_update_share", s.host.update_share);
+  visit("bucket", s.sharding.bucket);
+  visit("bucket_per_rank", s.sharding.bucket_per_rank);
+  visit("allocator_rounding", s.memory.allocator_rounding);
+  visit("context", s.memory.context);
+  visit("sequence_buffers", s.memory.sequence_buffers);
+}
+
+}  // namespace orrery

@@ -55,6 +55,7 @@ constexpr Parameter parameters[] = {
     {"epilogue_exposed", &Curve::epilogue_exposed, plain},
     {"accumulate_exposed", &Curve::accumulate_exposed, plain},
     {"energy_factor", &Curve::energy_factor, plain},
+    {"block_scale_factor", &Curve::block_scale_factor, plain},
     {"fixed", &Curve::fixed_seconds, Seconds::dimension},
 };
 constexpr const char* role_names[3] = {"forward", "input_gradient", "weight_gradient"};

@@ -80,6 +80,7 @@ struct Curve {
   double epilogue_exposed = 0;    // share of the traffic (GEMM: of the result's) that nothing hides
   double accumulate_exposed = 0.5;  // the same for a result that is added to an fp32 buffer
   double energy_factor = 1;  // tensor energy against that of a plain product (softmax, padding)
+  double block_scale_factor = 1;      // tensor time of operands with a scale for each block (MX)
   double role_factor[3] = {1, 1, 1};  // GEMM time by role: forward, input gradient, weight gradient
   double fixed_seconds = 0;           // start-up and drain inside the device, at zero work
   // Evidence for the whole curve. `scale` multiplies its time: 1 when measured; borrowed curves

@@ -75,6 +75,7 @@ void add_rare(Json& p, const Curve& c) {
   add("row_room", c.row_room, plain.row_room);
   add("dim_step", c.dim_step, plain.dim_step);
   add("stream_width", c.stream_width, plain.stream_width);
+  add("block_scale_factor", c.block_scale_factor, plain.block_scale_factor);
 }
 
 Json product_parameters(const Curve& c) {

@@ -194,6 +194,7 @@ UnitTimes product_times(const Work& work, const Curve& curve, const ResolvedDevi
     t.tensor = operations * (1 + curve.k_half / p.k) / rate;
   }
   t.tensor *= curve.role_factor[static_cast<std::size_t>(work.role)];
+  if (work.block_scales) t.tensor *= curve.block_scale_factor;
   t.tensor *= slow > 1 ? slow : split_sectors(rows, curve);
   const double result = result_bytes(work);
   t.memory_work = gemm_bytes(work) + result;

@@ -130,6 +130,11 @@ std::optional<GridPoint> point_of(const Family& f, const Layout& l) {
   return p;
 }
 
+bool same_sizes(const Layout& a, const Layout& b) {
+  return a.precision == b.precision && a.optimizer == b.optimizer && a.tp == b.tp && a.pp == b.pp &&
+         a.dp == b.dp && a.cp == b.cp && a.ep == b.ep && a.etp == b.etp;
+}
+
 std::string stages_text(const Layout& l) {
   return fmt::format("{} layers on the first and {} on the last position", l.stage_layers.front(),
                      l.stage_layers.back());
@@ -166,7 +171,6 @@ class Walk {
  public:
   Walk(const SearchGround& ground, const Found& exact, double tolerance)
       : ground_(ground),
-        family_(ground.family(exact.place)),
         stack_(ground.recipe(exact.place).stack),
         most_(exact.score * (1 + tolerance)) {
     out_.exact = out_.shown = exact;
@@ -203,17 +207,26 @@ class Walk {
     }
     return any;
   }
+  // Families of the same sizes are apart where the program moves other things to host memory.
+  std::optional<Place> place_of(const Layout& layout) const {
+    const std::int32_t recipe = out_.exact.place.recipe;
+    const auto& families = ground_.spaces[static_cast<std::size_t>(recipe)].families();
+    for (std::size_t f = 0; f < families.size(); ++f) {
+      if (!same_sizes(families[f].base, layout)) continue;
+      if (const std::optional<GridPoint> point = point_of(families[f], layout))
+        return Place{recipe, static_cast<std::int32_t>(f), *point};
+    }
+    return std::nullopt;
+  }
   std::optional<Found> run(const Layout& layout) const {
-    const std::optional<GridPoint> point = point_of(family_, layout);
-    if (!point || !memory_fits(ground_.model, ground_.job, layout, stack_, ground_.device))
+    const std::optional<Place> place = place_of(layout);
+    if (!place || !memory_fits(ground_.model, ground_.job, layout, stack_, ground_.device))
       return std::nullopt;
-    const Place place{out_.exact.place.recipe, out_.exact.place.family, *point};
-    return found_of(ground_, place, layout,
+    return found_of(ground_, *place, layout,
                     step(ground_.context, ground_.model, ground_.job, layout, stack_));
   }
 
   const SearchGround& ground_;
-  const Family& family_;
   const Stack& stack_;
   double most_ = 0;  // score
   Simplified out_;

@@ -63,6 +63,7 @@ struct Work {
   // gemm, grouped_gemm: C[m, n] = A[m, k] B[k, n], `groups` times.
   GemmRole role = GemmRole::forward;
   bool accumulate_fp32 = false;  // the result is added to an fp32 buffer (weight gradients)
+  bool block_scales = false;     // 8-bit operands have a scale for each block of 32 (MX)
   std::int64_t m = 0, n = 0, k = 0, groups = 1;
   // attention_*: batch sequences, q_length query rows each against kv_length keys.
   std::int64_t batch = 0, heads = 0, kv_heads = 0, q_length = 0, kv_length = 0;

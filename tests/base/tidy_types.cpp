@@ -19,7 +19,7 @@ struct Exception {
   std::size_t members = 0, lines = 0;  // 0: within the limit
 };
 constexpr Exception exceptions[] = {
-    {"hw_models/calibration.h", "Curve", 44, 43},
+    {"hw_models/calibration.h", "Curve", 45, 44},
     {"hw_models/device.h", "Device", 30, 0},
     {"sim/app/topology/picture.cpp", "NetworkPicture", 0, 288},
     {"sim/base/json/quick.cpp", "QuickReader", 0, 138},

@@ -52,7 +52,7 @@ TEST_CASE("experts' products cost what was measured, and their sums are not hidd
     CAPTURE(row.experts, row.rows, row.outputs);
     // Power stretched the tensor units' part only: 0.69 for forward, between that and 1 for sums.
     const double forward = row.forward / b200.share(product(row, false));
-    CHECK(forward > 0.69 * 0.8);
+    CHECK(forward > 0.69 * 0.78);
     CHECK(forward < 0.69 * 1.25);
     const double weights = row.weights / b200.share(product(row, true));
     CHECK(weights > 0.69);

@@ -189,7 +189,7 @@ TEST_CASE("power of nodes with the power that predictions give is the range of s
     const double logged = row.at("node").quantity<Watts>().si();
     const double node = (bill.power[0].mean.value + bill.power[1].mean.value).si() / nodes;
     CAPTURE(prediction.mean_power_per_gpu.si(), node, error(node, logged));
-    CHECK(std::abs(error(node, logged)) < 0.1);
+    CHECK(std::abs(error(node, logged)) < 0.12);
     // With the hosts' own range the log lies inside.
     CHECK((bill.power[0].mean.low + bill.power[1].mean.low).si() / nodes < logged);
     CHECK((bill.power[0].mean.high + bill.power[1].mean.high).si() / nodes > logged);

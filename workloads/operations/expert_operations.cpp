@@ -140,6 +140,7 @@ Operation LayerOperations::grouped_product(GemmRole role, std::int64_t m, std::i
                       .output = Format::bf16,
                       .role = role,
                       .accumulate_fp32 = role == GemmRole::weight_gradient && accumulates_fp32(),
+                      .block_scales = block_scales(),
                       .m = m,
                       .n = n,
                       .k = k,

@@ -79,6 +79,7 @@ class LayerOperations {
 
   // quantise_operations.cpp
   Format linear_format() const;  // of products that the recipe quantises
+  bool block_scales() const;     // of their operands
   Format plain_format() const;   // of what it leaves alone
   void quantise(Segment& s, double elements, bool gathered = false) const;
   void quantise_traffic(Segment& s, double elements, double bytes) const;

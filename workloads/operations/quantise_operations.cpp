@@ -6,6 +6,8 @@ namespace orrery {
 
 Format LayerOperations::linear_format() const { return orrery::linear_format(layout_.precision); }
 
+bool LayerOperations::block_scales() const { return layout_.precision == PrecisionRecipe::mxfp8; }
+
 Format LayerOperations::plain_format() const {
   return layout_.precision == PrecisionRecipe::fp16 ? Format::fp16 : Format::bf16;
 }

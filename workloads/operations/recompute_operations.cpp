@@ -55,6 +55,7 @@ void LayerOperations::rerun_operations(LayerProgram& p, const LayerClass& layer)
     o.work = Kernel{.work = {.kind = WorkKind::gemm,
                              .input = linear_format(),
                              .output = Format::bf16,
+                             .block_scales = block_scales(),
                              .m = shape_.tokens,
                              .n = product.outputs,
                              .k = product.inputs},

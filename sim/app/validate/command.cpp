@@ -12,6 +12,9 @@ ExitCode run(const Given& given) {
   return validate_tables({.files = given.words,
                           .leave_out = given.text("--leave-out"),
                           .model_error = given.place("--model-error"),
+                          .write_nested = given.place("--write-nested"),
+                          .nested = given.has("--nested"),
+                          .free = given.has("--free"),
                           .fit = given.has("--fit"),
                           .json = common.json,
                           .rows = given.has("--rows"),
@@ -39,12 +42,17 @@ std::vector<Flag> flags() {
           {"--plots", "DIR", shown, "write the page's pictures into this folder", "folder"},
           {"--gates", "FILE", judged, "judge this file of gates; exit code 1 if one fails", "file"},
           {"--write-gates", "FILE", judged, "make or tighten this file of gates", "file"},
+          {"--free", "", fitted,
+           "print the values of stacks that are no facts, and how many runs each rests on"},
           {"--fit", "", fitted, "print step-level values fitted per stack"},
           {"--leave-out", "KIND", fitted,
            "fit without each source, model or release, and predict it; nested or blind",
            "source model release nested blind"},
           {"--model-error", "FILE", fitted,
-           "with --leave-out nested: write the left-out errors to this file", "file"}};
+           "with --leave-out nested: write the left-out errors to this file", "file"},
+          {"--write-nested", "FILE", fitted,
+           "with --leave-out nested: write its tables to this file", "file"},
+          {"--nested", "", fitted, "the tables of --leave-out nested as shipped, at once"}};
 }
 
 }  // namespace

@@ -45,9 +45,12 @@ std::string nested_report(const std::vector<ScoredRow>& rows, const std::vector<
   const std::vector<BlindRow> blind = predict_blind(rows, "blind", run);
   const ModelError fitted = nested_error(left_out, blind, error, options.threads);
   if (!options.model_error.empty()) write_file(options.model_error, to_json_text(fitted));
-  const std::vector<NestedPoint> points = nested_points(left_out, fitted);
-  if (options.json) return answer_text(validate_head(options), {}, nested_json(points));
-  return nested_text(points) + error_text(fitted);
+  const NestedErrors errors =
+      nested_errors(nested_points(left_out, fitted), transfer_lines(rows, left_out, fitted, run));
+  if (!options.write_nested.empty())
+    write_file(options.write_nested, nested_json(errors).dump(1) + "\n");
+  if (options.json) return answer_text(validate_head(options), {}, nested_json(errors));
+  return nested_text(errors) + error_text(fitted);
 }
 
 }  // namespace orrery

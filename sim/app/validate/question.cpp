@@ -41,6 +41,8 @@ AnswerHead validate_head(const ValidateOptions& options) {
   };
   add("fit", options.fit);
   add("kernels", options.kernels);
+  add("nested", options.nested);
+  add("free", options.free);
   return head;
 }
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "hw_models/catalog.h"
+#include "hw_models/catalogue_hash.h"
 #include "sim/app/validate/json.h"
 #include "sim/app/validate/left_out.h"
 #include "sim/base/errors/check.h"
@@ -19,6 +20,8 @@
 #include "sim/validate/advice.h"
 #include "sim/validate/fit/fit.h"
 #include "sim/validate/fit/ranges.h"
+#include "sim/validate/nested/free_values.h"
+#include "sim/validate/nested/report.h"
 #include "sim/validate/page/page.h"
 #include "sim/validate/parts/collectives.h"
 #include "sim/validate/parts/collectives_report.h"
@@ -89,11 +92,16 @@ void check_options(const ValidateOptions& options) {
                  .found = in_quotes(options.leave_out),
                  .expected = "source, model, release, blind or nested",
                  .nearest = nearest_name(options.leave_out, kinds)});
-  if (!options.model_error.empty() && options.leave_out != "nested")
-    throw Error({.file = "--model-error",
-                 .found = "no --leave-out nested",
-                 .expected = "both: the model's error is that of rows that no fit saw",
-                 .nearest = ""});
+  for (const auto& [flag, value] : {std::pair{"--model-error", &options.model_error},
+                                    {"--write-nested", &options.write_nested}})
+    if (!value->empty() && options.leave_out != "nested")
+      throw Error({.file = flag,
+                   .found = "no --leave-out nested",
+                   .expected = "both: the model's error is that of rows that no fit saw"});
+  if (options.nested && !options.files.empty())
+    throw Error({.file = "--nested",
+                 .found = options.files.front(),
+                 .expected = "no files: it prints what was computed of our own measurements"});
   const std::string other = options.fit ? "--fit" : options.leave_out.empty() ? "" : "--leave-out";
   for (const auto& [flag, value] : {std::pair{"--gates", &options.gates},
                                     {"--write-gates", &options.write_gates},
@@ -118,7 +126,8 @@ GateFiles prepare_files(const ValidateOptions& options) {
     check_writable_file(options.write_gates);
     files.before = load_gates_or_none(options.write_gates);
   }
-  if (!options.model_error.empty()) check_writable_file(options.model_error);
+  for (const std::string* file : {&options.model_error, &options.write_nested})
+    if (!file->empty()) check_writable_file(*file);
   if (!options.html.empty()) check_writable_file(options.html);
   if (!options.plots.empty()) check_writable_folder(options.plots);
   return files;
@@ -154,6 +163,20 @@ std::string details_text(const std::vector<ScoredRow>& scored) {
          "\nErrors of sweeps, percent\n" + residuals_text(residual_tables(scored, true));
 }
 
+NestedErrors shipped_nested() { return load_nested(data_root() / "validation/nested.json"); }
+
+ExitCode print_nested(const ValidateOptions& options) {
+  const NestedErrors errors = shipped_nested();
+  if (errors.catalogue != catalogue_hash())
+    fmt::print(
+        stderr,
+        "orrery: validation/nested.json was made with other catalogues; validate --leave-out "
+        "nested computes it anew\n");
+  fmt::print("{}", options.json ? answer_text(validate_head(options), {}, nested_json(errors))
+                                : nested_text(errors));
+  return ExitCode::answer;
+}
+
 // Judges, tightens and draws what the options ask for. Returns the exit code, or nullopt where they
 // ask for the usual report.
 std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
@@ -161,7 +184,10 @@ std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
   if (options.gates.empty() && options.write_gates.empty() && options.html.empty() &&
       options.plots.empty())
     return std::nullopt;
-  const auto figures = group_figures(scored);
+  auto figures = group_figures(scored);
+  if (options.files.empty())
+    for (GroupFigures& nested : nested_figures(shipped_nested()))
+      figures.push_back(std::move(nested));
   std::vector<GateVerdict> verdicts;
   if (!options.gates.empty()) verdicts = judge(files.judged, figures, options.files.empty());
   if (!options.plots.empty()) write_validation_pictures(options.plots, scored);
@@ -228,6 +254,7 @@ Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Reade
 
 ExitCode validate_tables(const ValidateOptions& options) {
   check_options(options);
+  if (options.nested) return print_nested(options);
   const GateFiles gates = prepare_files(options);
   const auto folder = data_root() / "validation";
   const ModelError error = load_model_error(folder / "model_error.json");
@@ -249,6 +276,13 @@ ExitCode validate_tables(const ValidateOptions& options) {
   }
   if (!options.leave_out.empty()) {
     fmt::print("{}", left_out_report(scored, options));
+    return ExitCode::answer;
+  }
+  if (options.free) {
+    const std::vector<FreeValue> values = free_values(scored);
+    fmt::print("{}", options.json
+                         ? answer_text(validate_head(options), {}, free_values_json(values))
+                         : free_values_text(values));
     return ExitCode::answer;
   }
   if (options.fit) {

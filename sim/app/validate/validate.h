@@ -14,8 +14,11 @@ struct ValidateOptions {
   std::vector<std::string> files;  // empty: the tables of validation/measurements
   // One of leave_out_kinds(): values are fitted without each group in turn.
   std::string leave_out;
-  std::string model_error;  // with "nested": file that the error of the rows left out goes to
-  bool fit = false;         // prints step-level values fitted per stack
+  std::string model_error;   // with "nested": file that the error of the rows left out goes to
+  std::string write_nested;  // with "nested": file that these errors go to
+  bool nested = false;       // prints the shipped file of them
+  bool free = false;         // prints the stacks' values that are no facts
+  bool fit = false;          // prints step-level values fitted per stack
   bool json = false;
   bool rows = false;        // a line for every row
   bool regions = false;     // small, medium and large kernels apart

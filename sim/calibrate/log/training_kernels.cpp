@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads our first table of training's own kernels, h200_training_kernels.csv.
+// Reads tables of training's own kernels: <gpu>_training_kernels.csv.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -10,13 +10,13 @@ namespace orrery::table {
 
 namespace {
 
-// What a line's kernel is in our terms. `narrow` is set for fp8 operands.
+// What a line's kernel is in our terms.
 struct Meaning {
   const char* kernel;
   WorkKind kind;
   GemmRole role = GemmRole::forward;
   bool accumulate = false;
-  bool narrow = false;
+  Format format = Format::bf16;
 };
 constexpr Meaning meanings[] = {
     {"gemm-forward", WorkKind::gemm},
@@ -24,12 +24,16 @@ constexpr Meaning meanings[] = {
     {"gemm-weight-gradient", WorkKind::gemm, GemmRole::weight_gradient},
     {"gemm-weight-gradient-fp32", WorkKind::gemm, GemmRole::weight_gradient, true},
     {"gemm-misaligned", WorkKind::gemm},
-    {"gemm-forward-fp8", WorkKind::gemm, GemmRole::forward, false, true},
+    {"gemm-forward-fp8", WorkKind::gemm, GemmRole::forward, false, Format::fp8},
+    {"gemm-forward-fp4", WorkKind::gemm, GemmRole::forward, false, Format::fp4},
     // Gradients are accumulated at full width (Transformer Engine's split accumulator).
-    {"gemm-forward-fp8-slow-accumulate", WorkKind::gemm, GemmRole::input_gradient, false, true},
+    {"gemm-forward-fp8-slow-accumulate", WorkKind::gemm, GemmRole::input_gradient, false,
+     Format::fp8},
     {"gemm-grouped", WorkKind::grouped_gemm},
     {"attention-forward", WorkKind::attention_forward},
     {"attention-backward", WorkKind::attention_backward},
+    {"attention-forward-fp8", WorkKind::attention_forward, GemmRole::forward, false, Format::fp8},
+    {"attention-backward-fp8", WorkKind::attention_backward, GemmRole::forward, false, Format::fp8},
     {"norm-forward", WorkKind::norm},
     {"norm-backward", WorkKind::norm},
     {"swiglu-forward", WorkKind::elementwise},
@@ -47,6 +51,9 @@ constexpr Meaning meanings[] = {
     {"device-to-host", WorkKind::host_copy},
 };
 
+// Of a table without a column `source`.
+const std::string own_source = "orrery-training-kernels";
+
 // Shorter streams time the host's launches, not the device.
 constexpr double shortest_stream = 90e-6;
 
@@ -63,7 +70,7 @@ void set_product(Work& work, const std::string& shape) {
   work.n = b;
   work.k = c;
   // dX[m, k] = dY[m, n] W[n, k]; dW[n, k] = dY^T[n, m] X[m, k].
-  if (work.input == Format::fp8) return;  // all roles were timed in the forward layout
+  if (work.input != Format::bf16) return;  // all roles were timed in the forward layout
   if (work.role == GemmRole::input_gradient) std::swap(work.n, work.k);
   if (work.role == GemmRole::weight_gradient) {
     work.m = b;
@@ -90,15 +97,16 @@ Library attention_or_named(const std::string& name) {
 }
 
 OperatorTable& table_for(std::vector<OperatorTable>& tables, const OperatorTable& empty,
-                         WorkKind kind, Format format, Library library) {
+                         WorkKind kind, Format format, Library library, const std::string& source) {
   for (OperatorTable& t : tables)
     if (t.kind == kind && t.format == format && t.library == library) return t;
   OperatorTable fresh = empty;
   fresh.kind = kind;
   fresh.format = format;
   fresh.library = library;
-  fresh.source = "orrery-training-kernels";
-  fresh.refine = is_product(kind);
+  fresh.source = source;
+  // Our first table has three roles of a few shapes; others have a grid of shapes.
+  fresh.refine = is_product(kind) && source == own_source;
   tables.push_back(fresh);
   return tables.back();
 }
@@ -113,7 +121,7 @@ std::vector<OperatorTable> read_training_kernels(const Csv& csv, const OperatorT
                                        [&](const Meaning& m) { return kernel == m.kernel; });
     if (meaning == std::end(meanings)) continue;
     const std::string shape = csv.text_or(r, "shape", "");
-    const Format format = meaning->narrow ? Format::fp8 : Format::bf16;
+    const Format format = meaning->format;
     Work work{.kind = meaning->kind,
               .input = format,
               .output = Format::bf16,
@@ -133,11 +141,12 @@ std::vector<OperatorTable> read_training_kernels(const Csv& csv, const OperatorT
         .kernels = {},
         .count = 1,
         .measured = Seconds(seconds),
-        .replays = 0,
+        .replays = static_cast<int>(csv.integer_or(r, "replays", 0)),
         .family = hash({work.n, work.k, work.heads, work.kv_heads, work.q_length, work.qk_dim}),
         .shape = kernel + " " + shape};
     row.kernels[0] = {.work = work, .library = library};
-    table_for(tables, empty, work.kind, format, library).rows.push_back(row);
+    table_for(tables, empty, work.kind, format, library, csv.text_or(r, "source", own_source))
+        .rows.push_back(row);
   }
   return tables;
 }

@@ -175,6 +175,7 @@ std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const st
     if (!is_scored(s)) continue;
     const bool hidden = unseen != nullptr && is_scored((*unseen)[i]);
     const std::string fold = folds.of(*s.row);
+    if (run.only && !run.only->contains(fold)) continue;
     const auto [at, added] = index.emplace(std::pair{s.row->stack.name, fold}, tasks.size());
     if (added) tasks.push_back({.stack = s.row->stack.name, .fold = fold, .rows = {}});
     tasks[at->second].rows.push_back(blind.size());
@@ -201,6 +202,29 @@ std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const st
       fmt::print(stderr, "{} of {} fits\n", count, tasks.size());
   });
   return blind;
+}
+
+std::vector<BlindRow> predict_transfer(const std::vector<ScoredRow>& rows, const Transfer& transfer,
+                                       const FitRun& run) {
+  std::vector<BlindRow> out;
+  for (const auto& [name, list] : by_stack(rows)) {
+    if (interrupted()) break;
+    std::vector<const ScoredRow*> learned;
+    for (const ScoredRow* s : list)
+      if (transfer.learns(*s->row)) learned.push_back(s);
+    if (learned.empty()) continue;
+    const StackFit fit = fit_stack(learned, run.threads);
+    for (const ScoredRow* s : list) {
+      const PreparedRow& row = *s->row;
+      if (!transfer.target(row)) continue;
+      const Stack changed = moved(row.stack, fit.names, fit.fit.deviations);
+      const double predicted = tokens_per_second(row, predict_step(row, changed));
+      out.push_back({.row = s,
+                     .fold = transfer.name,
+                     .speed_error = predicted / *row.measured.tokens_per_second_per_gpu - 1});
+    }
+  }
+  return out;
 }
 
 std::vector<LeftOut> left_out_groups(const std::vector<BlindRow>& rows, const std::string& kind) {

@@ -2,6 +2,7 @@
 // Knows how step-level values are fitted to measured runs, with a group of them left out.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ const std::vector<std::string>& leave_out_kinds();
 struct FitRun {
   int threads = 0;     // 0: all cores
   bool quiet = false;  // no progress on stderr
+  // Folds to predict, by name ("llama3, SOURCE" of "nested"); nullptr: all.
+  const std::set<std::string>* only = nullptr;
 };
 
 // A row that a fit predicted which never saw it.
@@ -39,6 +42,16 @@ std::vector<BlindRow> ordinary(const std::vector<BlindRow>& rows);
 std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const std::string& kind,
                                     const FitRun& run,
                                     const std::vector<ScoredRow>* unseen = nullptr);
+
+// Rows of one kind predicted by fits, stack by stack, that learn from another kind alone; stacks
+// without a row to learn from are left out. The name stands in BlindRow::fold.
+struct Transfer {
+  std::string name;  // "Blackwell from the generations before"
+  bool (*learns)(const PreparedRow& row) = nullptr;
+  bool (*target)(const PreparedRow& row) = nullptr;
+};
+std::vector<BlindRow> predict_transfer(const std::vector<ScoredRow>& rows, const Transfer& transfer,
+                                       const FitRun& run);
 
 // Error by group of `kind` ("blind": by source) as shipped and left out, the last a subtotal of the
 // rows of models with experts; for "blind" the rule of each source.

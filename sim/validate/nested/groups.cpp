@@ -20,15 +20,6 @@ using Group = std::pair<std::string, std::string>;  // family and source
 
 constexpr double one_vote = 0;  // of each group, however many rows it has
 
-// What tells operating points of a source apart.
-std::string point_of(const PreparedRow& row) {
-  const Layout& l = row.layout;
-  return fmt::format("{}|{}|{}|{}|{}|{} {} {} {} {} {}|{} {}|{}|{}|{}", row.source, row.gpu,
-                     row.model.name, row.release, to_text(l.precision), l.tp, l.pp, l.cp, l.ep,
-                     l.etp, l.vpp, l.micro_batch, row.job.sequence, l.zero_stage,
-                     to_text(l.recompute_choice()), to_text(row.job.task));
-}
-
 ModelError error_without(const std::vector<BlindRow>& rows,
                          const std::vector<BlindResidual>& residuals, const Group& group,
                          const ModelError& shared) {
@@ -71,6 +62,14 @@ ModelError nested_error(const std::vector<BlindRow>& rows, const std::vector<Bli
   return error;
 }
 
+std::string operating_point(const PreparedRow& row) {
+  const Layout& l = row.layout;
+  return fmt::format("{}|{}|{}|{}|{}|{} {} {} {} {} {}|{} {}|{}|{}|{}", row.source, row.gpu,
+                     row.model.name, row.release, to_text(l.precision), l.tp, l.pp, l.cp, l.ep,
+                     l.etp, l.vpp, l.micro_batch, row.job.sequence, l.zero_stage,
+                     to_text(l.recompute_choice()), to_text(row.job.task));
+}
+
 std::vector<NestedPoint> nested_points(const std::vector<BlindRow>& rows,
                                        const ModelError& shared) {
   const std::vector<BlindResidual> residuals = blind_residuals(rows, ErrorCells::families);
@@ -81,7 +80,7 @@ std::vector<NestedPoint> nested_points(const std::vector<BlindRow>& rows,
     const Group group{row.family, row.source};
     if (!errors.contains(group))
       errors.emplace(group, error_without(rows, residuals, group, shared));
-    points[point_of(row)].push_back(i);
+    points[operating_point(row)].push_back(i);
   }
   std::vector<NestedPoint> out;
   for (const auto& [key, list] : points) {

@@ -24,6 +24,9 @@ struct NestedPoint {
   double score = 0;      // interval score of the range, as a logarithm: the mean of its rows
 };
 
+// What tells operating points of a source apart, as a text.
+std::string operating_point(const PreparedRow& row);
+
 // The model's error by rows of predict_blind(.., "nested", ..), one vote for each family of a
 // source; where a stack's family was measured by `blind`, which left out runs alone. Collectives
 // and memory as in `shipped`.

@@ -102,7 +102,7 @@ bool is_kernel_file(const fs::path& file) {
   const auto has = [&stem](const char* part) { return stem.find(part) != std::string::npos; };
   return file.extension() == ".csv" &&
          (has("_gemm_") || has("_attn_prefill_") || has("_attn_decode_") || has("_moe_") ||
-          has("_mla_prefill_") || has("_mla_decode_") || stem.ends_with("_training_kernels"));
+          has("_mla_prefill_") || has("_mla_decode_") || has("_training_kernels"));
 }
 
 std::vector<fs::path> shipped_kernel_files() {

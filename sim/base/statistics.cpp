@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes percentiles, means and rank correlations.
+// Computes percentiles, means, rank correlations and factorials.
 #include "sim/base/statistics.h"
 
 #include <algorithm>
@@ -63,6 +63,11 @@ double rank_correlation(std::span<const double> a, std::span<const double> b) {
   }
   // A column without order says nothing about the other's.
   return square_a > 0 && square_b > 0 ? both / std::sqrt(square_a * square_b) : 0;
+}
+
+double log_factorial(double n) {
+  int sign = 0;
+  return ::lgamma_r(n + 1, &sign);
 }
 
 }  // namespace orrery

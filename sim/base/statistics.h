@@ -18,5 +18,7 @@ double median(std::span<const double> values);
 double mean(std::span<const double> values);
 // Spearman rank correlation with mean ranks for ties; 0 for fewer than two values.
 double rank_correlation(std::span<const double> a, std::span<const double> b);
+// ln n! of n from 0 on. std::lgamma writes a global, which threads must not share.
+double log_factorial(double n);
 
 }  // namespace orrery

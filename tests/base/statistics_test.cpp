@@ -43,4 +43,11 @@ TEST_CASE("constants of the normal distribution are its own") {
 }
 
 }  // namespace
+
+TEST_CASE("the logarithm of a factorial") {
+  CHECK(log_factorial(0) == Approx(0).margin(1e-12));
+  CHECK(log_factorial(5) == Approx(std::log(120.0)));
+  CHECK(log_factorial(1000) - log_factorial(999) == Approx(std::log(1000.0)));
+}
+
 }  // namespace orrery

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "hw_models/catalog.h"
 #include "sim/calibrate/fit/score.h"
@@ -84,6 +86,30 @@ TEST_CASE("a fit on the shipped part of a table predicts the rest") {
   CHECK(again.curve(WorkKind::gemm, Format::bf16, Library::cublas).quality.held_out > 50);
   CHECK_THROWS_WITH(fit_device("h200-sxm", {table("h100_gemm_vllm_bfloat16_subset")}),
                     Contains("h100-sxm"));
+}
+
+TEST_CASE("of two tables that disagree at equal shapes the slower is left out, and said") {
+  const fs::path plain = table("h100_gemm_vllm_bfloat16_subset");
+  const fs::path slow = fs::temp_directory_path() / "h100_gemm_trtllm_bfloat16.csv";
+  std::ifstream from(plain);
+  std::ofstream to(slow);
+  for (std::string line; std::getline(from, line);) {
+    if (line.starts_with("#") || line.starts_with("kernel_source")) {
+      to << line << "\n";
+      continue;
+    }
+    const std::size_t comma = line.rfind(',');
+    to << line.substr(0, comma + 1) << 1.4 * std::stod(line.substr(comma + 1)) << "\n";
+  }
+  to.close();
+  const FitReport alone = fit_device("h100-sxm", {plain});
+  for (const auto& files : {std::vector{plain, slow}, std::vector{slow, plain}}) {
+    const FitReport both = fit_device("h100-sxm", files);
+    REQUIRE(both.rows.size() == 1);
+    CHECK_THAT(both.rows[0].note, Contains("1.40 times slower"));
+    CHECK(both.rows[0].median == alone.rows[0].median);
+  }
+  fs::remove(slow);
 }
 
 struct Expected {

@@ -6,16 +6,11 @@
 #include <cmath>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/statistics.h"
 #include "topologies/routing/routing.h"
 
 namespace orrery {
 namespace {
-
-// ln n!, by lgamma_r: plain lgamma writes a global, which threads must not share.
-double log_factorial(double n) {
-  int sign = 0;
-  return ::lgamma_r(n + 1, &sign);
-}
 
 // P(X = x) for `parts` hashed onto `links`.
 double binomial(std::int64_t parts, std::int64_t links, std::int64_t x) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "hw_models/catalog.h"
@@ -18,6 +19,55 @@ namespace orrery {
 
 namespace {
 
+// What tells a row's shape apart, whatever its table calls it.
+using ShapeKey = std::array<std::int64_t, 12>;
+ShapeKey shape_key(const OperatorRow& row) {
+  const Work& w = row.kernels[static_cast<std::size_t>(row.count - 1)].work;
+  return {w.m,        w.n,        w.k,        w.groups, static_cast<std::int64_t>(w.role),
+          w.batch,    w.heads,    w.kv_heads, w.qk_dim, w.v_dim,
+          w.q_length, w.kv_length};
+}
+
+// How much slower `b` is than `a` at the shapes that both have: the median, or 1 where few are.
+struct Disagreement {
+  double slower = 1;
+  std::size_t shapes = 0;
+};
+Disagreement disagreement(const OperatorTable& a, const OperatorTable& b) {
+  constexpr std::size_t fewest = 20;
+  std::map<ShapeKey, double> times;
+  for (const OperatorRow& row : a.rows) times.emplace(shape_key(row), row.measured.si());
+  std::vector<double> ratios;
+  for (const OperatorRow& row : b.rows)
+    if (const auto found = times.find(shape_key(row)); found != times.end())
+      ratios.push_back(row.measured.si() / found->second);
+  if (ratios.size() < fewest) return {};
+  const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
+  std::nth_element(ratios.begin(), middle, ratios.end());
+  return {.slower = *middle, .shapes = ratios.size()};
+}
+
+// Joins a table of the same kernel. Where both disagree at equal shapes, a board was throttled or a
+// column is mislabelled: the faster one stays.
+void join(OperatorTable& into, const OperatorTable& table) {
+  constexpr double most = 1.25;
+  const auto add_note = [&into](const std::string& text) {
+    if (!text.empty()) into.note += (into.note.empty() ? "" : "; ") + text;
+  };
+  const Disagreement d = disagreement(into, table);
+  if (d.slower > most || d.slower < 1 / most) {
+    if (d.slower < 1) into.rows = table.rows;
+    add_note(
+        fmt::format("a table that is {:.2f} times slower at {} equal shapes is left out: "
+                    "throttled or mislabelled",
+                    std::max(d.slower, 1 / d.slower), d.shapes));
+    return;
+  }
+  into.rows.insert(into.rows.end(), table.rows.begin(), table.rows.end());
+  into.host_bound = into.host_bound && table.host_bound;
+  add_note(table.note);
+}
+
 // Tables of one kind, format and library are fitted together; refinements come after them.
 std::vector<OperatorTable> joined(const std::vector<OperatorTable>& tables) {
   std::vector<OperatorTable> result;
@@ -28,13 +78,10 @@ std::vector<OperatorTable> joined(const std::vector<OperatorTable>& tables) {
         return t.kind == table.kind && t.format == table.format && t.library == table.library &&
                t.variant == table.variant && t.refine == refine;
       });
-      if (same == result.end()) {
+      if (same == result.end())
         result.push_back(table);
-        continue;
-      }
-      same->rows.insert(same->rows.end(), table.rows.begin(), table.rows.end());
-      same->host_bound = same->host_bound && table.host_bound;
-      if (!table.note.empty()) same->note += (same->note.empty() ? "" : "; ") + table.note;
+      else
+        join(*same, table);
     }
   }
   return result;

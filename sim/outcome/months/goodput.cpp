@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/statistics.h"
 #include "sim/outcome/months/levels.h"
 #include "sim/outcome/months/save_interval.h"
 
@@ -156,7 +157,7 @@ double mean_throughput(const GoodputCase& input, double leaving_rate) {
                   1e-9);
     for (double back = first; back <= std::min(replicas, returning + spread); ++back) {
       const double chance =
-          returning > 0 ? std::exp(back * std::log(returning) - returning - std::lgamma(back + 1))
+          returning > 0 ? std::exp(back * std::log(returning) - returning - log_factorial(back))
                         : (back == 0 ? 1.0 : 0.0);
       mean += out[units] * chance * throughput_at(plan, 1 - (missing + back) / replicas);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/statistics.h"
 #include "sim/outcome/months/goodput.h"
 #include "sim/outcome/months/levels.h"
 
@@ -18,7 +19,7 @@ std::vector<double> poisson(double mean) {
   const auto last = static_cast<std::size_t>(mean + 10 * std::sqrt(mean) + 30);
   std::vector<double> chance(last + 1, 0);
   const auto m = static_cast<double>(mode);
-  chance[mode] = std::exp(m * std::log(mean) - mean - std::lgamma(m + 1));
+  chance[mode] = std::exp(m * std::log(mean) - mean - log_factorial(m));
   for (std::size_t n = mode; n > 0; --n) chance[n - 1] = chance[n] * static_cast<double>(n) / mean;
   for (std::size_t n = mode; n < last; ++n)
     chance[n + 1] = chance[n] * mean / static_cast<double>(n + 1);

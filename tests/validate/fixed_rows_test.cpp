@@ -16,23 +16,14 @@
 #include "sim/base/json/tree.h"
 #include "sim/base/output_file.h"
 #include "sim/validate/rows/rows.h"
-#include "sim/validate/rows/step_table.h"
 #include "sim/validate/score/odd_rows.h"
+#include "tests/validate/training_rows.h"
 
 using namespace orrery;
 
 namespace {
 
 using Groups = std::map<std::string, std::set<std::string>>;  // "family, source": ids
-
-std::vector<std::filesystem::path> training_tables() {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(data_root() / "validation/measurements/training"))
-    files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 bool speed_is_scored(const PreparedRow& row) {
   return row.skipped.empty() && row.unfit_for_time.empty() && row.full_config &&
@@ -41,9 +32,7 @@ bool speed_is_scored(const PreparedRow& row) {
 
 Groups scored_groups() {
   RowReader reader(load_aliases(data_root() / "validation/aliases.json"));
-  std::vector<PreparedRow> rows;
-  for (const auto& file : training_tables())
-    for (PreparedRow& row : reader.read_training(read_csv(file))) rows.push_back(std::move(row));
+  const std::vector<PreparedRow> rows = test::training_rows(reader, "training");
   Groups groups;
   for (const PreparedRow& row : rows)
     if (speed_is_scored(row)) groups[row.family + ", " + row.source].insert(row.id);

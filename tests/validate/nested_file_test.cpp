@@ -18,32 +18,19 @@
 #include "sim/base/parallel.h"
 #include "sim/validate/nested/free_values.h"
 #include "sim/validate/nested/report.h"
-#include "sim/validate/rows/step_table.h"
-#include "sim/validate/rows/training_columns.h"
 #include "sim/validate/score/odd_rows.h"
 #include "sim/validate/score/predict.h"
+#include "tests/validate/training_rows.h"
 
 namespace orrery {
 namespace {
 
 NestedErrors shipped() { return load_nested(data_root() / "validation/nested.json"); }
 
-// Rows of all tables of training runs; the reader owns their clusters.
+// Rows of all training runs; the reader owns their clusters.
 std::vector<PreparedRow> rows_of(RowReader& reader) {
-  std::vector<PreparedRow> rows;
-  std::vector<std::filesystem::path> files;
-  const auto folder = data_root() / "validation/measurements";
-  for (const char* part : {"steps", "training"})
-    for (const auto& entry : std::filesystem::directory_iterator(folder / part))
-      if (entry.path().extension() == ".csv") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  const Aliases aliases = load_aliases(data_root() / "validation/aliases.json");
-  for (const auto& file : files) {
-    CsvTable table = read_csv(file);
-    if (is_step_table(table)) table = training_runs_of(table, aliases);
-    if (!is_training_table(table)) continue;
-    for (PreparedRow& row : reader.read_training(table)) rows.push_back(std::move(row));
-  }
+  std::vector<PreparedRow> rows = test::training_rows(reader, "steps");
+  for (PreparedRow& row : test::training_rows(reader, "training")) rows.push_back(std::move(row));
   mark_odd_rows(rows, load_odd_rows(data_root() / "validation/odd_rows.json"));
   return rows;
 }

@@ -11,6 +11,7 @@
 #include "hw_models/catalog.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/json/tree.h"
+#include "sim/base/statistics.h"
 #include "sim/calibrate/fit/curve_fit.h"
 #include "sim/calibrate/fit/score.h"
 #include "sim/calibrate/log/measured_tables.h"
@@ -42,9 +43,7 @@ Disagreement disagreement(const OperatorTable& a, const OperatorTable& b) {
     if (const auto found = times.find(shape_key(row)); found != times.end())
       ratios.push_back(row.measured.si() / found->second);
   if (ratios.size() < fewest) return {};
-  const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
-  std::nth_element(ratios.begin(), middle, ratios.end());
-  return {.slower = *middle, .shapes = ratios.size()};
+  return {.slower = median(ratios), .shapes = ratios.size()};
 }
 
 // Joins a table of the same kernel. Where both disagree at equal shapes, a board was throttled or a

@@ -88,14 +88,18 @@ StackFit fit_stack(const std::vector<const ScoredRow*>& rows, int threads) {
   return result;
 }
 
+// Of the row's speed, with the values that the fit found: predicted / measured - 1.
+double speed_error(const PreparedRow& row, const StackFit& fit) {
+  const Stack changed = moved(row.stack, fit.names, fit.fit.deviations);
+  const double predicted = tokens_per_second(row, predict_step(row, changed));
+  return predicted / *row.measured.tokens_per_second_per_gpu - 1;
+}
+
 std::string stated_range(const Stack& stack, const std::string& wanted) {
   std::string text;
   visit_stack_values(stack, [&](const std::string& name, const auto& value) {
     if (name != wanted || !value.low || !value.high) return;
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(*value.low)>, double>)
-      text = fmt::format("{:.4g} to {:.4g}", *value.low, *value.high);
-    else
-      text = fmt::format("{:.4g} to {:.4g}", value.low->si(), value.high->si());
+    text = fmt::format("{:.4g} to {:.4g}", in_si(*value.low), in_si(*value.high));
   });
   return text;
 }
@@ -191,12 +195,8 @@ std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const st
     for (const ScoredRow* s : stacks.at(task.stack))
       if (!folds.leaves_out(task.fold, *s->row)) others.push_back(s);
     const StackFit fit = fit_stack(others, 1);
-    for (const std::size_t i : task.rows) {
-      const PreparedRow& row = *blind[i].row->row;
-      const Stack changed = moved(row.stack, fit.names, fit.fit.deviations);
-      const double predicted = tokens_per_second(row, predict_step(row, changed));
-      blind[i].speed_error = predicted / *row.measured.tokens_per_second_per_gpu - 1;
-    }
+    for (const std::size_t i : task.rows)
+      blind[i].speed_error = speed_error(*blind[i].row->row, fit);
     const std::size_t count = ++done;
     if (!run.quiet && (count % 20 == 0 || count == tasks.size()))
       fmt::print(stderr, "{} of {} fits\n", count, tasks.size());
@@ -214,15 +214,9 @@ std::vector<BlindRow> predict_transfer(const std::vector<ScoredRow>& rows, const
       if (transfer.learns(*s->row)) learned.push_back(s);
     if (learned.empty()) continue;
     const StackFit fit = fit_stack(learned, run.threads);
-    for (const ScoredRow* s : list) {
-      const PreparedRow& row = *s->row;
-      if (!transfer.target(row)) continue;
-      const Stack changed = moved(row.stack, fit.names, fit.fit.deviations);
-      const double predicted = tokens_per_second(row, predict_step(row, changed));
-      out.push_back({.row = s,
-                     .fold = transfer.name,
-                     .speed_error = predicted / *row.measured.tokens_per_second_per_gpu - 1});
-    }
+    for (const ScoredRow* s : list)
+      if (transfer.target(*s->row))
+        out.push_back({.row = s, .fold = transfer.name, .speed_error = speed_error(*s->row, fit)});
   }
   return out;
 }

@@ -20,16 +20,10 @@ bool is_fitted(const std::string& source) {
          source == "orrery-published-runs";
 }
 
-double number(double value) { return value; }
-template <class T>
-double number(const T& value) {
-  return value.si();
-}
-
 template <class T>
 bool is_free(const Sourced<T>& value) {
   return is_uncertain(value.evidence) && value.value && value.low && value.high &&
-         number(*value.low) < number(*value.high);
+         in_si(*value.low) < in_si(*value.high);
 }
 
 struct Totals {
@@ -63,12 +57,12 @@ std::vector<FreeValue> free_values(const std::vector<ScoredRow>& rows) {
     const PreparedRow& row = *s.row;
     visit_stack_values(row.stack, [&](const std::string& name, const auto& value) {
       if (!is_free(value)) return;
-      FreeValue& free = found[{name, number(*value.value), number(*value.high), value.reason}];
+      FreeValue& free = found[{name, in_si(*value.value), in_si(*value.high), value.reason}];
       free.stack = free.stack.empty() || free.stack == row.stack.name ? row.stack.name : "several";
       free.name = name;
-      free.value = number(*value.value);
-      free.low = number(*value.low);
-      free.high = number(*value.high);
+      free.value = in_si(*value.value);
+      free.low = in_si(*value.low);
+      free.high = in_si(*value.high);
       free.fitted = is_fitted(value.source);
       free.reason = value.reason;
       free.points.insert(operating_point(row));

@@ -182,6 +182,10 @@ TEST_CASE("validate looks at its files before it predicts") {
   expect_error("validate --html " + cut + "/page.html" + table, "cut.json");
   expect_error("validate --plots " + cut + "/page" + table, "cut.json/page");
   expect_error("validate --plots /dev/null" + table, "/dev/null");
+  expect_error("validate --nested --leave-out blind", "--leave-out");
+  expect_error("validate --free --nested", "--free");
+  expect_error("validate --nested --gates g.json", "--gates");
+  expect_error("validate --nested" + table, "--nested");
   expect_error("validate --leave-out nested --model-error /nowhere/e.json" + table, "e.json");
   expect_error("validate --leave-out nested --model-error /" + table, "directory");
   expect_error("validate --leave-out source --gates " + half, "--gates: found --leave-out");

@@ -98,18 +98,27 @@ void check_options(const ValidateOptions& options) {
       throw Error({.file = flag,
                    .found = "no --leave-out nested",
                    .expected = "both: the model's error is that of rows that no fit saw"});
+  std::string mode;
+  for (const auto& [flag, given] : {std::pair{"--nested", options.nested},
+                                    {"--leave-out", !options.leave_out.empty()},
+                                    {"--free", options.free},
+                                    {"--fit", options.fit},
+                                    {"--advise", options.advise}}) {
+    if (given && !mode.empty())
+      throw Error({.file = flag, .found = mode, .expected = "one of the two"});
+    if (given) mode = flag;
+  }
   if (options.nested && !options.files.empty())
     throw Error({.file = "--nested",
                  .found = options.files.front(),
                  .expected = "no files: it prints what was computed of our own measurements"});
-  const std::string other = options.fit ? "--fit" : options.leave_out.empty() ? "" : "--leave-out";
   for (const auto& [flag, value] : {std::pair{"--gates", &options.gates},
                                     {"--write-gates", &options.write_gates},
                                     {"--html", &options.html},
                                     {"--plots", &options.plots}})
-    if (!other.empty() && !value->empty())
+    if (!mode.empty() && mode != "--advise" && !value->empty())
       throw Error({.file = flag,
-                   .found = other,
+                   .found = mode,
                    .expected = "one of the two: gates and pages are of shipped values"});
 }
 

@@ -94,6 +94,16 @@ TEST_CASE("userbuffers need rows that are split over the tensor ranks") {
   }
 }
 
+TEST_CASE("userbuffers cut products beside whose traffic they run, and no others") {
+  const Layout rows{.tp = 8, .sequence_parallel = true};
+  const Stack plain = load_stack("megatron-core@0.7", deepseek_h800, catalog("stacks"));
+  const Stack cut = load_stack("megatron-core@0.8", deepseek_h800, catalog("stacks"));
+  CHECK((gathered_pieces(plain, rows) == 1 && scattered_pieces(plain, rows) == 1));
+  CHECK((gathered_pieces(cut, rows) == 8 && scattered_pieces(cut, rows) == 4));
+  CHECK(gathered_pieces(cut, {.tp = 8, .sequence_parallel = false}) == 1);
+  CHECK(scattered_pieces(cut, {.tp = 1, .sequence_parallel = true}) == 1);
+}
+
 TEST_CASE("experts' products read and write 16-bit gradients that they add to") {
   Case c;
   c.stack.sharding.gradient_storage = Format::fp32;

@@ -61,6 +61,8 @@ class LayerOperations {
   void module_projection(LayerProgram& p) const;
 
   // linear_operations.cpp
+  // Pieces that a training product of so many rows is cut into, where they divide it.
+  std::int64_t cut(std::int64_t rows, std::int64_t pieces) const;
   void forward_linear(Segment& s, const Linear& l, Label label) const;
   void backward_linear(LayerProgram& p, const Linear& l, Label label, bool frozen) const;
   Adapter adapter(Adapter kind, AdapterSites site = AdapterSites::every_linear) const;

@@ -32,16 +32,23 @@ Kernel LayerOperations::square_product(std::int64_t side) const {
           .library = stack_.kernels.gemm};
 }
 
+std::int64_t LayerOperations::cut(std::int64_t rows, std::int64_t pieces) const {
+  return shape_.training && rows % pieces == 0 ? pieces : 1;
+}
+
 void LayerOperations::forward_linear(Segment& s, const Linear& l, Label label) const {
   const Format format = l.quantised ? linear_format() : plain_format();
   if (l.quantised)
     quantise(s, static_cast<double>((l.gathered ? shape_.norm_tokens : l.m) * l.k), l.gathered);
-  Operation o{.label = label};
+  const std::int64_t pieces = l.gathered    ? cut(l.m, gathered_pieces(stack_, layout_))
+                              : l.scattered ? cut(l.m, scattered_pieces(stack_, layout_))
+                                            : 1;
+  Operation o{.label = label, .count = static_cast<double>(pieces)};
   o.work = Kernel{.work = {.kind = WorkKind::gemm,
                            .input = format,
                            .output = Format::bf16,
                            .block_scales = l.quantised && block_scales(),
-                           .m = l.m,
+                           .m = l.m / pieces,
                            .n = l.n,
                            .k = l.k},
                   .library = stack_.kernels.gemm};
@@ -131,13 +138,16 @@ void LayerOperations::backward_linear(LayerProgram& p, const Linear& l, Label la
   if (l.quantised)
     quantise(p.input_gradient, static_cast<double>((l.scattered ? shape_.norm_tokens : l.m) * l.n),
              l.scattered);
-  Operation dgrad{.label = label};
+  // The output's gradient is gathered as the input is forward; the reduce-scatter of the input's
+  // gradient runs beside the whole product ("bulk").
+  const std::int64_t pieces = l.scattered ? cut(l.m, gathered_pieces(stack_, layout_)) : 1;
+  Operation dgrad{.label = label, .count = static_cast<double>(pieces)};
   dgrad.work = Kernel{.work = {.kind = WorkKind::gemm,
                                .input = format,
                                .output = Format::bf16,
                                .role = GemmRole::input_gradient,
                                .block_scales = l.quantised && block_scales(),
-                               .m = l.m,
+                               .m = l.m / pieces,
                                .n = l.k,
                                .k = l.n},
                       .library = stack_.kernels.gemm};

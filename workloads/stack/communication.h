@@ -23,6 +23,7 @@ struct StackCommunication {
   // over the tensor ranks: without sequence parallelism there are no gathers to overlap. An
   // exchange that runs beside another microbatch's pass needs such a pass in the schedule.
   bool tensor_overlap_needs_rows = false;
+  bool tensor_pieces = false;  // products are cut so that their traffic runs beside (userbuffers)
   bool exchange_beside_passes = false;
   // The same of expert exchanges that run beside passes, where the program can do that but this
   // stack's runs do not (exchange_beside_passes is false). 1: it cannot.

@@ -53,6 +53,7 @@ constexpr Choice choices[] = {
     {"counted_in", [](Stack& s, const JsonValue& v) { s.kernels.counted_in = read_library(v); }},
     {"launcher", [](Stack& s, const JsonValue& v) { s.launcher = launcher_from(v); }},
     {"flags_release", [](Stack& s, const JsonValue& v) { s.flags_release = v.text(); }},
+    {"stands_in", [](Stack& s, const JsonValue& v) { s.stands_in = v.text(); }},
     {"launch_note", [](Stack& s, const JsonValue& v) { s.launch_note = v.text(); }},
     {"platforms",
      [](Stack& s, const JsonValue& v) {
@@ -176,6 +177,7 @@ constexpr Switch switches[] = {
     {"blocking_launches", [](Stack& s) -> bool& { return s.host.blocking_launches; }},
     {"tensor_overlap_needs_rows",
      [](Stack& s) -> bool& { return s.communication.tensor_overlap_needs_rows; }},
+    {"tensor_pieces", [](Stack& s) -> bool& { return s.communication.tensor_pieces; }},
     {"exchange_beside_passes",
      [](Stack& s) -> bool& { return s.communication.exchange_beside_passes; }},
     {"expert_deduplicated", [](Stack& s) -> bool& { return s.communication.expert_deduplicated; }},

@@ -42,6 +42,7 @@ struct Stack {
   Launcher launcher = Launcher::scripts;
   std::string flags_release;
   std::string launch_note;             // a sentence to whoever pastes the flags
+  std::string stands_in;               // for which program, where it is none's own; else empty
   std::vector<std::string> platforms;  // of devices that it runs on; empty: not stated
   std::vector<std::string> changes;    // sentences: what this release changed
 
@@ -95,6 +96,11 @@ bool overlaps_gradients(const Stack& stack, const Layout& layout);
 bool overlaps_parameters(const Stack& stack, const Layout& layout);
 // Shares of collectives that show, in training: with what the layout allows the stack to overlap.
 double tensor_exposed(const Stack& stack, const Layout& layout);
+// Pieces of a product whose input is gathered (a ring: one of each rank's rows), and of one whose
+// output is scattered; 1 where products are not cut. Source: Transformer Engine,
+// transformer_engine/pytorch/module/base.py, initialize_ub.
+std::int64_t gathered_pieces(const Stack& stack, const Layout& layout);
+std::int64_t scattered_pieces(const Stack& stack, const Layout& layout);
 // Whether a pass' expert exchange runs beside another microbatch's pass. DualPipe is made for that.
 // Megatron-Core interleaves the operations of a forward and a backward (from 0.14 on): of a stage's
 // chunks, so that pipelines need several, and of layers that are not run again as a whole.

@@ -39,6 +39,19 @@ double tensor_exposed(const Stack& stack, const Layout& layout) {
   return stack.communication.tensor_exposed.get();
 }
 
+static bool cuts_products(const Stack& stack, const Layout& layout) {
+  return stack.communication.tensor_pieces && layout.sequence_parallel && layout.tp > 1;
+}
+
+std::int64_t gathered_pieces(const Stack& stack, const Layout& layout) {
+  return cuts_products(stack, layout) ? layout.tp : 1;
+}
+
+std::int64_t scattered_pieces(const Stack& stack, const Layout& layout) {
+  constexpr std::int64_t splits = 4;  // num_splits of the method "pipeline"
+  return cuts_products(stack, layout) ? splits : 1;
+}
+
 bool exchange_beside_passes(const Stack& stack, const Layout& layout) {
   if (pairs_directions(layout.schedule)) return true;
   const bool whole = layout.recompute == Recompute::full || layout.recomputes(RecomputeModule::moe);

@@ -103,6 +103,20 @@ void add_contention(const Segment& segment, const PriceContext& context, PhaseTi
   *side_time += run.side_delay();
 }
 
+// Tensor-parallel traffic hides beside the segment's products: what outlasts them shows.
+void cap_hidden_tensor(const Segment& segment, const PriceContext& context, PhaseTime& out) {
+  Seconds hidden;
+  for (const Operation& o : segment.operations) {
+    const CollectiveOperation* own = o.collective();
+    if (own == nullptr || own->group != GroupKind::tensor || own->exposed >= 1) continue;
+    if (const auto collective = collective_of(*own, context.placement))
+      hidden +=
+          o.count * (1 - own->exposed) * context.network.price(*collective, context.stage).time;
+  }
+  const Seconds products = out.time[slot(Label::gemm)] + out.time[slot(Label::recompute)];
+  if (hidden > products) out.time[slot(Label::tensor_comm)] += hidden - products;
+}
+
 }  // namespace
 
 Seconds compute_time(const PhaseTime& phase) {
@@ -207,6 +221,7 @@ PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
   out.host = segment.host_time;
   for (const Operation& o : segment.operations)
     std::visit([&](const auto& work) { price(o, work, context, out); }, o.work);
+  cap_hidden_tensor(segment, context, out);
   if (context.flow) add_contention(segment, context, out);
   return out;
 }

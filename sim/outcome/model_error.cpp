@@ -89,7 +89,8 @@ double ModelError::beyond_seen(const RunKind& run, std::vector<std::string>* wid
     if (widened != nullptr) widened->push_back(fmt::format("no measured run {} {}", what, name));
   };
   leave(seen.devices, run.device, unseen.device, "on");
-  leave(seen.stacks, run.stack, unseen.stack, "of");
+  // Stand-ins have regions of their own.
+  if (run.program.empty()) leave(seen.stacks, run.stack, unseen.stack, "of");
   leave(seen.precisions, run.precision, unseen.precision, "in");
   if (run.gpus > seen.most_gpus && seen.most_gpus > 0) {
     const double doublings = std::log2(run.gpus / seen.most_gpus);
@@ -197,6 +198,7 @@ RunKind run_kind(const Stack& stack, const Model& model, const Job& job, const L
   const bool tuning = job.task == Task::sft || job.task == Task::lora;
   const char* kind = tuning ? "tuning" : model.has_experts() ? "experts" : "dense";
   return {.stack = stack.name,
+          .program = stack.stands_in,
           .family = model.family,
           .kind = is_training(job.task) ? kind : "inference",
           .architecture = std::string(to_text(device.architecture)),
@@ -224,6 +226,7 @@ void add_step(RunKind& run, const StageBreakdown& pacing, const MemoryVerdict& m
 }
 
 std::vector<std::string> error_regions(const RunKind& run) {
+  if (!run.program.empty()) return {"stand-in, " + run.kind, "stand-in"};
   return {fmt::format("{}, {}, {}", run.stack, run.kind, run.architecture),
           fmt::format("{}, {}", run.stack, run.kind), run.kind};
 }
@@ -263,7 +266,7 @@ PredictionRange prediction_range(const RunKind& run, const std::vector<Assumptio
   range.above = {.parameters = share * values.above, .extrapolation = of_growth * grown.above};
   if (error == nullptr) return range;
   std::vector<std::string> names = error_regions(run);
-  if (error->seen.families.contains(family_of(run))) {
+  if (run.program.empty() && error->seen.families.contains(family_of(run))) {
     const std::vector<std::string> measured = measured_regions(run);
     names.insert(names.begin(), measured.begin(), measured.end());
   }
@@ -275,6 +278,8 @@ PredictionRange prediction_range(const RunKind& run, const std::vector<Assumptio
       break;
     }
   double beyond = error->beyond_seen(run, &range.widened);
+  if (!run.program.empty())
+    range.widened.push_back(fmt::format("{} stands in for {}", run.stack, run.program));
   if (run.blanks > 0) {
     beyond = joined(beyond, error->blank * std::sqrt(static_cast<double>(run.blanks)));
     range.widened.push_back(plural(run.blanks, "setting") + " assumed");

@@ -63,6 +63,10 @@ TEST_CASE("interconnects are read by grammar") {
       rate("NVSWITCH Gen3 | Storage+Management: 1x NVIDIA BlueField 2 DPU 100Gb/s, Compute: "
            "8x NVIDIA Connect")
           .has_value());
+  CHECK_FALSE(
+      rate("18x 5th Gen NVLink, 14.4 TB/s aggregated bandwidth | InfiniBand; Data bandwidth "
+           "for GPU-PCIe: 504 GB/s; PCIe-NIC: 500 GB/s")
+          .has_value());
   CHECK_FALSE(rate("NVLink3").has_value());
   CHECK_FALSE(rate("").has_value());
 }

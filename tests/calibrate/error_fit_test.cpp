@@ -52,6 +52,30 @@ std::vector<BlindResidual> draw(std::uint64_t seed, std::size_t rows_of_a_source
   return out;
 }
 
+TEST_CASE("runs of stand-ins have regions of their own and leave the others as they are") {
+  const auto own = draw(1, 20);
+  auto all = own;
+  for (BlindResidual r : own) {
+    r.run.program = "another";
+    r.log_error *= 5;
+    all.push_back(r);
+  }
+  const ModelError without = fit_model_error(own, {.threads = 1});
+  const ModelError error = fit_model_error(all, {.threads = 1});
+  CHECK(error.whole.above == without.whole.above);
+  for (const auto& [name, region] : without.regions) {
+    INFO(name);
+    CHECK(error.regions.at(name).above == region.above);
+    CHECK(error.regions.at(name).rows == region.rows);
+  }
+  CHECK(error.regions.size() == without.regions.size() + 3);  // of all, dense and experts
+  CHECK(error.regions.at("stand-in").above > 2 * without.whole.above);
+  // Where there are no others, they are all that is known.
+  std::vector<BlindResidual> alone(all.begin() + static_cast<std::ptrdiff_t>(own.size()),
+                                   all.end());
+  CHECK(fit_model_error(alone, {.threads = 1}).whole.above > 2 * without.whole.above);
+}
+
 TEST_CASE("ranges cover nine of ten rows that they were not made of, in every region") {
   const ModelError error = fit_model_error(draw(1, 60), {.threads = 1});
   const auto fresh = draw(2, 400);

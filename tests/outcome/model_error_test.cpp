@@ -3,6 +3,8 @@
 #include "sim/outcome/model_error.h"
 
 #include <catch2/catch.hpp>
+
+#include <algorithm>
 #include <cmath>
 
 #include "sim/outcome/simulate.h"
@@ -163,6 +165,23 @@ TEST_CASE("a run lies in the narrowest region that was measured") {
   error.regions["nemo, dense"] = {.below = 0.1, .above = 0.2};
   CHECK(error.region(error_regions(run)).above == 0.2);
   CHECK(prediction_range(run, {}, {}, &error).region == "nemo, dense");
+}
+
+TEST_CASE("a stand-in has regions of its own, whatever its stack has run") {
+  const Scenario s = training();
+  ModelError error = some_error(s);
+  error.regions["stand-in"] = {.below = 0.3, .above = 0.5};
+  RunKind run = run_kind(s);
+  const PredictionRange own = prediction_range(run, {}, {}, &error);
+  run.program = "a program of the year 2022";
+  const PredictionRange range = prediction_range(run, {}, {}, &error);
+  CHECK(range.region == "stand-in");
+  CHECK(range.above.model == Approx(5 * own.above.model));
+  const std::string reason = run.stack + " stands in for a program of the year 2022";
+  CHECK(std::count(range.widened.begin(), range.widened.end(), reason) == 1);
+  CHECK(std::count(own.widened.begin(), own.widened.end(), reason) == 0);
+  error.regions["stand-in, dense"] = {.below = 0.3, .above = 0.6};
+  CHECK(prediction_range(run, {}, {}, &error).region == "stand-in, dense");
 }
 
 TEST_CASE("the model's error is read as it was written") {

@@ -18,6 +18,7 @@
 #include "sim/base/parallel.h"
 #include "sim/validate/nested/free_values.h"
 #include "sim/validate/nested/report.h"
+#include "sim/validate/nested/transfer.h"
 #include "sim/validate/score/odd_rows.h"
 #include "sim/validate/score/predict.h"
 #include "tests/validate/training_rows.h"
@@ -69,12 +70,13 @@ TEST_CASE("nested errors read back as they were written") {
   std::filesystem::remove(file);
   const auto figures = nested_figures(errors);
   CHECK(figures.front().group == "nested, all published");
-  CHECK(errors.transfers.size() == transfer_kinds().size());
+  CHECK(errors.transfers.size() == transfer_kinds().size() + 1);  // and stand-ins
   for (const TransferLine& line : errors.transfers) {
     INFO(line.name);
-    // What fits saw of one kind of run holds for the other.
+    // What fits saw of one kind of run holds for the other. A program without a stack is known
+    // less well than one with: its error is more than 1.5 times the nested one.
     CHECK(line.numbers.median < 0.12);
-    CHECK(line.numbers.median < 1.5 * line.nested_median);
+    if (line.name != stand_in_transfer) CHECK(line.numbers.median < 1.5 * line.nested_median);
   }
 }
 
@@ -120,7 +122,7 @@ TEST_CASE("three groups of the shipped nested errors are computed anew") {
 
   const ModelError error = load_model_error(data_root() / "validation/model_error.json");
   const Aliases aliases = load_aliases(data_root() / "validation/aliases.json");
-  RowReader known(aliases), hidden(aliases, ModelNames::hidden);
+  RowReader known(aliases), hidden(aliases, Unknown::model);
   std::vector<PreparedRow> rows = rows_of(known), unseen = rows_of(hidden);
   REQUIRE(rows.size() == unseen.size());
   std::set<std::string> folds, stacks;
@@ -133,7 +135,7 @@ TEST_CASE("three groups of the shipped nested errors are computed anew") {
   const std::vector<ScoredRow> blind = scored(unseen, stacks, error);
   const auto left_out =
       predict_blind(seen, "nested", {.threads = 0, .quiet = true, .only = &folds}, &blind);
-  const NestedErrors now = nested_errors(nested_points(left_out, error), {});
+  const NestedErrors now = nested_errors(nested_points(left_out, left_out, error), {});
   for (const NestedGroup* g : chosen) {
     INFO(g->family << ", " << g->source);
     const auto found = std::find_if(now.groups.begin(), now.groups.end(), [&](const auto& n) {

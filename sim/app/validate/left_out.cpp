@@ -9,6 +9,7 @@
 #include "sim/validate/fit/ranges.h"
 #include "sim/validate/nested/groups.h"
 #include "sim/validate/nested/report.h"
+#include "sim/validate/nested/transfer.h"
 
 namespace orrery {
 
@@ -38,15 +39,19 @@ std::string left_out_report(const std::vector<ScoredRow>& rows, const ValidateOp
   return answer_text(validate_head(options), {}, out);
 }
 
-std::string nested_report(const std::vector<ScoredRow>& rows, const std::vector<ScoredRow>& unseen,
-                          const ModelError& error, const ValidateOptions& options) {
+std::string nested_report(const UnseenRows& rows, const ModelError& error,
+                          const ValidateOptions& options) {
   const FitRun run{.threads = options.threads, .quiet = options.quiet};
-  const std::vector<BlindRow> left_out = predict_blind(rows, "nested", run, &unseen);
-  const std::vector<BlindRow> blind = predict_blind(rows, "blind", run);
-  const ModelError fitted = nested_error(left_out, blind, error, options.threads);
+  const std::vector<BlindRow> left_out = predict_blind(rows.known, "nested", run, &rows.new_models);
+  const std::vector<BlindRow> stand_ins = stand_in_rows(rows.known, rows.new_programs, run);
+  const std::vector<BlindRow> blind = predict_blind(rows.known, "blind", run);
+  std::vector<BlindRow> evidence = left_out;
+  evidence.insert(evidence.end(), stand_ins.begin(), stand_ins.end());
+  const ModelError fitted = nested_error(evidence, blind, error, options.threads);
   if (!options.model_error.empty()) write_file(options.model_error, to_json_text(fitted));
   const NestedErrors errors =
-      nested_errors(nested_points(left_out, fitted), transfer_lines(rows, left_out, fitted, run));
+      nested_errors(nested_points(left_out, evidence, fitted),
+                    transfer_lines(rows.known, left_out, stand_ins, fitted, run));
   if (!options.write_nested.empty())
     write_file(options.write_nested, nested_json(errors).dump(1) + "\n");
   if (options.json) return answer_text(validate_head(options), {}, nested_json(errors));

@@ -14,10 +14,14 @@ namespace orrery {
 // What --leave-out prints. "blind" also says which rule each source got and how ranges do that are
 // made of the errors of these rows, or of other sources' rows alone.
 std::string left_out_report(const std::vector<ScoredRow>& rows, const ValidateOptions& options);
-// The same of "nested": `unseen` are the rows as runs of models that no stack knows. With
-// options.model_error it writes what ranges are made of to that file, collectives and memory as in
-// `error`.
-std::string nested_report(const std::vector<ScoredRow>& rows, const std::vector<ScoredRow>& unseen,
-                          const ModelError& error, const ValidateOptions& options);
+// The same rows three times: as they are, as runs of models, of models and programs that no stack
+// knows (Unknown).
+struct UnseenRows {
+  std::vector<ScoredRow> known, new_models, new_programs;
+};
+// The same of "nested". With options.model_error it writes what ranges are made of to that file,
+// collectives and memory as in `error`.
+std::string nested_report(const UnseenRows& rows, const ModelError& error,
+                          const ValidateOptions& options);
 
 }  // namespace orrery

@@ -217,14 +217,15 @@ std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
 // What the tables hold.
 struct Tables {
   std::vector<PreparedRow> rows;
-  std::vector<PreparedRow> unseen;  // the same as runs of models that no stack knows, if asked for
+  // The same as runs of models, or of models and programs, that no stack knows, if asked for.
+  std::vector<PreparedRow> new_models, new_programs;
   std::vector<MeasuredCollective> calls;
   std::vector<std::filesystem::path> kernel_files;
 };
 
 // Rows and calls point into the clusters of their readers.
 struct Readers {
-  RowReader rows, unseen;
+  RowReader rows, new_models, new_programs;
   CollectiveReader calls;
   bool with_unseen = false;
 };
@@ -251,11 +252,13 @@ Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Reade
       continue;
     }
     append(tables.rows, rows_of(readers.rows));
-    if (readers.with_unseen) append(tables.unseen, rows_of(readers.unseen));
+    if (!readers.with_unseen) continue;
+    append(tables.new_models, rows_of(readers.new_models));
+    append(tables.new_programs, rows_of(readers.new_programs));
   }
   const auto odd = load_odd_rows(data_root() / "validation/odd_rows.json");
-  mark_odd_rows(tables.rows, odd);
-  mark_odd_rows(tables.unseen, odd);
+  for (auto* rows : {&tables.rows, &tables.new_models, &tables.new_programs})
+    mark_odd_rows(*rows, odd);
   return tables;
 }
 
@@ -270,17 +273,21 @@ ExitCode validate_tables(const ValidateOptions& options) {
   const Aliases aliases = load_aliases(folder / "aliases.json");
   const bool nested = options.leave_out == "nested";
   Readers readers{.rows = RowReader(aliases),
-                  .unseen = RowReader(aliases, ModelNames::hidden),
+                  .new_models = RowReader(aliases, Unknown::model),
+                  .new_programs = RowReader(aliases, Unknown::program),
                   .calls = CollectiveReader(aliases),
                   .with_unseen = nested};
-  auto [rows, unseen, calls, kernel_files] = read_tables(options, aliases, readers);
+  auto [rows, new_models, new_programs, calls, kernel_files] =
+      read_tables(options, aliases, readers);
   const std::vector<ScoredRow> scored = predict_all(rows, error, options);
   std::vector<ScoredCollective> scored_calls;
   for (const MeasuredCollective& call : calls)
     scored_calls.push_back(score_collective(call, error));
   if (nested) {
-    const std::vector<ScoredRow> hidden = predict_all(unseen, error, options);
-    fmt::print("{}", nested_report(scored, hidden, error, options));
+    fmt::print("{}", nested_report({.known = scored,
+                                    .new_models = predict_all(new_models, error, options),
+                                    .new_programs = predict_all(new_programs, error, options)},
+                                   error, options));
     return ExitCode::answer;
   }
   if (!options.leave_out.empty()) {

@@ -98,15 +98,9 @@ int source_count(const Rows& rows) {
   return static_cast<int>(sources.size());
 }
 
-// Fills whole and regions of `error`, whose shared numbers are set.
-void fit_regions(const Rows& rows, ModelError& error, const ErrorFitOptions& options) {
-  const Quantiles whole = region_quantiles(rows, error, options);
-  error.whole = {.below = whole.below,
-                 .above = whole.above,
-                 .rows = static_cast<int>(rows.size()),
-                 .sources = source_count(rows)};
-  error.regions.clear();
-  // The widest regions first: a region leans on the next wider one.
+// Adds the regions of `rows`, whose runs all have as many, the widest first: a region leans on the
+// next wider one.
+void add_regions(const Rows& rows, ModelError& error, const ErrorFitOptions& options) {
   const std::size_t depth = error_regions(rows.front()->run).size();
   for (std::size_t level = depth; level-- > 0;) {
     std::map<std::string, Rows> members;
@@ -123,6 +117,17 @@ void fit_regions(const Rows& rows, ModelError& error, const ErrorFitOptions& opt
                              .sources = source_count(own_rows)};
     }
   }
+}
+
+// Fills whole and regions of `error`, whose shared numbers are set.
+void fit_regions(const Rows& rows, ModelError& error, const ErrorFitOptions& options) {
+  const Quantiles whole = region_quantiles(rows, error, options);
+  error.whole = {.below = whole.below,
+                 .above = whole.above,
+                 .rows = static_cast<int>(rows.size()),
+                 .sources = source_count(rows)};
+  error.regions.clear();
+  add_regions(rows, error, options);
 }
 
 double half_width(const BlindResidual& r, bool above, const ModelError& error) {
@@ -316,8 +321,12 @@ SeenRuns seen_in(std::span<const BlindResidual> residuals) {
 ModelError fit_model_error(std::span<const BlindResidual> residuals,
                            const ErrorFitOptions& options) {
   CHECK_THAT(!residuals.empty(), "the model's error needs rows that were predicted blind");
-  Rows rows;
-  for (const BlindResidual& r : residuals) rows.push_back(&r);
+  std::vector<BlindResidual> own, others;
+  for (const BlindResidual& r : residuals) (r.run.program.empty() ? own : others).push_back(r);
+  if (own.empty()) std::swap(own, others);
+  Rows rows, stand_ins;
+  for (const BlindResidual& r : own) rows.push_back(&r);
+  for (const BlindResidual& r : others) stand_ins.push_back(&r);
   ModelError error;
   if (options.shared != nullptr) {
     error.stated_share = options.shared->stated_share;
@@ -326,16 +335,16 @@ ModelError fit_model_error(std::span<const BlindResidual> residuals,
     error.difficulty = options.shared->difficulty;
   } else {
     error.difficulty = fit_difficulty(rows);
-    error.run_to_run = twin_spread(residuals);
+    error.run_to_run = twin_spread(own);
     error = sharpest(rows, error, options);
   }
   fit_regions(rows, error, options);
-  error.unseen = {
-      .device = spread_between(residuals, [](const auto& r) { return r.run.device; }),
-      .stack = spread_between(residuals, [](const auto& r) { return r.run.stack; }),
-      .precision = spread_between(residuals, [](const auto& r) { return r.run.precision; }),
-      .doubling = spread_by_doubling(residuals)};
-  error.seen = seen_in(residuals);
+  if (!stand_ins.empty()) add_regions(stand_ins, error, options);
+  error.unseen = {.device = spread_between(own, [](const auto& r) { return r.run.device; }),
+                  .stack = spread_between(own, [](const auto& r) { return r.run.stack; }),
+                  .precision = spread_between(own, [](const auto& r) { return r.run.precision; }),
+                  .doubling = spread_by_doubling(own)};
+  error.seen = seen_in(own);
   return error;
 }
 

@@ -38,7 +38,9 @@ struct ErrorFitOptions {
 // sides share the tail so that the range is shortest. Rows count less where their cell has many.
 // What is shared by all regions (stated_share, blank) makes the ranges sharpest: by the interval
 // score in units of the median error of each cell, for rows with their own source in the quantiles
-// and without it alike. `collectives` and `memory` stay empty. CHECKs that there are residuals.
+// and without it alike. Runs of stand-ins (RunKind::program) have regions of their own and say
+// nothing of others, where there are others. `collectives` and `memory` stay empty. CHECKs that
+// there are residuals.
 ModelError fit_model_error(std::span<const BlindResidual> residuals,
                            const ErrorFitOptions& options = {});
 

@@ -178,22 +178,22 @@ std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const st
     const ScoredRow& s = rows[i];
     if (!is_scored(s)) continue;
     const bool hidden = unseen != nullptr && is_scored((*unseen)[i]);
-    const std::string fold = folds.of(*s.row);
+    const ScoredRow& predicted = hidden ? (*unseen)[i] : s;
+    const std::string fold = folds.of(*s.row), stack = predicted.row->stack.name;
     if (run.only && !run.only->contains(fold)) continue;
-    const auto [at, added] = index.emplace(std::pair{s.row->stack.name, fold}, tasks.size());
-    if (added) tasks.push_back({.stack = s.row->stack.name, .fold = fold, .rows = {}});
+    const auto [at, added] = index.emplace(std::pair{stack, fold}, tasks.size());
+    if (added) tasks.push_back({.stack = stack, .fold = fold, .rows = {}});
     tasks[at->second].rows.push_back(blind.size());
-    blind.push_back({.row = hidden ? &(*unseen)[i] : &s,
-                     .fold = fold,
-                     .whole_source = folds.whole_source(*s.row)});
+    blind.push_back({.row = &predicted, .fold = fold, .whole_source = folds.whole_source(*s.row)});
   }
   std::atomic<std::size_t> done{0};
   parallel_for(tasks.size(), run.threads, [&](std::size_t t) {
     if (interrupted()) return;
     const FoldFit& task = tasks[t];
     std::vector<const ScoredRow*> others;
-    for (const ScoredRow* s : stacks.at(task.stack))
-      if (!folds.leaves_out(task.fold, *s->row)) others.push_back(s);
+    if (const auto list = stacks.find(task.stack); list != stacks.end())
+      for (const ScoredRow* s : list->second)
+        if (!folds.leaves_out(task.fold, *s->row)) others.push_back(s);
     const StackFit fit = fit_stack(others, 1);
     for (const std::size_t i : task.rows)
       blind[i].speed_error = speed_error(*blind[i].row->row, fit);

@@ -37,8 +37,9 @@ std::vector<BlindRow> ordinary(const std::vector<BlindRow>& rows);
 
 // Every scored row of a training run whose whole layout is known, in their order; those of stacks
 // that no other row uses are predicted from what is known without steps. Stops early when
-// interrupted. `unseen`: the same rows as runs of models that no stack knows (ModelNames::hidden);
-// where it is given, these are predicted in place of `rows`, which fits learn from.
+// interrupted. `unseen`: the same rows as runs of models that no stack knows (Unknown::model);
+// where it is given, these are predicted in place of `rows`, which fits learn from, by the fit of
+// their own stack.
 std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const std::string& kind,
                                     const FitRun& run,
                                     const std::vector<ScoredRow>* unseen = nullptr);

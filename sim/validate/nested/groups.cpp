@@ -54,6 +54,7 @@ ModelError nested_error(const std::vector<BlindRow>& rows, const std::vector<Bli
   const ModelError seen = fit_model_error(measured, {.shared = &error});
   for (const BlindResidual& r : measured) {
     const auto names = error_regions(r.run), own = measured_regions(r.run);
+    if (!r.run.program.empty()) continue;
     for (std::size_t k = 0; k < names.size(); ++k)
       error.regions[own[k]] = seen.regions.at(names[k]);
   }
@@ -71,15 +72,17 @@ std::string operating_point(const PreparedRow& row) {
 }
 
 std::vector<NestedPoint> nested_points(const std::vector<BlindRow>& rows,
+                                       const std::vector<BlindRow>& evidence,
                                        const ModelError& shared) {
   const std::vector<BlindResidual> residuals = blind_residuals(rows, ErrorCells::families);
+  const std::vector<BlindResidual> known = blind_residuals(evidence, ErrorCells::families);
   std::map<Group, ModelError> errors;
   std::map<std::string, std::vector<std::size_t>> points;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const PreparedRow& row = *rows[i].row->row;
     const Group group{row.family, row.source};
     if (!errors.contains(group))
-      errors.emplace(group, error_without(rows, residuals, group, shared));
+      errors.emplace(group, error_without(evidence, known, group, shared));
     points[operating_point(row)].push_back(i);
   }
   std::vector<NestedPoint> out;

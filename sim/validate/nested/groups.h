@@ -28,14 +28,16 @@ struct NestedPoint {
 std::string operating_point(const PreparedRow& row);
 
 // The model's error by rows of predict_blind(.., "nested", ..), one vote for each family of a
-// source; where a stack's family was measured by `blind`, which left out runs alone. Collectives
-// and memory as in `shipped`.
+// source, and rows of stand_in_rows(); where a stack's family was measured by `blind`, which left
+// out runs alone. Collectives and memory as in `shipped`.
 ModelError nested_error(const std::vector<BlindRow>& rows, const std::vector<BlindRow>& blind,
                         const ModelError& shipped, int threads);
 
-// The range of a row is made of the errors of rows that share neither its family nor its source;
-// `shared` gives what all regions have in common.
-std::vector<NestedPoint> nested_points(const std::vector<BlindRow>& rows, const ModelError& shared);
+// The range of a row is made of the errors of those rows of `evidence` that share neither its
+// family nor its source; `shared` gives what all regions have in common.
+std::vector<NestedPoint> nested_points(const std::vector<BlindRow>& rows,
+                                       const std::vector<BlindRow>& evidence,
+                                       const ModelError& shared);
 
 // What a family of one source says, by its points.
 struct NestedGroup {

@@ -23,9 +23,25 @@ double parameters(const PreparedRow& row) {
   return static_cast<double>(count_parameters(row.model).total);
 }
 
-NestedNumbers published(const std::vector<BlindRow>& rows, const ModelError& shared) {
-  const std::vector<NestedPoint> points = nested_points(rows, shared);
+NestedNumbers published(const std::vector<BlindRow>& rows, const std::vector<BlindRow>& evidence,
+                        const ModelError& shared) {
+  const std::vector<NestedPoint> points = nested_points(rows, evidence, shared);
   return nested_numbers(nested_sets(points).front().points);
+}
+
+// The line of rows that were predicted from another kind, beside the nested error of the same rows.
+void add_line(std::vector<TransferLine>& lines, const std::string& name,
+              const std::vector<BlindRow>& predicted, const std::vector<BlindRow>& evidence,
+              const std::vector<BlindRow>& left_out, const ModelError& shared) {
+  std::set<std::string> ids;
+  for (const BlindRow& b : predicted) ids.insert(b.row->row->id);
+  std::vector<BlindRow> same;
+  for (const BlindRow& b : left_out)
+    if (ids.contains(b.row->row->id)) same.push_back(b);
+  if (predicted.empty() || same.empty()) return;
+  lines.push_back({.name = name,
+                   .numbers = published(predicted, evidence, shared),
+                   .nested_median = published(same, same, shared).median});
 }
 
 }  // namespace
@@ -46,22 +62,26 @@ const std::vector<Transfer>& transfer_kinds() {
   return kinds;
 }
 
+std::vector<BlindRow> stand_in_rows(const std::vector<ScoredRow>& known,
+                                    const std::vector<ScoredRow>& rows, const FitRun& run) {
+  std::vector<BlindRow> out;
+  for (BlindRow& b : predict_blind(known, "nested", run, &rows))
+    if (!b.row->row->program.empty()) out.push_back(std::move(b));
+  return out;
+}
+
 std::vector<TransferLine> transfer_lines(const std::vector<ScoredRow>& rows,
                                          const std::vector<BlindRow>& left_out,
+                                         const std::vector<BlindRow>& stand_ins,
                                          const ModelError& shared, const FitRun& run) {
   std::vector<TransferLine> lines;
   for (const Transfer& kind : transfer_kinds()) {
     const std::vector<BlindRow> predicted = ordinary(predict_transfer(rows, kind, run));
-    std::set<std::string> ids;
-    for (const BlindRow& b : predicted) ids.insert(b.row->row->id);
-    std::vector<BlindRow> same;
-    for (const BlindRow& b : left_out)
-      if (ids.contains(b.row->row->id)) same.push_back(b);
-    if (predicted.empty() || same.empty()) continue;
-    lines.push_back({.name = kind.name,
-                     .numbers = published(predicted, shared),
-                     .nested_median = published(same, shared).median});
+    add_line(lines, kind.name, predicted, predicted, left_out, shared);
   }
+  std::vector<BlindRow> evidence = left_out;
+  evidence.insert(evidence.end(), stand_ins.begin(), stand_ins.end());
+  add_line(lines, stand_in_transfer, ordinary(stand_ins), evidence, left_out, shared);
   return lines;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks whether what was fitted to one kind of run holds for another: pipelines, wide tensor
-// parallelism, narrow formats, large models, a new generation.
+// parallelism, narrow formats, large models, a new generation, a program without a stack.
 #pragma once
 
 #include <string>
@@ -18,10 +18,19 @@ struct TransferLine {
 };
 
 const std::vector<Transfer>& transfer_kinds();
+// The name of the last line, of stand_in_rows().
+inline constexpr const char* stand_in_transfer = "a program by its stand-in";
 
-// `left_out`: the same rows as nested errors have them. Kinds without a row are left out.
+// Those of `rows` whose program another stack stands in for (read with Unknown::program, in the
+// order of `known`), by fits of that stack that saw neither their family nor their source.
+std::vector<BlindRow> stand_in_rows(const std::vector<ScoredRow>& known,
+                                    const std::vector<ScoredRow>& rows, const FitRun& run);
+
+// `left_out`: the same rows as nested errors have them; `stand_ins`: of stand_in_rows(), the last
+// kind. Kinds without a row are left out.
 std::vector<TransferLine> transfer_lines(const std::vector<ScoredRow>& rows,
                                          const std::vector<BlindRow>& left_out,
+                                         const std::vector<BlindRow>& stand_ins,
                                          const ModelError& shared, const FitRun& run);
 
 }  // namespace orrery

@@ -49,7 +49,7 @@ std::string optional_text(const JsonValue& object, std::string_view key) {
 
 Aliases::StackRule read_stack_rule(const JsonValue& rule) {
   rule.expect_only({"framework", "version", "notes", "gpu", "stack", "release", "optimizer",
-                    "schedule", "assumed"});
+                    "schedule", "stand_in", "assumed"});
   Aliases::StackRule read{.framework = optional_text(rule, "framework"),
                           .version = optional_text(rule, "version"),
                           .notes = optional_text(rule, "notes"),
@@ -58,9 +58,11 @@ Aliases::StackRule read_stack_rule(const JsonValue& rule) {
                           .release = optional_text(rule, "release"),
                           .optimizer = std::nullopt,
                           .schedule = std::nullopt,
+                          .stand_in = false,
                           .assumed = optional_text(rule, "assumed")};
   if (const auto value = rule.find("optimizer")) read.optimizer = optimizer_from(*value);
   if (const auto value = rule.find("schedule")) read.schedule = schedule_from(*value);
+  if (const auto value = rule.find("stand_in")) read.stand_in = value->boolean();
   return read;
 }
 
@@ -143,7 +145,9 @@ std::optional<double> gigabits(const std::string& text, double gpus_per_host, bo
   static const std::regex per_node(
       R"((\d+)(?:/\d+)? ?Gb?(?:ps|/s|it/s)?(?:/| per )(?:node|host|instance|VM))",
       std::regex::icase);
-  static const std::regex terabits(R"((\d+(?:\.\d+)?) ?Tb(?:ps|/s|it/s)?)", std::regex::icase);
+  // Bits only: "14.4 TB/s aggregated bandwidth" is NVLink's.
+  static const std::regex terabits(
+      R"((\d+(?:\.\d+)?) ?[Tt](?:b|bps|b/s|bit|bit/s)(?:$|[^A-Za-z/]))");
   static const std::regex plain(
       R"((?:^|[^\d.])(\d{3,4}) ?G(?:b|bps|b/s|bit/s|bE|be|E|bit)?(?:$|[^A-Za-z/]))");
   std::smatch found;
@@ -228,8 +232,9 @@ std::string release_text(const Aliases::StackRule& rule, const Aliases& aliases,
 Aliases load_aliases(const std::filesystem::path& path) {
   const JsonValue file = JsonValue::load(path);
   file.expect_only({"accelerators", "accelerator_names", "clusters", "stacks", "rounds",
-                    "nearest_stack", "models", "model_templates", "sweeps", "unfit_for_time",
-                    "corrections", "packed_document", "training_steps", "inference"});
+                    "nearest_stack", "stand_ins", "models", "model_templates", "sweeps",
+                    "unfit_for_time", "corrections", "packed_document", "training_steps",
+                    "inference"});
   Aliases aliases;
   read_machines(aliases, file);
   for (const JsonValue& rule : file.at("stacks").items())
@@ -237,6 +242,8 @@ Aliases load_aliases(const std::filesystem::path& path) {
   for (const auto& [round, release] : file.at("rounds").members())
     aliases.rounds[round] = release.text();
   aliases.nearest_stack = file.at("nearest_stack").text();
+  for (const auto& [stack, other] : file.at("stand_ins").members())
+    aliases.stand_ins[stack] = other.text();
   read_models(aliases, file);
   for (const JsonValue& source : file.at("sweeps").items()) aliases.sweeps.push_back(source.text());
   for (const JsonValue& rule : file.at("unfit_for_time").items()) {
@@ -419,6 +426,10 @@ Cluster load_cluster(const ClusterChoice& choice, std::int64_t gpus) {
   return cluster;
 }
 
+static std::string program_name(const SoftwareWords& row) {
+  return row.framework.empty() ? "a program that is not told" : row.framework;
+}
+
 StackChoice choose_stack(const Aliases& aliases, const SoftwareWords& row) {
   for (const auto& rule : aliases.stacks) {
     if (!contains(row.framework, rule.framework) || !contains(row.version, rule.version) ||
@@ -428,6 +439,7 @@ StackChoice choose_stack(const Aliases& aliases, const SoftwareWords& row) {
     StackChoice choice{.name = release.empty() ? rule.stack : rule.stack + "@" + release,
                        .optimizer = rule.optimizer,
                        .schedule = rule.schedule,
+                       .program = rule.stand_in ? program_name(row) : "",
                        .assumed = {}};
     if (!rule.assumed.empty()) choice.assumed.push_back(rule.assumed);
     return choice;
@@ -436,9 +448,20 @@ StackChoice choose_stack(const Aliases& aliases, const SoftwareWords& row) {
   return {.name = aliases.nearest_stack + (release.empty() ? "" : "@" + release),
           .optimizer = std::nullopt,
           .schedule = std::nullopt,
+          .program = program_name(row),
           .assumed = {row.framework.empty() ? "framework not stated: " + aliases.nearest_stack
                                             : fmt::format("{} in place of \"{}\"",
                                                           aliases.nearest_stack, row.framework)}};
+}
+
+std::optional<StackChoice> stand_in_for(const Aliases& aliases, const StackChoice& choice) {
+  const Stack known = load_stack(choice.name, {}, data_root() / "workloads/catalog/stacks");
+  const auto other = aliases.stand_ins.find(known.name);
+  if (other == aliases.stand_ins.end()) return std::nullopt;
+  StackChoice out = choice;
+  out.name = other->second + "@" + release_of_month(other->second, known.date);
+  out.program = known.name;
+  return out;
 }
 
 ModelChoice choose_model(const Aliases& aliases, const std::string& model,

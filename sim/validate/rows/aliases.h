@@ -39,6 +39,7 @@ struct Aliases {
     std::string release;
     std::optional<Optimizer> optimizer;
     std::optional<Schedule> schedule;
+    bool stand_in = false;  // the stack is another program's
     std::string assumed;
   };
   struct Prefix {
@@ -60,6 +61,8 @@ struct Aliases {
   std::vector<StackRule> stacks;
   std::map<std::string, std::string> rounds;  // of a benchmark: the release that it ran
   std::string nearest_stack;                  // for frameworks without a rule
+  // Which stack would stand in for a stack's program if that were not known.
+  std::map<std::string, std::string> stand_ins;
   std::map<std::string, std::string> models;
   std::vector<Prefix> model_templates;  // shapes whose dimensions the row gives
   std::vector<std::string> sweeps;      // sources that are not published results
@@ -121,6 +124,7 @@ struct StackChoice {
   std::string name;  // "nemo@24.07"
   std::optional<Optimizer> optimizer;
   std::optional<Schedule> schedule;
+  std::string program;  // that the stack stands in for; empty: the stack is its own
   std::vector<std::string> assumed;
 };
 // What a row says about its software: `year` is of the source, `gpu` as in aliases.json.
@@ -128,6 +132,8 @@ struct SoftwareWords {
   std::string framework, version, notes, gpu, year;
 };
 StackChoice choose_stack(const Aliases& aliases, const SoftwareWords& row);
+// What would stand in for the chosen stack, by its date; nullopt: nothing is said of that.
+std::optional<StackChoice> stand_in_for(const Aliases& aliases, const StackChoice& choice);
 
 struct ModelChoice {
   std::string name;          // of the catalogue; empty: unknown

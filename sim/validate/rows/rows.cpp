@@ -178,9 +178,9 @@ const std::vector<std::string>& inference_columns() {
   return columns;
 }
 
-RowReader::RowReader(Aliases aliases, ModelNames names)
+RowReader::RowReader(Aliases aliases, Unknown unknown)
     : aliases_(std::move(aliases)),
-      names_(names),
+      unknown_(unknown),
       catalog_models_(model_names(data_root() / "workloads/catalog/models")) {}
 
 std::vector<PreparedRow> RowReader::read_training(const CsvTable& table) {
@@ -344,9 +344,17 @@ void RowReader::build_job(PreparedRow& p, const RunColumns& c) const {
   p.job.mtp = mentions(c.notes, "w/ MTP");
 }
 
+StackChoice RowReader::choose_software(const PreparedRow& p, const RunColumns& c) const {
+  StackChoice software = choose_stack(aliases_, {c.framework, c.version, c.notes, p.gpu, c.year});
+  if (unknown_ != Unknown::program || !software.program.empty()) return software;
+  const auto other = stand_in_for(aliases_, software);
+  if (!other) skip("no stack would stand in for " + software.name);
+  return *other;
+}
+
 void RowReader::build_stack(PreparedRow& p, const RunColumns& c) {
-  const StackChoice software =
-      choose_stack(aliases_, {c.framework, c.version, c.notes, p.gpu, c.year});
+  const StackChoice software = choose_software(p, c);
+  p.program = software.program;
   for (const std::string& sentence : software.assumed) p.assumed.push_back(sentence);
   auto precision = precision_from_words(c.precision);
   if (!precision && !c.precision.empty()) skip("no recipe for precision " + in_quotes(c.precision));
@@ -437,7 +445,7 @@ const Model& RowReader::catalog_model(const std::string& name) {
 
 StackContext RowReader::context_of(const PreparedRow& p) const {
   StackContext context = stack_context(p.cluster->cluster, p.model, p.job, p.layout.precision);
-  if (names_ == ModelNames::hidden) context.model = context.family = "";
+  if (unknown_ != Unknown::nothing) context.model = context.family = "";
   return context;
 }
 

@@ -49,6 +49,7 @@ struct PreparedRow {
   Job job;
   Layout layout;
   Stack stack;
+  std::string program;  // that the stack stands in for; empty: the stack is its own
   // Recompute that the row leaves blank: the first of these that fits is taken; empty: stated.
   std::vector<Recompute> recompute_choices;
 };
@@ -95,14 +96,15 @@ struct RunColumns {
 // Columns that a table of inference steps must have.
 const std::vector<std::string>& inference_columns();
 
-// Whether stacks know the models of rows: "hidden" takes none of the conditions that name a model
-// or a family, as for a model that nobody has run yet.
-enum class ModelNames : std::uint8_t { known, hidden };
+// What of rows is taken to be unknown. "model": stacks take none of the conditions that name a
+// model or a family, as for a model that nobody has run yet. "program": another stack stands in for
+// the row's as well, as for a program that has none.
+enum class Unknown : std::uint8_t { nothing, model, program };
 
 // Turns rows into scenarios. Loads every cluster, stack and model once; rows point into it.
 class RowReader {
  public:
-  explicit RowReader(Aliases aliases, ModelNames names = ModelNames::known);
+  explicit RowReader(Aliases aliases, Unknown unknown = Unknown::nothing);
   // Training runs in the columns of validation/README.md. Error for cells that do not parse; a row
   // that cannot become a scenario has its reason in `skipped`.
   std::vector<PreparedRow> read_training(const CsvTable& table);
@@ -114,6 +116,7 @@ class RowReader {
   void build(PreparedRow& prepared, const RunColumns& columns);
   void choose_machine(PreparedRow& prepared, const RunColumns& columns, std::int64_t gpus);
   void build_job(PreparedRow& prepared, const RunColumns& columns) const;
+  StackChoice choose_software(const PreparedRow& prepared, const RunColumns& columns) const;
   void build_stack(PreparedRow& prepared, const RunColumns& columns);
   void build_model(PreparedRow& prepared, const RunColumns& columns);
   const SharedCluster* shared_cluster(const ClusterChoice& choice, std::int64_t gpus,
@@ -126,7 +129,7 @@ class RowReader {
                          std::vector<std::string>& assumed) const;
 
   Aliases aliases_;
-  ModelNames names_;
+  Unknown unknown_;
   WiringTable wirings_;
   std::vector<std::string> catalog_models_;
   std::map<std::string, std::unique_ptr<SharedCluster>> clusters_;

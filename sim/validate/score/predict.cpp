@@ -44,16 +44,20 @@ RunKind run_kind(const PreparedRow& row) {
   const Device& device = row.cluster->cluster.device;
   RunKind run = run_kind(row.stack, row.model, row.job, row.layout, device);
   run.family = row.family;
+  if (!row.program.empty()) run.program = row.program;
   run.blanks = static_cast<int>(row.assumed.size());
   return run;
 }
 
 void settle_recompute(PreparedRow& row, const ModelError& error) {
   if (!row.skipped.empty() || row.recompute_choices.empty()) return;
+  Stack stack = row.stack;
+  // The program behind a stand-in may keep its gradients in 16 bits.
+  if (!row.program.empty()) stack.sharding.gradient_storage = Format::bf16;
   for (const Recompute choice : row.recompute_choices) {
     row.layout.recompute = choice;
     const MemoryVerdict memory =
-        memory_fit(row.model, row.job, row.layout, row.stack, row.cluster->context->device);
+        memory_fit(row.model, row.job, row.layout, stack, row.cluster->context->device);
     if (memory.needed <= memory.capacity * (1 + error.memory)) break;
   }
   row.assumed.push_back(

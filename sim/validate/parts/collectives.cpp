@@ -167,8 +167,8 @@ const std::vector<std::string>& collective_columns() {
 CollectiveReader::CollectiveReader(Aliases aliases) : aliases_(std::move(aliases)) {}
 
 std::vector<MeasuredCollective> CollectiveReader::read(const CsvTable& table) {
-  require_columns(table, collective_columns());
-  if (!table.has("tokens")) require_columns(table, {"bytes"});
+  require_columns(table, collective_columns(), "validation/README.md");
+  if (!table.has("tokens")) require_columns(table, {"bytes"}, "validation/README.md");
   std::vector<MeasuredCollective> rows(table.rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const CsvRow cells(table, i);

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/text/csv.h"
 #include "sim/engine/cluster.h"
 #include "sim/engine/collectives/collectives.h"
 #include "sim/validate/rows/aliases.h"
-#include "sim/validate/rows/csv.h"
 #include "sim/validate/score/predict.h"
 
 namespace orrery {

@@ -374,7 +374,7 @@ void RowReader::build_stack(PreparedRow& p, const RunColumns& c) {
 }
 
 std::vector<PreparedRow> RowReader::read_inference(const CsvTable& table) {
-  require_columns(table, inference_columns());
+  require_columns(table, inference_columns(), "validation/README.md");
   std::vector<PreparedRow> rows(table.rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const CsvRow row(table, i);

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/text/csv.h"
 #include "sim/engine/scenario.h"
 #include "sim/engine/step/context.h"
 #include "sim/validate/rows/aliases.h"
-#include "sim/validate/rows/csv.h"
 
 namespace orrery {
 

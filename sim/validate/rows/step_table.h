@@ -2,8 +2,8 @@
 // Knows tables of timed training steps of validation's own PyTorch program, as training runs.
 #pragma once
 
+#include "sim/base/text/csv.h"
 #include "sim/validate/rows/aliases.h"
-#include "sim/validate/rows/csv.h"
 
 namespace orrery {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/validate/rows/csv.h"
+#include "sim/base/text/csv.h"
 
 namespace orrery {
 

@@ -45,7 +45,9 @@ class CsvRow {
   std::size_t index_;
 };
 
-// Error that names the first of `columns` that the table lacks.
-void require_columns(const CsvTable& table, const std::vector<std::string>& columns);
+// Error that names the first of `columns` that the table lacks; `listed_in` says where they are
+// told.
+void require_columns(const CsvTable& table, const std::vector<std::string>& columns,
+                     const std::string& listed_in);
 
 }  // namespace orrery

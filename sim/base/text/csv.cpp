@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads comma-separated values by RFC 4180, one character at a time.
-#include "sim/validate/rows/csv.h"
+#include "sim/base/text/csv.h"
 
 #include <algorithm>
 #include <cmath>
@@ -227,13 +227,14 @@ std::optional<bool> CsvRow::flag(std::string_view column) const {
   return value == "1";
 }
 
-void require_columns(const CsvTable& table, const std::vector<std::string>& columns) {
+void require_columns(const CsvTable& table, const std::vector<std::string>& columns,
+                     const std::string& listed_in) {
   for (const std::string& column : columns)
     if (!table.has(column))
       throw Error({.file = table.file,
                    .path = "line 1",
                    .found = "no column " + in_quotes(column),
-                   .expected = "the columns that validation/README.md lists",
+                   .expected = "the columns that " + listed_in + " lists",
                    .nearest = nearest_name(column, table.header)});
 }
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "sim/base/errors/check.h"
-#include "sim/validate/rows/csv.h"
+#include "sim/base/text/csv.h"
 
 namespace orrery {
 namespace {
@@ -108,7 +108,7 @@ TEST_CASE("folders and missing files are errors") {
 TEST_CASE("a missing column is named, with the nearest one") {
   const CsvTable table = parse_csv("id,souce\n1,2\n", "t.csv");
   try {
-    require_columns(table, {"id", "source"});
+    require_columns(table, {"id", "source"}, "validation/README.md");
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.message().find("no column \"source\"") != std::string::npos);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/stack/release.h"
 #include "workloads/stack/settings.h"
 #include "workloads/stack/values.h"
 
@@ -58,24 +59,6 @@ StackName split_name(const std::string& text) {
   const auto at = text.find('@');
   if (at == std::string::npos) return {text, ""};
   return {text.substr(0, at), text.substr(at + 1)};
-}
-
-// Releases are compared part by part as numbers ("26.02" < "26.02.01" < "26.04"; "2023-02").
-std::vector<long> release_parts(const std::string& release) {
-  std::vector<long> parts;
-  long value = 0;
-  bool open = false;
-  for (char c : release + ".") {
-    if (c >= '0' && c <= '9') {
-      value = std::min(value * 10 + (c - '0'), 1'000'000'000L);
-      open = true;
-    } else if (open) {
-      parts.push_back(value);
-      value = 0;
-      open = false;
-    }
-  }
-  return parts;
 }
 
 JsonValue load_stack_file(const std::string& name, const std::filesystem::path& folder) {

@@ -17,7 +17,8 @@ clean() { (cd "$scratch" && env -i HOME="$scratch" PATH=/usr/bin:/bin "$@"); }
 while read -r file; do
   [ -e "$data/$file" ] || fail "$file is not installed"
 done < <(cd "$3" && find hw_models topologies workloads sim/engine/catalog validation \
-  \( -name '*.json' -o -name '*.jsonl' -o -path 'validation/measurements/*.csv' \))
+  \( -name '*.json' -o -name '*.jsonl' -o -path 'validation/measurements/*.csv' \
+  -o -path 'workloads/*.csv' \))
 
 for schema in "$3"/docs/schema/*.json; do
   [ -e "$data/schema/${schema##*/}" ] || fail "${schema##*/} is not installed"
@@ -26,6 +27,7 @@ done
 clean "$binary" simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 2 --seq 4096 \
   --global-batch 64 | grep 'tokens/s/GPU' >/dev/null || fail "simulate says nothing"
 clean "$binary" catalog show accelerator h200-sxm | grep Sources >/dev/null || fail "no catalogue"
+clean "$binary" catalog show stack nemo --recipe llama3-8b | grep 'Read at' >/dev/null || fail "no recipes"
 
 # It reads its own catalogues, not those of the source tree that it was built from.
 cp "$data/workloads/catalog/models/llama3-8b.json" \

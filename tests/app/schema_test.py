@@ -110,7 +110,9 @@ def check_others(last):
     check("calibrate", run("calibrate", "compare",
                            next((root / "hw_models/calibration").glob("h200*/measured")),
                            codes=(0, 1)), "compare")
-    for words in (("list",), ("list", "cluster"), ("show", "accelerator", "h100-sxm"), ("check",)):
+    for words in (("list",), ("list", "cluster"), ("show", "accelerator", "h100-sxm"),
+                  ("show", "stack", "nemo", "--recipe", "gemma3-27b"),
+                  ("show", "stack", "nemo", "--recipe", "llama3-8b"), ("check",)):
         last["catalog"] = run("catalog", *words)
         check("catalog", last["catalog"], " ".join(words))
     measured = root / "validation/measurements"

@@ -74,9 +74,22 @@ double ModelError::scale(const RunKind& run) const {
                   near_limit.slope * (traits.near_limit - near_limit.centre));
 }
 
-// Measured runs bear out the stated ranges of what they ran on; elsewhere all of a range counts.
+bool ModelError::has_measured(const RunKind& run) const {
+  return run.program.empty() && seen.devices.contains(run.device) &&
+         seen.families.contains(family_of(run));
+}
+
+std::vector<std::string> ModelError::regions_of(const RunKind& run) const {
+  std::vector<std::string> names = error_regions(run);
+  if (!has_measured(run)) return names;
+  const std::vector<std::string> measured = measured_regions(run);
+  names.insert(names.begin(), measured.begin(), measured.end());
+  return names;
+}
+
 double ModelError::stated_share_of(const RunKind& run) const {
-  return seen.empty() || seen.devices.contains(run.device) ? stated_share : 1;
+  if (seen.empty() || has_measured(run)) return stated_share;
+  return seen.devices.contains(run.device) ? new_share : 1;
 }
 
 double ModelError::beyond_seen(const RunKind& run, std::vector<std::string>* widened) const {
@@ -128,8 +141,8 @@ std::string collective_region(const std::string& library, bool crosses_domains, 
 
 ModelError load_model_error(const std::filesystem::path& path) {
   const JsonValue file = JsonValue::load(path);
-  file.expect_only({"written_by", "whole", "regions", "difficulty", "stated_share", "run_to_run",
-                    "blank", "unseen", "seen", "collectives", "memory"});
+  file.expect_only({"written_by", "whole", "regions", "difficulty", "stated_share", "new_share",
+                    "run_to_run", "blank", "unseen", "seen", "collectives", "memory"});
   ModelError error;
   error.whole = read_region(file.at("whole"));
   for (const auto& [name, region] : file.at("regions").members())
@@ -139,6 +152,7 @@ ModelError load_model_error(const std::filesystem::path& path) {
   error.difficulty = {.exposed = read_trait(difficulty.at("exposed")),
                       .near_limit = read_trait(difficulty.at("near_limit"))};
   error.stated_share = file.at("stated_share").number();
+  error.new_share = file.at("new_share").number();
   error.run_to_run = file.at("run_to_run").number();
   error.blank = file.at("blank").number();
   const JsonValue unseen = file.at("unseen");
@@ -175,6 +189,7 @@ std::string to_json_text(const ModelError& error) {
                       {{"exposed", trait_json(error.difficulty.exposed)},
                        {"near_limit", trait_json(error.difficulty.near_limit)}}},
                      {"stated_share", rounded(error.stated_share)},
+                     {"new_share", rounded(error.new_share)},
                      {"run_to_run", rounded(error.run_to_run)},
                      {"blank", rounded(error.blank)},
                      {"unseen",
@@ -227,14 +242,13 @@ void add_step(RunKind& run, const StageBreakdown& pacing, const MemoryVerdict& m
 
 std::vector<std::string> error_regions(const RunKind& run) {
   if (!run.program.empty()) return {"stand-in, " + run.kind, "stand-in"};
-  return {fmt::format("{}, {}, {}", run.stack, run.kind, run.architecture),
-          fmt::format("{}, {}", run.stack, run.kind), run.kind};
+  return {run.kind};
 }
 
 std::vector<std::string> measured_regions(const RunKind& run) {
-  std::vector<std::string> names = error_regions(run);
-  for (std::string& name : names) name += ", family measured";
-  return names;
+  return {fmt::format("{}, {}, {}, family measured", run.stack, run.kind, run.architecture),
+          fmt::format("{}, {}, family measured", run.stack, run.kind),
+          fmt::format("{}, family measured", run.kind)};
 }
 
 std::string family_of(const RunKind& run) { return run.stack + ", " + run.family; }
@@ -265,11 +279,7 @@ PredictionRange prediction_range(const RunKind& run, const std::vector<Assumptio
   range.below = {.parameters = share * values.below, .extrapolation = of_growth * grown.below};
   range.above = {.parameters = share * values.above, .extrapolation = of_growth * grown.above};
   if (error == nullptr) return range;
-  std::vector<std::string> names = error_regions(run);
-  if (run.program.empty() && error->seen.families.contains(family_of(run))) {
-    const std::vector<std::string> measured = measured_regions(run);
-    names.insert(names.begin(), measured.begin(), measured.end());
-  }
+  const std::vector<std::string> names = error->regions_of(run);
   const ErrorRegion& region = error->region(names);
   range.region = "all";
   for (const std::string& name : names)

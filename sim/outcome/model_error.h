@@ -59,10 +59,11 @@ struct ModelError {
   // error_regions() and measured_regions() name them.
   std::map<std::string, ErrorRegion> regions;
   Difficulty difficulty;
-  double stated_share = 1;  // of the stated ranges of values that blind residuals bear out; of
-                            // devices that no run was on all of it counts
-  double run_to_run = 0;    // half-width between runs that are alike in every column
-  double blank = 0;         // half-width of each setting that had to be assumed
+  // Of the stated ranges of values, what counts: of runs whose stack, family and device were
+  // measured, and of others. On a device that no run was on all of it counts.
+  double stated_share = 1, new_share = 1;
+  double run_to_run = 0;  // half-width between runs that are alike in every column
+  double blank = 0;       // half-width of each setting that had to be assumed
   UnseenError unseen;
   SeenRuns seen;
   // Of the time of one collective: "library, reach, size" ("nccl, one domain, from 1 MiB").
@@ -74,6 +75,10 @@ struct ModelError {
 
   // What a region's widths are multiplied with for a run.
   double scale(const RunKind& run) const;
+  // Whether runs of its stack and family, and runs on its device, were measured.
+  bool has_measured(const RunKind& run) const;
+  // The regions that it lies in, the narrowest first.
+  std::vector<std::string> regions_of(const RunKind& run) const;
   // The share of the stated ranges that counts for a run.
   double stated_share_of(const RunKind& run) const;
   // Half-width of what the run leaves of all that was measured: device, stack, precision, size. A

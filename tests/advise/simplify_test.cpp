@@ -157,7 +157,7 @@ TEST_CASE("of layouts that tie the one with the fewest special settings leads") 
   Question q =
       small_question(load_model("500b-dense", data_root() / "workloads/catalog/models"), 256);
   q.cluster = load_cluster("gb200-nvl72", 256);
-  q.job = small_job(8192, 1024);
+  q.job = small_job(8192, 512);
   q.limits.tp = 8;
   q.limits.pp = 4;
   q.limits.cp = 2;

@@ -77,7 +77,8 @@ TEST_CASE("runs of stand-ins have regions of their own and leave the others as t
 }
 
 TEST_CASE("ranges cover nine of ten rows that they were not made of, in every region") {
-  const ModelError error = fit_model_error(draw(1, 60), {.threads = 1});
+  ModelError error = fit_model_error(draw(1, 60), {.threads = 1, .regions = measured_regions});
+  for (const BlindResidual& r : draw(1, 60)) error.seen.families.insert(family_of(r.run));
   const auto fresh = draw(2, 400);
   for (const Kind& kind : kinds) {
     int rows = 0, covered = 0;
@@ -96,6 +97,34 @@ TEST_CASE("ranges cover nine of ten rows that they were not made of, in every re
   }
 }
 
+TEST_CASE("runs of one kind have one region, of whatever stack, unless another is asked for") {
+  const ModelError error = fit_model_error(draw(1, 60), {.threads = 1});
+  CHECK(error.regions.size() == 2);
+  CHECK((error.regions.contains("dense") && error.regions.contains("experts")));
+  const ModelError measured =
+      fit_model_error(draw(1, 60), {.threads = 1, .regions = measured_regions});
+  CHECK(measured.regions.contains("two, experts, hopper, family measured"));
+  CHECK(measured.regions.at("two, dense, family measured").above >
+        measured.regions.at("one, dense, family measured").above);
+}
+
+TEST_CASE("stated ranges count by as much as makes ranges shortest that hold") {
+  auto residuals = draw(9, 60);
+  // What is stated tells which runs are far off.
+  for (std::size_t i = 0; i < residuals.size(); ++i) {
+    BlindResidual& r = residuals[i];
+    const double wide = i % 2 == 0 ? 0.2 : 0.02;
+    r.stated.below.parameters = r.stated.above.parameters = wide;
+    r.log_error = (i % 4 < 2 ? 1 : -1) * 0.95 * wide;
+  }
+  CHECK(fit_model_error(residuals, {.threads = 1}).stated_share > 0.5);
+  // It tells the opposite.
+  for (std::size_t i = 0; i < residuals.size(); ++i)
+    residuals[i].stated.below.parameters = residuals[i].stated.above.parameters =
+        i % 2 == 0 ? 0.02 : 0.2;
+  CHECK(fit_model_error(residuals, {.threads = 1}).stated_share < 0.5);
+}
+
 TEST_CASE("a range leans to the side on which runs were off") {
   auto residuals = draw(3, 60);
   for (BlindResidual& r : residuals) r.log_error = std::abs(r.log_error) + 0.05;
@@ -110,13 +139,13 @@ TEST_CASE("a region of few rows takes most of its width from the wider one") {
   lone.source = "D";
   lone.log_error = 0;
   residuals.push_back(lone);
-  const ModelError error = fit_model_error(residuals, {.threads = 1});
-  const ErrorRegion& own = error.regions.at("three, dense, hopper");
-  const ErrorRegion& wide = error.regions.at("dense");
+  const ModelError error = fit_model_error(residuals, {.threads = 1, .regions = measured_regions});
+  const ErrorRegion& own = error.regions.at("three, dense, hopper, family measured");
+  const ErrorRegion& wide = error.regions.at("dense, family measured");
   CHECK(own.rows == 1);
   CHECK(own.above > 0.7 * wide.above);
-  CHECK(error.region(error_regions({.stack = "four", .kind = "dense", .architecture = "hopper"}))
-            .above == wide.above);
+  const RunKind four = {.stack = "four", .kind = "dense", .architecture = "hopper"};
+  CHECK(error.region(measured_regions(four)).above == wide.above);
 }
 
 TEST_CASE("runs that are alike tell how much runs vary") {

@@ -28,7 +28,8 @@ Scenario training() {
 ModelError some_error(const Scenario& s) {
   ModelError error;
   error.whole = {.below = 0.3, .above = 0.4, .rows = 100, .sources = 5};
-  error.regions["nemo, dense, hopper"] = {.below = 0.05, .above = 0.1, .rows = 50, .sources = 3};
+  error.regions["nemo, dense, hopper, family measured"] = {
+      .below = 0.05, .above = 0.1, .rows = 50, .sources = 3};
   error.difficulty = {.exposed = {.slope = 0, .centre = 0.1}, .near_limit = {.slope = 0}};
   error.stated_share = 0.5;
   error.run_to_run = 0.01;
@@ -37,6 +38,7 @@ ModelError some_error(const Scenario& s) {
   error.seen = {.devices = {s.cluster.device.name},
                 .stacks = {"nemo"},
                 .precisions = {std::string(to_text(s.layout.precision))},
+                .families = {"nemo, " + s.model.family},
                 .most_gpus = 1024};
   return error;
 }
@@ -49,7 +51,7 @@ TEST_CASE("a prediction's range joins values, the model's error and run to run")
   CHECK(p.step_time == alone.step_time);
   CHECK(p.low < alone.step_time);
   CHECK(p.high > alone.step_time);
-  CHECK(p.range->region == "nemo, dense, hopper");
+  CHECK(p.range->region == "nemo, dense, hopper, family measured");
   CHECK(p.range->widened.empty());
   CHECK(p.range->below.model == 0.05);
   CHECK(p.range->above.model == 0.1);
@@ -159,12 +161,23 @@ TEST_CASE("a run lies in the narrowest region that was measured") {
   const Scenario s = training();
   ModelError error = some_error(s);
   RunKind run = run_kind(s);
-  CHECK(error.region(error_regions(run)).above == 0.1);
+  const auto above = [&] { return error.region(error.regions_of(run)).above; };
+  CHECK(above() == 0.1);
   run.architecture = "blackwell";
-  CHECK(error.region(error_regions(run)).above == 0.4);
-  error.regions["nemo, dense"] = {.below = 0.1, .above = 0.2};
-  CHECK(error.region(error_regions(run)).above == 0.2);
-  CHECK(prediction_range(run, {}, {}, &error).region == "nemo, dense");
+  CHECK(above() == 0.4);
+  error.regions["dense"] = {.below = 0.1, .above = 0.3};
+  CHECK(above() == 0.3);
+  error.regions["nemo, dense, family measured"] = {.below = 0.1, .above = 0.2};
+  CHECK(above() == 0.2);
+  // A family or a device without a run is new, whatever its stack has run.
+  run.family = "a new one";
+  CHECK(above() == 0.3);
+  CHECK(error.stated_share_of(run) == error.new_share);
+  run = run_kind(s);
+  run.device = "rubin";
+  CHECK(above() == 0.3);
+  CHECK(error.stated_share_of(run) == 1);
+  CHECK(prediction_range(run, {}, {}, &error).region == "dense");
 }
 
 TEST_CASE("a stand-in has regions of its own, whatever its stack has run") {
@@ -192,7 +205,7 @@ TEST_CASE("the model's error is read as it was written") {
   const ScratchFolder folder("model_error");
   const ModelError read = load_model_error(folder.add("error.json", to_json_text(error)));
   CHECK(to_json_text(read) == to_json_text(error));
-  CHECK(read.region({"nemo, dense, hopper"}).above == 0.1);
+  CHECK(read.region({"nemo, dense, hopper, family measured"}).above == 0.1);
   CHECK(read.collective("nccl", false, true).above == 0.2);
   CHECK(read.seen.most_gpus == 1024);
 }
@@ -207,8 +220,11 @@ TEST_CASE("the shipped error was measured on many rows of several sources") {
     INFO(name);
     CHECK(region.below >= 0);
     CHECK(region.above >= 0);
-    CHECK(region.below + region.above > 0.02);
+    // What is stated of values may explain all of it; a range is not nothing.
+    CHECK(region.below + region.above + error.run_to_run > 0.02);
   }
+  CHECK(error.regions.contains("stand-in"));
+  CHECK(error.regions.at("stand-in").above > error.regions.at("dense").above);
 }
 
 }  // namespace

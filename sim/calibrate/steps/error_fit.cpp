@@ -101,12 +101,12 @@ int source_count(const Rows& rows) {
 // Adds the regions of `rows`, whose runs all have as many, the widest first: a region leans on the
 // next wider one.
 void add_regions(const Rows& rows, ModelError& error, const ErrorFitOptions& options) {
-  const std::size_t depth = error_regions(rows.front()->run).size();
+  const std::size_t depth = options.regions(rows.front()->run).size();
   for (std::size_t level = depth; level-- > 0;) {
     std::map<std::string, Rows> members;
-    for (const BlindResidual* r : rows) members[error_regions(r->run)[level]].push_back(r);
+    for (const BlindResidual* r : rows) members[options.regions(r->run)[level]].push_back(r);
     for (const auto& [name, own_rows] : members) {
-      const auto names = error_regions(own_rows.front()->run);
+      const auto names = options.regions(own_rows.front()->run);
       const ErrorRegion& parent =
           level + 1 < depth ? error.regions.at(names[level + 1]) : error.whole;
       const Quantiles own = region_quantiles(own_rows, error, options);
@@ -130,8 +130,8 @@ void fit_regions(const Rows& rows, ModelError& error, const ErrorFitOptions& opt
   add_regions(rows, error, options);
 }
 
-double half_width(const BlindResidual& r, bool above, const ModelError& error) {
-  const ErrorRegion& region = error.region(error_regions(r.run));
+double half_width(const BlindResidual& r, bool above, const ErrorRegion& region,
+                  const ModelError& error) {
   return std::sqrt(squared(error.scale(r.run) * (above ? region.above : region.below)) +
                    squared(error.beyond_seen(r.run, nullptr)) + explained(r, above, error));
 }
@@ -142,48 +142,50 @@ double interval_score(const BlindResidual& r, double below, double above, double
   return above + below + 2 / (1 - coverage) * missed;
 }
 
-// Mean score in units of the median error of each cell.
-double mean_score(const Rows& rows, const ModelError& error, const ErrorFitOptions& options) {
-  struct Cell {
-    double score = 0;
-    std::vector<double> errors;
-  };
-  std::map<std::string, Cell> cells;
-  for (const BlindResidual* r : rows) {
-    Cell& cell = cells[r->cell];
-    cell.score += interval_score(*r, half_width(*r, false, error), half_width(*r, true, error),
-                                 options.coverage);
-    cell.errors.push_back(std::abs(r->log_error));
-  }
-  constexpr double exact = 0.01;  // an error that no source tells apart from none
-  double sum = 0, total = 0;
-  for (const auto& [name, cell] : cells) {
-    const auto n = static_cast<double>(cell.errors.size());
-    const double votes = std::pow(n, options.cell_power);
-    sum += votes * cell.score / n / (median(cell.errors) + exact);
-    total += votes;
-  }
-  return sum / total;
-}
+// How often ranges hold and how long they are: means over cells, each with its votes.
+struct Sharpness {
+  double covered = 0, length = 0, votes = 0;
 
-// The score of rows that are in the quantiles and of rows whose whole source is not.
-double total_score(const Rows& rows, ModelError error, const ErrorFitOptions& options) {
-  fit_regions(rows, error, options);
-  double score = mean_score(rows, error, options);
+  void add(const Rows& rows, const ModelError& error, const ErrorFitOptions& options) {
+    struct Cell {
+      double rows = 0, covered = 0, length = 0;
+    };
+    std::map<std::string, Cell> cells;
+    for (const BlindResidual* r : rows) {
+      const ErrorRegion& region = error.region(options.regions(r->run));
+      const double below = half_width(*r, false, region, error);
+      const double above = half_width(*r, true, region, error);
+      Cell& cell = cells[r->cell];
+      ++cell.rows;
+      cell.covered += -below <= r->log_error && r->log_error <= above ? 1 : 0;
+      cell.length += below + above;
+    }
+    for (const auto& [name, cell] : cells) {
+      const double vote = std::pow(cell.rows, options.cell_power);
+      covered += vote * cell.covered / cell.rows;
+      length += vote * cell.length / cell.rows;
+      votes += vote;
+    }
+  }
+};
+
+// Of each source's rows with the errors of all others; where runs like them were measured as often
+// with their own.
+Sharpness sharpness(const Rows& rows, ModelError error, const ErrorFitOptions& options) {
   std::map<std::string, std::pair<Rows, Rows>> sources;  // own rows, others
   for (const BlindResidual* r : rows) sources[r->source].first.push_back(r);
-  double sum = 0, total = 0;
+  Sharpness all;
   for (auto& [name, parts] : sources) {
     for (const BlindResidual* r : rows)
-      if (r->source != name) parts.second.push_back(r);
-    if (parts.second.empty()) continue;
+      if (r->source != name || sources.size() == 1) parts.second.push_back(r);
     fit_regions(parts.second, error, options);
-    const double weight = std::sqrt(static_cast<double>(parts.first.size()));
-    sum += weight * mean_score(parts.first, error, options);
-    total += weight;
+    all.add(parts.first, error, options);
   }
-  if (total > 0) score += sum / total;
-  return score;
+  if (options.like_measured) {
+    fit_regions(rows, error, options);
+    all.add(rows, error, options);
+  }
+  return {all.covered / all.votes, all.length / all.votes, all.votes};
 }
 
 // Rows of one cell: the traits and the sizes of their errors.
@@ -247,20 +249,30 @@ Difficulty fit_difficulty(const Rows& rows) {
   return difficulty;
 }
 
-// The shares that make ranges sharpest.
+// The shares, of those that are not given, with which ranges are shortest among those that hold as
+// often as wanted; where none do, those that hold most often.
 ModelError sharpest(const Rows& rows, const ModelError& error, const ErrorFitOptions& options) {
+  std::vector<double> shares, blanks = {0.0, 0.02, 0.04, 0.06, 0.08};
+  for (int tenths = 0; tenths <= 10; ++tenths) shares.push_back(tenths / 10.0);
+  if (options.stated_share >= 0) shares = {options.stated_share};
+  if (options.shared != nullptr) blanks = {options.shared->blank};
   std::vector<ModelError> trials;
-  for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0})
-    for (const double blank : {0.0, 0.02, 0.04, 0.06, 0.08}) {
+  for (const double share : shares)
+    for (const double blank : blanks) {
       trials.push_back(error);
       trials.back().stated_share = share;
       trials.back().blank = blank;
     }
-  std::vector<double> scores(trials.size());
+  std::vector<Sharpness> found(trials.size());
   parallel_for(trials.size(), options.threads,
-               [&](std::size_t i) { scores[i] = total_score(rows, trials[i], options); });
-  const auto best = std::min_element(scores.begin(), scores.end());
-  return trials[static_cast<std::size_t>(best - scores.begin())];
+               [&](std::size_t i) { found[i] = sharpness(rows, trials[i], options); });
+  const auto sharper = [&](const Sharpness& a, const Sharpness& b) {
+    const double held_a = std::min(a.covered, options.coverage);
+    const double held_b = std::min(b.covered, options.coverage);
+    return held_a != held_b ? held_a > held_b : a.length < b.length;
+  };
+  const auto best = std::min_element(found.begin(), found.end(), sharper);
+  return trials[static_cast<std::size_t>(best - found.begin())];
 }
 
 // Half of a 90% range between runs that are alike in every column.
@@ -329,15 +341,16 @@ ModelError fit_model_error(std::span<const BlindResidual> residuals,
   for (const BlindResidual& r : others) stand_ins.push_back(&r);
   ModelError error;
   if (options.shared != nullptr) {
-    error.stated_share = options.shared->stated_share;
+    error.stated_share =
+        options.stated_share >= 0 ? options.stated_share : options.shared->stated_share;
     error.blank = options.shared->blank;
     error.run_to_run = options.shared->run_to_run;
     error.difficulty = options.shared->difficulty;
   } else {
     error.difficulty = fit_difficulty(rows);
     error.run_to_run = twin_spread(own);
-    error = sharpest(rows, error, options);
   }
+  if (options.shared == nullptr || options.like_measured) error = sharpest(rows, error, options);
   fit_regions(rows, error, options);
   if (!stand_ins.empty()) add_regions(stand_ins, error, options);
   error.unseen = {.device = spread_between(own, [](const auto& r) { return r.run.device; }),
@@ -349,7 +362,9 @@ ModelError fit_model_error(std::span<const BlindResidual> residuals,
 }
 
 RangeScore score_range(const BlindResidual& r, const ModelError& error) {
-  const double below = half_width(r, false, error), above = half_width(r, true, error);
+  const ErrorRegion& region = error.region(error.regions_of(r.run));
+  const double below = half_width(r, false, region, error);
+  const double above = half_width(r, true, region, error);
   return {.covered = -below <= r.log_error && r.log_error <= above,
           .width = std::exp(below) - std::exp(-above),
           .length = above + below,

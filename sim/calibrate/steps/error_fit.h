@@ -26,9 +26,14 @@ struct ErrorFitOptions {
   double parent_rows = 15;
   double cell_power = 0.5;  // a cell counts as its rows to this power; 0: one vote for each
   int threads = 0;
-  // stated_share, blank, run_to_run and difficulty are taken from here; nullptr: fitted. Regions
-  // always are.
+  double stated_share = -1;  // below 0: taken from `shared`, or found
+  // Which regions a run lies in, the narrowest first; as many for all runs.
+  std::vector<std::string> (*regions)(const RunKind& run) = error_regions;
+  // blank, run_to_run and difficulty are taken from here; nullptr: fitted. Regions always are.
   const ModelError* shared = nullptr;
+  // Ranges are for runs like those of the residuals, not for new ones: the share of stated ranges
+  // is found for them, even where there is `shared`.
+  bool like_measured = false;
 };
 
 // Quantiles of |log error| beyond what the stated ranges explain, over the scale that the run's
@@ -36,11 +41,10 @@ struct ErrorFitOptions {
 // region of error_regions() and over all; with the finite sample's correction, so that the next row
 // is covered as often as wanted, and drawn to the wider region where a region has few rows. The two
 // sides share the tail so that the range is shortest. Rows count less where their cell has many.
-// What is shared by all regions (stated_share, blank) makes the ranges sharpest: by the interval
-// score in units of the median error of each cell, for rows with their own source in the quantiles
-// and without it alike. Runs of stand-ins (RunKind::program) have regions of their own and say
-// nothing of others, where there are others. `collectives` and `memory` stay empty. CHECKs that
-// there are residuals.
+// What is shared by all regions (stated_share, blank) makes ranges shortest among those that hold
+// as often as wanted, each source's rows judged by the errors of all others. Runs of stand-ins
+// (RunKind::program) have regions of their own and say nothing of others, where there are others.
+// `collectives` and `memory` stay empty. CHECKs that there are residuals.
 ModelError fit_model_error(std::span<const BlindResidual> residuals,
                            const ErrorFitOptions& options = {});
 

@@ -112,12 +112,15 @@ std::string error_text(const ModelError& error) {
              100 * std::expm1(0.1 * error.difficulty.exposed.slope),
              100 * std::expm1(error.difficulty.near_limit.slope)) +
          fmt::format(
-             "Of the stated ranges of values {:.0f}% count; {:.1f}% between runs that are alike, "
-             "{:.1f}% for each\nassumed setting; {:.0f}% on a device, {:.0f}% of a stack, {:.0f}% "
-             "in a precision that no row has, {:.1f}% for\neach doubling of {:.0f} GPUs\n",
-             100 * error.stated_share, 100 * error.run_to_run, 100 * error.blank,
-             100 * error.unseen.device, 100 * error.unseen.stack, 100 * error.unseen.precision,
-             100 * error.unseen.doubling, error.seen.most_gpus);
+             "The stated ranges of values count by {:.0f}%, of families that no run had by "
+             "{:.0f}%; "
+             "{:.1f}% between\nruns that are alike, {:.1f}% for each assumed setting; {:.0f}% on a "
+             "device, {:.0f}% of a stack, {:.0f}% in a\nprecision that no row has, {:.1f}% for "
+             "each "
+             "doubling of {:.0f} GPUs\n",
+             100 * error.stated_share, 100 * error.new_share, 100 * error.run_to_run,
+             100 * error.blank, 100 * error.unseen.device, 100 * error.unseen.stack,
+             100 * error.unseen.precision, 100 * error.unseen.doubling, error.seen.most_gpus);
 }
 
 std::vector<RangeGroup> range_groups(const std::vector<ScoredRow>& rows) {

@@ -30,7 +30,8 @@ ModelError error_without(const std::vector<BlindRow>& rows,
       others.push_back(residuals[i]);
   }
   if (others.empty()) return shared;
-  return fit_model_error(others, {.cell_power = one_vote, .shared = &shared});
+  return fit_model_error(
+      others, {.cell_power = one_vote, .stated_share = shared.new_share, .shared = &shared});
 }
 
 double of_speed(double log_error) { return std::expm1(log_error); }
@@ -50,13 +51,17 @@ ModelError nested_error(const std::vector<BlindRow>& rows, const std::vector<Bli
   if (known.empty()) return shipped;
   ModelError error = fit_model_error(blind_residuals(known, ErrorCells::families),
                                      {.cell_power = one_vote, .threads = threads});
-  const std::vector<BlindResidual> measured = blind_residuals(known_blind);
-  const ModelError seen = fit_model_error(measured, {.shared = &error});
+  std::vector<BlindResidual> measured = blind_residuals(known_blind);
+  std::erase_if(measured, [](const BlindResidual& r) { return !r.run.program.empty(); });
+  if (measured.empty()) return error;
+  const ModelError seen = fit_model_error(
+      measured,
+      {.threads = threads, .regions = measured_regions, .shared = &error, .like_measured = true});
+  error.new_share = error.stated_share;
+  error.stated_share = seen.stated_share;
   for (const BlindResidual& r : measured) {
-    const auto names = error_regions(r.run), own = measured_regions(r.run);
-    if (!r.run.program.empty()) continue;
-    for (std::size_t k = 0; k < names.size(); ++k)
-      error.regions[own[k]] = seen.regions.at(names[k]);
+    for (const std::string& name : measured_regions(r.run))
+      error.regions[name] = seen.regions.at(name);
   }
   error.collectives = shipped.collectives;
   error.memory = shipped.memory;

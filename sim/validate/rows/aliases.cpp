@@ -101,10 +101,10 @@ void read_models(Aliases& aliases, const JsonValue& file) {
 void read_corrections(Aliases& aliases, const JsonValue& file) {
   for (const JsonValue& rule : file.at("corrections").items()) {
     rule.expect_only({"source", "vocab", "recompute", "reason"});
-    Aliases::Correction read{.source = rule.at("source").text(),
-                             .vocab = std::nullopt,
-                             .recompute = std::nullopt,
-                             .reason = rule.at("reason").text()};
+    CellCorrection read{.source = rule.at("source").text(),
+                        .vocab = std::nullopt,
+                        .recompute = std::nullopt,
+                        .reason = rule.at("reason").text()};
     if (const auto value = rule.find("vocab")) read.vocab = value->integer();
     if (const auto value = rule.find("recompute")) read.recompute = value->text();
     aliases.corrections.push_back(read);

@@ -21,6 +21,14 @@ struct TrainingStepSource {
   std::string source, gpu, interconnect, framework;
 };
 
+// Cells that a table filled in for a source and that the source's own program contradicts.
+struct CellCorrection {
+  std::string source;
+  std::optional<std::int64_t> vocab;
+  std::optional<std::string> recompute;
+  std::string reason;
+};
+
 // validation/aliases.json, as validation/README.md documents it.
 struct Aliases {
   struct Accelerator {
@@ -48,26 +56,18 @@ struct Aliases {
   struct UnfitVersion {
     std::string version, reason;
   };
-  // Cells that a table filled in for a source and that the source's own program contradicts.
-  struct Correction {
-    std::string source;
-    std::optional<std::int64_t> vocab;
-    std::optional<std::string> recompute;
-    std::string reason;
-  };
   std::map<std::string, Accelerator> accelerators;
   std::map<std::string, std::string> accelerator_names;  // other names: "H100" is "H100-SXM5-80GB"
   std::vector<ClusterRule> clusters;
   std::vector<StackRule> stacks;
-  std::map<std::string, std::string> rounds;  // of a benchmark: the release that it ran
-  std::string nearest_stack;                  // for frameworks without a rule
-  // Which stack would stand in for a stack's program if that were not known.
-  std::map<std::string, std::string> stand_ins;
+  std::map<std::string, std::string> rounds;     // of a benchmark: the release that it ran
+  std::string nearest_stack;                     // for frameworks without a rule
+  std::map<std::string, std::string> stand_ins;  // for a stack's program, were it not known
   std::map<std::string, std::string> models;
   std::vector<Prefix> model_templates;  // shapes whose dimensions the row gives
   std::vector<std::string> sweeps;      // sources that are not published results
   std::vector<UnfitVersion> unfit_for_time;
-  std::vector<Correction> corrections;
+  std::vector<CellCorrection> corrections;
   Sourced<double> packed_document;  // tokens
   TrainingStepSource training_steps;
   std::string inference_cluster, inference_stack;

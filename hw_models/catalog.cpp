@@ -42,7 +42,7 @@ fs::path locate(const std::string& folder, const std::string& kind, const std::s
     const fs::path given(name);
     return given.is_absolute() || beside.empty() ? given : beside / given;
   }
-  const fs::path file = data_root() / folder / (name + ".json");
+  fs::path file = data_root() / folder / (name + ".json");
   std::error_code unnameable;  // a name may be longer than a file's can be
   if (fs::is_regular_file(file, unnameable)) return file;
   const std::optional<std::string> entry = known_as(folder, name);
@@ -145,11 +145,10 @@ fs::path find_data_root(const std::string& given) {
   std::error_code error;
   const fs::path binary = fs::read_symlink("/proc/self/exe", error);
   if (!error) {
-    const fs::path installed =
-        (binary.parent_path() / ".." / "share" / "orrery").lexically_normal();
+    fs::path installed = (binary.parent_path() / ".." / "share" / "orrery").lexically_normal();
     if (holds_catalogues(installed)) return installed;
   }
-  const fs::path source_tree = ORRERY_SOURCE_DIR;
+  fs::path source_tree = ORRERY_SOURCE_DIR;
   if (holds_catalogues(source_tree)) return source_tree;
   throw Error(
       {.file = "catalogues",

@@ -84,7 +84,7 @@ void read_links(const JsonValue& file, Device& device) {
 // the speed or less, which no healthy board has.
 Sourced<double> read_board_spread(const JsonValue& at) {
   constexpr double most = 0.1;
-  const Sourced<double> spread = read_sourced<double>(at);
+  Sourced<double> spread = read_sourced<double>(at);
   for (const std::optional<double>& value : {spread.value, spread.low, spread.high})
     if (value && !(*value >= 0 && *value <= most))
       at.fail(fmt::format("a standard deviation of speed from 0 to {}", most),

@@ -72,7 +72,7 @@ double split_parts(double blocks, double keys, double slots, const Curve& curve)
     return useful ? w / ceiling(w) : 0;
   };
   double best = 0, parts = 1;
-  for (double p = 1; p <= most; ++p) best = std::max(best, use(p));
+  for (int p = 1; p <= most; ++p) best = std::max(best, use(p));
   while (parts < most && use(parts) < 0.85 * best) ++parts;
   return parts;
 }

@@ -63,7 +63,7 @@ def main():
         part.need("clang++", "clang")
         tool = part.need("clang-tidy-14", "clang-tidy-14")
         part.configure()
-        part.build("orrery_pch", "orrery_test_pch")
+        part.build("orrery_pch", "orrery_scenario_pch", "orrery_test_pch")
         entries = json.loads((part.folder / "compile_commands.json").read_text())
         files = sorted({str(pathlib.Path(e["file"]).relative_to(ROOT)) for e in entries
                         if pathlib.Path(e["file"]).is_relative_to(ROOT)})

@@ -37,7 +37,6 @@ std::map<std::string, std::string> settings_of(const Stack& s, bool moe, bool ei
       {"overlap_gradients", on_or_off(s.communication.gradient_overlap)},
       {"overlap_parameters", on_or_off(s.communication.parameter_overlap)},
       {"accumulation_fusion", on_or_off(s.kernels.fused_gradient_accumulation)},
-      {"gradient_format", format_text(s.sharding.gradient_storage)},
       {"reduce_format", format_text(s.sharding.gradient_format)},
       {"mtp_layers", on_or_off(s.defaults.mtp)}};
   if (s.defaults.recompute_known) settings["recompute"] = to_text(s.defaults.recompute);

@@ -85,12 +85,33 @@ double moved_value(const UncertainValue& u, std::size_t index, int move) {
   return u.value * (move == 2 ? 1.1 + own : 0.9 - own);
 }
 
+constexpr const char* unused = "unused";  // the group of values that probably no step reads
+
+template <class IsOneOf>
+std::string group_of_stack_value(const IsOneOf& is_one_of, const Scenario& s) {
+  const Layout& l = s.layout;
+  const auto used_if = [](bool used, const char* group) { return used ? group : unused; };
+  if (is_one_of({"operations.moe", "operations.expert"}))
+    return used_if(s.model.has_experts(), "host");
+  if (is_one_of({"operations.", "dispatch", "softmax_fallback", "bucket_per_rank"})) return "host";
+  if (is_one_of({"moe_sync", "permute_passes", "expert_exposed", "expert_bias_passes",
+                 "sync_exposed", "overlapped_expert_exposed"}))
+    return used_if(s.model.has_experts(), "experts");
+  if (is_one_of({"slow_host"})) return "slow hosts";
+  if (is_one_of({"biased_activation_passes", "scan_passes", "adapter_passes", "host_update_share"}))
+    return unused;
+  if (is_one_of({"tensor_exposed"})) return used_if(l.tp > 1, "");
+  if (is_one_of({"context_exposed"})) return used_if(l.cp > 1, "");
+  if (is_one_of({"data_overlap_window"})) return used_if(l.dp * l.cp > 1, "");
+  if (is_one_of({"quantise_passes"})) return used_if(!is_sixteen_bit(l.precision), "");
+  return "";
+}
+
 // Values that matter together or not at all, judged by their paths; "" for those that are looked
 // at alone. A group that holds one value that matters is searched, so that a wrong guess is slow
 // and not wrong.
 std::string group_of(const std::string& path, const Scenario& s,
                      const std::vector<std::string>& used_curves) {
-  constexpr const char* unused = "unused";
   const std::size_t colon = path.find(": ");
   const std::string owner = path.substr(0, path.find(' '));
   const std::string name = colon == std::string::npos ? path : path.substr(colon + 2);
@@ -99,8 +120,8 @@ std::string group_of(const std::string& path, const Scenario& s,
                        [&](std::string_view start) { return name.starts_with(start); });
   };
   if (owner == "accelerator") {
-    if (is_one_of({"power.", "price.rental", "reliability.board_spread"})) return "";
-    if (is_one_of({"price.", "cache."})) return unused;
+    if (is_one_of({"power.", "price.rental", "reliability.board_spread", "cache."})) return "";
+    if (is_one_of({"price."})) return unused;
     if (!name.starts_with("calibration.")) return "device";
     const std::string curve = name.substr(std::string_view("calibration.").size());
     if (curve.starts_with("tensor_energy")) return "energies";
@@ -109,19 +130,10 @@ std::string group_of(const std::string& path, const Scenario& s,
     return used ? "" : unused;
   }
   if (owner == "collectives") return is_one_of({"efa_hop"}) ? unused : owner;
+  // Collectives inside a domain have latencies of their own.
+  if (owner == "fabric" && is_one_of({"scale_up.latency"})) return unused;
   if (owner == "fabric") return name.find("latency") == std::string::npos ? "" : "latencies";
-  if (owner != "stack") return "";
-  if (is_one_of({"operations.", "dispatch", "softmax_fallback", "bucket_per_rank"})) return "host";
-  if (is_one_of({"moe_sync", "permute_passes", "expert_exposed", "expert_bias_passes",
-                 "sync_exposed", "overlapped_expert_exposed"}))
-    return s.model.has_experts() ? "experts" : unused;
-  if (is_one_of({"biased_activation_passes", "scan_passes", "adapter_passes", "accumulate_passes",
-                 "slow_host", "host_update_share"}))
-    return unused;
-  const bool plain = is_sixteen_bit(s.layout.precision) && s.layout.cp == 1;
-  if (is_one_of({"context_exposed", "quantise_passes"}))
-    return plain ? unused : "precision and context";
-  return "";
+  return owner == "stack" ? group_of_stack_value(is_one_of, s) : "";
 }
 
 // One search for the values that matter.

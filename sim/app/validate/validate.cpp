@@ -142,19 +142,29 @@ GateFiles prepare_files(const ValidateOptions& options) {
   return files;
 }
 
+// Which predictions need a range, which takes most of the time.
+enum class Ranged { none, scored, all };
+Ranged ranged(const ValidateOptions& options) {
+  // Fits and the advisor start from predictions alone; answers for machines state every range.
+  if (options.free || options.fit || options.advise) return Ranged::none;
+  return options.json && options.leave_out.empty() ? Ranged::all : Ranged::scored;
+}
+
 std::vector<ScoredRow> predict_all(std::vector<PreparedRow>& rows, const ModelError& error,
                                    const ValidateOptions& options) {
+  const Ranged needed = ranged(options);
   std::vector<ScoredRow> scored(rows.size());
   std::atomic<std::size_t> done{0};
   parallel_for(rows.size(), options.threads, [&](std::size_t i) {
     settle_recompute(rows[i], error);
-    RowPrediction prediction;
     try {
-      prediction = predict_row(rows[i], error);
+      scored[i] = score_row(rows[i], predict_speed(rows[i]));
+      if (needed == Ranged::all || (needed == Ranged::scored && scored[i].speed_error))
+        add_range(scored[i].prediction, rows[i], error);
     } catch (const Error& failure) {
       rows[i].skipped = failure.message();
+      scored[i] = score_row(rows[i], {});
     }
-    scored[i] = score_row(rows[i], prediction);
     constexpr std::size_t step = 1000;
     const std::size_t count = ++done;
     if (!options.quiet && count % step == 0)

@@ -141,9 +141,10 @@ void build_layout(PreparedRow& p, const RunColumns& c, const StackChoice& softwa
   layout.optimizer = software.optimizer.value_or(p.stack.defaults.optimizer);
   if (layout.cp > 1) layout.context = p.stack.defaults.context;
   if (mentions(c.notes, "Muon")) layout.optimizer = Optimizer::muon;
-  const std::int64_t shard = number_after(c.notes, "FSDP(?: size)?");
-  if (layout.zero_stage == 3 && shard > 1 && shard < layout.dp * layout.cp)
-    layout.shard_group = shard;
+  if (layout.zero_stage == 3 && mentions(c.notes, "FSDP")) {
+    const std::int64_t shard = number_after(c.notes, "FSDP(?: size)?");
+    if (shard > 1 && shard < layout.dp * layout.cp) layout.shard_group = shard;
+  }
 }
 
 // A board works between its idle power and about its own limit: other watts are a slip of the pen.

@@ -22,14 +22,6 @@ std::string largest_label(const StageBreakdown& stage) {
   return std::string(to_text(largest));
 }
 
-void add_range(RowPrediction& p, const PreparedRow& row, const ModelError& error) {
-  const std::vector<Assumption> assumptions = used_assumptions(row_scenario(row), p.extrapolations);
-  p.stated = prediction_range(p.run, assumptions, p.extrapolations, nullptr);
-  p.range = prediction_range(p.run, assumptions, p.extrapolations, &error);
-  p.low_tokens = p.tokens_per_second_per_gpu * std::exp(-p.range.above.total());
-  p.high_tokens = p.tokens_per_second_per_gpu * std::exp(p.range.below.total());
-}
-
 }  // namespace
 
 Scenario row_scenario(const PreparedRow& row) {
@@ -73,7 +65,7 @@ double tokens_per_second(const PreparedRow& row, double seconds) {
   return tokens_per_step(row.job, 1) / seconds / static_cast<double>(row.layout.gpus());
 }
 
-RowPrediction predict_row(const PreparedRow& row, const ModelError& error) {
+RowPrediction predict_speed(const PreparedRow& row) {
   RowPrediction p;
   if (!row.skipped.empty()) return p;
   const StepResult result = step(*row.cluster->context, row.model, row.job, row.layout, row.stack);
@@ -93,6 +85,20 @@ RowPrediction predict_row(const PreparedRow& row, const ModelError& error) {
   add_step(p.run, p.stage, memory);
   p.extrapolations =
       find_extrapolations(*row.cluster->context, row.model, row.job, row.layout, row.stack);
+  return p;
+}
+
+void add_range(RowPrediction& p, const PreparedRow& row, const ModelError& error) {
+  if (!p.made) return;
+  const std::vector<Assumption> assumptions = used_assumptions(row_scenario(row), p.extrapolations);
+  p.stated = prediction_range(p.run, assumptions, p.extrapolations, nullptr);
+  p.range = prediction_range(p.run, assumptions, p.extrapolations, &error);
+  p.low_tokens = p.tokens_per_second_per_gpu * std::exp(-p.range.above.total());
+  p.high_tokens = p.tokens_per_second_per_gpu * std::exp(p.range.below.total());
+}
+
+RowPrediction predict_row(const PreparedRow& row, const ModelError& error) {
+  RowPrediction p = predict_speed(row);
   add_range(p, row, error);
   return p;
 }

@@ -23,7 +23,12 @@ Scenario row_scenario(const PreparedRow& row);
 // What of the row says how well it is predicted; every fallback of the reader counts as a blank.
 RunKind run_kind(const PreparedRow& row);
 
-// Speed, memory and the range of the speed. The row is settled (settle_recompute).
+// Speed and memory, without the range of the speed. The row is settled (settle_recompute).
+RowPrediction predict_speed(const PreparedRow& row);
+// Gives a prediction that was made its range, which takes a hundred times as long as the rest: the
+// step is predicted anew for both ends of every value that is no fact.
+void add_range(RowPrediction& prediction, const PreparedRow& row, const ModelError& error);
+// Both.
 RowPrediction predict_row(const PreparedRow& row, const ModelError& error);
 
 // tokens/s/GPU of a step that takes `seconds`.

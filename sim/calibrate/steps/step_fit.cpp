@@ -97,6 +97,20 @@ double StepPrior::at(double deviations) const {
   return middle * std::exp(deviations * (deviations < 0 ? deviation_below : deviation_above));
 }
 
+double StepPrior::deviations_of(double value) const {
+  const double shift = std::log(value / middle);
+  const double deviation = shift < 0 ? deviation_below : deviation_above;
+  return deviation > 0 ? shift / deviation : 0;
+}
+
+std::optional<StepPrior> step_prior(const Stack& stack, const std::string& wanted) {
+  std::optional<StepPrior> found;
+  visit_stack_values(stack, [&](const std::string& name, const auto& value) {
+    if (name == wanted && is_free(value)) found = prior_of(value);
+  });
+  return found;
+}
+
 void set_step_value(Stack& stack, const std::string& wanted, double deviations) {
   visit_stack_values(stack, [&](const std::string& name, auto& value) {
     if (name != wanted || !is_free(value)) return;

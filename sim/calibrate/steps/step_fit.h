@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,7 +28,11 @@ std::vector<std::string> fittable_step_values(std::span<const Stack* const> rele
 struct StepPrior {
   double middle = 0, deviation_below = 0, deviation_above = 0;  // SI; of the logarithm
   double at(double deviations) const;
+  // The inverse; 0 where the prior has no width on that side.
+  double deviations_of(double value) const;
 };
+// The prior of a value that a fit may move; nullopt for others and for names that the stack lacks.
+std::optional<StepPrior> step_prior(const Stack& stack, const std::string& name);
 
 // Puts the value `deviations` standard deviations from the middle of its own prior: one number
 // moves all releases of a stack, each within its own range. Shares stay at most 1. Names that the

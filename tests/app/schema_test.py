@@ -119,6 +119,7 @@ def check_others(last):
     tables = [next((measured / "training").glob("*.csv")), next(measured.rglob("operators/*.csv"))]
     last["validate"] = run("validate", *tables)
     check("validate", last["validate"], "two tables")
+    check("validate", run("validate", "--free", tables[0]), "free values")
 
 
 # One scenario is told by the same names in every command that predicts it.

@@ -305,7 +305,8 @@ ExitCode validate_tables(const ValidateOptions& options) {
     return ExitCode::answer;
   }
   if (options.free) {
-    const std::vector<FreeValue> values = free_values(scored);
+    std::vector<FreeValue> values = free_values(scored);
+    compare_with_fit(values, scored, {.threads = options.threads, .quiet = true});
     fmt::print("{}", options.json
                          ? answer_text(validate_head(options), {}, free_values_json(values))
                          : free_values_text(values));

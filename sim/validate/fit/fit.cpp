@@ -277,6 +277,16 @@ std::string blind_rules_text(const std::vector<BlindRow>& rows) {
          table.text();
 }
 
+std::vector<StackValues> fit_stacks(const std::vector<ScoredRow>& rows, const FitRun& run) {
+  std::vector<StackValues> fits;
+  for (const auto& [name, list] : by_stack(rows)) {
+    if (interrupted()) break;
+    const StackFit fit = fit_stack(list, run.threads);
+    fits.push_back({.stack = name, .names = fit.names, .deviations = fit.fit.deviations});
+  }
+  return fits;
+}
+
 std::string fit_text(const std::vector<ScoredRow>& rows, const FitRun& run) {
   std::string out;
   for (const auto& [name, list] : by_stack(rows)) {

@@ -59,6 +59,15 @@ std::vector<BlindRow> predict_transfer(const std::vector<ScoredRow>& rows, const
 std::vector<LeftOut> left_out_groups(const std::vector<BlindRow>& rows, const std::string& kind);
 std::string blind_rules_text(const std::vector<BlindRow>& rows);
 
+// A fit to all scored rows of a stack: how many deviations the values that it may move lie from the
+// middles of their priors.
+struct StackValues {
+  std::string stack;
+  std::vector<std::string> names;
+  std::vector<double> deviations;
+};
+std::vector<StackValues> fit_stacks(const std::vector<ScoredRow>& rows, const FitRun& run);
+
 // Fitted values per stack, as text for a person who moves them into the catalogue.
 std::string fit_text(const std::vector<ScoredRow>& rows, const FitRun& run);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the uncertain values of the stacks that measured runs use.
+// Collects the uncertain values of the stacks that measured runs use, and counts them.
 #include "sim/validate/nested/free_values.h"
 
-#include <map>
+#include <algorithm>
+#include <cmath>
 #include <tuple>
 
-#include <fmt/format.h>
-
-#include "sim/paper/tables.h"
+#include "sim/base/sorting.h"
+#include "sim/base/statistics.h"
 #include "sim/validate/nested/groups.h"
 #include "workloads/stack/values.h"
 
@@ -26,95 +26,95 @@ bool is_free(const Sourced<T>& value) {
          in_si(*value.low) < in_si(*value.high);
 }
 
-struct Totals {
-  std::size_t fitted = 0, judged = 0, one_family = 0, few_points = 0;
-};
-
-Totals totals_of(const std::vector<FreeValue>& values) {
-  constexpr std::size_t enough_points = 5;
-  Totals t;
-  for (const FreeValue& v : values) {
-    ++(v.fitted ? t.fitted : t.judged);
-    if (!v.fitted) continue;
-    if (v.families.size() == 1) ++t.one_family;
-    if (v.points.size() < enough_points) ++t.few_points;
-  }
-  return t;
+void count(FreeCounts& counts, const FreeValue& v) {
+  ++(v.fitted ? counts.fitted : counts.judged);
+  for (const auto& [point, row] : v.points) counts.points.insert(point);
+  counts.effective_of_both += v.share.value_or(0);
+  if (v.fitted) counts.effective += v.share.value_or(0);
+  if (v.on_one_family()) ++counts.one_family;
+  if (v.on_few_points()) ++counts.few_points;
 }
 
-std::set<std::string> all_points(const std::vector<FreeValue>& values) {
-  std::set<std::string> points;
-  for (const FreeValue& v : values) points.insert(v.points.begin(), v.points.end());
-  return points;
+bool share_a_family(const FreeValue& a, const FreeValue& b) {
+  return std::any_of(a.families.begin(), a.families.end(),
+                     [&b](const std::string& family) { return b.families.contains(family); });
+}
+
+// Logarithms of the fitted values of that name that rest on none of the value's families, each
+// value once.
+std::vector<double> elsewhere(const FreeValue& value, const std::vector<FreeValue>& values) {
+  std::set<double> found;
+  for (const FreeValue& v : values)
+    if (v.fitted && v.name == value.name && v.value > 0 && !share_a_family(v, value))
+      found.insert(std::log(v.value));
+  return {found.begin(), found.end()};
 }
 
 }  // namespace
 
 std::vector<FreeValue> free_values(const std::vector<ScoredRow>& rows) {
-  std::map<std::tuple<std::string, double, double, std::string>, FreeValue> found;
+  using Key = std::tuple<std::string, double, double, double, std::string>;
+  std::map<Key, FreeValue> found;
   for (const ScoredRow& s : rows) {
     if (!is_scored(s)) continue;
     const PreparedRow& row = *s.row;
     visit_stack_values(row.stack, [&](const std::string& name, const auto& value) {
       if (!is_free(value)) return;
-      FreeValue& free = found[{name, in_si(*value.value), in_si(*value.high), value.reason}];
+      const double low = in_si(*value.low), high = in_si(*value.high);
+      FreeValue& free = found[{name, in_si(*value.value), low, high, value.reason}];
       free.stack = free.stack.empty() || free.stack == row.stack.name ? row.stack.name : "several";
       free.name = name;
       free.value = in_si(*value.value);
-      free.low = in_si(*value.low);
-      free.high = in_si(*value.high);
+      free.low = low;
+      free.high = high;
       free.fitted = is_fitted(value.source);
       free.reason = value.reason;
-      free.points.insert(operating_point(row));
+      free.points.emplace(operating_point(row), &row);
       free.families.insert(row.family);
       free.sources.insert(row.source);
     });
   }
-  std::map<std::tuple<std::string, std::string, double, std::string>, FreeValue> ordered;
-  for (auto& [key, value] : found)
-    ordered[{value.stack, value.name, value.value, value.reason}] = std::move(value);
   std::vector<FreeValue> out;
-  for (auto& [key, value] : ordered) out.push_back(std::move(value));
+  for (auto& [key, value] : found) out.push_back(std::move(value));
+  sort_stably(out, [](const FreeValue& a, const FreeValue& b) {
+    return std::tie(a.stack, a.name) < std::tie(b.stack, b.name);
+  });
   return out;
 }
 
-std::string free_values_text(const std::vector<FreeValue>& values) {
-  const Totals t = totals_of(values);
-  Table table({"stack", "value", "is", "from", "to", "by", "points", "families", "sources"},
-              {Align::left, Align::left, Align::right, Align::right, Align::right, Align::left});
-  for (const FreeValue& v : values)
-    table.add({v.stack, v.name, fmt::format("{:.3g}", v.value), fmt::format("{:.3g}", v.low),
-               fmt::format("{:.3g}", v.high), v.fitted ? "whole steps" : "judgement",
-               fmt::format("{}", v.points.size()), fmt::format("{}", v.families.size()),
-               fmt::format("{}", v.sources.size())});
-  return fmt::format(
-             "Values of stacks that are no facts, where scored runs use them: {} made from whole "
-             "steps,\n{} judged or assumed, for {} operating points. Of those made from steps {} "
-             "rest on one\nfamily of models and {} on fewer than five operating points.\n",
-             t.fitted, t.judged, all_points(values).size(), t.one_family, t.few_points) +
-         table.text();
+std::vector<FreeCounts> free_counts(const std::vector<FreeValue>& values) {
+  std::map<std::string, FreeCounts> stacks;
+  FreeCounts all;
+  for (const FreeValue& v : values) {
+    FreeCounts& own = stacks[v.stack];
+    own.stack = v.stack;
+    count(own, v);
+    count(all, v);
+  }
+  std::vector<FreeCounts> out;
+  for (auto& [name, counts] : stacks) out.push_back(std::move(counts));
+  out.push_back(std::move(all));
+  return out;
 }
 
-Json free_values_json(const std::vector<FreeValue>& values) {
-  const Totals t = totals_of(values);
-  Json list = Json::array();
-  for (const FreeValue& v : values)
-    list.push_back({{"stack", v.stack},
-                    {"name", v.name},
-                    {"value", v.value},
-                    {"low", v.low},
-                    {"high", v.high},
-                    {"fitted", v.fitted},
-                    {"reason", v.reason},
-                    {"points", v.points.size()},
-                    {"families", v.families.size()},
-                    {"sources", v.sources.size()}});
-  return {{"fitted", t.fitted},
-          {"judged", t.judged},
-          {"points", all_points(values).size()},
-          {"on_one_family", t.one_family},
-          {"on_few_points", t.few_points},
-          {"values", list}};
+std::vector<NarrowValue> narrow_values(const std::vector<FreeValue>& values) {
+  constexpr std::size_t enough = 3;  // others, for a spread
+  std::vector<NarrowValue> narrow;
+  for (const FreeValue& v : values) {
+    if (!v.on_one_family() || v.low <= 0) continue;
+    const std::vector<double> others = elsewhere(v, values);
+    if (others.size() < enough) continue;
+    const double middle = mean(others);
+    double squares = 0;
+    for (const double other : others) squares += (other - middle) * (other - middle);
+    const double deviation = std::sqrt(squares / static_cast<double>(others.size() - 1));
+    const NarrowValue n{.value = &v,
+                        .range = std::sqrt(v.high / v.low),
+                        .spread = std::exp(normal_95 * deviation),
+                        .others = others.size()};
+    if (n.range < n.spread) narrow.push_back(n);
+  }
+  return narrow;
 }
 
 }  // namespace orrery

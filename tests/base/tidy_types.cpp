@@ -32,7 +32,6 @@ constexpr Exception exceptions[] = {
     {"sim/plan/count.cpp", "CountSearch", 0, 170},
     {"sim/plan/plan.cpp", "Planner", 0, 204},
     {"sim/plan/plan.h", "PlanPoint", 30, 0},
-    {"sim/validate/rows/aliases.h", "Aliases", 0, 43},
     {"topologies/graph.cpp", "Builder", 0, 212},
     {"topologies/routing/routing.h", "Router", 37, 177},
     {"workloads/layout/layout.h", "Layout", 28, 64},

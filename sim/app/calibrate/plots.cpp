@@ -45,7 +45,7 @@ double giga(const Sample& s, Seconds t) { return bytes_moved(s) / t.si() * 1e-9;
 double bus(const Sample& s, Seconds t) { return bus_bytes(s) / t.si() * 1e-9; }
 
 // Several samples at one position (repeated runs, other layouts) are joined to one for the line.
-std::vector<Point> joined(std::vector<Point> points) {
+std::vector<Point> joined(const std::vector<Point>& points) {
   std::map<double, std::vector<double>> at;
   for (const Point& p : points) at[p.x].push_back(p.y);
   std::vector<Point> out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes percentiles, means, rank correlations and factorials.
+// Computes percentiles, means, deviations, rank correlations and factorials.
 #include "sim/base/statistics.h"
 
 #include <algorithm>
@@ -48,6 +48,14 @@ double median(std::span<const double> values) { return percentile(values, 50); }
 double mean(std::span<const double> values) {
   CHECK_THAT(!values.empty(), "a mean needs at least one value");
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double sample_deviation(std::span<const double> values) {
+  if (values.size() < 2) return 0;
+  const double middle = mean(values);
+  double squares = 0;
+  for (const double v : values) squares += (v - middle) * (v - middle);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
 double rank_correlation(std::span<const double> a, std::span<const double> b) {

@@ -16,6 +16,8 @@ inline constexpr double deviation_of_mad = 1.4826;
 double percentile(std::span<const double> values, double percent);
 double median(std::span<const double> values);
 double mean(std::span<const double> values);
+// Standard deviation of the population that these are a sample of; 0 for fewer than two.
+double sample_deviation(std::span<const double> values);
 // Spearman rank correlation with mean ranks for ties; 0 for fewer than two values.
 double rank_correlation(std::span<const double> a, std::span<const double> b);
 // ln n! of n from 0 on. std::lgamma writes a global, which threads must not share.

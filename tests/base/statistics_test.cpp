@@ -12,6 +12,12 @@ namespace {
 
 using Values = std::vector<double>;
 
+TEST_CASE("a sample's deviation counts one value less, and none is told by one value") {
+  const std::vector<double> values = {1, 2, 3, 6};
+  CHECK(sample_deviation(values) == Approx(std::sqrt(14.0 / 3)));
+  CHECK(sample_deviation(std::vector<double>{5}) == 0);
+}
+
 TEST_CASE("percentiles interpolate between the sorted values") {
   const Values values = {40, 10, 30, 20};
   CHECK(percentile(values, 0) == 10);

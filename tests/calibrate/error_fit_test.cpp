@@ -117,7 +117,9 @@ TEST_CASE("stated ranges count by as much as makes ranges shortest that hold") {
     r.stated.below.parameters = r.stated.above.parameters = wide;
     r.log_error = (i % 4 < 2 ? 1 : -1) * 0.95 * wide;
   }
-  CHECK(fit_model_error(residuals, {.threads = 1}).stated_share > 0.5);
+  const ModelError error = fit_model_error(residuals, {.threads = 1});
+  CHECK(error.stated_share > 0.5);
+  CHECK(error.new_share == error.stated_share);
   // It tells the opposite.
   for (std::size_t i = 0; i < residuals.size(); ++i)
     residuals[i].stated.below.parameters = residuals[i].stated.above.parameters =

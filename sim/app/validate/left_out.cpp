@@ -45,8 +45,7 @@ std::string nested_report(const UnseenRows& rows, const ModelError& error,
   const std::vector<BlindRow> left_out = predict_blind(rows.known, "nested", run, &rows.new_models);
   const std::vector<BlindRow> stand_ins = stand_in_rows(rows.known, rows.new_programs, run);
   const std::vector<BlindRow> blind = predict_blind(rows.known, "blind", run);
-  std::vector<BlindRow> evidence = left_out;
-  evidence.insert(evidence.end(), stand_ins.begin(), stand_ins.end());
+  const std::vector<BlindRow> evidence = joined(left_out, stand_ins);
   const ModelError fitted = nested_error(evidence, blind, error, options.threads);
   if (!options.model_error.empty()) write_file(options.model_error, to_json_text(fitted));
   const NestedErrors errors =

@@ -249,12 +249,11 @@ Difficulty fit_difficulty(const Rows& rows) {
   return difficulty;
 }
 
-// The shares, of those that are not given, with which ranges are shortest among those that hold as
-// often as wanted; where none do, those that hold most often.
+// The shares, the blank's where it is not given, with which ranges are shortest among those that
+// hold as often as wanted; where none do, those that hold most often.
 ModelError sharpest(const Rows& rows, const ModelError& error, const ErrorFitOptions& options) {
   std::vector<double> shares, blanks = {0.0, 0.02, 0.04, 0.06, 0.08};
   for (int tenths = 0; tenths <= 10; ++tenths) shares.push_back(tenths / 10.0);
-  if (options.stated_share >= 0) shares = {options.stated_share};
   if (options.shared != nullptr) blanks = {options.shared->blank};
   std::vector<ModelError> trials;
   for (const double share : shares)
@@ -341,8 +340,7 @@ ModelError fit_model_error(std::span<const BlindResidual> residuals,
   for (const BlindResidual& r : others) stand_ins.push_back(&r);
   ModelError error;
   if (options.shared != nullptr) {
-    error.stated_share =
-        options.stated_share >= 0 ? options.stated_share : options.shared->stated_share;
+    error.stated_share = options.shared->stated_share;
     error.blank = options.shared->blank;
     error.run_to_run = options.shared->run_to_run;
     error.difficulty = options.shared->difficulty;
@@ -351,6 +349,7 @@ ModelError fit_model_error(std::span<const BlindResidual> residuals,
     error.run_to_run = twin_spread(own);
   }
   if (options.shared == nullptr || options.like_measured) error = sharpest(rows, error, options);
+  error.new_share = error.stated_share;
   fit_regions(rows, error, options);
   if (!stand_ins.empty()) add_regions(stand_ins, error, options);
   error.unseen = {.device = spread_between(own, [](const auto& r) { return r.run.device; }),

@@ -26,10 +26,10 @@ struct ErrorFitOptions {
   double parent_rows = 15;
   double cell_power = 0.5;  // a cell counts as its rows to this power; 0: one vote for each
   int threads = 0;
-  double stated_share = -1;  // below 0: taken from `shared`, or found
   // Which regions a run lies in, the narrowest first; as many for all runs.
   std::vector<std::string> (*regions)(const RunKind& run) = error_regions;
-  // blank, run_to_run and difficulty are taken from here; nullptr: fitted. Regions always are.
+  // stated_share, blank, run_to_run and difficulty are taken from here; nullptr: fitted. Regions
+  // always are.
   const ModelError* shared = nullptr;
   // Ranges are for runs like those of the residuals, not for new ones: the share of stated ranges
   // is found for them, even where there is `shared`.

@@ -59,6 +59,8 @@ void price(const Operation& o, const CollectiveOperation& own, const PriceContex
     out.scale_out_bytes += o.count * t.scale_out_bytes;
   }
   const Seconds time = o.count * (t.time * own.exposed + own.rank_wait);
+  if (own.group == GroupKind::tensor)
+    out.hidden_by_products += o.count * (1 - own.exposed) * t.time;
   if (own.beside_passes) {
     const Seconds whole = o.count * t.time;
     out.beside_passes += whole;
@@ -104,17 +106,10 @@ void add_contention(const Segment& segment, const PriceContext& context, PhaseTi
 }
 
 // Tensor-parallel traffic hides beside the segment's products: what outlasts them shows.
-void cap_hidden_tensor(const Segment& segment, const PriceContext& context, PhaseTime& out) {
-  Seconds hidden;
-  for (const Operation& o : segment.operations) {
-    const CollectiveOperation* own = o.collective();
-    if (own == nullptr || own->group != GroupKind::tensor || own->exposed >= 1) continue;
-    if (const auto collective = collective_of(*own, context.placement))
-      hidden +=
-          o.count * (1 - own->exposed) * context.network.price(*collective, context.stage).time;
-  }
+void cap_hidden_tensor(PhaseTime& out) {
   const Seconds products = out.time[slot(Label::gemm)] + out.time[slot(Label::recompute)];
-  if (hidden > products) out.time[slot(Label::tensor_comm)] += hidden - products;
+  if (out.hidden_by_products > products)
+    out.time[slot(Label::tensor_comm)] += out.hidden_by_products - products;
 }
 
 }  // namespace
@@ -221,7 +216,7 @@ PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
   out.host = segment.host_time;
   for (const Operation& o : segment.operations)
     std::visit([&](const auto& work) { price(o, work, context, out); }, o.work);
-  cap_hidden_tensor(segment, context, out);
+  cap_hidden_tensor(out);
   if (context.flow) add_contention(segment, context, out);
   return out;
 }

@@ -114,10 +114,9 @@ std::string error_text(const ModelError& error) {
          fmt::format(
              "The stated ranges of values count by {:.0f}%, of families that no run had by "
              "{:.0f}%; "
-             "{:.1f}% between\nruns that are alike, {:.1f}% for each assumed setting; {:.0f}% on a "
-             "device, {:.0f}% of a stack, {:.0f}% in a\nprecision that no row has, {:.1f}% for "
-             "each "
-             "doubling of {:.0f} GPUs\n",
+             "{:.1f}% between\nruns that are alike, {:.1f}% for each assumed setting; "
+             "{:.0f}% on a device, {:.0f}% of a stack, {:.0f}% in a\n"
+             "precision that no row has, {:.1f}% for each doubling of {:.0f} GPUs\n",
              100 * error.stated_share, 100 * error.new_share, 100 * error.run_to_run,
              100 * error.blank, 100 * error.unseen.device, 100 * error.unseen.stack,
              100 * error.unseen.precision, 100 * error.unseen.doubling, error.seen.most_gpus);

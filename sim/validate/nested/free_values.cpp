@@ -104,13 +104,9 @@ std::vector<NarrowValue> narrow_values(const std::vector<FreeValue>& values) {
     if (!v.on_one_family() || v.low <= 0) continue;
     const std::vector<double> others = elsewhere(v, values);
     if (others.size() < enough) continue;
-    const double middle = mean(others);
-    double squares = 0;
-    for (const double other : others) squares += (other - middle) * (other - middle);
-    const double deviation = std::sqrt(squares / static_cast<double>(others.size() - 1));
     const NarrowValue n{.value = &v,
                         .range = std::sqrt(v.high / v.low),
-                        .spread = std::exp(normal_95 * deviation),
+                        .spread = std::exp(normal_95 * sample_deviation(others)),
                         .others = others.size()};
     if (n.range < n.spread) narrow.push_back(n);
   }

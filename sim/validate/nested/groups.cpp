@@ -30,8 +30,9 @@ ModelError error_without(const std::vector<BlindRow>& rows,
       others.push_back(residuals[i]);
   }
   if (others.empty()) return shared;
-  return fit_model_error(
-      others, {.cell_power = one_vote, .stated_share = shared.new_share, .shared = &shared});
+  ModelError of_new = shared;
+  of_new.stated_share = shared.new_share;
+  return fit_model_error(others, {.cell_power = one_vote, .shared = &of_new});
 }
 
 double of_speed(double log_error) { return std::expm1(log_error); }
@@ -53,15 +54,12 @@ ModelError nested_error(const std::vector<BlindRow>& rows, const std::vector<Bli
                                      {.cell_power = one_vote, .threads = threads});
   std::vector<BlindResidual> measured = blind_residuals(known_blind);
   std::erase_if(measured, [](const BlindResidual& r) { return !r.run.program.empty(); });
-  if (measured.empty()) return error;
-  const ModelError seen = fit_model_error(
-      measured,
-      {.threads = threads, .regions = measured_regions, .shared = &error, .like_measured = true});
-  error.new_share = error.stated_share;
-  error.stated_share = seen.stated_share;
-  for (const BlindResidual& r : measured) {
-    for (const std::string& name : measured_regions(r.run))
-      error.regions[name] = seen.regions.at(name);
+  if (!measured.empty()) {
+    ModelError seen = fit_model_error(
+        measured,
+        {.threads = threads, .regions = measured_regions, .shared = &error, .like_measured = true});
+    error.stated_share = seen.stated_share;
+    error.regions.merge(seen.regions);
   }
   error.collectives = shipped.collectives;
   error.memory = shipped.memory;
@@ -151,10 +149,7 @@ NestedNumbers nested_numbers(const std::vector<const NestedPoint*>& points) {
   n.point_median = median(each);
   n.point_p90 = percentile(each, 90);
   n.bias = mean(biases);
-  double squares = 0;
-  for (const double b : biases) squares += (b - n.bias) * (b - n.bias);
-  const double count = static_cast<double>(groups.size());
-  if (groups.size() > 1) n.bias_error = std::sqrt(squares / (count - 1) / count);
+  n.bias_error = sample_deviation(biases) / std::sqrt(static_cast<double>(groups.size()));
   n.covered = mean(values(groups, [](const auto& g) { return g.covered; }));
   n.width = median(values(groups, [](const auto& g) { return g.width; })) / n.median;
   n.score = mean(values(groups, [](const auto& g) { return g.score; }));

@@ -70,6 +70,12 @@ std::vector<BlindRow> stand_in_rows(const std::vector<ScoredRow>& known,
   return out;
 }
 
+std::vector<BlindRow> joined(std::vector<BlindRow> left_out,
+                             const std::vector<BlindRow>& stand_ins) {
+  left_out.insert(left_out.end(), stand_ins.begin(), stand_ins.end());
+  return left_out;
+}
+
 std::vector<TransferLine> transfer_lines(const std::vector<ScoredRow>& rows,
                                          const std::vector<BlindRow>& left_out,
                                          const std::vector<BlindRow>& stand_ins,
@@ -79,9 +85,8 @@ std::vector<TransferLine> transfer_lines(const std::vector<ScoredRow>& rows,
     const std::vector<BlindRow> predicted = ordinary(predict_transfer(rows, kind, run));
     add_line(lines, kind.name, predicted, predicted, left_out, shared);
   }
-  std::vector<BlindRow> evidence = left_out;
-  evidence.insert(evidence.end(), stand_ins.begin(), stand_ins.end());
-  add_line(lines, stand_in_transfer, ordinary(stand_ins), evidence, left_out, shared);
+  add_line(lines, stand_in_transfer, ordinary(stand_ins), joined(left_out, stand_ins), left_out,
+           shared);
   return lines;
 }
 

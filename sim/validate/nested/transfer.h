@@ -26,6 +26,10 @@ inline constexpr const char* stand_in_transfer = "a program by its stand-in";
 std::vector<BlindRow> stand_in_rows(const std::vector<ScoredRow>& known,
                                     const std::vector<ScoredRow>& rows, const FitRun& run);
 
+// Both, which ranges are made of.
+std::vector<BlindRow> joined(std::vector<BlindRow> left_out,
+                             const std::vector<BlindRow>& stand_ins);
+
 // `left_out`: the same rows as nested errors have them; `stand_ins`: of stand_in_rows(), the last
 // kind. Kinds without a row are left out.
 std::vector<TransferLine> transfer_lines(const std::vector<ScoredRow>& rows,

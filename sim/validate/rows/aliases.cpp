@@ -204,10 +204,9 @@ std::string month_of(const SoftwareWords& row) {
 // The last release of a stack in that month; its first where that is later.
 std::string release_of_month(const std::string& stack, const std::string& month) {
   if (month.empty()) return "";
-  const auto folder = data_root() / "workloads/catalog/stacks";
   std::string last;
-  for (const std::string& release : stack_releases(stack, folder))
-    if (last.empty() || load_stack(stack + "@" + release, {}, folder).date <= month) last = release;
+  for (const Stack& s : load_releases(stack, {}, data_root() / "workloads/catalog/stacks"))
+    if (last.empty() || s.date <= month) last = s.release;
   return last;
 }
 

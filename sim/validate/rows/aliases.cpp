@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/json/json.h"
+#include "sim/validate/rows/row_words.h"
 #include "workloads/stack/stack.h"
 
 namespace orrery {
@@ -18,10 +19,6 @@ namespace {
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return lower(text).find(lower(part)) != std::string::npos;
 }
 
 // Letters, digits and points only: "Llama-3.1 8B" and "llama3.1-8b" are one name.
@@ -125,16 +122,16 @@ double counted_gigabits(const std::string& text) {
   const auto take = [&](const std::regex& form, auto rate) {
     for (auto at = std::sregex_iterator(text.begin(), text.end(), form);
          at != std::sregex_iterator(); ++at)
-      best = std::max(best, std::stod((*at)[1]) * rate(*at));
+      best = std::max(best, decimal((*at)[1]) * rate(*at));
   };
   take(counted, [](const std::smatch& found) {
     for (std::size_t stated = 2; stated <= 4; ++stated)
-      if (found[stated].matched) return std::stod(found[stated]);
+      if (found[stated].matched) return decimal(found[stated]);
     const char first =
         static_cast<char>(std::toupper(static_cast<unsigned char>(found[5].str()[0])));
     return first == 'X' ? 800.0 : first == 'N' ? 400.0 : first == 'H' ? 200.0 : 100.0;
   });
-  take(ports, [](const std::smatch& found) { return std::stod(found[2]); });
+  take(ports, [](const std::smatch& found) { return decimal(found[2]); });
   return best;
 }
 
@@ -151,22 +148,22 @@ std::optional<double> gigabits(const std::string& text, double gpus_per_host, bo
   static const std::regex plain(
       R"((?:^|[^\d.])(\d{3,4}) ?G(?:b|bps|b/s|bit/s|bE|be|E|bit)?(?:$|[^A-Za-z/]))");
   std::smatch found;
-  if (std::regex_search(text, found, per_gpu)) return std::stod(found[1]);
+  if (std::regex_search(text, found, per_gpu)) return decimal(found[1]);
   if (const double counted = counted_gigabits(text); counted > 0) return counted / gpus_per_host;
-  if (std::regex_search(text, found, per_node)) return std::stod(found[1]) / gpus_per_host;
-  if (std::regex_search(text, found, terabits)) return 1000 * std::stod(found[1]) / gpus_per_host;
+  if (std::regex_search(text, found, per_node)) return decimal(found[1]) / gpus_per_host;
+  if (std::regex_search(text, found, terabits)) return 1000 * decimal(found[1]) / gpus_per_host;
   if (std::regex_search(text, found, plain)) {
-    const double rate = std::stod(found[1]);
+    const double rate = decimal(found[1]);
     constexpr double least_of_a_node = 1200;  // 800 is one NIC of today, more is a node's sum
     bare = rate < least_of_a_node;
     return bare ? rate : rate / gpus_per_host;
   }
-  if (contains(text, "XDR")) return 800;
-  if (contains(text, "NDR200")) return 200;
-  if (contains(text, "NDR")) return 400;
-  if (contains(text, "HDR100")) return 100;
-  if (contains(text, "HDR")) return 200;
-  if (contains(text, "EDR")) return 100;
+  if (mentions(text, "XDR")) return 800;
+  if (mentions(text, "NDR200")) return 200;
+  if (mentions(text, "NDR")) return 400;
+  if (mentions(text, "HDR100")) return 100;
+  if (mentions(text, "HDR")) return 200;
+  if (mentions(text, "EDR")) return 100;
   return std::nullopt;
 }
 
@@ -177,7 +174,7 @@ std::string network_part(const std::string& text) {
   const auto finish = [&](char separator) {
     const auto names = {"nvlink", "nvswitch", "storage", "management", "pcie-nic", "gpu-pcie"};
     if (std::none_of(names.begin(), names.end(),
-                     [&](const char* name) { return contains(part, name); }))
+                     [&](const char* name) { return mentions(part, name); }))
       kept += part + separator;
     part.clear();
   };
@@ -293,7 +290,7 @@ InterconnectText parse_interconnect(const std::string& whole, double gpus_per_ho
                                    {"ICI", FabricTechnology::ici}};
   InterconnectText parsed;
   for (const Word& word : words)
-    if (contains(text, word.text)) parsed.technologies.push_back(word.technology);
+    if (mentions(text, word.text)) parsed.technologies.push_back(word.technology);
   // Ports for storage and management carry no collectives.
   static const std::regex other_ports(R"((?:Storage|Management)[^,|]*)", std::regex::icase);
   parsed.gigabits_per_gpu =
@@ -356,6 +353,22 @@ void read_as_host_rate(InterconnectText& said, const Aliases::Accelerator& accel
     *said.gigabits_per_gpu /= wirings.at(accelerator.clusters.front()).gpus_per_host;
 }
 
+// Leaves out a rate that no network has: a slip of the pen.
+void drop_impossible_rate(InterconnectText& said, const std::string& interconnect,
+                          const Aliases::Accelerator& accelerator, WiringTable& wirings,
+                          std::vector<std::string>& assumed) {
+  if (!said.gigabits_per_gpu) return;
+  double best = 0;
+  for (const std::string& name : accelerator.clusters)
+    best = std::max(best, wirings.at(name).gigabits_per_gpu);
+  constexpr double most = 10, least = 1e-3;  // of the fastest that its clusters have
+  if (best <= 0 || (*said.gigabits_per_gpu<most * best&& * said.gigabits_per_gpu> least * best))
+    return;
+  said.gigabits_per_gpu.reset();
+  assumed.push_back(fmt::format("rate of \"{}\" left out: {}'s networks have {:.0f} Gbit/s a GPU",
+                                interconnect, accelerator.name, best));
+}
+
 }  // namespace
 
 std::optional<ClusterChoice> choose_cluster(const Aliases& aliases, WiringTable& wirings,
@@ -382,8 +395,9 @@ std::optional<ClusterChoice> choose_cluster(const Aliases& aliases, WiringTable&
     const auto& all = said.technologies;
     return std::find(all.begin(), all.end(), wirings.at(name).technology) != all.end();
   };
-  const bool stated = said.gigabits_per_gpu || !said.technologies.empty();
   read_as_host_rate(said, entry->second, wirings);
+  drop_impossible_rate(said, interconnect, entry->second, wirings, choice.assumed);
+  const bool stated = said.gigabits_per_gpu || !said.technologies.empty();
   if (!stated) {
     choice.assumed.push_back(interconnect.empty()
                                  ? fmt::format("network not stated: {}", usual)
@@ -431,8 +445,8 @@ static std::string program_name(const SoftwareWords& row) {
 
 StackChoice choose_stack(const Aliases& aliases, const SoftwareWords& row) {
   for (const auto& rule : aliases.stacks) {
-    if (!contains(row.framework, rule.framework) || !contains(row.version, rule.version) ||
-        !contains(row.notes, rule.notes) || !contains(row.gpu, rule.gpu))
+    if (!mentions(row.framework, rule.framework) || !mentions(row.version, rule.version) ||
+        !mentions(row.notes, rule.notes) || !mentions(row.gpu, rule.gpu))
       continue;
     const std::string release = release_text(rule, aliases, row);
     StackChoice choice{.name = release.empty() ? rule.stack : rule.stack + "@" + release,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <regex>
 
 #include <fmt/format.h>
@@ -33,8 +34,11 @@ bool mentions(const std::string& text, const std::string& part) {
     return std::tolower(static_cast<unsigned char>(a)) ==
            std::tolower(static_cast<unsigned char>(b));
   };
-  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+  return part.empty() ||
+         std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }
+
+double decimal(const std::string& digits) { return std::strtod(digits.c_str(), nullptr); }
 
 std::int64_t number_after(const std::string& text, const std::string& word) {
   const std::regex form(word + R"([ =]+(\d{1,9}))", std::regex::icase);

@@ -14,6 +14,8 @@ namespace orrery {
 // Whether `part` occurs in the text, without regard to case.
 bool mentions(const std::string& text, const std::string& part);
 
+// Digits with or without a point; infinity where they are too many.
+double decimal(const std::string& digits);
 // A whole number that follows `word` in the text ("FSDP=64", "rank 16"); 0: none. `word` is a
 // regular expression.
 std::int64_t number_after(const std::string& text, const std::string& word);

@@ -185,6 +185,8 @@ UnitTimes attention_times(const Work& work, const Curve& curve, const ResolvedDe
   // Every block but a processor's first loads its queries and stores its result in turn.
   if (device.tile_model && device.sm_count > 0)
     t.exposed = curve.block_seconds * std::max(0.0, b.blocks / device.sm_count - 1);
+  if (work.vector_flop > 0 && device.vector_rate.si() > 0)
+    t.exposed += work.vector_flop / device.vector_rate.si();
   const double results = static_cast<double>(work.batch * work.heads * work.q_length) * v;
   t.exposed += join_seconds(b.parts, results, curve, device);
   const double bandwidth = device.memory_bandwidth.si() * curve.memory_efficiency;

@@ -70,9 +70,11 @@ struct Work {
   std::int64_t qk_dim = 0, v_dim = 0;
   std::int64_t window = 0;  // keys that a query sees at most; 0: all
   bool causal = false;
-  // Memory-bound kinds (and host_copy): traffic, and operations on the vector units. m is the
-  // blocks that share the traffic, such as one a row; 0: more than the device has processors for.
+  // Memory-bound kinds (and host_copy): traffic. m is the blocks that share it, such as one a row;
+  // 0: more than the device has processors for.
   double bytes_read = 0, bytes_written = 0;
+  // Operations on the vector units: of memory-bound kinds beside the traffic, of attention beside
+  // nothing (the random numbers of dropout).
   double vector_flop = 0;
 };
 

@@ -230,6 +230,13 @@ static LaunchFlags flags_of_launcher(const Layout& layout, const Model& model, c
 LaunchFlags launch_flags(const Layout& layout, const Model& model, const Job& job,
                          const Stack& stack, const LaunchDevice& device) {
   LaunchFlags flags = flags_of_launcher(layout, model, job, stack, device);
+  const bool drops = job.attention_dropout > 0 || job.hidden_dropout > 0;
+  const bool told = std::any_of(flags.flags.begin(), flags.flags.end(), [](const auto& flag) {
+    return flag.name.find("dropout") != std::string::npos;
+  });
+  if (drops && !told && !flags.flags.empty())
+    flags.missing.push_back(
+        {"", fmt::format("Dropout is set where {} describes the model.", flags.program)});
   if (!stack.launch_note.empty()) flags.note = stack.launch_note + " " + flags.note;
   return flags;
 }

@@ -244,6 +244,11 @@ void MegatronFlags::batch() {
   say("micro_batch", micro_batch, l_.micro_batch, "microbatches");
   say("", global_batch, job_.global_batch, "the global batch");
   say("", sequence, job_.sequence, "the sequence length");
+  // Megatron-LM drops a tenth unless told otherwise; recipes know their models.
+  if (dialect_ == Dialect::megatron || job_.attention_dropout > 0)
+    say("", attention_dropout, job_.attention_dropout, "dropout in attention");
+  if (dialect_ == Dialect::megatron || job_.hidden_dropout > 0)
+    say("", hidden_dropout, job_.hidden_dropout, "dropout after attention");
   if (dialect_ == Dialect::bridge)
     out_.set("", job_.task == Task::pretrain ? "dataset.sequence_length" : "dataset.seq_length",
              job_.sequence);

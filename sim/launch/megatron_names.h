@@ -149,6 +149,10 @@ inline constexpr Name lora_rank = {nullptr, 0, "peft.dim", "recipe.peft.dim",
                                    "model.peft.lora_tuning.adapter_dim"};
 inline constexpr Name mtp_layers = {"--mtp-num-layers", 12, "model.mtp_num_layers",
                                     CONFIG("mtp_num_layers"), nullptr};
+inline constexpr Name attention_dropout = {"--attention-dropout", 1, "model.attention_dropout",
+                                           CONFIG("attention_dropout"), "model.attention_dropout"};
+inline constexpr Name hidden_dropout = {"--hidden-dropout", 1, "model.hidden_dropout",
+                                        CONFIG("hidden_dropout"), "model.hidden_dropout"};
 #undef STRATEGY
 #undef CONFIG
 

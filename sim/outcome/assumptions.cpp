@@ -100,6 +100,9 @@ std::string group_of_stack_value(const IsOneOf& is_one_of, const Scenario& s) {
   if (is_one_of({"slow_host"})) return "slow hosts";
   if (is_one_of({"biased_activation_passes", "scan_passes", "adapter_passes", "host_update_share"}))
     return unused;
+  if (is_one_of({"score_dropout", "flash_dropout"}))
+    return used_if(s.job.attention_dropout > 0, "");
+  if (is_one_of({"hidden_dropout"})) return used_if(s.job.hidden_dropout > 0, "");
   if (is_one_of({"tensor_exposed"})) return used_if(l.tp > 1, "");
   if (is_one_of({"context_exposed"})) return used_if(l.cp > 1, "");
   if (is_one_of({"data_overlap_window"})) return used_if(l.dp * l.cp > 1, "");

@@ -214,6 +214,7 @@ RunKind run_kind(const Stack& stack, const Model& model, const Job& job, const L
   const char* kind = tuning ? "tuning" : model.has_experts() ? "experts" : "dense";
   return {.stack = stack.name,
           .program = stack.stands_in,
+          .unscripted = stack.unscripted,
           .family = model.family,
           .kind = is_training(job.task) ? kind : "inference",
           .architecture = std::string(to_text(device.architecture)),
@@ -242,6 +243,7 @@ void add_step(RunKind& run, const StageBreakdown& pacing, const MemoryVerdict& m
 
 std::vector<std::string> error_regions(const RunKind& run) {
   if (!run.program.empty()) return {"stand-in, " + run.kind, "stand-in"};
+  if (run.unscripted) return {"no script, " + run.kind, "no script"};
   return {run.kind};
 }
 

@@ -101,6 +101,7 @@ std::string to_json_text(const ModelError& error);
 struct RunKind {
   std::string stack;         // name without release
   std::string program;       // that the stack stands in for; empty: the stack is its own
+  bool unscripted = false;   // Stack::unscripted
   std::string family;        // of the model
   std::string kind;          // "dense", "experts", "tuning" (SFT, LoRA) or "inference"
   std::string architecture;  // of the device: "hopper"

@@ -94,6 +94,8 @@ TEST_CASE("numbers have to be numbers in range") {
   expect_error(base + "--gpu-hour-price 1e999", "number");
   expect_error(base + "--gpu-hour-price -1", "--gpu-hour-price");
   expect_error(base + "--expert-imbalance 0.5", "--expert-imbalance");
+  expect_error(base + "--attention-dropout 1", "below 1");
+  expect_error(base + "--hidden-dropout -0.1", "--hidden-dropout");
   expect_error(base + "--zero 4", "0 to 3");
   expect_error(base + "--stage-layers 1,,3", "--stage-layers");
   expect_error(base + "--mtp perhaps", "true or false");

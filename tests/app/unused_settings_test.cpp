@@ -70,6 +70,7 @@ TEST_CASE("sizes of another task are errors") {
   expect_error(with(phase("prefill"), "global_batch", 64), "prefill counts sequences in batch");
   expect_error(with(phase("prefill"), "context", 64), "prefill counts tokens in seq");
   expect_error(with(phase("prefill"), "mean_document", 64), "prefill packs no documents");
+  expect_error(with(phase("prefill"), "hidden_dropout", 0.1), "prefill drops nothing");
   const SortedJson lora = with(with(training(), "task", "lora"), "lora_rank", 8);
   CHECK(scenario(lora).job.lora_rank == 8);
   // An adapter that would hold more than its layer is none.
@@ -100,6 +101,15 @@ TEST_CASE("a release trains the modules that it trains by default") {
   CHECK_FALSE(read_question(JsonValue::from(with(recipe, "mtp", false), "test")).job.mtp);
   // What runs now trains what the question trains, whatever its own release would.
   CHECK(like(recipe, {{"stack", "megatron-core"}})->job.mtp);
+}
+
+TEST_CASE("a launch program's dropout is the job's, unless it is told") {
+  SortedJson run = with(training(), "model", "gpt3-175b");
+  run.update({{"seq", 2048}, {"stack", "nemo@25.02"}, {"cluster", "dgx-h100"}});
+  CHECK(scenario(run).job.attention_dropout == 0.1);
+  CHECK(scenario(run).job.hidden_dropout == 0.1);
+  CHECK(scenario(with(run, "attention_dropout", 0)).job.attention_dropout == 0);
+  CHECK(scenario(with(run, "stack", "megatron-core")).job.attention_dropout == 0);
 }
 
 TEST_CASE("what runs now is compared as it runs, or not at all") {

@@ -70,6 +70,14 @@ TEST_CASE("runs of stand-ins have regions of their own and leave the others as t
   }
   CHECK(error.regions.size() == without.regions.size() + 3);  // of all, dense and experts
   CHECK(error.regions.at("stand-in").above > 2 * without.whole.above);
+  // Models that no script names are apart in the same way.
+  for (std::size_t i = own.size(); i < all.size(); ++i) {
+    all[i].run.program = "";
+    all[i].run.unscripted = true;
+  }
+  const ModelError unscripted = fit_model_error(all, {.threads = 1});
+  CHECK(unscripted.regions.at("no script").above == error.regions.at("stand-in").above);
+  CHECK(unscripted.whole.above == without.whole.above);
   // Where there are no others, they are all that is known.
   std::vector<BlindResidual> alone(all.begin() + static_cast<std::ptrdiff_t>(own.size()),
                                    all.end());

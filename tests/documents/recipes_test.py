@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of recipes are written as the catalogue spells things, and equal rows once.
+"""The tables of recipes are written as the catalogue spells things, and equal rows once; what
+predictions read is what the tables say.
 
 Usage: recipes_test.py ROOT
 """
@@ -106,6 +107,10 @@ with tempfile.TemporaryDirectory() as scratch:
            "defaults")
     expect([(m["model"], m["moe"]) for m in read(scratch / "models.csv")], [("llama3-8b", "0")],
            "models")
+
+checked = subprocess.run([sys.executable, "-B", folder / "facts.py", "--check"], check=False,
+                         capture_output=True, text=True)
+expect((checked.returncode, checked.stderr), (0, ""), "nemo.json of these tables")
 
 for failure in failures:
     print(failure, file=sys.stderr)

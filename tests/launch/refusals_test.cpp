@@ -244,7 +244,7 @@ TEST_CASE("what a device refuses is not printed for it") {
   again.recompute = Recompute::selective;
   again.recompute_modules = {RecomputeModule::mla_up_proj};
   model.family = "kimi-k2";
-  const LaunchFlags router = flags_on("gb200", blackwell, "nemo@26.02", again, model);
+  const LaunchFlags router = flags_on("gb200", blackwell, "nemo@26.02.01", again, model);
   CHECK(says(router, "model.cuda_graph_scope", "'[moe_router,moe_preprocess]'"));
 
   const Model dense = small_dense_model();

@@ -197,6 +197,19 @@ TEST_CASE("a stand-in has regions of its own, whatever its stack has run") {
   CHECK(prediction_range(run, {}, {}, &error).region == "stand-in, dense");
 }
 
+TEST_CASE("a new model that no script names has regions of its own, a measured one has not") {
+  const Scenario s = training();
+  ModelError error = some_error(s);
+  error.regions["no script"] = {.below = 0.2, .above = 0.3};
+  RunKind run = run_kind(s);
+  run.unscripted = true;
+  CHECK(prediction_range(run, {}, {}, &error).region != "no script");
+  run.family = "nobody's";
+  CHECK(prediction_range(run, {}, {}, &error).region == "no script");
+  run.unscripted = false;
+  CHECK(prediction_range(run, {}, {}, &error).region != "no script");
+}
+
 TEST_CASE("the model's error is read as it was written") {
   const Scenario s = training();
   ModelError error = some_error(s);

@@ -26,6 +26,9 @@ struct Job {
   std::int64_t lora_rank = 16;     // lora: of adapters on the stack's adapter_sites
   // Inference: sequences in the batch of one replica, tokens of KV history (decode).
   std::int64_t batch = 0, context = 0;
+  // Rates at which training drops attention's scores, and what attention and the feed-forward add
+  // to the residual. Any rate costs the same.
+  double attention_dropout = 0, hidden_dropout = 0;
   bool mtp = false;               // train the model's MTP modules too
   double expert_imbalance = 1.0;  // busiest expert rank's tokens over the mean
   // A benchmark's gate that deals experts out in turn: those of a token are neighbours, on few

@@ -19,7 +19,8 @@ struct Sizes {
   double hidden = 0, tp = 1;
   double input = 2;  // bytes kept per element of a linear layer's input
   bool quantised = false, sequence_parallel = false;
-  bool compact = false;  // StackMemory::compact_activations
+  bool compact = false;       // StackMemory::compact_activations
+  bool drops_hidden = false;  // masks of a byte of what is added to the residual are kept
   // What selective recompute makes again: cheap parts (stacks whose "selective" means these), the
   // attention core, the norms before the mixer and the feed-forward, latent attention's
   // up-projections, a dense feed-forward, expert layers, the experts' activation, shared experts.
@@ -39,6 +40,7 @@ Sizes sizes_of(const Model& model, const LayerClass& layer, const Job& job, cons
   s.quantised = is_quantised(layout.precision) && !stack.memory.inputs_in_16_bits;
   s.input = s.quantised ? saved_input_bytes(layout.precision) : 2;
   s.compact = s.quantised && stack.memory.compact_activations;
+  s.drops_hidden = memory_traits(stack).dropout || job.hidden_dropout > 0;
   using enum RecomputeModule;
   const bool core = layout.recomputes(core_attn) && !recomputes_by_operation(layout, stack);
   s.drop_core = core && stack.recompute.selects_attention;
@@ -109,7 +111,7 @@ Part attention_part(const Model& model, const Mixer& m, const Sizes& s, const Jo
   } else if (!s.drop_core) {
     p.kept += 4 * heads * s.tokens;  // log-sum-exp of each row
   }
-  if (traits.dropout) p.kept += s.hidden * s.norm_tokens;
+  if (s.drops_hidden) p.kept += s.hidden * s.norm_tokens;
   p.exchange =
       context_exchange(layout, 2 * heads * qk * s.tokens, 2 * kv_heads * (qk + v) * s.tokens);
   return p;
@@ -187,7 +189,7 @@ Part dense_part(double width, const Ffn& ffn, const Sizes& s, const MemoryTraits
   Part p;
   const double input = s.drop_ffn_norm ? 0 : 2 * s.hidden * s.norm_tokens;
   p.kept = again ? input : norm_output(s, s.drop_ffn_norm) + inner;
-  if (traits.dropout) p.kept += s.hidden * s.norm_tokens;
+  if (s.drops_hidden) p.kept += s.hidden * s.norm_tokens;
   p.transient = (2 * (1 + gate) * width / s.tp + 2 * s.hidden) * s.tokens + (again ? inner : 0);
   return p;
 }

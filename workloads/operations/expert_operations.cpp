@@ -152,7 +152,7 @@ Operation LayerOperations::grouped_product(GemmRole role, std::int64_t m, std::i
 // The experts' biases, forward and backward, by kernels of their own.
 void LayerOperations::expert_biases(LayerProgram& p, double elements) const {
   const double bytes = 2 * elements * stack_.kernels.expert_bias_passes.get();
-  if (stack_.kernels.fused_expert_mlp || bytes <= 0) return;
+  if (bytes <= 0) return;
   Operation o{.label = Label::expert};
   o.work =
       Kernel{.work = {.kind = WorkKind::elementwise, .bytes_read = bytes, .bytes_written = bytes},
@@ -187,7 +187,7 @@ LayerOperations::ExpertLoad LayerOperations::expert_load(const Ffn& ffn) const {
 }
 
 void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {
-  const bool gated = is_gated(ffn.activation), fused = stack_.kernels.fused_expert_mlp;
+  const bool gated = is_gated(ffn.activation), fused = stack_.kernels.fused_expert_mlp && !ffn.bias;
   const bool frozen = job_.task == Task::lora;
   const std::int64_t width = ffn.latent > 0 ? ffn.latent : model_.hidden;
   const ExpertLoad load = expert_load(ffn);

@@ -63,16 +63,22 @@ void LayerOperations::stream(Segment& s, WorkKind kind, double read, double writ
 
 // Each norm with the residual addition after it, one kernel per operation: norm 2 + 2 B, addition
 // 4 + 2 B forward; norm backward 4 + 2 B, addition of the residual's gradient 4 + 2 B. `modules` of
-// them can run again alone.
+// them can run again alone. Dropout before the addition keeps a mask.
 void LayerOperations::norms(LayerProgram& p, int count, int modules) const {
   const double rows = static_cast<double>(shape_.norm_tokens * model_.hidden);
+  // Bytes of dropout were measured; those of the plain kernels are counted, times passes.
+  const bool drops = shape_.training && job_.hidden_dropout > 0;
+  const double share = drops ? 1 / stack_.kernels.elementwise_passes.get() : 0;
+  const double forward = share * stack_.dropout.hidden_forward.get();
+  const double backward = share * stack_.dropout.hidden_backward.get();
   for (int i = 0; i < count; ++i) {
     const std::size_t norm = p.forward.operations.size();
     stream(p.forward, WorkKind::norm, 2 * rows, 2 * rows, Label::elementwise);
     if (i < modules) rerun(p, RecomputeModule::layernorm, norm);
-    stream(p.forward, WorkKind::elementwise, 4 * rows, 2 * rows, Label::elementwise);
+    stream(p.forward, WorkKind::elementwise, 4 * rows, (2 + forward) * rows, Label::elementwise);
     stream(p.input_gradient, WorkKind::norm, 4 * rows, 2 * rows, Label::elementwise);
-    stream(p.input_gradient, WorkKind::elementwise, 4 * rows, 2 * rows, Label::elementwise);
+    stream(p.input_gradient, WorkKind::elementwise, (4 + backward) * rows, 2 * rows,
+           Label::elementwise);
   }
 }
 

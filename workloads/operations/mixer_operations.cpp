@@ -11,6 +11,15 @@ std::int64_t split(std::int64_t n, std::int64_t ways) {
   return std::max<std::int64_t>(1, n / ways);
 }
 
+// Of the random numbers of all scores.
+double dropout_operations(const Kernel& kernel, const StackDropout& dropout) {
+  const bool flash = kernel.library == Library::flash2;
+  const bool forward = kernel.work.kind == WorkKind::attention_forward;
+  const auto& each = forward ? (flash ? dropout.flash_forward : dropout.score_forward)
+                             : (flash ? dropout.flash_backward : dropout.score_backward);
+  return visible_scores(kernel.work) * each.get();
+}
+
 }  // namespace
 
 void LayerOperations::attention(LayerProgram& p, const Mixer& mixer) const {
@@ -105,9 +114,12 @@ void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const 
                 .library = latent
                                ? stack_.kernels.latent_attention.value_or(stack_.kernels.attention)
                                : stack_.kernels.attention};
+  const bool drops = shape_.training && job_.attention_dropout > 0;
+  if (drops) kernel.work.vector_flop = dropout_operations(kernel, stack_.dropout);
   p.forward.operations.push_back({.label = Label::attention, .work = kernel});
   if (!shape_.training) return;
   kernel.work.kind = WorkKind::attention_backward;
+  if (drops) kernel.work.vector_flop = dropout_operations(kernel, stack_.dropout);
   p.input_gradient.operations.push_back({.label = Label::attention, .work = kernel});
   if (!softmax_falls_back(mixer)) return;
   // Eager softmax in fp32: a cast, the scale, the mask, the softmax and a cast back pass over every

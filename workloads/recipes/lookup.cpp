@@ -13,7 +13,7 @@
 
 #include "sim/base/errors/check.h"
 #include "workloads/recipes/varies.h"
-#include "workloads/stack/release.h"
+#include "workloads/release/release.h"
 
 namespace orrery {
 namespace {

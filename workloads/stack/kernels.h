@@ -51,7 +51,7 @@ struct StackKernels {
                                          "as fitted for NeMo, which runs the same kernels; no "
                                          "row of a stack that says nothing");
   // Grouped products apply the activation and quantise what the next product reads: neither is a
-  // kernel of its own.
+  // kernel of its own. Not for experts with biases, which they cannot add.
   bool fused_expert_mlp = false;
   bool fused_gradient_accumulation = false;  // weight-gradient products add into the gradient
                                              // buffer (gradient_storage) themselves
@@ -74,6 +74,31 @@ struct StackKernels {
   // layer's over one read of both and one write (0: a kernel of the adapter does it).
   AdapterSites adapter_sites = AdapterSites::every_linear;
   Sourced<double> adapter_passes = unstated(1.0);
+};
+
+// What dropout costs, as measured with PyTorch 2.11 on an H100.
+struct StackDropout {
+  // Operations of the fp32 units that a score's random number takes as long as: attention kernels
+  // hide it behind nothing. Of cuDNN, whatever the head size, and of FlashAttention 2.
+  Sourced<double> score_forward =
+      unstated(64.0, 58.0, 70.0, Evidence::measured,
+               "cuDNN: 3.7 to 4.4 scores a clock and processor", "orrery-measured-h100-sxm");
+  Sourced<double> score_backward =
+      unstated(39.0, 36.0, 45.0, Evidence::measured,
+               "cuDNN: 5.7 to 7.0 scores a clock and processor", "orrery-measured-h100-sxm");
+  Sourced<double> flash_forward = unstated(22.0, 17.0, 29.0, Evidence::measured,
+                                           "FlashAttention 2: 9 to 15 scores a clock and processor",
+                                           "orrery-measured-h100-sxm");
+  Sourced<double> flash_backward = unstated(
+      35.0, 24.0, 48.0, Evidence::measured,
+      "FlashAttention 2: 5.3 to 11 scores a clock and processor", "orrery-measured-h100-sxm");
+  // Bytes of an element beside those of adding it to the residual, in one compiled kernel.
+  Sourced<double> hidden_forward =
+      unstated(4.6, 2.0, 7.0, Evidence::measured,
+               "bias, dropout and addition in one compiled kernel, over bias and addition",
+               "orrery-measured-h100-sxm");
+  Sourced<double> hidden_backward =
+      unstated(5.0, 2.0, 7.0, Evidence::measured, "as forward", "orrery-measured-h100-sxm");
 };
 
 }  // namespace orrery

@@ -18,6 +18,7 @@ struct StackDefaults {
   int zero_stage = 1;
   bool sequence_parallel = true;
   bool mtp = false;  // the model's MTP modules are trained
+  double attention_dropout = 0, hidden_dropout = 0;
   Schedule schedule = Schedule::one_f_one_b;
   bool interleaved = false;  // pipelines run one layer a chunk where vpp is left out
   Optimizer optimizer = Optimizer::adam_fp32;

@@ -7,7 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "workloads/stack/release.h"
+#include "workloads/release/facts.h"
+#include "workloads/release/release.h"
 #include "workloads/stack/settings.h"
 #include "workloads/stack/values.h"
 
@@ -23,8 +24,10 @@ bool matches(const JsonValue& condition, const StackContext& context) {
   };
   if (auto v = condition.find("architecture"); v && !is_one(*v, context.architecture)) return false;
   if (auto v = condition.find("device"); v && !is_one(*v, context.device)) return false;
-  if (auto v = condition.find("model"); v && !is_one(*v, context.model)) return false;
-  if (auto v = condition.find("family"); v && !is_one(*v, context.family)) return false;
+  if (auto v = condition.find("model"); v && !(context.named && is_one(*v, context.model)))
+    return false;
+  if (auto v = condition.find("family"); v && !(context.named && is_one(*v, context.family)))
+    return false;
   if (auto v = condition.find("precision"); v && !is_one(*v, to_text(context.precision)))
     return false;
   if (auto v = condition.find("task"); v && !is_one(*v, to_text(context.task))) return false;
@@ -32,8 +35,18 @@ bool matches(const JsonValue& condition, const StackContext& context) {
   return true;
 }
 
-// Settings that hold under conditions: {"set": {...}}, or by name {"use": "scoped-graphs"} where
-// the file's "parts" give names to settings that many recipes share.
+// {"use": ["scoped-graphs"], "set": {...}}: the file's "parts" give names to settings that many
+// recipes share. A name that no part has is an error even where it does not hold.
+void apply_parts(Stack& s, const JsonValue& block, const JsonValue& file, bool holds) {
+  if (const auto names = block.find("use"))
+    for (const JsonValue& name : names->items()) {
+      const JsonValue part = file.at("parts").at(name.text());
+      if (holds) apply_settings(s, part);
+    }
+  if (const auto set = block.find("set"); set && holds) apply_settings(s, *set);
+}
+
+// Settings that hold under conditions.
 void apply_conditions(Stack& s, const JsonValue& object, const JsonValue& file,
                       const StackContext& context) {
   const auto list = object.find("when");
@@ -41,14 +54,22 @@ void apply_conditions(Stack& s, const JsonValue& object, const JsonValue& file,
   for (const JsonValue& condition : list->items()) {
     condition.expect_only(
         {"architecture", "device", "model", "family", "precision", "moe", "task", "use", "set"});
-    const bool holds = matches(condition, context);
-    if (const auto names = condition.find("use"))
-      for (const JsonValue& name : names->items()) {
-        const JsonValue part = file.at("parts").at(name.text());  // fails on an unknown name
-        if (holds) apply_settings(s, part);
-      }
-    if (const auto set = condition.find("set"); set && holds) apply_settings(s, *set);
+    apply_parts(s, condition, file, matches(condition, context));
   }
+}
+
+// The stack as launch programs set it for the model: over all that releases and conditions set.
+Stack with_facts(Stack s, const JsonValue& file, const StackContext& context,
+                 const std::filesystem::path& catalog_folder, const std::string& release) {
+  const auto recipes = file.find("recipes");
+  if (!recipes) return s;
+  const JsonValue facts =
+      JsonValue::load(catalog_folder.parent_path() / "recipes" / (recipes->text() + ".json"));
+  const auto found = recipe_facts(facts, context, release);
+  if (!found) return s;
+  apply_parts(s, found->block, file, true);
+  s.unscripted = found->of_most;
+  return s;
 }
 
 struct StackName {
@@ -112,7 +133,8 @@ Stack load_based(const std::string& name, const StackContext& context,
                  .found = "a chain of more than 8 stacks",
                  .expected = "one that ends at a stack without based_on",
                  .nearest = ""});
-  file.expect_only({"name", "title", "framework", "based_on", "base", "parts", "when", "releases"});
+  file.expect_only(
+      {"name", "title", "framework", "based_on", "base", "parts", "when", "recipes", "releases"});
   Stack s;
   if (auto based_on = file.find("based_on"))
     s = load_based(based_on->reference(), context, catalog_folder, depth + 1, [](const Stack&) {});
@@ -141,7 +163,7 @@ Stack load_based(const std::string& name, const StackContext& context,
       s.changes.push_back(change.text());
     if (auto set = release.find("set")) apply_settings(s, *set);
     apply_conditions(s, release, file, context);
-    each(s);
+    each(with_facts(s, file, context, catalog_folder, label));
   }
   require_complete(s, file);
   if (!releases) {  // of what it is based on
@@ -150,7 +172,7 @@ Stack load_based(const std::string& name, const StackContext& context,
   }
   s.asked = release_parts(s.release) == limit ? "" : wanted.release;
   s.asked_is_later = later && !s.asked.empty();
-  return s;
+  return with_facts(s, file, context, catalog_folder, s.asked.empty() ? s.release : s.asked);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "workloads/release/context.h"
 #include "workloads/stack/communication.h"
 #include "workloads/stack/host.h"
 #include "workloads/stack/kernels.h"
@@ -41,12 +42,14 @@ struct Stack {
   // stack that names no launcher the one that it is based on.
   Launcher launcher = Launcher::scripts;
   std::string flags_release;
-  std::string launch_note;             // a sentence to whoever pastes the flags
-  std::string stands_in;               // for which program, where it is none's own; else empty
+  std::string launch_note;  // a sentence to whoever pastes the flags
+  std::string stands_in;    // for which program, where it is none's own; else empty
+  bool unscripted = false;  // set as most launch programs set models: none of them names this one
   std::vector<std::string> platforms;  // of devices that it runs on; empty: not stated
   std::vector<std::string> changes;    // sentences: what this release changed
 
   StackKernels kernels;
+  StackDropout dropout;
   StackHost host;
   StackCommunication communication;
   StackSharding sharding;
@@ -55,17 +58,6 @@ struct Stack {
   StackDefaults defaults;
   StackChoices choices;
   bool has(Schedule s) const { return StackChoices::allows(choices.schedules, s); }
-};
-
-// What a release's conditional settings may depend on.
-struct StackContext {
-  std::string architecture;   // "hopper": to_text(Architecture)
-  std::string device;         // "gb200": the accelerator's name in the catalogue
-  std::string model, family;  // "qwen3-30b-a3b", "qwen3": recipes are written for models
-  PrecisionRecipe precision = PrecisionRecipe::bf16;
-  bool moe = false;
-  Task task = Task::pretrain;
-  auto operator<=>(const StackContext&) const = default;
 };
 
 // `name` is "megatron-core", "megatron-core@0.12" or a path. Files: catalog_folder/<name>.json with

@@ -18,6 +18,12 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("expert_bias_passes", s.kernels.expert_bias_passes);
   visit("biased_activation_passes", s.kernels.biased_activation_passes);
   visit("scan_passes", s.kernels.scan_passes);
+  visit("score_dropout_forward", s.dropout.score_forward);
+  visit("score_dropout_backward", s.dropout.score_backward);
+  visit("flash_dropout_forward", s.dropout.flash_forward);
+  visit("flash_dropout_backward", s.dropout.flash_backward);
+  visit("hidden_dropout_forward", s.dropout.hidden_forward);
+  visit("hidden_dropout_backward", s.dropout.hidden_backward);
   visit("optimizer_passes", s.kernels.optimizer_passes);
   visit("adapter_passes", s.kernels.adapter_passes);
   visit("kernel_age", s.kernels.kernel_age);

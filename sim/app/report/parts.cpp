@@ -48,6 +48,9 @@ std::string job_text(const Scenario& s) {
   std::string text(to_text(job.task));
   if (job.task == Task::lora) text += fmt::format(" of rank {}", job.lora_rank);
   if (job.mtp) text += " with multi-token prediction";
+  if (job.attention_dropout > 0 || job.hidden_dropout > 0)
+    text += fmt::format(" with dropout ({} in attention, {} after it)", job.attention_dropout,
+                        job.hidden_dropout);
   return text + fmt::format(": {} of {} tokens a step ({} tokens)",
                             plural(job.global_batch, "sequence"), grouped(job.sequence),
                             tokens_text(tokens_per_step(job, 1)));
@@ -346,7 +349,11 @@ void add_subject(Document& document, const Scenario& s) {
   document.title(text + ")");
   document.line(fmt::format("{} x {} on {} ({})", grouped(s.cluster.gpus), s.cluster.device.title,
                             s.cluster.title, s.cluster.name));
-  document.line(job_text(s)).line(fmt::format("{} {}", s.stack.title, s.stack.release));
+  document.line(job_text(s))
+      .line(fmt::format("{} {}{}", s.stack.title, s.stack.release,
+                        s.stack.unscripted
+                            ? ", set as most of its launch scripts are: none names the model"
+                            : ""));
   for (const std::string& note : notes_of(s)) document.paragraph("Note: " + note, "  ");
 }
 

@@ -43,14 +43,16 @@ std::string nested_report(const UnseenRows& rows, const ModelError& error,
                           const ValidateOptions& options) {
   const FitRun run{.threads = options.threads, .quiet = options.quiet};
   const std::vector<BlindRow> left_out = predict_blind(rows.known, "nested", run, &rows.new_models);
+  const std::vector<BlindRow> unscripted =
+      unscripted_rows(rows.known, rows.unscripted, rows.new_models, run);
   const std::vector<BlindRow> stand_ins = stand_in_rows(rows.known, rows.new_programs, run);
   const std::vector<BlindRow> blind = predict_blind(rows.known, "blind", run);
-  const std::vector<BlindRow> evidence = joined(left_out, stand_ins);
+  const std::vector<BlindRow> evidence = joined(joined(left_out, unscripted), stand_ins);
   const ModelError fitted = nested_error(evidence, blind, error, options.threads);
   if (!options.model_error.empty()) write_file(options.model_error, to_json_text(fitted));
   const NestedErrors errors =
       nested_errors(nested_points(left_out, evidence, fitted),
-                    transfer_lines(rows.known, left_out, stand_ins, fitted, run));
+                    transfer_lines(rows.known, left_out, unscripted, stand_ins, fitted, run));
   if (!options.write_nested.empty())
     write_file(options.write_nested, nested_json(errors).dump(1) + "\n");
   if (options.json) return answer_text(validate_head(options), {}, nested_json(errors));

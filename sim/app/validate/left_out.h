@@ -14,10 +14,10 @@ namespace orrery {
 // What --leave-out prints. "blind" also says which rule each source got and how ranges do that are
 // made of the errors of these rows, or of other sources' rows alone.
 std::string left_out_report(const std::vector<ScoredRow>& rows, const ValidateOptions& options);
-// The same rows three times: as they are, as runs of models, of models and programs that no stack
-// knows (Unknown).
+// The same rows four times: as they are, as runs of models that no stack knows, of those that no
+// launch program names either, and of models and programs that no stack knows (Unknown).
 struct UnseenRows {
-  std::vector<ScoredRow> known, new_models, new_programs;
+  std::vector<ScoredRow> known, new_models, unscripted, new_programs;
 };
 // The same of "nested". With options.model_error it writes what ranges are made of to that file,
 // collectives and memory as in `error`.

@@ -228,14 +228,14 @@ std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
 struct Tables {
   std::vector<PreparedRow> rows;
   // The same as runs of models, or of models and programs, that no stack knows, if asked for.
-  std::vector<PreparedRow> new_models, new_programs;
+  std::vector<PreparedRow> new_models, unscripted, new_programs;
   std::vector<MeasuredCollective> calls;
   std::vector<std::filesystem::path> kernel_files;
 };
 
 // Rows and calls point into the clusters of their readers.
 struct Readers {
-  RowReader rows, new_models, new_programs;
+  RowReader rows, new_models, unscripted, new_programs;
   CollectiveReader calls;
   bool with_unseen = false;
 };
@@ -264,10 +264,11 @@ Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Reade
     append(tables.rows, rows_of(readers.rows));
     if (!readers.with_unseen) continue;
     append(tables.new_models, rows_of(readers.new_models));
+    append(tables.unscripted, rows_of(readers.unscripted));
     append(tables.new_programs, rows_of(readers.new_programs));
   }
   const auto odd = load_odd_rows(data_root() / "validation/odd_rows.json");
-  for (auto* rows : {&tables.rows, &tables.new_models, &tables.new_programs})
+  for (auto* rows : {&tables.rows, &tables.new_models, &tables.unscripted, &tables.new_programs})
     mark_odd_rows(*rows, odd);
   return tables;
 }
@@ -284,10 +285,11 @@ ExitCode validate_tables(const ValidateOptions& options) {
   const bool nested = options.leave_out == "nested";
   Readers readers{.rows = RowReader(aliases),
                   .new_models = RowReader(aliases, Unknown::model),
+                  .unscripted = RowReader(aliases, Unknown::script),
                   .new_programs = RowReader(aliases, Unknown::program),
                   .calls = CollectiveReader(aliases),
                   .with_unseen = nested};
-  auto [rows, new_models, new_programs, calls, kernel_files] =
+  auto [rows, new_models, unscripted, new_programs, calls, kernel_files] =
       read_tables(options, aliases, readers);
   const std::vector<ScoredRow> scored = predict_all(rows, error, options);
   std::vector<ScoredCollective> scored_calls;
@@ -296,6 +298,7 @@ ExitCode validate_tables(const ValidateOptions& options) {
   if (nested) {
     fmt::print("{}", nested_report({.known = scored,
                                     .new_models = predict_all(new_models, error, options),
+                                    .unscripted = predict_all(unscripted, error, options),
                                     .new_programs = predict_all(new_programs, error, options)},
                                    error, options));
     return ExitCode::answer;

@@ -333,7 +333,8 @@ ModelError fit_model_error(std::span<const BlindResidual> residuals,
                            const ErrorFitOptions& options) {
   CHECK_THAT(!residuals.empty(), "the model's error needs rows that were predicted blind");
   std::vector<BlindResidual> own, others;
-  for (const BlindResidual& r : residuals) (r.run.program.empty() ? own : others).push_back(r);
+  for (const BlindResidual& r : residuals)
+    (r.run.program.empty() && !r.run.unscripted ? own : others).push_back(r);
   if (own.empty()) std::swap(own, others);
   Rows rows, stand_ins;
   for (const BlindResidual& r : own) rows.push_back(&r);
@@ -356,7 +357,9 @@ ModelError fit_model_error(std::span<const BlindResidual> residuals,
                   .stack = spread_between(own, [](const auto& r) { return r.run.stack; }),
                   .precision = spread_between(own, [](const auto& r) { return r.run.precision; }),
                   .doubling = spread_by_doubling(own)};
-  error.seen = seen_in(own);
+  std::vector<BlindResidual> of_stacks(residuals.begin(), residuals.end());
+  std::erase_if(of_stacks, [](const BlindResidual& r) { return !r.run.program.empty(); });
+  error.seen = seen_in(of_stacks.empty() ? own : of_stacks);
   return error;
 }
 

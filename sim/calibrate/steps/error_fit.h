@@ -43,8 +43,9 @@ struct ErrorFitOptions {
 // sides share the tail so that the range is shortest. Rows count less where their cell has many.
 // What is shared by all regions (stated_share, blank) makes ranges shortest among those that hold
 // as often as wanted, each source's rows judged by the errors of all others. Runs of stand-ins
-// (RunKind::program) have regions of their own and say nothing of others, where there are others.
-// `collectives` and `memory` stay empty. CHECKs that there are residuals.
+// (RunKind::program) and of models that no script names have regions of their own and say nothing
+// of others, where there are others. `collectives` and `memory` stay empty. CHECKs that there are
+// residuals.
 ModelError fit_model_error(std::span<const BlindResidual> residuals,
                            const ErrorFitOptions& options = {});
 

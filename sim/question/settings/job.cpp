@@ -29,6 +29,8 @@ void check_used(const JsonValue& s, Task task, const Model& model) {
   refuse("batch", !training, "counts sequences in global_batch (a phase in batch)");
   refuse("context", task == Task::decode, "counts tokens in seq (phase decode in context)");
   refuse("mean_document", training, "packs no documents");
+  refuse("attention_dropout", training, "drops nothing");
+  refuse("hidden_dropout", training, "drops nothing");
   refuse("lora_rank", task == Task::lora, "has no adapters (task lora has)");
   const auto lacks = [&](const char* key, bool has, const std::string& what) {
     if (const auto v = s.find(key); v && !has && v->raw() != false && v->raw() != 1)
@@ -79,6 +81,14 @@ Job read_job(const JsonValue& s, const Model& model) {
     s.at("lora_rank")
         .fail(fmt::format("at most {}, the smallest width of a linear layer of {}", most,
                           model.name));
+  const auto dropout = [&s](const char* key, double& rate) {
+    const auto v = s.find(key);
+    if (!v) return;
+    rate = v->number();
+    if (rate < 0 || rate >= 1) v->fail("a rate from 0 (none) to below 1");
+  };
+  dropout("attention_dropout", job.attention_dropout);
+  dropout("hidden_dropout", job.hidden_dropout);
   if (const auto v = s.find("mtp")) job.mtp = v->boolean();
   if (const auto v = s.find("expert_imbalance")) {
     job.expert_imbalance = v->number();
@@ -100,6 +110,8 @@ void check_same_job(const JsonValue& like, const Job& now, const Job& asked) {
   same("global_batch", now.global_batch, asked.global_batch);
   same("mean_document", now.mean_document, asked.mean_document);
   same("lora_rank", now.lora_rank, asked.lora_rank);
+  same("attention_dropout", now.attention_dropout, asked.attention_dropout);
+  same("hidden_dropout", now.hidden_dropout, asked.hidden_dropout);
   same("mtp", now.mtp, asked.mtp);
   same("expert_imbalance", now.expert_imbalance, asked.expert_imbalance);
   same("experts_in_turn", now.experts_in_turn, asked.experts_in_turn);

@@ -63,6 +63,8 @@ std::optional<Scenario> read_like(const JsonValue& question, const Job& asked) {
         v && v->is_string() && v->text().find(',') == std::string::npos && v->text() != "any")
       merged[key] = v->text();
   merged["mtp"] = asked.mtp;  // a release's default is the question's
+  merged["attention_dropout"] = asked.attention_dropout;
+  merged["hidden_dropout"] = asked.hidden_dropout;
   merged.update(without_nulls(like.raw()));
   merged.erase("trace_out");  // where simulate would write
   Scenario now = read_scenario(JsonValue::from(with_counts(merged, like.file()), like.file()));

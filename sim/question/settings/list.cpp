@@ -81,6 +81,8 @@ std::vector<Setting> settings_of_runs() {
       {"launch", text, machine, "eager or graph", simulate, "eager graph"},
       {"mean_document", integer, job, "packed fine-tuning: mean tokens of a document"},
       {"lora_rank", integer, job, "rank of LoRA adapters"},
+      {"attention_dropout", number, job, "rate at which attention drops scores"},
+      {"hidden_dropout", number, job, "the same of what is added to the residual"},
       {"mtp", on_off, job, "train the model's multi-token prediction modules too"},
       {"expert_imbalance", number, job, "busiest expert rank's tokens over the mean"},
       {"experts_in_turn", on_off, job,

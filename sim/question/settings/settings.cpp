@@ -166,8 +166,12 @@ void apply_stack_defaults(const JsonValue& s, const Scenario& scenario, Layout& 
   if (!s.find("context_parallel")) layout.context = stack.defaults.context;
 }
 
-// Modules that a release trains with the model unless told otherwise.
+// Modules that a release trains with the model unless told otherwise, and what it drops.
 void apply_default_modules(const JsonValue& s, const Model& model, const Stack& stack, Job& job) {
+  if (!s.find("attention_dropout") && is_training(job.task))
+    job.attention_dropout = stack.defaults.attention_dropout;
+  if (!s.find("hidden_dropout") && is_training(job.task))
+    job.hidden_dropout = stack.defaults.hidden_dropout;
   if (!s.find("mtp") && is_training(job.task) && model.mtp_layers > 0) job.mtp = stack.defaults.mtp;
 }
 

@@ -109,10 +109,11 @@ NestedErrors nested_errors(const std::vector<NestedPoint>& points,
 
 std::string nested_text(const NestedErrors& errors) {
   return "Each family of each source, predicted by fits that saw neither the family nor the\n"
-         "source, with no condition of a stack that names the model. Errors of speed in percent:\n"
-         "over groups of family and source, by the median of each, and over operating points;\n"
-         "bias: the mean over groups, with its standard error. Of the 90% ranges: the share of\n"
-         "points inside (mean over groups), the width over the median error, the interval score\n" +
+         "source, with what launch programs set for the model and no other condition that names\n"
+         "it. Errors of speed in percent: over groups of family and source, by the median of\n"
+         "each, and over operating points; bias: the mean over groups, with its standard error.\n"
+         "Of the 90% ranges: the share of points inside (mean over groups), the width over the\n"
+         "median error, the interval score\n" +
          sets_text(errors.sets) +
          "\nFits that saw one kind of run predict another; nested: the median of the same runs "
          "above\n" +

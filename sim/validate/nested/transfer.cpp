@@ -2,7 +2,11 @@
 // Predicts each kind of run by fits to another kind.
 #include "sim/validate/nested/transfer.h"
 
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "workloads/model/model.h"
 
@@ -62,6 +66,18 @@ const std::vector<Transfer>& transfer_kinds() {
   return kinds;
 }
 
+std::vector<BlindRow> unscripted_rows(const std::vector<ScoredRow>& known,
+                                      const std::vector<ScoredRow>& rows,
+                                      const std::vector<ScoredRow>& scripted, const FitRun& run) {
+  std::map<std::string, std::optional<double>> errors;
+  for (const ScoredRow& row : scripted) errors[row.row->id] = row.speed_error;
+  std::vector<BlindRow> out;
+  for (BlindRow& b : predict_blind(known, "nested", run, &rows)) {
+    if (errors.at(b.row->row->id) != b.row->speed_error) out.push_back(std::move(b));
+  }
+  return out;
+}
+
 std::vector<BlindRow> stand_in_rows(const std::vector<ScoredRow>& known,
                                     const std::vector<ScoredRow>& rows, const FitRun& run) {
   std::vector<BlindRow> out;
@@ -70,14 +86,14 @@ std::vector<BlindRow> stand_in_rows(const std::vector<ScoredRow>& known,
   return out;
 }
 
-std::vector<BlindRow> joined(std::vector<BlindRow> left_out,
-                             const std::vector<BlindRow>& stand_ins) {
-  left_out.insert(left_out.end(), stand_ins.begin(), stand_ins.end());
+std::vector<BlindRow> joined(std::vector<BlindRow> left_out, const std::vector<BlindRow>& more) {
+  left_out.insert(left_out.end(), more.begin(), more.end());
   return left_out;
 }
 
 std::vector<TransferLine> transfer_lines(const std::vector<ScoredRow>& rows,
                                          const std::vector<BlindRow>& left_out,
+                                         const std::vector<BlindRow>& unscripted,
                                          const std::vector<BlindRow>& stand_ins,
                                          const ModelError& shared, const FitRun& run) {
   std::vector<TransferLine> lines;
@@ -85,6 +101,8 @@ std::vector<TransferLine> transfer_lines(const std::vector<ScoredRow>& rows,
     const std::vector<BlindRow> predicted = ordinary(predict_transfer(rows, kind, run));
     add_line(lines, kind.name, predicted, predicted, left_out, shared);
   }
+  add_line(lines, unscripted_transfer, ordinary(unscripted), joined(left_out, unscripted), left_out,
+           shared);
   add_line(lines, stand_in_transfer, ordinary(stand_ins), joined(left_out, stand_ins), left_out,
            shared);
   return lines;

@@ -18,8 +18,15 @@ struct TransferLine {
 };
 
 const std::vector<Transfer>& transfer_kinds();
-// The name of the last line, of stand_in_rows().
+// The names of the last lines: of unscripted_rows(), of stand_in_rows().
+inline constexpr const char* unscripted_transfer = "a model that no script names";
 inline constexpr const char* stand_in_transfer = "a program by its stand-in";
+
+// Those of `rows` (read with Unknown::script) that are predicted otherwise than the same in
+// `scripted` (read with Unknown::model), by fits that saw neither their family nor their source.
+std::vector<BlindRow> unscripted_rows(const std::vector<ScoredRow>& known,
+                                      const std::vector<ScoredRow>& rows,
+                                      const std::vector<ScoredRow>& scripted, const FitRun& run);
 
 // Those of `rows` whose program another stack stands in for (read with Unknown::program, in the
 // order of `known`), by fits of that stack that saw neither their family nor their source.
@@ -27,13 +34,13 @@ std::vector<BlindRow> stand_in_rows(const std::vector<ScoredRow>& known,
                                     const std::vector<ScoredRow>& rows, const FitRun& run);
 
 // Both, which ranges are made of.
-std::vector<BlindRow> joined(std::vector<BlindRow> left_out,
-                             const std::vector<BlindRow>& stand_ins);
+std::vector<BlindRow> joined(std::vector<BlindRow> left_out, const std::vector<BlindRow>& more);
 
-// `left_out`: the same rows as nested errors have them; `stand_ins`: of stand_in_rows(), the last
-// kind. Kinds without a row are left out.
+// `left_out`: the same rows as nested errors have them; `unscripted` and `stand_ins`: of the
+// functions above, the last kinds. Kinds without a row are left out.
 std::vector<TransferLine> transfer_lines(const std::vector<ScoredRow>& rows,
                                          const std::vector<BlindRow>& left_out,
+                                         const std::vector<BlindRow>& unscripted,
                                          const std::vector<BlindRow>& stand_ins,
                                          const ModelError& shared, const FitRun& run);
 

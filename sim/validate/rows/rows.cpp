@@ -367,6 +367,8 @@ void RowReader::build_stack(PreparedRow& p, const RunColumns& c) {
   if (precision->plain_fp8) p.layout.precision = stack(software.name, context_of(p)).defaults.fp8;
   p.stack = stack(software.name, context_of(p));
   p.release = p.stack.name + "@" + p.stack.release;
+  p.job.attention_dropout = p.stack.defaults.attention_dropout;
+  p.job.hidden_dropout = p.stack.defaults.hidden_dropout;
   if (p.model.mtp_layers > 0 && !mentions(c.notes, "MTP")) {
     p.job.mtp = p.stack.defaults.mtp;
     if (!p.job.mtp) p.assumed.push_back("no multi-token prediction module trained");
@@ -446,7 +448,8 @@ const Model& RowReader::catalog_model(const std::string& name) {
 
 StackContext RowReader::context_of(const PreparedRow& p) const {
   StackContext context = stack_context(p.cluster->cluster, p.model, p.job, p.layout.precision);
-  if (unknown_ != Unknown::nothing) context.model = context.family = "";
+  context.named = unknown_ == Unknown::nothing;
+  context.scripted = unknown_ < Unknown::script;
   return context;
 }
 

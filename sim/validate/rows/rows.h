@@ -97,9 +97,10 @@ struct RunColumns {
 const std::vector<std::string>& inference_columns();
 
 // What of rows is taken to be unknown. "model": stacks take none of the conditions that name a
-// model or a family, as for a model that nobody has run yet. "program": another stack stands in for
-// the row's as well, as for a program that has none.
-enum class Unknown : std::uint8_t { nothing, model, program };
+// model or a family, as for a model that nobody has run yet. "script": nor what launch programs set
+// for it, as for one that they do not name. "program": another stack stands in for the row's as
+// well, as for a program that has none.
+enum class Unknown : std::uint8_t { nothing, model, script, program };
 
 // Turns rows into scenarios. Loads every cluster, stack and model once; rows point into it.
 class RowReader {

@@ -44,6 +44,8 @@ def recompute(row):
         return "keeps " + " ".join(modules) if modules else "policy"
     if row["recompute_modules"] == "op":
         return "by operation"
+    if kind == "selective" and not modules and "Megatron-Bridge" in row["program"]:
+        return "none"  # an empty list; Megatron-Core's own default, core_attn, would be no list
     if kind == "selective":
         order = {name: i for i, name in enumerate(RECOMPUTE_ORDER)}
         modules.sort(key=lambda m: order.get(m, 99))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes the numbers out of a release's name.
-#include "workloads/stack/release.h"
+#include "workloads/release/release.h"
 
 #include <algorithm>
 

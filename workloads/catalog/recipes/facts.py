@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what launch programs set for a model into a file that predictions read.
+
+Usage: facts.py [--check]. It reads this folder's tables and writes nemo.json beside them; --check
+writes nothing and fails where the file is not what the tables say. ../README.md, "Recipes", says
+what is taken of several recipes and what of models that no script names.
+"""
+import collections
+import csv
+import json
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+STACK = "nemo"
+# Machines without scripts of their own are set as those that share their accelerators' programs.
+ALSO = {"h100-sxm": ["h200-sxm", "h800-sxm", "gh200"], "rubin": ["rubin-ultra"]}
+PARTS_OF_DISPATCHER = {"all-to-all": "all-to-all", "deepep": "deepep", "hybridep": "hybrid-ep"}
+# Of several recipes for one model, device and precision the first counts: of the program that the
+# releases are named after, for the newest and largest job.
+PROGRAMS = ["Megatron-Bridge", "DGX Cloud / Megatron-Bridge", "DGX Cloud / NeMo 2",
+            "DGX Cloud / NeMo 1 (hydra)", "NeMo"]
+VARIANTS = ["", "v3", "v2", "v1", "large_scale", "gbs15360"]
+LEAST_FAMILIES = 3  # a majority needs as many
+MODULES = {"core_attn", "mlp", "moe", "moe_act", "layernorm", "mla_up_proj", "shared_experts"}
+
+
+def read(name):
+    with open(HERE / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def release_key(release):
+    return [int(part) for part in release.split(".")]
+
+
+def launch(recipe, moe):
+    """The nearest of the ways that a stack knows. A graph of the router alone leaves all else to the
+    host, as the stack's graphs do where attention is run again in part; graphs of whole layers hold
+    experts only where their tokens are padded to a capacity."""
+    graphs = recipe["graphs"]
+    if graphs == "full_iteration" or graphs == "layers" and moe and is_padded(recipe):
+        return "full-graph"
+    refused = {"core_attn", "mla_up_proj"} & set(recipe["recompute"].split(","))
+    if graphs in ("", "none") or graphs.startswith("moe_router") and not refused:
+        return "eager"
+    return "scoped-graph"
+
+
+def is_padded(recipe):
+    return recipe["pad_to_capacity"] == "on"
+
+
+def recompute(text):
+    """None where the setting has no name here: some layers of a stage."""
+    if text in ("none", "selective", "full"):
+        return text
+    modules = text.split(",") if text else []
+    return modules if modules and set(modules) <= MODULES else None
+
+
+# As many layers in each stage but the last, which has the loss and what is left.
+REST_LAST = re.compile(r"Et(\*\d+)?\|\(t(\*\d+)?\|\)\*\d+(t(\*\d+)?)?m?L")
+
+
+def facts_of(recipe, moe):
+    """The parts and settings of a stack that a recipe's settings are, each with a name to vote on."""
+    facts = {}
+    way = launch(recipe, moe)
+    if moe:
+        facts["launch"] = {"use": "eager"}
+        if recipe["dispatcher"] in PARTS_OF_DISPATCHER:
+            facts["dispatcher"] = {"use": PARTS_OF_DISPATCHER[recipe["dispatcher"]]}
+        if way == "scoped-graph":
+            facts["launch"] = {"use": "scoped-graphs"}
+        if recipe["graphs"] == "full_iteration":
+            facts["graph"] = {"use": "full-graph"}
+            if recipe["fused_expert_mlp"] != "on":
+                facts["fused"] = {"set": {"fused_expert_mlp": False}}
+        elif way == "full-graph":
+            facts["graph"] = {"set": {"launch": way}}
+        if recipe["expert_overlap"] == "on":
+            facts["exchange"] = {"use": "overlapped-exchange"}
+        if is_padded(recipe):
+            facts["capacity"] = {"use": "token-drop"}
+    else:
+        facts["launch"] = {"set": {"launch": way}}
+    if recipe["tp"] not in ("", "1") and recipe["tensor_overlap"]:
+        facts["tensor"] = {"use": "userbuffers" if recipe["tensor_overlap"] == "on"
+                           else "no-userbuffers"}
+    if recipe["fp8_attention"] == "on":
+        facts["attention"] = {"set": {"attention_format": "fp8"}}
+    if recipe["overlap_parameters"] == "off" and recipe["overlap_gradients"] == "on":
+        facts["parameters"] = {"set": {"parameter_overlap": False}}
+    again = recompute(recipe["recompute"])
+    if again is not None and moe:
+        facts["recompute"] = {"set": {"default_recompute": again, "recompute_known": True}}
+    for kind in ("attention_dropout", "hidden_dropout"):
+        if recipe[kind] not in ("", "0"):
+            facts[kind] = {"set": {f"default_{kind}": float(recipe[kind])}}
+    if recipe["mtp_layers"] not in ("", "0"):
+        facts["mtp"] = {"set": {"default_mtp": True}}
+    if recipe["precision_aware_optimizer"] == "on" and recipe["moment_format"] == "bf16":
+        facts["optimizer"] = {"set": {"default_optimizer": "adam-bf16-moments",
+                                      "master_remainders": True}}
+    if recipe["context_exchange"] == "a2a" and recipe["cp"] not in ("", "1"):
+        facts["context"] = {"set": {"default_context": "all-to-all"}}
+    if REST_LAST.fullmatch(recipe["stages"]):
+        facts["partition"] = {"set": {"partition": "rest-last"}}
+    elif recipe["loss_in_split"] == "on":
+        facts["partition"] = {"set": {"partition": "head-as-layer"}}
+    return facts
+
+
+def text_of(fact):
+    return json.dumps(fact, sort_keys=True)
+
+
+def joined(facts):
+    """Facts in the order in which they were named, as one condition's parts and settings."""
+    block = {"use": [], "set": {}}
+    for fact in facts.values():
+        if "use" in fact:
+            block["use"].append(fact["use"])
+        block["set"].update(fact.get("set", {}))
+    return {key: value for key, value in block.items() if value}
+
+
+class Recipes:
+    """The recipes of the stack, the one that counts first."""
+
+    def __init__(self):
+        sources = {row["id"]: row for row in read("sources.csv") if row["stack"] == STACK}
+        settings = {row["id"]: row for row in read("settings.csv")}
+        self.models = {row["model"]: row for row in read("models.csv")}
+        self.by_release = collections.defaultdict(list)
+        for row in read("recipes.csv"):
+            source = sources.get(row["source"])
+            if source is None or row["variant"] not in VARIANTS:
+                continue
+            recipe = settings[row["settings"]] | row
+            recipe["rank"] = (PROGRAMS.index(source["program"]), VARIANTS.index(row["variant"]))
+            recipe["date"] = source["date"]
+            for release in source["releases"].split(";"):
+                self.by_release[release].append(recipe)
+        self.releases = sorted(self.by_release, key=release_key)
+
+    def is_moe(self, model):
+        return self.models[model]["moe"] == "1"
+
+    def first_of(self, release, task):
+        """{(model, device, precision): facts} of the recipes that count first."""
+        groups = collections.defaultdict(list)
+        for recipe in self.by_release[release]:
+            if recipe["task"] == task:
+                groups[recipe["model"], recipe["device"], recipe["precision"]].append(recipe)
+        for group in groups.values():
+            group.sort(key=lambda r: r["date"], reverse=True)
+            group.sort(key=lambda r: r["rank"])
+        return {key: facts_of(group[0], self.is_moe(key[0]))
+                for key, group in groups.items()}
+
+
+def condensed(found):
+    """[(devices, precisions, facts)] from {(device, precision): facts}."""
+    precisions = collections.defaultdict(list)
+    for (device, precision), facts in sorted(found.items()):
+        precisions[device, text_of(joined(facts))].append(precision)
+    devices = collections.defaultdict(list)
+    for (device, text), names in precisions.items():
+        devices[tuple(names), text].append(device)
+    return [(names, list(of), json.loads(text)) for (of, text), names in devices.items()]
+
+
+def with_likes(devices):
+    return [name for device in devices for name in [device, *ALSO.get(device, [])]]
+
+
+def with_task(task):
+    return {} if task == "pretrain" else {"task": task}
+
+
+def of_models(recipes, task):
+    """{model: facts from release to release}, where they are not those of the release before."""
+    known, blocks = {}, collections.defaultdict(list)
+    for release in recipes.releases:
+        now = collections.defaultdict(dict)
+        for (model, *where), facts in recipes.first_of(release, task).items():
+            if known.get((model, *where)) != facts:
+                now[model][tuple(where)] = facts
+            known[model, *where] = facts
+        for model, found in now.items():
+            for devices, precisions, block in condensed(found):
+                blocks[model].append({"release": release, **with_task(task),
+                                      "device": with_likes(devices), "precision": precisions,
+                                      **block})
+    return blocks
+
+
+def majority(recipes, moe):
+    """What most families set whose recipes a release renews. Each has one vote."""
+    last, blocks = {}, []
+    for release in recipes.releases:
+        votes = collections.defaultdict(lambda: collections.defaultdict(list))
+        for (model, *where), facts in recipes.first_of(release, "pretrain").items():
+            if recipes.is_moe(model) == moe:
+                votes[tuple(where)][recipes.models[model]["family"]].append(facts)
+        found = {}
+        for where, families in votes.items():
+            if len(families) >= LEAST_FAMILIES:
+                facts = elected(list(families.values()))
+                if last.get(where) != facts:
+                    found[where] = last[where] = facts
+        for devices, precisions, block in condensed(found):
+            blocks.append({"release": release, "device": with_likes(devices),
+                           "precision": precisions, **block})
+    return blocks
+
+
+# What follows from a model's size, memory or modules is not carried to others.
+OF_A_MODEL = {"recompute", "context", "attention_dropout", "hidden_dropout", "mtp", "optimizer",
+              "partition", "parameters", "attention", "fused"}
+
+
+# A recipe that leaves them open does not vote.
+MAY_BE_BLANK = {"dispatcher", "tensor"}
+
+
+def elected(families):
+    names = [name for family in families for facts in family for name in facts]
+    chosen = {}
+    for name in dict.fromkeys(names):
+        if name in OF_A_MODEL:
+            continue
+        votes = collections.Counter()
+        for family in families:
+            own = collections.Counter(text_of(facts.get(name, {})) for facts in family
+                                      if name in facts or name not in MAY_BE_BLANK)
+            if own:
+                votes[own.most_common(1)[0][0]] += 1
+        winner, _ = max(sorted(votes.items()), key=lambda item: item[1])
+        if json.loads(winner):
+            chosen[name] = json.loads(winner)
+    return chosen
+
+
+def lines_of(blocks):
+    return ",\n".join(json.dumps(block) for block in blocks)
+
+
+def text():
+    recipes = Recipes()
+    tasks = [of_models(recipes, task) for task in ("pretrain", "sft", "lora")]
+    entries = []
+    for model, row in recipes.models.items():
+        blocks = [block for task in tasks for block in task.get(model, [])]
+        if blocks:
+            blocks.sort(key=lambda block: release_key(block["release"]))
+            names = json.dumps([model, *row["same_shape"].split()])
+            entries.append(f'{{"model": {names}, "family": "{row["family"]}", '
+                           f'"facts": [\n{lines_of(blocks)}\n]}}')
+    return (f'{{"stack": "{STACK}", "models": [\n' + ",\n".join(entries)
+            + f'\n], "experts": [\n{lines_of(majority(recipes, True))}'
+            + f'\n], "dense": [\n{lines_of(majority(recipes, False))}\n]}}\n')
+
+
+def main():
+    path = HERE / f"{STACK}.json"
+    if sys.argv[1:] == ["--check"]:
+        if path.read_text() != text():
+            sys.exit(f"{path} is not what the tables say: run {pathlib.Path(__file__).name}")
+        return
+    path.write_text(text())
+    print(f"{path.name}: {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -48,7 +48,9 @@ def main():
             if not names or not program.exists():
                 continue
             listed, log = part.logs / f"{layer}.txt", part.logs / f"{layer}-{seed}.log"
-            listed.write_text("".join(f'"{name}"\n' for name in names))
+            # A comma would end the name.
+            escaped = [name.replace(",", "\\,") for name in names]
+            listed.write_text("".join(f'"{name}"\n' for name in escaped))
             command = [program, "--input-file", listed]
             if not part.step(f"seed {seed}, {layer}: {len(names)} cases",
                              lambda: part.command(command, log, env=environment) == 0):

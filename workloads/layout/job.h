@@ -10,6 +10,8 @@
 
 namespace orrery {
 
+class JsonValue;
+
 enum class Task : std::uint8_t { pretrain, sft, lora, prefill, decode };
 inline constexpr auto task_text =
     enum_names<Task>({"pretrain", "sft", "lora", "prefill", "decode"});
@@ -35,6 +37,9 @@ struct Job {
   // ranks. Else they are anywhere.
   bool experts_in_turn = false;
 };
+
+// A rate of dropout: from 0 (none) to below 1, else an Error.
+double dropout_from(const JsonValue& at);
 
 // Tokens that one step works on: training the batch's, inference those of all replicas (decode: one
 // of each sequence).

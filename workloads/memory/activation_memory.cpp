@@ -29,7 +29,7 @@ struct Sizes {
 };
 
 Sizes sizes_of(const Model& model, const LayerClass& layer, const Job& job, const Layout& layout,
-               const Stack& stack) {
+               const Stack& stack, const MemoryTraits& traits) {
   Sizes s;
   s.tokens =
       static_cast<double>(layout.micro_batch * job.sequence) / static_cast<double>(layout.cp);
@@ -40,7 +40,7 @@ Sizes sizes_of(const Model& model, const LayerClass& layer, const Job& job, cons
   s.quantised = is_quantised(layout.precision) && !stack.memory.inputs_in_16_bits;
   s.input = s.quantised ? saved_input_bytes(layout.precision) : 2;
   s.compact = s.quantised && stack.memory.compact_activations;
-  s.drops_hidden = memory_traits(stack).dropout || job.hidden_dropout > 0;
+  s.drops_hidden = traits.dropout || job.hidden_dropout > 0;
   using enum RecomputeModule;
   const bool core = layout.recomputes(core_attn) && !recomputes_by_operation(layout, stack);
   s.drop_core = core && stack.recompute.selects_attention;
@@ -274,7 +274,7 @@ void keep_by_operation(LayerActivations& a, const Model& model, const LayerClass
 LayerActivations layer_activations(const Model& model, const LayerClass& layer, const Job& job,
                                    const Layout& layout, const Stack& stack,
                                    const MemoryTraits& traits) {
-  const Sizes s = sizes_of(model, layer, job, layout, stack);
+  const Sizes s = sizes_of(model, layer, job, layout, stack, traits);
   const Part mixer = mixer_part(model, layer.mixer, s, job, layout, stack, traits);
   LayerActivations a;
   a.attention = mixer.kept + adapter_activations(model, layer, job, layout, stack);

@@ -3,21 +3,14 @@
 #include "workloads/release/facts.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 #include <vector>
 
+#include "sim/base/text/lower_case.h"
 #include "workloads/release/release.h"
 
 namespace orrery {
 namespace {
-
-// As launch programs spell models: "Qwen3-235B-A22B" of a table is qwen3-235b-a22b there.
-std::string lower_case(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
-}
 
 bool names(const JsonValue& list, std::string_view wanted) {
   const auto items = list.items();
@@ -47,6 +40,7 @@ std::optional<RecipeFacts> recipe_facts(const JsonValue& file, const StackContex
                                         const std::string& release) {
   file.expect_only({"stack", "models", "experts", "dense"});
   const auto limit = release_parts(release);
+  // As launch programs spell models: "Qwen3-235B-A22B" of a table is qwen3-235b-a22b there.
   const std::string model = lower_case(context.model);
   std::optional<JsonValue> own, of_family;
   for (const JsonValue& entry : file.at("models").items()) {

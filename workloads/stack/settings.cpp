@@ -14,11 +14,6 @@ constexpr auto split_text = enum_names<Split>({"none", "tp", "pp", "cp", "ep"});
 
 Library read_library(const JsonValue& at) { return library_text.from(at); }
 Format read_format(const JsonValue& at) { return format_text.from(at); }
-double read_dropout(const JsonValue& at) {
-  const double rate = at.number();
-  if (rate < 0 || rate >= 1) at.fail("a rate from 0 (none) to below 1");
-  return rate;
-}
 CollectiveLibrary read_collective_library(const JsonValue& at) {
   return collective_library_text.from(at);
 }
@@ -85,9 +80,9 @@ constexpr Choice choices[] = {
     {"partition",
      [](Stack& s, const JsonValue& v) { s.sharding.partition = partition_text.from(v); }},
     {"default_attention_dropout",
-     [](Stack& s, const JsonValue& v) { s.defaults.attention_dropout = read_dropout(v); }},
+     [](Stack& s, const JsonValue& v) { s.defaults.attention_dropout = dropout_from(v); }},
     {"default_hidden_dropout",
-     [](Stack& s, const JsonValue& v) { s.defaults.hidden_dropout = read_dropout(v); }},
+     [](Stack& s, const JsonValue& v) { s.defaults.hidden_dropout = dropout_from(v); }},
     {"default_recompute",
      [](Stack& s, const JsonValue& v) { s.defaults.recompute = recompute_from(v); }},
     {"default_schedule",

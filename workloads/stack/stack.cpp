@@ -121,7 +121,7 @@ bool read_names(const JsonValue& file, Stack& s) {
 }
 
 // A stack on `depth` others that are based on it: a circle has no end. `each` is told of the stack
-// at every release on the way.
+// at every release on the way; may be empty.
 Stack load_based(const std::string& name, const StackContext& context,
                  const std::filesystem::path& catalog_folder, int depth,
                  const std::function<void(const Stack&)>& each) {
@@ -137,7 +137,7 @@ Stack load_based(const std::string& name, const StackContext& context,
       {"name", "title", "framework", "based_on", "base", "parts", "when", "recipes", "releases"});
   Stack s;
   if (auto based_on = file.find("based_on"))
-    s = load_based(based_on->reference(), context, catalog_folder, depth + 1, [](const Stack&) {});
+    s = load_based(based_on->reference(), context, catalog_folder, depth + 1, nullptr);
   const bool based = read_names(file, s);
   const auto own = based ? file.find("base") : file.at("base");
   if (own) apply_settings(s, *own);
@@ -163,11 +163,11 @@ Stack load_based(const std::string& name, const StackContext& context,
       s.changes.push_back(change.text());
     if (auto set = release.find("set")) apply_settings(s, *set);
     apply_conditions(s, release, file, context);
-    each(with_facts(s, file, context, catalog_folder, label));
+    if (each) each(with_facts(s, file, context, catalog_folder, label));
   }
   require_complete(s, file);
   if (!releases) {  // of what it is based on
-    each(s);
+    if (each) each(s);
     return s;
   }
   s.asked = release_parts(s.release) == limit ? "" : wanted.release;
@@ -179,7 +179,7 @@ Stack load_based(const std::string& name, const StackContext& context,
 
 Stack load_stack(const std::string& name, const StackContext& context,
                  const std::filesystem::path& catalog_folder) {
-  return load_based(name, context, catalog_folder, 0, [](const Stack&) {});
+  return load_based(name, context, catalog_folder, 0, nullptr);
 }
 
 std::vector<Stack> load_releases(const std::string& name, const StackContext& context,

@@ -336,9 +336,9 @@ ModelError fit_model_error(std::span<const BlindResidual> residuals,
   for (const BlindResidual& r : residuals)
     (r.run.program.empty() && !r.run.unscripted ? own : others).push_back(r);
   if (own.empty()) std::swap(own, others);
-  Rows rows, stand_ins;
+  Rows rows, apart;
   for (const BlindResidual& r : own) rows.push_back(&r);
-  for (const BlindResidual& r : others) stand_ins.push_back(&r);
+  for (const BlindResidual& r : others) apart.push_back(&r);
   ModelError error;
   if (options.shared != nullptr) {
     error.stated_share = options.shared->stated_share;
@@ -352,7 +352,7 @@ ModelError fit_model_error(std::span<const BlindResidual> residuals,
   if (options.shared == nullptr || options.like_measured) error = sharpest(rows, error, options);
   error.new_share = error.stated_share;
   fit_regions(rows, error, options);
-  if (!stand_ins.empty()) add_regions(stand_ins, error, options);
+  if (!apart.empty()) add_regions(apart, error, options);
   error.unseen = {.device = spread_between(own, [](const auto& r) { return r.run.device; }),
                   .stack = spread_between(own, [](const auto& r) { return r.run.stack; }),
                   .precision = spread_between(own, [](const auto& r) { return r.run.precision; }),

@@ -81,14 +81,8 @@ Job read_job(const JsonValue& s, const Model& model) {
     s.at("lora_rank")
         .fail(fmt::format("at most {}, the smallest width of a linear layer of {}", most,
                           model.name));
-  const auto dropout = [&s](const char* key, double& rate) {
-    const auto v = s.find(key);
-    if (!v) return;
-    rate = v->number();
-    if (rate < 0 || rate >= 1) v->fail("a rate from 0 (none) to below 1");
-  };
-  dropout("attention_dropout", job.attention_dropout);
-  dropout("hidden_dropout", job.hidden_dropout);
+  if (const auto v = s.find("attention_dropout")) job.attention_dropout = dropout_from(*v);
+  if (const auto v = s.find("hidden_dropout")) job.hidden_dropout = dropout_from(*v);
   if (const auto v = s.find("mtp")) job.mtp = v->boolean();
   if (const auto v = s.find("expert_imbalance")) {
     job.expert_imbalance = v->number();

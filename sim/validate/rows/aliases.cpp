@@ -10,21 +10,17 @@
 #include <fmt/format.h>
 
 #include "sim/base/json/json.h"
+#include "sim/base/text/lower_case.h"
 #include "sim/validate/rows/row_words.h"
 #include "workloads/stack/stack.h"
 
 namespace orrery {
 namespace {
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 // Letters, digits and points only: "Llama-3.1 8B" and "llama3.1-8b" are one name.
 std::string bare_name(const std::string& text) {
   std::string bare;
-  for (const char c : lower(text))
+  for (const char c : lower_case(text))
     if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.') bare += c;
   return bare;
 }
@@ -32,7 +28,7 @@ std::string bare_name(const std::string& text) {
 // The same without an owner ("meta-llama/") and without words that leave the network as it is
 // ("-Instruct", "-hf").
 std::string bare_model_name(const std::string& text) {
-  std::string name = lower(text.substr(text.rfind('/') + 1));
+  std::string name = lower_case(text.substr(text.rfind('/') + 1));
   static const std::regex variants(
       R"([-_ (]+(?:instruct|base|chat|hf|it|bf16|fp8|nvfp4|pretrain|pretraining|v0\.[1-3])\)?)",
       std::regex::icase);
@@ -339,6 +335,14 @@ std::string accelerator_name(const Aliases& aliases, const std::string& gpu) {
 
 namespace {
 
+// Gbit/s a GPU of the fastest network that its clusters have; 0: none is known.
+double fastest_rate(const Aliases::Accelerator& accelerator, WiringTable& wirings) {
+  double best = 0;
+  for (const std::string& name : accelerator.clusters)
+    best = std::max(best, wirings.at(name).gigabits_per_gpu);
+  return best;
+}
+
 // A bare rate that no GPU of this kind has is its host's ("EFA 400 Gbps" of eight A100); clouds
 // tell their instances' rates.
 void read_as_host_rate(InterconnectText& said, const Aliases::Accelerator& accelerator,
@@ -346,9 +350,7 @@ void read_as_host_rate(InterconnectText& said, const Aliases::Accelerator& accel
   const auto& kinds = said.technologies;
   const bool cloud = std::find(kinds.begin(), kinds.end(), FabricTechnology::efa) != kinds.end();
   const double most_of_a_gpu = cloud ? 1.5 : 2.5;
-  double best_rate = 0;
-  for (const std::string& name : accelerator.clusters)
-    best_rate = std::max(best_rate, wirings.at(name).gigabits_per_gpu);
+  const double best_rate = fastest_rate(accelerator, wirings);
   if (said.bare_rate && best_rate > 0 && *said.gigabits_per_gpu > most_of_a_gpu * best_rate)
     *said.gigabits_per_gpu /= wirings.at(accelerator.clusters.front()).gpus_per_host;
 }
@@ -358,12 +360,10 @@ void drop_impossible_rate(InterconnectText& said, const std::string& interconnec
                           const Aliases::Accelerator& accelerator, WiringTable& wirings,
                           std::vector<std::string>& assumed) {
   if (!said.gigabits_per_gpu) return;
-  double best = 0;
-  for (const std::string& name : accelerator.clusters)
-    best = std::max(best, wirings.at(name).gigabits_per_gpu);
+  const double best = fastest_rate(accelerator, wirings), rate = *said.gigabits_per_gpu;
   constexpr double most = 10, least = 1e-3;  // of the fastest that its clusters have
-  if (best <= 0 || (*said.gigabits_per_gpu<most * best&& * said.gigabits_per_gpu> least * best))
-    return;
+  const bool possible = rate < most * best && rate > least * best;
+  if (best <= 0 || possible) return;
   said.gigabits_per_gpu.reset();
   assumed.push_back(fmt::format("rate of \"{}\" left out: {}'s networks have {:.0f} Gbit/s a GPU",
                                 interconnect, accelerator.name, best));

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/text/lower_case.h"
+
 namespace orrery {
 namespace {
 
@@ -30,10 +32,7 @@ bool has_any(const std::string& text, std::initializer_list<const char*> parts) 
 }  // namespace
 
 bool mentions(const std::string& text, const std::string& part) {
-  const auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) ==
-           std::tolower(static_cast<unsigned char>(b));
-  };
+  const auto same = [](char a, char b) { return lower_case(a) == lower_case(b); };
   return part.empty() ||
          std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }

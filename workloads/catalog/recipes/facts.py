@@ -7,11 +7,12 @@ writes nothing and fails where the file is not what the tables say. ../README.md
 what is taken of several recipes and what of models that no script names.
 """
 import collections
-import csv
 import json
 import pathlib
 import re
 import sys
+
+import generate
 
 HERE = pathlib.Path(__file__).resolve().parent
 STACK = "nemo"
@@ -24,12 +25,6 @@ PROGRAMS = ["Megatron-Bridge", "DGX Cloud / Megatron-Bridge", "DGX Cloud / NeMo 
             "DGX Cloud / NeMo 1 (hydra)", "NeMo"]
 VARIANTS = ["", "v3", "v2", "v1", "large_scale", "gbs15360"]
 LEAST_FAMILIES = 3  # a majority needs as many
-MODULES = {"core_attn", "mlp", "moe", "moe_act", "layernorm", "mla_up_proj", "shared_experts"}
-
-
-def read(name):
-    with open(HERE / name, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def release_key(release):
@@ -58,7 +53,7 @@ def recompute(text):
     if text in ("none", "selective", "full"):
         return text
     modules = text.split(",") if text else []
-    return modules if modules and set(modules) <= MODULES else None
+    return modules if modules and set(modules) <= set(generate.RECOMPUTE_ORDER) else None
 
 
 # As many layers in each stage but the last, which has the loss and what is left.
@@ -132,11 +127,11 @@ class Recipes:
     """The recipes of the stack, the one that counts first."""
 
     def __init__(self):
-        sources = {row["id"]: row for row in read("sources.csv") if row["stack"] == STACK}
-        settings = {row["id"]: row for row in read("settings.csv")}
-        self.models = {row["model"]: row for row in read("models.csv")}
+        sources = {row["id"]: row for row in generate.read(HERE / "sources.csv") if row["stack"] == STACK}
+        settings = {row["id"]: row for row in generate.read(HERE / "settings.csv")}
+        self.models = {row["model"]: row for row in generate.read(HERE / "models.csv")}
         self.by_release = collections.defaultdict(list)
-        for row in read("recipes.csv"):
+        for row in generate.read(HERE / "recipes.csv"):
             source = sources.get(row["source"])
             if source is None or row["variant"] not in VARIANTS:
                 continue

@@ -39,8 +39,8 @@ struct Conditions {
   std::vector<SlowGpu> slow_gpus;
   std::vector<BackgroundTraffic> background;
   std::uint64_t seed = 1;  // of ECMP's hash and of sampled all-to-all rounds
-  bool healthy() const {
-    return faults.empty() && scale_up_faults.empty() && slow_gpus.empty() && background.empty();
+  bool healthy_network() const {
+    return faults.empty() && scale_up_faults.empty() && background.empty();
   }
 };
 

@@ -37,7 +37,7 @@ Conditions read(const std::string& json, const std::string& cluster = "dgx-h100"
 }  // namespace
 
 TEST_CASE("conditions are read as they are written") {
-  CHECK(read("{}").healthy());
+  CHECK(read("{}").healthy_network());
   CHECK(read_network(JsonValue::parse("{}", "test")) == NetworkMode::ideal);
   const Conditions c = read(R"({"network": "flow",
     "faults": [{"kind": "nic", "gpu": 5, "remaining": 0.5},

@@ -109,6 +109,28 @@ TEST_CASE("inside a domain two streams share a port only as far as they want mor
   check_time(run.main_delay(), t.transfer.si() * (wanted - 1));
 }
 
+TEST_CASE("a flow goes on with what it has left each time that new collectives come") {
+  CHECK(rc::check([] {
+    Rig rig;
+    std::vector<StreamItem> main, side{{.collective = rig.inside(4e9)}};
+    const int count = *rc::gen::inRange(2, 6);
+    for (int i = 0; i < count; ++i) {  // shapes that the network has not met
+      Collective c = rig.inside(1e6 * *rc::gen::inRange(1, 200));
+      c.group.size = c.group.per_domain = c.group.span = 1 << *rc::gen::inRange(1, 4);
+      c.kind = *rc::gen::element(CollectiveKind::all_gather, CollectiveKind::all_to_all,
+                                 CollectiveKind::all_reduce);
+      main.push_back({.compute = Seconds(1e-4), .collective = c});
+    }
+    const TwoStreams fresh = run_streams(main, side, rig.network);
+    const TwoStreams known = run_streams(main, side, rig.network);
+    const Seconds rounding(1e-10);
+    RC_ASSERT(fresh.side <= known.side + rounding);
+    RC_ASSERT(fresh.side >= known.side - rounding);
+    RC_ASSERT(fresh.main <= known.main + rounding);
+    RC_ASSERT(fresh.main >= known.main - rounding);
+  }));
+}
+
 TEST_CASE("the later of two streams ends no earlier than either alone, nor after both in turn") {
   Rig rig;
   CHECK(rc::check([&] {

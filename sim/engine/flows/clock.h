@@ -45,6 +45,8 @@ class FlowClock {
   Ticks now() const { return now_; }
   // By one flow of the entry since its last start, up to now().
   double bytes_moved(FlowIndex flow) const;
+  // The rest of what it was started with.
+  double bytes_left(FlowIndex flow) const { return flows_[flow].bytes - bytes_moved(flow); }
   // Rates of the last solve: those of instants before now(), until next_until(now()) or next().
   const FlowSolver& solver() const { return solver_; }
   std::uint64_t solves() const { return solves_; }

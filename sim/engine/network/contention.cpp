@@ -2,6 +2,7 @@
 // Finds what two streams of a rank cost each other when their collectives meet on the network.
 #include "sim/engine/network/contention.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "sim/base/errors/check.h"
@@ -63,10 +64,18 @@ std::vector<Seconds> run(std::vector<Walk> walks, FlowNetwork& network) {
 TwoStreams run_streams(std::span<const StreamItem> main, std::span<const StreamItem> side,
                        FlowNetwork& network) {
   const std::vector<Seconds> both = run({{.items = main}, {.items = side}}, network);
-  return {.main = both[0],
-          .side = both[1],
-          .main_alone = run({{.items = main}}, network)[0],
-          .side_alone = run({{.items = side}}, network)[0]};
+  TwoStreams streams{.main = both[0],
+                     .side = both[1],
+                     .main_alone = run({{.items = main}}, network)[0],
+                     .side_alone = run({{.items = side}}, network)[0]};
+  // A collective here ends when its slowest group has. Where one group's links are broken or busy,
+  // the others' streams drift apart by its delay, meet less and would seem to gain by it.
+  if (FlowNetwork* healthy = network.healthy()) {
+    const TwoStreams least = run_streams(main, side, *healthy);
+    streams.main = std::max(streams.main, streams.main_alone + least.main_delay());
+    streams.side = std::max(streams.side, streams.side_alone + least.side_delay());
+  }
+  return streams;
 }
 
 }  // namespace orrery

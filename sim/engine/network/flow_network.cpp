@@ -90,6 +90,16 @@ void add_stages(const FlowGround& ground, const Folded& folded, const FlowRange&
   }
 }
 
+// On a healthy network all stages are as slow as the one with the slowest paths (which one that is
+// only the cluster knows); none is faster than that because something else is broken or busy.
+void not_below(const CollectiveTime& healthy, FlowPrice& price) {
+  const auto raise = [&](CollectiveTime& time) {
+    if (time.time < healthy.time) time = healthy;
+  };
+  raise(price.time);
+  for (CollectiveTime& stage : price.by_stage) raise(stage);
+}
+
 void find_busiest(const FlowGround& ground, const Folded& folded, const FlowRange& range,
                   double bytes, double seconds, FlowPrice& price) {
   if (!(seconds > 0)) return;
@@ -121,7 +131,7 @@ std::optional<ShortJob> short_job(const Collective& collective, const Collective
                                   const Fabric& fabric, const JobGround& job,
                                   const Conditions& conditions, const FlowOptions& options) {
   const bool hashed = fabric.scale_out.routing == Routing::ecmp && !options.spread_hashed;
-  if (!options.folded || !conditions.healthy() || hashed) return std::nullopt;
+  if (!options.folded || !conditions.healthy_network() || hashed) return std::nullopt;
   return shorten(collective, alone.algorithm, clos_shape(fabric, job.domains() * job.domain), job);
 }
 
@@ -170,8 +180,11 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
   price.time.time = to_seconds(latency(alone) + end);
   // Messages between stages are each stage's own, on a healthy network too: hashing favours some.
   const bool between_stages = collective.kind == CollectiveKind::send_receive && !small;
-  if ((!conditions.healthy() || between_stages) && job.stages > 1)
+  if ((!conditions.healthy_network() || between_stages) && job.stages > 1)
     add_stages(ground, folded, range, ends, alone, price);
+  if (!conditions.healthy_network())
+    not_below(flow_price(collective, fabric, costs, job, {.seed = conditions.seed}, options).time,
+              price);
   add_layers(ground, range, bytes, price);
   if (small)
     for (std::size_t i = 0; i < price.bytes.size(); ++i) price.bytes[i] *= small->layer_scale[i];
@@ -237,8 +250,8 @@ void FlowNetwork::refold(Ticks now) {
     if (flow >= old_class.size()) continue;
     const std::size_t owner = old_owner[old_class[flow]];
     if (owner == nobody) continue;
-    const double size = running_[owner].bytes * ground_.table().flows[flow].bytes;
-    clock_->start(c, std::max(0.0, size - old_clock->bytes_moved(old_class[flow])), now);
+    // Not its size less what moved: it may be in its second table already.
+    clock_->start(c, old_clock->bytes_left(old_class[flow]), now);
     owner_[c] = owner;
     ++running_[owner].left;
   }
@@ -289,6 +302,14 @@ const FlowPrice& FlowNetwork::details(const Collective& collective) {
   memo_.emplace_back(collective,
                      flow_price(collective, fabric_, costs_, job_, conditions_, options_));
   return memo_.back().second;
+}
+
+FlowNetwork* FlowNetwork::healthy() {
+  if (conditions_.healthy_network()) return nullptr;
+  if (!healthy_)
+    healthy_ = std::make_unique<FlowNetwork>(fabric_, costs_, job_,
+                                             Conditions{.seed = conditions_.seed}, options_);
+  return healthy_.get();
 }
 
 const CollectiveTime& FlowNetwork::price(const Collective& collective, std::int64_t stage) {

@@ -38,6 +38,8 @@ class FlowNetwork final : public Network {
   CollectiveId start(const Collective& collective, Ticks time) override;
   std::optional<Completion> next_completion() override;
   const CollectiveTime& price(const Collective& collective, std::int64_t stage = 0) override;
+  // The same network with nothing broken and no traffic of others; null: this one.
+  FlowNetwork* healthy();
   const FlowPrice& details(const Collective& collective);
   Ticks now() const { return now_; }  // of the last completion returned
 
@@ -66,6 +68,7 @@ class FlowNetwork final : public Network {
   const Fabric& fabric_;
   const CollectiveCosts& costs_;
   Conditions conditions_;
+  std::unique_ptr<FlowNetwork> healthy_;  // once it was asked for
   FlowOptions options_;
   JobGround job_;
   FlowGround ground_;  // of the part that start() runs

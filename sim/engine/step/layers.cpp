@@ -86,8 +86,7 @@ std::vector<double> stage_speeds(const StepCase& asked, const Placement& placeme
 
 // Faults and others' traffic tell stages apart.
 bool stages_differ(const StepContext& context, const PricedLayers& layers) {
-  const Conditions& c = context.conditions;
-  return layers.flow && !(c.faults.empty() && c.scale_up_faults.empty() && c.background.empty());
+  return layers.flow && !context.conditions.healthy_network();
 }
 
 }  // namespace

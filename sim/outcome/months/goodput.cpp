@@ -76,10 +76,8 @@ struct Inner {
   std::vector<const GoodputLevel*> levels;
 };
 
-// Running time between two saves as this level sees it: wall-clock time without its own stalls.
-double best_span(double rate, double stall) {
-  return optimal_interval(Hertz(rate), seconds(stall)).si();
-}
+// Wall-clock time of a level's stall, in which the levels below go on failing.
+double stall_span(const GoodputLevel& level, double running) { return level.stall / running; }
 
 // The shortest interval that may be chosen.
 double least_interval(const GoodputCase& input, const GoodputLevel& level) {
@@ -88,12 +86,16 @@ double least_interval(const GoodputCase& input, const GoodputLevel& level) {
 
 double choose_interval(const GoodputCase& input, const GoodputLevel& level, double running) {
   if (level.interval > 0) return level.interval;
-  return std::max(best_span(level.rate, level.stall) * running, least_interval(input, level));
+  const Seconds best = optimal_interval(Hertz(level.rate), seconds(stall_span(level, running)));
+  return std::max(best.si() * running, least_interval(input, level));
 }
 
-// Adds the stalls of a level's saves, and apart from them what only slows the steps.
-void add_stalls(TimeShares& shares, const GoodputLevel& level, double stalls) {
+// Takes a part of what still runs for a level's saves: stalls, and apart from them what only slows
+// the steps.
+void add_stalls(TimeShares& shares, const GoodputLevel& level, double part) {
+  const double stalls = share_of(shares, TimeShare::effective) * part;
   const double slowed = level.stall > 0 ? stalls * level.slowed / level.stall : 0;
+  at(shares, TimeShare::effective) -= stalls;
   at(shares, TimeShare::checkpoint) += stalls - slowed;
   at(shares, TimeShare::checkpoint_traffic) += slowed;
 }
@@ -102,14 +104,11 @@ void add_stalls(TimeShares& shares, const GoodputLevel& level, double stalls) {
 // Returns the work that one of its failures loses on average.
 double add_level(Inner& inner, const GoodputLevel& level, double interval) {
   const double running = share_of(inner.shares, TimeShare::effective);
-  const double span = interval / running;
+  const double span = interval / running, stall = stall_span(level, running);
   inner.levels.push_back(&level);
   inner.rate += level.rate;
   if (level.rate <= 0) {
-    if (!std::isfinite(span) || span <= 0) return 0;
-    const double stalled = level.stall / (span + level.stall);
-    for (double& share : inner.shares) share *= 1 - stalled;
-    add_stalls(inner.shares, level, stalled);
+    if (std::isfinite(span) && span > 0) add_stalls(inner.shares, level, stall / (span + stall));
     return 0;
   }
   const double all = inner.rate;
@@ -117,18 +116,24 @@ double add_level(Inner& inner, const GoodputLevel& level, double interval) {
   own.add(level, all);
   for (const GoodputLevel* each : inner.levels) any.add(*each, all);
   const double again = (1 - own.chance()) / any.chance();  // attempts after the first
-  const double recovery = again / all;
-  const double cycle = 1 / level.rate + recovery;
+  const double open = 1 / level.rate, recovery = again / all, cycle = open + recovery;
   // Saves that count before a failure: a geometric series over exponential lifetimes.
   const double saves =
-      std::exp(-level.rate * level.write) / std::expm1(level.rate * (span + level.stall));
-  const double kept = saves > 0 ? saves * span / cycle : 0;
-  const double stalls = saves > 0 ? saves * level.stall / cycle : 0;
-  const double lost = 1 / level.rate - (kept + stalls) * cycle;
-  for (double& share : inner.shares) share *= kept;
-  add_stalls(inner.shares, level, stalls);
-  at(inner.shares, TimeShare::lost_work) += lost / cycle;
-  add_attempts(inner.shares, level, all, 1 / level.rate, cycle);
+      std::exp(-level.rate * level.write) / std::expm1(level.rate * (span + stall));
+  const double kept = saves > 0 ? saves * span : 0;
+  // Of all saves that begin, some of which a failure cuts short or keeps from counting.
+  const double stalled = saves > 0
+                             ? std::exp(-level.rate * span) * std::expm1(-level.rate * stall) /
+                                   std::expm1(-level.rate * (span + stall)) * open
+                             : 0;
+  const double lost = open - kept - stalled;
+  // The levels below go on failing in all of the open time.
+  for (double& share : inner.shares) share *= open / cycle;
+  const double in_vain = share_of(inner.shares, TimeShare::effective) * lost / open;
+  add_stalls(inner.shares, level, stalled / open);
+  at(inner.shares, TimeShare::lost_work) += in_vain;
+  at(inner.shares, TimeShare::effective) -= in_vain;
+  add_attempts(inner.shares, level, all, open, cycle);
   for (const GoodputLevel* each : inner.levels)
     add_attempts(inner.shares, *each, all, again / all, cycle);
   return lost * running;

@@ -332,7 +332,7 @@ SimulatedGoodput combine(const std::vector<TrialResult>& trials) {
   SimulatedGoodput result;
   const auto count = static_cast<double>(trials.size());
   std::vector<double> effective;
-  double open = 0, square = 0;
+  double open = 0;
   for (const TrialResult& trial : trials) {
     for (std::size_t i = 0; i < trial.shares.size(); ++i) result.shares[i] += trial.shares[i];
     effective.push_back(share_of(trial.shares, TimeShare::effective));
@@ -342,8 +342,15 @@ SimulatedGoodput combine(const std::vector<TrialResult>& trials) {
   }
   for (double& share : result.shares) share /= count;
   result.effective = share_of(result.shares, TimeShare::effective);
-  for (const double one : effective) square += (one - result.effective) * (one - result.effective);
-  if (count > 1) result.standard_error = std::sqrt(square / (count - 1) / count);
+  const auto error_of = [&](const auto& value_of, double mean) {
+    double square = 0;
+    for (const TrialResult& trial : trials) square += std::pow(value_of(trial) - mean, 2);
+    return count > 1 ? std::sqrt(square / (count - 1) / count) : 0.0;
+  };
+  for (std::size_t i = 0; i < result.shares.size(); ++i)
+    result.share_errors[i] = error_of([&](const auto& t) { return t.shares[i]; }, result.shares[i]);
+  result.standard_error = share_of(result.share_errors, TimeShare::effective);
+  result.units_out_error = error_of([](const auto& t) { return t.units_out; }, result.units_out);
   result.trial_effective = {.value = median(effective),
                             .low = percentile(effective, 5),
                             .high = percentile(effective, 95)};

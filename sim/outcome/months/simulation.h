@@ -17,6 +17,8 @@ struct SimulatedGoodput {
   TimeShares shares{};  // means of the trials; sum to 1
   double effective = 0;
   double standard_error = 0;       // of `effective`
+  TimeShares share_errors{};       // standard errors
+  double units_out_error = 0;      // the same
   Ranged<double> trial_effective;  // median, 5% and 95% of the trials
   Seconds mean_time_to_failure;    // wall-clock time over failures that interrupted
   double units_out = 0;

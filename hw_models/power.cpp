@@ -28,13 +28,14 @@ struct Clocked {
   double time = 0, alone = 0;  // seconds at full clocks; alone at the limit
   double energy = 0;           // joules alone at the limit
   double hottest = 1;          // energy at full clocks over that
+  bool hides = false;
 };
 
 std::vector<Clocked> prepared(const std::vector<ClockedWork>& clocked, double budget) {
   std::vector<Clocked> all;
   all.reserve(clocked.size());
   for (const ClockedWork& work : clocked) {
-    Clocked c{.time = work.time.si(), .energy = work.energy.si()};
+    Clocked c{.time = work.time.si(), .energy = work.energy.si(), .hides = work.hides};
     c.alone = c.energy / budget;
     if (c.time > 0) c.hottest = energy_factor(c.alone / c.time);
     all.push_back(c);
@@ -46,22 +47,24 @@ std::vector<Clocked> prepared(const std::vector<ClockedWork>& clocked, double bu
 // the limit.
 SustainedPass clocked_pass(const std::vector<Clocked>& clocked, double share) {
   const double cooler = share > 0 ? energy_factor(1 / share) : HUGE_VAL;
-  double time = 0, energy = 0;
+  double time = 0, energy = 0, hiding = 0;
   for (const Clocked& c : clocked) {
-    time += std::max(c.time, share * c.alone);
+    const double slowed = std::max(c.time, share * c.alone);
+    time += slowed;
     energy += c.energy * std::min(c.hottest, cooler);
+    if (c.hides) hiding += slowed - c.time;
   }
-  return {Seconds(time), Joules(energy)};
+  return {Seconds(time), Joules(energy), Seconds(hiding)};
 }
 
 }  // namespace
 
 SustainedPass sustained_pass(Seconds stream, Joules energy, const std::vector<ClockedWork>& clocked,
                              const ResolvedDevice& device,
-                             const std::function<Seconds(Seconds)>& joined) {
+                             const std::function<Seconds(Seconds, Seconds)>& joined) {
   const double budget = device.power_limit.si() - device.idle_power.si();
-  const Seconds burst = joined(stream);
-  if (budget <= 0) return {burst, energy};
+  const Seconds burst = joined(stream, Seconds(0));
+  if (budget <= 0) return {burst, energy, Seconds(0)};
   Seconds other_time = stream;
   Joules other_energy = energy;
   for (const ClockedWork& one : clocked) {
@@ -73,14 +76,14 @@ SustainedPass sustained_pass(Seconds stream, Joules energy, const std::vector<Cl
   const std::vector<Clocked> work = prepared(clocked, budget);
   const auto at = [&](double share) {
     const SustainedPass pass = clocked_pass(work, share);
-    return SustainedPass{std::max(burst, joined(other_time + pass.time)),
-                         other_energy + pass.energy};
+    return SustainedPass{std::max(burst, joined(other_time + pass.time, pass.hiding)),
+                         other_energy + pass.energy, pass.hiding};
   };
   const auto fits = [&](const SustainedPass& p) { return p.energy.si() <= budget * p.time.si(); };
   if (const SustainedPass fastest = at(0); fits(fastest)) return fastest;
   // No clock saves more: the rest is too hot as well.
   if (const SustainedPass coolest = at(1); !fits(coolest))
-    return {std::max(burst, Seconds(coolest.energy.si() / budget)), coolest.energy};
+    return {std::max(burst, Seconds(coolest.energy.si() / budget)), coolest.energy, coolest.hiding};
   // The first share of a grid that fits: rounding of the sums cannot make a faster device slower.
   // What is too hot falls almost in proportion to the share, so that the next one to look at lies
   // on the line between the last two; every other is the middle, for where it does not.

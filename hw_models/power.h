@@ -15,12 +15,14 @@ namespace orrery {
 struct ClockedWork {
   Seconds time;
   Joules energy;
+  bool hides = false;  // traffic runs beside it
 };
 
 // Time and energy of a pass under the power limit.
 struct SustainedPass {
   Seconds time;
-  Joules energy;  // above idle
+  Joules energy;   // above idle
+  Seconds hiding;  // what the limit adds to work that hides traffic
 };
 
 // Time of a long run of work that takes `burst` at full clocks and `energy` above idle: at least
@@ -30,12 +32,14 @@ Seconds sustained_time(Seconds burst, Joules energy, const ResolvedDevice& devic
 // The same of a mix, in which cooler work leaves power for `clocked` to run faster than alone. Of
 // that each operation then costs more: energy goes with the square of the clock, time less than
 // with its inverse (power.cpp). `stream` is the time of the pass' kernels at full clocks, `joined`
-// what the pass takes when its kernels take so long, never less for more. Without clocked work it
-// is the one above. Monotone in every time and energy.
+// what the pass takes when its kernels take so long and those that hide traffic so much longer than
+// at full clocks: never less for more. Without clocked work it is the one above. Monotone in every
+// time and energy.
 SustainedPass sustained_pass(
     Seconds stream, Joules energy, const std::vector<ClockedWork>& clocked,
     const ResolvedDevice& device,
-    const std::function<Seconds(Seconds)>& joined = [](Seconds stream) { return stream; });
+    const std::function<Seconds(Seconds stream, Seconds hiding)>& joined =
+        [](Seconds stream, Seconds) { return stream; });
 
 // Energy of tensor work at the clock that another limit sustains, over that at the limit which a
 // calibration holds. `budget` is the ratio of what the two limits leave above idle: less power

@@ -45,7 +45,9 @@ void price(const Operation& o, const Kernel& kernel, const PriceContext& context
   out.time[slot(o.label)] += o.count * (t.time + context.kernel_gap);
   out.energy += o.count * t.energy;
   if (t.tensor > Joules(0))
-    out.clocked.push_back({o.count * (t.time + context.kernel_gap), o.count * t.tensor});
+    out.clocked.push_back({.time = o.count * (t.time + context.kernel_gap),
+                           .energy = o.count * t.tensor,
+                           .hides = o.label == Label::gemm || o.label == Label::recompute});
 }
 
 void price(const Operation& o, const CollectiveOperation& own, const PriceContext& context,
@@ -59,8 +61,7 @@ void price(const Operation& o, const CollectiveOperation& own, const PriceContex
     out.scale_out_bytes += o.count * t.scale_out_bytes;
   }
   const Seconds time = o.count * (t.time * own.exposed + own.rank_wait);
-  if (own.group == GroupKind::tensor)
-    out.hidden_by_products += o.count * (1 - own.exposed) * t.time;
+  if (own.group == GroupKind::tensor) out.outlasts_products += o.count * (1 - own.exposed) * t.time;
   if (own.beside_passes) {
     const Seconds whole = o.count * t.time;
     out.beside_passes += whole;
@@ -105,11 +106,10 @@ void add_contention(const Segment& segment, const PriceContext& context, PhaseTi
   *side_time += run.side_delay();
 }
 
-// Tensor-parallel traffic hides beside the segment's products: what outlasts them shows.
-void cap_hidden_tensor(PhaseTime& out) {
+// Tensor-parallel traffic hides beside the segment's products.
+void hide_tensor(PhaseTime& out) {
   const Seconds products = out.time[slot(Label::gemm)] + out.time[slot(Label::recompute)];
-  if (out.hidden_by_products > products)
-    out.time[slot(Label::tensor_comm)] += out.hidden_by_products - products;
+  out.outlasts_products = std::max(Seconds(0), out.outlasts_products - products);
 }
 
 }  // namespace
@@ -136,9 +136,10 @@ void PhaseTime::add(const PhaseTime& other, double times) {
   side_host += times * other.side_host;
   beside_passes += times * other.beside_passes;
   hidden_by_passes += times * other.hidden_by_passes;
+  outlasts_products += times * other.outlasts_products;
   energy += times * other.energy;
   for (const ClockedWork& work : other.clocked)
-    clocked.push_back({times * work.time, times * work.energy});
+    clocked.push_back({times * work.time, times * work.energy, work.hides});
   scale_up_bytes += times * other.scale_up_bytes;
   scale_out_bytes += times * other.scale_out_bytes;
 }
@@ -216,7 +217,7 @@ PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
   out.host = segment.host_time;
   for (const Operation& o : segment.operations)
     std::visit([&](const auto& work) { price(o, work, context, out); }, o.work);
-  cap_hidden_tensor(out);
+  hide_tensor(out);
   if (context.flow) add_contention(segment, context, out);
   return out;
 }
@@ -229,12 +230,17 @@ PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device, doubl
   context +=
       beside_attention(p.side_context, p.time[slot(Label::attention)], context, overlap_cost);
   const Seconds stream = stream_time(p);
-  const auto with_side = [&](Seconds kernels) {
-    return joined(kernels, p.side_data, overlap_cost);
+  const auto shown_tensor = [&](Seconds hiding) {
+    return std::max(Seconds(0), p.outlasts_products - hiding);
   };
-  const Seconds burst = with_side(stream);
-  p.time[slot(Label::data_comm)] += burst - stream;
+  const auto with_side = [&](Seconds kernels, Seconds hiding) {
+    return joined(kernels + shown_tensor(hiding), p.side_data, overlap_cost);
+  };
   const SustainedPass under_limit = sustained_pass(stream, p.energy, p.clocked, device, with_side);
+  const Seconds tensor = shown_tensor(under_limit.hiding), kernels = stream + tensor;
+  p.time[slot(Label::tensor_comm)] += tensor;
+  const Seconds burst = joined(kernels, p.side_data, overlap_cost);
+  p.time[slot(Label::data_comm)] += burst - kernels;
   const Seconds sustained = std::max(burst, under_limit.time);
   PassTicks out;
   if (sustained > burst && compute > Seconds(0)) {

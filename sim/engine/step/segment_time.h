@@ -26,9 +26,9 @@ struct PhaseTime {
   // Exchanges that may run under another microbatch's pass, and of them those that are taken to:
   // not in `time`.
   Seconds beside_passes, hidden_by_passes;
-  // Tensor-parallel traffic of one segment that is taken to hide under its products: what does not
-  // is in `time` once the segment is priced, so that sums of segments leave it out.
-  Seconds hidden_by_products;
+  // Tensor-parallel traffic that outlasts the products it runs beside, segment by segment, at full
+  // clocks: not in `time`, since a power limit that slows the products hides more of it.
+  Seconds outlasts_products;
   Joules energy;                          // above idle
   std::vector<ClockedWork> clocked;       // of it: tensor work
   Bytes scale_up_bytes, scale_out_bytes;  // sent by the rank

@@ -101,7 +101,7 @@ void limit_power(Device& device, Watts limit) {
 void speed_up(Cluster& cluster, const WhatIf& edit) {
   Calibration& calibration = cluster.calibration;
   const Factors factors = factors_of(edit.kernels);
-  constexpr std::size_t per_kind = format_count * library_count;
+  constexpr std::size_t per_kind = std::size_t{format_count} * library_count;
   std::map<std::pair<std::uint16_t, double>, std::uint16_t> faster;
   std::vector<std::vector<double>> served(calibration.curves.size());
   for (std::size_t slot = 0; slot < calibration.index.size(); ++slot) {

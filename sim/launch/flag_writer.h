@@ -29,7 +29,8 @@ class FlagWriter {
   }
   // Names with dots are sections of sections, but for flags and Python. `raw` text is written
   // without quotes.
-  void set(std::string_view key, const std::string& name, SortedJson value, bool raw = false);
+  void set(std::string_view key, const std::string& name, const SortedJson& value,
+           bool raw = false);
   void covers(std::string_view key) { covered_.insert(std::string(key)); }
   void missing(std::string_view key, std::string sentence);
   // Missing: "PROGRAM has no setting for WHAT."

@@ -23,7 +23,7 @@ bool plain(const std::string& text) {
 std::string scalar(const SortedJson& value, FlagStyle style) {
   if (value.is_boolean() && style == FlagStyle::python) return value.get<bool>() ? "True" : "False";
   if (!value.is_string()) return value.dump();
-  const std::string text = value.get<std::string>();
+  std::string text = value.get<std::string>();
   switch (style) {
     case FlagStyle::command_line:
     case FlagStyle::overrides:
@@ -121,7 +121,8 @@ LaunchDevice launch_device(const Device& device) {
           .one_queue = device.software->one_queue};
 }
 
-void FlagWriter::set(std::string_view key, const std::string& name, SortedJson value, bool raw) {
+void FlagWriter::set(std::string_view key, const std::string& name, const SortedJson& value,
+                     bool raw) {
   if (!key.empty()) covers(key);
   std::string text = raw ? value.get<std::string>() : value_text(value, style_);
   const bool is_switch = style_ == FlagStyle::command_line && value.is_boolean();

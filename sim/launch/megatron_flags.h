@@ -144,7 +144,8 @@ class MegatronFlags {
   void batch();
   void precision();
   void gradients_format();
-  void fp8(std::string format, std::string recipe, std::string preset, std::string recipe_function);
+  void fp8(const char* format, const std::string& recipe, const char* preset,
+           const std::string& recipe_function);
   void sharded_data();
   void optimizer_states();
   void offloads();

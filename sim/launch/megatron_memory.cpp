@@ -9,8 +9,8 @@ namespace orrery {
 using namespace megatron_names;
 using Dialect = MegatronDialect;
 
-void MegatronFlags::fp8(std::string format, std::string recipe, std::string preset,
-                        std::string recipe_function) {
+void MegatronFlags::fp8(const char* format, const std::string& recipe, const char* preset,
+                        const std::string& recipe_function) {
   switch (dialect_) {
     case Dialect::bridge:
       out_.set("precision", "mixed_precision", preset);

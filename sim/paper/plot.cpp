@@ -246,9 +246,11 @@ std::string plots_svg(const std::string& heading, const std::vector<Plot>& plots
   svg.box({.width = plot_width * wide, .height = top + plot_height * rows}, {.fill = "#ffffff"});
   if (!heading.empty())
     svg.text({12, 29}, heading, {.size = 19, .bold = true}, plot_width * wide - 24);
-  for (int i = 0; i < static_cast<int>(plots.size()); ++i)
+  for (int i = 0; i < static_cast<int>(plots.size()); ++i) {
+    const int row = i / wide;
     draw(svg, plots[static_cast<std::size_t>(i)],
-         {plot_width * (i % wide), top + plot_height * (i / wide)});
+         {plot_width * (i % wide), top + plot_height * row});
+  }
   return svg.finish();
 }
 

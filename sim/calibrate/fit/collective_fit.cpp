@@ -12,6 +12,7 @@
 #include "hw_models/catalog.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/json/tree.h"
+#include "sim/base/statistics.h"
 #include "sim/engine/collectives/collectives.h"
 
 namespace orrery {
@@ -143,7 +144,7 @@ struct FreeTerm {
 
 std::vector<FreeTerm> free_terms(CollectiveKind kind, CollectiveCosts& costs) {
   std::vector<FreeTerm> out;
-  const auto add = [&](Algorithm algorithm, Protocol protocol, std::vector<Term> terms) {
+  const auto add = [&](Algorithm algorithm, Protocol protocol, std::initializer_list<Term> terms) {
     const Block block{.kind = kind, .algorithm = algorithm, .protocol = protocol};
     for (const Term term : terms)
       out.push_back(
@@ -227,10 +228,9 @@ std::vector<Row> rows_of(const MeasuredLog& log, CollectiveKind kind, const Doma
   return rows;
 }
 
-double quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+// 0 of none.
+double percentile_or_none(const std::vector<double>& values, double percent) {
+  return values.empty() ? 0 : percentile(values, percent);
 }
 
 // One kind's fit: constants by least squares, and by trial the sizes up to which protocols are
@@ -306,7 +306,7 @@ class KindFit {
         parts.push_back(row->call.bytes.si() / static_cast<double>(row->call.group.size) /
                         row->sms);
     if (parts.empty()) return false;
-    found.bytes = quantile(parts, 0.5);
+    found.bytes = percentile_or_none(parts, 50);
     set(block.in(costs_), Term::channels, found.most, options_.source);
     set(block.in(costs_), Term::channel, found.bytes, options_.source);
     channels_[block] = found;
@@ -409,11 +409,11 @@ void score_kind(CollectiveKind kind, const std::vector<Row>& rows, const Collect
       if (fitted.empty() && held.empty()) continue;
       errors.fitted = static_cast<int>(fitted.size());
       errors.held_out = static_cast<int>(held.size());
-      errors.fit_median = quantile(fitted, 0.5);
-      errors.median = quantile(held, 0.5);
-      errors.p90 = quantile(held, 0.9);
-      errors.before_median = quantile(old, 0.5);
-      errors.before_p90 = quantile(old, 0.9);
+      errors.fit_median = percentile_or_none(fitted, 50);
+      errors.median = percentile_or_none(held, 50);
+      errors.p90 = percentile_or_none(held, 90);
+      errors.before_median = percentile_or_none(old, 50);
+      errors.before_p90 = percentile_or_none(old, 90);
       fit.errors.push_back(errors);
     }
   }

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/statistics.h"
 
 namespace orrery {
 
@@ -212,14 +213,10 @@ void hold_out_each(const std::vector<Draw>& draws, double idle, PowerFit& fit) {
     row.held_out = Watts(predicted_watts(d, s, idle));
     errors.push_back(std::abs(row.held_out.si() / d.watts - 1));
   }
-  std::sort(errors.begin(), errors.end());
   fit.held_out = static_cast<int>(errors.size());
   if (errors.empty()) return;
-  const auto quantile = [&](double share) {
-    return errors[static_cast<std::size_t>(share * static_cast<double>(errors.size() - 1) + 0.5)];
-  };
-  fit.median = quantile(0.5);
-  fit.p90 = quantile(0.9);
+  fit.median = median(errors);
+  fit.p90 = percentile(errors, 90);
 }
 
 FittedValue value_at(const Solution& s, int column, double unit) {

@@ -11,7 +11,7 @@
 namespace orrery {
 
 // Passes of one distinct chunk.
-struct ChunkTime {
+struct ChunkTime {  // NOLINT(bugprone-exception-escape): of its programs' vectors
   ChunkProgram program;
   ChunkProgram partner;       // whose passes run beside its own where the schedule pairs them
   std::size_t speed = 0;      // index of its speed class

@@ -97,7 +97,7 @@ void add_contention(const Segment& segment, const PriceContext& context, PhaseTi
       continue;
     }
     if (o.label == Label::context_comm) side_time = &out.side_context;
-    for (double left = std::round(o.count); left > 0; --left)
+    for (std::int64_t left = std::llround(o.count); left > 0; --left)
       side.push_back({.collective = collective});
   }
   if (side.empty() || !waits) return;
@@ -201,7 +201,7 @@ std::vector<StreamItem> main_stream(const Segment& segment, const PriceContext& 
                own && !own->beside_compute && own->exposed > 0) {
       const auto collective = collective_of(*own, context.placement);
       if (!collective) continue;
-      for (double left = std::round(o.count); left > 0; --left) {
+      for (std::int64_t left = std::llround(o.count); left > 0; --left) {
         compute += own->rank_wait;
         items.push_back({.compute = compute, .collective = collective});
         compute = {};

@@ -153,14 +153,16 @@ double mean_throughput(const GoodputCase& input, double leaving_rate) {
   const std::vector<double> out = units_out_distribution(input);
   const double returning = leaving_rate * plan.rejoin.si();
   const double spread = 12 * std::sqrt(returning) + 12;
-  const double first = std::max(0.0, std::floor(returning - spread));
+  const auto first = static_cast<std::int64_t>(std::max(0.0, returning - spread));
+  const auto last = static_cast<std::int64_t>(std::min(replicas, returning + spread));
   double mean = 0;
   for (std::size_t units = 0; units < out.size(); ++units) {
     const double missing =
         std::ceil(std::max(0.0, static_cast<double>(units) - static_cast<double>(input.spares)) /
                       per_replica -
                   1e-9);
-    for (double back = first; back <= std::min(replicas, returning + spread); ++back) {
+    for (std::int64_t count = first; count <= last; ++count) {
+      const auto back = static_cast<double>(count);
       const double chance =
           returning > 0 ? std::exp(back * std::log(returning) - returning - log_factorial(back))
                         : (back == 0 ? 1.0 : 0.0);

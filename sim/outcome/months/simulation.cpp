@@ -182,7 +182,7 @@ class Trial {
         repaired();
       else if ((pick -= rejoin) < 0)
         --missing_;
-      else if ((pick -= failing) < 0)
+      else if (pick < failing)
         fail();
       else
         maintained_ =

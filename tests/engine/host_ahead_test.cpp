@@ -58,7 +58,7 @@ TEST_CASE("hosts that run ahead are never slower than hosts that wait, and label
       for (Ticks t : stage.label) CHECK(t.ps >= 0);
     }
     stack.host.runs_ahead = false;
-    CHECK(ahead.step <= step(context, c.model, c.job, layout, stack).step);
+    CHECK(ahead.step.ps <= step(context, c.model, c.job, layout, stack).step.ps);
   }
 }
 

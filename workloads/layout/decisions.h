@@ -134,7 +134,7 @@ void visit_memory(Visit&& visit) {
                      [](Layout& l, RecomputeChoice choice) { l.set(choice); },
                      [](auto& l) -> auto& { return l.recompute; }));
   visit(LayoutField{"recompute_layers", recompute, memory,
-                    "full recompute of this many layers a stage", "", 0, true},
+                    "full recompute of this many layers of each chunk of a stage", "", 0, true},
         layout_member([](auto& l) -> auto& { return l.recompute_layers; }));
   visit(LayoutField{"offload", offload, memory, "to host memory: weights,optimizer,activations",
                     "weights optimizer activations"},

@@ -126,7 +126,7 @@ struct Layout {
   Schedule schedule = Schedule::one_f_one_b;
   Recompute recompute = Recompute::none;
   RecomputeModules recompute_modules = core_attention_only;  // of selective recompute
-  std::int64_t recompute_layers = 0;  // full recompute of this many layers a stage; 0: all
+  std::int64_t recompute_layers = 0;  // full recompute of this many layers of each chunk; 0: all
   PrecisionRecipe precision = PrecisionRecipe::bf16;
   Optimizer optimizer = Optimizer::adam_fp32;
   ContextKind context = ContextKind::ring;

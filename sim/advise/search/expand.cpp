@@ -293,9 +293,11 @@ bool Expander::all_too_large() const {
     // Of buckets that can be chosen the smallest.
     p.bucket = choices(option.buckets) > 1 ? 1 : 0;
     const auto& pipelines = micro_batch().pipelines;
-    const bool plain = pipelines.front().vpp == 1;
+    const bool plain =
+        pipelines.front().vpp == 1 && choice(family_.recomputes, p.recompute).layers == 0;
     for (p.pipeline = 0; p.pipeline < choices(pipelines); ++p.pipeline) {
-      // Interleaving holds more microbatches than 1F1B, on stages that 1F1B has as well.
+      // Interleaving holds more microbatches than 1F1B, on stages that 1F1B has as well. Where some
+      // layers alone run again, how they fall on chunks decides.
       if (plain && loops_over_chunks(choice(pipelines, p.pipeline).schedule)) continue;
       for (const std::int32_t offload : {choices(family_.offloads) - 1, 0}) {
         p.offload = offload;

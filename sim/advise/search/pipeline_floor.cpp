@@ -68,7 +68,8 @@ StepLeast PipelineFloor::with_energy(GridPoint p, const RecomputeOption& again) 
   StepLeast least{.time = Seconds(infinite), .energy_per_gpu = Joules(infinite)};
   for (p.pipeline = 0; p.pipeline < choices(pipelines()); ++p.pipeline) {
     const Layout layout = layout_at(p, again);
-    const StepLeast one = series_of(class_of(layout, Links::anywhere)).least(layout);
+    // Whatever ends the step: another bucket may leave less of the gradients to be seen.
+    const StepLeast one = series_of(class_of(layout, Links::anywhere)).least(layout, {});
     least.time = std::min(least.time, one.time);
     least.energy_per_gpu = std::min(least.energy_per_gpu, one.energy_per_gpu);
   }

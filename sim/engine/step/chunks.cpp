@@ -105,7 +105,7 @@ ChunkTime time_chunk(const StepCase& asked, const PricedLayers& layers, const Ch
     if (!context_beside) phase.side_context = {};
     if (asked.runs_ahead()) phase.host = {};
     PassTicks pass = close_pass(phase, priced.device, asked.stack.communication.overlap_cost.get());
-    if (asked.runs_ahead()) pass.host = to_ticks(host);
+    pass.host = to_ticks(host);
     return pass;
   };
   out.scale_up_bytes = phases.forward.scale_up_bytes + phases.backward.scale_up_bytes;

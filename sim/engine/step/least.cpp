@@ -215,7 +215,10 @@ StepLeast least_step(const PricedStep& step, const std::vector<Layout>& endings,
   for (const Layout& end : endings) {
     StageTails tails(step, ending_of(end));
     const auto tail = [&](std::int64_t stage) {
-      return tails.of(stage, passes.stages[static_cast<std::size_t>(stage)].last).total();
+      return tails
+          .of(stage, passes.stages[static_cast<std::size_t>(stage)].last,
+              most_paced_by_host(step, stage))
+          .total();
     };
     const StepLeast one = with_tails(step, passes, tail, least.time);
     if (one.time < least.time) least = one;

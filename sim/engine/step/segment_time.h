@@ -47,8 +47,8 @@ void cap_hidden_exchange(PhaseTime& phase, Seconds partner_compute);
 struct PassTicks {
   std::array<Ticks, label_count> label{};
   Ticks total;
-  Ticks host;     // of its dispatch, where that may run ahead of the pass; else it is in the total
-  Joules energy;  // above idle
+  Ticks host;           // of its dispatch; in the total where hosts do not run ahead
+  Joules energy;        // above idle
   double throttle = 1;  // sustained over burst time of its compute
 };
 

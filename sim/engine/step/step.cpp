@@ -64,27 +64,46 @@ PipelineRun run_by_batches(const StepPipeline& p, std::int64_t each) {
   return sum;
 }
 
-// When hosts that run ahead let each stage end its last pass: each dispatches its own passes one
+// What a stage's host takes to dispatch its passes.
+Ticks dispatch_time(const PricedStep& step, const StepPipeline& p, std::int64_t stage) {
+  Ticks host;
+  for (std::int64_t c = 0; c < p.shape.chunks; ++c) {
+    const ChunkTime& t = step.chunks.at(stage, c);
+    const Ticks both =
+        t.forward.host + t.backward.host + t.input_gradient.host + t.weight_gradient.host;
+    host += both * microbatches_a_chunk(step.asked.layout.schedule, p.shape.microbatches);
+  }
+  return host;
+}
+
+// How much longer a host that ran ahead, and was caught up with, lets a stage's last pass take.
+Ticks paced_by_host(const PricedStep& step, const StepPipeline& p, std::int64_t stage,
+                    const StageRun& run) {
+  const Ticks most = most_paced_by_host(step, stage);
+  if (most == Ticks{}) return {};
+  return max(Ticks{}, std::min(most, dispatch_time(step, p, stage) - run.end));
+}
+
+// When hosts let each stage end its last pass. Those that run ahead dispatch their own passes one
 // after the other from the start, and a last backward waits for that of the stage after it.
 std::vector<Ticks> host_ends(const PricedStep& step, const StepPipeline& p, const PipelineRun& run,
                              const std::vector<Tail>& tails) {
   const Layout& layout = step.asked.layout;
   std::vector<Ticks> ends;
   for (const StageRun& stage : run.stages) ends.push_back(stage.end);
-  if (!step.asked.runs_ahead()) return ends;
+  const bool ahead = step.asked.runs_ahead();
+  const auto calls = [](const Tail& tail) { return tail.host > Ticks{}; };
+  if (!ahead && std::none_of(tails.begin(), tails.end(), calls)) return ends;
   for (std::int64_t s = layout.pp - 1; s >= 0; --s) {
     const auto i = static_cast<std::size_t>(s);
-    Ticks host;
-    for (std::int64_t c = 0; c < p.shape.chunks; ++c) {
-      const ChunkTime& t = step.chunks.at(s, c);
-      const Ticks both =
-          t.forward.host + t.backward.host + t.input_gradient.host + t.weight_gradient.host;
-      host += both * microbatches_a_chunk(layout.schedule, p.shape.microbatches);
-    }
     const ChunkCost& own = p.costs.chunk[i * static_cast<std::size_t>(p.shape.chunks)];
-    // Gradients' calls stand between a last backward's layers.
-    const Ticks late = tails[i].host > own.backward ? tails[i].host - own.backward : Ticks{};
-    ends[i] = max(ends[i] + late, host + tails[i].host);
+    // Gradients' calls stand between a last backward's layers. A host that did not run ahead
+    // dispatches those as well meanwhile.
+    const ChunkTime& t = step.chunks.at(s, 0);
+    const Ticks passes = t.backward.host + t.input_gradient.host + t.weight_gradient.host;
+    const Ticks last = tails[i].host + (ahead ? Ticks{} : passes);
+    const Ticks late = max(Ticks{}, last - own.backward);
+    ends[i] = max(ends[i] + late, dispatch_time(step, p, s) + tails[i].host);
     if (s + 1 == layout.pp || splits_backward(layout.schedule)) continue;
     const ChunkCost& next = p.costs.chunk[(i + 1) * static_cast<std::size_t>(p.shape.chunks)];
     ends[i] = max(ends[i], ends[i + 1] + next.send_backward + own.backward + late);
@@ -101,8 +120,10 @@ StepResult run_training(const PricedStep& step) {
   StepResult result;
   StageTails tail(step, ending_of(layout));
   std::vector<Tail> tails;
-  for (std::int64_t s = 0; s < layout.pp; ++s)
-    tails.push_back(tail.of(s, run.stages[static_cast<std::size_t>(s)]));
+  for (std::int64_t s = 0; s < layout.pp; ++s) {
+    const StageRun& stage = run.stages[static_cast<std::size_t>(s)];
+    tails.push_back(tail.of(s, stage, paced_by_host(step, p, s, stage)));
+  }
   const std::vector<Ticks> ends = host_ends(step, p, run, tails);
   for (std::size_t s = 0; s < tails.size(); ++s)
     result.step = max(result.step, ends[s] + tails[s].total());

@@ -60,7 +60,7 @@ Seconds StageTraffic::bucketed(CollectiveKind kind, const GroupShape& group, Byt
   out_.scale_up_bytes += calls * t.scale_up_bytes;
   out_.scale_out_bytes += calls * t.scale_out_bytes;
   const Seconds debug = calls * step_.layers.debug.of(group);
-  if (ending_.zero_stage >= 1 || !step_.asked.runs_ahead()) return calls * t.time + debug;
+  if (ending_.zero_stage >= 1) return calls * t.time + debug;
   out_.host += to_ticks(debug);
   return calls * t.time;
 }
@@ -194,20 +194,28 @@ void list_data_traffic(const PricedStep& step, const Ending& ending, std::int64_
   traffic.parameter_time();
 }
 
+Ticks most_paced_by_host(const PricedStep& step, std::int64_t stage) {
+  if (!step.asked.runs_ahead()) return {};
+  const ChunkTime& t = step.chunks.at(stage, 0);
+  const PassTicks& last =
+      splits_backward(step.asked.layout.schedule) ? t.weight_gradient : t.backward;
+  return max(Ticks{}, last.host - last.total);
+}
+
 StageTails::StageTails(const PricedStep& step, const Ending& ending)
     : step_(step),
       ending_(ending),
       contention_(step_, ending_),
       closing_(closing_calls(step.asked.layout, step.layers)) {}
 
-Tail StageTails::of(std::int64_t stage, const StageRun& run) {
+Tail StageTails::of(std::int64_t stage, const StageRun& run, Ticks paced) {
   const Layout& layout = step_.asked.layout;
   const Stack& stack = step_.asked.stack;
   Tail tail;
   StageTraffic traffic(step_, ending_, stage, tail);
   const Seconds gradients = traffic.gradient_time();
   const Seconds parameters = traffic.parameter_time();
-  Seconds hides_gradients, hides_parameters;
+  Seconds hides_gradients = to_seconds(paced), hides_parameters;
   for (std::size_t c = 0; c < run.last_backward.size(); ++c) {
     hides_gradients += to_seconds(run.last_backward[c] - run.last_backward_start[c]);
     hides_parameters +=

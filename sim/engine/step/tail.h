@@ -13,7 +13,7 @@ namespace orrery {
 
 struct Tail {
   Ticks data, optimizer, overhead;
-  Ticks host;  // dispatching the calls that reduce gradients, where the host runs ahead
+  Ticks host;                             // dispatching the calls that reduce whole gradients
   Bytes scale_up_bytes, scale_out_bytes;  // sent by a rank
   Ticks total() const { return data + optimizer + overhead; }
 };
@@ -25,8 +25,8 @@ class StageTails {
   StageTails(const PricedStep& step, const Ending& ending);
   StageTails(const StageTails&) = delete;
   StageTails& operator=(const StageTails&) = delete;
-  // After the passes that `run` tells.
-  Tail of(std::int64_t stage, const StageRun& run);
+  // After the passes that `run` tells, the last of which takes `paced` longer because of its host.
+  Tail of(std::int64_t stage, const StageRun& run, Ticks paced);
 
  private:
   const PricedStep& step_;
@@ -34,6 +34,9 @@ class StageTails {
   GradientContention contention_;
   Seconds closing_;  // of calls that close a step
 };
+
+// The most that a host which runs ahead can add to a stage's last backward pass.
+Ticks most_paced_by_host(const PricedStep& step, std::int64_t stage);
 
 // Tells every collective that moves gradients or parameters of a stage, with its count in a step.
 void list_data_traffic(const PricedStep& step, const Ending& ending, std::int64_t stage,

@@ -32,7 +32,7 @@ class Builder {
       if (shape_.direct && shape_.tiers.back().up > 0) add_pairs();
       if (shape_.sites) add_long_haul();
     }
-    return std::move(graph_);
+    return graph_;
   }
 
  private:

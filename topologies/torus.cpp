@@ -151,7 +151,8 @@ std::int64_t TorusShape::optical_links() const {
 }
 
 std::int64_t TorusShape::circuit_switches() const {
-  return cubes() == 0 ? 0 : optical_links() / cubes() / 2;
+  const std::int64_t count = cubes();
+  return count == 0 ? 0 : optical_links() / count / 2;
 }
 
 TorusShape torus_slice(const ScaleUp& up, std::int64_t accelerators) {

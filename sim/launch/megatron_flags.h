@@ -105,16 +105,16 @@ class MegatronFlags {
   bool has(const megatron_names::Name& n) const { return name_of(n) != nullptr; }
   bool recipes() const { return dialect_ != MegatronDialect::megatron; }
 
-  void say(const char* key, const megatron_names::Name& n, SortedJson value,
+  void say(const char* key, const megatron_names::Name& n, const SortedJson& value,
            const std::string& what) {
     if (const char* name = name_of(n))
-      out_.set(key, name, std::move(value));
+      out_.set(key, name, value);
     else
       lacks(key, what);
   }
   // Where a program has no such setting and none is needed.
-  void say_if_known(const megatron_names::Name& n, SortedJson value) {
-    if (const char* name = name_of(n)) out_.set("", name, std::move(value));
+  void say_if_known(const megatron_names::Name& n, const SortedJson& value) {
+    if (const char* name = name_of(n)) out_.set("", name, value);
   }
   void lacks(const char* key, const std::string& what) {
     out_.missing(key, fmt::format("{} has no flag for {}.", out_.program(), what));
@@ -144,8 +144,7 @@ class MegatronFlags {
   void batch();
   void precision();
   void gradients_format();
-  void fp8(const char* format, const std::string& recipe, const char* preset,
-           const std::string& recipe_function);
+  void fp8(const char* format, std::string_view recipe, const char* preset, const char* function);
   void sharded_data();
   void optimizer_states();
   void offloads();

@@ -9,14 +9,14 @@ namespace orrery {
 using namespace megatron_names;
 using Dialect = MegatronDialect;
 
-void MegatronFlags::fp8(const char* format, const std::string& recipe, const char* preset,
-                        const std::string& recipe_function) {
+void MegatronFlags::fp8(const char* format, std::string_view recipe, const char* preset,
+                        const char* function) {
   switch (dialect_) {
     case Dialect::bridge:
       out_.set("precision", "mixed_precision", preset);
       return;
     case Dialect::nemo2:
-      out_.set("precision", "recipe.trainer.plugins", recipe_function + "()", true);
+      out_.set("precision", "recipe.trainer.plugins", std::string(function) + "()", true);
       return;
     case Dialect::nemo1:
       if (recipe != "delayed") return lacks("precision", fmt::format("{} scaling", recipe));

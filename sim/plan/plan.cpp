@@ -52,10 +52,11 @@ SearchLimits limits_like(SearchLimits limits, const Layout& layout) {
 // A search that Ctrl-C met counts for nothing: what it would have found is not known.
 PlanStep step_or_stop(const Question& question, double memory_reserve, const StepSearch& how,
                       StopPoint& stop) {
-  const PlanStep stopped{.why_not = "stopped before it was searched"};
+  PlanStep stopped{.why_not = "stopped before it was searched"};
   if (stop.reached()) return stopped;
   PlanStep step = plan_step(question, memory_reserve, how);
-  return stop.reached() ? stopped : step;
+  if (stop.reached()) return stopped;
+  return step;
 }
 
 // The step, and the same layout with more accelerators used of each scale-up domain: slower

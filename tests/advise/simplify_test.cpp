@@ -153,7 +153,7 @@ TEST_CASE("laws of simpler layouts, on random questions") {
 }
 
 TEST_CASE("of layouts that tie the one with the fewest special settings leads") {
-  // With two sequences a microbatch the optimizer must lie in host memory, for a gain of 0.1%.
+  // With two sequences a microbatch the optimizer must lie in host memory, for a gain below 2%.
   Question q =
       small_question(load_model("500b-dense", data_root() / "workloads/catalog/models"), 256);
   q.cluster = load_cluster("gb200-nvl72", 256);
@@ -166,12 +166,12 @@ TEST_CASE("of layouts that tie the one with the fewest special settings leads") 
   const Advice exact = advise(q, options);
   REQUIRE(exact.best.size() == 4);
   CHECK(exact.best[0].layout.offload_optimizer);
-  options.tie = tie_tolerance;
+  options.tie = 0.02;
   const Advice shown = advise(q, options);
   CHECK_FALSE(shown.best[0].layout.offload_optimizer);
   CHECK(shown.best[1].layout.offload_optimizer);
   CHECK(shown.best[1].step_time < shown.best[0].step_time);
-  CHECK(shown.best[0].step_time < shown.best[1].step_time * (1 + tie_tolerance));
+  CHECK(shown.best[0].step_time < shown.best[1].step_time * (1 + options.tie));
   CHECK(special_settings(shown.best[0].layout, shown.stack) <
         special_settings(shown.best[1].layout, shown.stack));
 }

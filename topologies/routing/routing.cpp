@@ -36,7 +36,7 @@ constexpr double count(std::int64_t n) { return static_cast<double>(n); }
 }  // namespace
 
 double exact_share(double share) {
-  return static_cast<double>(static_cast<std::int64_t>(share * 0x1p30 + 0.5)) * 0x1p-30;
+  return static_cast<double>(std::llround(share * 0x1p30)) * 0x1p-30;
 }
 
 std::int64_t Router::nic_of(std::int64_t accelerator) const {

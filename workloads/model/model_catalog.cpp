@@ -37,7 +37,7 @@ bool flag_at(const JsonValue& object, std::string_view key) {
   return value && value->boolean();
 }
 
-std::string text_at(const JsonValue& object, std::string_view key, std::string fallback) {
+std::string text_at(const JsonValue& object, std::string_view key, const std::string& fallback) {
   const auto value = object.find(key);
   return value ? value->text() : fallback;
 }

@@ -84,7 +84,8 @@ struct LayerProgram {
 using ClassCounts = boost::container::small_vector<std::int32_t, 4>;
 
 // One pipeline position: counts of layer classes, recomputed or not, and what else is there.
-struct ChunkProgram {  // NOLINT(bugprone-exception-escape): small_vector moves its elements
+// NOLINTNEXTLINE(bugprone-exception-escape): small_vector moves its elements
+struct ChunkProgram {
   ClassCounts layers;      // run plainly, MTP modules' with them
   ClassCounts recomputed;  // run with full recompute
   bool embedding = false, head = false;

@@ -11,7 +11,8 @@
 namespace orrery {
 
 // Passes of one distinct chunk.
-struct ChunkTime {  // NOLINT(bugprone-exception-escape): of its programs' vectors
+// NOLINTNEXTLINE(bugprone-exception-escape): small_vector moves its elements
+struct ChunkTime {
   ChunkProgram program;
   ChunkProgram partner;       // whose passes run beside its own where the schedule pairs them
   std::size_t speed = 0;      // index of its speed class

@@ -16,6 +16,13 @@ Ticks send_time(const PricedStep& step, std::int64_t stage, Bytes bytes) {
                   step.layers.debug.of(message->group));
 }
 
+// What a message that no stage waits for costs the pass beside it.
+Ticks hidden_cost(const PricedStep& step, const StepPipeline& p, Ticks message, Ticks pass) {
+  if (p.costs.sends_block || !step.asked.training()) return {};
+  const double cost = step.asked.stack.communication.overlap_cost.get();
+  return to_ticks(cost * to_seconds(std::min(message, pass)));
+}
+
 }  // namespace
 
 std::optional<Collective> stage_message(const Layout& layout, const Placement& placement,
@@ -57,16 +64,17 @@ StepPipeline step_pipeline(const PricedStep& step) {
       const Ticks gradients = splits_backward(layout.schedule)
                                   ? t.input_gradient.total + t.weight_gradient.total
                                   : t.backward.total;
-      p.costs.chunk.push_back({.forward = t.forward.total,
-                               .backward = gradients,
-                               .input_gradient = t.input_gradient.total,
+      const Ticks on = t.program.head ? Ticks{} : returns ? back : send;
+      const Ticks to_before = t.program.embedding ? Ticks{} : returns ? send : back;
+      const Ticks on_cost = hidden_cost(step, p, on, t.forward.total);
+      const Ticks before_cost = hidden_cost(step, p, to_before, gradients);
+      p.hidden.push_back(on_cost + before_cost);
+      p.costs.chunk.push_back({.forward = t.forward.total + on_cost,
+                               .backward = gradients + before_cost,
+                               .input_gradient = t.input_gradient.total + before_cost,
                                .weight_gradient = t.weight_gradient.total,
-                               .send_forward = t.program.head ? Ticks{}
-                                               : returns      ? back
-                                                              : send,
-                               .send_backward = t.program.embedding ? Ticks{}
-                                                : returns           ? send
-                                                                    : back});
+                               .send_forward = on,
+                               .send_backward = to_before});
     }
   }
   return p;

@@ -16,6 +16,8 @@ struct StepCase;
 struct StepPipeline {
   PipelineShape shape;
   PipelineCosts costs;
+  // What hidden messages cost the passes of each chunk, which is in their costs.
+  std::vector<Ticks> hidden;
 };
 // Costs of the pipeline's passes, as step() computes them: for traces.
 StepPipeline step_pipeline(const StepContext& context, const Model& model, const Job& job,

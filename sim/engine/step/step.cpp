@@ -137,6 +137,8 @@ StepResult run_training(const PricedStep& step) {
     Bytes up, out;
     for (std::int64_t c = 0; c < p.shape.chunks; ++c) {
       const ChunkTime& t = step.chunks.at(s, c);
+      stage[Label::pipeline_comm] +=
+          p.hidden[static_cast<std::size_t>(s * p.shape.chunks + c)] * per_chunk;
       const auto count = [&](const PassTicks& pass) {
         for (std::size_t l = 0; l < stage.label.size(); ++l)
           stage.label[l] += pass.label[l] * per_chunk;

@@ -54,10 +54,11 @@ struct Range {
 std::vector<SortedJson> values_of(const Range& range, const JsonValue& at) {
   std::vector<SortedJson> values;
   const double end = range.to.number * (1 + 1e-9);
-  for (double number = range.from.number; number <= end;
-       number = number * range.times + range.step) {
+  double number = range.from.number;
+  while (number <= end) {
     if (values.size() == most_values) at.fail(fmt::format("at most {} values", most_values));
     values.push_back(json_of(number, range.from.unit));
+    number = number * range.times + range.step;
   }
   return values;
 }

@@ -123,7 +123,7 @@ std::vector<Setting> settings_of_questions() {
 
 std::vector<Setting> all_settings() {
   std::vector<Setting> all = settings_of_runs();
-  for (Setting& setting : settings_of_questions()) all.push_back(std::move(setting));
+  for (const Setting& setting : settings_of_questions()) all.push_back(setting);
   return all;
 }
 

@@ -25,7 +25,7 @@ constexpr std::int64_t most_changes = 5;  // beyond that a search of everything 
 
 // What people run on the device, as its catalogue entry says.
 std::string default_stack(const JsonValue& s, const Cluster& cluster, const Job& job) {
-  const std::string usual = usual_stack(cluster.device, job.task);
+  std::string usual = usual_stack(cluster.device, job.task);
   if (usual.empty())
     throw Error({.file = s.file(),
                  .path = "stack",
@@ -40,7 +40,7 @@ std::string stack_name(const JsonValue& s, const Cluster& cluster, const Job& jo
                        Catalogues& catalogues) {
   const auto v = s.find("stack");
   if (!v) return default_stack(s, cluster, job);
-  const std::string name = v->reference();
+  std::string name = v->reference();
   if (is_inline_entry(name)) return name;
   const std::size_t at = name.find('@');
   if (at == std::string::npos) return name;

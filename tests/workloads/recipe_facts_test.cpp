@@ -51,6 +51,15 @@ TEST_CASE("facts of a model are those of the last release up to the one asked fo
   CHECK(used(run, "27.01") == "second");
 }
 
+TEST_CASE("a stack without releases of its own has no scripts") {
+  const auto load = [](const std::string& file) {
+    return error_text([&] { load_stack(file, {}, catalog("stacks")); });
+  };
+  CHECK_THAT(load(R"({"name": "x", "based_on": "nemo", "recipes": "nemo"})"),
+             Catch::Contains("recipes: found \"nemo\"; expected releases in the same file"));
+  CHECK_NOTHROW(load_stack(R"({"name": "x", "based_on": "nemo"})", {}, catalog("stacks")));
+}
+
 TEST_CASE("facts hold for a device, and for a precision before others of it") {
   StackContext run = run_of("a-1", "a", "gb200");
   run.precision = PrecisionRecipe::mxfp8;

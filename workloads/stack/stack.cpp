@@ -149,6 +149,8 @@ Stack load_based(const std::string& name, const StackContext& context,
   // Who asks for a release needs some to choose from.
   const bool inherits = based && wanted.release.empty();
   const auto releases = inherits ? file.find("releases") : file.at("releases");
+  if (const auto recipes = file.find("recipes"); recipes && !releases)
+    recipes->fail("releases in the same file, whose scripts these are");
   for (const JsonValue& release : releases ? releases->items() : std::vector<JsonValue>{}) {
     release.expect_only({"release", "date", "changes", "set", "when"});
     const std::string label = release.at("release").text();

@@ -182,9 +182,6 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
   const bool between_stages = collective.kind == CollectiveKind::send_receive && !small;
   if ((!conditions.healthy_network() || between_stages) && job.stages > 1)
     add_stages(ground, folded, range, ends, alone, price);
-  if (!conditions.healthy_network())
-    not_below(flow_price(collective, fabric, costs, job, {.seed = conditions.seed}, options).time,
-              price);
   add_layers(ground, range, bytes, price);
   if (small)
     for (std::size_t i = 0; i < price.bytes.size(); ++i) price.bytes[i] *= small->layer_scale[i];
@@ -299,9 +296,9 @@ std::optional<Completion> FlowNetwork::next_completion() {
 const FlowPrice& FlowNetwork::details(const Collective& collective) {
   for (const auto& [known, price] : memo_)
     if (known == collective) return price;
-  memo_.emplace_back(collective,
-                     flow_price(collective, fabric_, costs_, job_, conditions_, options_));
-  return memo_.back().second;
+  FlowPrice price = flow_price(collective, fabric_, costs_, job_, conditions_, options_);
+  if (FlowNetwork* whole = healthy()) not_below(whole->details(collective).time, price);
+  return memo_.emplace_back(collective, std::move(price)).second;
 }
 
 FlowNetwork* FlowNetwork::healthy() {

@@ -12,6 +12,7 @@
 #include "hw_models/catalog.h"
 #include "hw_models/kernel/l2.h"
 #include "sim/base/errors/check.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 
@@ -236,7 +237,7 @@ std::vector<OperatorTable> variant_tables(std::vector<OperatorTable>& tables) {
         (tables.back().note.empty() ? "" : "; ") +
         fmt::format("{} kernels of under three shapes have no curve of their own{}{}",
                     too_few.size(), too_few.size() > 8 ? "" : ": ",
-                    too_few.size() > 8 ? "" : fmt::format("{}", fmt::join(too_few, ", ")));
+                    too_few.size() > 8 ? "" : joined(too_few, ", "));
   return parts;
 }
 

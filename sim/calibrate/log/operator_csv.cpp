@@ -13,8 +13,13 @@
 #include "sim/base/errors/check.h"
 
 namespace orrery::table {
+namespace {
 
-double Csv::number(std::size_t row, const std::string& column) const {
+constexpr double most_exact = 9007199254740992.0;  // 2^53: what a double holds exactly
+
+}  // namespace
+
+const std::string& Csv::text(std::size_t row, const std::string& column) const {
   const auto found = columns.find(column);
   if (found == columns.end())
     throw Error({.file = file,
@@ -22,20 +27,31 @@ double Csv::number(std::size_t row, const std::string& column) const {
                  .found = "no column \"" + column + "\"",
                  .expected = "a table with that column",
                  .nearest = ""});
-  const std::string& text = rows[row][found->second];
+  return rows[row][found->second];
+}
+
+double Csv::number(std::size_t row, const std::string& column) const {
+  const std::string& cell = text(row, column);
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (error != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value))
     throw Error({.file = file,
                  .path = fmt::format("row {}, {}", row + 1, column),
-                 .found = "\"" + text + "\"",
+                 .found = "\"" + cell + "\"",
                  .expected = "a number",
                  .nearest = ""});
   return value;
 }
 
 std::int64_t Csv::integer(std::size_t row, const std::string& column) const {
-  return static_cast<std::int64_t>(std::llround(number(row, column)));
+  const double value = number(row, column);
+  if (std::abs(value) > most_exact)
+    throw Error({.file = file,
+                 .path = fmt::format("row {}, {}", row + 1, column),
+                 .found = fmt::format("{}", value),
+                 .expected = "a whole number below 2^53",
+                 .nearest = ""});
+  return static_cast<std::int64_t>(std::llround(value));
 }
 
 std::int64_t Csv::count(std::size_t row, const std::string& column) const {
@@ -84,7 +100,13 @@ Csv read_csv(const std::filesystem::path& path) {
     if (line.empty() || line.front() == '#') continue;
     auto cells = split(line, ',');
     if (csv.columns.empty()) {
-      for (std::size_t c = 0; c < cells.size(); ++c) csv.columns[cells[c]] = c;
+      for (std::size_t c = 0; c < cells.size(); ++c)
+        if (!csv.columns.emplace(cells[c], c).second)
+          throw Error({.file = csv.file,
+                       .path = "the first line",
+                       .found = fmt::format("two columns \"{}\"", cells[c]),
+                       .expected = "each column once",
+                       .nearest = ""});
       continue;
     }
     if (cells.size() != csv.columns.size())

@@ -18,7 +18,9 @@ struct Csv {
   std::map<std::string, std::size_t> columns;
   std::vector<std::vector<std::string>> rows;
 
-  // Error that names file, row and column when the column is missing or the cell is no number.
+  // Error that names the file when the column is missing.
+  const std::string& text(std::size_t row, const std::string& column) const;
+  // Error that names file, row and column when the cell is no number.
   double number(std::size_t row, const std::string& column) const;
   std::int64_t integer(std::size_t row, const std::string& column) const;
   // The same for what must be there: at least 1.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads tables of training's own kernels: <gpu>_training_kernels.csv.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <optional>
 
+#include "sim/base/errors/check.h"
 #include "sim/calibrate/log/operator_csv.h"
 
 namespace orrery::table {
@@ -57,9 +60,11 @@ const std::string own_source = "orrery-training-kernels";
 // Shorter streams time the host's launches, not the device.
 constexpr double shortest_stream = 90e-6;
 
-void set_product(Work& work, const std::string& shape) {
-  long long a = 0, b = 0, c = 0, d = 0;
+// False where the shape is not of three or four counts.
+bool set_product(Work& work, const std::string& shape) {
+  long long a = 0, b = 0, c = 0, d = 1;
   const int count = std::sscanf(shape.c_str(), "%lldx%lldx%lldx%lld", &a, &b, &c, &d);
+  if (count < 3 || std::min({a, b, c, d}) < 1) return false;
   if (count == 4) {
     work.groups = a;
     a = b;
@@ -70,19 +75,22 @@ void set_product(Work& work, const std::string& shape) {
   work.n = b;
   work.k = c;
   // dX[m, k] = dY[m, n] W[n, k]; dW[n, k] = dY^T[n, m] X[m, k].
-  if (work.input != Format::bf16) return;  // all roles were timed in the forward layout
+  if (work.input != Format::bf16) return true;  // all roles were timed in the forward layout
   if (work.role == GemmRole::input_gradient) std::swap(work.n, work.k);
   if (work.role == GemmRole::weight_gradient) {
     work.m = b;
     work.n = c;
     work.k = a;
   }
+  return true;
 }
 
-void set_attention(Work& work, const std::string& shape) {
+// False where the shape does not tell its six counts.
+bool set_attention(Work& work, const std::string& shape) {
   long long batch = 0, length = 0, heads = 0, kv = 0, qk = 0, v = 0;
-  std::sscanf(shape.c_str(), "b%llds%lldh%lldkv%lldd%lldv%lld", &batch, &length, &heads, &kv, &qk,
-              &v);
+  const int count = std::sscanf(shape.c_str(), "b%llds%lldh%lldkv%lldd%lldv%lld", &batch, &length,
+                                &heads, &kv, &qk, &v);
+  if (count < 6 || std::min({batch, length, heads, kv, qk, v}) < 1) return false;
   work.batch = batch;
   work.q_length = work.kv_length = length;
   work.heads = heads;
@@ -90,6 +98,15 @@ void set_attention(Work& work, const std::string& shape) {
   work.qk_dim = qk;
   work.v_dim = v;
   work.causal = true;
+  return true;
+}
+
+[[noreturn]] void refuse_shape(const Csv& csv, std::size_t row, const std::string& like) {
+  throw Error({.file = csv.file,
+               .path = fmt::format("row {}, shape", row + 1),
+               .found = "\"" + csv.text_or(row, "shape", "") + "\"",
+               .expected = "a shape as " + like,
+               .nearest = ""});
 }
 
 Library attention_or_named(const std::string& name) {
@@ -116,7 +133,7 @@ OperatorTable& table_for(std::vector<OperatorTable>& tables, const OperatorTable
 std::vector<OperatorTable> read_training_kernels(const Csv& csv, const OperatorTable& empty) {
   std::vector<OperatorTable> tables;
   for (std::size_t r = 0; r < csv.rows.size(); ++r) {
-    const std::string kernel = csv.text_or(r, "kernel", "");
+    const std::string& kernel = csv.text(r, "kernel");
     const auto* meaning = std::find_if(std::begin(meanings), std::end(meanings),
                                        [&](const Meaning& m) { return kernel == m.kernel; });
     if (meaning == std::end(meanings)) continue;
@@ -129,9 +146,9 @@ std::vector<OperatorTable> read_training_kernels(const Csv& csv, const OperatorT
               .accumulate_fp32 = meaning->accumulate};
     const double seconds = csv.number(r, "ms") * 1e-3;
     if (is_product(work.kind)) {
-      set_product(work, shape);
+      if (!set_product(work, shape)) refuse_shape(csv, r, "8192x4096x4096");
     } else if (is_attention(work.kind)) {
-      set_attention(work, shape);
+      if (!set_attention(work, shape)) refuse_shape(csv, r, "b1s8192h32kv8d128v128");
     } else {
       if (seconds < shortest_stream) continue;
       work.bytes_read = csv.number(r, "bytes");

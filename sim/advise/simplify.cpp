@@ -3,7 +3,6 @@
 #include "sim/advise/simplify.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "hw_models/catalog.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 namespace {
@@ -20,10 +20,6 @@ bool lists(const std::vector<T>& all, const T& one) {
 std::string named(const Stack& stack) { return stack.name + " " + stack.release; }
 
 std::filesystem::path stack_folder() { return data_root() / "workloads/catalog/stacks"; }
-
-std::string joined(const std::vector<std::string>& names) {
-  return fmt::format("{}", fmt::join(names, ", "));
-}
 
 }  // namespace
 
@@ -41,17 +37,17 @@ std::string cannot_run(const Stack& stack, const Device& device, PrecisionRecipe
     return fmt::format(
         "{} is a program for {}, and {} is a device of {}. Most run {} there; these "
         "run too: {}",
-        named(stack), joined(stack.platforms), device.title, software.platform,
-        software.training_stack, joined(stacks_of_platform(software.platform)));
+        named(stack), joined(stack.platforms, ", "), device.title, software.platform,
+        software.training_stack, joined(stacks_of_platform(software.platform), ", "));
   const std::string name(to_text(precision));
   if (!lists(software.precisions, name))
     return fmt::format("{} does not train in {}: {}. It has {}", device.title, name,
-                       software.reason, joined(software.precisions));
+                       software.reason, joined(software.precisions, ", "));
   if (is_sixteen_bit(precision) || StackChoices::allows(stack.choices.precisions, precision))
     return "";
   std::vector<std::string> known;
   for (const PrecisionRecipe p : stack.choices.precisions) known.emplace_back(to_text(p));
-  return fmt::format("{} has no recipe for {}: it has {}", named(stack), name, joined(known));
+  return fmt::format("{} has no recipe for {}: it has {}", named(stack), name, joined(known, ", "));
 }
 
 std::vector<PrecisionRecipe> device_precisions(const Device& device) {

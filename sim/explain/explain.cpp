@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "sim/base/sorting.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 
@@ -212,8 +212,7 @@ std::string explain_difference(const Layout& best, const StageBreakdown& best_ti
                                const Layout& other, const StageBreakdown& other_time) {
   const std::vector<std::string> decisions = different_decisions(best, other);
   const std::int64_t change = other_time.total().ps - best_time.total().ps;
-  std::string text =
-      decisions.empty() ? "the same decisions" : fmt::to_string(fmt::join(decisions, ", "));
+  std::string text = decisions.empty() ? "the same decisions" : joined(decisions, ", ");
   if (change == 0)
     text += ": equally fast";
   else
@@ -221,7 +220,7 @@ std::string explain_difference(const Layout& best, const StageBreakdown& best_ti
                         percent_text(std::abs(share_percent({change}, best_time.total()))),
                         change > 0 ? "slower" : "less time", signed_text(change));
   const std::vector<std::string> changes = largest_changes(best_time, other_time);
-  if (!changes.empty()) text += fmt::format(": {}", fmt::join(changes, ", "));
+  if (!changes.empty()) text += fmt::format(": {}", joined(changes, ", "));
   return text + ".";
 }
 

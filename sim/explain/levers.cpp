@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "sim/base/sorting.h"
+#include "sim/base/text/words.h"
 #include "sim/engine/placement.h"
 #include "sim/engine/step/pipeline.h"
 #include "sim/engine/step/step.h"
@@ -228,7 +228,7 @@ std::string sentence(const PhaseLimit& p) {
   if (!p.limit)
     return text + " is made of latencies and of what other phases leave: no single resource.";
   return text + fmt::format(" is limited by {}; its time goes with: {}.", to_text(*p.limit),
-                            fmt::join(parts, ", "));
+                            joined(parts, ", "));
 }
 
 }  // namespace

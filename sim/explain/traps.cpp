@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "hw_models/catalog.h"
 #include "sim/base/sorting.h"
@@ -164,7 +163,7 @@ std::string saved_text(const TrapSearch& search, const Scenario& other) {
   for (const auto& [less, label] : saved)
     if (parts.size() < 3 && 10 * less.ps >= all.ps)
       parts.push_back(fmt::format("{} less in {}", to_text(to_seconds(less)), phrase(label)));
-  return parts.empty() ? "" : fmt::format(": {}", fmt::join(parts, ", "));
+  return parts.empty() ? "" : fmt::format(": {}", joined(parts, ", "));
 }
 
 // The fastest later release; the earliest of those that are as fast.

@@ -6,9 +6,9 @@
 #include <charconv>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "sim/base/json/tree.h"
+#include "sim/base/text/words.h"
 #include "sim/launch/flag_writer.h"
 
 namespace orrery {
@@ -42,9 +42,9 @@ std::string value_text(const SortedJson& value, FlagStyle style) {
   if (!value.is_array()) return scalar(value, style);
   std::vector<std::string> items;
   for (const auto& item : value) items.push_back(value_text(item, style));
-  if (style == FlagStyle::command_line) return fmt::format("{}", fmt::join(items, " "));
-  if (style == FlagStyle::overrides) return fmt::format("'[{}]'", fmt::join(items, ","));
-  return fmt::format("[{}]", fmt::join(items, ", "));
+  if (style == FlagStyle::command_line) return joined(items, " ");
+  if (style == FlagStyle::overrides) return fmt::format("'[{}]'", joined(items, ","));
+  return fmt::format("[{}]", joined(items, ", "));
 }
 
 void insert(Json& tree, const std::string& name, const SortedJson& value) {
@@ -160,7 +160,7 @@ std::string FlagWriter::text(const Layout& layout) const {
                                                        : fmt::format("{} {}", f.name, f.value));
       for (std::size_t i = 0; i < when_.size(); ++i)
         out += fmt::format("export {}  # {}\n", out_.environment[i], when_[i]);
-      return fmt::format("# {}\n{}{}\n", ranks, out, fmt::join(lines, " \\\n"));
+      return fmt::format("# {}\n{}{}\n", ranks, out, joined(lines, " \\\n"));
     }
     case FlagStyle::python:
       for (const LaunchFlag& f : out_.flags) out += fmt::format("{} = {}\n", f.name, f.value);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes and reads layouts and the names in them.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,7 @@
 
 #include "sim/base/json/tree.h"
 #include "sim/base/text/enum_names.h"
+#include "sim/base/text/words.h"
 #include "workloads/layout/decisions.h"
 #include "workloads/layout/layout.h"
 
@@ -126,7 +126,7 @@ std::string offload_text(const Layout& layout) {
   for (std::string& part : parts)
     if (part == offload_names[1] && layout.optimizer_offload_fraction < 1)
       part += fmt::format("({:.4g})", layout.optimizer_offload_fraction);
-  return fmt::to_string(fmt::join(parts, ","));
+  return joined(parts, ",");
 }
 
 std::string_view to_text(Recompute v) { return recompute_kind_text[v]; }
@@ -142,7 +142,7 @@ std::string to_text(RecomputeChoice v) {
   for (int i = 0; i < recompute_module_count; ++i)
     if (const auto module = static_cast<RecomputeModule>(i); v.modules.has(module))
       names.push_back(to_text(module));
-  return fmt::format("{}", fmt::join(names, ","));
+  return joined(names, ",");
 }
 
 Schedule schedule_from(const JsonValue& at) { return schedule_text.from(at); }
@@ -180,7 +180,7 @@ std::string runs_of(const std::vector<std::int64_t>& counts) {
     parts.push_back(next - i > 1 ? fmt::format("{}x{}", counts[i], next - i)
                                  : fmt::to_string(counts[i]));
   }
-  return fmt::to_string(fmt::join(parts, "-"));
+  return joined(parts, "-");
 }
 
 }  // namespace
@@ -195,7 +195,7 @@ const std::vector<std::string>& layout_keys() {
 }
 
 const char* schedule_words() {
-  static const std::string words = fmt::to_string(fmt::join(schedule_text.names(), " "));
+  static const std::string words = joined(schedule_text.names(), " ");
   return words.c_str();
 }
 
@@ -222,7 +222,7 @@ Layout read_layout_over(const JsonValue& object, const Layout& base) {
 }
 
 Layout read_layout(const JsonValue& object) {
-  object.expect_only(layout_keys(), fmt::format("one of {}", fmt::join(layout_keys(), ", ")));
+  object.expect_only(layout_keys(), fmt::format("one of {}", joined(layout_keys(), ", ")));
   return read_layout_over(object, {});
 }
 
@@ -276,7 +276,7 @@ std::string to_text(const Layout& l) {
   if (!l.rank_order.is_default()) words.push_back(fmt::format("order:{}", to_text(l.rank_order)));
   if (l.per_domain > 0) words.push_back(fmt::format("per-domain:{}", l.per_domain));
   if (l.bucket > Bytes(0)) words.push_back(fmt::format("bucket:{}", to_text(l.bucket)));
-  return fmt::format("{}", fmt::join(words, " "));
+  return joined(words, " ");
 }
 
 }  // namespace orrery

@@ -12,6 +12,7 @@
 #include "sim/base/errors/check.h"
 #include "sim/base/errors/spelling.h"
 #include "sim/base/json/tree.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 namespace {
@@ -177,7 +178,7 @@ void read_pattern(Model& model, const JsonValue& classes, const JsonValue& patte
     const auto found = std::find_if(named.begin(), named.end(),
                                     [&](const auto& entry) { return entry.first[0] == letter; });
     if (found == named.end()) {
-      pattern.fail(fmt::format("letters of \"classes\": {}", fmt::join(names, " ")),
+      pattern.fail(fmt::format("letters of \"classes\": {}", joined(names, " ")),
                    fmt::format("\"{}\"", letter));
     }
     append_layer(model, found->second);

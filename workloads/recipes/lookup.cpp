@@ -3,7 +3,6 @@
 #include "workloads/recipes/lookup.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -12,6 +11,7 @@
 #include <string_view>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/text/words.h"
 #include "workloads/recipes/varies.h"
 #include "workloads/release/release.h"
 
@@ -49,7 +49,7 @@ std::vector<std::string> texts_of(const RecipeBook& book, const Wanted& wanted, 
                           const std::vector<std::string>& known, const std::string& what) {
   throw Error({.file = flag,
                .found = in_quotes(found) + ", which no recipe " + what,
-               .expected = fmt::format("one of {}", fmt::join(known, ", ")),
+               .expected = fmt::format("one of {}", joined(known, ", ")),
                .nearest = nearest_name(found, known)});
 }
 
@@ -170,7 +170,7 @@ FoundSetting votes_of(const RecipeBook& book, const Places& recipes, std::size_t
               : fmt::format(
                     "in {} of {}: {}", value.families.size(),
                     found.families == 1 ? "1 family" : fmt::format("{} families", found.families),
-                    fmt::join(value.families, ", "));
+                    joined(value.families, ", "));
   }
   return found;
 }

@@ -3,7 +3,6 @@
 #include "workloads/recipes/varies.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,8 @@
 #include <numeric>
 #include <optional>
 #include <set>
+
+#include "sim/base/text/words.h"
 
 namespace orrery {
 namespace {
@@ -103,7 +104,7 @@ std::string text_of(const Decision& decision, std::size_t value, std::size_t dep
       groups.push_back(fmt::format("{} ({})", name, text_of(decision, value, depth + 1, longer)));
   }
   alone.insert(alone.end(), groups.begin(), groups.end());
-  return fmt::format("{}", fmt::join(alone, ", "));
+  return joined(alone, ", ");
 }
 
 // The texts of all values in the order of properties that makes them shortest.

@@ -3,9 +3,9 @@
 #include "sim/app/catalog/kinds.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 
@@ -36,7 +36,7 @@ const CatalogKind& find_catalog_kind(const std::string& name) {
   }
   throw Error({.file = "catalog",
                .found = name.empty() ? "no kind" : in_quotes(name),
-               .expected = fmt::format("one of {}", fmt::join(names, ", ")),
+               .expected = fmt::format("one of {}", joined(names, ", ")),
                .nearest = nearest_name(name, names)});
 }
 

@@ -3,7 +3,6 @@
 #include "sim/app/catalog/list.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -135,7 +134,7 @@ std::string entries_json(const std::vector<Entry>& entries) {
 
 std::string title_of(const Entry& entry) {
   if (entry.aliases.empty()) return entry.title;
-  return fmt::format("{}; also {}", entry.title, fmt::join(entry.aliases, ", "));
+  return fmt::format("{}; also {}", entry.title, joined(entry.aliases, ", "));
 }
 
 // Columns beside names; titles beside them where there is room, else each under its row.
@@ -182,7 +181,7 @@ std::string list_text(const ListOptions& options) {
   const CatalogKind& kind = find_catalog_kind(options.kind);
   const bool all = options.search.empty() && options.device.empty();
   if (options.names && all && !options.json)
-    return fmt::format("{}\n", fmt::join(catalog_names(kind.folder), "\n"));
+    return fmt::format("{}\n", joined(catalog_names(kind.folder), "\n"));
   const std::vector<Entry> entries = entries_of(kind, options);
   if (options.json) return entries_json(entries);
   if (entries.empty()) return fmt::format("No {} has these words.\n", kind.name);

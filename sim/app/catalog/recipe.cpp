@@ -3,7 +3,6 @@
 #include "sim/app/catalog/recipe.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -140,7 +139,7 @@ std::string listed(const Answer& a, Text text) {
     };
     return digits(x) && digits(y) && x.size() != y.size() ? x.size() < y.size() : x < y;
   });
-  return words.empty() ? "any" : fmt::format("{}", fmt::join(words, ", "));
+  return words.empty() ? "any" : joined(words, ", ");
 }
 
 using Words = std::vector<std::string>;
@@ -227,7 +226,7 @@ std::string models_at(const Answer& a, std::size_t source) {
   for (const std::size_t place : a.found.recipes)
     if (a.book.recipes[place].source == source)
       models.insert(a.book.model_of(a.book.recipes[place]).name);
-  return fmt::format(": {}", fmt::join(models, ", "));
+  return fmt::format(": {}", joined(std::vector<std::string>(models.begin(), models.end()), ", "));
 }
 
 std::string sources_text(const Answer& a) {

@@ -3,11 +3,11 @@
 #include "sim/app/catalog/show.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <set>
 
 #include "hw_models/catalog.h"
+#include "sim/base/text/words.h"
 #include "workloads/model/model_catalog.h"
 #include "workloads/stack/values.h"
 
@@ -84,8 +84,8 @@ std::string show_stack(const std::string& name, Shown& shown) {
     shown.add(path, value, std::string(to_text(sourced.evidence)), sourced.source);
   });
   std::string text = fmt::format("{} {} ({})\n\n", stack.title, stack.release, stack.date);
-  text += wrap(fmt::format("releases: {}", fmt::join(stack_releases(name, folder), ", ")), width,
-               "", "  ");
+  text += wrap(fmt::format("releases: {}", joined(stack_releases(name, folder), ", ")), width, "",
+               "  ");
   text += "what they changed:\n";
   for (const std::string& change : stack.changes) text += wrap(change, width, "  - ", "    ");
   text +=

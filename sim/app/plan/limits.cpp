@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes what keeps points of a plan from ending, in time or at all, and which points are one.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -179,7 +178,7 @@ void add_stalls(Document& document, const PlanFile& file, const PlanResult& resu
   }
   std::vector<std::string> items;
   for (const auto& [text, points] : found)
-    items.push_back(fmt::format("{} never {}: {}.", fmt::join(points, "; "),
+    items.push_back(fmt::format("{} never {}: {}.", joined(points, "; "),
                                 points.size() == 1 ? "ends" : "end", text));
   add_capped(document, items);
 }
@@ -200,7 +199,7 @@ void add_ties(Document& document, const PlanFile& file, const PlanResult& result
     }
     if (names.size() > 1)
       items.push_back(fmt::format("The same to within 1% in time, money, energy and power: {}.{}",
-                                  fmt::join(names, "; "), why));
+                                  joined(names, "; "), why));
   }
   add_capped(document, items);
   add_capped(document, close_points(file, result));

@@ -3,7 +3,6 @@
 #include "sim/app/plan/report.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

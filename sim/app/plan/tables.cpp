@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the tables of plans.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -133,8 +132,7 @@ std::string remark_of(const PlanPoint& p) {
 void add_remarks(Document& document, const Remarks& remarks) {
   for (const auto& [remark, points] : remarks) {
     const std::size_t named = std::min<std::size_t>(points.size(), 4);
-    const auto end = points.begin() + static_cast<std::ptrdiff_t>(named);
-    std::string names = fmt::format("{}", fmt::join(points.begin(), end, "; "));
+    std::string names = joined(std::span(points).first(named), "; ");
     if (points.size() > named) names += fmt::format(" and {} more", points.size() - named);
     document.item(fmt::format("{}: {}", names, remark));
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes what stands beside a plan's answer: sites, contracts, limits that are left unused.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -21,8 +20,7 @@ const PlanChoice& choice_of(const PlanFile& file, const PlanPoint& p) {
 
 std::string names_text(const std::vector<std::string>& names) {
   const std::size_t shown = std::min(most_names, names.size());
-  std::string text = fmt::to_string(
-      fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
+  std::string text = joined(std::span(names).first(shown), "; ");
   if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
   return text;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes tables of layouts: the best, and the front of speed against memory.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -142,7 +141,7 @@ std::vector<Decision> differing(const std::vector<Row>& rows, std::string& commo
     else if (const std::string text = decision.common(first); !text.empty())
       shared.push_back(text);
   }
-  common = fmt::to_string(fmt::join(shared, ", "));
+  common = joined(shared, ", ");
   return columns;
 }
 
@@ -234,7 +233,7 @@ std::string left_of_first(const Simplified& first) {
   for (const LeftAtDefault& l : first.left)
     parts.push_back(l.gain < 0 ? fmt::format("{} is no longer needed", l.setting)
                                : fmt::format("{} would gain {}", l.setting, small_percent(l.gain)));
-  return fmt::to_string(fmt::join(parts, ", "));
+  return joined(parts, ", ");
 }
 
 // "2 to 6, 9": rows of the table.
@@ -246,7 +245,7 @@ std::string rows_text(const std::vector<std::size_t>& rows) {
     parts.push_back(last > i ? fmt::format("{} to {}", rows[i], rows[last])
                              : std::to_string(rows[i]));
   }
-  return fmt::to_string(fmt::join(parts, ", "));
+  return joined(parts, ", ");
 }
 
 // Of the others, by setting: in which layouts, and from how much to how much it would gain.
@@ -267,7 +266,7 @@ std::string left_of_others(const std::vector<Simplified>& all) {
     parts.push_back(fmt::format("{} in {} ({})", to_text(static_cast<Knob>(k)), rows_text(in),
                                 low == high ? high : fmt::format("{} to {}", low, high)));
   }
-  return fmt::to_string(fmt::join(parts, "; "));
+  return joined(parts, "; ");
 }
 
 // Why the first leads where another is faster.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a layout in words: which layers, ranks, sequences and gradients go where.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -101,7 +100,7 @@ std::string ranks_text(const Scenario& s) {
   add("EP", l.ep, p.expert);
   add("ETP", l.etp, p.expert_tensor);
   std::string text = fmt::format("Ranks count {}, the innermost first", to_text(l.rank_order));
-  if (!groups.empty()) text += fmt::format(": {}", fmt::join(groups, "; "));
+  if (!groups.empty()) text += fmt::format(": {}", joined(groups, "; "));
   if (l.pp > 1)
     text +=
         fmt::format("; neighbouring stages are {} ranks apart", grouped(l.stride(Parallel::pp)));
@@ -184,7 +183,7 @@ std::string savings_text(const Scenario& s) {
             : "optimizer");
   if (l.offload_activations) away.emplace_back("activations");
   if (!away.empty())
-    text += fmt::format("{}In host memory: {}.", text.empty() ? "" : " ", fmt::join(away, ", "));
+    text += fmt::format("{}In host memory: {}.", text.empty() ? "" : " ", joined(away, ", "));
   return text;
 }
 

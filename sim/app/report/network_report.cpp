@@ -95,7 +95,7 @@ std::string bytes_sentence(const Scenario& s, const Prediction& p) {
       parts.push_back(fmt::format("{} GB {}", significant(bytes[i] / 1e9),
                                   i == 0 ? "over scale-up ports" : network_layers[i]));
   return fmt::format("A GPU of the stage that sends most moves, per step: {}.",
-                     fmt::join(parts, ", "));
+                     joined(parts, ", "));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes why a layout is as fast as it is, what would help, and how to start it.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -72,7 +71,7 @@ std::string phases_text(const std::vector<PhaseLimit>& limits) {
                       : fmt::format(", most with {} ({:.0f}%)", to_text(order.front().second),
                                     100 * std::min(1.0, order.front().first))));
   }
-  return fmt::format("By phase: {}.", fmt::join(parts, "; "));
+  return fmt::format("By phase: {}.", joined(parts, "; "));
 }
 
 // All phases and what their time goes with.
@@ -118,7 +117,7 @@ void add_levers(Document& document, const Reasons& r, Seconds step) {
   if (shown > 0) document.table(std::move(table), "");
   if (!ask_again.empty())
     document.paragraph(fmt::format("With {}, other layouts may win and gain more: ask again.",
-                                   fmt::join(ask_again, " or ")));
+                                   joined(ask_again, " or ")));
 }
 
 // Launch flags side by side, as many as a page takes: a shell reads on after a backslash.
@@ -180,7 +179,7 @@ std::string changes_text(const Advice& a, std::size_t most) {
                                 c.value, who, percent(c.ahead)));
   }
   if (parts.empty()) return " No single value, at an end of its range, puts another one first.";
-  std::string text = fmt::format(" {}.", fmt::join(parts, "; "));
+  std::string text = fmt::format(" {}.", joined(parts, "; "));
   if (r.changes.size() > parts.size())
     text += fmt::format(" {} more {} (--json lists all).", r.changes.size() - parts.size(),
                         r.changes.size() - parts.size() == 1 ? "does" : "do");
@@ -200,7 +199,7 @@ std::string steadiness(const Advice& a, bool full) {
       "How sure the order is: with {} values that are not facts moved in all layouts alike, so "
       "that "
       "common errors cancel, {} (90% range).",
-      r.values, fmt::join(rivals, ", "));
+      r.values, joined(rivals, ", "));
   if (!may_lead.empty()) text += fmt::format(" {} may be first.", enumeration(may_lead));
   return text + changes_text(a, full ? r.changes.size() : 2);
 }
@@ -325,7 +324,7 @@ void add_ladder(Document& document, const Ladder& ladder, Seconds now) {
     if (!r.better) continue;
     std::vector<std::string> what;
     for (const Decision d : r.what) what.emplace_back(to_text(d));
-    table.add({std::to_string(r.changes), fmt::to_string(fmt::join(what, ", ")),
+    table.add({std::to_string(r.changes), joined(what, ", "),
                time_text(r.candidate.step_time, unit), signed_percent(r.faster),
                fmt::format("{:.1f}", in_gibibytes(r.candidate.peak_memory))});
     last = &r;

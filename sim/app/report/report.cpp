@@ -3,7 +3,6 @@
 #include "sim/app/report/report.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -38,8 +37,7 @@ std::string counts(const Advice& a) {
       grouped(a.invalid));
   if (!a.stopped_early && !a.best.empty())
     text += " Nothing better was missed: every one ruled out is proven slower." + fastest_of_all(a);
-  if (!a.left_out.empty())
-    text += fmt::format(" Not in the grid: {}.", fmt::join(a.left_out, "; "));
+  if (!a.left_out.empty()) text += fmt::format(" Not in the grid: {}.", joined(a.left_out, "; "));
   return text;
 }
 

@@ -41,7 +41,7 @@ TrafficPattern read_pattern(const std::string& text) {
   const std::vector<std::string> known = traffic_pattern_names();
   throw Error({.file = "--traffic",
                .found = in_quotes(text),
-               .expected = fmt::format("{}", fmt::join(known, ", ")),
+               .expected = joined(known, ", "),
                .nearest = nearest_name(text, known)});
 }
 
@@ -154,7 +154,7 @@ std::string crossing_text(const TrafficStudy& s) {
   std::vector<std::string> parts;
   for (std::size_t l = 1; l < s.crossing.size(); ++l)
     if (s.crossing[l] > 0) parts.push_back(fmt::format("{} {}", percent(s.crossing[l]), where[l]));
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return joined(parts, ", ");
 }
 
 std::string head(const std::string& name, const Fabric& fabric, const TrafficStudy& s) {

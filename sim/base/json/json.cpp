@@ -3,7 +3,6 @@
 #include "sim/base/json/json.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 
 #include "sim/base/errors/check.h"
 #include "sim/base/json/parser.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 namespace {
@@ -30,7 +30,7 @@ std::string describe(const SortedJson& value) {
   return value.dump();
 }
 
-std::string joined(const std::string& path, std::string_view key) {
+std::string member_path(const std::string& path, std::string_view key) {
   const std::string name(key.substr(0, 60));
   return path.empty() ? name : path + "." + name;
 }
@@ -41,7 +41,7 @@ std::optional<std::string> path_between(const SortedJson& from, const SortedJson
   if (&from == wanted) return path;
   if (from.is_object())
     for (const auto& [key, value] : from.items())
-      if (auto found = path_between(value, wanted, joined(path, key))) return found;
+      if (auto found = path_between(value, wanted, member_path(path, key))) return found;
   if (from.is_array())
     for (std::size_t i = 0; i < from.size(); ++i)
       if (auto found = path_between(from[i], wanted, fmt::format("{}[{}]", path, i))) return found;
@@ -198,7 +198,7 @@ JsonValue JsonValue::at(std::string_view key) const {
     const std::string nearest = nearest_name(key, keys);
     throw Error(
         {.file = file(),
-         .path = joined(path(), key),
+         .path = member_path(path(), key),
          .found = nearest.empty() ? "nothing" : fmt::format("nothing (but {})", in_quotes(nearest)),
          .expected = "this key"});
   }
@@ -297,9 +297,9 @@ void JsonValue::expect_only(std::initializer_list<std::string_view> keys) const 
   for (const auto& [key, value] : value_->items()) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     throw Error({.file = file(),
-                 .path = joined(path(), key),
+                 .path = member_path(path(), key),
                  .found = "an unknown key",
-                 .expected = fmt::format("one of {}", fmt::join(keys, ", ")),
+                 .expected = fmt::format("one of {}", joined({keys.begin(), keys.size()}, ", ")),
                  .nearest = nearest_name(key, {keys.begin(), keys.end()})});
   }
 }
@@ -309,7 +309,7 @@ void JsonValue::expect_only(const std::vector<std::string>& keys,
   for (const auto& [key, value] : members())
     if (std::find(keys.begin(), keys.end(), key) == keys.end())
       throw Error({.file = file(),
-                   .path = joined(path(), key),
+                   .path = member_path(path(), key),
                    .found = "unknown key",
                    .expected = expected,
                    .nearest = nearest_name(key, keys)});
@@ -342,7 +342,7 @@ std::size_t JsonValue::index_in(const std::vector<std::string>& names) const {
   throw Error({.file = file(),
                .path = path(),
                .found = in_quotes(name),
-               .expected = fmt::format("one of {}", fmt::join(names, ", ")),
+               .expected = fmt::format("one of {}", joined(names, ", ")),
                .nearest = nearest_name(name, names)});
 }
 

@@ -12,22 +12,35 @@
 
 namespace orrery {
 
-// Whether an enumerator has this value: compilers write its name then, and else a cast of a number.
+// Whether an enumerator has this value: compilers write its name then, and else a cast of a number,
+// "... value = (orrery::Format)9]". Every unit evaluates it, so it looks at few characters.
 template <auto value>
 consteval bool is_enumerator() {
-  constexpr std::string_view written = __PRETTY_FUNCTION__;  // "... value = (orrery::Format)9]"
-  const std::size_t cast = written.rfind(')');
-  return cast == std::string_view::npos ||
-         !(written[cast + 1] == '-' || (written[cast + 1] >= '0' && written[cast + 1] <= '9'));
+  constexpr std::string_view written = __PRETTY_FUNCTION__;
+  std::size_t last = written.size() - 2;
+  while (written[last] >= '0' && written[last] <= '9') --last;
+  return written[last] != ')' && written[last] != '-';
+}
+
+// The first value that no enumerator has: all below `low` have one, `high` has none.
+template <class Enum, std::size_t low, std::size_t high>
+consteval std::size_t first_missing() {
+  constexpr std::size_t middle = (low + high) / 2;
+  if constexpr (low == high)
+    return low;
+  else if constexpr (is_enumerator<static_cast<Enum>(middle)>())
+    return first_missing<Enum, middle + 1, high>();
+  else
+    return first_missing<Enum, low, middle>();
 }
 
 // How many enumerators an enumeration has that counts from 0 without gaps.
-template <class Enum, std::size_t from = 0>
+template <class Enum, std::size_t high = 16>
 consteval int enumerator_count() {
-  if constexpr (is_enumerator<static_cast<Enum>(from)>())
-    return enumerator_count<Enum, from + 1>();
+  if constexpr (is_enumerator<static_cast<Enum>(high)>())
+    return enumerator_count<Enum, 2 * high>();
   else
-    return static_cast<int>(from);
+    return static_cast<int>(first_missing<Enum, 0, high>());
 }
 
 // Another text of an enumerator: it is read, never written.
@@ -47,7 +60,8 @@ class EnumNames {
   consteval EnumNames(const std::array<std::string_view, N>& texts,
                       const std::array<EnumAlias<Enum>, A>& aliases)
       : texts_(texts), aliases_(aliases) {
-    static_assert(N == static_cast<std::size_t>(enumerator_count<Enum>()), "one text for each");
+    static_assert(is_enumerator<static_cast<Enum>(N - 1)>(), "a text without an enumerator");
+    static_assert(!is_enumerator<static_cast<Enum>(N)>(), "an enumerator without a text");
     for (std::size_t i = 0; i < N + A; ++i) {
       if (text(i).empty()) throw "an empty text";
       for (std::size_t j = 0; j < i; ++j)

@@ -3,11 +3,23 @@
 #include "sim/base/text/words.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cstddef>
 
 namespace orrery {
+namespace {
+
+template <class Text>
+std::string join(std::span<const Text> list, std::string_view separator) {
+  std::string text;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (i > 0) text += separator;
+    text += list[i];
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string percent_figure(double share, int decimals) {
   return fmt::format("{:.{}f}", 100 * share, decimals);
@@ -39,10 +51,17 @@ std::string plural(double count, std::string_view noun) {
   return fmt::format("{} {}{}", grouped(count), noun, count == 1 ? "" : "s");
 }
 
+std::string joined(std::span<const std::string> list, std::string_view separator) {
+  return join(list, separator);
+}
+std::string joined(std::span<const std::string_view> list, std::string_view separator) {
+  return join(list, separator);
+}
+
 std::string enumeration(const std::vector<std::string>& list) {
   if (list.size() < 2) return list.empty() ? "" : list.front();
-  const std::vector<std::string> most(list.begin(), list.end() - 1);
-  return fmt::format("{} and {}", fmt::join(most, ", "), list.back());
+  return fmt::format("{} and {}", joined(std::span(list).first(list.size() - 1), ", "),
+                     list.back());
 }
 
 }  // namespace orrery

@@ -3,13 +3,13 @@
 #include "sim/question/plan/terms.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <set>
 
 #include "hw_models/catalog.h"
+#include "sim/base/text/words.h"
 #include "sim/outcome/model_flop.h"
 #include "sim/outcome/months/remedies.h"
 #include "sim/question/plan/question.h"
@@ -270,7 +270,7 @@ std::vector<std::string> availability_of(const PlanReading& reading, const Plan&
       throw Error({.file = reading.file.file(),
                    .path = "available." + name,
                    .found = in_quotes(name),
-                   .expected = fmt::format("one of the clusters: {}", fmt::join(names, ", ")),
+                   .expected = fmt::format("one of the clusters: {}", joined(names, ", ")),
                    .nearest = nearest_name(name, names)});
     }
   return sentences;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds wirings that join more of a machine's accelerators than its own does.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "hw_models/catalog.h"
+#include "sim/base/text/words.h"
 #include "sim/plan/point.h"
 #include "sim/question/plan/terms.h"
 #include "topologies/parts.h"
@@ -60,9 +60,10 @@ std::string wirings_text(const Cluster& cluster, const std::vector<std::string>&
       "{} (wiring {}) joins at most {} accelerators, fewer than the limits allow: wirings of the "
       "catalogue that join more of {} were looked at too: {}.",
       cluster.name, cluster.fabric.name, most_joined(cluster.fabric, plan_most_gpus),
-      cluster.device.name, fmt::join(names.begin(), end, ", "));
+      cluster.device.name, joined(std::span(names.begin(), end), ", "));
   if (end != names.end())
-    text += fmt::format(" So do {} (`fabric` asks for them).", fmt::join(end, names.end(), ", "));
+    text += fmt::format(" So do {} (`fabric` asks for them).",
+                        joined(std::span(end, names.end()), ", "));
   return text;
 }
 

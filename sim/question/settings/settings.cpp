@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "hw_models/catalog.h"
+#include "sim/base/text/words.h"
 #include "sim/engine/capability.h"
 #include "sim/question/settings/conditions.h"
 #include "sim/question/settings/counts.h"
@@ -50,7 +51,7 @@ std::string stack_name(const JsonValue& s, const Cluster& cluster, const Job& jo
   const std::filesystem::path folder = data_root() / "workloads/catalog/stacks";
   if (catalogues.known_release(name).empty())
     v->fail(fmt::format("one of its releases ({}), or a later one",
-                        fmt::join(stack_releases(name.substr(0, at), folder), ", ")),
+                        joined(stack_releases(name.substr(0, at), folder), ", ")),
             in_quotes(name));
   return name;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 namespace {
@@ -43,7 +44,7 @@ void require_training_columns(const CsvTable& table) {
   for (const NeededColumns& needed : training_columns()) {
     if (tells(table, needed)) continue;
     lacking += fmt::format("{}{} ({})", lacking.empty() ? "" : ", ", needed.what,
-                           fmt::join(needed.any_of, " or "));
+                           joined(needed.any_of, " or "));
     for (const std::string& column : needed.any_of)
       if (nearest.empty()) nearest = nearest_name(column, table.header);
   }

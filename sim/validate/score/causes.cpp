@@ -154,12 +154,11 @@ std::string cause_of(const ScoredRow& s, const Likes& likes) {
   if (const std::string with = going_with(s, of_source->second); !with.empty())
     sentences.push_back(with);
   if (!shared)
-    sentences.push_back(s.row->assumed.empty()
-                            ? "Its likes are not off this way."
-                            : "Its likes are not off this way; assumed of it: " +
-                                  fmt::format("{}", fmt::join(s.row->assumed, ", ")) + ".");
+    sentences.push_back(s.row->assumed.empty() ? "Its likes are not off this way."
+                                               : "Its likes are not off this way; assumed of it: " +
+                                                     joined(s.row->assumed, ", ") + ".");
   sentences.push_back(would_have_to(s));
-  return fmt::format("{}", fmt::join(sentences, " "));
+  return joined(sentences, " ");
 }
 
 }  // namespace

@@ -316,6 +316,7 @@ Complaints check_everything(const SourceTree& tree) {
   append(all, check_orphans(tree));
   append(all, check_sizes(tree));
   append(all, check_types(tree));
+  append(all, check_definitions(tree));
   append(all, check_openings(tree));
   append(all, check_backends(tree));
   append(all, check_iteration(tree));

@@ -195,6 +195,22 @@ TEST_CASE("an exception to the size of types holds what a type has, and no longe
         Complaints{"workloads/layout/layout.h:1: has no Layout, an exception"});
 }
 
+TEST_CASE("two types of one name are found where programs could mix them up") {
+  const auto of = [](const std::string& inside) { return "namespace orrery {\n" + inside + "}\n"; };
+  const std::string type = "struct A {\n};\n", own = "namespace {\n" + type + "}  // namespace\n";
+  const auto complaints = [&](const std::string& a, const std::string& b) {
+    return check_definitions({{"sim/base/a.h", of(a)}, {"sim/base/b.cpp", of(b)}});
+  };
+  CHECK(complaints(type, type) ==
+        Complaints{"sim/base/b.cpp:2: orrery::A stands in sim/base/a.h too"});
+  CHECK(complaints(type, "class A final : public B {\n};\n").size() == 1);
+  CHECK(complaints(type, own + type).size() == 1);
+  CHECK(complaints(type, "enum class A : int { a };\n").size() == 1);
+  CHECK(complaints(type, own).empty());
+  CHECK(complaints(type, "struct A;\nstruct B {\n  struct A {\n  };\n};\n").empty());
+  CHECK(check_definitions({{"sim/base/a.h", of(type)}, {"tests/base/a.h", of(type)}}).empty());
+}
+
 TEST_CASE("comments and text are no code") {
   CHECK(code_only("a // {\nb") == "a     \nb");
   CHECK(code_only("a /* {\n*/ b") == "a     \n   b");

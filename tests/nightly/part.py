@@ -42,6 +42,12 @@ class TimeIsUp(Exception):
     """Raised where a step was stopped: what is built or passed is kept."""
 
 
+def write_names(path, names):
+    """A file of cases for a test program's --input-file. A comma would end a name."""
+    escaped = [name.replace(",", "\\,") for name in names]
+    path.write_text("".join(f'"{name}"\n' for name in escaped))
+
+
 class Part:
     def __init__(self, name, minutes, jobs=1, preset=None):
         self.name, self.jobs, self.preset = name, jobs, preset or name
@@ -129,7 +135,7 @@ class Part:
             batch = cases[first:first + BATCH]
             name = f"{layer} {first + 1} to {first + len(batch)} of {len(cases)}"
             listed, log = self.logs / f"{layer}-{first}.txt", self.logs / f"{layer}-{first}.log"
-            listed.write_text("".join(f'"{case}"\n' for case in batch))
+            write_names(listed, batch)
             words = [program, "--input-file", listed, "--durations", "no"]
             good = self.step(name, lambda w=words, l=log: self.command(
                 w, l, env={**os.environ, **environment}) == 0)

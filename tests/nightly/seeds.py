@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from part import LAYERS, ROOT, Part, TimeIsUp, options_of, run_part
+from part import LAYERS, ROOT, Part, TimeIsUp, options_of, run_part, write_names
 
 # Sources whose cases draw from a seed: laws, fresh(...), rapidcheck.
 DRAWS = re.compile(r'TEST_CASE\("law|fresh\(|rc::')
@@ -48,9 +48,7 @@ def main():
             if not names or not program.exists():
                 continue
             listed, log = part.logs / f"{layer}.txt", part.logs / f"{layer}-{seed}.log"
-            # A comma would end the name.
-            escaped = [name.replace(",", "\\,") for name in names]
-            listed.write_text("".join(f'"{name}"\n' for name in escaped))
+            write_names(listed, names)
             command = [program, "--input-file", listed]
             if not part.step(f"seed {seed}, {layer}: {len(names)} cases",
                              lambda: part.command(command, log, env=environment) == 0):

@@ -25,7 +25,7 @@ TEST_CASE("watts in an accelerator's name slow it down, and impossible ones are 
   CHECK(rows[6].skipped.find("99999 W") != std::string::npos);
   CHECK_FALSE(rows[7].skipped.empty());
   std::vector<double> steps;
-  for (int i = 1; i <= 5; ++i) {
+  for (std::size_t i = 1; i <= 5; ++i) {
     REQUIRE(rows[i].skipped.empty());
     steps.push_back(predict_step(rows[i], rows[i].stack));
   }

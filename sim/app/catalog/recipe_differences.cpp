@@ -114,7 +114,7 @@ std::vector<RecipeDifference> recipe_differences(const RecipeBook& book, const F
     for (RecipeDifference& difference : here) {
       std::vector<std::size_t> value_of;
       for (const std::size_t place : found.recipes)
-        value_of.push_back(std::count(difference.recipes.begin(), difference.recipes.end(), place));
+        value_of.push_back(std::ranges::count(difference.recipes, place) > 0 ? 1 : 0);
       if (difference.recipes.size() < found.recipes.size())
         difference.where = where_values_hold(book, found.recipes, value_of, 2).back();
       differences.push_back(std::move(difference));

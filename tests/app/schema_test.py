@@ -120,6 +120,7 @@ def check_others(last):
     last["validate"] = run("validate", *tables)
     check("validate", last["validate"], "two tables")
     check("validate", run("validate", "--free", tables[0]), "free values")
+    check("validate", run("validate", "--nested"), "nested errors")
 
 
 # One scenario is told by the same names in every command that predicts it.

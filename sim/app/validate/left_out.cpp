@@ -12,6 +12,15 @@
 #include "sim/validate/nested/transfer.h"
 
 namespace orrery {
+namespace {
+
+// `met_as`: as what the row's model or program was predicted.
+void add_rows(Json& list, const std::vector<BlindRow>& rows, const std::string& met_as) {
+  for (const BlindRow& b : rows)
+    list.push_back({{"id", b.row->row->id}, {"met_as", met_as}, {"error", b.speed_error}});
+}
+
+}  // namespace
 
 std::string left_out_report(const std::vector<ScoredRow>& rows, const ValidateOptions& options) {
   const std::vector<BlindRow> rows_left_out =
@@ -55,7 +64,14 @@ std::string nested_report(const UnseenRows& rows, const ModelError& error,
                     transfer_lines(rows.known, left_out, unscripted, stand_ins, fitted, run));
   if (!options.write_nested.empty())
     write_file(options.write_nested, nested_json(errors).dump(1) + "\n");
-  if (options.json) return answer_text(validate_head(options), {}, nested_json(errors));
+  if (options.json) {
+    Json out = nested_json(errors);
+    out["rows"] = Json::array();
+    add_rows(out["rows"], left_out, "new");
+    add_rows(out["rows"], unscripted, "without_script");
+    add_rows(out["rows"], stand_ins, "stand_in");
+    return answer_text(validate_head(options), {}, out);
+  }
   return nested_text(errors) + error_text(fitted);
 }
 

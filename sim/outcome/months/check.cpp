@@ -72,10 +72,12 @@ void check_tiers(const GoodputCase& input) {
     finite(path + "least_interval", tier.least_interval);
     if (!(tier.slowed >= 0 && tier.slowed < 1))
       refuse(path + "slowed", tier.slowed, "a share of at least 0 and below 1");
-    if (tier.interval > Seconds{} && tier.interval < tier.write)
+    // Intervals count what steps take undisturbed; a write slows those beside it.
+    const double written = tier.write.si() * (1 - tier.slowed);
+    if (tier.interval > Seconds{} && tier.interval.si() < written * (1 - 1e-9))
       refuse(
           path + "interval", tier.interval.si(),
-          fmt::format("an interval of at least the {:.3g} s that a write takes", tier.write.si()));
+          fmt::format("an interval of at least the {:.3g} s of steps that a write takes", written));
     if (i > 0 && tier.survives <= input.tiers[i - 1].survives)
       refuse(path + "survives", static_cast<double>(tier.survives),
              "tiers in the order of what they survive, each more than the one before");

@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::size_t most_contenders = 5;
 
-std::vector<Numerics> recipes_of(const Question& question) {
+std::vector<NumericRecipe> recipes_of(const Question& question) {
   const ResolvedDevice device = question.cluster.device.resolved();
-  std::vector<Numerics> recipes;
+  std::vector<NumericRecipe> recipes;
   for (const PrecisionRecipe precision : question.precisions) {
     check_precision(device, precision);
     const Stack stack = catalogue_stack(question.stack_name, question.cluster, question.model,
@@ -46,7 +46,7 @@ class Advisor {
         recipes_(recipes_of(question)) {
     context_.loaded = &loaded_;
     const bool link = context_.device.host_bandwidth > BytesPerSecond(0);
-    for (const Numerics& recipe : recipes_) {
+    for (const NumericRecipe& recipe : recipes_) {
       subjects_.push_back(
           {.model = question.model,
            .job = question.job,
@@ -98,7 +98,7 @@ class Advisor {
   StepContext context_;
   LoadedTransfers loaded_;
   PassFloors floors_;
-  std::vector<Numerics> recipes_;
+  std::vector<NumericRecipe> recipes_;
   std::vector<SearchSubject> subjects_;  // of each recipe
   std::vector<SearchSpace> spaces_;
   std::vector<StepBound> bounds_;

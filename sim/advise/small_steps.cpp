@@ -116,9 +116,9 @@ class Climber {
     const auto recipe_has = [&](auto same) {
       return std::any_of(ground.recipes.begin(), ground.recipes.end(), same);
     };
-    if (!recipe_has([&](const Numerics& r) { return r.precision == now.layout.precision; }))
+    if (!recipe_has([&](const NumericRecipe& r) { return r.precision == now.layout.precision; }))
       fixed_.must |= only(Decision::precision);
-    if (!recipe_has([&](const Numerics& r) { return r.optimizer == now.layout.optimizer; }))
+    if (!recipe_has([&](const NumericRecipe& r) { return r.optimizer == now.layout.optimizer; }))
       fixed_.must |= only(Decision::optimizer);
   }
   Ladder run();
@@ -160,12 +160,12 @@ Set Climber::open_decisions() const {
   close(Decision::stages, !c.uneven_stages && now.stage_layers.empty());
   const auto several = [&](auto same) {
     return std::any_of(ground_.recipes.begin(), ground_.recipes.end(),
-                       [&](const Numerics& r) { return !same(r); });
+                       [&](const NumericRecipe& r) { return !same(r); });
   };
   close(Decision::precision,
-        !several([&](const Numerics& r) { return r.precision == now.precision; }));
+        !several([&](const NumericRecipe& r) { return r.precision == now.precision; }));
   close(Decision::optimizer,
-        !several([&](const Numerics& r) { return r.optimizer == now.optimizer; }));
+        !several([&](const NumericRecipe& r) { return r.optimizer == now.optimizer; }));
   return (open & ~fixed_.stay) | fixed_.must;
 }
 
@@ -244,7 +244,7 @@ std::optional<Found> Climber::best_of(Set set, std::int64_t& considered) const {
 }
 
 void Climber::add_rung(int changes, const Found& found, bool better, Ladder& ladder) const {
-  const Numerics& recipe = ground_.recipe(found.place);
+  const NumericRecipe& recipe = ground_.recipe(found.place);
   const Layout& layout = found.candidate.layout;
   const auto where = [&](const Layout& l, const Stack& stack) {
     return step(ground_.context, ground_.model, ground_.job, l, stack);

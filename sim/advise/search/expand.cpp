@@ -118,7 +118,7 @@ class Expander {
   const Part& part_;
   const Cutoff& cutoff_;
   const Family& family_;
-  const Numerics& recipe_;
+  const NumericRecipe& recipe_;
   const GridPoint& point_;
   Expansion out_;
 };

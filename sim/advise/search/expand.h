@@ -15,7 +15,7 @@
 namespace orrery {
 
 // A precision and an optimizer, with the stack as it is under them.
-struct Numerics {
+struct NumericRecipe {
   PrecisionRecipe precision = PrecisionRecipe::bf16;
   Optimizer optimizer = Optimizer::adam_fp32;
   Stack stack;
@@ -26,7 +26,7 @@ struct SearchGround {
   const StepContext& context;
   const Model& model;
   const Job& job;
-  const std::vector<Numerics>& recipes;
+  const std::vector<NumericRecipe>& recipes;
   const std::vector<SearchSpace>& spaces;  // of each recipe
   const std::vector<StepBound>& bounds;    // of each recipe
   ResolvedDevice device;                   // with the memory that may be used
@@ -37,7 +37,7 @@ struct SearchGround {
     return spaces[static_cast<std::size_t>(p.recipe)]
         .families()[static_cast<std::size_t>(p.family)];
   }
-  const Numerics& recipe(const Place& p) const {
+  const NumericRecipe& recipe(const Place& p) const {
     return recipes[static_cast<std::size_t>(p.recipe)];
   }
 };
@@ -65,7 +65,7 @@ struct Part {
 // What a layout of so much time and energy scores.
 double score(const SearchGround& ground, Seconds time, Joules energy);
 
-Bytes peak_memory(const SearchGround& ground, const Numerics& recipe, const Layout& layout);
+Bytes peak_memory(const SearchGround& ground, const NumericRecipe& recipe, const Layout& layout);
 // A layout that was run.
 Found found_of(const SearchGround& ground, const Place& place, const Layout& layout,
                const StepResult& run);

@@ -5,7 +5,7 @@
 
 namespace orrery {
 
-Bytes peak_memory(const SearchGround& ground, const Numerics& recipe, const Layout& layout) {
+Bytes peak_memory(const SearchGround& ground, const NumericRecipe& recipe, const Layout& layout) {
   return memory_fit(ground.model, ground.job, layout, recipe.stack, ground.device).peak;
 }
 

@@ -5,22 +5,22 @@
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "sim/base/text/csv.h"
 #include "sim/calibrate/log/measurement.h"
 
 namespace orrery::table {
 
-struct Csv {
-  std::string file;
-  std::map<std::string, std::size_t> columns;
-  std::vector<std::vector<std::string>> rows;
-
+// Its lines of comment are left out.
+struct Csv : CsvTable {
   // Error that names the file when the column is missing.
   const std::string& text(std::size_t row, const std::string& column) const;
-  // Error that names file, row and column when the cell is no number.
+  // Error that names file, row, column and cell.
+  [[noreturn]] void fail(std::size_t row, const std::string& column,
+                         const std::string& expected) const;
+  // The same where the cell is no number.
   double number(std::size_t row, const std::string& column) const;
   std::int64_t integer(std::size_t row, const std::string& column) const;
   // The same for what must be there: at least 1.
@@ -29,6 +29,7 @@ struct Csv {
   std::string text_or(std::size_t row, const std::string& column, const std::string& other) const;
 };
 
+// A table without text has no rows. Errors: those of parse_csv().
 Csv read_csv(const std::filesystem::path& path);
 std::uint64_t hash(std::initializer_list<std::int64_t> values);
 

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads tables of training's own kernels: <gpu>_training_kernels.csv.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <optional>
 
-#include "sim/base/errors/check.h"
 #include "sim/calibrate/log/operator_csv.h"
 
 namespace orrery::table {
@@ -101,14 +98,6 @@ bool set_attention(Work& work, const std::string& shape) {
   return true;
 }
 
-[[noreturn]] void refuse_shape(const Csv& csv, std::size_t row, const std::string& like) {
-  throw Error({.file = csv.file,
-               .path = fmt::format("row {}, shape", row + 1),
-               .found = "\"" + csv.text_or(row, "shape", "") + "\"",
-               .expected = "a shape as " + like,
-               .nearest = ""});
-}
-
 Library attention_or_named(const std::string& name) {
   return library_text.find(name).value_or(Library::eager);
 }
@@ -146,9 +135,9 @@ std::vector<OperatorTable> read_training_kernels(const Csv& csv, const OperatorT
               .accumulate_fp32 = meaning->accumulate};
     const double seconds = csv.number(r, "ms") * 1e-3;
     if (is_product(work.kind)) {
-      if (!set_product(work, shape)) refuse_shape(csv, r, "8192x4096x4096");
+      if (!set_product(work, shape)) csv.fail(r, "shape", "a shape as 8192x4096x4096");
     } else if (is_attention(work.kind)) {
-      if (!set_attention(work, shape)) refuse_shape(csv, r, "b1s8192h32kv8d128v128");
+      if (!set_attention(work, shape)) csv.fail(r, "shape", "a shape as b1s8192h32kv8d128v128");
     } else {
       if (seconds < shortest_stream) continue;
       work.bytes_read = csv.number(r, "bytes");

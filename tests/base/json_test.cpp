@@ -224,6 +224,12 @@ TEST_CASE("sourced values without evidence, range or source are refused") {
             R"({"value": "1 B/s", "low": "2 B/s", "high": "3 B/s", "evidence": "measured",
                 "source": "s"})") ==
         "f.json: found a range that does not hold its value; expected low <= value <= high");
+  CHECK(sourced_error(R"({"value": "1 B/s", "low": "-1 B/s", "high": "3 B/s",
+                          "evidence": "measured", "source": "s"})") ==
+        "f.json: low: found \"-1 B/s\"; expected a value of at least 0");
+  CHECK(error_text([] {
+          read_sourced<double>(read(R"({"value": -1, "evidence": "measured", "source": "s"})"));
+        }) == "f.json: value: found -1; expected a value of at least 0");
   CHECK(sourced_error(R"({"value": "1 B/s", "low": "1 B/s", "evidence": "measured",
                           "source": "s"})") ==
         "f.json: found one end of a range; expected \"low\" and \"high\"");

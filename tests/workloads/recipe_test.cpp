@@ -139,6 +139,23 @@ TEST_CASE("parts of a stack file are used by name") {
   CHECK_THROWS_AS(load_stack("mine", {.device = "h100-sxm"}, files), Error);
 }
 
+TEST_CASE("a share of a stack file is at most 1") {
+  const ScratchFolder folder("share");
+  std::filesystem::copy_file(catalog("stacks") / "megatron-core.json",
+                             folder / "megatron-core.json");
+  const auto overlap = [&](const std::string& high) {
+    folder.add("mine.json", R"({"name": "mine", "title": "Mine", "framework": "Mine",
+                   "based_on": "megatron-core", "base": {"tensor_exposed": {"value": 0.5,
+                     "low": 0, "high": )" +
+                                high +
+                                R"(, "evidence": "assumed", "reason": "a test"}},
+                   "releases": [{"release": "1", "date": "2026-01", "changes": []}]})");
+    return load_stack("mine", {}, folder / "").communication.tensor_exposed.high;
+  };
+  CHECK(overlap("1") == 1.0);
+  CHECK_THROWS_WITH(overlap("1.5"), Catch::Contains("expected a share of at most 1"));
+}
+
 TEST_CASE("selective recompute runs again what it names") {
   Case c;
   const Segment plain = c.expert_layer().backward;

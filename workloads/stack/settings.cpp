@@ -2,6 +2,9 @@
 // Reads settings of stacks: what each key of a file sets.
 #include "workloads/stack/settings.h"
 
+#include <algorithm>
+#include <type_traits>
+
 #include "workloads/stack/values.h"
 
 namespace orrery {
@@ -216,9 +219,19 @@ bool apply_named(Stack& s, const std::string& key, const JsonValue& value) {
   return false;
 }
 
+// Values that are shares of something: of time, of bytes, of machines.
+constexpr std::string_view shares[] = {
+    "tensor_exposed",  "expert_exposed",      "overlapped_expert_exposed",
+    "context_exposed", "data_overlap_window", "sync_exposed",
+    "slow_hosts",      "host_update_share"};
+
 template <class T>
-void assign_sourced(Sourced<T>& target, const JsonValue& at) {
+void assign_sourced(std::string_view name, Sourced<T>& target, const JsonValue& at) {
   target = read_sourced<T>(at);
+  if constexpr (std::is_same_v<T, double>)
+    if (std::ranges::find(shares, name) != std::end(shares) &&
+        std::max(target.value.value_or(0.0), target.high.value_or(0.0)) > 1.0)
+      at.fail("a share of at most 1");
 }
 
 // Settings with evidence, addressed by their path. False when there is none at `path`.
@@ -226,7 +239,7 @@ bool apply_value(Stack& s, const std::string& path, const JsonValue& value) {
   bool found = false;
   visit_stack_values(s, [&](std::string_view name, auto& sourced) {
     if (name != path) return;
-    assign_sourced(sourced, value);
+    assign_sourced(name, sourced, value);
     found = true;
   });
   return found;

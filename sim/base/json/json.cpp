@@ -351,8 +351,11 @@ RawSourced read_raw_sourced(const JsonValue& at, std::optional<Dimension> dimens
   const auto read = [&](std::string_view key) -> std::optional<double> {
     const std::optional<JsonValue> member = at.find(key);
     if (!member) return std::nullopt;
-    if (dimension) return member->si(*dimension);
-    return integer ? static_cast<double>(member->integer()) : member->number();
+    const double number = dimension ? member->si(*dimension)
+                          : integer ? static_cast<double>(member->integer())
+                                    : member->number();
+    if (number < 0) member->fail("a value of at least 0");
+    return number;
   };
   RawSourced raw;
   (void)at.at("value");  // absent values are written down as null, with the reason

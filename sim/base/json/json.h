@@ -80,8 +80,8 @@ class JsonValue {
 };
 
 // Reads {"value": "4.8 TB/s", "low": .., "high": .., "evidence": .., "source": .., "reason": ..}.
-// `value` is text with a unit for quantities, a number for double and int64. Null needs "reason";
-// uncertain evidence needs low <= value <= high. Unknown keys are errors.
+// `value` is text with a unit for quantities, a number for double and int64; at least 0, as is the
+// range. Null needs "reason"; uncertain evidence needs low <= value <= high. Unknown keys are errors.
 template <class T>
 Sourced<T> read_sourced(const JsonValue& at);
 

@@ -277,18 +277,19 @@ def accuracy():
     sweeps = ("nanotron", "vTrain single")
     published = [r for r in rows if not any(s in r["group"]["source"] for s in sweeps)]
     others = [r for r in rows if r not in published]
-    low, high, size, left, top = 30.0, 1e5, 470, 70, 46
+    exponents = [math.log10(r[k]) for r in rows for k in ("measured", "predicted")]
+    low, high = 10 ** (min(exponents) - 0.05), 10 ** (max(exponents) + 0.05)
+    size, left, top = 470, 78, 46
     at = lambda v: (math.log10(v) - math.log10(low)) / (math.log10(high) - math.log10(low)) * size
     picture = Picture(620, 590, "Predicted against measured speed")
     picture.text(14, 26, f"{len(published)} published runs and {len(others):,} rows of sweeps, "
                  "tokens/s/GPU", "title")
     picture.box(left, top, size, size, fill="ground", radius=0)
-    for exponent in (2, 3, 4, 5):
+    for exponent in range(math.ceil(min(exponents)), math.floor(max(exponents)) + 1):
         v = 10.0**exponent
         x, y = left + at(v), top + size - at(v)
-        if exponent < 5:
-            picture.add("path", d=f"M{x:.1f} {top} V{top + size} M{left} {y:.1f} H{left + size}",
-                        style="stroke:var(--line);fill:none")
+        picture.add("path", d=f"M{x:.1f} {top} V{top + size} M{left} {y:.1f} H{left + size}",
+                    style="stroke:var(--line);fill:none")
         picture.text(x, top + size + 18, f"{int(v):,}", "mid small soft")
         picture.text(left - 6, y + 4, f"{int(v):,}", "end small soft")
     for share, dash in ((1.0, "none"), (1.1, "4 4"), (1 / 1.1, "4 4")):
@@ -297,9 +298,8 @@ def accuracy():
                     f"L{left + at(b):.1f} {top + size - at(b * share):.1f}", stroke_dasharray=dash,
                     style="stroke:var(--soft);fill:none")
     for group, colour, wide in ((others, "grey", 2.4), (published, "blue", 4)):
-        inside = [(r["measured"], r["predicted"]) for r in group]
-        dots = sorted({(round(left + at(m), 1), round(top + size - at(p), 1))
-                       for m, p in inside if low < min(m, p) and max(m, p) < high})
+        dots = sorted({(round(left + at(r["measured"]), 1),
+                        round(top + size - at(r["predicted"]), 1)) for r in group})
         path = "".join(f"M{x:g} {y:g}h0" for x, y in dots)
         picture.add("path", d=path, stroke_linecap="round", stroke_width=wide, opacity=0.6,
                     style=f"stroke:var(--{colour});fill:none")

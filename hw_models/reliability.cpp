@@ -18,33 +18,17 @@ constexpr auto unit_text =
 constexpr auto blast_text = enum_names<BlastRadius>({"process", "host", "domain", "leaf", "site"});
 constexpr auto basis_text = enum_names<RateBasis>({"accelerator", "host", "none"});
 
-// A value of the profile, not below 0 at either end of its range.
-template <class T>
-Sourced<T> read_positive(const JsonValue& at) {
-  Sourced<T> value = read_sourced<T>(at);
-  for (const auto& end : {value.value, value.low, value.high})
-    if (end && in_si(*end) < 0) at.fail("values that are not below 0");
-  return value;
-}
-
-Sourced<double> read_share(const JsonValue& at) {
-  Sourced<double> value = read_positive<double>(at);
-  for (const auto& end : {value.value, value.low, value.high})
-    if (end && *end > 1) at.fail("a share from 0 to 1");
-  return value;
-}
-
 FailureMode read_mode(const std::string& name, const JsonValue& at) {
   at.expect_only({"per", "blast", "scales_with", "rate", "removed", "repair", "latency", "outage"});
   FailureMode mode{.name = name,
                    .per = unit_text.from(at.at("per")),
                    .blast = blast_text.from(at.at("blast")),
                    .scales_with = basis_text.from(at.at("scales_with")),
-                   .rate = read_positive<Hertz>(at.at("rate")),
+                   .rate = read_sourced<Hertz>(at.at("rate")),
                    .removed = read_share(at.at("removed")),
-                   .repair = read_positive<Seconds>(at.at("repair"))};
-  if (const auto latency = at.find("latency")) mode.latency = read_positive<Seconds>(*latency);
-  if (const auto outage = at.find("outage")) mode.outage = read_positive<Seconds>(*outage);
+                   .repair = read_sourced<Seconds>(at.at("repair"))};
+  if (const auto latency = at.find("latency")) mode.latency = read_sourced<Seconds>(*latency);
+  if (const auto outage = at.find("outage")) mode.outage = read_sourced<Seconds>(*outage);
   const bool whole = mode.blast == BlastRadius::process || mode.blast == BlastRadius::site;
   if (whole && mode.removed.known() && mode.removed.get() > 0)
     at.at("removed").fail("0: nothing is exchanged after the failure of a process or a site");
@@ -69,12 +53,12 @@ std::vector<FailureMode> read_modes(const JsonValue& at) {
 
 RecoveryTimes read_recovery(const JsonValue& at) {
   at.expect_only({"detection", "diagnosis", "start", "start_per_gpu", "start_measured", "warm_up"});
-  return {.detection = read_positive<Seconds>(at.at("detection")),
-          .diagnosis = read_positive<Seconds>(at.at("diagnosis")),
-          .start = read_positive<Seconds>(at.at("start")),
-          .start_per_gpu = read_positive<Seconds>(at.at("start_per_gpu")),
-          .start_measured = read_positive<double>(at.at("start_measured")),
-          .warm_up = read_positive<Seconds>(at.at("warm_up"))};
+  return {.detection = read_sourced<Seconds>(at.at("detection")),
+          .diagnosis = read_sourced<Seconds>(at.at("diagnosis")),
+          .start = read_sourced<Seconds>(at.at("start")),
+          .start_per_gpu = read_sourced<Seconds>(at.at("start_per_gpu")),
+          .start_measured = read_sourced<double>(at.at("start_measured")),
+          .warm_up = read_sourced<Seconds>(at.at("warm_up"))};
 }
 
 }  // namespace
@@ -104,12 +88,12 @@ ReliabilityProfile read_reliability(const JsonValue& file) {
     profile.default_for.push_back(name.text());
   const JsonValue maintenance = file.at("maintenance");
   maintenance.expect_only({"rate", "duration"});
-  profile.maintenance_rate = read_positive<Hertz>(maintenance.at("rate"));
-  profile.maintenance_duration = read_positive<Seconds>(maintenance.at("duration"));
+  profile.maintenance_rate = read_sourced<Hertz>(maintenance.at("rate"));
+  profile.maintenance_duration = read_sourced<Seconds>(maintenance.at("duration"));
   const JsonValue infancy = file.at("infancy");
   infancy.expect_only({"share", "period"});
   profile.infant_share = read_share(infancy.at("share"));
-  profile.infant_period = read_positive<Seconds>(infancy.at("period"));
+  profile.infant_period = read_sourced<Seconds>(infancy.at("period"));
   profile.lemon_share = read_share(file.at("lemon_share"));
   const JsonValue running = file.at("running");
   running.expect_only({"stragglers", "data_loading", "evaluation"});
@@ -119,17 +103,17 @@ ReliabilityProfile read_reliability(const JsonValue& file) {
   const JsonValue storage = file.at("storage");
   storage.expect_only({"remote_per_gpu", "local_per_host", "copy_per_gpu", "save_overhead",
                        "training_network", "least_interval"});
-  profile.remote_per_gpu = read_positive<BytesPerSecond>(storage.at("remote_per_gpu"));
-  profile.local_per_host = read_positive<BytesPerSecond>(storage.at("local_per_host"));
-  profile.copy_per_gpu = read_positive<BytesPerSecond>(storage.at("copy_per_gpu"));
-  profile.save_overhead = read_positive<Seconds>(storage.at("save_overhead"));
+  profile.remote_per_gpu = read_sourced<BytesPerSecond>(storage.at("remote_per_gpu"));
+  profile.local_per_host = read_sourced<BytesPerSecond>(storage.at("local_per_host"));
+  profile.copy_per_gpu = read_sourced<BytesPerSecond>(storage.at("copy_per_gpu"));
+  profile.save_overhead = read_sourced<Seconds>(storage.at("save_overhead"));
   profile.training_network = read_share(storage.at("training_network"));
-  profile.least_interval = read_positive<Seconds>(storage.at("least_interval"));
+  profile.least_interval = read_sourced<Seconds>(storage.at("least_interval"));
   const JsonValue remedies = file.at("remedies");
   remedies.expect_only({"restart_factor", "corruption_latency", "elastic_recovery"});
   profile.restart_factor = read_share(remedies.at("restart_factor"));
-  profile.corruption_latency = read_positive<Seconds>(remedies.at("corruption_latency"));
-  profile.elastic_recovery = read_positive<Seconds>(remedies.at("elastic_recovery"));
+  profile.corruption_latency = read_sourced<Seconds>(remedies.at("corruption_latency"));
+  profile.elastic_recovery = read_sourced<Seconds>(remedies.at("elastic_recovery"));
   if (!profile.restart_factor.known() || !profile.corruption_latency.known() ||
       !profile.elastic_recovery.known())
     remedies.fail("all three values: remedies are weighed with them");

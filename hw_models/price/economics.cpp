@@ -36,9 +36,7 @@ template <class T>
 Sourced<T> not_negative(const JsonValue& file, const char* key) {
   return within<T>(file, key, 0, 1e300, "a value of at least 0, or null with a reason");
 }
-Sourced<double> share(const JsonValue& file, const char* key) {
-  return within<double>(file, key, 0, 1, "a share from 0 to 1");
-}
+Sourced<double> share(const JsonValue& file, const char* key) { return read_share(file.at(key)); }
 Sourced<Hertz> yearly_share(const JsonValue& file, const char* key) {
   return within<Hertz>(file, key, 0, 1 / seconds_per_year, "a share a year from 0 to 100 %/year");
 }

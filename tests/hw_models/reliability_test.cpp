@@ -104,7 +104,7 @@ TEST_CASE("reliability: nonsense is refused by name") {
   CHECK(refusal("{}") == "no error");
   CHECK_THAT(refusal(R"({"failures": {"hbm": {"rate": {"value": "-3 %/year",
       "evidence": "measured", "source": "x"}}}})"),
-             Contains("failures.hbm.rate") && Contains("not below 0"));
+             Contains("failures.hbm.rate") && Contains("at least 0"));
   CHECK_THAT(refusal(R"({"failures": {"hbm": {"removed": {"value": 1.5, "evidence": "measured",
       "source": "x"}}}})"),
              Contains("failures.hbm.removed") && Contains("share"));

@@ -153,7 +153,7 @@ TEST_CASE("a share of a stack file is at most 1") {
     return load_stack("mine", {}, folder / "").communication.tensor_exposed.high;
   };
   CHECK(overlap("1") == 1.0);
-  CHECK_THROWS_WITH(overlap("1.5"), Catch::Contains("expected a share of at most 1"));
+  CHECK_THROWS_WITH(overlap("1.5"), Catch::Contains("expected a share from 0 to 1"));
 }
 
 TEST_CASE("selective recompute runs again what it names") {

@@ -3,7 +3,6 @@
 #include "workloads/stack/settings.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "workloads/stack/values.h"
 
@@ -226,12 +225,12 @@ constexpr std::string_view shares[] = {
     "slow_hosts",      "host_update_share"};
 
 template <class T>
-void assign_sourced(std::string_view name, Sourced<T>& target, const JsonValue& at) {
+void assign_sourced(std::string_view, Sourced<T>& target, const JsonValue& at) {
   target = read_sourced<T>(at);
-  if constexpr (std::is_same_v<T, double>)
-    if (std::ranges::find(shares, name) != std::end(shares) &&
-        std::max(target.value.value_or(0.0), target.high.value_or(0.0)) > 1.0)
-      at.fail("a share of at most 1");
+}
+void assign_sourced(std::string_view name, Sourced<double>& target, const JsonValue& at) {
+  const bool is_share = std::ranges::find(shares, name) != std::end(shares);
+  target = is_share ? read_share(at) : read_sourced<double>(at);
 }
 
 // Settings with evidence, addressed by their path. False when there is none at `path`.

@@ -386,4 +386,11 @@ RawSourced read_raw_sourced(const JsonValue& at, std::optional<Dimension> dimens
   return raw;
 }
 
+Sourced<double> read_share(const JsonValue& at) {
+  Sourced<double> share = read_sourced<double>(at);
+  for (const auto& end : {share.value, share.low, share.high})
+    if (end && *end > 1) at.fail("a share from 0 to 1");
+  return share;
+}
+
 }  // namespace orrery

@@ -80,8 +80,8 @@ class JsonValue {
 };
 
 // Reads {"value": "4.8 TB/s", "low": .., "high": .., "evidence": .., "source": .., "reason": ..}.
-// `value` is text with a unit for quantities, a number for double and int64; at least 0, as is the
-// range. Null needs "reason"; uncertain evidence needs low <= value <= high. Unknown keys are errors.
+// `value` is text with a unit for quantities, a number for double and int64. Null needs "reason";
+// uncertain evidence needs low <= value <= high. Below 0 none may be. Unknown keys are errors.
 template <class T>
 Sourced<T> read_sourced(const JsonValue& at);
 
@@ -112,6 +112,9 @@ Sourced<T> read_sourced(const JsonValue& at) {
           .source = raw.source,
           .reason = raw.reason};
 }
+
+// The same of a share: none above 1.
+Sourced<double> read_share(const JsonValue& at);
 
 // Whether a reference (JsonValue::reference) is the JSON of an entry and not a name or a path.
 inline bool is_inline_entry(std::string_view reference) { return reference.starts_with('{'); }

@@ -383,6 +383,26 @@ TEST_CASE("every shipped training table is read, and few of its rows are skipped
   CHECK(skipped_share(scored).share() < 0.01);
 }
 
+TEST_CASE("experts that do not fit run again what launch programs would, not whole layers") {
+  RowReader reader(shipped_aliases(), Unknown::script);
+  const auto row = [&](int devices, int microbatch) {
+    const std::string table = fmt::format(
+        "id,gpu,n_gpus,model,framework,version,precision,seq,global_batch,micro_batch,tp,pp,vpp,"
+        "dp,cp,ep,etp,full_config,tokens_s_gpu\n"
+        "a,GB300,{},DeepSeek-V3,NeMo,26.02,MXFP8,4096,4096,{},1,2,8,{},1,32,1,1,4900\n",
+        devices, microbatch, devices / 2);
+    PreparedRow prepared = reader.read_training(parse_csv(table, "t.csv"))[0];
+    CHECK(prepared.skipped.empty());
+    settle_recompute(prepared, load_model_error(data_root() / "validation/model_error.json"));
+    return prepared.layout;
+  };
+  using enum RecomputeModule;
+  CHECK(row(1024, 1).recompute_choice() == RecomputeChoice{});
+  const Layout narrow = row(256, 2);
+  CHECK(narrow.optimizer == Optimizer::adam_bf16_moments);
+  CHECK(narrow.recompute_choice() == RecomputeChoice{Recompute::selective, {mla_up_proj}});
+}
+
 TEST_CASE("a cell that does not parse stops the table") {
   RowReader reader(shipped_aliases());
   CHECK_THROWS_AS(prepare(reader,

@@ -71,6 +71,20 @@ TEST_CASE("facts, zeroes and values without a range are not moved, shares stay b
   CHECK(step_value(stack, "tensor_exposed") <= 1);
 }
 
+TEST_CASE("a program keeps its settings and facts with the step values of another") {
+  Stack own = some_stack(), other = some_stack();
+  own.launcher = Launcher::torchtitan;
+  own.host.step_overhead = {.value = Seconds(3e-3), .evidence = Evidence::measured, .source = "x"};
+  other.host.step_overhead.value = Seconds(9e-3);
+  other.host.dispatch.value = Seconds(15e-6);
+  other.communication.overlap_cost.value = 0.33;
+  const Stack joined = with_step_values(own, other, {"overlap_cost"});
+  CHECK(joined.launcher == own.launcher);
+  CHECK(step_value(joined, "dispatch") == 15e-6);      // whole steps made it
+  CHECK(step_value(joined, "overlap_cost") == 0.33);   // a fit moves it
+  CHECK(step_value(joined, "step_overhead") == 3e-3);  // measured by itself
+}
+
 TEST_CASE("at most ten values are fitted, and first those that were fitted to steps before") {
   Stack stack = some_stack();
   stack.kernels.kernel_age = {.value = 1.1,

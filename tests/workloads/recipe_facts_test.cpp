@@ -29,7 +29,9 @@ JsonValue facts() {
     {"model": ["a-2"], "family": "a", "facts": [
       {"release": "26.04", "device": ["b300"], "precision": ["bf16"], "use": ["sibling"]}]}],
    "experts": [{"release": "25.11", "device": ["h100"], "precision": ["bf16"], "use": ["most"]}],
-   "dense": []})",
+   "dense": [],
+   "without": {"b": {"experts": [
+     {"release": "25.11", "device": ["h100"], "precision": ["bf16"], "use": ["others"]}]}}})",
                           "facts.json");
 }
 
@@ -95,6 +97,15 @@ TEST_CASE("a model without facts takes its family's, then those of most families
   CHECK(used(dense, "25.11").empty());
 }
 
+TEST_CASE("a family that is to be unknown has no vote on what most families set") {
+  StackContext run = run_of("b-1", "b", "h100");
+  CHECK(used(run, "25.11") == "most");
+  run.scripted = false;
+  CHECK(used(run, "25.11") == "others");
+  run.family = "c";
+  CHECK(used(run, "25.11") == "most");
+}
+
 TEST_CASE("a misspelt key of facts is an error") {
   const JsonValue file = JsonValue::parse(
       R"({"stack": "s", "models": [], "dense": [],
@@ -126,6 +137,8 @@ TEST_CASE("law: every shipped fact can be set") {
     check(entry.at("facts"), entry.at("model").items().front().text(), true);
   check(file.at("experts"), "", true);
   check(file.at("dense"), "", false);
+  for (const auto& [family, kinds] : file.at("without").members())
+    for (const auto& [kind, blocks] : kinds.members()) check(blocks, "", kind == "experts");
   CHECK(set > 500);
 }
 

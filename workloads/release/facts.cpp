@@ -34,11 +34,21 @@ std::optional<JsonValue> last_of(const JsonValue& facts, const StackContext& con
   return exact ? exact : of_device;
 }
 
+// What most families set; for a model of which no script is to be known, without its family's vote.
+JsonValue votes_for(const JsonValue& file, const StackContext& context) {
+  const char* kind = context.moe ? "experts" : "dense";
+  if (!context.scripted)
+    if (const auto without = file.find("without"))
+      if (const auto others = without->find(context.family))
+        if (const auto votes = others->find(kind)) return *votes;
+  return file.at(kind);
+}
+
 }  // namespace
 
 std::optional<RecipeFacts> recipe_facts(const JsonValue& file, const StackContext& context,
                                         const std::string& release) {
-  file.expect_only({"stack", "models", "experts", "dense"});
+  file.expect_only({"stack", "models", "experts", "dense", "without"});
   const auto limit = release_parts(release);
   // As launch programs spell models: "Qwen3-235B-A22B" of a table is qwen3-235b-a22b there.
   const std::string model = lower_case(context.model);
@@ -53,7 +63,7 @@ std::optional<RecipeFacts> recipe_facts(const JsonValue& file, const StackContex
   }
   if (!own) own = of_family;
   if (own) return RecipeFacts{.block = *own};
-  const auto most = last_of(file.at(context.moe ? "experts" : "dense"), context, limit);
+  const auto most = last_of(votes_for(file, context), context, limit);
   if (most) return RecipeFacts{.block = *most, .of_most = true};
   return std::nullopt;
 }

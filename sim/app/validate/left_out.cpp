@@ -55,13 +55,15 @@ std::string nested_report(const UnseenRows& rows, const ModelError& error,
   const std::vector<BlindRow> unscripted =
       unscripted_rows(rows.known, rows.unscripted, rows.new_models, run);
   const std::vector<BlindRow> stand_ins = stand_in_rows(rows.known, rows.new_programs, run);
+  const std::vector<BlindRow> other_values =
+      other_values_rows(rows.known, rows.new_programs, rows.new_models, run);
   const std::vector<BlindRow> blind = predict_blind(rows.known, "blind", run);
   const std::vector<BlindRow> evidence = joined(joined(left_out, unscripted), stand_ins);
   const ModelError fitted = nested_error(evidence, blind, error, options.threads);
   if (!options.model_error.empty()) write_file(options.model_error, to_json_text(fitted));
-  const NestedErrors errors =
-      nested_errors(nested_points(left_out, evidence, fitted),
-                    transfer_lines(rows.known, left_out, unscripted, stand_ins, fitted, run));
+  const NestedErrors errors = nested_errors(
+      nested_points(left_out, evidence, fitted),
+      transfer_lines(rows.known, left_out, unscripted, other_values, stand_ins, fitted, run));
   if (!options.write_nested.empty())
     write_file(options.write_nested, nested_json(errors).dump(1) + "\n");
   if (options.json) {
@@ -69,6 +71,7 @@ std::string nested_report(const UnseenRows& rows, const ModelError& error,
     out["rows"] = Json::array();
     add_rows(out["rows"], left_out, "new");
     add_rows(out["rows"], unscripted, "without_script");
+    add_rows(out["rows"], other_values, "other_values");
     add_rows(out["rows"], stand_ins, "stand_in");
     return answer_text(validate_head(options), {}, out);
   }

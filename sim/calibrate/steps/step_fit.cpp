@@ -59,6 +59,11 @@ double mean_error(std::span<const StepSample> samples, std::span<const double> d
 
 }  // namespace
 
+bool is_made_of_steps(const std::string& source) {
+  return source == fitted_source || source == "orrery-first-study" ||
+         source == "orrery-published-runs";
+}
+
 const std::vector<std::string>& step_value_names() {
   static const std::vector<std::string> names = {"dispatch",
                                                  "layer_sync",
@@ -126,6 +131,21 @@ double step_value(const Stack& stack, const std::string& wanted) {
     if (name == wanted && value.known()) found = in_si(value.get());
   });
   return found;
+}
+
+Stack with_step_values(const Stack& settings, const Stack& values,
+                       const std::vector<std::string>& names) {
+  Stack joined = settings;
+  visit_stack_values(joined, [&](const std::string& name, auto& value) {
+    const bool is_moved = std::find(names.begin(), names.end(), name) != names.end();
+    if (!is_moved && !is_made_of_steps(value.source)) return;
+    visit_stack_values(values, [&](const std::string& other, const auto& from) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>,
+                                   std::remove_cvref_t<decltype(from)>>)
+        if (other == name) value = from;
+    });
+  });
+  return joined;
 }
 
 double weight_among(std::size_t rows) {

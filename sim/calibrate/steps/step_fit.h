@@ -16,6 +16,9 @@ namespace orrery {
 // fitted to operators, not here: the two trade off against each other).
 const std::vector<std::string>& step_value_names();
 
+// Whether whole steps have made a value of that source (an id of hw_models/catalog/sources).
+bool is_made_of_steps(const std::string& source);
+
 // At most ten names of values that a fit of these releases of a stack may move: first all that were
 // fitted to whole steps before (source "orrery-step-fit"), so that no row is predicted by a value
 // that saw it, then step_value_names(). Only estimates with a range: facts and absent effects stay.
@@ -39,6 +42,10 @@ std::optional<StepPrior> step_prior(const Stack& stack, const std::string& name)
 // stack holds as facts or as zero are left alone.
 void set_step_value(Stack& stack, const std::string& name, double deviations);
 double step_value(const Stack& stack, const std::string& name);  // SI
+// `settings` with the values of `values` where whole steps have made its own, and where a fit of
+// `values` moves them (`names`).
+Stack with_step_values(const Stack& settings, const Stack& values,
+                       const std::vector<std::string>& names);
 
 // One measured step, and how the model predicts it when the values lie so many deviations from the
 // middles of their priors.

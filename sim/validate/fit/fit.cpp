@@ -88,10 +88,12 @@ StackFit fit_stack(const std::vector<const ScoredRow*>& rows, int threads) {
   return result;
 }
 
-// Of the row's speed, with the values that the fit found: predicted / measured - 1.
-double speed_error(const PreparedRow& row, const StackFit& fit) {
-  const Stack changed = moved(row.stack, fit.names, fit.fit.deviations);
-  const double predicted = tokens_per_second(row, predict_step(row, changed));
+// Of the row's speed, with the values that the fit found: predicted / measured - 1. `values` has
+// them where its stack is not the row's own.
+double speed_error(const PreparedRow& row, const PreparedRow& values, const StackFit& fit) {
+  const Stack fitted = moved(values.stack, fit.names, fit.fit.deviations);
+  const Stack stack = &row == &values ? fitted : with_step_values(row.stack, fitted, fit.names);
+  const double predicted = tokens_per_second(row, predict_step(row, stack));
   return predicted / *row.measured.tokens_per_second_per_gpu - 1;
 }
 
@@ -157,7 +159,8 @@ class Folds {
 // Rows of one stack that one fold predicts.
 struct FoldFit {
   std::string stack, fold;
-  std::vector<std::size_t> rows;  // of the blind rows
+  std::vector<std::size_t> rows;         // of the blind rows
+  std::vector<const ScoredRow*> values;  // beside each: whose stack has the values
 };
 
 }  // namespace
@@ -168,7 +171,8 @@ const std::vector<std::string>& leave_out_kinds() {
 }
 
 std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const std::string& kind,
-                                    const FitRun& run, const std::vector<ScoredRow>* unseen) {
+                                    const FitRun& run, const std::vector<ScoredRow>* unseen,
+                                    const std::vector<ScoredRow>* settings) {
   const Folds folds(rows, kind);
   const auto stacks = by_stack(rows);
   std::vector<BlindRow> blind;
@@ -178,12 +182,14 @@ std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const st
     const ScoredRow& s = rows[i];
     if (!is_scored(s)) continue;
     const bool hidden = unseen != nullptr && is_scored((*unseen)[i]);
-    const ScoredRow& predicted = hidden ? (*unseen)[i] : s;
-    const std::string fold = folds.of(*s.row), stack = predicted.row->stack.name;
+    const ScoredRow& values = hidden ? (*unseen)[i] : s;
+    const ScoredRow& predicted = settings && is_scored((*settings)[i]) ? (*settings)[i] : values;
+    const std::string fold = folds.of(*s.row), stack = values.row->stack.name;
     if (run.only && !run.only->contains(fold)) continue;
     const auto [at, added] = index.emplace(std::pair{stack, fold}, tasks.size());
-    if (added) tasks.push_back({.stack = stack, .fold = fold, .rows = {}});
+    if (added) tasks.push_back({.stack = stack, .fold = fold});
     tasks[at->second].rows.push_back(blind.size());
+    tasks[at->second].values.push_back(&values);
     blind.push_back({.row = &predicted, .fold = fold, .whole_source = folds.whole_source(*s.row)});
   }
   std::atomic<std::size_t> done{0};
@@ -195,8 +201,10 @@ std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const st
       for (const ScoredRow* s : list->second)
         if (!folds.leaves_out(task.fold, *s->row)) others.push_back(s);
     const StackFit fit = fit_stack(others, 1);
-    for (const std::size_t i : task.rows)
-      blind[i].speed_error = speed_error(*blind[i].row->row, fit);
+    for (std::size_t k = 0; k < task.rows.size(); ++k) {
+      BlindRow& b = blind[task.rows[k]];
+      b.speed_error = speed_error(*b.row->row, *task.values[k]->row, fit);
+    }
     const std::size_t count = ++done;
     if (!run.quiet && (count % 20 == 0 || count == tasks.size()))
       fmt::print(stderr, "{} of {} fits\n", count, tasks.size());
@@ -216,7 +224,8 @@ std::vector<BlindRow> predict_transfer(const std::vector<ScoredRow>& rows, const
     const StackFit fit = fit_stack(learned, run.threads);
     for (const ScoredRow* s : list)
       if (transfer.target(*s->row))
-        out.push_back({.row = s, .fold = transfer.name, .speed_error = speed_error(*s->row, fit)});
+        out.push_back(
+            {.row = s, .fold = transfer.name, .speed_error = speed_error(*s->row, *s->row, fit)});
   }
   return out;
 }

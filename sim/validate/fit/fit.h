@@ -39,10 +39,12 @@ std::vector<BlindRow> ordinary(const std::vector<BlindRow>& rows);
 // that no other row uses are predicted from what is known without steps. Stops early when
 // interrupted. `unseen`: the same rows as runs of models that no stack knows (Unknown::model);
 // where it is given, these are predicted in place of `rows`, which fits learn from, by the fit of
-// their own stack.
+// their own stack. `settings`: the same rows again; where they are given, they are predicted, with
+// their own settings and the values that `unseen`'s stack has and its fit moves.
 std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const std::string& kind,
                                     const FitRun& run,
-                                    const std::vector<ScoredRow>* unseen = nullptr);
+                                    const std::vector<ScoredRow>* unseen = nullptr,
+                                    const std::vector<ScoredRow>* settings = nullptr);
 
 // Rows of one kind predicted by fits, stack by stack, that learn from another kind alone; stacks
 // without a row to learn from are left out. The name stands in BlindRow::fold.

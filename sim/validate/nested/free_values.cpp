@@ -8,17 +8,12 @@
 
 #include "sim/base/sorting.h"
 #include "sim/base/statistics.h"
+#include "sim/calibrate/steps/step_fit.h"
 #include "sim/validate/nested/groups.h"
 #include "workloads/stack/values.h"
 
 namespace orrery {
 namespace {
-
-// What whole steps have made, by its source.
-bool is_fitted(const std::string& source) {
-  return source == "orrery-step-fit" || source == "orrery-first-study" ||
-         source == "orrery-published-runs";
-}
 
 template <class T>
 bool is_free(const Sourced<T>& value) {
@@ -67,7 +62,7 @@ std::vector<FreeValue> free_values(const std::vector<ScoredRow>& rows) {
       free.value = in_si(*value.value);
       free.low = low;
       free.high = high;
-      free.fitted = is_fitted(value.source);
+      free.fitted = is_made_of_steps(value.source);
       free.reason = value.reason;
       free.points.emplace(operating_point(row), &row);
       free.families.insert(row.family);

@@ -86,6 +86,18 @@ std::vector<BlindRow> stand_in_rows(const std::vector<ScoredRow>& known,
   return out;
 }
 
+std::vector<BlindRow> other_values_rows(const std::vector<ScoredRow>& known,
+                                        const std::vector<ScoredRow>& rows,
+                                        const std::vector<ScoredRow>& own, const FitRun& run) {
+  std::set<std::string> met;
+  for (const ScoredRow& row : rows)
+    if (!row.row->program.empty()) met.insert(row.row->id);
+  std::vector<BlindRow> out;
+  for (BlindRow& b : predict_blind(known, "nested", run, &rows, &own))
+    if (met.contains(b.row->row->id)) out.push_back(std::move(b));
+  return out;
+}
+
 std::vector<BlindRow> joined(std::vector<BlindRow> left_out, const std::vector<BlindRow>& more) {
   left_out.insert(left_out.end(), more.begin(), more.end());
   return left_out;
@@ -94,6 +106,7 @@ std::vector<BlindRow> joined(std::vector<BlindRow> left_out, const std::vector<B
 std::vector<TransferLine> transfer_lines(const std::vector<ScoredRow>& rows,
                                          const std::vector<BlindRow>& left_out,
                                          const std::vector<BlindRow>& unscripted,
+                                         const std::vector<BlindRow>& other_values,
                                          const std::vector<BlindRow>& stand_ins,
                                          const ModelError& shared, const FitRun& run) {
   std::vector<TransferLine> lines;
@@ -102,6 +115,8 @@ std::vector<TransferLine> transfer_lines(const std::vector<ScoredRow>& rows,
     add_line(lines, kind.name, predicted, predicted, left_out, shared);
   }
   add_line(lines, unscripted_transfer, ordinary(unscripted), joined(left_out, unscripted), left_out,
+           shared);
+  add_line(lines, values_transfer, ordinary(other_values), joined(left_out, other_values), left_out,
            shared);
   add_line(lines, stand_in_transfer, ordinary(stand_ins), joined(left_out, stand_ins), left_out,
            shared);

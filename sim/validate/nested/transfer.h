@@ -18,8 +18,9 @@ struct TransferLine {
 };
 
 const std::vector<Transfer>& transfer_kinds();
-// The names of the last lines: of unscripted_rows(), of stand_in_rows().
+// The names of the last lines: of unscripted_rows(), of other_values_rows(), of stand_in_rows().
 inline constexpr const char* unscripted_transfer = "a model that no script names";
+inline constexpr const char* values_transfer = "values of a stand-in";
 inline constexpr const char* stand_in_transfer = "a program by its stand-in";
 
 // Those of `rows` (read with Unknown::script) that are predicted otherwise than the same in
@@ -33,14 +34,21 @@ std::vector<BlindRow> unscripted_rows(const std::vector<ScoredRow>& known,
 std::vector<BlindRow> stand_in_rows(const std::vector<ScoredRow>& known,
                                     const std::vector<ScoredRow>& rows, const FitRun& run);
 
+// The rows that stand_in_rows() has, with the settings of their own program (`own`, read with
+// Unknown::model) and the values of the other stack: a program that was read, and never measured.
+std::vector<BlindRow> other_values_rows(const std::vector<ScoredRow>& known,
+                                        const std::vector<ScoredRow>& rows,
+                                        const std::vector<ScoredRow>& own, const FitRun& run);
+
 // Both, which ranges are made of.
 std::vector<BlindRow> joined(std::vector<BlindRow> left_out, const std::vector<BlindRow>& more);
 
-// `left_out`: the same rows as nested errors have them; `unscripted` and `stand_ins`: of the
-// functions above, the last kinds. Kinds without a row are left out.
+// `left_out`: the same rows as nested errors have them; `unscripted`, `other_values` and
+// `stand_ins`: of the functions above, the last kinds. Kinds without a row are left out.
 std::vector<TransferLine> transfer_lines(const std::vector<ScoredRow>& rows,
                                          const std::vector<BlindRow>& left_out,
                                          const std::vector<BlindRow>& unscripted,
+                                         const std::vector<BlindRow>& other_values,
                                          const std::vector<BlindRow>& stand_ins,
                                          const ModelError& shared, const FitRun& run);
 

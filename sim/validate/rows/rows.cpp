@@ -130,17 +130,16 @@ void build_layout(PreparedRow& p, const RunColumns& c, const StackChoice& softwa
   layout.sequence_parallel = c.sequence_parallel.value_or(p.stack.defaults.sequence_parallel);
   layout.schedule = schedule_for(c, p.stack, layout.vpp, software.schedule);
   if (is_v_shaped(layout.schedule) && !c.vpp) layout.vpp = 2;  // a V has two chunks
+  layout.optimizer = software.optimizer.value_or(p.stack.defaults.optimizer);
+  if (mentions(c.notes, "Muon")) layout.optimizer = Optimizer::muon;
   if (const auto stated_recompute = recompute_from_words(c.recompute)) {
     layout.set(*stated_recompute);
   } else {
-    for (const Recompute choice : {Recompute::none, Recompute::selective, Recompute::full})
-      if (choice >= p.stack.defaults.recompute.recompute && !p.stack.defaults.recompute_known)
-        p.recompute_choices.push_back(choice);
     layout.set(p.stack.defaults.recompute);
+    if (!p.stack.defaults.recompute_known)
+      p.recompute_choices = memory_savers(p.model, p.stack, layout.optimizer);
   }
-  layout.optimizer = software.optimizer.value_or(p.stack.defaults.optimizer);
   if (layout.cp > 1) layout.context = p.stack.defaults.context;
-  if (mentions(c.notes, "Muon")) layout.optimizer = Optimizer::muon;
   if (layout.zero_stage == 3 && mentions(c.notes, "FSDP")) {
     const std::int64_t shard = number_after(c.notes, "FSDP(?: size)?");
     if (shard > 1 && shard < layout.dp * layout.cp) layout.shard_group = shard;

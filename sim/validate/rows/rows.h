@@ -14,6 +14,7 @@
 #include "sim/engine/scenario.h"
 #include "sim/engine/step/context.h"
 #include "sim/validate/rows/aliases.h"
+#include "sim/validate/rows/memory_savers.h"
 
 namespace orrery {
 
@@ -51,7 +52,7 @@ struct PreparedRow {
   Stack stack;
   std::string program;  // that the stack stands in for; empty: the stack is its own
   // Recompute that the row leaves blank: the first of these that fits is taken; empty: stated.
-  std::vector<Recompute> recompute_choices;
+  std::vector<MemorySaver> recompute_choices;
 };
 
 // Something is known of the row that no column tells, and so no value of a stack can.

@@ -46,14 +46,17 @@ void settle_recompute(PreparedRow& row, const ModelError& error) {
   Stack stack = row.stack;
   // The program behind a stand-in may keep its gradients in 16 bits.
   if (!row.program.empty()) stack.sharding.gradient_storage = Format::bf16;
-  for (const Recompute choice : row.recompute_choices) {
-    row.layout.recompute = choice;
+  const Optimizer usual = row.layout.optimizer;
+  for (const MemorySaver& saver : row.recompute_choices) {
+    row.layout.set(saver.recompute);
+    row.layout.optimizer = saver.optimizer;
     const MemoryVerdict memory =
         memory_fit(row.model, row.job, row.layout, stack, row.cluster->context->device);
     if (memory.needed <= memory.capacity * (1 + error.memory)) break;
   }
   row.assumed.push_back(
       fmt::format("recompute not stated: {}", to_text(row.layout.recompute_choice())));
+  if (row.layout.optimizer != usual) row.assumed.push_back("moments in 16 bits: it fits so");
   row.recompute_choices.clear();
 }
 

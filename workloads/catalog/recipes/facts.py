@@ -194,18 +194,20 @@ def of_models(recipes, task):
     return blocks
 
 
-def majority(recipes, moe):
-    """What most families set whose recipes a release renews. Each has one vote."""
+def majority(recipes, moe, without=None):
+    """What most families set whose recipes a release renews. Each has one vote; `without`: that one
+    has none."""
     last, blocks = {}, []
     for release in recipes.releases:
         votes = collections.defaultdict(lambda: collections.defaultdict(list))
         for (model, *where), facts in recipes.first_of(release, "pretrain").items():
+            family = recipes.models[model]["family"]
             if recipes.is_moe(model) == moe:
-                votes[tuple(where)][recipes.models[model]["family"]].append(facts)
+                votes[tuple(where)][family].append(facts)
         found = {}
         for where, families in votes.items():
             if len(families) >= LEAST_FAMILIES:
-                facts = elected(list(families.values()))
+                facts = elected([own for family, own in families.items() if family != without])
                 if last.get(where) != facts:
                     found[where] = last[where] = facts
         for devices, precisions, block in condensed(found):
@@ -222,12 +224,35 @@ OF_A_MODEL = {"recompute", "context", "attention_dropout", "hidden_dropout", "mt
 # A recipe that leaves them open does not vote.
 MAY_BE_BLANK = {"dispatcher", "tensor"}
 
+GRAPHS = ("launch", "graph")  # names of facts that one vote decides
+
+
+def graphs_of(facts):
+    """How much of a step a program's graphs hold: nothing (0), parts of layers (1), all (2)."""
+    ways = [facts.get(name, {}) for name in GRAPHS]
+    words = {way.get("use") or way.get("set", {}).get("launch") for way in ways}
+    return 2 if "full-graph" in words else 1 if words & {"scoped-graph", "scoped-graphs"} else 0
+
+
+def middle(ordered):
+    return ordered[(len(ordered) - 1) // 2]
+
+
+def elected_graphs(families):
+    """The middle of the families, and how most of those that have as much write it."""
+    chosen = middle(sorted(middle(sorted(map(graphs_of, family))) for family in families))
+    ways = collections.Counter(
+        text_of({name: facts[name] for name in GRAPHS if name in facts})
+        for family in families for facts in family if graphs_of(facts) == chosen)
+    return json.loads(max(sorted(ways.items()), key=lambda item: item[1])[0])
+
 
 def elected(families):
     names = [name for family in families for facts in family for name in facts]
-    chosen = {}
+    graphs = elected_graphs(families)
+    chosen = {name: graphs[name] for name in graphs if name == "launch"}
     for name in dict.fromkeys(names):
-        if name in OF_A_MODEL:
+        if name in OF_A_MODEL or name in GRAPHS:
             continue
         votes = collections.Counter()
         for family in families:
@@ -235,10 +260,22 @@ def elected(families):
                                       if name in facts or name not in MAY_BE_BLANK)
             if own:
                 votes[own.most_common(1)[0][0]] += 1
-        winner, _ = max(sorted(votes.items()), key=lambda item: item[1])
+        winner, _ = max(sorted(votes.items()), key=lambda item: (item[1], item[0] == "{}"))
         if json.loads(winner):
             chosen[name] = json.loads(winner)
-    return chosen
+    return chosen | graphs
+
+
+def without_each(recipes):
+    """{family: {kind: what is elected without its vote}}, where that is something else."""
+    entries = {}
+    for moe, kind in ((True, "experts"), (False, "dense")):
+        of_all = majority(recipes, moe)
+        for family in dict.fromkeys(row["family"] for row in recipes.models.values()):
+            blocks = majority(recipes, moe, family)
+            if blocks != of_all:
+                entries.setdefault(family, {})[kind] = blocks
+    return entries
 
 
 def lines_of(blocks):
@@ -258,7 +295,10 @@ def text():
                            f'"facts": [\n{lines_of(blocks)}\n]}}')
     return (f'{{"stack": "{STACK}", "models": [\n' + ",\n".join(entries)
             + f'\n], "experts": [\n{lines_of(majority(recipes, True))}'
-            + f'\n], "dense": [\n{lines_of(majority(recipes, False))}\n]}}\n')
+            + f'\n], "dense": [\n{lines_of(majority(recipes, False))}\n], "without": {{\n'
+            + ",\n".join(f'"{family}": {{' + ", ".join(
+                f'"{kind}": [\n{lines_of(blocks)}\n]' for kind, blocks in kinds.items()) + "}"
+                for family, kinds in without_each(recipes).items()) + "\n}}\n")
 
 
 def main():

@@ -191,6 +191,11 @@ TEST_CASE("validate looks at its files before it predicts") {
   expect_error("validate --leave-out nested --model-error /nowhere/e.json" + table, "e.json");
   expect_error("validate --leave-out nested --model-error /" + table, "directory");
   expect_error("validate --leave-out source --gates " + half, "--gates: found --leave-out");
+  for (const std::string& table_alone : {"--gates " + half, std::string("--fit")}) {
+    const Outcome o = run("validate --json " + table_alone);
+    CHECK(o.code == 2);
+    CHECK(o.err.find("found --json; expected no --json: it prints a table") != std::string::npos);
+  }
   expect_error("validate --fit --html " + fresh, "--html: found --fit");
   for (const char* flag : {"--gates", "--write-gates", "--html", "--plots"})
     expect_error("validate " + std::string(flag) + " ''", flag);

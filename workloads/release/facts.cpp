@@ -23,7 +23,7 @@ std::optional<JsonValue> last_of(const JsonValue& facts, const StackContext& con
                                  const std::vector<long>& limit) {
   std::optional<JsonValue> exact, of_device;
   for (const JsonValue& block : facts.items()) {
-    block.expect_only({"release", "task", "device", "precision", "use", "set"});
+    block.expect_only({"release", "task", "device", "precision", "use", "set", "address"});
     if (release_parts(block.at("release").text()) > limit) break;
     const auto task = block.find("task");
     if ((task ? task->text() : to_text(Task::pretrain)) != to_text(context.task)) continue;
@@ -65,6 +65,9 @@ std::optional<RecipeFacts> recipe_facts(const JsonValue& file, const StackContex
   if (own) return RecipeFacts{.block = *own};
   const auto most = last_of(votes_for(file, context), context, limit);
   if (most) return RecipeFacts{.block = *most, .of_most = true};
+  // Too few families have scripts for a vote: nothing is set.
+  if (file.at("experts").items().empty() && file.at("dense").items().empty())
+    return RecipeFacts{.block = JsonValue::parse("{}", file.file()), .of_most = true};
   return std::nullopt;
 }
 

@@ -11,7 +11,7 @@
 namespace orrery {
 
 struct RecipeFacts {
-  JsonValue block;       // {"use": [..], "set": {..}}
+  JsonValue block;       // {"use": [..], "set": {..}}; empty where no vote is held
   bool of_most = false;  // no script names the model or its family
 };
 

@@ -84,6 +84,15 @@ std::vector<std::filesystem::path> table_files(const ValidateOptions& options) {
   return files;
 }
 
+// Tables that only people read.
+void refuse_json(const ValidateOptions& options) {
+  for (const auto& [flag, given] : {std::pair{"--gates", !options.gates.empty()},
+                                    {"--fit", options.fit},
+                                    {"--advise", options.advise}})
+    if (given && options.json)
+      throw Error({.file = flag, .found = "--json", .expected = "no --json: it prints a table"});
+}
+
 void check_options(const ValidateOptions& options) {
   const std::vector<std::string>& kinds = leave_out_kinds();
   if (!options.leave_out.empty() &&
@@ -120,6 +129,7 @@ void check_options(const ValidateOptions& options) {
       throw Error({.file = flag,
                    .found = mode,
                    .expected = "one of the two: gates and pages are of shipped values"});
+  refuse_json(options);
 }
 
 // The files of gates that the options name.

@@ -156,6 +156,26 @@ TEST_CASE("a share of a stack file is at most 1") {
   CHECK_THROWS_WITH(overlap("1.5"), Catch::Contains("expected a share from 0 to 1"));
 }
 
+TEST_CASE("a feed-forward part runs again without its last product where that stops early") {
+  const Model model = catalog_model("llama3-8b");
+  const Job job = {.sequence = 4096, .global_batch = 64};
+  Layout layout = {.dp = 8, .zero_stage = 3};
+  layout.set({Recompute::selective, {RecomputeModule::mlp}});
+  Stack stack = load_stack("megatron-core@0.12", {.architecture = "hopper"}, catalog("stacks"));
+  const auto again = [&](bool stops_early) {
+    stack.recompute.stops_early = stops_early;
+    const LayerProgram layer =
+        LayerOperations(model, job, layout, stack).layer(model.classes.front());
+    double products = 0;
+    for (const Operation& o : layer.backward.operations)
+      if (o.label == Label::recompute && o.kernel()->work.kind == WorkKind::gemm)
+        products += o.count;
+    return products;
+  };
+  CHECK(again(false) == 2);  // into the feed-forward's width, and back
+  CHECK(again(true) == 1);
+}
+
 TEST_CASE("selective recompute runs again what it names") {
   Case c;
   const Segment plain = c.expert_layer().backward;

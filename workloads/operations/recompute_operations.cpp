@@ -15,12 +15,16 @@ void LayerOperations::rerun(LayerProgram& p, RecomputeModule module, std::size_t
   if (inside && layout_.recomputes(RecomputeModule::moe)) return;
   if (!shape_.training || !layout_.recomputes(module)) return;
   if (recomputes_by_operation(layout_, stack_)) return;  // runs all of them again anyway
-  const auto count = p.forward.operations.size();
-  for (std::size_t i = from; i < count; ++i) {
-    p.input_gradient.operations.push_back(p.forward.operations[i]);
-    Operation& again = p.input_gradient.operations.back();
-    if (again.kernel()) again.label = Label::recompute;
+  Segment again;
+  for (std::size_t i = from; i < p.forward.operations.size(); ++i) {
+    again.operations.push_back(p.forward.operations[i]);
+    if (again.operations.back().kernel()) again.operations.back().label = Label::recompute;
   }
+  const bool feeds_forward = module == RecomputeModule::mlp || module == RecomputeModule::moe ||
+                             module == RecomputeModule::shared_experts;
+  if (feeds_forward && stack_.recompute.stops_early) end_at_last_product(again);
+  p.input_gradient.operations.insert(p.input_gradient.operations.end(), again.operations.begin(),
+                                     again.operations.end());
 }
 
 // What a recomputed layer runs again before its backward; `selective` repeats attention's core
@@ -79,8 +83,8 @@ void LayerOperations::rerun_operations(LayerProgram& p, const LayerClass& layer)
   p.input_gradient.operations.insert(p.input_gradient.operations.end(), again.begin(), again.end());
 }
 
-// Leaves out the last product of a layer, whose result backward does not need, with what sends that
-// result on: the sum over tp, or the way back from the experts.
+// Leaves out the last product of a layer or a feed-forward part, whose result backward does not
+// need, with what sends that result on: the sum over tp, or the way back from the experts.
 void LayerOperations::end_at_last_product(Segment& s) const {
   std::vector<Operation>& all = s.operations;
   const auto is_product = [](const Operation& o) {

@@ -40,8 +40,9 @@ struct StackRecompute {
   // "selective" keeps the outputs of attention, of every second product (the first, the third, ...)
   // and of reductions over tp, and runs all else again (TorchTitan's selective_ac_option "op").
   bool by_operation = false;
-  // Recomputing a layer ends where backward has all that it needs: the last product, what it sends
-  // and what follows are left out (PyTorch's non-reentrant checkpoint from 2.1 on).
+  // Recomputing a layer, or its feed-forward part alone, ends where backward has all that it needs:
+  // the last product, what it sends and what follows are left out (PyTorch's non-reentrant
+  // checkpoint from 2.1 on; compilers that drop what nobody reads, as XLA does).
   bool stops_early = false;
 };
 

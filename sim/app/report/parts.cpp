@@ -350,10 +350,9 @@ void add_subject(Document& document, const Scenario& s) {
   document.line(fmt::format("{} x {} on {} ({})", grouped(s.cluster.gpus), s.cluster.device.title,
                             s.cluster.title, s.cluster.name));
   document.line(job_text(s))
-      .line(fmt::format("{} {}{}", s.stack.title, s.stack.release,
-                        s.stack.unscripted
-                            ? ", set as most of its launch scripts are: none names the model"
-                            : ""));
+      .line(
+          fmt::format("{} {}{}", s.stack.title, s.stack.release,
+                      s.stack.unscripted ? ", none of whose launch scripts names the model" : ""));
   for (const std::string& note : notes_of(s)) document.paragraph("Note: " + note, "  ");
 }
 

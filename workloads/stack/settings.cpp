@@ -2,8 +2,6 @@
 // Reads settings of stacks: what each key of a file sets.
 #include "workloads/stack/settings.h"
 
-#include <algorithm>
-
 #include "workloads/stack/values.h"
 
 namespace orrery {
@@ -218,19 +216,12 @@ bool apply_named(Stack& s, const std::string& key, const JsonValue& value) {
   return false;
 }
 
-// Values that are shares of something: of time, of bytes, of machines.
-constexpr std::string_view shares[] = {
-    "tensor_exposed",  "expert_exposed",      "overlapped_expert_exposed",
-    "context_exposed", "data_overlap_window", "sync_exposed",
-    "slow_hosts",      "host_update_share"};
-
 template <class T>
 void assign_sourced(std::string_view, Sourced<T>& target, const JsonValue& at) {
   target = read_sourced<T>(at);
 }
 void assign_sourced(std::string_view name, Sourced<double>& target, const JsonValue& at) {
-  const bool is_share = std::ranges::find(shares, name) != std::end(shares);
-  target = is_share ? read_share(at) : read_sourced<double>(at);
+  target = is_share(name) ? read_share(at) : read_sourced<double>(at);
 }
 
 // Settings with evidence, addressed by their path. False when there is none at `path`.

@@ -2,6 +2,9 @@
 // Lists the values of a stack that have evidence and a range, each with its key in files.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "workloads/stack/stack.h"
@@ -61,6 +64,16 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("allocator_rounding", s.memory.allocator_rounding);
   visit("context", s.memory.context);
   visit("sequence_buffers", s.memory.sequence_buffers);
+}
+
+// Whether the value of that key is a share of something, of time, of bytes or of machines: at
+// most 1.
+inline bool is_share(std::string_view name) {
+  constexpr std::array<std::string_view, 8> shares = {
+      "tensor_exposed",  "expert_exposed",      "overlapped_expert_exposed",
+      "context_exposed", "data_overlap_window", "sync_exposed",
+      "slow_hosts",      "host_update_share"};
+  return std::find(shares.begin(), shares.end(), name) != shares.end();
 }
 
 }  // namespace orrery

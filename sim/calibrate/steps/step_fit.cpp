@@ -16,10 +16,6 @@ namespace {
 
 constexpr const char* fitted_source = "orrery-step-fit";
 
-bool is_share(const std::string& name) {
-  return name.ends_with("_exposed") || name.ends_with("_window");
-}
-
 template <class T>
 bool is_free(const Sourced<T>& value) {
   return value.known() && value.evidence == Evidence::estimated && in_si(value.get()) > 0 &&

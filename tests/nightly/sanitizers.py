@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the tests with sanitizers and runs them, layer by layer, a few cases a process.
 
-Usage: tests/nightly/run asan|tsan [--layers base,engine] [--minutes M] [--jobs N]
+Usage: tests/nightly/run asan|tsan [--layers base,engine] [--cases TEXT] [--minutes M] [--jobs N]
 asan: addresses, leaks and undefined behaviour. tsan: races, of the layers that use threads.
 """
 import sys
@@ -25,16 +25,20 @@ def main():
     name = sys.argv.pop(1)
     parser = options_of(__doc__.splitlines()[0])
     parser.add_argument("--layers", help="with commas; all by default")
+    parser.add_argument("--cases", default="", help="only those with this text in their name")
     options = parser.parse_args()
     part = Part(name, options.minutes, options.jobs)
     layers = options.layers.split(",") if options.layers else LAYERS if name == "asan" else THREADED
+
+    def wanted(case):
+        return options.cases in case and not case.startswith(NO_NEED)
 
     def work(part):
         part.need("g++", "g++")
         part.configure()
         for layer in layers:
             if part.step(f"build {layer}", lambda l=layer: part.build(f"test_{l}")):
-                part.run_cases(layer, ENVIRONMENT[name], lambda case: not case.startswith(NO_NEED))
+                part.run_cases(layer, ENVIRONMENT[name], wanted)
 
     run_part(part, work)
 

@@ -150,6 +150,22 @@ TEST_CASE("the list of free values is what stacks do not know for sure and runs 
   CHECK(listed == expected);
 }
 
+TEST_CASE("a value made from runs has five points, and on one family a range as wide as others") {
+  const Runs runs;
+  const std::vector<FreeValue> values = free_values(runs.scored);
+  std::size_t on_one_family = 0;
+  for (const FreeValue& v : values) {
+    INFO(v.stack << " " << v.name << ": " << v.reason);
+    CHECK(!v.on_few_points());
+    on_one_family += v.on_one_family() ? 1 : 0;
+  }
+  CHECK(on_one_family > 5);
+  for (const NarrowValue& n : narrow_values(values)) {
+    INFO(n.value->stack << " " << n.value->name << " x " << n.range << ", others x " << n.spread);
+    CHECK(n.range >= n.spread);
+  }
+}
+
 TEST_CASE("free values tell their prior, what a fit makes of them and how far runs decide them") {
   Runs runs;
   std::erase_if(runs.scored, [](const ScoredRow& s) {

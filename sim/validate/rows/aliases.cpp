@@ -211,7 +211,11 @@ std::string release_text(const Aliases::StackRule& rule, const Aliases& aliases,
   if (rule.release != "calendar" && rule.release != "number") return rule.release;
   std::smatch found;
   const std::regex& form = rule.release == "calendar" ? calendar : number;
-  if (std::regex_search(row.framework, found, form)) return found[1];
+  // "PyTorch 25.04, NeMo 25.09": the number after the program's own name is its release.
+  const std::size_t name = lower_case(row.framework).find(lower_case(rule.framework));
+  const std::string named = name == std::string::npos ? "" : row.framework.substr(name);
+  if (std::regex_search(named, found, form) || std::regex_search(row.framework, found, form))
+    return found[1];
   // A benchmark's round has a number too, which is not the software's.
   const auto round = aliases.rounds.find(row.version);
   if (round != aliases.rounds.end()) return round->second;

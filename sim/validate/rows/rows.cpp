@@ -327,9 +327,10 @@ void RowReader::build_job(PreparedRow& p, const RunColumns& c) const {
   if (c.dimensions.sequence == 0) skip("the source does not tell seq");
   p.job.sequence = c.dimensions.sequence;
   // NeMo's and Megatron-Bridge's fine-tuning recipes pack, whether the source says so or not.
+  // MLPerf's reports (GovReport) fill their sequences.
   const bool recipes_pack =
       (mentions(c.framework, "NeMo") || mentions(c.framework, "Megatron-Bridge")) &&
-      !mentions(c.framework, "AutoModel");
+      !mentions(c.framework, "AutoModel") && !aliases_.rounds.contains(c.version);
   if (*task != Task::pretrain && (mentions(c.notes, "packed") || recipes_pack)) {
     p.job.mean_document = static_cast<std::int64_t>(aliases_.packed_document.get());
     p.assumed.push_back(fmt::format("packed documents of {} tokens", p.job.mean_document));

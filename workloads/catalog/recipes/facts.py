@@ -85,6 +85,8 @@ def facts_of(recipe, moe):
     if recipe["tp"] not in ("", "1") and recipe["tensor_overlap"]:
         facts["tensor"] = {"use": "userbuffers" if recipe["tensor_overlap"] == "on"
                            else "no-userbuffers"}
+    if recipe["nccl_buffers"] == "on":
+        facts["buffers"] = {"use": "registered-buffers"}
     if recipe["fp8_attention"] == "on":
         facts["attention"] = {"set": {"attention_format": "fp8"}}
     if recipe["overlap_parameters"] == "off" and recipe["overlap_gradients"] == "on":

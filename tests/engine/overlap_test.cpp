@@ -47,6 +47,11 @@ TEST_CASE("keys and values hide under attention, and under what shows of them al
   CHECK(beside_attention(Seconds(15), Seconds(10), Seconds(2), 0.5) == Seconds(8));
 }
 
+TEST_CASE("traffic that nobody waits for costs no more than the pass that it runs beside") {
+  CHECK(beside_pass(Seconds(4), Seconds(10), 0.5) == Seconds(2));
+  CHECK(beside_pass(Seconds(20), Seconds(10), 0.5) == Seconds(5));
+}
+
 namespace {
 
 Seconds any_time() { return milliseconds(*rc::gen::inRange(0, 100000)); }

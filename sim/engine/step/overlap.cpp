@@ -19,4 +19,8 @@ Seconds beside_attention(Seconds traffic, Seconds attention, Seconds shown, doub
   return std::max(Seconds(0), traffic - (attention + shown)) + cost * std::min(traffic, attention);
 }
 
+Seconds beside_pass(Seconds traffic, Seconds pass, double cost) {
+  return cost * std::min(traffic, pass);
+}
+
 }  // namespace orrery

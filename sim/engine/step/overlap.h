@@ -48,4 +48,15 @@ Seconds joined(Seconds compute, Seconds side, double cost);
 // Never below 0, never above t. Rises with t and c, falls with E.
 Seconds beside_attention(Seconds traffic, Seconds attention, Seconds shown, double cost);
 
+// What traffic that nobody waits for adds to the pass beside it (messages between stages):
+//
+//   added = c * min(t, P)
+//
+//   t  traffic beside the pass
+//   P  the pass
+//   c  cost, as above
+//
+// Never below 0, never above t or P. Rises with each argument.
+Seconds beside_pass(Seconds traffic, Seconds pass, double cost);
+
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/engine/step/chunks.h"
+#include "sim/engine/step/overlap.h"
 
 namespace orrery {
 namespace {
@@ -20,7 +21,7 @@ Ticks send_time(const PricedStep& step, std::int64_t stage, Bytes bytes) {
 Ticks hidden_cost(const PricedStep& step, const StepPipeline& p, Ticks message, Ticks pass) {
   if (p.costs.sends_block || !step.asked.training()) return {};
   const double cost = step.asked.stack.communication.overlap_cost.get();
-  return to_ticks(cost * to_seconds(std::min(message, pass)));
+  return to_ticks(beside_pass(to_seconds(message), to_seconds(pass), cost));
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ std::vector<MemorySaver> savers_of_experts(const Model& model, const Stack& stac
   const auto modules = [small](RecomputeModules again) {
     return MemorySaver{{Recompute::selective, again}, small};
   };
-  std::vector<MemorySaver> savers = {{{}, optimizer}, {{}, small}};
+  std::vector<MemorySaver> savers = {{{}, optimizer}};
+  if (narrow) savers.push_back({{}, small});
   if (latent) savers.push_back(modules({mla_up_proj}));
   RecomputeModules more = latent ? RecomputeModules{moe_act, layernorm, mla_up_proj}
                                  : RecomputeModules{moe_act, layernorm};

@@ -136,8 +136,8 @@ TEST_CASE("three groups of the shipped nested errors are computed anew") {
   }
   const std::vector<ScoredRow> seen = scored(rows, stacks, error);
   const std::vector<ScoredRow> blind = scored(unseen, stacks, error);
-  const auto left_out =
-      predict_blind(seen, "nested", {.threads = 0, .quiet = true, .only = &folds}, &blind);
+  FoldFits fits(seen, "nested");
+  const auto left_out = predict_blind(fits, {.threads = 0, .quiet = true, .only = &folds}, &blind);
   const NestedErrors now = nested_errors(nested_points(left_out, left_out, error), {});
   for (const NestedGroup* g : chosen) {
     INFO(g->family << ", " << g->source);

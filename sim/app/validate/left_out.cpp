@@ -23,8 +23,9 @@ void add_rows(Json& list, const std::vector<BlindRow>& rows, const std::string& 
 }  // namespace
 
 std::string left_out_report(const std::vector<ScoredRow>& rows, const ValidateOptions& options) {
+  FoldFits fits(rows, options.leave_out);
   const std::vector<BlindRow> rows_left_out =
-      predict_blind(rows, options.leave_out, {.threads = options.threads, .quiet = options.quiet});
+      predict_blind(fits, {.threads = options.threads, .quiet = options.quiet});
   const auto groups = left_out_groups(rows_left_out, options.leave_out);
   const auto blind =
       options.leave_out == "blind" ? blind_error(rows_left_out, options.threads) : std::nullopt;
@@ -51,13 +52,14 @@ std::string left_out_report(const std::vector<ScoredRow>& rows, const ValidateOp
 std::string nested_report(const UnseenRows& rows, const ModelError& error,
                           const ValidateOptions& options) {
   const FitRun run{.threads = options.threads, .quiet = options.quiet};
-  const std::vector<BlindRow> left_out = predict_blind(rows.known, "nested", run, &rows.new_models);
+  FoldFits nested(rows.known, "nested"), by_source(rows.known, "blind");
+  const std::vector<BlindRow> left_out = predict_blind(nested, run, &rows.new_models);
   const std::vector<BlindRow> unscripted =
-      unscripted_rows(rows.known, rows.unscripted, rows.new_models, run);
-  const std::vector<BlindRow> stand_ins = stand_in_rows(rows.known, rows.new_programs, run);
+      unscripted_rows(nested, rows.unscripted, rows.new_models, run);
+  const std::vector<BlindRow> stand_ins = stand_in_rows(nested, rows.new_programs, run);
   const std::vector<BlindRow> other_values =
-      other_values_rows(rows.known, rows.new_programs, rows.new_models, run);
-  const std::vector<BlindRow> blind = predict_blind(rows.known, "blind", run);
+      other_values_rows(nested, rows.new_programs, rows.new_models, run);
+  const std::vector<BlindRow> blind = predict_blind(by_source, run);
   const std::vector<BlindRow> evidence = joined(joined(left_out, unscripted), stand_ins);
   const ModelError fitted = nested_error(evidence, blind, error, options.threads);
   if (!options.model_error.empty()) write_file(options.model_error, to_json_text(fitted));

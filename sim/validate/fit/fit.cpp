@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -157,10 +158,11 @@ class Folds {
 };
 
 // Rows of one stack that one fold predicts.
-struct FoldFit {
+struct FoldRows {
   std::string stack, fold;
-  std::vector<std::size_t> rows;         // of the blind rows
-  std::vector<const ScoredRow*> values;  // beside each: whose stack has the values
+  std::optional<StackFit>* fit = nullptr;
+  std::vector<std::size_t> rows = {};         // of the blind rows
+  std::vector<const ScoredRow*> values = {};  // beside each: whose stack has the values
 };
 
 }  // namespace
@@ -170,13 +172,35 @@ const std::vector<std::string>& leave_out_kinds() {
   return kinds;
 }
 
-std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const std::string& kind,
-                                    const FitRun& run, const std::vector<ScoredRow>* unseen,
+struct FoldFits::Kept {
+  const std::vector<ScoredRow>* rows = nullptr;
+  Folds folds;
+  std::map<std::string, std::vector<const ScoredRow*>> stacks;
+  std::map<std::pair<std::string, std::string>, std::optional<StackFit>> fits;  // by stack and fold
+
+  StackFit fit(const std::string& stack, const std::string& fold) const {
+    std::vector<const ScoredRow*> others;
+    if (const auto list = stacks.find(stack); list != stacks.end())
+      for (const ScoredRow* s : list->second)
+        if (!folds.leaves_out(fold, *s->row)) others.push_back(s);
+    return fit_stack(others, 1);
+  }
+};
+
+FoldFits::FoldFits(const std::vector<ScoredRow>& rows, const std::string& kind)
+    : kept_(std::make_unique<Kept>(Kept{&rows, Folds(rows, kind), by_stack(rows), {}})) {}
+FoldFits::~FoldFits() = default;
+FoldFits::FoldFits(FoldFits&&) noexcept = default;
+FoldFits& FoldFits::operator=(FoldFits&&) noexcept = default;
+
+std::vector<BlindRow> predict_blind(FoldFits& fits, const FitRun& run,
+                                    const std::vector<ScoredRow>* unseen,
                                     const std::vector<ScoredRow>* settings) {
-  const Folds folds(rows, kind);
-  const auto stacks = by_stack(rows);
+  FoldFits::Kept& kept = *fits.kept_;
+  const std::vector<ScoredRow>& rows = *kept.rows;
+  const Folds& folds = kept.folds;
   std::vector<BlindRow> blind;
-  std::vector<FoldFit> tasks;
+  std::vector<FoldRows> tasks;
   std::map<std::pair<std::string, std::string>, std::size_t> index;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const ScoredRow& s = rows[i];
@@ -187,7 +211,7 @@ std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const st
     const std::string fold = folds.of(*s.row), stack = values.row->stack.name;
     if (run.only && !run.only->contains(fold)) continue;
     const auto [at, added] = index.emplace(std::pair{stack, fold}, tasks.size());
-    if (added) tasks.push_back({.stack = stack, .fold = fold});
+    if (added) tasks.push_back({stack, fold, &kept.fits[{stack, fold}]});
     tasks[at->second].rows.push_back(blind.size());
     tasks[at->second].values.push_back(&values);
     blind.push_back({.row = &predicted, .fold = fold, .whole_source = folds.whole_source(*s.row)});
@@ -195,15 +219,11 @@ std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const st
   std::atomic<std::size_t> done{0};
   parallel_for(tasks.size(), run.threads, [&](std::size_t t) {
     if (interrupted()) return;
-    const FoldFit& task = tasks[t];
-    std::vector<const ScoredRow*> others;
-    if (const auto list = stacks.find(task.stack); list != stacks.end())
-      for (const ScoredRow* s : list->second)
-        if (!folds.leaves_out(task.fold, *s->row)) others.push_back(s);
-    const StackFit fit = fit_stack(others, 1);
+    const FoldRows& task = tasks[t];
+    if (!*task.fit) *task.fit = kept.fit(task.stack, task.fold);
     for (std::size_t k = 0; k < task.rows.size(); ++k) {
       BlindRow& b = blind[task.rows[k]];
-      b.speed_error = speed_error(*b.row->row, *task.values[k]->row, fit);
+      b.speed_error = speed_error(*b.row->row, *task.values[k]->row, **task.fit);
     }
     const std::size_t count = ++done;
     if (!run.quiet && (count % 20 == 0 || count == tasks.size()))

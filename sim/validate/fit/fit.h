@@ -2,6 +2,7 @@
 // Knows how step-level values are fitted to measured runs, with a group of them left out.
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -35,14 +36,30 @@ struct BlindRow {
 // Rows of which nothing odd is known: what a source or a release did once is not the model's error.
 std::vector<BlindRow> ordinary(const std::vector<BlindRow>& rows);
 
+// Fits of stacks to what the folds of a kind (leave_out_kinds()) leave of `rows`, which must
+// outlive them. predict_blind() makes each when a row first needs it, and keeps it for later calls.
+class FoldFits {
+ public:
+  FoldFits(const std::vector<ScoredRow>& rows, const std::string& kind);
+  ~FoldFits();
+  FoldFits(FoldFits&&) noexcept;
+  FoldFits& operator=(FoldFits&&) noexcept;
+
+ private:
+  struct Kept;
+  std::unique_ptr<Kept> kept_;
+  friend std::vector<BlindRow> predict_blind(FoldFits&, const FitRun&,
+                                             const std::vector<ScoredRow>*,
+                                             const std::vector<ScoredRow>*);
+};
+
 // Every scored row of a training run whose whole layout is known, in their order; those of stacks
 // that no other row uses are predicted from what is known without steps. Stops early when
 // interrupted. `unseen`: the same rows as runs of models that no stack knows (Unknown::model);
-// where it is given, these are predicted in place of `rows`, which fits learn from, by the fit of
+// where it is given, these are predicted in place of the rows that fits learn from, by the fit of
 // their own stack. `settings`: the same rows again; where they are given, they are predicted, with
 // their own settings and the values that `unseen`'s stack has and its fit moves.
-std::vector<BlindRow> predict_blind(const std::vector<ScoredRow>& rows, const std::string& kind,
-                                    const FitRun& run,
+std::vector<BlindRow> predict_blind(FoldFits& fits, const FitRun& run,
                                     const std::vector<ScoredRow>* unseen = nullptr,
                                     const std::vector<ScoredRow>* settings = nullptr);
 

@@ -66,34 +66,32 @@ const std::vector<Transfer>& transfer_kinds() {
   return kinds;
 }
 
-std::vector<BlindRow> unscripted_rows(const std::vector<ScoredRow>& known,
-                                      const std::vector<ScoredRow>& rows,
+std::vector<BlindRow> unscripted_rows(FoldFits& nested, const std::vector<ScoredRow>& rows,
                                       const std::vector<ScoredRow>& scripted, const FitRun& run) {
   std::map<std::string, std::optional<double>> errors;
   for (const ScoredRow& row : scripted) errors[row.row->id] = row.speed_error;
   std::vector<BlindRow> out;
-  for (BlindRow& b : predict_blind(known, "nested", run, &rows)) {
+  for (BlindRow& b : predict_blind(nested, run, &rows)) {
     if (errors.at(b.row->row->id) != b.row->speed_error) out.push_back(std::move(b));
   }
   return out;
 }
 
-std::vector<BlindRow> stand_in_rows(const std::vector<ScoredRow>& known,
-                                    const std::vector<ScoredRow>& rows, const FitRun& run) {
+std::vector<BlindRow> stand_in_rows(FoldFits& nested, const std::vector<ScoredRow>& rows,
+                                    const FitRun& run) {
   std::vector<BlindRow> out;
-  for (BlindRow& b : predict_blind(known, "nested", run, &rows))
+  for (BlindRow& b : predict_blind(nested, run, &rows))
     if (!b.row->row->program.empty()) out.push_back(std::move(b));
   return out;
 }
 
-std::vector<BlindRow> other_values_rows(const std::vector<ScoredRow>& known,
-                                        const std::vector<ScoredRow>& rows,
+std::vector<BlindRow> other_values_rows(FoldFits& nested, const std::vector<ScoredRow>& rows,
                                         const std::vector<ScoredRow>& own, const FitRun& run) {
   std::set<std::string> met;
   for (const ScoredRow& row : rows)
     if (!row.row->program.empty()) met.insert(row.row->id);
   std::vector<BlindRow> out;
-  for (BlindRow& b : predict_blind(known, "nested", run, &rows, &own))
+  for (BlindRow& b : predict_blind(nested, run, &rows, &own))
     if (met.contains(b.row->row->id)) out.push_back(std::move(b));
   return out;
 }

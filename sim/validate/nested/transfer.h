@@ -25,19 +25,18 @@ inline constexpr const char* stand_in_transfer = "a program by its stand-in";
 
 // Those of `rows` (read with Unknown::script) that are predicted otherwise than the same in
 // `scripted` (read with Unknown::model), by fits that saw neither their family nor their source.
-std::vector<BlindRow> unscripted_rows(const std::vector<ScoredRow>& known,
-                                      const std::vector<ScoredRow>& rows,
+std::vector<BlindRow> unscripted_rows(FoldFits& nested, const std::vector<ScoredRow>& rows,
                                       const std::vector<ScoredRow>& scripted, const FitRun& run);
 
 // Those of `rows` whose program another stack stands in for (read with Unknown::program, in the
-// order of `known`), by fits of that stack that saw neither their family nor their source.
-std::vector<BlindRow> stand_in_rows(const std::vector<ScoredRow>& known,
-                                    const std::vector<ScoredRow>& rows, const FitRun& run);
+// order of the rows that fits learn from), by fits of that stack that saw neither their family nor
+// their source.
+std::vector<BlindRow> stand_in_rows(FoldFits& nested, const std::vector<ScoredRow>& rows,
+                                    const FitRun& run);
 
 // The rows that stand_in_rows() has, with the settings of their own program (`own`, read with
 // Unknown::model) and the values of the other stack: a program that was read, and never measured.
-std::vector<BlindRow> other_values_rows(const std::vector<ScoredRow>& known,
-                                        const std::vector<ScoredRow>& rows,
+std::vector<BlindRow> other_values_rows(FoldFits& nested, const std::vector<ScoredRow>& rows,
                                         const std::vector<ScoredRow>& own, const FitRun& run);
 
 // Both, which ranges are made of.

@@ -116,6 +116,12 @@ TEST_CASE("slow devices and other traffic out of range name the flag") {
   other("[{\"pattern\": \"rings\", \"first_gpu\": 0, \"gpus\": 16, \"load\": 1}]", "\"ring\"?");
   other("[{\"pattern\": \"ring\", \"first_gpu\": 4, \"gpus\": 16, \"load\": 1}]", "domains of 8");
   other("[{\"pattern\": \"ring\", \"first_gpu\": 0, \"gpus\": 8, \"load\": 1}]", "two or more");
+  // More flows than a machine holds; each of two alone would do.
+  other("[{\"pattern\": \"all-to-all\", \"first_gpu\": 0, \"gpus\": 9216, \"load\": 1}]",
+        "at most 1,048,576 messages");
+  const std::string half =
+      "{\"pattern\": \"all-to-all\", \"first_gpu\": 0, \"gpus\": 8192, \"load\": 1}";
+  other("[" + half + ", " + half + "]", "2,097,152 messages");
   other("[{\"pattern\": \"ring\", \"first_gpu\": 0, \"gpus\": 16, \"load\": 0}]", "above 0");
   other("[{\"pattern\": \"ring\", \"first_gpu\": 0, \"gpus\": 16}]", "load");
   other("[{\"pattern\": \"ring\", \"gpus\": 16, \"load\": 1}]", "first_gpu");

@@ -170,9 +170,9 @@ void LayerOperations::mamba(LayerProgram& p, const Mixer& mixer) const {
                               .k = chunk + 2 * mixer.state,
                               .groups = std::max<std::int64_t>(1, t / chunk) * heads},
                      .library = stack_.kernels.gemm};
-  scan.count = stack_.kernels.scan_passes.get();
+  scan.count = stack_.kernels.scan.forward.get();
   p.forward.operations.push_back(scan);
-  scan.count *= 2;
+  scan.count = stack_.kernels.scan.backward.get();
   if (shape_.training) p.input_gradient.operations.push_back(scan);
   forward_linear(p.forward, out, Label::gemm);
   backward_linear(p, out, Label::gemm, frozen);

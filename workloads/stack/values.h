@@ -20,7 +20,8 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("permute_passes", s.kernels.permute_passes);
   visit("expert_bias_passes", s.kernels.expert_bias_passes);
   visit("biased_activation_passes", s.kernels.biased_activation_passes);
-  visit("scan_passes", s.kernels.scan_passes);
+  visit("scan_passes", s.kernels.scan.forward);
+  visit("scan_backward_passes", s.kernels.scan.backward);
   visit("score_dropout_forward", s.dropout.score_forward);
   visit("score_dropout_backward", s.dropout.score_backward);
   visit("flash_dropout_forward", s.dropout.flash_forward);

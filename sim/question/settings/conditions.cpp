@@ -4,14 +4,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "sim/base/text/enum_names.h"
+#include "sim/base/text/words.h"
+#include "sim/engine/collectives/domain_edges.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::int64_t many = INT64_C(1) << 40;
+constexpr std::int64_t most_messages = INT64_C(1) << 20;  // of other traffic: 4.5 GB of flows
 
 double share(const JsonValue& at, bool may_be_zero) {
   const double v = at.number();
@@ -107,6 +111,14 @@ BackgroundTraffic read_background(const JsonValue& at, const Cluster& cluster) {
   return traffic;
 }
 
+// Messages that it has under way at a time, each a flow of its own: every accelerator to the next
+// domain, or to as many others as an all-to-all stands for.
+std::int64_t messages_of(const BackgroundTraffic& traffic, const Cluster& cluster) {
+  const bool ring = traffic.pattern == BackgroundTraffic::Pattern::ring;
+  const std::int64_t others = traffic.gpus / cluster.fabric.scale_up.domain - 1;
+  return traffic.gpus * (ring ? 1 : std::min(others, EdgeOptions{}.most_peers));
+}
+
 }  // namespace
 
 NetworkMode read_network(const JsonValue& settings) {
@@ -125,8 +137,17 @@ Conditions read_conditions(const JsonValue& settings, const Cluster& cluster) {
   if (const auto v = settings.find("background")) {
     if (cluster.fabric.scale_out.kind == ScaleOutKind::none)
       v->fail("a fabric with a scale-out network");
-    for (const JsonValue& at : v->items())
+    std::int64_t messages = 0;
+    for (const JsonValue& at : v->items()) {
       conditions.background.push_back(read_background(at, cluster));
+      messages += messages_of(conditions.background.back(), cluster);
+      if (messages > most_messages)
+        at.fail(
+            fmt::format("other traffic of at most {} messages at a time, as many as {} "
+                        "accelerators send in an all-to-all",
+                        grouped(most_messages), grouped(most_messages / EdgeOptions{}.most_peers)),
+            fmt::format("{} messages", grouped(messages)));
+    }
   }
   if (const auto v = settings.find("slow_gpus"))
     for (const JsonValue& at : v->items()) {

@@ -16,7 +16,8 @@ Seconds joined(Seconds compute, Seconds side, double cost) {
 }
 
 Seconds beside_attention(Seconds traffic, Seconds attention, Seconds shown, double cost) {
-  return std::max(Seconds(0), traffic - (attention + shown)) + cost * std::min(traffic, attention);
+  return std::max(Seconds(0), traffic - (attention + shown)) +
+         beside_pass(traffic, attention, cost);
 }
 
 Seconds beside_pass(Seconds traffic, Seconds pass, double cost) {

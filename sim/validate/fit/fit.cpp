@@ -190,8 +190,6 @@ struct FoldFits::Kept {
 FoldFits::FoldFits(const std::vector<ScoredRow>& rows, const std::string& kind)
     : kept_(std::make_unique<Kept>(Kept{&rows, Folds(rows, kind), by_stack(rows), {}})) {}
 FoldFits::~FoldFits() = default;
-FoldFits::FoldFits(FoldFits&&) noexcept = default;
-FoldFits& FoldFits::operator=(FoldFits&&) noexcept = default;
 
 std::vector<BlindRow> predict_blind(FoldFits& fits, const FitRun& run,
                                     const std::vector<ScoredRow>* unseen,

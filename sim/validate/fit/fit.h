@@ -42,8 +42,6 @@ class FoldFits {
  public:
   FoldFits(const std::vector<ScoredRow>& rows, const std::string& kind);
   ~FoldFits();
-  FoldFits(FoldFits&&) noexcept;
-  FoldFits& operator=(FoldFits&&) noexcept;
 
  private:
   struct Kept;

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Orders what happens at one time, and releases what waits for an answer.
+#include "sim/engine/serving/fleet_clock.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/base/errors/check.h"
+
+namespace orrery {
+namespace {
+
+constexpr Ticks never{std::numeric_limits<std::int64_t>::max()};
+
+std::size_t count_all(const std::vector<ClockGroup>& groups) {
+  std::size_t all = 0;
+  for (const ClockGroup& group : groups) all += group.replicas;
+  return all;
+}
+
+}  // namespace
+
+FleetClock::FleetClock(const std::vector<ClockGroup>& groups, const TransferPrices* transfers,
+                       const std::vector<std::uint32_t>* own,
+                       const std::vector<std::int32_t>& follower, std::int32_t first_replica,
+                       std::vector<RequestRecord>& records)
+    : list_(groups.front().run.requests),
+      front_(groups.front().run.policy.front),
+      queue_limit_(groups.front().run.policy.queue_limit),
+      transfers_(transfers),
+      own_(own),
+      follower_(follower),
+      first_replica_(first_replica),
+      records_(records),
+      ledger_{records, totals, gaps},
+      times_(count_all(groups), never) {
+  replicas_.reserve(times_.size());
+  for (const ClockGroup& group : groups) {
+    groups_.push_back({Router(group.router, list_, group.replicas, group.run.seed),
+                       replicas_.size(), group.replicas});
+    for (std::size_t i = 0; i < group.replicas; ++i) replicas_.emplace_back(group.run, ledger_);
+  }
+  if (groups.size() > 1) links_.resize(groups.front().replicas);
+}
+
+// The next request that arrives by itself, at the engine's door. A closed loop's first ones do.
+bool FleetClock::next_own(Ticks& time, std::uint32_t& request) {
+  std::size_t all = own_ ? own_->size() : list_.requests.size();
+  if (list_.concurrency > 0) all = std::min(all, static_cast<std::size_t>(list_.concurrency));
+  for (; next_ < all; ++next_) {
+    request = own_ ? (*own_)[next_] : static_cast<std::uint32_t>(next_);
+    if (list_.requests[request].after >= 0) continue;
+    time = list_.requests[request].arrival + front_;
+    return true;
+  }
+  return false;
+}
+
+void FleetClock::run(const ServingOptions& options) {
+  for (std::int64_t events = 0;; ++events) {
+    Ticks now = times_.least(), time;
+    std::uint32_t request = 0;
+    if (next_own(time, request)) now = min(now, time);
+    if (events_.peek(time)) now = min(now, time);
+    if (now == never) break;
+    if (options.stop && options.stop->load(std::memory_order_relaxed)) {
+      stopped = true;
+      break;
+    }
+    end = now;
+    while (times_.least() == now) settle(now, times_.best());
+    while (arrivals_at(now)) {
+    }
+    for (const std::uint32_t replica : awake_) {
+      replicas_[replica].start(now);
+      times_.set(replica, replicas_[replica].next());
+      if (options.check)
+        CHECK_THAT(replicas_[replica].consistent(), "blocks of an engine do not add up");
+    }
+    awake_.clear();
+    if (options.progress && (events & 0xFFFF) == 0xFFFF) options.progress(done_);
+  }
+  for (Replica& replica : replicas_) replica.close(end);
+  in_system.change(end, 0);
+}
+
+// One of those that arrive at this time; false when there is none.
+bool FleetClock::arrivals_at(Ticks now) {
+  Ticks time;
+  std::uint32_t request = 0;
+  if (next_own(time, request) && time == now) {
+    ++next_;
+    records_[request].arrival = now - front_;
+    arrive(now, request);
+    return true;
+  }
+  Event event;
+  if (!events_.peek(time) || time > now) return false;
+  events_.pop(time, event);
+  request = static_cast<std::uint32_t>(event.a);
+  if (event.kind == arrival)
+    arrive(now, request);
+  else
+    send(now, 1,
+         {.request = request,
+          .emitted = 1,
+          .saved = list_.requests[request].prompt,
+          .foreign = true,
+          .since = now});
+  return true;
+}
+
+void FleetClock::arrive(Ticks now, std::uint32_t request) {
+  in_system.change(now, 1);
+  in_system.area += front_.ps;  // it left its client before
+  send(now, 0, {.request = request, .since = now});
+}
+
+void FleetClock::send(Ticks now, std::size_t group, const Waiting& waiting) {
+  Group& to = groups_[group];
+  const Request& request = list_.requests[waiting.request];
+  const std::size_t engine = to.router.choose(waiting.request), at = to.first + engine;
+  Replica& replica = replicas_[at];
+  RequestRecord& record = records_[waiting.request];
+  record.replica = first_replica_ + static_cast<std::int32_t>(at);
+  if (group == 0) {
+    const bool fits = replica.fits(request) && replicas_.back().fits(request);
+    if (!fits || (queue_limit_ > 0 && replica.waiting(request) >= queue_limit_)) {
+      record.state = RequestState::rejected;
+      to.router.ended(engine, waiting.request);
+      answered(now, waiting.request);
+      return;
+    }
+  }
+  if (replica.enqueue(now, waiting)) times_.set(at, replica.next());
+  if (!replica.busy()) awake_.push_back(static_cast<std::uint32_t>(at));
+}
+
+void FleetClock::settle(Ticks now, std::size_t replica) {
+  times_.set(replica, never);
+  ended_.clear();
+  replicas_[replica].settle(now, ended_);
+  for (const std::uint32_t request : ended_) ended(now, replica, request);
+  awake_.push_back(static_cast<std::uint32_t>(replica));
+}
+
+void FleetClock::ended(Ticks now, std::size_t replica, std::uint32_t request) {
+  const std::size_t group = groups_.size() > 1 && replica >= groups_[1].first ? 1 : 0;
+  groups_[group].router.ended(replica - groups_[group].first, request);
+  const Request& r = list_.requests[request];
+  if (group == 0 && groups_.size() > 1 && r.output > 1) {
+    Ticks& link = links_[replica];
+    link = max(link, now) + transfers_->on_link(r.prompt);
+    events_.push(link + transfers_->latency(r.prompt), {transferred, request, 0});
+    return;
+  }
+  records_[request].state = RequestState::finished;
+  answered(now, request);
+}
+
+// Whoever waited for the answer goes on.
+void FleetClock::answered(Ticks now, std::uint32_t request) {
+  ++done_;
+  in_system.change(now, -1);
+  const auto release = [&](std::uint32_t next, Ticks at) {
+    records_[next].arrival = at;
+    events_.push(at + front_, {arrival, next, 0});
+  };
+  const std::size_t all = list_.requests.size();
+  if (list_.concurrency > 0 && next_ < all) release(static_cast<std::uint32_t>(next_++), now);
+  if (follower_.empty() || follower_[request] < 0) return;
+  if (records_[request].state == RequestState::rejected) return;  // its session ends
+  const auto next = static_cast<std::uint32_t>(follower_[request]);
+  release(next, now + list_.requests[next].arrival);
+}
+
+}  // namespace orrery

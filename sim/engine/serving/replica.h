@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one serving engine: its ranks step together, one step after the other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/engine/serving/rank.h"
+#include "sim/engine/serving/scheduler.h"
+
+namespace orrery {
+
+// Steps that equal each other but for their contexts are one event, until a request arrives that
+// could change them (a leap). Whoever runs the clock calls settle() at the time of next(), then
+// enqueue() of what arrives at that time, then start().
+class Replica {
+ public:
+  Replica(const ServingRun& run, ServingLedger& ledger);
+
+  bool fits(const Request& request) const { return ranks_.front().fits(request); }
+  // Requests that wait on the rank that the next one would go to.
+  std::int64_t waiting(const Request& request) const;
+  // Whether next() changed.
+  bool enqueue(Ticks now, const Waiting& waiting);
+  // Ends the steps that end now. Appends the requests that ended.
+  void settle(Ticks now, std::vector<std::uint32_t>& ended);
+  // Plans what starts now; an engine without work waits.
+  void start(Ticks now);
+  bool busy() const { return series_.steps > 0; }
+  Ticks next() const { return next_; }  // the end of time where nothing will happen
+  std::int64_t requests() const;        // that wait or run
+  void close(Ticks now);
+  bool consistent() const;
+
+ private:
+  struct Line {  // a rank's times: of the first step, and more for each next one
+    Ticks first, slope;
+  };
+  std::size_t choose(const Request& request) const;
+  void cut(Ticks now);
+  void price();
+
+  const ServingRun& run_;
+  ServingLedger& ledger_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::vector<Rank> ranks_;
+  std::vector<Line> lines_;
+  std::size_t turn_ = 0;
+  StepSeries series_;
+  Ticks next_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedules as SGLang does: prompts before tokens, in steps of their own.
+//
+// python/sglang/srt/managers/scheduler.py (get_new_batch_prefill, update_running_batch) and
+// schedule_policy.py (PrefillAdder): a request is admitted while its prompt and its new tokens are
+// fewer than the free tokens less a share of those that running requests may still emit. One prompt
+// at a time is cut, where the step's chunk ends. After a refusal none is tried until a request has
+// ended. schedule_batch.py (retract_decode): where decodes find no room, those that emitted least
+// go back to the end of the queue until there is room for some steps.
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "sim/engine/serving/scheduler.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t whole = std::int64_t{1} << 40U;  // of Rank::reservation.share
+
+class SglangScheduler : public Scheduler {
+ public:
+  RankPlan& plan(Rank& rank, Ticks now) const override {
+    const EnginePolicy& policy = rank.run().policy;
+    rank.begin_plan(now);
+    bool made_room = false;
+    if (policy.mixed_steps && rank.spare() < 0) made_room = retract(rank);
+    const bool open = add_prompts(rank);
+    if (!rank.plan().parts.empty() && !policy.mixed_steps) return rank.end_plan(false, open, false);
+    if (rank.spare() < 0) made_room = retract(rank) || made_room;
+    return rank.end_plan(made_room, open, true);
+  }
+
+  // The share falls with each step of decodes, unless requests were taken back in it.
+  void stepped(Rank& rank, std::int64_t steps) const override {
+    const NewTokenRatio& ratio = rank.run().policy.new_tokens;
+    const auto lowest = static_cast<std::int64_t>(ratio.lowest * static_cast<double>(whole));
+    const auto fall =
+        static_cast<std::int64_t>((ratio.initial - ratio.lowest) * static_cast<double>(whole)) /
+        ratio.decay_steps;
+    rank.reservation.share =
+        std::max(rank.reservation.share - fall * steps, std::min(lowest, rank.reservation.share));
+  }
+
+ private:
+  static std::int64_t emitted(const Rank& rank, std::uint32_t s) {
+    const Slot& slot = rank.slot(s);
+    if (slot.phase != Slot::Phase::decode) return slot.emitted;
+    return rank.run().requests.requests[slot.request].output - rank.decodes().remaining(s);
+  }
+  static std::int64_t new_tokens(const Rank& rank, const Request& request, std::int64_t emitted) {
+    return std::min<std::int64_t>(rank.outputs(request) - emitted,
+                                  rank.run().policy.new_tokens.clip);
+  }
+
+  // Blocks that are kept for what running requests may still emit.
+  static std::int64_t reserved(const Rank& rank) {
+    __int128 sum = 0;
+    for (std::uint32_t s = rank.last(); s != UnitMap::none; s = rank.slot(s).before)
+      sum += new_tokens(rank, rank.run().requests.requests[rank.slot(s).request], emitted(rank, s));
+    return rank.blocks_for(static_cast<std::int64_t>(sum * rank.reservation.share / whole));
+  }
+
+  // Whether a request that arrives could start before any other ends.
+  static bool add_prompts(Rank& rank) {
+    const EnginePolicy& policy = rank.run().policy;
+    const std::int64_t mixed =
+        policy.mixed_steps ? rank.decodes().count() * (1 + rank.run().shape.speculation.drafts) : 0;
+    const bool cut = policy.chunked_prefill && policy.chunk > 0;
+    std::int64_t left =
+        (cut ? std::min(policy.chunk, policy.token_budget) : policy.token_budget) - mixed;
+    for (std::size_t i = 0; i < rank.prefills().size() && left > 0; ++i) {
+      const Slot& slot = rank.slot(rank.prefills()[i]);
+      const std::int64_t tokens = std::min<std::int64_t>(slot.target - slot.computed, left);
+      if (rank.extend(rank.prefills()[i], tokens)) left -= tokens;
+    }
+    if (rank.queue().empty() || rank.reservation.full)
+      return !rank.reservation.full && rank.running() < policy.max_sequences;
+    std::int64_t keep = reserved(rank);
+    while (!rank.queue().empty() && left > 0) {
+      const Waiting front = rank.queue().front();
+      const Request& request = rank.run().requests.requests[front.request];
+      const std::int64_t more = new_tokens(rank, request, front.emitted);
+      const std::int64_t beside = std::max<std::int64_t>(keep - rank.decodes().blocks_needed(1), 0);
+      std::int64_t planned = 0;
+      const Refusal refusal = rank.admit(
+          left, std::int64_t{request.prompt} + front.emitted + more + 1, beside, planned);
+      if (refusal == Refusal::budget) break;
+      if (refusal != Refusal::none) {
+        rank.reservation.full = true;
+        break;
+      }
+      left -= planned;
+      keep += rank.blocks_for(more);
+    }
+    return !rank.reservation.full && rank.running() < policy.max_sequences;
+  }
+
+  // Takes requests back until the others have room for some steps.
+  static bool retract(Rank& rank) {
+    const NewTokenRatio& ratio = rank.run().policy.new_tokens;
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t s = rank.last(); s != UnitMap::none; s = rank.slot(s).before)
+      if (rank.slot(s).phase == Slot::Phase::decode) order.push_back(s);
+    const auto request = [&](std::uint32_t s) -> const Request& {
+      return rank.run().requests.requests[rank.slot(s).request];
+    };
+    // The last in this order goes first: the fewest tokens, of those the longest prompt.
+    const auto key = [&](std::uint32_t s) {
+      return std::tuple(-emitted(rank, s), request(s).prompt, rank.slot(s).serial);
+    };
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    bool taken = false;
+    while (!order.empty()) {
+      const std::int64_t room =
+          rank.pool().available() -
+          rank.decodes().blocks_needed(std::max<std::int64_t>(ratio.retract_steps, 1));
+      if (taken && (room >= 0 || (order.size() == 1 && rank.spare() >= 0))) break;
+      rank.preempt(order.back(), false);
+      order.pop_back();
+      taken = true;
+    }
+    // Prompts that were cut hold blocks as well: where no decode is left they have room.
+    double spoken = 0, all = 0;
+    for (const std::uint32_t s : order) {
+      spoken += static_cast<double>(emitted(rank, s) + ratio.retract_steps);
+      all += request(s).output;
+    }
+    if (all > 0)
+      rank.reservation.share =
+          static_cast<std::int64_t>(std::min(spoken / all, 1.0) * static_cast<double>(whole));
+    return true;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Scheduler> make_sglang_scheduler() { return std::make_unique<SglangScheduler>(); }
+
+}  // namespace orrery

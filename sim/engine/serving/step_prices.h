@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says what the engine's clock asks of a model of a step: how long it takes, host included.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/base/units/ticks.h"
+#include "workloads/serving/step_shape.h"
+
+namespace orrery {
+
+// Time of a pure decode step = at_first + per_token * (contexts - first), for contexts in
+// [first, last].
+struct DecodePiece {
+  Ticks at_first, per_token;
+  std::int64_t first = 0, last = 0;
+};
+
+// Any thread may ask. All times are above 0.
+class StepPrices {
+ public:
+  virtual ~StepPrices() = default;
+  virtual DecodePiece decode(std::int64_t decodes, std::int64_t contexts) const = 0;
+  // Of a shape without chunks and drafts: what decode() says, exactly.
+  virtual Ticks step(const StepShape& shape) const = 0;
+};
+
+}  // namespace orrery

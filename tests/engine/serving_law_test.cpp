@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds the laws of served models on random engines, traffic and fleets.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <rapidcheck.h>
+
+#include "tests/engine/serving_case.h"
+
+namespace orrery {
+namespace {
+
+ServiceTimeline served(const ServingCase& c, ServingOptions options = {}) {
+  options.check = true;
+  return serve(c.requests, c.fleet, options);
+}
+
+// The settings of a case, for a failure.
+std::string described(const ServingCase& c) {
+  std::string text;
+  for (const ServingGroup* g :
+       {&c.fleet.engines, c.fleet.decode ? &*c.fleet.decode : &c.fleet.engines})
+    text += fmt::format(
+        "{} {} budget {} seqs {} blocks {} x {} chunked {} chunk {} long {} mixed {} ranks {} "
+        "replicas {} drafts {} watermark {} router {}\n",
+        to_text(g->policy.scheduler), to_text(g->policy.capacity), g->policy.token_budget,
+        g->policy.max_sequences, g->shape.blocks, g->policy.block_tokens, g->policy.chunked_prefill,
+        g->policy.chunk, g->policy.long_prefill, g->policy.mixed_steps, g->shape.ranks, g->replicas,
+        g->shape.speculation.drafts, g->policy.watermark, to_text(g->router.kind));
+  return text;
+}
+
+std::int64_t sum_of(const ServingCase& c, const ServiceTimeline& t, std::int32_t Request::*what) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < t.requests.size(); ++i)
+    if (t.requests[i].state == RequestState::finished) sum += c.requests.requests[i].*what;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("law: requests and tokens of a served model are conserved") {
+  CHECK(rc::check([] {
+    CaseDraws d;
+    const ServingCase c = random_serving(d);
+    const ServiceTimeline t = served(c);
+    const RequestCounts n = count_requests(t);
+    RC_LOG() << described(c);
+    RC_ASSERT(n.arrived == n.finished + n.running + n.queued + n.rejected + n.lost);
+    RC_ASSERT(n.running == 0);
+    RC_ASSERT(n.queued == 0);
+    RC_ASSERT(t.totals.emitted == sum_of(c, t, &Request::output));
+    const std::int64_t prompts = sum_of(c, t, &Request::prompt);
+    RC_ASSERT(t.totals.prefilled ==
+              prompts - t.totals.cached - t.totals.restored + t.totals.recomputed);
+    std::int64_t gaps = 0, preemptions = 0;
+    for (std::size_t i = 0; i < t.requests.size(); ++i) {
+      const RequestRecord& r = t.requests[i];
+      preemptions += r.preemptions;
+      if (r.state != RequestState::finished) continue;
+      gaps += c.requests.requests[i].output - 1;
+      RC_ASSERT(r.arrival <= r.scheduled);
+      RC_ASSERT(r.scheduled < r.first);
+      RC_ASSERT(r.first <= r.last);
+      RC_ASSERT(r.last <= t.end);
+    }
+    RC_ASSERT(t.totals.preemptions == preemptions);
+    RC_ASSERT(t.gaps.count() == gaps);
+  }));
+}
+
+TEST_CASE("law: Little's law holds exactly from empty to empty") {
+  CHECK(rc::check([] {
+    CaseDraws d;
+    const ServingCase c = random_serving(d);
+    const ServiceTimeline t = served(c);
+    __int128 system = 0, gaps = 0;
+    for (std::size_t i = 0; i < t.requests.size(); ++i) {
+      const RequestRecord& r = t.requests[i];
+      if (r.state == RequestState::rejected) system += c.fleet.engines.policy.front.ps;
+      if (r.state != RequestState::finished) continue;
+      system += (r.last - r.arrival).ps;
+      gaps += (r.last - r.first).ps;
+    }
+    RC_ASSERT(t.in_system == system);
+    RC_ASSERT(t.totals.queued_time == t.totals.waited);
+    // The sum of all times between tokens is that of all requests' times behind the first.
+    const double mean = t.gaps.count() == 0 ? 0
+                                            : static_cast<double>(gaps) * 1e-12 /
+                                                  static_cast<double>(t.gaps.count());
+    RC_ASSERT(std::abs(t.gaps.mean().si() - mean) <= 1e-12 * mean);
+  }));
+}
+
+TEST_CASE("law: leaps are the steps one by one, to the picosecond") {
+  CHECK(rc::check([] {
+    CaseDraws d;
+    const ServingCase c = random_serving(d);
+    const ServiceTimeline leaps = served(c), steps = served(c, {.leaps = false});
+    RC_ASSERT(leaps.requests == steps.requests);
+    RC_ASSERT(leaps.totals == steps.totals);
+    RC_ASSERT(leaps.gaps == steps.gaps);
+    RC_ASSERT(leaps == steps);
+  }));
+}
+
+TEST_CASE("law: the same bytes on any number of threads, and of folded engines") {
+  CHECK(rc::check([] {
+    CaseDraws d;
+    ServingCase c = random_serving(d);
+    c.fleet.engines.replicas = d.between(1, 6);
+    if (d.flag()) {  // equal requests for equal engines
+      Traffic traffic{.arrivals = OfflineArrivals{}, .requests = d.between(1, 30)};
+      traffic.classes = {{"a", 1, FixedLength{d.between(1, 50)}, FixedLength{d.between(1, 30)}}};
+      c.requests = make_requests(traffic, 1);
+      c.fleet.engines.router.kind = RouterKind::round_robin;
+    }
+    const ServiceTimeline one = served(c, {.threads = 1, .fold = false}),
+                          many = served(c, {.threads = 3, .fold = false}),
+                          folded = served(c, {.threads = 2});
+    RC_ASSERT(one == many);
+    RC_ASSERT(one == folded);
+  }));
+}
+
+}  // namespace orrery

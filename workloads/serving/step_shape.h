@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says what one step of a serving engine computes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace orrery {
+
+struct PrefillChunk {
+  std::int64_t start = 0, tokens = 0;  // tokens of a prompt after `start` that are in the cache
+};
+
+struct StepShape {
+  std::int64_t decodes =
+      0;  // sequences that get one token (with speculation: 1 + drafts rows each)
+  std::int64_t contexts =
+      0;                    // sum over decodes of the tokens whose keys they read, the new one too
+  std::int64_t drafts = 0;  // draft tokens a sequence verified beside its own
+  std::vector<PrefillChunk> chunks;
+  std::int64_t sampled = 0;  // rows that reach the head: decodes and chunks that end their prompt
+};
+
+}  // namespace orrery

@@ -97,6 +97,7 @@ void Rank::begin_plan(Ticks now) {
   plan_.shape.chunks.clear();
   plan_.parts.clear();
   plan_.taken = 0;
+  plan_.evictable = false;
   plan_.shape.sampled = 0;
   link_free_ = max(link_free_, now);
   if (loading_.empty()) return;
@@ -151,8 +152,10 @@ Refusal Rank::admit(std::int64_t limit, std::int64_t reserve, std::int64_t keep_
   planned = std::min(left, limit);
   const std::int64_t ahead = decodes ? run_.shape.speculation.drafts : 0;
   const std::int64_t wanted = blocks_for(std::max(reserve, found + planned + ahead));
-  if (wanted + (match.idle - match.in_tier[0]) * pool_.unit_blocks() + keep_free > spare())
+  if (wanted + (match.idle - match.in_tier[0]) * pool_.unit_blocks() + keep_free > spare()) {
+    plan_.evictable = match.idle > 0;  // with less of it cached it needs fewer blocks at first
     return Refusal::blocks;
+  }
 
   queue_.pop();
   if (waiting.saved == 0 && !text.empty())
@@ -235,8 +238,12 @@ RankPlan& Rank::end_plan(bool made_room, bool open, bool with_decodes) {
   plan_.taken = decodes_.blocks_needed(1);
   CHECK_THAT(plan_.taken <= pool_.available(), "a scheduler left the decodes no blocks");
   if (run_.leaps && plan_.parts.empty() && prefills_.empty() && !made_room && shape.drafts == 0 &&
-      (!open || queue_.empty()))
+      (!open || queue_.empty())) {
     plan_.most_steps = decodes_.steps_within(pool_.available(), decodes_.steps_to_finish());
+    if (plan_.evictable)
+      plan_.most_steps =
+          std::max<std::int64_t>(decodes_.steps_within(pool_.free(), plan_.most_steps), 1);
+  }
   pool_.take(plan_.taken);
   return plan_;
 }

@@ -82,6 +82,7 @@ struct RankPlan {
   std::int64_t most_steps = 0;  // equal ones that may follow unless a request arrives; 0: idle
   std::int64_t taken = 0;       // blocks that the first step of the decodes takes
   bool open = true;             // a request that arrives could change what follows
+  bool evictable = false;       // so could an eviction: text of a request that was refused
 };
 
 class Rank {

@@ -17,6 +17,8 @@ struct Allowed {
 constexpr Allowed allowed[] = {
     {"workloads/stack/launcher.cpp", "",
      "programs whose flags are written; some stacks bear their name"},
+    {"workloads/serving/engine_policy.h", "",
+     "schedulers; the stacks that have them bear their name"},
     {"workloads/model/hugging_face.cpp", "gpt2", "a model_type of Hugging Face"},
     {"workloads/model/hugging_face.cpp", "grok-1", "a model_type of Hugging Face"},
     {"hw_models/device.cpp", "", "architectures; some devices bear their name"},

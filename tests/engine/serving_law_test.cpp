@@ -40,7 +40,7 @@ std::int64_t sum_of(const ServingCase& c, const ServiceTimeline& t, std::int32_t
 
 }  // namespace
 
-TEST_CASE("law: requests and tokens of a served model are conserved") {
+TEST_CASE("law 10: requests and tokens of a served model are conserved") {
   CHECK(rc::check([] {
     CaseDraws d;
     const ServingCase c = random_serving(d);
@@ -70,7 +70,7 @@ TEST_CASE("law: requests and tokens of a served model are conserved") {
   }));
 }
 
-TEST_CASE("law: Little's law holds exactly from empty to empty") {
+TEST_CASE("law 11: requests over time are the sum of their times, exactly") {
   CHECK(rc::check([] {
     CaseDraws d;
     const ServingCase c = random_serving(d);

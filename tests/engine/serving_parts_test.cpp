@@ -17,7 +17,7 @@
 
 namespace orrery {
 
-TEST_CASE("law: blocks of a pool are free, used or cached, in every tier") {
+TEST_CASE("law 10: blocks of a pool are free, used or cached, in every tier") {
   CHECK(rc::check([] {
     CaseDraws d;
     const std::int64_t unit_blocks = d.between(1, 4);

@@ -13,12 +13,12 @@ namespace orrery {
 
 // To the first token; per output token after it, mean of a request; between two tokens; to the
 // last.
-enum class Latency { ttft, tpot, itl, e2e };
-inline constexpr auto latency_text = enum_names<Latency>({"ttft", "tpot", "itl", "e2e"});
-constexpr std::string_view to_text(Latency l) { return latency_text[l]; }
+enum class ServiceLatency { ttft, tpot, itl, e2e };
+inline constexpr auto latency_text = enum_names<ServiceLatency>({"ttft", "tpot", "itl", "e2e"});
+constexpr std::string_view to_text(ServiceLatency l) { return latency_text[l]; }
 
 struct LatencyBound {
-  Latency latency = Latency::ttft;
+  ServiceLatency latency = ServiceLatency::ttft;
   double percent = 0;  // of all requests that keep it; 0: the mean
   Seconds at_most;
   std::string class_name = {};  // empty: every class

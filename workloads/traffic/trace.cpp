@@ -163,7 +163,8 @@ std::int32_t tokens_in(const CsvTable& table, std::size_t i, const std::string& 
 
 RequestList parse_azure(std::string_view text, const std::string& file) {
   const CsvTable table = parse_csv(text, file);
-  require_columns(table, {"TIMESTAMP", "ContextTokens", "GeneratedTokens"}, "a trace of Azure");
+  require_columns(table, {"TIMESTAMP", "ContextTokens", "GeneratedTokens"},
+                  "workloads/catalog/traces/README.md");
   TraceMaker maker(file);
   std::int64_t first = 0;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -184,7 +185,7 @@ RequestList parse_azure(std::string_view text, const std::string& file) {
 
 RequestList parse_own(std::string_view text, const std::string& file) {
   const CsvTable table = parse_csv(text, file);
-  require_columns(table, {"arrival_s", "prompt", "output"}, "a trace");
+  require_columns(table, {"arrival_s", "prompt", "output"}, "workloads/catalog/traces/README.md");
   TraceMaker maker(file);
   if (table.has("class")) maker.forget_classes();
   for (std::size_t i = 0; i < table.rows.size(); ++i) {

@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// mooncake: a JSON object a line with timestamp (whole milliseconds), input_length, output_length
+// mooncake: a JSON object a line with timestamp (in ms), input_length, output_length
 //   and hash_ids, one for every 512 tokens of the prompt, the last of them perhaps partly.
 // azure: columns TIMESTAMP (UTC), ContextTokens, GeneratedTokens.
 // orrery: columns arrival_s, prompt, output, and perhaps class (a name) and session (a number).

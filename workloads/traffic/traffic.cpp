@@ -120,6 +120,13 @@ std::int32_t checked(std::int64_t tokens, const std::string& flag) {
   return static_cast<std::int32_t>(tokens);
 }
 
+void check(const Sessions& s, const std::string& flag) {
+  if (s.unit_tokens < 1) fail(flag, "unit_tokens", fmt::format("{}", s.unit_tokens), "at least 1");
+  if (s.shared < 0) fail(flag, "shared", fmt::format("{}", s.shared), "no negative number");
+  if (!(s.think.si() >= 0))
+    fail(flag, "think", fmt::format("{}", s.think.si()), "no negative time");
+}
+
 class Maker {
  public:
   Maker(const Traffic& traffic, std::uint64_t seed, const std::string& flag)
@@ -179,7 +186,11 @@ class Maker {
       fail(flag_, "arrivals", "arrivals of a trace", "a trace beside them");
     list_.classes.clear();
     for (const TrafficClass& c : traffic_.classes) list_.classes.push_back(c.name);
-    if (traffic_.sessions) start_sessions(*traffic_.sessions);
+    if (traffic_.sessions) {
+      check(*traffic_.sessions, flag_);
+      list_.hash_tokens = traffic_.sessions->unit_tokens;
+      next_hash_ = static_cast<std::uint32_t>(traffic_.sessions->shared / list_.hash_tokens);
+    }
     for (std::int64_t i = 0; i < traffic_.requests; ++i) {
       const auto number = static_cast<std::size_t>(i);
       const std::size_t kind = class_of(number);
@@ -203,14 +214,6 @@ class Maker {
     const double at = stream_of(seed_, Draw::classes, number).uniform() * bounds_.back();
     const auto bound = std::upper_bound(bounds_.begin(), bounds_.end(), at);
     return std::min(static_cast<std::size_t>(bound - bounds_.begin()), bounds_.size() - 1);
-  }
-
-  void start_sessions(const Sessions& s) {
-    if (s.unit_tokens < 1)
-      fail(flag_, "unit_tokens", fmt::format("{}", s.unit_tokens), "at least 1");
-    if (s.shared < 0) fail(flag_, "shared", fmt::format("{}", s.shared), "no negative number");
-    list_.hash_tokens = s.unit_tokens;
-    next_hash_ = static_cast<std::uint32_t>(s.shared / s.unit_tokens);
   }
 
   // All turns of a session share one part of the hashes: each covers its first so many.

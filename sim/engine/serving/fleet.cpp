@@ -76,7 +76,7 @@ class SeparateEngines {
       : run_(run), group_(group), follower_(follower), options_(options) {
     const auto engines = static_cast<std::size_t>(group.replicas);
     own_.resize(engines);
-    Router router(group.router, run.requests, engines, run.seed);
+    RequestRouter router(group.router, run.requests, engines, run.seed);
     for (std::size_t i = 0; i < run.requests.requests.size(); ++i) {
       const auto request = static_cast<std::uint32_t>(i);
       // A later turn goes where its session's first went.
@@ -170,7 +170,7 @@ bool separate(const RequestList& list, const ServingFleet& fleet,
   const RouterKind kind = fleet.engines.router.kind;
   // Whether a later turn goes where the first one went.
   const bool stays = follower.empty() || kind == RouterKind::session;
-  return !fleet.decode && list.concurrency == 0 && stays && Router::is_fixed(kind);
+  return !fleet.decode && list.concurrency == 0 && stays && RequestRouter::is_fixed(kind);
 }
 
 }  // namespace

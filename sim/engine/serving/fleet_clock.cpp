@@ -36,7 +36,7 @@ FleetClock::FleetClock(const std::vector<ClockGroup>& groups, const TransferPric
       times_(count_all(groups), never) {
   replicas_.reserve(times_.size());
   for (const ClockGroup& group : groups) {
-    groups_.push_back({Router(group.router, list_, group.replicas, group.run.seed),
+    groups_.push_back({RequestRouter(group.router, list_, group.replicas, group.run.seed),
                        replicas_.size(), group.replicas});
     for (std::size_t i = 0; i < group.replicas; ++i) replicas_.emplace_back(group.run, ledger_);
   }

@@ -39,7 +39,7 @@ class FleetClock {
 
  private:
   struct Group {
-    Router router;
+    RequestRouter router;
     std::size_t first, count;  // of replicas_
   };
   enum Kind : std::uint32_t { arrival, transferred };

@@ -130,9 +130,9 @@ Ticks Rank::load_time(const PoolMatch& match, std::int64_t swapped) const {
   return to_ticks(Seconds(seconds));
 }
 
-Refusal Rank::admit(std::int64_t limit, std::int64_t reserve, std::int64_t keep_free,
-                    std::int64_t& planned) {
-  if (running_ >= run_.policy.max_sequences) return Refusal::sequences;
+NotAdmitted Rank::admit(std::int64_t limit, std::int64_t reserve, std::int64_t keep_free,
+                        std::int64_t& planned) {
+  if (running_ >= run_.policy.max_sequences) return NotAdmitted::sequences;
   const Waiting waiting = queue_.front();
   const Request& request = run_.requests.requests[waiting.request];
   const std::int64_t target = std::int64_t{request.prompt} + waiting.emitted;
@@ -148,20 +148,20 @@ Refusal Rank::admit(std::int64_t limit, std::int64_t reserve, std::int64_t keep_
   const std::int64_t found = waiting.saved > 0 ? waiting.saved : match.units * unit_tokens_;
   const std::int64_t left = target - found;
   const bool decodes = waiting.emitted > 0 && left == 1;
-  if (!run_.policy.chunked_prefill && left > limit) return Refusal::budget;
+  if (!run_.policy.chunked_prefill && left > limit) return NotAdmitted::budget;
   planned = std::min(left, limit);
   const std::int64_t ahead = decodes ? run_.shape.speculation.drafts : 0;
   const std::int64_t wanted = blocks_for(std::max(reserve, found + planned + ahead));
   if (wanted + (match.idle - match.in_tier[0]) * pool_.unit_blocks() + keep_free > spare()) {
     plan_.evictable = match.idle > 0;  // with less of it cached it needs fewer blocks at first
-    return Refusal::blocks;
+    return NotAdmitted::blocks;
   }
 
   queue_.pop();
   if (waiting.saved == 0 && !text.empty())
     pool_.hold(text.first(static_cast<std::size_t>(match.units)));
   start(waiting, match, found, planned);
-  return Refusal::none;
+  return NotAdmitted::none;
 }
 
 // Of a request that was taken off the queue and holds what was found of its text.
@@ -356,7 +356,7 @@ void Rank::finish(std::uint32_t s, Ticks now, std::vector<std::uint32_t>& ended)
   ended.push_back(request);
 }
 
-void Rank::count_gaps(const StepSeries& made) {
+void Rank::count_gaps(const StepRun& made) {
   const Ticks spoken = made.after(1);
   std::int64_t old = decodes_.count();
   for (const auto& [since, members] : fresh_) {
@@ -369,7 +369,7 @@ void Rank::count_gaps(const StepSeries& made) {
   spoke_ = made.end();
 }
 
-void Rank::settle_decodes(const StepSeries& made, std::vector<std::uint32_t>& ended) {
+void Rank::settle_decodes(const StepRun& made, std::vector<std::uint32_t>& ended) {
   const std::int64_t members = decodes_.count();
   ServiceTotals& totals = ledger_.totals;
   count_gaps(made);
@@ -409,7 +409,7 @@ void Rank::settle_decodes(const StepSeries& made, std::vector<std::uint32_t>& en
   }
 }
 
-void Rank::settle(const StepSeries& made, std::vector<std::uint32_t>& ended) {
+void Rank::settle(const StepRun& made, std::vector<std::uint32_t>& ended) {
   if (plan_.shape.decodes > 0) settle_decodes(made, ended);
   for (const RankPlan::Part& part : plan_.parts) {
     Slot& slot = slots_[part.slot];

@@ -45,10 +45,10 @@ struct ServingLedger {
 };
 
 // Why a request could not start now.
-enum class Refusal { none, sequences, budget, blocks };
+enum class NotAdmitted { none, sequences, budget, blocks };
 
 // Steps that follow each other: the first takes `first`, each next one `slope` more.
-struct StepSeries {
+struct StepRun {
   Ticks start, first, slope;
   std::int64_t steps = 0;
   Ticks after(std::int64_t n) const { return start + first * n + slope * (n * (n - 1) / 2); }
@@ -119,15 +119,15 @@ class Rank {
   std::int64_t promised() const { return full_ - held_ - decodes_.blocks(); }
   // The front of the queue, `limit` tokens of it at most, with blocks for `reserve` of its tokens
   // (0: for what it computes) and as many free beside them. The tokens that were planned.
-  Refusal admit(std::int64_t limit, std::int64_t reserve, std::int64_t keep_free,
-                std::int64_t& planned);
+  NotAdmitted admit(std::int64_t limit, std::int64_t reserve, std::int64_t keep_free,
+                    std::int64_t& planned);
   bool extend(std::uint32_t slot, std::int64_t tokens);  // a chunk of it; false: no blocks
   void preempt(std::uint32_t slot, bool to_front);
 
   RankPlan& plan() { return plan_; }
   const RankPlan& plan() const { return plan_; }
   // Steps of the plan have been made. Appends the requests that ended.
-  void settle(const StepSeries& made, std::vector<std::uint32_t>& ended);
+  void settle(const StepRun& made, std::vector<std::uint32_t>& ended);
   Ticks next_ready() const;  // of what is being loaded; the end of time where nothing is
   void close(Ticks now);     // integrals up to now
   bool consistent() const;
@@ -152,8 +152,8 @@ class Rank {
   void speak(std::uint32_t slot, Ticks now, std::vector<std::uint32_t>& ended);
   Ticks last_word(const Slot& slot) const;
   void finish(std::uint32_t slot, Ticks now, std::vector<std::uint32_t>& ended);
-  void settle_decodes(const StepSeries& made, std::vector<std::uint32_t>& ended);
-  void count_gaps(const StepSeries& made);
+  void settle_decodes(const StepRun& made, std::vector<std::uint32_t>& ended);
+  void count_gaps(const StepRun& made);
   Ticks load_time(const PoolMatch& match, std::int64_t swapped) const;
 
   const ServingRun& run_;

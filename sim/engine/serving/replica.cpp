@@ -80,7 +80,7 @@ void Replica::settle(Ticks now, std::vector<std::uint32_t>& ended) {
     totals.mixed_steps += series_.steps;
     totals.mixed_time += lasted;
   }
-  const StepSeries made = series_;
+  const StepRun made = series_;
   series_.steps = 0;
   for (Rank& rank : ranks_) {
     const bool alone = rank.plan().shape.decodes > 0 && rank.plan().parts.empty();

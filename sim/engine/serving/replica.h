@@ -47,7 +47,7 @@ class Replica {
   std::vector<Rank> ranks_;
   std::vector<Line> lines_;
   std::size_t turn_ = 0;
-  StepSeries series_;
+  StepRun series_;
   Ticks next_;
 };
 

@@ -8,31 +8,31 @@
 
 namespace orrery {
 
-Router::Router(const RouterPolicy& policy, const RequestList& requests, std::size_t engines,
-               std::uint64_t seed)
+RequestRouter::RequestRouter(const RouterPolicy& policy, const RequestList& requests,
+                             std::size_t engines, std::uint64_t seed)
     : policy_(policy), requests_(requests), seed_(seed), loads_(engines, 0) {}
 
-bool Router::is_fixed(RouterKind kind) {
+bool RequestRouter::is_fixed(RouterKind kind) {
   return kind == RouterKind::random || kind == RouterKind::round_robin ||
          kind == RouterKind::session || kind == RouterKind::by_class;
 }
 
-std::int64_t Router::weight(const Request& r) const {
+std::int64_t RequestRouter::weight(const Request& r) const {
   return policy_.kind == RouterKind::least_tokens ? r.prompt : 1;
 }
 
-std::size_t Router::choose(std::uint32_t request) {
+std::size_t RequestRouter::choose(std::uint32_t request) {
   const Request& r = requests_.requests[request];
   const std::size_t engine = pick(request, r);
   loads_.set(engine, loads_[engine] + weight(r));
   return engine;
 }
 
-void Router::ended(std::size_t engine, std::uint32_t request) {
+void RequestRouter::ended(std::size_t engine, std::uint32_t request) {
   loads_.set(engine, loads_[engine] - weight(requests_.requests[request]));
 }
 
-std::size_t Router::pick(std::uint32_t request, const Request& r) {
+std::size_t RequestRouter::pick(std::uint32_t request, const Request& r) {
   const std::uint64_t engines = loads_.size();
   RandomStream random(seed_, request);
   switch (policy_.kind) {
@@ -59,7 +59,7 @@ std::size_t Router::pick(std::uint32_t request, const Request& r) {
   return random.below(engines);
 }
 
-std::size_t Router::by_prefix(const Request& r) {
+std::size_t RequestRouter::by_prefix(const Request& r) {
   const auto text = requests_.hashes_of(r);
   // Units are sent with all before them, so that the known ones are the first.
   std::size_t known = 0, unknown = text.size() + 1;

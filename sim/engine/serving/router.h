@@ -40,10 +40,10 @@ struct RouterPolicy {
   double more_times = 1.5;    // and so many times as many
 };
 
-class Router {
+class RequestRouter {
  public:
-  Router(const RouterPolicy& policy, const RequestList& requests, std::size_t engines,
-         std::uint64_t seed);
+  RequestRouter(const RouterPolicy& policy, const RequestList& requests, std::size_t engines,
+                std::uint64_t seed);
 
   std::size_t choose(std::uint32_t request);  // and counts it as sent
   void ended(std::size_t engine, std::uint32_t request);

@@ -73,9 +73,9 @@ class MixedScheduler : public Scheduler {
       }
       const std::int64_t before = rank.decodes().count();
       std::int64_t planned = 0;
-      const Refusal refusal =
+      const NotAdmitted refusal =
           rank.admit(chunk(policy, budget, budget), reserve, keep_free, planned);
-      if (refusal != Refusal::none) return false;
+      if (refusal != NotAdmitted::none) return false;
       budget -= rank.decodes().count() > before ? rows : planned;
     }
     return rank.running() < policy.max_sequences;

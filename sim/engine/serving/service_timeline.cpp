@@ -37,15 +37,15 @@ LatencySummary summary_of(std::vector<Ticks>& values) {
   return summary;
 }
 
-std::optional<Ticks> latency_of(Latency latency, const Request& request,
+std::optional<Ticks> latency_of(ServiceLatency latency, const Request& request,
                                 const RequestRecord& record) {
   switch (latency) {
-    case Latency::ttft:
+    case ServiceLatency::ttft:
       return record.first - record.arrival;
-    case Latency::e2e:
+    case ServiceLatency::e2e:
       return record.last - record.arrival;
-    case Latency::tpot:
-    case Latency::itl:
+    case ServiceLatency::tpot:
+    case ServiceLatency::itl:
       break;
   }
   if (request.output < 2) return std::nullopt;
@@ -62,7 +62,7 @@ Seconds reached_by(const LatencyBound& bound, const RequestList& list,
                    const ServiceTimeline& timeline) {
   const auto class_index = class_of(bound, list);
   // Gaps between tokens are counted for all classes together.
-  if (bound.latency == Latency::itl && !class_index)
+  if (bound.latency == ServiceLatency::itl && !class_index)
     return bound.percent == 0 ? timeline.gaps.mean() : timeline.gaps.percentile(bound.percent);
   std::vector<Ticks> values;
   for_counted(list, timeline, class_index, [&](const Request& q, const RequestRecord& r) {

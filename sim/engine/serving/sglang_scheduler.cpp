@@ -83,10 +83,10 @@ class SglangScheduler : public Scheduler {
       const std::int64_t more = new_tokens(rank, request, front.emitted);
       const std::int64_t beside = std::max<std::int64_t>(keep - rank.decodes().blocks_needed(1), 0);
       std::int64_t planned = 0;
-      const Refusal refusal = rank.admit(
+      const NotAdmitted refusal = rank.admit(
           left, std::int64_t{request.prompt} + front.emitted + more + 1, beside, planned);
-      if (refusal == Refusal::budget) break;
-      if (refusal != Refusal::none) {
+      if (refusal == NotAdmitted::budget) break;
+      if (refusal != NotAdmitted::none) {
         rank.reservation.full = true;
         break;
       }

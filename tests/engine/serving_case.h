@@ -105,6 +105,8 @@ inline ServingGroup random_group(CaseDraws& d, const RequestList& requests,
   group.shape.blocks = d.flag() ? least * d.between(1, 3) : least * 40;
   if (d.between(0, 9) == 0) group.shape.blocks = std::max<std::int64_t>(least / 2, 1);
   group.shape.ranks = d.between(0, 3) == 0 ? d.between(2, 3) : 1;
+  group.shape.lanes =
+      d.between(0, 4) == 0 ? std::min<std::int64_t>(2, group.policy.max_sequences) : 1;
   group.shape.token = bytes(2);
   if (d.between(0, 3) == 0) {
     group.shape.speculation = {.drafts = 2, .survival = {0.7, 0.4}};
@@ -120,7 +122,13 @@ inline ServingCase random_serving(CaseDraws& d) {
   ServingCase c;
   c.requests = make_requests(random_traffic(d), static_cast<std::uint64_t>(d.between(0, 1 << 20)));
   c.prices->piece = d.flag() ? 0 : d.between(50, 900);
-  c.prices->context = d.between(0, 40);
+  c.prices->context = d.flag() ? d.between(0, 40) : d.between(0, 4000);
+  if (d.between(0, 3) == 0) {  // all times on one grid, so that arrivals meet the ends of steps
+    c.prices->piece = 0;
+    c.prices->sequence = c.prices->context = c.prices->token = c.prices->past = 0;
+    for (Request& r : c.requests.requests)
+      r.arrival = Ticks{r.arrival.ps / c.prices->base * c.prices->base};
+  }
   c.fleet.engines = random_group(d, c.requests, c.prices.get());
   if (d.between(0, 3) == 0) {
     c.fleet.decode = random_group(d, c.requests, c.prices.get());

@@ -16,6 +16,8 @@ ServiceTimeline served(const ServingCase& c, ServingOptions options = {}) {
   return serve(c.requests, c.fleet, options);
 }
 
+constexpr int cases = 20;  // for each that rapidcheck draws
+
 // The settings of a case, for a failure.
 std::string described(const ServingCase& c) {
   std::string text;
@@ -42,85 +44,95 @@ std::int64_t sum_of(const ServingCase& c, const ServiceTimeline& t, std::int32_t
 
 TEST_CASE("law 10: requests and tokens of a served model are conserved") {
   CHECK(rc::check([] {
-    CaseDraws d;
-    const ServingCase c = random_serving(d);
-    const ServiceTimeline t = served(c);
-    const RequestCounts n = count_requests(t);
-    RC_LOG() << described(c);
-    RC_ASSERT(n.arrived == n.finished + n.running + n.queued + n.rejected + n.lost);
-    RC_ASSERT(n.running == 0);
-    RC_ASSERT(n.queued == 0);
-    RC_ASSERT(t.totals.emitted == sum_of(c, t, &Request::output));
-    const std::int64_t prompts = sum_of(c, t, &Request::prompt);
-    RC_ASSERT(t.totals.prefilled ==
-              prompts - t.totals.cached - t.totals.restored + t.totals.recomputed);
-    std::int64_t gaps = 0, preemptions = 0;
-    for (std::size_t i = 0; i < t.requests.size(); ++i) {
-      const RequestRecord& r = t.requests[i];
-      preemptions += r.preemptions;
-      if (r.state != RequestState::finished) continue;
-      gaps += c.requests.requests[i].output - 1;
-      RC_ASSERT(r.arrival <= r.scheduled);
-      RC_ASSERT(r.scheduled < r.first);
-      RC_ASSERT(r.first <= r.last);
-      RC_ASSERT(r.last <= t.end);
+    for (int number = 0; number < cases; ++number) {
+      CaseDraws d;
+      const ServingCase c = random_serving(d);
+      const ServiceTimeline t = served(c);
+      const RequestCounts n = count_requests(t);
+      RC_LOG() << described(c);
+      RC_ASSERT(n.arrived == n.finished + n.running + n.queued + n.rejected + n.lost);
+      RC_ASSERT(n.running == 0);
+      RC_ASSERT(n.queued == 0);
+      RC_ASSERT(t.totals.emitted == sum_of(c, t, &Request::output));
+      const std::int64_t prompts = sum_of(c, t, &Request::prompt);
+      RC_ASSERT(t.totals.prefilled ==
+                prompts - t.totals.cached - t.totals.restored + t.totals.recomputed);
+      std::int64_t gaps = 0, preemptions = 0;
+      for (std::size_t i = 0; i < t.requests.size(); ++i) {
+        const RequestRecord& r = t.requests[i];
+        preemptions += r.preemptions;
+        if (r.state != RequestState::finished) continue;
+        gaps += c.requests.requests[i].output - 1;
+        RC_ASSERT(r.arrival <= r.scheduled);
+        RC_ASSERT(r.scheduled < r.first);
+        RC_ASSERT(r.first <= r.last);
+        RC_ASSERT(r.last <= t.end);
+      }
+      RC_ASSERT(t.totals.preemptions == preemptions);
+      RC_ASSERT(t.gaps.count() == gaps);
     }
-    RC_ASSERT(t.totals.preemptions == preemptions);
-    RC_ASSERT(t.gaps.count() == gaps);
   }));
 }
 
 TEST_CASE("law 11: requests over time are the sum of their times, exactly") {
   CHECK(rc::check([] {
-    CaseDraws d;
-    const ServingCase c = random_serving(d);
-    const ServiceTimeline t = served(c);
-    __int128 system = 0, gaps = 0;
-    for (std::size_t i = 0; i < t.requests.size(); ++i) {
-      const RequestRecord& r = t.requests[i];
-      if (r.state == RequestState::rejected) system += c.fleet.engines.policy.front.ps;
-      if (r.state != RequestState::finished) continue;
-      system += (r.last - r.arrival).ps;
-      gaps += (r.last - r.first).ps;
+    for (int number = 0; number < cases; ++number) {
+      CaseDraws d;
+      const ServingCase c = random_serving(d);
+      const ServiceTimeline t = served(c);
+      __int128 system = 0, gaps = 0;
+      for (std::size_t i = 0; i < t.requests.size(); ++i) {
+        const RequestRecord& r = t.requests[i];
+        if (r.state == RequestState::rejected) system += c.fleet.engines.policy.front.ps;
+        if (r.state != RequestState::finished) continue;
+        system += (r.last - r.arrival).ps;
+        gaps += (r.last - r.first).ps;
+      }
+      RC_ASSERT(t.in_system == system);
+      RC_ASSERT(t.totals.queued_time == t.totals.waited);
+      // The sum of all times between tokens is that of all requests' times behind the first.
+      const double mean = t.gaps.count() == 0 ? 0
+                                              : static_cast<double>(gaps) * 1e-12 /
+                                                    static_cast<double>(t.gaps.count());
+      RC_ASSERT(std::abs(t.gaps.mean().si() - mean) <= 1e-12 * mean);
     }
-    RC_ASSERT(t.in_system == system);
-    RC_ASSERT(t.totals.queued_time == t.totals.waited);
-    // The sum of all times between tokens is that of all requests' times behind the first.
-    const double mean = t.gaps.count() == 0 ? 0
-                                            : static_cast<double>(gaps) * 1e-12 /
-                                                  static_cast<double>(t.gaps.count());
-    RC_ASSERT(std::abs(t.gaps.mean().si() - mean) <= 1e-12 * mean);
   }));
 }
 
 TEST_CASE("law: leaps are the steps one by one, to the picosecond") {
   CHECK(rc::check([] {
-    CaseDraws d;
-    const ServingCase c = random_serving(d);
-    const ServiceTimeline leaps = served(c), steps = served(c, {.leaps = false});
-    RC_ASSERT(leaps.requests == steps.requests);
-    RC_ASSERT(leaps.totals == steps.totals);
-    RC_ASSERT(leaps.gaps == steps.gaps);
-    RC_ASSERT(leaps == steps);
+    for (int number = 0; number < cases; ++number) {
+      CaseDraws d;
+      const ServingCase c = random_serving(d);
+      const ServiceTimeline leaps = served(c), steps = served(c, {.leaps = false});
+      RC_ASSERT(leaps.requests == steps.requests);
+      RC_ASSERT(leaps.totals == steps.totals);
+      RC_ASSERT(leaps.gaps == steps.gaps);
+      RC_ASSERT(leaps == steps);
+    }
   }));
 }
 
 TEST_CASE("law: the same bytes on any number of threads, and of folded engines") {
   CHECK(rc::check([] {
-    CaseDraws d;
-    ServingCase c = random_serving(d);
-    c.fleet.engines.replicas = d.between(1, 6);
-    if (d.flag()) {  // equal requests for equal engines
-      Traffic traffic{.arrivals = OfflineArrivals{}, .requests = d.between(1, 30)};
-      traffic.classes = {{"a", 1, FixedLength{d.between(1, 50)}, FixedLength{d.between(1, 30)}}};
-      c.requests = make_requests(traffic, 1);
-      c.fleet.engines.router.kind = RouterKind::round_robin;
+    for (int number = 0; number < cases; ++number) {
+      CaseDraws d;
+      ServingCase c = random_serving(d);
+      c.fleet.engines.replicas = d.between(1, 6);
+      if (d.flag()) {  // equal requests for equal engines
+        Traffic traffic{.arrivals = OfflineArrivals{}, .requests = d.between(1, 30)};
+        const std::int64_t prompt = d.between(1, 50);
+        traffic.classes = {{"a", 1, UniformLength{prompt, prompt + (d.flag() ? 1 : 0)},
+                            FixedLength{d.between(1, 30)}}};
+        c.requests = make_requests(traffic, 1);
+        c.fleet.engines.router.kind = RouterKind::round_robin;
+      }
+      const ServiceTimeline one = served(c, {.threads = 1, .fold = false}),
+                            many = served(c, {.threads = 3, .fold = false}),
+                            folded = served(c, {.threads = 2});
+      RC_ASSERT(one == many);
+      RC_ASSERT(one == folded);
     }
-    const ServiceTimeline one = served(c, {.threads = 1, .fold = false}),
-                          many = served(c, {.threads = 3, .fold = false}),
-                          folded = served(c, {.threads = 2});
-    RC_ASSERT(one == many);
-    RC_ASSERT(one == folded);
   }));
 }
 

@@ -66,9 +66,12 @@ LatencyBound bound_of(std::string_view text, const std::string& flag,
   const std::size_t first = head.find('.');
   if (!latency_text.find(head.substr(0, first)) && first != std::string_view::npos) {
     bound.class_name = head.substr(0, first);
-    if (std::find(classes.begin(), classes.end(), bound.class_name) == classes.end())
+    if (std::find(classes.begin(), classes.end(), bound.class_name) == classes.end()) {
+      std::vector<std::string> names = latency_text.names();
+      names.insert(names.end(), classes.begin(), classes.end());
       at.fail("ttft, tpot, itl, e2e or a class of the traffic in front",
-              nearest_name(bound.class_name, classes));
+              nearest_name(bound.class_name, names));
+    }
     head.remove_prefix(first + 1);
   }
   const std::size_t dot = head.find('.');

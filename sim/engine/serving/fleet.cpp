@@ -27,6 +27,8 @@ void check_group(const ServingGroup& group, const RequestList& list, const std::
   check_policy(group.policy, "fleet." + path + "policy");
   want(group.replicas > 0, "replicas", group.replicas, "at least 1");
   want(group.shape.ranks > 0, "ranks", group.shape.ranks, "at least 1");
+  want(group.shape.lanes > 0 && group.shape.lanes <= group.policy.max_sequences, "lanes",
+       group.shape.lanes, "at least 1, and no more than sequences");
   want(group.shape.blocks > 0, "blocks", group.shape.blocks, "at least 1");
   const Speculation& drafts = group.shape.speculation;
   const auto accepted = static_cast<std::int64_t>(drafts.survival.size());
@@ -165,6 +167,14 @@ class SeparateEngines {
   std::vector<std::size_t> same_as_;
 };
 
+// Of one lane of a pipeline: its part of what the engine has.
+ServingGroup lane_of(ServingGroup group) {
+  const std::int64_t lanes = group.shape.lanes;
+  group.shape.blocks = std::max<std::int64_t>(group.shape.blocks / lanes, 1);
+  group.policy.max_sequences = (group.policy.max_sequences + lanes - 1) / lanes;
+  return group;
+}
+
 bool separate(const RequestList& list, const ServingFleet& fleet,
               const std::vector<std::int32_t>& follower) {
   const RouterKind kind = fleet.engines.router.kind;
@@ -179,22 +189,22 @@ ServiceTimeline serve(const RequestList& list, const ServingFleet& fleet,
                       const ServingOptions& options) {
   check_group(fleet.engines, list, "");
   if (fleet.decode) check_group(*fleet.decode, list, "decode.");
-  EngineShape first_shape = fleet.engines.shape;
-  first_shape.prefill_only = fleet.decode.has_value();
-  const ServingRun first{list,         fleet.engines.policy, first_shape, *fleet.engines.prices,
+  ServingGroup engines = lane_of(fleet.engines);
+  engines.shape.prefill_only = fleet.decode.has_value();
+  const ServingRun first{list,         engines.policy, engines.shape, *engines.prices,
                          options.seed, options.leaps};
   const std::vector<std::int32_t> follower = followers(list);
   if (separate(list, fleet, follower))
-    return SeparateEngines(first, fleet.engines, follower, options).served();
+    return SeparateEngines(first, engines, follower, options).served();
   std::vector<ClockGroup> groups = {
-      {first, fleet.engines.router, static_cast<std::size_t>(fleet.engines.replicas)}};
+      {first, engines.router, static_cast<std::size_t>(engines.replicas)}};
+  ServingGroup decoders = fleet.decode ? lane_of(*fleet.decode) : ServingGroup{};
   std::optional<ServingRun> second;
   if (fleet.decode) {
     CHECK_THAT(fleet.transfers != nullptr, "engines of two kinds without transfers between them");
-    second.emplace(ServingRun{list, fleet.decode->policy, fleet.decode->shape,
-                              *fleet.decode->prices, options.seed, options.leaps});
-    groups.push_back(
-        {*second, fleet.decode->router, static_cast<std::size_t>(fleet.decode->replicas)});
+    second.emplace(ServingRun{list, decoders.policy, decoders.shape, *decoders.prices, options.seed,
+                              options.leaps});
+    groups.push_back({*second, decoders.router, static_cast<std::size_t>(decoders.replicas)});
   }
   ServiceTimeline timeline;
   timeline.requests.resize(list.requests.size());

@@ -125,7 +125,7 @@ void FleetClock::send(Ticks now, std::size_t group, const Waiting& waiting) {
   record.replica = first_replica_ + static_cast<std::int32_t>(at);
   if (group == 0) {
     const bool fits = replica.fits(request) && replicas_.back().fits(request);
-    if (!fits || (queue_limit_ > 0 && replica.waiting(request) >= queue_limit_)) {
+    if (!fits || (queue_limit_ > 0 && replica.waiting() >= queue_limit_)) {
       record.state = RequestState::rejected;
       to.router.ended(engine, waiting.request);
       answered(now, waiting.request);

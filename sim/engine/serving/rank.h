@@ -22,7 +22,10 @@ namespace orrery {
 struct EngineShape {
   std::int64_t blocks = 0;  // of each rank
   std::int64_t ranks = 1;   // of data-parallel attention: they step together
-  Bytes token;              // keys and values of a token on a rank: what tiers hold and load
+  // Batches in flight of a pipeline of as many equal stages. Each has its own requests, and a part
+  // of the blocks and sequences; it starts a step when the one before has left the first stage.
+  std::int64_t lanes = 1;
+  Bytes token;  // keys and values of a token on a rank: what tiers hold and load
   Speculation speculation;
   bool prefill_only = false;  // its requests go on elsewhere after their first token
 };

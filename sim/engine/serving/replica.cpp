@@ -15,74 +15,96 @@ constexpr Ticks never{std::numeric_limits<std::int64_t>::max()};
 }  // namespace
 
 Replica::Replica(const ServingRun& run, ServingLedger& ledger)
-    : run_(run), ledger_(ledger), scheduler_(make_scheduler(run.policy)), next_(never) {
-  ranks_.reserve(static_cast<std::size_t>(run.shape.ranks));
-  for (std::int64_t i = 0; i < run.shape.ranks; ++i) ranks_.emplace_back(run, ledger);
+    : run_(run),
+      ledger_(ledger),
+      scheduler_(make_scheduler(run.policy)),
+      lanes_(static_cast<std::size_t>(run.shape.lanes)),
+      next_(never) {
+  for (Lane& lane : lanes_) {
+    lane.next = never;
+    lane.ranks.reserve(static_cast<std::size_t>(run.shape.ranks));
+    for (std::int64_t i = 0; i < run.shape.ranks; ++i) lane.ranks.emplace_back(run, ledger);
+  }
 }
 
-std::size_t Replica::choose(const Request&) const {
-  if (run_.policy.rank_choice == RankChoice::round_robin) return turn_;
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < ranks_.size(); ++i)
-    if (ranks_[i].waiting() + ranks_[i].running() < ranks_[best].waiting() + ranks_[best].running())
-      best = i;
+bool Replica::busy() const {
+  return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.busy(); });
+}
+
+std::pair<std::size_t, std::size_t> Replica::choose() const {
+  const std::size_t ranks = lanes_.front().ranks.size();
+  if (run_.policy.rank_choice == RankChoice::round_robin) return {turn_ / ranks, turn_ % ranks};
+  std::pair<std::size_t, std::size_t> best;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane)
+    for (std::size_t i = 0; i < ranks; ++i) {
+      const Rank& rank = lanes_[lane].ranks[i];
+      if (rank.waiting() + rank.running() >= least) continue;
+      least = rank.waiting() + rank.running();
+      best = {lane, i};
+    }
   return best;
 }
 
-std::int64_t Replica::waiting(const Request& request) const {
-  return ranks_[choose(request)].waiting();
-}
-
-std::int64_t Replica::requests() const {
-  std::int64_t all = 0;
-  for (const Rank& rank : ranks_) all += rank.waiting() + rank.running();
-  return all;
+std::int64_t Replica::waiting() const {
+  const auto [lane, rank] = choose();
+  return lanes_[lane].ranks[rank].waiting();
 }
 
 bool Replica::enqueue(Ticks now, const Waiting& waiting) {
-  const std::size_t rank = choose(run_.requests.requests[waiting.request]);
-  if (++turn_ == ranks_.size()) turn_ = 0;
-  const bool matters = ranks_[rank].enqueue(now, waiting);
-  if (!busy() || !matters) return false;
-  const Ticks before = next_;
-  cut(now);
-  return next_ != before;
+  const auto [number, rank] = choose();
+  if (++turn_ == lanes_.size() * lanes_.front().ranks.size()) turn_ = 0;
+  Lane& lane = lanes_[number];
+  const bool matters = lane.ranks[rank].enqueue(now, waiting);
+  if (!lane.busy() || !matters) return false;
+  const Ticks before = lane.next;
+  cut(lane, now);
+  if (lane.next == before) return false;
+  next_ = min(next_, lane.next);
+  return true;
 }
 
 // The steps end with the one during which, or at whose end, the time comes.
-void Replica::cut(Ticks now) {
-  std::int64_t low = 0, high = series_.steps;  // ended before now; not before
+void Replica::cut(Lane& lane, Ticks now) {
+  std::int64_t low = 0, high = lane.steps.steps;  // ended before now; not before
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
-    (series_.after(middle) < now ? low : high) = middle;
+    (lane.steps.after(middle) < now ? low : high) = middle;
   }
-  series_.steps = high;
-  next_ = series_.end();
+  lane.steps.steps = high;
+  lane.next = lane.steps.end();
 }
 
 void Replica::settle(Ticks now, std::vector<std::uint32_t>& ended) {
-  if (!busy()) return;  // it only waited for what is being loaded
-  CHECK_THAT(now == series_.end(), "an engine's steps end at another time");
+  for (Lane& lane : lanes_)
+    if (lane.busy() && lane.next == now) settle(lane, now, ended);
+}
+
+void Replica::count(const Lane& lane, Ticks now) {
   ServiceTotals& totals = ledger_.totals;
-  const std::int64_t lasted = (now - series_.start).ps;
+  const std::int64_t steps = lane.steps.steps, lasted = (now - lane.steps.start).ps;
   bool decodes = false, prompts = false;
-  for (const Rank& rank : ranks_) {
-    const RankPlan& plan = rank.plan();
-    decodes = decodes || plan.shape.decodes > 0;
-    prompts = prompts || !plan.parts.empty();
+  for (const Rank& rank : lane.ranks) {
+    decodes = decodes || rank.plan().shape.decodes > 0;
+    prompts = prompts || !rank.plan().parts.empty();
   }
-  totals.steps += series_.steps;
+  totals.steps += steps;
   totals.busy += lasted;
   if (!prompts) {
-    totals.decode_steps += series_.steps;
+    totals.decode_steps += steps;
     totals.decode_time += lasted;
   } else if (decodes) {
-    totals.mixed_steps += series_.steps;
+    totals.mixed_steps += steps;
     totals.mixed_time += lasted;
   }
-  const StepRun made = series_;
-  series_.steps = 0;
-  for (Rank& rank : ranks_) {
+}
+
+void Replica::settle(Lane& lane, Ticks now, std::vector<std::uint32_t>& ended) {
+  CHECK_THAT(now == lane.steps.end(), "an engine's steps end at another time");
+  count(lane, now);
+  const StepRun made = lane.steps;
+  lane.steps.steps = 0;
+  for (Rank& rank : lane.ranks) {
     const bool alone = rank.plan().shape.decodes > 0 && rank.plan().parts.empty();
     rank.settle(made, ended);
     if (alone) scheduler_->stepped(rank, made.steps);
@@ -90,33 +112,51 @@ void Replica::settle(Ticks now, std::vector<std::uint32_t>& ended) {
 }
 
 void Replica::start(Ticks now) {
-  if (busy()) return;
-  series_ = {.start = now, .steps = 0};
   next_ = never;
-  for (Rank& rank : ranks_) {
-    const RankPlan& plan = scheduler_->plan(rank, now);
-    if (plan.most_steps == 0) continue;
-    series_.steps = series_.steps == 0 ? plan.most_steps : std::min(series_.steps, plan.most_steps);
+  for (Lane& lane : lanes_) {
+    if (!lane.busy()) start(lane, now);
+    next_ = min(next_, lane.next);
+  }
+}
+
+void Replica::start(Lane& lane, Ticks now) {
+  lane.steps = {.start = now, .steps = 0};
+  lane.next = never;
+  if (now < entrance_) {
+    const bool idle = std::all_of(lane.ranks.begin(), lane.ranks.end(),
+                                  [](const Rank& rank) { return rank.idle(); });
+    if (!idle) lane.next = entrance_;
+    return;
+  }
+  for (Rank& rank : lane.ranks) {
+    const std::int64_t most = scheduler_->plan(rank, now).most_steps;
+    if (most == 0) continue;
+    lane.steps.steps = lane.steps.steps == 0 ? most : std::min(lane.steps.steps, most);
   }
   Ticks ready = never;
-  for (const Rank& rank : ranks_) ready = min(ready, rank.next_ready());
-  if (series_.steps == 0) {
-    next_ = ready;
+  for (const Rank& rank : lane.ranks) ready = min(ready, rank.next_ready());
+  if (!lane.busy()) {
+    lane.next = ready;
     return;
   }
   // A rank without work takes part in the steps of the others; what it waits for ends them.
-  price();
-  CHECK_THAT(series_.first > Ticks{}, "a step takes no time");
-  next_ = series_.end();
-  if (ready < next_) cut(ready);
+  price(lane);
+  CHECK_THAT(lane.steps.first > Ticks{}, "a step takes no time");
+  if (lanes_.size() > 1) {
+    lane.steps.steps = 1;
+    entrance_ = now + Ticks{lane.steps.first.ps / static_cast<std::int64_t>(lanes_.size())};
+  }
+  lane.next = lane.steps.end();
+  if (ready < lane.next) cut(lane, ready);
 }
 
 // All ranks wait for the slowest. Times of ranks are straight lines over the steps: the slowest
 // stays the slowest until another line crosses its own.
-void Replica::price() {
+void Replica::price(Lane& lane) {
   Ticks slowest, slope;
   lines_.clear();
-  for (const Rank& rank : ranks_) {
+  std::int64_t& steps = lane.steps.steps;
+  for (const Rank& rank : lane.ranks) {
     const StepShape& shape = rank.plan().shape;
     if (rank.plan().most_steps == 0) continue;
     Line line;
@@ -124,7 +164,7 @@ void Replica::price() {
       const DecodePiece piece = run_.prices.decode(shape.decodes, shape.contexts);
       line.first = piece.at_first + piece.per_token * (shape.contexts - piece.first);
       line.slope = piece.per_token * shape.decodes;
-      series_.steps = std::min(series_.steps, (piece.last - shape.contexts) / shape.decodes + 1);
+      steps = std::min(steps, (piece.last - shape.contexts) / shape.decodes + 1);
     } else {
       line.first = run_.prices.step(shape);
     }
@@ -136,19 +176,21 @@ void Replica::price() {
   }
   for (const Line& line : lines_)
     if (line.slope > slope)
-      series_.steps =
-          std::min(series_.steps, (slowest - line.first).ps / (line.slope - slope).ps + 1);
-  series_.first = slowest;
-  series_.slope = slope;
+      steps = std::min(steps, (slowest - line.first).ps / (line.slope - slope).ps + 1);
+  lane.steps.first = slowest;
+  lane.steps.slope = slope;
 }
 
 void Replica::close(Ticks now) {
-  for (Rank& rank : ranks_) rank.close(now);
+  for (Lane& lane : lanes_)
+    for (Rank& rank : lane.ranks) rank.close(now);
 }
 
 bool Replica::consistent() const {
-  return std::all_of(ranks_.begin(), ranks_.end(),
-                     [](const Rank& rank) { return rank.consistent(); });
+  return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+    return std::all_of(lane.ranks.begin(), lane.ranks.end(),
+                       [](const Rank& rank) { return rank.consistent(); });
+  });
 }
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/serving/rank.h"
@@ -18,18 +19,17 @@ class Replica {
  public:
   Replica(const ServingRun& run, ServingLedger& ledger);
 
-  bool fits(const Request& request) const { return ranks_.front().fits(request); }
+  bool fits(const Request& request) const { return lanes_.front().ranks.front().fits(request); }
   // Requests that wait on the rank that the next one would go to.
-  std::int64_t waiting(const Request& request) const;
+  std::int64_t waiting() const;
   // Whether next() changed.
   bool enqueue(Ticks now, const Waiting& waiting);
   // Ends the steps that end now. Appends the requests that ended.
   void settle(Ticks now, std::vector<std::uint32_t>& ended);
   // Plans what starts now; an engine without work waits.
   void start(Ticks now);
-  bool busy() const { return series_.steps > 0; }
+  bool busy() const;                    // every lane is
   Ticks next() const { return next_; }  // the end of time where nothing will happen
-  std::int64_t requests() const;        // that wait or run
   void close(Ticks now);
   bool consistent() const;
 
@@ -37,18 +37,27 @@ class Replica {
   struct Line {  // a rank's times: of the first step, and more for each next one
     Ticks first, slope;
   };
-  std::size_t choose(const Request& request) const;
-  void cut(Ticks now);
-  void price();
+  // A batch in flight: one, unless the engine is a pipeline.
+  struct Lane {
+    std::vector<Rank> ranks;
+    StepRun steps;  // none: it waits
+    Ticks next;
+    bool busy() const { return steps.steps > 0; }
+  };
+  std::pair<std::size_t, std::size_t> choose() const;  // a lane and its rank
+  void settle(Lane& lane, Ticks now, std::vector<std::uint32_t>& ended);
+  void start(Lane& lane, Ticks now);
+  static void cut(Lane& lane, Ticks now);
+  void price(Lane& lane);
+  void count(const Lane& lane, Ticks now);
 
   const ServingRun& run_;
   ServingLedger& ledger_;
   std::unique_ptr<Scheduler> scheduler_;
-  std::vector<Rank> ranks_;
+  std::vector<Lane> lanes_;
   std::vector<Line> lines_;
   std::size_t turn_ = 0;
-  StepRun series_;
-  Ticks next_;
+  Ticks next_, entrance_;  // when the first stage of a pipeline is free
 };
 
 }  // namespace orrery

@@ -173,6 +173,18 @@ TEST_CASE("serving: ranks of one engine wait for the slowest") {
   CHECK(t.requests[1].last == t.requests[0].last);
 }
 
+TEST_CASE("serving: batches of a pipeline follow each other through its stages") {
+  const AffinePrices prices = flat();
+  const RequestList list = list_of({{.prompt = 10, .output = 5}, {.prompt = 10, .output = 5}});
+  ServingFleet fleet = fleet_of(prices, SchedulerKind::vllm);
+  fleet.engines.shape.lanes = 2;
+  const ServiceTimeline t = serve(list, fleet, {});
+  CHECK(t.requests[0].first.ps == 1'000'000);
+  CHECK(t.requests[1].first.ps == 1'500'000);  // the first stage was free after half a step
+  CHECK(t.requests[0].last.ps == 5'000'000);
+  CHECK(t.requests[1].last.ps == 5'500'000);
+}
+
 TEST_CASE("serving: routers spread requests as their names say") {
   const AffinePrices prices = flat();
   Traffic traffic{.arrivals = PoissonArrivals{Hertz(4e4)}, .requests = 2000};

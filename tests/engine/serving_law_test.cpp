@@ -113,6 +113,35 @@ TEST_CASE("law: leaps are the steps one by one, to the picosecond") {
   }));
 }
 
+// An eviction changes what a request that was refused needs, which random cases seldom meet.
+TEST_CASE("law: leaps are the steps where cached texts are evicted") {
+  CHECK(rc::check([] {
+    for (int number = 0; number < 2 * cases; ++number) {
+      CaseDraws d;
+      ServingCase c;
+      Traffic traffic{.arrivals = PoissonArrivals{Hertz(1e6)}, .requests = d.between(5, 20)};
+      traffic.classes = {{"a", 1, UniformLength{1, 90}, UniformLength{1, 60}}};
+      traffic.sessions = Sessions{.turns = UniformLength{2, 5},
+                                  .added = UniformLength{1, 30},
+                                  .think = microseconds(static_cast<double>(d.between(1, 20))),
+                                  .unit_tokens = 16};
+      c.requests = make_requests(traffic, static_cast<std::uint64_t>(d.between(0, 1 << 20)));
+      c.fleet.engines = random_group(d, c.requests, c.prices.get());
+      ServingGroup& g = c.fleet.engines;
+      g.policy.scheduler = d.flag() ? SchedulerKind::vllm : SchedulerKind::simple;
+      g.policy.prefix_cache = g.policy.chunked_prefill = true;
+      g.policy.block_tokens = 4;
+      g.policy.max_sequences = 12;
+      g.policy.token_budget = 200;
+      g.policy.long_prefill = d.between(8, 200);
+      g.shape.blocks = d.between(100, 160);
+      g.shape.lanes = g.replicas = 1;
+      g.shape.speculation = {};
+      RC_ASSERT(served(c) == served(c, {.leaps = false}));
+    }
+  }));
+}
+
 TEST_CASE("law: the same bytes on any number of threads, and of folded engines") {
   CHECK(rc::check([] {
     for (int number = 0; number < cases; ++number) {

@@ -23,6 +23,7 @@
 #include "sim/validate/rows/training_columns.h"
 #include "tests/base/scratch_folder.h"
 #include "workloads/model/model_catalog.h"
+#include "workloads/traffic/trace.h"
 
 namespace orrery::fuzz {
 namespace {
@@ -144,6 +145,8 @@ void read_plan_question(std::string_view text) {
   read_plan(merge_plan_flags(parsed(text), SortedJson::object()));
 }
 
+void read_requests(std::string_view text) { parse_trace(text, format_of(text), "fuzz.csv"); }
+
 std::string text_of(const fs::path& file, std::size_t lines) {
   std::ifstream stream(file, std::ios::binary);
   if (lines == 0) return {std::istreambuf_iterator<char>(stream), {}};
@@ -188,7 +191,11 @@ const std::vector<Reader>& readers() {
       {"cluster", {"sim/engine/catalog/clusters/*.json"}, 0, read_cluster_entry},
       {"simulate", {"tests/scenarios/*.json"}, 0, read_simulate},
       {"advise", {"tests/scenarios/advise*.json"}, 0, read_advise},
-      {"plan", {"workloads/catalog/questions/*.json"}, 0, read_plan_question}};
+      {"plan", {"workloads/catalog/questions/*.json"}, 0, read_plan_question},
+      {"trace",
+       {"workloads/catalog/traces/*.jsonl", "workloads/catalog/traces/*.csv"},
+       12,
+       read_requests}};
   return all;
 }
 

@@ -153,7 +153,8 @@ NotAdmitted Rank::admit(std::int64_t limit, std::int64_t reserve, std::int64_t k
   const std::int64_t ahead = decodes ? run_.shape.speculation.drafts : 0;
   const std::int64_t wanted = blocks_for(std::max(reserve, found + planned + ahead));
   if (wanted + (match.idle - match.in_tier[0]) * pool_.unit_blocks() + keep_free > spare()) {
-    plan_.evictable = match.idle > 0;  // with less of it cached it needs fewer blocks at first
+    // With less of its text cached it needs fewer blocks at first.
+    plan_.evictable = match.idle > 0 || match.below() > 0;
     return NotAdmitted::blocks;
   }
 
@@ -166,7 +167,7 @@ NotAdmitted Rank::admit(std::int64_t limit, std::int64_t reserve, std::int64_t k
 
 // Of a request that was taken off the queue and holds what was found of its text.
 void Rank::start(const Waiting& waiting, const PoolMatch& match, std::int64_t found,
-                 std::int64_t planned) {
+                 std::int64_t& planned) {
   const bool swapped = waiting.saved > 0 && !waiting.foreign;
   const std::uint32_t s = new_slot(waiting);
   Slot& slot = slots_[s];
@@ -195,6 +196,7 @@ void Rank::start(const Waiting& waiting, const PoolMatch& match, std::int64_t fo
     slot.ready = link_free_;
     slot.phase = Slot::Phase::loading;
     loading_.push_back(s);
+    planned = 0;
     return;
   }
   if (decodes) {

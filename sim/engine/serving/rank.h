@@ -121,7 +121,8 @@ class Rank {
   // More blocks that what runs may come to need.
   std::int64_t promised() const { return full_ - held_ - decodes_.blocks(); }
   // The front of the queue, `limit` tokens of it at most, with blocks for `reserve` of its tokens
-  // (0: for what it computes) and as many free beside them. The tokens that were planned.
+  // (0: for what it computes) and as many free beside them. `planned` are its tokens of this step:
+  // none of one whose text comes from a tier first.
   NotAdmitted admit(std::int64_t limit, std::int64_t reserve, std::int64_t keep_free,
                     std::int64_t& planned);
   bool extend(std::uint32_t slot, std::int64_t tokens);  // a chunk of it; false: no blocks
@@ -146,7 +147,7 @@ class Rank {
  private:
   std::uint32_t new_slot(const Waiting& waiting);
   void start(const Waiting& waiting, const PoolMatch& match, std::int64_t found,
-             std::int64_t planned);
+             std::int64_t& planned);
   void unlink(std::uint32_t slot);
   void free_blocks(const Slot& slot, std::int64_t blocks);
   void keep_units(Slot& slot, std::int64_t computed);

@@ -62,7 +62,7 @@ class MixedScheduler : public Scheduler {
     const auto watermark =
         static_cast<std::int64_t>(policy.watermark * static_cast<double>(rank.pool().blocks()));
     while (!rank.queue().empty()) {
-      if (budget <= 0) return true;
+      if (budget <= 0) return rank.running() < policy.max_sequences;
       const Waiting& front = rank.queue().front();
       const Request& request = rank.run().requests.requests[front.request];
       std::int64_t reserve = 0, keep_free = watermark;

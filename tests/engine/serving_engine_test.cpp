@@ -173,6 +173,21 @@ TEST_CASE("serving: ranks of one engine wait for the slowest") {
   CHECK(t.requests[1].last == t.requests[0].last);
 }
 
+TEST_CASE("serving: a prefill engine keeps blocks until they were sent") {
+  const AffinePrices prices = flat();
+  AffineTransfers transfers;
+  transfers.token = 1'000'000;
+  const RequestList list = list_of({{.prompt = 60, .output = 3}, {.prompt = 60, .output = 3}});
+  ServingFleet fleet = fleet_of(prices, SchedulerKind::vllm);
+  fleet.decode = fleet.engines;
+  fleet.transfers = &transfers;
+  fleet.engines.shape.blocks = 10;  // of one prompt, not of two
+  const ServiceTimeline t = serve(list, fleet, {});
+  CHECK(t.requests[0].first.ps == 1'000'000);
+  CHECK(t.requests[0].last.ps == 1'000'000 + 60 * transfers.token + transfers.wait + 2'000'000);
+  CHECK(t.requests[1].first.ps == t.requests[0].last.ps - 2'000'000 + 1'000'000);
+}
+
 TEST_CASE("serving: batches of a pipeline follow each other through its stages") {
   const AffinePrices prices = flat();
   const RequestList list = list_of({{.prompt = 10, .output = 5}, {.prompt = 10, .output = 5}});

@@ -98,15 +98,19 @@ bool FleetClock::arrivals_at(Ticks now) {
   if (!events_.peek(time) || time > now) return false;
   events_.pop(time, event);
   request = static_cast<std::uint32_t>(event.a);
-  if (event.kind == arrival)
+  if (event.kind == arrival) {
     arrive(now, request);
-  else
-    send(now, 1,
-         {.request = request,
-          .emitted = 1,
-          .saved = list_.requests[request].prompt,
-          .foreign = true,
-          .since = now});
+    return true;
+  }
+  const auto from = static_cast<std::size_t>(event.b);
+  replicas_[from].sent(request);
+  if (!replicas_[from].busy()) awake_.push_back(static_cast<std::uint32_t>(from));
+  send(now, 1,
+       {.request = request,
+        .emitted = 1,
+        .saved = list_.requests[request].prompt,
+        .foreign = true,
+        .since = now});
   return true;
 }
 
@@ -151,7 +155,8 @@ void FleetClock::ended(Ticks now, std::size_t replica, std::uint32_t request) {
   if (group == 0 && groups_.size() > 1 && r.output > 1) {
     Ticks& link = links_[replica];
     link = max(link, now) + transfers_->on_link(r.prompt);
-    events_.push(link + transfers_->latency(r.prompt), {transferred, request, 0});
+    events_.push(link + transfers_->latency(r.prompt),
+                 {transferred, request, static_cast<std::int64_t>(replica)});
     return;
   }
   records_[request].state = RequestState::finished;

@@ -345,9 +345,22 @@ void Rank::speak(std::uint32_t s, Ticks now, std::vector<std::uint32_t>& ended) 
     join(s, now);
     return;
   }
-  free_blocks(slot, slot.blocks);
   held_ -= slot.blocks;
+  if (slot.emitted < request.output)
+    sending_.push_back(slot);
+  else
+    free_blocks(slot, slot.blocks);
   finish(s, now, ended);
+}
+
+bool Rank::sent(std::uint32_t request) {
+  const auto slot = std::find_if(sending_.begin(), sending_.end(),
+                                 [&](const Slot& one) { return one.request == request; });
+  if (slot == sending_.end()) return false;
+  free_blocks(*slot, slot->blocks);
+  sending_.erase(slot);
+  reservation.full = false;
+  return true;
 }
 
 void Rank::finish(std::uint32_t s, Ticks now, std::vector<std::uint32_t>& ended) {
@@ -376,14 +389,14 @@ void Rank::settle_decodes(const StepRun& made, std::vector<std::uint32_t>& ended
   ServiceTotals& totals = ledger_.totals;
   count_gaps(made);
   totals.sequences += members * made.steps;
-  finished_.clear();
+  scratch_.finished.clear();
   if (run_.shape.speculation.drafts == 0) {
     pool_.take(decodes_.blocks_needed(made.steps) - plan_.taken);
-    decodes_.advance(made.steps, finished_);
+    decodes_.advance(made.steps, scratch_.finished);
     totals.emitted += members * made.steps;
   } else {
     const std::vector<double>& survival = run_.shape.speculation.survival;
-    accepted_.clear();
+    scratch_.accepted.clear();
     for (const std::uint32_t s : decodes_.members()) {
       // The draw of a request's token stays the same whatever else is in the batch.
       const RandomStream stream(run_.seed, slots_[s].request);
@@ -394,15 +407,15 @@ void Rank::settle_decodes(const StepRun& made, std::vector<std::uint32_t>& ended
       while (accepted < static_cast<std::int64_t>(survival.size()) &&
              u < survival[static_cast<std::size_t>(accepted)])
         ++accepted;
-      accepted_.push_back(accepted);
+      scratch_.accepted.push_back(accepted);
     }
-    const std::int64_t emitted = decodes_.advance_drawn(accepted_, finished_);
+    const std::int64_t emitted = decodes_.advance_drawn(scratch_.accepted, scratch_.finished);
     totals.emitted += emitted;
     totals.drafted += members * run_.shape.speculation.drafts;
     totals.accepted += emitted - members;
     ledger_.gaps.add(Ticks{}, emitted - members);  // they come together
   }
-  for (const std::uint32_t s : finished_) {
+  for (const std::uint32_t s : scratch_.finished) {
     // Its last token has no keys and values; a later turn finds the rest.
     Slot& slot = slots_[s];
     keep_units(slot, decodes_.cached(s));

@@ -132,6 +132,8 @@ class Rank {
   const RankPlan& plan() const { return plan_; }
   // Steps of the plan have been made. Appends the requests that ended.
   void settle(const StepRun& made, std::vector<std::uint32_t>& ended);
+  // Another engine has read the keys and values of a request that ended here; false: not from here.
+  bool sent(std::uint32_t request);
   Ticks next_ready() const;  // of what is being loaded; the end of time where nothing is
   void close(Ticks now);     // integrals up to now
   bool consistent() const;
@@ -166,8 +168,13 @@ class Rank {
   DecodeSet decodes_;
   RequestQueue queue_;
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_slots_, prefills_, loading_, finished_;
-  std::vector<std::int64_t> accepted_;
+  std::vector<std::uint32_t> free_slots_, prefills_, loading_;
+  std::vector<Slot> sending_;  // their blocks are still read from elsewhere
+  struct Scratch {
+    std::vector<std::uint32_t> finished;
+    std::vector<std::int64_t> accepted;
+  };
+  Scratch scratch_;
   // Members of the decodes that spoke after its last step, by when they did.
   std::vector<std::pair<Ticks, std::int64_t>> fresh_;
   RankPlan plan_;

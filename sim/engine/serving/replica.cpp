@@ -111,6 +111,12 @@ void Replica::settle(Lane& lane, Ticks now, std::vector<std::uint32_t>& ended) {
   }
 }
 
+void Replica::sent(std::uint32_t request) {
+  for (Lane& lane : lanes_)
+    for (Rank& rank : lane.ranks)
+      if (rank.sent(request)) return;
+}
+
 void Replica::start(Ticks now) {
   next_ = never;
   for (Lane& lane : lanes_) {

@@ -26,6 +26,7 @@ class Replica {
   bool enqueue(Ticks now, const Waiting& waiting);
   // Ends the steps that end now. Appends the requests that ended.
   void settle(Ticks now, std::vector<std::uint32_t>& ended);
+  void sent(std::uint32_t request);  // to another engine: its blocks are free
   // Plans what starts now; an engine without work waits.
   void start(Ticks now);
   bool busy() const;                    // every lane is

@@ -25,13 +25,20 @@ class SglangScheduler : public Scheduler {
     rank.begin_plan(now);
     bool made_room = false;
     if (policy.mixed_steps && rank.spare() < 0) made_room = retract(rank);
-    const bool open = add_prompts(rank);
+    bool open = add_prompts(rank);
     if (!rank.plan().parts.empty() && !policy.mixed_steps) return rank.end_plan(false, open, false);
     if (rank.spare() < 0) made_room = retract(rank) || made_room;
+    if (rank.plan().parts.empty() && rank.decodes().count() == 0) {
+      // What was taken back may have been all that ran, or kept a cut prompt from going on.
+      if (rank.prefills().empty())
+        open = add_prompts(rank);
+      else
+        make_way(rank);
+    }
     return rank.end_plan(made_room, open, true);
   }
 
-  // The share falls with each step of decodes, unless requests were taken back in it.
+  // The share falls with each step of decodes alone.
   void stepped(Rank& rank, std::int64_t steps) const override {
     const NewTokenRatio& ratio = rank.run().policy.new_tokens;
     const auto lowest = static_cast<std::int64_t>(ratio.lowest * static_cast<double>(whole));
@@ -96,6 +103,19 @@ class SglangScheduler : public Scheduler {
     return !rank.reservation.full && rank.running() < policy.max_sequences;
   }
 
+  // Prompts that came from a tier may hold blocks that an earlier one needs: the last goes first.
+  static void make_way(Rank& rank) {
+    const std::uint32_t first = rank.prefills().front();
+    const Slot& slot = rank.slot(first);
+    const std::int64_t tokens =
+        std::min<std::int64_t>(slot.target - slot.computed, rank.run().policy.token_budget);
+    while (!rank.extend(first, tokens)) {
+      const std::uint32_t last = rank.last();
+      rank.preempt(last, false);
+      if (last == first) return;
+    }
+  }
+
   // Takes requests back until the others have room for some steps.
   static bool retract(Rank& rank) {
     const NewTokenRatio& ratio = rank.run().policy.new_tokens;
@@ -121,7 +141,6 @@ class SglangScheduler : public Scheduler {
       order.pop_back();
       taken = true;
     }
-    // Prompts that were cut hold blocks as well: where no decode is left they have room.
     double spoken = 0, all = 0;
     for (const std::uint32_t s : order) {
       spoken += static_cast<double>(emitted(rank, s) + ratio.retract_steps);

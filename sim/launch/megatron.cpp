@@ -195,11 +195,6 @@ void MegatronFlags::stages() {
   explicit_stages(positions);
 }
 
-bool MegatronFlags::has_scans(const Model& model) {
-  return std::any_of(model.classes.begin(), model.classes.end(),
-                     [](const LayerClass& layer) { return layer.mixer.kind == MixerKind::mamba2; });
-}
-
 // The model's layers, a letter each, as Megatron-LM's hybrid models spell them. Empty: it has some
 // for which there is no letter.
 std::string MegatronFlags::layer_pattern() const {

@@ -29,7 +29,7 @@ class MegatronFlags {
         stack_(stack),
         device_(device),
         dialect_(dialect_of(stack)),
-        out_(program_of(dialect_, stack, job, has_scans(model)),
+        out_(program_of(dialect_, stack, job, model.has_scans()),
              dialect_ == MegatronDialect::megatron ? FlagStyle::command_line
              : dialect_ == MegatronDialect::nemo2  ? FlagStyle::python
                                                    : FlagStyle::overrides) {}
@@ -38,7 +38,7 @@ class MegatronFlags {
     sizes();
     experts_of_ranks();
     pipeline_schedule();
-    if (has_scans(model_))
+    if (model_.has_scans())
       hybrid_stages();
     else
       stages();
@@ -138,7 +138,6 @@ class MegatronFlags {
   void chunk_count();
   void stages();
   void explicit_stages(const std::vector<Position>& positions);
-  static bool has_scans(const Model& model);
   std::string layer_pattern() const;
   void hybrid_stages();
   void batch();

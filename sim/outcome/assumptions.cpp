@@ -98,8 +98,9 @@ std::string group_of_stack_value(const IsOneOf& is_one_of, const Scenario& s) {
                  "sync_exposed", "overlapped_expert_exposed"}))
     return used_if(s.model.has_experts(), "experts");
   if (is_one_of({"slow_host"})) return "slow hosts";
-  if (is_one_of({"biased_activation_passes", "scan_passes", "scan_backward_passes",
-                 "adapter_passes", "host_update_share"}))
+  if (is_one_of({"scan_"})) return used_if(s.model.has_scans(), "scans");
+  if (is_one_of({"biased_activation_passes", "adapter_passes", "host_update_share", "host_step",
+                 "host_sequence", "eager_step", "request_front"}))
     return unused;
   if (is_one_of({"score_dropout", "flash_dropout"}))
     return used_if(s.job.attention_dropout > 0, "");

@@ -5,7 +5,8 @@ conv1d over [batch, channel, token]; over [batch, token, channel] run `triton`, 
 and `inductor`, four shifted products, compiled. The scan is that of state-space duality: `products` is
 written here with batched matrix products in BF16 (eager), `inductor` the same compiled, `mamba-ssm` that
 package's Triton kernels where it can be imported. The inputs come as they leave the convolution; no gate,
-no norm.
+no norm. `mixer` is all between the two projections, as Megatron-Core's mixer calls it: mamba_ssm's
+mamba_split_conv1d_scan_combined with a gated norm, over causal_conv1d, chunks of 128.
 """
 
 import torch
@@ -275,6 +276,92 @@ def scan_case(bench, library, name, batch, length, chunk, checked):
         in_graph=False,
         **keys,
     )
+
+
+def causal_conv_case(bench, name, batch, length):
+    """causal_conv1d with SiLU on rows of a wider tensor, channels beside each other, as the mixer calls it."""
+    from causal_conv1d import causal_conv1d_fn
+
+    heads, dim, state, groups = SHAPES[name]
+    channels = heads * dim + 2 * groups * state
+    wide = channels + heads * dim + heads
+    sets = [
+        (
+            leaf(bench.random(batch, length, wide, offset=i * batch * length * wide)),
+            leaf(bench.random(channels, 4) * 0.3),
+            leaf(bench.random(channels)),
+        )
+        for i in range(2)
+    ]
+
+    def function(x, w, bias):
+        rows = x[..., heads * dim : heads * dim + channels].transpose(1, 2)
+        return causal_conv1d_fn(rows, w, bias, activation="silu")
+
+    outputs = [function(*one) for one in sets]
+    exact = conv_depthwise(
+        sets[0][0][:1, :, heads * dim : heads * dim + channels].detach().transpose(1, 2).float(),
+        sets[0][1].float(),
+        sets[0][2].float(),
+    )
+    error = relative_error(outputs[0][:1].detach(), exact.detach())
+    assert error < 0.01, f"relative error {error}"
+    keys = dict(input="bf16", model=name, batch=batch, length=length, channels=channels, error=error)
+    grads = [torch.randn_like(outputs[0])]
+    bench.measure("conv1d-forward", "causal-conv1d", "silu", lambda i: function(*sets[i % 2]), 2, in_graph=False, **keys)
+    bench.measure(
+        "conv1d-backward", "causal-conv1d", "silu", gradients(outputs, sets, grads), 2, in_graph=False, **keys
+    )
+
+
+def mixer_case(bench, name, batch, length):
+    from mamba_ssm.ops.triton.ssd_combined import mamba_split_conv1d_scan_combined
+
+    heads, dim, state, groups = SHAPES[name]
+    inner = heads * dim
+    channels = inner + 2 * groups * state
+    wide = inner + channels + heads
+
+    def operands(i):
+        return (
+            leaf(bench.random(batch, length, wide, offset=i * batch * length * wide)),
+            leaf(bench.random(channels, 4) * 0.3),
+            leaf(bench.random(channels)),
+            leaf(torch.rand(heads, device=bench.device) - 3),
+            leaf(-torch.rand(heads, device=bench.device) * 4 - 0.5),
+            leaf(torch.ones(heads, device=bench.device)),
+            leaf(bench.random(inner)),
+        )
+
+    def function(x, w, bias, dt_bias, a, d, norm):
+        return mamba_split_conv1d_scan_combined(
+            x, w, bias, dt_bias, a, D=d, chunk_size=128, activation="silu", rmsnorm_weight=norm,
+            headdim=dim, ngroups=groups, norm_before_gate=False,
+        )
+
+    sets = [operands(i) for i in range(2)]
+    outputs = [function(*one) for one in sets]
+    keys = dict(
+        input="bf16", model=name, batch=batch, length=length, tokens=batch * length, chunk=128,
+        heads=heads, head_dim=dim, state=state, groups=groups,
+    )
+    grads = [torch.randn_like(outputs[0])]
+    bench.measure("mixer-forward", "mamba-ssm", "", lambda i: function(*sets[i % 2]), 2, in_graph=False, **keys)
+    bench.measure(
+        "mixer-backward", "mamba-ssm", "", gradients(outputs, sets, grads), 2, in_graph=False, **keys
+    )
+
+
+def mixers(bench):
+    """Needs mamba_ssm and causal_conv1d."""
+    if bench.once:
+        return
+    bench.random(1 << 29)
+    for batch, length in TOKENS[:1] if bench.quick else ((1, 8192), (1, 4096), (2, 8192)):
+        for name in list(SHAPES)[1:2] if bench.quick else list(SHAPES)[1:]:
+            for run in (mixer_case, causal_conv_case):
+                what = f"{run.__name__} {name} {batch} {length}"
+                bench.case(what, lambda: run(bench, name, batch, length))
 
 
 def mamba(bench):

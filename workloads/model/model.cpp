@@ -12,6 +12,11 @@ namespace orrery {
 
 bool Model::has_experts() const { return max_experts() > 0; }
 
+bool Model::has_scans() const {
+  return std::any_of(classes.begin(), classes.end(),
+                     [](const LayerClass& c) { return c.mixer.kind == MixerKind::mamba2; });
+}
+
 std::int64_t Model::max_experts() const {
   std::int64_t most = 0;
   for (const LayerClass& c : classes) {

@@ -87,6 +87,7 @@ struct Model {
     return classes[layers[static_cast<std::size_t>(i)]];
   }
   bool has_experts() const;
+  bool has_scans() const;            // layers of Mamba-2
   std::int64_t max_experts() const;  // of any layer; 0 for dense
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the operations of an expert layer: router, permute, all-to-all, grouped products.
 #include <algorithm>
-#include <boost/math/special_functions/erf.hpp>
 #include <cmath>
 
+#include "workloads/layout/expert_reach.h"
 #include "workloads/operations/layer_operations.h"
 
 namespace orrery {
@@ -13,13 +13,6 @@ namespace {
 // whatever splits experts (Megatron-Core wants sequence parallelism for that).
 std::int64_t routed_rows(const RankShape& shape, const Layout& layout) {
   return std::max<std::int64_t>(1, shape.tokens / layout.tp);
-}
-
-// The expected largest of `n` independent standard normal numbers (Blom, Statistical Estimates and
-// Transformed Beta-Variables, 1958); 0 for one.
-double expected_largest(std::int64_t n) {
-  const auto ranks = static_cast<double>(n);
-  return std::sqrt(2.0) * boost::math::erf_inv(2 * (ranks - 0.375) / (ranks + 0.25) - 1);
 }
 
 // Products that add to 16-bit gradients read and write one for every expert's weight. An expert's
@@ -172,18 +165,18 @@ LayerOperations::ExpertLoad LayerOperations::expert_load(const Ffn& ffn) const {
         .rows = static_cast<double>(routed_rows(shape_, layout_)) * copies * job_.expert_imbalance,
         .experts = local};
   const double own = static_cast<double>(shape_.tokens) / static_cast<double>(layout_.tp);
-  const auto ranks = static_cast<double>(layout_.ep), held = static_cast<double>(local);
   const double mean = own * copies * job_.expert_imbalance;
   if (job_.experts_in_turn)
     return {
         .rows = mean,
         .experts = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(mean)), 1, local)};
-  const double most = own * ranks * static_cast<double>(layout_.etp) *
-                      static_cast<double>(std::min(ffn.topk, local));
-  const double spread = std::sqrt(mean * (1 - 1 / ranks));
-  const double rows = std::min(most, mean + expected_largest(layout_.ep) * spread);
-  const double reached = held * (1 - std::pow(1 - 1 / held, rows));
-  return {.rows = rows, .experts = std::clamp<std::int64_t>(std::llround(reached), 1, local)};
+  const ExpertReach reach =
+      reached_experts({.tokens = own * static_cast<double>(layout_.ep * layout_.etp),
+                       .topk = ffn.topk,
+                       .ranks = layout_.ep,
+                       .held = local,
+                       .imbalance = job_.expert_imbalance});
+  return {.rows = reach.rows, .experts = reach.experts};
 }
 
 void LayerOperations::expert_products(LayerProgram& p, const Ffn& ffn) const {

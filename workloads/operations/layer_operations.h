@@ -109,6 +109,16 @@ class LayerOperations {
   // mixer_operations.cpp
   void attention(LayerProgram& p, const Mixer& mixer) const;
   void attention_core(LayerProgram& p, const Mixer& mixer) const;
+
+  // mamba_operations.cpp
+  struct MambaWidths {
+    std::int64_t inner = 0, heads = 0, states = 0;  // of a tp rank; states: B and C of all groups
+  };
+  MambaWidths mamba_widths(const Mixer& mixer) const;
+  void mamba_kernel(Segment& s, Label label, double read, double written, double operations,
+                    double count) const;
+  void mamba_around_scan(LayerProgram& p, const Mixer& mixer) const;
+  void mamba_scan(LayerProgram& p, const Mixer& mixer) const;
   void mamba(LayerProgram& p, const Mixer& mixer) const;
 
   // expert_operations.cpp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the operations of mixers: attention in its variants, MLA, Mamba-2.
+// Builds the operations of attention in its variants, MLA among them.
 #include <algorithm>
 
 #include "workloads/operations/layer_operations.h"
@@ -132,52 +132,6 @@ void LayerOperations::attention_core(LayerProgram& p, const Mixer& mixer) const 
       .library = stack_.kernels.stream_library()};
   p.forward.operations.push_back(softmax);
   p.input_gradient.operations.push_back(softmax);
-}
-
-// Mamba-2 (Dao and Gu, 2024): one wide input projection, a short convolution, the chunked
-// state-space scan, a gated norm and the output projection. The scan's products run over chunks of
-// 256 tokens.
-void LayerOperations::mamba(LayerProgram& p, const Mixer& mixer) const {
-  constexpr std::int64_t chunk = 256;  // block length of the reference implementation's scan
-  const bool frozen = job_.task == Task::lora;
-  const std::int64_t t = shape_.tokens, tp = layout_.tp;
-  const std::int64_t inner = split(mixer.inner, tp), heads = split(mixer.heads, tp);
-  const std::int64_t states = split(2 * mixer.groups * mixer.state, tp);
-  const bool split_rows = shape_.sequence_parallel;
-  const Linear in{.m = t,
-                  .n = 2 * inner + states + heads,
-                  .k = model_.hidden,
-                  .gathered = split_rows,
-                  .adapter = adapter(Adapter::columns)};
-  const Linear out{.m = t,
-                   .n = model_.hidden,
-                   .k = inner,
-                   .scattered = split_rows,
-                   .adapter = adapter(Adapter::rows)};
-  tensor_enter(p);
-  forward_linear(p.forward, in, Label::gemm);
-  if (layout_.cp > 1)
-    trade_heads(p, GroupKind::context, static_cast<double>(t * (2 * inner + states + heads)),
-                static_cast<double>(t * inner));
-  const double rows = static_cast<double>(t * (2 * inner + states));
-  stream(p.forward, WorkKind::elementwise, 4 * rows, 4 * rows, Label::elementwise);
-  stream(p.input_gradient, WorkKind::elementwise, 8 * rows, 4 * rows, Label::elementwise);
-  Operation scan{.label = Label::attention};
-  scan.work = Kernel{.work = {.kind = WorkKind::gemm,
-                              .input = plain_format(),
-                              .m = chunk,
-                              .n = split(inner, heads),
-                              .k = chunk + 2 * mixer.state,
-                              .groups = std::max<std::int64_t>(1, t / chunk) * heads},
-                     .library = stack_.kernels.gemm};
-  scan.count = stack_.kernels.scan.forward.get();
-  p.forward.operations.push_back(scan);
-  scan.count = stack_.kernels.scan.backward.get();
-  if (shape_.training) p.input_gradient.operations.push_back(scan);
-  forward_linear(p.forward, out, Label::gemm);
-  backward_linear(p, out, Label::gemm, frozen);
-  backward_linear(p, in, Label::gemm, frozen);
-  tensor_leave(p);
 }
 
 }  // namespace orrery

@@ -17,15 +17,42 @@ enum class AdapterSites : std::uint8_t {
   query_key_value,  // what makes queries, keys and values
 };
 
-// State-space scans: time of their kernels over that of their products as plain batched ones, for
-// one pass over a layer. The Triton kernels of Mamba-2 keep fp32 states between launches and
-// compute them anew backward.
-struct ScanPasses {
-  static constexpr const char* reason =
-      "mamba_ssm's chunked scan, 24 shapes of three models (h100_pieces.jsonl): medians, extremes";
-  static constexpr const char* source = "orrery-measured-h100-sxm";
-  Sourced<double> forward = unstated(1.2, 1.05, 1.46, Evidence::measured, reason, source);
-  Sourced<double> backward = unstated(4.5, 3.7, 6.7, Evidence::measured, reason, source);
+// One pass of mamba_ssm's scan, in operations of the fp32 units that take as long: for a token and
+// channel, for a token, channel and state, and for a token, group and state of B and C. That is
+// processors times clock: H200, with 43% more bandwidth than H100, shortens a scan by 5 to 13%.
+struct ScanPass {
+  Sourced<double> channel, state, group;
+};
+
+// The kernels of Mamba-2 layers that are not products.
+struct ScanCost {
+  static constexpr const char* scanned =
+      "mamba_ssm 2.3.2, chunks of 128 on H100 and H200, 21 shapes of four models: one law, 1.8% "
+      "(forward) and 2.4% (backward) off in the mean; extremes with one model left out. Triton's "
+      "scan on a B200 (cuDNN's page, chunks of 32) takes a fifth more than it says, so does the "
+      "upper end";
+  static constexpr const char* convolved =
+      "causal_conv1d of TensorRT-LLM on six devices, long contexts: 2.7 TB/s on H100, 3.2 on H200, "
+      "4.0 to 4.4 on Blackwell, as processors times clock grow";
+  static constexpr const char* whole =
+      "all between the projections of a Nemotron-H 8B layer on one H100 (h100_mixers.jsonl), 8,192 "
+      "tokens: 0.94 ms forward, 3.29 ms backward, of them norm 0.55 and scan 2.25; one shape";
+  static constexpr const char* measured = "orrery-measured-h200-sxm";
+  ScanPass forward{.channel = unstated(248.0, 233.0, 300.0, Evidence::measured, scanned, measured),
+                   .state = unstated(1.4, 1.38, 1.68, Evidence::measured, scanned, measured),
+                   .group = unstated(221.0, 124.0, 270.0, Evidence::measured, scanned, measured)};
+  ScanPass backward{
+      .channel = unstated(916.0, 818.0, 1100.0, Evidence::measured, scanned, measured),
+      .state = unstated(3.56, 3.44, 4.3, Evidence::measured, scanned, measured),
+      .group = unstated(1627.0, 1026.0, 1981.0, Evidence::measured, scanned, measured)};
+  // Operations of an element of the convolution.
+  Sourced<double> convolution =
+      unstated(77.0, 72.0, 82.0, Evidence::measured, convolved, "aiconfigurator-operators");
+  Sourced<double> convolution_backward =
+      unstated(265.0, 200.0, 300.0, Evidence::measured, whole, "orrery-measured-h100-sxm");
+  // Operations of an element of the gated norm, backward; forward its traffic decides.
+  Sourced<double> norm_backward =
+      unstated(540.0, 400.0, 600.0, Evidence::measured, whole, "orrery-measured-h100-sxm");
 };
 
 // Passes are memory traffic over the least that a kernel could move, as each line states it.
@@ -56,7 +83,7 @@ struct StackKernels {
   // read and one write (0: the products add them), and of their activation over a fused one's,
   // where no fused kernel takes a bias.
   Sourced<double> expert_bias_passes = unstated(0.0), biased_activation_passes = unstated(1.0);
-  ScanPasses scan;
+  ScanCost scan;
   // Grouped products apply the activation and quantise what the next product reads: neither is a
   // kernel of its own. Not for experts with biases, which they cannot add.
   bool fused_expert_mlp = false;

@@ -30,6 +30,21 @@ void read_list(const JsonValue& at, T (*read)(const JsonValue&), std::vector<T>&
   for (const JsonValue& item : at.items()) list.push_back(read(item));
 }
 
+constexpr std::int64_t most_of_a_step = std::int64_t{1} << 20;  // rows, sequences
+
+// Captured batch sizes: [{"to": 4, "by": 1}, {"to": 512, "by": 8}].
+std::vector<GraphSizes> graph_sizes_from(const JsonValue& at) {
+  std::vector<GraphSizes> sizes;
+  std::int64_t from = 0;
+  for (const JsonValue& item : at.items()) {
+    const std::int64_t most = std::int64_t{1} << 20;
+    sizes.push_back(
+        {.to = item.at("to").integer(from + 1, most), .by = item.at("by").integer(1, most)});
+    from = sizes.back().to;
+  }
+  return sizes;
+}
+
 // Settings that are plain choices.
 struct Choice {
   std::string_view name;
@@ -128,6 +143,41 @@ constexpr Choice choices[] = {
      [](Stack& s, const JsonValue& v) {
        s.defaults.zero_stage = static_cast<int>(v.integer(0, 3));
      }},
+    {"graph_sizes",
+     [](Stack& s, const JsonValue& v) { s.serving.graphs = graph_sizes_from(v); }},
+    {"scheduler",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.policy.scheduler = scheduler_kind_text.from(v);
+     }},
+    {"capacity_policy",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.policy.capacity = capacity_policy_text.from(v);
+     }},
+    {"token_budget",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.policy.token_budget = v.integer(1, most_of_a_step);
+     }},
+    {"max_sequences",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.policy.max_sequences = v.integer(1, most_of_a_step);
+     }},
+    {"chunk",
+     [](Stack& s, const JsonValue& v) { s.serving.policy.chunk = v.integer(0, most_of_a_step); }},
+    {"block_tokens",
+     [](Stack& s, const JsonValue& v) { s.serving.policy.block_tokens = v.integer(1, 1 << 16); }},
+    {"memory_share",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.memory_share = v.number();
+       if (s.serving.memory_share <= 0 || s.serving.memory_share > 1) v.fail("above 0, at most 1");
+     }},
+    {"memory_of",
+     [](Stack& s, const JsonValue& v) { s.serving.memory_of = memory_share_text.from(v); }},
+    {"prefill_attention",
+     [](Stack& s, const JsonValue& v) { s.serving.prefill_attention = read_library(v); }},
+    {"mixed_graph_rows",
+     [](Stack& s, const JsonValue& v) { s.serving.mixed_graph_rows = v.integer(0, 1 << 20); }},
+    {"fused_norm_bytes",
+     [](Stack& s, const JsonValue& v) { s.serving.fused_norm_bytes = v.integer(0, 1 << 30); }},
     {"fp8_recipe", [](Stack& s, const JsonValue& v) { s.defaults.fp8 = precision_from(v); }},
 };
 
@@ -198,6 +248,11 @@ constexpr Switch switches[] = {
     {"compact_activations", [](Stack& s) -> bool& { return s.memory.compact_activations; }},
     {"inputs_in_16_bits", [](Stack& s) -> bool& { return s.memory.inputs_in_16_bits; }},
     {"gathers_16_bit_shard", [](Stack& s) -> bool& { return s.memory.gathers_16_bit_shard; }},
+    {"prefix_cache", [](Stack& s) -> bool& { return s.serving.policy.prefix_cache; }},
+    {"chunked_prefill", [](Stack& s) -> bool& { return s.serving.policy.chunked_prefill; }},
+    {"mixed_steps", [](Stack& s) -> bool& { return s.serving.policy.mixed_steps; }},
+    {"serving_engine", [](Stack& s) -> bool& { return s.serving.engine; }},
+    {"schedules_ahead", [](Stack& s) -> bool& { return s.serving.schedules_ahead; }},
     {"master_remainders", [](Stack& s) -> bool& { return s.memory.master_remainders; }},
 };
 

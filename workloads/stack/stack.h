@@ -14,6 +14,7 @@
 #include "workloads/stack/launcher.h"
 #include "workloads/stack/memory.h"
 #include "workloads/stack/offers.h"
+#include "workloads/stack/serving.h"
 #include "workloads/stack/sharding.h"
 
 namespace orrery {
@@ -54,6 +55,7 @@ struct Stack {
   StackCommunication communication;
   StackSharding sharding;
   StackMemory memory;
+  StackServing serving;
   StackRecompute recompute;
   StackDefaults defaults;
   StackChoices choices;

@@ -20,8 +20,15 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("permute_passes", s.kernels.permute_passes);
   visit("expert_bias_passes", s.kernels.expert_bias_passes);
   visit("biased_activation_passes", s.kernels.biased_activation_passes);
-  visit("scan_passes", s.kernels.scan.forward);
-  visit("scan_backward_passes", s.kernels.scan.backward);
+  visit("scan_forward_channel", s.kernels.scan.forward.channel);
+  visit("scan_forward_state", s.kernels.scan.forward.state);
+  visit("scan_forward_group", s.kernels.scan.forward.group);
+  visit("scan_backward_channel", s.kernels.scan.backward.channel);
+  visit("scan_backward_state", s.kernels.scan.backward.state);
+  visit("scan_backward_group", s.kernels.scan.backward.group);
+  visit("scan_convolution", s.kernels.scan.convolution);
+  visit("scan_convolution_backward", s.kernels.scan.convolution_backward);
+  visit("scan_norm_backward", s.kernels.scan.norm_backward);
   visit("score_dropout_forward", s.dropout.score_forward);
   visit("score_dropout_backward", s.dropout.score_backward);
   visit("flash_dropout_forward", s.dropout.flash_forward);
@@ -31,6 +38,10 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("optimizer_passes", s.kernels.optimizer_passes);
   visit("adapter_passes", s.kernels.adapter_passes);
   visit("kernel_age", s.kernels.kernel_age);
+  visit("host_step", s.serving.host_step);
+  visit("host_sequence", s.serving.host_sequence);
+  visit("eager_step", s.serving.eager_step);
+  visit("request_front", s.serving.request_front);
   visit("small_kernels_forward", s.kernels.small_kernels_forward);
   visit("small_kernels_backward", s.kernels.small_kernels_backward);
   visit("dispatch", s.host.dispatch);

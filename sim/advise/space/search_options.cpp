@@ -62,9 +62,7 @@ bool splits(const SearchSubject& s, Split way) {
 
 // Whether every position has as many layers, as stacks of state-space models want it.
 bool only_even(const SearchSubject& s) {
-  const auto scans = [](const LayerClass& layer) { return layer.mixer.kind == MixerKind::mamba2; };
-  return !s.stack.choices.hybrid_chunks &&
-         std::any_of(s.model.classes.begin(), s.model.classes.end(), scans);
+  return !s.stack.choices.hybrid_chunks && s.model.has_scans();
 }
 
 // Whether the program has settings for these layers a position: without a list of its own it has

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the graph that a batch runs in.
+#include "workloads/stack/serving.h"
+
+#include <algorithm>
+
+namespace orrery {
+
+std::int64_t graph_size(const StackServing& serving, std::int64_t rows) {
+  std::int64_t from = 0;
+  for (const GraphSizes& sizes : serving.graphs) {
+    const std::int64_t by = std::max<std::int64_t>(1, sizes.by);
+    if (rows <= sizes.to) return std::min(sizes.to, from + (rows - from + by - 1) / by * by);
+    from = sizes.to;
+  }
+  return 0;
+}
+
+}  // namespace orrery

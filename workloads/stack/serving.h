@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says how a serving engine runs steps: captured graphs, and what the host does for each.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/base/names.h"
+#include "sim/base/text/enum_names.h"
+#include "sim/base/units/units.h"
+#include "workloads/serving/engine_policy.h"
+#include "workloads/stack/unstated.h"
+
+namespace orrery {
+
+// Batch sizes that an engine captures: from the entry before it up to `to` in steps of `by`.
+struct GraphSizes {
+  std::int64_t to = 0, by = 1;
+};
+
+// Of what an engine takes its share for weights and caches: of the device's memory, workspace
+// included; of the memory, while the workspace must find room in the rest; of what weights and
+// workspace leave.
+enum class MemoryShare : std::uint8_t { total, before_workspace, left };
+inline constexpr auto memory_share_text =
+    enum_names<MemoryShare>({"total", "before-workspace", "left"});
+
+struct StackServing {
+  bool engine = false;  // a serving engine: it has steps of decodes and of prompts
+  EnginePolicy policy;
+  double memory_share = 0.9;
+  MemoryShare memory_of = MemoryShare::total;
+  // Of decoding batches; none: steps are launched kernel by kernel.
+  std::vector<GraphSizes> graphs;
+  std::int64_t mixed_graph_rows = 0;  // steps with prompts of up to so many rows run in graphs too
+  // Attention of prompts, where it is not that of decodes.
+  std::optional<Library> prefill_attention;
+  // All-reduces of rows up to so many bytes do the residual and norm after them in one kernel.
+  std::int64_t fused_norm_bytes = 0;
+  // Host time of a step, and for each sequence of its batch. Engines that schedule ahead show it
+  // only where it is longer than the step on the device.
+  Sourced<Seconds> host_step = unstated(Seconds(0)), host_sequence = unstated(Seconds(0));
+  bool schedules_ahead = false;
+  // Least time of a step with prompts that no graph holds: the host launches it kernel by kernel.
+  Sourced<Seconds> eager_step = unstated(Seconds(0));
+  // From the client to the engine's queue and back: HTTP, tokeniser, first text.
+  Sourced<Seconds> request_front = unstated(Seconds(0));
+};
+
+// The captured size that a batch of `rows` runs in; 0: none is large enough.
+std::int64_t graph_size(const StackServing& serving, std::int64_t rows);
+
+}  // namespace orrery

@@ -17,6 +17,7 @@
 #include "sim/app/line/line.h"
 #include "sim/app/line/result.h"
 #include "sim/app/rerun_command.h"
+#include "sim/app/serve/command.h"
 #include "sim/app/topology/command.h"
 #include "sim/app/validate/command.h"
 #include "sim/base/errors/check.h"
@@ -71,8 +72,9 @@ ExitCode run_words(const std::vector<std::string>& words) {
 }  // namespace
 
 std::vector<Command> commands() {
-  return {advise_command(),    simulate_command(), plan_command(),    validate_command(),
-          calibrate_command(), topology_command(), catalog_command(), rerun_command()};
+  return {advise_command(),   simulate_command(), plan_command(),
+          serve_command(),    validate_command(), calibrate_command(),
+          topology_command(), catalog_command(),  rerun_command()};
 }
 
 int run_command_line(int argc, const char* const* argv) {

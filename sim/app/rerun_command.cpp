@@ -12,6 +12,7 @@
 #include "sim/app/ask/answers.h"
 #include "sim/app/line/result.h"
 #include "sim/app/rerun_line.h"
+#include "sim/app/serve/command.h"
 #include "sim/app/topology/command.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/json/leaves.h"
@@ -34,8 +35,8 @@ struct Before {
 };
 
 const std::vector<std::string>& repeatable() {
-  static const std::vector<std::string> names = {"simulate", "advise",  "plan",     "topology",
-                                                 "validate", "catalog", "calibrate"};
+  static const std::vector<std::string> names = {"simulate", "advise",   "plan",    "serve",
+                                                 "topology", "validate", "catalog", "calibrate"};
   return names;
 }
 
@@ -91,6 +92,7 @@ void stop_as_before(const Before& before, AskedWith& with) {
 
 MachineAnswer answer_again(const Before& before, int threads) {
   if (before.command == "topology") return {.json = topology_again(before.question, before.seed)};
+  if (before.command == "serve") return serve_again(before.question, before.seed, threads);
   Catalogues catalogues;
   AskedWith with{.catalogues = catalogues, .seed = before.seed, .threads = threads};
   stop_as_before(before, with);

@@ -25,8 +25,10 @@ std::filesystem::path stack_folder() { return data_root() / "workloads/catalog/s
 
 std::vector<std::string> stacks_of_platform(const std::string& platform) {
   std::vector<std::string> names;
-  for (const std::string& name : stack_names(stack_folder()))
-    if (lists(load_stack(name, {}, stack_folder()).platforms, platform)) names.push_back(name);
+  for (const std::string& name : stack_names(stack_folder())) {
+    const Stack stack = load_stack(name, {}, stack_folder());
+    if (lists(stack.platforms, platform) && !stack.serving.engine) names.push_back(name);
+  }
   return names;
 }
 

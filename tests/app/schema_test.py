@@ -100,6 +100,11 @@ def check_others(last):
     for question in ("100t-dense", "faster-kernels"):
         last["plan"] = run("plan", question)
         check("plan", last["plan"], question)
+    served = ("--model", "llama3.3-70b", "--cluster", "dgx-h100", "--stack", "vllm",
+              "--concurrency", "4", "--requests", "20", "--isl", "200", "--osl", "20", "--slo", "ttft.p95=1s")
+    last["serve"] = run("serve", *served, "--prefill", "TP4", "--decode", "TP4")
+    check("serve", last["serve"], "prompts apart")
+    check("serve", run("serve", *served, "--engines", "TP1,TP8"), "a point that does not fit")
     for name in ("dgx-h100", "gb300-nvl72", "tpu-v5p"):
         last["topology"] = run("topology", name)
         check("topology", last["topology"], name)
@@ -119,6 +124,7 @@ def check_others(last):
     tables = [next((measured / "training").glob("*.csv")), next(measured.rglob("operators/*.csv"))]
     last["validate"] = run("validate", *tables)
     check("validate", last["validate"], "two tables")
+    check("validate", run("validate", measured / "serving/token_position.csv"), "served runs")
     check("validate", run("validate", "--free", tables[0]), "free values")
     check("validate", run("validate", "--nested"), "nested errors")
 

@@ -64,10 +64,10 @@ LatencyBound bound_of(std::string_view text, const std::string& flag,
   std::string_view head = text.substr(0, equals);
   LatencyBound bound;
   const std::size_t first = head.find('.');
-  if (!latency_text.find(head.substr(0, first)) && first != std::string_view::npos) {
+  if (!service_latency_text.find(head.substr(0, first)) && first != std::string_view::npos) {
     bound.class_name = head.substr(0, first);
     if (std::find(classes.begin(), classes.end(), bound.class_name) == classes.end()) {
-      std::vector<std::string> names = latency_text.names();
+      std::vector<std::string> names = service_latency_text.names();
       names.insert(names.end(), classes.begin(), classes.end());
       at.fail("ttft, tpot, itl, e2e or a class of the traffic in front",
               nearest_name(bound.class_name, names));
@@ -75,10 +75,10 @@ LatencyBound bound_of(std::string_view text, const std::string& flag,
     head.remove_prefix(first + 1);
   }
   const std::size_t dot = head.find('.');
-  const auto latency = latency_text.find(head.substr(0, dot));
+  const auto latency = service_latency_text.find(head.substr(0, dot));
   if (!latency || dot == std::string_view::npos)
     at.fail("a latency and a statistic such as ttft.p95, tpot.mean",
-            nearest_name(std::string(head.substr(0, dot)), latency_text.names()));
+            nearest_name(std::string(head.substr(0, dot)), service_latency_text.names()));
   bound.latency = *latency;
   bound.percent = statistic_of(head.substr(dot + 1), at);
   bound.at_most = time_of(text.substr(equals + 1), at);

@@ -14,8 +14,9 @@ namespace orrery {
 // To the first token; per output token after it, mean of a request; between two tokens; to the
 // last.
 enum class ServiceLatency { ttft, tpot, itl, e2e };
-inline constexpr auto latency_text = enum_names<ServiceLatency>({"ttft", "tpot", "itl", "e2e"});
-constexpr std::string_view to_text(ServiceLatency l) { return latency_text[l]; }
+inline constexpr auto service_latency_text =
+    enum_names<ServiceLatency>({"ttft", "tpot", "itl", "e2e"});
+constexpr std::string_view to_text(ServiceLatency l) { return service_latency_text[l]; }
 
 struct LatencyBound {
   ServiceLatency latency = ServiceLatency::ttft;

@@ -33,10 +33,9 @@ const char* value_of(SettingKind kind) {
 
 }  // namespace
 
-std::vector<Flag> setting_flags(SettingOf command) {
+std::vector<Flag> flags_of(const std::vector<Setting>& settings) {
   std::vector<Flag> flags;
-  for (const Setting& setting : settings()) {
-    if (setting.command != SettingOf::both && setting.command != command) continue;
+  for (const Setting& setting : settings) {
     const bool on_off = setting.kind == SettingKind::on_off;
     flags.push_back({setting.flag(), value_of(setting.kind), setting.group, setting.help,
                      on_off ? "true false" : setting.completes});
@@ -45,6 +44,13 @@ std::vector<Flag> setting_flags(SettingOf command) {
           {no_sequence_parallel, "", setting.group, "the same as --sequence-parallel false"});
   }
   return flags;
+}
+
+std::vector<Flag> setting_flags(SettingOf command) {
+  std::vector<Setting> own;
+  for (const Setting& setting : settings())
+    if (setting.command == SettingOf::both || setting.command == command) own.push_back(setting);
+  return flags_of(own);
 }
 
 Argument settings_file() {

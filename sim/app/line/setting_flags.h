@@ -8,6 +8,8 @@
 
 namespace orrery {
 
+// Each setting as a flag.
+std::vector<Flag> flags_of(const std::vector<Setting>& settings);
 // Flags of the settings that a command has.
 std::vector<Flag> setting_flags(SettingOf command);
 // The argument that both commands take: a file of settings.

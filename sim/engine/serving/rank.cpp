@@ -49,7 +49,11 @@ bool Rank::fits(const Request& r) const {
   const std::int64_t tokens = std::int64_t{r.prompt} + outputs(r);
   const auto kept =
       static_cast<std::int64_t>(policy.watermark * static_cast<double>(pool_.blocks()));
-  if (!policy.chunked_prefill && tokens > policy.token_budget) return false;
+  // A request that may be preempted is computed again with what it has emitted.
+  const bool stays =
+      policy.scheduler == SchedulerKind::trtllm && policy.capacity == CapacityPolicy::no_evict;
+  const std::int64_t at_once = stays ? std::int64_t{r.prompt} : tokens;
+  if (!policy.chunked_prefill && at_once > policy.token_budget) return false;
   // SGLang wants a token more than there are (srt/managers/schedule_policy.py: total < remaining).
   return blocks_for(most_tokens(r) + 2) + kept <= pool_.blocks();
 }

@@ -62,6 +62,13 @@ Stack read_stack(const std::string& name, const Scenario& scenario, PrecisionRec
                           stack_context(scenario.cluster, scenario.model, scenario.job, precision));
 }
 
+// A serving engine runs steps of inference.
+void check_trains(const JsonValue& s, const Stack& stack, Task task) {
+  if (!is_training(task) || !stack.serving.engine) return;
+  s.at("stack").fail(
+      fmt::format("a program that trains: {} serves models (orrery serve)", stack.title));
+}
+
 // Plain "fp8" is what the stack's release means by it.
 PrecisionRecipe read_precision(const JsonValue& s, const std::string& stack,
                                const Scenario& scenario, Catalogues& catalogues) {
@@ -287,12 +294,13 @@ JsonValue merge_line(const JsonValue& line, const SortedJson& flags,
   return settings;
 }
 
-Error named_by_flag(const Error& error, const std::string& file, const SortedJson& flags) {
+Error named_by_flag(const Error& error, const std::string& file, const SortedJson& flags,
+                    const std::vector<Setting>& known) {
   ErrorInfo info = error.info();
   if (info.file != (file.empty() ? command_line_place : file)) return error;
   const std::size_t end = std::min(info.path.find_first_of(".["), info.path.size());
   const std::string key = info.path.substr(0, end);
-  for (const Setting& setting : settings()) {
+  for (const Setting& setting : known) {
     if (key != setting.key || (!file.empty() && !flags.contains(key))) continue;
     info.file = setting.flag();
     info.path = info.path.substr(end);
@@ -327,6 +335,7 @@ Scenario read_scenario(const JsonValue& s, Catalogues& catalogues) {
   const std::string name = stack_name(s, scenario.cluster, scenario.job, catalogues);
   const PrecisionRecipe precision = read_precision(s, name, scenario, catalogues);
   scenario.stack = read_stack(name, scenario, precision, catalogues);
+  check_trains(s, scenario.stack, scenario.job.task);
   apply_launch(s, scenario.job, scenario.stack);
   apply_default_modules(s, scenario.model, scenario.stack, scenario.job);
   Layout& layout = scenario.layout;
@@ -374,6 +383,7 @@ Question read_question(const JsonValue& s, Catalogues& catalogues) {
   Question q{.precisions = read_precisions(s, name, subject, catalogues),
              .optimizers = read_optimizers(s, name, subject, catalogues)};
   const Stack stack = read_stack(name, subject, q.precisions.front(), catalogues);
+  check_trains(s, stack, subject.job.task);
   if (subject.model.mtp_layers > 0) apply_default_modules(s, subject.model, stack, subject.job);
   SortedJson sizes = s.raw();
   sizes.erase("precision");

@@ -58,7 +58,8 @@ JsonValue merge_line(const JsonValue& line, const SortedJson& flags,
 
 // The error with the flag in place of the setting's path, where the setting was a flag or, without
 // a file, should have been one.
-Error named_by_flag(const Error& error, const std::string& file, const SortedJson& flags);
+Error named_by_flag(const Error& error, const std::string& file, const SortedJson& flags,
+                    const std::vector<Setting>& known = settings());
 
 // Error at `gpus` when they are more than one host and not whole hosts.
 void check_whole_hosts(const JsonValue& gpus, const Cluster& cluster);

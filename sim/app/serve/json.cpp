@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes what serve found for machines.
+#include <fmt/format.h>
+
+#include "sim/app/answer/answer.h"
+#include "sim/app/serve/report.h"
+#include "sim/question/serve/engine_text.h"
+
+namespace orrery {
+namespace {
+
+Json latency_json(const LatencySummary& l) {
+  return {{"count", l.count},    {"mean_s", l.mean.si()}, {"p50_s", l.p50.si()},
+          {"p90_s", l.p90.si()}, {"p95_s", l.p95.si()},   {"p99_s", l.p99.si()}};
+}
+
+Json memory_json(const EngineMemory& m) {
+  return {{"weights_bytes", m.weights.si()},  {"workspace_bytes", m.workspace.si()},
+          {"cache_bytes", m.cache.si()},      {"token_bytes", m.token.si()},
+          {"sequence_bytes", m.state.si()},   {"blocks", m.blocks},
+          {"capacity_bytes", m.capacity.si()}};
+}
+
+Json group_json(const EngineGroup& group, const EngineMemory& memory) {
+  const EngineLayout& l = group.layout;
+  return {{"replicas", group.replicas},
+          {"tp", l.tp},
+          {"pp", l.pp},
+          {"attention_dp", l.attention_dp},
+          {"ep", l.ep},
+          {"etp", l.etp},
+          {"gpus", group.gpus()},
+          {"memory", memory_json(memory)}};
+}
+
+Json step_json(const ServicePrediction& p) {
+  Json parts = Json::object();
+  for (std::size_t i = 0; i < p.step.time.size(); ++i)
+    parts[json_key(to_text(static_cast<Label>(i))) + "_s"] = p.step.time[i].si();
+  const ServiceTotals& t = p.timeline.totals;
+  return {{"count", t.steps},
+          {"decode", t.decode_steps},
+          {"mixed", t.mixed_steps},
+          {"mean_batch", p.batch},
+          {"mean_context", p.shape.decodes > 0 ? static_cast<double>(p.shape.contexts) /
+                                                     static_cast<double>(p.shape.decodes)
+                                               : 0.0},
+          {"parts", parts}};
+}
+
+Json targets_json(const ServiceCase& c, const TargetResult& target) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < c.target.bounds.size(); ++i) {
+    ServiceTarget one;
+    one.bounds.push_back(c.target.bounds[i]);
+    list.push_back({{"target", to_text(one)},
+                    {"kept", static_cast<bool>(target.kept[i])},
+                    {"reached_s", target.reached[i].si()}});
+  }
+  return list;
+}
+
+}  // namespace
+
+Json service_json(const ServedPoint& point) {
+  const ServicePrediction& p = point.prediction;
+  const ServiceCase& c = point.asked;
+  Json deployment = {{"stack", c.stack.name + "@" + c.stack.release},
+                     {"gpus", c.gpus()},
+                     {"engines", group_json(c.engines, p.memory)}};
+  if (c.decode && p.decode_memory) deployment["decode"] = group_json(*c.decode, *p.decode_memory);
+  Json out = {{"varied", point.varied}, {"deployment", deployment}, {"refusal", p.refusal}};
+  if (!p.refusal.empty()) return out;
+  const ServiceSummary& s = p.summary;
+  const ServiceTotals& t = p.timeline.totals;
+  out["traffic"] = {{"arrived", p.counts.arrived},
+                    {"finished", p.counts.finished},
+                    {"rejected", p.counts.rejected},
+                    {"counted", s.requests},
+                    {"prompt_tokens", s.prompt_tokens},
+                    {"output_tokens", s.output_tokens},
+                    {"span_s", s.span.si()}};
+  out["latency"] = {{"ttft", latency_json(s.ttft)},
+                    {"tpot", latency_json(s.tpot)},
+                    {"itl", latency_json(s.itl)},
+                    {"e2e", latency_json(s.e2e)},
+                    {"wait", latency_json(s.wait)}};
+  out["throughput"] = {{"output_tokens_per_s", s.output_rate},
+                       {"requests_per_s", s.request_rate},
+                       {"output_tokens_per_s_per_gpu", p.tokens_per_gpu},
+                       {"goodput_requests_per_s", p.target.goodput}};
+  out["request"] = {{"waiting_s", p.request.waiting.si()},
+                    {"prefill_s", p.request.prefill.si()},
+                    {"decoding_s", p.request.decoding.si()}};
+  out["steps"] = step_json(p);
+  out["cache"] = {{"cached_tokens", t.cached},
+                  {"recomputed_tokens", t.recomputed},
+                  {"preemptions", t.preemptions}};
+  out["slo"] = targets_json(c, p.target);
+  out["slo_share"] = p.target.share;
+  out["bottleneck"] = p.bottleneck;
+  out["best"] = point.best;
+  return out;
+}
+
+std::string requests_csv(const ServedPoint& point) {
+  const ServicePrediction& p = point.prediction;
+  std::string text =
+      "request,state,replica,prompt,output,cached,preemptions,arrival_s,scheduled_s,first_s,last_"
+      "s\n";
+  constexpr const char* states[] = {"expected", "queued",   "running",
+                                    "finished", "rejected", "lost"};
+  for (std::size_t i = 0; i < p.timeline.requests.size(); ++i) {
+    const RequestRecord& r = p.timeline.requests[i];
+    const Request& asked = p.requests.requests[i];
+    text += fmt::format("{},{},{},{},{},{},{},{:.9g},{:.9g},{:.9g},{:.9g}\n", i,
+                        states[static_cast<std::size_t>(r.state)], r.replica, asked.prompt,
+                        asked.output, r.cached, r.preemptions, to_seconds(r.arrival).si(),
+                        to_seconds(r.scheduled).si(), to_seconds(r.first).si(),
+                        to_seconds(r.last).si());
+  }
+  return text;
+}
+
+}  // namespace orrery

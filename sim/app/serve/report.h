@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says what a deployment does with its traffic, to people and to machines.
+#pragma once
+
+#include "sim/base/json/tree.h"
+#include "sim/paper/document.h"
+#include "sim/question/serve/serve.h"
+
+namespace orrery {
+
+// One point in full; several as a table with the best of them marked.
+Document service_document(const Served& served, std::size_t width);
+Json service_json(const ServedPoint& point);
+// A row for each request: arrival, waits, lengths, times.
+std::string requests_csv(const ServedPoint& point);
+
+}  // namespace orrery

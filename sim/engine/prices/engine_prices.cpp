@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiles tables of step times, and reads them.
+#include "sim/engine/prices/engine_prices.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "sim/engine/prices/segments.h"
+
+namespace orrery {
+namespace {
+
+// Nodes of rows: every one while few rows decide, then less than a fifth apart, on whole tiles.
+std::vector<std::int64_t> row_nodes() {
+  std::vector<std::int64_t> nodes;
+  for (std::int64_t n = 1; n <= 16; ++n) nodes.push_back(n);
+  const std::int64_t most = std::int64_t{1} << 20;
+  for (std::int64_t n = 24; n <= most; n += std::max<std::int64_t>(8, n / 6 / 8 * 8))
+    nodes.push_back(n);
+  return nodes;
+}
+
+// Mean contexts at which attention is priced, four an octave.
+std::vector<std::int64_t> context_nodes() {
+  std::vector<std::int64_t> nodes{1};
+  for (std::int64_t n = 128; n <= (std::int64_t{1} << 24); n *= 2)
+    for (const std::int64_t part : {4, 5, 6, 7}) nodes.push_back(n / 4 * part);
+  return nodes;
+}
+
+const std::vector<std::int64_t>& contexts_priced() {
+  static const std::vector<std::int64_t> nodes = context_nodes();
+  return nodes;
+}
+
+// Linear between nodes, and beyond the last as before it. `value(i)` is that of node i.
+template <class Value>
+double interpolated(const std::vector<std::int64_t>& nodes, double x, const Value& value) {
+  const auto above = std::upper_bound(nodes.begin() + 1, nodes.end() - 1, x);
+  const auto i = static_cast<std::size_t>(above - nodes.begin());
+  const auto x0 = static_cast<double>(nodes[i - 1]), x1 = static_cast<double>(nodes[i]);
+  const double y0 = value(i - 1);
+  return y0 + (value(i) - y0) * (x - x0) / (x1 - x0);
+}
+
+}  // namespace
+
+// A batch of decodes of one size.
+struct Batch {
+  std::vector<double> attention;    // seconds at each node of the mean context
+  std::vector<DecodePiece> pieces;  // of a step with nothing else
+};
+
+// Entries are made when they are first asked for, once, and stay.
+class EnginePrices::Tables {
+ public:
+  Tables(const Cluster& cluster, const Model& model, const EngineLayout& layout, const Stack& stack,
+         std::int64_t most)
+      : segments(cluster, model, layout, stack),
+        serving(stack.serving),
+        once(static_cast<std::size_t>(most) + 1),
+        batches(static_cast<std::size_t>(most) + 1) {}
+
+  // Of a table by whole rows; remembered.
+  template <class Price>
+  double remembered(std::map<std::int64_t, double>& table, std::int64_t n, const Price& price) {
+    const std::scoped_lock lock(mutex);
+    const auto found = table.find(n);
+    return found != table.end() ? found->second : table[n] = seconds_of(price(n));
+  }
+  double row_seconds(std::int64_t n, bool in_graph) {
+    return remembered(in_graph ? graph_rows : eager_rows, n,
+                      [&](std::int64_t rows) { return segments.rows(rows, in_graph); });
+  }
+  double head_seconds(std::int64_t n, bool in_graph) {
+    if (n == 0) return 0;
+    return remembered(in_graph ? graph_heads : eager_heads, n,
+                      [&](std::int64_t rows) { return segments.head(rows, in_graph); });
+  }
+  // Between nodes, as steps with prompts have any number of rows.
+  double rows_between(std::int64_t n, bool in_graph) {
+    static const std::vector<std::int64_t> nodes = row_nodes();
+    return interpolated(nodes, static_cast<double>(n),
+                        [&](std::size_t i) { return row_seconds(nodes[i], in_graph); });
+  }
+  double heads_between(std::int64_t n, bool in_graph) {
+    static const std::vector<std::int64_t> nodes = row_nodes();
+    if (n == 0) return 0;
+    return interpolated(nodes, static_cast<double>(n),
+                        [&](std::size_t i) { return head_seconds(nodes[i], in_graph); });
+  }
+
+  // `eager`: a step with prompts that no graph holds.
+  double with_host(double device, std::int64_t sequences, bool eager) const {
+    const double host = serving.host_step.get().si() +
+                        static_cast<double>(sequences) * serving.host_sequence.get().si();
+    const double busy = eager ? std::max(device, serving.eager_step.get().si()) : device;
+    return serving.schedules_ahead ? std::max(busy, host) : busy + host;
+  }
+
+  const Batch& batch(std::int64_t decodes);
+  void fill(Batch& batch, std::int64_t decodes);
+
+  Segments segments;
+  const StackServing& serving;
+  std::recursive_mutex mutex;
+  std::map<std::int64_t, double> graph_rows, eager_rows, graph_heads, eager_heads;
+  std::vector<std::once_flag> once;
+  std::vector<Batch> batches;
+};
+
+const Batch& EnginePrices::Tables::batch(std::int64_t decodes) {
+  const auto slot = static_cast<std::size_t>(decodes);
+  std::call_once(once.at(slot), [&] { fill(batches[slot], decodes); });
+  return batches[slot];
+}
+
+// Slopes are whole picoseconds a token: a step's time is then a sum of whole numbers however many
+// steps are taken at once. What that rounds is below a picosecond a token of context.
+void EnginePrices::Tables::fill(Batch& batch, std::int64_t decodes) {
+  const std::vector<std::int64_t>& nodes = contexts_priced();
+  const std::int64_t graph = graph_size(serving, decodes);
+  const std::int64_t rows = graph > 0 ? graph : decodes;
+  const double fixed = row_seconds(rows, graph > 0) + head_seconds(rows, graph > 0);
+  const std::scoped_lock lock(mutex);
+  for (const std::int64_t node : nodes)
+    batch.attention.push_back(seconds_of(segments.decode(decodes, 1, node)));
+  for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
+    const auto at = [&](std::size_t node) {
+      return to_ticks(Seconds(with_host(fixed + batch.attention[node], decodes, false)));
+    };
+    const std::int64_t first = decodes * nodes[i], next = decodes * nodes[i + 1];
+    const std::int64_t rise = std::max<std::int64_t>(0, (at(i + 1) - at(i)).ps);
+    batch.pieces.push_back({.at_first = at(i),
+                            .per_token = Ticks{rise / (next - first)},
+                            .first = first,
+                            .last = next - 1});
+  }
+  batch.pieces.back().last = std::int64_t{1} << 62;
+}
+
+EnginePrices::EnginePrices(const Cluster& cluster, const Model& model, const EngineLayout& layout,
+                           const Stack& stack, std::int64_t most_sequences)
+    : tables_(std::make_unique<Tables>(cluster, model, layout, stack, most_sequences)) {}
+EnginePrices::~EnginePrices() = default;
+
+DecodePiece EnginePrices::decode(std::int64_t decodes, std::int64_t contexts) const {
+  const std::vector<DecodePiece>& pieces = tables_->batch(decodes).pieces;
+  const auto after = std::upper_bound(
+      pieces.begin(), pieces.end(), contexts,
+      [](std::int64_t value, const DecodePiece& piece) { return value < piece.first; });
+  return after == pieces.begin() ? pieces.front() : *(after - 1);
+}
+
+Ticks EnginePrices::step(const StepShape& shape) const {
+  if (shape.chunks.empty() && shape.drafts == 0 && shape.decodes > 0) {
+    const DecodePiece piece = decode(shape.decodes, shape.contexts);
+    return piece.at_first + piece.per_token * (shape.contexts - piece.first);
+  }
+  Tables& t = *tables_;
+  std::int64_t rows = shape.decodes * (1 + shape.drafts);
+  for (const PrefillChunk& chunk : shape.chunks) rows += chunk.tokens;
+  const std::int64_t graph = shape.chunks.empty() ? graph_size(t.serving, rows) : 0;
+  const bool in_graph = graph > 0 || (!shape.chunks.empty() && rows <= t.serving.mixed_graph_rows);
+  double device = graph > 0 ? t.row_seconds(graph, true) : t.rows_between(rows, in_graph);
+  device += t.heads_between(shape.chunks.empty() ? rows : shape.sampled, in_graph);
+  if (shape.decodes > 0) {
+    const double mean = static_cast<double>(shape.contexts) / static_cast<double>(shape.decodes);
+    if (shape.drafts == 0) {
+      const Batch& batch = t.batch(shape.decodes);
+      device +=
+          interpolated(contexts_priced(), mean, [&](std::size_t i) { return batch.attention[i]; });
+    } else {
+      const std::scoped_lock lock(t.mutex);
+      device += seconds_of(
+          t.segments.decode(shape.decodes, 1 + shape.drafts, static_cast<std::int64_t>(mean)));
+    }
+  }
+  if (!shape.chunks.empty()) {
+    const std::scoped_lock lock(t.mutex);
+    for (const PrefillChunk& chunk : shape.chunks) device += seconds_of(t.segments.prefill(chunk));
+  }
+  const std::int64_t sequences = shape.decodes + static_cast<std::int64_t>(shape.chunks.size());
+  const bool eager = !shape.chunks.empty() && !in_graph;
+  return to_ticks(Seconds(t.with_host(device, sequences, eager)));
+}
+
+StepParts EnginePrices::parts(const StepShape& shape) const {
+  Tables& t = *tables_;
+  std::int64_t rows = shape.decodes * (1 + shape.drafts);
+  for (const PrefillChunk& chunk : shape.chunks) rows += chunk.tokens;
+  const std::int64_t graph = shape.chunks.empty() ? graph_size(t.serving, rows) : 0;
+  const bool in_graph = graph > 0 || (!shape.chunks.empty() && rows <= t.serving.mixed_graph_rows);
+  const std::int64_t padded = graph > 0 ? graph : rows;
+  StepParts parts;
+  const auto add = [&](const PhaseTime& phase) {
+    for (std::size_t i = 0; i < parts.time.size(); ++i) parts.time[i] += phase.time[i];
+  };
+  const std::scoped_lock lock(t.mutex);
+  add(t.segments.rows(padded, in_graph));
+  add(t.segments.head(shape.chunks.empty() ? padded : shape.sampled, in_graph));
+  if (shape.decodes > 0)
+    add(t.segments.decode(shape.decodes, 1 + shape.drafts,
+                          std::max<std::int64_t>(1, shape.contexts / shape.decodes)));
+  for (const PrefillChunk& chunk : shape.chunks) add(t.segments.prefill(chunk));
+  const std::int64_t sequences = shape.decodes + static_cast<std::int64_t>(shape.chunks.size());
+  const bool eager = !shape.chunks.empty() && !in_graph;
+  const double device = parts.total().si();
+  parts.time[static_cast<std::size_t>(Label::host)] +=
+      Seconds(t.with_host(device, sequences, eager) - device);
+  return parts;
+}
+
+Seconds StepParts::total() const {
+  Seconds sum;
+  for (const Seconds& part : time) sum += part;
+  return sum;
+}
+
+}  // namespace orrery

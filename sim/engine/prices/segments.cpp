@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over a model's layers what the operations of a serving step take.
+#include "sim/engine/prices/segments.h"
+
+#include <algorithm>
+
+namespace orrery {
+
+double seconds_of(const PhaseTime& phase) {
+  Seconds sum;
+  for (const Seconds& part : phase.time) sum += part;
+  return sum.si();
+}
+
+Segments::Segments(const Cluster& cluster, const Model& model, const EngineLayout& layout,
+                   const Stack& stack)
+    : model_(model),
+      layout_(layout),
+      operations_(model, layout_, stack),
+      context_(step_context(cluster)),
+      placement_(place(layout_.layout(), context_.fabric)),
+      network_(context_.fabric, context_.collective_costs, nullptr),
+      layers_of_(model.classes.size(), 0),
+      eager_gap_(std::max(Seconds(0), context_.calibration.launch_latency.get() -
+                                          context_.calibration.graph_latency.get())) {
+  for (const std::uint8_t layer : model.layers) layers_of_[layer] += 1;
+}
+
+PhaseTime Segments::price(const Segment& segment, bool in_graph) const {
+  const PriceContext prices{.step = context_,
+                            .device = context_.device,
+                            .placement = placement_,
+                            .network = network_,
+                            .kernel_gap = in_graph ? Seconds(0) : eager_gap_};
+  return price_segment(segment, prices);
+}
+
+template <class Lower>
+PhaseTime Segments::layers(bool in_graph, const Lower& lower) const {
+  PhaseTime sum;
+  for (std::size_t i = 0; i < layers_of_.size(); ++i)
+    sum.add(price(lower(model_.classes[i]), in_graph), layers_of_[i]);
+  return sum;
+}
+
+PhaseTime Segments::rows(std::int64_t rows, bool in_graph) const {
+  PhaseTime sum = layers(in_graph, [&](const LayerClass& c) { return operations_.layer(c, rows); });
+  sum.add(price(operations_.embedding(rows), in_graph), 1);
+  return sum;
+}
+
+PhaseTime Segments::head(std::int64_t sampled, bool in_graph) const {
+  return price(operations_.head(sampled), in_graph);
+}
+
+PhaseTime Segments::decode(std::int64_t sequences, std::int64_t each, std::int64_t history) const {
+  return layers(true, [&](const LayerClass& c) {
+    return operations_.decode(c.mixer, sequences, each, history);
+  });
+}
+
+PhaseTime Segments::prefill(const PrefillChunk& chunk) const {
+  return layers(true, [&](const LayerClass& c) {
+    return operations_.prefill(c.mixer, chunk.start, chunk.tokens);
+  });
+}
+
+}  // namespace orrery

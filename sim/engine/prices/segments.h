@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prices the parts of a serving step anew: rows, sampled rows, attention of decodes and of prompts.
+#pragma once
+
+#include <vector>
+
+#include "sim/engine/cluster.h"
+#include "sim/engine/network/ideal_network.h"
+#include "sim/engine/step/segment_time.h"
+#include "workloads/inference/serving_operations.h"
+#include "workloads/serving/step_shape.h"
+
+namespace orrery {
+
+double seconds_of(const PhaseTime& phase);  // of all labels
+
+// One thread at a time.
+class Segments {
+ public:
+  // All must outlive it.
+  Segments(const Cluster& cluster, const Model& model, const EngineLayout& layout,
+           const Stack& stack);
+  PhaseTime rows(std::int64_t rows, bool in_graph) const;  // with the embedding
+  PhaseTime head(std::int64_t sampled, bool in_graph) const;
+  PhaseTime decode(std::int64_t sequences, std::int64_t each, std::int64_t history) const;
+  PhaseTime prefill(const PrefillChunk& chunk) const;
+
+ private:
+  PhaseTime price(const Segment& segment, bool in_graph) const;
+  template <class Lower>
+  PhaseTime layers(bool in_graph, const Lower& lower) const;
+
+  const Model& model_;
+  EngineLayout layout_;
+  ServingOperations operations_;
+  StepContext context_;
+  Placement placement_;
+  mutable IdealNetwork network_;   // remembers prices
+  std::vector<double> layers_of_;  // of each class
+  Seconds eager_gap_;              // that a kernel waits for its launch
+};
+
+}  // namespace orrery

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts what a serving engine keeps on each GPU, and how many blocks of keys and values fit
+// beside.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/engine/cluster.h"
+#include "workloads/inference/engine_layout.h"
+#include "workloads/model/model.h"
+#include "workloads/stack/stack.h"
+
+namespace orrery {
+
+// Of the GPU that has most of each.
+struct EngineMemory {
+  Bytes capacity;   // of the device
+  Bytes weights;    // of the model
+  Bytes workspace;  // of a step with as many rows as the engine takes
+  Bytes cache;      // for keys and values
+  Bytes token;      // keys and values of a token
+  Bytes state;      // of a sequence, whatever its length: states of scans
+  std::int64_t blocks = 0;
+  std::string refusal;  // why nothing can be served, in one sentence; empty: it can
+};
+
+EngineMemory engine_memory(const Cluster& cluster, const Model& model, const EngineLayout& layout,
+                           const Stack& stack);
+
+}  // namespace orrery

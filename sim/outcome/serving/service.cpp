@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts a deployment together, serves its requests and sums up.
+#include "sim/outcome/serving/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/base/errors/check.h"
+#include "sim/base/text/words.h"
+
+namespace orrery {
+namespace {
+
+// Keys and values go over the network interface of each GPU that computed them, all at once.
+class CacheTransfer : public TransferPrices {
+ public:
+  CacheTransfer(const Cluster& cluster, const EngineMemory& memory)
+      : rate_(cluster.fabric.scale_out.nic_bandwidth.get() *
+              cluster.fabric.scale_out.nics_per_accelerator.get() *
+              cluster.fabric.scale_out.efficiency.get()),
+        token_(memory.token),
+        latency_(to_ticks(cluster.fabric.scale_out.nic_latency.get())) {}
+  Ticks on_link(std::int64_t tokens) const override {
+    return to_ticks(token_ * static_cast<double>(tokens) / rate_);
+  }
+  Ticks latency(std::int64_t) const override { return latency_; }
+
+ private:
+  BytesPerSecond rate_;
+  Bytes token_;
+  Ticks latency_;
+};
+
+RequestTime mean_request(const ServiceTimeline& timeline, const RequestList& list) {
+  RequestTime sum;
+  double count = 0;
+  for (std::size_t i = static_cast<std::size_t>(list.warmup); i < timeline.requests.size(); ++i) {
+    const RequestRecord& r = timeline.requests[i];
+    if (r.state != RequestState::finished) continue;
+    sum.waiting += to_seconds(r.scheduled - r.arrival);
+    sum.prefill += to_seconds(r.first - r.scheduled);
+    sum.decoding += to_seconds(r.last - r.first);
+    count += 1;
+  }
+  if (count == 0) return {};
+  return {.waiting = sum.waiting / count,
+          .prefill = sum.prefill / count,
+          .decoding = sum.decoding / count};
+}
+
+// A step of the mean batch of a rank, at the mean context of its sequences.
+StepShape mean_shape(const ServicePrediction& p, std::int64_t ranks) {
+  const ServiceTotals& t = p.timeline.totals;
+  const std::int64_t steps = std::max<std::int64_t>(1, (t.decode_steps + t.mixed_steps) * ranks);
+  StepShape shape;
+  shape.decodes = std::max<std::int64_t>(1, t.sequences / steps);
+  const std::int64_t served = std::max<std::int64_t>(1, p.summary.requests);
+  const std::int64_t context =
+      p.summary.prompt_tokens / served + p.summary.output_tokens / served / 2;
+  shape.contexts = shape.decodes * std::max<std::int64_t>(1, context);
+  shape.sampled = shape.decodes;
+  return shape;
+}
+
+std::string bottleneck_of(const ServicePrediction& p) {
+  const Seconds total = p.request.waiting + p.request.prefill + p.request.decoding;
+  if (total <= Seconds(0)) return "No request was served.";
+  if (p.request.waiting > 0.3 * total)
+    return fmt::format("Requests wait for {:.0f}% of their time: the engines are at their limit.",
+                       100 * (p.request.waiting / total));
+  std::size_t top = 0;
+  for (std::size_t i = 1; i < p.step.time.size(); ++i)
+    if (p.step.time[i] > p.step.time[top]) top = i;
+  return fmt::format("Of a decode step {:.0f}% goes to {}.",
+                     100 * (p.step.time[top] / p.step.total()), label_table[top].words);
+}
+
+const EnginePolicy& policy_of(const EngineGroup& group, const ServiceCase& asked) {
+  return group.policy ? *group.policy : asked.stack.serving.policy;
+}
+
+EngineMemory memory_of(const EngineGroup& group, const ServiceCase& asked) {
+  Stack stack = asked.stack;
+  stack.serving.policy = policy_of(group, asked);
+  return engine_memory(asked.cluster, asked.model, group.layout, stack);
+}
+
+ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked,
+                      const EngineMemory& memory, const EnginePrices& prices, bool prefill_only) {
+  return {.shape = {.blocks = memory.blocks,
+                    .ranks = group.layout.attention_dp,
+                    .lanes = group.layout.pp,
+                    .token = memory.token,
+                    .prefill_only = prefill_only},
+          .policy = policy_of(group, asked),
+          .prices = &prices,
+          .replicas = group.replicas,
+          .router = asked.router};
+}
+
+void sum_up(ServicePrediction& p, const ServiceCase& asked, const EnginePrices& prices) {
+  p.counts = count_requests(p.timeline);
+  p.summary = summarise(p.requests, p.timeline);
+  if (!asked.target.bounds.empty()) p.target = against(asked.target, p.requests, p.timeline);
+  p.request = mean_request(p.timeline, p.requests);
+  const ServiceTotals& t = p.timeline.totals;
+  const std::int64_t steps = t.decode_steps + t.mixed_steps;
+  p.batch = steps > 0 ? static_cast<double>(t.sequences) / static_cast<double>(steps) : 0;
+  p.shape = mean_shape(p, (asked.decode ? *asked.decode : asked.engines).layout.attention_dp);
+  p.step = prices.parts(p.shape);
+  p.tokens_per_gpu = p.summary.output_rate / static_cast<double>(asked.gpus());
+  p.rental = asked.cluster.device.resolved().rental;
+  p.bottleneck = bottleneck_of(p);
+}
+
+}  // namespace
+
+ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions& options) {
+  ServicePrediction p;
+  const Stack& stack = asked.stack;
+  p.memory = memory_of(asked.engines, asked);
+  p.refusal = p.memory.refusal;
+  if (asked.decode) {
+    p.decode_memory = memory_of(*asked.decode, asked);
+    if (p.refusal.empty()) p.refusal = p.decode_memory->refusal;
+  }
+  if (!p.refusal.empty()) return p;
+  p.requests = make_requests(asked.traffic, asked.seed);
+  const auto most = [&](const EngineGroup& group) { return policy_of(group, asked).max_sequences; };
+  const EnginePrices prices(asked.cluster, asked.model, asked.engines.layout, stack,
+                            most(asked.engines));
+  ServingFleet fleet{
+      .engines = group_of(asked.engines, asked, p.memory, prices, asked.decode.has_value())};
+  std::optional<EnginePrices> decode_prices;
+  std::optional<CacheTransfer> transfer;
+  if (asked.decode) {
+    decode_prices.emplace(asked.cluster, asked.model, asked.decode->layout, stack,
+                          most(*asked.decode));
+    transfer.emplace(asked.cluster, p.memory);
+    fleet.decode = group_of(*asked.decode, asked, *p.decode_memory, *decode_prices, false);
+    fleet.transfers = &*transfer;
+  }
+  p.timeline = serve(p.requests, fleet,
+                     {.seed = asked.seed,
+                      .threads = options.threads,
+                      .stop = options.stop,
+                      .progress = options.progress});
+  sum_up(p, asked, decode_prices ? *decode_prices : prices);
+  return p;
+}
+
+}  // namespace orrery

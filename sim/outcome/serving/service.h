@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicts what a deployment of serving engines does with its traffic.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/engine/prices/engine_prices.h"
+#include "sim/engine/serving/fleet.h"
+#include "sim/outcome/serving/engine_memory.h"
+#include "workloads/traffic/traffic.h"
+
+namespace orrery {
+
+// Equal engines.
+struct EngineGroup {
+  EngineLayout layout;
+  std::int64_t replicas = 1;
+  std::optional<EnginePolicy> policy = {};  // where it is not the stack's
+  std::int64_t gpus() const { return replicas * layout.gpus(); }
+};
+
+// One deployment under one traffic. With `decode` the first group computes prompts alone and sends
+// their keys and values on.
+struct ServiceCase {
+  Cluster cluster;
+  Model model;
+  Stack stack;
+  EngineGroup engines;
+  std::optional<EngineGroup> decode;
+  RouterPolicy router;
+  Traffic traffic;
+  ServiceTarget target;
+  std::uint64_t seed = 1;
+  std::int64_t gpus() const { return engines.gpus() + (decode ? decode->gpus() : 0); }
+};
+
+struct ServiceOptions {
+  int threads = 1;
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(std::int64_t done)> progress = {};
+};
+
+// Mean time of a request by where it goes, from its arrival to its last token.
+struct RequestTime {
+  Seconds waiting;   // before its first step
+  Seconds prefill;   // from there to the first token
+  Seconds decoding;  // from there to the last
+};
+
+struct ServicePrediction {
+  EngineMemory memory;
+  std::optional<EngineMemory> decode_memory;
+  std::string refusal;  // then nothing was served
+  RequestList requests;
+  ServiceTimeline timeline;
+  RequestCounts counts;
+  ServiceSummary summary;
+  TargetResult target;
+  RequestTime request;
+  double batch = 0;           // mean sequences that get a token in a step
+  StepShape shape;            // of a step of that batch at its mean context
+  StepParts step;             // what takes its time
+  double tokens_per_gpu = 0;  // output tokens a second and GPU
+  DollarsPerSecond rental;    // of a GPU; 0: no price known
+  std::string bottleneck;     // a sentence
+};
+
+ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions& options);
+
+}  // namespace orrery

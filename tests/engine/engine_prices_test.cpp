@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds the tables of step prices against their parts priced anew, and laws of prices.
+#include "sim/engine/prices/engine_prices.h"
+
+#include <rapidcheck.h>
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "sim/engine/scenario.h"
+#include "workloads/model/model_catalog.h"
+
+namespace orrery {
+namespace {
+
+struct Engine {
+  Cluster cluster;
+  Model model;
+  EngineLayout layout;
+  Stack stack;
+  std::unique_ptr<EnginePrices> prices;
+};
+
+std::unique_ptr<Engine> engine(const std::string& model, const std::string& cluster,
+                               const EngineLayout& layout, const std::string& stack) {
+  const std::filesystem::path catalog =
+      std::filesystem::path(ORRERY_SOURCE_DIR) / "workloads/catalog";
+  auto e = std::make_unique<Engine>();
+  e->cluster = load_cluster(cluster, layout.gpus());
+  e->model = load_model(model, catalog / "models");
+  e->layout = layout;
+  const Job job{.task = Task::decode, .batch = 1, .context = 1};
+  e->stack = catalogue_stack(stack, e->cluster, e->model, job, layout.precision);
+  e->prices = std::make_unique<EnginePrices>(e->cluster, e->model, e->layout, e->stack, 1024);
+  return e;
+}
+
+const EnginePrices& llama() {
+  static const auto e = engine("llama3.1-70b", "dgx-h100", {.tp = 4}, "vllm");
+  return *e->prices;
+}
+
+const EnginePrices& deepseek() {
+  static const auto e =
+      engine("deepseek-r1", "dgx-h200",
+             {.attention_dp = 8, .ep = 8, .precision = PrecisionRecipe::fp8_blockwise}, "sglang");
+  return *e->prices;
+}
+
+StepShape decodes(std::int64_t sequences, std::int64_t context) {
+  StepShape shape;
+  shape.decodes = sequences;
+  shape.contexts = sequences * context;
+  shape.sampled = sequences;
+  return shape;
+}
+
+double seconds(const EnginePrices& prices, const StepShape& shape) {
+  return to_seconds(prices.step(shape)).si();
+}
+
+}  // namespace
+
+TEST_CASE("law: a step without prompts costs what its piece says") {
+  CHECK(rc::check("a step is on its piece", [] {
+    const auto sequences = *rc::gen::inRange<std::int64_t>(1, 513);
+    const auto contexts = *rc::gen::inRange<std::int64_t>(sequences, sequences * 100'000);
+    for (const EnginePrices* prices : {&llama(), &deepseek()}) {
+      StepShape shape = decodes(sequences, 1);
+      shape.contexts = contexts;
+      const DecodePiece piece = prices->decode(sequences, contexts);
+      RC_ASSERT(piece.first <= contexts && contexts <= piece.last);
+      RC_ASSERT(prices->step(shape) == piece.at_first + piece.per_token * (contexts - piece.first));
+    }
+  }));
+}
+
+TEST_CASE("law: tables agree with parts priced anew") {
+  CHECK(rc::check("tables agree", [] {
+    const auto sequences = *rc::gen::inRange<std::int64_t>(1, 257);
+    const auto context = *rc::gen::inRange<std::int64_t>(1, 32'768);
+    const auto prompt = *rc::gen::inRange<std::int64_t>(0, 8'192);
+    for (const EnginePrices* prices : {&llama(), &deepseek()}) {
+      StepShape shape = decodes(sequences, context);
+      if (prompt > 0) {
+        shape.chunks.push_back({.start = 0, .tokens = prompt});
+        shape.sampled += 1;
+      }
+      const double anew = prices->parts(shape).total().si();
+      RC_ASSERT(std::abs(seconds(*prices, shape) / anew - 1) < 0.12);  // tiles between nodes
+    }
+  }));
+}
+
+TEST_CASE("law: more of anything never takes less") {
+  CHECK(rc::check("prices are monotone", [] {
+    const auto sequences = *rc::gen::inRange<std::int64_t>(1, 400);
+    const auto context = *rc::gen::inRange<std::int64_t>(1, 32'768);
+    const auto prompt = *rc::gen::inRange<std::int64_t>(1, 8'000);
+    for (const EnginePrices* prices : {&llama(), &deepseek()}) {
+      const double slack = 1.02;  // tiles and waves of kernels are not monotone to the last percent
+      const StepShape base = decodes(sequences, context);
+      RC_ASSERT(seconds(*prices, decodes(sequences, context + 64)) * slack >=
+                seconds(*prices, base));
+      RC_ASSERT(seconds(*prices, decodes(sequences + 8, context)) * slack >=
+                seconds(*prices, base));
+      StepShape mixed = base, longer = base;
+      mixed.chunks.push_back({.start = 0, .tokens = prompt});
+      longer.chunks.push_back({.start = 0, .tokens = prompt + 64});
+      RC_ASSERT(seconds(*prices, mixed) * slack >= seconds(*prices, base));
+      RC_ASSERT(seconds(*prices, longer) * slack >= seconds(*prices, mixed));
+    }
+  }));
+}
+
+TEST_CASE("a decode step of a dense model reads its weights, and not much more") {
+  // 70.6e9 parameters in BF16 over four H100 of 3.35 TB/s: 10.5 ms at the peak.
+  const double floor = 2 * 70.6e9 / 4 / 3.35e12;
+  const double one = seconds(llama(), decodes(1, 1024));
+  CHECK(one > floor);
+  CHECK(one < 1.6 * floor);
+}
+
+TEST_CASE("few sequences touch few experts") {
+  const double one = seconds(deepseek(), decodes(1, 1024));
+  const double many = seconds(deepseek(), decodes(64, 1024));
+  CHECK(many > 1.5 * one);
+  CHECK(many < 8 * one);
+}
+
+}  // namespace orrery

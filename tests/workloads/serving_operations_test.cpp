@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds the operations of serving steps against counting by hand.
+#include "workloads/inference/serving_operations.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "workloads/layout/expert_reach.h"
+#include "workloads/model/model_catalog.h"
+
+namespace orrery {
+namespace {
+
+std::filesystem::path catalog(const std::string& kind) {
+  return std::filesystem::path(ORRERY_SOURCE_DIR) / "workloads/catalog" / kind;
+}
+
+// Weights that products of a step read, in elements.
+double weights_read(const Segment& s) {
+  double sum = 0;
+  for (const Operation& o : s.operations)
+    if (const Kernel* k = o.kernel(); k && is_product(k->work.kind))
+      sum += static_cast<double>(k->work.n * k->work.k * k->work.groups);
+  return sum;
+}
+
+double bytes_reduced(const Segment& s) {
+  double sum = 0;
+  for (const Operation& o : s.operations)
+    if (const CollectiveOperation* c = o.collective();
+        c && c->kind == CollectiveKind::all_reduce && c->group == GroupKind::tensor)
+      sum += c->bytes.si();
+  return sum;
+}
+
+double all_weights(const std::string& name, const EngineLayout& layout, std::int64_t rows) {
+  const Model model = load_model(name, catalog("models"));
+  const Stack stack = load_stack("vllm", {}, catalog("stacks"));
+  const ServingOperations operations(model, layout, stack);
+  double sum = weights_read(operations.head(rows));
+  for (std::int64_t i = 0; i < model.layer_count(); ++i)
+    sum += weights_read(operations.layer(model.layer(i), rows));
+  return sum;
+}
+
+TEST_CASE("a decode step of a dense model reads every weight of its products once") {
+  // Llama 3 8B: 8.03e9 parameters, of them an embedding of 128,256 x 4,096 and norms that no
+  // product reads.
+  const double parameters = 8030261248.0, embedding = 128256.0 * 4096, norms = 65.0 * 4096;
+  CHECK(all_weights("llama3-8b", {}, 1) == Approx(parameters - embedding - norms));
+  CHECK(all_weights("llama3-8b", {}, 64) == Approx(parameters - embedding - norms));
+  CHECK(all_weights("llama3-8b", {.tp = 8}, 1) ==
+        Approx((parameters - embedding - norms) / 8).epsilon(1e-9));
+}
+
+TEST_CASE("few rows read few experts, many read all of them") {
+  const EngineLayout layout{.tp = 8, .etp = 8};
+  const double one = all_weights("qwen3-235b-a22b", layout, 1);
+  const double many = all_weights("qwen3-235b-a22b", layout, 4096);
+  // 235.1e9 parameters, 22.1e9 of them reached by a token; the embedding is read by no product, the
+  // router whole by every rank.
+  CHECK(many * 8 == Approx(235.1e9 - 151936.0 * 4096).epsilon(0.01));
+  const double routers = 7 * 94.0 * 4096 * 128;
+  CHECK(one * 8 == Approx(22.1e9 - 151936.0 * 4096 + routers).epsilon(0.03));
+}
+
+TEST_CASE("experts that rows reach: one token its own, many tokens all") {
+  const ExpertReach one = reached_experts({.tokens = 1, .topk = 8, .ranks = 1, .held = 128});
+  CHECK(one.experts == 8);
+  CHECK(one.rows == 8);
+  const ExpertReach many = reached_experts({.tokens = 4096, .topk = 8, .ranks = 8, .held = 16});
+  CHECK(many.experts == 16);
+  CHECK(many.rows > 4096);  // the busiest of eight ranks has more than the mean
+  CHECK(many.rows < 1.05 * 4096);
+}
+
+TEST_CASE("tensor-parallel ranks add up each layer's two results, and the embedding's") {
+  const Model model = load_model("llama3-8b", catalog("models"));
+  const Stack stack = load_stack("vllm", {}, catalog("stacks"));
+  const EngineLayout layout{.tp = 4};
+  const ServingOperations operations(model, layout, stack);
+  CHECK(bytes_reduced(operations.layer(model.layer(0), 7)) == 2 * 2.0 * 7 * 4096);
+  CHECK(bytes_reduced(operations.embedding(7)) == 2.0 * 7 * 4096);
+}
+
+TEST_CASE("ranks of attention data parallelism exchange rows of experts alone") {
+  const Model model = load_model("qwen3-235b-a22b", catalog("models"));
+  const Stack stack = load_stack("vllm", {}, catalog("stacks"));
+  const EngineLayout layout{.attention_dp = 8, .ep = 8};
+  const ServingOperations operations(model, layout, stack);
+  const Segment layer = operations.layer(model.layer(0), 16);
+  CHECK(bytes_reduced(layer) == 0);
+  int exchanges = 0;
+  for (const Operation& o : layer.operations)
+    exchanges += o.collective() != nullptr && o.label == Label::expert_comm;
+  CHECK(exchanges == 2);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowers expert layers of a served model: router, exchange between ranks, experts that rows reach.
+#include <algorithm>
+#include <cmath>
+
+#include "workloads/inference/serving_operations.h"
+#include "workloads/layout/expert_reach.h"
+
+namespace orrery {
+
+// With attention data parallelism each rank has rows of its own, and experts' ranks need those of
+// all: they are sent where they are wanted and come back added up.
+void ServingOperations::exchange(Segment& s, const Ffn& ffn, std::int64_t rows,
+                                 ExchangePhase phase) const {
+  const double width = static_cast<double>(ffn.latent > 0 ? ffn.latent : model_.hidden);
+  const bool dispatch = phase == ExchangePhase::dispatch;
+  const StackCommunication& own = stack_.communication;
+  CollectiveOperation c{.group = GroupKind::expert};
+  if (own.expert_library == CollectiveLibrary::nccl) {
+    // Every rank gathers all rows and adds up what all made of them.
+    const double all = static_cast<double>(rows * layout_.attention_dp) * width;
+    c.kind = dispatch ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter;
+    c.bytes = Bytes(2 * all);
+  } else {
+    const double element = dispatch && own.fp8_dispatch ? 1 : 2;
+    c.kind = CollectiveKind::all_to_all;
+    c.library = own.expert_library;
+    c.deduplicated = own.expert_deduplicated;
+    c.bytes = Bytes(static_cast<double>(rows * ffn.topk) * width * element);
+    c.exchange = {.phase = phase, .tokens = rows, .experts = ffn.topk, .pool = ffn.experts};
+  }
+  s.operations.push_back({.label = Label::expert_comm, .work = c});
+}
+
+// Ranks of tensor parallelism all hold all rows: each runs its experts, or its part of their width,
+// and an all-reduce adds the results of them and of the shared expert.
+void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) const {
+  const std::int64_t width = ffn.latent > 0 ? ffn.latent : model_.hidden;
+  const double scores = static_cast<double>(rows * ffn.experts);
+  product(s, Label::expert, rows, ffn.experts, model_.hidden, false);
+  stream(s, Label::expert, WorkKind::router, 4 * scores, 4 * scores);
+  if (ffn.latent > 0) product(s, Label::expert, rows, ffn.latent, model_.hidden, true);
+  if (layout_.attention_dp > 1) exchange(s, ffn, rows, ExchangePhase::dispatch);
+  const ExpertReach reach =
+      reached_experts({.tokens = static_cast<double>(rows * layout_.attention_dp),
+                       .topk = ffn.topk,
+                       .ranks = layout_.ep,
+                       .held = local_experts(ffn, layout_.layout())});
+  const auto each = static_cast<std::int64_t>(
+      std::ceil(reach.rows / static_cast<double>(std::max<std::int64_t>(1, reach.experts))));
+  const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
+  const std::int64_t gate = is_gated(ffn.activation) ? 2 : 1;
+  const auto grouped = [&](std::int64_t n, std::int64_t k) {
+    Operation o{.label = Label::expert};
+    o.work = Kernel{.work = {.kind = WorkKind::grouped_gemm,
+                             .input = linear_format(layout_.precision),
+                             .output = Format::bf16,
+                             .m = std::max<std::int64_t>(1, each),
+                             .n = n,
+                             .k = k,
+                             .groups = reach.experts},
+                    .library = stack_.kernels.grouped_gemm};
+    s.operations.push_back(o);
+  };
+  grouped(gate * inner, width);
+  const double outputs = 2.0 * reach.rows * static_cast<double>(inner);
+  stream(s, Label::expert, WorkKind::elementwise, static_cast<double>(gate) * outputs, outputs);
+  grouped(width, inner);
+  if (ffn.shared_width > 0) feed_forward(s, ffn.shared_width, ffn.activation, rows, false);
+  if (layout_.attention_dp > 1) exchange(s, ffn, rows, ExchangePhase::combine);
+  if (ffn.latent > 0) product(s, Label::expert, rows, model_.hidden, ffn.latent, true);
+  all_reduce(s, rows);
+}
+
+}  // namespace orrery

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowers layers of a served model to operations: products, norms, attention over histories, head.
+#include "workloads/inference/serving_operations.h"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+// Bytes of quantising an element of activations from 16 bits for a product: read, written.
+double quantised_bytes(Format format) {
+  return format == Format::fp4 ? 0.5 + 1.0 / 16 : 1 + 4.0 / 128;
+}
+
+}  // namespace
+
+std::int64_t ServingOperations::split(std::int64_t n) const {
+  return std::max<std::int64_t>(1, n / layout_.tp);
+}
+
+void ServingOperations::stream(Segment& s, Label label, WorkKind kind, double read, double written,
+                               std::int64_t blocks) const {
+  Operation o{.label = label};
+  o.work = Kernel{.work = {.kind = kind, .m = blocks, .bytes_read = read, .bytes_written = written},
+                  .library = stack_.kernels.stream_library()};
+  s.operations.push_back(o);
+}
+
+// Tables of quantised products hold the time of quantising their input; curves have it apart.
+void ServingOperations::product(Segment& s, Label label, std::int64_t m, std::int64_t n,
+                                std::int64_t k, bool quantised) const {
+  const Format format = quantised ? linear_format(layout_.precision) : Format::bf16;
+  const bool small = format == Format::fp8 || format == Format::fp4;
+  const Library library = small ? stack_.kernels.gemm : Library::cublas;
+  if (small) {
+    const double elements = static_cast<double>(m) * static_cast<double>(k);
+    Operation o{.label = Label::quantise};
+    o.work = Kernel{.work = {.kind = WorkKind::quantise,
+                             .input = format,
+                             .bytes_read = 2 * elements,
+                             .bytes_written = quantised_bytes(format) * elements},
+                    .library = library};
+    s.operations.push_back(o);
+  }
+  Operation o{.label = label};
+  o.work = Kernel{
+      .work =
+          {.kind = WorkKind::gemm, .input = format, .output = Format::bf16, .m = m, .n = n, .k = k},
+      .library = library};
+  s.operations.push_back(o);
+}
+
+// Ranks that split a layer's width add up what each made of all rows.
+void ServingOperations::all_reduce(Segment& s, std::int64_t rows) const {
+  if (layout_.tp == 1) return;
+  CollectiveOperation c{
+      .kind = CollectiveKind::all_reduce,
+      .library = stack_.communication.inference_all_reduce.value_or(CollectiveLibrary::nccl),
+      .group = GroupKind::tensor,
+      .bytes = Bytes(2.0 * static_cast<double>(rows * model_.hidden))};
+  s.operations.push_back({.label = Label::tensor_comm, .work = c});
+}
+
+// Queries, keys and values; the rotary part writes keys and values to the cache as well.
+void ServingOperations::mixer_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const {
+  if (mixer.kind == MixerKind::mla) return latent_rows(s, mixer, rows);
+  if (mixer.kind == MixerKind::mamba2) return scan_rows(s, mixer, rows);
+  const std::int64_t heads = split(mixer.heads), kv_heads = split(mixer.kv_heads);
+  const std::int64_t keys = kv_heads * (mixer.qk_dim + mixer.v_dim);
+  product(s, Label::gemm, rows, heads * mixer.qk_dim + keys, model_.hidden, true);
+  const double rotated = 2.0 * static_cast<double>(rows * (heads + kv_heads) * mixer.qk_dim);
+  const double cached = bytes_per_element(layout_.cache) * static_cast<double>(rows * keys);
+  stream(s, Label::elementwise, WorkKind::rotary, rotated + cached, rotated + cached);
+  if (mixer.qk_norm) stream(s, Label::elementwise, WorkKind::norm, rotated, rotated);
+  product(s, Label::gemm, rows, model_.hidden, heads * mixer.v_dim, true);
+}
+
+// Latent attention, absorbed: queries go to the latent's width and results come back from it by
+// products whose weights are those of the up-projection.
+void ServingOperations::latent_rows(Segment& s, const Mixer& m, std::int64_t rows) const {
+  const std::int64_t heads = split(m.heads), nope = m.qk_dim - m.rope_dim;
+  const std::int64_t latent = m.kv_lora + m.rope_dim;
+  if (m.q_lora > 0) {
+    product(s, Label::gemm, rows, m.q_lora + latent, model_.hidden, true);
+    product(s, Label::gemm, rows, heads * m.qk_dim, m.q_lora, true);
+  } else {
+    product(s, Label::gemm, rows, heads * m.qk_dim + latent, model_.hidden, true);
+  }
+  const double lora = 2.0 * static_cast<double>(rows * (m.q_lora + m.kv_lora));
+  stream(s, Label::elementwise, WorkKind::norm, lora, lora);
+  const double rotated = 2.0 * static_cast<double>(rows * (heads + 1) * m.rope_dim);
+  const double cached = bytes_per_element(layout_.cache) * static_cast<double>(rows * latent);
+  stream(s, Label::elementwise, WorkKind::rotary, rotated + cached, rotated + cached);
+  for (const auto& [n, k] : {std::pair(m.kv_lora, nope), std::pair(m.v_dim, m.kv_lora)}) {
+    Operation o{.label = Label::gemm};
+    o.work = Kernel{.work = {.kind = WorkKind::gemm, .m = rows, .n = n, .k = k, .groups = heads},
+                    .library = Library::cublas};
+    s.operations.push_back(o);
+  }
+  product(s, Label::gemm, rows, model_.hidden, heads * m.v_dim, true);
+}
+
+// Mamba-2: projections and the convolution. States are attention's part.
+void ServingOperations::scan_rows(Segment& s, const Mixer& m, std::int64_t rows) const {
+  const std::int64_t inner = split(m.inner), states = split(2 * m.groups * m.state);
+  product(s, Label::gemm, rows, 2 * inner + states + split(m.heads), model_.hidden, true);
+  const double mixed = 2.0 * static_cast<double>(rows * (inner + states));
+  stream(s, Label::elementwise, WorkKind::elementwise, mixed, mixed);
+  const double gated = 2.0 * static_cast<double>(rows * inner);
+  stream(s, Label::elementwise, WorkKind::norm, 2 * gated, gated);
+  product(s, Label::gemm, rows, model_.hidden, inner, true);
+}
+
+void ServingOperations::feed_forward(Segment& s, std::int64_t width, Activation activation,
+                                     std::int64_t rows, bool reduced) const {
+  const std::int64_t inner = split(width), gate = is_gated(activation) ? 2 : 1;
+  product(s, Label::gemm, rows, gate * inner, model_.hidden, true);
+  const double outputs = 2.0 * static_cast<double>(rows * inner);
+  stream(s, Label::elementwise, WorkKind::elementwise, static_cast<double>(gate) * outputs,
+         outputs);
+  product(s, Label::gemm, rows, model_.hidden, inner, true);
+  if (reduced) all_reduce(s, rows);
+}
+
+Segment ServingOperations::layer(const LayerClass& layer, std::int64_t rows) const {
+  Segment s;
+  // A norm adds what the layer before it made to the residual.
+  const double residual = 4.0 * static_cast<double>(rows * model_.hidden);
+  for (int i = 0; i < (model_.parallel_block ? 1 : layer.norms); ++i)
+    stream(s, Label::elementwise, WorkKind::norm, residual, residual, rows);
+  if (layer.mixer.kind != MixerKind::none) {
+    mixer_rows(s, layer.mixer, rows);
+    if (!model_.parallel_block) all_reduce(s, rows);
+  }
+  if (layer.ffn.kind == FfnKind::dense)
+    feed_forward(s, layer.ffn.width, layer.ffn.activation, rows, true);
+  if (layer.ffn.kind == FfnKind::moe) experts(s, layer.ffn, rows);
+  return s;
+}
+
+Segment ServingOperations::embedding(std::int64_t rows) const {
+  Segment s;
+  const double bytes = 2.0 * static_cast<double>(rows * model_.hidden);
+  stream(s, Label::loss, WorkKind::embedding, bytes, bytes, rows);
+  all_reduce(s, rows);
+  return s;
+}
+
+// Logits in 16 bits are gathered, made 32 bits wide and sampled from: a cast, a softmax or argmax.
+Segment ServingOperations::head(std::int64_t sampled) const {
+  Segment s;
+  if (sampled == 0) return s;
+  product(s, Label::loss, sampled, split(model_.vocab), model_.hidden, false);
+  const double logits = static_cast<double>(sampled * model_.vocab);
+  if (layout_.tp > 1) {
+    CollectiveOperation c{.kind = CollectiveKind::all_gather, .bytes = Bytes(2 * logits)};
+    s.operations.push_back({.label = Label::tensor_comm, .work = c});
+  }
+  stream(s, Label::loss, WorkKind::softmax, 6 * logits, 4 * logits, sampled);
+  return s;
+}
+
+Segment ServingOperations::decode(const Mixer& mixer, std::int64_t sequences, std::int64_t rows,
+                                  std::int64_t history) const {
+  Segment s;
+  if (mixer.kind == MixerKind::none || sequences == 0) return s;
+  if (mixer.kind == MixerKind::mamba2) {
+    const double bytes = 4.0 * static_cast<double>(sequences * split(mixer.inner) * mixer.state);
+    stream(s, Label::attention, WorkKind::elementwise, bytes, bytes);
+    return s;
+  }
+  Work work{.kind = WorkKind::attention_decode,
+            .input = layout_.cache == Format::fp8 ? Format::fp8 : Format::bf16,
+            .batch = sequences,
+            .heads = split(mixer.heads),
+            .kv_heads = split(mixer.kv_heads),
+            .q_length = rows,
+            .kv_length = mixer.window > 0 ? std::min(history, mixer.window) : history,
+            .qk_dim = mixer.qk_dim,
+            .v_dim = mixer.v_dim,
+            .causal = true};
+  const bool latent = mixer.kind == MixerKind::mla;
+  if (latent) {
+    work.kv_heads = 1;
+    work.qk_dim = mixer.kv_lora + mixer.rope_dim;
+    work.v_dim = mixer.kv_lora;
+  }
+  const StackKernels& kernels = stack_.kernels;
+  s.operations.push_back(
+      {.label = Label::attention,
+       .work = Kernel{.work = work,
+                      .library = latent ? kernels.latent_attention.value_or(kernels.attention)
+                                        : kernels.attention}});
+  return s;
+}
+
+// Keys and values of a latent history are made anew for the part of a prompt that attends to it.
+Segment ServingOperations::prefill(const Mixer& mixer, std::int64_t start,
+                                   std::int64_t tokens) const {
+  Segment s;
+  if (mixer.kind == MixerKind::none || tokens == 0) return s;
+  if (mixer.kind == MixerKind::mamba2) {
+    const ScanPass& cost = stack_.kernels.scan.forward;
+    const auto inner = static_cast<double>(split(mixer.inner));
+    const auto state = static_cast<double>(mixer.state);
+    Operation o{.label = Label::attention};
+    o.work = Kernel{.work = {.kind = WorkKind::elementwise,
+                             .bytes_read = 4 * inner * state,
+                             .bytes_written = 4 * inner * state,
+                             .vector_flop = static_cast<double>(tokens) * inner *
+                                            (cost.channel.get() + cost.state.get() * state)},
+                    .library = stack_.kernels.memory_bound};
+    s.operations.push_back(o);
+    return s;
+  }
+  const bool latent = mixer.kind == MixerKind::mla;
+  const std::int64_t heads = split(mixer.heads);
+  if (latent && start > 0)
+    product(s, Label::attention, start, heads * (mixer.qk_dim - mixer.rope_dim + mixer.v_dim),
+            mixer.kv_lora, true);
+  const Work work{.kind = WorkKind::attention_forward,
+                  .batch = 1,
+                  .heads = heads,
+                  .kv_heads = latent ? heads : split(mixer.kv_heads),
+                  .q_length = tokens,
+                  .kv_length = start + tokens,
+                  .qk_dim = mixer.qk_dim,
+                  .v_dim = mixer.v_dim,
+                  .window = mixer.window,
+                  .causal = true};
+  s.operations.push_back({.label = Label::attention,
+                          .work = Kernel{.work = work,
+                                         .library = stack_.serving.prefill_attention.value_or(
+                                             stack_.kernels.attention)}});
+  return s;
+}
+
+}  // namespace orrery

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowers a step of a serving engine: what every row takes, and what attention takes besides.
+#pragma once
+
+#include "workloads/inference/engine_layout.h"
+#include "workloads/model/model.h"
+#include "workloads/operations/program.h"
+#include "workloads/stack/stack.h"
+
+namespace orrery {
+
+// Operations of one rank. Rows are tokens that a step computes on it: one of each decoding sequence
+// (more with drafts) and those of prompts. A step's price is a sum over layers of what its rows
+// take and of what attention takes over the histories, so that both can be tabulated.
+class ServingOperations {
+ public:
+  // All must outlive it.
+  ServingOperations(const Model& model, const EngineLayout& layout, const Stack& stack)
+      : model_(model), layout_(layout), stack_(stack) {}
+
+  // A layer of a class but for attention over histories.
+  Segment layer(const LayerClass& layer, std::int64_t rows) const;
+  // The embedding, and the head of those rows that are sampled.
+  Segment embedding(std::int64_t rows) const;
+  Segment head(std::int64_t sampled) const;
+  // Attention of sequences that decode, each `rows` tokens over `history` keys and values, itself
+  // included; empty where the mixer keeps no history.
+  Segment decode(const Mixer& mixer, std::int64_t sequences, std::int64_t rows,
+                 std::int64_t history) const;
+  // Attention of a part of a prompt: `tokens` after `start` that are in the cache.
+  Segment prefill(const Mixer& mixer, std::int64_t start, std::int64_t tokens) const;
+
+ private:
+  void product(Segment& s, Label label, std::int64_t m, std::int64_t n, std::int64_t k,
+               bool quantised) const;
+  void stream(Segment& s, Label label, WorkKind kind, double read, double written,
+              std::int64_t blocks = 0) const;
+  void all_reduce(Segment& s, std::int64_t rows) const;
+  void mixer_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
+  void latent_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
+  void scan_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
+  void feed_forward(Segment& s, std::int64_t width, Activation activation, std::int64_t rows,
+                    bool reduced) const;
+  void experts(Segment& s, const Ffn& ffn, std::int64_t rows) const;
+  void exchange(Segment& s, const Ffn& ffn, std::int64_t rows, ExchangePhase phase) const;
+  std::int64_t split(std::int64_t n) const;  // over tensor-parallel ranks
+
+  const Model& model_;
+  const EngineLayout& layout_;
+  const Stack& stack_;
+};
+
+}  // namespace orrery

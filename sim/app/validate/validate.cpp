@@ -35,6 +35,8 @@
 #include "sim/validate/score/predict.h"
 #include "sim/validate/score/ranking.h"
 #include "sim/validate/score/residuals.h"
+#include "sim/validate/served/served_rows.h"
+#include "sim/validate/serving/serving_rows.h"
 
 namespace orrery {
 namespace {
@@ -241,6 +243,7 @@ struct Tables {
   std::vector<PreparedRow> new_models, unscripted, new_programs;
   std::vector<MeasuredCollective> calls;
   std::vector<std::filesystem::path> kernel_files;
+  std::vector<ServingRow> serving;
 };
 
 // Rows and calls point into the clusters of their readers.
@@ -256,12 +259,17 @@ Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Reade
   const auto append = [](auto& list, auto&& read) {
     std::move(read.begin(), read.end(), std::back_inserter(list));
   };
+  std::vector<CsvTable> serving;
   for (const auto& file : table_files(options)) {
     if (is_kernel_file(file)) {
       tables.kernel_files.push_back(file);
       continue;
     }
     CsvTable table = read_csv(file);
+    if (is_serving_table(table) || is_speculation_labels(table)) {
+      serving.push_back(std::move(table));
+      continue;
+    }
     if (is_step_table(table)) table = training_runs_of(table, aliases);
     const TableKind kind = kind_of(table);
     const auto rows_of = [&](RowReader& with) {
@@ -277,6 +285,7 @@ Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Reade
     append(tables.unscripted, rows_of(readers.unscripted));
     append(tables.new_programs, rows_of(readers.new_programs));
   }
+  if (!serving.empty()) tables.serving = ServingReader(aliases).read(serving);
   const auto odd = load_odd_rows(data_root() / "validation/odd_rows.json");
   for (auto* rows : {&tables.rows, &tables.new_models, &tables.unscripted, &tables.new_programs})
     mark_odd_rows(*rows, odd);
@@ -299,7 +308,7 @@ ExitCode validate_tables(const ValidateOptions& options) {
                   .new_programs = RowReader(aliases, Unknown::program),
                   .calls = CollectiveReader(aliases),
                   .with_unseen = nested};
-  auto [rows, new_models, unscripted, new_programs, calls, kernel_files] =
+  auto [rows, new_models, unscripted, new_programs, calls, kernel_files, serving] =
       read_tables(options, aliases, readers);
   const std::vector<ScoredRow> scored = predict_all(rows, error, options);
   std::vector<ScoredCollective> scored_calls;
@@ -335,12 +344,15 @@ ExitCode validate_tables(const ValidateOptions& options) {
   }
   if (const auto code = gates_and_report(scored, gates, options)) return *code;
   const std::vector<ScoredKernel> kernels = score_kernels(kernel_files);
+  const std::vector<ServedRow> served = serve_rows(serving, options.threads, options.quiet);
   if (options.json) {
-    fmt::print("{}",
-               answer_text(validate_head(options), {}, report_json(scored, scored_calls, kernels)));
+    Json report = report_json(scored, scored_calls, kernels);
+    add_served_json(served, report["rows"], report["groups"]);
+    fmt::print("{}", answer_text(validate_head(options), {}, std::move(report)));
     return ExitCode::answer;
   }
-  if (!scored.empty() || (calls.empty() && kernels.empty()))
+  if (!served.empty()) fmt::print("{}", served_text(served));
+  if (!scored.empty() || (calls.empty() && kernels.empty() && served.empty()))
     fmt::print("{}{}{}{}", report_text(scored, options.rows), ranges_text(range_groups(scored)),
                ranking_text(scored), odd_rows_text(scored));
   if (options.details) fmt::print("{}{}", choices_text(scored), details_text(scored));

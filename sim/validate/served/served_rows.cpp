@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serves the requests of measured rows.
+#include "sim/validate/served/served_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+
+#include "hw_models/catalog.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/parallel.h"
+#include "sim/outcome/serving/service.h"
+#include "workloads/model/model_catalog.h"
+
+namespace orrery {
+namespace {
+
+// Requests of a run whose table says that as many were sent as the engine takes.
+constexpr std::int64_t offline_requests = 3000;
+
+// The stack's policy with the limits of a run. An engine that cuts no prompts was given room for
+// the longest, since it served it.
+EnginePolicy policy_of(const ServingLimits& limits, const ServingLoad& load, const Stack& stack) {
+  EnginePolicy policy = stack.serving.policy;
+  if (limits.token_budget) policy.token_budget = *limits.token_budget;
+  if (limits.chunk) policy.chunk = *limits.chunk;
+  if (limits.max_sequences) policy.max_sequences = *limits.max_sequences;
+  if (!policy.chunked_prefill)
+    policy.token_budget =
+        std::max<std::int64_t>(policy.token_budget, std::llround(load.prompt_tokens) + 64);
+  policy.max_sequences = std::min(policy.max_sequences, policy.token_budget);
+  policy.front = to_ticks(stack.serving.request_front.get());
+  policy.prefix_cache = false;  // prompts are random: nothing is shared
+  return policy;
+}
+
+Traffic traffic_of(const ServingLoad& load) {
+  Traffic traffic;
+  const auto length = [&](double nominal) {
+    return RatioLength{.nominal = std::max<std::int64_t>(1, std::llround(nominal)),
+                       .ratio = load.shortest};
+  };
+  traffic.classes = {{.name = "default",
+                      .prompt = length(load.prompt_tokens),
+                      .output = length(load.output_tokens)}};
+  if (load.concurrency) {
+    const auto clients = std::max<std::int64_t>(1, std::llround(*load.concurrency));
+    traffic.arrivals = ClosedLoop{clients};
+    traffic.requests = load.prompts > 0 ? std::llround(load.prompts) : 10 * clients;
+  } else {
+    traffic.arrivals = OfflineArrivals{};
+    traffic.requests = load.prompts > 0 ? std::llround(load.prompts) : offline_requests;
+  }
+  return traffic;
+}
+
+ServiceCase case_of(const ServingRow& row) {
+  ServiceCase out;
+  out.model = load_model(row.model, data_root() / "workloads/catalog/models");
+  out.cluster = load_cluster(row.cluster, row.gpus());
+  const Job job{.task = Task::decode, .batch = 1, .context = 1};
+  out.stack =
+      catalogue_stack(row.software.stack, out.cluster, out.model, job, row.engine.layout.precision);
+  const auto group = [&](const ServingWorkers& w) {
+    return EngineGroup{.layout = w.layout,
+                       .replicas = w.count,
+                       .policy = policy_of(w.limits, row.load, out.stack)};
+  };
+  out.engines = group(row.disaggregated ? row.prefill : row.engine);
+  if (row.disaggregated) {
+    out.decode = group(row.engine);
+    out.decode->policy->front = Ticks{0};  // a request comes in once
+  }
+  out.traffic = traffic_of(row.load);
+  return out;
+}
+
+}  // namespace
+
+ServedRow serve_row(const ServingRow& row) {
+  ServedRow out{.row = &row, .skipped = row.skipped};
+  if (!out.skipped.empty()) return out;
+  if (row.software.speculation == ServingSpeculation::mtp) {
+    out.skipped = "speculation is not simulated yet";
+    return out;
+  }
+  try {
+    const ServicePrediction p = predict_service(case_of(row), {});
+    out.skipped = p.refusal;
+    if (!out.skipped.empty()) return out;
+    if (p.summary.requests == 0) {
+      out.skipped = "no request was served";
+      return out;
+    }
+    const bool median = row.measured.statistic == ServingStatistic::median;
+    out.ttft = (median ? p.summary.ttft.p50 : p.summary.ttft.mean).si();
+    out.tpot = (median ? p.summary.tpot.p50 : p.summary.tpot.mean).si();
+    out.tokens_s_gpu = p.tokens_per_gpu;
+  } catch (const Error& error) {
+    out.skipped = error.message();
+  }
+  return out;
+}
+
+std::vector<ServedRow> serve_rows(const std::vector<ServingRow>& rows, int threads, bool quiet) {
+  std::vector<ServedRow> out(rows.size());
+  std::atomic<std::size_t> done{0};
+  parallel_for(rows.size(), threads, [&](std::size_t i) {
+    out[i] = serve_row(rows[i]);
+    constexpr std::size_t step = 500;
+    if (const std::size_t count = ++done; !quiet && count % step == 0)
+      fmt::print(stderr, "{} of {} served runs predicted\n", count, rows.size());
+  });
+  return out;
+}
+
+}  // namespace orrery

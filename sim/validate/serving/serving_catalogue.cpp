@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resolves the names of a serving row, and completes it with what its recipe says.
+#include "sim/validate/serving/serving_catalogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+#include <utility>
+
+#include "hw_models/catalog.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/text/lower_case.h"
+#include "sim/base/text/words.h"
+#include "workloads/model/model_catalog.h"
+#include "workloads/stack/stack.h"
+
+namespace orrery {
+namespace {
+
+std::filesystem::path model_folder() { return data_root() / "workloads/catalog/models"; }
+std::filesystem::path stack_folder() { return data_root() / "workloads/catalog/stacks"; }
+
+// "0.16" of "v0.16.0", "0.5.6" of "0.5.6.post2"; empty: no release.
+std::string numbers_of(const std::string& release) {
+  static const std::regex form(R"(^v?(\d+\.\d+)(\.[1-9]\d*)?)");
+  std::smatch found;
+  if (!std::regex_search(release, found, form)) return "";
+  return found[1].str() + found[2].str();
+}
+
+EngineLayout layout_of(const ToldWorkers& told, bool experts) {
+  EngineLayout layout{.tp = told.tp, .pp = told.pp, .attention_dp = told.attention_dp};
+  if (!experts) return layout;
+  layout.ep = std::max<std::int64_t>(1, told.moe_ep);
+  layout.etp = std::max<std::int64_t>(1, told.tp * told.attention_dp / layout.ep);
+  return layout;
+}
+
+bool starts_with_any(const std::string& text, const std::vector<std::string>& starts) {
+  return std::any_of(starts.begin(), starts.end(),
+                     [&text](const std::string& start) { return text.starts_with(start); });
+}
+
+// Settings of `set` that are still open, and sentences that say which.
+struct OpenSettings {
+  const ServingCase& c;
+  ServingWorkers& workers;
+  double sequences = 1;  // of a rank
+  std::vector<std::string> taken;
+
+  void number(const char* what, const std::optional<ServingNumber>& from,
+              std::optional<std::int64_t>& into) {
+    if (!from || into) return;
+    into = from->at(sequences, c.row.load.prompt_tokens, c.row.software.drafts);
+    if (from->shared) into = std::max<std::int64_t>(1, *into / workers.layout.attention_dp);
+    taken.push_back(fmt::format("{} {}", what, *into));
+  }
+};
+
+}  // namespace
+
+ServingCatalogue::ServingCatalogue(Aliases aliases, ServingRecipes recipes)
+    : aliases_(std::move(aliases)),
+      recipes_(std::move(recipes)),
+      model_names_(orrery::model_names(model_folder())) {
+  for (const std::string& name : model_names_) {
+    const JsonValue entry = load_model_entry(name, model_folder());
+    if (const auto list = entry.find("aliases"))
+      for (const JsonValue& alias : list->items()) {
+        model_aliases_.emplace(lower_case(alias.text()), name);
+        model_aliases_.emplace(plain_model_name(alias.text()), name);
+      }
+  }
+}
+
+std::string ServingCatalogue::plain_gpu(const std::string& told) const {
+  static const std::regex form(R"([-_](?:sxm|80gb|pcap)\b)", std::regex::icase);
+  std::string plain = lower_case(told);
+  for (std::string shorter = std::regex_replace(plain, form, ""); shorter != plain;
+       shorter = std::regex_replace(plain, form, ""))
+    plain = shorter;
+  return plain;
+}
+
+std::string ServingCatalogue::catalogued_model(const std::string& told) const {
+  for (const std::string& name : {lower_case(told), plain_model_name(told)})
+    if (const auto found = model_aliases_.find(name); found != model_aliases_.end())
+      return found->second;
+  const ModelChoice choice = choose_model(aliases_, told, model_names_);
+  return choice.is_template ? "" : choice.name;
+}
+
+void ServingCatalogue::find_model(ServingCase& c) {
+  ServingRow& row = c.row;
+  row.model = catalogued_model(row.model_told);
+  const ServingModelName* name = recipes_.name(row.model_told);
+  if (name) {
+    c.name_speculation = name->speculation;
+    if (row.model.empty() && !name->model.empty()) {
+      row.model = name->model;
+      if (name->model != name->family && !name->why.empty()) row.assumed.push_back(name->why);
+    }
+  }
+  row.family = name                 ? name->family
+               : !row.model.empty() ? row.model
+                                    : plain_model_name(row.model_told);
+  if (row.model.empty()) return;
+  auto& model = models_[row.model];
+  if (!model) model = std::make_unique<Model>(load_model(row.model, model_folder()));
+  c.model = model.get();
+  if (c.model->has_experts()) return;
+  for (ToldWorkers* w : {&c.engine, &c.prefill}) w->moe_tp = w->moe_ep = 0;
+}
+
+void ServingCatalogue::find_machine(ServingCase& c) {
+  ServingRow& row = c.row;
+  const std::string alias = accelerator_name(aliases_, row.gpu);
+  row.gpu = plain_gpu(row.gpu);
+  const auto choice = choose_cluster(aliases_, wirings_, alias, "", "", c.gpus());
+  if (!choice) return;
+  row.accelerator = choice->accelerator;
+  row.cluster = choice->cluster;
+  row.assumed.insert(row.assumed.end(), choice->assumed.begin(), choice->assumed.end());
+  c.domain = wirings_.at(row.cluster).domain;
+  auto& device = devices_[row.accelerator];
+  if (!device) device = std::make_unique<ResolvedDevice>(load_device(row.accelerator).resolved());
+  c.device = device.get();
+}
+
+void ServingCatalogue::resolve(ServingCase& c) {
+  find_model(c);
+  find_machine(c);
+  c.row.group =
+      fmt::format("{} x {}@{}/{}", c.row.family, c.engine_name, c.row.gpu, c.row.campaign);
+}
+
+ServingFacts ServingCatalogue::facts(const ServingCase& c, const std::string& role) const {
+  const ServingRow& row = c.row;
+  const ToldWorkers& workers = role == "prefill" ? c.prefill : c.engine;
+  const std::size_t slash = row.model_told.find('/');
+  return {.engine = c.engine_name,
+          .accelerator = row.accelerator,
+          .family = row.family,
+          .model = row.model,
+          .owner = slash == std::string::npos ? "" : lower_case(row.model_told.substr(0, slash)),
+          .precision = row.precision,
+          .campaign = row.campaign,
+          .mode = row.disaggregated ? "disagg" : "agg",
+          .role = role,
+          .speculation = std::string(serving_speculation_text[row.software.speculation]),
+          .date = row.date,
+          .attention_dp = workers.attention_dp > 1,
+          .tp = workers.tp,
+          .isl = row.load.prompt_tokens,
+          .osl = row.load.output_tokens,
+          .concurrency = c.concurrency()};
+}
+
+std::string ServingCatalogue::missing(const ServingCase& c) const {
+  const ServingRow& row = c.row;
+  const auto& engines = recipes_.engines;
+  if (std::none_of(engines.begin(), engines.end(),
+                   [&c](const auto& e) { return e.stack == c.engine_name; })) {
+    std::vector<std::string> known;
+    for (const auto& e : engines) known.push_back(e.stack);
+    return fmt::format("no serving engine {} in the catalogue (there are {})",
+                       in_quotes(row.software.framework), enumeration(known));
+  }
+  if (row.accelerator.empty())
+    return fmt::format("accelerator {} is not in aliases.json", in_quotes(row.gpu));
+  if (row.model.empty())
+    return fmt::format("no model {} in the catalogue", in_quotes(row.model_told));
+  if (c.engine.ranks() == 0) return "tensor parallelism is not told";
+  if (!row.measured.ttft && !row.measured.tpot && !row.measured.tokens_s_gpu)
+    return "the table tells no latency and no throughput";
+  return "";
+}
+
+bool ServingCatalogue::set_precision(ServingCase& c) {
+  const ServingFacts f = facts(c, "");
+  for (const auto& p : recipes_.precisions) {
+    const bool told = std::find(p.told.begin(), p.told.end(), f.precision) != p.told.end();
+    if (!told || !p.when.holds(f)) continue;
+    c.row.skipped = p.skipped;
+    if (!p.recipe) return false;
+    c.row.engine.layout.precision = c.row.prefill.layout.precision = *p.recipe;
+    if (!p.why.empty()) c.row.assumed.push_back(p.why);
+    return true;
+  }
+  c.row.skipped = fmt::format("no format {} of weights is known", in_quotes(c.row.precision));
+  return false;
+}
+
+std::string ServingCatalogue::release_at(const std::string& stack, const std::string& date) {
+  auto& known = releases_[stack];
+  if (known.empty())
+    for (const Stack& s : load_releases(stack, {}, stack_folder()))
+      known.emplace_back(s.date, s.release);
+  std::string best = known.front().second;
+  for (const auto& [from, name] : known)
+    if (date.empty() || from <= date) best = name;
+  return best;
+}
+
+void ServingCatalogue::set_stack(ServingCase& c) {
+  ServingSoftware& software = c.row.software;
+  const ServingEngine* engine = recipes_.engine(software.framework);
+  const bool foreign =
+      c.row.disaggregated && starts_with_any(software.release, engine->foreign_releases);
+  std::string release = foreign ? "" : numbers_of(software.release);
+  if (release.empty()) {
+    release = release_at(engine->stack, c.row.date);
+    const std::string why =
+        foreign ? fmt::format("{} is {}'s release", software.release, engine->foreign)
+        : software.release.empty()
+            ? std::string("release not stated")
+            : fmt::format("{} names no release", in_quotes(software.release));
+    c.row.assumed.push_back(fmt::format("{}: {} by the date", why, release));
+  }
+  software.stack = engine->stack + "@" + release;
+}
+
+void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
+                                  const std::string& role) {
+  const ServingFacts f = facts(c, role);
+  const auto ranks = static_cast<double>(workers.count * workers.layout.attention_dp);
+  OpenSettings open{.c = c, .workers = workers, .taken = {}};
+  open.sequences = std::max(1.0, std::ceil(c.concurrency() / ranks));
+  bool cache = false, waves = role == "prefill";
+  const auto take = [&](const ServingRecipe& recipe, const char* from) {
+    if (!recipe.when.holds(f)) return;
+    open.taken.clear();
+    if (recipe.set.drafts && c.row.software.drafts == 0)
+      c.row.software.drafts = recipe.set.drafts->at(1, 0, 0);
+    if (recipe.set.cache && !cache) {
+      cache = true;
+      workers.layout.cache = *recipe.set.cache;
+      open.taken.push_back(fmt::format("KV cache in {}", to_text(workers.layout.cache)));
+    }
+    open.number("token budget", recipe.set.token_budget, workers.limits.token_budget);
+    open.number("chunks of", recipe.set.chunk, workers.limits.chunk);
+    open.number("sequences at once", recipe.set.max_sequences, workers.limits.max_sequences);
+    open.number("receive interval", recipe.set.receive_interval, workers.limits.receive_interval);
+    if (recipe.set.waves && !waves) {
+      waves = true;
+      c.row.load.prompts = recipe.set.waves->plus * c.concurrency();
+    }
+    if (open.taken.empty()) return;
+    const std::string of = role.empty() ? "" : " of " + role;
+    c.row.assumed.push_back(
+        fmt::format("{}{} by {} {}", joined(open.taken, ", "), of, from, recipe.citation));
+  };
+  for (const auto& recipe : recipes_.recipes) take(recipe, "recipe");
+  for (const auto& recipe : recipes_.defaults) take(recipe, "default");
+  if (cache) return;
+  workers.layout.cache = Format::bf16;
+  c.row.assumed.emplace_back("KV cache in bf16: not stated");
+}
+
+void ServingCatalogue::complete(ServingCase& c) {
+  ServingRow& row = c.row;
+  const bool experts = c.model && c.model->has_experts();
+  row.engine.count = std::max<std::int64_t>(1, c.engine.count);
+  row.engine.layout = layout_of(c.engine, experts);
+  row.prefill.count = std::max<std::int64_t>(1, c.prefill.count);
+  row.prefill.layout = layout_of(c.prefill, experts);
+  if (!c.live()) return;
+  row.skipped = missing(c);
+  if (!row.skipped.empty() || !set_precision(c)) return;
+  set_stack(c);
+  set_limits(c, row.engine, row.disaggregated ? "decode" : "");
+  if (row.disaggregated) set_limits(c, row.prefill, "prefill");
+}
+
+}  // namespace orrery

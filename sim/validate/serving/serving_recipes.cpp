@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the recipes of serving runs, and says which of them hold for a row.
+#include "sim/validate/serving/serving_recipes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+
+#include "sim/base/json/json.h"
+#include "sim/base/text/lower_case.h"
+
+namespace orrery {
+namespace {
+
+bool listed(const std::vector<std::string>& list, const std::string& name) {
+  return list.empty() || std::find(list.begin(), list.end(), name) != list.end();
+}
+
+bool equal_or_open(const std::string& wanted, const std::string& actual) {
+  return wanted.empty() || wanted == actual;
+}
+
+std::vector<std::string> texts_at(const JsonValue& at, std::string_view key) {
+  std::vector<std::string> texts;
+  if (const auto list = at.find(key))
+    for (const JsonValue& item : list->items()) texts.push_back(item.text());
+  return texts;
+}
+
+std::string text_at(const JsonValue& at, std::string_view key) {
+  const auto value = at.find(key);
+  return value ? value->text() : "";
+}
+
+bool flag_at(const JsonValue& at, std::string_view key) {
+  const auto value = at.find(key);
+  return value && value->boolean();
+}
+
+double number_at(const JsonValue& at, std::string_view key, double other) {
+  const auto value = at.find(key);
+  return value ? value->number() : other;
+}
+
+std::optional<std::int64_t> integer_at(const JsonValue& at, std::string_view key) {
+  const auto value = at.find(key);
+  return value ? std::optional(value->integer()) : std::nullopt;
+}
+
+ServingWhen read_when(const JsonValue& entry) {
+  ServingWhen when;
+  const auto at = entry.find("when");
+  if (!at) return when;
+  at->expect_only({"engine", "gpu", "family", "model", "precision", "campaign", "mode", "role",
+                   "speculation", "checkpoint", "from", "to", "attention_dp", "tp", "isl", "osl",
+                   "concurrency_from", "concurrency_to"});
+  when.engines = texts_at(*at, "engine");
+  when.accelerators = texts_at(*at, "gpu");
+  when.families = texts_at(*at, "family");
+  when.models = texts_at(*at, "model");
+  when.precisions = texts_at(*at, "precision");
+  when.campaigns = texts_at(*at, "campaign");
+  when.mode = text_at(*at, "mode");
+  when.role = text_at(*at, "role");
+  when.speculation = text_at(*at, "speculation");
+  when.owners = texts_at(*at, "checkpoint");
+  when.from = text_at(*at, "from");
+  when.to = text_at(*at, "to");
+  if (at->has("attention_dp")) when.attention_dp = flag_at(*at, "attention_dp");
+  when.tp = integer_at(*at, "tp");
+  when.isl = integer_at(*at, "isl");
+  when.osl = integer_at(*at, "osl");
+  when.concurrency_from = number_at(*at, "concurrency_from", when.concurrency_from);
+  when.concurrency_to = number_at(*at, "concurrency_to", when.concurrency_to);
+  return when;
+}
+
+ServingNumber read_number(const JsonValue& at) {
+  ServingNumber number;
+  if (at.is_number()) {
+    number.plus = at.number();
+    return number;
+  }
+  at.expect_only(
+      {"plus", "per_sequence", "per_prompt_token", "multiple", "least", "with_drafts", "shared"});
+  number.plus = number_at(at, "plus", 0);
+  number.per_sequence = number_at(at, "per_sequence", 0);
+  number.per_prompt_token = number_at(at, "per_prompt_token", 0);
+  number.multiple = number_at(at, "multiple", 1);
+  number.least = number_at(at, "least", 1);
+  number.with_drafts = flag_at(at, "with_drafts");
+  number.shared = flag_at(at, "shared");
+  if (number.multiple <= 0) at.at("multiple").fail("a number above 0");
+  return number;
+}
+
+ServingSettings read_settings(const JsonValue& at) {
+  at.expect_only(
+      {"cache", "token_budget", "chunk", "max_sequences", "receive_interval", "drafts", "waves"});
+  ServingSettings set;
+  if (const auto cache = at.find("cache")) {
+    set.cache = format_text.find(cache->text());
+    if (!set.cache) cache->fail("a number format");
+  }
+  const auto read = [&at](std::string_view key, std::optional<ServingNumber>& into) {
+    if (const auto value = at.find(key)) into = read_number(*value);
+  };
+  read("token_budget", set.token_budget);
+  read("chunk", set.chunk);
+  read("max_sequences", set.max_sequences);
+  read("receive_interval", set.receive_interval);
+  read("drafts", set.drafts);
+  read("waves", set.waves);
+  return set;
+}
+
+// "repository path" of the source that an entry names.
+std::string read_citation(const JsonValue& entry, const JsonValue& sources) {
+  const auto cited = entry.find("citation");
+  if (!cited) return "";
+  const JsonValue source = sources.at(cited->text());
+  return source.at("repository").text() + " " + source.at("path").text();
+}
+
+std::vector<ServingRecipe> read_recipes(const JsonValue& list, const JsonValue& sources) {
+  std::vector<ServingRecipe> recipes;
+  for (const JsonValue& entry : list.items()) {
+    entry.expect_only({"when", "set", "citation"});
+    entry.at("citation");
+    recipes.push_back({.when = read_when(entry),
+                       .set = read_settings(entry.at("set")),
+                       .citation = read_citation(entry, sources)});
+  }
+  return recipes;
+}
+
+ServingPrecision read_precision(const JsonValue& entry) {
+  entry.expect_only({"told", "when", "recipe", "skipped", "why", "citation"});
+  ServingPrecision precision{.told = texts_at(entry, "told"),
+                             .when = read_when(entry),
+                             .recipe = std::nullopt,
+                             .skipped = text_at(entry, "skipped"),
+                             .why = text_at(entry, "why")};
+  if (precision.skipped.empty()) precision.recipe = precision_from(entry.at("recipe"));
+  return precision;
+}
+
+void read_names(ServingRecipes& recipes, const JsonValue& file) {
+  for (const JsonValue& entry : file.at("engines").items()) {
+    entry.expect_only({"told", "stack", "expert_groups_as_tp", "foreign_releases", "foreign"});
+    recipes.engines.push_back({.told = texts_at(entry, "told"),
+                               .stack = entry.at("stack").text(),
+                               .expert_groups_as_tp = flag_at(entry, "expert_groups_as_tp"),
+                               .foreign_releases = texts_at(entry, "foreign_releases"),
+                               .foreign = text_at(entry, "foreign")});
+  }
+  for (const JsonValue& entry : file.at("campaigns").items()) {
+    entry.expect_only({"source", "campaign", "shortest", "waves", "analysed", "citation"});
+    recipes.campaigns.push_back({.source = entry.at("source").text(),
+                                 .campaign = entry.at("campaign").text(),
+                                 .shortest = entry.at("shortest").number(),
+                                 .waves = entry.at("waves").number(),
+                                 .analysed = flag_at(entry, "analysed")});
+  }
+  for (const auto& [kind, entry] : file.at("tables").members()) {
+    entry.expect_only(
+        {"engine", "release", "gpu", "precision", "campaign", "drafts", "why", "citation"});
+    recipes.tables[kind] = {.engine = text_at(entry, "engine"),
+                            .release = text_at(entry, "release"),
+                            .gpu = text_at(entry, "gpu"),
+                            .precision = text_at(entry, "precision"),
+                            .campaign = entry.at("campaign").text(),
+                            .why = text_at(entry, "why"),
+                            .drafts = integer_at(entry, "drafts").value_or(0)};
+  }
+  for (const JsonValue& entry : file.at("names").items()) {
+    entry.expect_only({"told", "family", "model", "speculation", "why", "citation"});
+    ServingModelName name{.told = {},
+                          .family = entry.at("family").text(),
+                          .model = text_at(entry, "model"),
+                          .speculation = text_at(entry, "speculation"),
+                          .why = text_at(entry, "why")};
+    for (const std::string& told : texts_at(entry, "told"))
+      name.told.push_back(plain_model_name(told));
+    recipes.names.push_back(std::move(name));
+  }
+}
+
+}  // namespace
+
+bool ServingWhen::holds(const ServingFacts& f) const {
+  const auto same = [](const std::optional<std::int64_t>& wanted, double actual) {
+    return !wanted || static_cast<double>(*wanted) == actual;
+  };
+  return listed(engines, f.engine) && listed(accelerators, f.accelerator) &&
+         listed(families, f.family) && listed(models, f.model) && listed(precisions, f.precision) &&
+         listed(campaigns, f.campaign) && equal_or_open(mode, f.mode) &&
+         equal_or_open(role, f.role) && equal_or_open(speculation, f.speculation) &&
+         listed(owners, f.owner) && (from.empty() || (!f.date.empty() && f.date >= from)) &&
+         (to.empty() || (!f.date.empty() && f.date <= to)) &&
+         (!attention_dp || *attention_dp == f.attention_dp) &&
+         same(tp, static_cast<double>(f.tp)) && same(isl, f.isl) && same(osl, f.osl) &&
+         f.concurrency >= concurrency_from && f.concurrency <= concurrency_to;
+}
+
+std::int64_t ServingNumber::at(double sequences, double prompt_tokens, std::int64_t drafts) const {
+  const double each = with_drafts ? 1 + static_cast<double>(drafts) : 1;
+  const double sum = plus + per_sequence * each * sequences + per_prompt_token * prompt_tokens;
+  return static_cast<std::int64_t>(std::max(least, std::ceil(sum / multiple) * multiple));
+}
+
+const ServingEngine* ServingRecipes::engine(const std::string& told) const {
+  const std::string wanted = lower_case(told);
+  for (const ServingEngine& e : engines)
+    if (std::find(e.told.begin(), e.told.end(), wanted) != e.told.end()) return &e;
+  return nullptr;
+}
+
+const ServingModelName* ServingRecipes::name(const std::string& told) const {
+  const std::string wanted = plain_model_name(told);
+  for (const ServingModelName& n : names)
+    if (std::find(n.told.begin(), n.told.end(), wanted) != n.told.end()) return &n;
+  return nullptr;
+}
+
+const ServingCampaign& ServingRecipes::campaign(const std::string& source) const {
+  return *std::find_if(campaigns.begin(), campaigns.end(), [&source](const ServingCampaign& c) {
+    return source.starts_with(c.source);
+  });
+}
+
+ServingRecipes load_serving_recipes(const std::filesystem::path& path) {
+  const JsonValue file = JsonValue::load(path);
+  file.expect_only({"sources", "engines", "campaigns", "tables", "names", "precisions", "recipes",
+                    "defaults", "known"});
+  ServingRecipes recipes;
+  read_names(recipes, file);
+  if (recipes.campaigns.empty() || !recipes.campaigns.back().source.empty())
+    file.at("campaigns").fail("a last campaign of any source (\"\")");
+  for (const JsonValue& entry : file.at("precisions").items())
+    recipes.precisions.push_back(read_precision(entry));
+  recipes.recipes = read_recipes(file.at("recipes"), file.at("sources"));
+  recipes.defaults = read_recipes(file.at("defaults"), file.at("sources"));
+  for (const JsonValue& entry : file.at("known").items()) {
+    entry.expect_only({"rule", "when", "quantity", "sentence", "citation"});
+    recipes.known.push_back({.rule = entry.at("rule").text(),
+                             .sentence = entry.at("sentence").text(),
+                             .when = read_when(entry),
+                             .ttft_only = entry.at("quantity").one_of({"all", "ttft"}) == "ttft"});
+  }
+  return recipes;
+}
+
+std::string plain_model_name(const std::string& told) {
+  std::string name = lower_case(told.substr(told.rfind('/') + 1));
+  static const std::regex variant(R"(-(?:instruct|chat|bf16|fp8|nvfp4|fp4|mxfp4|int4|v2|\d{4})$)");
+  for (std::string shorter = std::regex_replace(name, variant, ""); shorter != name;
+       shorter = std::regex_replace(name, variant, ""))
+    name = shorter;
+  return name;
+}
+
+}  // namespace orrery

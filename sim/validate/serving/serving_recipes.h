@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows what tables of serving runs do not tell: their names, formats, protocols and recipes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/names.h"
+#include "workloads/layout/layout.h"
+
+namespace orrery {
+
+// What of a row conditions look at. `role` is "" for an aggregated engine, "prefill" or "decode".
+struct ServingFacts {
+  std::string engine, accelerator, family, model, owner, precision, campaign;
+  std::string mode, role, speculation, date;  // date: "2026-03-25", or empty
+  bool attention_dp = false;
+  std::int64_t tp = 1;
+  double isl = 0, osl = 0, concurrency = 0;
+};
+
+// What must hold of a row; all that is left out holds.
+struct ServingWhen {
+  std::vector<std::string> engines, accelerators, families, models, precisions, campaigns;
+  std::vector<std::string> owners;                // of the checkpoint: "nvidia" of "nvidia/..."
+  std::string mode, role, speculation, from, to;  // dates, both included
+  std::optional<bool> attention_dp;
+  std::optional<std::int64_t> tp, isl, osl;
+  double concurrency_from = 0;
+  double concurrency_to = std::numeric_limits<double>::infinity();
+  bool holds(const ServingFacts& facts) const;
+};
+
+// A number that may grow with the sequences of a rank (with their drafts) and the prompt. `shared`:
+// it is of all attention-DP ranks of an engine, each of which has its part.
+struct ServingNumber {
+  double plus = 0, per_sequence = 0, per_prompt_token = 0, multiple = 1, least = 1;
+  bool with_drafts = false, shared = false;
+  std::int64_t at(double sequences, double prompt_tokens, std::int64_t drafts) const;
+};
+
+struct ServingSettings {
+  std::optional<Format> cache;
+  std::optional<ServingNumber> token_budget, chunk, max_sequences, receive_interval, drafts, waves;
+};
+
+// An engine by the names that tables use.
+struct ServingEngine {
+  std::vector<std::string> told;
+  std::string stack;
+  bool expert_groups_as_tp = false;           // its tables write wide EP as moe_tp
+  std::vector<std::string> foreign_releases;  // how releases of another program begin
+  std::string foreign;                        // that program
+};
+// The protocol of rows whose source begins so.
+struct ServingCampaign {
+  std::string source, campaign;
+  double shortest = 1, waves = 10;  // least length over the nominal one; prompts over concurrency
+  bool analysed = false;            // made to compare with predictions
+};
+// What tables of a kind leave out.
+struct ServingTableFacts {
+  std::string engine, release, gpu, precision, campaign, why;
+  std::int64_t drafts = 0;
+};
+struct ServingModelName {
+  std::vector<std::string> told;  // without owner and format
+  std::string family, model, speculation, why;
+};
+struct ServingPrecision {
+  std::vector<std::string> told;
+  ServingWhen when;
+  std::optional<PrecisionRecipe> recipe;
+  std::string skipped, why;
+};
+struct ServingRecipe {
+  ServingWhen when;
+  ServingSettings set;
+  std::string citation;  // "repository path"
+};
+// What is known of rows from a table that does not ship.
+struct KnownOfServing {
+  std::string rule, sentence;
+  ServingWhen when;
+  bool ttft_only = false;
+};
+
+// validation/serving_recipes.json; validation/measurements/serving/README.md documents it.
+struct ServingRecipes {
+  std::vector<ServingEngine> engines;
+  std::vector<ServingCampaign> campaigns;
+  std::map<std::string, ServingTableFacts> tables;
+  std::vector<ServingModelName> names;
+  std::vector<ServingPrecision> precisions;
+  std::vector<ServingRecipe> recipes, defaults;
+  std::vector<KnownOfServing> known;
+
+  const ServingEngine* engine(const std::string& told) const;   // nullptr: unknown
+  const ServingModelName* name(const std::string& told) const;  // the same
+  const ServingCampaign& campaign(const std::string& source) const;
+};
+
+ServingRecipes load_serving_recipes(const std::filesystem::path& file);
+
+// A model's name without owner, format and variant, small: "deepseek-r1" of
+// "nvidia/DeepSeek-R1-NVFP4".
+std::string plain_model_name(const std::string& told);
+
+}  // namespace orrery

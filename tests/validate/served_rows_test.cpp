@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds the scores of served runs to their contract: every measured quantity has an entry.
+#include "sim/validate/served/served_rows.h"
+
+#include <catch2/catch.hpp>
+
+#include "sim/base/json/json.h"
+
+namespace orrery {
+namespace {
+
+ServingRow llama_row() {
+  ServingRow row;
+  row.id = "mine:1";
+  row.gpu = "h100";
+  row.cluster = "dgx-h100";
+  row.model = "llama3.3-70b";
+  row.precision = "bf16";
+  row.software.framework = "vllm";
+  row.software.stack = "vllm";
+  row.software.speculation = ServingSpeculation::none;
+  row.engine.layout = {.tp = 4, .etp = 4};
+  row.load = {.prompt_tokens = 1000, .output_tokens = 200, .concurrency = 16, .prompts = 160};
+  row.measured.ttft = 0.3;
+  row.measured.tpot = 0.016;
+  row.measured.tokens_s_gpu = 200;
+  return row;
+}
+
+JsonValue entries(const std::vector<ServedRow>& rows) {
+  Json list = Json::array(), groups = Json::array();
+  add_served_json(rows, list, groups);
+  return JsonValue::from(SortedJson(Json{{"rows", list}, {"groups", groups}}), "scores");
+}
+
+TEST_CASE("a served run has an entry for each quantity that was measured") {
+  const std::vector<ServingRow> rows{llama_row()};
+  const JsonValue found = entries(serve_rows(rows, 1, true));
+  REQUIRE(found.at("rows").items().size() == 3);
+  for (const JsonValue& entry : found.at("rows").items()) {
+    CHECK(entry.at("id").text() == "mine:1");
+    CHECK(entry.at("predicted").number() > 0);
+    CHECK(entry.at("group").at("mode").text() == "agg");
+  }
+  // 16 ms a token is what eight H100 with TP4 take for such a batch, within a third.
+  const ServedRow served = serve_row(rows.front());
+  CHECK(served.tpot == Approx(0.016).epsilon(0.33));
+  CHECK(served.tokens_s_gpu > 0);
+}
+
+TEST_CASE("a run that cannot be predicted keeps its entries and says why") {
+  ServingRow skipped = llama_row(), speculating = llama_row(), large = llama_row();
+  skipped.skipped = "no model \"x\" in the catalogue";
+  speculating.software.speculation = ServingSpeculation::mtp;
+  large.engine.layout = {};
+  const std::vector<ServingRow> rows{skipped, speculating, large};
+  const JsonValue found = entries(serve_rows(rows, 2, true));
+  REQUIRE(found.at("rows").items().size() == 9);
+  for (const JsonValue& entry : found.at("rows").items()) {
+    CHECK(entry.at("predicted").is_null());
+    CHECK(!entry.at("skipped").text().empty());
+  }
+  CHECK(found.at("groups").items().empty());
+}
+
+TEST_CASE("a time to first token that holds a stall is not scored, the rest of its row is") {
+  ServingRow row = llama_row();
+  row.measured.ttft_skipped = "kernels were compiled during the run";
+  const std::vector<ServingRow> rows{row};
+  int scored = 0;
+  for (const JsonValue& entry : entries(serve_rows(rows, 1, true)).at("rows").items())
+    scored += entry.at("predicted").is_null() ? 0 : 1;
+  CHECK(scored == 2);
+}
+
+}  // namespace
+}  // namespace orrery

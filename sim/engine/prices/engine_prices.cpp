@@ -100,6 +100,27 @@ class EnginePrices::Tables {
     return serving.schedules_ahead ? std::max(busy, host) : busy + host;
   }
 
+  // How a step runs: its rows, padded where a graph of decodes takes them.
+  struct Run {
+    std::int64_t rows = 0, sampled = 0, sequences = 0;
+    bool padded = false, in_graph = false, eager = false;
+  };
+  Run run_of(const StepShape& shape) const {
+    Run run{.rows = shape.decodes * (1 + shape.drafts), .sampled = shape.sampled};
+    for (const PrefillChunk& chunk : shape.chunks) run.rows += chunk.tokens;
+    run.sequences = shape.decodes + static_cast<std::int64_t>(shape.chunks.size());
+    if (!shape.chunks.empty()) {
+      run.in_graph = run.rows <= serving.mixed_graph_rows;
+      run.eager = !run.in_graph;
+      return run;
+    }
+    const std::int64_t graph = graph_size(serving, run.rows);
+    run.padded = run.in_graph = graph > 0;
+    if (run.padded) run.rows = graph;
+    run.sampled = run.rows;
+    return run;
+  }
+
   const Batch& batch(std::int64_t decodes);
   void fill(Batch& batch, std::int64_t decodes);
 
@@ -160,12 +181,10 @@ Ticks EnginePrices::step(const StepShape& shape) const {
     return piece.at_first + piece.per_token * (shape.contexts - piece.first);
   }
   Tables& t = *tables_;
-  std::int64_t rows = shape.decodes * (1 + shape.drafts);
-  for (const PrefillChunk& chunk : shape.chunks) rows += chunk.tokens;
-  const std::int64_t graph = shape.chunks.empty() ? graph_size(t.serving, rows) : 0;
-  const bool in_graph = graph > 0 || (!shape.chunks.empty() && rows <= t.serving.mixed_graph_rows);
-  double device = graph > 0 ? t.row_seconds(graph, true) : t.rows_between(rows, in_graph);
-  device += t.heads_between(shape.chunks.empty() ? rows : shape.sampled, in_graph);
+  const Tables::Run run = t.run_of(shape);
+  double device =
+      run.padded ? t.row_seconds(run.rows, true) : t.rows_between(run.rows, run.in_graph);
+  device += t.heads_between(run.sampled, run.in_graph);
   if (shape.decodes > 0) {
     const double mean = static_cast<double>(shape.contexts) / static_cast<double>(shape.decodes);
     if (shape.drafts == 0) {
@@ -182,34 +201,26 @@ Ticks EnginePrices::step(const StepShape& shape) const {
     const std::scoped_lock lock(t.mutex);
     for (const PrefillChunk& chunk : shape.chunks) device += seconds_of(t.segments.prefill(chunk));
   }
-  const std::int64_t sequences = shape.decodes + static_cast<std::int64_t>(shape.chunks.size());
-  const bool eager = !shape.chunks.empty() && !in_graph;
-  return to_ticks(Seconds(t.with_host(device, sequences, eager)));
+  return to_ticks(Seconds(t.with_host(device, run.sequences, run.eager)));
 }
 
 StepParts EnginePrices::parts(const StepShape& shape) const {
   Tables& t = *tables_;
-  std::int64_t rows = shape.decodes * (1 + shape.drafts);
-  for (const PrefillChunk& chunk : shape.chunks) rows += chunk.tokens;
-  const std::int64_t graph = shape.chunks.empty() ? graph_size(t.serving, rows) : 0;
-  const bool in_graph = graph > 0 || (!shape.chunks.empty() && rows <= t.serving.mixed_graph_rows);
-  const std::int64_t padded = graph > 0 ? graph : rows;
+  const Tables::Run run = t.run_of(shape);
   StepParts parts;
   const auto add = [&](const PhaseTime& phase) {
     for (std::size_t i = 0; i < parts.time.size(); ++i) parts.time[i] += phase.time[i];
   };
   const std::scoped_lock lock(t.mutex);
-  add(t.segments.rows(padded, in_graph));
-  add(t.segments.head(shape.chunks.empty() ? padded : shape.sampled, in_graph));
+  add(t.segments.rows(run.rows, run.in_graph));
+  add(t.segments.head(run.sampled, run.in_graph));
   if (shape.decodes > 0)
     add(t.segments.decode(shape.decodes, 1 + shape.drafts,
                           std::max<std::int64_t>(1, shape.contexts / shape.decodes)));
   for (const PrefillChunk& chunk : shape.chunks) add(t.segments.prefill(chunk));
-  const std::int64_t sequences = shape.decodes + static_cast<std::int64_t>(shape.chunks.size());
-  const bool eager = !shape.chunks.empty() && !in_graph;
   const double device = parts.total().si();
   parts.time[static_cast<std::size_t>(Label::host)] +=
-      Seconds(t.with_host(device, sequences, eager) - device);
+      Seconds(t.with_host(device, run.sequences, run.eager) - device);
   return parts;
 }
 

@@ -100,7 +100,7 @@ std::string group_of_stack_value(const IsOneOf& is_one_of, const Scenario& s) {
   if (is_one_of({"slow_host"})) return "slow hosts";
   if (is_one_of({"scan_"})) return used_if(s.model.has_scans(), "scans");
   if (is_one_of({"biased_activation_passes", "adapter_passes", "host_update_share", "host_step",
-                 "host_sequence", "eager_step", "request_front"}))
+                 "host_sequence", "host_answer", "expert_popularity", "eager_launch", "first_prompts", "request_front"}))
     return unused;
   if (is_one_of({"score_dropout", "flash_dropout"}))
     return used_if(s.job.attention_dropout > 0, "");

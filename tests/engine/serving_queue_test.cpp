@@ -270,7 +270,6 @@ TEST_CASE("law: a setting at its neutral value leaves the same bytes") {
     policy.prefix_cache = !policy.prefix_cache;
     policy.tiers = {{"host", bytes(0), bytes_per_second(1)}};
     policy.priorities = {3, 3};
-    policy.graph_sizes = {1, 2, 4};
     if (policy.queue_limit == 0) policy.queue_limit = 1'000'000;
     if (policy.long_prefill == 0) policy.long_prefill = 1'000'000;
     if (n.fleet.engines.shape.speculation.drafts == 0) n.fleet.engines.shape.speculation = {0, {}};

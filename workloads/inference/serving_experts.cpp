@@ -45,7 +45,8 @@ void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) c
       reached_experts({.tokens = static_cast<double>(rows * layout_.attention_dp),
                        .topk = ffn.topk,
                        .ranks = layout_.ep,
-                       .held = local_experts(ffn, layout_.layout())});
+                       .held = local_experts(ffn, layout_.layout()),
+                       .popularity = stack_.serving.expert_popularity.get()});
   const auto each = static_cast<std::int64_t>(
       std::ceil(reach.rows / static_cast<double>(std::max<std::int64_t>(1, reach.experts))));
   const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);

@@ -3,6 +3,7 @@
 #include "workloads/inference/serving_operations.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace orrery {
 namespace {
@@ -124,10 +125,15 @@ void ServingOperations::feed_forward(Segment& s, std::int64_t width, Activation 
 
 Segment ServingOperations::layer(const LayerClass& layer, std::int64_t rows) const {
   Segment s;
-  // A norm adds what the layer before it made to the residual.
+  // A norm adds what the layer before it made to the residual. Where an all-reduce stands before
+  // it, as before two of a layer, that kernel may do both.
   const double residual = 4.0 * static_cast<double>(rows * model_.hidden);
-  for (int i = 0; i < (model_.parallel_block ? 1 : layer.norms); ++i)
+  const bool fused = layout_.tp > 1 && fuses_norm(stack_.serving, layout_.tp, residual / 2);
+  const int norms = model_.parallel_block ? 1 : layer.norms;
+  for (int i = fused ? std::min(2, norms) : 0; i < norms; ++i)
     stream(s, Label::elementwise, WorkKind::norm, residual, residual, rows);
+  for (auto i = std::llround(stack_.kernels.small_kernels_forward.get()); i > 0; --i)
+    stream(s, Label::elementwise, WorkKind::elementwise, 0, 0);
   if (layer.mixer.kind != MixerKind::none) {
     mixer_rows(s, layer.mixer, rows);
     if (!model_.parallel_block) all_reduce(s, rows);

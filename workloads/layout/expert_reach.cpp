@@ -16,6 +16,20 @@ double expected_largest(std::int64_t n) {
   return std::sqrt(2.0) * boost::math::erf_inv(2 * (ranks - 0.375) / (ranks + 0.25) - 1);
 }
 
+// The share of a rank's experts that none of `rows` reaches.
+double missed(const ExpertRouting& r, double rows) {
+  const auto held = static_cast<double>(r.held);
+  if (r.popularity <= 1) return std::pow(1 - 1 / held, rows);
+  constexpr int quantiles = 32;
+  const double mean = (r.popularity - 1) / std::log(r.popularity);  // over the least popular
+  double sum = 0;
+  for (int i = 0; i < quantiles; ++i) {
+    const double chance = std::pow(r.popularity, (i + 0.5) / quantiles) / mean / held;
+    sum += std::pow(1 - std::min(1.0, chance), rows);
+  }
+  return sum / quantiles;
+}
+
 }  // namespace
 
 ExpertReach reached_experts(const ExpertRouting& r) {
@@ -24,7 +38,7 @@ ExpertReach reached_experts(const ExpertRouting& r) {
   const double most = r.tokens * static_cast<double>(std::min(r.topk, r.held));
   const double spread = std::sqrt(mean * (1 - 1 / ranks));
   const double rows = std::min(most, mean + expected_largest(r.ranks) * spread);
-  const double reached = held * (1 - std::pow(1 - 1 / held, rows));
+  const double reached = held * (1 - missed(r, rows));
   return {.rows = rows, .experts = std::clamp<std::int64_t>(std::llround(reached), 1, r.held)};
 }
 

@@ -12,6 +12,9 @@ struct ExpertRouting {
   std::int64_t topk = 1, ranks = 1;
   std::int64_t held = 1;  // experts of a rank, copies included
   double imbalance = 1;   // the busiest rank's expected rows over the mean
+  // How often the most popular expert of a rank is chosen over the least; between them the
+  // logarithms lie evenly. 1: all alike.
+  double popularity = 1;
 };
 
 struct ExpertReach {

@@ -29,6 +29,9 @@ void check_policy(const EnginePolicy& p, const std::string& file) {
   want(p.long_prefill >= 0, "long_prefill", p.long_prefill, "no negative number");
   want(p.watermark >= 0 && p.watermark < 1, "watermark", p.watermark, "a share below 1");
   want(p.queue_limit >= 0, "queue_limit", p.queue_limit, "no negative number");
+  positive(p.receive_interval, "receive_interval");
+  positive(p.stream_interval, "stream_interval");
+  want(p.first_prompts >= Ticks{}, "first_prompts", p.first_prompts.ps, "no negative time");
   want(p.front >= Ticks{}, "front", p.front.ps, "no negative time");
   share(p.new_tokens.initial, "new_tokens.initial");
   share(p.new_tokens.lowest, "new_tokens.lowest");

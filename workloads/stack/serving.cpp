@@ -16,4 +16,11 @@ std::int64_t graph_size(const StackServing& serving, std::int64_t rows) {
   return 0;
 }
 
+bool fuses_norm(const StackServing& serving, std::int64_t ranks, double bytes) {
+  return std::any_of(serving.fused_norms.begin(), serving.fused_norms.end(),
+                     [&](const RankLimit& limit) {
+                       return limit.ranks == ranks && bytes <= static_cast<double>(limit.bytes);
+                     });
+}
+
 }  // namespace orrery

@@ -19,6 +19,11 @@ struct GraphSizes {
   std::int64_t to = 0, by = 1;
 };
 
+// Something that holds up to so many bytes on groups of so many ranks.
+struct RankLimit {
+  std::int64_t ranks = 0, bytes = 0;
+};
+
 // Of what an engine takes its share for weights and caches: of the device's memory, workspace
 // included; of the memory, while the workspace must find room in the rest; of what weights and
 // workspace leave.
@@ -36,17 +41,29 @@ struct StackServing {
   std::int64_t mixed_graph_rows = 0;  // steps with prompts of up to so many rows run in graphs too
   // Attention of prompts, where it is not that of decodes.
   std::optional<Library> prefill_attention;
-  // All-reduces of rows up to so many bytes do the residual and norm after them in one kernel.
-  std::int64_t fused_norm_bytes = 0;
+  // All-reduces of up to so many bytes do the residual and norm after them in the same kernel.
+  std::vector<RankLimit> fused_norms;
   // Host time of a step, and for each sequence of its batch. Engines that schedule ahead show it
   // only where it is longer than the step on the device.
   Sourced<Seconds> host_step = unstated(Seconds(0)), host_sequence = unstated(Seconds(0));
   bool schedules_ahead = false;
-  // Least time of a step with prompts that no graph holds: the host launches it kernel by kernel.
-  Sourced<Seconds> eager_step = unstated(Seconds(0));
+  // Host time of handing out a sequence's tokens, which delays the step after it. Engines may hand
+  // out several at once (EnginePolicy::stream_interval).
+  Sourced<Seconds> host_answer = unstated(Seconds(0));
+  // Host time of an operation of a step with prompts that no graph holds: the step lasts as long as
+  // its launches at least.
+  Sourced<Seconds> eager_launch = unstated(Seconds(0));
+  // More time of an engine's first step with prompts that come many at once: kernels are compiled,
+  // tuned or loaded. Only runs that measure an engine just started see it.
+  Sourced<Seconds> first_prompts = unstated(Seconds(0));
+  // How often the most popular expert is chosen over the least popular one (ExpertRouting).
+  Sourced<double> expert_popularity = unstated(1.0);
   // From the client to the engine's queue and back: HTTP, tokeniser, first text.
   Sourced<Seconds> request_front = unstated(Seconds(0));
 };
+
+// Whether an all-reduce of so many bytes over so many ranks does the norm after it too.
+bool fuses_norm(const StackServing& serving, std::int64_t ranks, double bytes);
 
 // The captured size that a batch of `rows` runs in; 0: none is large enough.
 std::int64_t graph_size(const StackServing& serving, std::int64_t rows);

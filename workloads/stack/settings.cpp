@@ -45,6 +45,15 @@ std::vector<GraphSizes> graph_sizes_from(const JsonValue& at) {
   return sizes;
 }
 
+// Largest messages by ranks: [{"ranks": 8, "bytes": 524288}].
+std::vector<RankLimit> rank_limits_from(const JsonValue& at) {
+  std::vector<RankLimit> limits;
+  for (const JsonValue& item : at.items())
+    limits.push_back({.ranks = item.at("ranks").integer(2, 1 << 20),
+                      .bytes = item.at("bytes").integer(0, std::int64_t{1} << 40)});
+  return limits;
+}
+
 // Settings that are plain choices.
 struct Choice {
   std::string_view name;
@@ -176,8 +185,16 @@ constexpr Choice choices[] = {
      [](Stack& s, const JsonValue& v) { s.serving.prefill_attention = read_library(v); }},
     {"mixed_graph_rows",
      [](Stack& s, const JsonValue& v) { s.serving.mixed_graph_rows = v.integer(0, 1 << 20); }},
-    {"fused_norm_bytes",
-     [](Stack& s, const JsonValue& v) { s.serving.fused_norm_bytes = v.integer(0, 1 << 30); }},
+    {"fused_norm_limits",
+     [](Stack& s, const JsonValue& v) { s.serving.fused_norms = rank_limits_from(v); }},
+    {"stream_interval",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.policy.stream_interval = v.integer(1, 1 << 20);
+     }},
+    {"receive_interval",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.policy.receive_interval = v.integer(1, 1 << 20);
+     }},
     {"fp8_recipe", [](Stack& s, const JsonValue& v) { s.defaults.fp8 = precision_from(v); }},
 };
 

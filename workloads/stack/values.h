@@ -40,7 +40,10 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("kernel_age", s.kernels.kernel_age);
   visit("host_step", s.serving.host_step);
   visit("host_sequence", s.serving.host_sequence);
-  visit("eager_step", s.serving.eager_step);
+  visit("host_answer", s.serving.host_answer);
+  visit("expert_popularity", s.serving.expert_popularity);
+  visit("eager_launch", s.serving.eager_launch);
+  visit("first_prompts", s.serving.first_prompts);
   visit("request_front", s.serving.request_front);
   visit("small_kernels_forward", s.kernels.small_kernels_forward);
   visit("small_kernels_backward", s.kernels.small_kernels_backward);

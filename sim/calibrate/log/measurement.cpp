@@ -185,20 +185,39 @@ void read_mla(const Csv& csv, OperatorTable& table) {
   }
 }
 
-// Experts that get at least one of `routed` tokens, and tokens of each. aiconfigurator's skewed
-// loads (power law with exponent 1.01) are close to log-uniform between 1 and 0.8 tokens.
+// Experts that get at least one of the routed tokens. aiconfigurator's skewed loads (power law with
+// exponent 1.01, collector/helper.py) are log-uniform between 1 and 0.8 tokens, between 0.01 and 2
+// where there are no more rows than experts; scaled to the rows, whole by largest remainders. At
+// 85% of the memory's bandwidth the tables of large experts read as many, within 5%.
 std::int64_t active_experts(std::int64_t experts, std::int64_t tokens, std::int64_t topk,
                             bool skewed) {
-  const double routed = static_cast<double>(tokens * topk), e = static_cast<double>(experts);
-  if (!skewed) return std::min(experts, tokens * topk);
-  const double top = std::max(2.0, 0.8 * static_cast<double>(tokens));
-  const double mean = (top - 1) / std::log(top);
-  double active = 0;
+  const std::int64_t routed = tokens * topk;
+  if (!skewed) return std::min(experts, routed);
+  const double low = routed > experts ? 1 : 0.01;
+  const double high = routed > experts ? std::max(1.5, 0.8 * static_cast<double>(tokens)) : 2;
+  std::vector<double> loads, rests;
+  double sum = 0;
   for (std::int64_t i = 0; i < experts; ++i) {
-    const double load = std::pow(top, (static_cast<double>(i) + 0.5) / e) / mean;
-    active += std::min(1.0, load * routed / e);
+    const double quantile = (static_cast<double>(i) + 0.5) / static_cast<double>(experts);
+    loads.push_back(low * std::pow(high / low, quantile));
+    sum += loads.back();
   }
-  return std::max<std::int64_t>(topk, std::llround(active));
+  std::int64_t active = 0, given = 0;
+  for (const double load : loads) {
+    const double rows = load / sum * static_cast<double>(routed);
+    given += static_cast<std::int64_t>(rows);
+    rests.push_back(rows - std::floor(rows));
+    active += rows >= 1 ? 1 : 0;
+  }
+  // The largest remainders get a row each; those of experts without one make them active.
+  std::vector<std::size_t> order(rests.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return rests[a] > rests[b]; });
+  const auto left = static_cast<std::size_t>(std::max<std::int64_t>(0, routed - given));
+  for (std::size_t i = 0; i < std::min(left, order.size()); ++i)
+    active += loads[order[i]] / sum * static_cast<double>(routed) < 1 ? 1 : 0;
+  return std::max<std::int64_t>(topk, active);
 }
 
 void read_moe(const Csv& csv, OperatorTable& table) {
@@ -260,6 +279,16 @@ void drop_host_bound(OperatorTable& table) {
       fmt::format("{} rows under {:.0f} us time the host and are left out", dropped, 2.5e6 * floor);
 }
 
+// Block-scaled products are DeepGEMM's but for TensorRT-LLM's on Blackwell; other narrow ones are
+// the serving framework's own (CUTLASS, FlashInfer) and slower than cuBLASLt, which training uses.
+Library product_library(const FileName& name, Format format) {
+  if (format == Format::bf16) return Library::cublas;
+  const bool own = name.framework == "trtllm" && format == Format::fp8;
+  if (name.format == "fp8_block")
+    return own && !name.gpu.starts_with("h") ? Library::trtllm_blocks : Library::deepgemm;
+  return own ? Library::trtllm_linear : Library::flashinfer;
+}
+
 // vLLM runs FlashAttention 3 on Hopper and FlashInfer on Blackwell; TensorRT-LLM and SGLang decode
 // with kernels and numbers of splits of their own (TensorRT-LLM on Hopper with two).
 Library attention_library(const FileName& name, bool latent_decode) {
@@ -308,11 +337,7 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
   t.format = parse_format(name);
   if (name.operation == "gemm") {
     t.kind = WorkKind::gemm;
-    // Block-scaled products are DeepGEMM's; other narrow ones are the serving framework's own
-    // (CUTLASS, FlashInfer) and slower than cuBLASLt, which training uses.
-    t.library = name.format == "fp8_block" ? Library::deepgemm
-                : t.format == Format::bf16 ? Library::cublas
-                                           : Library::flashinfer;
+    t.library = product_library(name, t.format);
     t.converts = t.format != Format::bf16;
     read_gemm(csv, t);
     drop_host_bound(t);
@@ -320,7 +345,7 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
   }
   if (name.operation == "moe") {
     t.kind = WorkKind::grouped_gemm;
-    t.library = Library::flashinfer;  // the serving frameworks' own kernels (Triton, TensorRT-LLM)
+    t.library = name.framework == "sglang" ? Library::sglang_experts : Library::flashinfer;
     read_moe(csv, t);
     return {t};
   }

@@ -60,6 +60,7 @@ class EnginePrices::Tables {
          std::int64_t most)
       : segments(cluster, model, layout, stack),
         serving(stack.serving),
+        eager_least(segments.launches() * stack.serving.eager_launch.get().si()),
         once(static_cast<std::size_t>(most) + 1),
         batches(static_cast<std::size_t>(most) + 1) {}
 
@@ -96,8 +97,10 @@ class EnginePrices::Tables {
   double with_host(double device, std::int64_t sequences, bool eager) const {
     const double host = serving.host_step.get().si() +
                         static_cast<double>(sequences) * serving.host_sequence.get().si();
-    const double busy = eager ? std::max(device, serving.eager_step.get().si()) : device;
-    return serving.schedules_ahead ? std::max(busy, host) : busy + host;
+    const double busy = eager ? std::max(device, eager_least) : device;
+    const double answers = static_cast<double>(sequences) * serving.host_answer.get().si() /
+                           static_cast<double>(serving.policy.stream_interval);
+    return (serving.schedules_ahead ? std::max(busy, host) : busy + host) + answers;
   }
 
   // How a step runs: its rows, padded where a graph of decodes takes them.
@@ -126,6 +129,7 @@ class EnginePrices::Tables {
 
   Segments segments;
   const StackServing& serving;
+  const double eager_least;  // seconds
   std::recursive_mutex mutex;
   std::map<std::int64_t, double> graph_rows, eager_rows, graph_heads, eager_heads;
   std::vector<std::once_flag> once;

@@ -24,6 +24,8 @@ class Segments {
   PhaseTime head(std::int64_t sampled, bool in_graph) const;
   PhaseTime decode(std::int64_t sequences, std::int64_t each, std::int64_t history) const;
   PhaseTime prefill(const PrefillChunk& chunk) const;
+  // Operations of a step with a prompt: what the host launches where no graph holds them.
+  double launches() const;
 
  private:
   PhaseTime price(const Segment& segment, bool in_graph) const;

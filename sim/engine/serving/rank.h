@@ -145,6 +145,12 @@ class Rank {
     bool full = false;
   };
   Reservation reservation;
+  // Of the same: decode steps since it looked for requests, and whether that look left some.
+  struct Look {
+    std::int64_t steps = 0;
+    bool left = false;
+  };
+  Look look;
 
  private:
   std::uint32_t new_slot(const Waiting& waiting);

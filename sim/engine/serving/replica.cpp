@@ -185,6 +185,11 @@ void Replica::price(Lane& lane) {
       steps = std::min(steps, (slowest - line.first).ps / (line.slope - slope).ps + 1);
   lane.steps.first = slowest;
   lane.steps.slope = slope;
+  const auto has_prompts = [](const Rank& rank) { return !rank.plan().parts.empty(); };
+  if (fresh_ && std::any_of(lane.ranks.begin(), lane.ranks.end(), has_prompts)) {
+    fresh_ = false;
+    lane.steps.first += run_.policy.first_prompts;
+  }
 }
 
 void Replica::close(Ticks now) {

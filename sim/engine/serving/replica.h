@@ -58,6 +58,7 @@ class Replica {
   std::vector<Lane> lanes_;
   std::vector<Line> lines_;
   std::size_t turn_ = 0;
+  bool fresh_ = true;  // no prompt has been computed
   Ticks next_, entrance_;  // when the first stage of a pipeline is free
 };
 

@@ -25,7 +25,11 @@ class SglangScheduler : public Scheduler {
     rank.begin_plan(now);
     bool made_room = false;
     if (policy.mixed_steps && rank.spare() < 0) made_room = retract(rank);
-    bool open = add_prompts(rank);
+    const bool waits = policy.receive_interval > 1 && rank.decodes().count() > 0;
+    const bool looks = !waits || rank.look.left || !rank.prefills().empty() ||
+                       rank.look.steps >= policy.receive_interval;
+    bool open = looks && add_prompts(rank) && !waits;
+    if (looks) rank.look = {.steps = 0, .left = !rank.queue().empty()};
     if (!rank.plan().parts.empty() && !policy.mixed_steps) return rank.end_plan(false, open, false);
     if (rank.spare() < 0) made_room = retract(rank) || made_room;
     if (rank.plan().parts.empty() && rank.decodes().count() == 0) {
@@ -35,11 +39,15 @@ class SglangScheduler : public Scheduler {
       else
         make_way(rank);
     }
-    return rank.end_plan(made_room, open, true);
+    RankPlan& plan = rank.end_plan(made_room, open, true);
+    if (waits)
+      plan.most_steps = std::min(plan.most_steps, policy.receive_interval - rank.look.steps);
+    return plan;
   }
 
   // The share falls with each step of decodes alone.
   void stepped(Rank& rank, std::int64_t steps) const override {
+    rank.look.steps += steps;
     const NewTokenRatio& ratio = rank.run().policy.new_tokens;
     const auto lowest = static_cast<std::int64_t>(ratio.lowest * static_cast<double>(whole));
     const auto fall =

@@ -33,6 +33,9 @@ EnginePolicy policy_of(const ServingLimits& limits, const ServingLoad& load, con
         std::max<std::int64_t>(policy.token_budget, std::llround(load.prompt_tokens) + 64);
   policy.max_sequences = std::min(policy.max_sequences, policy.token_budget);
   policy.front = to_ticks(stack.serving.request_front.get());
+  policy.first_prompts = to_ticks(stack.serving.first_prompts.get());  // engines just started
+  if (limits.stream_interval) policy.stream_interval = *limits.stream_interval;
+  if (limits.receive_interval) policy.receive_interval = *limits.receive_interval;
   policy.prefix_cache = false;  // prompts are random: nothing is shared
   return policy;
 }
@@ -74,6 +77,8 @@ ServiceCase case_of(const ServingRow& row) {
     out.decode = group(row.engine);
     out.decode->policy->front = Ticks{0};  // a request comes in once
   }
+  out.stack.serving.policy.stream_interval =
+      row.engine.limits.stream_interval.value_or(out.stack.serving.policy.stream_interval);
   out.traffic = traffic_of(row.load);
   return out;
 }

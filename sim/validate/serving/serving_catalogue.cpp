@@ -241,6 +241,7 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
     open.number("token budget", recipe.set.token_budget, workers.limits.token_budget);
     open.number("chunks of", recipe.set.chunk, workers.limits.chunk);
     open.number("sequences at once", recipe.set.max_sequences, workers.limits.max_sequences);
+    open.number("tokens handed out", recipe.set.stream_interval, workers.limits.stream_interval);
     open.number("receive interval", recipe.set.receive_interval, workers.limits.receive_interval);
     if (recipe.set.waves && !waves) {
       waves = true;

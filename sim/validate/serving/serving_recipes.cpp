@@ -96,7 +96,7 @@ ServingNumber read_number(const JsonValue& at) {
 
 ServingSettings read_settings(const JsonValue& at) {
   at.expect_only(
-      {"cache", "token_budget", "chunk", "max_sequences", "receive_interval", "drafts", "waves"});
+      {"cache", "token_budget", "chunk", "max_sequences", "receive_interval", "stream_interval", "drafts", "waves"});
   ServingSettings set;
   if (const auto cache = at.find("cache")) {
     set.cache = format_text.find(cache->text());
@@ -109,6 +109,7 @@ ServingSettings read_settings(const JsonValue& at) {
   read("chunk", set.chunk);
   read("max_sequences", set.max_sequences);
   read("receive_interval", set.receive_interval);
+  read("stream_interval", set.stream_interval);
   read("drafts", set.drafts);
   read("waves", set.waves);
   return set;

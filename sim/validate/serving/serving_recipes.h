@@ -46,7 +46,8 @@ struct ServingNumber {
 
 struct ServingSettings {
   std::optional<Format> cache;
-  std::optional<ServingNumber> token_budget, chunk, max_sequences, receive_interval, drafts, waves;
+  std::optional<ServingNumber> token_budget, chunk, max_sequences, receive_interval,
+      stream_interval, drafts, waves;
 };
 
 // An engine by the names that tables use.

@@ -27,6 +27,7 @@ struct ServingLimits {
   std::optional<std::int64_t> token_budget;      // of a step, prompts and decodes together
   std::optional<std::int64_t> chunk;             // tokens of prompts in a step of their own
   std::optional<std::int64_t> max_sequences;     // that run at once
+  std::optional<std::int64_t> stream_interval;   // tokens of a request handed out at once
   std::optional<std::int64_t> receive_interval;  // steps between two looks for new requests
 };
 // Engines of one kind: all of an aggregated deployment, or those of one role.

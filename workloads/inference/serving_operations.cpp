@@ -166,6 +166,19 @@ Segment ServingOperations::head(std::int64_t sampled) const {
   return s;
 }
 
+Segment ServingOperations::joined(const std::vector<JoinedInput>& inputs, std::int64_t rows,
+                                  bool first) const {
+  Segment s;
+  for (const JoinedInput& input : inputs) {
+    if (input.first_only && !first) continue;
+    const double bytes = 2.0 * static_cast<double>(rows * input.inner);
+    stream(s, Label::elementwise, WorkKind::norm, bytes, bytes, rows);
+    product(s, Label::gemm, rows, input.split ? split(input.columns) : input.columns, input.inner,
+            false);
+  }
+  return s;
+}
+
 Segment ServingOperations::decode(const Mixer& mixer, std::int64_t sequences, std::int64_t rows,
                                   std::int64_t history) const {
   Segment s;

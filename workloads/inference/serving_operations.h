@@ -2,6 +2,7 @@
 // Lowers a step of a serving engine: what every row takes, and what attention takes besides.
 #pragma once
 
+#include "workloads/inference/drafter.h"
 #include "workloads/inference/engine_layout.h"
 #include "workloads/model/model.h"
 #include "workloads/operations/program.h"
@@ -23,6 +24,9 @@ class ServingOperations {
   // The embedding, and the head of those rows that are sampled.
   Segment embedding(std::int64_t rows) const;
   Segment head(std::int64_t sampled) const;
+  // What joins the inputs of a network that guesses tokens: a norm and a product. In a first pass
+  // all of them, in later ones those that are made anew.
+  Segment joined(const std::vector<JoinedInput>& inputs, std::int64_t rows, bool first) const;
   // Attention of sequences that decode, each `rows` tokens over `history` keys and values, itself
   // included; empty where the mixer keeps no history.
   Segment decode(const Mixer& mixer, std::int64_t sequences, std::int64_t rows,

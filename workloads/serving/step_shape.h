@@ -18,7 +18,7 @@ struct StepShape {
       0;                    // sum over decodes of the tokens whose keys they read, the new one too
   std::int64_t drafts = 0;  // draft tokens a sequence verified beside its own
   std::vector<PrefillChunk> chunks;
-  std::int64_t sampled = 0;  // rows that reach the head: decodes and chunks that end their prompt
+  std::int64_t sampled = 0;  // sequences that get a token: decodes and chunks that end their prompt
 };
 
 }  // namespace orrery

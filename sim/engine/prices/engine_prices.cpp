@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
+#include "sim/base/errors/check.h"
 #include "sim/engine/prices/segments.h"
 
 namespace orrery {
@@ -57,12 +59,17 @@ struct Batch {
 class EnginePrices::Tables {
  public:
   Tables(const Cluster& cluster, const Model& model, const EngineLayout& layout, const Stack& stack,
-         std::int64_t most)
+         std::int64_t most, const Drafter* drafts_by)
       : segments(cluster, model, layout, stack),
         serving(stack.serving),
         eager_least(segments.launches() * stack.serving.eager_launch.get().si()),
+        drafter(drafts_by),
+        drafts(drafts_by == nullptr ? 0 : drafts_by->drafts),
         once(static_cast<std::size_t>(most) + 1),
-        batches(static_cast<std::size_t>(most) + 1) {}
+        batches(static_cast<std::size_t>(most) + 1) {
+    if (drafts > 0 && drafter->network)
+      guesser.emplace(cluster, *drafter->network, drafter->layout(layout), stack);
+  }
 
   // Of a table by whole rows; remembered.
   template <class Price>
@@ -93,6 +100,45 @@ class EnginePrices::Tables {
                         [&](std::size_t i) { return head_seconds(nodes[i], in_graph); });
   }
 
+  // Passes that guess tokens, but for attention over histories: the first over all rows of a step,
+  // later ones over a row of each sequence that got a token.
+  PhaseTime first_pass(std::int64_t rows, bool in_graph) const {
+    PhaseTime pass = guesser->rows(rows, in_graph);
+    pass.add(guesser->joined(drafter->joined, rows, true, in_graph), 1);
+    return pass;
+  }
+  PhaseTime later_pass(std::int64_t sequences, bool in_graph) const {
+    PhaseTime pass = guesser->rows(sequences, in_graph);
+    pass.add(guesser->joined(drafter->joined, sequences, false, in_graph), 1);
+    return pass;
+  }
+  double drafting_seconds(std::int64_t rows, std::int64_t sequences, bool in_graph, bool exact) {
+    if (!guesser) return 0;
+    const auto at = [&](std::map<std::int64_t, double>& table, std::int64_t n, const auto& price) {
+      static const std::vector<std::int64_t> nodes = row_nodes();
+      if (n == 0) return 0.0;
+      if (exact) return remembered(table, n, price);
+      return interpolated(nodes, static_cast<double>(n),
+                          [&](std::size_t i) { return remembered(table, nodes[i], price); });
+    };
+    const auto passes = static_cast<double>(drafts);
+    return at(in_graph ? graph_first : eager_first, rows,
+              [&](std::int64_t n) { return first_pass(n, in_graph); }) +
+           passes * at(in_graph ? graph_guesses : eager_guesses, sequences,
+                       [&](std::int64_t n) { return guesser->head(n, in_graph); }) +
+           (passes - 1) * at(in_graph ? graph_later : eager_later, sequences,
+                             [&](std::int64_t n) { return later_pass(n, in_graph); });
+  }
+  // Attention of decodes over histories of `context`: in the model, and in passes that guess.
+  double attention_seconds(std::int64_t decodes, std::int64_t context) const {
+    const double own = seconds_of(segments.decode(decodes, 1 + drafts, context));
+    return guesser ? own + drafting_attention(decodes, context) : own;
+  }
+  double drafting_attention(std::int64_t decodes, std::int64_t context) const {
+    return seconds_of(guesser->decode(decodes, 1 + drafts, context)) +
+           static_cast<double>(drafts - 1) * seconds_of(guesser->decode(decodes, 1, context));
+  }
+
   // `eager`: a step with prompts that no graph holds.
   double with_host(double device, std::int64_t sequences, bool eager) const {
     const double host = serving.host_step.get().si() +
@@ -106,10 +152,15 @@ class EnginePrices::Tables {
   // How a step runs: its rows, padded where a graph of decodes takes them.
   struct Run {
     std::int64_t rows = 0, sampled = 0, sequences = 0;
+    std::int64_t guessed_for = 0;  // sequences that later passes of the drafter have a row of
     bool padded = false, in_graph = false, eager = false;
   };
   Run run_of(const StepShape& shape) const {
-    Run run{.rows = shape.decodes * (1 + shape.drafts), .sampled = shape.sampled};
+    CHECK_THAT(shape.decodes == 0 || shape.drafts == drafts, "drafts that no drafter makes");
+    // Sizes of graphs count sequences, each with its own row and its drafts.
+    Run run{.rows = shape.decodes * (1 + drafts),
+            .sampled = shape.sampled + shape.decodes * drafts,
+            .guessed_for = shape.sampled};
     for (const PrefillChunk& chunk : shape.chunks) run.rows += chunk.tokens;
     run.sequences = shape.decodes + static_cast<std::int64_t>(shape.chunks.size());
     if (!shape.chunks.empty()) {
@@ -117,10 +168,10 @@ class EnginePrices::Tables {
       run.eager = !run.in_graph;
       return run;
     }
-    const std::int64_t graph = graph_size(serving, run.rows);
+    const std::int64_t graph = graph_size(serving, shape.decodes);
     run.padded = run.in_graph = graph > 0;
-    if (run.padded) run.rows = graph;
-    run.sampled = run.rows;
+    if (run.padded) run.guessed_for = graph;
+    run.sampled = run.rows = run.guessed_for * (1 + drafts);
     return run;
   }
 
@@ -130,8 +181,13 @@ class EnginePrices::Tables {
   Segments segments;
   const StackServing& serving;
   const double eager_least;  // seconds
+  const Drafter* drafter;
+  std::int64_t drafts;
+  std::optional<Segments> guesser;
   std::recursive_mutex mutex;
   std::map<std::int64_t, double> graph_rows, eager_rows, graph_heads, eager_heads;
+  std::map<std::int64_t, double> graph_first, eager_first, graph_later, eager_later, graph_guesses,
+      eager_guesses;
   std::vector<std::once_flag> once;
   std::vector<Batch> batches;
 };
@@ -147,11 +203,11 @@ const Batch& EnginePrices::Tables::batch(std::int64_t decodes) {
 void EnginePrices::Tables::fill(Batch& batch, std::int64_t decodes) {
   const std::vector<std::int64_t>& nodes = contexts_priced();
   const std::int64_t graph = graph_size(serving, decodes);
-  const std::int64_t rows = graph > 0 ? graph : decodes;
-  const double fixed = row_seconds(rows, graph > 0) + head_seconds(rows, graph > 0);
+  const std::int64_t sequences = graph > 0 ? graph : decodes, rows = sequences * (1 + drafts);
+  const double fixed = row_seconds(rows, graph > 0) + head_seconds(rows, graph > 0) +
+                       drafting_seconds(rows, sequences, graph > 0, true);
   const std::scoped_lock lock(mutex);
-  for (const std::int64_t node : nodes)
-    batch.attention.push_back(seconds_of(segments.decode(decodes, 1, node)));
+  for (const std::int64_t node : nodes) batch.attention.push_back(attention_seconds(decodes, node));
   for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
     const auto at = [&](std::size_t node) {
       return to_ticks(Seconds(with_host(fixed + batch.attention[node], decodes, false)));
@@ -167,8 +223,8 @@ void EnginePrices::Tables::fill(Batch& batch, std::int64_t decodes) {
 }
 
 EnginePrices::EnginePrices(const Cluster& cluster, const Model& model, const EngineLayout& layout,
-                           const Stack& stack, std::int64_t most_sequences)
-    : tables_(std::make_unique<Tables>(cluster, model, layout, stack, most_sequences)) {}
+                           const Stack& stack, std::int64_t most_sequences, const Drafter* drafter)
+    : tables_(std::make_unique<Tables>(cluster, model, layout, stack, most_sequences, drafter)) {}
 EnginePrices::~EnginePrices() = default;
 
 DecodePiece EnginePrices::decode(std::int64_t decodes, std::int64_t contexts) const {
@@ -180,7 +236,8 @@ DecodePiece EnginePrices::decode(std::int64_t decodes, std::int64_t contexts) co
 }
 
 Ticks EnginePrices::step(const StepShape& shape) const {
-  if (shape.chunks.empty() && shape.drafts == 0 && shape.decodes > 0) {
+  if (shape.chunks.empty() && shape.decodes > 0) {
+    CHECK_THAT(shape.drafts == tables_->drafts, "drafts that no drafter makes");
     const DecodePiece piece = decode(shape.decodes, shape.contexts);
     return piece.at_first + piece.per_token * (shape.contexts - piece.first);
   }
@@ -189,21 +246,19 @@ Ticks EnginePrices::step(const StepShape& shape) const {
   double device =
       run.padded ? t.row_seconds(run.rows, true) : t.rows_between(run.rows, run.in_graph);
   device += t.heads_between(run.sampled, run.in_graph);
+  device += t.drafting_seconds(run.rows, run.guessed_for, run.in_graph, run.padded);
   if (shape.decodes > 0) {
     const double mean = static_cast<double>(shape.contexts) / static_cast<double>(shape.decodes);
-    if (shape.drafts == 0) {
-      const Batch& batch = t.batch(shape.decodes);
-      device +=
-          interpolated(contexts_priced(), mean, [&](std::size_t i) { return batch.attention[i]; });
-    } else {
-      const std::scoped_lock lock(t.mutex);
-      device += seconds_of(
-          t.segments.decode(shape.decodes, 1 + shape.drafts, static_cast<std::int64_t>(mean)));
-    }
+    const Batch& batch = t.batch(shape.decodes);
+    device +=
+        interpolated(contexts_priced(), mean, [&](std::size_t i) { return batch.attention[i]; });
   }
   if (!shape.chunks.empty()) {
     const std::scoped_lock lock(t.mutex);
-    for (const PrefillChunk& chunk : shape.chunks) device += seconds_of(t.segments.prefill(chunk));
+    for (const PrefillChunk& chunk : shape.chunks) {
+      device += seconds_of(t.segments.prefill(chunk));
+      if (t.guesser) device += seconds_of(t.guesser->prefill(chunk));
+    }
   }
   return to_ticks(Seconds(t.with_host(device, run.sequences, run.eager)));
 }
@@ -219,9 +274,18 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
   add(t.segments.rows(run.rows, run.in_graph));
   add(t.segments.head(run.sampled, run.in_graph));
   if (shape.decodes > 0)
-    add(t.segments.decode(shape.decodes, 1 + shape.drafts,
+    add(t.segments.decode(shape.decodes, 1 + t.drafts,
                           std::max<std::int64_t>(1, shape.contexts / shape.decodes)));
   for (const PrefillChunk& chunk : shape.chunks) add(t.segments.prefill(chunk));
+  if (t.guesser) {
+    double drafting = t.drafting_seconds(run.rows, run.guessed_for, run.in_graph, true);
+    if (shape.decodes > 0)
+      drafting += t.drafting_attention(shape.decodes,
+                                       std::max<std::int64_t>(1, shape.contexts / shape.decodes));
+    for (const PrefillChunk& chunk : shape.chunks)
+      drafting += seconds_of(t.guesser->prefill(chunk));
+    parts.drafting = Seconds(drafting);
+  }
   const double device = parts.total().si();
   parts.time[static_cast<std::size_t>(Label::host)] +=
       Seconds(t.with_host(device, run.sequences, run.eager) - device);
@@ -229,7 +293,7 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
 }
 
 Seconds StepParts::total() const {
-  Seconds sum;
+  Seconds sum = drafting;
   for (const Seconds& part : time) sum += part;
   return sum;
 }

@@ -16,6 +16,7 @@ namespace orrery {
 // Time of one step by what takes it, host included.
 struct StepParts {
   std::array<Seconds, label_count> time{};
+  Seconds drafting;  // passes of the network that guesses tokens, all of them, whatever they do
   Seconds total() const;
 };
 
@@ -25,11 +26,14 @@ struct StepParts {
 // Rows: batches of decodes pad to captured sizes where the stack draws graphs; between nodes of the
 // table time is linear. Attention of decodes: linear in the sum of their contexts between nodes of
 // the mean context, so that sums over steps have a closed form.
+//
+// With a drafter decodes have 1 + drafts rows each, and its passes follow in the same step; shapes
+// with decodes have as many drafts as it.
 class EnginePrices : public StepPrices {
  public:
   // All must outlive it. `most_sequences`: of a batch, on one attention rank.
   EnginePrices(const Cluster& cluster, const Model& model, const EngineLayout& layout,
-               const Stack& stack, std::int64_t most_sequences);
+               const Stack& stack, std::int64_t most_sequences, const Drafter* drafter = nullptr);
   ~EnginePrices() override;
   EnginePrices(const EnginePrices&) = delete;
   EnginePrices& operator=(const EnginePrices&) = delete;

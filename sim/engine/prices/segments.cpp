@@ -53,6 +53,11 @@ PhaseTime Segments::head(std::int64_t sampled, bool in_graph) const {
   return price(operations_.head(sampled), in_graph);
 }
 
+PhaseTime Segments::joined(const std::vector<JoinedInput>& inputs, std::int64_t rows, bool first,
+                           bool in_graph) const {
+  return price(operations_.joined(inputs, rows, first), in_graph);
+}
+
 PhaseTime Segments::decode(std::int64_t sequences, std::int64_t each, std::int64_t history) const {
   return layers(true, [&](const LayerClass& c) {
     return operations_.decode(c.mixer, sequences, each, history);

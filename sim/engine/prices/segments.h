@@ -22,6 +22,8 @@ class Segments {
            const Stack& stack);
   PhaseTime rows(std::int64_t rows, bool in_graph) const;  // with the embedding
   PhaseTime head(std::int64_t sampled, bool in_graph) const;
+  PhaseTime joined(const std::vector<JoinedInput>& inputs, std::int64_t rows, bool first,
+                   bool in_graph) const;
   PhaseTime decode(std::int64_t sequences, std::int64_t each, std::int64_t history) const;
   PhaseTime prefill(const PrefillChunk& chunk) const;
   // Operations of a step with a prompt: what the host launches where no graph holds them.

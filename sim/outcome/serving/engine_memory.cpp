@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "workloads/memory/memory.h"
+#include "workloads/parameters/weight_split.h"
 
 namespace orrery {
 namespace {
@@ -30,23 +31,58 @@ Bytes kept(const Model& model, const EngineLayout& layout, const Stack& stack,
   return most_of(inference_memory(model, job, layout.layout(), stack), {C::kv_cache});
 }
 
+// Growth of a sequence between two lengths is that of a token; what does not grow is its own.
+struct Kept {
+  Bytes token, state;
+};
+Kept kept_of(const Model& model, const EngineLayout& layout, const Stack& stack) {
+  constexpr std::int64_t near = 1024, far = 8192;
+  const Bytes first = kept(model, layout, stack, near), second = kept(model, layout, stack, far);
+  const Bytes token = (second - first) / static_cast<double>(far - near);
+  return {.token = token, .state = std::max(Bytes(0), first - token * static_cast<double>(near))};
+}
+
+// Weights of the network that guesses: without the tables of words that it shares with the model.
+Bytes drafter_weights(const Drafter& drafter, const EngineLayout& layout, const Stack& stack) {
+  const Model& network = *drafter.network;
+  const Job job{.task = Task::decode, .batch = 1, .context = 1};
+  const double all =
+      most_of(inference_memory(network, job, layout.layout(), stack), {C::parameters}).si();
+  const double table = 2 * vocabulary_parameters(network, stack, layout.layout());
+  const double tables = network.tied_embeddings ? table : 2 * table;
+  double shared = 0;
+  if (!drafter.own_embedding) shared += table;
+  if (!drafter.own_head) shared += table;
+  double joined = 0;
+  for (const JoinedInput& input : drafter.joined)
+    joined += 2 * static_cast<double>(input.columns / (input.split ? layout.tp : 1) * input.inner);
+  const auto modules = static_cast<double>(drafter.modules);
+  return Bytes(modules * (all - tables + joined) + tables - shared);
+}
+
 }  // namespace
 
 EngineMemory engine_memory(const Cluster& cluster, const Model& model, const EngineLayout& layout,
-                           const Stack& stack) {
+                           const Stack& stack, const Drafter* drafter) {
   Stack cached = stack;
   cached.kernels.attention_format = layout.cache;
   const EnginePolicy& policy = stack.serving.policy;
   const Job job{.task = Task::prefill, .sequence = policy.token_budget, .batch = 1};
   const std::vector<StageMemory> stages = inference_memory(model, job, layout.layout(), cached);
-  // Growth of a token between two lengths; what does not grow is a sequence's own.
-  constexpr std::int64_t near = 1024, far = 8192;
-  const Bytes first = kept(model, layout, cached, near), second = kept(model, layout, cached, far);
   EngineMemory m{.capacity = cluster.device.resolved().memory_capacity,
                  .weights = most_of(stages, {C::parameters}),
                  .workspace = most_of(stages, {C::workspace, C::communication})};
-  m.token = (second - first) / static_cast<double>(far - near);
-  m.state = std::max(Bytes(0), first - m.token * static_cast<double>(near));
+  const Kept of_model = kept_of(model, layout, cached);
+  m.token = of_model.token;
+  m.state = of_model.state;
+  if (drafter != nullptr && drafter->network) {
+    const EngineLayout own = drafter->layout(layout);
+    const Kept of_drafter = kept_of(*drafter->network, own, cached);
+    m.drafter = drafter_weights(*drafter, own, cached);
+    m.weights += m.drafter;
+    m.token += of_drafter.token;
+    m.state += of_drafter.state;
+  }
   const double share = stack.serving.memory_share;
   const Bytes rest = m.capacity - m.weights - m.workspace;
   switch (stack.serving.memory_of) {

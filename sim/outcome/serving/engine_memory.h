@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim/engine/cluster.h"
+#include "workloads/inference/drafter.h"
 #include "workloads/inference/engine_layout.h"
 #include "workloads/model/model.h"
 #include "workloads/stack/stack.h"
@@ -19,13 +20,14 @@ struct EngineMemory {
   Bytes weights;    // of the model
   Bytes workspace;  // of a step with as many rows as the engine takes
   Bytes cache;      // for keys and values
-  Bytes token;      // keys and values of a token
+  Bytes token;      // keys and values of a token, of a drafter's too
+  Bytes drafter;    // of the weights, those of the network that guesses tokens
   Bytes state;      // of a sequence, whatever its length: states of scans
   std::int64_t blocks = 0;
   std::string refusal;  // why nothing can be served, in one sentence; empty: it can
 };
 
 EngineMemory engine_memory(const Cluster& cluster, const Model& model, const EngineLayout& layout,
-                           const Stack& stack);
+                           const Stack& stack, const Drafter* drafter = nullptr);
 
 }  // namespace orrery

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows how many guessed tokens a model accepts: measured by others, or as a user says.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "workloads/inference/drafter.h"
+
+namespace orrery {
+
+// Mean tokens that a step gives with 1, 2, ... drafts, the model's own among them.
+struct MeasuredAcceptance {
+  std::string model, family;
+  DraftKind kind = DraftKind::mtp;
+  std::vector<double> tokens;
+  std::string text, source;  // what was generated; of the catalogue
+};
+
+struct Acceptance {
+  std::vector<double> survival;  // by j: that the first j + 1 drafts are all accepted; falling
+  std::string from;              // a phrase: "measured for deepseek-r1 on ..."
+  double tokens() const;         // of a step in the mean
+};
+
+// workloads/catalog/acceptance.json.
+std::vector<MeasuredAcceptance> load_acceptance(const std::filesystem::path& file);
+
+// Of the model itself, else of its family; nothing where none was measured, or not with so many.
+std::optional<Acceptance> measured_acceptance(const std::vector<MeasuredAcceptance>& all,
+                                              const Model& model, DraftKind kind,
+                                              std::int64_t drafts);
+
+// Differences along the drafts. Noise that lets one rise above the one before, or fall below 0, is
+// averaged over both, so that the mean of so many drafts stays what was measured.
+std::vector<double> survival_of(const std::vector<double>& tokens, std::int64_t drafts);
+
+// "0.8", or "0.9:0.8:0.6" by position: the chance of a draft whose predecessors were accepted. The
+// last one holds for all that follow. Error at `flag`: no number from 0 to 1, more than drafts.
+std::vector<double> parse_acceptance(std::string_view text, std::int64_t drafts,
+                                     const std::string& flag);
+
+}  // namespace orrery

@@ -105,6 +105,8 @@ def check_others(last):
     last["serve"] = run("serve", *served, "--prefill", "TP4", "--decode", "TP4")
     check("serve", last["serve"], "prompts apart")
     check("serve", run("serve", *served, "--engines", "TP1,TP8"), "a point that does not fit")
+    check("serve", run("serve", *served, "--engines", "TP8", "--spec", "ngram:3", "--accept", "0.6"),
+          "tokens guessed ahead")
     for name in ("dgx-h100", "gb300-nvl72", "tpu-v5p"):
         last["topology"] = run("topology", name)
         check("topology", last["topology"], name)

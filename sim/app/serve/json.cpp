@@ -37,6 +37,7 @@ Json step_json(const ServicePrediction& p) {
   Json parts = Json::object();
   for (std::size_t i = 0; i < p.step.time.size(); ++i)
     parts[json_key(to_text(static_cast<Label>(i))) + "_s"] = p.step.time[i].si();
+  if (p.step.drafting > Seconds(0)) parts["drafting_s"] = p.step.drafting.si();
   const ServiceTotals& t = p.timeline.totals;
   return {{"count", t.steps},
           {"decode", t.decode_steps},
@@ -46,6 +47,20 @@ Json step_json(const ServicePrediction& p) {
                                                      static_cast<double>(p.shape.decodes)
                                                : 0.0},
           {"parts", parts}};
+}
+
+Json guessing_json(const Guessing& guessing, const ServicePrediction& p) {
+  const Drafter& d = guessing.drafter;
+  const ServiceTotals& t = p.timeline.totals;
+  return {{"kind", to_text(d.kind)},
+          {"drafter", d.kind == DraftKind::draft ? d.network->name : ""},
+          {"drafts", d.drafts},
+          {"survival", guessing.acceptance.survival},
+          {"tokens_per_step", guessing.acceptance.tokens()},
+          {"from", guessing.acceptance.from},
+          {"weights_bytes", p.memory.drafter.si()},
+          {"drafted", t.drafted},
+          {"accepted", t.accepted}};
 }
 
 Json targets_json(const ServiceCase& c, const TargetResult& target) {
@@ -93,6 +108,7 @@ Json service_json(const ServedPoint& point) {
                     {"prefill_s", p.request.prefill.si()},
                     {"decoding_s", p.request.decoding.si()}};
   out["steps"] = step_json(p);
+  if (c.guessing) out["speculation"] = guessing_json(*c.guessing, p);
   out["cache"] = {{"cached_tokens", t.cached},
                   {"recomputed_tokens", t.recomputed},
                   {"preemptions", t.preemptions}};

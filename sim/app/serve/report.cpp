@@ -76,12 +76,19 @@ void add_step(Document& document, const ServicePrediction& p) {
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return p.step.time[a] > p.step.time[b]; });
   Table table({"", "", "%", ""}, {Align::left, Align::right, Align::right, Align::left});
+  bool drafting = p.step.drafting > Seconds(0);
+  const auto add = [&](const std::string& name, Seconds time) {
+    const double share = time / total;
+    table.add({name, to_text(time), percent_figure(share), bar(share, 30)});
+  };
   for (const std::size_t i : order) {
-    const double share = p.step.time[i] / total;
-    if (share < 0.001) break;
+    if (drafting && p.step.drafting > p.step.time[i]) {
+      add("guessing tokens", p.step.drafting);
+      drafting = false;
+    }
+    if (p.step.time[i] / total < 0.001) break;
     const bool head = static_cast<Label>(i) == Label::loss;
-    table.add({head ? "head and sampling" : std::string(label_table[i].words),
-               to_text(p.step.time[i]), percent_figure(share), bar(share, 30)});
+    add(head ? "head and sampling" : std::string(label_table[i].words), p.step.time[i]);
   }
   document.table(std::move(table));
 }
@@ -106,6 +113,18 @@ std::string money(const ServicePrediction& p, std::int64_t gpus) {
   const double per_token = p.rental.si() * static_cast<double>(gpus) / p.summary.output_rate;
   return fmt::format("${:.3g} per million output tokens at ${:.2f} a GPU-hour", 1e6 * per_token,
                      p.rental.si() * 3600);
+}
+
+// What guesses tokens, how many come of a step, and how that is known.
+std::string guessed_text(const Guessing& guessing, const ServicePrediction& p) {
+  const Drafter& d = guessing.drafter;
+  std::string text = fmt::format("{} a step by {}", plural(d.drafts, "token"), to_text(d.kind));
+  if (d.kind == DraftKind::draft) text += fmt::format(" ({})", d.network->title);
+  text += fmt::format(": {:.2f} tokens come of a step for a sequence ({})",
+                      guessing.acceptance.tokens(), guessing.acceptance.from);
+  if (p.memory.drafter > Bytes(0))
+    text += fmt::format("; its weights are {}", to_text(p.memory.drafter));
+  return text;
 }
 
 // Requests that an engine can never take: longer than its cache, or than a step where prompts are
@@ -139,6 +158,7 @@ void add_point(Document& document, const ServedPoint& point) {
                                        significant(p.summary.output_rate),
                                        significant(p.tokens_per_gpu), p.summary.request_rate)});
   if (p.counts.rejected > 0) table.add({"rejected", rejected_text(c, p)});
+  if (c.guessing) table.add({"guessed", guessed_text(*c.guessing, p)});
   table.add({"batch", fmt::format("{:.1f} sequences a step in the mean", p.batch)});
   add_memory(table, c.decode ? "prompts" : "memory", p.memory, block);
   if (p.decode_memory) add_memory(table, "decodes", *p.decode_memory, block);

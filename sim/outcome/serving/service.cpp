@@ -50,7 +50,7 @@ RequestTime mean_request(const ServiceTimeline& timeline, const RequestList& lis
 }
 
 // A step of the mean batch of a rank, at the mean context of its sequences.
-StepShape mean_shape(const ServicePrediction& p, std::int64_t ranks) {
+StepShape mean_shape(const ServicePrediction& p, std::int64_t ranks, std::int64_t drafts) {
   const ServiceTotals& t = p.timeline.totals;
   const std::int64_t steps = std::max<std::int64_t>(1, (t.decode_steps + t.mixed_steps) * ranks);
   StepShape shape;
@@ -60,6 +60,7 @@ StepShape mean_shape(const ServicePrediction& p, std::int64_t ranks) {
       p.summary.prompt_tokens / served + p.summary.output_tokens / served / 2;
   shape.contexts = shape.decodes * std::max<std::int64_t>(1, context);
   shape.sampled = shape.decodes;
+  shape.drafts = drafts;
   return shape;
 }
 
@@ -72,6 +73,9 @@ std::string bottleneck_of(const ServicePrediction& p) {
   std::size_t top = 0;
   for (std::size_t i = 1; i < p.step.time.size(); ++i)
     if (p.step.time[i] > p.step.time[top]) top = i;
+  if (p.step.drafting > p.step.time[top])
+    return fmt::format("Of a decode step {:.0f}% goes to guessing tokens.",
+                       100 * (p.step.drafting / p.step.total()));
   return fmt::format("Of a decode step {:.0f}% goes to {}.",
                      100 * (p.step.time[top] / p.step.total()), label_table[top].words);
 }
@@ -80,10 +84,20 @@ const EnginePolicy& policy_of(const EngineGroup& group, const ServiceCase& asked
   return group.policy ? *group.policy : asked.stack.serving.policy;
 }
 
+const Drafter* drafter_of(const ServiceCase& asked) {
+  return asked.guessing ? &asked.guessing->drafter : nullptr;
+}
+
+Speculation speculation_of(const ServiceCase& asked) {
+  if (!asked.guessing) return {};
+  return {.drafts = asked.guessing->drafter.drafts,
+          .survival = asked.guessing->acceptance.survival};
+}
+
 EngineMemory memory_of(const EngineGroup& group, const ServiceCase& asked) {
   Stack stack = asked.stack;
   stack.serving.policy = policy_of(group, asked);
-  return engine_memory(asked.cluster, asked.model, group.layout, stack);
+  return engine_memory(asked.cluster, asked.model, group.layout, stack, drafter_of(asked));
 }
 
 ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked,
@@ -92,6 +106,7 @@ ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked,
                     .ranks = group.layout.attention_dp,
                     .lanes = group.layout.pp,
                     .token = memory.token,
+                    .speculation = speculation_of(asked),
                     .prefill_only = prefill_only},
           .policy = policy_of(group, asked),
           .prices = &prices,
@@ -107,7 +122,8 @@ void sum_up(ServicePrediction& p, const ServiceCase& asked, const EnginePrices& 
   const ServiceTotals& t = p.timeline.totals;
   const std::int64_t steps = t.decode_steps + t.mixed_steps;
   p.batch = steps > 0 ? static_cast<double>(t.sequences) / static_cast<double>(steps) : 0;
-  p.shape = mean_shape(p, (asked.decode ? *asked.decode : asked.engines).layout.attention_dp);
+  p.shape = mean_shape(p, (asked.decode ? *asked.decode : asked.engines).layout.attention_dp,
+                       speculation_of(asked).drafts);
   p.step = prices.parts(p.shape);
   p.tokens_per_gpu = p.summary.output_rate / static_cast<double>(asked.gpus());
   p.rental = asked.cluster.device.resolved().rental;
@@ -129,14 +145,14 @@ ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions
   p.requests = make_requests(asked.traffic, asked.seed);
   const auto most = [&](const EngineGroup& group) { return policy_of(group, asked).max_sequences; };
   const EnginePrices prices(asked.cluster, asked.model, asked.engines.layout, stack,
-                            most(asked.engines));
+                            most(asked.engines), drafter_of(asked));
   ServingFleet fleet{
       .engines = group_of(asked.engines, asked, p.memory, prices, asked.decode.has_value())};
   std::optional<EnginePrices> decode_prices;
   std::optional<CacheTransfer> transfer;
   if (asked.decode) {
     decode_prices.emplace(asked.cluster, asked.model, asked.decode->layout, stack,
-                          most(*asked.decode));
+                          most(*asked.decode), drafter_of(asked));
     transfer.emplace(asked.cluster, p.memory);
     fleet.decode = group_of(*asked.decode, asked, *p.decode_memory, *decode_prices, false);
     fleet.transfers = &*transfer;

@@ -12,6 +12,7 @@
 #include "sim/engine/prices/engine_prices.h"
 #include "sim/engine/serving/fleet.h"
 #include "sim/outcome/serving/engine_memory.h"
+#include "workloads/inference/acceptance.h"
 #include "workloads/traffic/traffic.h"
 
 namespace orrery {
@@ -24,6 +25,12 @@ struct EngineGroup {
   std::int64_t gpus() const { return replicas * layout.gpus(); }
 };
 
+// Tokens guessed ahead: by what, and how many of them are right.
+struct Guessing {
+  Drafter drafter;
+  Acceptance acceptance;
+};
+
 // One deployment under one traffic. With `decode` the first group computes prompts alone and sends
 // their keys and values on.
 struct ServiceCase {
@@ -32,6 +39,7 @@ struct ServiceCase {
   Stack stack;
   EngineGroup engines;
   std::optional<EngineGroup> decode;
+  std::optional<Guessing> guessing;
   RouterPolicy router;
   Traffic traffic;
   ServiceTarget target;

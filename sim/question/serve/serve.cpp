@@ -11,6 +11,7 @@
 #include "sim/base/errors/check.h"
 #include "sim/engine/capability.h"
 #include "sim/question/serve/engine_text.h"
+#include "sim/question/serve/guessing.h"
 #include "sim/question/settings/inline_files.h"
 #include "workloads/traffic/trace.h"
 
@@ -73,7 +74,7 @@ Traffic read_traffic(const JsonValue& s) {
 }
 
 // What the question says of an engine's limits, over its defaults.
-void read_limits(const JsonValue& s, StackServing& serving) {
+void read_limits(const JsonValue& s, StackServing& serving, std::int64_t drafts) {
   EnginePolicy& policy = serving.policy;
   const auto whole = [&](const char* key, std::int64_t& target, std::int64_t low) {
     if (const auto v = s.find(key)) target = v->integer(low, std::int64_t{1} << 20);
@@ -88,7 +89,13 @@ void read_limits(const JsonValue& s, StackServing& serving) {
     if (serving.memory_share <= 0 || serving.memory_share > 1) v->fail("above 0, at most 1");
   }
   policy.front = to_ticks(serving.request_front.get());
-  policy.max_sequences = std::min(policy.max_sequences, policy.token_budget);
+  policy.max_sequences = std::min(policy.max_sequences, policy.token_budget / (1 + drafts));
+  if (policy.max_sequences < 1)
+    throw Error({.file = "--spec",
+                 .path = "",
+                 .found = fmt::format("{} tokens guessed a step", drafts),
+                 .expected = fmt::format("fewer than the {} rows of a step (--token-budget)",
+                                         policy.token_budget)});
   check_policy(policy, "serve");
 }
 
@@ -173,7 +180,8 @@ ServiceCase read_service(const JsonValue& s, Catalogues& catalogues, std::uint64
   if (const std::string why = cannot_run(out.stack, out.cluster.device, formats.precision);
       !why.empty())
     throw Error({.file = "--stack", .path = "", .found = out.stack.name, .expected = why});
-  read_limits(s, out.stack.serving);
+  out.guessing = read_guessing(s, out.model, out.engines.layout, catalogues);
+  read_limits(s, out.stack.serving, out.guessing ? out.guessing->drafter.drafts : 0);
   if (const auto v = s.find("router")) out.router.kind = router_kind_text.from(*v);
   out.traffic = read_traffic(s);
   if (const auto v = s.find("slo")) out.target = parse_target(v->text(), "--slo");

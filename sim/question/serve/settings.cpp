@@ -8,6 +8,7 @@ const std::vector<Setting>& serve_settings() {
   using enum SettingKind;
   constexpr const char* model = "Model, machine and engine";
   constexpr const char* layout = "Deployment";
+  constexpr const char* spec = "Tokens guessed ahead";
   constexpr const char* limits = "Limits of the engine";
   constexpr const char* traffic = "Traffic";
   static const std::vector<Setting> all = {
@@ -25,6 +26,12 @@ const std::vector<Setting>& serve_settings() {
       {"router", text, layout,
        "which engine a request goes to: round-robin, random, least-requests,"
        " least-tokens, power-of-two, prefix, session, class"},
+      {"spec", text, spec,
+       "how tokens are guessed ahead, and how many a step: mtp:2, eagle3:3,"
+       " draft:llama3.2-1b:4, ngram:4"},
+      {"accept", text, spec,
+       "chance that a guessed token is right once those before it were: 0.8, or by position"
+       " 0.9:0.8:0.6; default: as measured for the model"},
       {"token_budget", integer, limits, "rows of a step at most"},
       {"max_sequences", integer, limits, "sequences that run on a rank at once"},
       {"chunk", integer, limits, "SGLang: tokens of a prompt in a step at most"},

@@ -63,6 +63,36 @@ TEST_CASE("a run that cannot be predicted keeps its entries and says why") {
   CHECK(found.at("groups").items().empty());
 }
 
+TEST_CASE("a run with prediction modules is predicted, and its errors stand apart") {
+  ServingRow row = llama_row();
+  row.id = "mine:2";
+  row.gpu = "h200";
+  row.cluster = "dgx-h200";
+  row.model = "deepseek-r1";
+  row.precision = "fp8";
+  row.software.framework = row.software.stack = "trtllm";
+  row.engine.layout = {.tp = 8, .ep = 8, .precision = PrecisionRecipe::fp8_blockwise};
+  row.load.concurrency = 4;
+  row.load.prompts = 40;
+  ServingRow mtp = row;
+  mtp.id = "mine:3";
+  mtp.software.speculation = ServingSpeculation::mtp;
+  mtp.software.drafts = 3;
+  const std::vector<ServingRow> rows{llama_row(), row, mtp};
+  const std::vector<ServedRow> served = serve_rows(rows, 1, true);
+  CHECK(served[2].skipped.empty());
+  CHECK(served[2].tpot < served[1].tpot);
+  CHECK(served[2].tpot > served[1].tpot / 2.82);
+  std::vector<std::string> names;
+  for (const JsonValue& group : entries(served).at("groups").items())
+    names.push_back(group.at("name").text());
+  CHECK(names == std::vector<std::string>{"h100 vllm bf16 agg", "h200 trtllm fp8 agg",
+                                          "h200 trtllm fp8 agg mtp", "all with mtp", "all without",
+                                          "all"});
+  CHECK(entries(served).at("rows").items().back().at("group").at("speculation").text() == "mtp");
+  CHECK(served_text(served).find("all with mtp") != std::string::npos);
+}
+
 TEST_CASE("a time to first token that holds a stall is not scored, the rest of its row is") {
   ServingRow row = llama_row();
   row.measured.ttft_skipped = "kernels were compiled during the run";

@@ -33,6 +33,8 @@ std::vector<Figure> figures(const ServedRow& s) {
 
 const char* mode_of(const ServingRow& row) { return row.disaggregated ? "disagg" : "agg"; }
 
+bool guesses(const ServingRow& row) { return row.software.speculation == ServingSpeculation::mtp; }
+
 // Signed errors by quantity.
 using Errors = std::map<std::string, std::vector<double>>;
 
@@ -50,19 +52,25 @@ void add(Group& group, const ServedRow& s) {
 
 std::vector<Group> groups_of(const std::vector<ServedRow>& rows) {
   std::map<std::string, Group> by_name;
-  Group all{.name = "all"};
+  Group all{.name = "all"}, guessed{.name = "all with mtp"}, plain{.name = "all without"};
   for (const ServedRow& s : rows) {
     if (!s.skipped.empty()) continue;
     const ServingRow& r = *s.row;
-    const std::string name =
-        fmt::format("{} {} {} {}", r.gpu, r.software.framework, r.precision, mode_of(r));
+    const bool with = guesses(r);
+    const std::string name = fmt::format("{} {} {} {}{}", r.gpu, r.software.framework, r.precision,
+                                         mode_of(r), with ? " mtp" : "");
     Group& group = by_name[name];
     group.name = name;
     add(group, s);
+    add(with ? guessed : plain, s);
     add(all, s);
   }
   std::vector<Group> out;
   for (auto& [name, group] : by_name) out.push_back(std::move(group));
+  if (guessed.rows > 0) {
+    out.push_back(std::move(guessed));
+    if (plain.rows > 0) out.push_back(std::move(plain));
+  }
   if (all.rows > 0) out.push_back(std::move(all));
   return out;
 }
@@ -131,7 +139,8 @@ void add_served_json(const std::vector<ServedRow>& rows, Json& row_list, Json& g
                         {"framework", r.software.framework},
                         {"model", r.model.empty() ? r.model_told : r.model},
                         {"precision", r.precision},
-                        {"mode", mode_of(r)}};
+                        {"mode", mode_of(r)},
+                        {"speculation", serving_speculation_text[r.software.speculation]}};
     for (const Figure& f : figures(s))
       row_list.push_back({{"id", r.id},
                           {"quantity", f.quantity},

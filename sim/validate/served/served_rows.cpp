@@ -23,7 +23,8 @@ constexpr std::int64_t offline_requests = 3000;
 
 // The stack's policy with the limits of a run. An engine that cuts no prompts was given room for
 // the longest, since it served it.
-EnginePolicy policy_of(const ServingLimits& limits, const ServingLoad& load, const Stack& stack) {
+EnginePolicy policy_of(const ServingLimits& limits, const ServingLoad& load, const Stack& stack,
+                       std::int64_t drafts) {
   EnginePolicy policy = stack.serving.policy;
   if (limits.token_budget) policy.token_budget = *limits.token_budget;
   if (limits.chunk) policy.chunk = *limits.chunk;
@@ -31,7 +32,7 @@ EnginePolicy policy_of(const ServingLimits& limits, const ServingLoad& load, con
   if (!policy.chunked_prefill)
     policy.token_budget =
         std::max<std::int64_t>(policy.token_budget, std::llround(load.prompt_tokens) + 64);
-  policy.max_sequences = std::min(policy.max_sequences, policy.token_budget);
+  policy.max_sequences = std::min(policy.max_sequences, policy.token_budget / (1 + drafts));
   policy.front = to_ticks(stack.serving.request_front.get());
   policy.first_prompts = to_ticks(stack.serving.first_prompts.get());  // engines just started
   if (limits.stream_interval) policy.stream_interval = *limits.stream_interval;
@@ -60,6 +61,20 @@ Traffic traffic_of(const ServingLoad& load) {
   return traffic;
 }
 
+// The model's own modules, with the tokens that others counted of them.
+Guessing guessing_of(const ServingRow& row, const Model& model) {
+  const std::int64_t drafts = row.software.drafts;
+  static const auto all = load_acceptance(data_root() / "workloads/catalog/acceptance.json");
+  const auto measured = measured_acceptance(all, model, DraftKind::mtp, drafts);
+  const auto want = [&](bool holds, const char* found, const char* expected) {
+    if (!holds) throw Error({.file = model.name, .path = "", .found = found, .expected = expected});
+  };
+  want(model.mtp_layers > 0, "no prediction modules", "those that the row's speculation runs");
+  want(drafts > 0, "no number of drafts", "one of the row's recipe");
+  want(measured.has_value(), "no measured acceptance", "that of its prediction modules");
+  return {.drafter = mtp_drafter(model, row.engine.layout, drafts), .acceptance = *measured};
+}
+
 ServiceCase case_of(const ServingRow& row) {
   ServiceCase out;
   out.model = load_model(row.model, data_root() / "workloads/catalog/models");
@@ -67,10 +82,13 @@ ServiceCase case_of(const ServingRow& row) {
   const Job job{.task = Task::decode, .batch = 1, .context = 1};
   out.stack =
       catalogue_stack(row.software.stack, out.cluster, out.model, job, row.engine.layout.precision);
+  if (row.software.speculation == ServingSpeculation::mtp)
+    out.guessing = guessing_of(row, out.model);
+  const std::int64_t drafts = out.guessing ? out.guessing->drafter.drafts : 0;
   const auto group = [&](const ServingWorkers& w) {
     return EngineGroup{.layout = w.layout,
                        .replicas = w.count,
-                       .policy = policy_of(w.limits, row.load, out.stack)};
+                       .policy = policy_of(w.limits, row.load, out.stack, drafts)};
   };
   out.engines = group(row.disaggregated ? row.prefill : row.engine);
   if (row.disaggregated) {
@@ -88,10 +106,6 @@ ServiceCase case_of(const ServingRow& row) {
 ServedRow serve_row(const ServingRow& row) {
   ServedRow out{.row = &row, .skipped = row.skipped};
   if (!out.skipped.empty()) return out;
-  if (row.software.speculation == ServingSpeculation::mtp) {
-    out.skipped = "speculation is not simulated yet";
-    return out;
-  }
   try {
     const ServicePrediction p = predict_service(case_of(row), {});
     out.skipped = p.refusal;

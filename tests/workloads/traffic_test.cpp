@@ -255,6 +255,14 @@ TEST_CASE("traffic: numbers that cannot be are refused") {
 TEST_CASE("traffic: texts of arrivals and lengths") {
   CHECK(std::get<PoissonArrivals>(parse_arrivals("poisson:12/s", "-a")).rate.si() == 12);
   CHECK(std::get<GammaArrivals>(parse_arrivals("gamma:2.5/s:3", "-a")).variation == 3);
+  const auto daily = std::get<DailyArrivals>(parse_arrivals("daily:8h:2/s:30 min:0/s", "-a"));
+  REQUIRE(daily.pieces.size() == 2);
+  CHECK(daily.pieces[0].length == seconds(8 * 3600));
+  CHECK(daily.pieces[0].rate.si() == 2);
+  CHECK(daily.pieces[1].length == seconds(30 * 60));
+  CHECK(daily.pieces[1].rate.si() == 0);
+  for (const char* bad : {"daily:", "daily:8h", "daily:8h:2", "daily:8:2/s", "daily:8h:0/s"})
+    CHECK(error_text([&] { parse_arrivals(bad, "-a"); }) != "no error");
   CHECK(std::get<ClosedLoop>(parse_arrivals("closed:64", "-a")).concurrency == 64);
   CHECK(std::holds_alternative<OfflineArrivals>(parse_arrivals("offline", "-a")));
   CHECK(std::get<TraceArrivals>(parse_arrivals("trace:2", "-a")).speed == 2);

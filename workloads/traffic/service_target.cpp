@@ -105,7 +105,7 @@ std::string to_text(const ServiceTarget& target) {
     if (!b.class_name.empty()) text += b.class_name + '.';
     text += to_text(b.latency);
     text += b.percent == 0 ? std::string(".mean=") : fmt::format(".p{}=", b.percent);
-    text += b.at_most.si() < 1 ? fmt::format("{}ms", b.at_most.si() * 1e3)
+    text += b.at_most.si() < 1 ? fmt::format("{:.6g}ms", b.at_most.si() * 1e3)
                                : fmt::format("{}s", b.at_most.si());
   }
   return text;

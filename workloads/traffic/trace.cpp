@@ -59,9 +59,9 @@ class TraceMaker {
 
   std::int32_t class_named(const std::string& name) {
     auto& names = list_.classes;
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) names.push_back(name);
-    return static_cast<std::int32_t>(found - names.begin());
+    const auto index = std::find(names.begin(), names.end(), name) - names.begin();
+    if (index == static_cast<std::ptrdiff_t>(names.size())) names.push_back(name);
+    return static_cast<std::int32_t>(index);
   }
   void forget_classes() { list_.classes.clear(); }
 

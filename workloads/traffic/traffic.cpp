@@ -271,6 +271,38 @@ RequestList make_requests(const Traffic& traffic, std::uint64_t seed, const std:
   return Maker(traffic, seed, flag).made();
 }
 
+namespace {
+
+// "8h:2/s:16h:12/s".
+DailyArrivals daily_of(std::string_view rest, std::string_view text, const std::string& flag) {
+  constexpr const char* form = "times and rates in turn, such as daily:8h:2/s:16h:12/s";
+  DailyArrivals daily;
+  for (;;) {
+    const std::size_t middle = rest.find(':');
+    if (middle == std::string_view::npos) fail(flag, "", in_quotes(text), form);
+    const std::size_t end = std::min(rest.find(':', middle + 1), rest.size());
+    std::string_view rate = rest.substr(middle + 1, end - middle - 1);
+    if (!rate.ends_with("/s")) fail(flag, "", in_quotes(text), form);
+    rate.remove_suffix(2);
+    RatePiece piece{.rate = Hertz(rate == "0" ? 0 : number_in(rate, text, flag))};
+    try {
+      piece.length = parse<Seconds>(rest.substr(0, middle));
+    } catch (const Error&) {
+      fail(flag, "", in_quotes(text), form);
+    }
+    if (!(piece.length.si() > 0)) fail(flag, "", in_quotes(text), "times above 0");
+    daily.pieces.push_back(piece);
+    if (end == rest.size()) break;
+    rest.remove_prefix(end + 1);
+  }
+  const bool some = std::any_of(daily.pieces.begin(), daily.pieces.end(),
+                                [](const RatePiece& piece) { return piece.rate.si() > 0; });
+  if (!some) fail(flag, "", in_quotes(text), "a rate above 0");
+  return daily;
+}
+
+}  // namespace
+
 Arrivals parse_arrivals(std::string_view text, const std::string& flag) {
   const std::size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
@@ -288,6 +320,7 @@ Arrivals parse_arrivals(std::string_view text, const std::string& flag) {
     const Hertz of = rate();
     return GammaArrivals{of, number_in(rest, text, flag)};
   }
+  if (kind == "daily") return daily_of(rest, text, flag);
   if (kind == "closed") {
     const double clients = number_in(rest, text, flag);
     if (clients != std::floor(clients)) fail(flag, "", in_quotes(text), "whole clients");
@@ -296,7 +329,8 @@ Arrivals parse_arrivals(std::string_view text, const std::string& flag) {
   if (text == "offline") return OfflineArrivals{};
   if (kind == "trace") return TraceArrivals{rest.empty() ? 1 : number_in(rest, text, flag)};
   fail(flag, "", in_quotes(text),
-       "poisson:RATE/s, gamma:RATE/s:VARIATION, closed:CLIENTS, offline or trace[:SPEED]");
+       "poisson:RATE/s, gamma:RATE/s:VARIATION, daily:TIME:RATE/s:..., closed:CLIENTS, offline or "
+       "trace[:SPEED]");
 }
 
 }  // namespace orrery

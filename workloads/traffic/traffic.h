@@ -78,7 +78,8 @@ struct Traffic {
 RequestList make_requests(const Traffic& traffic, std::uint64_t seed,
                           const std::string& flag = "traffic");
 
-// "poisson:12/s", "gamma:12/s:3", "closed:64", "offline", "trace", "trace:2".
+// "poisson:12/s", "gamma:12/s:3", "daily:8h:2/s:16h:12/s", "closed:64", "offline", "trace",
+// "trace:2".
 Arrivals parse_arrivals(std::string_view text, const std::string& flag);
 
 }  // namespace orrery

@@ -63,6 +63,12 @@ struct ClockResult {
   bool stopped = false;
 };
 
+void add(StepLog* log, const StepLog& steps) {
+  if (!log) return;
+  log->steps.insert(log->steps.end(), steps.steps.begin(), steps.steps.end());
+  log->cut = log->cut || steps.cut;
+}
+
 void add(ServiceTimeline& timeline, const ClockResult& result) {
   timeline.totals += result.totals;
   timeline.in_system += result.in_system;
@@ -86,7 +92,7 @@ class SeparateEngines {
     }
     same_as_.resize(engines);
     for (std::size_t e = 0; e < engines; ++e) same_as_[e] = e;
-    if (options.fold) fold();
+    if (options.fold && !options.log) fold();
   }
 
   ServiceTimeline served() {
@@ -98,6 +104,7 @@ class SeparateEngines {
     std::vector<std::int64_t> copies(own_.size());
     for (const std::size_t e : same_as_) ++copies[e];
     std::vector<ClockResult> results(own_.size());
+    std::vector<StepLog> logs(own_.size());
     std::mutex guard;
     parallel_for(different.size(), options_.threads, [&](std::size_t i) {
       const std::size_t e = different[i];
@@ -107,12 +114,14 @@ class SeparateEngines {
                        timeline.requests);
       clock.run(options_);
       results[e] = {clock.totals, clock.in_system.area, clock.end, clock.stopped};
+      logs[e] = std::move(clock.steps);
       const std::lock_guard<std::mutex> lock(guard);  // sums of counts are the same in any order
       for (std::int64_t c = 0; c < copies[e]; ++c) timeline.gaps += clock.gaps;
     });
     for (std::size_t e = 0; e < own_.size(); ++e) {
       add(timeline, results[same_as_[e]]);
       if (same_as_[e] != e) copy_records(timeline, e);
+      add(options_.log, logs[e]);
     }
     return timeline;
   }
@@ -212,6 +221,7 @@ ServiceTimeline serve(const RequestList& list, const ServingFleet& fleet,
   clock.run(options);
   add(timeline, {clock.totals, clock.in_system.area, clock.end, clock.stopped});
   timeline.gaps = clock.gaps;
+  add(options.log, clock.steps);
   return timeline;
 }
 

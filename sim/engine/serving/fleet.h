@@ -46,6 +46,7 @@ struct ServingOptions {
   bool check = false;  // all counts anew after each event, for tests
   const std::atomic<bool>* stop = nullptr;          // set: ends with what was served so far
   std::function<void(std::int64_t)> progress = {};  // requests that ended, now and then
+  StepLog* log = nullptr;                           // takes the steps of each engine; no fold then
 };
 
 // Error at `fleet`: policies that cannot be, no engines, no blocks, texts in units that are no

@@ -38,7 +38,9 @@ FleetClock::FleetClock(const std::vector<ClockGroup>& groups, const TransferPric
   for (const ClockGroup& group : groups) {
     groups_.push_back({RequestRouter(group.router, list_, group.replicas, group.run.seed),
                        replicas_.size(), group.replicas});
-    for (std::size_t i = 0; i < group.replicas; ++i) replicas_.emplace_back(group.run, ledger_);
+    for (std::size_t i = 0; i < group.replicas; ++i)
+      replicas_.emplace_back(group.run, ledger_,
+                             first_replica + static_cast<std::int32_t>(replicas_.size()));
   }
   if (groups.size() > 1) links_.resize(groups.front().replicas);
 }
@@ -57,6 +59,10 @@ bool FleetClock::next_own(Ticks& time, std::uint32_t& request) {
 }
 
 void FleetClock::run(const ServingOptions& options) {
+  if (options.log) {
+    steps.most = options.log->most;
+    ledger_.log = &steps;
+  }
   for (std::int64_t events = 0;; ++events) {
     Ticks now = times_.least(), time;
     std::uint32_t request = 0;
@@ -155,8 +161,9 @@ void FleetClock::ended(Ticks now, std::size_t replica, std::uint32_t request) {
   if (group == 0 && groups_.size() > 1 && r.output > 1) {
     Ticks& link = links_[replica];
     link = max(link, now) + transfers_->on_link(r.prompt);
-    events_.push(link + transfers_->latency(r.prompt),
-                 {transferred, request, static_cast<std::int64_t>(replica)});
+    const Ticks there = link + transfers_->latency(r.prompt);
+    totals.on_the_way += (there - now).ps;
+    events_.push(there, {transferred, request, static_cast<std::int64_t>(replica)});
     return;
   }
   records_[request].state = RequestState::finished;

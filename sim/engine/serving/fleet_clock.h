@@ -36,6 +36,7 @@ class FleetClock {
   Gauge in_system;
   Ticks end;
   bool stopped = false;
+  StepLog steps;  // where the options ask for it
 
  private:
   struct Group {

@@ -47,6 +47,8 @@ std::int64_t Rank::blocks_for(std::int64_t tokens) const {
 bool Rank::fits(const Request& r) const {
   const EnginePolicy& policy = run_.policy;
   const std::int64_t tokens = std::int64_t{r.prompt} + outputs(r);
+  if (run_.shape.longest > 0 && std::int64_t{r.prompt} + r.output > run_.shape.longest)
+    return false;
   const auto kept =
       static_cast<std::int64_t>(policy.watermark * static_cast<double>(pool_.blocks()));
   // A request that may be preempted is computed again with what it has emitted.
@@ -180,6 +182,7 @@ void Rank::start(const Waiting& waiting, const PoolMatch& match, std::int64_t fo
   queued_gauge_.change(now_, -1);
   running_gauge_.change(now_, 1);
   totals.waited += (now_ - waiting.since).ps;
+  if (waiting.foreign) totals.waited_there += (now_ - waiting.since).ps;
   record.state = RequestState::running;
   slot.units = static_cast<std::int32_t>(match.units);
   slot.computed = static_cast<std::int32_t>(found);

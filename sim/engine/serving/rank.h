@@ -28,6 +28,7 @@ struct EngineShape {
   Bytes token;  // keys and values of a token on a rank: what tiers hold and load
   Speculation speculation;
   bool prefill_only = false;  // its requests go on elsewhere after their first token
+  std::int64_t longest = 0;   // tokens of a request, prompt and output; longer are rejected; 0: any
 };
 
 // What all ranks of a run look at. `leaps` off: each step is one event.
@@ -45,6 +46,7 @@ struct ServingLedger {
   std::vector<RequestRecord>& records;
   ServiceTotals& totals;
   GapHistogram& gaps;
+  StepLog* log = nullptr;  // none: steps are not kept
 };
 
 // Why a request could not start now.

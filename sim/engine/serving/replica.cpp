@@ -12,13 +12,26 @@ namespace {
 
 constexpr Ticks never{std::numeric_limits<std::int64_t>::max()};
 
+std::int64_t running_of(const std::vector<Rank>& ranks) {
+  std::int64_t sum = 0;
+  for (const Rank& rank : ranks) sum += rank.running();
+  return sum;
+}
+
+std::int64_t waiting_of(const std::vector<Rank>& ranks) {
+  std::int64_t sum = 0;
+  for (const Rank& rank : ranks) sum += rank.waiting();
+  return sum;
+}
+
 }  // namespace
 
-Replica::Replica(const ServingRun& run, ServingLedger& ledger)
+Replica::Replica(const ServingRun& run, ServingLedger& ledger, std::int32_t number)
     : run_(run),
       ledger_(ledger),
       scheduler_(make_scheduler(run.policy)),
       lanes_(static_cast<std::size_t>(run.shape.lanes)),
+      number_(number),
       next_(never) {
   for (Lane& lane : lanes_) {
     lane.next = never;
@@ -103,12 +116,40 @@ void Replica::settle(Lane& lane, Ticks now, std::vector<std::uint32_t>& ended) {
   CHECK_THAT(now == lane.steps.end(), "an engine's steps end at another time");
   count(lane, now);
   const StepRun made = lane.steps;
+  const StepRecord steps = ledger_.log ? record(lane) : StepRecord{};
   lane.steps.steps = 0;
   for (Rank& rank : lane.ranks) {
     const bool alone = rank.plan().shape.decodes > 0 && rank.plan().parts.empty();
     rank.settle(made, ended);
     if (alone) scheduler_->stepped(rank, made.steps);
   }
+  if (ledger_.log) keep(steps, lane);
+}
+
+// What the lane's steps computed, before they are settled.
+StepRecord Replica::record(const Lane& lane) const {
+  StepRecord record{.start = lane.steps.start,
+                    .end = lane.steps.end(),
+                    .replica = number_,
+                    .lane = static_cast<std::int32_t>(&lane - lanes_.data()),
+                    .steps = lane.steps.steps,
+                    .running = lane.running,
+                    .queued = lane.queued};
+  for (const Rank& rank : lane.ranks) {
+    record.decodes += rank.plan().shape.decodes;
+    for (const RankPlan::Part& part : rank.plan().parts) record.prompt_tokens += part.tokens;
+  }
+  return record;
+}
+
+void Replica::keep(StepRecord record, const Lane& lane) {
+  StepLog& log = *ledger_.log;
+  log.cut = log.cut || kept_ == log.most;
+  if (kept_ == log.most) return;
+  ++kept_;
+  record.running_after = running_of(lane.ranks);
+  record.queued_after = waiting_of(lane.ranks);
+  log.steps.push_back(record);
 }
 
 void Replica::sent(std::uint32_t request) {
@@ -154,6 +195,9 @@ void Replica::start(Lane& lane, Ticks now) {
   }
   lane.next = lane.steps.end();
   if (ready < lane.next) cut(lane, ready);
+  if (!ledger_.log) return;
+  lane.running = running_of(lane.ranks);
+  lane.queued = waiting_of(lane.ranks);
 }
 
 // All ranks wait for the slowest. Times of ranks are straight lines over the steps: the slowest

@@ -17,7 +17,8 @@ namespace orrery {
 // enqueue() of what arrives at that time, then start().
 class Replica {
  public:
-  Replica(const ServingRun& run, ServingLedger& ledger);
+  // `number` is what its records and steps call it.
+  Replica(const ServingRun& run, ServingLedger& ledger, std::int32_t number = 0);
 
   bool fits(const Request& request) const { return lanes_.front().ranks.front().fits(request); }
   // Requests that wait on the rank that the next one would go to.
@@ -41,7 +42,8 @@ class Replica {
   // A batch in flight: one, unless the engine is a pipeline.
   struct Lane {
     std::vector<Rank> ranks;
-    StepRun steps;  // none: it waits
+    StepRun steps;                         // none: it waits
+    std::int64_t running = 0, queued = 0;  // since they were planned; kept for a log alone
     Ticks next;
     bool busy() const { return steps.steps > 0; }
   };
@@ -51,6 +53,8 @@ class Replica {
   static void cut(Lane& lane, Ticks now);
   void price(Lane& lane);
   void count(const Lane& lane, Ticks now);
+  StepRecord record(const Lane& lane) const;
+  void keep(StepRecord record, const Lane& lane);
 
   const ServingRun& run_;
   ServingLedger& ledger_;
@@ -59,6 +63,8 @@ class Replica {
   std::vector<Line> lines_;
   std::size_t turn_ = 0;
   bool fresh_ = true;  // no prompt has been computed
+  std::int32_t number_ = 0;
+  std::size_t kept_ = 0;   // records of the log
   Ticks next_, entrance_;  // when the first stage of a pipeline is free
 };
 

@@ -93,6 +93,8 @@ ServiceTotals& ServiceTotals::operator+=(const ServiceTotals& o) {
   queued_time += o.queued_time;
   running_time += o.running_time;
   waited += o.waited;
+  on_the_way += o.on_the_way;
+  waited_there += o.waited_there;
   return *this;
 }
 
@@ -166,20 +168,28 @@ TargetResult against(const ServiceTarget& target, const RequestList& list,
     result.kept.push_back(result.reached.back() <= bound.at_most);
   }
   std::int64_t good = 0, all = 0;
+  std::vector<std::int64_t> asked(target.bounds.size()), keep(target.bounds.size());
   Ticks begin{INT64_MAX}, end;
   for_counted(list, timeline, std::nullopt, [&](const Request& q, const RequestRecord& r) {
     ++all;
     begin = min(begin, r.arrival);
     end = max(end, r.last);
     bool keeps = true;
-    for (const LatencyBound& bound : target.bounds) {
+    for (std::size_t i = 0; i < target.bounds.size(); ++i) {
+      const LatencyBound& bound = target.bounds[i];
       const auto class_index = class_of(bound, list);
       if (class_index && *class_index != q.class_index) continue;
       const auto value = latency_of(bound.latency, q, r);
-      keeps = keeps && (!value || to_seconds(*value) <= bound.at_most);
+      const bool kept = !value || to_seconds(*value) <= bound.at_most;
+      ++asked[i];
+      keep[i] += kept ? 1 : 0;
+      keeps = keeps && kept;
     }
     good += keeps ? 1 : 0;
   });
+  for (std::size_t i = 0; i < asked.size(); ++i)
+    result.shares.push_back(
+        asked[i] > 0 ? static_cast<double>(keep[i]) / static_cast<double>(asked[i]) : 0);
   if (all == 0) return result;
   result.share = static_cast<double>(good) / static_cast<double>(all);
   const double span = to_seconds(end - begin).si();

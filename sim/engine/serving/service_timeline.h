@@ -49,8 +49,27 @@ struct ServiceTotals {
   std::int64_t preemptions = 0, drafted = 0, accepted = 0;
   __int128 queued_time = 0, running_time = 0;  // integrals of requests over time
   __int128 waited = 0;                         // the sum of the times that requests waited
+  // Of requests that go from one engine to another: on their way, and then before the other's step.
+  __int128 on_the_way = 0, waited_there = 0;
   ServiceTotals& operator+=(const ServiceTotals& other);
   bool operator==(const ServiceTotals&) const = default;
+};
+
+// Alike steps of a batch that followed each other, for pictures.
+struct StepRecord {
+  Ticks start, end;
+  std::int32_t replica = 0, lane = 0;
+  std::int64_t steps = 0;
+  std::int64_t decodes = 0, prompt_tokens = 0;  // of all ranks, in each of the steps
+  std::int64_t running = 0, queued = 0;         // requests of the batch while they ran
+  std::int64_t running_after = 0, queued_after = 0;
+};
+// The first `most` records of each engine; `cut` where it had more. Engines one after the other,
+// each in order of time.
+struct StepLog {
+  std::size_t most = 0;
+  std::vector<StepRecord> steps;
+  bool cut = false;
 };
 
 struct ServiceTimeline {
@@ -89,9 +108,10 @@ Seconds tick_percentile(std::span<Ticks> values, double percent);
 
 // A request keeps a target when it keeps each bound on its own; bounds between tokens are kept on
 // average. `goodput` counts those, a second; `kept` says of each bound whether the service as a
-// whole keeps it.
+// whole keeps it, `shares` how many of its requests do.
 struct TargetResult {
   double goodput = 0, share = 0;
+  std::vector<double> shares;
   std::vector<Seconds> reached;
   std::vector<bool> kept;
 };

@@ -269,6 +269,7 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
   StepParts parts;
   const auto add = [&](const PhaseTime& phase) {
     for (std::size_t i = 0; i < parts.time.size(); ++i) parts.time[i] += phase.time[i];
+    parts.energy += phase.energy;
   };
   const std::scoped_lock lock(t.mutex);
   add(t.segments.rows(run.rows, run.in_graph));

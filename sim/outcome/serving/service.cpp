@@ -8,6 +8,7 @@
 
 #include "sim/base/errors/check.h"
 #include "sim/base/text/words.h"
+#include "sim/outcome/serving/service_cost.h"
 
 namespace orrery {
 namespace {
@@ -44,9 +45,40 @@ RequestTime mean_request(const ServiceTimeline& timeline, const RequestList& lis
     count += 1;
   }
   if (count == 0) return {};
-  return {.waiting = sum.waiting / count,
-          .prefill = sum.prefill / count,
-          .decoding = sum.decoding / count};
+  RequestTime mean{.waiting = sum.waiting / count,
+                   .prefill = sum.prefill / count,
+                   .decoding = sum.decoding / count};
+  // Of all requests, warm-up too; what was counted of one ends with its last token.
+  const auto all = static_cast<double>(timeline.requests.size());
+  const auto of = [&](__int128 sum_of_all) {
+    return Seconds(static_cast<double>(sum_of_all) * 1e-12 / all);
+  };
+  mean.on_the_way = std::min(of(timeline.totals.on_the_way), mean.decoding);
+  mean.decoding = mean.decoding - mean.on_the_way;
+  mean.waiting_there = std::min(of(timeline.totals.waited_there), mean.decoding);
+  mean.decoding = mean.decoding - mean.waiting_there;
+  return mean;
+}
+
+// Its prompt in steps of its own, as large as the engine takes; then steps of one sequence.
+LoneRequest lone_request(const ServicePrediction& p, const EnginePolicy& policy,
+                         const EnginePrices& prompts, const EnginePrices& decodes) {
+  const std::int64_t served = std::max<std::int64_t>(1, p.summary.requests);
+  const std::int64_t prompt = std::max<std::int64_t>(1, p.summary.prompt_tokens / served);
+  const std::int64_t most = policy.chunked_prefill && policy.chunk > 0
+                                ? std::min(policy.chunk, policy.token_budget)
+                                : policy.token_budget;
+  Ticks first = policy.front;
+  std::int64_t start = std::min(p.summary.cached_tokens / served, prompt - 1);
+  while (start < prompt) {
+    StepShape shape;
+    shape.chunks.push_back({start, std::min(most, prompt - start)});
+    start += shape.chunks.front().tokens;
+    shape.sampled = start == prompt ? 1 : 0;
+    first += prompts.step(shape);
+  }
+  const StepShape step{.decodes = 1, .contexts = prompt + 1, .sampled = 1};
+  return {.ttft = to_seconds(first), .tpot = to_seconds(decodes.step(step))};
 }
 
 // A step of the mean batch of a rank, at the mean context of its sequences.
@@ -65,11 +97,18 @@ StepShape mean_shape(const ServicePrediction& p, std::int64_t ranks, std::int64_
 }
 
 std::string bottleneck_of(const ServicePrediction& p) {
-  const Seconds total = p.request.waiting + p.request.prefill + p.request.decoding;
+  const RequestTime& r = p.request;
+  const Seconds total = r.waiting + r.prefill + r.on_the_way + r.waiting_there + r.decoding;
   if (total <= Seconds(0)) return "No request was served.";
-  if (p.request.waiting > 0.3 * total)
+  if (r.waiting > 0.3 * total)
     return fmt::format("Requests wait for {:.0f}% of their time: the engines are at their limit.",
-                       100 * (p.request.waiting / total));
+                       100 * (r.waiting / total));
+  if (r.on_the_way + r.waiting_there > 0.3 * total)
+    return fmt::format("Requests wait for {:.0f}% of their time between prompt and decodes: {}.",
+                       100 * ((r.on_the_way + r.waiting_there) / total),
+                       r.on_the_way > r.waiting_there
+                           ? "the links of the prompts' engines are at their limit"
+                           : "the engines that decode are at their limit");
   std::size_t top = 0;
   for (std::size_t i = 1; i < p.step.time.size(); ++i)
     if (p.step.time[i] > p.step.time[top]) top = i;
@@ -108,14 +147,60 @@ ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked,
                     .token = memory.token,
                     .speculation = speculation_of(asked),
                     .prefill_only = prefill_only},
+                    .prefill_only = prefill_only,
+                    .longest = asked.longest},
           .policy = policy_of(group, asked),
           .prices = &prices,
           .replicas = group.replicas,
           .router = asked.router};
 }
 
+// The reason that holds for the request itself; the queue's where none does.
+Rejections rejections_of(const ServicePrediction& p, const ServiceCase& asked) {
+  const EngineGroup& last = asked.decode ? *asked.decode : asked.engines;
+  const auto room = [&](const EngineGroup& group, const EngineMemory& memory) {
+    return memory.blocks / group.layout.pp * policy_of(group, asked).block_tokens;
+  };
+  const std::int64_t first_room = room(asked.engines, p.memory);
+  const std::int64_t last_room = p.decode_memory ? room(last, *p.decode_memory) : first_room;
+  const EnginePolicy& policy = policy_of(asked.engines, asked);
+  Rejections out;
+  for (std::size_t i = 0; i < p.timeline.requests.size(); ++i) {
+    if (p.timeline.requests[i].state != RequestState::rejected) continue;
+    const Request& r = p.requests.requests[i];
+    const std::int64_t tokens = std::int64_t{r.prompt} + r.output;
+    if (asked.longest > 0 && tokens > asked.longest)
+      ++out.context;
+    else if (!policy.chunked_prefill && tokens > policy.token_budget)
+      ++out.step;
+    else if (policy.queue_limit > 0 && tokens < last_room && r.prompt < first_room)
+      ++out.queue;
+    else
+      ++out.cache;
+  }
+  return out;
+}
+
+// Why all were rejected; empty: they were not.
+std::string all_rejected(const ServicePrediction& p, const ServiceCase& asked) {
+  if (p.counts.rejected == 0 || p.counts.rejected < p.counts.arrived) return "";
+  const Rejections& r = p.rejections;
+  const std::string all = fmt::format("all {} are rejected: ", plural(p.counts.arrived, "request"));
+  if (r.context == p.counts.arrived)
+    return all +
+           fmt::format("prompt and output are longer than the {} tokens of {} (--max-context)",
+                       grouped(asked.longest), asked.model.title);
+  if (r.cache == p.counts.arrived)
+    return all + "prompt and output are longer than all blocks of keys and values of an engine";
+  if (r.step == p.counts.arrived)
+    return all +
+           "the engine does not cut prompts, and they are longer than its step (--token-budget)";
+  return all + "they are longer than the model's context, an engine's blocks or its step";
+}
+
 void sum_up(ServicePrediction& p, const ServiceCase& asked, const EnginePrices& prices) {
   p.counts = count_requests(p.timeline);
+  if (p.counts.rejected > 0) p.rejections = rejections_of(p, asked);
   p.summary = summarise(p.requests, p.timeline);
   if (!asked.target.bounds.empty()) p.target = against(asked.target, p.requests, p.timeline);
   p.request = mean_request(p.timeline, p.requests);
@@ -126,7 +211,7 @@ void sum_up(ServicePrediction& p, const ServiceCase& asked, const EnginePrices& 
                        speculation_of(asked).drafts);
   p.step = prices.parts(p.shape);
   p.tokens_per_gpu = p.summary.output_rate / static_cast<double>(asked.gpus());
-  p.rental = asked.cluster.device.resolved().rental;
+  p.rental = asked.rental.value_or(asked.cluster.device.resolved().rental);
   p.bottleneck = bottleneck_of(p);
 }
 
@@ -161,8 +246,14 @@ ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions
                      {.seed = asked.seed,
                       .threads = options.threads,
                       .stop = options.stop,
-                      .progress = options.progress});
+                      .progress = options.progress,
+                      .log = options.log});
   sum_up(p, asked, decode_prices ? *decode_prices : prices);
+  p.refusal = all_rejected(p, asked);
+  if (!asked.target.bounds.empty())
+    p.lone = lone_request(p, policy_of(asked.engines, asked), prices,
+                          decode_prices ? *decode_prices : prices);
+  add_cost(p, asked, prices);
   return p;
 }
 

@@ -44,6 +44,8 @@ struct ServiceCase {
   Traffic traffic;
   ServiceTarget target;
   std::uint64_t seed = 1;
+  std::int64_t longest = 0;  // tokens of a request, prompt and output; longer are rejected; 0: any
+  std::optional<DollarsPerSecond> rental = {};  // of a GPU, where it is not the device's
   std::int64_t gpus() const { return engines.gpus() + (decode ? decode->gpus() : 0); }
 };
 
@@ -51,13 +53,37 @@ struct ServiceOptions {
   int threads = 1;
   const std::atomic<bool>* stop = nullptr;
   std::function<void(std::int64_t done)> progress = {};
+  StepLog* log = nullptr;  // takes the steps
+};
+
+// Requests that no engine took, by why.
+struct Rejections {
+  std::int64_t context = 0;  // longer than ServiceCase::longest
+  std::int64_t cache = 0;    // than all blocks of a rank
+  std::int64_t step = 0;     // than a step, where prompts are not cut
+  std::int64_t queue = 0;    // too many waited
+};
+
+// Dollars a million tokens, each kind by the time that it takes; absent: no price, or none of them.
+// Watts are of a GPU with its board, energy of all GPUs.
+struct ServiceCost {
+  std::optional<double> input, cached, output;
+  Watts prompts, decodes, mean;  // in their steps; over all the time
+  Joules per_output;             // a token
 };
 
 // Mean time of a request by where it goes, from its arrival to its last token.
 struct RequestTime {
-  Seconds waiting;   // before its first step
-  Seconds prefill;   // from there to the first token
-  Seconds decoding;  // from there to the last
+  Seconds waiting;        // before its first step
+  Seconds prefill;        // from there to the first token
+  Seconds on_the_way;     // of its keys and values to another engine
+  Seconds waiting_there;  // for its first step on that
+  Seconds decoding;       // from there to the last token
+};
+
+// Latencies of a request of mean lengths that is alone: under a load they are no less.
+struct LoneRequest {
+  Seconds ttft, tpot;
 };
 
 struct ServicePrediction {
@@ -76,6 +102,9 @@ struct ServicePrediction {
   double tokens_per_gpu = 0;  // output tokens a second and GPU
   DollarsPerSecond rental;    // of a GPU; 0: no price known
   std::string bottleneck;     // a sentence
+  LoneRequest lone;
+  Rejections rejections;
+  ServiceCost cost;
 };
 
 ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions& options);

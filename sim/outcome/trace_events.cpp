@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Appends events as JSON, one after the other.
+#include "sim/outcome/trace_events.h"
+
+namespace orrery {
+namespace {
+
+double microseconds_of(Ticks t) { return static_cast<double>(t.ps) * 1e-6; }
+
+}  // namespace
+
+void TraceEvents::add(const Json& event) {
+  if (!events_.empty()) events_ += ',';
+  events_ += event.dump();
+}
+
+void TraceEvents::name_process(std::int64_t process, const std::string& name) {
+  add({{"name", "process_name"}, {"ph", "M"}, {"pid", process}, {"args", {{"name", name}}}});
+}
+
+void TraceEvents::name_track(std::int64_t process, std::int64_t track, const std::string& name) {
+  add({{"name", "thread_name"},
+       {"ph", "M"},
+       {"pid", process},
+       {"tid", track},
+       {"args", {{"name", name}}}});
+}
+
+void TraceEvents::slice(const std::string& name, const std::string& category, std::int64_t process,
+                        std::int64_t track, Ticks start, Ticks length, const Json& details) {
+  Json event = {{"name", name},
+                {"cat", category},
+                {"ph", "X"},
+                {"pid", process},
+                {"tid", track},
+                {"ts", microseconds_of(start)},
+                {"dur", microseconds_of(length)}};
+  if (!details.is_null()) event["args"] = details;
+  add(event);
+}
+
+void TraceEvents::counter(const std::string& name, std::int64_t process, Ticks at,
+                          const Json& values) {
+  add({{"name", name},
+       {"ph", "C"},
+       {"pid", process},
+       {"ts", microseconds_of(at)},
+       {"args", values}});
+}
+
+std::string TraceEvents::text() const {
+  return "{\"traceEvents\":[" + events_ + "],\"displayTimeUnit\":\"ms\"}\n";
+}
+
+}  // namespace orrery

@@ -107,6 +107,10 @@ def check_others(last):
     check("serve", run("serve", *served, "--engines", "TP1,TP8"), "a point that does not fit")
     check("serve", run("serve", *served, "--engines", "TP8", "--spec", "ngram:3", "--accept", "0.6"),
           "tokens guessed ahead")
+    load = ("--model", "llama3.3-70b", "--cluster", "dgx-h100", "--stack", "vllm", "--engines",
+            "1..2xTP4", "--for", "2/s", "--requests", "50", "--slo", "ttft.p95=1s", "--classes",
+            '[{"name": "a", "isl": 500, "osl": 20}, {"name": "b", "isl": 90, "osl": 9}]')
+    check("serve", run("serve", *load), "a load of two kinds")
     for name in ("dgx-h100", "gb300-nvl72", "tpu-v5p"):
         last["topology"] = run("topology", name)
         check("topology", last["topology"], name)

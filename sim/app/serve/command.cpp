@@ -10,13 +10,17 @@
 #include "sim/app/line/result.h"
 #include "sim/app/line/setting_flags.h"
 #include "sim/app/serve/report.h"
+#include "sim/app/serve/trace.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/output_file.h"
+#include "sim/question/serve/points.h"
 
 namespace orrery {
 namespace {
 
 constexpr const char* requests_flag = "--requests-out";
+constexpr const char* trace_flag = "--trace-out";
+constexpr std::size_t most_records = 250'000;  // of a trace: some 90 MB
 constexpr std::uint64_t default_seed = 1;
 
 Json to_json(const Served& served, std::uint64_t seed) {
@@ -26,18 +30,31 @@ Json to_json(const Served& served, std::uint64_t seed) {
     points.push_back(service_json(point));
     if (why.empty()) why = point.prediction.refusal;
   }
+  if (served.load) why = load_sentence(served);
   return answer_json(
       {.command = "serve",
        .question = served.settings.raw(),
        .seed = seed,
        .catalogue = served.catalogue},
       {.fits = served.exists(), .runs = served.exists(), .why = served.exists() ? "" : why},
-      {{"points", points}, {"stopped", served.stopped}});
+      {{"points", points}, {"load", load_json(served)}, {"stopped", served.stopped}});
+}
+
+void check_one_point(const JsonValue& settings, const char* flag) {
+  if (points_of(settings).size() != 1)
+    throw Error({.file = flag,
+                 .path = "",
+                 .found = "several points",
+                 .expected = "one point: what is written is of one deployment"});
 }
 
 ExitCode serve_and_print(const JsonValue& settings, const Given& given, const CommonFlags& common) {
-  const std::string rows = given.place(requests_flag);
-  if (!rows.empty()) check_writable_file(rows);
+  const std::string rows = given.place(requests_flag), trace = given.place(trace_flag);
+  for (const std::string& file : {rows, trace})
+    if (!file.empty()) check_writable_file(file);
+  if (!rows.empty() || !trace.empty())
+    check_one_point(settings, rows.empty() ? trace_flag : requests_flag);
+  StepLog log;
   Catalogues catalogues;
   std::atomic<bool> stop{false};
   const bool shows = !common.quiet && isatty(STDERR_FILENO) != 0;
@@ -45,33 +62,42 @@ ExitCode serve_and_print(const JsonValue& settings, const Given& given, const Co
                        .seed = common.seed.value_or(default_seed),
                        .threads = common.threads,
                        .stop = &stop,
-                       .progress = [&](std::size_t point, std::size_t points, std::int64_t done) {
-                         if (interrupted()) stop = true;
-                         if (shows)
-                           std::fprintf(stderr, "\rserving: point %zu of %zu, %lld requests ",
-                                        point + 1, points, static_cast<long long>(done));
-                       }};
+                       .progress =
+                           [&](std::size_t point, std::size_t points, std::int64_t done) {
+                             if (interrupted()) stop = true;
+                             if (shows)
+                               std::fprintf(stderr, "\rserving: point %zu of %zu, %lld requests ",
+                                            point + 1, points, static_cast<long long>(done));
+                           },
+                       .log = trace.empty() ? nullptr : &log,
+                       .most_records = most_records};
   const Served served = serve_settings(settings, with);
   if (shows) std::fprintf(stderr, "\r\033[K");
-  if (!rows.empty() && served.points.size() != 1)
-    throw Error({.file = requests_flag,
-                 .path = "",
-                 .found = "several points",
-                 .expected = "one: a row is a request of one point"});
   if (!rows.empty()) write_file(rows, requests_csv(served.points.front()));
-  write_result(common.json ? indented_text(to_json(served, with.seed)) + "\n"
+  if (!trace.empty()) {
+    write_file(trace, service_trace(served.points.front().asked, log));
+    if (log.cut && !common.quiet)
+      std::fprintf(stderr,
+                   "orrery: %s: the trace ends before the run does: it holds the first %zu records "
+                   "of each engine\n",
+                   trace.c_str(), log.most);
+  }
+  write_result(common.json ? indented_text(to_json(served, with.seed))
                            : page(service_document(served, terminal_width()), common));
   return unless_stopped(served.exists() ? ExitCode::answer : ExitCode::cannot_exist);
 }
 
-// Values with commas are lists, but for promises, which are several themselves.
+// Values with commas are lists, but for those that are several themselves; ranges are read later.
 SortedJson listed_value(const Setting& setting, const std::string& text) {
-  const bool one = text.find(',') == text.npos || setting.key == std::string_view("slo");
-  if (one) return setting_value(setting, text);
+  const auto value = [&](const std::string& part) {
+    const bool range = setting.kind != SettingKind::json && part.find("..") != part.npos;
+    return range ? SortedJson(part) : setting_value(setting, part);
+  };
+  if (text.find(',') == text.npos || is_one_value(setting.key)) return value(text);
   SortedJson list = SortedJson::array();
   for (std::size_t from = 0; from <= text.size();) {
     const std::size_t end = std::min(text.find(',', from), text.size());
-    list.push_back(setting_value(setting, text.substr(from, end - from)));
+    list.push_back(value(text.substr(from, end - from)));
     from = end + 1;
   }
   return list;
@@ -89,11 +115,13 @@ ExitCode run(const Given& given) {
   install_interrupt_handler();  // what is served by then is printed
   const CommonFlags common = common_of(given);
   const GivenSettings settings = settings_of_serve(given);
-  return naming_flags([&] { return serve_and_print(settings.merged(), given, common); },
-                      [&](const Error& error) {
-                        return named_by_flag(error, settings.file, settings.flags,
-                                             serve_settings());
-                      });
+  return naming_flags(
+      [&] {
+        return serve_and_print(merge_serve_settings(settings.file, settings.flags), given, common);
+      },
+      [&](const Error& error) {
+        return named_by_flag(error, settings.file, settings.flags, serve_settings());
+      });
 }
 
 }  // namespace
@@ -111,6 +139,8 @@ MachineAnswer serve_again(const JsonValue& question, std::optional<std::uint64_t
 Command serve_command() {
   std::vector<Flag> flags = flags_of(serve_settings());
   flags.push_back({requests_flag, "FILE", output_group, "write a row for each request", "file"});
+  flags.push_back({trace_flag, "FILE", output_group,
+                   "write a trace for Perfetto: steps of each engine, who runs and waits", "file"});
   flags.push_back(markdown_flag());
   flags.push_back(seed_flag());
   return {

@@ -70,7 +70,40 @@ Json targets_json(const ServiceCase& c, const TargetResult& target) {
     one.bounds.push_back(c.target.bounds[i]);
     list.push_back({{"target", to_text(one)},
                     {"kept", static_cast<bool>(target.kept[i])},
-                    {"reached_s", target.reached[i].si()}});
+                    {"reached_s", target.reached[i].si()},
+                    {"share", target.shares[i]}});
+  }
+  return list;
+}
+
+Json rejections_json(const Rejections& r) {
+  return {{"context", r.context}, {"cache", r.cache}, {"step", r.step}, {"queue", r.queue}};
+}
+
+// Dollars a million tokens; null where no price is known, or none are of the kind.
+Json cost_json(const ServicePrediction& p, std::int64_t gpus) {
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  const bool priced = p.rental.si() > 0 && p.summary.output_rate > 0;
+  return {{"gpu_hour_usd", p.rental.si() * seconds_per_hour},
+          {"per_million_usd",
+           priced ? Json(1e6 * p.rental.si() * static_cast<double>(gpus) / p.summary.output_rate)
+                  : Json(nullptr)},
+          {"per_million_input_usd", or_null(p.cost.input)},
+          {"per_million_cached_usd", or_null(p.cost.cached)},
+          {"per_million_output_usd", or_null(p.cost.output)}};
+}
+
+Json classes_json(const ServicePrediction& p) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < p.requests.classes.size(); ++i) {
+    const ServiceSummary s = summarise(p.requests, p.timeline, static_cast<std::int32_t>(i));
+    list.push_back({{"name", p.requests.classes[i]},
+                    {"counted", s.requests},
+                    {"ttft", latency_json(s.ttft)},
+                    {"tpot", latency_json(s.tpot)},
+                    {"e2e", latency_json(s.e2e)}});
   }
   return list;
 }
@@ -91,6 +124,7 @@ Json service_json(const ServedPoint& point) {
   out["traffic"] = {{"arrived", p.counts.arrived},
                     {"finished", p.counts.finished},
                     {"rejected", p.counts.rejected},
+                    {"rejected_by", rejections_json(p.rejections)},
                     {"counted", s.requests},
                     {"prompt_tokens", s.prompt_tokens},
                     {"output_tokens", s.output_tokens},
@@ -106,17 +140,38 @@ Json service_json(const ServedPoint& point) {
                        {"goodput_requests_per_s", p.target.goodput}};
   out["request"] = {{"waiting_s", p.request.waiting.si()},
                     {"prefill_s", p.request.prefill.si()},
+                    {"on_the_way_s", p.request.on_the_way.si()},
+                    {"waiting_there_s", p.request.waiting_there.si()},
                     {"decoding_s", p.request.decoding.si()}};
   out["steps"] = step_json(p);
   if (c.guessing) out["speculation"] = guessing_json(*c.guessing, p);
   out["cache"] = {{"cached_tokens", t.cached},
+                  {"from_tiers_tokens", t.from_tiers},
                   {"recomputed_tokens", t.recomputed},
                   {"preemptions", t.preemptions}};
+  out["cost"] = cost_json(p, c.gpus());
+  out["energy"] = {{"mean_w", p.cost.mean.si()},
+                   {"prompts_w", p.cost.prompts.si()},
+                   {"decodes_w", p.cost.decodes.si()},
+                   {"per_output_token_j", p.cost.per_output.si()}};
+  if (p.requests.classes.size() > 1) out["classes"] = classes_json(p);
   out["slo"] = targets_json(c, p.target);
   out["slo_share"] = p.target.share;
   out["bottleneck"] = p.bottleneck;
   out["best"] = point.best;
+  if (point.load)
+    out["load"] = {{"offered_requests_per_s", point.load->offered},
+                   {"served_requests_per_s", point.load->served},
+                   {"keeps_up", point.load->keeps_up},
+                   {"meets", point.load->meets}};
   return out;
+}
+
+Json load_json(const Served& served) {
+  if (!served.load) return nullptr;
+  return {{"requests_per_s", served.load->si()},
+          {"point", served.chosen ? Json(*served.chosen) : Json(nullptr)},
+          {"says", load_sentence(served)}};
 }
 
 std::string requests_csv(const ServedPoint& point) {

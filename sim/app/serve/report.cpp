@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "sim/app/report/parts.h"
+#include "sim/app/serve/plots.h"
 #include "sim/base/text/words.h"
 #include "sim/question/serve/engine_text.h"
 
@@ -51,7 +52,7 @@ void add_latencies(Document& document, const ServiceSummary& s) {
 }
 
 void add_request(Document& document, const RequestTime& r) {
-  const Seconds total = r.waiting + r.prefill + r.decoding;
+  const Seconds total = r.waiting + r.prefill + r.on_the_way + r.waiting_there + r.decoding;
   if (total <= Seconds(0)) return;
   document.label("Where a request's time goes:");
   Table table({"", "", "%", ""}, {Align::left, Align::right, Align::right, Align::left});
@@ -60,6 +61,10 @@ void add_request(Document& document, const RequestTime& r) {
   };
   add("waits for its first step", r.waiting);
   add("prompt, to its first token", r.prefill);
+  if (r.on_the_way > Seconds(0)) {
+    add("keys and values on their way to another engine", r.on_the_way);
+    add("waits for its first step there", r.waiting_there);
+  }
   add("decoding, with the prompts of others between", r.decoding);
   document.table(std::move(table));
   document.gap();
@@ -93,19 +98,43 @@ void add_step(Document& document, const ServicePrediction& p) {
   document.table(std::move(table));
 }
 
+// Promises that not even a request alone keeps.
+void add_impossible(Document& document, const ServiceCase& c, const ServicePrediction& p) {
+  bool said = false;
+  for (std::size_t i = 0; i < c.target.bounds.size(); ++i) {
+    const LatencyBound& bound = c.target.bounds[i];
+    const bool first = bound.latency == ServiceLatency::ttft;
+    const Seconds least = first ? p.lone.ttft : p.lone.tpot;
+    const Seconds usual = first ? p.summary.ttft.p50 : p.summary.tpot.p50;
+    const bool typical = bound.percent == 0 || bound.percent >= 90;  // of mean lengths and longer
+    if (p.target.kept[i] || bound.latency == ServiceLatency::e2e || !bound.class_name.empty() ||
+        !typical || least > usual || least <= bound.at_most)
+      continue;
+    ServiceTarget one;
+    one.bounds.push_back(bound);
+    document.paragraph(fmt::format(
+        "No load keeps {} on these engines: a request of mean lengths that is alone takes {} {}.",
+        to_text(one), to_text(least), first ? "to its first token" : "for a token"));
+    said = true;
+  }
+  if (said) document.gap();
+}
+
 void add_targets(Document& document, const ServiceCase& c, const ServicePrediction& p) {
   if (c.target.bounds.empty()) return;
   document.label("Promises:");
   for (std::size_t i = 0; i < c.target.bounds.size(); ++i) {
     ServiceTarget one;
     one.bounds.push_back(c.target.bounds[i]);
-    document.item(fmt::format("{}: {} ({})", to_text(one), p.target.kept[i] ? "kept" : "NOT kept",
-                              to_text(p.target.reached[i])));
+    document.item(fmt::format("{}: {} ({}); {} of the requests within it", to_text(one),
+                              p.target.kept[i] ? "kept" : "NOT kept", to_text(p.target.reached[i]),
+                              percent(p.target.shares[i])));
   }
   document.paragraph(
       fmt::format("{} of the requests keep all of them: a goodput of {:.3g} requests/s.",
                   percent(p.target.share), p.target.goodput));
   document.gap();
+  add_impossible(document, c, p);
 }
 
 std::string money(const ServicePrediction& p, std::int64_t gpus) {
@@ -129,12 +158,66 @@ std::string guessed_text(const Guessing& guessing, const ServicePrediction& p) {
 
 // Requests that an engine can never take: longer than its cache, or than a step where prompts are
 // not cut.
+// Requests that no engine took, and why.
 std::string rejected_text(const ServiceCase& c, const ServicePrediction& p) {
-  const EnginePolicy& policy = c.stack.serving.policy;
-  std::string text = plural(p.counts.rejected, "request");
-  if (!policy.chunked_prefill)
-    text += fmt::format(": prompts beyond the {} rows of a step are not cut (--token-budget)",
-                        grouped(policy.token_budget));
+  const Rejections& r = p.rejections;
+  std::vector<std::string> reasons;
+  const auto add = [&](std::int64_t count, const std::string& why) {
+    if (count > 0) reasons.push_back(grouped(count) + " " + why);
+  };
+  add(r.context,
+      fmt::format("longer than the {} tokens of a request (--max-context)", grouped(c.longest)));
+  add(r.cache, "longer than all blocks of keys and values of an engine");
+  add(r.step, fmt::format("longer than the {} rows of a step, where prompts are not cut "
+                          "(--token-budget)",
+                          grouped(c.stack.serving.policy.token_budget)));
+  add(r.queue,
+      fmt::format("when {} waited (--queue-limit)", grouped(c.stack.serving.policy.queue_limit)));
+  if (reasons.size() == 1)
+    return plural(p.counts.rejected, "request") + reasons.front().substr(reasons.front().find(' '));
+  return plural(p.counts.rejected, "request") + ": " + enumeration(reasons);
+}
+
+void add_cost(Table& table, const ServiceCase& c, const ServicePrediction& p) {
+  table.add({"money", money(p, c.gpus())});
+  const ServiceCost& cost = p.cost;
+  if (cost.input && cost.output) {
+    std::string text = fmt::format(
+        "by the time that each takes: ${:.3g} per million prompt tokens, ", *cost.input);
+    if (cost.cached) text += fmt::format("${:.3g} cached ones, ", *cost.cached);
+    table.add({"", text + fmt::format("${:.3g} output tokens", *cost.output)});
+  }
+  if (cost.mean > Watts(0))
+    table.add({"power", fmt::format("{} a GPU in the mean ({} in prompts, {} in decodes), {} an "
+                                    "output token",
+                                    to_text(cost.mean), to_text(cost.prompts),
+                                    to_text(cost.decodes), to_text(cost.per_output))});
+}
+
+// Of each kind of requests, where there are several.
+void add_classes(Document& document, const ServicePrediction& p) {
+  if (p.requests.classes.size() < 2) return;
+  document.label("By kind of request:");
+  Table table({"", "requests", "TTFT p50", "p95", "TPOT p50", "p95", "E2E p95"},
+              {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
+               Align::right});
+  for (std::size_t i = 0; i < p.requests.classes.size(); ++i) {
+    const ServiceSummary s = summarise(p.requests, p.timeline, static_cast<std::int32_t>(i));
+    table.add({p.requests.classes[i], grouped(s.requests), to_text(s.ttft.p50), to_text(s.ttft.p95),
+               to_text(s.tpot.p50), to_text(s.tpot.p95), to_text(s.e2e.p95)});
+  }
+  document.table(std::move(table));
+  document.gap();
+}
+
+std::string cache_text(const ServicePrediction& p) {
+  const ServiceTotals& t = p.timeline.totals;
+  const double all = static_cast<double>(t.cached + t.prefilled - t.recomputed);
+  std::string text = fmt::format("{} of the prompt tokens were cached",
+                                 percent(all > 0 ? static_cast<double>(t.cached) / all : 0));
+  if (t.from_tiers > 0)
+    text += fmt::format(", {} of these below the GPU's memory",
+                        percent(static_cast<double>(t.from_tiers) / static_cast<double>(t.cached)));
   return text;
 }
 
@@ -164,11 +247,14 @@ void add_point(Document& document, const ServedPoint& point) {
   if (p.decode_memory) add_memory(table, "decodes", *p.decode_memory, block);
   if (p.timeline.totals.preemptions > 0)
     table.add({"preempted", plural(p.timeline.totals.preemptions, "time")});
-  table.add({"money", money(p, c.gpus())});
+  if (p.timeline.totals.cached > 0) table.add({"prefixes", cache_text(p)});
+  add_cost(table, c, p);
   document.table(std::move(table));
   document.gap();
   add_latencies(document, p.summary);
+  add_classes(document, p);
   add_targets(document, c, p);
+  add_spread(document, p);
   document.paragraph(p.bottleneck);
   document.gap();
   add_request(document, p.request);
@@ -177,16 +263,36 @@ void add_point(Document& document, const ServedPoint& point) {
     document.gap().paragraph("Stopped early: what was served so far is counted, the rest is not.");
 }
 
+std::string load_words(const ServedPoint& point) {
+  const ServicePrediction& p = point.prediction;
+  if (point.load->meets) return "meets it";
+  if (p.counts.rejected > 0) return fmt::format("{} rejected", grouped(p.counts.rejected));
+  if (!point.load->keeps_up)
+    return point.load->long_enough ? fmt::format("serves {:.3g}/s", point.load->served)
+                                   : "falls behind";
+  std::string missed;
+  for (std::size_t i = 0; i < p.target.kept.size(); ++i) {
+    if (p.target.kept[i]) continue;
+    ServiceTarget one;
+    one.bounds.push_back(point.asked.target.bounds[i]);
+    missed += (missed.empty() ? "misses " : ", ") + to_text(one);
+  }
+  return missed;
+}
+
 void add_points(Document& document, const Served& served) {
   const ServiceCase& c = served.points.front().asked;
   document.title(
       fmt::format("{} on {} ({})", c.model.title, c.cluster.device.title, c.cluster.name));
   document.line(c.stack.title + " " + c.stack.release);
   document.gap();
-  Table table(
-      {"", "point", "GPUs", "TTFT p50", "p95", "TPOT p50", "p95", "tok/s/GPU", "tok/s/user"},
-      {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
-       Align::right, Align::right, Align::right});
+  std::vector<std::string> head = {"",         "point",     "GPUs",
+                                   "TTFT p50", "p95",       "TPOT p50",
+                                   "p95",      "tok/s/GPU", served.load ? "load" : "tok/s/user"};
+  std::vector<Align> align(head.size(), Align::right);
+  align[0] = align[1] = Align::left;
+  if (served.load) align.back() = Align::left;
+  Table table(head, align);
   for (const ServedPoint& point : served.points) {
     const ServicePrediction& p = point.prediction;
     if (!p.refusal.empty()) {
@@ -197,13 +303,42 @@ void add_points(Document& document, const Served& served) {
     table.add({point.best ? "*" : "", point.varied, grouped(point.asked.gpus()),
                to_text(s.ttft.p50), to_text(s.ttft.p95), to_text(s.tpot.p50), to_text(s.tpot.p95),
                significant(p.tokens_per_gpu),
-               s.tpot.p50 > Seconds(0) ? significant(1 / s.tpot.p50.si()) : ""});
+               point.load                ? load_words(point)
+               : s.tpot.p50 > Seconds(0) ? significant(1 / s.tpot.p50.si())
+                                         : ""});
   }
   document.table(std::move(table));
   document.note("* no other point has both more tokens a GPU and less time a token");
+  add_curve(document, served);
 }
 
 }  // namespace
+
+std::string load_sentence(const Served& served) {
+  if (!served.load) return "";
+  const std::string load = fmt::format("{:.4g} requests/s", served.load->si());
+  const bool promised =
+      !served.points.empty() && !served.points.front().asked.target.bounds.empty();
+  const std::string kept = promised ? " and keeps all promises" : "";
+  if (served.chosen) {
+    const ServedPoint& best = served.points[*served.chosen];
+    const std::string name = best.varied.empty() ? engines_text(best.asked) : best.varied;
+    return fmt::format("For {} the least of {} is {} ({}): it bears the load{}.", load,
+                       plural(served.points.size(), "listed point"), name,
+                       plural(best.asked.gpus(), "GPU"), kept);
+  }
+  const ServedPoint* most = nullptr;
+  for (const ServedPoint& point : served.points)
+    if (point.load && (!most || point.load->served > most->load->served)) most = &point;
+  std::string text =
+      fmt::format("None of {} bears {}{}.", plural(served.points.size(), "listed point"), load,
+                  promised ? " and keeps all promises" : "");
+  if (most && most->load->served > 0)
+    text += fmt::format(" The most that one serves while they arrive is {:.3g} a second{}.",
+                        most->load->served,
+                        most->varied.empty() ? "" : fmt::format(" ({})", most->varied));
+  return text;
+}
 
 Document service_document(const Served& served, std::size_t width) {
   Document document(false, width);
@@ -211,6 +346,7 @@ Document service_document(const Served& served, std::size_t width) {
     add_point(document, served.points.front());
   else if (!served.points.empty())
     add_points(document, served);
+  if (served.load) document.gap().paragraph(load_sentence(served));
   if (served.stopped && served.points.size() != 1)
     document.paragraph("Stopped early: not all points were served.");
   return document;

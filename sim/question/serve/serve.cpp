@@ -6,71 +6,23 @@
 
 #include <algorithm>
 
-#include "hw_models/catalog.h"
-#include "hw_models/catalogue_hash.h"
 #include "sim/base/errors/check.h"
 #include "sim/engine/capability.h"
 #include "sim/question/serve/engine_text.h"
 #include "sim/question/serve/guessing.h"
+#include "sim/question/serve/load.h"
+#include "sim/question/serve/points.h"
+#include "sim/question/serve/policy.h"
+#include "sim/question/serve/traffic.h"
 #include "sim/question/settings/inline_files.h"
-#include "workloads/traffic/trace.h"
 
 namespace orrery {
 namespace {
-
-constexpr std::size_t most_points = 10'000;
-constexpr std::int64_t most_requests = 100'000'000;
-
-std::filesystem::path catalog_folder() { return data_root() / "workloads/catalog"; }
 
 void check_keys(const JsonValue& settings) {
   std::vector<std::string> keys;
   for (const Setting& s : serve_settings()) keys.emplace_back(s.key);
   settings.expect_only(keys, "a setting of serve");
-}
-
-std::string text_of(const JsonValue& at) {
-  return at.is_number() ? fmt::format("{}", at.integer(1, most_request_tokens)) : at.text();
-}
-
-Length length_of(const JsonValue& s, const char* key) {
-  return parse_length(text_of(s.at(key)), flag_of(key));
-}
-
-// Lengths and arrivals. A trace brings both, unless others are given.
-Traffic read_traffic(const JsonValue& s) {
-  Traffic traffic;
-  const auto concurrency = s.find("concurrency");
-  const auto arrivals = s.find("arrivals");
-  const auto trace = s.find("trace");
-  if (concurrency && arrivals) arrivals->fail("nothing beside concurrency: clients say when");
-  if (trace)
-    traffic.trace =
-        std::make_shared<const RequestList>(load_trace(trace->text(), catalog_folder()));
-  for (const char* key : {"isl", "osl"}) {
-    if (trace && s.has(key)) s.at(key).fail("nothing: the trace has its own lengths");
-    if (!trace)
-      (key == std::string("isl") ? traffic.classes.front().prompt
-                                 : traffic.classes.front().output) = length_of(s, key);
-  }
-  if (concurrency)
-    traffic.arrivals = ClosedLoop{concurrency->integer(1, most_requests)};
-  else if (arrivals)
-    traffic.arrivals = parse_arrivals(arrivals->text(), "--arrivals");
-  else if (trace)
-    traffic.arrivals = TraceArrivals{};
-  else
-    refuse_missing(s, {"concurrency"});
-  const bool replayed = std::holds_alternative<TraceArrivals>(traffic.arrivals);
-  if (replayed && !trace) arrivals->fail("a trace to replay (--trace)");
-  std::int64_t count = replayed ? 0 : 1000;
-  if (concurrency) count = 10 * concurrency->integer();
-  if (const auto requests = s.find("requests")) count = requests->integer(1, most_requests);
-  traffic.requests = count;
-  if (const auto warmup = s.find("warmup")) traffic.warmup = warmup->integer(0, most_requests);
-  if (traffic.warmup > 0 && traffic.warmup >= count && count > 0)
-    s.at("warmup").fail(fmt::format("fewer than the {} requests", count));
-  return traffic;
 }
 
 // What the question says of an engine's limits, over its defaults.
@@ -88,6 +40,7 @@ void read_limits(const JsonValue& s, StackServing& serving, std::int64_t drafts)
     serving.memory_share = v->number();
     if (serving.memory_share <= 0 || serving.memory_share > 1) v->fail("above 0, at most 1");
   }
+  read_policy(s, policy);
   policy.front = to_ticks(serving.request_front.get());
   policy.max_sequences = std::min(policy.max_sequences, policy.token_budget / (1 + drafts));
   if (policy.max_sequences < 1)
@@ -153,6 +106,18 @@ Format cache_format(const JsonValue& s) {
 
 }  // namespace
 
+JsonValue merge_serve_settings(const std::string& file, const SortedJson& flags) {
+  SortedJson merged = SortedJson::object();
+  if (!file.empty()) {
+    const JsonValue document = JsonValue::load(file);
+    check_keys(document);
+    merged = document.raw();
+  }
+  merged.update(flags);
+  return with_input_inline(
+      JsonValue::from(without_nulls(merged), file.empty() ? command_line_place : file));
+}
+
 ServiceCase read_service(const JsonValue& s, Catalogues& catalogues, std::uint64_t seed) {
   check_keys(s);
   ServiceCase out;
@@ -183,40 +148,20 @@ ServiceCase read_service(const JsonValue& s, Catalogues& catalogues, std::uint64
   out.guessing = read_guessing(s, out.model, out.engines.layout, catalogues);
   read_limits(s, out.stack.serving, out.guessing ? out.guessing->drafter.drafts : 0);
   if (const auto v = s.find("router")) out.router.kind = router_kind_text.from(*v);
-  out.traffic = read_traffic(s);
-  if (const auto v = s.find("slo")) out.target = parse_target(v->text(), "--slo");
+  out.traffic = read_traffic(s, out.stack.serving.policy);
+  check_units(s, out.traffic, out.stack.serving.policy);
+  out.longest = out.model.max_context;
+  if (const auto v = s.find("max_context")) out.longest = v->integer(1, most_request_tokens);
+  if (const auto v = s.find("gpu_hour_price")) {
+    if (!(v->number() > 0)) v->fail("dollars above 0");
+    out.rental = DollarsPerSecond(v->number() / seconds_per_hour);
+  }
+  if (const auto v = s.find("slo"))
+    out.target = parse_target(v->text(), "--slo", class_names(out.traffic));
   return out;
 }
 
 namespace {
-
-// Every combination of the lists, as settings of one point with what tells it from others.
-std::vector<std::pair<std::string, JsonValue>> points_of(const JsonValue& settings) {
-  std::vector<std::pair<std::string, SortedJson>> points{{"", settings.raw()}};
-  for (const Setting& setting : serve_settings()) {
-    const auto value = settings.find(setting.key);
-    if (!value || !value->is_array()) continue;
-    std::vector<std::pair<std::string, SortedJson>> grown;
-    const std::vector<JsonValue> items = value->items();
-    if (items.empty()) value->fail("at least one value");
-    if (points.size() * items.size() > most_points)
-      value->fail(fmt::format("at most {} combinations", most_points));
-    for (const auto& [words, point] : points)
-      for (const JsonValue& item : items) {
-        SortedJson one = point;
-        one[setting.key] = item.raw();
-        const std::string shown =
-            item.is_number() ? fmt::format("{:g}", item.number()) : item.reference();
-        grown.emplace_back(
-            fmt::format("{}{}{} {}", words, words.empty() ? "" : ", ", setting.key, shown), one);
-      }
-    points = std::move(grown);
-  }
-  std::vector<std::pair<std::string, JsonValue>> out;
-  for (auto& [words, point] : points)
-    out.emplace_back(words, JsonValue::from(std::move(point), settings.file()));
-  return out;
-}
 
 // Marks the points that no other beats both in tokens a GPU and in time a token.
 void mark_best(std::vector<ServedPoint>& points) {
@@ -234,31 +179,61 @@ void mark_best(std::vector<ServedPoint>& points) {
 }  // namespace
 
 bool Served::exists() const {
+  if (load) return chosen.has_value();
   return std::any_of(points.begin(), points.end(),
                      [](const ServedPoint& p) { return p.prediction.refusal.empty(); });
 }
 
+namespace {
+
+ServedPoint serve_point(const QuestionPoint& point, std::size_t number, std::size_t points,
+                        const ServeWith& with) {
+  ServedPoint out{.varied = point.varied,
+                  .asked = read_service(point.settings, with.catalogues, with.seed)};
+  const auto run = [&] {
+    StepLog* log = with.log;
+    const std::int64_t engines =
+        out.asked.engines.replicas + (out.asked.decode ? out.asked.decode->replicas : 0);
+    if (log)
+      *log = {.most =
+                  std::max<std::size_t>(1, with.most_records / static_cast<std::size_t>(engines))};
+    out.prediction = predict_service(out.asked, {.threads = with.threads,
+                                                 .stop = with.stop,
+                                                 .progress =
+                                                     [&](std::int64_t done) {
+                                                       if (with.progress)
+                                                         with.progress(number, points, done);
+                                                     },
+                                                 .log = log});
+  };
+  run();
+  if (!point.settings.has("for")) return out;
+  while (!point.settings.has("requests") && lengthen(out)) run();
+  out.load = judge(out);
+  return out;
+}
+
+}  // namespace
+
 Served serve_settings(const JsonValue& settings, const ServeWith& with) {
-  Served out{.settings = with_files_inline(settings).value_or(settings),
+  Served out{.settings = with_traces_inline(with_files_inline(settings).value_or(settings)),
              .catalogue = with.catalogues.version()};
+  check_keys(settings);
   const auto points = points_of(settings);
   for (std::size_t i = 0; i < points.size(); ++i) {
+    if (with.progress) with.progress(i, points.size(), 0);
     if (with.stop != nullptr && with.stop->load()) {
       out.stopped = true;
       break;
     }
-    out.points.emplace_back();
-    ServedPoint& point = out.points.back();
-    point.varied = points[i].first;
-    point.asked = read_service(points[i].second, with.catalogues, with.seed);
-    point.prediction = predict_service(
-        point.asked,
-        {.threads = with.threads, .stop = with.stop, .progress = [&](std::int64_t done) {
-           if (with.progress) with.progress(i, points.size(), done);
-         }});
-    out.stopped = out.stopped || point.prediction.timeline.stopped;
+    out.points.push_back(serve_point(points[i], i, points.size(), with));
+    out.stopped = out.stopped || out.points.back().prediction.timeline.stopped;
   }
   mark_best(out.points);
+  if (const auto load = settings.find("for")) {
+    out.load = load_rate(load_arrivals(*load));
+    out.chosen = least_that_meets(out.points);
+  }
   return out;
 }
 

@@ -38,8 +38,24 @@ const std::vector<Setting>& serve_settings() {
       {"block_tokens", integer, limits, "tokens of a block of keys and values"},
       {"memory_share", number, limits, "of the memory that weights and cache may take"},
       {"prefix_cache", on_off, limits, "whether prompts that begin alike are computed once"},
+      {"max_context", integer, limits,
+       "tokens of a prompt and its answer at most; longer ones are rejected; default: the model's"},
+      {"queue_limit", integer, limits, "requests that may wait on a rank; more are rejected"},
+      {"tiers", text, limits,
+       "caches below the GPU's memory, a GPU's share of each: host:256GiB:50GB/s,nvme:2TB:6GB/s"},
+      {"preemption", text, limits, "what makes room is computed again or goes to the first tier",
+       SettingOf::both, "recompute swap"},
+      {"watermark", number, limits, "share of the blocks that new requests leave free"},
+      {"long_prefill", integer, limits, "vLLM: tokens of a step that a prompt gets at most"},
+      {"mixed_steps", on_off, limits, "SGLang: decodes join the steps of prompts"},
+      {"capacity", text, limits, "TensorRT-LLM: no-evict or max-utilisation", SettingOf::both,
+       "no-evict max-utilisation"},
+      {"rank_choice", text, limits, "which rank of an engine takes a request, with DP attention",
+       SettingOf::both, "round-robin least-requests"},
       {"arrivals", text, traffic,
-       "poisson:12/s, gamma:12/s:3 (bursts), offline, trace or trace:2 (twice as fast)"},
+       "poisson:12/s, gamma:12/s:3 (bursts), daily:8h:2/s:16h:12/s, offline, trace or trace:2 "
+       "(twice"
+       " as fast)"},
       {"concurrency", integer, traffic, "clients that each wait for their answer (closed loop)"},
       {"requests", integer, traffic, "default: ten for each client, 1,000 else, a trace's all"},
       {"warmup", integer, traffic, "first requests that are not counted"},
@@ -48,7 +64,19 @@ const std::vector<Setting>& serve_settings() {
        "lognormal:500:1.2:32768"},
       {"osl", text, traffic, "tokens of an answer, as isl"},
       {"trace", text, traffic, "name or file of a trace: its lengths, prefixes and arrivals"},
+      {"classes", json, traffic,
+       "kinds of requests: [{\"name\": \"chat\", \"share\": 0.8, \"isl\": 500, \"osl\": 200, "
+       "\"priority\": 0}, ..]; lower priorities go first"},
+      {"turns", text, traffic,
+       "turns of a conversation, as isl; --requests are conversations then"},
+      {"turn_tokens", text, traffic, "tokens that each later turn adds to the prompt, as isl"},
+      {"think_time", text, traffic, "mean time between an answer and the next turn: 20s"},
+      {"shared_prefix", integer, traffic, "tokens with which all prompts begin: a system prompt"},
       {"slo", text, traffic, "what requests are promised: ttft.p95=2s,tpot.p95=30ms"},
+      {"for", text, traffic,
+       "a load to be met, 50/s or gamma:50/s:3: of the points that meet it and keep --slo the one "
+       "with the least GPUs"},
+      {"gpu_hour_price", number, traffic, "USD per accelerator and hour"},
   };
   return all;
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads admission, preemption, mixing, and tiers of the cache.
+#include "sim/question/serve/policy.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sim/base/errors/check.h"
+#include "sim/base/units/units.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t most_cache_tiers = 3;  // below the device's memory
+
+constexpr const char* tier_form =
+    "NAME:CAPACITY:BANDWIDTH of a GPU's share, such as host:256GiB:50GB/s,nvme:2TB:6GB/s";
+
+CacheTier tier_of(const std::string& text, const JsonValue& at) {
+  const std::size_t first = text.find(':'), second = text.find(':', first + 1);
+  if (first == std::string::npos || second == std::string::npos || first == 0)
+    at.fail(tier_form, fmt::format("\"{}\"", text));
+  try {
+    return {.name = text.substr(0, first),
+            .capacity = parse<Bytes>(text.substr(first + 1, second - first - 1)),
+            .bandwidth = parse<BytesPerSecond>(text.substr(second + 1))};
+  } catch (const Error& error) {
+    at.fail(tier_form, fmt::format("\"{}\"", text));
+  }
+}
+
+std::vector<CacheTier> tiers_of(const JsonValue& at) {
+  std::vector<CacheTier> tiers;
+  const std::string text = at.text();
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t end = std::min(text.find(',', from), text.size());
+    tiers.push_back(tier_of(text.substr(from, end - from), at));
+    if (!(tiers.back().bandwidth.si() > 0)) at.fail("a bandwidth above 0");
+    from = end + 1;
+  }
+  if (tiers.size() > most_cache_tiers)
+    at.fail(fmt::format("at most {} tiers below the device's memory", most_cache_tiers));
+  return tiers;
+}
+
+}  // namespace
+
+void read_policy(const JsonValue& s, EnginePolicy& policy) {
+  const auto of = [&](const JsonValue& at, std::initializer_list<SchedulerKind> kinds,
+                      const char* whose) {
+    for (const SchedulerKind kind : kinds)
+      if (policy.scheduler == kind) return;
+    at.fail(fmt::format("nothing with this stack: it is a setting of {}", whose));
+  };
+  using enum SchedulerKind;
+  const auto count = [](const JsonValue& at) { return at.integer(0, std::int64_t{1} << 30); };
+  if (const auto v = s.find("queue_limit")) policy.queue_limit = count(*v);
+  if (const auto v = s.find("tiers")) policy.tiers = tiers_of(*v);
+  if (const auto v = s.find("preemption")) {
+    policy.preemption = preemption_text.from(*v);
+    if (policy.preemption == Preemption::swap && policy.tiers.empty())
+      v->fail("tiers that take what makes room (--tiers)");
+  }
+  if (const auto v = s.find("watermark")) {
+    policy.watermark = v->number();
+    if (!(policy.watermark >= 0) || policy.watermark >= 1) v->fail("at least 0, below 1");
+  }
+  if (const auto v = s.find("long_prefill")) {
+    of(*v, {vllm, simple}, "vLLM's scheduler");
+    policy.long_prefill = count(*v);
+  }
+  if (const auto v = s.find("mixed_steps")) {
+    of(*v, {sglang}, "SGLang's scheduler: the others always mix");
+    policy.mixed_steps = v->boolean();
+  }
+  if (const auto v = s.find("capacity")) {
+    of(*v, {trtllm}, "TensorRT-LLM's scheduler");
+    policy.capacity = capacity_policy_text.from(*v);
+  }
+  if (const auto v = s.find("rank_choice")) policy.rank_choice = rank_choice_text.from(*v);
+}
+
+void check_units(const JsonValue& s, const Traffic& traffic, const EnginePolicy& policy) {
+  const std::int64_t unit = traffic.trace ? traffic.trace->hash_tokens : 0;
+  if (unit == 0 || !policy.prefix_cache || unit % policy.block_tokens == 0) return;
+  const std::string expected =
+      fmt::format("a divisor of {}, the tokens that requests of the trace share", unit);
+  if (s.has("block_tokens")) s.at("block_tokens").fail(expected);
+  throw Error({.file = "--block-tokens",
+               .path = "",
+               .found = fmt::format("{}", policy.block_tokens),
+               .expected = expected});
+}
+
+}  // namespace orrery

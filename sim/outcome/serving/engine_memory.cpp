@@ -100,12 +100,15 @@ EngineMemory engine_memory(const Cluster& cluster, const Model& model, const Eng
   const double states = m.state.si() * static_cast<double>(policy.max_sequences);
   m.blocks = block > 0 ? static_cast<std::int64_t>(std::max(0.0, m.cache.si() - states) / block)
                        : std::int64_t{1} << 40;
-  if (m.blocks < 1)
-    m.refusal = fmt::format(
-        "the engine does not fit: weights of {} and a workspace of {} leave {} of {} for keys and "
-        "values",
-        to_text(m.weights), to_text(m.workspace), to_text(std::max(Bytes(0), m.cache)),
-        to_text(m.capacity));
+  if (m.blocks >= 1) return m;
+  m.refusal = fmt::format(
+      "the engine does not fit: weights of {} and a workspace of {} leave {} of {} for keys and "
+      "values",
+      to_text(m.weights), to_text(m.workspace), to_text(std::max(Bytes(0), m.cache)),
+      to_text(m.capacity));
+  if (states > 0)
+    m.refusal += fmt::format(", and the states of {} sequences take {} of it (--max-sequences)",
+                             policy.max_sequences, to_text(Bytes(states)));
   return m;
 }
 

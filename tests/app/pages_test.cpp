@@ -107,8 +107,11 @@ int check_blocks(const fs::path& file, Consoles& consoles) {
 TEST_CASE("README and every page show what their commands print", "[snapshot]") {
   Consoles consoles;
   int blocks = 0;
-  for (const fs::path& page : test::pages()) blocks += check_blocks(page, consoles);
-  CHECK(blocks > 25);
+  const char* some = std::getenv("PAGES");  // a part of their paths: these alone
+  for (const fs::path& page : test::pages())
+    if (some == nullptr || page.string().find(some) != std::string::npos)
+      blocks += check_blocks(page, consoles);
+  CHECK(blocks > (some == nullptr ? 25 : 0));
 }
 
 }  // namespace orrery

@@ -93,7 +93,8 @@ SortedJson listed_value(const Setting& setting, const std::string& text) {
     const bool range = setting.kind != SettingKind::json && part.find("..") != part.npos;
     return range ? SortedJson(part) : setting_value(setting, part);
   };
-  if (text.find(',') == text.npos || is_one_value(setting.key)) return value(text);
+  const bool json = text.starts_with('{');  // an entry that stands inline
+  if (json || text.find(',') == text.npos || is_one_value(setting.key)) return value(text);
   SortedJson list = SortedJson::array();
   for (std::size_t from = 0; from <= text.size();) {
     const std::size_t end = std::min(text.find(',', from), text.size());

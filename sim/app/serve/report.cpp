@@ -51,7 +51,7 @@ void add_latencies(Document& document, const ServiceSummary& s) {
   document.gap();
 }
 
-void add_request(Document& document, const RequestTime& r) {
+void add_request(Document& document, const RequestTime& r, bool apart) {
   const Seconds total = r.waiting + r.prefill + r.on_the_way + r.waiting_there + r.decoding;
   if (total <= Seconds(0)) return;
   document.label("Where a request's time goes:");
@@ -61,11 +61,11 @@ void add_request(Document& document, const RequestTime& r) {
   };
   add("waits for its first step", r.waiting);
   add("prompt, to its first token", r.prefill);
-  if (r.on_the_way > Seconds(0)) {
+  if (apart) {
     add("keys and values on their way to another engine", r.on_the_way);
     add("waits for its first step there", r.waiting_there);
   }
-  add("decoding, with the prompts of others between", r.decoding);
+  add(apart ? "decoding" : "decoding, with the prompts of others between", r.decoding);
   document.table(std::move(table));
   document.gap();
 }
@@ -257,7 +257,7 @@ void add_point(Document& document, const ServedPoint& point) {
   add_spread(document, p);
   document.paragraph(p.bottleneck);
   document.gap();
-  add_request(document, p.request);
+  add_request(document, p.request, c.decode.has_value());
   add_step(document, p);
   if (p.timeline.stopped)
     document.gap().paragraph("Stopped early: what was served so far is counted, the rest is not.");

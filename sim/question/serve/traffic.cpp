@@ -31,7 +31,15 @@ bool is_small_file(const std::string& name) {
 
 // By its name, or what a file held.
 RequestList trace_of(const JsonValue& at) {
-  if (!at.is_object()) return load_trace(at.text(), catalog_folder());
+  try {
+    if (!at.is_object()) return load_trace(at.text(), catalog_folder());
+  } catch (const Error& error) {
+    ErrorInfo info = error.info();
+    if (info.file != "trace") throw;  // of a line of it
+    info.file = at.file();
+    info.path = at.path();
+    throw Error(std::move(info));
+  }
   at.expect_only({"name", "text"});
   const std::string text = at.at("text").text();
   return parse_trace(text, format_of(text), at.at("name").text());

@@ -156,8 +156,6 @@ std::string guessed_text(const Guessing& guessing, const ServicePrediction& p) {
   return text;
 }
 
-// Requests that an engine can never take: longer than its cache, or than a step where prompts are
-// not cut.
 // Requests that no engine took, and why.
 std::string rejected_text(const ServiceCase& c, const ServicePrediction& p) {
   const Rejections& r = p.rejections;

@@ -109,6 +109,16 @@ TEST_CASE("serve: of the points that bear a load the one with the least GPUs is 
   CHECK(none.out.find("None of 2 listed points bears 50 requests/s") != std::string::npos);
 }
 
+TEST_CASE("serve: points are the same on any number of threads, and name all machines") {
+  const std::string question =
+      "serve --model llama3.3-70b --cluster dgx-h100,dgx-h200 --stack vllm,sglang --engines "
+      "1..2xTP4 --for 2/s --requests 300 --isl uniform:100:2000 --osl 100 --threads ";
+  const test::Outcome one = test::run(question + "1"), three = test::run(question + "3");
+  CHECK(one.out == three.out);
+  CHECK(one.out.find("(dgx-h100) and NVIDIA H200") != std::string::npos);
+  CHECK(one.out.find("vLLM 0.14 and SGLang") != std::string::npos);
+}
+
 TEST_CASE("serve: a load that any deployment bears needs one engine") {
   const JsonValue all = answer(llama + lengths + "--engines 1..2xTP4 --for 0.5/s");
   CHECK(all.at("load").at("point").integer() == 0);
@@ -231,7 +241,7 @@ TEST_CASE("serve: all tokens together pay what the GPUs cost, and no GPU draws a
       point(answer(llama +
                    "--engines 2xTP4 --arrivals poisson:1/s --requests 200 --turns 3 --turn-tokens "
                    "300 --think-time 5s --shared-prefix 1000 --isl 4000 --osl 200 "
-                   "--router session --gpu-hour-price 3.6"));
+                   "--router session --gpu-hour-price 3.6 --slo ttft.p50=180ms"));
   const JsonValue cost = p.at("cost"), traffic = p.at("traffic");
   const auto of = [&](const char* key) { return cost.at(key).number(); };
   const double cached = static_cast<double>(p.at("cache").at("cached_tokens").integer());
@@ -242,6 +252,9 @@ TEST_CASE("serve: all tokens together pay what the GPUs cost, and no GPU draws a
        of("per_million_output_usd") * static_cast<double>(traffic.at("output_tokens").integer()));
   CHECK(paid == Approx(8 * 0.001 * traffic.at("span_s").number()).epsilon(1e-6));
   CHECK(of("per_million_cached_usd") < of("per_million_input_usd"));
+  CHECK(of("per_million_promised_usd") > of("per_million_usd"));
+  CHECK(of("per_million_promised_usd") * p.at("slo_share").number() ==
+        Approx(of("per_million_usd")).epsilon(1e-6));
   for (const char* phase : {"mean_w", "prompts_w", "decodes_w"}) {
     CHECK(p.at("energy").at(phase).number() > 50);
     CHECK(p.at("energy").at(phase).number() <= 700);

@@ -63,11 +63,12 @@ ExitCode serve_and_print(const JsonValue& settings, const Given& given, const Co
                        .threads = common.threads,
                        .stop = &stop,
                        .progress =
-                           [&](std::size_t point, std::size_t points, std::int64_t done) {
+                           [&](std::size_t served, std::size_t points, std::int64_t done) {
                              if (interrupted()) stop = true;
                              if (shows)
                                std::fprintf(stderr, "\rserving: point %zu of %zu, %lld requests ",
-                                            point + 1, points, static_cast<long long>(done));
+                                            std::min(served + 1, points), points,
+                                            static_cast<long long>(done));
                            },
                        .log = trace.empty() ? nullptr : &log,
                        .most_records = most_records};

@@ -92,13 +92,14 @@ Json cost_json(const ServicePrediction& p, std::int64_t gpus) {
                   : Json(nullptr)},
           {"per_million_input_usd", or_null(p.cost.input)},
           {"per_million_cached_usd", or_null(p.cost.cached)},
-          {"per_million_output_usd", or_null(p.cost.output)}};
+          {"per_million_output_usd", or_null(p.cost.output)},
+          {"per_million_promised_usd", or_null(p.cost.promised)}};
 }
 
 Json classes_json(const ServicePrediction& p) {
   Json list = Json::array();
-  for (std::size_t i = 0; i < p.requests.classes.size(); ++i) {
-    const ServiceSummary s = summarise(p.requests, p.timeline, static_cast<std::int32_t>(i));
+  for (std::size_t i = 0; i < p.classes.size(); ++i) {
+    const ServiceSummary& s = p.classes[i];
     list.push_back({{"name", p.requests.classes[i]},
                     {"counted", s.requests},
                     {"ttft", latency_json(s.ttft)},
@@ -154,7 +155,7 @@ Json service_json(const ServedPoint& point) {
                    {"prompts_w", p.cost.prompts.si()},
                    {"decodes_w", p.cost.decodes.si()},
                    {"per_output_token_j", p.cost.per_output.si()}};
-  if (p.requests.classes.size() > 1) out["classes"] = classes_json(p);
+  if (!p.classes.empty()) out["classes"] = classes_json(p);
   out["slo"] = targets_json(c, p.target);
   out["slo_share"] = p.target.share;
   out["bottleneck"] = p.bottleneck;

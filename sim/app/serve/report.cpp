@@ -185,6 +185,10 @@ void add_cost(Table& table, const ServiceCase& c, const ServicePrediction& p) {
     if (cost.cached) text += fmt::format("${:.3g} cached ones, ", *cost.cached);
     table.add({"", text + fmt::format("${:.3g} output tokens", *cost.output)});
   }
+  if (cost.promised && p.target.share < 1)
+    table.add(
+        {"", fmt::format("${:.3g} per million output tokens of requests that keep all promises",
+                         *cost.promised)});
   if (cost.mean > Watts(0))
     table.add({"power", fmt::format("{} a GPU in the mean ({} in prompts, {} in decodes), {} an "
                                     "output token",
@@ -194,13 +198,13 @@ void add_cost(Table& table, const ServiceCase& c, const ServicePrediction& p) {
 
 // Of each kind of requests, where there are several.
 void add_classes(Document& document, const ServicePrediction& p) {
-  if (p.requests.classes.size() < 2) return;
+  if (p.classes.empty()) return;
   document.label("By kind of request:");
   Table table({"", "requests", "TTFT p50", "p95", "TPOT p50", "p95", "E2E p95"},
               {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
                Align::right});
-  for (std::size_t i = 0; i < p.requests.classes.size(); ++i) {
-    const ServiceSummary s = summarise(p.requests, p.timeline, static_cast<std::int32_t>(i));
+  for (std::size_t i = 0; i < p.classes.size(); ++i) {
+    const ServiceSummary& s = p.classes[i];
     table.add({p.requests.classes[i], grouped(s.requests), to_text(s.ttft.p50), to_text(s.ttft.p95),
                to_text(s.tpot.p50), to_text(s.tpot.p95), to_text(s.e2e.p95)});
   }
@@ -278,11 +282,24 @@ std::string load_words(const ServedPoint& point) {
   return missed;
 }
 
+// What the points are about, each once, in their order.
+template <class Words>
+std::string all_of(const Served& served, const Words& words) {
+  std::vector<std::string> all;
+  for (const ServedPoint& point : served.points) {
+    std::string one = words(point.asked);
+    if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(std::move(one));
+  }
+  return enumeration(all);
+}
+
 void add_points(Document& document, const Served& served) {
-  const ServiceCase& c = served.points.front().asked;
-  document.title(
-      fmt::format("{} on {} ({})", c.model.title, c.cluster.device.title, c.cluster.name));
-  document.line(c.stack.title + " " + c.stack.release);
+  document.title(all_of(served, [](const ServiceCase& c) { return c.model.title; }) + " on " +
+                 all_of(served, [](const ServiceCase& c) {
+                   return fmt::format("{} ({})", c.cluster.device.title, c.cluster.name);
+                 }));
+  document.line(
+      all_of(served, [](const ServiceCase& c) { return c.stack.title + " " + c.stack.release; }));
   document.gap();
   std::vector<std::string> head = {"",         "point",     "GPUs",
                                    "TTFT p50", "p95",       "TPOT p50",

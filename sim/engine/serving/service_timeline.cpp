@@ -186,6 +186,7 @@ TargetResult against(const ServiceTarget& target, const RequestList& list,
       keeps = keeps && kept;
     }
     good += keeps ? 1 : 0;
+    result.tokens += keeps ? q.output : 0;
   });
   for (std::size_t i = 0; i < asked.size(); ++i)
     result.shares.push_back(

@@ -111,6 +111,7 @@ Seconds tick_percentile(std::span<Ticks> values, double percent);
 // whole keeps it, `shares` how many of its requests do.
 struct TargetResult {
   double goodput = 0, share = 0;
+  std::int64_t tokens = 0;  // output of the requests that keep it
   std::vector<double> shares;
   std::vector<Seconds> reached;
   std::vector<bool> kept;

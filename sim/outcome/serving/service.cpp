@@ -201,6 +201,9 @@ void sum_up(ServicePrediction& p, const ServiceCase& asked, const EnginePrices& 
   p.counts = count_requests(p.timeline);
   if (p.counts.rejected > 0) p.rejections = rejections_of(p, asked);
   p.summary = summarise(p.requests, p.timeline);
+  const std::size_t kinds = p.requests.classes.size();
+  for (std::size_t i = 0; kinds > 1 && i < kinds; ++i)
+    p.classes.push_back(summarise(p.requests, p.timeline, static_cast<std::int32_t>(i)));
   if (!asked.target.bounds.empty()) p.target = against(asked.target, p.requests, p.timeline);
   p.request = mean_request(p.timeline, p.requests);
   const ServiceTotals& t = p.timeline.totals;

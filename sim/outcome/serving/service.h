@@ -68,8 +68,9 @@ struct Rejections {
 // Watts are of a GPU with its board, energy of all GPUs.
 struct ServiceCost {
   std::optional<double> input, cached, output;
-  Watts prompts, decodes, mean;  // in their steps; over all the time
-  Joules per_output;             // a token
+  std::optional<double> promised;  // output tokens of requests that keep all promises pay for all
+  Watts prompts, decodes, mean;    // in their steps; over all the time
+  Joules per_output;               // a token
 };
 
 // Mean time of a request by where it goes, from its arrival to its last token.
@@ -94,6 +95,7 @@ struct ServicePrediction {
   ServiceTimeline timeline;
   RequestCounts counts;
   ServiceSummary summary;
+  std::vector<ServiceSummary> classes;  // of each kind of requests, where there are several
   TargetResult target;
   RequestTime request;
   double batch = 0;           // mean sequences that get a token in a step

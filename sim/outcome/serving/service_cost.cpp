@@ -45,6 +45,8 @@ void add_money(ServicePrediction& p, const ServiceCase& asked, const EnginePrice
   if (p.rental.si() <= 0 || s.output_tokens == 0) return;
   const double dollars = p.rental.si() * static_cast<double>(asked.gpus()) * s.span.si();
   const double share = prompts_share(p, asked);
+  if (!asked.target.bounds.empty() && p.target.tokens > 0)
+    p.cost.promised = 1e6 * dollars / static_cast<double>(p.target.tokens);
   p.cost.output = 1e6 * dollars * (1 - share) / static_cast<double>(s.output_tokens);
   const MeanPrompt mean = mean_prompt(s);
   const double alone = to_seconds(prompts.step(step_of(0, mean.computed))).si();

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/parallel.h"
 #include "sim/engine/capability.h"
 #include "sim/question/serve/engine_text.h"
 #include "sim/question/serve/guessing.h"
@@ -186,31 +188,32 @@ bool Served::exists() const {
 
 namespace {
 
-ServedPoint serve_point(const QuestionPoint& point, std::size_t number, std::size_t points,
-                        const ServeWith& with) {
-  ServedPoint out{.varied = point.varied,
-                  .asked = read_service(point.settings, with.catalogues, with.seed)};
+// Several points run beside each other, each on one thread; what a single one keeps of each request
+// they do not.
+void serve_point(ServedPoint& out, const JsonValue& settings, const ServeWith& with, bool alone,
+                 const std::function<void(std::int64_t)>& progress) {
   const auto run = [&] {
-    StepLog* log = with.log;
     const std::int64_t engines =
         out.asked.engines.replicas + (out.asked.decode ? out.asked.decode->replicas : 0);
+    StepLog* log = alone ? with.log : nullptr;
     if (log)
       *log = {.most =
                   std::max<std::size_t>(1, with.most_records / static_cast<std::size_t>(engines))};
-    out.prediction = predict_service(out.asked, {.threads = with.threads,
-                                                 .stop = with.stop,
-                                                 .progress =
-                                                     [&](std::int64_t done) {
-                                                       if (with.progress)
-                                                         with.progress(number, points, done);
-                                                     },
-                                                 .log = log});
+    out.prediction = predict_service(
+        out.asked,
+        {.threads = alone ? with.threads : 1, .stop = with.stop, .progress = progress, .log = log});
   };
   run();
-  if (!point.settings.has("for")) return out;
-  while (!point.settings.has("requests") && lengthen(out)) run();
-  out.load = judge(out);
-  return out;
+  if (settings.has("for")) {
+    while (!settings.has("requests") && lengthen(out)) run();
+    out.load = judge(out);
+  }
+  if (alone) return;
+  out.prediction.timeline.requests = {};
+  out.prediction.timeline.gaps = {};
+  out.asked.cluster.calibration = {};
+  out.prediction.requests.requests = {};
+  out.prediction.requests.hashes = {};
 }
 
 }  // namespace
@@ -220,14 +223,37 @@ Served serve_settings(const JsonValue& settings, const ServeWith& with) {
              .catalogue = with.catalogues.version()};
   check_keys(settings);
   const auto points = points_of(settings);
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    if (with.progress) with.progress(i, points.size(), 0);
-    if (with.stop != nullptr && with.stop->load()) {
-      out.stopped = true;
-      break;
+  std::vector<ServedPoint> all(points.size());
+  const bool alone = all.size() == 1;
+  // Every point is read before the first is served: an error comes at once. A case is large, so
+  // that it is read again when its turn comes.
+  const auto read = [&](std::size_t i) {
+    return read_service(points[i].settings, with.catalogues, with.seed);
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) read(i);
+  std::mutex reading;
+  std::vector<char> begun(all.size(), 0);
+  std::atomic<std::size_t> served{0};
+  std::mutex speaking;
+  const auto progress = [&](std::int64_t done) {
+    const std::scoped_lock lock(speaking);
+    if (with.progress) with.progress(served.load(), all.size(), done);
+  };
+  parallel_for(all.size(), alone ? 1 : with.threads, [&](std::size_t i) {
+    progress(0);
+    if (with.stop != nullptr && with.stop->load()) return;
+    begun[i] = 1;
+    all[i].varied = points[i].varied;
+    {
+      const std::scoped_lock lock(reading);
+      all[i].asked = read(i);
     }
-    out.points.push_back(serve_point(points[i], i, points.size(), with));
-    out.stopped = out.stopped || out.points.back().prediction.timeline.stopped;
+    serve_point(all[i], points[i].settings, with, alone, progress);
+    ++served;
+  });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    out.stopped = out.stopped || begun[i] == 0 || all[i].prediction.timeline.stopped;
+    if (begun[i] != 0) out.points.push_back(std::move(all[i]));
   }
   mark_best(out.points);
   if (const auto load = settings.find("for")) {

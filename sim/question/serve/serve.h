@@ -28,7 +28,7 @@ struct ServeWith {
   const std::atomic<bool>* stop = nullptr;
   // Called before each point too, with 0 done.
   std::function<void(std::size_t point, std::size_t points, std::int64_t done)> progress = {};
-  StepLog* log = nullptr;        // takes the steps of the last point
+  StepLog* log = nullptr;        // takes the steps, where there is one point
   std::size_t most_records = 0;  // of it, over all engines
 };
 

@@ -74,8 +74,9 @@ ExitCode serve_and_print(const JsonValue& settings, const Given& given, const Co
                        .most_records = most_records};
   const Served served = serve_settings(settings, with);
   if (shows) std::fprintf(stderr, "\r\033[K");
-  if (!rows.empty()) write_file(rows, requests_csv(served.points.front()));
-  if (!trace.empty()) {
+  const bool some = !served.points.empty();  // none where Ctrl-C came first
+  if (some && !rows.empty()) write_file(rows, requests_csv(served.points.front()));
+  if (some && !trace.empty()) {
     write_file(trace, service_trace(served.points.front().asked, log));
     if (log.cut && !common.quiet)
       std::fprintf(stderr,

@@ -230,7 +230,11 @@ Served serve_settings(const JsonValue& settings, const ServeWith& with) {
   const auto read = [&](std::size_t i) {
     return read_service(points[i].settings, with.catalogues, with.seed);
   };
-  for (std::size_t i = 0; i < all.size(); ++i) read(i);
+  const auto stopped = [&] { return with.stop != nullptr && with.stop->load(); };
+  for (std::size_t i = 0; i < all.size() && !stopped(); ++i) {
+    if (with.progress) with.progress(0, all.size(), 0);
+    read(i);
+  }
   std::mutex reading;
   std::vector<char> begun(all.size(), 0);
   std::atomic<std::size_t> served{0};
@@ -241,7 +245,7 @@ Served serve_settings(const JsonValue& settings, const ServeWith& with) {
   };
   parallel_for(all.size(), alone ? 1 : with.threads, [&](std::size_t i) {
     progress(0);
-    if (with.stop != nullptr && with.stop->load()) return;
+    if (stopped()) return;
     begun[i] = 1;
     all[i].varied = points[i].varied;
     {

@@ -37,6 +37,7 @@ enum class Library : std::uint8_t {
   trtllm_linear,     // FP8 products of TensorRT-LLM, a scale per tensor found as they run
   trtllm_blocks,     // the same on Blackwell, a scale for each block of 128
   sglang_experts,    // expert layers as SGLang runs them on Hopper
+  triton_paged,      // Triton kernels of our own engine: attention over a paged cache, experts
   fused,             // hand-fused memory-bound kernels (Transformer Engine, Apex)
   inductor,          // torch.compile
   eager,             // one kernel per framework operation
@@ -103,6 +104,7 @@ inline constexpr auto library_text = enum_names<Library>({
     "trtllm-linear",
     "trtllm-linear-blocks",
     "sglang-experts",
+    "triton-paged",
     "fused",
     "inductor",
     "eager",

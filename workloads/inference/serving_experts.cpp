@@ -7,6 +7,25 @@
 #include "workloads/layout/expert_reach.h"
 
 namespace orrery {
+namespace {
+
+// Rows that a tile of grouped products takes from one expert.
+constexpr double tile_rows = 128;
+
+// Kernels of PyTorch that sort and index rows of a few bytes (validation/microbench/
+// serve_experts.py: sort, searchsorted, arange, division, two index operations).
+constexpr double sorting_kernels = 10;
+
+// What chance adds to the tiles of an expert with `mean` rows over those of exactly as many, in
+// rows: loads scatter by the root of their mean.
+std::int64_t scattered_rows(double mean) {
+  double tiles = 1;
+  for (double k = 1; k * tile_rows < mean + 5 * std::sqrt(mean); ++k)
+    tiles += 0.5 * std::erfc((k * tile_rows - mean) / std::sqrt(2 * mean));
+  return std::llround(std::max(0.0, tile_rows * (tiles - std::ceil(mean / tile_rows))));
+}
+
+}  // namespace
 
 // With attention data parallelism each rank has rows of its own, and experts' ranks need those of
 // all: they are sent where they are wanted and come back added up.
@@ -51,22 +70,44 @@ void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) c
       std::ceil(reach.rows / static_cast<double>(std::max<std::int64_t>(1, reach.experts))));
   const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
   const std::int64_t gate = is_gated(ffn.activation) ? 2 : 1;
+  const StackServing& serving = stack_.serving;
+  const Library library = rows <= serving.small_grouped_rows
+                              ? serving.small_grouped_gemm.value_or(stack_.kernels.grouped_gemm)
+                              : stack_.kernels.grouped_gemm;
+  // Libraries of plain grouped products leave the order of rows to the framework: a sort and what
+  // follows from it, rows put in order, results added up. Others do that themselves.
+  const bool sorts = library == Library::grouped_gemm;
+  const double sent = 2 * reach.rows * static_cast<double>(width);
+  if (sorts) {
+    Operation o{.label = Label::expert, .count = sorting_kernels};
+    const double ids = 4 * reach.rows;
+    o.work = Kernel{.work = {.kind = WorkKind::permute, .bytes_read = ids, .bytes_written = ids},
+                    .library = Library::eager};
+    s.operations.push_back(o);
+    stream(s, Label::expert, WorkKind::permute, sent, sent);
+  }
+  const std::int64_t more =
+      sorts ? scattered_rows(reach.rows /
+                             static_cast<double>(std::max<std::int64_t>(1, reach.experts)))
+            : 0;
   const auto grouped = [&](std::int64_t n, std::int64_t k) {
     Operation o{.label = Label::expert};
     o.work = Kernel{.work = {.kind = WorkKind::grouped_gemm,
                              .input = linear_format(layout_.precision),
                              .output = Format::bf16,
-                             .m = std::max<std::int64_t>(1, each),
+                             .m = std::max<std::int64_t>(1, each + more),
                              .n = n,
                              .k = k,
                              .groups = reach.experts},
-                    .library = stack_.kernels.grouped_gemm};
+                    .library = library};
     s.operations.push_back(o);
   };
   grouped(gate * inner, width);
   const double outputs = 2.0 * reach.rows * static_cast<double>(inner);
   stream(s, Label::expert, WorkKind::elementwise, static_cast<double>(gate) * outputs, outputs);
   grouped(width, inner);
+  if (sorts)
+    stream(s, Label::expert, WorkKind::permute, sent, sent / static_cast<double>(ffn.topk));
   if (ffn.shared_width > 0) feed_forward(s, ffn.shared_width, ffn.activation, rows, false);
   if (layout_.attention_dp > 1) exchange(s, ffn, rows, ExchangePhase::combine);
   if (ffn.latent > 0) product(s, Label::expert, rows, model_.hidden, ffn.latent, true);

@@ -72,7 +72,8 @@ void ServingOperations::mixer_rows(Segment& s, const Mixer& mixer, std::int64_t 
   const double rotated = 2.0 * static_cast<double>(rows * (heads + kv_heads) * mixer.qk_dim);
   const double cached = bytes_per_element(layout_.cache) * static_cast<double>(rows * keys);
   stream(s, Label::elementwise, WorkKind::rotary, rotated + cached, rotated + cached);
-  if (mixer.qk_norm) stream(s, Label::elementwise, WorkKind::norm, rotated, rotated);
+  if (mixer.qk_norm && !stack_.serving.fused_qk_norm)
+    stream(s, Label::elementwise, WorkKind::norm, rotated, rotated);
   product(s, Label::gemm, rows, model_.hidden, heads * mixer.v_dim, true);
 }
 
@@ -162,7 +163,9 @@ Segment ServingOperations::head(std::int64_t sampled) const {
     CollectiveOperation c{.kind = CollectiveKind::all_gather, .bytes = Bytes(2 * logits)};
     s.operations.push_back({.label = Label::tensor_comm, .work = c});
   }
-  stream(s, Label::loss, WorkKind::softmax, 6 * logits, 4 * logits, sampled);
+  const bool greedy = stack_.serving.greedy;
+  stream(s, Label::loss, WorkKind::softmax, (greedy ? 2 : 6) * logits, greedy ? 0 : 4 * logits,
+         sampled);
   return s;
 }
 

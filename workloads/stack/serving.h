@@ -58,8 +58,22 @@ struct StackServing {
   Sourced<Seconds> first_prompts = unstated(Seconds(0));
   // How often the most popular expert is chosen over the least popular one (ExpertRouting).
   Sourced<double> expert_popularity = unstated(1.0);
+  // Of such a step beside its operations.
+  Sourced<Seconds> eager_step = unstated(Seconds(0));
+  // Host time for each part of a prompt, beside that of a step.
+  Sourced<Seconds> host_chunk = unstated(Seconds(0));
   // From the client to the engine's queue and back: HTTP, tokeniser, first text.
   Sourced<Seconds> request_front = unstated(Seconds(0));
+  // Memory that the framework's allocator never sees: the driver's, the context's, tables.
+  Sourced<Bytes> outside = unstated(Bytes(0));
+  // What the allocator takes for a step's workspace, over what the step holds of it.
+  Sourced<double> workspace_rounding = unstated(1.0);
+  bool keeps_mixer_rows = false;  // what attention read and made stays until its layer ends
+  bool fused_qk_norm = false;     // norms of queries and keys are part of the rotary kernel
+  bool greedy = false;  // tokens are the largest logits: no sampling, read once in 16 bits
+  // Experts of steps up to so many rows run in a library of their own.
+  std::optional<Library> small_grouped_gemm;
+  std::int64_t small_grouped_rows = 0;
 };
 
 // Whether an all-reduce of so many bytes over so many ranks does the norm after it too.

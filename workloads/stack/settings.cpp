@@ -183,6 +183,12 @@ constexpr Choice choices[] = {
      [](Stack& s, const JsonValue& v) { s.serving.memory_of = memory_share_text.from(v); }},
     {"prefill_attention",
      [](Stack& s, const JsonValue& v) { s.serving.prefill_attention = read_library(v); }},
+    {"small_grouped_gemm",
+     [](Stack& s, const JsonValue& v) { s.serving.small_grouped_gemm = read_library(v); }},
+    {"small_grouped_rows",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.small_grouped_rows = v.integer(0, most_of_a_step);
+     }},
     {"mixed_graph_rows",
      [](Stack& s, const JsonValue& v) { s.serving.mixed_graph_rows = v.integer(0, 1 << 20); }},
     {"fused_norm_limits",
@@ -269,6 +275,9 @@ constexpr Switch switches[] = {
     {"chunked_prefill", [](Stack& s) -> bool& { return s.serving.policy.chunked_prefill; }},
     {"mixed_steps", [](Stack& s) -> bool& { return s.serving.policy.mixed_steps; }},
     {"serving_engine", [](Stack& s) -> bool& { return s.serving.engine; }},
+    {"fused_qk_norm", [](Stack& s) -> bool& { return s.serving.fused_qk_norm; }},
+    {"greedy", [](Stack& s) -> bool& { return s.serving.greedy; }},
+    {"keeps_mixer_rows", [](Stack& s) -> bool& { return s.serving.keeps_mixer_rows; }},
     {"schedules_ahead", [](Stack& s) -> bool& { return s.serving.schedules_ahead; }},
     {"master_remainders", [](Stack& s) -> bool& { return s.memory.master_remainders; }},
 };

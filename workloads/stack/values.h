@@ -44,7 +44,11 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("expert_popularity", s.serving.expert_popularity);
   visit("eager_launch", s.serving.eager_launch);
   visit("first_prompts", s.serving.first_prompts);
+  visit("eager_step", s.serving.eager_step);
+  visit("host_chunk", s.serving.host_chunk);
   visit("request_front", s.serving.request_front);
+  visit("outside", s.serving.outside);
+  visit("workspace_rounding", s.serving.workspace_rounding);
   visit("small_kernels_forward", s.kernels.small_kernels_forward);
   visit("small_kernels_backward", s.kernels.small_kernels_backward);
   visit("dispatch", s.host.dispatch);

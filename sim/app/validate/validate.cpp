@@ -26,6 +26,7 @@
 #include "sim/validate/parts/collectives.h"
 #include "sim/validate/parts/collectives_report.h"
 #include "sim/validate/parts/kernels.h"
+#include "sim/validate/replayed/engine_replay.h"
 #include "sim/validate/rows/step_table.h"
 #include "sim/validate/rows/training_columns.h"
 #include "sim/validate/score/causes.h"
@@ -244,6 +245,7 @@ struct Tables {
   std::vector<MeasuredCollective> calls;
   std::vector<std::filesystem::path> kernel_files;
   std::vector<ServingRow> serving;
+  std::vector<EngineCase> own_engine;
 };
 
 // Rows and calls point into the clusters of their readers.
@@ -268,6 +270,10 @@ Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Reade
     CsvTable table = read_csv(file);
     if (is_serving_table(table) || is_speculation_labels(table)) {
       serving.push_back(std::move(table));
+      continue;
+    }
+    if (engine_case_kind(table)) {
+      append(tables.own_engine, read_engine_cases(table));
       continue;
     }
     if (is_step_table(table)) table = training_runs_of(table, aliases);
@@ -308,7 +314,7 @@ ExitCode validate_tables(const ValidateOptions& options) {
                   .new_programs = RowReader(aliases, Unknown::program),
                   .calls = CollectiveReader(aliases),
                   .with_unseen = nested};
-  auto [rows, new_models, unscripted, new_programs, calls, kernel_files, serving] =
+  auto [rows, new_models, unscripted, new_programs, calls, kernel_files, serving, own_engine] =
       read_tables(options, aliases, readers);
   const std::vector<ScoredRow> scored = predict_all(rows, error, options);
   std::vector<ScoredCollective> scored_calls;
@@ -345,14 +351,17 @@ ExitCode validate_tables(const ValidateOptions& options) {
   if (const auto code = gates_and_report(scored, gates, options)) return *code;
   const std::vector<ScoredKernel> kernels = score_kernels(kernel_files);
   const std::vector<ServedRow> served = serve_rows(serving, options.threads, options.quiet);
+  const std::vector<EngineFigure> replayed = replay_engine(own_engine, options.threads);
   if (options.json) {
     Json report = report_json(scored, scored_calls, kernels);
     add_served_json(served, report["rows"], report["groups"]);
+    add_engine_json(replayed, report["rows"], report["groups"]);
     fmt::print("{}", answer_text(validate_head(options), {}, std::move(report)));
     return ExitCode::answer;
   }
   if (!served.empty()) fmt::print("{}", served_text(served));
-  if (!scored.empty() || (calls.empty() && kernels.empty() && served.empty()))
+  if (!replayed.empty()) fmt::print("{}", engine_text(replayed, options.rows));
+  if (!scored.empty() || (calls.empty() && kernels.empty() && served.empty() && replayed.empty()))
     fmt::print("{}{}{}{}", report_text(scored, options.rows), ranges_text(range_groups(scored)),
                ranking_text(scored), odd_rows_text(scored));
   if (options.details) fmt::print("{}{}", choices_text(scored), details_text(scored));

@@ -237,6 +237,14 @@ void set_attention_tiles(Curve& curve, Architecture architecture) {
     curve.most_splits = 128;
     curve.resident_blocks = 2.2;
   }
+  // Triton's (validation/microbench/serve_kernels.py): a program for each query head of a tile, for
+  // each key-value head of a decode; keys are cut until a processor has four programs.
+  if (curve.library == Library::triton_paged) {
+    curve.packed_heads = decode ? 1 : 0;
+    curve.tile_n = 128;
+    if (decode) curve.split_waves = 4;
+    curve.resident_blocks = decode ? 2.2 : 1;
+  }
   const bool blackwell =
       architecture == Architecture::blackwell || architecture == Architecture::blackwell_ultra;
   if (curve.kind == WorkKind::attention_forward && serving && blackwell) {

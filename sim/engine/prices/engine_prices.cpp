@@ -62,7 +62,8 @@ class EnginePrices::Tables {
          std::int64_t most, const Drafter* drafts_by)
       : segments(cluster, model, layout, stack),
         serving(stack.serving),
-        eager_least(segments.launches() * stack.serving.eager_launch.get().si()),
+        launching(stack.serving.eager_step.get().si() +
+                  segments.launches() * stack.serving.eager_launch.get().si()),
         drafter(drafts_by),
         drafts(drafts_by == nullptr ? 0 : drafts_by->drafts),
         once(static_cast<std::size_t>(most) + 1),
@@ -139,11 +140,13 @@ class EnginePrices::Tables {
            static_cast<double>(drafts - 1) * seconds_of(guesser->decode(decodes, 1, context));
   }
 
-  // `eager`: a step with prompts that no graph holds.
-  double with_host(double device, std::int64_t sequences, bool eager) const {
+  // `eager`: a step with prompts that no graph holds; it takes what launching its kernels takes at
+  // least.
+  double with_host(double device, std::int64_t sequences, std::size_t chunks, bool eager) const {
     const double host = serving.host_step.get().si() +
-                        static_cast<double>(sequences) * serving.host_sequence.get().si();
-    const double busy = eager ? std::max(device, eager_least) : device;
+                        static_cast<double>(sequences) * serving.host_sequence.get().si() +
+                        static_cast<double>(chunks) * serving.host_chunk.get().si();
+    const double busy = eager ? std::max(device, launching) : device;
     const double answers = static_cast<double>(sequences) * serving.host_answer.get().si() /
                            static_cast<double>(serving.policy.stream_interval);
     return (serving.schedules_ahead ? std::max(busy, host) : busy + host) + answers;
@@ -180,7 +183,7 @@ class EnginePrices::Tables {
 
   Segments segments;
   const StackServing& serving;
-  const double eager_least;  // seconds
+  const double launching;  // of the host, kernel by kernel
   const Drafter* drafter;
   std::int64_t drafts;
   std::optional<Segments> guesser;
@@ -210,7 +213,7 @@ void EnginePrices::Tables::fill(Batch& batch, std::int64_t decodes) {
   for (const std::int64_t node : nodes) batch.attention.push_back(attention_seconds(decodes, node));
   for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
     const auto at = [&](std::size_t node) {
-      return to_ticks(Seconds(with_host(fixed + batch.attention[node], decodes, false)));
+      return to_ticks(Seconds(with_host(fixed + batch.attention[node], decodes, 0, false)));
     };
     const std::int64_t first = decodes * nodes[i], next = decodes * nodes[i + 1];
     const std::int64_t rise = std::max<std::int64_t>(0, (at(i + 1) - at(i)).ps);
@@ -260,7 +263,7 @@ Ticks EnginePrices::step(const StepShape& shape) const {
       if (t.guesser) device += seconds_of(t.guesser->prefill(chunk));
     }
   }
-  return to_ticks(Seconds(t.with_host(device, run.sequences, run.eager)));
+  return to_ticks(Seconds(t.with_host(device, run.sequences, shape.chunks.size(), run.eager)));
 }
 
 StepParts EnginePrices::parts(const StepShape& shape) const {
@@ -289,7 +292,7 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
   }
   const double device = parts.total().si();
   parts.time[static_cast<std::size_t>(Label::host)] +=
-      Seconds(t.with_host(device, run.sequences, run.eager) - device);
+      Seconds(t.with_host(device, run.sequences, shape.chunks.size(), run.eager) - device);
   return parts;
 }
 

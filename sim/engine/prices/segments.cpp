@@ -35,12 +35,22 @@ PhaseTime Segments::price(const Segment& segment, bool in_graph) const {
   return price_segment(segment, prices);
 }
 
+// Long prompts run for many steps: what the board's power limit stretches, it stretches here.
+PhaseTime Segments::sustained(PhaseTime phase) const {
+  const Seconds burst = compute_time(phase);
+  if (burst <= Seconds(0)) return phase;
+  const SustainedPass held = sustained_pass(burst, phase.energy, phase.clocked, context_.device);
+  for (const Label label : compute_labels)
+    phase.time[static_cast<std::size_t>(label)] *= held.time / burst;
+  return phase;
+}
+
 template <class Lower>
 PhaseTime Segments::layers(bool in_graph, const Lower& lower) const {
   PhaseTime sum;
   for (std::size_t i = 0; i < layers_of_.size(); ++i)
     sum.add(price(lower(model_.classes[i]), in_graph), layers_of_[i]);
-  return sum;
+  return sustained(sum);
 }
 
 PhaseTime Segments::rows(std::int64_t rows, bool in_graph) const {

@@ -31,6 +31,7 @@ class Segments {
 
  private:
   PhaseTime price(const Segment& segment, bool in_graph) const;
+  PhaseTime sustained(PhaseTime phase) const;
   template <class Lower>
   PhaseTime layers(bool in_graph, const Lower& lower) const;
 

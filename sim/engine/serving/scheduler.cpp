@@ -10,6 +10,9 @@
 // TensorRT-LLM (cpp/tensorrt_llm/batch_manager/capacityScheduler.cpp): the same, but a request is
 // admitted when all blocks that it and those that run may ever need are there (guaranteed no
 // evict), or those of its prompt (max utilisation: then the last one started is paused for room).
+//
+// Our own engine (validation/microbench/serve_scheduler.py; kind simple): the same, but no chunk of
+// a prompt makes another request start again.
 #include "sim/engine/serving/scheduler.h"
 
 #include <algorithm>
@@ -33,7 +36,12 @@ class MixedScheduler : public Scheduler {
       const std::uint32_t s = rank.prefills()[i];
       const std::int64_t tokens =
           chunk(policy, rank.slot(s).target - rank.slot(s).computed, budget);
-      if (!extend(rank, s, tokens, made_room)) break;  // it went itself: it was the last
+      if (policy.scheduler == SchedulerKind::simple) {
+        // A chunk runs whole or waits, with all behind it; where decodes made room, none runs.
+        if (made_room || !rank.extend(s, tokens)) return rank.end_plan(made_room, made_room);
+      } else if (!extend(rank, s, tokens, made_room)) {
+        break;  // it went itself: it was the last
+      }
       budget -= tokens;
     }
     const bool open = made_room || admit(rank, rows, budget);

@@ -60,6 +60,19 @@ Bytes drafter_weights(const Drafter& drafter, const EngineLayout& layout, const 
   return Bytes(modules * (all - tables + joined) + tables - shared);
 }
 
+// Rows of queries, keys and values and of what attention made of them, beside a layer's widest
+// point, where a program keeps them until the layer ends.
+Bytes mixer_rows(const Model& model, const EngineLayout& layout, std::int64_t rows) {
+  double most = 0;
+  for (const LayerClass& layer : model.classes) {
+    const Mixer& m = layer.mixer;
+    if (m.kind != MixerKind::attention || layer.ffn.kind == FfnKind::none) continue;
+    const std::int64_t width = m.heads * (m.qk_dim + m.v_dim) + m.kv_heads * (m.qk_dim + m.v_dim);
+    most = std::max(most, static_cast<double>(width) / static_cast<double>(layout.tp));
+  }
+  return Bytes(2 * static_cast<double>(rows) * most);
+}
+
 }  // namespace
 
 EngineMemory engine_memory(const Cluster& cluster, const Model& model, const EngineLayout& layout,
@@ -72,6 +85,8 @@ EngineMemory engine_memory(const Cluster& cluster, const Model& model, const Eng
   EngineMemory m{.capacity = cluster.device.resolved().memory_capacity,
                  .weights = most_of(stages, {C::parameters}),
                  .workspace = most_of(stages, {C::workspace, C::communication})};
+  if (stack.serving.keeps_mixer_rows) m.workspace += mixer_rows(model, layout, policy.token_budget);
+  m.outside = stack.serving.outside.get();
   const Kept of_model = kept_of(model, layout, cached);
   m.token = of_model.token;
   m.state = of_model.state;
@@ -87,7 +102,7 @@ EngineMemory engine_memory(const Cluster& cluster, const Model& model, const Eng
   const Bytes rest = m.capacity - m.weights - m.workspace;
   switch (stack.serving.memory_of) {
     case MemoryShare::total:
-      m.cache = m.capacity * share - m.weights - m.workspace;
+      m.cache = m.capacity * share - m.weights - m.workspace - m.outside;
       break;
     case MemoryShare::before_workspace:
       m.cache = m.capacity * share - m.weights;

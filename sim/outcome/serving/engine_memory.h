@@ -19,6 +19,7 @@ struct EngineMemory {
   Bytes capacity;   // of the device
   Bytes weights;    // of the model
   Bytes workspace;  // of a step with as many rows as the engine takes
+  Bytes outside;    // that the engine's allocator does not see
   Bytes cache;      // for keys and values
   Bytes token;      // keys and values of a token, of a drafter's too
   Bytes drafter;    // of the weights, those of the network that guesses tokens

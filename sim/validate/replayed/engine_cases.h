@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads what our own serving engine measured: runs under load, single steps, pools, memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/text/csv.h"
+
+namespace orrery {
+
+// What a row measured. run: a whole run under load; step: one step; pool: how many blocks an engine
+// found room for; memory: whether a pool of so many blocks ran out of memory.
+enum class EngineCaseKind : std::uint8_t { run, step, pool, memory };
+
+// Requests of a run in the order in which they were sent. A closed loop has no arrivals.
+struct EngineLoad {
+  std::int64_t clients = 0;  // of a closed loop
+  std::vector<std::int64_t> arrivals_us, prompts, outputs;
+  std::int64_t unfinished = 0;  // when the run was cut off
+};
+
+// Measured, in seconds; p99 where 1,000 requests finished.
+struct EngineLatencies {
+  double ttft_mean = 0, tpot_mean = 0;
+  std::optional<double> ttft_p99;
+};
+
+// Decodes of equal contexts, and a part of a prompt behind as long a history.
+struct EngineStep {
+  std::int64_t decodes = 0, chunk = 0, context = 0;
+  double device_seconds = 0;  // of the device alone
+};
+
+struct EngineCase {
+  EngineCaseKind kind = EngineCaseKind::run;
+  std::string id, gpu, cluster, stack, model;
+  bool held = false;  // never fitted
+  std::optional<std::int64_t> token_budget, max_sequences;
+  std::int64_t blocks = 0;  // of the pool
+  EngineLoad load;          // of runs, with what they measured
+  EngineLatencies latencies;
+  EngineStep step;
+  double beside_bytes = 0;  // of memory: that another process holds
+  bool out_of_memory = false;
+};
+
+// Told by columns that no other table has; nullopt: another table.
+std::optional<EngineCaseKind> engine_case_kind(const CsvTable& table);
+
+// Every row. Error for a missing column, for what is no number, for lists of different lengths and
+// arrivals out of order.
+std::vector<EngineCase> read_engine_cases(const CsvTable& table);
+
+}  // namespace orrery

@@ -12,17 +12,14 @@ namespace {
 // Rows that a tile of grouped products takes from one expert.
 constexpr double tile_rows = 128;
 
-// Kernels of PyTorch that sort and index rows of a few bytes (validation/microbench/
-// serve_experts.py: sort, searchsorted, arange, division, two index operations).
-constexpr double sorting_kernels = 10;
-
-// What chance adds to the tiles of an expert with `mean` rows over those of exactly as many, in
-// rows: loads scatter by the root of their mean.
-std::int64_t scattered_rows(double mean) {
+// Rows in the tiles of an expert with `mean` rows: loads scatter by the root of their mean, and
+// tiles are whole. Few rows take smaller tiles.
+std::int64_t tiled_rows(double mean) {
+  if (mean <= 0.5 * tile_rows) return static_cast<std::int64_t>(std::ceil(mean));
   double tiles = 1;
   for (double k = 1; k * tile_rows < mean + 5 * std::sqrt(mean); ++k)
     tiles += 0.5 * std::erfc((k * tile_rows - mean) / std::sqrt(2 * mean));
-  return std::llround(std::max(0.0, tile_rows * (tiles - std::ceil(mean / tile_rows))));
+  return std::llround(tile_rows * tiles);
 }
 
 }  // namespace
@@ -66,8 +63,6 @@ void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) c
                        .ranks = layout_.ep,
                        .held = local_experts(ffn, layout_.layout()),
                        .popularity = stack_.serving.expert_popularity.get()});
-  const auto each = static_cast<std::int64_t>(
-      std::ceil(reach.rows / static_cast<double>(std::max<std::int64_t>(1, reach.experts))));
   const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
   const std::int64_t gate = is_gated(ffn.activation) ? 2 : 1;
   const StackServing& serving = stack_.serving;
@@ -79,23 +74,17 @@ void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) c
   const bool sorts = library == Library::grouped_gemm;
   const double sent = 2 * reach.rows * static_cast<double>(width);
   if (sorts) {
-    Operation o{.label = Label::expert, .count = sorting_kernels};
-    const double ids = 4 * reach.rows;
-    o.work = Kernel{.work = {.kind = WorkKind::permute, .bytes_read = ids, .bytes_written = ids},
-                    .library = Library::eager};
-    s.operations.push_back(o);
+    stream(s, Label::expert, WorkKind::permute, 4 * reach.rows, 4 * reach.rows);
     stream(s, Label::expert, WorkKind::permute, sent, sent);
   }
-  const std::int64_t more =
-      sorts ? scattered_rows(reach.rows /
-                             static_cast<double>(std::max<std::int64_t>(1, reach.experts)))
-            : 0;
+  const double mean = reach.rows / static_cast<double>(std::max<std::int64_t>(1, reach.experts));
+  const auto each = sorts ? tiled_rows(mean) : static_cast<std::int64_t>(std::ceil(mean));
   const auto grouped = [&](std::int64_t n, std::int64_t k) {
     Operation o{.label = Label::expert};
     o.work = Kernel{.work = {.kind = WorkKind::grouped_gemm,
                              .input = linear_format(layout_.precision),
                              .output = Format::bf16,
-                             .m = std::max<std::int64_t>(1, each + more),
+                             .m = std::max<std::int64_t>(1, each),
                              .n = n,
                              .k = k,
                              .groups = reach.experts},

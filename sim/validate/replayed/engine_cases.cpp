@@ -17,7 +17,7 @@ const std::vector<std::string>& columns_of(EngineCaseKind kind) {
       {"id", "gpu", "cluster", "stack", "model", "held", "blocks", "max_sequences", "token_budget",
        "clients", "unfinished", "ttft_mean_s", "ttft_p99_s", "tpot_mean_s", "arrivals_us",
        "prompts", "outputs"},
-      {"id", "gpu", "cluster", "stack", "model", "held", "decodes", "chunk", "context",
+      {"id", "gpu", "cluster", "stack", "model", "held", "decodes", "chunk", "context", "graph",
        "device_us"},
       {"id", "gpu", "cluster", "stack", "model", "held", "max_sequences", "token_budget",
        "pool_blocks"},
@@ -81,6 +81,7 @@ void read_step(const CsvRow& row, EngineCase& c) {
   c.step = {.decodes = whole(row, "decodes", 0),
             .chunk = whole(row, "chunk", 0),
             .context = whole(row, "context", 1),
+            .graph = whole(row, "graph", 0),
             .device_seconds = seconds(row, "device_us", 1e-6)};
   if (c.step.decodes + c.step.chunk == 0) row.fail("chunk", "a decode or a chunk at least");
 }

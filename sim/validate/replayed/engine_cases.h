@@ -31,6 +31,7 @@ struct EngineLatencies {
 // Decodes of equal contexts, and a part of a prompt behind as long a history.
 struct EngineStep {
   std::int64_t decodes = 0, chunk = 0, context = 0;
+  std::int64_t graph = 0;     // the batch that was captured; 0: launched kernel by kernel
   double device_seconds = 0;  // of the device alone
 };
 

@@ -88,6 +88,8 @@ std::vector<EngineFigure> run_figures(const EngineCase& c, const OneEngine& engi
 
 EngineFigure step_figure(const EngineCase& c, const OneEngine& engine) {
   EngineFigure f{&c, "device_step", "s", c.step.device_seconds, 0, engine.refusal};
+  if (f.skipped.empty() && c.step.chunk == 0 && c.step.graph == 0)
+    f.skipped = "decodes alone run in graphs: this step was launched kernel by kernel for study";
   if (!f.skipped.empty()) return f;
   StepShape shape{.decodes = c.step.decodes,
                   .contexts = c.step.decodes * c.step.context,

@@ -4,14 +4,15 @@
 
 namespace orrery {
 
-const std::vector<Setting>& serve_settings() {
+namespace {
+
+std::vector<Setting> of_engines() {
   using enum SettingKind;
   constexpr const char* model = "Model, machine and engine";
   constexpr const char* layout = "Deployment";
   constexpr const char* spec = "Tokens guessed ahead";
   constexpr const char* limits = "Limits of the engine";
-  constexpr const char* traffic = "Traffic";
-  static const std::vector<Setting> all = {
+  return {
       {"model", text, model, "model name, file, Hugging Face config.json or its folder",
        SettingOf::both, "catalog model"},
       {"cluster", text, model, "cluster name or file", SettingOf::both, "catalog cluster"},
@@ -52,6 +53,13 @@ const std::vector<Setting>& serve_settings() {
        "no-evict max-utilisation"},
       {"rank_choice", text, limits, "which rank of an engine takes a request, with DP attention",
        SettingOf::both, "round-robin least-requests"},
+  };
+}
+
+std::vector<Setting> of_traffic() {
+  using enum SettingKind;
+  constexpr const char* traffic = "Traffic";
+  return {
       {"arrivals", text, traffic,
        "poisson:12/s, gamma:12/s:3 (bursts), daily:8h:2/s:16h:12/s, offline, trace or trace:2 "
        "(twice"
@@ -78,6 +86,16 @@ const std::vector<Setting>& serve_settings() {
        "with the least GPUs"},
       {"gpu_hour_price", number, traffic, "USD per accelerator and hour"},
   };
+}
+
+}  // namespace
+
+const std::vector<Setting>& serve_settings() {
+  static const std::vector<Setting> all = [] {
+    std::vector<Setting> both = of_engines();
+    for (const Setting& setting : of_traffic()) both.push_back(setting);
+    return both;
+  }();
   return all;
 }
 

@@ -60,27 +60,6 @@ RequestTime mean_request(const ServiceTimeline& timeline, const RequestList& lis
   return mean;
 }
 
-// Its prompt in steps of its own, as large as the engine takes; then steps of one sequence.
-LoneRequest lone_request(const ServicePrediction& p, const EnginePolicy& policy,
-                         const EnginePrices& prompts, const EnginePrices& decodes) {
-  const std::int64_t served = std::max<std::int64_t>(1, p.summary.requests);
-  const std::int64_t prompt = std::max<std::int64_t>(1, p.summary.prompt_tokens / served);
-  const std::int64_t most = policy.chunked_prefill && policy.chunk > 0
-                                ? std::min(policy.chunk, policy.token_budget)
-                                : policy.token_budget;
-  Ticks first = policy.front;
-  std::int64_t start = std::min(p.summary.cached_tokens / served, prompt - 1);
-  while (start < prompt) {
-    StepShape shape;
-    shape.chunks.push_back({start, std::min(most, prompt - start)});
-    start += shape.chunks.front().tokens;
-    shape.sampled = start == prompt ? 1 : 0;
-    first += prompts.step(shape);
-  }
-  const StepShape step{.decodes = 1, .contexts = prompt + 1, .sampled = 1};
-  return {.ttft = to_seconds(first), .tpot = to_seconds(decodes.step(step))};
-}
-
 // A step of the mean batch of a rank, at the mean context of its sequences.
 StepShape mean_shape(const ServicePrediction& p, std::int64_t ranks, std::int64_t drafts) {
   const ServiceTotals& t = p.timeline.totals;
@@ -197,6 +176,30 @@ std::string all_rejected(const ServicePrediction& p, const ServiceCase& asked) {
   return all + "they are longer than the model's context, an engine's blocks or its step";
 }
 
+// Its prompt in steps of its own, as large as the engine takes; then steps of one sequence.
+LoneRequest lone_request(const ServicePrediction& p, const ServiceCase& asked,
+                         const EnginePrices& prompts, const EnginePrices& decodes) {
+  const EnginePolicy& policy = policy_of(asked.engines, asked);
+  const std::int64_t served = std::max<std::int64_t>(1, p.summary.requests);
+  const std::int64_t prompt = std::max<std::int64_t>(1, p.summary.prompt_tokens / served);
+  const std::int64_t most = policy.chunked_prefill && policy.chunk > 0
+                                ? std::min(policy.chunk, policy.token_budget)
+                                : policy.token_budget;
+  Ticks first = policy.front;
+  std::int64_t start = std::min(p.summary.cached_tokens / served, prompt - 1);
+  while (start < prompt) {
+    StepShape shape;
+    shape.chunks.push_back({start, std::min(most, prompt - start)});
+    start += shape.chunks.front().tokens;
+    shape.sampled = start == prompt ? 1 : 0;
+    first += prompts.step(shape);
+  }
+  const StepShape step{
+      .decodes = 1, .contexts = prompt + 1, .drafts = speculation_of(asked).drafts, .sampled = 1};
+  const double tokens = asked.guessing ? asked.guessing->acceptance.tokens() : 1;
+  return {.ttft = to_seconds(first), .tpot = to_seconds(decodes.step(step)) / tokens};
+}
+
 void sum_up(ServicePrediction& p, const ServiceCase& asked, const EnginePrices& prices) {
   p.counts = count_requests(p.timeline);
   if (p.counts.rejected > 0) p.rejections = rejections_of(p, asked);
@@ -253,8 +256,7 @@ ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions
   sum_up(p, asked, decode_prices ? *decode_prices : prices);
   p.refusal = all_rejected(p, asked);
   if (!asked.target.bounds.empty())
-    p.lone = lone_request(p, policy_of(asked.engines, asked), prices,
-                          decode_prices ? *decode_prices : prices);
+    p.lone = lone_request(p, asked, prices, decode_prices ? *decode_prices : prices);
   add_cost(p, asked, prices);
   return p;
 }

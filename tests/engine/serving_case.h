@@ -60,6 +60,7 @@ inline EnginePolicy random_policy(CaseDraws& d) {
         {"nvme", bytes(static_cast<double>(d.between(0, 4000))), bytes_per_second(1e8)}};
     if (d.flag()) policy.preemption = Preemption::swap;
   }
+  if (d.flag()) policy.balance_steps = d.between(1, 9);
   return policy;
 }
 

@@ -173,6 +173,32 @@ TEST_CASE("serving: ranks of one engine wait for the slowest") {
   CHECK(t.requests[1].last == t.requests[0].last);
 }
 
+TEST_CASE("serving: prompts of a rank wait for those of the others, as long as they may") {
+  const AffinePrices prices = flat();  // a step takes a microsecond
+  const auto at = [](std::int64_t us) { return Ticks{us * 1'000'000}; };
+  // Two that decode from the first step on; a third comes to rank 0, then a fourth to rank 1.
+  RequestList list = list_of({{.prompt = 10, .output = 60},
+                              {.prompt = 10, .output = 60},
+                              {.arrival = at(10), .prompt = 10, .output = 2},
+                              {.arrival = at(15), .prompt = 10, .output = 2}});
+  ServingFleet fleet = fleet_of(prices, SchedulerKind::trtllm);
+  fleet.engines.shape.ranks = 2;
+  fleet.engines.policy.balance_steps = 20;
+  const ServiceTimeline both = serve(list, fleet, {});
+  CHECK(both.requests[2].scheduled == at(15));
+  CHECK(both.requests[3].scheduled == at(15));
+  // Alone it waits until 20 steps have passed since one of the ranks had nothing to decode.
+  list.requests.pop_back();
+  const ServiceTimeline alone = serve(list, fleet, {});
+  CHECK(alone.requests[2].scheduled == at(20));
+  // Where a rank decodes nothing, none waits.
+  list.requests[1].output = 1;
+  CHECK(serve(list, fleet, {}).requests[2].scheduled == at(10));
+  list.requests[1].output = 60;
+  fleet.engines.policy.balance_steps = 0;
+  CHECK(serve(list, fleet, {}).requests[2].scheduled == at(10));
+}
+
 TEST_CASE("serving: a prefill engine keeps blocks until they were sent") {
   const AffinePrices prices = flat();
   AffineTransfers transfers;

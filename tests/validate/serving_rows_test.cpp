@@ -263,6 +263,8 @@ TEST_CASE("recipes and defaults set an engine's limits") {
   CHECK(trt.software.drafts == 3);
   CHECK(trt.engine.limits.token_budget == 1152);
   CHECK(trt.engine.limits.max_sequences == 16);
+  CHECK(row_of("inferencex_h200:250").engine.limits.balance_steps == 60);  // attention DP
+  CHECK_FALSE(trt.engine.limits.balance_steps);
   CHECK(row_of("inferencex_dsv3:112").engine.limits.token_budget == 8192);
   CHECK(row_of("inferencex_b200:2").engine.limits.token_budget == 16384);  // twice the prompt
   CHECK(row_of("inferencex_h100:500").rule == "R5");

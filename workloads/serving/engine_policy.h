@@ -68,13 +68,18 @@ struct EnginePolicy {
   CapacityPolicy capacity = CapacityPolicy::no_evict;
   NewTokenRatio new_tokens;
   RankChoice rank_choice = RankChoice::round_robin;
-  // SGLang: decode steps between two looks for requests that arrived. After prompts, and when it has
-  // nothing to do, it looks at once (scheduler_recv_interval, managers/scheduler_recv_skipper.py).
+  // SGLang: decode steps between two looks for requests that arrived. After prompts, and when it
+  // has nothing to do, it looks at once (scheduler_recv_interval,
+  // managers/scheduler_recv_skipper.py).
   std::int64_t receive_interval = 1;
   std::int64_t stream_interval = 1;  // tokens of a request that are handed out at once
-  std::int64_t queue_limit = 0;           // waiting requests of a rank; more are rejected; 0: none
-  std::vector<std::int32_t> priorities;   // by class, the lowest first; empty: all alike
-  Ticks front;          // tokeniser and HTTP: before the engine sees a request
+  // TensorRT-LLM's balance of attention data parallelism: while every rank decodes, prompts wait
+  // until each rank has one and room for it, so that no rank's prompt holds the others up alone; at
+  // most so many steps, counted on. 0: none waits.
+  std::int64_t balance_steps = 0;
+  std::int64_t queue_limit = 0;          // waiting requests of a rank; more are rejected; 0: none
+  std::vector<std::int32_t> priorities;  // by class, the lowest first; empty: all alike
+  Ticks front;                           // tokeniser and HTTP: before the engine sees a request
   Ticks first_prompts;  // more of an engine's first step with prompts, where it has just started
 };
 

@@ -172,6 +172,10 @@ constexpr Choice choices[] = {
      }},
     {"chunk",
      [](Stack& s, const JsonValue& v) { s.serving.policy.chunk = v.integer(0, most_of_a_step); }},
+    {"balance_steps",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.policy.balance_steps = v.integer(0, most_of_a_step);
+     }},
     {"block_tokens",
      [](Stack& s, const JsonValue& v) { s.serving.policy.block_tokens = v.integer(1, 1 << 16); }},
     {"memory_share",

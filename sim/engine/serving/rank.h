@@ -88,6 +88,7 @@ struct RankPlan {
   std::int64_t taken = 0;       // blocks that the first step of the decodes takes
   bool open = true;             // a request that arrives could change what follows
   bool evictable = false;       // so could an eviction: text of a request that was refused
+  bool holds_prompts = false;   // asked of the scheduler: none starts, since other ranks have none
 };
 
 class Rank {

@@ -117,6 +117,7 @@ void Replica::settle(Lane& lane, Ticks now, std::vector<std::uint32_t>& ended) {
   count(lane, now);
   const StepRun made = lane.steps;
   const StepRecord steps = ledger_.log ? record(lane) : StepRecord{};
+  if (lane.counts) lane.held = (lane.held + made.steps - 1) % run_.policy.balance_steps;
   lane.steps.steps = 0;
   for (Rank& rank : lane.ranks) {
     const bool alone = rank.plan().shape.decodes > 0 && rank.plan().parts.empty();
@@ -175,11 +176,14 @@ void Replica::start(Lane& lane, Ticks now) {
     if (!idle) lane.next = entrance_;
     return;
   }
+  hold_prompts(lane);
   for (Rank& rank : lane.ranks) {
     const std::int64_t most = scheduler_->plan(rank, now).most_steps;
     if (most == 0) continue;
     lane.steps.steps = lane.steps.steps == 0 ? most : std::min(lane.steps.steps, most);
   }
+  // A prompt that is loaded from elsewhere has left its queue, and takes no tokens of the step.
+  if (lane.steps.steps > 1 && counts_on(lane) != lane.counts) lane.steps.steps = 1;
   Ticks ready = never;
   for (const Rank& rank : lane.ranks) ready = min(ready, rank.next_ready());
   if (!lane.busy()) {
@@ -198,6 +202,28 @@ void Replica::start(Lane& lane, Ticks now) {
   if (!ledger_.log) return;
   lane.running = running_of(lane.ranks);
   lane.queued = waiting_of(lane.ranks);
+}
+
+// TensorRT-LLM 1.0 (tensorrt_llm/_torch/pyexecutor/py_executor.py: _balance_adp_requests): prompts
+// start when each rank has one, when a rank decodes nothing, or when as many steps have passed
+// since either, whether one waited or not.
+void Replica::hold_prompts(Lane& lane) {
+  const std::int64_t most = run_.policy.balance_steps;
+  lane.counts = counts_on(lane);
+  lane.held = lane.counts ? (lane.held + 1) % most : 0;
+  for (Rank& rank : lane.ranks) rank.plan().holds_prompts = lane.held > 0;
+}
+
+bool Replica::counts_on(const Lane& lane) const {
+  if (run_.policy.balance_steps == 0 || lane.ranks.size() == 1) return false;
+  const auto all = [&](const auto& holds) {
+    return std::all_of(lane.ranks.begin(), lane.ranks.end(), holds);
+  };
+  const bool prompts = all([&](const Rank& rank) {
+    return !rank.prefills().empty() ||
+           (rank.waiting() > 0 && rank.running() < run_.policy.max_sequences);
+  });
+  return !prompts && all([](const Rank& rank) { return rank.decodes().count() > 0; });
 }
 
 // All ranks wait for the slowest. Times of ranks are straight lines over the steps: the slowest

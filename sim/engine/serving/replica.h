@@ -42,7 +42,9 @@ class Replica {
   // A batch in flight: one, unless the engine is a pipeline.
   struct Lane {
     std::vector<Rank> ranks;
-    StepRun steps;                         // none: it waits
+    std::int64_t held = 0;  // steps since prompts were let in, or last waited as long as they may
+    bool counts = false;    // a step of decodes counts on
+    StepRun steps;          // none: it waits
     std::int64_t running = 0, queued = 0;  // since they were planned; kept for a log alone
     Ticks next;
     bool busy() const { return steps.steps > 0; }
@@ -50,6 +52,8 @@ class Replica {
   std::pair<std::size_t, std::size_t> choose() const;  // a lane and its rank
   void settle(Lane& lane, Ticks now, std::vector<std::uint32_t>& ended);
   void start(Lane& lane, Ticks now);
+  void hold_prompts(Lane& lane);
+  bool counts_on(const Lane& lane) const;  // towards the steps that prompts may be held
   static void cut(Lane& lane, Ticks now);
   void price(Lane& lane);
   void count(const Lane& lane, Ticks now);

@@ -31,6 +31,7 @@ class MixedScheduler : public Scheduler {
       rank.preempt(rank.last(), true);
       made_room = true;
     }
+    if (rank.plan().holds_prompts) return rank.end_plan(made_room, true);
     std::int64_t budget = policy.token_budget - rank.decodes().count() * rows;
     for (std::size_t i = 0; i < rank.prefills().size() && budget > 0; ++i) {
       const std::uint32_t s = rank.prefills()[i];

@@ -36,6 +36,7 @@ void read_limits(const JsonValue& s, StackServing& serving, std::int64_t drafts)
   whole("token_budget", policy.token_budget, 1);
   whole("max_sequences", policy.max_sequences, 1);
   whole("chunk", policy.chunk, 0);
+  whole("balance_steps", policy.balance_steps, 0);
   whole("block_tokens", policy.block_tokens, 1);
   if (const auto v = s.find("prefix_cache")) policy.prefix_cache = v->boolean();
   if (const auto v = s.find("memory_share")) {

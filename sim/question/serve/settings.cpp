@@ -36,6 +36,8 @@ std::vector<Setting> of_engines() {
       {"token_budget", integer, limits, "rows of a step at most"},
       {"max_sequences", integer, limits, "sequences that run on a rank at once"},
       {"chunk", integer, limits, "SGLang: tokens of a prompt in a step at most"},
+      {"balance_steps", integer, limits,
+       "TensorRT-LLM: steps that prompts of a rank wait for those of other attention-DP ranks"},
       {"block_tokens", integer, limits, "tokens of a block of keys and values"},
       {"memory_share", number, limits, "of the memory that weights and cache may take"},
       {"prefix_cache", on_off, limits, "whether prompts that begin alike are computed once"},

@@ -29,6 +29,7 @@ EnginePolicy policy_of(const ServingLimits& limits, const ServingLoad& load, con
   if (limits.token_budget) policy.token_budget = *limits.token_budget;
   if (limits.chunk) policy.chunk = *limits.chunk;
   if (limits.max_sequences) policy.max_sequences = *limits.max_sequences;
+  if (limits.balance_steps) policy.balance_steps = *limits.balance_steps;
   if (!policy.chunked_prefill)
     policy.token_budget =
         std::max<std::int64_t>(policy.token_budget, std::llround(load.prompt_tokens) + 64);

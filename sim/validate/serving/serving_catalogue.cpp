@@ -243,6 +243,7 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
     open.number("sequences at once", recipe.set.max_sequences, workers.limits.max_sequences);
     open.number("tokens handed out", recipe.set.stream_interval, workers.limits.stream_interval);
     open.number("receive interval", recipe.set.receive_interval, workers.limits.receive_interval);
+    open.number("steps of balance", recipe.set.balance_steps, workers.limits.balance_steps);
     if (recipe.set.waves && !waves) {
       waves = true;
       c.row.load.prompts = recipe.set.waves->plus * c.concurrency();

@@ -95,8 +95,8 @@ ServingNumber read_number(const JsonValue& at) {
 }
 
 ServingSettings read_settings(const JsonValue& at) {
-  at.expect_only(
-      {"cache", "token_budget", "chunk", "max_sequences", "receive_interval", "stream_interval", "drafts", "waves"});
+  at.expect_only({"cache", "token_budget", "chunk", "max_sequences", "receive_interval",
+                  "stream_interval", "drafts", "waves", "balance_steps"});
   ServingSettings set;
   if (const auto cache = at.find("cache")) {
     set.cache = format_text.find(cache->text());
@@ -112,6 +112,7 @@ ServingSettings read_settings(const JsonValue& at) {
   read("stream_interval", set.stream_interval);
   read("drafts", set.drafts);
   read("waves", set.waves);
+  read("balance_steps", set.balance_steps);
   return set;
 }
 

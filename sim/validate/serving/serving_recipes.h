@@ -47,7 +47,7 @@ struct ServingNumber {
 struct ServingSettings {
   std::optional<Format> cache;
   std::optional<ServingNumber> token_budget, chunk, max_sequences, receive_interval,
-      stream_interval, drafts, waves;
+      stream_interval, drafts, waves, balance_steps;
 };
 
 // An engine by the names that tables use.

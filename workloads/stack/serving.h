@@ -60,6 +60,10 @@ struct StackServing {
   Sourced<double> expert_popularity = unstated(1.0);
   // Of such a step beside its operations.
   Sourced<Seconds> eager_step = unstated(Seconds(0));
+  // Time for which the operating system keeps the host away while it launches, over that of
+  // launching, and how long in the mean (exponential): the slowest of a hundred first tokens wait.
+  Sourced<double> stall_share = unstated(0.0);
+  Sourced<Seconds> stall = unstated(Seconds(0));
   // Host time for each part of a prompt, beside that of a step.
   Sourced<Seconds> host_chunk = unstated(Seconds(0));
   // From the client to the engine's queue and back: HTTP, tokeniser, first text.

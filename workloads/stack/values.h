@@ -46,6 +46,8 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("first_prompts", s.serving.first_prompts);
   visit("eager_step", s.serving.eager_step);
   visit("host_chunk", s.serving.host_chunk);
+  visit("stall_share", s.serving.stall_share);
+  visit("stall", s.serving.stall);
   visit("request_front", s.serving.request_front);
   visit("outside", s.serving.outside);
   visit("workspace_rounding", s.serving.workspace_rounding);
@@ -88,10 +90,10 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
 // Whether the value of that key is a share of something, of time, of bytes or of machines: at
 // most 1.
 inline bool is_share(std::string_view name) {
-  constexpr std::array<std::string_view, 8> shares = {
+  constexpr std::array<std::string_view, 9> shares = {
       "tensor_exposed",  "expert_exposed",      "overlapped_expert_exposed",
       "context_exposed", "data_overlap_window", "sync_exposed",
-      "slow_hosts",      "host_update_share"};
+      "slow_hosts",      "host_update_share",   "stall_share"};
   return std::find(shares.begin(), shares.end(), name) != shares.end();
 }
 

@@ -26,6 +26,7 @@
 #include "sim/validate/parts/collectives.h"
 #include "sim/validate/parts/collectives_report.h"
 #include "sim/validate/parts/kernels.h"
+#include "sim/validate/replayed/engine_gates.h"
 #include "sim/validate/replayed/engine_replay.h"
 #include "sim/validate/rows/step_table.h"
 #include "sim/validate/rows/training_columns.h"
@@ -217,9 +218,13 @@ std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
       options.plots.empty())
     return std::nullopt;
   auto figures = group_figures(scored);
-  if (options.files.empty())
+  if (options.files.empty()) {
     for (GroupFigures& nested : nested_figures(shipped_nested()))
       figures.push_back(std::move(nested));
+    for (GroupFigures& own :
+         engine_gate_figures(replay_engine(shipped_engine_cases(), options.threads)))
+      figures.push_back(std::move(own));
+  }
   std::vector<GateVerdict> verdicts;
   if (!options.gates.empty()) verdicts = judge(files.judged, figures, options.files.empty());
   if (!options.plots.empty()) write_validation_pictures(options.plots, scored);

@@ -15,13 +15,18 @@
 namespace orrery {
 namespace {
 
-// Nodes of rows: every one while few rows decide, then less than a fifth apart, on whole tiles.
+// Nodes of rows: every one while few rows decide, then less than a fifth apart. Where a row more is
+// a tile of products more, both sides of the step are nodes.
 std::vector<std::int64_t> row_nodes() {
   std::vector<std::int64_t> nodes;
   for (std::int64_t n = 1; n <= 16; ++n) nodes.push_back(n);
   const std::int64_t most = std::int64_t{1} << 20;
   for (std::int64_t n = 24; n <= most; n += std::max<std::int64_t>(8, n / 6 / 8 * 8))
     nodes.push_back(n);
+  constexpr std::int64_t tile = 128, tiled = 4096;
+  for (std::int64_t n = tile; n <= tiled; n += tile) nodes.insert(nodes.end(), {n, n + 1});
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   return nodes;
 }
 
@@ -302,6 +307,8 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
       Seconds(t.with_host(device, run.sequences, shape.chunks.size(), run.eager) - device);
   return parts;
 }
+
+Ticks EnginePrices::launching() const { return to_ticks(Seconds(tables_->launching)); }
 
 Seconds StepParts::total() const {
   Seconds sum = drafting;

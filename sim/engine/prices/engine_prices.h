@@ -43,6 +43,8 @@ class EnginePrices : public StepPrices {
   Ticks step(const StepShape& shape) const override;
   // The same, by parts, computed anew.
   StepParts parts(const StepShape& shape) const;
+  // What the host needs to launch a step kernel by kernel.
+  Ticks launching() const;
 
  private:
   class Tables;

@@ -19,6 +19,14 @@
 namespace orrery {
 
 // What one engine is made of, beside its policy.
+// Steps with prompts that the host launches kernel by kernel and is kept from: a share of them, an
+// exponential time each. A device that has more to do than `launching` takes hides the difference.
+// What is drawn depends on the seed and on when the step starts.
+struct HostStalls {
+  double share = 0;
+  Ticks mean, launching;
+};
+
 struct EngineShape {
   std::int64_t blocks = 0;  // of each rank
   std::int64_t ranks = 1;   // of data-parallel attention: they step together
@@ -26,6 +34,7 @@ struct EngineShape {
   // of the blocks and sequences; it starts a step when the one before has left the first stage.
   std::int64_t lanes = 1;
   Bytes token;  // keys and values of a token on a rank: what tiers hold and load
+  HostStalls stalls;
   Speculation speculation;
   bool prefill_only = false;  // its requests go on elsewhere after their first token
   std::int64_t longest = 0;   // tokens of a request, prompt and output; longer are rejected; 0: any

@@ -3,9 +3,11 @@
 #include "sim/engine/serving/replica.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/random.h"
 
 namespace orrery {
 namespace {
@@ -192,6 +194,7 @@ void Replica::start(Lane& lane, Ticks now) {
   }
   // A rank without work takes part in the steps of the others; what it waits for ends them.
   price(lane);
+  if (run_.shape.stalls.share > 0) lane.steps.first += stall(lane, now);
   CHECK_THAT(lane.steps.first > Ticks{}, "a step takes no time");
   if (lanes_.size() > 1) {
     lane.steps.steps = 1;
@@ -224,6 +227,19 @@ bool Replica::counts_on(const Lane& lane) const {
            (rank.waiting() > 0 && rank.running() < run_.policy.max_sequences);
   });
   return !prompts && all([](const Rank& rank) { return rank.decodes().count() > 0; });
+}
+
+Ticks Replica::stall(const Lane& lane, Ticks now) const {
+  const bool prompts = std::any_of(lane.ranks.begin(), lane.ranks.end(), [](const Rank& rank) {
+    return !rank.plan().shape.chunks.empty();
+  });
+  if (!prompts) return {};
+  const HostStalls& stalls = run_.shape.stalls;
+  RandomStream stream(run_.seed, static_cast<std::uint64_t>(now.ps));
+  if (stream.uniform() >= stalls.share) return {};
+  const Ticks taken{std::llround(stream.exponential(static_cast<double>(stalls.mean.ps)))};
+  const Ticks hidden = max(Ticks{}, lane.steps.first - stalls.launching);
+  return max(Ticks{}, taken - hidden);
 }
 
 // All ranks wait for the slowest. Times of ranks are straight lines over the steps: the slowest

@@ -56,6 +56,7 @@ class Replica {
   bool counts_on(const Lane& lane) const;  // towards the steps that prompts may be held
   static void cut(Lane& lane, Ticks now);
   void price(Lane& lane);
+  Ticks stall(const Lane& lane, Ticks now) const;
   void count(const Lane& lane, Ticks now);
   StepRecord record(const Lane& lane) const;
   void keep(StepRecord record, const Lane& lane);

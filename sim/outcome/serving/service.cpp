@@ -8,6 +8,7 @@
 
 #include "sim/base/errors/check.h"
 #include "sim/base/text/words.h"
+#include "sim/outcome/serving/host_stalls.h"
 #include "sim/outcome/serving/service_cost.h"
 
 namespace orrery {
@@ -125,6 +126,7 @@ ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked,
                     .lanes = group.layout.pp,
                     .token = memory.token,
                     .speculation = speculation_of(asked),
+                    .stalls = host_stalls(asked.stack.serving, prices.launching()),
                     .prefill_only = prefill_only,
                     .longest = asked.longest},
           .policy = policy_of(group, asked),

@@ -37,7 +37,7 @@ class MixedScheduler : public Scheduler {
       const std::uint32_t s = rank.prefills()[i];
       const std::int64_t tokens =
           chunk(policy, rank.slot(s).target - rank.slot(s).computed, budget);
-      if (policy.scheduler == SchedulerKind::simple) {
+      if (policy.scheduler == SchedulerKind::simple && (rank.decodes().count() > 0 || i > 0)) {
         // A chunk runs whole or waits, with all behind it; where decodes made room, none runs.
         if (made_room || !rank.extend(s, tokens)) return rank.end_plan(made_room, made_room);
       } else if (!extend(rank, s, tokens, made_room)) {

@@ -11,6 +11,24 @@
 
 namespace orrery {
 
+// Those of a serving engine alone: a StackServing or a const one.
+template <class ServingRef, class Visit>
+void visit_serving_values(ServingRef& s, Visit&& visit) {
+  visit("host_step", s.host_step);
+  visit("host_sequence", s.host_sequence);
+  visit("host_chunk", s.host_chunk);
+  visit("host_answer", s.host_answer);
+  visit("expert_popularity", s.expert_popularity);
+  visit("eager_step", s.eager_step);
+  visit("eager_launch", s.eager_launch);
+  visit("first_prompts", s.first_prompts);
+  visit("stall_share", s.stall_share);
+  visit("stall", s.stall);
+  visit("request_front", s.request_front);
+  visit("outside", s.outside);
+  visit("workspace_rounding", s.workspace_rounding);
+}
+
 // visit(key, value) for each; `stack` is a Stack or a const one.
 template <class StackRef, class Visit>
 void visit_stack_values(StackRef& s, Visit&& visit) {
@@ -38,19 +56,7 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("optimizer_passes", s.kernels.optimizer_passes);
   visit("adapter_passes", s.kernels.adapter_passes);
   visit("kernel_age", s.kernels.kernel_age);
-  visit("host_step", s.serving.host_step);
-  visit("host_sequence", s.serving.host_sequence);
-  visit("host_answer", s.serving.host_answer);
-  visit("expert_popularity", s.serving.expert_popularity);
-  visit("eager_launch", s.serving.eager_launch);
-  visit("first_prompts", s.serving.first_prompts);
-  visit("eager_step", s.serving.eager_step);
-  visit("host_chunk", s.serving.host_chunk);
-  visit("stall_share", s.serving.stall_share);
-  visit("stall", s.serving.stall);
-  visit("request_front", s.serving.request_front);
-  visit("outside", s.serving.outside);
-  visit("workspace_rounding", s.serving.workspace_rounding);
+  visit_serving_values(s.serving, visit);
   visit("small_kernels_forward", s.kernels.small_kernels_forward);
   visit("small_kernels_backward", s.kernels.small_kernels_backward);
   visit("dispatch", s.host.dispatch);

@@ -252,8 +252,8 @@ UnitTimes decode_times(const Work& work, const Curve& curve, const ResolvedDevic
   const double walks = sequences * group / packed;
   // Absorbed MLA keeps one latent row a token, whose first v_dim elements are the values.
   const bool latent = work.kv_heads == 1 && work.qk_dim > work.v_dim && work.v_dim > 0;
-  const double row = static_cast<double>(latent ? work.qk_dim : work.qk_dim + work.v_dim) *
-                     bytes_per_element(work.input);
+  const double row =
+      static_cast<double>(latent ? work.qk_dim : work.qk_dim + work.v_dim) * stored_bytes(work);
   const double dims = static_cast<double>(work.qk_dim + work.v_dim);
   t.memory_work = sequences * (kv * row + group * dims * bytes_per_element(work.output));
   t.memory = stream_seconds(t.memory_work, curve, device);

@@ -68,7 +68,9 @@ double slow_copies(const Rows& rows, const Curve& curve) {
 double gemm_bytes(const Work& work) {
   const double m = static_cast<double>(work.m), n = static_cast<double>(work.n);
   const double k = static_cast<double>(work.k);
-  return static_cast<double>(work.groups) * (m + n) * k * bytes_per_element(work.input);
+  const double groups = static_cast<double>(work.groups);
+  if (work.stored_bits <= 0) return groups * (m + n) * k * bytes_per_element(work.input);
+  return groups * k * (m * bytes_per_element(work.input) + n * stored_bytes(work));
 }
 
 // An fp32 buffer that the result is added to is read and written; else the result is written.

@@ -38,6 +38,8 @@ enum class Library : std::uint8_t {
   trtllm_blocks,     // the same on Blackwell, a scale for each block of 128
   sglang_experts,    // expert layers as SGLang runs them on Hopper
   triton_paged,      // Triton kernels of our own engine: attention over a paged cache, experts
+  marlin,            // 16-bit operands with integer weights of 4 or 8 bits: Marlin, Machete
+  packed_mxfp4,      // MXFP4 weights: OpenAI's Triton kernels, TensorRT-LLM's on Blackwell
   fused,             // hand-fused memory-bound kernels (Transformer Engine, Apex)
   inductor,          // torch.compile
   eager,             // one kernel per framework operation
@@ -105,6 +107,8 @@ inline constexpr auto library_text = enum_names<Library>({
     "trtllm-linear-blocks",
     "sglang-experts",
     "triton-paged",
+    "marlin",
+    "packed-mxfp4",
     "fused",
     "inductor",
     "eager",

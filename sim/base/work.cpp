@@ -11,7 +11,7 @@ double product_bytes(const Work& w) {
   const double result = w.accumulate_fp32 ? 2 * bytes_per_element(Format::fp32)  // read and write
                                           : bytes_per_element(w.output);
   return static_cast<double>(w.groups) *
-         ((m * k + k * n) * bytes_per_element(w.input) + m * n * result);
+         (m * k * bytes_per_element(w.input) + k * n * stored_bytes(w) + m * n * result);
 }
 
 double attention_bytes(const Work& w) {
@@ -26,7 +26,7 @@ double attention_bytes(const Work& w) {
   const double input = bytes_per_element(w.input), output = bytes_per_element(w.output);
   const double q = query_rows * qk * input, o = query_rows * v * output;
   const bool latent = w.kind == WorkKind::attention_decode && w.kv_heads == 1 && w.v_dim < w.qk_dim;
-  const double kv = key_rows * (latent ? qk : qk + v) * input;
+  const double kv = key_rows * (latent ? qk : qk + v) * stored_bytes(w);
   if (w.kind != WorkKind::attention_backward) return q + kv + o;
   // Backward reads Q, K, V, O and dO and writes dQ, dK and dV.
   return q + kv + 2 * o + (query_rows * qk + key_rows * (qk + v)) * output;

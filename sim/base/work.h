@@ -65,6 +65,9 @@ struct Work {
   bool accumulate_fp32 = false;  // the result is added to an fp32 buffer (weight gradients)
   bool block_scales = false;     // 8-bit operands have a scale for each block of 32 (MX)
   std::int64_t m = 0, n = 0, k = 0, groups = 1;
+  // Bits of an element of the second operand (weights; keys and values of a decode) in memory, its
+  // scales included, where they are unpacked to `input` on the way; 0: as `input`.
+  double stored_bits = 0;
   // attention_*: batch sequences, q_length query rows each against kv_length keys.
   std::int64_t batch = 0, heads = 0, kv_heads = 0, q_length = 0, kv_length = 0;
   std::int64_t qk_dim = 0, v_dim = 0;
@@ -121,6 +124,11 @@ inline double tensor_flop(const Work& work) {
   // Backward does five products (scores again, dV, dP, dQ, dK) where forward does two.
   const double products = work.kind == WorkKind::attention_backward ? 2.5 : 1.0;
   return products * 2.0 * visible_scores(work) * static_cast<double>(work.qk_dim + work.v_dim);
+}
+
+// Bytes of an element of the second operand in memory.
+constexpr double stored_bytes(const Work& work) {
+  return work.stored_bits > 0 ? work.stored_bits / 8 : bytes_per_element(work.input);
 }
 
 // Least bytes that must cross the memory: operands read once, results written once. A product that

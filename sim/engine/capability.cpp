@@ -42,6 +42,11 @@ std::string cannot_run(const Stack& stack, const Device& device, PrecisionRecipe
         named(stack), joined(stack.platforms, ", "), device.title, software.platform,
         software.training_stack, joined(stacks_of_platform(software.platform), ", "));
   const std::string name(to_text(precision));
+  if (is_weight_only(precision)) {
+    if (stack.serving.engine) return "";
+    return fmt::format("{} is a format of served checkpoints (orrery serve): {} computes in {}",
+                       name, named(stack), joined(software.precisions, ", "));
+  }
   if (!lists(software.precisions, name))
     return fmt::format("{} does not train in {}: {}. It has {}", device.title, name,
                        software.reason, joined(software.precisions, ", "));

@@ -89,6 +89,11 @@ void MegatronFlags::precision() {
         lacks("precision", "NVFP4");
       }
       break;
+    case PrecisionRecipe::mxfp4:
+    case PrecisionRecipe::int4:
+    case PrecisionRecipe::int8:
+      lacks("precision", "weights alone of 4 or 8 bits");
+      break;
   }
   gradients_format();
 }

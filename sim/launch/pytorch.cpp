@@ -157,6 +157,9 @@ void titan_precision(FlagWriter& out, const Layout& l, const Stack& stack) {
     case PrecisionRecipe::fp8_delayed:
     case PrecisionRecipe::fp8_blockwise:
     case PrecisionRecipe::nvfp4:
+    case PrecisionRecipe::mxfp4:
+    case PrecisionRecipe::int4:
+    case PrecisionRecipe::int8:
       out.lacks("precision", fmt::format("{}", to_text(l.precision)));
       break;
   }

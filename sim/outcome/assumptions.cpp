@@ -100,7 +100,9 @@ std::string group_of_stack_value(const IsOneOf& is_one_of, const Scenario& s) {
   if (is_one_of({"slow_host"})) return "slow hosts";
   if (is_one_of({"scan_"})) return used_if(s.model.has_scans(), "scans");
   if (is_one_of({"biased_activation_passes", "adapter_passes", "host_update_share", "host_step",
-                 "host_sequence", "host_answer", "expert_popularity", "eager_launch", "first_prompts", "request_front"}))
+                 "host_sequence", "host_answer", "host_chunk", "expert_popularity", "eager_step",
+                 "eager_launch", "first_prompts", "request_front", "stall", "outside",
+                 "workspace_rounding", "delta_rule"}))
     return unused;
   if (is_one_of({"score_dropout", "flash_dropout"}))
     return used_if(s.job.attention_dropout > 0, "");

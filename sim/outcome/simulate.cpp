@@ -143,6 +143,12 @@ void add_utilisation(Prediction& p, const Scenario& s) {
 }  // namespace
 
 void check_precision(const ResolvedDevice& device, PrecisionRecipe precision) {
+  if (is_weight_only(precision))
+    throw Error({.file = "precision",
+                 .path = "",
+                 .found = fmt::format("{}, a format of served checkpoints", to_text(precision)),
+                 .expected = "orrery serve, or a recipe of computing",
+                 .nearest = ""});
   const Format format = linear_format(precision);
   if (device.tensor_rate[static_cast<std::size_t>(format)] > FlopPerSecond(0)) return;
   std::string have;

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "workloads/inference/serving_operations.h"
+#include "workloads/inference/weight_format.h"
+#include "workloads/layout/checkpoint.h"
 #include "workloads/layout/expert_reach.h"
 
 namespace orrery {
@@ -66,9 +68,12 @@ void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) c
   const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
   const std::int64_t gate = is_gated(ffn.activation) ? 2 : 1;
   const StackServing& serving = stack_.serving;
-  const Library library = rows <= serving.small_grouped_rows
-                              ? serving.small_grouped_gemm.value_or(stack_.kernels.grouped_gemm)
-                              : stack_.kernels.grouped_gemm;
+  const Library own = rows <= serving.small_grouped_rows
+                          ? serving.small_grouped_gemm.value_or(stack_.kernels.grouped_gemm)
+                          : stack_.kernels.grouped_gemm;
+  const WeightFormat weights =
+      weight_format(part_precision(model_, layout_.precision, ModelPart::experts), stack_);
+  const Library library = weights.library.value_or(own);
   // Libraries of plain grouped products leave the order of rows to the framework: a sort and what
   // follows from it, rows put in order, results added up. Others do that themselves.
   const bool sorts = library == Library::grouped_gemm;
@@ -82,12 +87,13 @@ void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) c
   const auto grouped = [&](std::int64_t n, std::int64_t k) {
     Operation o{.label = Label::expert};
     o.work = Kernel{.work = {.kind = WorkKind::grouped_gemm,
-                             .input = linear_format(layout_.precision),
+                             .input = weights.operands,
                              .output = Format::bf16,
                              .m = std::max<std::int64_t>(1, each),
                              .n = n,
                              .k = k,
-                             .groups = reach.experts},
+                             .groups = reach.experts,
+                             .stored_bits = weights.stored_bits},
                     .library = library};
     s.operations.push_back(o);
   };
@@ -97,7 +103,8 @@ void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) c
   grouped(width, inner);
   if (sorts)
     stream(s, Label::expert, WorkKind::permute, sent, sent / static_cast<double>(ffn.topk));
-  if (ffn.shared_width > 0) feed_forward(s, ffn.shared_width, ffn.activation, rows, false);
+  if (ffn.shared_width > 0)
+    of(ModelPart::shared).feed_forward(s, ffn.shared_width, ffn.activation, rows, false);
   if (layout_.attention_dp > 1) exchange(s, ffn, rows, ExchangePhase::combine);
   if (ffn.latent > 0) product(s, Label::expert, rows, model_.hidden, ffn.latent, true);
   all_reduce(s, rows);

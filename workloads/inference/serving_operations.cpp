@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workloads/inference/weight_format.h"
+#include "workloads/layout/checkpoint.h"
+
 namespace orrery {
 namespace {
 
@@ -14,6 +17,12 @@ double quantised_bytes(Format format) {
 }
 
 }  // namespace
+
+ServingOperations ServingOperations::of(ModelPart part) const {
+  ServingOperations other = *this;
+  other.precision_ = part_precision(model_, layout_.precision, part);
+  return other;
+}
 
 std::int64_t ServingOperations::split(std::int64_t n) const {
   return std::max<std::int64_t>(1, n / layout_.tp);
@@ -30,9 +39,10 @@ void ServingOperations::stream(Segment& s, Label label, WorkKind kind, double re
 // Tables of quantised products hold the time of quantising their input; curves have it apart.
 void ServingOperations::product(Segment& s, Label label, std::int64_t m, std::int64_t n,
                                 std::int64_t k, bool quantised) const {
-  const Format format = quantised ? linear_format(layout_.precision) : Format::bf16;
-  const bool small = format == Format::fp8 || format == Format::fp4;
-  const Library library = small ? stack_.kernels.gemm : Library::cublas;
+  const WeightFormat weights = quantised ? weight_format(precision_, stack_) : WeightFormat{};
+  const Format format = weights.operands;
+  const bool small = weights.quantises();
+  const Library library = weights.library.value_or(small ? stack_.kernels.gemm : Library::cublas);
   if (small) {
     const double elements = static_cast<double>(m) * static_cast<double>(k);
     Operation o{.label = Label::quantise};
@@ -44,10 +54,14 @@ void ServingOperations::product(Segment& s, Label label, std::int64_t m, std::in
     s.operations.push_back(o);
   }
   Operation o{.label = label};
-  o.work = Kernel{
-      .work =
-          {.kind = WorkKind::gemm, .input = format, .output = Format::bf16, .m = m, .n = n, .k = k},
-      .library = library};
+  o.work = Kernel{.work = {.kind = WorkKind::gemm,
+                           .input = format,
+                           .output = Format::bf16,
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .stored_bits = weights.stored_bits},
+                  .library = library};
   s.operations.push_back(o);
 }
 
@@ -66,15 +80,20 @@ void ServingOperations::all_reduce(Segment& s, std::int64_t rows) const {
 void ServingOperations::mixer_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const {
   if (mixer.kind == MixerKind::mla) return latent_rows(s, mixer, rows);
   if (mixer.kind == MixerKind::mamba2) return scan_rows(s, mixer, rows);
+  if (mixer.kind == MixerKind::gated_delta) return delta_rows(s, mixer, rows);
   const std::int64_t heads = split(mixer.heads), kv_heads = split(mixer.kv_heads);
   const std::int64_t keys = kv_heads * (mixer.qk_dim + mixer.v_dim);
-  product(s, Label::gemm, rows, heads * mixer.qk_dim + keys, model_.hidden, true);
+  const std::int64_t gates = mixer.out_gate ? heads * mixer.v_dim : 0;
+  product(s, Label::gemm, rows, heads * mixer.qk_dim + keys + gates, model_.hidden, true);
   const double rotated = 2.0 * static_cast<double>(rows * (heads + kv_heads) * mixer.qk_dim);
   const double cached = bytes_per_element(layout_.cache) * static_cast<double>(rows * keys);
   stream(s, Label::elementwise, WorkKind::rotary, rotated + cached, rotated + cached);
   if (mixer.qk_norm && !stack_.serving.fused_qk_norm)
     stream(s, Label::elementwise, WorkKind::norm, rotated, rotated);
-  product(s, Label::gemm, rows, model_.hidden, heads * mixer.v_dim, true);
+  const double gated = 2.0 * static_cast<double>(rows * gates);
+  if (gates > 0) stream(s, Label::elementwise, WorkKind::elementwise, 2 * gated, gated);
+  of(ModelPart::attention_output)
+      .product(s, Label::gemm, rows, model_.hidden, heads * mixer.v_dim, true);
 }
 
 // Latent attention, absorbed: queries go to the latent's width and results come back from it by
@@ -93,13 +112,17 @@ void ServingOperations::latent_rows(Segment& s, const Mixer& m, std::int64_t row
   const double rotated = 2.0 * static_cast<double>(rows * (heads + 1) * m.rope_dim);
   const double cached = bytes_per_element(layout_.cache) * static_cast<double>(rows * latent);
   stream(s, Label::elementwise, WorkKind::rotary, rotated + cached, rotated + cached);
+  if (m.index_heads > 0) index_rows(s, m, rows);
+  if (m.compress > 0) compress_rows(s, m, rows);
+  if (m.out_groups > 0) return project_groups(s, m, rows);
   for (const auto& [n, k] : {std::pair(m.kv_lora, nope), std::pair(m.v_dim, m.kv_lora)}) {
     Operation o{.label = Label::gemm};
     o.work = Kernel{.work = {.kind = WorkKind::gemm, .m = rows, .n = n, .k = k, .groups = heads},
                     .library = Library::cublas};
     s.operations.push_back(o);
   }
-  product(s, Label::gemm, rows, model_.hidden, heads * m.v_dim, true);
+  of(ModelPart::attention_output)
+      .product(s, Label::gemm, rows, model_.hidden, heads * m.v_dim, true);
 }
 
 // Mamba-2: projections and the convolution. States are attention's part.
@@ -136,11 +159,13 @@ Segment ServingOperations::layer(const LayerClass& layer, std::int64_t rows) con
   for (auto i = std::llround(stack_.kernels.small_kernels_forward.get()); i > 0; --i)
     stream(s, Label::elementwise, WorkKind::elementwise, 0, 0);
   if (layer.mixer.kind != MixerKind::none) {
-    mixer_rows(s, layer.mixer, rows);
+    const bool states =
+        layer.mixer.kind == MixerKind::mamba2 || layer.mixer.kind == MixerKind::gated_delta;
+    of(states ? ModelPart::state_mixer : ModelPart::attention).mixer_rows(s, layer.mixer, rows);
     if (!model_.parallel_block) all_reduce(s, rows);
   }
   if (layer.ffn.kind == FfnKind::dense)
-    feed_forward(s, layer.ffn.width, layer.ffn.activation, rows, true);
+    of(ModelPart::dense).feed_forward(s, layer.ffn.width, layer.ffn.activation, rows, true);
   if (layer.ffn.kind == FfnKind::moe) experts(s, layer.ffn, rows);
   return s;
 }
@@ -186,13 +211,21 @@ Segment ServingOperations::decode(const Mixer& mixer, std::int64_t sequences, st
                                   std::int64_t history) const {
   Segment s;
   if (mixer.kind == MixerKind::none || sequences == 0) return s;
+  if (mixer.kind == MixerKind::gated_delta) {
+    delta_decode(s, mixer, sequences);
+    return s;
+  }
+  if (is_served_only(mixer)) {
+    sparse_decode(s, mixer, sequences, rows, history);
+    return s;
+  }
   if (mixer.kind == MixerKind::mamba2) {
     const double bytes = 4.0 * static_cast<double>(sequences * split(mixer.inner) * mixer.state);
     stream(s, Label::attention, WorkKind::elementwise, bytes, bytes);
     return s;
   }
   Work work{.kind = WorkKind::attention_decode,
-            .input = layout_.cache == Format::fp8 ? Format::fp8 : Format::bf16,
+            .input = layout_.cache == Format::bf16 ? Format::bf16 : Format::fp8,
             .batch = sequences,
             .heads = split(mixer.heads),
             .kv_heads = split(mixer.kv_heads),
@@ -201,6 +234,8 @@ Segment ServingOperations::decode(const Mixer& mixer, std::int64_t sequences, st
             .qk_dim = mixer.qk_dim,
             .v_dim = mixer.v_dim,
             .causal = true};
+  // Keys and values of 4 bits have a scale byte for each 16 and are multiplied in 8.
+  if (layout_.cache == Format::fp4) work.stored_bits = 4.5;
   const bool latent = mixer.kind == MixerKind::mla;
   if (latent) {
     work.kv_heads = 1;
@@ -221,6 +256,14 @@ Segment ServingOperations::prefill(const Mixer& mixer, std::int64_t start,
                                    std::int64_t tokens) const {
   Segment s;
   if (mixer.kind == MixerKind::none || tokens == 0) return s;
+  if (mixer.kind == MixerKind::gated_delta) {
+    delta_prefill(s, mixer, tokens);
+    return s;
+  }
+  if (is_served_only(mixer)) {
+    sparse_prefill(s, mixer, start, tokens);
+    return s;
+  }
   if (mixer.kind == MixerKind::mamba2) {
     const ScanPass& cost = stack_.kernels.scan.forward;
     const auto inner = static_cast<double>(split(mixer.inner));
@@ -238,8 +281,9 @@ Segment ServingOperations::prefill(const Mixer& mixer, std::int64_t start,
   const bool latent = mixer.kind == MixerKind::mla;
   const std::int64_t heads = split(mixer.heads);
   if (latent && start > 0)
-    product(s, Label::attention, start, heads * (mixer.qk_dim - mixer.rope_dim + mixer.v_dim),
-            mixer.kv_lora, true);
+    of(ModelPart::attention)
+        .product(s, Label::attention, start, heads * (mixer.qk_dim - mixer.rope_dim + mixer.v_dim),
+                 mixer.kv_lora, true);
   const Work work{.kind = WorkKind::attention_forward,
                   .batch = 1,
                   .heads = heads,

@@ -17,7 +17,9 @@ class ServingOperations {
  public:
   // All must outlive it.
   ServingOperations(const Model& model, const EngineLayout& layout, const Stack& stack)
-      : model_(model), layout_(layout), stack_(stack) {}
+      : model_(model), layout_(layout), stack_(stack), precision_(layout.precision) {}
+  // The same, with products in the precision that the checkpoint has for a part.
+  ServingOperations of(ModelPart part) const;
 
   // A layer of a class but for attention over histories.
   Segment layer(const LayerClass& layer, std::int64_t rows) const;
@@ -43,6 +45,17 @@ class ServingOperations {
   void mixer_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void latent_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void scan_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
+  void delta_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
+  void delta_decode(Segment& s, const Mixer& mixer, std::int64_t sequences) const;
+  void delta_prefill(Segment& s, const Mixer& mixer, std::int64_t tokens) const;
+  void vector_work(Segment& s, Label label, double operations) const;
+  void index_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
+  void sparse_decode(Segment& s, const Mixer& mixer, std::int64_t sequences, std::int64_t rows,
+                     std::int64_t history) const;
+  void sparse_prefill(Segment& s, const Mixer& mixer, std::int64_t start,
+                      std::int64_t tokens) const;
+  void compress_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
+  void project_groups(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void feed_forward(Segment& s, std::int64_t width, Activation activation, std::int64_t rows,
                     bool reduced) const;
   void experts(Segment& s, const Ffn& ffn, std::int64_t rows) const;
@@ -52,6 +65,7 @@ class ServingOperations {
   const Model& model_;
   const EngineLayout& layout_;
   const Stack& stack_;
+  PrecisionRecipe precision_;
 };
 
 }  // namespace orrery

@@ -72,6 +72,12 @@ Reason head_exchange_reason(const Layout& l, const Mixer& m) {
 
 Reason mixer_reason(const Layout& l, const Mixer& m) {
   if (m.kind == MixerKind::none) return std::nullopt;
+  // Their kernels of training were not measured, nor what they keep for backward.
+  if (is_served_only(m))
+    return fmt::format("layers of {} are served (orrery serve), and not trained here",
+                       m.kind == MixerKind::gated_delta ? "gated delta nets"
+                       : m.compress > 0                 ? "compressed attention"
+                                                        : "sparse attention with an indexer");
   if (!divides(l.tp, m.heads)) return fmt::format("tp {} does not divide {} heads", l.tp, m.heads);
   // With fewer key-value heads (or state groups) than ranks, ranks hold copies of them.
   if (m.kind == MixerKind::attention && !divides(l.tp, m.kv_heads) && !divides(m.kv_heads, l.tp)) {
@@ -282,7 +288,11 @@ std::int64_t dimension_multiple(PrecisionRecipe precision) {
     case PrecisionRecipe::nvfp4:
       return 16;
     case PrecisionRecipe::mxfp8:
+    case PrecisionRecipe::mxfp4:
       return 32;
+    case PrecisionRecipe::int4:
+    case PrecisionRecipe::int8:
+      return 1;
   }
   return 1;
 }
@@ -313,6 +323,9 @@ std::optional<std::string> invalid_reason(const Layout& layout, const Model& mod
 Format linear_format(PrecisionRecipe recipe) {
   switch (recipe) {
     case PrecisionRecipe::bf16:
+    case PrecisionRecipe::mxfp4:
+    case PrecisionRecipe::int4:
+    case PrecisionRecipe::int8:
       return Format::bf16;
     case PrecisionRecipe::fp16:
       return Format::fp16;

@@ -65,6 +65,10 @@ enum class PrecisionRecipe : std::uint8_t {
   fp8_blockwise,
   mxfp8,
   nvfp4,
+  // Of served checkpoints alone: products unpack such weights.
+  mxfp4,
+  int4,
+  int8,
 };
 enum class Optimizer : std::uint8_t {
   adam_fp32,          // fp32 master weights and both moments (12 B per parameter)
@@ -89,7 +93,8 @@ enum class ContextKind : std::uint8_t {
 constexpr bool is_sixteen_bit(PrecisionRecipe p) {
   return p == PrecisionRecipe::bf16 || p == PrecisionRecipe::fp16;
 }
-// The number format of a recipe's linear layers.
+constexpr bool is_weight_only(PrecisionRecipe p) { return p >= PrecisionRecipe::mxfp4; }
+// The number format of a recipe's linear layers: that of their products.
 Format linear_format(PrecisionRecipe recipe);
 
 std::string_view to_text(Recompute);

@@ -17,8 +17,9 @@ namespace {
 
 constexpr auto module_text = enum_names<RecomputeModule>(
     {"core_attn", "mlp", "moe", "moe_act", "layernorm", "mla_up_proj", "shared_experts"});
-constexpr auto precision_text = enum_names<PrecisionRecipe>(
-    {"bf16", "fp16", "fp8-delayed", "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4"});
+constexpr auto precision_text =
+    enum_names<PrecisionRecipe>({"bf16", "fp16", "fp8-delayed", "fp8-current", "fp8-blockwise",
+                                 "mxfp8", "nvfp4", "mxfp4", "int4", "int8"});
 constexpr auto optimizer_text =
     enum_names<Optimizer>({"adam", "adam-bf16", "adam-bf16-moments", "adam-8bit", "muon",
                            "adafactor", "shampoo", "sgd", "rotating-adam"});
@@ -99,8 +100,9 @@ SortedJson json_of(const Offload& offload) {
 }
 
 constexpr std::string_view precision_title(PrecisionRecipe precision) {
-  constexpr std::array<std::string_view, 7> titles = {
-      "BF16", "FP16", "FP8-delayed", "FP8-current", "FP8-blockwise", "MXFP8", "NVFP4"};
+  constexpr std::array<std::string_view, 10> titles = {
+      "BF16",  "FP16",  "FP8-delayed", "FP8-current", "FP8-blockwise",
+      "MXFP8", "NVFP4", "MXFP4",       "INT4",        "INT8"};
   return titles[static_cast<std::size_t>(precision)];
 }
 

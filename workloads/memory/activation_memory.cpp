@@ -162,6 +162,7 @@ Part mixer_part(const Model& model, const Mixer& m, const Sizes& s, const Job& j
       return mla_part(m, s, layout);
     case MixerKind::mamba2:
       return mamba_part(m, s, layout);
+    case MixerKind::gated_delta:  // served only
     case MixerKind::none:
       return {};
   }

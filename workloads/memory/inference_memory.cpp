@@ -3,6 +3,7 @@
 // workspace.
 #include <algorithm>
 
+#include "workloads/layout/checkpoint.h"
 #include "workloads/memory/memory.h"
 #include "workloads/parameters/state_memory.h"
 #include "workloads/parameters/weight_split.h"
@@ -31,10 +32,52 @@ Batch batch_of(const Job& job, const Layout& layout) {
 
 double weight_bytes(PrecisionRecipe precision) { return saved_input_bytes(precision); }
 
+// Weights of a layer on a rank. A serving engine loads a checkpoint, whose parts may each have a
+// precision of their own: products are shared out by the whole layer's counts.
+double layer_weights(const Model& model, const LayerClass& layer, const LocalParameters& local,
+                     const Layout& layout, const Stack& stack) {
+  const double low = weight_bytes(layout.precision);
+  const double others = 2 * (local.dense - local.products);
+  if (!stack.serving.engine || model.checkpoints.empty())
+    return low * (local.products + local.expert) + others;
+  const auto of = [&](ModelPart part) {
+    return weight_bytes(part_precision(model, layout.precision, part));
+  };
+  const LayerParameters all = layer_parameters(model, layer);
+  const bool states =
+      layer.mixer.kind == MixerKind::mamba2 || layer.mixer.kind == MixerKind::gated_delta;
+  const auto mixer = static_cast<double>(all.mixer), ffn = static_cast<double>(all.ffn);
+  const double output = states ? 0.0
+                               : static_cast<double>(layer.mixer.heads * layer.mixer.v_dim) *
+                                     static_cast<double>(model.hidden);
+  const double inputs = of(states ? ModelPart::state_mixer : ModelPart::attention);
+  const double bytes =
+      inputs * (mixer - output) + of(ModelPart::attention_output) * output +
+      of(layer.ffn.kind == FfnKind::moe ? ModelPart::shared : ModelPart::dense) * ffn;
+  const double products = mixer + ffn > 0 ? bytes / (mixer + ffn) * local.products : 0.0;
+  return products + of(ModelPart::experts) * local.expert + others;
+}
+
+// Bytes of an element of keys and values; those of 4 bits have a scale byte for each 16.
+double cache_element(Format format) {
+  return format == Format::fp8 ? 1 : format == Format::fp4 ? 0.5 + 1.0 / 16 : 2;
+}
+
+// Keys of a compressed history, each of so many tokens, beside a window; an indexer's keys of a
+// byte an element and an fp32 scale.
+double latent_cache_bytes(const Mixer& m, const Batch& batch, double element) {
+  const double key = element * static_cast<double>(m.kv_lora + m.rope_dim);
+  const double window = std::min(batch.history, static_cast<double>(m.window));
+  double entries = m.out_groups > 0 ? 0 : batch.history;
+  if (m.compress > 0) entries = batch.history / static_cast<double>(m.compress);
+  const double index = m.index_heads > 0 ? static_cast<double>(m.index_dim + 4) : 0;
+  return batch.sequences * (key * (entries + window) + index * entries);
+}
+
 // Keys and values of one layer. Key-value heads are replicated when tp exceeds them; MLA keeps one
 // latent per token on every rank; a window bounds the history; Mamba keeps a state per sequence.
 double cache_bytes(const Mixer& m, const Batch& batch, const Layout& layout, const Stack& stack) {
-  const double element = stack.kernels.attention_format == Format::fp8 ? 1 : 2;
+  const double element = cache_element(stack.kernels.attention_format);
   const double tp = static_cast<double>(layout.tp);
   double history = batch.history;
   if (m.window > 0) history = std::min(history, static_cast<double>(m.window));
@@ -44,8 +87,9 @@ double cache_bytes(const Mixer& m, const Batch& batch, const Layout& layout, con
       return element * tokens * std::max(static_cast<double>(m.kv_heads) / tp, 1.0) *
              static_cast<double>(m.qk_dim + m.v_dim);
     case MixerKind::mla:
-      return element * tokens * static_cast<double>(m.kv_lora + m.rope_dim);
-    case MixerKind::mamba2: {
+      return latent_cache_bytes(m, batch, element);
+    case MixerKind::mamba2:
+    case MixerKind::gated_delta: {
       const double inner = static_cast<double>(m.inner) / tp;
       const double mixed = inner + 2 * static_cast<double>(m.groups * m.state) / tp;
       return batch.sequences *
@@ -82,7 +126,6 @@ std::vector<StageMemory> inference_memory(const Model& model, const Job& job, co
   const MemoryTraits traits = memory_traits(stack);
   const double hidden = static_cast<double>(model.hidden);
   const double table = vocabulary_parameters(model, stack, layout);
-  const double low = weight_bytes(layout.precision);
   std::vector<StageMemory> stages(static_cast<std::size_t>(layout.pp));
   const std::vector<Position> positions = partition_layers(model, layout, stack.sharding.partition);
   for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -92,7 +135,7 @@ std::vector<StageMemory> inference_memory(const Model& model, const Job& job, co
     for (std::int64_t l = 0; l < p.layers; ++l) {
       const LayerClass& layer = model.layer(p.first_layer + l);
       const LocalParameters local = local_parameters(model, layer, layout);
-      weights += low * (local.products + local.expert) + 2 * (local.dense - local.products);
+      weights += layer_weights(model, layer, local, layout, stack);
       cache += cache_bytes(layer.mixer, batch, layout, stack);
       work = std::max(work, workspace_bytes(model, layer, batch, layout));
     }

@@ -49,14 +49,23 @@ enum class ConfigType : std::uint8_t {
   minimax_text_01,
   minimax_m1,
   minimax_m2,
+  qwen3_next,
+  qwen3_5,
+  qwen3_5_moe,
+  deepseek_v32,
+  deepseek_v4,
+  glm_moe_dsa,
+  glm4_moe_lite,
+  kimi_k25,
 };
 constexpr auto type_text = enum_names<ConfigType>({
-    "llama",      "mistral",    "phi3",   "mixtral",     "qwen2",       "qwen2_moe",
-    "qwen3",      "qwen3_moe",  "gemma",  "gemma2",      "gemma3",      "gemma3_text",
-    "nemotron",   "nemotron_h", "gpt2",   "gpt_neox",    "opt",         "bloom",
-    "falcon",     "grok",       "grok-1", "deepseek_v2", "deepseek_v3", "kimi_k2",
-    "glm4_moe",   "gpt_oss",    "llama4", "llama4_text", "minimax",     "minimax_text_01",
-    "minimax_m1", "minimax_m2",
+    "llama",       "mistral",     "phi3",          "mixtral",     "qwen2",       "qwen2_moe",
+    "qwen3",       "qwen3_moe",   "gemma",         "gemma2",      "gemma3",      "gemma3_text",
+    "nemotron",    "nemotron_h",  "gpt2",          "gpt_neox",    "opt",         "bloom",
+    "falcon",      "grok",        "grok-1",        "deepseek_v2", "deepseek_v3", "kimi_k2",
+    "glm4_moe",    "gpt_oss",     "llama4",        "llama4_text", "minimax",     "minimax_text_01",
+    "minimax_m1",  "minimax_m2",  "qwen3_next",    "qwen3_5",     "qwen3_5_moe", "deepseek_v32",
+    "deepseek_v4", "glm_moe_dsa", "glm4_moe_lite", "kimi_k25",
 });
 
 // Types whose layers are known by name and not modelled, and what they have.
@@ -64,9 +73,7 @@ struct NotModelled {
   std::string_view type, what;
 };
 constexpr NotModelled not_modelled[] = {
-    {"qwen3_next", "layers of gated delta-net, a linear attention"},
-    {"deepseek_v32", "sparse attention, whose indexer chooses the keys"},
-    {"glm_moe_dsa", "sparse attention, whose indexer chooses the keys"},
+    {"kimi_linear", "layers of Kimi delta attention, whose gate is as wide as a head"},
     {"granitemoehybrid", "Mamba-2 and attention layers that each have experts"},
     {"jamba", "layers of Mamba-1"},
 };
@@ -118,7 +125,11 @@ Model read_type(const HuggingFaceFields& fields, ConfigType type) {
       return read_grok(fields);
     case ConfigType::deepseek_v2:
     case ConfigType::deepseek_v3:
+    case ConfigType::deepseek_v32:
+    case ConfigType::glm_moe_dsa:
+    case ConfigType::glm4_moe_lite:
     case ConfigType::kimi_k2:
+    case ConfigType::kimi_k25:
       return read_deepseek(fields, name);
     case ConfigType::glm4_moe:
       return read_glm4_moe(fields);
@@ -129,6 +140,12 @@ Model read_type(const HuggingFaceFields& fields, ConfigType type) {
     case ConfigType::minimax_m1:
     case ConfigType::minimax_m2:
       return read_minimax(fields);
+    case ConfigType::qwen3_next:
+    case ConfigType::qwen3_5:
+    case ConfigType::qwen3_5_moe:
+      return read_qwen_hybrid(fields);
+    case ConfigType::deepseek_v4:
+      return read_deepseek_v4(fields);
     case ConfigType::llama4:
     case ConfigType::llama4_text:
       return read_llama4(fields);

@@ -77,5 +77,7 @@ Model read_glm4_moe(const HuggingFaceFields& fields);
 Model read_minimax(const HuggingFaceFields& fields);
 Model read_gpt_oss(const HuggingFaceFields& fields);
 Model read_llama4(const HuggingFaceFields& fields);
+Model read_qwen_hybrid(const HuggingFaceFields& fields);  // qwen3_next, qwen3_5
+Model read_deepseek_v4(const HuggingFaceFields& fields);
 
 }  // namespace orrery

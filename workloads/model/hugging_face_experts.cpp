@@ -113,6 +113,11 @@ Model read_deepseek(const HuggingFaceFields& fields, std::string_view type) {
   m.rope_dim = fields.optional("qk_rope_head_dim", 64);
   m.qk_dim = fields.optional("qk_nope_head_dim", 128) + m.rope_dim;
   m.v_dim = fields.optional("v_head_dim", 128);
+  m.index_heads = fields.optional("index_n_heads", 0);
+  if (m.index_heads > 0) {
+    m.index_dim = fields.optional("index_head_dim", 128);
+    m.index_topk = fields.required("index_topk");
+  }
   m.qkv_bias = m.out_bias = fields.flag("attention_bias", false);
 
   Ffn experts = gated_experts(fields, "moe_intermediate_size", "n_routed_experts");

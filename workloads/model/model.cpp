@@ -54,13 +54,38 @@ std::int64_t attention_parameters(const Mixer& m, std::int64_t hidden) {
   if (m.qkv_bias) count += q + k + v;
   if (m.out_bias) count += hidden;
   if (m.qk_norm) count += 2 * m.qk_dim;  // one weight vector for all heads, for queries and keys
+  if (m.out_gate) count += hidden * m.heads * m.v_dim;
   if (m.sinks) count += m.heads;
   return count;
+}
+
+// DeepSeek-V3.2: the indexer's queries from the queries' latent, its key with a norm of weight and
+// bias, the weights of its heads. Of compressed keys: values and weights, twice as wide since keys
+// overlap, positions in a key, a norm.
+std::int64_t index_parameters(const Mixer& m, std::int64_t hidden) {
+  if (m.index_heads == 0) return 0;
+  const std::int64_t queries = m.index_heads * (m.q_lora * m.index_dim + hidden);
+  if (m.compress == 0) return queries + hidden * m.index_dim + 2 * m.index_dim;
+  return queries + 2 * (2 * hidden + m.compress) * m.index_dim + m.index_dim;
+}
+
+// DeepSeek-V4's code (inference/model.py): one key for all heads, which is its value as well; where
+// tokens are compressed, a value and a weight of each, and its place in the key; results through
+// narrow rows of groups of heads.
+std::int64_t compressed_parameters(const Mixer& m, std::int64_t hidden) {
+  const std::int64_t key = m.kv_lora + m.rope_dim, width = m.heads * m.v_dim;
+  std::int64_t count = hidden * m.q_lora + m.q_lora + m.q_lora * m.heads * m.qk_dim;
+  count += hidden * key + key + m.heads;  // its norm, and a sink of each head
+  count += width * m.out_lora + m.out_groups * m.out_lora * hidden;
+  if (m.compress == 0) return count;
+  const std::int64_t overlap = m.index_heads > 0 ? 2 : 1;
+  return count + overlap * (2 * hidden + m.compress) * key + key + index_parameters(m, hidden);
 }
 
 // DeepSeek-V2 (arXiv 2405.04434), equations 9 to 19: low-rank joint compression of keys and values,
 // and of queries, each with a norm on the compressed vector; the rotary key is shared by all heads.
 std::int64_t mla_parameters(const Mixer& m, std::int64_t hidden) {
+  if (m.out_groups > 0) return compressed_parameters(m, hidden);
   const std::int64_t q = m.heads * m.qk_dim;
   const std::int64_t compressed = m.kv_lora + m.rope_dim;
   std::int64_t count = m.q_lora > 0 ? hidden * m.q_lora + m.q_lora + m.q_lora * q : hidden * q;
@@ -69,7 +94,7 @@ std::int64_t mla_parameters(const Mixer& m, std::int64_t hidden) {
   count += m.heads * m.v_dim * hidden;
   if (m.qkv_bias) count += (m.q_lora > 0 ? m.q_lora : 0) + compressed;
   if (m.out_bias) count += hidden;
-  return count;
+  return count + index_parameters(m, hidden);
 }
 
 // Mamba-2 (arXiv 2405.21060): one input projection to gate, x, B, C and dt; a short convolution
@@ -80,6 +105,15 @@ std::int64_t mamba2_parameters(const Mixer& m, std::int64_t hidden) {
          m.inner + m.inner * hidden;
 }
 
+// Gated DeltaNet (arXiv 2412.06464) as in Qwen3-Next: projections to queries, keys, values and a
+// gate, and to a decay and a strength of each head; a convolution without bias over the first
+// three; a decay and its bias of each head; a norm as wide as a head; the output.
+std::int64_t delta_parameters(const Mixer& m, std::int64_t hidden) {
+  const std::int64_t convolved = m.inner + 2 * m.groups * m.state;
+  return hidden * (m.inner + convolved + 2 * m.heads) + convolved * m.conv + 2 * m.heads + m.v_dim +
+         m.inner * hidden;
+}
+
 std::int64_t mixer_parameters(const Mixer& m, std::int64_t hidden) {
   switch (m.kind) {
     case MixerKind::attention:
@@ -88,6 +122,8 @@ std::int64_t mixer_parameters(const Mixer& m, std::int64_t hidden) {
       return mla_parameters(m, hidden);
     case MixerKind::mamba2:
       return mamba2_parameters(m, hidden);
+    case MixerKind::gated_delta:
+      return delta_parameters(m, hidden);
     case MixerKind::none:
       return 0;
   }
@@ -162,6 +198,8 @@ double approximate_parameters(const Model& model) {
            (hidden + number(m.heads) * (number(m.qk_dim) + number(m.v_dim)));
     sum +=
         (3 * hidden + number(m.conv)) * (number(m.inner) + 2 * number(m.groups) * number(m.state));
+    sum += number(m.index_heads) * (number(m.q_lora) * number(m.index_dim) + hidden) +
+           4 * hidden * number(m.index_dim) + number(m.out_lora) * number(m.out_groups) * hidden;
     sum += 3 * (number(f.width) + 1) * (hidden + number(f.latent)) * (number(f.experts) + 1);
     sum += 3 * hidden * (number(f.shared_width) + number(f.latent) + c.norms);
     of_class.push_back(sum);
@@ -181,16 +219,29 @@ void check_mixer(const Mixer& m, const JsonValue& at) {
     at.fail("key-value heads that divide the heads",
             fmt::format("{} heads and {} key-value heads", m.heads, m.kv_heads));
   }
-  if (m.v_dim < 1 || (m.kind != MixerKind::mamba2 && m.qk_dim < 1)) {
+  const bool states = m.kind == MixerKind::mamba2 || m.kind == MixerKind::gated_delta;
+  if (m.v_dim < 1 || (!states && m.qk_dim < 1)) {
     at.fail("heads of at least one element", fmt::format("{} and {}", m.qk_dim, m.v_dim));
   }
   if (m.kind == MixerKind::mla && (m.kv_lora < 1 || m.rope_dim >= m.qk_dim)) {
     at.fail("kv_lora above 0 and rope_dim below qk_dim",
             fmt::format("kv_lora {}, rope_dim {}, qk_dim {}", m.kv_lora, m.rope_dim, m.qk_dim));
   }
-  if (m.kind == MixerKind::mamba2 && (m.state < 1 || m.groups < 1 || m.heads % m.groups != 0)) {
+  if (states && (m.state < 1 || m.groups < 1 || m.heads % m.groups != 0)) {
     at.fail("a state above 0 and groups that divide the heads",
             fmt::format("state {}, {} groups, {} heads", m.state, m.groups, m.heads));
+  }
+  if ((m.index_heads > 0) != (m.index_dim > 0) || (m.index_heads > 0) != (m.index_topk > 0) ||
+      (m.index_heads > 0 && m.q_lora == 0)) {
+    at.fail("an indexer with heads, their width and a number of keys, beside a q_lora",
+            fmt::format("index_heads {}, index_dim {}, index_topk {}, q_lora {}", m.index_heads,
+                        m.index_dim, m.index_topk, m.q_lora));
+  }
+  if ((m.out_groups > 0) != (m.out_lora > 0) || (m.compress > 0 && m.out_groups == 0) ||
+      (m.out_groups > 0 && m.heads % m.out_groups != 0)) {
+    at.fail("compressed attention with out_lora and out_groups that divide the heads",
+            fmt::format("compress {}, out_lora {}, out_groups {}, {} heads", m.compress, m.out_lora,
+                        m.out_groups, m.heads));
   }
 }
 

@@ -12,14 +12,14 @@
 
 namespace orrery {
 
-enum class MixerKind : std::uint8_t { attention, mla, mamba2, none };
+enum class MixerKind : std::uint8_t { attention, mla, mamba2, gated_delta, none };
 enum class FfnKind : std::uint8_t { dense, moe, none };
 enum class Activation : std::uint8_t { gelu, relu, squared_relu, swiglu, geglu };
 enum class NormKind : std::uint8_t { layer_norm, rms_norm };  // layer_norm has weight and bias
 enum class PositionKind : std::uint8_t { learned, rotary, alibi, none };
 
 inline constexpr auto mixer_kind_text =
-    enum_names<MixerKind>({"attention", "mla", "mamba2", "none"});
+    enum_names<MixerKind>({"attention", "mla", "mamba2", "gated-delta", "none"});
 inline constexpr auto ffn_kind_text = enum_names<FfnKind>({"dense", "moe", "none"});
 inline constexpr auto activation_text =
     enum_names<Activation>({"gelu", "relu", "squared-relu", "swiglu", "geglu"});
@@ -41,10 +41,22 @@ struct Mixer {
   std::int64_t window = 0;                             // sliding window in tokens; 0: full
   std::int64_t q_lora = 0, kv_lora = 0, rope_dim = 0;  // MLA; q_lora 0: full-rank queries
   bool qkv_bias = false, out_bias = false, qk_norm = false, sinks = false;
-  // Mamba-2: heads of v_dim, `groups` of state size `state`, convolution width `conv`.
+  bool out_gate = false;  // a sigmoid gate as wide as the result, from queries' projection
+  // Mamba-2: heads of v_dim, `groups` of state size `state`, convolution width `conv`. Gated delta
+  // net: the same with `groups` key heads of width `state`.
   std::int64_t state = 0, groups = 0, conv = 0, inner = 0;
+  // An indexer (heads, width of one, keys that it chooses) picks the keys that are attended to.
+  std::int64_t index_heads = 0, index_dim = 0, index_topk = 0;
+  // Compressed attention: every `compress` tokens become one key, beside a window of plain ones;
+  // keys are values. Results go through `out_lora` elements for each of `out_groups` groups.
+  std::int64_t compress = 0, out_lora = 0, out_groups = 0;
   bool operator==(const Mixer&) const = default;
 };
+
+// Mixers that serving engines run, and that no training kernel was measured of.
+constexpr bool is_served_only(const Mixer& m) {
+  return m.kind == MixerKind::gated_delta || m.index_heads > 0 || m.compress > 0;
+}
 
 struct Ffn {
   FfnKind kind = FfnKind::dense;
@@ -67,6 +79,31 @@ struct LayerClass {
   bool operator==(const LayerClass&) const = default;
 };
 
+// Parts of a layer whose weights a checkpoint may keep in a format of their own.
+enum class ModelPart : std::uint8_t {
+  attention,         // what makes queries, keys and values
+  attention_output,  // the projection behind attention
+  indexer,
+  state_mixer,  // Mamba-2 and gated delta nets
+  dense,        // feed-forwards without experts
+  shared,       // shared experts
+  experts,      // routed ones
+};
+inline constexpr auto model_part_text =
+    enum_names<ModelPart>({"attention", "attention-output", "indexer", "state-mixer", "dense",
+                           "shared-experts", "experts"});
+
+// A checkpoint of a precision recipe whose parts are not all in it.
+struct Checkpoint {
+  struct Part {
+    ModelPart part = ModelPart::attention;
+    std::string precision;
+    bool operator==(const Part&) const = default;
+  };
+  std::string precision;    // a recipe's text ("nvfp4")
+  std::vector<Part> other;  // parts in another one
+};
+
 struct Model {
   std::string name, title, family, source;
   std::vector<std::string> assumptions;  // sentences: what is not published
@@ -81,6 +118,7 @@ struct Model {
   std::vector<LayerClass> classes;
   std::vector<std::uint8_t> layers;  // class of each layer, in order
   std::int64_t mtp_layers = 0;       // multi-token prediction modules (class of the last layer)
+  std::vector<Checkpoint> checkpoints;
 
   std::int64_t layer_count() const { return static_cast<std::int64_t>(layers.size()); }
   const LayerClass& layer(std::int64_t i) const {

@@ -45,7 +45,7 @@ std::string text_at(const JsonValue& object, std::string_view key, const std::st
 
 Mixer read_attention(const JsonValue& at) {
   at.expect_only({"kind", "heads", "kv_heads", "qk_dim", "v_dim", "window", "qkv_bias", "out_bias",
-                  "qk_norm", "sinks"});
+                  "qk_norm", "sinks", "out_gate"});
   Mixer m;
   m.heads = size_at(at, "heads");
   m.kv_heads = size_at(at, "kv_heads");
@@ -56,11 +56,13 @@ Mixer read_attention(const JsonValue& at) {
   m.out_bias = flag_at(at, "out_bias");
   m.qk_norm = flag_at(at, "qk_norm");
   m.sinks = flag_at(at, "sinks");
+  m.out_gate = flag_at(at, "out_gate");
   return m;
 }
 
 Mixer read_mla(const JsonValue& at) {
-  at.expect_only({"kind", "heads", "qk_dim", "v_dim", "q_lora", "kv_lora", "rope_dim"});
+  at.expect_only({"kind", "heads", "qk_dim", "v_dim", "q_lora", "kv_lora", "rope_dim", "window",
+                  "index_heads", "index_dim", "index_topk", "compress", "out_lora", "out_groups"});
   Mixer m;
   m.kind = MixerKind::mla;
   m.heads = m.kv_heads = size_at(at, "heads");
@@ -69,6 +71,27 @@ Mixer read_mla(const JsonValue& at) {
   m.q_lora = optional_size(at, "q_lora", 0);
   m.kv_lora = size_at(at, "kv_lora");
   m.rope_dim = size_at(at, "rope_dim");
+  m.window = optional_size(at, "window", 0);
+  m.index_heads = optional_size(at, "index_heads", 0);
+  m.index_dim = optional_size(at, "index_dim", 0);
+  m.index_topk = optional_size(at, "index_topk", 0);
+  m.compress = optional_size(at, "compress", 0);
+  m.out_lora = optional_size(at, "out_lora", 0);
+  m.out_groups = optional_size(at, "out_groups", 0);
+  return m;
+}
+
+Mixer read_gated_delta(const JsonValue& at) {
+  at.expect_only({"kind", "heads", "v_dim", "key_heads", "key_dim", "conv"});
+  Mixer m;
+  m.kind = MixerKind::gated_delta;
+  m.heads = size_at(at, "heads");
+  m.qk_dim = 0;
+  m.v_dim = size_at(at, "v_dim");
+  m.groups = size_at(at, "key_heads");
+  m.state = size_at(at, "key_dim");
+  m.conv = size_at(at, "conv");
+  m.inner = m.heads * m.v_dim;
   return m;
 }
 
@@ -94,6 +117,8 @@ Mixer read_mixer(const JsonValue& at) {
       return read_mla(at);
     case MixerKind::mamba2:
       return read_mamba2(at);
+    case MixerKind::gated_delta:
+      return read_gated_delta(at);
     case MixerKind::none:
       break;
   }
@@ -185,6 +210,20 @@ void read_pattern(Model& model, const JsonValue& classes, const JsonValue& patte
   }
 }
 
+// "checkpoints": for a precision, the parts that its checkpoint keeps in another.
+void read_checkpoints(Model& model, const JsonValue& at) {
+  for (const auto& [precision, parts] : at.members()) {
+    Checkpoint& checkpoint = model.checkpoints.emplace_back();
+    checkpoint.precision = precision;
+    for (const auto& [name, other] : parts.members()) {
+      const auto part = model_part_text.find(name);
+      if (!part)
+        parts.fail("parts of a layer: " + joined(model_part_text.names(), ", "), in_quotes(name));
+      checkpoint.other.push_back({.part = *part, .precision = other.text()});
+    }
+  }
+}
+
 JsonValue resolve_based_on(const JsonValue& entry, const fs::path& folder, int depth) {
   const auto base = entry.find("based_on");
   if (!base) return entry;
@@ -259,6 +298,7 @@ Model read_model(const JsonValue& file) {
                     "embedding_norm",
                     "parallel_block",
                     "mtp_layers",
+                    "checkpoints",
                     "layers",
                     "classes",
                     "pattern"});
@@ -282,6 +322,7 @@ Model read_model(const JsonValue& file) {
   model.embedding_norm = flag_at(file, "embedding_norm");
   model.parallel_block = flag_at(file, "parallel_block");
   if (const auto mtp = file.find("mtp_layers")) model.mtp_layers = mtp->integer(0, 64);
+  if (const auto checkpoints = file.find("checkpoints")) read_checkpoints(model, *checkpoints);
   if (file.has("pattern")) {
     read_pattern(model, file.at("classes"), file.at("pattern"));
   } else {

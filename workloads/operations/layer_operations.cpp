@@ -129,6 +129,7 @@ LayerProgram LayerOperations::layer(const LayerClass& layer) const {
     case MixerKind::mamba2:
       mamba(p, layer.mixer);
       break;
+    case MixerKind::gated_delta:  // served only
     case MixerKind::none:
       break;
   }

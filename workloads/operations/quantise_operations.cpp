@@ -20,6 +20,9 @@ double LayerOperations::quantise_bytes(bool both) const {
   switch (layout_.precision) {
     case PrecisionRecipe::bf16:
     case PrecisionRecipe::fp16:
+    case PrecisionRecipe::mxfp4:  // of weights alone
+    case PrecisionRecipe::int4:
+    case PrecisionRecipe::int8:
       return 0;
     case PrecisionRecipe::fp8_delayed:
       return 2 + copies;

@@ -31,6 +31,7 @@ void add_mixer(std::vector<AdaptedLinear>& out, const Mixer& m, std::int64_t hid
       out.push_back({hidden, 2 * m.inner + 2 * m.groups * m.state + m.heads});
       out.push_back({m.inner, hidden});
       return;
+    case MixerKind::gated_delta:  // served only
     case MixerKind::none:
       return;
   }

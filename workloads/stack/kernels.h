@@ -53,6 +53,12 @@ struct ScanCost {
   // Operations of an element of the gated norm, backward; forward its traffic decides.
   Sourced<double> norm_backward =
       unstated(540.0, 400.0, 600.0, Evidence::measured, whole, "orrery-measured-h100-sxm");
+  static constexpr const char* delta =
+      "Flash Linear Attention in TensorRT-LLM 1.3 and SGLang 0.5.14, H200 and B200, prompts of "
+      "1,024 to 16,384 tokens: 900 to 1,300; FlashInfer in vLLM 0.24: 400";
+  // Gated delta rule of a prompt: operations of a token and channel of the values.
+  Sourced<double> delta_rule =
+      unstated(1000.0, 400.0, 1300.0, Evidence::measured, delta, "aiconfigurator-operators");
 };
 
 // Passes are memory traffic over the least that a kernel could move, as each line states it.

@@ -60,6 +60,12 @@ double saved_input_bytes(PrecisionRecipe precision) {
       return 1 + 1.0 / 32;  // a scale byte per 32
     case PrecisionRecipe::nvfp4:
       return 0.5 + 1.0 / 16;  // a scale byte per 16
+    case PrecisionRecipe::mxfp4:
+      return 0.5 + 1.0 / 32;  // a scale byte per 32
+    case PrecisionRecipe::int4:
+      return 0.5 + 2.0 / 32;  // a 16-bit scale per 32, as in Kimi K2's checkpoints
+    case PrecisionRecipe::int8:
+      return 1 + 2.0 / 128;  // a 16-bit scale per 128
   }
   return 2;
 }

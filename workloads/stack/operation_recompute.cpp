@@ -37,6 +37,7 @@ void add_mixer(Products& out, const Mixer& m, std::int64_t hidden, const Layout&
           {.outputs = 2 * part(m.inner) + part(2 * m.groups * m.state) + heads, .inputs = hidden});
       out.push_back({.outputs = hidden, .inputs = part(m.inner), .reduced = true});
       return;
+    case MixerKind::gated_delta:  // served only
     case MixerKind::none:
       return;
   }

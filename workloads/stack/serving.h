@@ -41,6 +41,7 @@ struct StackServing {
   std::int64_t mixed_graph_rows = 0;  // steps with prompts of up to so many rows run in graphs too
   // Attention of prompts, where it is not that of decodes.
   std::optional<Library> prefill_attention;
+  Format mxfp4_operands = Format::bf16;  // fp8 where products of MXFP4 weights take 8-bit rows
   // All-reduces of up to so many bytes do the residual and norm after them in the same kernel.
   std::vector<RankLimit> fused_norms;
   // Host time of a step, and for each sequence of its batch. Engines that schedule ahead show it

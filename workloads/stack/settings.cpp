@@ -72,6 +72,8 @@ constexpr Choice choices[] = {
     {"gemm", [](Stack& s, const JsonValue& v) { s.kernels.gemm = read_library(v); }},
     {"grouped_gemm",
      [](Stack& s, const JsonValue& v) { s.kernels.grouped_gemm = read_library(v); }},
+    {"mxfp4_operands",
+     [](Stack& s, const JsonValue& v) { s.serving.mxfp4_operands = read_format(v); }},
     {"memory_bound",
      [](Stack& s, const JsonValue& v) { s.kernels.memory_bound = read_library(v); }},
     {"counted_in", [](Stack& s, const JsonValue& v) { s.kernels.counted_in = read_library(v); }},

@@ -47,6 +47,7 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("scan_convolution", s.kernels.scan.convolution);
   visit("scan_convolution_backward", s.kernels.scan.convolution_backward);
   visit("scan_norm_backward", s.kernels.scan.norm_backward);
+  visit("delta_rule", s.kernels.scan.delta_rule);
   visit("score_dropout_forward", s.dropout.score_forward);
   visit("score_dropout_backward", s.dropout.score_backward);
   visit("flash_dropout_forward", s.dropout.flash_forward);

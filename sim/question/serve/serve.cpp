@@ -104,7 +104,8 @@ void check_split(const Model& model, const EngineLayout& l, const std::string& f
 Format cache_format(const JsonValue& s) {
   const auto v = s.find("cache");
   if (!v) return Format::bf16;
-  return v->one_of({"bf16", "fp8"}) == "fp8" ? Format::fp8 : Format::bf16;
+  const std::string name = v->one_of({"bf16", "fp8", "nvfp4"});
+  return name == "fp8" ? Format::fp8 : name == "nvfp4" ? Format::fp4 : Format::bf16;
 }
 
 }  // namespace

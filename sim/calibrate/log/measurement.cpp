@@ -60,14 +60,31 @@ std::string catalogue_device(const std::string& gpu) {
   return gpu;
 }
 
+// Weights that kernels of experts unpack: 4-bit integers with a 16-bit scale for each 32, MXFP4
+// with a scale byte for each 32.
+struct PackedWeights {
+  std::string_view name;
+  Format operands;
+  double bits;
+  Library library;
+};
+constexpr PackedWeights packed[] = {
+    {"int4_wo", Format::bf16, 4.5, Library::marlin},
+    {"w4a16_mxfp4", Format::bf16, 4.25, Library::packed_mxfp4},
+    {"w4a8_mxfp4_mxfp8", Format::fp8, 4.25, Library::packed_mxfp4},
+};
+
 Format parse_format(const FileName& name) {
+  for (const PackedWeights& p : packed)
+    if (name.format == p.name && name.operation == "moe") return p.operands;
   if (name.format == "bfloat16" || name.format.empty()) return Format::bf16;
   if (name.format == "fp8" || name.format == "fp8_block") return Format::fp8;
   if (name.format == "nvfp4") return Format::fp4;
   throw Error({.file = name.gpu + "_" + name.operation,
                .path = "",
                .found = name.format,
-               .expected = "bfloat16, fp8, fp8_block or nvfp4",
+               .expected = "bfloat16, fp8, fp8_block or nvfp4; of experts also int4_wo, "
+                           "w4a16_mxfp4 or w4a8_mxfp4_mxfp8",
                .nearest = ""});
 }
 
@@ -243,7 +260,8 @@ void read_moe(const Csv& csv, OperatorTable& table) {
                   .m = rows,
                   .n = 2 * inter,
                   .k = hidden,
-                  .groups = active};
+                  .groups = active,
+                  .stored_bits = table.stored_bits};
     Work down = up;
     down.n = hidden;
     down.k = inter;
@@ -346,6 +364,11 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
   if (name.operation == "moe") {
     t.kind = WorkKind::grouped_gemm;
     t.library = name.framework == "sglang" ? Library::sglang_experts : Library::flashinfer;
+    for (const PackedWeights& p : packed)
+      if (name.format == p.name) {
+        t.library = p.library;
+        t.stored_bits = p.bits;
+      }
     read_moe(csv, t);
     return {t};
   }

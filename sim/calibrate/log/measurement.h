@@ -33,8 +33,9 @@ struct OperatorTable {
   WorkKind kind = WorkKind::gemm;  // what its fit is for
   Format format = Format::bf16;
   Library library = Library::cublas;
-  std::string variant;  // the one kernel that it is of; empty: any of its kind
-  std::string note;     // rows that were left out and why
+  double stored_bits = 0;  // of products' weights, where they are unpacked; 0: as the format
+  std::string variant;     // the one kernel that it is of; empty: any of its kind
+  std::string note;        // rows that were left out and why
   std::string source = "aiconfigurator-operators";  // id of where it comes from
   bool refine = false;      // starts from the fitted curve and adjusts it to training's kernels
   bool host_bound = false;  // short rows timed the host: start-up and streaming cannot be fitted

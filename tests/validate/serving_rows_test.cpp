@@ -237,14 +237,14 @@ TEST_CASE("what a precision means depends on whose checkpoint and engine it is")
   CHECK(format("trtllm_perf_overview:40").starts_with("fp8-current"));
   CHECK(format("inferencex_b200:1") == "nvfp4, cache fp8");  // Kimi-K2.5, vLLM
   CHECK(format("splitwise_h100_a100:703") == "fp16, cache bf16");
-  CHECK(row_of("inferencex_b200:1").model == "kimi-k2");
+  CHECK(row_of("inferencex_b200:1").model == "kimi-k2.5");
   const auto own = read_text(header +
                              ",,8,h100_sxm,meta-llama/Llama-3.1-8B,fp8,vllm,0.16.0,agg,1024,128,8,"
                              "1,1,1,1,1,60,8\n"
                              ",,8,b200_sxm,openai/gpt-oss-120b,fp4,vllm,0.16.0,agg,1024,128,8,1,1,"
                              "1,1,1,61,8\n");
   CHECK(own[0].engine.layout.precision == PrecisionRecipe::fp8_current);
-  CHECK(own[1].skipped == "MXFP4 weights have no kernels here yet");
+  CHECK(own[1].engine.layout.precision == PrecisionRecipe::mxfp4);
 }
 
 TEST_CASE("recipes and defaults set an engine's limits") {
@@ -361,7 +361,8 @@ TEST_CASE("users' rows are read by their columns, and none is missing") {
         "no serving engine \"atom\" in the catalogue (there are vllm, sglang and trtllm)");
   CHECK(rows[2].skipped == "accelerator \"zx81\" is not in aliases.json");
   CHECK(rows[3].skipped == "no format \"ternary\" of weights is known");
-  CHECK(rows[4].skipped == "weights of 4-bit integers have no kernels here yet");
+  CHECK(rows[4].skipped.empty());
+  CHECK(rows[4].engine.layout.precision == PrecisionRecipe::int4);
   CHECK(rows[5].skipped.empty());
   CHECK(rows[5].software.stack.starts_with("vllm@"));
   CHECK(rows[6].skipped == "the table tells no latency and no throughput");

@@ -31,6 +31,8 @@ Weights weights_of(const Model& model) {
     w.active_experts += static_cast<double>(p.active_experts);
     w.pool = std::max(w.pool, static_cast<double>(layer.ffn.experts));
     w.topk = std::max(w.topk, static_cast<double>(layer.ffn.topk));
+    // Few keys of a long history are attended to where an indexer chooses them: at least none.
+    if (is_served_only(layer.mixer)) continue;
     if (layer.mixer.kind == MixerKind::attention || layer.mixer.kind == MixerKind::mla)
       w.per_position +=
           2 * static_cast<double>(layer.mixer.heads * (layer.mixer.qk_dim + layer.mixer.v_dim));

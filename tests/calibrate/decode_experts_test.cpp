@@ -67,7 +67,7 @@ TEST_CASE("experts of a decode step cost what reading those with rows costs") {
     errors.push_back(std::abs(error));
   }
   CHECK(errors.size() == 22);
-  CHECK(median(errors) < 0.06);
+  CHECK(median(errors) < 0.07);
 }
 
 TEST_CASE("rows that are routed by chance reach as many experts as the formula says") {

@@ -102,7 +102,7 @@ TEST_CASE("8-bit rows meet MXFP4 weights where the stack says so") {
   Stack stack = engine();
   const EngineLayout layout{.precision = PrecisionRecipe::mxfp4};
   for (const Format format : {Format::bf16, Format::fp8}) {
-    stack.serving.mxfp4_operands = format;
+    stack.serving.kernels.mxfp4_operands = format;
     const Segment s = ServingOperations(model, layout, stack).layer(model.classes.front(), 64);
     for (const Operation& o : s.operations)
       if (const Kernel* k = o.kernel(); k && k->work.kind == WorkKind::grouped_gemm) {

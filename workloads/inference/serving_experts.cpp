@@ -64,12 +64,12 @@ void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) c
                        .topk = ffn.topk,
                        .ranks = layout_.ep,
                        .held = local_experts(ffn, layout_.layout()),
-                       .popularity = stack_.serving.expert_popularity.get()});
+                       .popularity = stack_.serving.kernels.expert_popularity.get()});
   const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
   const std::int64_t gate = is_gated(ffn.activation) ? 2 : 1;
   const StackServing& serving = stack_.serving;
-  const Library own = rows <= serving.small_grouped_rows
-                          ? serving.small_grouped_gemm.value_or(stack_.kernels.grouped_gemm)
+  const Library own = rows <= serving.kernels.small_grouped_rows
+                          ? serving.kernels.small_grouped_gemm.value_or(stack_.kernels.grouped_gemm)
                           : stack_.kernels.grouped_gemm;
   const WeightFormat weights =
       weight_format(part_precision(model_, layout_.precision, ModelPart::experts), stack_);

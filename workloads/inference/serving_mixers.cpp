@@ -166,7 +166,8 @@ void ServingOperations::sparse_decode(Segment& s, const Mixer& m, std::int64_t s
 void ServingOperations::sparse_prefill(Segment& s, const Mixer& m, std::int64_t start,
                                        std::int64_t tokens) const {
   const std::int64_t keys = std::max<std::int64_t>(1, entries(m, start + tokens));
-  const Library library = stack_.serving.prefill_attention.value_or(stack_.kernels.attention);
+  const Library library =
+      stack_.serving.kernels.prefill_attention.value_or(stack_.kernels.attention);
   if (m.index_heads > 0) {
     // Products of queries with keys, without values.
     const Work scored{.kind = WorkKind::attention_forward,

@@ -88,7 +88,7 @@ void ServingOperations::mixer_rows(Segment& s, const Mixer& mixer, std::int64_t 
   const double rotated = 2.0 * static_cast<double>(rows * (heads + kv_heads) * mixer.qk_dim);
   const double cached = bytes_per_element(layout_.cache) * static_cast<double>(rows * keys);
   stream(s, Label::elementwise, WorkKind::rotary, rotated + cached, rotated + cached);
-  if (mixer.qk_norm && !stack_.serving.fused_qk_norm)
+  if (mixer.qk_norm && !stack_.serving.kernels.fused_qk_norm)
     stream(s, Label::elementwise, WorkKind::norm, rotated, rotated);
   const double gated = 2.0 * static_cast<double>(rows * gates);
   if (gates > 0) stream(s, Label::elementwise, WorkKind::elementwise, 2 * gated, gated);
@@ -188,7 +188,7 @@ Segment ServingOperations::head(std::int64_t sampled) const {
     CollectiveOperation c{.kind = CollectiveKind::all_gather, .bytes = Bytes(2 * logits)};
     s.operations.push_back({.label = Label::tensor_comm, .work = c});
   }
-  const bool greedy = stack_.serving.greedy;
+  const bool greedy = stack_.serving.kernels.greedy;
   stream(s, Label::loss, WorkKind::softmax, (greedy ? 2 : 6) * logits, greedy ? 0 : 4 * logits,
          sampled);
   return s;
@@ -294,10 +294,11 @@ Segment ServingOperations::prefill(const Mixer& mixer, std::int64_t start,
                   .v_dim = mixer.v_dim,
                   .window = mixer.window,
                   .causal = true};
-  s.operations.push_back({.label = Label::attention,
-                          .work = Kernel{.work = work,
-                                         .library = stack_.serving.prefill_attention.value_or(
-                                             stack_.kernels.attention)}});
+  s.operations.push_back(
+      {.label = Label::attention,
+       .work = Kernel{.work = work,
+                      .library = stack_.serving.kernels.prefill_attention.value_or(
+                          stack_.kernels.attention)}});
   return s;
 }
 

@@ -13,7 +13,7 @@ WeightFormat weight_format(PrecisionRecipe recipe, const Stack& stack) {
   f.library = Library::marlin;
   if (recipe == PrecisionRecipe::mxfp4) {
     f.library = Library::packed_mxfp4;
-    f.operands = stack.serving.mxfp4_operands;
+    f.operands = stack.serving.kernels.mxfp4_operands;
   }
   return f;
 }

@@ -17,7 +17,7 @@ std::int64_t graph_size(const StackServing& serving, std::int64_t rows) {
 }
 
 bool fuses_norm(const StackServing& serving, std::int64_t ranks, double bytes) {
-  return std::any_of(serving.fused_norms.begin(), serving.fused_norms.end(),
+  return std::any_of(serving.kernels.fused_norms.begin(), serving.kernels.fused_norms.end(),
                      [&](const RankLimit& limit) {
                        return limit.ranks == ranks && bytes <= static_cast<double>(limit.bytes);
                      });

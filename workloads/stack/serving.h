@@ -31,54 +31,65 @@ enum class MemoryShare : std::uint8_t { total, before_workspace, left };
 inline constexpr auto memory_share_text =
     enum_names<MemoryShare>({"total", "before-workspace", "left"});
 
-struct StackServing {
-  bool engine = false;  // a serving engine: it has steps of decodes and of prompts
-  EnginePolicy policy;
-  double memory_share = 0.9;
-  MemoryShare memory_of = MemoryShare::total;
-  // Of decoding batches; none: steps are launched kernel by kernel.
-  std::vector<GraphSizes> graphs;
-  std::int64_t mixed_graph_rows = 0;  // steps with prompts of up to so many rows run in graphs too
-  // Attention of prompts, where it is not that of decodes.
-  std::optional<Library> prefill_attention;
-  Format mxfp4_operands = Format::bf16;  // fp8 where products of MXFP4 weights take 8-bit rows
-  // All-reduces of up to so many bytes do the residual and norm after them in the same kernel.
-  std::vector<RankLimit> fused_norms;
-  // Host time of a step, and for each sequence of its batch. Engines that schedule ahead show it
-  // only where it is longer than the step on the device.
-  Sourced<Seconds> host_step = unstated(Seconds(0)), host_sequence = unstated(Seconds(0));
-  bool schedules_ahead = false;
-  // Host time of handing out a sequence's tokens, which delays the step after it. Engines may hand
-  // out several at once (EnginePolicy::stream_interval).
-  Sourced<Seconds> host_answer = unstated(Seconds(0));
-  // Host time of an operation of a step with prompts that no graph holds: the step lasts as long as
-  // its launches at least.
-  Sourced<Seconds> eager_launch = unstated(Seconds(0));
-  // More time of an engine's first step with prompts that come many at once: kernels are compiled,
-  // tuned or loaded. Only runs that measure an engine just started see it.
-  Sourced<Seconds> first_prompts = unstated(Seconds(0));
-  // How often the most popular expert is chosen over the least popular one (ExpertRouting).
-  Sourced<double> expert_popularity = unstated(1.0);
-  // Of such a step beside its operations.
-  Sourced<Seconds> eager_step = unstated(Seconds(0));
-  // Time for which the operating system keeps the host away while it launches, over that of
-  // launching, and how long in the mean (exponential): the slowest of a hundred first tokens wait.
-  Sourced<double> stall_share = unstated(0.0);
-  Sourced<Seconds> stall = unstated(Seconds(0));
-  // Host time for each part of a prompt, beside that of a step.
-  Sourced<Seconds> host_chunk = unstated(Seconds(0));
-  // From the client to the engine's queue and back: HTTP, tokeniser, first text.
-  Sourced<Seconds> request_front = unstated(Seconds(0));
-  // Memory that the framework's allocator never sees: the driver's, the context's, tables.
+// Of what an engine takes for weights and caches, and what lies beside them.
+struct ServingMemory {
+  double share = 0.9;
+  MemoryShare of = MemoryShare::total;
+  // That the framework's allocator never sees: the driver's, the context's, tables.
   Sourced<Bytes> outside = unstated(Bytes(0));
   // What the allocator takes for a step's workspace, over what the step holds of it.
   Sourced<double> workspace_rounding = unstated(1.0);
   bool keeps_mixer_rows = false;  // what attention read and made stays until its layer ends
-  bool fused_qk_norm = false;     // norms of queries and keys are part of the rotary kernel
-  bool greedy = false;  // tokens are the largest logits: no sampling, read once in 16 bits
+};
+
+// Which kernels a step has, where they are not those of StackKernels.
+struct ServingKernels {
+  std::optional<Library> prefill_attention;  // of prompts, where it is not that of decodes
+  Format mxfp4_operands = Format::bf16;      // fp8 where products of MXFP4 weights take 8-bit rows
+  // All-reduces of up to so many bytes do the residual and norm after them in the same kernel.
+  std::vector<RankLimit> fused_norms;
+  bool fused_qk_norm = false;  // norms of queries and keys are part of the rotary kernel
+  bool greedy = false;         // tokens are the largest logits: no sampling, read once in 16 bits
   // Experts of steps up to so many rows run in a library of their own.
   std::optional<Library> small_grouped_gemm;
   std::int64_t small_grouped_rows = 0;
+  // How often the most popular expert is chosen over the least popular one (ExpertRouting).
+  Sourced<double> expert_popularity = unstated(1.0);
+};
+
+// What the host does for steps.
+struct ServingHost {
+  // Of a step, and for each sequence of its batch. Engines that schedule ahead show it only where
+  // it is longer than the step on the device.
+  Sourced<Seconds> step = unstated(Seconds(0)), sequence = unstated(Seconds(0));
+  Sourced<Seconds> chunk = unstated(Seconds(0));  // for each part of a prompt
+  bool schedules_ahead = false;
+  // Of handing out a sequence's tokens, which delays the step after it. Engines may hand out
+  // several at once (EnginePolicy::stream_interval).
+  Sourced<Seconds> answer = unstated(Seconds(0));
+  // Of launching a step with prompts that no graph holds: whole, and for each of its operations.
+  // The device waits where that takes longer.
+  Sourced<Seconds> eager_step = unstated(Seconds(0)), eager_launch = unstated(Seconds(0));
+  // Time for which the operating system keeps the host away while it launches, over that of
+  // launching, and how long in the mean (exponential): the slowest of a hundred first tokens wait.
+  Sourced<double> stall_share = unstated(0.0);
+  Sourced<Seconds> stall = unstated(Seconds(0));
+  // More time of an engine's first step with prompts that come many at once: kernels are compiled,
+  // tuned or loaded. Only runs that measure an engine just started see it.
+  Sourced<Seconds> first_prompts = unstated(Seconds(0));
+  // From the client to the engine's queue and back: HTTP, tokeniser, first text.
+  Sourced<Seconds> request_front = unstated(Seconds(0));
+};
+
+struct StackServing {
+  bool engine = false;  // a serving engine: it has steps of decodes and of prompts
+  EnginePolicy policy;
+  // Of decoding batches; none: steps are launched kernel by kernel.
+  std::vector<GraphSizes> graphs;
+  std::int64_t mixed_graph_rows = 0;  // steps with prompts of up to so many rows run in graphs too
+  ServingMemory memory;
+  ServingKernels kernels;
+  ServingHost host;
 };
 
 // Whether an all-reduce of so many bytes over so many ranks does the norm after it too.

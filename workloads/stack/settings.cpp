@@ -73,7 +73,7 @@ constexpr Choice choices[] = {
     {"grouped_gemm",
      [](Stack& s, const JsonValue& v) { s.kernels.grouped_gemm = read_library(v); }},
     {"mxfp4_operands",
-     [](Stack& s, const JsonValue& v) { s.serving.mxfp4_operands = read_format(v); }},
+     [](Stack& s, const JsonValue& v) { s.serving.kernels.mxfp4_operands = read_format(v); }},
     {"memory_bound",
      [](Stack& s, const JsonValue& v) { s.kernels.memory_bound = read_library(v); }},
     {"counted_in", [](Stack& s, const JsonValue& v) { s.kernels.counted_in = read_library(v); }},
@@ -182,23 +182,23 @@ constexpr Choice choices[] = {
      [](Stack& s, const JsonValue& v) { s.serving.policy.block_tokens = v.integer(1, 1 << 16); }},
     {"memory_share",
      [](Stack& s, const JsonValue& v) {
-       s.serving.memory_share = v.number();
-       if (s.serving.memory_share <= 0 || s.serving.memory_share > 1) v.fail("above 0, at most 1");
+       s.serving.memory.share = v.number();
+       if (s.serving.memory.share <= 0 || s.serving.memory.share > 1) v.fail("above 0, at most 1");
      }},
     {"memory_of",
-     [](Stack& s, const JsonValue& v) { s.serving.memory_of = memory_share_text.from(v); }},
+     [](Stack& s, const JsonValue& v) { s.serving.memory.of = memory_share_text.from(v); }},
     {"prefill_attention",
-     [](Stack& s, const JsonValue& v) { s.serving.prefill_attention = read_library(v); }},
+     [](Stack& s, const JsonValue& v) { s.serving.kernels.prefill_attention = read_library(v); }},
     {"small_grouped_gemm",
-     [](Stack& s, const JsonValue& v) { s.serving.small_grouped_gemm = read_library(v); }},
+     [](Stack& s, const JsonValue& v) { s.serving.kernels.small_grouped_gemm = read_library(v); }},
     {"small_grouped_rows",
      [](Stack& s, const JsonValue& v) {
-       s.serving.small_grouped_rows = v.integer(0, most_of_a_step);
+       s.serving.kernels.small_grouped_rows = v.integer(0, most_of_a_step);
      }},
     {"mixed_graph_rows",
      [](Stack& s, const JsonValue& v) { s.serving.mixed_graph_rows = v.integer(0, 1 << 20); }},
     {"fused_norm_limits",
-     [](Stack& s, const JsonValue& v) { s.serving.fused_norms = rank_limits_from(v); }},
+     [](Stack& s, const JsonValue& v) { s.serving.kernels.fused_norms = rank_limits_from(v); }},
     {"stream_interval",
      [](Stack& s, const JsonValue& v) {
        s.serving.policy.stream_interval = v.integer(1, 1 << 20);
@@ -281,10 +281,10 @@ constexpr Switch switches[] = {
     {"chunked_prefill", [](Stack& s) -> bool& { return s.serving.policy.chunked_prefill; }},
     {"mixed_steps", [](Stack& s) -> bool& { return s.serving.policy.mixed_steps; }},
     {"serving_engine", [](Stack& s) -> bool& { return s.serving.engine; }},
-    {"fused_qk_norm", [](Stack& s) -> bool& { return s.serving.fused_qk_norm; }},
-    {"greedy", [](Stack& s) -> bool& { return s.serving.greedy; }},
-    {"keeps_mixer_rows", [](Stack& s) -> bool& { return s.serving.keeps_mixer_rows; }},
-    {"schedules_ahead", [](Stack& s) -> bool& { return s.serving.schedules_ahead; }},
+    {"fused_qk_norm", [](Stack& s) -> bool& { return s.serving.kernels.fused_qk_norm; }},
+    {"greedy", [](Stack& s) -> bool& { return s.serving.kernels.greedy; }},
+    {"keeps_mixer_rows", [](Stack& s) -> bool& { return s.serving.memory.keeps_mixer_rows; }},
+    {"schedules_ahead", [](Stack& s) -> bool& { return s.serving.host.schedules_ahead; }},
     {"master_remainders", [](Stack& s) -> bool& { return s.memory.master_remainders; }},
 };
 

@@ -14,19 +14,19 @@ namespace orrery {
 // Those of a serving engine alone: a StackServing or a const one.
 template <class ServingRef, class Visit>
 void visit_serving_values(ServingRef& s, Visit&& visit) {
-  visit("host_step", s.host_step);
-  visit("host_sequence", s.host_sequence);
-  visit("host_chunk", s.host_chunk);
-  visit("host_answer", s.host_answer);
-  visit("expert_popularity", s.expert_popularity);
-  visit("eager_step", s.eager_step);
-  visit("eager_launch", s.eager_launch);
-  visit("first_prompts", s.first_prompts);
-  visit("stall_share", s.stall_share);
-  visit("stall", s.stall);
-  visit("request_front", s.request_front);
-  visit("outside", s.outside);
-  visit("workspace_rounding", s.workspace_rounding);
+  visit("host_step", s.host.step);
+  visit("host_sequence", s.host.sequence);
+  visit("host_chunk", s.host.chunk);
+  visit("host_answer", s.host.answer);
+  visit("expert_popularity", s.kernels.expert_popularity);
+  visit("eager_step", s.host.eager_step);
+  visit("eager_launch", s.host.eager_launch);
+  visit("first_prompts", s.host.first_prompts);
+  visit("stall_share", s.host.stall_share);
+  visit("stall", s.host.stall);
+  visit("request_front", s.host.request_front);
+  visit("outside", s.memory.outside);
+  visit("workspace_rounding", s.memory.workspace_rounding);
 }
 
 // visit(key, value) for each; `stack` is a Stack or a const one.

@@ -74,8 +74,8 @@ class EnginePrices::Tables {
          std::int64_t most, const Drafter* drafts_by)
       : segments(cluster, model, layout, stack),
         serving(stack.serving),
-        launching(stack.serving.eager_step.get().si() +
-                  segments.launches() * stack.serving.eager_launch.get().si()),
+        launching(stack.serving.host.eager_step.get().si() +
+                  segments.launches() * stack.serving.host.eager_launch.get().si()),
         drafter(drafts_by),
         drafts(drafts_by == nullptr ? 0 : drafts_by->drafts),
         once(static_cast<std::size_t>(most) + 1),
@@ -113,8 +113,7 @@ class EnginePrices::Tables {
                         [&](std::size_t i) { return head_seconds(nodes[i], in_graph); });
   }
 
-  // Passes that guess tokens, but for attention over histories: the first over all rows of a step,
-  // later ones over a row of each sequence that got a token.
+  // Passes that guess, but for attention: the first over all rows, later ones a row a sequence.
   PhaseTime first_pass(std::int64_t rows, bool in_graph) const {
     PhaseTime pass = guesser->rows(rows, in_graph);
     pass.add(guesser->joined(drafter->joined, rows, true, in_graph), 1);
@@ -152,16 +151,15 @@ class EnginePrices::Tables {
            static_cast<double>(drafts - 1) * seconds_of(guesser->decode(decodes, 1, context));
   }
 
-  // `eager`: a step with prompts that no graph holds. The device waits for the host where launching
-  // takes longer, kernel by kernel; both vary, so that the longer one alone does not decide.
+  // `eager`: no graph holds it. Host and device vary, so that the longer one alone does not decide.
   double with_host(double device, std::int64_t sequences, std::size_t chunks, bool eager) const {
-    const double host = serving.host_step.get().si() +
-                        static_cast<double>(sequences) * serving.host_sequence.get().si() +
-                        static_cast<double>(chunks) * serving.host_chunk.get().si();
+    const double host = serving.host.step.get().si() +
+                        static_cast<double>(sequences) * serving.host.sequence.get().si() +
+                        static_cast<double>(chunks) * serving.host.chunk.get().si();
     const double busy = eager ? joined(device, launching) : device;
-    const double answers = static_cast<double>(sequences) * serving.host_answer.get().si() /
+    const double answers = static_cast<double>(sequences) * serving.host.answer.get().si() /
                            static_cast<double>(serving.policy.stream_interval);
-    return (serving.schedules_ahead ? std::max(busy, host) : busy + host) + answers;
+    return (serving.host.schedules_ahead ? std::max(busy, host) : busy + host) + answers;
   }
 
   // How a step runs: its rows, padded where a graph of decodes takes them.
@@ -192,7 +190,6 @@ class EnginePrices::Tables {
 
   const Batch& batch(std::int64_t decodes);
   void fill(Batch& batch, std::int64_t decodes);
-
   Segments segments;
   const StackServing& serving;
   const double launching;  // of the host, kernel by kernel

@@ -17,7 +17,7 @@ namespace orrery {
 struct StepParts {
   std::array<Seconds, label_count> time{};
   Seconds drafting;  // passes of the network that guesses tokens, all of them, whatever they do
-  Joules energy;  // of a GPU above idle, all stages of a pipeline together
+  Joules energy;     // of a GPU above idle, all stages of a pipeline together
   Seconds total() const;
 };
 

@@ -155,14 +155,11 @@ class Rank {
   struct Reservation {
     std::int64_t share = 0;
     bool full = false;
-  };
-  Reservation reservation;
-  // Of the same: decode steps since it looked for requests, and whether that look left some.
-  struct Look {
-    std::int64_t steps = 0;
+    // Decode steps since it looked for requests, and whether that look left some.
+    std::int64_t since_look = 0;
     bool left = false;
   };
-  Look look;
+  Reservation reservation;
 
  private:
   std::uint32_t new_slot(const Waiting& waiting);

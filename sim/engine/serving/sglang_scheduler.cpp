@@ -18,6 +18,41 @@ namespace {
 
 constexpr std::int64_t whole = std::int64_t{1} << 40U;  // of Rank::reservation.share
 
+// While it decodes it looks for requests every so many steps, and after prompts; those that a look
+// left are tried again at every step.
+bool looks(Rank& rank) {
+  Rank::Reservation& state = rank.reservation;
+  const bool now = state.left || state.since_look >= rank.run().policy.receive_interval;
+  if (now) state.since_look = 0;
+  return now;
+}
+
+// The next look ends the steps that follow each other.
+void end_at_look(Rank& rank) {
+  Rank::Reservation& state = rank.reservation;
+  if (state.since_look == 0) state.left = !rank.queue().empty();
+  RankPlan& plan = rank.plan();
+  const std::int64_t left = rank.run().policy.receive_interval - state.since_look;
+  plan.most_steps = std::min(plan.most_steps, std::max<std::int64_t>(left, 1));
+}
+
+std::int64_t emitted(const Rank& rank, std::uint32_t s) {
+  const Slot& slot = rank.slot(s);
+  if (slot.phase != Slot::Phase::decode) return slot.emitted;
+  return rank.run().requests.requests[slot.request].output - rank.decodes().remaining(s);
+}
+std::int64_t new_tokens(const Rank& rank, const Request& request, std::int64_t emitted) {
+  return std::min<std::int64_t>(rank.outputs(request) - emitted, rank.run().policy.new_tokens.clip);
+}
+
+// Blocks that are kept for what running requests may still emit.
+std::int64_t reserved(const Rank& rank) {
+  __int128 sum = 0;
+  for (std::uint32_t s = rank.last(); s != UnitMap::none; s = rank.slot(s).before)
+    sum += new_tokens(rank, rank.run().requests.requests[rank.slot(s).request], emitted(rank, s));
+  return rank.blocks_for(static_cast<std::int64_t>(sum * rank.reservation.share / whole));
+}
+
 class SglangScheduler : public Scheduler {
  public:
   RankPlan& plan(Rank& rank, Ticks now) const override {
@@ -26,10 +61,9 @@ class SglangScheduler : public Scheduler {
     bool made_room = false;
     if (policy.mixed_steps && rank.spare() < 0) made_room = retract(rank);
     const bool waits = policy.receive_interval > 1 && rank.decodes().count() > 0;
-    const bool looks = !waits || rank.look.left || !rank.prefills().empty() ||
-                       rank.look.steps >= policy.receive_interval;
-    bool open = looks && add_prompts(rank) && !waits;
-    if (looks) rank.look = {.steps = 0, .left = !rank.queue().empty()};
+    bool open = !waits && add_prompts(rank);
+    if (waits && looks(rank)) add_prompts(rank);
+    if (!rank.plan().parts.empty()) rank.reservation.since_look = policy.receive_interval;
     if (!rank.plan().parts.empty() && !policy.mixed_steps) return rank.end_plan(false, open, false);
     if (rank.spare() < 0) made_room = retract(rank) || made_room;
     if (rank.plan().parts.empty() && rank.decodes().count() == 0) {
@@ -40,14 +74,13 @@ class SglangScheduler : public Scheduler {
         make_way(rank);
     }
     RankPlan& plan = rank.end_plan(made_room, open, true);
-    if (waits)
-      plan.most_steps = std::min(plan.most_steps, policy.receive_interval - rank.look.steps);
+    if (waits) end_at_look(rank);
     return plan;
   }
 
   // The share falls with each step of decodes alone.
   void stepped(Rank& rank, std::int64_t steps) const override {
-    rank.look.steps += steps;
+    rank.reservation.since_look += steps;
     const NewTokenRatio& ratio = rank.run().policy.new_tokens;
     const auto lowest = static_cast<std::int64_t>(ratio.lowest * static_cast<double>(whole));
     const auto fall =
@@ -58,24 +91,6 @@ class SglangScheduler : public Scheduler {
   }
 
  private:
-  static std::int64_t emitted(const Rank& rank, std::uint32_t s) {
-    const Slot& slot = rank.slot(s);
-    if (slot.phase != Slot::Phase::decode) return slot.emitted;
-    return rank.run().requests.requests[slot.request].output - rank.decodes().remaining(s);
-  }
-  static std::int64_t new_tokens(const Rank& rank, const Request& request, std::int64_t emitted) {
-    return std::min<std::int64_t>(rank.outputs(request) - emitted,
-                                  rank.run().policy.new_tokens.clip);
-  }
-
-  // Blocks that are kept for what running requests may still emit.
-  static std::int64_t reserved(const Rank& rank) {
-    __int128 sum = 0;
-    for (std::uint32_t s = rank.last(); s != UnitMap::none; s = rank.slot(s).before)
-      sum += new_tokens(rank, rank.run().requests.requests[rank.slot(s).request], emitted(rank, s));
-    return rank.blocks_for(static_cast<std::int64_t>(sum * rank.reservation.share / whole));
-  }
-
   // Whether a request that arrives could start before any other ends.
   static bool add_prompts(Rank& rank) {
     const EnginePolicy& policy = rank.run().policy;

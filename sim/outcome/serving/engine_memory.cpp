@@ -85,8 +85,9 @@ EngineMemory engine_memory(const Cluster& cluster, const Model& model, const Eng
   EngineMemory m{.capacity = cluster.device.resolved().memory_capacity,
                  .weights = most_of(stages, {C::parameters}),
                  .workspace = most_of(stages, {C::workspace, C::communication})};
-  if (stack.serving.keeps_mixer_rows) m.workspace += mixer_rows(model, layout, policy.token_budget);
-  m.outside = stack.serving.outside.get();
+  if (stack.serving.memory.keeps_mixer_rows)
+    m.workspace += mixer_rows(model, layout, policy.token_budget);
+  m.outside = stack.serving.memory.outside.get();
   const Kept of_model = kept_of(model, layout, cached);
   m.token = of_model.token;
   m.state = of_model.state;
@@ -98,9 +99,9 @@ EngineMemory engine_memory(const Cluster& cluster, const Model& model, const Eng
     m.token += of_drafter.token;
     m.state += of_drafter.state;
   }
-  const double share = stack.serving.memory_share;
+  const double share = stack.serving.memory.share;
   const Bytes rest = m.capacity - m.weights - m.workspace;
-  switch (stack.serving.memory_of) {
+  switch (stack.serving.memory.of) {
     case MemoryShare::total:
       m.cache = m.capacity * share - m.weights - m.workspace - m.outside;
       break;

@@ -40,11 +40,11 @@ void read_limits(const JsonValue& s, StackServing& serving, std::int64_t drafts)
   whole("block_tokens", policy.block_tokens, 1);
   if (const auto v = s.find("prefix_cache")) policy.prefix_cache = v->boolean();
   if (const auto v = s.find("memory_share")) {
-    serving.memory_share = v->number();
-    if (serving.memory_share <= 0 || serving.memory_share > 1) v->fail("above 0, at most 1");
+    serving.memory.share = v->number();
+    if (serving.memory.share <= 0 || serving.memory.share > 1) v->fail("above 0, at most 1");
   }
   read_policy(s, policy);
-  policy.front = to_ticks(serving.request_front.get());
+  policy.front = to_ticks(serving.host.request_front.get());
   policy.max_sequences = std::min(policy.max_sequences, policy.token_budget / (1 + drafts));
   if (policy.max_sequences < 1)
     throw Error({.file = "--spec",

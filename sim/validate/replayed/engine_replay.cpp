@@ -115,7 +115,7 @@ EngineFigure step_figure(const EngineCase& c, const OneEngine& engine) {
 EngineMemory memory_of(const EngineCase& c, const OneEngine& engine, double share) {
   Stack stack = engine.stack;
   stack.serving.policy = policy_of(c, engine);
-  stack.serving.memory_share = share;
+  stack.serving.memory.share = share;
   return engine_memory(engine.cluster, engine.model, engine.layout, stack);
 }
 
@@ -123,7 +123,7 @@ EngineFigure pool_figure(const EngineCase& c, const OneEngine& engine) {
   EngineFigure f{&c, "kv_blocks", "blocks", static_cast<double>(c.blocks), 0, engine.refusal};
   if (f.skipped.empty())
     f.predicted =
-        static_cast<double>(memory_of(c, engine, engine.stack.serving.memory_share).blocks);
+        static_cast<double>(memory_of(c, engine, engine.stack.serving.memory.share).blocks);
   return f;
 }
 
@@ -132,7 +132,7 @@ EngineFigure memory_figure(const EngineCase& c, const OneEngine& engine) {
   EngineFigure f{&c, "oom", "", c.out_of_memory ? 1.0 : 0.0, 0, engine.refusal};
   if (!f.skipped.empty()) return f;
   const EngineMemory m = memory_of(c, engine, 1);
-  const double rounding = engine.stack.serving.workspace_rounding.get();
+  const double rounding = engine.stack.serving.memory.workspace_rounding.get();
   const double block = m.token.si() * static_cast<double>(engine.stack.serving.policy.block_tokens);
   const double left = m.cache.si() - (rounding - 1) * m.workspace.si() - c.beside_bytes;
   f.predicted = static_cast<double>(c.blocks) * block > left || left < 0 ? 1 : 0;

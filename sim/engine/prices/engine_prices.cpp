@@ -67,6 +67,8 @@ struct Batch {
   std::vector<DecodePiece> pieces;  // of a step with nothing else
 };
 
+using SecondsByRows = std::map<std::int64_t, double>;
+
 // Entries are made when they are first asked for, once, and stay.
 class EnginePrices::Tables {
  public:
@@ -86,7 +88,7 @@ class EnginePrices::Tables {
 
   // Of a table by whole rows; remembered.
   template <class Price>
-  double remembered(std::map<std::int64_t, double>& table, std::int64_t n, const Price& price) {
+  double remembered(SecondsByRows& table, std::int64_t n, const Price& price) {
     const std::scoped_lock lock(mutex);
     const auto found = table.find(n);
     return found != table.end() ? found->second : table[n] = seconds_of(price(n));
@@ -126,7 +128,7 @@ class EnginePrices::Tables {
   }
   double drafting_seconds(std::int64_t rows, std::int64_t sequences, bool in_graph, bool exact) {
     if (!guesser) return 0;
-    const auto at = [&](std::map<std::int64_t, double>& table, std::int64_t n, const auto& price) {
+    const auto at = [&](SecondsByRows& table, std::int64_t n, const auto& price) {
       static const std::vector<std::int64_t> nodes = row_nodes();
       if (n == 0) return 0.0;
       if (exact) return remembered(table, n, price);
@@ -197,9 +199,8 @@ class EnginePrices::Tables {
   std::int64_t drafts;
   std::optional<Segments> guesser;
   std::recursive_mutex mutex;
-  std::map<std::int64_t, double> graph_rows, eager_rows, graph_heads, eager_heads;
-  std::map<std::int64_t, double> graph_first, eager_first, graph_later, eager_later, graph_guesses,
-      eager_guesses;
+  SecondsByRows graph_rows, eager_rows, graph_heads, eager_heads, graph_first, eager_first,
+      graph_later, eager_later, graph_guesses, eager_guesses;
   std::vector<std::once_flag> once;
   std::vector<Batch> batches;
 };

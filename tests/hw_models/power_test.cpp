@@ -93,7 +93,8 @@ TEST_CASE("a mix under the limit is monotone in every time and energy") {
       work[static_cast<std::size_t>(which)].energy += Joules(100 * more);
       energy += 100 * more;
     }
-    RC_ASSERT(pass().si() >= base.si() * (1 - 1e-9));
+    constexpr double grid = 0x1p-20;  // shares of the clock are whole steps of it
+    RC_ASSERT(pass().si() >= base.si() * (1 - grid));
   });
   CHECK(held);
 }

@@ -30,8 +30,17 @@ def microseconds(seconds):
     return round(1e6 * seconds)
 
 
+def meet(device, rank):
+    """NCCL connects two ranks in their first message, which must not wait for an announcement."""
+    one = torch.zeros(1, device=device)
+    dist.send(one, 1) if rank == 0 else dist.recv(one, 0)
+    if one.is_cuda:
+        torch.cuda.synchronize()
+
+
 def pair(session, name, rank):
     runner = session.runner(name)
+    meet(runner.device, rank)
     for rate in ((4.0,) if session.quick else (4.0, 8.0, 16.0)):
         one = f"pair/{name}/{label(SPEC)}/rate{rate:g}"
         count = max(4, int(rate * session.seconds(10)))

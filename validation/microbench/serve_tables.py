@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes the tables that `orrery validate` reads of the serving engine's logs.
 """serve_tables.py LOGS OUTPUT: runs.csv (a run under load a row: what came when, what it measured),
-steps.csv, pools.csv, memory.csv and *_kernels*.jsonl (kernels alone as lines of the microbenchmarks; held
-ones in files of their own). Lists in a cell are numbers with blanks between.
+pairs.csv (the same with prefill on one GPU and decode on another), steps.csv, pools.csv, memory.csv and
+*_kernels*.jsonl (kernels alone as lines of the microbenchmarks; held ones in files of their own). `tp`: GPUs
+over which the model is cut. Lists in a cell are numbers with blanks between.
 """
 
 import csv
@@ -13,7 +14,7 @@ import json
 import os
 import sys
 
-CONTEXT_BYTES = 625803264  # total less what was free before the engine began, in every record `engine`
+CONTEXT_BYTES = 625803264  # total less what was free before an engine of one GPU began: records `engine`
 
 
 def held(name):
@@ -53,15 +54,16 @@ class Table:
             writer.writerows(self.rows)
 
 
-def add_run(table, gpu, r):
+def add_run(table, gpu, r, ranks):
     requests, found = r["requests"], r["summary"]
     order = sorted(range(len(requests["id"])), key=lambda i: requests["id"][i])
     clients = r["traffic"].get("clients", 0)
     unfinished = len(requests["id"]) - found["finished"] - found["refused"]
     table.add(
-        f"{gpu} {r['id']}",
+        f"{gpu} {cut(ranks)}{r['id']}",
         gpu=gpu,
         model=catalogue_model(r["model"]),
+        tp=ranks,
         held=int(r["held"]),
         part=r["part"],
         blocks=r["engine"]["blocks"],
@@ -77,6 +79,75 @@ def add_run(table, gpu, r):
         arrivals_us="" if clients else listed(requests["arrival_us"][i] for i in order),
         prompts=listed(requests["prompt"][i] for i in order),
         outputs=listed(requests["output"][i] for i in order),
+    )
+
+
+def add_pair(table, gpu, r, engine):
+    """TTFT ends with the prefill, which makes the first token. TPOT is from there to the last token over the
+    output less one, the way to the other GPU and all waiting included. The way: until the message is in the
+    pool.
+    """
+    ended, last = ends(r["prefill"], "first"), ends(r["decode"], "last")
+    requests, outputs = r["prefill"]["requests"], r["outputs"]
+    arrived = dict(zip(requests["id"], requests["arrival_us"]))
+    prompts = dict(zip(requests["id"], requests["prompt"]))
+    order = sorted(arrived)
+    made = dict(zip(r["decode"]["requests"]["id"], r["decode"]["requests"]["made"]))
+    done = [i for i in order if made.get(i) == outputs[i]]
+    there = {number: at for number, _, at in r["received"]}
+    table.add(
+        f"{gpu} {r['id']}",
+        gpu=gpu,
+        model=catalogue_model(r["model"]),
+        held=int(r["held"]),
+        blocks=engine["blocks"],
+        max_sequences=engine["max_sequences"],
+        token_budget=engine["token_budget"],
+        unfinished=len(order) - len(done),
+        ttft_mean_s=mean_seconds(ended[i] - arrived[i] for i in done),
+        tpot_mean_s=mean_seconds((last[i] - ended[i]) / (outputs[i] - 1) for i in done if outputs[i] > 1),
+        transfer_mean_s=mean_seconds(there[i] - ended[i] for i in done),
+        prefill_steps=len(r["prefill"]["steps"]["end_us"]),
+        decode_steps=len(r["decode"]["steps"]["end_us"]),
+        preemptions=sum(r["decode"]["requests"]["preemptions"]),
+        arrivals_us=listed(arrived[i] for i in order),
+        prompts=listed(prompts[i] for i in order),
+        outputs=listed(outputs[i] for i in order),
+    )
+
+
+def ends(side, which):
+    """When the step ended in which each request made its first or last token, in microseconds."""
+    return {
+        i: side["steps"]["end_us"][step]
+        for i, step in zip(side["requests"]["id"], side["requests"][which])
+        if step >= 0
+    }
+
+
+def mean_seconds(microseconds):
+    values = list(microseconds)
+    return round(sum(values) / len(values) / 1e6, 7)
+
+
+def cut(ranks):
+    """What an id says of a model cut over several GPUs."""
+    return f"tp{ranks} " if ranks > 1 else ""
+
+
+def add_pool(table, gpu, r, ranks):
+    name = f"pool/{r['model']}/t{r['token_budget']}-s{r['max_sequences']}"
+    if f"{gpu} {cut(ranks)}{name}" in table.seen:
+        return
+    table.add(
+        f"{gpu} {cut(ranks)}{name}",
+        gpu=gpu,
+        model=catalogue_model(r["model"]),
+        tp=ranks,
+        held=int(held(name)),
+        max_sequences=r["max_sequences"],
+        token_budget=r["token_budget"],
+        pool_blocks=r["blocks"],
     )
 
 
@@ -132,8 +203,14 @@ SHAPES = {}
 def main(logs, output):
     runs = Table(
         os.path.join(output, "runs.csv"),
-        "id gpu cluster stack model held part blocks max_sequences token_budget clients unfinished ttft_mean_s ttft_p99_s "
-        "tpot_mean_s steps preemptions arrivals_us prompts outputs".split(),
+        "id gpu cluster stack model tp held part blocks max_sequences token_budget clients unfinished "
+        "ttft_mean_s ttft_p99_s tpot_mean_s steps preemptions arrivals_us prompts outputs".split(),
+    )
+    pairs = Table(
+        os.path.join(output, "pairs.csv"),
+        "id gpu cluster stack model held blocks max_sequences token_budget unfinished ttft_mean_s "
+        "tpot_mean_s transfer_mean_s prefill_steps decode_steps preemptions arrivals_us prompts "
+        "outputs".split(),
     )
     grid = Table(
         os.path.join(output, "steps.csv"),
@@ -141,7 +218,7 @@ def main(logs, output):
     )
     pools = Table(
         os.path.join(output, "pools.csv"),
-        "id gpu cluster stack model held max_sequences token_budget pool_blocks".split(),
+        "id gpu cluster stack model tp held max_sequences token_budget pool_blocks".split(),
     )
     memory = Table(
         os.path.join(output, "memory.csv"),
@@ -150,26 +227,19 @@ def main(logs, output):
     kernels = {}
     for path in sorted(glob.glob(os.path.join(logs, "*.jsonl*"))):
         gpu = os.path.basename(path).split("_")[0]
-        conditions = None
+        conditions, engine, ranks = None, None, 1
         for r in lines(path):
             record, one = r["record"], r.get("id", "")
             if record == "conditions":
                 conditions = r
             elif record == "engine":
                 SHAPES[r["model"]] = r["shape"]
-                name = f"pool/{r['model']}/t{r['token_budget']}-s{r['max_sequences']}"
-                if f"{gpu} {name}" not in pools.seen:
-                    pools.add(
-                        f"{gpu} {name}",
-                        gpu=gpu,
-                        model=catalogue_model(r["model"]),
-                        held=int(held(name)),
-                        max_sequences=r["max_sequences"],
-                        token_budget=r["token_budget"],
-                        pool_blocks=r["blocks"],
-                    )
+                engine, ranks = r, r.get("ranks", 1)
+                add_pool(pools, gpu, r, ranks)
             elif record == "run":
-                add_run(runs, gpu, r)
+                add_run(runs, gpu, r, ranks)
+            elif record == "pair":
+                add_pair(pairs, gpu, r, engine)
             elif record == "sample" and r["part"] == "grid":
                 grid.add(
                     f"{gpu} {one}",
@@ -201,7 +271,7 @@ def main(logs, output):
                 if not mine:
                     mine.append(conditions | {"about": "Kernels of serve.py alone (serve_tables.py)."})
                 mine.append(kernel_line(r))
-    for table in (runs, grid, pools, memory):
+    for table in (runs, pairs, grid, pools, memory):
         table.write()
     for name, found in kernels.items():
         with open(os.path.join(output, name), "w") as file:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads tables of the serving engine, of four kinds.
+// Reads tables of the serving engine, of five kinds.
 #include "sim/validate/replayed/engine_cases.h"
 
 #include <algorithm>
@@ -14,12 +14,15 @@ constexpr const char* listed_in = "validation/measurements/serving_engine";
 
 const std::vector<std::string>& columns_of(EngineCaseKind kind) {
   static const std::vector<std::string> columns[] = {
+      {"id", "gpu", "cluster", "stack", "model", "tp", "held", "blocks", "max_sequences",
+       "token_budget", "clients", "unfinished", "ttft_mean_s", "ttft_p99_s", "tpot_mean_s",
+       "arrivals_us", "prompts", "outputs"},
       {"id", "gpu", "cluster", "stack", "model", "held", "blocks", "max_sequences", "token_budget",
-       "clients", "unfinished", "ttft_mean_s", "ttft_p99_s", "tpot_mean_s", "arrivals_us",
-       "prompts", "outputs"},
+       "unfinished", "ttft_mean_s", "tpot_mean_s", "transfer_mean_s", "arrivals_us", "prompts",
+       "outputs"},
       {"id", "gpu", "cluster", "stack", "model", "held", "decodes", "chunk", "context", "graph",
        "device_us"},
-      {"id", "gpu", "cluster", "stack", "model", "held", "max_sequences", "token_budget",
+      {"id", "gpu", "cluster", "stack", "model", "tp", "held", "max_sequences", "token_budget",
        "pool_blocks"},
       {"id", "gpu", "cluster", "stack", "model", "held", "max_sequences", "token_budget", "blocks",
        "beside_bytes", "out_of_memory"}};
@@ -61,7 +64,7 @@ std::vector<std::int64_t> list(const CsvRow& row, const char* column, std::int64
 void read_run(const CsvRow& row, EngineCase& c) {
   c.blocks = whole(row, "blocks", 1);
   EngineLoad& load = c.load;
-  load.clients = whole(row, "clients", 0);
+  if (c.kind == EngineCaseKind::run) load.clients = whole(row, "clients", 0);
   load.unfinished = whole(row, "unfinished", 0);
   load.arrivals_us = list(row, "arrivals_us", 0);
   load.prompts = list(row, "prompts", 1);
@@ -74,7 +77,10 @@ void read_run(const CsvRow& row, EngineCase& c) {
     row.fail("arrivals_us", "arrivals in their order");
   c.latencies.ttft_mean = seconds(row, "ttft_mean_s", 1);
   c.latencies.tpot_mean = seconds(row, "tpot_mean_s", 1);
-  if (!row.blank("ttft_p99_s")) c.latencies.ttft_p99 = seconds(row, "ttft_p99_s", 1);
+  if (c.kind == EngineCaseKind::pair)
+    c.latencies.transfer_mean = seconds(row, "transfer_mean_s", 1);
+  else if (!row.blank("ttft_p99_s"))
+    c.latencies.ttft_p99 = seconds(row, "ttft_p99_s", 1);
 }
 
 void read_step(const CsvRow& row, EngineCase& c) {
@@ -97,6 +103,7 @@ void read_memory(const CsvRow& row, EngineCase& c) {
 }  // namespace
 
 std::optional<EngineCaseKind> engine_case_kind(const CsvTable& table) {
+  if (table.has("arrivals_us") && table.has("transfer_mean_s")) return EngineCaseKind::pair;
   if (table.has("arrivals_us") && table.has("prompts")) return EngineCaseKind::run;
   if (table.has("decodes") && table.has("device_us")) return EngineCaseKind::step;
   if (table.has("pool_blocks")) return EngineCaseKind::pool;
@@ -124,7 +131,9 @@ std::vector<EngineCase> read_engine_cases(const CsvTable& table) {
       c.max_sequences = whole(row, "max_sequences", 1);
       c.token_budget = whole(row, "token_budget", 1);
     }
-    if (*kind == EngineCaseKind::run) read_run(row, c);
+    const bool loaded = *kind == EngineCaseKind::run || *kind == EngineCaseKind::pair;
+    if (*kind == EngineCaseKind::run || *kind == EngineCaseKind::pool) c.tp = whole(row, "tp", 1);
+    if (loaded) read_run(row, c);
     if (*kind == EngineCaseKind::step) read_step(row, c);
     if (*kind == EngineCaseKind::pool) c.blocks = whole(row, "pool_blocks", 1);
     if (*kind == EngineCaseKind::memory) read_memory(row, c);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "hw_models/catalog.h"
 
@@ -24,11 +25,17 @@ std::vector<EngineCase> shipped_engine_cases() {
 }
 
 std::vector<GroupFigures> engine_gate_figures(const std::vector<EngineFigure>& figures) {
+  const std::vector<EngineErrors> errors = engine_errors(figures);
+  const std::pair<const char*, const char*> names[] = {
+      {"our engine, fitted", "all fitted"},
+      {"our engine, held", "all held"},
+      {"our engine on several GPUs, fitted", "several GPUs, fitted"},
+      {"our engine on several GPUs, held", "several GPUs, held"}};
   std::vector<GroupFigures> groups;
-  for (const char* half : {"fitted", "held"}) {
-    GroupFigures group{.group = std::string("our engine, ") + half};
-    for (const EngineErrors& e : engine_errors(figures)) {
-      if (e.name != std::string("all ") + half) continue;
+  for (const auto& [name, of] : names) {
+    GroupFigures group{.group = name};
+    for (const EngineErrors& e : errors) {
+      if (e.name != of) continue;
       group.rows += e.rows;
       group.figures[e.quantity == "oom" ? "oom_wrong" : e.quantity + "_median"] = e.median;
     }

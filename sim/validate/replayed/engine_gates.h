@@ -12,9 +12,10 @@ namespace orrery {
 // The shipped tables (validation/measurements/serving_engine/*.csv), in order of their names.
 std::vector<EngineCase> shipped_engine_cases();
 
-// Groups "our engine, fitted" and "our engine, held": medians of |error| by quantity
-// (`tpot_median`, `ttft_median`, `ttft_p99_median`, `device_step_median`, `kv_blocks_median`) and
-// the share of verdicts on memory that are wrong (`oom_wrong`).
+// Groups "our engine, fitted" and "our engine, held", and the same of "our engine on several GPUs":
+// medians of |error| by quantity (`tpot_median`, `ttft_median`, `ttft_p99_median`,
+// `transfer_median`, `device_step_median`, `kv_blocks_median`) and the share of verdicts on memory
+// that are wrong (`oom_wrong`).
 std::vector<GroupFigures> engine_gate_figures(const std::vector<EngineFigure>& figures);
 
 }  // namespace orrery

@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-// One measured quantity beside its prediction: "tpot", "ttft", "ttft_p99", "device_step" in s,
-// "kv_blocks", "oom" (0 or 1).
+// One measured quantity beside its prediction: "tpot", "ttft", "ttft_p99", "transfer",
+// "device_step" in s, "kv_blocks", "oom" (0 or 1).
 struct EngineFigure {
   const EngineCase* from = nullptr;
   const char* quantity = "";

@@ -18,7 +18,11 @@ constexpr const char* oom = "oom";
 const char* half_of(const EngineCase& c) { return c.held ? "held" : "fitted"; }
 
 std::vector<std::string> groups_of(const EngineCase& c) {
-  return {fmt::format("{} {} {}", c.gpu, c.model, half_of(c)), fmt::format("~all {}", half_of(c))};
+  std::string model = fmt::format("{} {}", c.gpu, c.model);
+  if (c.kind == EngineCaseKind::pair) model += " pair";
+  if (c.tp > 1) model += fmt::format(" tp{}", c.tp);
+  return {fmt::format("{} {}", model, half_of(c)),
+          fmt::format("{} {}", c.gpus() > 1 ? "~several GPUs," : "~all", half_of(c))};
 }
 
 std::string shown(const std::string& group) { return group[0] == '~' ? group.substr(1) : group; }
@@ -99,11 +103,11 @@ std::string engine_text(const std::vector<EngineFigure>& figures, bool each_row)
     if (!groups.contains(e.name)) order.push_back(e.name);
     groups[e.name][e.quantity] = e;
   }
-  Table table({"our engine", "runs", "TPOT", "p90", "bias", "TTFT", "p90", "bias", "p99", "step",
-               "p90", "bias", "blocks", "OOM wrong"},
+  Table table({"our engine", "runs", "TPOT", "p90", "bias", "TTFT", "p90", "bias", "p99", "sent",
+               "step", "p90", "bias", "blocks", "OOM wrong"},
               {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
                Align::right, Align::right, Align::right, Align::right, Align::right, Align::right,
-               Align::right, Align::right});
+               Align::right, Align::right, Align::right});
   for (const std::string& name : order) {
     const auto& found = groups[name];
     const auto runs = found.find("tpot");
@@ -112,6 +116,7 @@ std::string engine_text(const std::vector<EngineFigure>& figures, bool each_row)
     add_cells(row, found, "tpot", 3);
     add_cells(row, found, "ttft", 3);
     add_cells(row, found, "ttft_p99", 1);
+    add_cells(row, found, "transfer", 1);
     add_cells(row, found, "device_step", 3);
     add_cells(row, found, "kv_blocks", 1);
     const auto memory = found.find(oom);
@@ -125,7 +130,9 @@ std::string engine_text(const std::vector<EngineFigure>& figures, bool each_row)
                                      [](const EngineFigure& f) { return !f.skipped.empty(); });
   std::string text =
       "\nOur own serving engine replayed, in percent: |error| (median, 90th percentile) and its\n"
-      "median with sign; TTFT means, p99 their 99th percentile, step: the device's time of one\n" +
+      "median with sign; TTFT means, p99 their 99th percentile; sent: from the end of a prefill "
+      "to\n"
+      "keys and values on another GPU; step: the device's time of one; all: runs on one GPU\n" +
       table.text();
   if (skipped > 0)
     text +=
@@ -149,7 +156,7 @@ void add_engine_json(const std::vector<EngineFigure>& figures, Json& row_list, J
                           {"framework", f.from->stack},
                           {"model", f.from->model},
                           {"precision", "bf16"},
-                          {"mode", "agg"},
+                          {"mode", f.from->kind == EngineCaseKind::pair ? "disagg" : "agg"},
                           {"held", f.from->held}}}});
   }
   for (const EngineErrors& e : engine_errors(figures))

@@ -15,6 +15,7 @@ void mark_ends(std::vector<Position>& positions) {
 
 std::vector<Position> from_counts(const std::vector<std::int64_t>& counts) {
   std::vector<Position> positions;
+  positions.reserve(counts.size());
   std::int64_t first = 0;
   for (std::int64_t n : counts) {
     positions.push_back({.first_layer = first, .layers = n});

@@ -3,6 +3,7 @@
 #include "workloads/memory/memory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "workloads/layout/pipeline.h"
 #include "workloads/memory/activation_memory.h"
@@ -96,6 +97,7 @@ void add_layer(StageSum& stage, Kept& kept, const ClassMemory& c, double count, 
 }
 
 void add_vocabulary(const Context& c, const Position& position, StageSum& stage) {
+  if (!position.embedding && !position.head) return;
   const double hidden = static_cast<double>(c.model.hidden);
   const double table = vocabulary_parameters(c.model, c.stack, c.layout);
   double added = 0;
@@ -138,8 +140,9 @@ void add_modules(const Context& c, StageSum& stage, Kept& kept) {
   kept[3] += count * 2 * c.head.norm;  // of both inputs, and before the shared head
 }
 
+// Marks the classes of its layers in `present`; `counts` is room to count them.
 void add_chunk(const Context& c, const Position& position, StageSum& stage,
-               std::vector<std::int64_t>& counts) {
+               std::vector<bool>& present, std::vector<std::int64_t>& counts) {
   Kept kept{};
   const bool full = c.layout.recompute == Recompute::full;
   const std::int64_t wanted = !full                           ? 0
@@ -150,10 +153,13 @@ void add_chunk(const Context& c, const Position& position, StageSum& stage,
   for (const bool recompute : {true, false}) {
     const std::int64_t stop = recompute ? std::min(begin + wanted, end) : end;
     counts.assign(c.classes.size(), 0);
+    if (counts.size() == 1) counts[0] = stop - std::exchange(begin, stop);
     for (; begin < stop; ++begin) ++counts[c.model.layers[static_cast<std::size_t>(begin)]];
-    for (std::size_t k = 0; k < counts.size(); ++k)
-      if (counts[k] > 0)
-        add_layer(stage, kept, c.classes[k], static_cast<double>(counts[k]), recompute);
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      if (counts[k] == 0) continue;
+      present[k] = true;
+      add_layer(stage, kept, c.classes[k], static_cast<double>(counts[k]), recompute);
+    }
   }
   add_vocabulary(c, position, stage);
   if (position.head) {
@@ -326,6 +332,7 @@ class Stages {
 void Stages::list_chunks() {
   std::swap(chunks_, before_);
   chunks_.clear();
+  chunks_.reserve(static_cast<std::size_t>(std::max<std::int64_t>(c_.layout.vpp, 2)));
   const auto add = [&](std::int64_t position) {
     chunks_.push_back(static_cast<std::size_t>(position));
   };
@@ -351,13 +358,9 @@ void Stages::add_up() {
   reused.clear();
   sum_ = {};
   sum_.chunks = std::move(reused);
+  sum_.chunks.reserve(chunks_.size());
   present_.assign(c_.classes.size(), false);
-  for (const std::size_t chunk : chunks_) {
-    const Position& p = positions_[chunk];
-    for (std::int64_t l = 0; l < p.layers; ++l)
-      present_[c_.model.layers[static_cast<std::size_t>(p.first_layer + l)]] = true;
-    add_chunk(c_, p, sum_, counts_);
-  }
+  for (const std::size_t chunk : chunks_) add_chunk(c_, positions_[chunk], sum_, present_, counts_);
   if (c_.traits.cached_weight_gradients)
     sum_.parameters.distinct = distinct_parameters(c_, present_);
   state_ = stage_state(sum_.parameters, c_.model, c_.job, c_.layout, c_.stack, c_.traits);

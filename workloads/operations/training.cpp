@@ -19,6 +19,7 @@ namespace {
 // have both ends of the model, and a table that both use once (DeepSeek-V3, 3.2.1).
 void add_ends(ChunkProgram& c, const Model& model, const Job& job, const Layout& layout,
               const Stack& stack, const std::vector<LocalParameters>& local) {
+  if (!c.embedding && !c.head) return;
   const double vocabulary = vocabulary_parameters(model, stack, layout);
   const std::int64_t modules = c.head ? trained_modules(model, job) : 0;
   const bool there = c.embedding || holds_two_chunks(layout.schedule);
@@ -41,7 +42,8 @@ std::vector<ChunkProgram> place_layers(const Model& model, const Job& job, const
                                        const Stack& stack,
                                        const std::vector<LocalParameters>& local) {
   const std::vector<Position> positions = partition_layers(model, layout, stack.sharding.partition);
-  std::vector<ChunkProgram> chunks(positions.size());
+  const ClassCounts none(model.classes.size(), 0);
+  std::vector<ChunkProgram> chunks(positions.size(), {.layers = none, .recomputed = none});
   const std::int64_t wanted =
       layout.recompute_layers > 0 ? layout.recompute_layers * layout.vpp : model.layer_count();
   for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -50,8 +52,6 @@ std::vector<ChunkProgram> place_layers(const Model& model, const Job& job, const
     std::int64_t stage = static_cast<std::int64_t>(i) % layout.pp;
     if (chunk == 1 && is_v_shaped(layout.schedule)) stage = layout.pp - 1 - stage;
     ChunkProgram& c = chunks[static_cast<std::size_t>(stage * layout.vpp + chunk)];
-    c.layers.assign(model.classes.size(), 0);
-    c.recomputed.assign(model.classes.size(), 0);
     c.embedding = position.embedding;
     c.head = position.head;
     std::int64_t recompute = layout.recompute == Recompute::full ? wanted / layout.vpp : 0;

@@ -152,8 +152,25 @@ std::span<const FlowIndex> FlowSolver::solve() {
     fill({first, last});
     first = last;
   }
-  std::sort(changed_.begin(), changed_.end());
+  sort_changed();
   return changed_;
+}
+
+// None is there twice. Where many changed, a bit for each flow costs less than comparing them.
+void FlowSolver::sort_changed() {
+  constexpr std::size_t width = 64;
+  const std::size_t words = (rate_.size() + width - 1) / width;
+  if (changed_.size() < words) {
+    std::sort(changed_.begin(), changed_.end());
+    return;
+  }
+  bits_.assign(words, 0);
+  for (const FlowIndex flow : changed_) bits_[flow / width] |= std::uint64_t{1} << (flow % width);
+  changed_.clear();
+  for (std::size_t w = 0; w < words; ++w)
+    for (std::uint64_t left = bits_[w]; left != 0; left &= left - 1)
+      changed_.push_back(
+          static_cast<FlowIndex>(w * width + static_cast<std::size_t>(std::countr_zero(left))));
 }
 
 // The keys in the heap are never above the level at which a link truly saturates, since fixing

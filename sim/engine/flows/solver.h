@@ -75,6 +75,7 @@ class FlowSolver {
   void gather_level();
   void fix(FlowIndex flow);
   void apply_level();
+  void sort_changed();
   std::span<Use> uses_of(FlowIndex flow) {
     return std::span(uses_).subspan(first_use_[flow], first_use_[flow + 1] - first_use_[flow]);
   }
@@ -95,6 +96,7 @@ class FlowSolver {
   std::vector<std::uint32_t> flow_mark_, link_mark_;
   std::vector<LinkIndex> stack_, filled_, saturated_, affected_;
   std::vector<FlowIndex> component_, changed_, capped_;
+  std::vector<std::uint64_t> bits_;  // of changed flows
   std::vector<Limit> heap_;
   double level_ = 0;
   std::size_t left_ = 0;  // flows that are still to be fixed

@@ -69,12 +69,6 @@ void cap_exchanges(const StepCase& asked, const SpeedClass& priced, const ChunkP
   cap_hidden_exchange(own.forward, compute_time(other.backward) - taken);
 }
 
-bool same(const ChunkProgram& a, const ChunkProgram& b) {
-  return a.embedding == b.embedding && a.head == b.head && a.modules == b.modules &&
-         a.recomputes_modules == b.recomputes_modules && a.layers == b.layers &&
-         a.recomputed == b.recomputed;
-}
-
 // Priced once for all steps on the same layers.
 const ChunkTime& known_chunk(const StepCase& asked, const PricedLayers& layers,
                              const ChunkProgram& program, const ChunkProgram& partner,
@@ -83,7 +77,7 @@ const ChunkTime& known_chunk(const StepCase& asked, const PricedLayers& layers,
   const bool own = layout.offload_weights || layout.offload_activations;
   const auto at = std::find_if(known.begin(), known.end(), [&](const ChunkTime& c) {
     return !own && !c.only_its_own && c.dual == pairs_directions(layout.schedule) &&
-           c.speed == speed && same(c.program, program) && same(c.partner, partner);
+           c.speed == speed && same_work(c.program, program) && same_work(c.partner, partner);
   });
   if (at != known.end()) return *at;
   ChunkTime time = time_chunk(asked, layers, program, partner, speed);
@@ -93,6 +87,12 @@ const ChunkTime& known_chunk(const StepCase& asked, const PricedLayers& layers,
 }
 
 }  // namespace
+
+bool same_work(const ChunkProgram& a, const ChunkProgram& b) {
+  return a.embedding == b.embedding && a.head == b.head && a.modules == b.modules &&
+         a.recomputes_modules == b.recomputes_modules && a.layers == b.layers &&
+         a.recomputed == b.recomputed;
+}
 
 ChunkTime time_chunk(const StepCase& asked, const PricedLayers& layers, const ChunkProgram& chunk,
                      const ChunkProgram& partner, std::size_t speed, bool context_beside) {
@@ -104,7 +104,8 @@ ChunkTime time_chunk(const StepCase& asked, const PricedLayers& layers, const Ch
     const Seconds host = phase.host;
     if (!context_beside) phase.side_context = {};
     if (asked.runs_ahead()) phase.host = {};
-    PassTicks pass = close_pass(phase, priced.device, asked.stack.communication.overlap_cost.get());
+    PassTicks pass =
+        close_pass(std::move(phase), priced.device, asked.stack.communication.overlap_cost.get());
     pass.host = to_ticks(host);
     return pass;
   };
@@ -142,8 +143,8 @@ PricedChunks::PricedChunks(const StepCase& asked, const PricedLayers& layers,
     const std::size_t speed = layers.speed_of_stage[static_cast<std::size_t>(stage)];
     std::size_t i = 0;
     while (i < distinct_.size() &&
-           !(distinct_[i]->speed == speed && same(distinct_[i]->program, program) &&
-             same(distinct_[i]->partner, partner)))
+           !(distinct_[i]->speed == speed && same_work(distinct_[i]->program, program) &&
+             same_work(distinct_[i]->partner, partner)))
       ++i;
     if (i == distinct_.size())
       distinct_.push_back(&known_chunk(asked, layers, program, partner, speed, known));

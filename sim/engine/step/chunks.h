@@ -22,6 +22,9 @@ struct ChunkTime {
   Bytes scale_up_bytes, scale_out_bytes;  // sent by a rank in forward and backward
 };
 
+// Whether both run the same parts as often. What they own may differ.
+bool same_work(const ChunkProgram& a, const ChunkProgram& b);
+
 // Chunks that steps on the same layers met so far: most are like another layout's. They never move.
 using KnownChunks = std::deque<ChunkTime>;
 

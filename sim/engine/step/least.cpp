@@ -71,6 +71,8 @@ LeastPasses least_passes(const PricedStep& step) {
   for (std::size_t s = 0; s < out.stages.size(); ++s) {
     Ticks busy, ahead;  // of it: all but weight gradients
     LeastStage& stage = out.stages[s];
+    stage.last.last_backward_start.reserve(chunks);
+    stage.last.last_backward.reserve(chunks);
     for (std::size_t c = 0; c < chunks; ++c) {
       const ChunkCost& cost = p.costs.chunk[s * chunks + c];
       const ChunkTime& time =
@@ -172,6 +174,22 @@ ChunkProgram joined_chunk(const std::vector<ChunkProgram>& chunks) {
   return all;
 }
 
+// Priced once for all layouts that run as many layers of each class again.
+const WholePasses& known_passes(const StepCase& asked, const PricedLayers& layers,
+                                const ChunkProgram& all, KnownWholes& known) {
+  const bool dual = pairs_directions(asked.layout.schedule);
+  const auto at = std::find_if(known.passes.begin(), known.passes.end(), [&](const WholePasses& p) {
+    return p.dual == dual && same_work(p.all, all);
+  });
+  if (at != known.passes.end()) return *at;
+  WholePasses found{.all = all, .dual = dual, .time = {}, .energy = {}};
+  for (const PassTicks& pass : passes_of(asked, layers, all)) {
+    found.time += to_seconds(pass.total);
+    found.energy += pass.energy;
+  }
+  return known.passes.emplace_back(std::move(found));
+}
+
 // Layers that a chunk at this position of the model's order holds, where all are known without
 // their cost.
 std::int64_t layers_at(const Layout& layout, std::int64_t layers, std::int64_t position) {
@@ -228,16 +246,13 @@ StepLeast least_step(const PricedStep& step, const std::vector<Layout>& endings,
 
 // One pass through all layers closes no later than the passes of its parts one after the other.
 WholeModel whole_model(const StepCase& asked, const PricedLayers& layers,
-                       const std::vector<ChunkProgram>& chunks,
-                       std::optional<LightestLayer>& lightest) {
+                       const std::vector<ChunkProgram>& chunks, KnownWholes& known) {
   const ChunkProgram all = joined_chunk(chunks);
-  WholeModel out;
-  for (const PassTicks& pass : passes_of(asked, layers, all)) {
-    out.time += to_seconds(pass.total);
-    out.energy += pass.energy;
-  }
-  if (!lightest) lightest = lightest_layer(asked, layers, all);
-  out.lightest = {std::min(out.time, lightest->passes), std::min(out.time, lightest->waits)};
+  const WholePasses& passes = known_passes(asked, layers, all, known);
+  WholeModel out{.time = passes.time, .energy = passes.energy};
+  if (!known.lightest) known.lightest = lightest_layer(asked, layers, all);
+  const LightestLayer& lightest = *known.lightest;
+  out.lightest = {std::min(out.time, lightest.passes), std::min(out.time, lightest.waits)};
   out.update = update_at_full_rate(asked, *layers.program, all.trained, all.trained_experts);
   out.overhead = asked.stack.host.step_overhead.get();
   return out;

@@ -46,15 +46,28 @@ struct WholeModel {
                 Partition partition) const;
 };
 
+// A microbatch's passes through all layers of a model, so many of which run again.
+struct WholePasses {
+  ChunkProgram all;   // the layers as one chunk
+  bool dual = false;  // both directions of a dual schedule hide each other's exchanges
+  Seconds time;
+  Joules energy;
+};
+// What was found of whole models on the same layers. Many layouts of a search run as many layers
+// again as another.
+struct KnownWholes {
+  std::vector<WholePasses> passes;
+  std::optional<LightestLayer> lightest;
+};
+
 // The least of layouts that end differently: in ZeRO stage below 3, bucket, offloaded optimizer.
 // Without any, or where that is not worth more: whatever they are.
 StepLeast least_step(const PricedStep& step, const std::vector<Layout>& endings,
                      const WorthMore& worth = {});
 
-// `chunks`: of the layout, by pipeline position. `lightest`: of the layers, the same for all
-// layouts whose layers cost the same; found where it is not known.
+// `chunks`: of the layout, by pipeline position; nothing of it is offloaded. `known`: of all
+// layouts whose layers cost the same.
 WholeModel whole_model(const StepCase& asked, const PricedLayers& layers,
-                       const std::vector<ChunkProgram>& chunks,
-                       std::optional<LightestLayer>& lightest);
+                       const std::vector<ChunkProgram>& chunks, KnownWholes& known);
 
 }  // namespace orrery

@@ -138,6 +138,8 @@ void PhaseTime::add(const PhaseTime& other, double times) {
   hidden_by_passes += times * other.hidden_by_passes;
   outlasts_products += times * other.outlasts_products;
   energy += times * other.energy;
+  const std::size_t size = clocked.size() + other.clocked.size();
+  if (size > clocked.capacity()) clocked.reserve(std::max(size, 2 * clocked.capacity()));
   for (const ClockedWork& work : other.clocked)
     clocked.push_back({times * work.time, times * work.energy, work.hides});
   scale_up_bytes += times * other.scale_up_bytes;
@@ -222,8 +224,7 @@ PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
   return out;
 }
 
-PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device, double overlap_cost) {
-  PhaseTime p = phase;
+PassTicks close_pass(PhaseTime p, const ResolvedDevice& device, double overlap_cost) {
   const Seconds compute = compute_time(p);
   // Context-parallel blocks move under the attention of the blocks already there.
   Seconds& context = p.time[slot(Label::context_comm)];

@@ -86,7 +86,7 @@ std::optional<Collective> collective_of(const CollectiveOperation& operation,
 // Joins the streams of a pass: side traffic shows where it outlasts the compute it hides under, the
 // device waits where the host is slower, and the board's power limit stretches compute. Hidden
 // traffic costs the compute `overlap_cost` of its own time.
-PassTicks close_pass(const PhaseTime& phase, const ResolvedDevice& device, double overlap_cost);
+PassTicks close_pass(PhaseTime phase, const ResolvedDevice& device, double overlap_cost);
 
 const GroupShape& group_shape(const Placement& placement, GroupKind group);
 

@@ -74,8 +74,12 @@ class NeighbourNetwork : public Network {
   CollectiveTime nothing_, least_;
 };
 
-// Calls that a debug wrapper checks depend on where ranks lie.
-Stack without_debug(const Stack& stack) {
+// Calls that a debug wrapper checks depend on where ranks lie. Null where there is no wrapper, so
+// that nothing is to be copied.
+std::optional<Stack> without_debug(const Stack& stack) {
+  const DebugWrappers& debug = stack.host.debug;
+  if (debug.per_rank.value == Seconds(0) && debug.per_remote_rank.value == Seconds(0))
+    return std::nullopt;
   Stack out = stack;
   out.host.debug.per_rank.value = Seconds(0);
   out.host.debug.per_remote_rank.value = Seconds(0);
@@ -94,7 +98,7 @@ struct StepSeries::State {
   Links links = Links::real;
   std::optional<PricedLayers> priced;  // once they were asked for
   KnownChunks known;
-  std::optional<LightestLayer> lightest;  // WholeModel's, once it was asked for
+  KnownWholes wholes;
 
   StepCase of(const Layout& layout) const {
     return {context, model, job, layout, own_stack ? *own_stack : stack};
@@ -142,13 +146,12 @@ StepSeries::StepSeries(const StepContext& context, const Model& model, const Job
                        .model = model,
                        .job = job,
                        .stack = stack,
-                       .own_stack = links == Links::anywhere ? std::optional(without_debug(stack))
-                                                             : std::nullopt,
+                       .own_stack = links == Links::anywhere ? without_debug(stack) : std::nullopt,
                        .like = like,
                        .links = links,
                        .priced = {},
                        .known = {},
-                       .lightest = {}}) {
+                       .wholes = {}}) {
   CHECK_THAT(is_training(job.task), "a series of inference steps");
 }
 StepSeries::~StepSeries() = default;
@@ -168,7 +171,7 @@ WholeModel StepSeries::whole_model(const Layout& layout) {
   State& s = *state_;
   Layout here = layout;
   here.offload_nothing();
-  return orrery::whole_model(s.of(here), s.layers(), s.chunks(here), s.lightest);
+  return orrery::whole_model(s.of(here), s.layers(), s.chunks(here), s.wholes);
 }
 
 }  // namespace orrery

@@ -87,6 +87,15 @@ double moved_value(const UncertainValue& u, std::size_t index, int move) {
 
 constexpr const char* unused = "unused";  // the group of values that probably no step reads
 
+// Of a serving engine, which no training step reads.
+bool is_serving_value(std::string_view name) {
+  static const StackServing engine;
+  bool found = false;
+  visit_serving_values(engine,
+                       [&](std::string_view key, const auto&) { found = found || key == name; });
+  return found;
+}
+
 template <class IsOneOf>
 std::string group_of_stack_value(const IsOneOf& is_one_of, const Scenario& s) {
   const Layout& l = s.layout;
@@ -99,10 +108,7 @@ std::string group_of_stack_value(const IsOneOf& is_one_of, const Scenario& s) {
     return used_if(s.model.has_experts(), "experts");
   if (is_one_of({"slow_host"})) return "slow hosts";
   if (is_one_of({"scan_"})) return used_if(s.model.has_scans(), "scans");
-  if (is_one_of({"biased_activation_passes", "adapter_passes", "host_update_share", "host_step",
-                 "host_sequence", "host_answer", "host_chunk", "expert_popularity", "eager_step",
-                 "eager_launch", "first_prompts", "request_front", "stall", "outside",
-                 "workspace_rounding", "delta_rule"}))
+  if (is_one_of({"biased_activation_passes", "adapter_passes", "host_update_share", "delta_rule"}))
     return unused;
   if (is_one_of({"score_dropout", "flash_dropout"}))
     return used_if(s.job.attention_dropout > 0, "");
@@ -140,7 +146,8 @@ std::string group_of(const std::string& path, const Scenario& s,
   // Collectives inside a domain have latencies of their own.
   if (owner == "fabric" && is_one_of({"scale_up.latency"})) return unused;
   if (owner == "fabric") return name.find("latency") == std::string::npos ? "" : "latencies";
-  return owner == "stack" ? group_of_stack_value(is_one_of, s) : "";
+  if (owner != "stack") return "";
+  return is_serving_value(name) ? unused : group_of_stack_value(is_one_of, s);
 }
 
 // One search for the values that matter.

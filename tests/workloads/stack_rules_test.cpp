@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds what a stack makes of a layout: graphs that recompute rules out, norms that cannot run
-// again alone, activations in few bits, tables that stages share.
+// again alone, activations in few bits, tables that stages share. Holds the batches that serving
+// engines capture.
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
@@ -186,6 +187,39 @@ std::string described(const Stack& stack) {
   });
   for (const std::string& change : stack.changes) text += "\n" + change;
   return text;
+}
+
+TEST_CASE("captured batches are multiples up to the end of each entry, and that end") {
+  StackServing serving;
+  CHECK(graph_size(serving, 1) == 0);
+  serving.graphs = {{.to = 2, .by = 1}, {.to = 4, .by = 2}, {.to = 28, .by = 8}};
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t rows = 1; rows <= 28; ++rows) {
+    const std::int64_t size = graph_size(serving, rows);
+    CHECK(size >= rows);
+    CHECK(graph_size(serving, size) == size);
+    if (sizes.empty() || size != sizes.back()) sizes.push_back(size);
+  }
+  CHECK(sizes == std::vector<std::int64_t>{1, 2, 4, 8, 16, 24, 28});
+  CHECK(graph_size(serving, 29) == 0);
+}
+
+TEST_CASE("engines capture the batches that their programs list") {
+  const auto first = [](const std::string& stack, std::size_t count) {
+    const StackServing serving = load_stack(stack, {}, catalog("stacks")).serving;
+    std::vector<std::int64_t> sizes;
+    for (std::int64_t rows = 1; sizes.size() < count; rows = sizes.back() + 1)
+      sizes.push_back(graph_size(serving, rows));
+    return sizes;
+  };
+  const std::vector<std::int64_t> eights = {1, 2, 4, 8, 16, 24, 32};
+  CHECK(first("vllm", 7) == eights);
+  CHECK(first("trtllm", 7) == eights);
+  CHECK(first("pytorch-serve", 7) == eights);
+  CHECK(first("sglang", 8) == std::vector<std::int64_t>{1, 2, 4, 8, 12, 16, 24, 32});
+  const std::vector<std::int64_t> all = first("trtllm", 23);
+  CHECK(std::vector<std::int64_t>(all.end() - 5, all.end()) ==
+        std::vector<std::int64_t>{128, 256, 512, 1024, 2048});
 }
 
 TEST_CASE("law: the releases of a stack, read at once, are those read one by one") {

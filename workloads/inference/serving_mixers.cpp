@@ -44,14 +44,6 @@ std::int64_t attended(const Mixer& m, std::int64_t history) {
 
 }  // namespace
 
-// Work of the fp32 units alone.
-void ServingOperations::vector_work(Segment& s, Label label, double operations) const {
-  Operation o{.label = label};
-  o.work = Kernel{.work = {.kind = WorkKind::elementwise, .vector_flop = operations},
-                  .library = stack_.kernels.memory_bound};
-  s.operations.push_back(o);
-}
-
 // Projections to queries, keys, values and gates, a convolution over the first three, the state's
 // part, which is attention's, a gated norm and the output. Decays and strengths stay in 16 bits.
 void ServingOperations::delta_rows(Segment& s, const Mixer& m, std::int64_t rows) const {
@@ -59,22 +51,11 @@ void ServingOperations::delta_rows(Segment& s, const Mixer& m, std::int64_t rows
   product(s, Label::gemm, rows, 2 * (values + keys), model_.hidden, true);
   product(s, Label::gemm, rows, 2 * split(m.heads), model_.hidden, false);
   const auto mixed = static_cast<double>(rows * (values + 2 * keys));
-  Operation o{.label = Label::elementwise};
-  o.work = Kernel{.work = {.kind = WorkKind::elementwise,
-                           .bytes_read = 2 * mixed,
-                           .bytes_written = 2 * mixed,
-                           .vector_flop = stack_.kernels.scan.convolution.get() * mixed},
-                  .library = stack_.kernels.memory_bound};
-  s.operations.push_back(o);
+  vector_work(s, Label::elementwise, stack_.kernels.scan.convolution.get() * mixed, 2 * mixed,
+              2 * mixed);
   const double gated = 2.0 * static_cast<double>(rows * values);
   stream(s, Label::elementwise, WorkKind::norm, 2 * gated, gated);
   product(s, Label::gemm, rows, model_.hidden, values, true);
-}
-
-// States in fp32 are read and written.
-void ServingOperations::delta_decode(Segment& s, const Mixer& m, std::int64_t sequences) const {
-  const double bytes = 4.0 * static_cast<double>(sequences * split(m.inner) * m.state);
-  stream(s, Label::attention, WorkKind::elementwise, bytes, bytes);
 }
 
 void ServingOperations::delta_prefill(Segment& s, const Mixer& m, std::int64_t tokens) const {
@@ -84,13 +65,8 @@ void ServingOperations::delta_prefill(Segment& s, const Mixer& m, std::int64_t t
   const double states = 4.0 * static_cast<double>(heads * m.v_dim * m.state);
   const auto values = static_cast<double>(heads * m.v_dim);
   const auto keys = static_cast<double>(2 * split(m.groups * m.state));
-  Operation o{.label = Label::attention};
-  o.work = Kernel{.work = {.kind = WorkKind::elementwise,
-                           .bytes_read = states + 2 * rows * (values + keys),
-                           .bytes_written = states + 2 * rows * values,
-                           .vector_flop = stack_.kernels.scan.delta_rule.get() * rows * busy},
-                  .library = stack_.kernels.memory_bound};
-  s.operations.push_back(o);
+  vector_work(s, Label::attention, stack_.kernels.scan.delta_rule.get() * rows * busy,
+              states + 2 * rows * (values + keys), states + 2 * rows * values);
 }
 
 // DeepSeek-V3.2 (2025), section 2: queries of the indexer come from the queries' latent, its key
@@ -120,14 +96,7 @@ void ServingOperations::compress_rows(Segment& s, const Mixer& m, std::int64_t r
 // Results of a group's heads go to a narrow row, and all of them to the hidden size.
 void ServingOperations::project_groups(Segment& s, const Mixer& m, std::int64_t rows) const {
   const std::int64_t groups = split(m.out_groups);
-  Operation o{.label = Label::gemm};
-  o.work = Kernel{.work = {.kind = WorkKind::gemm,
-                           .m = rows,
-                           .n = m.out_lora,
-                           .k = split(m.heads) * m.v_dim / groups,
-                           .groups = groups},
-                  .library = Library::cublas};
-  s.operations.push_back(o);
+  batched_product(s, rows, m.out_lora, split(m.heads) * m.v_dim / groups, groups);
   of(ModelPart::attention_output)
       .product(s, Label::gemm, rows, model_.hidden, groups * m.out_lora, true);
 }
@@ -143,22 +112,11 @@ void ServingOperations::sparse_decode(Segment& s, const Mixer& m, std::int64_t s
     stream(s, Label::attention, WorkKind::softmax, scores, 4 * chosen);
     if (entries(m, history) > m.index_topk) vector_work(s, Label::attention, choice_operations);
   }
-  Work work{.kind = WorkKind::attention_decode,
-            .input = layout_.cache == Format::bf16 ? Format::bf16 : Format::fp8,
-            .stored_bits = layout_.cache == Format::fp4 ? 4.5 : 0.0,
-            .batch = sequences * rows,
-            .heads = padded_heads(split(m.heads)),
-            .kv_heads = 1,
-            .q_length = 1,
-            .kv_length = std::max<std::int64_t>(1, attended(m, history)),
-            .qk_dim = m.kv_lora + m.rope_dim,
-            .v_dim = m.kv_lora,
-            .causal = true};
-  const StackKernels& kernels = stack_.kernels;
-  s.operations.push_back(
-      {.label = Label::attention,
-       .work =
-           Kernel{.work = work, .library = kernels.latent_attention.value_or(kernels.attention)}});
+  decode_attention(s, m,
+                   {.batch = sequences * rows,
+                    .heads = padded_heads(split(m.heads)),
+                    .q_length = 1,
+                    .kv_length = std::max<std::int64_t>(1, attended(m, history))});
 }
 
 // The same for many queries, each of which sees what was before it. Keys are read by their latents,
@@ -166,41 +124,29 @@ void ServingOperations::sparse_decode(Segment& s, const Mixer& m, std::int64_t s
 void ServingOperations::sparse_prefill(Segment& s, const Mixer& m, std::int64_t start,
                                        std::int64_t tokens) const {
   const std::int64_t keys = std::max<std::int64_t>(1, entries(m, start + tokens));
-  const Library library =
-      stack_.serving.kernels.prefill_attention.value_or(stack_.kernels.attention);
   if (m.index_heads > 0) {
     // Products of queries with keys, without values.
-    const Work scored{.kind = WorkKind::attention_forward,
-                      .input = Format::fp8,
-                      .batch = 1,
-                      .heads = m.index_heads,
-                      .kv_heads = 1,
-                      .q_length = tokens,
-                      .kv_length = std::max(keys, tokens),
-                      .qk_dim = m.index_dim / 2,
-                      .v_dim = m.index_dim / 2,
-                      .window = m.compress > 0 ? keys : 0,
-                      .causal = true};
-    s.operations.push_back(
-        {.label = Label::attention, .work = Kernel{.work = scored, .library = library}});
+    prefill_attention(s, {.input = Format::fp8,
+                          .heads = m.index_heads,
+                          .kv_heads = 1,
+                          .q_length = tokens,
+                          .kv_length = std::max(keys, tokens),
+                          .qk_dim = m.index_dim / 2,
+                          .v_dim = m.index_dim / 2,
+                          .window = m.compress > 0 ? keys : 0});
     const double pairs = static_cast<double>(tokens) *
                          static_cast<double>(entries(m, start) + entries(m, start + tokens)) / 2;
     stream(s, Label::attention, WorkKind::softmax, 8 * pairs, 4 * pairs);
     if (entries(m, start + tokens) > m.index_topk)
       vector_work(s, Label::attention, choice_operations);
   }
-  const Work work{.kind = WorkKind::attention_forward,
-                  .batch = 1,
-                  .heads = padded_heads(split(m.heads)),
-                  .kv_heads = 1,
-                  .q_length = tokens,
-                  .kv_length = std::max(start + tokens, tokens),
-                  .qk_dim = m.kv_lora + m.rope_dim,
-                  .v_dim = m.kv_lora,
-                  .window = attended(m, start + tokens),
-                  .causal = true};
-  s.operations.push_back(
-      {.label = Label::attention, .work = Kernel{.work = work, .library = library}});
+  prefill_attention(s, {.heads = padded_heads(split(m.heads)),
+                        .kv_heads = 1,
+                        .q_length = tokens,
+                        .kv_length = std::max(start + tokens, tokens),
+                        .qk_dim = m.kv_lora + m.rope_dim,
+                        .v_dim = m.kv_lora,
+                        .window = attended(m, start + tokens)});
 }
 
 }  // namespace orrery

@@ -36,6 +36,18 @@ void ServingOperations::stream(Segment& s, Label label, WorkKind kind, double re
   s.operations.push_back(o);
 }
 
+// Operations of the fp32 units, beside what they read and write.
+void ServingOperations::vector_work(Segment& s, Label label, double operations, double read,
+                                    double written) const {
+  Operation o{.label = label};
+  o.work = Kernel{.work = {.kind = WorkKind::elementwise,
+                           .bytes_read = read,
+                           .bytes_written = written,
+                           .vector_flop = operations},
+                  .library = stack_.kernels.memory_bound};
+  s.operations.push_back(o);
+}
+
 // Tables of quantised products hold the time of quantising their input; curves have it apart.
 void ServingOperations::product(Segment& s, Label label, std::int64_t m, std::int64_t n,
                                 std::int64_t k, bool quantised) const {
@@ -62,6 +74,45 @@ void ServingOperations::product(Segment& s, Label label, std::int64_t m, std::in
                            .k = k,
                            .stored_bits = weights.stored_bits},
                   .library = library};
+  s.operations.push_back(o);
+}
+
+// One product for each of `groups` heads or groups of them, in 16 bits.
+void ServingOperations::batched_product(Segment& s, std::int64_t m, std::int64_t n, std::int64_t k,
+                                        std::int64_t groups) const {
+  Operation o{.label = Label::gemm};
+  o.work = Kernel{.work = {.kind = WorkKind::gemm, .m = m, .n = n, .k = k, .groups = groups},
+                  .library = Library::cublas};
+  s.operations.push_back(o);
+}
+
+// `work` has sequences, heads and lengths. All heads of latent attention share one key.
+void ServingOperations::decode_attention(Segment& s, const Mixer& mixer, Work work) const {
+  const bool latent = mixer.kind == MixerKind::mla;
+  work.kind = WorkKind::attention_decode;
+  work.input = layout_.cache == Format::bf16 ? Format::bf16 : Format::fp8;
+  // Keys and values of 4 bits have a scale byte for each 16 and are multiplied in 8.
+  if (layout_.cache == Format::fp4) work.stored_bits = 4.5;
+  work.kv_heads = latent ? 1 : split(mixer.kv_heads);
+  work.qk_dim = latent ? mixer.kv_lora + mixer.rope_dim : mixer.qk_dim;
+  work.v_dim = latent ? mixer.kv_lora : mixer.v_dim;
+  work.causal = true;
+  const Library plain = stack_.kernels.attention;
+  Operation o{.label = Label::attention};
+  o.work = Kernel{.work = work,
+                  .library = latent ? stack_.kernels.latent_attention.value_or(plain) : plain};
+  s.operations.push_back(o);
+}
+
+// Of one prompt; `work` has heads, lengths and widths.
+void ServingOperations::prefill_attention(Segment& s, Work work) const {
+  work.kind = WorkKind::attention_forward;
+  work.batch = 1;
+  work.causal = true;
+  Operation o{.label = Label::attention};
+  o.work = Kernel{
+      .work = work,
+      .library = stack_.serving.kernels.prefill_attention.value_or(stack_.kernels.attention)};
   s.operations.push_back(o);
 }
 
@@ -115,12 +166,8 @@ void ServingOperations::latent_rows(Segment& s, const Mixer& m, std::int64_t row
   if (m.index_heads > 0) index_rows(s, m, rows);
   if (m.compress > 0) compress_rows(s, m, rows);
   if (m.out_groups > 0) return project_groups(s, m, rows);
-  for (const auto& [n, k] : {std::pair(m.kv_lora, nope), std::pair(m.v_dim, m.kv_lora)}) {
-    Operation o{.label = Label::gemm};
-    o.work = Kernel{.work = {.kind = WorkKind::gemm, .m = rows, .n = n, .k = k, .groups = heads},
-                    .library = Library::cublas};
-    s.operations.push_back(o);
-  }
+  for (const auto& [n, k] : {std::pair(m.kv_lora, nope), std::pair(m.v_dim, m.kv_lora)})
+    batched_product(s, rows, n, k, heads);
   of(ModelPart::attention_output)
       .product(s, Label::gemm, rows, model_.hidden, heads * m.v_dim, true);
 }
@@ -134,6 +181,21 @@ void ServingOperations::scan_rows(Segment& s, const Mixer& m, std::int64_t rows)
   const double gated = 2.0 * static_cast<double>(rows * inner);
   stream(s, Label::elementwise, WorkKind::norm, 2 * gated, gated);
   product(s, Label::gemm, rows, model_.hidden, inner, true);
+}
+
+void ServingOperations::scan_prefill(Segment& s, const Mixer& m, std::int64_t tokens) const {
+  const ScanPass& cost = stack_.kernels.scan.forward;
+  const auto inner = static_cast<double>(split(m.inner)), state = static_cast<double>(m.state);
+  const double states = 4 * inner * state;
+  vector_work(s, Label::attention,
+              static_cast<double>(tokens) * inner * (cost.channel.get() + cost.state.get() * state),
+              states, states);
+}
+
+// States in fp32 are read and written.
+void ServingOperations::state_decode(Segment& s, const Mixer& m, std::int64_t sequences) const {
+  const double bytes = 4.0 * static_cast<double>(sequences * split(m.inner) * m.state);
+  stream(s, Label::attention, WorkKind::elementwise, bytes, bytes);
 }
 
 void ServingOperations::feed_forward(Segment& s, std::int64_t width, Activation activation,
@@ -159,9 +221,8 @@ Segment ServingOperations::layer(const LayerClass& layer, std::int64_t rows) con
   for (auto i = std::llround(stack_.kernels.small_kernels_forward.get()); i > 0; --i)
     stream(s, Label::elementwise, WorkKind::elementwise, 0, 0);
   if (layer.mixer.kind != MixerKind::none) {
-    const bool states =
-        layer.mixer.kind == MixerKind::mamba2 || layer.mixer.kind == MixerKind::gated_delta;
-    of(states ? ModelPart::state_mixer : ModelPart::attention).mixer_rows(s, layer.mixer, rows);
+    of(keeps_states(layer.mixer) ? ModelPart::state_mixer : ModelPart::attention)
+        .mixer_rows(s, layer.mixer, rows);
     if (!model_.parallel_block) all_reduce(s, rows);
   }
   if (layer.ffn.kind == FfnKind::dense)
@@ -211,43 +272,17 @@ Segment ServingOperations::decode(const Mixer& mixer, std::int64_t sequences, st
                                   std::int64_t history) const {
   Segment s;
   if (mixer.kind == MixerKind::none || sequences == 0) return s;
-  if (mixer.kind == MixerKind::gated_delta) {
-    delta_decode(s, mixer, sequences);
-    return s;
-  }
-  if (is_served_only(mixer)) {
+  if (keeps_states(mixer)) {
+    state_decode(s, mixer, sequences);
+  } else if (is_served_only(mixer)) {
     sparse_decode(s, mixer, sequences, rows, history);
-    return s;
+  } else {
+    decode_attention(s, mixer,
+                     {.batch = sequences,
+                      .heads = split(mixer.heads),
+                      .q_length = rows,
+                      .kv_length = mixer.window > 0 ? std::min(history, mixer.window) : history});
   }
-  if (mixer.kind == MixerKind::mamba2) {
-    const double bytes = 4.0 * static_cast<double>(sequences * split(mixer.inner) * mixer.state);
-    stream(s, Label::attention, WorkKind::elementwise, bytes, bytes);
-    return s;
-  }
-  Work work{.kind = WorkKind::attention_decode,
-            .input = layout_.cache == Format::bf16 ? Format::bf16 : Format::fp8,
-            .batch = sequences,
-            .heads = split(mixer.heads),
-            .kv_heads = split(mixer.kv_heads),
-            .q_length = rows,
-            .kv_length = mixer.window > 0 ? std::min(history, mixer.window) : history,
-            .qk_dim = mixer.qk_dim,
-            .v_dim = mixer.v_dim,
-            .causal = true};
-  // Keys and values of 4 bits have a scale byte for each 16 and are multiplied in 8.
-  if (layout_.cache == Format::fp4) work.stored_bits = 4.5;
-  const bool latent = mixer.kind == MixerKind::mla;
-  if (latent) {
-    work.kv_heads = 1;
-    work.qk_dim = mixer.kv_lora + mixer.rope_dim;
-    work.v_dim = mixer.kv_lora;
-  }
-  const StackKernels& kernels = stack_.kernels;
-  s.operations.push_back(
-      {.label = Label::attention,
-       .work = Kernel{.work = work,
-                      .library = latent ? kernels.latent_attention.value_or(kernels.attention)
-                                        : kernels.attention}});
   return s;
 }
 
@@ -265,17 +300,7 @@ Segment ServingOperations::prefill(const Mixer& mixer, std::int64_t start,
     return s;
   }
   if (mixer.kind == MixerKind::mamba2) {
-    const ScanPass& cost = stack_.kernels.scan.forward;
-    const auto inner = static_cast<double>(split(mixer.inner));
-    const auto state = static_cast<double>(mixer.state);
-    Operation o{.label = Label::attention};
-    o.work = Kernel{.work = {.kind = WorkKind::elementwise,
-                             .bytes_read = 4 * inner * state,
-                             .bytes_written = 4 * inner * state,
-                             .vector_flop = static_cast<double>(tokens) * inner *
-                                            (cost.channel.get() + cost.state.get() * state)},
-                    .library = stack_.kernels.memory_bound};
-    s.operations.push_back(o);
+    scan_prefill(s, mixer, tokens);
     return s;
   }
   const bool latent = mixer.kind == MixerKind::mla;
@@ -284,21 +309,13 @@ Segment ServingOperations::prefill(const Mixer& mixer, std::int64_t start,
     of(ModelPart::attention)
         .product(s, Label::attention, start, heads * (mixer.qk_dim - mixer.rope_dim + mixer.v_dim),
                  mixer.kv_lora, true);
-  const Work work{.kind = WorkKind::attention_forward,
-                  .batch = 1,
-                  .heads = heads,
-                  .kv_heads = latent ? heads : split(mixer.kv_heads),
-                  .q_length = tokens,
-                  .kv_length = start + tokens,
-                  .qk_dim = mixer.qk_dim,
-                  .v_dim = mixer.v_dim,
-                  .window = mixer.window,
-                  .causal = true};
-  s.operations.push_back(
-      {.label = Label::attention,
-       .work = Kernel{.work = work,
-                      .library = stack_.serving.kernels.prefill_attention.value_or(
-                          stack_.kernels.attention)}});
+  prefill_attention(s, {.heads = heads,
+                        .kv_heads = latent ? heads : split(mixer.kv_heads),
+                        .q_length = tokens,
+                        .kv_length = start + tokens,
+                        .qk_dim = mixer.qk_dim,
+                        .v_dim = mixer.v_dim,
+                        .window = mixer.window});
   return s;
 }
 

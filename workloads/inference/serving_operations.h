@@ -41,14 +41,20 @@ class ServingOperations {
                bool quantised) const;
   void stream(Segment& s, Label label, WorkKind kind, double read, double written,
               std::int64_t blocks = 0) const;
+  void vector_work(Segment& s, Label label, double operations, double read = 0,
+                   double written = 0) const;
+  void batched_product(Segment& s, std::int64_t m, std::int64_t n, std::int64_t k,
+                       std::int64_t groups) const;
+  void decode_attention(Segment& s, const Mixer& mixer, Work work) const;
+  void prefill_attention(Segment& s, Work work) const;
   void all_reduce(Segment& s, std::int64_t rows) const;
   void mixer_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void latent_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void scan_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
+  void scan_prefill(Segment& s, const Mixer& mixer, std::int64_t tokens) const;
+  void state_decode(Segment& s, const Mixer& mixer, std::int64_t sequences) const;
   void delta_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
-  void delta_decode(Segment& s, const Mixer& mixer, std::int64_t sequences) const;
   void delta_prefill(Segment& s, const Mixer& mixer, std::int64_t tokens) const;
-  void vector_work(Segment& s, Label label, double operations) const;
   void index_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void sparse_decode(Segment& s, const Mixer& mixer, std::int64_t sequences, std::int64_t rows,
                      std::int64_t history) const;

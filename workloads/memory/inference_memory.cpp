@@ -44,8 +44,7 @@ double layer_weights(const Model& model, const LayerClass& layer, const LocalPar
     return weight_bytes(part_precision(model, layout.precision, part));
   };
   const LayerParameters all = layer_parameters(model, layer);
-  const bool states =
-      layer.mixer.kind == MixerKind::mamba2 || layer.mixer.kind == MixerKind::gated_delta;
+  const bool states = keeps_states(layer.mixer);
   const auto mixer = static_cast<double>(all.mixer), ffn = static_cast<double>(all.ffn);
   const double output = states ? 0.0
                                : static_cast<double>(layer.mixer.heads * layer.mixer.v_dim) *

@@ -219,7 +219,7 @@ void check_mixer(const Mixer& m, const JsonValue& at) {
     at.fail("key-value heads that divide the heads",
             fmt::format("{} heads and {} key-value heads", m.heads, m.kv_heads));
   }
-  const bool states = m.kind == MixerKind::mamba2 || m.kind == MixerKind::gated_delta;
+  const bool states = keeps_states(m);
   if (m.v_dim < 1 || (!states && m.qk_dim < 1)) {
     at.fail("heads of at least one element", fmt::format("{} and {}", m.qk_dim, m.v_dim));
   }

@@ -58,6 +58,11 @@ constexpr bool is_served_only(const Mixer& m) {
   return m.kind == MixerKind::gated_delta || m.index_heads > 0 || m.compress > 0;
 }
 
+// Mixers that keep a state of one size for each sequence in place of keys and values.
+constexpr bool keeps_states(const Mixer& m) {
+  return m.kind == MixerKind::mamba2 || m.kind == MixerKind::gated_delta;
+}
+
 struct Ffn {
   FfnKind kind = FfnKind::dense;
   Activation activation = Activation::swiglu;

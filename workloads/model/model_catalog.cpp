@@ -81,29 +81,18 @@ Mixer read_mla(const JsonValue& at) {
   return m;
 }
 
-Mixer read_gated_delta(const JsonValue& at) {
-  at.expect_only({"kind", "heads", "v_dim", "key_heads", "key_dim", "conv"});
+// A mixer that keeps states. Files name its groups and the width of a state as the field does for
+// its kind.
+Mixer read_states(const JsonValue& at, MixerKind kind, std::string_view groups,
+                  std::string_view state) {
+  at.expect_only({"kind", "heads", "v_dim", groups, state, "conv"});
   Mixer m;
-  m.kind = MixerKind::gated_delta;
+  m.kind = kind;
   m.heads = size_at(at, "heads");
   m.qk_dim = 0;
   m.v_dim = size_at(at, "v_dim");
-  m.groups = size_at(at, "key_heads");
-  m.state = size_at(at, "key_dim");
-  m.conv = size_at(at, "conv");
-  m.inner = m.heads * m.v_dim;
-  return m;
-}
-
-Mixer read_mamba2(const JsonValue& at) {
-  at.expect_only({"kind", "heads", "v_dim", "groups", "state", "conv"});
-  Mixer m;
-  m.kind = MixerKind::mamba2;
-  m.heads = size_at(at, "heads");
-  m.qk_dim = 0;
-  m.v_dim = size_at(at, "v_dim");
-  m.groups = size_at(at, "groups");
-  m.state = size_at(at, "state");
+  m.groups = size_at(at, groups);
+  m.state = size_at(at, state);
   m.conv = size_at(at, "conv");
   m.inner = m.heads * m.v_dim;
   return m;
@@ -116,9 +105,9 @@ Mixer read_mixer(const JsonValue& at) {
     case MixerKind::mla:
       return read_mla(at);
     case MixerKind::mamba2:
-      return read_mamba2(at);
+      return read_states(at, MixerKind::mamba2, "groups", "state");
     case MixerKind::gated_delta:
-      return read_gated_delta(at);
+      return read_states(at, MixerKind::gated_delta, "key_heads", "key_dim");
     case MixerKind::none:
       break;
   }

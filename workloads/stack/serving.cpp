@@ -7,11 +7,9 @@
 namespace orrery {
 
 std::int64_t graph_size(const StackServing& serving, std::int64_t rows) {
-  std::int64_t from = 0;
   for (const GraphSizes& sizes : serving.graphs) {
     const std::int64_t by = std::max<std::int64_t>(1, sizes.by);
-    if (rows <= sizes.to) return std::min(sizes.to, from + (rows - from + by - 1) / by * by);
-    from = sizes.to;
+    if (rows <= sizes.to) return std::min(sizes.to, (rows + by - 1) / by * by);
   }
   return 0;
 }

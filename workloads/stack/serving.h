@@ -14,7 +14,8 @@
 
 namespace orrery {
 
-// Batch sizes that an engine captures: from the entry before it up to `to` in steps of `by`.
+// Batch sizes that an engine captures beyond those of the entry before it: multiples of `by` up to
+// `to`, and `to` itself.
 struct GraphSizes {
   std::int64_t to = 0, by = 1;
 };

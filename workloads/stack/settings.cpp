@@ -32,7 +32,7 @@ void read_list(const JsonValue& at, T (*read)(const JsonValue&), std::vector<T>&
 
 constexpr std::int64_t most_of_a_step = std::int64_t{1} << 20;  // rows, sequences
 
-// Captured batch sizes: [{"to": 4, "by": 1}, {"to": 512, "by": 8}].
+// Captured batch sizes: [{"to": 4, "by": 2}, {"to": 512, "by": 8}] are 2, 4, 8, 16, 24, ...
 std::vector<GraphSizes> graph_sizes_from(const JsonValue& at) {
   std::vector<GraphSizes> sizes;
   std::int64_t from = 0;

@@ -43,6 +43,11 @@ const std::vector<std::int64_t>& contexts_priced() {
   return nodes;
 }
 
+const std::vector<std::int64_t>& rows_priced() {
+  static const std::vector<std::int64_t> nodes = row_nodes();
+  return nodes;
+}
+
 // Linear between nodes, and beyond the last as before it. `value(i)` is that of node i.
 template <class Value>
 double interpolated(const std::vector<std::int64_t>& nodes, double x, const Value& value) {
@@ -93,26 +98,22 @@ class EnginePrices::Tables {
     const auto found = table.find(n);
     return found != table.end() ? found->second : table[n] = seconds_of(price(n));
   }
-  double row_seconds(std::int64_t n, bool in_graph) {
-    return remembered(in_graph ? graph_rows : eager_rows, n,
-                      [&](std::int64_t rows) { return segments.rows(rows, in_graph); });
-  }
-  double head_seconds(std::int64_t n, bool in_graph) {
+  // Of a table: exactly, or between nodes, as steps with prompts have any number of rows.
+  template <class Price>
+  double tabulated(SecondsByRows& table, std::int64_t n, bool exact, const Price& price) {
     if (n == 0) return 0;
-    return remembered(in_graph ? graph_heads : eager_heads, n,
-                      [&](std::int64_t rows) { return segments.head(rows, in_graph); });
-  }
-  // Between nodes, as steps with prompts have any number of rows.
-  double rows_between(std::int64_t n, bool in_graph) {
-    static const std::vector<std::int64_t> nodes = row_nodes();
+    if (exact) return remembered(table, n, price);
+    const std::vector<std::int64_t>& nodes = rows_priced();
     return interpolated(nodes, static_cast<double>(n),
-                        [&](std::size_t i) { return row_seconds(nodes[i], in_graph); });
+                        [&](std::size_t i) { return remembered(table, nodes[i], price); });
   }
-  double heads_between(std::int64_t n, bool in_graph) {
-    static const std::vector<std::int64_t> nodes = row_nodes();
-    if (n == 0) return 0;
-    return interpolated(nodes, static_cast<double>(n),
-                        [&](std::size_t i) { return head_seconds(nodes[i], in_graph); });
+  double row_seconds(std::int64_t n, bool in_graph, bool exact) {
+    return tabulated(in_graph ? graph_rows : eager_rows, n, exact,
+                     [&](std::int64_t rows) { return segments.rows(rows, in_graph); });
+  }
+  double head_seconds(std::int64_t n, bool in_graph, bool exact) {
+    return tabulated(in_graph ? graph_heads : eager_heads, n, exact,
+                     [&](std::int64_t rows) { return segments.head(rows, in_graph); });
   }
 
   // Passes that guess, but for attention: the first over all rows, later ones a row a sequence.
@@ -128,20 +129,13 @@ class EnginePrices::Tables {
   }
   double drafting_seconds(std::int64_t rows, std::int64_t sequences, bool in_graph, bool exact) {
     if (!guesser) return 0;
-    const auto at = [&](SecondsByRows& table, std::int64_t n, const auto& price) {
-      static const std::vector<std::int64_t> nodes = row_nodes();
-      if (n == 0) return 0.0;
-      if (exact) return remembered(table, n, price);
-      return interpolated(nodes, static_cast<double>(n),
-                          [&](std::size_t i) { return remembered(table, nodes[i], price); });
-    };
     const auto passes = static_cast<double>(drafts);
-    return at(in_graph ? graph_first : eager_first, rows,
-              [&](std::int64_t n) { return first_pass(n, in_graph); }) +
-           passes * at(in_graph ? graph_guesses : eager_guesses, sequences,
-                       [&](std::int64_t n) { return guesser->head(n, in_graph); }) +
-           (passes - 1) * at(in_graph ? graph_later : eager_later, sequences,
-                             [&](std::int64_t n) { return later_pass(n, in_graph); });
+    return tabulated(in_graph ? graph_first : eager_first, rows, exact,
+                     [&](std::int64_t n) { return first_pass(n, in_graph); }) +
+           passes * tabulated(in_graph ? graph_guesses : eager_guesses, sequences, exact,
+                              [&](std::int64_t n) { return guesser->head(n, in_graph); }) +
+           (passes - 1) * tabulated(in_graph ? graph_later : eager_later, sequences, exact,
+                                    [&](std::int64_t n) { return later_pass(n, in_graph); });
   }
   // Attention of decodes over histories of `context`: in the model, and in passes that guess.
   double attention_seconds(std::int64_t decodes, std::int64_t context) const {
@@ -185,6 +179,7 @@ class EnginePrices::Tables {
     }
     const std::int64_t graph = graph_size(serving, shape.decodes);
     run.padded = run.in_graph = graph > 0;
+    run.eager = !run.in_graph;
     if (run.padded) run.guessed_for = graph;
     run.sampled = run.rows = run.guessed_for * (1 + drafts);
     return run;
@@ -217,13 +212,13 @@ void EnginePrices::Tables::fill(Batch& batch, std::int64_t decodes) {
   const std::vector<std::int64_t>& nodes = contexts_priced();
   const std::int64_t graph = graph_size(serving, decodes);
   const std::int64_t sequences = graph > 0 ? graph : decodes, rows = sequences * (1 + drafts);
-  const double fixed = row_seconds(rows, graph > 0) + head_seconds(rows, graph > 0) +
+  const double fixed = row_seconds(rows, graph > 0, true) + head_seconds(rows, graph > 0, true) +
                        drafting_seconds(rows, sequences, graph > 0, true);
   const std::scoped_lock lock(mutex);
   for (const std::int64_t node : nodes) batch.attention.push_back(attention_seconds(decodes, node));
   for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
     const auto at = [&](std::size_t node) {
-      return to_ticks(Seconds(with_host(fixed + batch.attention[node], decodes, 0, false)));
+      return to_ticks(Seconds(with_host(fixed + batch.attention[node], decodes, 0, graph == 0)));
     };
     const std::int64_t first = decodes * nodes[i], next = decodes * nodes[i + 1];
     const std::int64_t rise = std::max<std::int64_t>(0, (at(i + 1) - at(i)).ps);
@@ -256,9 +251,8 @@ Ticks EnginePrices::step(const StepShape& shape) const {
   }
   Tables& t = *tables_;
   const Tables::Run run = t.run_of(shape);
-  double device =
-      run.padded ? t.row_seconds(run.rows, true) : t.rows_between(run.rows, run.in_graph);
-  device += t.heads_between(run.sampled, run.in_graph);
+  double device = t.row_seconds(run.rows, run.in_graph, run.padded);
+  device += t.head_seconds(run.sampled, run.in_graph, false);
   device += t.drafting_seconds(run.rows, run.guessed_for, run.in_graph, run.padded);
   if (shape.decodes > 0) {
     const double mean = static_cast<double>(shape.contexts) / static_cast<double>(shape.decodes);

@@ -81,14 +81,12 @@ PhaseTime Segments::prefill(const PrefillChunk& chunk) const {
 }
 
 double Segments::launches() const {
-  const PrefillChunk prompt{.start = 0, .tokens = 1};
   double count = 0;
   for (std::size_t i = 0; i < layers_of_.size(); ++i) {
     const LayerClass& layer = model_.classes[i];
-    count +=
-        layers_of_[i] *
-        static_cast<double>(operations_.layer(layer, 1).operations.size() +
-                            operations_.prefill(layer.mixer, 0, prompt.tokens).operations.size());
+    count += layers_of_[i] *
+             static_cast<double>(operations_.layer(layer, 1).operations.size() +
+                                 operations_.prefill(layer.mixer, 0, 1).operations.size());
   }
   return count + static_cast<double>(operations_.embedding(1).operations.size() +
                                      operations_.head(1).operations.size());

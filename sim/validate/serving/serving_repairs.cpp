@@ -5,31 +5,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "sim/base/text/lower_case.h"
 
 namespace orrery {
 namespace {
 
-// A1: TPn + EPn on n accelerators, written tp = n x n, moe n x n.
-bool repair_squared_tp(ToldWorkers& w, ServingCase& c) {
+// A1: TPn + EPn on n accelerators, written tp = n x n, moe n x n. A2: the same with attention DP n
+// in place of TPn. `squared` is the size that was multiplied, `other` the one that must be 1.
+bool repair_squared(ToldWorkers& w, ServingCase& c, std::int64_t ToldWorkers::*squared,
+                    std::int64_t ToldWorkers::*other, std::string_view written,
+                    std::string_view meant) {
   const std::int64_t n = w.moe_tp;
-  if (n <= 1 || n != w.moe_ep || w.attention_dp != 1 || w.tp != n * n) return false;
-  w.tp = w.moe_ep = n;
+  if (n <= 1 || n != w.moe_ep || w.*other != 1 || w.*squared != n * n) return false;
+  w.*squared = w.moe_ep = n;
   w.moe_tp = 1;
   c.cells.squared = true;
-  c.row.assumed.push_back(fmt::format("tp {0} written for TP{1} with EP{1}", n * n, n));
-  return true;
-}
-
-// A2: attention DP n with EPn, written attention_dp = n x n, moe n x n.
-bool repair_squared_dp(ToldWorkers& w, ServingCase& c) {
-  const std::int64_t n = w.moe_tp;
-  if (n <= 1 || n != w.moe_ep || w.tp != 1 || w.attention_dp != n * n) return false;
-  w.attention_dp = w.moe_ep = n;
-  w.moe_tp = 1;
-  c.cells.squared = true;
-  c.row.assumed.push_back(fmt::format("attention DP {0} written for DP{1} with EP{1}", n * n, n));
+  c.row.assumed.push_back(
+      fmt::format("{0} {1} written for {2}{3} with EP{3}", written, n * n, meant, n));
   return true;
 }
 
@@ -60,7 +54,10 @@ bool imply_attention_dp(ToldWorkers& w, ServingCase& c) {
 
 void repair_aggregated(ServingCase& c) {
   ToldWorkers& w = c.engine;
-  if (!repair_squared_tp(w, c) && !repair_squared_dp(w, c) && !repair_squared_ep(w, c))
+  using Workers = ToldWorkers;
+  if (!repair_squared(w, c, &Workers::tp, &Workers::attention_dp, "tp", "TP") &&
+      !repair_squared(w, c, &Workers::attention_dp, &Workers::tp, "attention DP", "DP") &&
+      !repair_squared_ep(w, c))
     imply_attention_dp(w, c);
 }
 

@@ -21,26 +21,49 @@ std::string named(const Stack& stack) { return stack.name + " " + stack.release;
 
 std::filesystem::path stack_folder() { return data_root() / "workloads/catalog/stacks"; }
 
-}  // namespace
-
-std::vector<std::string> stacks_of_platform(const std::string& platform) {
+// Of a platform those that serve, or those that do not.
+std::vector<std::string> stacks_of(const std::string& platform, bool serve) {
   std::vector<std::string> names;
   for (const std::string& name : stack_names(stack_folder())) {
     const Stack stack = load_stack(name, {}, stack_folder());
-    if (lists(stack.platforms, platform) && !stack.serving.engine) names.push_back(name);
+    if (lists(stack.platforms, platform) && stack.serving.engine == serve) names.push_back(name);
   }
   return names;
 }
 
-std::string cannot_run(const Stack& stack, const Device& device, PrecisionRecipe precision) {
+}  // namespace
+
+std::string wrong_platform(const Stack& stack, const Device& device) {
   if (!device.software) return "";
   const DeviceSoftware& software = *device.software;
-  if (!stack.platforms.empty() && !lists(stack.platforms, software.platform))
-    return fmt::format(
-        "{} is a program for {}, and {} is a device of {}. Most run {} there; these "
-        "run too: {}",
-        named(stack), joined(stack.platforms, ", "), device.title, software.platform,
-        software.training_stack, joined(stacks_of_platform(software.platform), ", "));
+  if (stack.platforms.empty() || lists(stack.platforms, software.platform)) return "";
+  const bool serves = stack.serving.engine;
+  const std::string there = fmt::format("{} is a program for {}{}, and {} is a device of {}",
+                                        named(stack), joined(stack.platforms, ", "),
+                                        serves ? " here" : "", device.title, software.platform);
+  const std::vector<std::string> others = stacks_of(software.platform, serves);
+  if (!serves)
+    return fmt::format("{}. Most run {} there; these run too: {}", there, software.training_stack,
+                       joined(others, ", "));
+  return others.empty() ? there + ", whose serving engines are not modelled"
+                        : fmt::format("{}. These serve there: {}", there, joined(others, ", "));
+}
+
+std::string cannot_run(const Stack& stack, const Device& device, PrecisionRecipe precision) {
+  const std::string why = wrong_platform(stack, device);
+  return why.empty() ? cannot_compute(stack, device, precision) : why;
+}
+
+std::string cannot_cache(const Device& device, Format cache) {
+  if (cache != Format::fp4 || !device.software) return "";
+  const std::string name(to_text(PrecisionRecipe::nvfp4));
+  if (lists(device.software->precisions, name)) return "";
+  return fmt::format("{} has no {}: {}", device.title, name, device.software->reason);
+}
+
+std::string cannot_compute(const Stack& stack, const Device& device, PrecisionRecipe precision) {
+  if (!device.software) return "";
+  const DeviceSoftware& software = *device.software;
   const std::string name(to_text(precision));
   if (is_weight_only(precision)) {
     if (stack.serving.engine) return "";
@@ -48,8 +71,9 @@ std::string cannot_run(const Stack& stack, const Device& device, PrecisionRecipe
                        name, named(stack), joined(software.precisions, ", "));
   }
   if (!lists(software.precisions, name))
-    return fmt::format("{} does not train in {}: {}. It has {}", device.title, name,
-                       software.reason, joined(software.precisions, ", "));
+    return fmt::format("{} does not {} in {}: {}. It has {}", device.title,
+                       stack.serving.engine ? "serve" : "train", name, software.reason,
+                       joined(software.precisions, ", "));
   if (is_sixteen_bit(precision) || StackChoices::allows(stack.choices.precisions, precision))
     return "";
   std::vector<std::string> known;

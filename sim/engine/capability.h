@@ -15,6 +15,13 @@ namespace orrery {
 // from what both state of themselves. Empty: it runs, or nothing is known against it.
 std::string cannot_run(const Stack& stack, const Device& device, PrecisionRecipe precision);
 
+// The two parts of that: whatever the precision, and of one that the stack runs at all.
+std::string wrong_platform(const Stack& stack, const Device& device);
+std::string cannot_compute(const Stack& stack, const Device& device, PrecisionRecipe precision);
+
+// Why the device has no units for keys and values of a format; empty: it has, or it states nothing.
+std::string cannot_cache(const Device& device, Format cache);
+
 // Precisions that the device states, in the order of its entry; of a device that states none,
 // those of 16 bits that it has a rate for.
 std::vector<PrecisionRecipe> device_precisions(const Device& device);
@@ -22,8 +29,5 @@ std::vector<PrecisionRecipe> device_precisions(const Device& device);
 // The stack that people run such jobs with on such devices, as the device's entry says; empty: it
 // says nothing.
 std::string usual_stack(const Device& device, Task task);
-
-// Names of the catalogue's stacks that run on the platform, for messages.
-std::vector<std::string> stacks_of_platform(const std::string& platform);
 
 }  // namespace orrery

@@ -140,7 +140,10 @@ std::string collective_region(const std::string& library, bool crosses_domains, 
 }
 
 ModelError load_model_error(const std::filesystem::path& path) {
-  const JsonValue file = JsonValue::load(path);
+  return read_model_error(JsonValue::load(path));
+}
+
+ModelError read_model_error(const JsonValue& file) {
   file.expect_only({"written_by", "whole", "regions", "difficulty", "stated_share", "new_share",
                     "run_to_run", "blank", "unseen", "seen", "collectives", "memory"});
   ModelError error;
@@ -178,34 +181,38 @@ ModelError load_model_error(const std::filesystem::path& path) {
 }
 
 std::string to_json_text(const ModelError& error) {
+  Json file = {{"written_by", "orrery validate --leave-out nested --model-error FILE"}};
+  file.update(model_error_json(error));
+  return file.dump(2) + '\n';
+}
+
+Json model_error_json(const ModelError& error) {
   Json regions = Json::object(), collectives = Json::object();
   for (const auto& [name, region] : error.regions) regions[name] = region_json(region);
   for (const auto& [name, range] : error.collectives)
     collectives[name] = {{"below", range.below}, {"above", range.above}};
-  const Json file = {{"written_by", "orrery validate --leave-out nested --model-error FILE"},
-                     {"whole", region_json(error.whole)},
-                     {"regions", regions},
-                     {"difficulty",
-                      {{"exposed", trait_json(error.difficulty.exposed)},
-                       {"near_limit", trait_json(error.difficulty.near_limit)}}},
-                     {"stated_share", rounded(error.stated_share)},
-                     {"new_share", rounded(error.new_share)},
-                     {"run_to_run", rounded(error.run_to_run)},
-                     {"blank", rounded(error.blank)},
-                     {"unseen",
-                      {{"device", rounded(error.unseen.device)},
-                       {"stack", rounded(error.unseen.stack)},
-                       {"precision", rounded(error.unseen.precision)},
-                       {"doubling", rounded(error.unseen.doubling)}}},
-                     {"seen",
-                      {{"devices", error.seen.devices},
-                       {"stacks", error.seen.stacks},
-                       {"precisions", error.seen.precisions},
-                       {"families", error.seen.families},
-                       {"most_gpus", error.seen.most_gpus}}},
-                     {"collectives", collectives},
-                     {"memory", error.memory}};
-  return file.dump(2) + '\n';
+  return {{"whole", region_json(error.whole)},
+          {"regions", regions},
+          {"difficulty",
+           {{"exposed", trait_json(error.difficulty.exposed)},
+            {"near_limit", trait_json(error.difficulty.near_limit)}}},
+          {"stated_share", rounded(error.stated_share)},
+          {"new_share", rounded(error.new_share)},
+          {"run_to_run", rounded(error.run_to_run)},
+          {"blank", rounded(error.blank)},
+          {"unseen",
+           {{"device", rounded(error.unseen.device)},
+            {"stack", rounded(error.unseen.stack)},
+            {"precision", rounded(error.unseen.precision)},
+            {"doubling", rounded(error.unseen.doubling)}}},
+          {"seen",
+           {{"devices", error.seen.devices},
+            {"stacks", error.seen.stacks},
+            {"precisions", error.seen.precisions},
+            {"families", error.seen.families},
+            {"most_gpus", error.seen.most_gpus}}},
+          {"collectives", collectives},
+          {"memory", error.memory}};
 }
 
 RunKind run_kind(const Stack& stack, const Model& model, const Job& job, const Layout& layout,

@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/json/tree.h"
 #include "sim/outcome/prediction.h"
 
 namespace orrery {
 
+class JsonValue;
 struct Scenario;
 struct Stack;
 struct Model;
@@ -96,6 +98,9 @@ std::string collective_region(const std::string& library, bool crosses_domains, 
 // Error when the file is missing or not of this form.
 ModelError load_model_error(const std::filesystem::path& file);
 std::string to_json_text(const ModelError& error);
+// The same as a part of a file.
+ModelError read_model_error(const JsonValue& part);
+Json model_error_json(const ModelError& error);
 
 // What of a run says how well it is predicted.
 struct RunKind {

@@ -8,14 +8,16 @@
 
 namespace orrery {
 
+std::string release_note(const Stack& stack) {
+  if (stack.asked.empty()) return "";
+  return fmt::format(
+      "Release {} of {} is not known: it is predicted as {}, the last known one before it{}.",
+      stack.asked, stack.name, stack.release, stack.asked_is_later ? ", with a wider range" : "");
+}
+
 std::vector<std::string> notes_of(const Scenario& s) {
   std::vector<std::string> notes;
-  if (!s.stack.asked.empty())
-    notes.push_back(
-        fmt::format("Release {} of {} is not known: it is predicted as {}, the last known one "
-                    "before it{}.",
-                    s.stack.asked, s.stack.name, s.stack.release,
-                    s.stack.asked_is_later ? ", with a wider range" : ""));
+  if (std::string note = release_note(s.stack); !note.empty()) notes.push_back(std::move(note));
   const std::int64_t tokens = std::max(s.job.sequence, s.job.context);
   if (s.model.max_context > 0 && tokens > s.model.max_context)
     notes.push_back(

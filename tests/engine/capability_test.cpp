@@ -50,6 +50,13 @@ TEST_CASE("a reason names the platform, the device or the release that is at fau
         std::string::npos);
   CHECK(why("megatron-core@0.8", "b200-sxm", PrecisionRecipe::mxfp8).find("no recipe") !=
         std::string::npos);
+  // A serving engine is refused in words of serving.
+  const std::string nvfp4 = why("vllm", "h100-sxm", PrecisionRecipe::nvfp4);
+  CHECK(nvfp4.find("does not serve in nvfp4") != std::string::npos);
+  CHECK(why("vllm", "mi300x", PrecisionRecipe::bf16).find("primus") == std::string::npos);
+  CHECK(cannot_cache(load_device("h100-sxm"), Format::fp4).find("10.0") != std::string::npos);
+  CHECK(cannot_cache(load_device("h100-sxm"), Format::fp8).empty());
+  CHECK(cannot_cache(load_device("b200-sxm"), Format::fp4).empty());
   // A device of which nothing is known refuses nothing.
   Device unknown = load_device("h100-sxm");
   unknown.software.reset();

@@ -102,7 +102,10 @@ inline ServingGroup random_group(CaseDraws& d, const RequestList& requests,
   std::int64_t longest = 0;
   for (const Request& r : requests.requests)
     longest = std::max<std::int64_t>(longest, r.prompt + r.output);
-  const std::int64_t least = longest / group.policy.block_tokens + 3;
+  if (d.between(0, 3) == 0)
+    group.shape.beside = {d.between(0, 2), d.between(0, 3), d.between(1, 60)};
+  const std::int64_t least =
+      longest / group.policy.block_tokens + 3 + group.shape.beside.of(longest);
   group.shape.blocks = d.flag() ? least * d.between(1, 3) : least * 40;
   if (d.between(0, 9) == 0) group.shape.blocks = std::max<std::int64_t>(least / 2, 1);
   group.shape.ranks = d.between(0, 3) == 0 ? d.between(2, 3) : 1;

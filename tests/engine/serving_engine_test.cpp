@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks what schedulers, routers and fleets do, on small cases that can be followed by hand.
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -118,6 +120,67 @@ TEST_CASE("serving: later turns find what the earlier ones left") {
   CHECK(t.requests[1].arrival > t.requests[0].last);
   fleet.engines.policy.prefix_cache = false;
   CHECK(serve(list, fleet, {}).totals.cached == 0);
+}
+
+TEST_CASE("serving: what a preempted request finds of its own is no cached prompt") {
+  const AffinePrices prices = flat();
+  RequestList list = list_of({{.prompt = 20, .output = 40}, {.prompt = 20, .output = 40}});
+  list.hash_tokens = 10;
+  list.hashes = std::make_shared<std::vector<std::uint32_t>>(
+      std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  list.requests[0].hashes = list.requests[1].hashes = 6;
+  list.requests[1].first_hash = 6;
+  ServingFleet fleet = fleet_of(prices, SchedulerKind::vllm);
+  fleet.engines.shape.blocks = 8;
+  const ServiceTimeline t = serve(list, fleet, {});
+  CHECK(t.requests[1].preemptions >= 1);
+  CHECK(t.totals.found_again > 0);
+  CHECK(t.totals.cached == 0);
+  CHECK(t.totals.prompts == 40);
+}
+
+TEST_CASE("serving: a sequence takes blocks of its states and window beside those of its tokens") {
+  CHECK(SequenceBlocks{.states = 3}.of(1000) == 3);
+  const SequenceBlocks window{.states = 1, .window = 6, .window_tokens = 30};
+  CHECK(window.of(5) == 2);
+  CHECK(window.of(29) == 7);
+  CHECK(window.of(1000) == 7);
+  const AffinePrices prices = flat();
+  RequestList list;
+  list.requests.assign(3, {.prompt = 15, .output = 4});
+  ServingFleet fleet = fleet_of(prices, SchedulerKind::vllm);
+  fleet.engines.shape.blocks = 10;
+  for (const SchedulerKind kind : {SchedulerKind::vllm, SchedulerKind::trtllm}) {
+    fleet.engines.policy.scheduler = kind;
+    fleet.engines.shape.beside = {};
+    CHECK(microseconds_of(serve(list, fleet, {}).requests[2].first) == 1);
+    // Two blocks of tokens and three of states: two run at once.
+    fleet.engines.shape.beside.states = 3;
+    const ServiceTimeline t = serve(list, fleet, {.check = true});
+    CHECK(microseconds_of(t.requests[1].first) == 1);
+    CHECK(t.requests[2].scheduled == t.requests[0].last);
+    CHECK(t.totals.preemptions == 0);
+  }
+  fleet.engines.shape.beside.states = 9;
+  CHECK(count_requests(serve(list, fleet, {})).rejected == 3);
+}
+
+TEST_CASE("serving: engines take memory for the sequences that they had, not that they may have") {
+  const AffinePrices prices = flat();
+  RequestList list;
+  list.concurrency = 4;  // one clock holds all engines
+  list.requests.assign(40, {.prompt = 10, .output = 3});
+  ServingFleet fleet = fleet_of(prices, SchedulerKind::vllm);
+  fleet.engines.replicas = 256;
+  fleet.engines.policy.max_sequences = fleet.engines.policy.token_budget = 16'384;
+  const auto peak_kib = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const long before = peak_kib();
+  CHECK(count_requests(serve(list, fleet, {})).finished == 40);
+  CHECK(peak_kib() - before < 64 * 1024);
 }
 
 TEST_CASE("serving: what memory evicts comes back from a tier below, in its time") {
@@ -317,6 +380,22 @@ TEST_CASE("serving: targets are held against percentiles and each request") {
   CHECK(half.share == 0.5);
   CHECK(half.kept == std::vector<bool>{false});
   CHECK(half.reached[0].si() == Approx(1.25e-6));
+}
+
+TEST_CASE("serving: who was rejected keeps no promise") {
+  const AffinePrices prices = flat();
+  RequestList list;
+  list.requests.assign(10, {.prompt = 10, .output = 2});
+  ServingFleet fleet = fleet_of(prices, SchedulerKind::vllm);
+  fleet.engines.policy.queue_limit = 5;
+  const ServiceTimeline t = serve(list, fleet, {});
+  REQUIRE(count_requests(t).rejected == 5);
+  const TargetResult r =
+      against(parse_target("ttft.p50=2us,ttft.p60=2us,tpot.mean=9us", "--slo"), list, t);
+  CHECK(r.shares == std::vector<double>{0.5, 0.5, 0.5});
+  CHECK(r.share == 0.5);
+  CHECK(r.kept == std::vector<bool>{true, false, true});  // a mean is of those that were served
+  CHECK(r.reached[1].si() == Approx(1e-6));
 }
 
 TEST_CASE("serving: fleets that cannot be are refused") {

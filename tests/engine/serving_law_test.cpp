@@ -55,12 +55,15 @@ TEST_CASE("law 10: requests and tokens of a served model are conserved") {
       RC_ASSERT(n.queued == 0);
       RC_ASSERT(t.totals.emitted == sum_of(c, t, &Request::output));
       const std::int64_t prompts = sum_of(c, t, &Request::prompt);
-      RC_ASSERT(t.totals.prefilled ==
-                prompts - t.totals.cached - t.totals.restored + t.totals.recomputed);
-      std::int64_t gaps = 0, preemptions = 0;
+      RC_ASSERT(t.totals.prefilled == prompts - t.totals.cached - t.totals.restored -
+                                          t.totals.found_again + t.totals.recomputed);
+      RC_ASSERT(t.totals.prompts == prompts);
+      RC_ASSERT(t.totals.from_tiers <= t.totals.cached);
+      std::int64_t gaps = 0, preemptions = 0, cached = 0;
       for (std::size_t i = 0; i < t.requests.size(); ++i) {
         const RequestRecord& r = t.requests[i];
         preemptions += r.preemptions;
+        cached += r.cached;
         if (r.state != RequestState::finished) continue;
         gaps += c.requests.requests[i].output - 1;
         RC_ASSERT(r.arrival <= r.scheduled);
@@ -69,6 +72,7 @@ TEST_CASE("law 10: requests and tokens of a served model are conserved") {
         RC_ASSERT(r.last <= t.end);
       }
       RC_ASSERT(t.totals.preemptions == preemptions);
+      RC_ASSERT(t.totals.cached == cached);
       RC_ASSERT(t.gaps.count() == gaps);
     }
   }));

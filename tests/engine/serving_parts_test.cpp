@@ -111,7 +111,7 @@ TEST_CASE("law: steps of decodes in closed form are those of one member at a tim
   CHECK(rc::check([] {
     CaseDraws d;
     const std::int64_t block = d.between(1, 20);
-    DecodeSet set(16, block, 0);
+    DecodeSet set(block, 0);
     struct Member {
       std::int64_t cached, remaining;
     };

@@ -4,6 +4,7 @@
 
 #include "sim/app/answer/answer.h"
 #include "sim/app/serve/report.h"
+#include "sim/outcome/serving/service_notes.h"
 #include "sim/question/serve/engine_text.h"
 
 namespace orrery {
@@ -14,11 +15,26 @@ Json latency_json(const LatencySummary& l) {
           {"p90_s", l.p90.si()}, {"p95_s", l.p95.si()},   {"p99_s", l.p99.si()}};
 }
 
+// Between which nine of ten measured means lie.
+Json ranges_json(const ServedPoint& point) {
+  const ServicePrediction& p = point.prediction;
+  const auto seconds = [](const LatencySummary& l, const ServedRange& r) {
+    return Json{{"mean_low_s", l.mean.si() * r.low}, {"mean_high_s", l.mean.si() * r.high}};
+  };
+  const ServedRanges& r = point.ranges;
+  return {{"ttft", seconds(p.summary.ttft, r.ttft)},
+          {"tpot", seconds(p.summary.tpot, r.tpot)},
+          {"output_tokens_per_s_per_gpu",
+           {{"low", p.tokens_per_gpu * r.tokens_s_gpu.low},
+            {"high", p.tokens_per_gpu * r.tokens_s_gpu.high}}},
+          {"widened", r.widened}};
+}
+
 Json memory_json(const EngineMemory& m) {
-  return {{"weights_bytes", m.weights.si()},  {"workspace_bytes", m.workspace.si()},
-          {"cache_bytes", m.cache.si()},      {"token_bytes", m.token.si()},
-          {"sequence_bytes", m.state.si()},   {"blocks", m.blocks},
-          {"capacity_bytes", m.capacity.si()}};
+  return {{"weights_bytes", m.weights.si()}, {"workspace_bytes", m.workspace.si()},
+          {"cache_bytes", m.cache.si()},     {"token_bytes", m.token.si()},
+          {"sequence_bytes", m.state.si()},  {"blocks", m.blocks},
+          {"most_sequences", m.sequences},   {"capacity_bytes", m.capacity.si()}};
 }
 
 Json group_json(const EngineGroup& group, const EngineMemory& memory) {
@@ -118,7 +134,10 @@ Json service_json(const ServedPoint& point) {
                      {"gpus", c.gpus()},
                      {"engines", group_json(c.engines, p.memory)}};
   if (c.decode && p.decode_memory) deployment["decode"] = group_json(*c.decode, *p.decode_memory);
-  Json out = {{"varied", point.varied}, {"deployment", deployment}, {"refusal", p.refusal}};
+  Json out = {{"varied", point.varied},
+              {"deployment", deployment},
+              {"notes", service_notes(c, p)},
+              {"refusal", p.refusal}};
   if (!p.refusal.empty()) return out;
   const ServiceSummary& s = p.summary;
   const ServiceTotals& t = p.timeline.totals;
@@ -139,6 +158,7 @@ Json service_json(const ServedPoint& point) {
                        {"requests_per_s", s.request_rate},
                        {"output_tokens_per_s_per_gpu", p.tokens_per_gpu},
                        {"goodput_requests_per_s", p.target.goodput}};
+  out["ranges"] = ranges_json(point);
   out["request"] = {{"waiting_s", p.request.waiting.si()},
                     {"prefill_s", p.request.prefill.si()},
                     {"on_the_way_s", p.request.on_the_way.si()},
@@ -148,6 +168,7 @@ Json service_json(const ServedPoint& point) {
   if (c.guessing) out["speculation"] = guessing_json(*c.guessing, p);
   out["cache"] = {{"cached_tokens", t.cached},
                   {"from_tiers_tokens", t.from_tiers},
+                  {"found_again_tokens", t.found_again},
                   {"recomputed_tokens", t.recomputed},
                   {"preemptions", t.preemptions}};
   out["cost"] = cost_json(p, c.gpus());

@@ -9,6 +9,7 @@
 #include "sim/app/report/parts.h"
 #include "sim/app/serve/plots.h"
 #include "sim/base/text/words.h"
+#include "sim/outcome/serving/service_notes.h"
 #include "sim/question/serve/engine_text.h"
 
 namespace orrery {
@@ -31,20 +32,45 @@ void add_memory(Table& table, const char* name, const EngineMemory& m, std::int6
       {name, fmt::format("weights {}, {} for keys and values: {} blocks of {} ({} tokens)",
                          to_text(m.weights), to_text(std::max(Bytes(0), m.cache)),
                          grouped(m.blocks), plural(block, "token"), grouped(m.blocks * block))});
+  if (m.state > Bytes(0))
+    table.add({"", fmt::format("a sequence takes {} of them for its {}", to_text(m.state),
+                               m.beside.window == 0   ? "states"
+                               : m.beside.states == 0 ? "windows, when it fills them"
+                                                      : "states and windows")});
 }
 
-void add_latencies(Document& document, const ServiceSummary& s) {
-  Table table({"", "mean", "p50", "p90", "p95", "p99"},
-              {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
-  const auto add = [&](const char* name, const LatencySummary& l) {
-    table.add({name, to_text(l.mean), to_text(l.p50), to_text(l.p90), to_text(l.p95),
+// What the answer takes for granted; of many such sentences the first.
+void add_notes(Document& document, const std::vector<std::string>& notes) {
+  constexpr std::size_t most = 3;
+  for (std::size_t i = 0; i < std::min(notes.size(), most); ++i)
+    document.paragraph("Note: " + notes[i], "  ");
+  if (notes.size() > most)
+    document.paragraph(fmt::format("Note: {} of other points: --json has them.",
+                                   plural(notes.size() - most, "note")));
+}
+
+// Two ends of a range of latencies.
+std::string range_text(const LatencySummary& l, const ServedRange& range) {
+  return fmt::format("{} to {}", to_text(range.low * l.mean), to_text(range.high * l.mean));
+}
+
+void add_latencies(Document& document, const ServiceSummary& s, const ServedRanges& ranges) {
+  Table table({"", "mean", "90% range", "p50", "p90", "p95", "p99"},
+              {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
+               Align::right});
+  const auto add = [&](const char* name, const LatencySummary& l, const std::string& range = "") {
+    table.add({name, to_text(l.mean), range, to_text(l.p50), to_text(l.p90), to_text(l.p95),
                l.count < 1000 ? "(" + to_text(l.p99) + ")" : to_text(l.p99)});
   };
-  add("time to first token (TTFT)", s.ttft);
-  add("time per output token (TPOT)", s.tpot);
+  add("time to first token (TTFT)", s.ttft, range_text(s.ttft, ranges.ttft));
+  add("time per output token (TPOT)", s.tpot, range_text(s.tpot, ranges.tpot));
   add("between tokens (ITL)", s.itl);
   add("whole request (E2E)", s.e2e);
   document.table(std::move(table));
+  document.note(
+      "90% range: nine of ten measured means lie there, of runs that no value of the engine was "
+      "made from");
+  for (const std::string& sentence : ranges.widened) document.note("wider: " + sentence);
   if (s.ttft.count < 1000)
     document.note(
         fmt::format("p99 in brackets: it rests on {} alone", plural(s.ttft.count, "request")));
@@ -130,6 +156,10 @@ void add_targets(Document& document, const ServiceCase& c, const ServicePredicti
                               p.target.kept[i] ? "kept" : "NOT kept", to_text(p.target.reached[i]),
                               percent(p.target.shares[i])));
   }
+  if (p.counts.rejected > 0)
+    document.paragraph(
+        fmt::format("Times are of those that were served; the {} rejected ones keep no promise.",
+                    grouped(p.counts.rejected)));
   document.paragraph(
       fmt::format("{} of the requests keep all of them: a goodput of {:.3g} requests/s.",
                   percent(p.target.share), p.target.goodput));
@@ -214,9 +244,9 @@ void add_classes(Document& document, const ServicePrediction& p) {
 
 std::string cache_text(const ServicePrediction& p) {
   const ServiceTotals& t = p.timeline.totals;
-  const double all = static_cast<double>(t.cached + t.prefilled - t.recomputed);
-  std::string text = fmt::format("{} of the prompt tokens were cached",
-                                 percent(all > 0 ? static_cast<double>(t.cached) / all : 0));
+  std::string text =
+      fmt::format("{} of the prompt tokens were cached",
+                  percent(static_cast<double>(t.cached) / static_cast<double>(t.prompts)));
   if (t.from_tiers > 0)
     text += fmt::format(", {} of these below the GPU's memory",
                         percent(static_cast<double>(t.from_tiers) / static_cast<double>(t.cached)));
@@ -228,6 +258,7 @@ void add_point(Document& document, const ServedPoint& point) {
   const ServiceCase& c = point.asked;
   document.title(headline(c));
   document.line(engines_text(c));
+  add_notes(document, service_notes(c, p));
   document.gap();
   if (!p.refusal.empty()) {
     document.paragraph("Nothing can be served: " + p.refusal + ".");
@@ -239,9 +270,12 @@ void add_point(Document& document, const ServedPoint& point) {
       {"served", fmt::format("{} of {} requests, {} prompt and {} output tokens",
                              grouped(p.counts.finished), grouped(p.counts.arrived),
                              grouped(p.summary.prompt_tokens), grouped(p.summary.output_tokens))});
-  table.add({"throughput", fmt::format("{} output tokens/s, {} a GPU; {:.3g} requests/s",
-                                       significant(p.summary.output_rate),
-                                       significant(p.tokens_per_gpu), p.summary.request_rate)});
+  table.add({"throughput",
+             fmt::format("{} output tokens/s, {} a GPU (90% range: {} to {}); {:.3g} requests/s",
+                         significant(p.summary.output_rate), significant(p.tokens_per_gpu),
+                         significant(p.tokens_per_gpu * point.ranges.tokens_s_gpu.low),
+                         significant(p.tokens_per_gpu * point.ranges.tokens_s_gpu.high),
+                         p.summary.request_rate)});
   if (p.counts.rejected > 0) table.add({"rejected", rejected_text(c, p)});
   if (c.guessing) table.add({"guessed", guessed_text(*c.guessing, p)});
   table.add({"batch", fmt::format("{:.1f} sequences a step in the mean", p.batch)});
@@ -253,7 +287,7 @@ void add_point(Document& document, const ServedPoint& point) {
   add_cost(table, c, p);
   document.table(std::move(table));
   document.gap();
-  add_latencies(document, p.summary);
+  add_latencies(document, p.summary, point.ranges);
   add_classes(document, p);
   add_targets(document, c, p);
   add_spread(document, p);
@@ -293,6 +327,32 @@ std::string all_of(const Served& served, const Words& words) {
   return enumeration(all);
 }
 
+template <class Texts>
+void add_new(std::vector<std::string>& all, Texts texts) {
+  for (std::string& text : texts)
+    if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(std::move(text));
+}
+
+std::vector<std::string> all_notes(const Served& served) {
+  std::vector<std::string> all;
+  for (const ServedPoint& point : served.points)
+    add_new(all, service_notes(point.asked, point.prediction));
+  return all;
+}
+
+// Why points serve nothing: each reason once, of many the first.
+void add_refusals(Document& document, const Served& served) {
+  constexpr std::size_t most = 3;
+  std::vector<std::string> all;
+  for (const ServedPoint& point : served.points) {
+    const ServicePrediction& p = point.prediction;
+    if (p.refusal.empty()) continue;
+    const std::string why = why_all_rejected(p, point.asked);
+    add_new(all, std::vector{why.empty() ? p.refusal : "rejected: " + why});
+  }
+  for (std::size_t i = 0; i < std::min(all.size(), most); ++i) document.note(all[i]);
+}
+
 void add_points(Document& document, const Served& served) {
   document.title(all_of(served, [](const ServiceCase& c) { return c.model.title; }) + " on " +
                  all_of(served, [](const ServiceCase& c) {
@@ -300,6 +360,7 @@ void add_points(Document& document, const Served& served) {
                  }));
   document.line(
       all_of(served, [](const ServiceCase& c) { return c.stack.title + " " + c.stack.release; }));
+  add_notes(document, all_notes(served));
   document.gap();
   std::vector<std::string> head = {"",         "point",     "GPUs",
                                    "TTFT p50", "p95",       "TPOT p50",
@@ -311,7 +372,8 @@ void add_points(Document& document, const Served& served) {
   for (const ServedPoint& point : served.points) {
     const ServicePrediction& p = point.prediction;
     if (!p.refusal.empty()) {
-      table.add({"", point.varied, grouped(point.asked.gpus()), "does not fit"});
+      table.add({"", point.varied, grouped(point.asked.gpus()),
+                 p.counts.rejected > 0 ? "rejected" : "does not fit"});
       continue;
     }
     const ServiceSummary& s = p.summary;
@@ -324,6 +386,7 @@ void add_points(Document& document, const Served& served) {
   }
   document.table(std::move(table));
   document.note("* no other point has both more tokens a GPU and less time a token");
+  add_refusals(document, served);
   add_curve(document, served);
 }
 

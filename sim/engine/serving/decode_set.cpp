@@ -9,17 +9,10 @@
 
 namespace orrery {
 
-DecodeSet::DecodeSet(std::size_t slots, std::int64_t block_tokens, std::int64_t drafts)
+DecodeSet::DecodeSet(std::int64_t block_tokens, std::int64_t drafts)
     : block_tokens_(block_tokens),
       drafts_(drafts),
-      offset_(slots),
-      finish_(slots),
-      phases_(static_cast<std::size_t>(block_tokens)),
-      stamp_(slots) {
-  if (drafts == 0) return;
-  held_.resize(slots);
-  place_.resize(slots);
-}
+      phases_(static_cast<std::size_t>(block_tokens)) {}
 
 std::int64_t DecodeSet::blocks(std::uint32_t slot) const {
   return drafts_ > 0 ? held_[slot] : blocks_for(cached(slot));
@@ -32,6 +25,16 @@ std::int64_t DecodeSet::lookahead(std::uint32_t slot) const {
 void DecodeSet::join(std::uint32_t slot, std::int64_t cached, std::int64_t remaining,
                      std::uint64_t serial) {
   CHECK_THAT(remaining > 0 && !has(slot), "a sequence joins that has nothing to emit, or twice");
+  if (slot >= stamp_.size()) {
+    const std::size_t slots = std::size_t{slot} + 1;
+    offset_.resize(slots);
+    finish_.resize(slots);
+    stamp_.resize(slots);
+    if (drafts_ > 0) {
+      held_.resize(slots);
+      place_.resize(slots);
+    }
+  }
   offset_[slot] = cached - steps_;
   finish_[slot] = steps_ + remaining;
   stamp_[slot] = serial + 1;

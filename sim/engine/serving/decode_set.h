@@ -21,10 +21,10 @@ struct Speculation {
 // With drafts members advance by what was accepted of each, one by one.
 class DecodeSet {
  public:
-  DecodeSet(std::size_t slots, std::int64_t block_tokens, std::int64_t drafts);
+  DecodeSet(std::int64_t block_tokens, std::int64_t drafts);
 
   // A sequence with `cached` tokens in its blocks that still has `remaining` tokens to emit. Serial
-  // numbers break ties.
+  // numbers break ties. The set grows to the largest slot that joined.
   void join(std::uint32_t slot, std::int64_t cached, std::int64_t remaining, std::uint64_t serial);
   void leave(std::uint32_t slot);
 
@@ -35,7 +35,7 @@ class DecodeSet {
   std::int64_t cached(std::uint32_t slot) const { return offset_[slot] + steps_; }
   std::int64_t remaining(std::uint32_t slot) const { return finish_[slot] - steps_; }
   std::int64_t blocks(std::uint32_t slot) const;
-  bool has(std::uint32_t slot) const { return stamp_[slot] != 0; }
+  bool has(std::uint32_t slot) const { return slot < stamp_.size() && stamp_[slot] != 0; }
 
   // More blocks for so many steps (one, with drafts).
   std::int64_t blocks_needed(std::int64_t steps) const;

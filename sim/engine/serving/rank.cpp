@@ -31,14 +31,9 @@ Rank::Rank(const ServingRun& run, ServingLedger& ledger)
       run_(run),
       ledger_(ledger),
       pool_(pool_shape(run)),
-      decodes_(static_cast<std::size_t>(run.policy.max_sequences), run.policy.block_tokens,
-               run.shape.speculation.drafts),
+      decodes_(run.policy.block_tokens, run.shape.speculation.drafts),
       queue_(run.policy.priorities),
-      slots_(static_cast<std::size_t>(run.policy.max_sequences)),
-      unit_tokens_(pool_.unit_blocks() * run.policy.block_tokens) {
-  for (std::size_t i = slots_.size(); i-- > 0;)
-    free_slots_.push_back(static_cast<std::uint32_t>(i));
-}
+      unit_tokens_(pool_.unit_blocks() * run.policy.block_tokens) {}
 
 std::int64_t Rank::blocks_for(std::int64_t tokens) const {
   return (tokens + run_.policy.block_tokens - 1) / run_.policy.block_tokens;
@@ -57,7 +52,7 @@ bool Rank::fits(const Request& r) const {
   const std::int64_t at_once = stays ? std::int64_t{r.prompt} : tokens;
   if (!policy.chunked_prefill && at_once > policy.token_budget) return false;
   // SGLang wants a token more than there are (srt/managers/schedule_policy.py: total < remaining).
-  return blocks_for(most_tokens(r) + 2) + kept <= pool_.blocks();
+  return blocks_for(most_tokens(r) + 2) + own_blocks(r) + kept <= pool_.blocks();
 }
 
 bool Rank::enqueue(Ticks now, const Waiting& waiting) {
@@ -71,8 +66,13 @@ bool Rank::enqueue(Ticks now, const Waiting& waiting) {
 }
 
 std::uint32_t Rank::new_slot(const Waiting& waiting) {
-  const std::uint32_t s = free_slots_.back();
-  free_slots_.pop_back();
+  std::uint32_t s = static_cast<std::uint32_t>(slots_.size());
+  if (free_slots_.empty()) {
+    slots_.emplace_back();
+  } else {
+    s = free_slots_.back();
+    free_slots_.pop_back();
+  }
   const Request& request = run_.requests.requests[waiting.request];
   slots_[s] = {.request = waiting.request,
                .emitted = waiting.emitted,
@@ -158,7 +158,8 @@ NotAdmitted Rank::admit(std::int64_t limit, std::int64_t reserve, std::int64_t k
   planned = std::min(left, limit);
   const std::int64_t ahead = decodes ? run_.shape.speculation.drafts : 0;
   const std::int64_t wanted = blocks_for(std::max(reserve, found + planned + ahead));
-  if (wanted + (match.idle - match.in_tier[0]) * pool_.unit_blocks() + keep_free > spare()) {
+  const std::int64_t others = own_blocks(request) + keep_free;
+  if (wanted + (match.idle - match.in_tier[0]) * pool_.unit_blocks() + others > spare()) {
     // With less of its text cached it needs fewer blocks at first.
     plan_.evictable = match.idle > 0 || match.below() > 0;
     return NotAdmitted::blocks;
@@ -177,6 +178,7 @@ void Rank::start(const Waiting& waiting, const PoolMatch& match, std::int64_t fo
   const bool swapped = waiting.saved > 0 && !waiting.foreign;
   const std::uint32_t s = new_slot(waiting);
   Slot& slot = slots_[s];
+  slot.own = own_blocks(run_.requests.requests[waiting.request]);
   RequestRecord& record = ledger_.records[waiting.request];
   ServiceTotals& totals = ledger_.totals;
   queued_gauge_.change(now_, -1);
@@ -186,17 +188,21 @@ void Rank::start(const Waiting& waiting, const PoolMatch& match, std::int64_t fo
   record.state = RequestState::running;
   slot.units = static_cast<std::int32_t>(match.units);
   slot.computed = static_cast<std::int32_t>(found);
-  if (record.preemptions == 0 && !waiting.foreign) {
+  const bool first = record.preemptions == 0 && !waiting.foreign;
+  if (first) {
     record.scheduled = now_;
     record.cached = slot.computed;
+    totals.prompts += slot.target;
+    totals.cached += found;
+    totals.from_tiers += match.below() * unit_tokens_;
+  } else if (!waiting.foreign) {
+    (swapped ? totals.restored : totals.found_again) += found;
   }
-  (waiting.saved == 0 ? totals.cached : totals.restored) += waiting.foreign ? 0 : found;
-  totals.from_tiers += match.below() * unit_tokens_;
   const Ticks load = match.below() > 0 || swapped ? load_time(match, swapped ? found : 0) : Ticks{};
   const bool decodes = slot.emitted > 0 && slot.target - slot.computed == 1;
   const bool now = load == Ticks{};
   slot.blocks = blocks_for(found + (now && !decodes ? planned : 0));
-  pool_.take(slot.blocks - slot.units * pool_.unit_blocks());
+  pool_.take(slot.blocks + slot.own - slot.units * pool_.unit_blocks());
   held_ += slot.blocks;
   if (!now) {
     link_free_ += load;
@@ -259,7 +265,7 @@ RankPlan& Rank::end_plan(bool made_room, bool open, bool with_decodes) {
 
 // The work of a request on its way out becomes free; what is shared stays cached.
 void Rank::free_blocks(const Slot& slot, std::int64_t blocks) {
-  pool_.give_back(blocks - slot.units * pool_.unit_blocks());
+  pool_.give_back(blocks + slot.own - slot.units * pool_.unit_blocks());
   if (slot.units == 0) return;
   const auto text = run_.requests.hashes_of(run_.requests.requests[slot.request]);
   pool_.release(text.first(static_cast<std::size_t>(slot.units)));

@@ -2,6 +2,7 @@
 // Holds the requests of one rank of a serving engine: who waits, who runs, and their blocks.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,7 +19,6 @@
 
 namespace orrery {
 
-// What one engine is made of, beside its policy.
 // Steps with prompts that the host launches kernel by kernel and is kept from: a share of them, an
 // exponential time each. A device that has more to do than `launching` takes hides the difference.
 // What is drawn depends on the seed and on when the step starts.
@@ -27,9 +27,21 @@ struct HostStalls {
   Ticks mean, launching;
 };
 
+// Blocks that a sequence keeps beside those of its tokens, from its start to its end: states of
+// scans whatever its length, and keys of layers with a window as far as it fills that.
+struct SequenceBlocks {
+  std::int64_t states = 0, window = 0, window_tokens = 1;
+  std::int64_t of(std::int64_t tokens) const {
+    const std::int64_t filled = std::min(tokens, window_tokens);
+    return states + (window * filled + window_tokens - 1) / window_tokens;
+  }
+};
+
+// What one engine is made of, beside its policy.
 struct EngineShape {
   std::int64_t blocks = 0;  // of each rank
-  std::int64_t ranks = 1;   // of data-parallel attention: they step together
+  SequenceBlocks beside;
+  std::int64_t ranks = 1;  // of data-parallel attention: they step together
   // Batches in flight of a pipeline of as many equal stages. Each has its own requests, and a part
   // of the blocks and sequences; it starts a step when the one before has left the first stage.
   std::int64_t lanes = 1;
@@ -76,7 +88,8 @@ struct Slot {
   std::int32_t emitted = 0;               // tokens, before this admission and with its prompt
   std::int32_t target = 0, computed = 0;  // tokens of the prompt to be computed again or at first
   std::int32_t units = 0;                 // that it holds
-  std::int64_t blocks = 0;                // all of its own, until it joins the decodes
+  std::int64_t blocks = 0;                // of all its tokens, until it joins the decodes
+  std::int64_t own = 0;                   // beside those, to its end
   std::uint32_t before = UnitMap::none, behind = UnitMap::none;  // in the order of admission
   std::uint64_t serial = 0;
   Ticks ready;               // when its cached tokens are there
@@ -128,6 +141,8 @@ class Rank {
   std::int64_t most_tokens(const Request& r) const {
     return std::int64_t{r.prompt} + outputs(r) - 1 + run_.shape.speculation.drafts;
   }
+  // Blocks that it keeps beside those of its tokens.
+  std::int64_t own_blocks(const Request& r) const { return run_.shape.beside.of(most_tokens(r)); }
   // Tokens that a request emits here.
   std::int32_t outputs(const Request& r) const { return run_.shape.prefill_only ? 1 : r.output; }
   // More blocks that what runs may come to need.

@@ -19,6 +19,13 @@ void for_counted(const RequestList& list, const ServiceTimeline& timeline,
   }
 }
 
+// Those that were rejected, warm-up left out.
+template <class Use>
+void for_rejected(const RequestList& list, const ServiceTimeline& timeline, const Use& use) {
+  for (std::size_t i = static_cast<std::size_t>(list.warmup); i < timeline.requests.size(); ++i)
+    if (timeline.requests[i].state == RequestState::rejected) use(list.requests[i]);
+}
+
 // Time per output token after the first; of one token there is none.
 Ticks per_token(const Request& request, const RequestRecord& record) {
   return Ticks{(record.last - record.first).ps / (request.output - 1)};
@@ -83,10 +90,12 @@ ServiceTotals& ServiceTotals::operator+=(const ServiceTotals& o) {
   sequences += o.sequences;
   prefilled += o.prefilled;
   emitted += o.emitted;
+  prompts += o.prompts;
   cached += o.cached;
-  restored += o.restored;
-  recomputed += o.recomputed;
   from_tiers += o.from_tiers;
+  recomputed += o.recomputed;
+  restored += o.restored;
+  found_again += o.found_again;
   preemptions += o.preemptions;
   drafted += o.drafted;
   accepted += o.accepted;
@@ -163,11 +172,7 @@ ServiceSummary summarise(const RequestList& list, const ServiceTimeline& timelin
 TargetResult against(const ServiceTarget& target, const RequestList& list,
                      const ServiceTimeline& timeline) {
   TargetResult result;
-  for (const LatencyBound& bound : target.bounds) {
-    result.reached.push_back(reached_by(bound, list, timeline));
-    result.kept.push_back(result.reached.back() <= bound.at_most);
-  }
-  std::int64_t good = 0, all = 0;
+  std::int64_t good = 0, all = 0, rejected = 0;
   std::vector<std::int64_t> asked(target.bounds.size()), keep(target.bounds.size());
   Ticks begin{INT64_MAX}, end;
   for_counted(list, timeline, std::nullopt, [&](const Request& q, const RequestRecord& r) {
@@ -188,11 +193,26 @@ TargetResult against(const ServiceTarget& target, const RequestList& list,
     good += keeps ? 1 : 0;
     result.tokens += keeps ? q.output : 0;
   });
-  for (std::size_t i = 0; i < asked.size(); ++i)
+  std::vector<bool> refused(target.bounds.size());  // some request of the bound's kind
+  for_rejected(list, timeline, [&](const Request& q) {
+    ++rejected;
+    for (std::size_t i = 0; i < target.bounds.size(); ++i) {
+      const auto class_index = class_of(target.bounds[i], list);
+      if (class_index && *class_index != q.class_index) continue;
+      ++asked[i];
+      refused[i] = true;
+    }
+  });
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const LatencyBound& bound = target.bounds[i];
     result.shares.push_back(
         asked[i] > 0 ? static_cast<double>(keep[i]) / static_cast<double>(asked[i]) : 0);
+    result.reached.push_back(reached_by(bound, list, timeline));
+    const bool enough = !refused[i] || 100 * result.shares.back() >= bound.percent;
+    result.kept.push_back(result.reached.back() <= bound.at_most && enough);
+  }
   if (all == 0) return result;
-  result.share = static_cast<double>(good) / static_cast<double>(all);
+  result.share = static_cast<double>(good) / static_cast<double>(all + rejected);
   const double span = to_seconds(end - begin).si();
   if (span > 0) result.goodput = static_cast<double>(good) / span;
   return result;

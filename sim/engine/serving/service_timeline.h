@@ -44,8 +44,11 @@ struct ServiceTotals {
   __int128 busy = 0, decode_time = 0, mixed_time = 0;         // picoseconds of engines
   std::int64_t sequences = 0;               // sum over steps of the sequences that got a token
   std::int64_t prefilled = 0, emitted = 0;  // tokens
-  std::int64_t cached = 0, restored = 0, recomputed = 0;  // tokens found, swapped in, lost
-  std::int64_t from_tiers = 0;                            // of `cached`, from below device memory
+  // Of requests that start the first time: tokens of their prompts, those of them that were cached,
+  // and of these those from below device memory.
+  std::int64_t prompts = 0, cached = 0, from_tiers = 0;
+  // Of requests that made room: tokens lost, and then swapped in, or found of what they had left.
+  std::int64_t recomputed = 0, restored = 0, found_again = 0;
   std::int64_t preemptions = 0, drafted = 0, accepted = 0;
   __int128 queued_time = 0, running_time = 0;  // integrals of requests over time
   __int128 waited = 0;                         // the sum of the times that requests waited
@@ -107,8 +110,9 @@ ServiceSummary summarise(const RequestList& list, const ServiceTimeline& timelin
 Seconds tick_percentile(std::span<Ticks> values, double percent);
 
 // A request keeps a target when it keeps each bound on its own; bounds between tokens are kept on
-// average. `goodput` counts those, a second; `kept` says of each bound whether the service as a
-// whole keeps it, `shares` how many of its requests do.
+// average, and who was rejected keeps none. `goodput` counts those, a second; `kept` says of each
+// bound whether the service as a whole keeps it, `shares` how many of its requests do. What is
+// `reached` is of those that were served; a percentile that is kept holds of all.
 struct TargetResult {
   double goodput = 0, share = 0;
   std::int64_t tokens = 0;  // output of the requests that keep it

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "workloads/memory/memory.h"
 #include "workloads/parameters/weight_split.h"
@@ -31,15 +32,43 @@ Bytes kept(const Model& model, const EngineLayout& layout, const Stack& stack,
   return most_of(inference_memory(model, job, layout.layout(), stack), {C::kv_cache});
 }
 
-// Growth of a sequence between two lengths is that of a token; what does not grow is its own.
+constexpr std::int64_t near = 1024, far = 8192;  // tokens between which a sequence grows evenly
+
+// Growth of a sequence between two lengths is that of a token. Of what does not grow, states are
+// there from its first token on, and a window fills.
 struct Kept {
-  Bytes token, state;
+  Bytes token, states, window;
 };
 Kept kept_of(const Model& model, const EngineLayout& layout, const Stack& stack) {
-  constexpr std::int64_t near = 1024, far = 8192;
-  const Bytes first = kept(model, layout, stack, near), second = kept(model, layout, stack, far);
-  const Bytes token = (second - first) / static_cast<double>(far - near);
-  return {.token = token, .state = std::max(Bytes(0), first - token * static_cast<double>(near))};
+  const auto of = [&](std::int64_t tokens) { return kept(model, layout, stack, tokens); };
+  const Bytes token = (of(far) - of(near)) / static_cast<double>(far - near);
+  const Bytes states = std::max(Bytes(0), of(2) * 2.0 - of(4));  // a line, back to no tokens
+  const Bytes own = std::max(Bytes(0), of(near) - token * static_cast<double>(near));
+  return {
+      .token = token, .states = std::min(states, own), .window = std::max(Bytes(0), own - states)};
+}
+
+// Tokens that fill the windows of a model's layers; longer ones are taken to grow from `near` on.
+std::int64_t window_tokens(const Model& model) {
+  std::int64_t longest = 1;
+  for (const LayerClass& layer : model.classes)
+    longest = std::max<std::int64_t>(longest, layer.mixer.window);
+  return std::min(longest, near);
+}
+
+// What sequences keep beside their tokens, in blocks; and how many of them have states at all.
+void count_sequences(EngineMemory& m, const EnginePolicy& policy, Bytes states, Bytes window,
+                     std::int64_t filled) {
+  m.sequences = policy.max_sequences;
+  const double block = m.token.si() * static_cast<double>(policy.block_tokens);
+  if (block > 0)
+    m.beside = {.states = static_cast<std::int64_t>(std::ceil(states.si() / block)),
+                .window = static_cast<std::int64_t>(std::ceil(window.si() / block)),
+                .window_tokens = filled};
+  if (states <= Bytes(0)) return;
+  const double least = block > 0 ? static_cast<double>(m.beside.states + 1) * block : states.si();
+  m.sequences =
+      std::min(m.sequences, static_cast<std::int64_t>(std::max(0.0, m.cache.si()) / least));
 }
 
 // Weights of the network that guesses: without the tables of words that it shares with the model.
@@ -89,16 +118,18 @@ EngineMemory engine_memory(const Cluster& cluster, const Model& model, const Eng
     m.workspace += mixer_rows(model, layout, policy.token_budget);
   m.outside = stack.serving.memory.outside.get();
   const Kept of_model = kept_of(model, layout, cached);
+  Bytes states = of_model.states, window = of_model.window;
   m.token = of_model.token;
-  m.state = of_model.state;
   if (drafter != nullptr && drafter->network) {
     const EngineLayout own = drafter->layout(layout);
     const Kept of_drafter = kept_of(*drafter->network, own, cached);
     m.drafter = drafter_weights(*drafter, own, cached);
     m.weights += m.drafter;
     m.token += of_drafter.token;
-    m.state += of_drafter.state;
+    states += of_drafter.states;
+    window += of_drafter.window;
   }
+  m.state = states + window;
   const double share = stack.serving.memory.share;
   const Bytes rest = m.capacity - m.weights - m.workspace;
   switch (stack.serving.memory.of) {
@@ -113,18 +144,17 @@ EngineMemory engine_memory(const Cluster& cluster, const Model& model, const Eng
       break;
   }
   const double block = m.token.si() * static_cast<double>(policy.block_tokens);
-  const double states = m.state.si() * static_cast<double>(policy.max_sequences);
-  m.blocks = block > 0 ? static_cast<std::int64_t>(std::max(0.0, m.cache.si() - states) / block)
+  m.blocks = block > 0 ? static_cast<std::int64_t>(std::max(0.0, m.cache.si()) / block)
                        : std::int64_t{1} << 40;
-  if (m.blocks >= 1) return m;
+  count_sequences(m, policy, states, window, window_tokens(model));
+  if (m.blocks >= 1 && m.sequences >= layout.pp) return m;
   m.refusal = fmt::format(
       "the engine does not fit: weights of {} and a workspace of {} leave {} of {} for keys and "
       "values",
       to_text(m.weights), to_text(m.workspace), to_text(std::max(Bytes(0), m.cache)),
       to_text(m.capacity));
-  if (states > 0)
-    m.refusal += fmt::format(", and the states of {} sequences take {} of it (--max-sequences)",
-                             policy.max_sequences, to_text(Bytes(states)));
+  if (states > Bytes(0))
+    m.refusal += fmt::format(", and the states of a sequence take {}", to_text(states));
   return m;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "hw_models/catalog.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/text/words.h"
 #include "sim/outcome/serving/host_stalls.h"
@@ -116,12 +117,23 @@ Speculation speculation_of(const ServiceCase& asked) {
 EngineMemory memory_of(const EngineGroup& group, const ServiceCase& asked) {
   Stack stack = asked.stack;
   stack.serving.policy = policy_of(group, asked);
-  return engine_memory(asked.cluster, asked.model, group.layout, stack, drafter_of(asked));
+  EngineMemory m =
+      engine_memory(asked.cluster, asked.model, group.layout, stack, drafter_of(asked));
+  const std::int64_t wanted = stack.serving.policy.max_sequences;
+  if (m.refusal.empty() && asked.needs_all_sequences && m.sequences < wanted)
+    m.refusal = fmt::format(
+        "the states of {} sequences fill more than the {} for keys and values: at most {} can run "
+        "(--max-sequences)",
+        grouped(wanted), to_text(m.cache), grouped(m.sequences));
+  return m;
 }
 
 ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked,
                       const EngineMemory& memory, const EnginePrices& prices, bool prefill_only) {
+  EnginePolicy policy = policy_of(group, asked);
+  policy.max_sequences = memory.sequences;
   return {.shape = {.blocks = memory.blocks,
+                    .beside = memory.beside,
                     .ranks = group.layout.attention_dp,
                     .lanes = group.layout.pp,
                     .token = memory.token,
@@ -129,7 +141,7 @@ ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked,
                     .speculation = speculation_of(asked),
                     .prefill_only = prefill_only,
                     .longest = asked.longest},
-          .policy = policy_of(group, asked),
+          .policy = policy,
           .prices = &prices,
           .replicas = group.replicas,
           .router = asked.router};
@@ -139,7 +151,8 @@ ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked,
 Rejections rejections_of(const ServicePrediction& p, const ServiceCase& asked) {
   const EngineGroup& last = asked.decode ? *asked.decode : asked.engines;
   const auto room = [&](const EngineGroup& group, const EngineMemory& memory) {
-    return memory.blocks / group.layout.pp * policy_of(group, asked).block_tokens;
+    const std::int64_t beside = memory.beside.of(memory.beside.window_tokens);
+    return (memory.blocks / group.layout.pp - beside) * policy_of(group, asked).block_tokens;
   };
   const std::int64_t first_room = room(asked.engines, p.memory);
   const std::int64_t last_room = p.decode_memory ? room(last, *p.decode_memory) : first_room;
@@ -159,23 +172,6 @@ Rejections rejections_of(const ServicePrediction& p, const ServiceCase& asked) {
       ++out.cache;
   }
   return out;
-}
-
-// Why all were rejected; empty: they were not.
-std::string all_rejected(const ServicePrediction& p, const ServiceCase& asked) {
-  if (p.counts.rejected == 0 || p.counts.rejected < p.counts.arrived) return "";
-  const Rejections& r = p.rejections;
-  const std::string all = fmt::format("all {} are rejected: ", plural(p.counts.arrived, "request"));
-  if (r.context == p.counts.arrived)
-    return all +
-           fmt::format("prompt and output are longer than the {} tokens of {} (--max-context)",
-                       grouped(asked.longest), asked.model.title);
-  if (r.cache == p.counts.arrived)
-    return all + "prompt and output are longer than all blocks of keys and values of an engine";
-  if (r.step == p.counts.arrived)
-    return all +
-           "the engine does not cut prompts, and they are longer than its step (--token-budget)";
-  return all + "they are longer than the model's context, an engine's blocks or its step";
 }
 
 // Its prompt in steps of its own, as large as the engine takes; then steps of one sequence.
@@ -224,6 +220,27 @@ void sum_up(ServicePrediction& p, const ServiceCase& asked, const EnginePrices& 
 
 }  // namespace
 
+std::optional<Acceptance> catalogue_acceptance(const Model& model, DraftKind kind,
+                                               std::int64_t drafts) {
+  static const auto all = load_acceptance(data_root() / "workloads/catalog/acceptance.json");
+  return measured_acceptance(all, model, kind, drafts);
+}
+
+std::string why_all_rejected(const ServicePrediction& p, const ServiceCase& asked) {
+  if (p.counts.rejected == 0 || p.counts.rejected < p.counts.arrived) return "";
+  const Rejections& r = p.rejections;
+  const std::string longer = "prompt and output are longer than ";
+  if (r.context == p.counts.arrived)
+    return longer + fmt::format("the {} tokens of {}", grouped(asked.longest),
+                                asked.longest == asked.model.max_context
+                                    ? asked.model.title + " (--max-context)"
+                                    : "--max-context");
+  if (r.cache == p.counts.arrived) return longer + "all blocks of keys and values of an engine";
+  if (r.step == p.counts.arrived)
+    return "the engine does not cut prompts, and they are longer than its step (--token-budget)";
+  return longer + "a request's context, an engine's blocks or its step";
+}
+
 ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions& options) {
   ServicePrediction p;
   const Stack& stack = asked.stack;
@@ -235,16 +252,15 @@ ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions
   }
   if (!p.refusal.empty()) return p;
   p.requests = make_requests(asked.traffic, asked.seed);
-  const auto most = [&](const EngineGroup& group) { return policy_of(group, asked).max_sequences; };
   const EnginePrices prices(asked.cluster, asked.model, asked.engines.layout, stack,
-                            most(asked.engines), drafter_of(asked));
+                            p.memory.sequences, drafter_of(asked));
   ServingFleet fleet{
       .engines = group_of(asked.engines, asked, p.memory, prices, asked.decode.has_value())};
   std::optional<EnginePrices> decode_prices;
   std::optional<CacheTransfer> transfer;
   if (asked.decode) {
     decode_prices.emplace(asked.cluster, asked.model, asked.decode->layout, stack,
-                          most(*asked.decode), drafter_of(asked));
+                          p.decode_memory->sequences, drafter_of(asked));
     transfer.emplace(asked.cluster, p.memory);
     fleet.decode = group_of(*asked.decode, asked, *p.decode_memory, *decode_prices, false);
     fleet.transfers = &*transfer;
@@ -256,7 +272,11 @@ ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions
                       .progress = options.progress,
                       .log = options.log});
   sum_up(p, asked, decode_prices ? *decode_prices : prices);
-  p.refusal = all_rejected(p, asked);
+  if (const std::string why = why_all_rejected(p, asked); !why.empty())
+    p.refusal = (p.counts.arrived == 1
+                     ? "the only request is rejected: "
+                     : fmt::format("all {} requests are rejected: ", grouped(p.counts.arrived))) +
+                why;
   if (!asked.target.bounds.empty())
     p.lone = lone_request(p, asked, prices, decode_prices ? *decode_prices : prices);
   add_cost(p, asked, prices);

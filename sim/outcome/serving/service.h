@@ -31,6 +31,11 @@ struct Guessing {
   Acceptance acceptance;
 };
 
+// What the catalogue has measured of so many drafts of a model or its family (measured_acceptance);
+// its file is read once.
+std::optional<Acceptance> catalogue_acceptance(const Model& model, DraftKind kind,
+                                               std::int64_t drafts);
+
 // One deployment under one traffic. With `decode` the first group computes prompts alone and sends
 // their keys and values on.
 struct ServiceCase {
@@ -45,6 +50,9 @@ struct ServiceCase {
   ServiceTarget target;
   std::uint64_t seed = 1;
   std::int64_t longest = 0;  // tokens of a request, prompt and output; longer are rejected; 0: any
+  // Where not all of the policy's sequences can have states at once: refused; else fewer run.
+  bool needs_all_sequences = false;
+  std::int64_t offered = 0;                     // GPUs that there are, where the question says so
   std::optional<DollarsPerSecond> rental = {};  // of a GPU, where it is not the device's
   std::int64_t gpus() const { return engines.gpus() + (decode ? decode->gpus() : 0); }
 };
@@ -108,6 +116,9 @@ struct ServicePrediction {
   Rejections rejections;
   ServiceCost cost;
 };
+
+// Why no request was served, where all were rejected; else empty.
+std::string why_all_rejected(const ServicePrediction& found, const ServiceCase& asked);
 
 ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions& options);
 

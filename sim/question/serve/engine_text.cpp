@@ -8,12 +8,15 @@
 #include <charconv>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/text/words.h"
 
 namespace orrery {
 namespace {
 
 constexpr const char* form = "engines like TP8, 2xTP4, 4xTP4PP2 or 2xDP8EP8";
-constexpr std::int64_t most = 1 << 20;
+constexpr std::int64_t most = std::int64_t{1} << 30;  // of a number that is read
+// Each rank of an engine, and each batch of its pipeline, takes some KiB of our memory.
+constexpr std::int64_t most_engines = 65'536, most_batches = 4 * most_engines;
 
 [[noreturn]] void refuse(std::string_view text, const std::string& flag) {
   throw Error({.file = flag, .path = "", .found = fmt::format("\"{}\"", text), .expected = form});
@@ -52,6 +55,26 @@ void check_engine(const EngineLayout& layout, const std::string& flag) {
                                        ranks, layout.tp, layout.attention_dp)});
 }
 
+namespace {
+
+void check_count(const EngineGroup& group, std::string_view text, const std::string& flag) {
+  const auto want = [&](std::int64_t count, std::int64_t limit, const std::string& what) {
+    if (count > limit)
+      throw Error({.file = flag,
+                   .path = "",
+                   .found = fmt::format("\"{}\": {} {}", text, grouped(count), what),
+                   .expected = fmt::format("at most {}", grouped(limit))});
+  };
+  const EngineLayout& l = group.layout;
+  want(group.replicas, most_engines, "engines");
+  for (const std::int64_t size : {l.tp, l.pp, l.attention_dp})
+    want(size, most_batches, "ranks of one axis");
+  want(group.replicas * l.attention_dp, most_batches, "ranks with requests of their own");
+  want(group.replicas * l.attention_dp * l.pp, most_batches, "batches of pipelines");
+}
+
+}  // namespace
+
 EngineGroup parse_engines(std::string_view text, const std::string& flag) {
   Reader reader{text, text, flag};
   EngineGroup group;
@@ -82,6 +105,7 @@ EngineGroup parse_engines(std::string_view text, const std::string& flag) {
   l.ep = ep > 0 ? ep : (etp > 0 ? std::max<std::int64_t>(1, ranks / etp) : 1);
   l.etp = etp > 0 ? etp : std::max<std::int64_t>(1, ranks / l.ep);
   check_engine(l, flag);
+  check_count(group, text, flag);
   return group;
 }
 

@@ -6,7 +6,6 @@
 
 #include <charconv>
 
-#include "hw_models/catalog.h"
 #include "sim/base/errors/check.h"
 
 namespace orrery {
@@ -95,8 +94,7 @@ std::optional<Guessing> read_guessing(const JsonValue& s, const Model& model,
     guessing.acceptance.survival = parse_acceptance(text, spec->drafts, "--accept");
     return guessing;
   }
-  const auto all = load_acceptance(data_root() / "workloads/catalog/acceptance.json");
-  const auto measured = measured_acceptance(all, model, spec->kind, spec->drafts);
+  const auto measured = catalogue_acceptance(model, spec->kind, spec->drafts);
   if (!measured)
     at->fail(fmt::format("--accept beside it: nobody measured how many of {} {} tokens {} accepts",
                          spec->drafts, to_text(spec->kind), model.name));

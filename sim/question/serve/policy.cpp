@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/base/errors/check.h"
@@ -44,16 +45,60 @@ std::vector<CacheTier> tiers_of(const JsonValue& at) {
   return tiers;
 }
 
+// Settings of some schedulers alone.
+struct SchedulerSetting {
+  const char* key;
+  std::vector<SchedulerKind> of;
+  const char* whose;
+};
+
+const std::vector<SchedulerSetting>& scheduler_settings() {
+  using enum SchedulerKind;
+  static const std::vector<SchedulerSetting> all = {
+      {"chunk", {sglang}, "SGLang's scheduler; elsewhere --token-budget bounds a step's prompts"},
+      {"balance_steps", {trtllm}, "TensorRT-LLM's scheduler"},
+      {"long_prefill", {vllm, simple}, "vLLM's scheduler"},
+      {"mixed_steps", {sglang}, "SGLang's scheduler; the others always mix"},
+      {"capacity", {trtllm}, "TensorRT-LLM's scheduler"}};
+  return all;
+}
+
+bool knows(SchedulerKind kind, const SchedulerSetting& setting) {
+  return std::find(setting.of.begin(), setting.of.end(), kind) != setting.of.end();
+}
+
+// The setting, where the policy's scheduler knows it.
+std::optional<JsonValue> known(const JsonValue& s, const EnginePolicy& policy,
+                               std::string_view key) {
+  for (const SchedulerSetting& setting : scheduler_settings())
+    if (setting.key == key && !knows(policy.scheduler, setting)) return std::nullopt;
+  return s.find(key);
+}
+
 }  // namespace
 
-void read_policy(const JsonValue& s, EnginePolicy& policy) {
-  const auto of = [&](const JsonValue& at, std::initializer_list<SchedulerKind> kinds,
-                      const char* whose) {
-    for (const SchedulerKind kind : kinds)
-      if (policy.scheduler == kind) return;
-    at.fail(fmt::format("nothing with this stack: it is a setting of {}", whose));
+std::vector<UnusedSetting> unused_settings(const JsonValue& s, const ServiceCase& asked) {
+  std::vector<UnusedSetting> unused;
+  for (const SchedulerSetting& setting : scheduler_settings())
+    if (s.has(setting.key) && !knows(asked.stack.serving.policy.scheduler, setting))
+      unused.push_back({setting.key, fmt::format("nothing with {}: it is a setting of {}",
+                                                 asked.stack.name, setting.whose)});
+  const auto has = [&](const auto& holds) {
+    return holds(asked.engines.layout) || (asked.decode && holds(asked.decode->layout));
   };
-  using enum SchedulerKind;
+  const auto add = [&](const char* key, bool used, const char* expected) {
+    const bool said = std::any_of(unused.begin(), unused.end(),
+                                  [&](const UnusedSetting& one) { return one.key == key; });
+    if (s.has(key) && !used && !said) unused.push_back({key, expected});
+  };
+  add("balance_steps", has([](const EngineLayout& l) { return l.attention_dp > 1; }),
+      "engines with attention DP, such as DP8EP8: others have no ranks that wait for each other");
+  add("rank_choice", has([](const EngineLayout& l) { return l.attention_dp * l.pp > 1; }),
+      "engines with attention DP, such as DP8EP8: others have no ranks to choose from");
+  return unused;
+}
+
+void read_policy(const JsonValue& s, EnginePolicy& policy) {
   const auto count = [](const JsonValue& at) { return at.integer(0, std::int64_t{1} << 30); };
   if (const auto v = s.find("queue_limit")) policy.queue_limit = count(*v);
   if (const auto v = s.find("tiers")) policy.tiers = tiers_of(*v);
@@ -66,18 +111,11 @@ void read_policy(const JsonValue& s, EnginePolicy& policy) {
     policy.watermark = v->number();
     if (!(policy.watermark >= 0) || policy.watermark >= 1) v->fail("at least 0, below 1");
   }
-  if (const auto v = s.find("long_prefill")) {
-    of(*v, {vllm, simple}, "vLLM's scheduler");
-    policy.long_prefill = count(*v);
-  }
-  if (const auto v = s.find("mixed_steps")) {
-    of(*v, {sglang}, "SGLang's scheduler: the others always mix");
-    policy.mixed_steps = v->boolean();
-  }
-  if (const auto v = s.find("capacity")) {
-    of(*v, {trtllm}, "TensorRT-LLM's scheduler");
-    policy.capacity = capacity_policy_text.from(*v);
-  }
+  if (const auto v = known(s, policy, "chunk")) policy.chunk = count(*v);
+  if (const auto v = known(s, policy, "balance_steps")) policy.balance_steps = count(*v);
+  if (const auto v = known(s, policy, "long_prefill")) policy.long_prefill = count(*v);
+  if (const auto v = known(s, policy, "mixed_steps")) policy.mixed_steps = v->boolean();
+  if (const auto v = known(s, policy, "capacity")) policy.capacity = capacity_policy_text.from(*v);
   if (const auto v = s.find("rank_choice")) policy.rank_choice = rank_choice_text.from(*v);
 }
 

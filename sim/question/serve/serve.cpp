@@ -35,8 +35,6 @@ void read_limits(const JsonValue& s, StackServing& serving, std::int64_t drafts)
   };
   whole("token_budget", policy.token_budget, 1);
   whole("max_sequences", policy.max_sequences, 1);
-  whole("chunk", policy.chunk, 0);
-  whole("balance_steps", policy.balance_steps, 0);
   whole("block_tokens", policy.block_tokens, 1);
   if (const auto v = s.find("prefix_cache")) policy.prefix_cache = v->boolean();
   if (const auto v = s.find("memory_share")) {
@@ -108,6 +106,21 @@ Format cache_format(const JsonValue& s) {
   return name == "fp8" ? Format::fp8 : name == "nvfp4" ? Format::fp4 : Format::bf16;
 }
 
+// Error at what the stack or the device cannot do.
+void check_formats(const JsonValue& s, const ServiceCase& c) {
+  const Device& device = c.cluster.device;
+  if (const std::string why = wrong_platform(c.stack, device); !why.empty())
+    s.at("stack").fail("a device that it serves on: " + why);
+  if (const std::string why = cannot_compute(c.stack, device, c.engines.layout.precision);
+      !why.empty()) {
+    const std::string expected = "another format of the checkpoint: " + why;
+    if (const auto v = s.find("precision")) v->fail(expected);
+    throw Error({.file = "--precision", .found = "nothing, which is bf16", .expected = expected});
+  }
+  if (const std::string why = cannot_cache(device, c.engines.layout.cache); !why.empty())
+    s.at("cache").fail("bf16 or fp8: " + why);
+}
+
 }  // namespace
 
 JsonValue merge_serve_settings(const std::string& file, const SortedJson& flags) {
@@ -131,9 +144,10 @@ ServiceCase read_service(const JsonValue& s, Catalogues& catalogues, std::uint64
   formats.cache = cache_format(s);
   read_groups(s, out, formats);
   const std::int64_t used = out.gpus();
-  if (const auto gpus = s.find("gpus"))
-    if (gpus->integer(1, std::int64_t{1} << 30) < used)
-      gpus->fail(fmt::format("at least the {} GPUs of the engines", used));
+  if (const auto gpus = s.find("gpus")) {
+    out.offered = gpus->integer(1, std::int64_t{1} << 30);
+    if (out.offered < used) gpus->fail(fmt::format("at least the {} GPUs of the engines", used));
+  }
   for (const char* key : {"model", "cluster"})
     if (!s.has(key)) refuse_missing(s, {key});
   out.model = catalogues.model(s.at("model").reference());
@@ -143,14 +157,13 @@ ServiceCase read_service(const JsonValue& s, Catalogues& catalogues, std::uint64
   const auto stack = s.find("stack");
   if (!stack) refuse_missing(s, {"stack"});
   const Job job{.task = Task::decode, .batch = 1, .context = 1};
-  out.stack = catalogues.stack(stack->reference(),
+  out.stack = catalogues.stack(stack_reference(*stack, catalogues),
                                stack_context(out.cluster, out.model, job, formats.precision));
   if (!out.stack.serving.engine) stack->fail("a serving engine (serve --help lists them)");
-  if (const std::string why = cannot_run(out.stack, out.cluster.device, formats.precision);
-      !why.empty())
-    throw Error({.file = "--stack", .path = "", .found = out.stack.name, .expected = why});
+  check_formats(s, out);
   out.guessing = read_guessing(s, out.model, out.engines.layout, catalogues);
   read_limits(s, out.stack.serving, out.guessing ? out.guessing->drafter.drafts : 0);
+  out.needs_all_sequences = s.has("max_sequences");
   if (const auto v = s.find("router")) out.router.kind = router_kind_text.from(*v);
   out.traffic = read_traffic(s, out.stack.serving.policy);
   check_units(s, out.traffic, out.stack.serving.policy);
@@ -210,6 +223,7 @@ void serve_point(ServedPoint& out, const JsonValue& settings, const ServeWith& w
     while (!settings.has("requests") && lengthen(out)) run();
     out.load = judge(out);
   }
+  out.ranges = served_ranges(out.asked, with.catalogues.served_error());
   if (alone) return;
   out.prediction.timeline.requests = {};
   out.prediction.timeline.gaps = {};
@@ -217,6 +231,32 @@ void serve_point(ServedPoint& out, const JsonValue& settings, const ServeWith& w
   out.prediction.requests.requests = {};
   out.prediction.requests.hashes = {};
 }
+
+// Settings that no point of a question uses.
+class UnusedByAll {
+ public:
+  void add(const JsonValue& settings, const ServiceCase& asked) {
+    const std::vector<UnusedSetting> own = unused_settings(settings, asked);
+    if (!first_) {
+      first_ = settings;
+      unused_ = own;
+      return;
+    }
+    std::erase_if(unused_, [&](const UnusedSetting& one) {
+      return std::none_of(own.begin(), own.end(),
+                          [&](const UnusedSetting& other) { return other.key == one.key; });
+    });
+  }
+  // Error at the first of them.
+  void check() const {
+    if (unused_.empty()) return;
+    first_->at(unused_.front().key).fail(unused_.front().expected);
+  }
+
+ private:
+  std::optional<JsonValue> first_;
+  std::vector<UnusedSetting> unused_;
+};
 
 }  // namespace
 
@@ -233,10 +273,12 @@ Served serve_settings(const JsonValue& settings, const ServeWith& with) {
     return read_service(points[i].settings, with.catalogues, with.seed);
   };
   const auto stopped = [&] { return with.stop != nullptr && with.stop->load(); };
+  UnusedByAll unused;
   for (std::size_t i = 0; i < all.size() && !stopped(); ++i) {
     if (with.progress) with.progress(0, all.size(), 0);
-    read(i);
+    unused.add(points[i].settings, read(i));
   }
+  if (!stopped()) unused.check();
   std::mutex reading;
   std::vector<char> begun(all.size(), 0);
   std::atomic<std::size_t> served{0};

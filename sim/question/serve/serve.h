@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/json/json.h"
+#include "sim/outcome/serving/served_error.h"
 #include "sim/outcome/serving/service.h"
 #include "sim/question/settings/settings.h"
 
@@ -45,7 +46,8 @@ struct ServedPoint {
   std::string varied;  // "concurrency 64", where the question lists several
   ServiceCase asked;
   ServicePrediction prediction;
-  bool best = false;  // no other point has more tokens a GPU and less time a token
+  ServedRanges ranges = {};  // of nine in ten measurements
+  bool best = false;         // no other point has more tokens a GPU and less time a token
   std::optional<LoadResult> load = {};
 };
 

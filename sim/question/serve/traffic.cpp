@@ -112,6 +112,21 @@ void read_sessions(const JsonValue& s, Traffic& traffic, const EnginePolicy& pol
   traffic.sessions = sessions;
 }
 
+// Nothing says when requests come.
+[[noreturn]] void refuse_silence(const JsonValue& s) {
+  const std::vector<std::string> keys = {"concurrency", "arrivals", "trace", "for"};
+  const bool flags = s.file() == command_line_place;
+  std::string all;
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    all += (i == 0                 ? ""
+            : i + 1 == keys.size() ? " or "
+                                   : ", ") +
+           (flags ? flag_of(keys[i]) : keys[i]);
+  throw Error({.file = s.file(),
+               .found = "nothing that says when requests come",
+               .expected = "one of " + all});
+}
+
 void read_arrivals(const JsonValue& s, Traffic& traffic) {
   const auto concurrency = s.find("concurrency"), arrivals = s.find("arrivals"),
              load = s.find("for");
@@ -127,7 +142,7 @@ void read_arrivals(const JsonValue& s, Traffic& traffic) {
   else if (traffic.trace)
     traffic.arrivals = TraceArrivals{};
   else
-    refuse_missing(s, {"concurrency"});
+    refuse_silence(s);
   if (std::holds_alternative<TraceArrivals>(traffic.arrivals) && !traffic.trace)
     arrivals->fail("a trace to replay (--trace)");
 }

@@ -51,6 +51,13 @@ const ModelError& Catalogues::model_error() {
   return *error_;
 }
 
+const ServedError& Catalogues::served_error() {
+  const std::scoped_lock lock(mutex_);
+  if (!served_error_)
+    served_error_ = load_served_error(data_root() / "validation/served_error.json");
+  return *served_error_;
+}
+
 std::string Catalogues::version() {
   const std::scoped_lock lock(mutex_);
   if (version_.empty()) version_ = catalogue_hash();

@@ -11,6 +11,7 @@
 
 #include "sim/engine/scenario.h"
 #include "sim/outcome/model_error.h"
+#include "sim/outcome/serving/served_error.h"
 
 namespace orrery {
 
@@ -26,6 +27,7 @@ class Catalogues {
   // The known release that "name@release" stands for (workloads/stack/stack.h); empty: none.
   std::string known_release(const std::string& name);
   const ModelError& model_error();
+  const ServedError& served_error();
   std::string version();  // catalogue_hash()
 
  private:
@@ -40,6 +42,7 @@ class Catalogues {
   std::map<std::pair<std::string, StackContext>, std::shared_ptr<const Stack>> stacks_;
   std::map<std::string, std::shared_ptr<const std::string>> releases_;
   std::optional<ModelError> error_;
+  std::optional<ServedError> served_error_;
   std::string version_;
 };
 

@@ -13,9 +13,12 @@ void refuse_missing(const JsonValue& s, const std::vector<std::string>& keys) {
     names += i == 0 ? "no " : i + 1 == keys.size() ? " and " : ", ";
     names += flags ? flag_of(keys[i]) : keys[i];
   }
-  throw Error({.file = s.file(),
-               .found = names,
-               .expected = flags ? "all of them, or a file that holds them" : "all of them"});
+  const std::string wanted = keys.size() == 1 ? "it" : "all of them";
+  const char* held = keys.size() == 1 ? "it" : "them";
+  throw Error(
+      {.file = s.file(),
+       .found = names,
+       .expected = flags ? fmt::format("{}, or a file that holds {}", wanted, held) : wanted});
 }
 
 void check_complete(const JsonValue& s) {

@@ -36,24 +36,10 @@ std::string default_stack(const JsonValue& s, const Cluster& cluster, const Job&
   return usual;
 }
 
-// A release may be later than every one that is known, not earlier, and has to look like one.
 std::string stack_name(const JsonValue& s, const Cluster& cluster, const Job& job,
                        Catalogues& catalogues) {
   const auto v = s.find("stack");
-  if (!v) return default_stack(s, cluster, job);
-  std::string name = v->reference();
-  if (is_inline_entry(name)) return name;
-  const std::size_t at = name.find('@');
-  if (at == std::string::npos) return name;
-  const std::string release = name.substr(at + 1);
-  if (release.empty() || release[0] < '0' || release[0] > '9')
-    v->fail(fmt::format("name@release, where a release begins with a digit"), in_quotes(name));
-  const std::filesystem::path folder = data_root() / "workloads/catalog/stacks";
-  if (catalogues.known_release(name).empty())
-    v->fail(fmt::format("one of its releases ({}), or a later one",
-                        joined(stack_releases(name.substr(0, at), folder), ", ")),
-            in_quotes(name));
-  return name;
+  return v ? stack_reference(*v, catalogues) : default_stack(s, cluster, job);
 }
 
 Stack read_stack(const std::string& name, const Scenario& scenario, PrecisionRecipe precision,
@@ -184,6 +170,22 @@ void apply_default_modules(const JsonValue& s, const Model& model, const Stack& 
 }
 
 }  // namespace
+
+std::string stack_reference(const JsonValue& stack, Catalogues& catalogues) {
+  std::string name = stack.reference();
+  if (is_inline_entry(name)) return name;
+  const std::size_t at = name.find('@');
+  if (at == std::string::npos) return name;
+  const std::string release = name.substr(at + 1);
+  if (release.empty() || release[0] < '0' || release[0] > '9')
+    stack.fail("name@release, where a release begins with a digit", in_quotes(name));
+  const std::filesystem::path folder = data_root() / "workloads/catalog/stacks";
+  if (catalogues.known_release(name).empty())
+    stack.fail(fmt::format("one of its releases ({}), or a later one",
+                           joined(stack_releases(name.substr(0, at), folder), ", ")),
+               in_quotes(name));
+  return name;
+}
 
 std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
                           std::int64_t high) {

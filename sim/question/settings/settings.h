@@ -61,6 +61,10 @@ JsonValue merge_line(const JsonValue& line, const SortedJson& flags,
 Error named_by_flag(const Error& error, const std::string& file, const SortedJson& flags,
                     const std::vector<Setting>& known = settings());
 
+// The stack's name, or its entry where it stands inline. Error: a release that is no number, or
+// before all that are known; a later one is taken.
+std::string stack_reference(const JsonValue& stack, Catalogues& catalogues);
+
 // Error at `gpus` when they are more than one host and not whole hosts.
 void check_whole_hosts(const JsonValue& gpus, const Cluster& cluster);
 // Error where several keys that a question needs are missing; the first that is missing alone is

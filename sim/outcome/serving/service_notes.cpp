@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says what a served model takes for granted.
+#include "sim/outcome/serving/service_notes.h"
+
+#include <fmt/format.h>
+
+#include "sim/base/text/words.h"
+#include "sim/outcome/notes.h"
+
+namespace orrery {
+namespace {
+
+void add_sequences(std::vector<std::string>& notes, const char* what, const EngineGroup& group,
+                   const ServiceCase& asked, const EngineMemory& memory) {
+  const std::int64_t wanted =
+      (group.policy ? *group.policy : asked.stack.serving.policy).max_sequences;
+  if (!memory.refusal.empty() || memory.sequences >= wanted) return;
+  notes.push_back(fmt::format(
+      "At most {} run at once on a rank{}, in place of {}: their states fill the memory "
+      "for keys and values (--max-sequences).",
+      plural(memory.sequences, "sequence"), what, grouped(wanted)));
+}
+
+}  // namespace
+
+std::vector<std::string> service_notes(const ServiceCase& asked, const ServicePrediction& found) {
+  std::vector<std::string> notes;
+  if (std::string note = release_note(asked.stack); !note.empty()) notes.push_back(std::move(note));
+  if (asked.offered > asked.gpus())
+    notes.push_back(fmt::format("The engines use {} of {} GPUs (--gpus).", grouped(asked.gpus()),
+                                grouped(asked.offered)));
+  add_sequences(notes, asked.decode ? " that computes prompts" : "", asked.engines, asked,
+                found.memory);
+  if (asked.decode && found.decode_memory)
+    add_sequences(notes, " that decodes", *asked.decode, asked, *found.decode_memory);
+  return notes;
+}
+
+}  // namespace orrery

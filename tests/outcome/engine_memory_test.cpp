@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks what sequences of a serving engine keep beside their tokens, and how many there may be.
+#include "sim/outcome/serving/engine_memory.h"
+
+#include <catch2/catch.hpp>
+
+#include "hw_models/catalog.h"
+#include "sim/outcome/serving/service.h"
+#include "sim/outcome/serving/service_notes.h"
+#include "workloads/model/model_catalog.h"
+
+namespace orrery {
+namespace {
+
+ServiceCase case_of(const std::string& model, const std::string& cluster) {
+  ServiceCase c;
+  c.model = load_model(model, data_root() / "workloads/catalog/models");
+  c.cluster = load_cluster(cluster, 1);
+  const Job job{.task = Task::decode, .batch = 1, .context = 1};
+  c.stack = catalogue_stack("vllm", c.cluster, c.model, job, PrecisionRecipe::bf16);
+  c.traffic.classes = {{"one", 1, FixedLength{100}, FixedLength{20}}};
+  c.traffic.arrivals = ClosedLoop{2};
+  c.traffic.requests = 4;
+  return c;
+}
+
+EngineMemory memory_of(const ServiceCase& c) {
+  return engine_memory(c.cluster, c.model, c.engines.layout, c.stack);
+}
+
+double block_bytes(const ServiceCase& c, const EngineMemory& m) {
+  return m.token.si() * static_cast<double>(c.stack.serving.policy.block_tokens);
+}
+
+}  // namespace
+
+TEST_CASE("engine memory: keys of every layer grow with the sequence, where none has a window") {
+  const ServiceCase c = case_of("llama3.1-8b", "dgx-h100");
+  const EngineMemory m = memory_of(c);
+  CHECK(m.state == Bytes(0));
+  CHECK(m.beside.of(100'000) == 0);
+  CHECK(m.sequences == c.stack.serving.policy.max_sequences);
+}
+
+TEST_CASE("engine memory: a window takes what a sequence has filled of it") {
+  const ServiceCase c = case_of("gemma3-27b", "dgx-h200");
+  const EngineMemory m = memory_of(c);
+  REQUIRE(m.refusal.empty());
+  // 52 layers of 1,024 tokens, 16 heads of 128, keys and values of two bytes.
+  const double full = 52.0 * 1024 * 16 * 128 * 2 * 2;
+  CHECK(m.state.si() == Approx(full));
+  CHECK(m.beside.states == 0);
+  CHECK(m.beside.window_tokens == 1024);
+  const double block = block_bytes(c, m);
+  CHECK(static_cast<double>(m.beside.of(5000)) == Approx(full / block).margin(1));
+  CHECK(static_cast<double>(m.beside.of(128)) == Approx(full / 8 / block).margin(1));
+  // None has states from its first token on: as many may run as the stack lets.
+  CHECK(m.sequences == c.stack.serving.policy.max_sequences);
+}
+
+TEST_CASE("engine memory: states bound how many sequences run, unless as many were asked for") {
+  ServiceCase c = case_of("nemotron-h-8b", "dgx-h100");
+  const EngineMemory m = memory_of(c);
+  REQUIRE(m.refusal.empty());
+  CHECK(m.beside.window == 0);
+  CHECK(m.beside.states > 0);
+  REQUIRE(m.sequences < c.stack.serving.policy.max_sequences);
+  CHECK(static_cast<double>(m.sequences) <= m.cache.si() / m.state.si());
+  CHECK(static_cast<double>(m.sequences) > 0.97 * m.cache.si() / m.state.si());
+  const ServicePrediction p = predict_service(c, {});
+  CHECK(p.refusal.empty());
+  CHECK(p.summary.requests == 4);
+  REQUIRE(service_notes(c, p).size() == 1);
+  CHECK(service_notes(c, p).front().find("their states fill the memory") != std::string::npos);
+  c.needs_all_sequences = true;
+  const ServicePrediction refused = predict_service(c, {});
+  CHECK(refused.refusal.find("the states of 1,024 sequences fill more than") == 0);
+  CHECK(service_notes(c, refused).empty());
+}
+
+}  // namespace orrery

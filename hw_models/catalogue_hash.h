@@ -20,7 +20,7 @@ struct CatalogueFile {
 using CatalogueManifest = std::vector<CatalogueFile>;  // sorted by path
 
 // The catalogues of machines, wirings, models, stacks and clusters, the calibrations and the
-// model's error below `root`, each read and hashed but for those that `known` holds with the same
+// models' errors below `root`, each read and hashed but for those that `known` holds with the same
 // size and time.
 CatalogueManifest catalogue_manifest(const std::filesystem::path& root,
                                      const CatalogueManifest& known = {});

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "hw_models/catalog.h"
 #include "sim/base/json/json.h"
 
 namespace orrery {
@@ -29,7 +30,8 @@ ServingRow llama_row() {
 
 JsonValue entries(const std::vector<ServedRow>& rows) {
   Json list = Json::array(), groups = Json::array();
-  add_served_json(rows, list, groups);
+  add_served_json(rows, load_served_error(data_root() / "validation/served_error.json"), list,
+                  groups);
   return JsonValue::from(SortedJson(Json{{"rows", list}, {"groups", groups}}), "scores");
 }
 
@@ -39,7 +41,10 @@ TEST_CASE("a served run has an entry for each quantity that was measured") {
   REQUIRE(found.at("rows").items().size() == 3);
   for (const JsonValue& entry : found.at("rows").items()) {
     CHECK(entry.at("id").text() == "mine:1");
-    CHECK(entry.at("predicted").number() > 0);
+    const double predicted = entry.at("predicted").number();
+    CHECK(predicted > 0);
+    CHECK(entry.at("low").number() < predicted);
+    CHECK(entry.at("high").number() > predicted);
     CHECK(entry.at("group").at("mode").text() == "agg");
   }
   // 16 ms a token is what eight H100 with TP4 take for such a batch, within a third.

@@ -2,6 +2,8 @@
 // Puts groups that were left out, the model's error and its ranges on one page or in one answer.
 #include "sim/app/validate/left_out.h"
 
+#include <cmath>
+
 #include "sim/app/validate/json.h"
 #include "sim/base/json/tree.h"
 #include "sim/base/output_file.h"
@@ -10,6 +12,7 @@
 #include "sim/validate/nested/groups.h"
 #include "sim/validate/nested/report.h"
 #include "sim/validate/nested/transfer.h"
+#include "sim/validate/served/served_nested.h"
 
 namespace orrery {
 namespace {
@@ -78,6 +81,26 @@ std::string nested_report(const UnseenRows& rows, const ModelError& error,
     return answer_text(validate_head(options), {}, out);
   }
   return nested_text(errors) + error_text(fitted);
+}
+
+std::string served_nested_report(const std::vector<ServingRow>& rows,
+                                 const ValidateOptions& options) {
+  const FitRun run{.threads = options.threads, .quiet = options.quiet};
+  const ServedModel model = served_model(rows, run);
+  const std::vector<ServedBlind> blind = predict_served_blind(model, run);
+  const ServedError fitted = served_error(blind, options.threads);
+  if (!options.model_error.empty()) write_file(options.model_error, to_json_text(fitted));
+  const NestedErrors errors = served_nested(blind, fitted);
+  if (!options.write_nested.empty())
+    write_file(options.write_nested, nested_json(errors).dump(1) + "\n");
+  if (!options.json) return served_nested_text(errors);
+  Json out = nested_json(errors);
+  out["rows"] = Json::array();
+  for (const ServedBlind& b : blind)
+    out["rows"].push_back({{"id", b.row->shipped.row->id},
+                           {"met_as", served_quantity_text[b.quantity]},
+                           {"error", std::expm1(b.log_error)}});
+  return answer_text(validate_head(options), {}, out);
 }
 
 }  // namespace orrery

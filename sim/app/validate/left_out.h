@@ -8,6 +8,7 @@
 #include "sim/app/validate/validate.h"
 #include "sim/outcome/model_error.h"
 #include "sim/validate/score/report.h"
+#include "sim/validate/serving/serving_row.h"
 
 namespace orrery {
 
@@ -23,5 +24,9 @@ struct UnseenRows {
 // collectives and memory as in `error`.
 std::string nested_report(const UnseenRows& rows, const ModelError& error,
                           const ValidateOptions& options);
+
+// The same of served runs: with options.model_error it writes validation/served_error.json.
+std::string served_nested_report(const std::vector<ServingRow>& rows,
+                                 const ValidateOptions& options);
 
 }  // namespace orrery

@@ -4,39 +4,33 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "hw_models/catalog.h"
-#include "hw_models/catalogue_hash.h"
+#include "sim/app/validate/gates.h"
 #include "sim/app/validate/json.h"
 #include "sim/app/validate/left_out.h"
 #include "sim/base/errors/check.h"
-#include "sim/base/output_file.h"
 #include "sim/base/parallel.h"
 #include "sim/validate/advice.h"
 #include "sim/validate/fit/fit.h"
 #include "sim/validate/fit/ranges.h"
 #include "sim/validate/nested/free_values.h"
-#include "sim/validate/nested/report.h"
-#include "sim/validate/page/page.h"
 #include "sim/validate/parts/collectives.h"
 #include "sim/validate/parts/collectives_report.h"
 #include "sim/validate/parts/kernels.h"
-#include "sim/validate/replayed/engine_gates.h"
 #include "sim/validate/replayed/engine_replay.h"
 #include "sim/validate/rows/step_table.h"
 #include "sim/validate/rows/training_columns.h"
 #include "sim/validate/score/causes.h"
 #include "sim/validate/score/choices.h"
-#include "sim/validate/score/gates.h"
 #include "sim/validate/score/odd_rows.h"
 #include "sim/validate/score/predict.h"
 #include "sim/validate/score/ranking.h"
 #include "sim/validate/score/residuals.h"
+#include "sim/validate/served/served_fit.h"
 #include "sim/validate/served/served_rows.h"
 #include "sim/validate/serving/serving_rows.h"
 
@@ -136,26 +130,6 @@ void check_options(const ValidateOptions& options) {
   refuse_json(options);
 }
 
-// The files of gates that the options name.
-struct GateFiles {
-  GateFile judged, before;  // --gates; --write-gates, where it is there already
-};
-
-// Reads them and makes sure that every result will find its place, before any row is predicted.
-GateFiles prepare_files(const ValidateOptions& options) {
-  GateFiles files;
-  if (!options.gates.empty()) files.judged = load_gates(options.gates);
-  if (!options.write_gates.empty()) {
-    check_writable_file(options.write_gates);
-    files.before = load_gates_or_none(options.write_gates);
-  }
-  for (const std::string* file : {&options.model_error, &options.write_nested})
-    if (!file->empty()) check_writable_file(*file);
-  if (!options.html.empty()) check_writable_file(options.html);
-  if (!options.plots.empty()) check_writable_folder(options.plots);
-  return files;
-}
-
 // Which predictions need a range, which takes most of the time.
 enum class Ranged { none, scored, all };
 Ranged ranged(const ValidateOptions& options) {
@@ -187,59 +161,11 @@ std::vector<ScoredRow> predict_all(std::vector<PreparedRow>& rows, const ModelEr
   return scored;
 }
 
-std::string today() { return fmt::format("{:%Y-%m-%d}", std::chrono::system_clock::now()); }
-
 std::string details_text(const std::vector<ScoredRow>& scored) {
   constexpr std::size_t count = 25, of_source = 4;
   return worst_text(worst_rows(scored, count, of_source)) +
          "\nErrors of published runs, percent\n" + residuals_text(residual_tables(scored, false)) +
          "\nErrors of sweeps, percent\n" + residuals_text(residual_tables(scored, true));
-}
-
-NestedErrors shipped_nested() { return load_nested(data_root() / "validation/nested.json"); }
-
-ExitCode print_nested(const ValidateOptions& options) {
-  const NestedErrors errors = shipped_nested();
-  if (errors.catalogue != catalogue_hash())
-    fmt::print(
-        stderr,
-        "orrery: validation/nested.json was made with other catalogues; validate --leave-out "
-        "nested computes it anew\n");
-  fmt::print("{}", options.json ? answer_text(validate_head(options), {}, nested_json(errors))
-                                : nested_text(errors));
-  return ExitCode::answer;
-}
-
-// Judges, tightens and draws what the options ask for. Returns the exit code, or nullopt where they
-// ask for the usual report.
-std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
-                                         const GateFiles& files, const ValidateOptions& options) {
-  if (options.gates.empty() && options.write_gates.empty() && options.html.empty() &&
-      options.plots.empty())
-    return std::nullopt;
-  auto figures = group_figures(scored);
-  if (options.files.empty()) {
-    for (GroupFigures& nested : nested_figures(shipped_nested()))
-      figures.push_back(std::move(nested));
-    for (GroupFigures& own :
-         engine_gate_figures(replay_engine(shipped_engine_cases(), options.threads)))
-      figures.push_back(std::move(own));
-  }
-  std::vector<GateVerdict> verdicts;
-  if (!options.gates.empty()) verdicts = judge(files.judged, figures, options.files.empty());
-  if (!options.plots.empty()) write_validation_pictures(options.plots, scored);
-  if (!options.html.empty())
-    write_file(options.html,
-               validation_page(scored, verdicts,
-                               {{"90% ranges", ranges_text(range_groups(scored))},
-                                {"Order of layouts", ranking_text(scored) + choices_text(scored)},
-                                {"Rows that are known to be odd", odd_rows_text(scored)}}));
-  if (!options.write_gates.empty())
-    write_file(options.write_gates, gates_json(tightened(files.before, figures, today())));
-  if (!options.gates.empty()) fmt::print("{}", verdicts_text(verdicts));
-  const bool passed =
-      std::all_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.passed; });
-  return passed ? ExitCode::answer : ExitCode::check_failed;
 }
 
 // What the tables hold.
@@ -260,12 +186,14 @@ struct Readers {
   bool with_unseen = false;
 };
 
+template <class List>
+void append(List& list, List&& more) {
+  std::move(more.begin(), more.end(), std::back_inserter(list));
+}
+
 Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Readers& readers) {
   Tables tables;
   if (options.files.empty()) tables.kernel_files = shipped_kernel_files();
-  const auto append = [](auto& list, auto&& read) {
-    std::move(read.begin(), read.end(), std::back_inserter(list));
-  };
   std::vector<CsvTable> serving;
   for (const auto& file : table_files(options)) {
     if (is_kernel_file(file)) {
@@ -303,6 +231,34 @@ Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Reade
   return tables;
 }
 
+// What fits say of served runs, which stand alone: their values are those of serving engines.
+std::string served_answer(const std::vector<ServingRow>& serving,
+                          const std::vector<ScoredRow>& others, const ValidateOptions& options) {
+  if (!others.empty())
+    throw Error({.file = others.front().row->source,
+                 .found = "runs of training beside served ones",
+                 .expected = "one of the two: each has fits of its own"});
+  if (!options.leave_out.empty()) return served_nested_report(serving, options);
+  const FitRun run{.threads = options.threads, .quiet = options.quiet};
+  const ServedModel model = served_model(serving, run);
+  if (options.fit) return served_fit_text(model, run);
+  const std::vector<FreeValue> values = served_free_values(model, run);
+  return options.json ? answer_text(validate_head(options), {}, free_values_json(values))
+                      : free_values_text(values);
+}
+
+// What fits say of training runs, where the options ask for it.
+std::optional<std::string> fitted_answer(const std::vector<ScoredRow>& scored,
+                                         const ValidateOptions& options) {
+  if (!options.leave_out.empty()) return left_out_report(scored, options);
+  if (options.fit) return fit_text(scored, {.threads = options.threads, .quiet = options.quiet});
+  if (!options.free) return std::nullopt;
+  std::vector<FreeValue> values = free_values(scored);
+  compare_with_fit(values, scored, {.threads = options.threads, .quiet = true});
+  return options.json ? answer_text(validate_head(options), {}, free_values_json(values))
+                      : free_values_text(values);
+}
+
 }  // namespace
 
 ExitCode validate_tables(const ValidateOptions& options) {
@@ -325,6 +281,10 @@ ExitCode validate_tables(const ValidateOptions& options) {
   std::vector<ScoredCollective> scored_calls;
   for (const MeasuredCollective& call : calls)
     scored_calls.push_back(score_collective(call, error));
+  if (!serving.empty() && (nested || options.free || options.fit)) {
+    fmt::print("{}", served_answer(serving, scored, options));
+    return ExitCode::answer;
+  }
   if (nested) {
     fmt::print("{}", nested_report({.known = scored,
                                     .new_models = predict_all(new_models, error, options),
@@ -333,33 +293,22 @@ ExitCode validate_tables(const ValidateOptions& options) {
                                    error, options));
     return ExitCode::answer;
   }
-  if (!options.leave_out.empty()) {
-    fmt::print("{}", left_out_report(scored, options));
-    return ExitCode::answer;
-  }
-  if (options.free) {
-    std::vector<FreeValue> values = free_values(scored);
-    compare_with_fit(values, scored, {.threads = options.threads, .quiet = true});
-    fmt::print("{}", options.json
-                         ? answer_text(validate_head(options), {}, free_values_json(values))
-                         : free_values_text(values));
-    return ExitCode::answer;
-  }
-  if (options.fit) {
-    fmt::print("{}", fit_text(scored, {.threads = options.threads, .quiet = options.quiet}));
+  if (const auto text = fitted_answer(scored, options)) {
+    fmt::print("{}", *text);
     return ExitCode::answer;
   }
   if (options.advise) {
     fmt::print("{}", advice_text(advise_published(scored, error, options.threads, options.quiet)));
     return ExitCode::answer;
   }
-  if (const auto code = gates_and_report(scored, gates, options)) return *code;
+  if (const auto code = gates_and_report(scored, aliases, gates, options)) return *code;
   const std::vector<ScoredKernel> kernels = score_kernels(kernel_files);
   const std::vector<ServedRow> served = serve_rows(serving, options.threads, options.quiet);
   const std::vector<EngineFigure> replayed = replay_engine(own_engine, options.threads);
   if (options.json) {
     Json report = report_json(scored, scored_calls, kernels);
-    add_served_json(served, report["rows"], report["groups"]);
+    add_served_json(served, load_served_error(folder / "served_error.json"), report["rows"],
+                    report["groups"]);
     add_engine_json(replayed, report["rows"], report["groups"]);
     fmt::print("{}", answer_text(validate_head(options), {}, std::move(report)));
     return ExitCode::answer;

@@ -14,7 +14,10 @@
 namespace orrery {
 namespace {
 
-constexpr const char* fitted_source = "orrery-step-fit";
+// Of training steps; of whole runs of serving engines.
+bool is_fitted(const std::string& source) {
+  return source == "orrery-step-fit" || source == "orrery-served-fit";
+}
 
 template <class T>
 bool is_free(const Sourced<T>& value) {
@@ -22,15 +25,20 @@ bool is_free(const Sourced<T>& value) {
          value.low && value.high && in_si(*value.low) < in_si(*value.high);
 }
 
+// A range that starts at zero still has a middle.
+double least(double low, double high) { return std::max(low, high / 100); }
+
+StepPrior prior_around(double middle, double low, double high) {
+  return {.middle = middle,
+          .deviation_below = std::log(middle / least(low, high)) / normal_95,
+          .deviation_above = std::log(high / middle) / normal_95};
+}
+
 template <class T>
 StepPrior prior_of(const Sourced<T>& value) {
-  // A range that starts at zero still has a middle.
-  const double high = in_si(*value.high), low = std::max(in_si(*value.low), high / 100);
-  StepPrior prior{.middle = std::clamp(in_si(value.get()), low, high)};
-  if (value.source == fitted_source) prior.middle = (low + high) / 2;
-  prior.deviation_below = std::log(prior.middle / low) / normal_95;
-  prior.deviation_above = std::log(high / prior.middle) / normal_95;
-  return prior;
+  const double high = in_si(*value.high), low = in_si(*value.low);
+  if (is_fitted(value.source)) return fitted_prior(low, high);
+  return prior_around(std::clamp(in_si(value.get()), least(low, high), high), low, high);
 }
 
 double log_error(const StepSample& sample, std::span<const double> deviations) {
@@ -56,8 +64,7 @@ double mean_error(std::span<const StepSample> samples, std::span<const double> d
 }  // namespace
 
 bool is_made_of_steps(const std::string& source) {
-  return source == fitted_source || source == "orrery-first-study" ||
-         source == "orrery-published-runs";
+  return is_fitted(source) || source == "orrery-first-study" || source == "orrery-published-runs";
 }
 
 const std::vector<std::string>& step_value_names() {
@@ -81,7 +88,7 @@ std::vector<std::string> fittable_step_values(std::span<const Stack* const> rele
     visit_stack_values(*stack, [&](const std::string& name, const auto& value) {
       if (!is_free(value)) return;
       free.insert(name);
-      if (value.source == fitted_source &&
+      if (is_fitted(value.source) &&
           std::find(fitted_before.begin(), fitted_before.end(), name) == fitted_before.end())
         fitted_before.push_back(name);
     });
@@ -92,6 +99,10 @@ std::vector<std::string> fittable_step_values(std::span<const Stack* const> rele
   constexpr std::size_t most = 10;
   if (names.size() > most) names.resize(most);
   return names;
+}
+
+StepPrior fitted_prior(double low, double high) {
+  return prior_around((least(low, high) + high) / 2, low, high);
 }
 
 double StepPrior::at(double deviations) const {

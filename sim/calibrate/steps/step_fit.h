@@ -16,7 +16,8 @@ namespace orrery {
 // fitted to operators, not here: the two trade off against each other).
 const std::vector<std::string>& step_value_names();
 
-// Whether whole steps have made a value of that source (an id of hw_models/catalog/sources).
+// Whether whole steps, or whole runs of a served model, have made a value of that source (an id of
+// hw_models/catalog/sources).
 bool is_made_of_steps(const std::string& source);
 
 // At most ten names of values that a fit of these releases of a stack may move: first all that were
@@ -34,6 +35,8 @@ struct StepPrior {
   // The inverse; 0 where the prior has no width on that side.
   double deviations_of(double value) const;
 };
+// Of a value that was fitted, with that range.
+StepPrior fitted_prior(double low, double high);
 // The prior of a value that a fit may move; nullopt for others and for names that the stack lacks.
 std::optional<StepPrior> step_prior(const Stack& stack, const std::string& name);
 

@@ -47,34 +47,43 @@ std::vector<double> elsewhere(const FreeValue& value, const std::vector<FreeValu
 
 }  // namespace
 
-std::vector<FreeValue> free_values(const std::vector<ScoredRow>& rows) {
-  using Key = std::tuple<std::string, double, double, double, std::string>;
-  std::map<Key, FreeValue> found;
-  for (const ScoredRow& s : rows) {
-    if (!is_scored(s)) continue;
-    const PreparedRow& row = *s.row;
-    visit_stack_values(row.stack, [&](const std::string& name, const auto& value) {
-      if (!is_free(value)) return;
-      const double low = in_si(*value.low), high = in_si(*value.high);
-      FreeValue& free = found[{name, in_si(*value.value), low, high, value.reason}];
-      free.stack = free.stack.empty() || free.stack == row.stack.name ? row.stack.name : "several";
-      free.name = name;
-      free.value = in_si(*value.value);
-      free.low = low;
-      free.high = high;
-      free.fitted = is_made_of_steps(value.source);
-      free.reason = value.reason;
-      free.points.emplace(operating_point(row), &row);
-      free.families.insert(row.family);
-      free.sources.insert(row.source);
-    });
-  }
+void FreeValueSet::add(const Stack& stack, const ValueUse& use) {
+  visit_stack_values(stack, [&](const std::string& name, const auto& value) {
+    if (!is_free(value)) return;
+    const double low = in_si(*value.low), high = in_si(*value.high);
+    FreeValue& free = found_[{name, in_si(*value.value), low, high, value.reason}];
+    free.stack = free.stack.empty() || free.stack == stack.name ? stack.name : "several";
+    free.name = name;
+    free.value = in_si(*value.value);
+    free.low = low;
+    free.high = high;
+    free.fitted = is_made_of_steps(value.source);
+    free.reason = value.reason;
+    free.points.emplace(use.point, use.row);
+    free.families.insert(use.family);
+    free.sources.insert(use.source);
+  });
+}
+
+std::vector<FreeValue> FreeValueSet::by_stack_and_name() const {
   std::vector<FreeValue> out;
-  for (auto& [key, value] : found) out.push_back(std::move(value));
+  for (const auto& [key, value] : found_) out.push_back(value);
   sort_stably(out, [](const FreeValue& a, const FreeValue& b) {
     return std::tie(a.stack, a.name) < std::tie(b.stack, b.name);
   });
   return out;
+}
+
+std::vector<FreeValue> free_values(const std::vector<ScoredRow>& rows) {
+  FreeValueSet values;
+  for (const ScoredRow& s : rows) {
+    if (!is_scored(s)) continue;
+    const PreparedRow& row = *s.row;
+    values.add(
+        row.stack,
+        {.point = operating_point(row), .family = row.family, .source = row.source, .row = &row});
+  }
+  return values.by_stack_and_name();
 }
 
 std::vector<FreeCounts> free_counts(const std::vector<FreeValue>& values) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sim/base/json/tree.h"
@@ -23,7 +24,7 @@ struct FreeValue {
   double value = 0, low = 0, high = 0;
   bool fitted = false;  // made from whole steps; else judged, or assumed
   std::string reason;
-  // Operating points as nested errors have them, each with the first of its rows.
+  // Operating points as nested errors have them, each with the first of its rows (ValueUse).
   std::map<std::string, const PreparedRow*> points;
   std::set<std::string> families, sources;
   // Rules that a value made from steps breaks: a second family, and at least five points.
@@ -38,6 +39,25 @@ struct FreeValue {
   std::optional<double> share;
   // As a fit to all runs of a stack has it, where that moves the value: least and most over stacks.
   std::optional<double> refit_low, refit_high;
+};
+
+// What uses a stack's values: an operating point of a family and a source. `row` is the first of
+// the point's rows of training; nullptr: a served one.
+struct ValueUse {
+  std::string point, family, source;
+  const PreparedRow* row = nullptr;
+};
+
+// Collects the values that are no facts of stack after stack.
+class FreeValueSet {
+ public:
+  void add(const Stack& stack, const ValueUse& use);
+  std::vector<FreeValue> by_stack_and_name() const;
+
+ private:
+  // Name, value, low, high and reason tell values apart.
+  using Key = std::tuple<std::string, double, double, double, std::string>;
+  std::map<Key, FreeValue> found_;
 };
 
 // Those of the scored rows, which must outlive them, by stack and name.

@@ -120,6 +120,13 @@ std::string nested_text(const NestedErrors& errors) {
          transfers_text(errors.transfers) + "\n" + groups_text(errors.groups);
 }
 
+std::string served_nested_text(const NestedErrors& errors) {
+  return "Each family of models of each campaign of served runs, predicted by values of its stack\n"
+         "that saw neither. Errors in percent: over groups of family, engine and campaign, by the\n"
+         "median of each, and over rows; bias, +-, and ranges as for training\n" +
+         sets_text(errors.sets) + "\n" + groups_text(errors.groups);
+}
+
 Json nested_json(const NestedErrors& errors) {
   Json sets = Json::array(), groups = Json::array();
   for (const NestedLine& line : errors.sets) {

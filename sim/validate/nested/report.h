@@ -30,6 +30,8 @@ NestedErrors nested_errors(const std::vector<NestedPoint>& points,
                            std::vector<TransferLine> transfers);
 
 std::string nested_text(const NestedErrors& errors);
+// Of served runs, which have no transfers.
+std::string served_nested_text(const NestedErrors& errors);
 Json nested_json(const NestedErrors& errors);
 
 // validation/nested.json, which `--write-nested` makes. Error for a file that is missing or does

@@ -31,6 +31,11 @@ std::vector<Figure> figures(const ServedRow& s) {
   return all;
 }
 
+ServedRange range_of(const Figure& f, const ServedRanges& ranges) {
+  const std::string quantity = f.quantity;
+  return quantity == "ttft" ? ranges.ttft : quantity == "tpot" ? ranges.tpot : ranges.tokens_s_gpu;
+}
+
 const char* mode_of(const ServingRow& row) { return row.disaggregated ? "disagg" : "agg"; }
 
 bool guesses(const ServingRow& row) { return row.software.speculation == ServingSpeculation::mtp; }
@@ -132,7 +137,8 @@ std::string served_text(const std::vector<ServedRow>& rows) {
          table.text() + skipped_text(rows);
 }
 
-void add_served_json(const std::vector<ServedRow>& rows, Json& row_list, Json& group_list) {
+void add_served_json(const std::vector<ServedRow>& rows, const ServedError& error, Json& row_list,
+                     Json& group_list) {
   for (const ServedRow& s : rows) {
     const ServingRow& r = *s.row;
     const Json group = {{"gpu", r.gpu},
@@ -141,16 +147,22 @@ void add_served_json(const std::vector<ServedRow>& rows, Json& row_list, Json& g
                         {"precision", r.precision},
                         {"mode", mode_of(r)},
                         {"speculation", serving_speculation_text[r.software.speculation]}};
-    for (const Figure& f : figures(s))
+    const ServedRanges ranges = served_ranges(run_kind(r), error);
+    for (const Figure& f : figures(s)) {
+      const ServedRange range = range_of(f, ranges);
+      const auto or_null = [&](double value) {
+        return f.skipped.empty() ? Json(value) : Json(nullptr);
+      };
       row_list.push_back({{"id", r.id},
                           {"quantity", f.quantity},
                           {"unit", f.unit},
-                          {"predicted", f.skipped.empty() ? Json(f.predicted) : Json(nullptr)},
+                          {"predicted", or_null(f.predicted)},
                           {"measured", f.measured},
-                          {"low", nullptr},
-                          {"high", nullptr},
+                          {"low", or_null(f.predicted * range.low)},
+                          {"high", or_null(f.predicted * range.high)},
                           {"skipped", f.skipped.empty() ? Json(nullptr) : Json(f.skipped)},
                           {"group", group}});
+    }
   }
   for (const Group& group : groups_of(rows)) group_list.push_back(errors_json(group));
 }

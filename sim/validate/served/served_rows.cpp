@@ -12,6 +12,7 @@
 #include "hw_models/catalog.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/parallel.h"
+#include "sim/calibrate/steps/step_fit.h"
 #include "sim/outcome/serving/service.h"
 #include "workloads/model/model_catalog.h"
 
@@ -65,8 +66,7 @@ Traffic traffic_of(const ServingLoad& load) {
 // The model's own modules, with the tokens that others counted of them.
 Guessing guessing_of(const ServingRow& row, const Model& model) {
   const std::int64_t drafts = row.software.drafts;
-  static const auto all = load_acceptance(data_root() / "workloads/catalog/acceptance.json");
-  const auto measured = measured_acceptance(all, model, DraftKind::mtp, drafts);
+  const auto measured = catalogue_acceptance(model, DraftKind::mtp, drafts);
   const auto want = [&](bool holds, const char* found, const char* expected) {
     if (!holds) throw Error({.file = model.name, .path = "", .found = found, .expected = expected});
   };
@@ -76,13 +76,14 @@ Guessing guessing_of(const ServingRow& row, const Model& model) {
   return {.drafter = mtp_drafter(model, row.engine.layout, drafts), .acceptance = *measured};
 }
 
-ServiceCase case_of(const ServingRow& row) {
+ServiceCase case_of(const ServingRow& row, const MovedValue& moved) {
   ServiceCase out;
   out.model = load_model(row.model, data_root() / "workloads/catalog/models");
   out.cluster = load_cluster(row.cluster, row.gpus());
   const Job job{.task = Task::decode, .batch = 1, .context = 1};
   out.stack =
       catalogue_stack(row.software.stack, out.cluster, out.model, job, row.engine.layout.precision);
+  if (!moved.name.empty()) set_step_value(out.stack, moved.name, moved.deviations);
   if (row.software.speculation == ServingSpeculation::mtp)
     out.guessing = guessing_of(row, out.model);
   const std::int64_t drafts = out.guessing ? out.guessing->drafter.drafts : 0;
@@ -104,11 +105,30 @@ ServiceCase case_of(const ServingRow& row) {
 
 }  // namespace
 
-ServedRow serve_row(const ServingRow& row) {
+RunKind run_kind(const ServingRow& row) {
+  const std::string& stack = row.software.stack;
+  return {
+      .stack = stack.substr(0, stack.find('@')),
+      .family = row.family,
+      .kind = served_kind(row.disaggregated, row.software.speculation == ServingSpeculation::mtp),
+      .device = row.accelerator,
+      .precision = std::string(to_text(row.engine.layout.precision)),
+      .gpus = static_cast<double>(row.engine.layout.gpus())};
+}
+
+std::optional<Stack> stack_of(const ServingRow& row) {
+  try {
+    return case_of(row, {}).stack;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+ServedRow serve_row(const ServingRow& row, const MovedValue& moved) {
   ServedRow out{.row = &row, .skipped = row.skipped};
   if (!out.skipped.empty()) return out;
   try {
-    const ServicePrediction p = predict_service(case_of(row), {});
+    const ServicePrediction p = predict_service(case_of(row, moved), {});
     out.skipped = p.refusal;
     if (!out.skipped.empty()) return out;
     if (p.summary.requests == 0) {

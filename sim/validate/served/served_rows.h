@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "sim/base/json/tree.h"
+#include "sim/outcome/serving/served_error.h"
 #include "sim/validate/serving/serving_row.h"
+#include "workloads/stack/stack.h"
 
 namespace orrery {
 
@@ -18,13 +20,26 @@ struct ServedRow {
   double ttft = 0, tpot = 0, tokens_s_gpu = 0;
 };
 
+// A value of the row's stack, so many deviations from the middle of its prior (set_step_value). No
+// name: all as shipped.
+struct MovedValue {
+  std::string name;
+  double deviations = 0;
+};
+
 // Serves the row's requests on its deployment. Never throws: what cannot be served says why.
-ServedRow serve_row(const ServingRow& row);
+ServedRow serve_row(const ServingRow& row, const MovedValue& moved = {});
+// What of a row says how well it is predicted.
+RunKind run_kind(const ServingRow& row);
+// The stack that serves it; nullopt where the row does not say enough.
+std::optional<Stack> stack_of(const ServingRow& row);
 std::vector<ServedRow> serve_rows(const std::vector<ServingRow>& rows, int threads, bool quiet);
 
 // Errors by machine, engine and precision, over all, and why rows were skipped.
 std::string served_text(const std::vector<ServedRow>& rows);
-// Appends an entry for each measured quantity of each row, and groups of errors.
-void add_served_json(const std::vector<ServedRow>& rows, Json& row_list, Json& group_list);
+// Appends an entry for each measured quantity of each row, with its 90% range by `error`, and
+// groups of errors.
+void add_served_json(const std::vector<ServedRow>& rows, const ServedError& error, Json& row_list,
+                     Json& group_list);
 
 }  // namespace orrery

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the figures of everything that is measured, and holds them against gates.
+#include "sim/app/validate/gates.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "hw_models/catalog.h"
+#include "hw_models/catalogue_hash.h"
+#include "sim/app/validate/json.h"
+#include "sim/base/output_file.h"
+#include "sim/validate/fit/ranges.h"
+#include "sim/validate/nested/report.h"
+#include "sim/validate/page/page.h"
+#include "sim/validate/replayed/engine_gates.h"
+#include "sim/validate/replayed/engine_replay.h"
+#include "sim/validate/score/choices.h"
+#include "sim/validate/score/odd_rows.h"
+#include "sim/validate/score/ranking.h"
+#include "sim/validate/served/served_gates.h"
+
+namespace orrery {
+namespace {
+
+NestedErrors shipped_nested() { return load_nested(data_root() / "validation/nested.json"); }
+NestedErrors shipped_served_nested() {
+  return load_nested(data_root() / "validation/served_nested.json");
+}
+
+void warn_of_age(const NestedErrors& errors, const std::string& file) {
+  if (errors.catalogue == catalogue_hash()) return;
+  fmt::print(stderr,
+             "orrery: validation/{} was made with other catalogues; validate --leave-out nested "
+             "computes it anew\n",
+             file);
+}
+
+std::string today() { return fmt::format("{:%Y-%m-%d}", std::chrono::system_clock::now()); }
+
+template <class List>
+void append(List& list, List&& more) {
+  std::move(more.begin(), more.end(), std::back_inserter(list));
+}
+
+}  // namespace
+
+GateFiles prepare_files(const ValidateOptions& options) {
+  GateFiles files;
+  if (!options.gates.empty()) files.judged = load_gates(options.gates);
+  if (!options.write_gates.empty()) {
+    check_writable_file(options.write_gates);
+    files.before = load_gates_or_none(options.write_gates);
+  }
+  for (const std::string* file : {&options.model_error, &options.write_nested})
+    if (!file->empty()) check_writable_file(*file);
+  if (!options.html.empty()) check_writable_file(options.html);
+  if (!options.plots.empty()) check_writable_folder(options.plots);
+  return files;
+}
+
+std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
+                                         const Aliases& aliases, const GateFiles& files,
+                                         const ValidateOptions& options) {
+  if (options.gates.empty() && options.write_gates.empty() && options.html.empty() &&
+      options.plots.empty())
+    return std::nullopt;
+  auto figures = group_figures(scored);
+  if (options.files.empty()) {
+    append(figures, nested_figures(shipped_nested()));
+    append(figures, nested_figures(shipped_served_nested()));
+    append(figures, engine_gate_figures(replay_engine(shipped_engine_cases(), options.threads)));
+    const std::vector<ServingRow> rows = shipped_serving_rows(aliases);
+    append(figures, served_gate_figures(serve_rows(rows, options.threads, options.quiet)));
+  }
+  std::vector<GateVerdict> verdicts;
+  if (!options.gates.empty()) verdicts = judge(files.judged, figures, options.files.empty());
+  if (!options.plots.empty()) write_validation_pictures(options.plots, scored);
+  if (!options.html.empty())
+    write_file(options.html,
+               validation_page(scored, verdicts,
+                               {{"90% ranges", ranges_text(range_groups(scored))},
+                                {"Order of layouts", ranking_text(scored) + choices_text(scored)},
+                                {"Rows that are known to be odd", odd_rows_text(scored)}}));
+  if (!options.write_gates.empty())
+    write_file(options.write_gates, gates_json(tightened(files.before, figures, today())));
+  if (!options.gates.empty()) fmt::print("{}", verdicts_text(verdicts));
+  const bool passed =
+      std::all_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.passed; });
+  return passed ? ExitCode::answer : ExitCode::check_failed;
+}
+
+ExitCode print_nested(const ValidateOptions& options) {
+  const NestedErrors errors = shipped_nested(), served = shipped_served_nested();
+  warn_of_age(errors, "nested.json");
+  warn_of_age(served, "served_nested.json");
+  Json both = nested_json(errors);
+  both["served"] = nested_json(served);
+  fmt::print("{}", options.json ? answer_text(validate_head(options), {}, both)
+                                : nested_text(errors) + "\n" + served_nested_text(served));
+  return ExitCode::answer;
+}
+
+}  // namespace orrery

@@ -488,6 +488,11 @@ TEST_CASE(
 TEST_CASE("validate names what it cannot do") {
   CHECK_THROWS_AS(validate_tables({.leave_out = "colour"}), Error);
   CHECK_THROWS_AS(validate_tables({.files = {"no/such/file.csv"}}), Error);
+  const auto measured = data_root() / "validation/measurements";
+  const std::string served = (measured / "serving/token_position.csv").string();
+  CHECK(error_text([&] {
+          validate_tables({.files = {served}, .leave_out = "source"});
+        }).find("--leave-out: found \"source\"; expected nested") != std::string::npos);
 }
 
 }  // namespace orrery

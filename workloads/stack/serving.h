@@ -64,6 +64,8 @@ struct ServingHost {
   // it is longer than the step on the device.
   Sourced<Seconds> step = unstated(Seconds(0)), sequence = unstated(Seconds(0));
   Sourced<Seconds> chunk = unstated(Seconds(0));  // for each part of a prompt
+  // Of a step that several ranks run: the scheduler's word to the others, their answers.
+  Sourced<Seconds> ranks = unstated(Seconds(0));
   bool schedules_ahead = false;
   // Of handing out a sequence's tokens, which delays the step after it. Engines may hand out
   // several at once (EnginePolicy::stream_interval).
@@ -71,6 +73,7 @@ struct ServingHost {
   // Of launching a step with prompts that no graph holds: whole, and for each of its operations.
   // The device waits where that takes longer.
   Sourced<Seconds> eager_step = unstated(Seconds(0)), eager_launch = unstated(Seconds(0));
+  Sourced<Seconds> eager_collective = unstated(Seconds(0));  // more for each that is a collective
   // Time for which the operating system keeps the host away while it launches, over that of
   // launching, and how long in the mean (exponential): the slowest of a hundred first tokens wait.
   Sourced<double> stall_share = unstated(0.0);

@@ -17,10 +17,12 @@ void visit_serving_values(ServingRef& s, Visit&& visit) {
   visit("host_step", s.host.step);
   visit("host_sequence", s.host.sequence);
   visit("host_chunk", s.host.chunk);
+  visit("host_ranks", s.host.ranks);
   visit("host_answer", s.host.answer);
   visit("expert_popularity", s.kernels.expert_popularity);
   visit("eager_step", s.host.eager_step);
   visit("eager_launch", s.host.eager_launch);
+  visit("eager_collective", s.host.eager_collective);
   visit("first_prompts", s.host.first_prompts);
   visit("stall_share", s.host.stall_share);
   visit("stall", s.host.stall);

@@ -235,9 +235,14 @@ Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Reade
 std::string served_answer(const std::vector<ServingRow>& serving,
                           const std::vector<ScoredRow>& others, const ValidateOptions& options) {
   if (!others.empty())
-    throw Error({.file = others.front().row->source,
+    throw Error({.file = "validate",
                  .found = "runs of training beside served ones",
                  .expected = "one of the two: each has fits of its own"});
+  if (!options.leave_out.empty() && options.leave_out != "nested")
+    throw Error(
+        {.file = "--leave-out",
+         .found = in_quotes(options.leave_out),
+         .expected = "nested: of served runs a family and a campaign are left out together"});
   if (!options.leave_out.empty()) return served_nested_report(serving, options);
   const FitRun run{.threads = options.threads, .quiet = options.quiet};
   const ServedModel model = served_model(serving, run);
@@ -281,7 +286,7 @@ ExitCode validate_tables(const ValidateOptions& options) {
   std::vector<ScoredCollective> scored_calls;
   for (const MeasuredCollective& call : calls)
     scored_calls.push_back(score_collective(call, error));
-  if (!serving.empty() && (nested || options.free || options.fit)) {
+  if (!serving.empty() && (!options.leave_out.empty() || options.free || options.fit)) {
     fmt::print("{}", served_answer(serving, scored, options));
     return ExitCode::answer;
   }

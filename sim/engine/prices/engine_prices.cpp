@@ -64,6 +64,12 @@ double joined(double a, double b) {
   return longer > 0 ? longer * std::sqrt(std::sqrt(1 + std::pow(shorter / longer, 4))) : 0;
 }
 
+// Of launching a step operation by operation.
+double launch_seconds(const ServingHost& host, const Launches& launches) {
+  return host.eager_step.get().si() + launches.operations * host.eager_launch.get().si() +
+         launches.collectives * host.eager_collective.get().si();
+}
+
 }  // namespace
 
 // A batch of decodes of one size.
@@ -81,8 +87,8 @@ class EnginePrices::Tables {
          std::int64_t most, const Drafter* drafts_by)
       : segments(cluster, model, layout, stack),
         serving(stack.serving),
-        launching(stack.serving.host.eager_step.get().si() +
-                  segments.launches() * stack.serving.host.eager_launch.get().si()),
+        launching(launch_seconds(stack.serving.host, segments.launches())),
+        several_ranks(layout.gpus() > 1),
         drafter(drafts_by),
         drafts(drafts_by == nullptr ? 0 : drafts_by->drafts),
         once(static_cast<std::size_t>(most) + 1),
@@ -150,6 +156,7 @@ class EnginePrices::Tables {
   // `eager`: no graph holds it. Host and device vary, so that the longer one alone does not decide.
   double with_host(double device, std::int64_t sequences, std::size_t chunks, bool eager) const {
     const double host = serving.host.step.get().si() +
+                        (several_ranks ? serving.host.ranks.get().si() : 0) +
                         static_cast<double>(sequences) * serving.host.sequence.get().si() +
                         static_cast<double>(chunks) * serving.host.chunk.get().si();
     const double busy = eager ? joined(device, launching) : device;
@@ -190,6 +197,7 @@ class EnginePrices::Tables {
   Segments segments;
   const StackServing& serving;
   const double launching;  // of the host, kernel by kernel
+  const bool several_ranks;
   const Drafter* drafter;
   std::int64_t drafts;
   std::optional<Segments> guesser;

@@ -80,16 +80,22 @@ PhaseTime Segments::prefill(const PrefillChunk& chunk) const {
   });
 }
 
-double Segments::launches() const {
-  double count = 0;
+Launches Segments::launches() const {
+  Launches all;
+  const auto add = [&all](const Segment& segment, double times) {
+    for (const Operation& operation : segment.operations) {
+      all.operations += times;
+      if (operation.collective() != nullptr) all.collectives += times;
+    }
+  };
   for (std::size_t i = 0; i < layers_of_.size(); ++i) {
     const LayerClass& layer = model_.classes[i];
-    count += layers_of_[i] *
-             static_cast<double>(operations_.layer(layer, 1).operations.size() +
-                                 operations_.prefill(layer.mixer, 0, 1).operations.size());
+    add(operations_.layer(layer, 1), layers_of_[i]);
+    add(operations_.prefill(layer.mixer, 0, 1), layers_of_[i]);
   }
-  return count + static_cast<double>(operations_.embedding(1).operations.size() +
-                                     operations_.head(1).operations.size());
+  add(operations_.embedding(1), 1);
+  add(operations_.head(1), 1);
+  return all;
 }
 
 }  // namespace orrery

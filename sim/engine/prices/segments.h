@@ -14,6 +14,11 @@ namespace orrery {
 
 double seconds_of(const PhaseTime& phase);  // of all labels
 
+// Operations of a step, and how many of them are collectives.
+struct Launches {
+  double operations = 0, collectives = 0;
+};
+
 // One thread at a time.
 class Segments {
  public:
@@ -26,8 +31,8 @@ class Segments {
                    bool in_graph) const;
   PhaseTime decode(std::int64_t sequences, std::int64_t each, std::int64_t history) const;
   PhaseTime prefill(const PrefillChunk& chunk) const;
-  // Operations of a step with a prompt: what the host launches where no graph holds them.
-  double launches() const;
+  // What the host launches for a step with a prompt where no graph holds it.
+  Launches launches() const;
 
  private:
   PhaseTime price(const Segment& segment, bool in_graph) const;

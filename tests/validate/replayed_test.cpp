@@ -129,8 +129,8 @@ TEST_CASE("a run that was cut off is not predicted, and says so", "[replayed]") 
 
 // The figures of one half are within what they were when this was written, as shares; bars of the
 // half that was never fitted: 3% TPOT, 7% TTFT, 15% its 99th percentile, 3% blocks, 2% verdicts.
-// Nothing was fitted to runs on two GPUs: the host's part of a step, which sends each step to the
-// other GPU, is 0.3 to 1 ms longer there than what was fitted on one.
+// On two GPUs the host's more in a step and in a collective that it launches was measured on the
+// fitted half.
 TEST_CASE("our engine comes out as near as it did", "[replayed]") {
   const auto groups = engine_gate_figures(replay_engine(shipped_engine_cases(), 2));
   const std::map<std::string, double> at_most[] = {
@@ -145,11 +145,11 @@ TEST_CASE("our engine comes out as near as it did", "[replayed]") {
        {"device_step_median", 0.035},
        {"kv_blocks_median", 0.005},
        {"oom_wrong", 0}},
-      {{"tpot_median", 0.08},
-       {"ttft_median", 0.035},
+      {{"tpot_median", 0.046},
+       {"ttft_median", 0.05},
        {"transfer_median", 0.3},
        {"kv_blocks_median", 0.005}},
-      {{"tpot_median", 0.11}, {"ttft_median", 0.055}, {"transfer_median", 0.2}}};
+      {{"tpot_median", 0.07}, {"ttft_median", 0.055}, {"transfer_median", 0.2}}};
   REQUIRE(groups.size() == std::size(at_most));
   for (std::size_t half = 0; half < groups.size(); ++half)
     for (const auto& [figure, most] : at_most[half]) {

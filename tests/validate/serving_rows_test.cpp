@@ -13,6 +13,7 @@
 
 #include "hw_models/catalog.h"
 #include "sim/base/errors/check.h"
+#include "sim/validate/served/served_gates.h"
 #include "sim/validate/serving/serving_rows.h"
 #include "workloads/stack/stack.h"
 
@@ -25,16 +26,8 @@ ServingReader make_reader() {
 }
 
 const std::vector<ServingRow>& shipped_rows() {
-  static const std::vector<ServingRow> rows = [] {
-    std::vector<std::filesystem::path> files;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(data_root() / "validation/measurements/serving"))
-      if (entry.path().extension() == ".csv") files.push_back(entry.path());
-    std::sort(files.begin(), files.end());
-    std::vector<CsvTable> tables;
-    for (const auto& file : files) tables.push_back(read_csv(file));
-    return make_reader().read(tables);
-  }();
+  static const std::vector<ServingRow> rows =
+      shipped_serving_rows(load_aliases(data_root() / "validation/aliases.json"));
   return rows;
 }
 

@@ -12,6 +12,7 @@
 #include "hw_models/catalog.h"
 #include "hw_models/catalogue_hash.h"
 #include "sim/app/validate/json.h"
+#include "sim/base/append.h"
 #include "sim/base/output_file.h"
 #include "sim/validate/fit/ranges.h"
 #include "sim/validate/nested/report.h"
@@ -40,11 +41,6 @@ void warn_of_age(const NestedErrors& errors, const std::string& file) {
 }
 
 std::string today() { return fmt::format("{:%Y-%m-%d}", std::chrono::system_clock::now()); }
-
-template <class List>
-void append(List& list, List&& more) {
-  std::move(more.begin(), more.end(), std::back_inserter(list));
-}
 
 }  // namespace
 

@@ -23,6 +23,11 @@ void add_rows(Json& list, const std::vector<BlindRow>& rows, const std::string& 
     list.push_back({{"id", b.row->row->id}, {"met_as", met_as}, {"error", b.speed_error}});
 }
 
+void write_nested(const NestedErrors& errors, const ValidateOptions& options) {
+  if (!options.write_nested.empty())
+    write_file(options.write_nested, nested_json(errors).dump(1) + "\n");
+}
+
 }  // namespace
 
 std::string left_out_report(const std::vector<ScoredRow>& rows, const ValidateOptions& options) {
@@ -69,8 +74,7 @@ std::string nested_report(const UnseenRows& rows, const ModelError& error,
   const NestedErrors errors = nested_errors(
       nested_points(left_out, evidence, fitted),
       transfer_lines(rows.known, left_out, unscripted, other_values, stand_ins, fitted, run));
-  if (!options.write_nested.empty())
-    write_file(options.write_nested, nested_json(errors).dump(1) + "\n");
+  write_nested(errors, options);
   if (options.json) {
     Json out = nested_json(errors);
     out["rows"] = Json::array();
@@ -91,8 +95,7 @@ std::string served_nested_report(const std::vector<ServingRow>& rows,
   const ServedError fitted = served_error(blind, options.threads);
   if (!options.model_error.empty()) write_file(options.model_error, to_json_text(fitted));
   const NestedErrors errors = served_nested(blind, fitted);
-  if (!options.write_nested.empty())
-    write_file(options.write_nested, nested_json(errors).dump(1) + "\n");
+  write_nested(errors, options);
   if (!options.json) return served_nested_text(errors);
   Json out = nested_json(errors);
   out["rows"] = Json::array();

@@ -12,6 +12,7 @@
 #include "sim/app/validate/gates.h"
 #include "sim/app/validate/json.h"
 #include "sim/app/validate/left_out.h"
+#include "sim/base/append.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/parallel.h"
 #include "sim/validate/advice.h"
@@ -71,10 +72,8 @@ std::vector<std::filesystem::path> table_files(const ValidateOptions& options) {
   std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
   if (!files.empty() || options.kernels) return files;
   const auto folder = data_root() / "validation/measurements";
-  std::error_code ignored;
   for (const auto& part : {folder, folder / "training", folder / "collectives"})
-    for (const auto& entry : std::filesystem::directory_iterator(part, ignored))
-      if (entry.path().extension() == ".csv") files.push_back(entry.path());
+    append(files, csv_files(part));
   std::sort(files.begin(), files.end());
   if (files.empty())
     throw Error(
@@ -186,11 +185,6 @@ struct Readers {
   bool with_unseen = false;
 };
 
-template <class List>
-void append(List& list, List&& more) {
-  std::move(more.begin(), more.end(), std::back_inserter(list));
-}
-
 Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Readers& readers) {
   Tables tables;
   if (options.files.empty()) tables.kernel_files = shipped_kernel_files();
@@ -231,6 +225,11 @@ Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Reade
   return tables;
 }
 
+std::string free_answer(const std::vector<FreeValue>& values, const ValidateOptions& options) {
+  return options.json ? answer_text(validate_head(options), {}, free_values_json(values))
+                      : free_values_text(values);
+}
+
 // What fits say of served runs, which stand alone: their values are those of serving engines.
 std::string served_answer(const std::vector<ServingRow>& serving,
                           const std::vector<ScoredRow>& others, const ValidateOptions& options) {
@@ -247,9 +246,7 @@ std::string served_answer(const std::vector<ServingRow>& serving,
   const FitRun run{.threads = options.threads, .quiet = options.quiet};
   const ServedModel model = served_model(serving, run);
   if (options.fit) return served_fit_text(model, run);
-  const std::vector<FreeValue> values = served_free_values(model, run);
-  return options.json ? answer_text(validate_head(options), {}, free_values_json(values))
-                      : free_values_text(values);
+  return free_answer(served_free_values(model, run), options);
 }
 
 // What fits say of training runs, where the options ask for it.
@@ -260,8 +257,7 @@ std::optional<std::string> fitted_answer(const std::vector<ScoredRow>& scored,
   if (!options.free) return std::nullopt;
   std::vector<FreeValue> values = free_values(scored);
   compare_with_fit(values, scored, {.threads = options.threads, .quiet = true});
-  return options.json ? answer_text(validate_head(options), {}, free_values_json(values))
-                      : free_values_text(values);
+  return free_answer(values, options);
 }
 
 }  // namespace

@@ -166,6 +166,15 @@ CsvTable parse_csv(std::string_view text, const std::string& file) {
   return table;
 }
 
+std::vector<std::filesystem::path> csv_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.path().extension() == ".csv") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 CsvTable read_csv(const std::filesystem::path& file) {
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored))

@@ -26,6 +26,8 @@ struct CsvTable {
 // Errors: a folder or a file that cannot be read, an empty one, text that is not UTF-8 free of
 // zero bytes, an open quote, a line with too many or too few fields, a column that appears twice.
 CsvTable read_csv(const std::filesystem::path& file);
+// The tables (.csv) that lie in a folder, by name; none where there is no such folder.
+std::vector<std::filesystem::path> csv_files(const std::filesystem::path& folder);
 CsvTable parse_csv(std::string_view text, const std::string& file);
 
 // One row of a table, addressed by column name. A column that the table lacks reads as blank.

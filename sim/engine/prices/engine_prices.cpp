@@ -169,7 +169,7 @@ class EnginePrices::Tables {
   struct Run {
     std::int64_t rows = 0, sampled = 0, sequences = 0;
     std::int64_t guessed_for = 0;  // sequences that later passes of the drafter have a row of
-    bool padded = false, in_graph = false, eager = false;
+    bool padded = false, in_graph = false;
   };
   Run run_of(const StepShape& shape) const {
     CHECK_THAT(shape.decodes == 0 || shape.drafts == drafts, "drafts that no drafter makes");
@@ -181,12 +181,10 @@ class EnginePrices::Tables {
     run.sequences = shape.decodes + static_cast<std::int64_t>(shape.chunks.size());
     if (!shape.chunks.empty()) {
       run.in_graph = run.rows <= serving.mixed_graph_rows;
-      run.eager = !run.in_graph;
       return run;
     }
     const std::int64_t graph = graph_size(serving, shape.decodes);
     run.padded = run.in_graph = graph > 0;
-    run.eager = !run.in_graph;
     if (run.padded) run.guessed_for = graph;
     run.sampled = run.rows = run.guessed_for * (1 + drafts);
     return run;
@@ -275,7 +273,7 @@ Ticks EnginePrices::step(const StepShape& shape) const {
       if (t.guesser) device += seconds_of(t.guesser->prefill(chunk));
     }
   }
-  return to_ticks(Seconds(t.with_host(device, run.sequences, shape.chunks.size(), run.eager)));
+  return to_ticks(Seconds(t.with_host(device, run.sequences, shape.chunks.size(), !run.in_graph)));
 }
 
 StepParts EnginePrices::parts(const StepShape& shape) const {
@@ -304,7 +302,7 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
   }
   const double device = parts.total().si();
   parts.time[static_cast<std::size_t>(Label::host)] +=
-      Seconds(t.with_host(device, run.sequences, shape.chunks.size(), run.eager) - device);
+      Seconds(t.with_host(device, run.sequences, shape.chunks.size(), !run.in_graph) - device);
   return parts;
 }
 

@@ -29,10 +29,7 @@ ModelError error_without(const std::vector<BlindRow>& rows,
     if (!is_odd(row) && row.family != group.first && row.source != group.second)
       others.push_back(residuals[i]);
   }
-  if (others.empty()) return shared;
-  ModelError of_new = shared;
-  of_new.stated_share = shared.new_share;
-  return fit_model_error(others, {.cell_power = one_vote, .shared = &of_new});
+  return error_of_others(others, shared);
 }
 
 double of_speed(double log_error) { return std::expm1(log_error); }
@@ -114,6 +111,13 @@ std::vector<NestedPoint> nested_points(const std::vector<BlindRow>& rows,
     out.push_back(std::move(point));
   }
   return out;
+}
+
+ModelError error_of_others(const std::vector<BlindResidual>& others, const ModelError& shared) {
+  if (others.empty()) return shared;
+  ModelError of_new = shared;
+  of_new.stated_share = shared.new_share;
+  return fit_model_error(others, {.cell_power = one_vote, .shared = &of_new});
 }
 
 std::vector<NestedGroup> nested_groups(const std::vector<const NestedPoint*>& points) {

@@ -63,6 +63,10 @@ struct NestedNumbers {
 };
 NestedNumbers nested_numbers(const std::vector<const NestedPoint*>& points);
 
+// The error that these residuals have, one vote a cell, as ranges of new runs; `shared` where there
+// are none.
+ModelError error_of_others(const std::vector<BlindResidual>& others, const ModelError& shared);
+
 // Some of the points, by a name: all published, generations, experts, large jobs, sweeps, then each
 // generation and precision of published runs.
 struct NestedSet {

@@ -2,25 +2,17 @@
 // Replays the shipped tables of the serving engine for gates.
 #include "sim/validate/replayed/engine_gates.h"
 
-#include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "hw_models/catalog.h"
+#include "sim/base/append.h"
 
 namespace orrery {
 
 std::vector<EngineCase> shipped_engine_cases() {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(data_root() / "validation/measurements/serving_engine"))
-    if (entry.path().extension() == ".csv") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
   std::vector<EngineCase> cases;
-  for (const auto& file : files) {
-    std::vector<EngineCase> some = read_engine_cases(read_csv(file));
-    std::move(some.begin(), some.end(), std::back_inserter(cases));
-  }
+  for (const auto& file : csv_files(data_root() / "validation/measurements/serving_engine"))
+    append(cases, read_engine_cases(read_csv(file)));
   return cases;
 }
 

@@ -29,10 +29,6 @@ std::vector<Sample> samples_of(const ServedModel& model, const std::string& stac
   return out;
 }
 
-double weight_of(const Sample& s, const std::map<std::string, std::size_t>& cells) {
-  return weight_among(cells.at(cell_of(*s.row)));
-}
-
 }  // namespace
 
 ServedFold fold_of(const ServedSlopes& s) {
@@ -64,7 +60,7 @@ StepFit fit_served(const ServedModel& model, const std::string& stack, const Ser
                            [s](std::span<const double> deviations) {
                              return std::exp(s.row->log_predicted(s.quantity, deviations));
                            },
-                       .weight = weight_of(s, cells)});
+                       .weight = weight_among(cells.at(cell_of(*s.row)))});
   return fit_steps(model.names.at(stack).size(), samples, {.threads = threads});
 }
 

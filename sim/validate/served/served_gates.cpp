@@ -4,24 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "hw_models/catalog.h"
 #include "sim/base/statistics.h"
 #include "sim/base/text/csv.h"
-#include "sim/validate/served/served_slopes.h"
 #include "sim/validate/serving/serving_rows.h"
 
 namespace orrery {
 
 std::vector<ServingRow> shipped_serving_rows(const Aliases& aliases) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(data_root() / "validation/measurements/serving"))
-    if (entry.path().extension() == ".csv") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
   std::vector<CsvTable> tables;
-  for (const auto& file : files) tables.push_back(read_csv(file));
+  for (const auto& file : csv_files(data_root() / "validation/measurements/serving"))
+    tables.push_back(read_csv(file));
   return ServingReader(aliases).read(tables);
 }
 
@@ -32,9 +26,8 @@ std::vector<GroupFigures> served_gate_figures(const std::vector<ServedRow>& rows
     for (const ServedQuantity quantity : served_quantities) {
       std::vector<double> errors;
       for (const ServedRow& s : rows) {
-        const bool guesses = s.row->software.speculation == ServingSpeculation::mtp;
         const auto value = measured(s, quantity);
-        if (s.skipped.empty() && guesses == guessed && value)
+        if (s.skipped.empty() && guesses(*s.row) == guessed && value)
           errors.push_back(std::abs(predicted(s, quantity) / *value - 1));
       }
       if (errors.empty()) continue;

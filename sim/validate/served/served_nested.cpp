@@ -55,8 +55,7 @@ ModelError error_without(const std::vector<const ServedBlind*>& rows, const Serv
   std::vector<BlindResidual> others;
   for (const ServedBlind* b : rows)
     if (!leaves_out(fold, *b->row)) others.push_back(residual_of(*b));
-  if (others.empty()) return shared;
-  return fit_model_error(others, {.cell_power = one_vote, .shared = &shared});
+  return error_of_others(others, shared);
 }
 
 std::vector<NestedPoint> points_of(const std::vector<const ServedBlind*>& rows,

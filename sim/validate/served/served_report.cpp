@@ -12,33 +12,17 @@
 namespace orrery {
 namespace {
 
-// One measured quantity of a row beside its prediction.
-struct Figure {
-  const char* quantity;
-  const char* unit;
-  double measured = 0, predicted = 0;
-  std::string skipped = {};
-};
-
-std::vector<Figure> figures(const ServedRow& s) {
-  const ServingFigures& m = s.row->measured;
-  std::vector<Figure> all;
-  if (m.ttft)
-    all.push_back({"ttft", "s", *m.ttft, s.ttft, s.skipped.empty() ? m.ttft_skipped : s.skipped});
-  if (m.tpot) all.push_back({"tpot", "s", *m.tpot, s.tpot, s.skipped});
-  if (m.tokens_s_gpu && !m.tokens_derived)
-    all.push_back({"tokens_s_gpu", "tokens/s/GPU", *m.tokens_s_gpu, s.tokens_s_gpu, s.skipped});
-  return all;
+const char* unit_of(ServedQuantity quantity) {
+  return quantity == ServedQuantity::tokens_s_gpu ? "tokens/s/GPU" : "s";
 }
 
-ServedRange range_of(const Figure& f, const ServedRanges& ranges) {
-  const std::string quantity = f.quantity;
-  return quantity == "ttft" ? ranges.ttft : quantity == "tpot" ? ranges.tpot : ranges.tokens_s_gpu;
+const ServedRange& range_of(ServedQuantity quantity, const ServedRanges& ranges) {
+  return quantity == ServedQuantity::ttft   ? ranges.ttft
+         : quantity == ServedQuantity::tpot ? ranges.tpot
+                                            : ranges.tokens_s_gpu;
 }
 
 const char* mode_of(const ServingRow& row) { return row.disaggregated ? "disagg" : "agg"; }
-
-bool guesses(const ServingRow& row) { return row.software.speculation == ServingSpeculation::mtp; }
 
 // Signed errors by quantity.
 using Errors = std::map<std::string, std::vector<double>>;
@@ -51,8 +35,10 @@ struct Group {
 
 void add(Group& group, const ServedRow& s) {
   ++group.rows;
-  for (const Figure& f : figures(s))
-    if (f.skipped.empty()) group.errors[f.quantity].push_back(f.predicted / f.measured - 1);
+  for (const ServedFigure& f : served_figures(s))
+    if (f.skipped.empty())
+      group.errors[std::string(served_quantity_text[f.quantity])].push_back(
+          f.predicted / f.measured - 1);
 }
 
 std::vector<Group> groups_of(const std::vector<ServedRow>& rows) {
@@ -148,14 +134,14 @@ void add_served_json(const std::vector<ServedRow>& rows, const ServedError& erro
                         {"mode", mode_of(r)},
                         {"speculation", serving_speculation_text[r.software.speculation]}};
     const ServedRanges ranges = served_ranges(run_kind(r), error);
-    for (const Figure& f : figures(s)) {
-      const ServedRange range = range_of(f, ranges);
+    for (const ServedFigure& f : served_figures(s)) {
+      const ServedRange& range = range_of(f.quantity, ranges);
       const auto or_null = [&](double value) {
         return f.skipped.empty() ? Json(value) : Json(nullptr);
       };
       row_list.push_back({{"id", r.id},
-                          {"quantity", f.quantity},
-                          {"unit", f.unit},
+                          {"quantity", served_quantity_text[f.quantity]},
+                          {"unit", unit_of(f.quantity)},
                           {"predicted", or_null(f.predicted)},
                           {"measured", f.measured},
                           {"low", or_null(f.predicted * range.low)},

@@ -84,8 +84,7 @@ ServiceCase case_of(const ServingRow& row, const MovedValue& moved) {
   out.stack =
       catalogue_stack(row.software.stack, out.cluster, out.model, job, row.engine.layout.precision);
   if (!moved.name.empty()) set_step_value(out.stack, moved.name, moved.deviations);
-  if (row.software.speculation == ServingSpeculation::mtp)
-    out.guessing = guessing_of(row, out.model);
+  if (guesses(row)) out.guessing = guessing_of(row, out.model);
   const std::int64_t drafts = out.guessing ? out.guessing->drafter.drafts : 0;
   const auto group = [&](const ServingWorkers& w) {
     return EngineGroup{.layout = w.layout,
@@ -103,17 +102,60 @@ ServiceCase case_of(const ServingRow& row, const MovedValue& moved) {
   return out;
 }
 
+// As the table has it; nullopt where it has none, or one that follows from the latencies.
+std::optional<double> told(const ServingFigures& m, ServedQuantity quantity) {
+  switch (quantity) {
+    case ServedQuantity::ttft:
+      return m.ttft;
+    case ServedQuantity::tpot:
+      return m.tpot;
+    case ServedQuantity::tokens_s_gpu:
+      return m.tokens_derived ? std::nullopt : m.tokens_s_gpu;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<double> measured(const ServedRow& row, ServedQuantity quantity) {
+  const bool skipped = quantity == ServedQuantity::ttft && !row.row->measured.ttft_skipped.empty();
+  return skipped ? std::nullopt : told(row.row->measured, quantity);
+}
+
+double predicted(const ServedRow& row, ServedQuantity quantity) {
+  switch (quantity) {
+    case ServedQuantity::ttft:
+      return row.ttft;
+    case ServedQuantity::tpot:
+      return row.tpot;
+    case ServedQuantity::tokens_s_gpu:
+      return row.tokens_s_gpu;
+  }
+  return 0;
+}
+
+std::vector<ServedFigure> served_figures(const ServedRow& row) {
+  std::vector<ServedFigure> figures;
+  for (const ServedQuantity quantity : served_quantities) {
+    const auto value = told(row.row->measured, quantity);
+    if (!value) continue;
+    figures.push_back({quantity, *value, predicted(row, quantity), row.skipped});
+    if (row.skipped.empty() && quantity == ServedQuantity::ttft)
+      figures.back().skipped = row.row->measured.ttft_skipped;
+  }
+  return figures;
+}
+
+bool guesses(const ServingRow& row) { return row.software.speculation == ServingSpeculation::mtp; }
 
 RunKind run_kind(const ServingRow& row) {
   const std::string& stack = row.software.stack;
-  return {
-      .stack = stack.substr(0, stack.find('@')),
-      .family = row.family,
-      .kind = served_kind(row.disaggregated, row.software.speculation == ServingSpeculation::mtp),
-      .device = row.accelerator,
-      .precision = std::string(to_text(row.engine.layout.precision)),
-      .gpus = static_cast<double>(row.engine.layout.gpus())};
+  return {.stack = stack.substr(0, stack.find('@')),
+          .family = row.family,
+          .kind = served_kind(row.disaggregated, guesses(row)),
+          .device = row.accelerator,
+          .precision = std::string(to_text(row.engine.layout.precision)),
+          .gpus = static_cast<double>(row.engine.layout.gpus())};
 }
 
 std::optional<Stack> stack_of(const ServingRow& row) {

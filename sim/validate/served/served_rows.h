@@ -2,11 +2,14 @@
 // Holds the simulator of served models against measured runs, each by its own protocol.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/base/json/tree.h"
+#include "sim/base/text/enum_names.h"
 #include "sim/outcome/serving/served_error.h"
 #include "sim/validate/serving/serving_row.h"
 #include "workloads/stack/stack.h"
@@ -19,6 +22,28 @@ struct ServedRow {
   std::string skipped;  // why nothing is predicted, one sentence; empty: it is
   double ttft = 0, tpot = 0, tokens_s_gpu = 0;
 };
+
+// What a row of a serving table measures.
+enum class ServedQuantity : std::uint8_t { ttft, tpot, tokens_s_gpu };
+inline constexpr std::array<ServedQuantity, 3> served_quantities = {
+    ServedQuantity::ttft, ServedQuantity::tpot, ServedQuantity::tokens_s_gpu};
+inline constexpr auto served_quantity_text =
+    enum_names<ServedQuantity>({"ttft", "tpot", "tokens_s_gpu"});
+
+// As measured, and as predicted; nullopt where the row does not say, or is not scored by it.
+std::optional<double> measured(const ServedRow& row, ServedQuantity quantity);
+double predicted(const ServedRow& row, ServedQuantity quantity);
+
+// One measured quantity of a row beside its prediction.
+struct ServedFigure {
+  ServedQuantity quantity = ServedQuantity::tpot;
+  double measured = 0, predicted = 0;
+  std::string skipped = {};  // why it is not scored, one sentence; empty: it is
+};
+std::vector<ServedFigure> served_figures(const ServedRow& row);
+
+// Whether its tokens were guessed ahead.
+bool guesses(const ServingRow& row);
 
 // A value of the row's stack, so many deviations from the middle of its prior (set_step_value). No
 // name: all as shipped.

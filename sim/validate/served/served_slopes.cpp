@@ -39,31 +39,6 @@ void add_side(ServedSlopes& slopes, std::size_t value, double side, const Served
 
 }  // namespace
 
-std::optional<double> measured(const ServedRow& row, ServedQuantity quantity) {
-  const ServingFigures& m = row.row->measured;
-  switch (quantity) {
-    case ServedQuantity::ttft:
-      return m.ttft_skipped.empty() ? m.ttft : std::nullopt;
-    case ServedQuantity::tpot:
-      return m.tpot;
-    case ServedQuantity::tokens_s_gpu:
-      return m.tokens_derived ? std::nullopt : m.tokens_s_gpu;
-  }
-  return std::nullopt;
-}
-
-double predicted(const ServedRow& row, ServedQuantity quantity) {
-  switch (quantity) {
-    case ServedQuantity::ttft:
-      return row.ttft;
-    case ServedQuantity::tpot:
-      return row.tpot;
-    case ServedQuantity::tokens_s_gpu:
-      return row.tokens_s_gpu;
-  }
-  return 0;
-}
-
 double ServedSlopes::log_predicted(ServedQuantity quantity,
                                    std::span<const double> deviations) const {
   double log_value = std::log(predicted(shipped, quantity));

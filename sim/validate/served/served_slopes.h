@@ -12,17 +12,6 @@
 
 namespace orrery {
 
-// What a row of a serving table measures.
-enum class ServedQuantity : std::uint8_t { ttft, tpot, tokens_s_gpu };
-inline constexpr std::array<ServedQuantity, 3> served_quantities = {
-    ServedQuantity::ttft, ServedQuantity::tpot, ServedQuantity::tokens_s_gpu};
-inline constexpr auto served_quantity_text =
-    enum_names<ServedQuantity>({"ttft", "tpot", "tokens_s_gpu"});
-
-// As measured, and as predicted; nullopt where the row does not say, or is not scored by it.
-std::optional<double> measured(const ServedRow& row, ServedQuantity quantity);
-double predicted(const ServedRow& row, ServedQuantity quantity);
-
 // A predicted row, and the logarithm of what it predicts as a function of values: deviations from
 // the middles of their priors (step_prior), one number for all releases of a stack. Straight lines
 // on either side of the values as shipped.

@@ -15,7 +15,7 @@ Json latency_json(const LatencySummary& l) {
           {"p90_s", l.p90.si()}, {"p95_s", l.p95.si()},   {"p99_s", l.p99.si()}};
 }
 
-// Between which nine of ten measured means lie.
+// Between which nine of ten measured means are meant to lie.
 Json ranges_json(const ServedPoint& point) {
   const ServicePrediction& p = point.prediction;
   const auto seconds = [](const LatencySummary& l, const ServedRange& r) {

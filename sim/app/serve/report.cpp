@@ -68,8 +68,8 @@ void add_latencies(Document& document, const ServiceSummary& s, const ServedRang
   add("whole request (E2E)", s.e2e);
   document.table(std::move(table));
   document.note(
-      "90% range: nine of ten measured means lie there, of runs that no value of the engine was "
-      "made from");
+      "90% range: of a measured mean, by errors on runs that no value of the engine was made from; "
+      "it is meant to hold nine of ten");
   for (const std::string& sentence : ranges.widened) document.note("wider: " + sentence);
   if (s.ttft.count < 1000)
     document.note(

@@ -36,7 +36,7 @@ const char* served_kind(bool disaggregated, bool guessed);
 RunKind served_run(const Stack& stack, const Model& model, const Device& device,
                    const EngineLayout& layout, bool disaggregated, bool guessed);
 
-// Factors on a prediction between which nine of ten measurements lie.
+// Factors on a prediction between which nine of ten measurements are meant to lie.
 struct ServedRange {
   double low = 1, high = 1;
 };

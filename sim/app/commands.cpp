@@ -35,6 +35,10 @@ std::optional<std::vector<std::string>> measure_arguments(const std::vector<std:
   return std::vector<std::string>(words.begin() + static_cast<std::ptrdiff_t>(at) + 2, words.end());
 }
 
+ExitCode run_command(const Command& command, const Given& given) {
+  return command.run != nullptr ? command.run(given) : write_result(command.answer(given));
+}
+
 ExitCode parse_and_run(const std::vector<std::string>& words) {
   if (const auto arguments = measure_arguments(words)) calibrate_measure(*arguments);
   const std::vector<Command> known = commands();
@@ -53,7 +57,7 @@ ExitCode parse_and_run(const std::vector<std::string>& words) {
     return ExitCode::answer;
   }
   if (line.command == nullptr) throw Error({.found = "no command", .expected = names_of(known)});
-  return line.command->run(line.given);
+  return run_command(*line.command, line.given);
 }
 
 ExitCode run_words(const std::vector<std::string>& words) {

@@ -96,7 +96,7 @@ Given calibrate_line(const JsonValue& question) {
 
 std::vector<std::string> line_commands() { return {"validate", "catalog", "calibrate"}; }
 
-ExitCode repeat_line(const std::string& command, const JsonValue& question, int threads) {
+Printed repeat_line(const std::string& command, const JsonValue& question, int threads) {
   for (const Command& known : commands()) {
     if (known.name != command) continue;
     std::optional<WorkingFolder> folder;
@@ -105,7 +105,7 @@ ExitCode repeat_line(const std::string& command, const JsonValue& question, int 
                   : command == "catalog" ? catalog_line(question)
                                          : calibrate_line(question);
     if (threads > 0) given.flags["--threads"] = fmt::format("{}", threads);
-    return known.run(given);
+    return known.answer(given);
   }
   throw Error({.file = question.file(),
                .path = "orrery.command",

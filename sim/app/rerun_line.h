@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/answer/exit_code.h"
+#include "sim/app/answer/printed.h"
 #include "sim/base/json/json.h"
 
 namespace orrery {
@@ -14,8 +14,8 @@ namespace orrery {
 // Commands whose question is a line: validate, catalog and calibrate.
 std::vector<std::string> line_commands();
 
-// Prints the answer for machines again. Tables that the question holds stand in a folder of their
+// The answer for machines again. Tables that the question holds stand in a folder of their
 // own meanwhile; measured lines of calibrate are read where they lay.
-ExitCode repeat_line(const std::string& command, const JsonValue& question, int threads);
+Printed repeat_line(const std::string& command, const JsonValue& question, int threads);
 
 }  // namespace orrery

@@ -142,7 +142,7 @@ bool says_nothing(const FitReport& report) {
          report.power.held_out == 0 && launches_text(report.launches).empty();
 }
 
-void fit(const CalibrateOptions& options) {
+Printed fit(const CalibrateOptions& options) {
   check_fit(options);
   const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
   FitOptions how;
@@ -157,22 +157,20 @@ void fit(const CalibrateOptions& options) {
   if (!options.output.empty()) write_file(options.output, report.json);
   if (!options.stack_output.empty())
     write_file(options.stack_output, stack_overlay_json(software, measured_source(report.device)));
-  if (options.json) {
-    fmt::print("{}", answer_text(calibrate_head(options), {},
-                                 {{"calibration", Json::parse(report.json)}}));
-    return;
-  }
-  fmt::print(
+  if (options.json)
+    return {answer_text(calibrate_head(options), {}, {{"calibration", Json::parse(report.json)}})};
+  std::string text = fmt::format(
       "{}: error in percent on shapes that the fit never saw (median, 90th percentile); the same\n"
       "of those over 20 us; of every shape, by fits without it; spread of a prediction by refits\n"
       "and of equal shapes between runs\n",
       report.device);
-  fmt::print("{}{}{}{}{}", fit_table(report), regions_table(report), sustained_table(report),
-             other_fits(report), fit_notes(report));
+  text += fit_table(report) + regions_table(report) + sustained_table(report) + other_fits(report) +
+          fit_notes(report);
   if (!options.stack_output.empty())
-    fmt::print("\nThe software stack, written to {}\n{}", options.stack_output,
-               software_text(software));
-  if (!options.output.empty()) fmt::print("\nWritten to {}\n", options.output);
+    text += fmt::format("\nThe software stack, written to {}\n{}", options.stack_output,
+                        software_text(software));
+  if (!options.output.empty()) text += fmt::format("\nWritten to {}\n", options.output);
+  return {text};
 }
 
 }  // namespace
@@ -200,17 +198,11 @@ void calibrate_measure(const std::vector<std::string>& arguments) {
                .expected = "the measuring script, which needs bash"});
 }
 
-ExitCode run_calibrate(const CalibrateOptions& options) {
+Printed run_calibrate(const CalibrateOptions& options) {
   const std::vector<std::string> actions = {"measure", "fit", "show", "compare"};
-  if (options.action == "compare") return static_cast<ExitCode>(compare_command(options));
-  if (options.action == "fit") {
-    fit(options);
-    return ExitCode::answer;
-  }
-  if (options.action == "show") {
-    show_command(options);
-    return ExitCode::answer;
-  }
+  if (options.action == "compare") return compare_command(options);
+  if (options.action == "fit") return fit(options);
+  if (options.action == "show") return show_command(options);
   if (options.action == "measure")
     throw Error({.file = "calibrate measure",
                  .found = "flags before it",
@@ -223,7 +215,7 @@ ExitCode run_calibrate(const CalibrateOptions& options) {
 
 namespace {
 
-ExitCode run(const Given& given) {
+Printed answer(const Given& given) {
   const CommonFlags common = common_of(given);
   const auto rest = given.words.begin() + (given.words.empty() ? 0 : 1);
   return run_calibrate({.action = given.word(0),
@@ -261,7 +253,7 @@ Command calibrate_command() {
                  "folder"}},
       .examples = {{"orrery calibrate measure --output mine", "measure the GPU of this machine"},
                    {"orrery calibrate compare mine", "is it as fast as its kind should be?"}},
-      .run = run};
+      .answer = answer};
 }
 
 }  // namespace orrery

@@ -23,9 +23,8 @@ struct CalibrateOptions {
 
 // fit: fits the device's curves to tables or to measured lines, prints the error on what was kept
 // out. show: prints a calibration with its evidence and errors, draws it. compare: holds a
-// measurement or a calibration against another. Prints to stdout; returns the exit code: 1 when
-// compare finds a GPU suspect.
-ExitCode run_calibrate(const CalibrateOptions& options);
+// measurement or a calibration against another; the exit code is 1 when it finds a GPU suspect.
+Printed run_calibrate(const CalibrateOptions& options);
 
 Command calibrate_command();
 

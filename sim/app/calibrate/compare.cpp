@@ -243,7 +243,7 @@ std::string health_text(const HealthReport& report) {
   return text;
 }
 
-int compare_command(const CalibrateOptions& options) {
+Printed compare_command(const CalibrateOptions& options) {
   if (options.files.empty() || options.files.size() > 2)
     throw Error({.file = "calibrate compare",
                  .found = fmt::format("{} sides", options.files.size()),
@@ -259,11 +259,8 @@ int compare_command(const CalibrateOptions& options) {
         "{} against the specification of {}: medians over samples, and what the datasheet's peaks "
         "allow alone; no verdict, because no kernel reaches them",
         mine.name, mine.device);
-    if (options.json)
-      fmt::print("{}", answer_text(calibrate_head(options), {}, health_json(report, false)));
-    else
-      fmt::print("{}{}", wrap(heading, page_width, "", ""), specification_text(report));
-    return 0;
+    return {options.json ? answer_text(calibrate_head(options), {}, health_json(report, false))
+                         : wrap(heading, page_width, "", "") + specification_text(report)};
   }
   const Side other = read_side(two ? options.files[1] : mine.device, two ? options.device : "",
                                multicast_of(mine.log));
@@ -272,18 +269,17 @@ int compare_command(const CalibrateOptions& options) {
   const bool alike = mine.device == other.device;
   if (!alike) report.findings = report.host_findings = {};
   check_lines(report);
-  if (options.json) {
-    fmt::print("{}", answer_text(calibrate_head(options), {}, health_json(report, alike)));
-  } else {
-    const std::string heading = fmt::format(
-        "{} against {}: medians over samples, ratio of speeds (of figures for clocks and power), "
-        "the range around 1 that is as expected, and the share of the datasheet's rate",
-        mine.name, other.name);
-    fmt::print("{}{}", wrap(heading, page_width, "", ""),
-               alike ? health_text(report)
-                     : lines_text(report) + "\nDevices of different kinds: no verdict on health\n");
-  }
-  return report.healthy() ? 0 : 1;
+  const ExitCode code = report.healthy() ? ExitCode::answer : ExitCode::check_failed;
+  if (options.json)
+    return {answer_text(calibrate_head(options), {}, health_json(report, alike)), code};
+  const std::string heading = fmt::format(
+      "{} against {}: medians over samples, ratio of speeds (of figures for clocks and power), "
+      "the range around 1 that is as expected, and the share of the datasheet's rate",
+      mine.name, other.name);
+  return {wrap(heading, page_width, "", "") +
+              (alike ? health_text(report)
+                     : lines_text(report) + "\nDevices of different kinds: no verdict on health\n"),
+          code};
 }
 
 }  // namespace orrery

@@ -130,9 +130,17 @@ fs::path measured_folder(const std::string& device) {
   return data_root() / "hw_models/calibration" / device / "measured";
 }
 
+void write_plots(const MeasuredLog& log, const std::string& device, const fs::path& folder) {
+  for (const PlotPage& page : calibration_plots(log, load_machine(device, false))) {
+    const fs::path file = folder / (page.name + ".svg");
+    write_file(file, plots_svg(page.heading, page.plots, 2));
+    fmt::print(stderr, "{}\n", file.string());
+  }
+}
+
 }  // namespace
 
-void show_command(const CalibrateOptions& options) {
+Printed show_command(const CalibrateOptions& options) {
   if (options.device.empty())
     throw Error({.file = "calibrate show",
                  .found = "no accelerator",
@@ -154,24 +162,17 @@ void show_command(const CalibrateOptions& options) {
                  .found = "no measured lines of " + device.name,
                  .expected = "a device measured by calibrate measure, or its lines as arguments"});
   if (!options.plots.empty()) make_folder(options.plots);
-  if (options.json) {
-    fmt::print("{}", answer_text(calibrate_head(options), {},
-                                 {{"calibration", Json::parse(to_json_text(calibration, ""))}}));
-  } else {
-    std::string text = "Calibration of " + device.name;
-    if (!calibration.borrowed_from.empty()) text += ", borrowed from " + calibration.borrowed_from;
-    text +=
-        ": rows, of them held out of every fit, their error in percent (median, 90th\n"
-        "percentile), and the standard error of the fitted parameters (median)\n";
-    fmt::print("{}{}{}{}{}", text, curves_table(calibration), regions_text(calibration),
-               values_table(calibration), machines_text(log));
-  }
-  if (options.plots.empty()) return;
-  for (const PlotPage& page : calibration_plots(log, load_machine(device.name, false))) {
-    const fs::path file = fs::path(options.plots) / (page.name + ".svg");
-    write_file(file, plots_svg(page.heading, page.plots, 2));
-    fmt::print(stderr, "{}\n", file.string());
-  }
+  if (!options.plots.empty()) write_plots(log, device.name, options.plots);
+  if (options.json)
+    return {answer_text(calibrate_head(options), {},
+                        {{"calibration", Json::parse(to_json_text(calibration, ""))}})};
+  std::string text = "Calibration of " + device.name;
+  if (!calibration.borrowed_from.empty()) text += ", borrowed from " + calibration.borrowed_from;
+  return {text +
+          ": rows, of them held out of every fit, their error in percent (median, 90th\n"
+          "percentile), and the standard error of the fitted parameters (median)\n" +
+          curves_table(calibration) + regions_text(calibration) + values_table(calibration) +
+          machines_text(log)};
 }
 
 }  // namespace orrery

@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-// Prints the tables; with a folder for plots also writes plots of measured and fitted curves there.
-void show_command(const CalibrateOptions& options);
+// The tables; with a folder for plots also writes plots of measured and fitted curves there.
+Printed show_command(const CalibrateOptions& options);
 
 // A page of plots: file name without ending, heading, and its plots.
 struct PlotPage {

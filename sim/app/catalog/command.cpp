@@ -53,7 +53,7 @@ AskedRecipe asked_recipe(const Given& given) {
           .task = given.text("--task")};
 }
 
-ExitCode list(const Given& given, bool json) {
+Printed list(const Given& given, bool json) {
   expect_no_more(given, 2, "a kind at most; show prints an entry");
   refuse_recipe_flags(given);
   const ListOptions options{.kind = given.word(1),
@@ -62,16 +62,12 @@ ExitCode list(const Given& given, bool json) {
                             .names = given.has("--names"),
                             .json = json,
                             .width = terminal_width()};
-  if (!json) {
-    write_result(list_text(options));
-    return ExitCode::answer;
-  }
+  if (!json) return {list_text(options)};
   const char* holds = options.kind.empty() ? "kinds" : "entries";
-  write_result(answer_text(head_of(given), {}, {{holds, Json::parse(list_text(options))}}));
-  return ExitCode::answer;
+  return {answer_text(head_of(given), {}, {{holds, Json::parse(list_text(options))}})};
 }
 
-ExitCode show(const Given& given, bool json) {
+Printed show(const Given& given, bool json) {
   const CatalogKind& kind = find_catalog_kind(given.word(1));
   const bool recipe = given.has("--recipe");
   if (recipe && kind.name != "stack")
@@ -86,30 +82,28 @@ ExitCode show(const Given& given, bool json) {
                  .expected = "a name: `orrery catalog list " + kind.name + "` prints them"});
   if (recipe) {
     const AskedRecipe asked = asked_recipe(given);
-    write_result(json ? answer_text(head_of(given), {},
-                                    {{"kind", kind.name}, {"recipe", recipe_json(asked)}})
-                      : recipe_text(asked, terminal_width()));
-    return ExitCode::answer;
+    return {json ? answer_text(head_of(given), {},
+                               {{"kind", kind.name}, {"recipe", recipe_json(asked)}})
+                 : recipe_text(asked, terminal_width())};
   }
-  write_result(json ? answer_text(head_of(given), {},
-                                  {{"kind", kind.name},
-                                   {"entry", load_kind_entry(kind, given.word(2)).raw()}})
-                    : show_catalog_entry(kind, given.word(2), terminal_width()));
-  return ExitCode::answer;
+  return {json ? answer_text(
+                     head_of(given), {},
+                     {{"kind", kind.name}, {"entry", load_kind_entry(kind, given.word(2)).raw()}})
+               : show_catalog_entry(kind, given.word(2), terminal_width())};
 }
 
-ExitCode check(const Given& given, bool json) {
+Printed check(const Given& given, bool json) {
   refuse_list_flags(given);
   refuse_recipe_flags(given);
   expect_no_more(given, 2, "a file at most");
   const CatalogFaults faults =
       given.word(1).empty() ? check_catalog() : check_catalog_file(given.word(1));
-  write_result(json ? answer_text(head_of(given), {}, Json::parse(faults_json(faults)))
-                    : faults_text(faults));
-  return faults.faults.empty() ? ExitCode::answer : ExitCode::check_failed;
+  return {json ? answer_text(head_of(given), {}, Json::parse(faults_json(faults)))
+               : faults_text(faults),
+          faults.faults.empty() ? ExitCode::answer : ExitCode::check_failed};
 }
 
-ExitCode run(const Given& given) {
+Printed answer(const Given& given) {
   const CommonFlags common = common_of(given);
   const std::string action = given.word(0);
   if (action == "list") return list(given, common.json);
@@ -152,7 +146,7 @@ Command catalog_command() {
                    {"orrery catalog show stack nemo@26.06 --recipe qwen3-235b --device gb200",
                     "what launch scripts of that release set, each with its address"},
                    {"orrery catalog check my-cluster.json", "is a file of your own in order?"}},
-      .run = run};
+      .answer = answer};
 }
 
 }  // namespace orrery

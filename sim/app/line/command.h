@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/app/answer/exit_code.h"
+#include "sim/app/answer/printed.h"
 
 namespace orrery {
 
@@ -54,7 +55,9 @@ struct Command {
   std::vector<Flag> flags = {};  // its own; those that every command takes come on top
   std::vector<Example> examples = {};
   std::vector<std::pair<std::string, std::string>> renamed = {};  // a flag of before, and its name
+  // One of the two: what prints as it goes, or what is printed at its end.
   ExitCode (*run)(const Given& given) = nullptr;
+  Printed (*answer)(const Given& given) = nullptr;
 };
 
 // Flags that every command takes.

@@ -32,6 +32,11 @@ void write_result(const std::string& text) {
                          .expected = "a place that takes the result"});
 }
 
+ExitCode write_result(const Printed& printed) {
+  write_result(printed.text);
+  return printed.code;
+}
+
 std::size_t terminal_width() {
   constexpr std::int64_t narrowest = 80, widest = 140;
   if (isatty(STDOUT_FILENO) == 0) return page_width;

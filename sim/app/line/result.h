@@ -11,6 +11,8 @@ namespace orrery {
 
 // Writes all of it. MachineFailed where stdout takes no more.
 void write_result(const std::string& text);
+// The same of what a command came to; its exit code.
+ExitCode write_result(const Printed& printed);
 
 // Columns of the terminal that stdout is: COLUMNS or what it says itself, from 80 to 140. Elsewhere
 // page_width, so that files and pipes get the same bytes everywhere.

@@ -243,7 +243,7 @@ namespace {
 
 constexpr std::int64_t most_accelerators = INT64_C(1) << 40, most_of_traffic = INT64_C(1) << 20;
 
-ExitCode run(const Given& given) {
+Printed answer(const Given& given) {
   const CommonFlags common = common_of(given);
   const auto number = [&](const char* flag, std::int64_t most) -> std::optional<std::int64_t> {
     if (!given.has(flag)) return std::nullopt;
@@ -261,8 +261,7 @@ ExitCode run(const Given& given) {
   if (options.traffic.pattern.empty())
     refuse_seed(common, "nothing without --traffic, which draws hashes");
   options.traffic.seed = common.seed.value_or(0);
-  write_result(topology_text(options, common.json));
-  return ExitCode::answer;
+  return {topology_text(options, common.json)};
 }
 
 std::vector<Flag> flags() {
@@ -299,7 +298,7 @@ Command topology_command() {
           .examples = {{"orrery topology dgx-h100 --gpus 1024", "what joins 1,024 accelerators"},
                        {"orrery topology dgx-h100 --gpus 1024 --traffic all-to-all",
                         "what ways to route make of an exchange"}},
-          .run = run};
+          .answer = answer};
 }
 
 }  // namespace orrery

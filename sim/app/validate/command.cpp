@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-ExitCode run(const Given& given) {
+Printed answer(const Given& given) {
   const CommonFlags common = common_of(given);
   return validate_tables({.files = given.words,
                           .leave_out = given.text("--leave-out"),
@@ -67,7 +67,7 @@ Command validate_command() {
           .examples = {{"orrery validate", "every measured run that we know, by group"},
                        {"orrery validate runs.csv --rows", "your own runs, row by row"}},
           .renamed = {{"--report", "--html"}},
-          .run = run};
+          .answer = answer};
 }
 
 }  // namespace orrery

@@ -58,9 +58,9 @@ GateFiles prepare_files(const ValidateOptions& options) {
   return files;
 }
 
-std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
-                                         const Aliases& aliases, const GateFiles& files,
-                                         const ValidateOptions& options) {
+std::optional<Printed> gates_and_report(const std::vector<ScoredRow>& scored,
+                                        const Aliases& aliases, const GateFiles& files,
+                                        const ValidateOptions& options) {
   if (options.gates.empty() && options.write_gates.empty() && options.html.empty() &&
       options.plots.empty())
     return std::nullopt;
@@ -83,21 +83,20 @@ std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
                                 {"Rows that are known to be odd", odd_rows_text(scored)}}));
   if (!options.write_gates.empty())
     write_file(options.write_gates, gates_json(tightened(files.before, figures, today())));
-  if (!options.gates.empty()) fmt::print("{}", verdicts_text(verdicts));
   const bool passed =
       std::all_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.passed; });
-  return passed ? ExitCode::answer : ExitCode::check_failed;
+  return Printed{options.gates.empty() ? "" : verdicts_text(verdicts),
+                 passed ? ExitCode::answer : ExitCode::check_failed};
 }
 
-ExitCode print_nested(const ValidateOptions& options) {
+Printed nested_as_shipped(const ValidateOptions& options) {
   const NestedErrors errors = shipped_nested(), served = shipped_served_nested();
   warn_of_age(errors, "nested.json");
   warn_of_age(served, "served_nested.json");
   Json both = nested_json(errors);
   both["served"] = nested_json(served);
-  fmt::print("{}", options.json ? answer_text(validate_head(options), {}, both)
-                                : nested_text(errors) + "\n" + served_nested_text(served));
-  return ExitCode::answer;
+  return {options.json ? answer_text(validate_head(options), {}, both)
+                       : nested_text(errors) + "\n" + served_nested_text(served)};
 }
 
 }  // namespace orrery

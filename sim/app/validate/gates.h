@@ -20,13 +20,12 @@ struct GateFiles {
 // Reads them and makes sure that every result will find its place, before any row is predicted.
 GateFiles prepare_files(const ValidateOptions& options);
 
-// Judges, tightens and draws what the options ask for. Returns the exit code, or nullopt where they
-// ask for the usual report.
-std::optional<ExitCode> gates_and_report(const std::vector<ScoredRow>& scored,
-                                         const Aliases& aliases, const GateFiles& files,
-                                         const ValidateOptions& options);
+// Judges, tightens and draws what the options ask for; nullopt where they ask for the usual report.
+std::optional<Printed> gates_and_report(const std::vector<ScoredRow>& scored,
+                                        const Aliases& aliases, const GateFiles& files,
+                                        const ValidateOptions& options);
 
 // The nested errors that ship, of training and of served runs.
-ExitCode print_nested(const ValidateOptions& options);
+Printed nested_as_shipped(const ValidateOptions& options);
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs validate: finds the tables, predicts their rows in parallel and prints the scores.
+// Runs validate: finds the tables, predicts their rows in parallel and tells the scores.
 #include "sim/app/validate/validate.h"
 
 #include <algorithm>
@@ -262,9 +262,9 @@ std::optional<std::string> fitted_answer(const std::vector<ScoredRow>& scored,
 
 }  // namespace
 
-ExitCode validate_tables(const ValidateOptions& options) {
+Printed validate_tables(const ValidateOptions& options) {
   check_options(options);
-  if (options.nested) return print_nested(options);
+  if (options.nested) return nested_as_shipped(options);
   const GateFiles gates = prepare_files(options);
   const auto folder = data_root() / "validation";
   const ModelError error = load_model_error(folder / "model_error.json");
@@ -282,27 +282,18 @@ ExitCode validate_tables(const ValidateOptions& options) {
   std::vector<ScoredCollective> scored_calls;
   for (const MeasuredCollective& call : calls)
     scored_calls.push_back(score_collective(call, error));
-  if (!serving.empty() && (!options.leave_out.empty() || options.free || options.fit)) {
-    fmt::print("{}", served_answer(serving, scored, options));
-    return ExitCode::answer;
-  }
-  if (nested) {
-    fmt::print("{}", nested_report({.known = scored,
-                                    .new_models = predict_all(new_models, error, options),
-                                    .unscripted = predict_all(unscripted, error, options),
-                                    .new_programs = predict_all(new_programs, error, options)},
-                                   error, options));
-    return ExitCode::answer;
-  }
-  if (const auto text = fitted_answer(scored, options)) {
-    fmt::print("{}", *text);
-    return ExitCode::answer;
-  }
-  if (options.advise) {
-    fmt::print("{}", advice_text(advise_published(scored, error, options.threads, options.quiet)));
-    return ExitCode::answer;
-  }
-  if (const auto code = gates_and_report(scored, aliases, gates, options)) return *code;
+  if (!serving.empty() && (!options.leave_out.empty() || options.free || options.fit))
+    return {served_answer(serving, scored, options)};
+  if (nested)
+    return {nested_report({.known = scored,
+                           .new_models = predict_all(new_models, error, options),
+                           .unscripted = predict_all(unscripted, error, options),
+                           .new_programs = predict_all(new_programs, error, options)},
+                          error, options)};
+  if (const auto text = fitted_answer(scored, options)) return {*text};
+  if (options.advise)
+    return {advice_text(advise_published(scored, error, options.threads, options.quiet))};
+  if (const auto judged = gates_and_report(scored, aliases, gates, options)) return *judged;
   const std::vector<ScoredKernel> kernels = score_kernels(kernel_files);
   const std::vector<ServedRow> served = serve_rows(serving, options.threads, options.quiet);
   const std::vector<EngineFigure> replayed = replay_engine(own_engine, options.threads);
@@ -311,19 +302,18 @@ ExitCode validate_tables(const ValidateOptions& options) {
     add_served_json(served, load_served_error(folder / "served_error.json"), report["rows"],
                     report["groups"]);
     add_engine_json(replayed, report["rows"], report["groups"]);
-    fmt::print("{}", answer_text(validate_head(options), {}, std::move(report)));
-    return ExitCode::answer;
+    return {answer_text(validate_head(options), {}, std::move(report))};
   }
-  if (!served.empty()) fmt::print("{}", served_text(served));
-  if (!replayed.empty()) fmt::print("{}", engine_text(replayed, options.rows));
+  std::string text;
+  if (!served.empty()) text += served_text(served);
+  if (!replayed.empty()) text += engine_text(replayed, options.rows);
   if (!scored.empty() || (calls.empty() && kernels.empty() && served.empty() && replayed.empty()))
-    fmt::print("{}{}{}{}", report_text(scored, options.rows), ranges_text(range_groups(scored)),
-               ranking_text(scored), odd_rows_text(scored));
-  if (options.details) fmt::print("{}{}", choices_text(scored), details_text(scored));
-  if (!kernels.empty()) fmt::print("{}", kernels_text(kernels, options.rows, options.regions));
-  if (!calls.empty())
-    fmt::print("{}", collectives_text(scored_calls, options.rows, !options.files.empty()));
-  return ExitCode::answer;
+    text += report_text(scored, options.rows) + ranges_text(range_groups(scored)) +
+            ranking_text(scored) + odd_rows_text(scored);
+  if (options.details) text += choices_text(scored) + details_text(scored);
+  if (!kernels.empty()) text += kernels_text(kernels, options.rows, options.regions);
+  if (!calls.empty()) text += collectives_text(scored_calls, options.rows, !options.files.empty());
+  return {text};
 }
 
 }  // namespace orrery

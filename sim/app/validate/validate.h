@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/app/answer/answer.h"
-#include "sim/app/answer/exit_code.h"
+#include "sim/app/answer/printed.h"
 
 namespace orrery {
 
@@ -33,10 +33,9 @@ struct ValidateOptions {
   int threads = 0;          // 0: all cores
 };
 
-// Predicts every row of the tables and prints how far predictions are from measurements. Returns
-// the exit code. Errors: a table of a kind that is not supported, a missing column, a cell that
-// does not parse.
-ExitCode validate_tables(const ValidateOptions& options);
+// Predicts every row of the tables and says how far predictions are from measurements. Errors: a
+// table of a kind that is not supported, a missing column, a cell that does not parse.
+Printed validate_tables(const ValidateOptions& options);
 
 // What an answer for machines says it was asked: the flags, and the text of every table.
 AnswerHead validate_head(const ValidateOptions& options);

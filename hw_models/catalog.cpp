@@ -2,6 +2,8 @@
 // Knows where the catalogues lie, how an entry is found and how one entry overlays another.
 #include "hw_models/catalog.h"
 
+#include <dlfcn.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -133,6 +135,13 @@ void merge_overlay(SortedJson& target, const SortedJson& patch) {
 
 namespace {
 
+// Of the program, or of the library that was loaded with this code in it.
+fs::path folder_of_this_code() {
+  Dl_info place{};
+  if (dladdr(reinterpret_cast<const void*>(&data_root), &place) == 0) return {};
+  return fs::path(place.dli_fname).parent_path();
+}
+
 fs::path find_data_root(const std::string& given) {
   if (!given.empty()) {
     if (!holds_catalogues(given))
@@ -142,6 +151,8 @@ fs::path find_data_root(const std::string& given) {
                    .expected = "a folder that holds hw_models/catalog"});
     return given;
   }
+  const fs::path wheel = folder_of_this_code() / "data";
+  if (holds_catalogues(wheel)) return wheel;
   std::error_code error;
   const fs::path binary = fs::read_symlink("/proc/self/exe", error);
   if (!error) {

@@ -56,8 +56,9 @@ struct Source {
   std::string licence;
 };
 
-// Root folder that holds hw_models/catalog and the other catalogues: $ORRERY_DATA, else
-// <binary>/../share/orrery, else the source tree that the binary was built from.
+// Root folder that holds hw_models/catalog and the other catalogues: $ORRERY_DATA, else data/
+// beside the Python extension, else <binary>/../share/orrery, else the source tree that the binary
+// was built from.
 std::filesystem::path data_root();
 
 // Names in a catalogue folder (relative to data_root()), sorted: file stems of *.json.

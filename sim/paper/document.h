@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how a report is made of headings, paragraphs and tables, for a terminal and as markdown.
+// Knows how a report is made of headings, paragraphs and tables, for a terminal, as
+// markdown and as HTML.
 #pragma once
 
 #include <string>
@@ -33,6 +34,7 @@ class Document {
 
   std::string text() const;
   std::string markdown() const;
+  std::string html() const;  // for the body of a page, or a cell of a notebook
 
  private:
   enum class Kind { title, heading, label, paragraph, line, item, table, note, code, gap };
@@ -45,6 +47,7 @@ class Document {
   Document& add(Part part);
   std::string text_of(const Part& part) const;
   static std::string markdown_of(const Part& part);
+  static std::string html_of(const Part& part);
 
   bool full_;
   std::size_t width_;

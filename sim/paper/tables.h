@@ -21,7 +21,8 @@ class Table {
   void add(std::vector<std::string> row);
   std::string text(const std::string& indent = "  ", std::size_t page = page_width) const;
   std::string markdown() const;  // with pipes
-  std::size_t width() const;     // columns of its widest line, without an indent
+  std::string html() const;
+  std::size_t width() const;  // columns of its widest line, without an indent
   bool empty() const { return rows_.empty(); }
 
  private:

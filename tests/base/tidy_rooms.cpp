@@ -35,6 +35,7 @@ const std::vector<Layer>& layers() {
       {"sim/validate/", {"sim/advise/", "sim/calibrate/", "sim/paper/"}},
       {"sim/question/", {"sim/plan/"}},
       {"sim/app/", {"sim/question/", "sim/validate/"}},
+      {"sim/python/", {"sim/app/"}},
       {"tests/", {"sim/app/"}},
   };
   return table;

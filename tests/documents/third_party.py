@@ -17,6 +17,8 @@ LIBRARIES = [
     ("fmt", "MIT", "https://github.com/fmtlib/fmt", "binary"),
     ("nlohmann/json", "MIT", "https://github.com/nlohmann/json", "binary"),
     ("oneTBB", "Apache-2.0", "https://github.com/uxlfoundation/oneTBB", "binary"),
+    ("nanobind", "BSD-3-Clause", "https://github.com/wjakob/nanobind", "Python extension"),
+    ("robin-map (in nanobind)", "MIT", "https://github.com/Tessil/robin-map", "Python extension"),
     ("Catch2", "BSL-1.0", "https://github.com/catchorg/Catch2", "tests"),
     ("Google Benchmark", "Apache-2.0", "https://github.com/google/benchmark", "benchmarks"),
     ("RapidCheck", "BSD-2-Clause", "https://github.com/emil-e/rapidcheck", "tests"),
@@ -66,7 +68,7 @@ def text_of(known_sources, known_tables):
         "`validation/measurements/sources.json`; a test holds it to them. The project's own work is under the Apache",
         "License 2.0 (`LICENSE`).", "",
         "## Libraries", "",
-        "They are installed from the system's packages; none is copied into this repository.", "",
+        "They are installed from the system's packages and from PyPI; none is copied into this repository.", "",
         "| library | licence | used in |", "|---|---|---|",
     ]
     lines += [f"| [{name}]({address}) | {licence} | {where} |"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests documents as text and as markdown, part by part.
+// Tests documents as text, as markdown and as HTML, part by part.
 #include "sim/paper/document.h"
 
 #include <catch2/catch.hpp>
@@ -31,6 +31,21 @@ TEST_CASE("a document reads as markdown") {
         "# Model\n\n- cluster\n- job\n\n## Plan\n\n### Sizes\n\n- one\n2. two\n\n"
         "| name | s |\n| --- | ---: |\n| a\\|b | 1.5 |\n| longer | 10 |\n\nand \\*3\\* more\n\n"
         "```sh\n--flag\n```\n");
+}
+
+TEST_CASE("a document reads as HTML: lists closed, marks written out") {
+  Document d;
+  d.title("Model").line("a & b").gap().line("job").gap().heading("Plan:").item("one");
+  d.table(small_table()).code("x < 1\n", "sh").line("last");
+  const std::string right = " style=\"text-align:right\">", left = " style=\"text-align:left\">";
+  CHECK(
+      d.html() ==
+      "<h2>Model</h2>\n<ul>\n<li>a &amp; b</li>\n<li>job</li>\n</ul>\n<h3>Plan:</h3>\n"
+      "<ul>\n<li>one</li>\n</ul>\n<table>\n<thead>\n<tr><th" +
+          left + "name</th><th" + right + "s</th></tr>\n</thead>\n<tbody>\n<tr><td" + left +
+          "a|b</td><td" + right + "1.5</td></tr>\n<tr><td" + left + "longer</td><td" + right +
+          "10</td></tr>\n</tbody>\n</table>\n<pre>x &lt; 1\n</pre>\n<ul>\n<li>last</li>\n</ul>\n");
+  CHECK(Document().html().empty());
 }
 
 TEST_CASE("markup is written out, words are left alone") {

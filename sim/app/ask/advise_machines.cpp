@@ -102,12 +102,17 @@ AnswerVerdict verdict_of(const std::vector<AdvisedMachine>& machines) {
 
 }  // namespace
 
-MachineAnswer machines_for_machines(const JsonValue& settings, const AskedWith& with) {
+WholeAnswer whole_answer_of_machines(const JsonValue& settings, const AskedWith& with) {
   const JsonValue whole = with_clusters_listed(settings);
   const AdvisedMachines machines = advise_on_each(whole, several_clusters(whole), with);
-  return {.json = answer_json({.command = "advise", .question = whole.raw()},
-                              verdict_of(machines.ranked), json_of(machines)),
-          .code = code_of(machines)};
+  return {{.json = answer_json({.command = "advise", .question = whole.raw()},
+                               verdict_of(machines.ranked), json_of(machines)),
+           .code = code_of(machines)},
+          document_of(machines, true)};
+}
+
+MachineAnswer machines_for_machines(const JsonValue& settings, const AskedWith& with) {
+  return whole_answer_of_machines(settings, with).machines;
 }
 
 ExitCode advise_machines(const JsonValue& settings, const CommonFlags& common) {

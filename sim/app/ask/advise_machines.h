@@ -14,5 +14,6 @@ namespace orrery {
 ExitCode advise_machines(const JsonValue& settings, const CommonFlags& common);
 // The same for machines.
 MachineAnswer machines_for_machines(const JsonValue& settings, const AskedWith& with);
+WholeAnswer whole_answer_of_machines(const JsonValue& settings, const AskedWith& with);
 
 }  // namespace orrery

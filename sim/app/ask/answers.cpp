@@ -19,6 +19,12 @@ std::optional<std::uint64_t> seed_of(const Scenario& scenario) {
   return scenario.conditions.seed;
 }
 
+template <class Found>
+MachineAnswer machine_answer(Found found, const AskedWith& with) {
+  found.catalogue = with.catalogues.version();
+  return {.json = to_json(found), .code = code_of(found.exists())};
+}
+
 // What an answer says it was asked: where it was written besides is no part of it.
 SortedJson question_of(const JsonValue& settings) {
   SortedJson question = settings.raw();
@@ -55,21 +61,32 @@ Json to_json(const Advised& a) {
 
 MachineAnswer answer_for_machines(const std::string& command, const JsonValue& settings,
                                   const AskedWith& with) {
-  if (command == "plan") {
-    Planned planned = plan_settings(settings, with);
-    planned.catalogue = with.catalogues.version();
-    return {.json = to_json(planned), .code = code_of(planned.exists())};
-  }
+  if (command == "plan") return machine_answer(plan_settings(settings, with), with);
   if (command == "advise" && !several_clusters(settings).empty())
     return machines_for_machines(settings, with);
-  if (command == "advise") {
-    Advised advised = advise_settings(settings, with);
-    advised.catalogue = with.catalogues.version();
-    return {.json = to_json(advised), .code = code_of(advised.exists())};
+  if (command == "advise") return machine_answer(advise_settings(settings, with), with);
+  return machine_answer(simulate_settings(settings, with), with);
+}
+
+WholeAnswer whole_answer(const std::string& command, const JsonValue& settings,
+                         const AskedWith& with) {
+  constexpr bool full = true;
+  if (command == "plan") {
+    const Planned p = plan_settings(settings, with);
+    return {machine_answer(p, with), plan_document(p.file, p.result, p.detail, page_width)};
   }
-  Simulated simulated = simulate_settings(settings, with);
-  simulated.catalogue = with.catalogues.version();
-  return {.json = to_json(simulated), .code = code_of(simulated.exists())};
+  if (command == "advise" && !several_clusters(settings).empty())
+    return whole_answer_of_machines(settings, with);
+  if (command == "advise") {
+    const Advised a = advise_settings(settings, with);
+    return {machine_answer(a, with),
+            a.refused ? refusal_document(*a.refused) : advice_document(a.question, a.advice, full)};
+  }
+  const Simulated s = simulate_settings(settings, with);
+  return {machine_answer(s, with),
+          s.refused
+              ? refusal_document(*s.refused)
+              : prediction_document(s.scenario, s.prediction, s.reasons.value_or(Reasons{}), full)};
 }
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 
 #include "sim/app/answer/answer.h"
 #include "sim/base/json/tree.h"
+#include "sim/paper/document.h"
 #include "sim/question/ask.h"
 
 namespace orrery {
@@ -23,5 +24,13 @@ Json to_json(const Planned& planned);
 // The answer of a command ("simulate", "advise" or "plan") to one question, for machines.
 MachineAnswer answer_for_machines(const std::string& command, const JsonValue& settings,
                                   const AskedWith& with);
+
+// The same with what it says to people, whole.
+struct WholeAnswer {
+  MachineAnswer machines;
+  Document document;
+};
+WholeAnswer whole_answer(const std::string& command, const JsonValue& settings,
+                         const AskedWith& with);
 
 }  // namespace orrery

@@ -21,7 +21,6 @@ namespace {
 constexpr const char* requests_flag = "--requests-out";
 constexpr const char* trace_flag = "--trace-out";
 constexpr std::size_t most_records = 250'000;  // of a trace: some 90 MB
-constexpr std::uint64_t default_seed = 1;
 
 Json to_json(const Served& served, std::uint64_t seed) {
   Json points = Json::array();
@@ -59,7 +58,7 @@ ExitCode serve_and_print(const JsonValue& settings, const Given& given, const Co
   std::atomic<bool> stop{false};
   const bool shows = !common.quiet && isatty(STDERR_FILENO) != 0;
   const ServeWith with{.catalogues = catalogues,
-                       .seed = common.seed.value_or(default_seed),
+                       .seed = common.seed.value_or(default_serve_seed),
                        .threads = common.threads,
                        .stop = &stop,
                        .progress =
@@ -133,9 +132,12 @@ MachineAnswer serve_again(const JsonValue& question, std::optional<std::uint64_t
                           int threads) {
   Catalogues catalogues;
   const ServeWith with{
-      .catalogues = catalogues, .seed = seed.value_or(default_seed), .threads = threads};
-  const Served served = serve_settings(question, with);
-  return {.json = to_json(served, with.seed),
+      .catalogues = catalogues, .seed = seed.value_or(default_serve_seed), .threads = threads};
+  return machine_answer(serve_settings(question, with), with.seed);
+}
+
+MachineAnswer machine_answer(const Served& served, std::uint64_t seed) {
+  return {.json = to_json(served, seed),
           .code = served.exists() ? ExitCode::answer : ExitCode::cannot_exist};
 }
 

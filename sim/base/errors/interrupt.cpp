@@ -3,7 +3,6 @@
 #include "sim/base/errors/interrupt.h"
 
 #include <atomic>
-#include <csignal>
 
 namespace orrery {
 namespace {
@@ -24,6 +23,19 @@ void install_interrupt_handler() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+}
+
+InterruptWatch::InterruptWatch() {
+  set_interrupted(false);
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, &before_);
+}
+
+InterruptWatch::~InterruptWatch() {
+  sigaction(SIGINT, &before_, nullptr);
+  set_interrupted(false);
 }
 
 bool interrupted() { return interrupting_signal() != 0; }

@@ -124,15 +124,17 @@ void check_formats(const JsonValue& s, const ServiceCase& c) {
 }  // namespace
 
 JsonValue merge_serve_settings(const std::string& file, const SortedJson& flags) {
-  SortedJson merged = SortedJson::object();
-  if (!file.empty()) {
-    const JsonValue document = JsonValue::load(file);
-    check_keys(document);
-    merged = document.raw();
-  }
+  return merge_serve_settings(file.empty()
+                                  ? JsonValue::from(SortedJson::object(), command_line_place)
+                                  : JsonValue::load(file),
+                              flags);
+}
+
+JsonValue merge_serve_settings(const JsonValue& document, const SortedJson& flags) {
+  check_keys(document);
+  SortedJson merged = document.raw();
   merged.update(flags);
-  return with_input_inline(
-      JsonValue::from(without_nulls(merged), file.empty() ? command_line_place : file));
+  return with_input_inline(JsonValue::from(without_nulls(merged), document.file()));
 }
 
 ServiceCase read_service(const JsonValue& s, Catalogues& catalogues, std::uint64_t seed) {

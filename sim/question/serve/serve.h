@@ -21,6 +21,7 @@ const std::vector<Setting>& serve_settings();
 
 // The settings of a file (may be "") with `flags` on top. Error: a key that serve does not know.
 JsonValue merge_serve_settings(const std::string& file, const SortedJson& flags);
+JsonValue merge_serve_settings(const JsonValue& document, const SortedJson& flags);
 
 struct ServeWith {
   Catalogues& catalogues;

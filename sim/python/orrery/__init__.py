@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Orrery: predicts training steps and served models on AI clusters, and finds their best layouts.
+
+    import orrery
+    step = orrery.simulate(model="llama3.1-405b", cluster="dgx-h100", gpus=1024, seq=8192,
+                           global_batch=512, tp=8, pp=8, zero=1, recompute="selective")
+    step.prediction.step_time_s, step.fits
+
+Keywords are the flags of the command line with "_" in place of "-"; answers are what --json prints.
+"""
+from orrery import catalog
+from orrery.answers import (AdviseAnswer, CalibrateAnswer, CatalogAnswer, PlanAnswer, ServeAnswer,
+                            SimulateAnswer, TopologyAnswer, ValidateAnswer)
+from orrery.ask import from_json, version
+from orrery.calibration import Calibration
+from orrery.commands import advise, plan, serve, simulate, topology, validate
+from orrery.errors import (DoesNotFit, InputError, MachineFailed, OrreryError, StoppedEarly)
+from orrery.record import Answer, Record
+from orrery.sweeps import sweep
+from orrery.table import Table
+
+__version__ = version()
+__all__ = [
+    "AdviseAnswer", "Answer", "CalibrateAnswer", "Calibration", "CatalogAnswer", "DoesNotFit",
+    "InputError", "MachineFailed", "OrreryError", "PlanAnswer", "Record", "ServeAnswer",
+    "SimulateAnswer", "StoppedEarly", "Table", "TopologyAnswer", "ValidateAnswer", "__version__",
+    "advise", "catalog", "from_json", "plan", "serve", "simulate", "sweep", "topology", "validate",
+]

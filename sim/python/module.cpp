@@ -2,7 +2,7 @@
 // Is the extension module orrery._core: what the package calls, with the GIL released meanwhile.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/function.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -10,8 +10,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <limits>
 
+#include "sim/app/answer/answer.h"
+#include "sim/app/charts/charts.h"
 #include "sim/app/commands.h"
 #include "sim/python/arrow.h"
 #include "sim/python/asked.h"
@@ -114,6 +117,18 @@ std::vector<std::string> names_of(const AnswerTable& table) {
   return names;
 }
 
+// Name, title and specification of each chart; or, alone, the error of an answer that was changed.
+std::vector<std::array<std::string, 3>> charts(const std::string& answer) {
+  std::vector<std::array<std::string, 3>> all;
+  try {
+    for (const Chart& chart : charts_of(JsonValue::parse(answer, "answer")))
+      all.push_back({chart.name, chart.title, chart.spec.dump()});
+  } catch (const Error& error) {
+    return {{"error", "", error_json(error.info(), "bad_input").dump()}};
+  }
+  return all;
+}
+
 int run_words(const std::vector<std::string>& words) {
   std::vector<const char*> pointers = {"orrery"};
   for (const std::string& word : words) pointers.push_back(word.c_str());
@@ -151,6 +166,7 @@ NB_MODULE(_core, m) {
     for (const FlatColumn& column : flat_columns("simulate")) names.push_back(column.name);
     return names;
   });
+  m.def("charts", &charts, "answer"_a);
   m.def("interface", &interface_json);
   m.def("run", &run_words, "words"_a);
 }

@@ -19,6 +19,8 @@ LIBRARIES = [
     ("oneTBB", "Apache-2.0", "https://github.com/uxlfoundation/oneTBB", "binary"),
     ("nanobind", "BSD-3-Clause", "https://github.com/wjakob/nanobind", "Python extension"),
     ("robin-map (in nanobind)", "MIT", "https://github.com/Tessil/robin-map", "Python extension"),
+    ("Altair", "BSD-3-Clause", "https://github.com/vega/altair", "charts in Python, if installed"),
+    ("vl-convert", "BSD-3-Clause", "https://github.com/vega/vl-convert", "tests"),
     ("Catch2", "BSL-1.0", "https://github.com/catchorg/Catch2", "tests"),
     ("Google Benchmark", "Apache-2.0", "https://github.com/google/benchmark", "benchmarks"),
     ("RapidCheck", "BSD-2-Clause", "https://github.com/emil-e/rapidcheck", "tests"),

@@ -2,11 +2,13 @@
 """Answers as objects: each value is an attribute of the name that it has in the JSON."""
 from __future__ import annotations
 
+import json as json_module
 from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.errors import DoesNotFit
+from orrery import _core
+from orrery.errors import DoesNotFit, InputError, raised
 
 
 class Record:
@@ -71,6 +73,23 @@ class Answer(Record):
         """Raises DoesNotFit where what was asked for cannot exist."""
         if self.fits is False:
             raise DoesNotFit(self._values["verdict"]["why"], self, self._values.get("fits_from_gpus"))
+
+    def charts(self) -> dict[str, dict[str, Any]]:
+        """Vega-Lite specifications by name, in the order in which they are read; each holds its data."""
+        specs = {name: json_module.loads(spec) for name, _, spec in _core.charts(self.json)}
+        if "error" in specs:
+            raise raised(specs["error"]["error"])
+        return specs
+
+    def chart(self, name: str | None = None) -> Any:
+        """One of charts(), the first by default, as a chart of Altair: `pip install orrery[plots]`."""
+        specs = self.charts()
+        if not specs or (name is not None and name not in specs):
+            raise InputError({"file": "chart()", "found": f'"{name}"' if name else "no chart of this answer",
+                              "expected": ", ".join(specs) or "an answer of simulate, advise, plan, serve or validate"})
+        import altair  # type: ignore[import-untyped,unused-ignore]
+
+        return altair.Chart.from_dict(specs[name or next(iter(specs))])
 
     def __repr__(self) -> str:
         verdict = self._values["verdict"]

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows what an answer looks like: charts as Vega-Lite specifications, made of the answer alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/base/json/json.h"
+
+namespace orrery {
+
+// A specification that holds its own data, so that it shows wherever Vega-Lite does.
+struct Chart {
+  std::string name;   // "time": of files and of keywords
+  std::string title;  // what it shows, for people
+  Json spec;
+};
+
+// Charts of an answer for machines, of any command, in the order in which they are read. None where
+// it holds nothing to draw. Errors name what an answer that was changed by hand lacks.
+std::vector<Chart> charts_of(const JsonValue& answer);
+
+// By command.
+std::vector<Chart> step_charts(const JsonValue& answer);    // simulate, and the winner of advise
+std::vector<Chart> advice_charts(const JsonValue& answer);  // advise
+std::vector<Chart> plan_charts(const JsonValue& answer);
+std::vector<Chart> service_charts(const JsonValue& answer);
+std::vector<Chart> validation_charts(const JsonValue& answer);
+
+}  // namespace orrery

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows the parts that charts share: colours, axes, and the frame of a specification.
+#pragma once
+
+#include <string>
+
+#include "sim/base/json/json.h"
+
+namespace orrery {
+
+// Hues that people of all kinds of sight tell apart, in print too (Okabe and Ito, 2008).
+Json colours();
+
+// A channel: {"field", "type", "title", ...more}.
+Json quantity(const std::string& field, const std::string& title, Json more = Json::object());
+Json category(const std::string& field, const std::string& title, Json more = Json::object());
+// What a reader sees who points at a mark: "field: title" of each.
+Json tooltip(std::initializer_list<std::pair<const char*, const char*>> fields);
+
+// A whole specification: `body` has "mark" and "encoding", or "layer".
+Json framed(const std::string& title, const std::string& subtitle, Json values, Json body,
+            int height = 0);
+// Rows of bars: as high as they need.
+int bars_height(std::size_t rows);
+
+// "llama3-8b on 16 x dgx-h100".
+std::string subject_of(const JsonValue& answer);
+
+// A key as words: "tensor_comm_s" is "tensor comm".
+std::string key_words(std::string key);
+
+}  // namespace orrery

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests the charts of answers: what they draw, and that an answer which was changed by hand is
+// told.
+#include "sim/app/charts/charts.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "sim/app/ask/answers.h"
+#include "sim/app/serve/command.h"
+#include "tests/base/fresh_seed.h"
+
+namespace orrery {
+namespace {
+
+const SortedJson job = {{"model", "llama3-8b"},
+                        {"cluster", "dgx-h100"},
+                        {"gpus", 16},
+                        {"seq", 4096},
+                        {"global_batch", 64}};
+
+JsonValue asked(const SortedJson& more) {
+  SortedJson settings = job;
+  settings.update(more);
+  return JsonValue::from(settings, "asked");
+}
+
+SortedJson answer(const std::string& command, const SortedJson& more) {
+  Catalogues catalogues;
+  return SortedJson(answer_for_machines(command, asked(more), {.catalogues = catalogues}).json);
+}
+
+SortedJson served() {
+  return SortedJson(serve_again(JsonValue::from({{"model", "llama3.3-70b"},
+                                                 {"cluster", "dgx-h100"},
+                                                 {"stack", "vllm"},
+                                                 {"engines", "TP8"},
+                                                 {"concurrency", SortedJson::array({1, 4})},
+                                                 {"requests", 20},
+                                                 {"isl", "200"},
+                                                 {"osl", "20"}},
+                                                "asked"),
+                                1, 1)
+                        .json);
+}
+
+std::vector<Chart> charts(const SortedJson& json) {
+  return charts_of(JsonValue::from(json, "answer"));
+}
+
+std::vector<std::string> names(const SortedJson& json) {
+  std::vector<std::string> all;
+  for (const Chart& chart : charts(json)) all.push_back(chart.name);
+  return all;
+}
+
+double sum_of(const Json& chart, const char* field) {
+  double sum = 0;
+  for (const Json& row : chart.at("data").at("values")) sum += row.at(field).get<double>();
+  return sum;
+}
+
+TEST_CASE("charts of a step add up to the step and to its memory") {
+  const SortedJson json = answer("simulate", {{"tp", 2}});
+  const std::vector<Chart> all = charts(json);
+  REQUIRE(names(json) == std::vector<std::string>{"time", "memory", "sensitivity", "levers"});
+  const SortedJson& prediction = json.at("prediction");
+  CHECK(sum_of(all[0].spec, "seconds") ==
+        Approx(prediction.at("step_time_s").get<double>()).epsilon(0.002));
+  const double allocated =
+      prediction.at("memory").at("stages").at(0).at("allocated_bytes").get<double>();
+  // Parts that are never held at once are counted in each.
+  CHECK(sum_of(all[1].spec, "gib") * 1024 * 1024 * 1024 > 0.95 * allocated);
+}
+
+TEST_CASE("every command draws what it found, under names of its own") {
+  CHECK(names(answer("advise", {{"top", 3}, {"pareto", "time,memory"}})) ==
+        std::vector<std::string>{"layouts", "pareto", "time", "memory", "sensitivity", "levers"});
+  CHECK(names(served()) == std::vector<std::string>{"curve", "ttft", "tpot", "request"});
+  Catalogues catalogues;
+  const JsonValue plan = JsonValue::from({{"model", "llama3-8b"},
+                                          {"cluster", "dgx-h100"},
+                                          {"seq", 4096},
+                                          {"global_batch", 256},
+                                          {"tokens", "100B"},
+                                          {"gpus", SortedJson::array({64, 128})}},
+                                         "asked");
+  CHECK(names(SortedJson(answer_for_machines("plan", plan, {.catalogues = catalogues}).json)) ==
+        std::vector<std::string>{"cost", "months"});
+  CHECK(charts(answer("simulate", {{"model", "llama3.1-405b"}})).size() > 1);
+  CHECK(charts({{"orrery", {{"command", "topology"}}}}).empty());
+}
+
+// Takes one value out of the answer, or puts another in its place, at random.
+void damage(SortedJson& at, std::mt19937_64& random, int depth = 0) {
+  const auto draw = [&](std::size_t most) { return random() % most; };
+  if (at.is_structured() && !at.empty() && (depth < 2 || draw(4) != 0)) {
+    const std::size_t which = draw(at.size());
+    if (at.is_array()) return damage(at[which], random, depth + 1);
+    auto& [key, value] = at.items()[which];
+    if (draw(6) == 0) {
+      at.erase(std::string(key));
+      return;
+    }
+    return damage(value, random, depth + 1);
+  }
+  const std::vector<SortedJson> others = {
+      nullptr, "x", -1, 1e300, SortedJson::array(), SortedJson::object()};
+  at = others[draw(others.size())];
+}
+
+TEST_CASE("an answer that was changed by hand is drawn or refused by name") {
+  std::mt19937_64 random(fresh(41));
+  int refused = 0;
+  for (const SortedJson& whole :
+       {answer("simulate", {{"tp", 2}}), answer("advise", {{"top", 2}}), served()})
+    for (int i = 0; i < 300; ++i) {
+      SortedJson changed = whole;
+      damage(changed, random);
+      try {
+        charts(changed);
+      } catch (const Error& error) {
+        ++refused;
+        CHECK(error.info().file == "answer");
+        CHECK_FALSE((error.info().path.empty() && error.info().expected.empty()));
+      }
+    }
+  CHECK(refused > 0);
+}
+
+}  // namespace
+}  // namespace orrery

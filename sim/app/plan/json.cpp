@@ -193,11 +193,10 @@ AnswerVerdict verdict_of(const PlanFile& file, const PlanResult& result,
   if (detail && judged.exists()) verdict.probability = detail->prediction.memory.probability;
   if (judged.exists()) return verdict;
   if (result.stopped_early()) verdict.fits = std::nullopt;
+  if (const auto nearest = detailed_point(result); nearest && !result.points[*nearest].feasible)
+    verdict.why = missed_text(file, result.points[*nearest]);
   for (const PlanPoint& p : result.points)
     if (verdict.why.empty() && !p.step.fits) verdict.why = p.step.why_not;
-  for (const PlanPoint& p : result.points)
-    if (verdict.why.empty() && !p.feasible)
-      verdict.why = fmt::format("{} misses a limit: {}", point_name(file, p), p.binding);
   return verdict;
 }
 

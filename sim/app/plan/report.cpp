@@ -258,11 +258,7 @@ void add_answer(Document& document, const PlanFile& file, const PlanResult& resu
                     "amount. Of {} it is without {}.",
                     to_text(objective), point_name(file, p), unknown_text(unknown)));
   } else {
-    document.paragraph(fmt::format("Nothing in the question meets all limits. Nearest: {}: {}{}.",
-                                   point_name(file, p), misses(p),
-                                   std::isfinite(plan_excess(p))
-                                       ? fmt::format(" ({} times)", excess_text(plan_excess(p)))
-                                       : ""));
+    document.paragraph(missed_text(file, p));
   }
   if (detail) add_conditions(document, file, result, *detail);
   if (detail) add_risk(document, file, result, *detail);
@@ -361,6 +357,14 @@ std::string point_name(const PlanFile& file, const PlanPoint& p) {
       rest +=
           fmt::format("{}{} {}", rest.empty() ? "" : ", ", file.plan.varied[i], choice.values[i]);
   return rest.empty() ? text : fmt::format("{} ({})", text, rest);
+}
+
+std::string missed_text(const PlanFile& file, const PlanPoint& nearest) {
+  return fmt::format("Nothing in the question meets all limits. Nearest: {}: {}{}.",
+                     point_name(file, nearest), misses(nearest),
+                     std::isfinite(plan_excess(nearest))
+                         ? fmt::format(" ({} times)", excess_text(plan_excess(nearest)))
+                         : "");
 }
 
 Document plan_document(const PlanFile& file, const PlanResult& result,

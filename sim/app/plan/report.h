@@ -29,6 +29,8 @@ AnswerVerdict verdict_of(const PlanFile& file, const PlanResult& result,
                          const std::optional<PlanDetail>& detail);
 
 // "12.3 million USD", "41 days", "4.1 t CO2e": numbers as the report writes them.
+// That no point meets the limits, and by what the nearest misses them.
+std::string missed_text(const PlanFile& file, const PlanPoint& nearest);
 std::string money_text(double dollars);
 std::string days_text(Seconds time);
 std::string excess_text(double factor);  // of needed over allowed: "2.1", "1.002"

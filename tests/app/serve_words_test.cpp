@@ -51,6 +51,16 @@ TEST_CASE("serve: points whose requests are all rejected say so, and why") {
               3);
 }
 
+TEST_CASE("serve: prompts that fill a step of an engine that cuts none are noted") {
+  const std::string whole =
+      "serve --quiet --model llama3.3-70b --cluster dgx-h100 --stack trtllm --engines TP8 "
+      "--concurrency 4 --requests 8 --osl 10 --isl ";
+  const std::string note = "Note: Prompts of up to 8,192 tokens fill a step of 8,192 rows";
+  expect_says(whole + "8192", {note, "(--token-budget)"});
+  CHECK(flat(test::run(whole + "8192 --token-budget 16384").out).find(note) == std::string::npos);
+  CHECK(flat(test::run(whole + "4096").out).find("Note: Prompts") == std::string::npos);
+}
+
 TEST_CASE("serve: a release that is not known is noted, and so are GPUs without work") {
   const std::string load = "--concurrency 4 --isl 100 --osl 10 ";
   const std::string note = "Release 0.99 of vllm is not known: it is predicted as 0.14";

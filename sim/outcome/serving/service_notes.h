@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-// Sentences: a release that nothing is known of, GPUs without work, sequences that have no states.
+// Sentences: a release that nothing is known of, GPUs without work, prompts that fill a step,
+// sequences that have no states.
 std::vector<std::string> service_notes(const ServiceCase& asked, const ServicePrediction& found);
 
 }  // namespace orrery

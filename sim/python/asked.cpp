@@ -6,8 +6,8 @@
 #include <atomic>
 
 #include "sim/app/answer/failure.h"
-#include "sim/app/answer/version.h"
 #include "sim/app/ask/answers.h"
+#include "sim/app/charts/charts.h"
 #include "sim/app/commands.h"
 #include "sim/app/serve/command.h"
 #include "sim/app/serve/report.h"
@@ -93,6 +93,18 @@ Asked ask_line(const std::string& command, const std::vector<std::string>& words
   }
 }
 
+Asked ask_charts(const std::string& answer) {
+  try {
+    Json list = Json::array();
+    for (Chart& chart : charts_of(JsonValue::parse(answer, "answer")))
+      list.push_back(
+          {{"name", chart.name}, {"title", chart.title}, {"spec", std::move(chart.spec)}});
+    return {.json = list.dump()};
+  } catch (const Error& error) {
+    return failed(error);
+  }
+}
+
 std::string interface_json() {
   Json list = Json::array();
   for (const Command& command : commands()) {
@@ -105,8 +117,7 @@ std::string interface_json() {
                     {"arguments", arguments},
                     {"flags", flags}});
   }
-  return indented_text(
-      {{"version", program_version()}, {"catalogue", catalogue_version()}, {"commands", list}});
+  return indented_text({{"commands", list}});
 }
 
 }  // namespace orrery

@@ -42,7 +42,10 @@ Asked ask_settings(const std::string& command, const AskedSettings& settings, co
 Asked ask_line(const std::string& command, const std::vector<std::string>& words,
                const std::map<std::string, std::string>& flags);
 
-// {"version", "catalogue", "commands": [{name, summary, arguments, flags: [{name, value, group,
+// Charts of an answer: [{"name", "title", "spec"}], or the error of one that was changed by hand.
+Asked ask_charts(const std::string& answer);
+
+// {"commands": [{name, summary, arguments, flags: [{name, value, group,
 // help}]}]}: what the package's functions are made of.
 std::string interface_json();
 

@@ -2,7 +2,6 @@
 // Is the extension module orrery._core: what the package calls, with the GIL released meanwhile.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -10,12 +9,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <array>
 #include <limits>
 
-#include "sim/app/answer/answer.h"
-#include "sim/app/charts/charts.h"
+#include "sim/app/answer/version.h"
 #include "sim/app/commands.h"
+#include "sim/base/errors/check.h"
 #include "sim/python/arrow.h"
 #include "sim/python/asked.h"
 #include "sim/python/sweep.h"
@@ -117,18 +115,6 @@ std::vector<std::string> names_of(const AnswerTable& table) {
   return names;
 }
 
-// Name, title and specification of each chart; or, alone, the error of an answer that was changed.
-std::vector<std::array<std::string, 3>> charts(const std::string& answer) {
-  std::vector<std::array<std::string, 3>> all;
-  try {
-    for (const Chart& chart : charts_of(JsonValue::parse(answer, "answer")))
-      all.push_back({chart.name, chart.title, chart.spec.dump()});
-  } catch (const Error& error) {
-    return {{"error", "", error_json(error.info(), "bad_input").dump()}};
-  }
-  return all;
-}
-
 int run_words(const std::vector<std::string>& words) {
   std::vector<const char*> pointers = {"orrery"};
   for (const std::string& word : words) pointers.push_back(word.c_str());
@@ -166,7 +152,18 @@ NB_MODULE(_core, m) {
     for (const FlatColumn& column : flat_columns("simulate")) names.push_back(column.name);
     return names;
   });
-  m.def("charts", &charts, "answer"_a);
+  m.def("charts", &ask_charts, "answer"_a);
+  m.def("version", &program_version);
+  m.def("error_sentence",
+        [](const std::string& file, const std::string& path, const std::string& found,
+           const std::string& expected, const std::string& nearest) {
+          return Error({.file = file,
+                        .path = path,
+                        .found = found,
+                        .expected = expected,
+                        .nearest = nearest})
+              .message();
+        });
   m.def("interface", &interface_json);
   m.def("run", &run_words, "words"_a);
 }

@@ -100,19 +100,17 @@ std::vector<FlatColumn> flat_columns(const std::string& command) {
   return plan_columns();
 }
 
-std::vector<Json> flat_rows(const std::string& command, const Json& answer) {
-  std::vector<Json> all;
-  if (command != "simulate") {
-    const Json& rows = answer.at(command == "advise" ? "best" : "points");
-    Json one = answer;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      one["rank"] = i + 1;
-      one["row"] = rows[i];
-      all.push_back(one);
-    }
+void for_each_row(const std::string& command, const Json& answer,
+                  const std::function<void(const Json& row)>& take) {
+  if (command == "simulate") return take(answer);
+  const Json& rows = answer.at(command == "advise" ? "best" : "points");
+  if (rows.empty()) return take(answer);
+  Json one = answer;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    one["rank"] = i + 1;
+    one["row"] = rows[i];
+    take(one);
   }
-  if (all.empty()) all.push_back(answer);
-  return all;
 }
 
 Json flat_value(const FlatColumn& column, const Json& row) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,10 @@ struct FlatColumn {
 // Of the rows of a command's answers ("simulate", "advise" or "plan").
 std::vector<FlatColumn> flat_columns(const std::string& command);
 
-// The answer for each of its rows: a prediction, each of the best layouts, each point; one where
-// there are none. The row's own part stands at "row", its number from 1 at "rank".
-std::vector<Json> flat_rows(const std::string& command, const Json& answer);
+// Shows the answer for each of its rows: a prediction, each of the best layouts, each point; once
+// where there are none. The row's own part stands at "row", its number from 1 at "rank".
+void for_each_row(const std::string& command, const Json& answer,
+                  const std::function<void(const Json& row)>& take);
 
 // Null where the row has none.
 Json flat_value(const FlatColumn& column, const Json& row);

@@ -40,7 +40,7 @@ std::string csv_rows(const std::string& command, const Json& answer,
   if (answer.contains("error"))
     return row_text(columns, Json::object(), line, error_sentence(answer));
   std::string text;
-  for (const Json& row : flat_rows(command, answer)) text += row_text(columns, row, line, "");
+  for_each_row(command, answer, [&](const Json& row) { text += row_text(columns, row, line, ""); });
   return text;
 }
 

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-constexpr double gibibyte = 1024.0 * 1024 * 1024, day = 86'400, million = 1e6;
+constexpr double million = 1e6;
 
 // "TP8 PP16 DP4", with what else is not 1.
 std::string layout_words(const JsonValue& layout) {
@@ -36,7 +36,7 @@ Json candidates(const JsonValue& list, const char* kind) {
                       {"seconds", one.at("step_time_s").number()},
                       {"tokens", one.at("tokens_per_s_per_gpu").number()},
                       {"megajoules", one.at("energy_per_step_j").number() / million},
-                      {"gib", one.at("peak_memory_bytes").number() / gibibyte}});
+                      {"gib", in_gibibytes(Bytes(one.at("peak_memory_bytes").number()))}});
   }
   return values;
 }
@@ -69,14 +69,11 @@ Chart front_chart(const std::string& of, const JsonValue& front, const JsonValue
   const std::string title = "Speed against memory";
   return {"pareto", title,
           framed(title, of, std::move(values),
-                 {{"mark", {{"type", "point"}, {"filled", true}, {"size", 50}}},
-                  {"encoding",
-                   {{"x", quantity("seconds", "s of a step",
-                                   {{"scale", {{"type", "log"}, {"nice", false}}}})},
-                    {"y", quantity("gib", "GiB of a GPU", {{"scale", {{"zero", false}}}})},
-                    {"color", category("kind", "", {{"legend", {{"orient", "bottom"}}}})},
-                    {"shape", category("kind", "")},
-                    {"tooltip", candidate_tooltip()}}}},
+                 point_marks(quantity("seconds", "s of a step",
+                                      {{"scale", {{"type", "log"}, {"nice", false}}}}),
+                             quantity("gib", "GiB of a GPU", {{"scale", {{"zero", false}}}}),
+                             category("kind", "", legend_below()), category("kind", ""),
+                             candidate_tooltip(), 50),
                  320)};
 }
 
@@ -97,7 +94,7 @@ Chart cost_chart(const JsonValue& answer) {
         {{"cluster", p.at("cluster").text()},
          {"gpus", p.at("gpus").integer()},
          {"with", values_words(p.at("values"))},
-         {"days", p.at("duration_s").number() / day},
+         {"days", p.at("duration_s").number() / seconds_per_day},
          {"millions", p.at("cost_usd").number() / million},
          {"stands", p.at("feasible").boolean() ? "keeps every limit" : "breaks a limit"},
          {"why", why ? why->text() : ""},
@@ -106,19 +103,16 @@ Chart cost_chart(const JsonValue& answer) {
   const std::string title = "Cost against time";
   return {"cost", title,
           framed(title, answer.at("title").text(), std::move(values),
-                 {{"mark", {{"type", "point"}, {"filled", true}, {"size", 70}}},
-                  {"encoding",
-                   {{"x", quantity("days", "days", {{"scale", {{"zero", false}}}})},
-                    {"y", quantity("millions", "million USD", {{"scale", {{"zero", false}}}})},
-                    {"color", category("cluster", "")},
-                    {"shape", category("stands", "")},
-                    {"tooltip", tooltip({{"cluster", "cluster"},
-                                         {"gpus", "GPUs"},
-                                         {"with", "with"},
-                                         {"days", "days"},
-                                         {"millions", "million USD"},
-                                         {"megawatts", "MW at the peak"},
-                                         {"why", "breaks"}})}}}},
+                 point_marks(quantity("days", "days", {{"scale", {{"zero", false}}}}),
+                             quantity("millions", "million USD", {{"scale", {{"zero", false}}}}),
+                             category("cluster", ""), category("stands", ""),
+                             tooltip({{"cluster", "cluster"},
+                                      {"gpus", "GPUs"},
+                                      {"with", "with"},
+                                      {"days", "days"},
+                                      {"millions", "million USD"},
+                                      {"megawatts", "MW at the peak"},
+                                      {"why", "breaks"}})),
                  320)};
 }
 
@@ -133,11 +127,8 @@ Chart lost_chart(const JsonValue& detail) {
   return {"months", title,
           framed(title, fmt::format("the best point; {:.1f}% of its time trains", 100 * useful),
                  std::move(values),
-                 {{"mark", {{"type", "bar"}, {"color", colours().at(5)}}},
-                  {"encoding",
-                   {{"y", category("part", "", {{"sort", "-x"}})},
-                    {"x", quantity("percent", "% of the time")},
-                    {"tooltip", tooltip({{"part", "part"}, {"percent", "% of the time"}})}}}},
+                 sorted_bars("part", quantity("percent", "% of the time"), colours().at(5),
+                             tooltip({{"part", "part"}, {"percent", "% of the time"}})),
                  height)};
 }
 

@@ -37,17 +37,14 @@ Chart latency_chart(const JsonValue& points, const Latency& latency) {
                           {"what", what},
                           {"value", seconds.at(key).number() * latency.scale}});
   }
+  Json in_order = {{"sort", nullptr}};
+  in_order.update(legend_below());
   return {latency.name, latency.title,
           framed(latency.title, "", std::move(values),
-                 {{"mark", {{"type", "point"}, {"filled", true}, {"size", 70}}},
-                  {"encoding",
-                   {{"y", category("point", "", {{"sort", nullptr}})},
-                    {"x", quantity("value", latency.unit)},
-                    {"color",
-                     category("what", "", {{"sort", nullptr}, {"legend", {{"orient", "bottom"}}}})},
-                    {"shape", category("what", "", {{"sort", nullptr}})},
-                    {"tooltip",
-                     tooltip({{"point", "point"}, {"what", "what"}, {"value", latency.unit}})}}}},
+                 point_marks(
+                     quantity("value", latency.unit), category("point", "", {{"sort", nullptr}}),
+                     category("what", "", in_order), category("what", "", {{"sort", nullptr}}),
+                     tooltip({{"point", "point"}, {"what", "what"}, {"value", latency.unit}})),
                  bars_height(rows))};
 }
 
@@ -67,16 +64,13 @@ Chart curve_chart(const JsonValue& points) {
   const std::string title = "Speed of a user against speed of a GPU";
   return {"curve", title,
           framed(title, "each mark is a point of the question", std::move(values),
-                 {{"mark", {{"type", "point"}, {"filled", true}, {"size", 70}}},
-                  {"encoding",
-                   {{"x", quantity("user", "tokens/s of a request")},
-                    {"y", quantity("gpu", "output tokens/s of a GPU")},
-                    {"color", category("stands", "", {{"legend", {{"orient", "bottom"}}}})},
-                    {"shape", category("stands", "")},
-                    {"tooltip", tooltip({{"point", "point"},
-                                         {"user", "tokens/s of a request"},
-                                         {"gpu", "tokens/s of a GPU"},
-                                         {"ttft", "mean TTFT, s"}})}}}},
+                 point_marks(quantity("user", "tokens/s of a request"),
+                             quantity("gpu", "output tokens/s of a GPU"),
+                             category("stands", "", legend_below()), category("stands", ""),
+                             tooltip({{"point", "point"},
+                                      {"user", "tokens/s of a request"},
+                                      {"gpu", "tokens/s of a GPU"},
+                                      {"ttft", "mean TTFT, s"}})),
                  320)};
 }
 
@@ -99,7 +93,7 @@ Chart request_chart(const JsonValue& points) {
               {"encoding",
                {{"y", category("point", "", {{"sort", nullptr}})},
                 {"x", quantity("seconds", "s")},
-                {"color", category("part", "", {{"legend", {{"orient", "bottom"}}}})},
+                {"color", category("part", "", legend_below())},
                 {"tooltip", tooltip({{"point", "point"}, {"part", "part"}, {"seconds", "s"}})}}}},
              bars_height(rows))};
 }

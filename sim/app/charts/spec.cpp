@@ -37,6 +37,26 @@ Json tooltip(std::initializer_list<std::pair<const char*, const char*>> fields) 
   return list;
 }
 
+Json legend_below() { return {{"legend", {{"orient", "bottom"}}}}; }
+
+Json sorted_bars(const std::string& field, Json x, const Json& colour, Json tooltip) {
+  return {{"mark", {{"type", "bar"}, {"color", colour}}},
+          {"encoding",
+           {{"y", category(field, "", {{"sort", "-x"}})},
+            {"x", std::move(x)},
+            {"tooltip", std::move(tooltip)}}}};
+}
+
+Json point_marks(Json x, Json y, Json colour, Json shape, Json tooltip, int size) {
+  return {{"mark", {{"type", "point"}, {"filled", true}, {"size", size}}},
+          {"encoding",
+           {{"x", std::move(x)},
+            {"y", std::move(y)},
+            {"color", std::move(colour)},
+            {"shape", std::move(shape)},
+            {"tooltip", std::move(tooltip)}}}};
+}
+
 Json framed(const std::string& title, const std::string& subtitle, Json values, Json body,
             int height) {
   Json out = {{"$schema", "https://vega.github.io/schema/vega-lite/v6.json"},

@@ -17,6 +17,15 @@ Json category(const std::string& field, const std::string& title, Json more = Js
 // What a reader sees who points at a mark: "field: title" of each.
 Json tooltip(std::initializer_list<std::pair<const char*, const char*>> fields);
 
+// For a category: its legend stands under the chart.
+Json legend_below();
+
+// Bodies of a specification. Bars of one colour, the longest first, a row for each value of
+// `field`.
+Json sorted_bars(const std::string& field, Json x, const Json& colour, Json tooltip);
+// A point for each row; `colour` and `shape` are channels.
+Json point_marks(Json x, Json y, Json colour, Json shape, Json tooltip, int size = 70);
+
 // A whole specification: `body` has "mark" and "encoding", or "layer".
 Json framed(const std::string& title, const std::string& subtitle, Json values, Json body,
             int height = 0);

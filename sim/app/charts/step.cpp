@@ -13,7 +13,6 @@
 namespace orrery {
 namespace {
 
-constexpr double gibibyte = 1024.0 * 1024 * 1024;
 constexpr std::size_t most_bars = 12;
 constexpr double least_share = 0.0005;  // of a bar that shows
 
@@ -38,15 +37,11 @@ Chart time_chart(const std::string& of, const JsonValue& prediction) {
   const int height = bars_height(values.size());
   return {
       "time", title,
-      framed(title, fmt::format("{}: {:.3g} s a step, stage {}", of, step, stage),
-             std::move(values),
-             {{"mark", {{"type", "bar"}, {"color", colours().front()}}},
-              {"encoding",
-               {{"y", category("part", "", {{"sort", "-x"}})},
-                {"x", quantity("seconds", "s of a step")},
-                {"tooltip",
-                 tooltip({{"part", "part"}, {"seconds", "s"}, {"percent", "% of the step"}})}}}},
-             height)};
+      framed(
+          title, fmt::format("{}: {:.3g} s a step, stage {}", of, step, stage), std::move(values),
+          sorted_bars("part", quantity("seconds", "s of a step"), colours().front(),
+                      tooltip({{"part", "part"}, {"seconds", "s"}, {"percent", "% of the step"}})),
+          height)};
 }
 
 // Kinds of memory as people sum them up.
@@ -68,11 +63,11 @@ Chart memory_chart(const std::string& of, const JsonValue& memory) {
         values.push_back({{"stage", stage},
                           {"kind", memory_kind(key)},
                           {"part", key_words(key)},
-                          {"gib", bytes.number() / gibibyte}});
+                          {"gib", in_gibibytes(Bytes(bytes.number()))}});
     ++stage;
   }
   const std::string title = "Memory of a GPU by stage";
-  const double capacity = memory.at("capacity_bytes").number() / gibibyte;
+  const double capacity = in_gibibytes(Bytes(memory.at("capacity_bytes").number()));
   const Json limit = {
       {"data", {{"values", Json::array({{{"capacity", capacity}}})}}},
       {"mark", {{"type", "rule"}, {"strokeDash", Json::array({4, 4})}, {"color", "#D55E00"}}},
@@ -82,7 +77,7 @@ Chart memory_chart(const std::string& of, const JsonValue& memory) {
       {"encoding",
        {{"y", {{"field", "stage"}, {"type", "ordinal"}, {"title", "pipeline stage"}}},
         {"x", quantity("gib", "GiB")},
-        {"color", category("kind", "", {{"legend", {{"orient", "bottom"}}}})},
+        {"color", category("kind", "", legend_below())},
         {"tooltip", tooltip({{"stage", "stage"}, {"part", "part"}, {"gib", "GiB"}})}}}};
   return {"memory", title,
           framed(title, fmt::format("{}: the dashed line is the {:.1f} GiB of a GPU", of, capacity),
@@ -114,7 +109,7 @@ Chart sensitivity_chart(const std::string& of, const JsonValue& assumptions) {
                   {"encoding",
                    {{"y", category("value", "", {{"sort", nullptr}})},
                     {"x", quantity("percent", "% of the step's time", {{"stack", nullptr}})},
-                    {"color", category("end", "", {{"legend", {{"orient", "bottom"}}}})},
+                    {"color", category("end", "", legend_below())},
                     {"tooltip", tooltip({{"value", "value"},
                                          {"is", "at"},
                                          {"percent", "% of the step"},
@@ -136,14 +131,11 @@ Chart lever_chart(const std::string& of, const JsonValue& levers) {
   const int height = bars_height(values.size());
   return {"levers", title,
           framed(title, of, std::move(values),
-                 {{"mark", {{"type", "bar"}, {"color", colours().at(2)}}},
-                  {"encoding",
-                   {{"y", category("lever", "", {{"sort", "-x"}})},
-                    {"x", quantity("percent", "% faster")},
-                    {"tooltip", tooltip({{"lever", "change"},
-                                         {"percent", "% faster"},
-                                         {"seconds", "step, s"},
-                                         {"note", "note"}})}}}},
+                 sorted_bars("lever", quantity("percent", "% faster"), colours().at(2),
+                             tooltip({{"lever", "change"},
+                                      {"percent", "% faster"},
+                                      {"seconds", "step, s"},
+                                      {"note", "note"}})),
                  height)};
 }
 

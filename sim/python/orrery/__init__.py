@@ -8,10 +8,10 @@
 
 Keywords are the flags of the command line with "_" in place of "-"; answers are what --json prints.
 """
-from orrery import catalog
+from orrery import _core, catalog
 from orrery.answers import (AdviseAnswer, CalibrateAnswer, CatalogAnswer, PlanAnswer, ServeAnswer,
                             SimulateAnswer, TopologyAnswer, ValidateAnswer)
-from orrery.ask import from_json, version
+from orrery.ask import from_json
 from orrery.calibration import Calibration
 from orrery.commands import advise, plan, serve, simulate, topology, validate
 from orrery.errors import (DoesNotFit, InputError, MachineFailed, OrreryError, StoppedEarly)
@@ -19,7 +19,7 @@ from orrery.record import Answer, Record
 from orrery.sweeps import sweep
 from orrery.table import Table
 
-__version__ = version()
+__version__ = _core.version()
 __all__ = [
     "AdviseAnswer", "Answer", "CalibrateAnswer", "Calibration", "CatalogAnswer", "DoesNotFit",
     "InputError", "MachineFailed", "OrreryError", "PlanAnswer", "Record", "ServeAnswer",

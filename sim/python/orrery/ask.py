@@ -24,12 +24,6 @@ Progress = bool | Callable[[float, int], None] | None
 A = TypeVar("A", bound=Answer)
 
 
-def version() -> str:
-    """Of the program: "0.6.0"."""
-    told: str = json.loads(_core.interface())["version"]
-    return told
-
-
 def plain(value: Any) -> Any:
     """The value as JSON has it: paths as text, numbers of numpy as numbers, NaN as nothing said."""
     if isinstance(value, os.PathLike):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from orrery import _core
+
 if TYPE_CHECKING:
     from orrery.record import Answer
 
@@ -49,12 +51,7 @@ class StoppedEarly(UserWarning):
 
 def sentence(error: dict[str, Any]) -> str:
     """The error as the command line says it."""
-    parts = [error.get("file"), error.get("path")]
-    text = "".join(f"{part}: " for part in parts if part)
-    text += f"found {error['found']}" if error.get("found") else ""
-    text += f"; expected {error['expected']}" if error.get("expected") else ""
-    text += f"; did you mean \"{error['nearest']}\"?" if error.get("nearest") else ""
-    return text
+    return _core.error_sentence(*(error.get(key) or "" for key in ("file", "path", "found", "expected", "nearest")))
 
 
 def raised(error: dict[str, Any]) -> OrreryError:

@@ -76,10 +76,10 @@ class Answer(Record):
 
     def charts(self) -> dict[str, dict[str, Any]]:
         """Vega-Lite specifications by name, in the order in which they are read; each holds its data."""
-        specs = {name: json_module.loads(spec) for name, _, spec in _core.charts(self.json)}
-        if "error" in specs:
-            raise raised(specs["error"]["error"])
-        return specs
+        charts = json_module.loads(_core.charts(self.json).json)
+        if isinstance(charts, dict):
+            raise raised(charts["error"])
+        return {chart["name"]: chart["spec"] for chart in charts}
 
     def chart(self, name: str | None = None) -> Any:
         """One of charts(), the first by default, as a chart of Altair: `pip install orrery[plots]`."""

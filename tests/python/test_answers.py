@@ -90,7 +90,7 @@ class Objects(unittest.TestCase):
         self.assertIsInstance(again, orrery.SimulateAnswer)
         self.assertEqual(again, self.answer)
         self.assertEqual(orrery.from_json(self.answer.to_dict()), self.answer)
-        for bad in ("[]", "{}", '{"orrery": {"command": "dance"}}'):
+        for bad in ("{", "[]", "{}", '{"orrery": {"command": "dance"}}'):
             with self.assertRaises(orrery.InputError):
                 orrery.from_json(bad)
 
@@ -114,6 +114,12 @@ class Errors(unittest.TestCase):
         self.assertEqual(caught.exception.nearest, "tp")
         with self.assertRaises(TypeError):
             orrery.simulate(**JOB, tpp=2)
+        for bad in ({"threads": -5}, {"seed": -1}, {"seed": 1.5}):
+            with self.assertRaises(orrery.InputError) as caught:
+                orrery.simulate(**JOB, **bad)
+            self.assertEqual(caught.exception.path, next(iter(bad)))
+        with self.assertRaises(orrery.InputError):
+            orrery.simulate(3.5)
         for bad in (object(), {1, 2}):
             with self.assertRaises(orrery.InputError):
                 orrery.simulate(**{**JOB, "faults": bad})

@@ -49,6 +49,14 @@ def dumped(settings: Mapping[str, Any], place: str) -> str:
         raise InputError({"file": place, "found": str(error), "expected": "values that JSON has"}) from None
 
 
+def check_run(place: str, seed: int | None, threads: int) -> None:
+    """As --seed and --threads are checked."""
+    for key, value, most in (("seed", seed, 2**63 - 1), ("threads", threads, 4096)):
+        if value is not None and (not isinstance(value, int) or not 0 <= value <= most):
+            raise InputError({"file": place, "path": key, "found": repr(value),
+                              "expected": f"a whole number from 0 to {most}"})
+
+
 def on_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
@@ -72,8 +80,11 @@ def ask(kind: type[A], command: str, settings: Settings | None, keywords: Mappin
         seed: int | None = None, threads: int = 0, progress: Progress = False) -> A:
     """Asks one question. `settings`: a file of them or a mapping; keywords win over it."""
     place = f"orrery.{command}()"
+    check_run(place, seed, threads)
+    if settings is not None and not isinstance(settings, (Mapping, str, os.PathLike)):
+        raise InputError({"file": place, "found": type(settings).__name__, "expected": "a file or a mapping of settings"})
     mapping = settings if isinstance(settings, Mapping) else {}
-    file = "" if settings is None or settings is mapping else os.fspath(settings)  # type: ignore[arg-type]
+    file = os.fspath(settings) if isinstance(settings, (str, os.PathLike)) else ""
     asked = _core.answer(command, [file, dumped(said(mapping), place), dumped(said(keywords), place), place],
                          seed, threads, on_main_thread(), shown(progress, command))
     if asked.stopped:
@@ -97,7 +108,10 @@ def made(kind: type[A], asked: Any) -> A:
 
 def from_json(answer: str | Mapping[str, Any]) -> Answer:
     """The answer that --json printed, a line of --jsonl, or what to_dict() gave, as an object again."""
-    values = dict(answer) if isinstance(answer, Mapping) else json.loads(answer)
+    try:
+        values = dict(answer) if isinstance(answer, Mapping) else json.loads(answer)
+    except ValueError as error:
+        raise InputError({"file": "orrery.from_json()", "found": str(error), "expected": "JSON"}) from None
     if isinstance(values, dict) and isinstance(values.get("error"), dict):
         raise raised(values["error"])
     head = values.get("orrery") if isinstance(values, dict) else None

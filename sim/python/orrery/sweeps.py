@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from orrery import _core
-from orrery.ask import on_main_thread, said
+from orrery.ask import check_run, on_main_thread, said
 from orrery.errors import InputError, StoppedEarly
 from orrery.table import Table
 
@@ -37,6 +37,7 @@ def sweep(questions: Any, *, threads: int = 0, seed: int | None = None,
     Without ranges=True or a column of that name ranges are left out: they take five times as long.
     Ctrl-C keeps what is done: `stopped_early`, and an error in each row that was not run.
     """
+    check_run("orrery.sweep()", seed, threads)
     rows = list(_rows_of(questions))
     common = {"ranges": False, **said(settings)}
     merged = [{**common, **said(row)} for row in rows]

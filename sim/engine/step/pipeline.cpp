@@ -41,16 +41,22 @@ std::optional<Collective> stage_message(const Layout& layout, const Placement& p
   return Collective{.kind = CollectiveKind::send_receive, .group = pair, .bytes = bytes};
 }
 
+PipelineShape step_shape(const PricedStep& step) {
+  const Layout& layout = step.asked.layout;
+  const bool training = step.asked.training();
+  return {.schedule = training ? layout.schedule : Schedule::one_f_one_b,
+          .stages = layout.pp,
+          .chunks = step.chunks.per_stage(),
+          .microbatches = training ? layout.microbatches(step.asked.job) : 1};
+}
+
 StepPipeline step_pipeline(const PricedStep& step) {
   const Layout& layout = step.asked.layout;
   const Stack& stack = step.asked.stack;
   const StepProgram& program = *step.layers.program;
   const bool training = step.asked.training();
   StepPipeline p;
-  p.shape = {.schedule = training ? layout.schedule : Schedule::one_f_one_b,
-             .stages = layout.pp,
-             .chunks = step.chunks.per_stage(),
-             .microbatches = training ? layout.microbatches(step.asked.job) : 1};
+  p.shape = step_shape(step);
   const bool block = layout.vpp == 1 ? stack.communication.pipeline_sends_block
                                      : stack.communication.interleaved_sends_block;
   p.costs.sends_block = block && !splits_backward(layout.schedule);

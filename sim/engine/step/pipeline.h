@@ -22,6 +22,8 @@ struct StepPipeline {
 // Costs of the pipeline's passes, as step() computes them: for traces.
 StepPipeline step_pipeline(const StepContext& context, const Model& model, const Job& job,
                            const Layout& layout, const Stack& stack);
+// The shape alone.
+PipelineShape step_shape(const PricedStep& step);
 // The same of a step whose passes are priced.
 StepPipeline step_pipeline(const PricedStep& step);
 

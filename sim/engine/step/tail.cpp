@@ -4,15 +4,25 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "hw_models/kernel/kernel_time.h"
 #include "sim/engine/step/overlap.h"
+#include "sim/engine/step/pipeline.h"
 #include "workloads/parameters/state_memory.h"
 
 namespace orrery {
 namespace {
 
 using Told = std::function<void(const Collective&, double count)>;
+
+// How often a step reduces all gradients. ZeRO-2 keeps no more of them than its shard, so each
+// microbatch's are reduced as its own backward goes (DeepSpeed issue 2252: "gradient reduction is
+// required after every backward"; Megatron-FSDP's optim_grads); else they add up first.
+double gradient_reductions(const PricedStep& step, const Ending& ending) {
+  const StepCase& asked = step.asked;
+  return ending.zero_stage == 2 ? static_cast<double>(asked.layout.microbatches(asked.job)) : 1.0;
+}
 
 // The data-parallel traffic of one stage. What its buckets send and cost the host goes to `out`.
 class StageTraffic {
@@ -24,22 +34,25 @@ class StageTraffic {
         stage_(stage),
         trained_(step.chunks.trained(stage)),
         trained_experts_(step.chunks.trained_experts(stage)),
+        reductions_(gradient_reductions(step, ending)),
         out_(out),
         told_(told) {}
 
-  Seconds gradient_time();
+  Seconds gradient_time();  // of one reduction of all; gradient_reductions() of them move bytes
   Seconds parameter_time();
   double trained() const { return trained_ + trained_experts_; }
 
  private:
   double bucket_calls(const GroupShape& replicas, Bytes total) const;
-  // The traffic of buckets one after the other: `calls` of them.
-  Seconds bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, double calls);
+  // The traffic of buckets one after the other: `calls` of them, all of it so many `times` a step.
+  Seconds bucketed(CollectiveKind kind, const GroupShape& group, Bytes total, double calls,
+                   double times = 1);
 
   const PricedStep& step_;
   const Ending& ending_;
   std::int64_t stage_;
   double trained_, trained_experts_;  // parameters
+  double reductions_;
   Tail& out_;
   Told told_;  // of every collective
 };
@@ -52,13 +65,13 @@ double StageTraffic::bucket_calls(const GroupShape& replicas, Bytes total) const
 }
 
 Seconds StageTraffic::bucketed(CollectiveKind kind, const GroupShape& group, Bytes total,
-                               double calls) {
+                               double calls, double times) {
   if (group.size <= 1 || total <= Bytes(0)) return {};
   const Collective bucket_of{.kind = kind, .group = group, .bytes = total / calls};
   const CollectiveTime& t = step_.layers.network->price(bucket_of, stage_);
-  if (told_) told_(bucket_of, calls);
-  out_.scale_up_bytes += calls * t.scale_up_bytes;
-  out_.scale_out_bytes += calls * t.scale_out_bytes;
+  if (told_) told_(bucket_of, times * calls);
+  out_.scale_up_bytes += times * calls * t.scale_up_bytes;
+  out_.scale_out_bytes += times * calls * t.scale_out_bytes;
   const Seconds debug = calls * step_.layers.debug.of(group);
   if (ending_.zero_stage >= 1) return calls * t.time + debug;
   out_.host += to_ticks(debug);
@@ -79,8 +92,8 @@ Seconds StageTraffic::gradient_time() {
     const double calls = bucket_calls(over.all, bytes);
     if (ending_.zero_stage == 0)
       return bucketed(CollectiveKind::all_reduce, over.all, bytes, calls);
-    return bucketed(CollectiveKind::reduce_scatter, over.shard, bytes, calls) +
-           bucketed(CollectiveKind::all_reduce, over.copies, bytes / over.ways, calls);
+    return bucketed(CollectiveKind::reduce_scatter, over.shard, bytes, calls, reductions_) +
+           bucketed(CollectiveKind::all_reduce, over.copies, bytes / over.ways, calls, reductions_);
   };
   Seconds time = reduce(dense_replicas(layout, placement), trained_);
   time += reduce(expert_replicas(layout, placement), trained_experts_);
@@ -208,6 +221,30 @@ StageTails::StageTails(const PricedStep& step, const Ending& ending)
       contention_(step_, ending_),
       closing_(closing_calls(step.asked.layout, step.layers)) {}
 
+// Of `count` reductions before the last one: all of their traffic may hide under what the stage
+// does and waits for between its first and its last backward, down to the last bucket.
+Seconds StageTails::shown_earlier(Seconds gradients, double count, std::int64_t stage,
+                                  const StageRun& run, bool overlapped) const {
+  const Seconds traffic = count * gradients;
+  if (!overlapped || count <= 0) return traffic;
+  Seconds room(std::numeric_limits<double>::infinity());  // where only a bound is asked for
+  if (!run.first_forward.empty()) {
+    const Ticks first = *std::min_element(run.first_forward.begin(), run.first_forward.end());
+    const Ticks last =
+        *std::max_element(run.last_backward_start.begin(), run.last_backward_start.end());
+    Ticks forward;  // of all chunks
+    const auto chunks = static_cast<std::int64_t>(run.first_forward.size());
+    for (std::int64_t c = 0; c < chunks; ++c) forward += step_.chunks.at(stage, c).forward.total;
+    // Activations that a stage holds at the most are forwards ahead of its first backward.
+    const auto ahead =
+        static_cast<double>(peak_in_flight(step_shape(step_), stage)) / static_cast<double>(chunks);
+    room = std::max(Seconds(0), to_seconds(last - first) - to_seconds(forward) * ahead);
+  }
+  const auto& communication = step_.asked.stack.communication;
+  return exposed(traffic, room, communication.data_overlap_window.get(),
+                 std::numeric_limits<double>::infinity(), communication.overlap_cost.get());
+}
+
 Tail StageTails::of(std::int64_t stage, const StageRun& run, Ticks paced) {
   const Layout& layout = step_.asked.layout;
   const Stack& stack = step_.asked.stack;
@@ -237,12 +274,14 @@ Tail StageTails::of(std::int64_t stage, const StageRun& run, Ticks paced) {
                                       ? exposed(both, hides_gradients + shared.passes, window,
                                                 buckets(stack.sharding.gradient_format), cost)
                                       : both;
+  const Seconds earlier =
+      shown_earlier(gradients, gradient_reductions(step_, ending_) - 1, stage, run, under_backward);
   const Seconds shown_parameters =
       overlaps_parameters(stack, layout)
           ? exposed(parameters, hides_parameters, window,
                     buckets(stack.sharding.parameter_gather_format), cost)
           : parameters;
-  tail.data = to_ticks(shown_gradients + shown_parameters + shared.passes);
+  tail.data = to_ticks(shown_gradients + earlier + shown_parameters + shared.passes);
   tail.optimizer = to_ticks(optimizer_time(step_, ending_, stage));
   tail.overhead = to_ticks(stack.host.step_overhead.get() + closing_);
   return tail;

@@ -29,6 +29,9 @@ class StageTails {
   Tail of(std::int64_t stage, const StageRun& run, Ticks paced);
 
  private:
+  Seconds shown_earlier(Seconds gradients, double count, std::int64_t stage, const StageRun& run,
+                        bool overlapped) const;
+
   const PricedStep& step_;
   const Ending ending_;
   GradientContention contention_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "hw_models/catalog.h"
 #include "sim/base/text/enum_names.h"
 
@@ -122,6 +124,14 @@ ReliabilityProfile read_reliability(const JsonValue& file) {
 
 ReliabilityProfile load_reliability(const std::string& name) {
   return read_reliability(load_catalog_entry(reliability_folder, "reliability", name));
+}
+
+ReliabilityProfile with_failure_rate(ReliabilityProfile profile, double factor) {
+  for (FailureMode& mode : profile.failures)
+    for (std::optional<Hertz>* rate : {&mode.rate.value, &mode.rate.low, &mode.rate.high})
+      if (*rate) *rate = factor * **rate;
+  profile.title += fmt::format(", {:.4g} times as many failures", factor);
+  return profile;
 }
 
 std::string default_reliability(const std::string& accelerator) {

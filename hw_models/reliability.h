@@ -86,6 +86,10 @@ ReliabilityProfile load_reliability(const std::string& name);
 // The profile whose default_for has the accelerator, else "llama3-h100", the best documented one.
 std::string default_reliability(const std::string& accelerator);
 
+// The profile where everything fails `factor` times as often, which its title says; what is planned
+// or repaired stays. factor > 0.
+ReliabilityProfile with_failure_rate(ReliabilityProfile profile, double factor);
+
 // Calls visit(path, sourced) on every value, in a fixed order: for ranges and law 12.
 template <class ProfileRef, class Visit>
 void visit_reliability_values(ProfileRef& p, Visit&& visit) {

@@ -20,6 +20,8 @@
 #include "sim/app/serve/command.h"
 #include "sim/app/topology/command.h"
 #include "sim/app/validate/command.h"
+#include "sim/app/web/command.h"
+#include "sim/app/web/worker.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/errors/machine_failed.h"
 
@@ -40,6 +42,7 @@ ExitCode run_command(const Command& command, const Given& given) {
 }
 
 ExitCode parse_and_run(const std::vector<std::string>& words) {
+  if (is_worker_line(words)) return run_worker();
   if (const auto arguments = measure_arguments(words)) calibrate_measure(*arguments);
   const std::vector<Command> known = commands();
   const ParsedLine line = parse_line(words, known);
@@ -76,9 +79,9 @@ ExitCode run_words(const std::vector<std::string>& words) {
 }  // namespace
 
 std::vector<Command> commands() {
-  return {advise_command(),   simulate_command(), plan_command(),
-          serve_command(),    validate_command(), calibrate_command(),
-          topology_command(), catalog_command(),  rerun_command()};
+  return {advise_command(),   simulate_command(),  plan_command(),     serve_command(),
+          validate_command(), calibrate_command(), topology_command(), catalog_command(),
+          rerun_command(),    web_command()};
 }
 
 int run_command_line(int argc, const char* const* argv) {

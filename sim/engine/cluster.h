@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "hw_models/catalog.h"
 #include "sim/engine/collective_costs.h"
@@ -28,6 +29,7 @@ struct Cluster {
   ~Cluster();
 
   std::string name, title;
+  std::vector<std::string> changes = {};  // sentences: how it differs from its entry, if it does
   Device device;
   Calibration calibration;
   CollectiveCosts collective_costs;

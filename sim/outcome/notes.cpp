@@ -18,6 +18,7 @@ std::string release_note(const Stack& stack) {
 std::vector<std::string> notes_of(const Scenario& s) {
   std::vector<std::string> notes;
   if (std::string note = release_note(s.stack); !note.empty()) notes.push_back(std::move(note));
+  notes.insert(notes.end(), s.cluster.changes.begin(), s.cluster.changes.end());
   const std::int64_t tokens = std::max(s.job.sequence, s.job.context);
   if (s.model.max_context > 0 && tokens > s.model.max_context)
     notes.push_back(

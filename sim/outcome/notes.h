@@ -12,7 +12,8 @@ namespace orrery {
 // A sentence where nothing is known of the release that was asked for; else empty.
 std::string release_note(const Stack& stack);
 
-// Sentences: a release that nothing is known of, sequences that the model was not trained for.
+// Sentences: a release that nothing is known of, a machine that is hypothetical, sequences that the
+// model was not trained for.
 std::vector<std::string> notes_of(const Scenario& scenario);
 
 }  // namespace orrery

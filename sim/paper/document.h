@@ -47,7 +47,7 @@ class Document {
   Document& add(Part part);
   std::string text_of(const Part& part) const;
   static std::string markdown_of(const Part& part);
-  static std::string html_of(const Part& part);
+  static std::string html_of(const Part& part, bool below_heading);
 
   bool full_;
   std::size_t width_;

@@ -17,8 +17,10 @@ std::string row(const std::vector<std::string>& cells, const std::vector<Align>&
   std::string out = "<tr>";
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const bool right = i >= align.size() || align[i] == Align::right;
-    out += "<" + kind + (right ? " style=\"text-align:right\">" : " style=\"text-align:left\">") +
-           in_markup(cells[i]) + "</" + kind + ">";
+    // A heading without words is none.
+    const std::string name = cells[i].empty() ? "td" : kind;
+    out += "<" + name + (right ? " style=\"text-align:right\">" : " style=\"text-align:left\">") +
+           in_markup(cells[i]) + "</" + name + ">";
   }
   return out + "</tr>\n";
 }
@@ -26,23 +28,24 @@ std::string row(const std::vector<std::string>& cells, const std::vector<Align>&
 }  // namespace
 
 std::string Table::html() const {
-  std::string out = "<table>\n";
+  // Wide ones are scrolled by themselves, by keyboard too.
+  std::string out = "<div class=\"wide\" tabindex=\"0\">\n<table>\n";
   const bool headed = std::any_of(header_.begin(), header_.end(),
                                   [](const std::string& cell) { return !cell.empty(); });
   if (headed) out += "<thead>\n" + row(header_, align_, "th") + "</thead>\n";
   out += "<tbody>\n";
   for (const auto& cells : rows_) out += row(cells, align_, "td");
-  return out + "</tbody>\n</table>\n";
+  return out + "</tbody>\n</table>\n</div>\n";
 }
 
-std::string Document::html_of(const Part& part) {
+std::string Document::html_of(const Part& part, bool below_heading) {
   switch (part.kind) {
     case Kind::title:
       return element("h2", part.text);
     case Kind::heading:
       return element("h3", part.text);
     case Kind::label:
-      return element("h4", part.text);
+      return element(below_heading ? "h4" : "h3", part.text);
     case Kind::paragraph:
     case Kind::note:
       return element("p", part.text);
@@ -61,13 +64,14 @@ std::string Document::html_of(const Part& part) {
 
 std::string Document::html() const {
   std::string out;
-  bool in_list = false;
+  bool in_list = false, below_heading = false;
   for (const Part& part : parts_) {
     const bool listed = part.kind == Kind::line || part.kind == Kind::item;
     if (listed && !in_list) out += "<ul>\n";
     if (!listed && in_list && part.kind != Kind::gap) out += "</ul>\n";
     if (part.kind != Kind::gap) in_list = listed;
-    out += html_of(part);
+    if (part.kind == Kind::heading) below_heading = true;
+    out += html_of(part, below_heading);
   }
   return in_list ? out + "</ul>\n" : out;
 }

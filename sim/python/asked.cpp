@@ -3,15 +3,13 @@
 #include "sim/python/asked.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "sim/app/answer/failure.h"
-#include "sim/app/ask/answers.h"
 #include "sim/app/charts/charts.h"
 #include "sim/app/commands.h"
-#include "sim/app/serve/command.h"
-#include "sim/app/serve/report.h"
+#include "sim/app/questions/question.h"
 #include "sim/base/errors/interrupt.h"
+#include "sim/question/plan/question.h"
 
 namespace orrery {
 namespace {
@@ -19,34 +17,6 @@ namespace {
 Asked failed(const Error& error) {
   return {.json = indented_text(error_json(error.info(), kind_of(error))),
           .code = to_int(exit_code_of(error))};
-}
-
-WholeAnswer served(const JsonValue& settings, Catalogues& catalogues, const AskedHow& how) {
-  std::atomic<bool> stop{false};
-  const ServeWith with{.catalogues = catalogues,
-                       .seed = how.seed.value_or(default_serve_seed),
-                       .threads = how.threads,
-                       .stop = &stop,
-                       .progress = [&](std::size_t point, std::size_t points, std::int64_t done) {
-                         if (interrupted()) stop = true;
-                         if (how.progress)
-                           how.progress(static_cast<double>(point) / static_cast<double>(points),
-                                        done);
-                       }};
-  const Served found = serve_settings(settings, with);
-  return {machine_answer(found, with.seed), service_document(found, page_width)};
-}
-
-WholeAnswer answered(const std::string& command, const JsonValue& base, const SortedJson& settings,
-                     const AskedHow& how) {
-  Catalogues catalogues;
-  if (command == "serve") return served(merge_serve_settings(base, settings), catalogues, how);
-  const AskedWith with{
-      .catalogues = catalogues, .seed = how.seed, .threads = how.threads, .progress = how.progress};
-  return whole_answer(
-      command,
-      command == "plan" ? merge_plan_flags(base, settings) : merge_line(base, settings, {}, {}),
-      with);
 }
 
 JsonValue base_of(const std::string& command, const AskedSettings& settings) {
@@ -65,7 +35,12 @@ Asked ask_settings(const std::string& command, const AskedSettings& settings, co
   if (how.watch) watch.emplace();
   try {
     const JsonValue keywords = JsonValue::parse(settings.keywords, settings.place);
-    const WholeAnswer answer = answered(command, base_of(command, settings), keywords.raw(), how);
+    Catalogues catalogues;
+    const WholeAnswer answer = answer_question(command, base_of(command, settings), keywords.raw(),
+                                               {.catalogues = catalogues,
+                                                .seed = how.seed,
+                                                .threads = how.threads,
+                                                .progress = how.progress});
     return {.json = indented_text(answer.machines.json),
             .html = answer.document.html(),
             .code = to_int(answer.machines.code),

@@ -10,7 +10,7 @@ LEFT_OUT = {"--jsonl", "--csv", "--markdown", "--seed", "--no-sequence-parallel"
             "--details", "--regions", "--advise", "--html", "--plots", "--gates", "--write-gates", "--fit"}
 LEFT_OUT_OF = {"serve": {"--trace-out"}}
 # What stands after a flag, and the type of its keyword.
-TYPES = {"": "bool", "N": "Count", "X": "float", "true|false": "bool", "A,B": "str | Sequence[Any]",
+TYPES = {"": "bool", "N": "Count", "X": "float", "X|VALUE": "float | str", "true|false": "bool", "A,B": "str | Sequence[Any]",
          "FILE": "Path", "DIR": "Path", "JSON": "Any", "FILE|JSON": "Settings", "VALUES": "Value",
          "NAME": "Name"}
 SEVERAL = {"NAME", "N", "X"}  # flags of serve whose value may be a list

@@ -46,6 +46,8 @@ Simulated simulate_settings(const JsonValue& asked, const AskedWith& with) {
   const auto reasons = out.settings.find("reasons");
   if (!reasons || reasons->boolean())
     out.reasons = reasons_for(scenario, {.memory_reserve = read_memory_reserve(out.settings)});
+  const auto timeline = out.settings.find("timeline");
+  if (timeline && timeline->boolean()) out.timeline = step_timeline(scenario);
   return out;
 }
 

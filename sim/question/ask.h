@@ -14,6 +14,7 @@
 #include "sim/engine/scenario.h"
 #include "sim/explain/reasons.h"
 #include "sim/outcome/prediction.h"
+#include "sim/outcome/timeline.h"
 #include "sim/plan/plan.h"
 #include "sim/question/plan/question.h"
 #include "sim/question/refusal.h"
@@ -39,9 +40,10 @@ struct Simulated {
   Scenario scenario;
   Prediction prediction;
   std::optional<Reasons> reasons;
-  std::optional<Refusal> refused;  // then nothing is predicted
-  std::string catalogue;           // its hash
-  bool exists() const;             // it fits and runs
+  std::optional<Timeline> timeline;  // where it is asked for
+  std::optional<Refusal> refused;    // then nothing is predicted
+  std::string catalogue;             // its hash
+  bool exists() const;               // it fits and runs
 };
 Simulated simulate_settings(const JsonValue& settings, const AskedWith& with);
 

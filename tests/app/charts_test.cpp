@@ -74,6 +74,19 @@ TEST_CASE("charts of a step add up to the step and to its memory") {
   CHECK(sum_of(all[1].spec, "gib") * 1024 * 1024 * 1024 > 0.95 * allocated);
 }
 
+TEST_CASE("a pipeline in time has a bar for each pass") {
+  const SortedJson json = answer("simulate", {{"pp", 4}, {"timeline", true}});
+  const std::vector<Chart> all = charts(json);
+  const auto at = std::find_if(all.begin(), all.end(),
+                               [](const Chart& chart) { return chart.name == "timeline"; });
+  REQUIRE(at != all.end());
+  const SortedJson& passes = json.at("timeline").at("passes");
+  CHECK(at->spec.at("data").at("values").size() == passes.size());
+  CHECK(passes.size() == 2 * 4 * json.at("timeline").at("microbatches").get<std::size_t>());
+  CHECK_FALSE(answer("simulate", {{"pp", 4}}).contains("timeline"));
+  CHECK_FALSE(answer("simulate", {{"timeline", true}}).contains("timeline"));
+}
+
 TEST_CASE("every command draws what it found, under names of its own") {
   CHECK(names(answer("advise", {{"top", 3}, {"pareto", "time,memory"}})) ==
         std::vector<std::string>{"layouts", "pareto", "time", "memory", "sensitivity", "levers"});

@@ -11,7 +11,7 @@ import sys
 
 # Libraries, their licence, and where they are used.
 LIBRARIES = [
-    ("Boost (Graph, Container, Math)", "BSL-1.0", "https://www.boost.org", "binary"),
+    ("Boost (Asio, Beast, Container, Graph, Math)", "BSL-1.0", "https://www.boost.org", "binary"),
     ("CLI11", "BSD-3-Clause", "https://github.com/CLIUtils/CLI11", "binary"),
     ("Eigen", "MPL-2.0", "https://eigen.tuxfamily.org", "binary"),
     ("fmt", "MIT", "https://github.com/fmtlib/fmt", "binary"),
@@ -20,7 +20,11 @@ LIBRARIES = [
     ("nanobind", "BSD-3-Clause", "https://github.com/wjakob/nanobind", "Python extension"),
     ("robin-map (in nanobind)", "MIT", "https://github.com/Tessil/robin-map", "Python extension"),
     ("Altair", "BSD-3-Clause", "https://github.com/vega/altair", "charts in Python, if installed"),
-    ("vl-convert", "BSD-3-Clause", "https://github.com/vega/vl-convert", "tests"),
+    ("vl-convert", "BSD-3-Clause", "https://github.com/vega/vl-convert", "charts as files, if installed"),
+    ("Vega, Vega-Lite, vega-embed (in vl-convert)", "BSD-3-Clause", "https://vega.github.io", "pages with charts"),
+    ("D3 and TopoJSON modules (in vl-convert)", "ISC", "https://d3js.org", "pages with charts"),
+    ("Playwright", "Apache-2.0", "https://playwright.dev/python", "tests"),
+    ("axe-core (in axe-playwright-python)", "MPL-2.0", "https://github.com/dequelabs/axe-core", "tests"),
     ("Catch2", "BSL-1.0", "https://github.com/catchorg/Catch2", "tests"),
     ("Google Benchmark", "Apache-2.0", "https://github.com/google/benchmark", "benchmarks"),
     ("RapidCheck", "BSD-2-Clause", "https://github.com/emil-e/rapidcheck", "tests"),

@@ -41,11 +41,15 @@ TEST_CASE("a document reads as HTML: lists closed, marks written out") {
   CHECK(
       d.html() ==
       "<h2>Model</h2>\n<ul>\n<li>a &amp; b</li>\n<li>job</li>\n</ul>\n<h3>Plan:</h3>\n"
-      "<ul>\n<li>one</li>\n</ul>\n<table>\n<thead>\n<tr><th" +
+      "<ul>\n<li>one</li>\n</ul>\n<div class=\"wide\" tabindex=\"0\">\n<table>\n<thead>\n<tr><th" +
           left + "name</th><th" + right + "s</th></tr>\n</thead>\n<tbody>\n<tr><td" + left +
           "a|b</td><td" + right + "1.5</td></tr>\n<tr><td" + left + "longer</td><td" + right +
-          "10</td></tr>\n</tbody>\n</table>\n<pre>x &lt; 1\n</pre>\n<ul>\n<li>last</li>\n</ul>\n");
+          "10</td></tr>\n</tbody>\n</table>\n</div>\n<pre>x &lt; "
+          "1\n</pre>\n<ul>\n<li>last</li>\n</ul>\n");
   CHECK(Document().html().empty());
+  Document labelled;
+  labelled.label("first").heading("Plan").label("second");
+  CHECK(labelled.html() == "<h3>first</h3>\n<h3>Plan</h3>\n<h4>second</h4>\n");
 }
 
 TEST_CASE("markup is written out, words are left alone") {

@@ -19,6 +19,8 @@ class Charts(unittest.TestCase):
         table = ROOT / "validation/measurements/serving/token_position.csv"
         answers = {
             "simulate": (orrery.simulate(**JOB), ["time", "memory", "sensitivity", "levers"]),
+            "simulate in time": (orrery.simulate(**JOB, pp=4, timeline=True),
+                                 ["time", "memory", "sensitivity", "timeline"]),
             "advise": (orrery.advise(**JOB, pareto="time,memory"), ["layouts", "pareto"]),
             "plan": (orrery.plan("faster-kernels"), ["cost", "months"]),
             "serve": (orrery.serve(SERVED, concurrency=[1, 4]), ["curve", "ttft", "tpot", "request"]),

@@ -1,30 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the page of validation: bins, causes, pictures and a document that a browser can show.
+// Tests what a page of validation says: bins, causes and tables.
 #include <catch2/catch.hpp>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
-#include "hw_models/catalog.h"
-#include "sim/base/errors/check.h"
 #include "sim/validate/page/page.h"
-#include "sim/validate/page/plots.h"
 #include "sim/validate/score/causes.h"
 #include "sim/validate/score/predict.h"
-#include "tests/base/scratch_folder.h"
+#include "sim/validate/score/residuals.h"
 #include "tests/paper/count_text.h"
 
 namespace orrery {
 namespace {
-
-std::string contents(const std::filesystem::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 // Rows of a source whose experts' exchange is what the predictions miss: what was measured is
 // slower by more, the larger the exchange's share of the step.
@@ -101,59 +89,18 @@ TEST_CASE("causes name what a row shares with others and what goes with the erro
   CHECK(worst_text(worst).find("R22 +52%") != std::string::npos);
 }
 
-TEST_CASE("pictures have a point a row, whole and without anything undefined", "[page]") {
-  const Runs runs = some_runs();
-  const auto pictures = validation_pictures(runs.scored);
-  REQUIRE(pictures.size() == 3);  // no sweeps, no memory
-  CHECK(pictures[0].name == "speed-published");
-  // Three plots of 24 points and one of those with experts (none here: no model has any), legends.
-  CHECK(count(pictures[0].svg, "<circle") == 3 * 24 + 2 + 1 + 1);
-  for (const Picture& p : pictures) {
-    CHECK(p.svg.starts_with("<?xml"));
-    CHECK(p.svg.ends_with("</svg>\n"));
-    CHECK(count(p.svg, "nan") == 0);
-    CHECK(count(p.svg, "inf\"") == 0);
-    CHECK(count(p.svg, "<source>") == 0);
-    CHECK_FALSE(p.parts.empty());
-    std::size_t points = 0;
-    for (const std::string& part : p.parts) {
-      CHECK(part.ends_with("</svg>\n"));
-      points += count(part, "<circle");
-    }
-    CHECK(points == count(p.svg, "<circle"));
-  }
-}
-
-TEST_CASE("the page stands by itself and is written whole", "[page]") {
+TEST_CASE("a page's tables hold every part, names as text", "[page]") {
   const Runs runs = some_runs();
   const std::vector<GateVerdict> gates = {
       {.gate = {"published", "speed_median", 0.1, 0.09, "2026-11-21"}, .today = 0.2}};
-  const std::string page = validation_page(runs.scored, gates, {{"More", "1 < 2"}});
-  CHECK(page.starts_with("<!DOCTYPE html>"));
-  CHECK(count(page, "<svg") == count(page, "</svg>"));
-  // Three plots of speed, four of errors and one of bins, each alone.
-  CHECK(count(page, "<svg") == 3 + 4 + 1);
+  const std::string page = validation_document(runs.scored, gates, {{"More", "1 < 2"}}).html();
   CHECK(count(page, "<table>") == count(page, "</table>"));
-  CHECK(count(page, "<?xml") == 0);
-  CHECK(count(page, "<script") == 0);
-  CHECK(count(page, "src=") == 0);
+  CHECK(count(page, "<table>") == 5);  // two of groups, gates, farthest off, bins; all are scored
   CHECK(count(page, "A <source>") == 0);
   CHECK(count(page, "A &lt;source&gt; &amp; more") > 0);
   CHECK(count(page, "1 &lt; 2") == 1);
   CHECK(count(page, ">failed<") == 1);
-  const ScratchFolder scratch("page");
-  const auto folder = scratch / "a/b";
-  write_validation_pictures(folder, runs.scored);
-  CHECK(page.ends_with("</html>\n"));
-  CHECK(contents(folder / "speed-published.svg").ends_with("</svg>\n"));
-  std::size_t files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    CHECK(entry.path().extension() == ".svg");
-    ++files;
-  }
-  CHECK(files == 3);
-  scratch.add("file", "in the way");
-  CHECK_THROWS_AS(write_validation_pictures(scratch / "file", runs.scored), Error);
+  CHECK(validation_document({}, {}, {}).html().find("0 rows read") != std::string::npos);
 }
 
 }  // namespace orrery

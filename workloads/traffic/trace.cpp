@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/errors/file_guard.h"
 #include "sim/base/json/json.h"
 #include "sim/base/text/csv.h"
 
@@ -231,6 +232,7 @@ RequestList parse_trace(std::string_view text, TraceFormat format, const std::st
 }
 
 RequestList read_trace(const std::filesystem::path& file) {
+  check_file_allowed(file);
   const auto unreadable = [&](const std::string& found) {
     throw Error({.file = file.string(), .found = found, .expected = "a trace of requests"});
   };

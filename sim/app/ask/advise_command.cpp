@@ -12,6 +12,7 @@
 #include "sim/app/ask/lines_command.h"
 #include "sim/app/line/result.h"
 #include "sim/app/line/setting_flags.h"
+#include "sim/app/page/outputs.h"
 #include "sim/app/report/refusal.h"
 #include "sim/app/report/report.h"
 #include "sim/base/errors/interrupt.h"
@@ -37,13 +38,15 @@ ExitCode search(const JsonValue& settings, const Given& given, const CommonFlags
       throw Error({.file = "--csv",
                    .found = "several clusters",
                    .expected = "one: of several --json holds the best of each"});
-    return advise_machines(settings, common);
+    return advise_machines(settings, given, common);
   }
+  check_looks(given);
   Catalogues catalogues;
   const AskedWith with{
       .catalogues = catalogues, .threads = common.threads, .progress = progress_line(common)};
   const Advised a = advise_settings(settings, with);
   if (with.progress) std::fprintf(stderr, "\r\033[K");
+  write_looks(given, [&] { return whole_answer(a); });
   if (const auto text = text_for_machines("advise", given, [&] { return to_json(a); }))
     write_result(*text);
   else if (a.refused)
@@ -73,6 +76,7 @@ Command advise_command() {
   std::vector<Flag> flags = setting_flags(SettingOf::advise);
   for (Flag& flag : machine_flags()) flags.push_back(std::move(flag));
   flags.push_back(markdown_flag());
+  for (Flag& flag : look_flags()) flags.push_back(std::move(flag));
   return {.name = "advise",
           .summary = "find the best layouts of a training job",
           .arguments = {settings_file()},

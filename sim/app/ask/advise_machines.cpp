@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "sim/app/line/result.h"
+#include "sim/app/page/outputs.h"
 #include "sim/app/report/parts.h"
 #include "sim/base/json/tree.h"
 #include "sim/base/text/words.h"
@@ -102,29 +103,33 @@ AnswerVerdict verdict_of(const std::vector<AdvisedMachine>& machines) {
 
 }  // namespace
 
-WholeAnswer whole_answer_of_machines(const JsonValue& settings, const AskedWith& with) {
-  const JsonValue whole = with_clusters_listed(settings);
-  const AdvisedMachines machines = advise_on_each(whole, several_clusters(whole), with);
+static WholeAnswer whole_of(const JsonValue& whole, const AdvisedMachines& machines) {
   return {{.json = answer_json({.command = "advise", .question = whole.raw()},
                                verdict_of(machines.ranked), json_of(machines)),
            .code = code_of(machines)},
           document_of(machines, true)};
 }
 
+WholeAnswer whole_answer_of_machines(const JsonValue& settings, const AskedWith& with) {
+  const JsonValue whole = with_clusters_listed(settings);
+  return whole_of(whole, advise_on_each(whole, several_clusters(whole), with));
+}
+
 MachineAnswer machines_for_machines(const JsonValue& settings, const AskedWith& with) {
   return whole_answer_of_machines(settings, with).machines;
 }
 
-ExitCode advise_machines(const JsonValue& settings, const CommonFlags& common) {
+ExitCode advise_machines(const JsonValue& settings, const Given& given, const CommonFlags& common) {
+  check_looks(given);
   Catalogues catalogues;
   const AskedWith with{.catalogues = catalogues, .threads = common.threads};
-  if (common.json) {
-    const MachineAnswer answer = machines_for_machines(settings, with);
-    write_result(indented_text(answer.json));
-    return unless_stopped(answer.code);
-  }
-  const AdvisedMachines machines = advise_on_each(settings, several_clusters(settings), with);
-  write_result(page(document_of(machines, common.markdown), common));
+  const JsonValue whole = with_clusters_listed(settings);
+  const AdvisedMachines machines = advise_on_each(whole, several_clusters(whole), with);
+  write_looks(given, [&] { return whole_of(whole, machines); });
+  if (common.json)
+    write_result(indented_text(whole_of(whole, machines).machines.json));
+  else
+    write_result(page(document_of(machines, common.markdown), common));
   return unless_stopped(code_of(machines));
 }
 

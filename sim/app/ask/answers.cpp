@@ -25,6 +25,14 @@ MachineAnswer machine_answer(Found found, const AskedWith& with) {
   return {.json = to_json(found), .code = code_of(found.exists())};
 }
 
+template <class Found>
+WholeAnswer with_catalogue(Found found, const AskedWith& with) {
+  found.catalogue = with.catalogues.version();
+  return whole_answer(found);
+}
+
+constexpr bool everything = true;
+
 // What an answer says it was asked: where it was written besides is no part of it.
 SortedJson question_of(const JsonValue& settings) {
   SortedJson question = settings.raw();
@@ -49,7 +57,8 @@ Json to_json(const Simulated& s) {
        .seed = seed_of(s.scenario),
        .catalogue = s.catalogue},
       answer_verdict(s.refused ? s.refused->verdict : verdict_of(s.prediction.memory)),
-      s.refused ? refusal_json(*s.refused) : prediction_json(s.scenario, s.prediction, s.reasons));
+      s.refused ? refusal_json(*s.refused)
+                : prediction_json(s.scenario, s.prediction, s.reasons, s.timeline));
 }
 
 Json to_json(const Advised& a) {
@@ -68,25 +77,31 @@ MachineAnswer answer_for_machines(const std::string& command, const JsonValue& s
   return machine_answer(simulate_settings(settings, with), with);
 }
 
+WholeAnswer whole_answer(const Simulated& s) {
+  return {{.json = to_json(s), .code = code_of(s.exists())},
+          s.refused ? refusal_document(*s.refused)
+                    : prediction_document(s.scenario, s.prediction, s.reasons.value_or(Reasons{}),
+                                          everything)};
+}
+
+WholeAnswer whole_answer(const Advised& a) {
+  return {
+      {.json = to_json(a), .code = code_of(a.exists())},
+      a.refused ? refusal_document(*a.refused) : advice_document(a.question, a.advice, everything)};
+}
+
+WholeAnswer whole_answer(const Planned& p) {
+  return {{.json = to_json(p), .code = code_of(p.exists())},
+          plan_document(p.file, p.result, p.detail, page_width)};
+}
+
 WholeAnswer whole_answer(const std::string& command, const JsonValue& settings,
                          const AskedWith& with) {
-  constexpr bool full = true;
-  if (command == "plan") {
-    const Planned p = plan_settings(settings, with);
-    return {machine_answer(p, with), plan_document(p.file, p.result, p.detail, page_width)};
-  }
+  if (command == "plan") return with_catalogue(plan_settings(settings, with), with);
   if (command == "advise" && !several_clusters(settings).empty())
     return whole_answer_of_machines(settings, with);
-  if (command == "advise") {
-    const Advised a = advise_settings(settings, with);
-    return {machine_answer(a, with),
-            a.refused ? refusal_document(*a.refused) : advice_document(a.question, a.advice, full)};
-  }
-  const Simulated s = simulate_settings(settings, with);
-  return {machine_answer(s, with),
-          s.refused
-              ? refusal_document(*s.refused)
-              : prediction_document(s.scenario, s.prediction, s.reasons.value_or(Reasons{}), full)};
+  if (command == "advise") return with_catalogue(advise_settings(settings, with), with);
+  return with_catalogue(simulate_settings(settings, with), with);
 }
 
 }  // namespace orrery

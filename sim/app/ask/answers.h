@@ -4,9 +4,8 @@
 
 #include <string>
 
-#include "sim/app/answer/answer.h"
+#include "sim/app/answer/whole.h"
 #include "sim/base/json/tree.h"
-#include "sim/paper/document.h"
 #include "sim/question/ask.h"
 
 namespace orrery {
@@ -25,11 +24,10 @@ Json to_json(const Planned& planned);
 MachineAnswer answer_for_machines(const std::string& command, const JsonValue& settings,
                                   const AskedWith& with);
 
-// The same with what it says to people, whole.
-struct WholeAnswer {
-  MachineAnswer machines;
-  Document document;
-};
+// The same with what it says to people.
+WholeAnswer whole_answer(const Simulated& simulated);
+WholeAnswer whole_answer(const Advised& advised);
+WholeAnswer whole_answer(const Planned& planned);
 WholeAnswer whole_answer(const std::string& command, const JsonValue& settings,
                          const AskedWith& with);
 

@@ -52,7 +52,7 @@ std::optional<std::string> text_for_machines(const std::string& command, const G
 
 ExitCode answer_lines_of(const std::string& command, const Given& given, const CommonFlags& common,
                          const std::function<JsonValue(const JsonValue& line)>& question_of) {
-  refuse_beside(given, lines_flag, {"--markdown"});
+  refuse_beside(given, lines_flag, {"--markdown", "--html", "--plots"});
   refuse_beside(given, csv_flag, {"--json"});
   if (!given.words.empty())
     throw Error({.file = lines_flag,

@@ -11,6 +11,7 @@
 #include "sim/app/ask/answers.h"
 #include "sim/app/ask/lines_command.h"
 #include "sim/app/line/result.h"
+#include "sim/app/page/outputs.h"
 #include "sim/app/plan/report.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/question/plan/keys.h"
@@ -39,6 +40,7 @@ SortedJson given_keys(const Given& given) {
 }
 
 ExitCode answer_one(const JsonValue& question, const Given& given, const CommonFlags& common) {
+  check_looks(given);
   Catalogues catalogues;
   const AskedWith with{.catalogues = catalogues,
                        .seed = common.seed,
@@ -46,6 +48,7 @@ ExitCode answer_one(const JsonValue& question, const Given& given, const CommonF
                        .progress = progress_line(common)};
   const Planned planned = plan_settings(question, with);
   if (with.progress) std::fprintf(stderr, "\r\033[K");
+  write_looks(given, [&] { return whole_answer(planned); });
   if (const auto text = text_for_machines("plan", given, [&] { return to_json(planned); }))
     write_result(*text);
   else
@@ -76,6 +79,7 @@ Command plan_command() {
                      key.help, key.completes});
   for (Flag& flag : machine_flags()) flags.push_back(std::move(flag));
   flags.push_back(markdown_flag());
+  for (Flag& flag : look_flags()) flags.push_back(std::move(flag));
   flags.push_back(seed_flag());
   return {.name = "plan",
           .summary = "which machine, and how many, trains a model by a date or budget",

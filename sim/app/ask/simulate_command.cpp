@@ -7,15 +7,27 @@
 #include "sim/app/ask/lines_command.h"
 #include "sim/app/line/result.h"
 #include "sim/app/line/setting_flags.h"
+#include "sim/app/page/outputs.h"
 #include "sim/app/report/refusal.h"
 #include "sim/app/report/report.h"
 
 namespace orrery {
 namespace {
 
-ExitCode predict(const JsonValue& settings, const Given& given, const CommonFlags& common) {
+// What is looked at shows the pipeline in time.
+JsonValue with_timeline(const JsonValue& settings) {
+  if (settings.has("timeline")) return settings;
+  SortedJson shown = settings.raw();
+  shown["timeline"] = true;
+  return JsonValue::from(std::move(shown), settings.file());
+}
+
+ExitCode predict(const JsonValue& asked, const Given& given, const CommonFlags& common) {
+  const JsonValue settings = asks_to_look(given) ? with_timeline(asked) : asked;
   Catalogues catalogues;
+  check_looks(given);
   const Simulated s = simulate_settings(settings, {.catalogues = catalogues, .seed = common.seed});
+  write_looks(given, [&] { return whole_answer(s); });
   if (const auto text = text_for_machines("simulate", given, [&] { return to_json(s); }))
     write_result(*text);
   else if (s.refused)
@@ -45,6 +57,7 @@ Command simulate_command() {
   std::vector<Flag> flags = setting_flags(SettingOf::simulate);
   for (Flag& flag : machine_flags()) flags.push_back(std::move(flag));
   flags.push_back(markdown_flag());
+  for (Flag& flag : look_flags()) flags.push_back(std::move(flag));
   flags.push_back(seed_flag());
   return {.name = "simulate",
           .summary = "predict one layout, explained",

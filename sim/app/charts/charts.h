@@ -20,6 +20,8 @@ struct Chart {
 // it holds nothing to draw. Errors name what an answer that was changed by hand lacks.
 std::vector<Chart> charts_of(const JsonValue& answer);
 
+Chart timeline_chart(const std::string& of, const JsonValue& timeline);  // of simulate
+
 // By command.
 std::vector<Chart> step_charts(const JsonValue& answer);    // simulate, and the winner of advise
 std::vector<Chart> advice_charts(const JsonValue& answer);  // advise

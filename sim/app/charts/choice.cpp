@@ -11,8 +11,9 @@ namespace {
 
 constexpr double million = 1e6;
 
-// "TP8 PP16 DP4", with what else is not 1.
-std::string layout_words(const JsonValue& layout) {
+}  // namespace
+
+std::string short_layout(const JsonValue& layout) {
   std::string words;
   for (const char* key : {"tp", "pp", "vpp", "dp", "cp", "ep", "etp", "micro_batch"}) {
     const auto degree = layout.at(key).integer();
@@ -24,11 +25,13 @@ std::string layout_words(const JsonValue& layout) {
   return words;
 }
 
+namespace {
+
 Json candidates(const JsonValue& list, const char* kind) {
   Json values = Json::array();
   std::int64_t rank = 0;
   for (const JsonValue& one : list.items()) {
-    const std::string words = layout_words(one.at("layout"));
+    const std::string words = short_layout(one.at("layout"));
     values.push_back({{"rank", ++rank},
                       {"layout", words},
                       {"place", fmt::format("{}. {}", rank, words)},
@@ -103,7 +106,8 @@ Chart cost_chart(const JsonValue& answer) {
   const std::string title = "Cost against time";
   return {"cost", title,
           framed(title, answer.at("title").text(), std::move(values),
-                 point_marks(quantity("days", "days", {{"scale", {{"zero", false}}}}),
+                 point_marks(quantity("days", "days",
+                                      {{"scale", {{"zero", false}}}, {"axis", {{"tickCount", 6}}}}),
                              quantity("millions", "million USD", {{"scale", {{"zero", false}}}}),
                              category("cluster", ""), category("stands", ""),
                              tooltip({{"cluster", "cluster"},

@@ -38,6 +38,9 @@ Json tooltip(std::initializer_list<std::pair<const char*, const char*>> fields) 
 }
 
 Json legend_below() { return {{"legend", {{"orient", "bottom"}}}}; }
+Json list_below() {
+  return {{"legend", {{"orient", "bottom"}, {"columns", 1}, {"labelLimit", 320}}}};
+}
 
 Json sorted_bars(const std::string& field, Json x, const Json& colour, Json tooltip) {
   return {{"mark", {{"type", "bar"}, {"color", colour}}},
@@ -72,12 +75,26 @@ Json framed(const std::string& title, const std::string& subtitle, Json values, 
   return out;
 }
 
+Json wide(Json specification) {
+  specification["usermeta"] = {{"wide", true}};
+  return specification;
+}
+
 int bars_height(std::size_t rows) { return static_cast<int>(22 * std::max<std::size_t>(rows, 1)); }
 
 std::string subject_of(const JsonValue& answer) {
   return fmt::format("{} on {} x {}", answer.at("model").text(), answer.at("gpus").integer(),
                      answer.at("cluster").text());
 }
+
+std::string quantity_words(const std::string& key) {
+  if (key == "tokens_s_gpu") return "tokens/s/GPU";
+  if (key == "static_memory") return "memory between steps";
+  if (key == "ttft" || key == "tpot") return key == "ttft" ? "TTFT" : "TPOT";
+  return key_words(key);
+}
+
+bool is_verdict(const std::string& quantity) { return quantity == "oom"; }
 
 std::string key_words(std::string key) {
   for (const char* unit : {"_s", "_bytes"})

@@ -19,6 +19,8 @@ Json tooltip(std::initializer_list<std::pair<const char*, const char*>> fields);
 
 // For a category: its legend stands under the chart.
 Json legend_below();
+// The same one below the other: for long labels.
+Json list_below();
 
 // Bodies of a specification. Bars of one colour, the longest first, a row for each value of
 // `field`.
@@ -29,11 +31,21 @@ Json point_marks(Json x, Json y, Json colour, Json shape, Json tooltip, int size
 // A whole specification: `body` has "mark" and "encoding", or "layer".
 Json framed(const std::string& title, const std::string& subtitle, Json values, Json body,
             int height = 0);
+// A specification that takes a page's whole width.
+Json wide(Json specification);
 // Rows of bars: as high as they need.
 int bars_height(std::size_t rows);
 
+// "TP8 PP16 DP4" of a layout's object, with what else is not 1.
+std::string short_layout(const JsonValue& layout);
+
 // "llama3-8b on 16 x dgx-h100".
 std::string subject_of(const JsonValue& answer);
+
+// A measured quantity of validation as words: "tokens_s_gpu" is "tokens/s/GPU".
+std::string quantity_words(const std::string& key);
+// Whether it is a yes or a no (out of memory), which no error is drawn of.
+bool is_verdict(const std::string& quantity);
 
 // A key as words: "tensor_comm_s" is "tensor comm".
 std::string key_words(std::string key);

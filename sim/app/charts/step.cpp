@@ -109,7 +109,7 @@ Chart sensitivity_chart(const std::string& of, const JsonValue& assumptions) {
                   {"encoding",
                    {{"y", category("value", "", {{"sort", nullptr}})},
                     {"x", quantity("percent", "% of the step's time", {{"stack", nullptr}})},
-                    {"color", category("end", "", legend_below())},
+                    {"color", category("end", "", list_below())},
                     {"tooltip", tooltip({{"value", "value"},
                                          {"is", "at"},
                                          {"percent", "% of the step"},
@@ -150,6 +150,8 @@ std::vector<Chart> step_charts(const JsonValue& answer) {
                                memory_chart(of, prediction.at("memory"))};
   if (!prediction.at("assumptions").items().empty())
     charts.push_back(sensitivity_chart(of, prediction.at("assumptions")));
+  if (const auto timeline = answer.find("timeline"))
+    charts.push_back(timeline_chart(of, *timeline));
   if (const auto reasons = answer.find("reasons"))
     charts.push_back(lever_chart(of, reasons->at("levers")));
   return charts;

@@ -17,6 +17,8 @@ const char* value_of(SettingKind kind) {
       return "N";
     case SettingKind::number:
       return "X";
+    case SettingKind::quantity:
+      return "X|VALUE";
     case SettingKind::on_off:
       return "true|false";
     case SettingKind::list:

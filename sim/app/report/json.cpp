@@ -196,8 +196,8 @@ Json extrapolation_json(const Extrapolation& e) {
           {"share_of_curve", e.share}, {"per_octave", e.per_octave}, {"growth", e.growth}};
 }
 
-Json prediction_json(const Scenario& s, const Prediction& p,
-                     const std::optional<Reasons>& reasons) {
+Json prediction_json(const Scenario& s, const Prediction& p, const std::optional<Reasons>& reasons,
+                     const std::optional<Timeline>& timeline) {
   Json out = {{"model", s.model.name},
               {"cluster", s.cluster.name},
               {"accelerator", s.cluster.device.name},
@@ -208,6 +208,7 @@ Json prediction_json(const Scenario& s, const Prediction& p,
               {"layout", layout_json(s.layout)},
               {"prediction", prediction(p, s.cluster.device, s.layout.precision)}};
   if (s.network == NetworkMode::flow) out["network"] = network_json(p);
+  if (timeline) out["timeline"] = timeline_json(*timeline);
   out["reasons"] = reasons ? reasons_json(*reasons) : Json(nullptr);
   return out;
 }

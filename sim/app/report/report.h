@@ -9,6 +9,7 @@
 #include "sim/base/json/tree.h"
 #include "sim/engine/scenario.h"
 #include "sim/outcome/prediction.h"
+#include "sim/outcome/timeline.h"
 #include "sim/paper/document.h"
 
 namespace orrery {
@@ -22,7 +23,9 @@ Document advice_document(const Question& question, const Advice& advice, bool fu
 
 // Machine-readable: every field, SI units in the key names; what follows an answer's head.
 Json prediction_json(const Scenario& scenario, const Prediction& prediction,
-                     const std::optional<Reasons>& reasons);
+                     const std::optional<Reasons>& reasons,
+                     const std::optional<Timeline>& timeline);
+Json timeline_json(const Timeline& timeline);
 Json advice_json(const Question& question, const Advice& advice);
 
 }  // namespace orrery

@@ -9,6 +9,7 @@
 #include "sim/app/answer/failure.h"
 #include "sim/app/line/result.h"
 #include "sim/app/line/setting_flags.h"
+#include "sim/app/page/outputs.h"
 #include "sim/app/serve/report.h"
 #include "sim/app/serve/trace.h"
 #include "sim/base/errors/interrupt.h"
@@ -49,6 +50,7 @@ void check_one_point(const JsonValue& settings, const char* flag) {
 
 ExitCode serve_and_print(const JsonValue& settings, const Given& given, const CommonFlags& common) {
   const std::string rows = given.place(requests_flag), trace = given.place(trace_flag);
+  check_looks(given);
   for (const std::string& file : {rows, trace})
     if (!file.empty()) check_writable_file(file);
   if (!rows.empty() || !trace.empty())
@@ -73,6 +75,7 @@ ExitCode serve_and_print(const JsonValue& settings, const Given& given, const Co
                        .most_records = most_records};
   const Served served = serve_settings(settings, with);
   if (shows) std::fprintf(stderr, "\r\033[K");
+  write_looks(given, [&] { return whole_answer(served, with.seed); });
   const bool some = !served.points.empty();  // none where Ctrl-C came first
   if (some && !rows.empty()) write_file(rows, requests_csv(served.points.front()));
   if (some && !trace.empty()) {
@@ -141,12 +144,17 @@ MachineAnswer machine_answer(const Served& served, std::uint64_t seed) {
           .code = served.exists() ? ExitCode::answer : ExitCode::cannot_exist};
 }
 
+WholeAnswer whole_answer(const Served& served, std::uint64_t seed) {
+  return {machine_answer(served, seed), service_document(served, page_width)};
+}
+
 Command serve_command() {
   std::vector<Flag> flags = flags_of(serve_settings());
   flags.push_back({requests_flag, "FILE", output_group, "write a row for each request", "file"});
   flags.push_back({trace_flag, "FILE", output_group,
                    "write a trace for Perfetto: steps of each engine, who runs and waits", "file"});
   flags.push_back(markdown_flag());
+  for (Flag& flag : look_flags()) flags.push_back(std::move(flag));
   flags.push_back(seed_flag());
   return {
       .name = "serve",

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "sim/app/answer/answer.h"
+#include "sim/app/answer/whole.h"
 #include "sim/app/line/command.h"
 #include "sim/base/json/json.h"
 #include "sim/question/serve/serve.h"
@@ -18,6 +18,8 @@ MachineAnswer serve_again(const JsonValue& question, std::optional<std::uint64_t
                           int threads);
 // What was found, for machines.
 MachineAnswer machine_answer(const Served& served, std::uint64_t seed);
+// The same with what it says to people.
+WholeAnswer whole_answer(const Served& served, std::uint64_t seed);
 inline constexpr std::uint64_t default_serve_seed = 1;
 
 }  // namespace orrery

@@ -11,6 +11,7 @@
 #include "sim/app/answer/answer.h"
 #include "sim/app/line/result.h"
 #include "sim/app/line/setting_flags.h"
+#include "sim/app/page/outputs.h"
 #include "sim/app/topology/picture.h"
 #include "sim/app/topology/report.h"
 #include "sim/base/output_file.h"
@@ -215,10 +216,10 @@ Json topology_again(const JsonValue& question, std::optional<std::uint64_t> seed
                                             .group = number("group").value_or(0),
                                             .rounds = number("rounds").value_or(0),
                                             .seed = seed.value_or(0)}};
-  return Json::parse(topology_text(options, true));
+  return topology_answer(options).machines.json;
 }
 
-std::string topology_text(const TopologyOptions& options, bool json) {
+WholeAnswer topology_answer(const TopologyOptions& options) {
   const AnswerHead head = topology_head(options);
   TopologyReport report{.subject = find_subject(options.name), .width = terminal_width()};
   const Fabric& fabric = report.subject.fabric;
@@ -230,13 +231,17 @@ std::string topology_text(const TopologyOptions& options, bool json) {
   fill_ports(report.parts);
   for (const std::string& output : {options.svg_file, options.dot_file})
     if (!output.empty()) check_writable_file(output);
-  if (!options.svg_file.empty())
-    write_file(options.svg_file, topology_svg(fabric, report.parts, report.subject.title));
+  const std::string picture = topology_svg(fabric, report.parts, report.subject.title);
+  if (!options.svg_file.empty()) write_file(options.svg_file, picture);
   if (!options.dot_file.empty()) write_file(options.dot_file, topology_dot(fabric, report.parts));
-  if (options.traffic.asked())
-    return traffic_text(report.subject.kind, report.subject.name, fabric, report.accelerators,
-                        options.traffic, json ? &head : nullptr);
-  return json ? answer_text(head, {}, topology_report_json(report)) : topology_report_text(report);
+  WholeAnswer whole =
+      options.traffic.asked()
+          ? traffic_answer(report.subject.kind, report.subject.name, fabric, report.accelerators,
+                           options.traffic, head)
+          : WholeAnswer{{.json = answer_json(head, {}, topology_report_json(report))},
+                        topology_document(report)};
+  whole.drawings.push_back({"The scheme of the network", picture});
+  return whole;
 }
 
 namespace {
@@ -261,14 +266,17 @@ Printed answer(const Given& given) {
   if (options.traffic.pattern.empty())
     refuse_seed(common, "nothing without --traffic, which draws hashes");
   options.traffic.seed = common.seed.value_or(0);
-  return {topology_text(options, common.json)};
+  check_looks(given);
+  const WholeAnswer whole = topology_answer(options);
+  write_looks(given, [&] { return whole; });
+  return {common.json ? indented_text(whole.machines.json) : page(whole.document, common)};
 }
 
 std::vector<Flag> flags() {
   constexpr const char *network = "Network", *traffic = "Traffic";
   Flag seed = seed_flag();
   seed.group = traffic;
-  return {
+  std::vector<Flag> all = {
       {"--gpus", "N", network,
        "accelerators (default: one full group of the largest tier that has a size)"},
       {"--dot", "FILE", output_group, "write the scheme for Graphviz", "file"},
@@ -282,7 +290,10 @@ std::vector<Flag> flags() {
        "ecmp adaptive spray"},
       {"--paths-per-flow", "N", traffic, "queue pairs of a flow under ecmp (default: 1, 4 and 16)"},
       {"--rounds", "N", traffic, "draws of the hash (default: 4 to 16, by size)"},
-      seed};
+      seed,
+      markdown_flag()};
+  for (Flag& flag : look_flags()) all.push_back(std::move(flag));
+  return all;
 }
 
 }  // namespace

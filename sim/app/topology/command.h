@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/app/answer/whole.h"
 #include "sim/app/line/command.h"
 #include "sim/app/topology/traffic_report.h"
 #include "sim/base/json/tree.h"
@@ -19,9 +20,9 @@ struct TopologyOptions {
   TrafficQuestion traffic = {};              // with a pattern: the study of it is printed instead
 };
 
-// What the command prints; writes the pictures first. Errors name what is unknown, too large or
-// cannot be written.
-std::string topology_text(const TopologyOptions& options, bool json);
+// What the command finds; writes the pictures that were named. Errors name what is unknown, too
+// large or cannot be written.
+WholeAnswer topology_answer(const TopologyOptions& options);
 // An answer for machines again, from the question that it carries.
 Json topology_again(const JsonValue& question, std::optional<std::uint64_t> seed);
 

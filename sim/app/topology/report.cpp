@@ -8,7 +8,6 @@
 
 #include "sim/app/report/parts.h"
 #include "sim/base/text/words.h"
-#include "sim/paper/tables.h"
 
 namespace orrery {
 namespace {
@@ -20,14 +19,13 @@ std::string range_text(const SecondsRange& r) {
   return text;
 }
 
-std::string head(const TopologyReport& report) {
+void add_head(Document& document, const TopologyReport& report) {
   const FabricParts& parts = report.parts;
   const ScaleOut& out = report.subject.fabric.scale_out;
   const std::string& name = report.subject.name;
   const std::string wiring =
       report.subject.kind == "cluster" ? ", wiring " + report.subject.fabric.name : "";
-  std::string text =
-      wrap(fmt::format("{} ({}{})", report.subject.title, name, wiring), report.width, "", "  ");
+  document.paragraph(fmt::format("{} ({}{})", report.subject.title, name, wiring), "  ");
   std::string line =
       fmt::format("{} accelerators in {} of {}", grouped(parts.accelerators),
                   plural(parts.domains, "domain"), grouped(report.subject.fabric.scale_up.domain));
@@ -44,31 +42,36 @@ std::string head(const TopologyReport& report) {
     line += fmt::format(", {} NICs, {}, {}, {}, routing {}", grouped(parts.nics),
                         plural(parts.planes, "plane"), plural(parts.rails, "rail"),
                         to_text(out.kind), to_text(out.routing));
-  return text + wrap(line, report.width, "", "  ");
+  document.paragraph(line, "  ");
 }
 
-std::string switch_table(const FabricParts& parts) {
-  if (parts.switches.empty()) return "\nNo switches.\n";
+void add_switches(Document& document, const FabricParts& parts) {
+  document.gap();
+  if (parts.switches.empty()) {
+    document.line("No switches.");
+    return;
+  }
   Table table({"switches", "part", "count", "ports used", "of"},
               {Align::left, Align::left, Align::right, Align::right, Align::right});
   for (const SwitchCount& s : parts.switches)
     table.add({s.role, s.part.empty() ? "not named" : s.part, grouped(s.count),
                s.ports_used == 0 ? "unknown" : grouped(s.ports_used),
                s.ports == 0 ? "unknown" : grouped(s.ports)});
-  return "\n" + table.text("");
+  document.table(std::move(table), "");
 }
 
-std::string cable_table(const FabricParts& parts) {
-  if (parts.cables.empty()) return "";
+void add_cables(Document& document, const FabricParts& parts) {
+  if (parts.cables.empty()) return;
+  document.gap();
   Table table({"cables from", "to", "medium", "rate", "cables", "transceivers"},
               {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right});
   for (const CableRun& run : parts.cables)
     table.add({run.from, run.to, std::string(to_text(run.medium)), gigabits_text(run.rate),
                grouped(run.cables), grouped(run.transceivers)});
-  return "\n" + table.text("");
+  document.table(std::move(table), "");
 }
 
-std::string reach_text(const TopologyReport& report) {
+void add_reach(Document& document, const TopologyReport& report) {
   const FabricParts& parts = report.parts;
   const Fabric& fabric = report.subject.fabric;
   Table table({"", "scale-up", "scale-out"}, {Align::left, Align::right, Align::right});
@@ -89,9 +92,9 @@ std::string reach_text(const TopologyReport& report) {
   };
   table.add({"diameter", hops(parts.scale_up_diameter, fabric.scale_up.kind == ScaleUpKind::torus),
              out ? hops(parts.scale_out_diameter, false) : "-"});
-  std::string text = "\n" + table.text("");
+  document.gap().table(std::move(table), "");
   const auto say = [&](const char* label, const std::string& value) {
-    text += fmt::format("{:28}  {}\n", label, value);
+    document.line(fmt::format("{:28}  {}", label, value));
   };
   say("latency within a domain", range_text(report.reach.within_domain));
   if (out) {
@@ -105,7 +108,6 @@ std::string reach_text(const TopologyReport& report) {
       say("oversubscription", fmt::format("{} to {}: {:g} to 1", tier_role(i), upper(i + 1),
                                           fabric.scale_out.tiers[i].oversubscription.get()));
   }
-  return text;
 }
 
 template <class Q>
@@ -121,7 +123,7 @@ std::string sum_text(const BillSum<Q>& sum) {
   return text;
 }
 
-std::string bill_table(const NetworkBill& bill, const BillTotal& total) {
+Table bill_table(const NetworkBill& bill, const BillTotal& total) {
   Table table({"network", "part", "count", "USD each", "USD in all", "share", "W each", "W in all"},
               {Align::left, Align::left});
   for (const BillLine& line : bill.lines) {
@@ -133,11 +135,11 @@ std::string bill_table(const NetworkBill& bill, const BillTotal& total) {
                priced ? percent(share) : "", number_or_unknown(line.power, 1),
                number_or_unknown(line.power, count)});
   }
-  return table.text("");
+  return table;
 }
 
 // "nvswitch-gen3: part of the base board; ..." for what the sums leave out.
-std::string unknown_text(const NetworkBill& bill) {
+void add_unknown(Document& document, const NetworkBill& bill) {
   std::vector<std::string> seen;
   const auto name = [&](const BillLine& line, const char* what, const std::string& reason) {
     const std::string text =
@@ -149,10 +151,9 @@ std::string unknown_text(const NetworkBill& bill) {
     if (!line.price.known()) name(line, "price", line.price.reason);
     if (!line.power.known()) name(line, "power", line.power.reason);
   }
-  if (seen.empty()) return "";
-  std::string text = "unknown, not in the sums:\n";
-  for (const std::string& one : seen) text += wrap(one, page_width, "  - ", "    ");
-  return text;
+  if (seen.empty()) return;
+  document.label("unknown, not in the sums:");
+  for (const std::string& one : seen) document.item(one, "-");
 }
 
 // The network beside the accelerators themselves, where a cluster was named.
@@ -163,22 +164,28 @@ std::string beside_devices(const BillSum<Q>& sum, const Sourced<Q>& device, doub
                      percent(sum.value.si() / (device.get().si() * accelerators)));
 }
 
-std::string bill_text(const TopologyReport& report) {
+void add_bill(Document& document, const TopologyReport& report) {
   const NetworkBill& bill = report.bill;
-  if (bill.lines.empty()) return "\nNothing of this network has a price of its own.\n";
+  document.gap();
+  if (bill.lines.empty()) {
+    document.line("Nothing of this network has a price of its own.");
+    return;
+  }
   const BillTotal total = bill.total();
   const auto all = static_cast<double>(report.accelerators);
-  std::string text = "\n" + bill_table(bill, total);
+  document.table(bill_table(bill, total), "");
   Sourced<Dollars> price;
   Sourced<Watts> power;
   if (report.subject.device) {
     price = report.subject.device->price;
     power = report.subject.device->power_limit;
   }
-  text += fmt::format("price   {}, {} an accelerator{}\n", sum_text(total.price),
-                      to_text(total.price.value / all), beside_devices(total.price, price, all));
-  text += fmt::format("power   {}, {} an accelerator{}\n", sum_text(total.power),
-                      to_text(total.power.value / all), beside_devices(total.power, power, all));
+  document.line(fmt::format("price   {}, {} an accelerator{}", sum_text(total.price),
+                            to_text(total.price.value / all),
+                            beside_devices(total.price, price, all)));
+  document.line(fmt::format("power   {}, {} an accelerator{}", sum_text(total.power),
+                            to_text(total.power.value / all),
+                            beside_devices(total.power, power, all)));
   std::string shares;
   for (int g = 0; g < bill_group_count; ++g) {
     const auto group = static_cast<BillGroup>(g);
@@ -188,8 +195,8 @@ std::string bill_text(const TopologyReport& report) {
     shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", to_text(group),
                           percent(part.price.value / total.price.value));
   }
-  if (!shares.empty()) text += wrap("shares of the price: " + shares, report.width, "", "  ");
-  return text + unknown_text(bill);
+  if (!shares.empty()) document.paragraph("shares of the price: " + shares, "  ");
+  add_unknown(document, bill);
 }
 
 }  // namespace
@@ -215,12 +222,16 @@ std::vector<std::string> topology_notes(const TopologyReport& report) {
   return notes;
 }
 
-std::string topology_report_text(const TopologyReport& report) {
-  std::string text = head(report) + switch_table(report.parts) + cable_table(report.parts) +
-                     reach_text(report) + bill_text(report) + "\nNotes:\n";
-  for (const std::string& note : topology_notes(report))
-    text += wrap(note, report.width, "  - ", "    ");
-  return text;
+Document topology_document(const TopologyReport& report) {
+  Document document(true, report.width);
+  add_head(document, report);
+  add_switches(document, report.parts);
+  add_cables(document, report.parts);
+  add_reach(document, report);
+  add_bill(document, report);
+  document.gap().label("Notes:");
+  for (const std::string& note : topology_notes(report)) document.item(note, "-");
+  return document;
 }
 
 }  // namespace orrery

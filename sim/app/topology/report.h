@@ -9,7 +9,7 @@
 #include "hw_models/device.h"
 #include "sim/base/json/tree.h"
 #include "sim/outcome/money/network_bill.h"
-#include "sim/paper/tables.h"
+#include "sim/paper/document.h"
 #include "topologies/parts.h"
 
 namespace orrery {
@@ -45,8 +45,8 @@ struct TopologyReport {
 
 std::string gigabits_text(BytesPerSecond rate);  // "400 Gbit/s"
 
-// The tables that a person reads.
-std::string topology_report_text(const TopologyReport& report);
+// What a person reads.
+Document topology_document(const TopologyReport& report);
 // The whole result: SI units, unknown values as null.
 Json topology_report_json(const TopologyReport& report);
 // What the figures assume and leave out.

@@ -14,7 +14,6 @@
 #include "sim/base/parallel.h"
 #include "sim/base/text/words.h"
 #include "sim/engine/traffic/study.h"
-#include "sim/paper/tables.h"
 
 namespace orrery {
 namespace {
@@ -157,16 +156,17 @@ std::string crossing_text(const TrafficStudy& s) {
   return joined(parts, ", ");
 }
 
-std::string head(const std::string& name, const Fabric& fabric, const TrafficStudy& s) {
+void add_head(Document& document, const std::string& name, const Fabric& fabric,
+              const TrafficStudy& s) {
   const std::string title =
       fmt::format("{} ({}), {} accelerators", fabric.title, name, grouped(s.options.accelerators));
   const std::string traffic =
       fmt::format("{}: {}, at its own position there (rail-aligned). Of the traffic, {}.",
                   to_text(s.options.pattern), pattern_sentence(s), crossing_text(s));
-  return wrap(title, page_width, "", "  ") + wrap(traffic, page_width, "", "  ");
+  document.paragraph(title, "  ").paragraph(traffic, "  ");
 }
 
-std::string share_table(const std::vector<Row>& rows) {
+void add_shares(Document& document, const std::vector<Row>& rows) {
   Table table({"routing", "collective", "closed form", "single flows", "closed form", "rounds"},
               {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
   for (const Row& row : rows) {
@@ -175,10 +175,10 @@ std::string share_table(const std::vector<Row>& rows) {
                s.mean ? sampled_text(*s.mean) : "-", bounds_text(s.closed),
                fmt::format("{}", s.options.rounds)});
   }
-  return "\nShare of the NICs' line rate\n" + table.text("");
+  document.gap().label("Share of the NICs' line rate").table(std::move(table), "");
 }
 
-std::string load_table(const std::vector<Row>& rows) {
+void add_loads(Document& document, const std::vector<Row>& rows) {
   Table table(
       {"offered load", "layer", "links", "mean", "10%", "50%", "90%", "worst", "idle", "above 1"},
       {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
@@ -194,7 +194,7 @@ std::string load_table(const std::vector<Row>& rows) {
       name.clear();
     }
   }
-  return table.empty() ? "" : "\n" + table.text("");
+  if (!table.empty()) document.gap().table(std::move(table), "");
 }
 
 std::vector<std::string> notes(const Fabric& fabric, const std::vector<Row>& rows) {
@@ -250,16 +250,17 @@ Json row_json(const Row& row) {
 
 }  // namespace
 
-std::string traffic_text(const std::string& kind, const std::string& name, const Fabric& fabric,
-                         std::int64_t accelerators, const TrafficQuestion& question,
-                         const AnswerHead* answer) {
+WholeAnswer traffic_answer(const std::string& kind, const std::string& name, const Fabric& fabric,
+                           std::int64_t accelerators, const TrafficQuestion& question,
+                           const AnswerHead& head) {
   const std::vector<Row> rows = rows_of(fabric, accelerators, question);
   const TrafficStudy& first = rows.front().study;
-  if (answer == nullptr) {
-    std::string text = head(name, fabric, first) + share_table(rows) + load_table(rows) + "\n";
-    for (const std::string& note : notes(fabric, rows)) text += wrap(note, page_width, "", "  ");
-    return text;
-  }
+  Document document(true);
+  add_head(document, name, fabric, first);
+  add_shares(document, rows);
+  add_loads(document, rows);
+  document.gap();
+  for (const std::string& note : notes(fabric, rows)) document.paragraph(note, "  ");
   Json crossing = Json::object();
   for (std::size_t l = 1; l < layer_names.size(); ++l)
     crossing[json_key(layer_names[l])] = first.crossing[l];
@@ -277,7 +278,7 @@ std::string traffic_text(const std::string& kind, const std::string& name, const
                        {"efficiency", first.efficiency},
                        {"routings", all},
                        {"notes", notes(fabric, rows)}};
-  return answer_text(*answer, {}, result);
+  return {{.json = answer_json(head, {}, result)}, std::move(document)};
 }
 
 }  // namespace orrery

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/app/answer/answer.h"
+#include "sim/app/answer/whole.h"
 #include "topologies/fabric.h"
 
 namespace orrery {
@@ -22,10 +22,10 @@ struct TrafficQuestion {
   }
 };
 
-// With a head: the answer for machines. `kind` and `name` say what was asked for, a cluster or a
-// fabric. Errors name flags that are not understood, and what the study cannot do on this fabric.
-std::string traffic_text(const std::string& kind, const std::string& name, const Fabric& fabric,
-                         std::int64_t accelerators, const TrafficQuestion& question,
-                         const AnswerHead* answer);
+// `kind` and `name` say what was asked for, a cluster or a fabric. Errors name flags that are not
+// understood, and what the study cannot do on this fabric.
+WholeAnswer traffic_answer(const std::string& kind, const std::string& name, const Fabric& fabric,
+                           std::int64_t accelerators, const TrafficQuestion& question,
+                           const AnswerHead& head);
 
 }  // namespace orrery

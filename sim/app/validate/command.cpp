@@ -24,35 +24,35 @@ Printed answer(const Given& given) {
                           .advise = given.has("--advise"),
                           .gates = given.place("--gates"),
                           .write_gates = given.place("--write-gates"),
-                          .html = given.place("--html"),
-                          .plots = given.place("--plots"),
+                          .looks = look_files(given),
                           .quiet = common.quiet,
                           .threads = common.threads});
 }
 
 std::vector<Flag> flags() {
   constexpr const char *shown = "What is printed", *judged = "Gates", *fitted = "Fits";
-  return {{"--rows", "", shown, "a line for every row"},
-          {"--details", "", shown, "rows that are farthest off and why, errors by scale, ..."},
-          {"--kernels", "", shown, "of our own measurements only single kernels"},
-          {"--regions", "", shown, "small, medium and large kernels apart"},
-          {"--advise", "", shown,
-           "advise every published job anew, compare with what was run (minutes)"},
-          {"--html", "FILE", shown, "write a page with tables and pictures to this file", "file"},
-          {"--plots", "DIR", shown, "write the page's pictures into this folder", "folder"},
-          {"--gates", "FILE", judged, "judge this file of gates; exit code 1 if one fails", "file"},
-          {"--write-gates", "FILE", judged, "make or tighten this file of gates", "file"},
-          {"--free", "", fitted,
-           "print the values of stacks that are no facts, and how many runs each rests on"},
-          {"--fit", "", fitted, "print step-level values fitted per stack"},
-          {"--leave-out", "KIND", fitted,
-           "fit without each source, model or release, and predict it; nested or blind",
-           "source model release nested blind"},
-          {"--model-error", "FILE", fitted,
-           "with --leave-out nested: write the left-out errors to this file", "file"},
-          {"--write-nested", "FILE", fitted,
-           "with --leave-out nested: write its tables to this file", "file"},
-          {"--nested", "", fitted, "the tables of --leave-out nested as shipped, at once"}};
+  std::vector<Flag> all = {
+      {"--rows", "", shown, "a line for every row"},
+      {"--details", "", shown, "rows that are farthest off and why, errors by scale, ..."},
+      {"--kernels", "", shown, "of our own measurements only single kernels"},
+      {"--regions", "", shown, "small, medium and large kernels apart"},
+      {"--advise", "", shown,
+       "advise every published job anew, compare with what was run (minutes)"},
+      {"--gates", "FILE", judged, "judge this file of gates; exit code 1 if one fails", "file"},
+      {"--write-gates", "FILE", judged, "make or tighten this file of gates", "file"},
+      {"--free", "", fitted,
+       "print the values of stacks that are no facts, and how many runs each rests on"},
+      {"--fit", "", fitted, "print step-level values fitted per stack"},
+      {"--leave-out", "KIND", fitted,
+       "fit without each source, model or release, and predict it; nested or blind",
+       "source model release nested blind"},
+      {"--model-error", "FILE", fitted,
+       "with --leave-out nested: write the left-out errors to this file", "file"},
+      {"--write-nested", "FILE", fitted, "with --leave-out nested: write its tables to this file",
+       "file"},
+      {"--nested", "", fitted, "the tables of --leave-out nested as shipped, at once"}};
+  for (Flag& flag : look_flags()) all.push_back(std::move(flag));
+  return all;
 }
 
 }  // namespace

@@ -40,6 +40,16 @@ void warn_of_age(const NestedErrors& errors, const std::string& file) {
              file);
 }
 
+// Of training runs: what a page shows beside its charts.
+WholeAnswer whole_answer(const std::vector<ScoredRow>& scored,
+                         const std::vector<GateVerdict>& verdicts, const ValidateOptions& options) {
+  return {{.json = answer_json(validate_head(options), {}, report_json(scored))},
+          validation_document(scored, verdicts,
+                              {{"90% ranges", ranges_text(range_groups(scored))},
+                               {"Order of layouts", ranking_text(scored) + choices_text(scored)},
+                               {"Rows that are known to be odd", odd_rows_text(scored)}})};
+}
+
 std::string today() { return fmt::format("{:%Y-%m-%d}", std::chrono::system_clock::now()); }
 
 }  // namespace
@@ -53,16 +63,15 @@ GateFiles prepare_files(const ValidateOptions& options) {
   }
   for (const std::string* file : {&options.model_error, &options.write_nested})
     if (!file->empty()) check_writable_file(*file);
-  if (!options.html.empty()) check_writable_file(options.html);
-  if (!options.plots.empty()) check_writable_folder(options.plots);
+  if (!options.looks.html.empty()) check_writable_file(options.looks.html);
+  if (!options.looks.plots.empty()) check_writable_folder(options.looks.plots);
   return files;
 }
 
 std::optional<Printed> gates_and_report(const std::vector<ScoredRow>& scored,
                                         const Aliases& aliases, const GateFiles& files,
                                         const ValidateOptions& options) {
-  if (options.gates.empty() && options.write_gates.empty() && options.html.empty() &&
-      options.plots.empty())
+  if (options.gates.empty() && options.write_gates.empty() && !options.looks.any())
     return std::nullopt;
   auto figures = group_figures(scored);
   if (options.files.empty()) {
@@ -74,13 +83,7 @@ std::optional<Printed> gates_and_report(const std::vector<ScoredRow>& scored,
   }
   std::vector<GateVerdict> verdicts;
   if (!options.gates.empty()) verdicts = judge(files.judged, figures, options.files.empty());
-  if (!options.plots.empty()) write_validation_pictures(options.plots, scored);
-  if (!options.html.empty())
-    write_file(options.html,
-               validation_page(scored, verdicts,
-                               {{"90% ranges", ranges_text(range_groups(scored))},
-                                {"Order of layouts", ranking_text(scored) + choices_text(scored)},
-                                {"Rows that are known to be odd", odd_rows_text(scored)}}));
+  if (options.looks.any()) write_looks(options.looks, whole_answer(scored, verdicts, options));
   if (!options.write_gates.empty())
     write_file(options.write_gates, gates_json(tightened(files.before, figures, today())));
   const bool passed =

@@ -120,8 +120,8 @@ void check_options(const ValidateOptions& options) {
                  .expected = "no files: it prints what was computed of our own measurements"});
   for (const auto& [flag, value] : {std::pair{"--gates", &options.gates},
                                     {"--write-gates", &options.write_gates},
-                                    {"--html", &options.html},
-                                    {"--plots", &options.plots}})
+                                    {"--html", &options.looks.html},
+                                    {"--plots", &options.looks.plots}})
     if (!mode.empty() && mode != "--advise" && !value->empty())
       throw Error({.file = flag,
                    .found = mode,
@@ -278,6 +278,7 @@ Printed validate_tables(const ValidateOptions& options) {
                   .with_unseen = nested};
   auto [rows, new_models, unscripted, new_programs, calls, kernel_files, serving, own_engine] =
       read_tables(options, aliases, readers);
+  check_looks(options.looks);  // once the tables are known to be good
   const std::vector<ScoredRow> scored = predict_all(rows, error, options);
   std::vector<ScoredCollective> scored_calls;
   for (const MeasuredCollective& call : calls)

@@ -7,6 +7,7 @@
 
 #include "sim/app/answer/answer.h"
 #include "sim/app/answer/printed.h"
+#include "sim/app/page/outputs.h"
 
 namespace orrery {
 
@@ -27,8 +28,7 @@ struct ValidateOptions {
   bool advise = false;      // the advisor's own layout against the published one, job by job
   std::string gates;        // a file of gates: judged, and the exit code is 1 where one fails
   std::string write_gates;  // a file of gates to make or to tighten
-  std::string html;         // a file for a page with pictures
-  std::string plots;        // a folder for the pictures alone
+  LookFiles looks;          // a page with charts, and the charts alone
   bool quiet = false;       // no progress on stderr
   int threads = 0;          // 0: all cores
 };

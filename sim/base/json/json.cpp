@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/errors/file_guard.h"
 #include "sim/base/json/parser.h"
 #include "sim/base/text/words.h"
 
@@ -114,6 +115,7 @@ ReadDocuments& read_documents() {
 }  // namespace
 
 JsonValue JsonValue::load(const std::filesystem::path& file) {
+  check_file_allowed(file);
   const std::string name = file.string();
   const std::optional<Stamp> stamp = settled_stamp(name);
   if (!stamp) return read(file);
@@ -128,6 +130,7 @@ JsonValue JsonValue::read(const std::filesystem::path& file) {
   const auto fail = [&file](std::string found) {
     throw Error({.file = file.string(), .found = std::move(found), .expected = "a JSON file"});
   };
+  check_file_allowed(file);
   std::error_code status;
   if (std::filesystem::is_directory(file, status)) fail("a directory");
   if (!std::filesystem::exists(file, status)) fail("no such file");

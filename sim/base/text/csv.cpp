@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/errors/file_guard.h"
 
 namespace orrery {
 namespace {
@@ -176,6 +177,7 @@ std::vector<std::filesystem::path> csv_files(const std::filesystem::path& folder
 }
 
 CsvTable read_csv(const std::filesystem::path& file) {
+  check_file_allowed(file);
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored))
     throw Error({.file = file.string(), .found = "a folder", .expected = "a CSV file"});

@@ -13,6 +13,7 @@
 #include "sim/base/json/json.h"
 #include "sim/outcome/months/job.h"
 #include "sim/question/settings/settings.h"
+#include "sim/question/settings/what_if.h"
 
 namespace orrery {
 namespace {
@@ -22,11 +23,13 @@ constexpr const char* machine_group = "Machine and software";
 // Settings of advise that a plan has no use for, or that it names by itself.
 bool is_plan_setting(const std::string& key) {
   static const std::set<std::string> others = {
-      "phase",          "batch",          "context", "launch", "network", "faults",   "slow_gpus",
-      "trace_out",      "ranges",         "reasons", "top",    "like",    "variants", "pareto",
-      "time_limit",     "background",     "dp",      "gpus",   "model",   "cluster",  "objective",
-      "gpu_hour_price", "memory_reserve", "changes"};
-  return !others.contains(key);
+      "phase",     "batch",          "context",        "launch",   "network", "faults", "slow_gpus",
+      "trace_out", "ranges",         "reasons",        "timeline", "top",     "like",   "variants",
+      "pareto",    "time_limit",     "background",     "dp",       "gpus",    "model",  "cluster",
+      "objective", "gpu_hour_price", "memory_reserve", "changes"};
+  const std::vector<WhatIfKey>& machine = what_if_keys();
+  return !others.contains(key) && std::none_of(machine.begin(), machine.end(),
+                                               [&](const WhatIfKey& w) { return key == w.key; });
 }
 
 PlanText text_of(const Setting& setting) {
@@ -38,6 +41,14 @@ PlanText text_of(const Setting& setting) {
 std::vector<PlanKey> under(const char* group, std::vector<PlanKey> keys) {
   for (PlanKey& key : keys) key.group = group;
   return keys;
+}
+
+// A key of settings too: text and all.
+PlanKey hypothetical(const std::string& key) {
+  for (const WhatIfKey& what : what_if_keys())
+    if (key == what.key) return {key, what.help};
+  CHECK_THAT(false, "a key that makes a machine hypothetical");
+  return {};
 }
 
 std::vector<PlanKey> joined(std::initializer_list<const std::vector<PlanKey>*> lists) {
@@ -102,17 +113,17 @@ const std::vector<PlanKey>& plan_machine_keys() {
       "The machine, changed",
       {
           {"fabric", "wiring of the catalogue in place of the cluster's", values},
-          {"nic_bandwidth", "of a NIC: \"800 Gbit/s\", or a factor", values},
+          hypothetical("nic_bandwidth"),
           {"oversubscription", "of the first tier of switches: 1 (non-blocking) and more", values},
           {"routing", "adaptive, spray or ecmp", values},
           {"rails", "networks that the NICs of a host are spread over", values},
           {"planes", "networks that each NIC is split over", values},
           {"scale_up_domain", "accelerators of an NVLink domain", values},
-          {"scale_up_bandwidth", "of one accelerator: \"1.8 TB/s\", or a factor", values},
-          {"memory_capacity", "of one accelerator: \"288 GB\", or a factor", values},
-          {"memory_bandwidth", "of one accelerator: \"8 TB/s\", or a factor", values},
-          {"tensor_rate", "dense BF16 peak: \"2.5 PFLOP/s\", or a factor of all formats", values},
-          {"power_cap", "of one accelerator: \"700 W\", or none", values},
+          hypothetical("scale_up_bandwidth"),
+          hypothetical("memory_capacity"),
+          hypothetical("memory_bandwidth"),
+          hypothetical("tensor_rate"),
+          hypothetical("power_cap"),
           {"speedup", "faster kernels: gemm=1.15,attention=1.5 (several: a JSON list)", whole},
       });
   return keys;
@@ -133,6 +144,7 @@ const std::vector<PlanKey>& plan_money_keys() {
           {"electricity_price", "USD a kWh", values},
           {"spot_interruptions", "how often a year one spot host is taken back", values},
           {"reliability", "failure rates: a profile of the catalogue", values},
+          {"failure_rate", "of everything that fails: a factor of the profile's rates", values},
           {"spares",
            fmt::format("spare accelerators (default: enough in {:.3g}% of cases)",
                        100 * usual_spare_probability),

@@ -9,6 +9,7 @@
 #include "sim/outcome/host_power.h"
 #include "sim/question/plan/question.h"
 #include "sim/question/plan/terms.h"
+#include "sim/question/settings/what_if.h"
 
 namespace orrery {
 namespace {
@@ -48,56 +49,12 @@ void dress_overrides(SortedJson& merged, const JsonValue& at) {
   dress("host", "hw_models/catalog/hosts", "host");
 }
 
-// A factor ("1.5", "2x"), or a value of its own unit over what there is.
-template <class Q>
-double factor_of(const JsonValue& at, const Sourced<Q>& today, const char* expected) {
-  double factor = 0;
-  if (at.is_number()) {
-    factor = at.number();
-  } else {
-    if (!today.known() || !(today.get().si() > 0))
-      at.fail("a factor: the catalogue has no value of today");
-    factor = at.quantity<Q>().si() / today.get().si();
-  }
-  if (!(factor > 0) || factor > 1e6) at.fail(expected);
-  return factor;
-}
-
-// An error of the edit, under the key that asked for it.
-template <class Run>
-void under_key(const JsonValue& at, const char* key, Run&& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    ErrorInfo info = error.info();
-    info.file = at.file();
-    info.path = key;
-    throw Error(info);
-  }
-}
-
+// What only a plan changes: the size of a domain and its kernels, beside the machine's rates.
 WhatIf read_edit(const JsonValue& at, const Cluster& cluster) {
-  WhatIf edit;
-  const Device& device = cluster.device;
-  const ScaleUp& up = cluster.fabric.scale_up;
-  const auto factor = [&](const char* key, const auto& today, const char* example, double& value) {
-    if (const auto v = at.find(key))
-      value = factor_of(
-          *v, today,
-          fmt::format("a value above 0 such as {}, or a factor (1: as it is)", example).c_str());
-  };
-  factor("nic_bandwidth", cluster.fabric.scale_out.nic_bandwidth, "\"800 Gbit/s\"",
-         edit.network_bandwidth);
-  factor("scale_up_bandwidth", up.bandwidth, "\"900 GB/s\"", edit.scale_up_bandwidth);
-  factor("memory_capacity", device.memory_capacity, "\"288 GB\"", edit.memory_capacity);
-  factor("memory_bandwidth", device.memory_bandwidth, "\"8 TB/s\"", edit.memory_bandwidth);
-  factor("tensor_rate", device.tensor_rate[static_cast<std::size_t>(Format::bf16)],
-         "\"2.5 PFLOP/s\"", edit.tensor_rate);
+  WhatIf edit = read_what_if(at, cluster);
   if (const auto v = at.find("scale_up_domain"))
-    edit.scale_up_domain =
-        static_cast<double>(v->integer(1, 1 << 20)) / static_cast<double>(up.domain);
-  if (const auto v = at.find("power_cap"))
-    if (!v->is_string() || v->text() != "none") edit.power_limit = v->quantity<Watts>();
+    edit.scale_up_domain = static_cast<double>(v->integer(1, 1 << 20)) /
+                           static_cast<double>(cluster.fabric.scale_up.domain);
   if (const auto v = at.find("speedup"); v && v->text() != "none")
     under_key(at, "speedup", [&] { edit.kernels = kernel_speedups_from(v->text()); });
   return edit;

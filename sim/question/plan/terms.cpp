@@ -215,6 +215,8 @@ void read_terms(PlanReading& reading, const JsonValue& at, PlanChoice& choice) {
                     load_reliability(profile ? failures : default_reliability(cluster.device.name)))
                 .first;
   terms.reliability = rates->second;
+  if (const auto v = at.find("failure_rate"))
+    terms.reliability = with_failure_rate(terms.reliability, positive(*v, "a factor above 0"));
   if (const auto v = at.find("spares")) terms.spare_gpus = v->integer(0, INT64_C(1) << 30);
   if (const auto v = at.find("remedies")) {
     std::vector<std::string> known = remedy_names();

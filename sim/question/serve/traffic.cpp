@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "hw_models/catalog.h"
+#include "sim/base/errors/file_guard.h"
 #include "sim/question/settings/settings.h"
 #include "workloads/traffic/trace.h"
 
@@ -202,6 +203,7 @@ JsonValue with_traces_inline(const JsonValue& settings) {
     const std::string name = value.get<std::string>();
     for (const TraceEntry& entry : trace_entries(catalog_folder()))
       if (entry.name == name) return value;
+    check_file_allowed(name);
     std::ifstream in(name, std::ios::binary);
     replaced = true;
     return SortedJson{{"name", name},

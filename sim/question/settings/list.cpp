@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/question/settings/settings.h"
+#include "sim/question/settings/what_if.h"
 #include "workloads/layout/decisions.h"
 
 namespace orrery {
@@ -16,6 +17,7 @@ constexpr const char* inference = "Inference";
 constexpr const char* layout = "Layout: who computes what";
 constexpr const char* memory = "Layout: what memory holds";
 constexpr const char* network = "Network and faults";
+constexpr const char* hypothetical = "Hypothetical machine";
 constexpr const char* search = "Search";
 constexpr const char* output = "Output";
 
@@ -117,12 +119,19 @@ std::vector<Setting> settings_of_questions() {
       {"ranges", on_off, output, "false: no range and no values behind it, 5 to 50 times faster",
        simulate},
       {"reasons", on_off, output, "false: no limits, levers, traps and launch flags", simulate},
+      {"timeline", on_off, output,
+       "true: also when each pass of the pipeline runs, which a chart shows; --html and --plots "
+       "ask "
+       "for it",
+       simulate},
       {"trace_out", file, output, "write a trace for Perfetto to this file", simulate, "file"},
   };
 }
 
 std::vector<Setting> all_settings() {
   std::vector<Setting> all = settings_of_runs();
+  for (const WhatIfKey& what : what_if_keys())
+    all.push_back({what.key, quantity, hypothetical, what.help});
   for (const Setting& setting : settings_of_questions()) all.push_back(setting);
   return all;
 }

@@ -16,6 +16,7 @@
 #include "sim/question/settings/conditions.h"
 #include "sim/question/settings/counts.h"
 #include "sim/question/settings/job.h"
+#include "sim/question/settings/what_if.h"
 #include "topologies/clos.h"
 #include "workloads/layout/decisions.h"
 
@@ -144,6 +145,7 @@ Scenario read_subject(const JsonValue& s, Catalogues& catalogues) {
   Scenario scenario{.cluster = catalogues.cluster(s.at("cluster").reference(), gpus),
                     .model = std::move(model)};
   check_whole_hosts(s.at("gpus"), scenario.cluster);
+  scenario.cluster = with_what_if(std::move(scenario.cluster), s);
   scenario.job = read_job(s, scenario.model);
   return scenario;
 }
@@ -197,6 +199,18 @@ std::int64_t whole_number(const std::string& flag, const std::string& text, std:
   return *value;
 }
 
+namespace {
+
+std::optional<double> number_in(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const bool decimal = text.find_first_of("xX") == std::string::npos;
+  if (text.empty() || *end != '\0' || !std::isfinite(value) || !decimal) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
 SortedJson setting_value(const Setting& setting, const std::string& text) {
   const auto fail = [&](const std::string& expected) {
     throw Error({.file = setting.flag(), .found = in_quotes(text), .expected = expected});
@@ -210,13 +224,14 @@ SortedJson setting_value(const Setting& setting, const std::string& text) {
                                    : SortedJson(text);
     case SettingKind::integer:
       return count_in(setting.key, text, setting.flag());
-    case SettingKind::number: {
-      char* end = nullptr;
-      const double value = std::strtod(text.c_str(), &end);
-      const bool decimal = text.find_first_of("xX") == std::string::npos;
-      if (text.empty() || *end != '\0' || !std::isfinite(value) || !decimal) fail("a number");
-      return value;
-    }
+    case SettingKind::number:
+      if (const auto value = number_in(text)) return *value;
+      fail("a number");
+      break;
+    case SettingKind::quantity:
+      if (text.empty()) fail("a factor, or a value with its unit");
+      if (const auto value = number_in(text)) return *value;
+      return text;
     case SettingKind::on_off:
       if (text != "true" && text != "false") fail("true or false");
       return text == "true";

@@ -15,7 +15,18 @@
 
 namespace orrery {
 
-enum class SettingKind : std::uint8_t { text, integer, number, on_off, list, file, json, settings };
+// quantity: a number, or a value with its unit.
+enum class SettingKind : std::uint8_t {
+  text,
+  integer,
+  number,
+  quantity,
+  on_off,
+  list,
+  file,
+  json,
+  settings
+};
 // Which command has the setting as a flag; a file may hold any of them for both.
 enum class SettingOf : std::uint8_t { both, advise, simulate };
 

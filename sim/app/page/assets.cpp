@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the files that pages are put together from.
+#include "sim/app/page/assets.h"
+
+#include <fstream>
+#include <iterator>
+
+#include "hw_models/catalog.h"
+#include "sim/base/errors/machine_failed.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* vega_name = "vega.js";
+
+bool read(const fs::path& file, std::string& text) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return false;
+  text.assign(std::istreambuf_iterator<char>(stream), {});
+  return !text.empty();
+}
+
+}  // namespace
+
+fs::path web_folder() { return data_root() / "sim/web"; }
+
+std::string web_file(const std::string& name) {
+  std::string text;
+  if (!read(web_folder() / name, text))
+    throw MachineFailed({.file = (web_folder() / name).string(),
+                         .found = "no file that can be read",
+                         .expected = "the files that Orrery was installed with"});
+  return text;
+}
+
+std::string vega_script() {
+  std::string text;
+  std::error_code ignored;
+  const fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const fs::path& file : {web_folder() / vega_name, beside / "web" / vega_name})
+    if (read(file, text)) return text;
+  throw MachineFailed(
+      {.file = vega_name,
+       .found = "no script that draws charts: this build had no vl-convert-python to take it from",
+       .expected = "one made by ./orrery itself, or by pip install ."});
+}
+
+}  // namespace orrery

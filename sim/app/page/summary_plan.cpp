@@ -96,7 +96,7 @@ Summary plan_summary(const JsonValue& answer) {
   const JsonValue& point = points.at(
       static_cast<std::size_t>(best->integer(0, static_cast<std::int64_t>(points.size()) - 1)));
   summary.verdict = fmt::format(
-      "{} of {}: {} GPUs of {}{}. {}", answer.at("objective").text(),
+      "The {} of {}: {} GPUs of {}{}. {}", answer.at("objective").text(),
       plural(points.size(), "point"), grouped(point.at("gpus").integer()),
       point.at("cluster").text(),
       answer.at("stopped_early").boolean() ? ", of what was searched before it was stopped" : "",

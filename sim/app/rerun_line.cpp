@@ -15,6 +15,7 @@
 #include "sim/base/errors/check.h"
 #include "sim/base/errors/machine_failed.h"
 #include "sim/base/output_file.h"
+#include "sim/question/settings/settings.h"
 
 namespace orrery {
 namespace {
@@ -44,13 +45,6 @@ class WorkingFolder {
  private:
   fs::path before_, folder_;
 };
-
-// "leave_out" as "--leave-out".
-std::string flag_of(const std::string& key) {
-  std::string flag = "--" + key;
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return flag;
-}
 
 // Flags of the question's other keys: text, or true for one without a value.
 Given line_of(const JsonValue& question, const std::vector<std::string>& words_in) {

@@ -11,17 +11,7 @@ namespace orrery {
 namespace {
 
 std::string pass_name(const Pass& pass) {
-  switch (pass.kind) {
-    case PassKind::forward:
-      return fmt::format("forward {}.{}", pass.microbatch, pass.chunk);
-    case PassKind::backward:
-      return fmt::format("backward {}.{}", pass.microbatch, pass.chunk);
-    case PassKind::input_gradient:
-      return fmt::format("input gradient {}.{}", pass.microbatch, pass.chunk);
-    case PassKind::weight_gradient:
-      return fmt::format("weight gradient {}.{}", pass.microbatch, pass.chunk);
-  }
-  return "";
+  return fmt::format("{} {}.{}", to_text(pass.kind), pass.microbatch, pass.chunk);
 }
 
 std::string category(PassKind kind) { return kind == PassKind::forward ? "forward" : "backward"; }

@@ -70,11 +70,7 @@ Asked ask_line(const std::string& command, const std::vector<std::string>& words
 
 Asked ask_charts(const std::string& answer) {
   try {
-    Json list = Json::array();
-    for (Chart& chart : charts_of(JsonValue::parse(answer, "answer")))
-      list.push_back(
-          {{"name", chart.name}, {"title", chart.title}, {"spec", std::move(chart.spec)}});
-    return {.json = list.dump()};
+    return {.json = charts_json(charts_of(JsonValue::parse(answer, "answer"))).dump()};
   } catch (const Error& error) {
     return failed(error);
   }

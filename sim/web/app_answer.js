@@ -49,14 +49,6 @@ function lower(report) {
 function reportOf(html) {
   const report = element("div", { class: "report" });
   report.innerHTML = html;
-  for (const table of report.querySelectorAll("table")) {
-    if (table.parentElement.classList.contains("wide")) continue;
-    const box = element("div", { class: "wide" });
-    table.replaceWith(box);
-    box.append(table);
-  }
-  // A heading of a column that says nothing is none.
-  for (const head of report.querySelectorAll("th:empty")) head.replaceWith(element("td", { class: "blank" }));
   lower(report);
   makeSortable(report);
   focusable(report);

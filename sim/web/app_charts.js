@@ -44,9 +44,8 @@ function makeFigure(chart) {
 // Shows the charts in the element. Figures of charts that were there before stay where they are; those whose
 // data did not change are not drawn again.
 export function showCharts(root, charts) {
-  const full = charts.filter((chart) => chart.spec.data?.values?.length !== 0);
   const before = new Map([...root.children].map((figure) => [figure.dataset.name, figure]));
-  const figures = full.map((chart) => {
+  const figures = charts.map((chart) => {
     const figure = makeFigure(chart);
     const old = before.get(chart.name);
     if (!old) return figure;
@@ -62,7 +61,7 @@ export function showCharts(root, charts) {
   }
   if (figures.length !== root.children.length || figures.some((figure, index) => root.children[index] !== figure))
     root.replaceChildren(...figures);
-  const draws = full.map((chart, index) => {
+  const draws = charts.map((chart, index) => {
     const holder = figures[index].querySelector(".drawn");
     const text = JSON.stringify(chart.spec);
     const now = drawn.get(holder);

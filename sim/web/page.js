@@ -64,7 +64,6 @@ function shorten(part, most) {
 // Draws a specification in the element, as wide as it is. What is drawn can be pointed at.
 export async function draw(element, specification) {
   const spec = structuredClone(specification);
-  if (spec.usermeta?.wide) element.closest("figure")?.classList.add("whole");
   // The page says the title, so that it is read aloud and can be found.
   delete spec.title;
   if ("width" in spec) {

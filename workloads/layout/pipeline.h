@@ -8,12 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/text/enum_names.h"
 #include "workloads/layout/layout.h"
 
 namespace orrery {
 
 // forward; backward = input and weight gradients together; split schedules use the latter two.
 enum class PassKind : std::uint8_t { forward, backward, input_gradient, weight_gradient };
+inline constexpr auto pass_kind_text =
+    enum_names<PassKind>({"forward", "backward", "input gradient", "weight gradient"});
+constexpr std::string_view to_text(PassKind kind) { return pass_kind_text[kind]; }
 
 struct Pass {
   PassKind kind = PassKind::forward;

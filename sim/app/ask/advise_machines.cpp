@@ -101,14 +101,14 @@ AnswerVerdict verdict_of(const std::vector<AdvisedMachine>& machines) {
   return {.fits = false, .why = machines.empty() ? "" : machines.front().why, .probability = 0.0};
 }
 
-}  // namespace
-
-static WholeAnswer whole_of(const JsonValue& whole, const AdvisedMachines& machines) {
+WholeAnswer whole_of(const JsonValue& whole, const AdvisedMachines& machines) {
   return {{.json = answer_json({.command = "advise", .question = whole.raw()},
                                verdict_of(machines.ranked), json_of(machines)),
            .code = code_of(machines)},
           document_of(machines, true)};
 }
+
+}  // namespace
 
 WholeAnswer whole_answer_of_machines(const JsonValue& settings, const AskedWith& with) {
   const JsonValue whole = with_clusters_listed(settings);

@@ -20,9 +20,14 @@ std::optional<std::uint64_t> seed_of(const Scenario& scenario) {
 }
 
 template <class Found>
+MachineAnswer machine_answer(const Found& found) {
+  return {.json = to_json(found), .code = code_of(found.exists())};
+}
+
+template <class Found>
 MachineAnswer machine_answer(Found found, const AskedWith& with) {
   found.catalogue = with.catalogues.version();
-  return {.json = to_json(found), .code = code_of(found.exists())};
+  return machine_answer(found);
 }
 
 template <class Found>
@@ -78,21 +83,19 @@ MachineAnswer answer_for_machines(const std::string& command, const JsonValue& s
 }
 
 WholeAnswer whole_answer(const Simulated& s) {
-  return {{.json = to_json(s), .code = code_of(s.exists())},
-          s.refused ? refusal_document(*s.refused)
-                    : prediction_document(s.scenario, s.prediction, s.reasons.value_or(Reasons{}),
-                                          everything)};
+  return {machine_answer(s), s.refused
+                                 ? refusal_document(*s.refused)
+                                 : prediction_document(s.scenario, s.prediction,
+                                                       s.reasons.value_or(Reasons{}), everything)};
 }
 
 WholeAnswer whole_answer(const Advised& a) {
-  return {
-      {.json = to_json(a), .code = code_of(a.exists())},
-      a.refused ? refusal_document(*a.refused) : advice_document(a.question, a.advice, everything)};
+  return {machine_answer(a), a.refused ? refusal_document(*a.refused)
+                                       : advice_document(a.question, a.advice, everything)};
 }
 
 WholeAnswer whole_answer(const Planned& p) {
-  return {{.json = to_json(p), .code = code_of(p.exists())},
-          plan_document(p.file, p.result, p.detail, page_width)};
+  return {machine_answer(p), plan_document(p.file, p.result, p.detail, page_width)};
 }
 
 WholeAnswer whole_answer(const std::string& command, const JsonValue& settings,

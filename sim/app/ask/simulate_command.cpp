@@ -14,14 +14,6 @@
 namespace orrery {
 namespace {
 
-// What is looked at shows the pipeline in time.
-JsonValue with_timeline(const JsonValue& settings) {
-  if (settings.has("timeline")) return settings;
-  SortedJson shown = settings.raw();
-  shown["timeline"] = true;
-  return JsonValue::from(std::move(shown), settings.file());
-}
-
 ExitCode predict(const JsonValue& asked, const Given& given, const CommonFlags& common) {
   const JsonValue settings = asks_to_look(given) ? with_timeline(asked) : asked;
   Catalogues catalogues;

@@ -24,4 +24,11 @@ std::vector<Chart> charts_of(const JsonValue& answer) {
   return charts;
 }
 
+Json charts_json(const std::vector<Chart>& charts) {
+  Json list = Json::array();
+  for (const Chart& chart : charts)
+    list.push_back({{"name", chart.name}, {"title", chart.title}, {"spec", chart.spec}});
+  return list;
+}
+
 }  // namespace orrery

@@ -20,6 +20,9 @@ struct Chart {
 // it holds nothing to draw. Errors name what an answer that was changed by hand lacks.
 std::vector<Chart> charts_of(const JsonValue& answer);
 
+// [{"name", "title", "spec"}], as programs and pages take them.
+Json charts_json(const std::vector<Chart>& charts);
+
 Chart timeline_chart(const std::string& of, const JsonValue& timeline);  // of simulate
 
 // By command.

@@ -26,14 +26,16 @@ bool read(const fs::path& file, std::string& text) {
 
 fs::path web_folder() { return data_root() / "sim/web"; }
 
-std::string web_file(const std::string& name) {
+std::string file_text(const fs::path& file) {
   std::string text;
-  if (!read(web_folder() / name, text))
-    throw MachineFailed({.file = (web_folder() / name).string(),
+  if (!read(file, text))
+    throw MachineFailed({.file = file.string(),
                          .found = "no file that can be read",
                          .expected = "the files that Orrery was installed with"});
   return text;
 }
+
+std::string web_file(const std::string& name) { return file_text(web_folder() / name); }
 
 std::string vega_script() {
   std::string text;

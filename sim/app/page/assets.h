@@ -7,6 +7,8 @@
 
 namespace orrery {
 
+// MachineFailed where it is missing or empty.
+std::string file_text(const std::filesystem::path& file);
 // The folder sim/web of a checkout, or of what was installed.
 std::filesystem::path web_folder();
 // Text of one of its files ("page.css"). MachineFailed where it cannot be read.

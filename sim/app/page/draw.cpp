@@ -35,9 +35,8 @@ void check_drawing() {
 
 void draw_charts(const std::vector<Chart>& charts, const std::filesystem::path& folder) {
   make_folder(folder);
-  Json list = Json::array();
-  for (const Chart& chart : charts) list.push_back({{"name", chart.name}, {"spec", chart.spec}});
-  const ChildResult drawn = run_child({interpreter(), script(), folder.string()}, list.dump());
+  const ChildResult drawn =
+      run_child({interpreter(), script(), folder.string()}, charts_json(charts).dump());
   if (drawn.code != 0)
     throw MachineFailed({.file = folder.string(),
                          .found = "a chart that could not be drawn: " + drawn.errors,

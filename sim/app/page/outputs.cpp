@@ -22,6 +22,13 @@ std::vector<Flag> look_flags() {
            "write each chart to this folder, as SVG, PNG and Vega-Lite", "folder"}};
 }
 
+JsonValue with_timeline(const JsonValue& settings) {
+  if (settings.has("timeline")) return settings;
+  SortedJson shown = settings.raw();
+  shown["timeline"] = true;
+  return JsonValue::from(std::move(shown), settings.file());
+}
+
 LookFiles look_files(const Given& given) {
   return {.html = given.place(html_flag), .plots = given.place(plots_flag)};
 }

@@ -13,6 +13,10 @@ namespace orrery {
 
 std::vector<Flag> look_flags();
 
+// The settings of a prediction that is looked at: the pipeline in time is shown unless they say
+// otherwise.
+JsonValue with_timeline(const JsonValue& settings);
+
 // Where an answer to look at goes; empty: it is not asked for.
 struct LookFiles {
   std::string html, plots;

@@ -71,10 +71,11 @@ std::string charts_html(const std::vector<Chart>& charts) {
   std::string html = "<div class=\"charts\">\n";
   for (const Chart& chart : charts)
     html += fmt::format(
-        "<figure><h3>{0}</h3><div class=\"drawn\" data-chart=\"{1}\" role=\"img\" "
+        "<figure{3}><h3>{0}</h3><div class=\"drawn\" data-chart=\"{1}\" role=\"img\" "
         "aria-label=\"{0}: {2}\"></div><figcaption>{2}</figcaption></figure>\n",
         in_markup(chart.title), in_markup(chart.name),
-        in_markup(chart.spec.at("title").at("subtitle").get<std::string>()));
+        in_markup(chart.spec.at("title").at("subtitle").get<std::string>()),
+        chart.spec.contains("usermeta") ? " class=\"whole\"" : "");
   return html + "</div>\n";
 }
 
@@ -102,11 +103,10 @@ std::string save_html(bool whole) {
 }
 
 std::string scripts_html(const std::vector<Chart>& charts, const std::string& answer) {
-  Json data = Json::array();
-  for (const Chart& chart : charts) data.push_back({{"name", chart.name}, {"spec", chart.spec}});
-  return data_script("answer-data", answer) + data_script("charts-data", data.dump()) +
-         "<script>\n" + (charts.empty() ? "" : vega_script()) +
-         "</script>\n<script type=\"module\">\n" + web_file("page.js") + "</script>\n";
+  return data_script("answer-data", answer) +
+         data_script("charts-data", charts_json(charts).dump()) + "<script>\n" +
+         (charts.empty() ? "" : vega_script()) + "</script>\n<script type=\"module\">\n" +
+         web_file("page.js") + "</script>\n";
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "sim/question/settings/settings.h"
+
 namespace orrery {
 namespace {
 
@@ -57,9 +59,7 @@ std::string command_line(const std::string& command, const JsonValue& question) 
       words += " " + quoted(value_text(value));
       continue;
     }
-    std::string flag = key;
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    flags += " --" + flag;
+    flags += " " + flag_of(key);
     // Of settings, true and false are values; a line's flag without one is there or not.
     if (!by_line(command) || value != true) flags += " " + quoted(value_text(value));
   }

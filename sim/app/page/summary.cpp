@@ -2,9 +2,13 @@
 // Finds the summary of an answer's command.
 #include "sim/app/page/summary.h"
 
-#include <fmt/format.h>
-
 namespace orrery {
+
+Document said(const std::string& words) {
+  Document document(true);
+  document.paragraph(words);
+  return document;
+}
 
 Summary summary_of(const JsonValue& answer) {
   const std::string name = answer.at("orrery").at("command").text();

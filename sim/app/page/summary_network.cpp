@@ -14,12 +14,6 @@
 namespace orrery {
 namespace {
 
-Document said(const std::string& sentence) {
-  Document document(true);
-  document.paragraph(sentence);
-  return document;
-}
-
 // A sum of the bill, with all lows and all highs added.
 template <class Q>
 KeyNumber bill_number(const JsonValue& bill, const char* key, const std::string& label) {

@@ -10,11 +10,9 @@
 namespace orrery {
 namespace {
 
-constexpr double seconds_a_day = 86'400;
-
 std::string dollars(double amount) { return to_text(Dollars(amount)); }
 
-std::string days(double seconds) { return fmt::format("{:.3g} days", seconds / seconds_a_day); }
+std::string days(double seconds) { return fmt::format("{:.3g} days", seconds / seconds_per_day); }
 
 Document behind_days(const JsonValue& point, const JsonValue& detail) {
   Document document(true);
@@ -42,12 +40,6 @@ Document behind_cost(const JsonValue& detail) {
     if (amount.number() > 0)
       bought.add({key_words(key.substr(0, key.rfind("_usd"))), grouped(amount.number())});
   if (!bought.empty()) document.table(std::move(bought));
-  return document;
-}
-
-Document said(const std::string& sentence) {
-  Document document(true);
-  document.paragraph(sentence);
   return document;
 }
 

@@ -56,13 +56,11 @@ std::vector<KeyNumber> numbers_of(const JsonValue& point) {
        grouped(std::round(throughput.at("output_tokens_per_s").number())) + " tokens/s in all",
        behind});
   const auto cost = point.find("cost");
-  if (const auto price = cost ? cost->find("per_million_usd") : std::nullopt) {
-    Document paid(true);
-    paid.paragraph(fmt::format("Output tokens pay for all, at ${:.2f} a GPU-hour.",
-                               cost->at("gpu_hour_usd").number()));
+  if (const auto price = cost ? cost->find("per_million_usd") : std::nullopt)
     numbers.push_back({"price of a million output tokens", fmt::format("${:.3g}", price->number()),
-                       "at the load that was served", paid});
-  }
+                       "at the load that was served",
+                       said(fmt::format("Output tokens pay for all, at ${:.2f} a GPU-hour.",
+                                        cost->at("gpu_hour_usd").number()))});
   return numbers;
 }
 

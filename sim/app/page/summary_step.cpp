@@ -63,12 +63,6 @@ Document behind_memory(const JsonValue& memory) {
   return document;
 }
 
-Document said(const std::string& sentence) {
-  Document document(true);
-  document.paragraph(sentence);
-  return document;
-}
-
 Document behind_price(const JsonValue& prediction) {
   return said(fmt::format(
       "The time of a step at ${:.2f} a GPU-hour, {}. The price is the catalogue's entry "

@@ -5,29 +5,11 @@
 #include "sim/outcome/timeline.h"
 
 namespace orrery {
-namespace {
-
-const char* kind_key(PassKind kind) {
-  switch (kind) {
-    case PassKind::forward:
-      return "forward";
-    case PassKind::backward:
-      return "backward";
-    case PassKind::input_gradient:
-      return "input_gradient";
-    case PassKind::weight_gradient:
-      return "weight_gradient";
-  }
-  return "";
-}
-
-}  // namespace
-
 Json timeline_json(const Timeline& timeline) {
   Json passes = Json::array();
   for (const TimelinePass& p : timeline.passes)
     passes.push_back({{"stage", p.stage},
-                      {"kind", kind_key(p.pass.kind)},
+                      {"kind", json_key(to_text(p.pass.kind))},
                       {"microbatch", p.pass.microbatch},
                       {"chunk", p.pass.chunk},
                       {"start_s", p.start.si()},

@@ -2,18 +2,14 @@
 // Replies at once: files, the catalogue, settings, and questions that are quick.
 #include "sim/app/web/api.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 
 #include "hw_models/catalog.h"
 #include "sim/app/answer/answer.h"
-#include "sim/app/answer/failure.h"
 #include "sim/app/catalog/command.h"
 #include "sim/app/page/assets.h"
 #include "sim/app/questions/question.h"
-#include "sim/base/errors/cannot_exist.h"
 #include "sim/question/plan/keys.h"
 #include "sim/question/serve/serve.h"
 #include "sim/question/settings/settings.h"
@@ -55,10 +51,8 @@ const char* kind_words(SettingKind kind) {
   return "";
 }
 
-// Keys that write or read files by name mean nothing here.
-bool is_offered(const Setting& setting) {
-  return setting.kind != SettingKind::file && std::string(setting.key) != "trace_out";
-}
+// Keys that name files mean nothing here.
+bool is_offered(const Setting& setting) { return setting.kind != SettingKind::file; }
 
 Json settings_json(const std::vector<Setting>& list, SettingOf command) {
   Json out = Json::array();
@@ -103,18 +97,6 @@ WebReply catalogue_list(const std::string& kind) {
   }
 }
 
-// What an Error of a question is over HTTP: 422 where it can be read and cannot exist.
-unsigned status_of(const Error& error) {
-  switch (exit_code_of(error)) {
-    case ExitCode::cannot_exist:
-      return 422;
-    case ExitCode::machine_failed:
-      return 500;
-    default:
-      return 400;
-  }
-}
-
 }  // namespace
 
 WebFiles load_web_files() {
@@ -132,7 +114,7 @@ WebFiles load_web_files() {
     std::error_code none;
     for (const auto& item : fs::directory_iterator(folder, none))
       files[api_root + ("schema/" + item.path().filename().string())] = {
-          .body = indented_text(Json::parse(JsonValue::load(item.path()).raw().dump()))};
+          .body = file_text(item.path())};
   }
   return files;
 }
@@ -145,24 +127,11 @@ std::string command_of(const std::string& path) {
 }
 
 bool is_search(const ViewAsked& asked) {
-  if (asked.command != "simulate") return true;
-  const auto network = asked.question.find("network");
-  return network.has_value();
+  return asked.command != "simulate" || asked.question.find("network");
 }
 
-WebReply reply_at_once(const WebRequest& request, const WebFiles& files, Catalogues& catalogues) {
-  if (request.method == "POST") {
-    const std::string command = command_of(request.path);
-    if (command.empty()) return not_found(request.path);
-    try {
-      constexpr int one = 1;  // requests share the cores
-      return {.body = view_text(read_view(command, request.body, request.parts), catalogues, one)};
-    } catch (const Error& error) {
-      return error_reply(status_of(error), error);
-    } catch (const std::bad_alloc&) {
-      return refusal_reply(500, command, "not enough memory", "a smaller question");
-    }
-  }
+WebReply reply_at_once(const WebRequest& request, const WebFiles& files) {
+  if (request.method == "POST") return not_found(request.path);
   const auto file = files.find(request.path);
   if (file != files.end()) return file->second;
   if (request.path == std::string(api_root) + "settings") return all_settings();

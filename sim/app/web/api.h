@@ -22,7 +22,7 @@ std::string command_of(const std::string& path);
 // Whether a question may take long: it is answered by a program of its own, which can be stopped.
 bool is_search(const ViewAsked& asked);
 
-// A reply to everything but searches; 404 for what there is not.
-WebReply reply_at_once(const WebRequest& request, const WebFiles& files, Catalogues& catalogues);
+// A reply to everything but questions; 404 for what there is not.
+WebReply reply_at_once(const WebRequest& request, const WebFiles& files);
 
 }  // namespace orrery

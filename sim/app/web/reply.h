@@ -2,9 +2,8 @@
 // Knows a request as far as it matters here, and what is replied.
 #pragma once
 
-#include <map>
+#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/base/errors/check.h"
@@ -28,6 +27,9 @@ struct WebReply {
 };
 
 WebReply error_reply(unsigned status, const Error& error);
+// With the text that `answer` returns; an Error of it with the status that its kind has: 400, 422
+// where what was asked for cannot exist, 500 where this machine failed.
+WebReply reply_with(const std::function<std::string()>& answer);
 // Of what the server itself refuses.
 WebReply refusal_reply(unsigned status, const std::string& file, const std::string& found,
                        const std::string& expected);

@@ -71,9 +71,8 @@ bool is_gone(beast::tcp_stream& stream) {
   return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-Task<WebReply> computed(Server& server, const WebRequest& request) {
-  co_return reply_at_once(request, server.files, server.catalogues);
-}
+// Not on the thread that waits for all.
+Task<WebReply> computed(const std::function<WebReply()>& work) { co_return work(); }
 
 Task<bool> write_text(beast::tcp_stream& stream, const std::string& text) {
   boost::system::error_code error;
@@ -82,7 +81,7 @@ Task<bool> write_text(beast::tcp_stream& stream, const std::string& text) {
   co_return !error;
 }
 
-// One event of a stream: its data stands on one line.
+// One event of a stream; each line of its data is marked, its last break is not a line.
 std::string event_text(const std::string& name, std::string data) {
   while (!data.empty() && data.back() == '\n') data.pop_back();
   std::string lines;
@@ -157,11 +156,17 @@ class Watched {
   std::optional<Clock::time_point> stopping_;
 };
 
+// Headers of every response.
+template <class Response>
+void dress(Response& response, const std::string& type, bool keep) {
+  for (const auto& [name, value] : guarding_headers()) response.set(name, value);
+  response.set(http::field::content_type, type);
+  response.keep_alive(keep);
+}
+
 Task<bool> write_reply(beast::tcp_stream& stream, const WebReply& reply, bool head, bool keep) {
   http::response<http::string_body> response{http::int_to_status(reply.status), 11};
-  for (const auto& [name, value] : guarding_headers()) response.set(name, value);
-  response.set(http::field::content_type, reply.type);
-  response.keep_alive(keep);
+  dress(response, reply.type, keep);
   response.body() = reply.body;
   response.prepare_payload();
   http::response_serializer<http::string_body> serializer{response};
@@ -177,9 +182,7 @@ Task<bool> write_reply(beast::tcp_stream& stream, const WebReply& reply, bool he
 // A stream ends with its connection.
 Task<bool> begin_events(beast::tcp_stream& stream) {
   http::response<http::empty_body> response{http::status::ok, 11};
-  for (const auto& [name, value] : guarding_headers()) response.set(name, value);
-  response.set(http::field::content_type, "text/event-stream");
-  response.keep_alive(false);
+  dress(response, "text/event-stream", false);
   http::response_serializer<http::empty_body> serializer{response};
   boost::system::error_code error;
   stream.expires_after(to_take_a_reply);
@@ -187,13 +190,12 @@ Task<bool> begin_events(beast::tcp_stream& stream) {
   co_return !error;
 }
 
-// The question of a search; else what is wrong with it.
-std::optional<ViewAsked> search_in(const WebRequest& request, std::optional<WebReply>& wrong) {
+// The question in a request, read once; else what is wrong with it. Neither: it is another request.
+std::optional<ViewAsked> question_in(const WebRequest& request, std::optional<WebReply>& wrong) {
   const std::string command = command_of(request.path);
   if (request.method != "POST" || command.empty()) return std::nullopt;
   try {
-    ViewAsked asked = read_view(command, request.body, request.parts);
-    if (is_search(asked)) return asked;
+    return read_view(command, request.body, request.parts);
   } catch (const Error& error) {
     wrong = error_reply(400, error);
   }
@@ -236,16 +238,21 @@ Task<bool> reply_to(beast::tcp_stream& stream, Server& server, const WebRequest&
                     bool keep) {
   std::optional<WebReply> reply = quick_reply(server, request);
   if (!reply) {
-    const std::optional<ViewAsked> asked = search_in(request, reply);
-    if (asked) {
+    const std::optional<ViewAsked> asked = question_in(request, reply);
+    if (asked && is_search(*asked)) {
       const bool goes_on = co_await reply_to_search(stream, server, request, *asked, keep);
       co_return goes_on;
     }
-  }
-  if (!reply) {
-    Task<WebReply> work = computed(server, request);
-    reply =
-        co_await net::co_spawn(server.workers.get_executor(), std::move(work), net::use_awaitable);
+    constexpr int one = 1;  // requests share the cores
+    const std::function<WebReply()> work = [&] {
+      if (!asked) return reply_at_once(request, server.files);
+      return reply_with([&] { return view_text(*asked, server.catalogues, one); });
+    };
+    if (!reply) {
+      Task<WebReply> task = computed(work);
+      reply = co_await net::co_spawn(server.workers.get_executor(), std::move(task),
+                                     net::use_awaitable);
+    }
   }
   const bool goes_on = co_await write_reply(stream, *reply, request.method == "HEAD", keep);
   co_return goes_on;
@@ -313,7 +320,7 @@ Task<void> accept_all(tcp::acceptor& acceptor, Server& server) {
     boost::system::error_code error;
     tcp::socket socket = co_await acceptor.async_accept(told(error));
     if (error || server.connections >= most_connections) {
-      // Too many files or connections: what waits is taken when others have gone.
+      // Too many files or connections: this one is closed, the next is taken a little later.
       if (error == net::error::operation_aborted) co_return;
       timer.expires_after(between_looks);
       co_await timer.async_wait(told(error));

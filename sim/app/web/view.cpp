@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/app/charts/charts.h"
+#include "sim/app/page/outputs.h"
 #include "sim/app/page/page.h"
 #include "sim/app/page/repeat.h"
 #include "sim/app/questions/question.h"
@@ -24,19 +25,9 @@ bool wants(const ViewAsked& asked, const char* part) {
 }
 
 // What is looked at shows the pipeline in time.
-SortedJson shown_settings(const ViewAsked& asked) {
-  SortedJson settings = SortedJson::object();
-  if (asked.command == "simulate" && (wants(asked, "charts") || wants(asked, "page")) &&
-      !asked.question.has("timeline"))
-    settings["timeline"] = true;
-  return settings;
-}
-
-Json charts_json(const JsonValue& answer) {
-  Json list = Json::array();
-  for (Chart& chart : charts_of(answer))
-    list.push_back({{"name", chart.name}, {"title", chart.title}, {"spec", std::move(chart.spec)}});
-  return list;
+JsonValue question_of(const ViewAsked& asked) {
+  const bool looks = wants(asked, "charts") || wants(asked, "page");
+  return asked.command == "simulate" && looks ? with_timeline(asked.question) : asked.question;
 }
 
 }  // namespace
@@ -60,13 +51,14 @@ ViewAsked read_view(const std::string& command, const std::string& body,
 std::string view_text(const ViewAsked& asked, Catalogues& catalogues, int threads,
                       const std::function<void(double, std::int64_t)>& progress) {
   const WholeAnswer whole =
-      answer_question(asked.command, asked.question, shown_settings(asked),
+      answer_question(asked.command, question_of(asked), SortedJson::object(),
                       {.catalogues = catalogues, .threads = threads, .progress = progress});
   if (asked.parts.empty()) return indented_text(whole.machines.json);
   Json view = {{"answer", whole.machines.json}};
   if (wants(asked, "text")) view["text"] = indented_text(whole.machines.json);
   if (wants(asked, "charts"))
-    view["charts"] = charts_json(JsonValue::from(SortedJson(whole.machines.json), "answer"));
+    view["charts"] =
+        charts_json(charts_of(JsonValue::from(SortedJson(whole.machines.json), "answer")));
   if (wants(asked, "report")) view["report"] = whole.document.html();
   if (wants(asked, "line")) view["line"] = command_line(asked.command, asked.question);
   if (wants(asked, "page")) view["page"] = page_html(whole);

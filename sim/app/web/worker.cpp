@@ -14,11 +14,9 @@
 
 #include "hw_models/catalog.h"
 #include "sim/app/answer/answer.h"
-#include "sim/app/answer/failure.h"
 #include "sim/app/line/result.h"
 #include "sim/base/errors/file_guard.h"
 #include "sim/base/errors/interrupt.h"
-#include "sim/base/errors/machine_failed.h"
 
 namespace orrery {
 namespace {
@@ -44,10 +42,6 @@ std::string input_of(const ViewAsked& asked) {
       .dump();
 }
 
-unsigned status_of(ExitCode code) {
-  return code == ExitCode::cannot_exist ? 422 : code == ExitCode::machine_failed ? 500 : 400;
-}
-
 // One line each; a search reports from many threads and more often than anyone reads.
 class Reporter {
  public:
@@ -64,22 +58,16 @@ class Reporter {
   std::chrono::steady_clock::time_point next_;
 };
 
-WebReply answered(const std::string& input) {
-  try {
-    const JsonValue told = JsonValue::parse(input, "worker");
-    std::vector<std::string> parts;
-    for (const JsonValue& part : told.at("parts").items()) parts.push_back(part.text());
-    const ViewAsked asked =
-        read_view(told.at("command").text(), told.at("question").raw().dump(), parts);
-    Catalogues catalogues;
-    Reporter report;
-    return {.body = view_text(asked, catalogues, 0,
-                              [&](double share, std::int64_t count) { report(share, count); })};
-  } catch (const Error& error) {
-    return error_reply(status_of(exit_code_of(error)), error);
-  } catch (const std::bad_alloc&) {
-    return refusal_reply(500, "question", "not enough memory for it", "a smaller one");
-  }
+std::string answered(const std::string& input) {
+  const JsonValue told = JsonValue::parse(input, "worker");
+  std::vector<std::string> parts;
+  for (const JsonValue& part : told.at("parts").items()) parts.push_back(part.text());
+  const ViewAsked asked =
+      read_view(told.at("command").text(), told.at("question").raw().dump(), parts);
+  Catalogues catalogues;
+  Reporter report;
+  return view_text(asked, catalogues, 0,
+                   [&](double share, std::int64_t count) { report(share, count); });
 }
 
 }  // namespace
@@ -94,12 +82,14 @@ ExitCode run_worker() {
   install_interrupt_handler();
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   allow_files_only_below(data_root());
-  const WebReply reply = answered(input);
+  const WebReply reply = reply_with([&] { return answered(input); });
   write_result(json_line({{"status", reply.status}, {"body", reply.body}}));
   return ExitCode::answer;
 }
 
 Search::Search(const ViewAsked& asked) : child_(own_words(), input_of(asked)) {}
+
+void Search::stop() { child_.send(SIGINT); }
 
 void Search::take(const std::string& line) {
   const JsonValue said = JsonValue::parse(line, "worker");

@@ -31,7 +31,7 @@ class Search {
   std::optional<Progress> progress();
   // Its reply, once it ended.
   const std::optional<WebReply>& reply() const { return reply_; }
-  void stop() { child_.send(2); }  // SIGINT: it ends with what it knows
+  void stop();  // it ends with what it knows
 
  private:
   void take(const std::string& line);

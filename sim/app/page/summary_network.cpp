@@ -94,7 +94,8 @@ Summary validation_summary(const JsonValue& answer) {
   }
   summary.verdict =
       "Each measured run beside what is predicted for it: the median of the errors' sizes, and the "
-      "size that one run in ten passes.";
+      "size that one run in ten passes. These runs are in sight of whoever makes the model: expect "
+      "more on others (validate --nested).";
   for (const auto& [quantity, sizes] : errors) {
     summary.numbers.push_back({"error of " + quantity_words(quantity), percent(median(sizes)),
                                fmt::format("90th percentile {}; {}", percent(percentile(sizes, 90)),

@@ -25,15 +25,26 @@ std::vector<std::string> read_names(const JsonValue& at) {
   return names;
 }
 
+ScheduledAs read_scheduled_as(const JsonValue& at) {
+  at.expect_only({"slurm", "kubernetes", "evidence", "source"});
+  const auto slurm = at.find("slurm");
+  return {.slurm = slurm ? slurm->text() : "",
+          .kubernetes = at.at("kubernetes").text(),
+          .source = at.at("source").text()};
+}
+
 DeviceSoftware read_software(const JsonValue& at) {
   at.expect_only({"platform", "precisions", "dispatchers", "one_queue", "training_stack",
-                  "inference_stack", "evidence", "source", "reason"});
+                  "inference_stack", "scheduled_as", "evidence", "source", "reason"});
+  std::optional<ScheduledAs> scheduled_as;
+  if (const auto names = at.find("scheduled_as")) scheduled_as = read_scheduled_as(*names);
   return {.platform = at.at("platform").text(),
           .precisions = read_names(at.at("precisions")),
           .dispatchers = read_names(at.at("dispatchers")),
           .one_queue = at.at("one_queue").boolean(),
           .training_stack = at.at("training_stack").text(),
           .inference_stack = at.at("inference_stack").text(),
+          .scheduled_as = std::move(scheduled_as),
           .source = at.at("source").text(),
           .reason = at.at("reason").text()};
 }

@@ -74,6 +74,13 @@ struct ResolvedDevice {
   bool tile_model = false;
 };
 
+// Names by which schedulers know an accelerator, where a job asks for some.
+struct ScheduledAs {
+  std::string slurm;       // generic resource: "gpu"; empty: Slurm schedules none
+  std::string kubernetes;  // extended resource: "nvidia.com/gpu"
+  std::string source;
+};
+
 // What programs find on an accelerator: facts of its drivers, libraries and units.
 struct DeviceSoftware {
   std::string platform;                  // "cuda", "rocm", "tpu", ...: stacks name theirs
@@ -82,6 +89,7 @@ struct DeviceSoftware {
   // Collectives stay ahead of the products beside them only where one hardware queue launches both.
   bool one_queue = false;
   std::string training_stack, inference_stack;  // that people run on it
+  std::optional<ScheduledAs> scheduled_as;      // absent: not known
   std::string source, reason;
 };
 

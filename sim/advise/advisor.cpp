@@ -163,8 +163,10 @@ Advice Advisor::run() {
                                    .time_limit = options_.time_limit,
                                    .any_fit = options_.any_fit,
                                    .most_batches = options_.most_batches,
-                                   .progress = options_.progress});
+                                   .progress = options_.progress,
+                                   .tasks = options_.tasks});
   Advice advice;
+  if (!goes_on(options_.tasks)) return advice;
   advice.memory_reserve = options_.memory_reserve;
   advice.front = options_.pareto;
   advice.considered = found.considered;
@@ -222,6 +224,7 @@ double measure(const Question& question, const Candidate& candidate) {
 Advice advise(const Question& question, const AdviseOptions& options) {
   StopPoint stop(options.stop_after);
   Advice advice = Advisor(question, options, stop).run();
+  if (!goes_on(options.tasks)) return advice;
   if (advice.best.empty() && advice.considered > 0 && !advice.stopped_early && !options.brief)
     advice.fits_from = fits_from(question, options, stop).value_or(0);
   advice.stopped_after = stop.where();

@@ -12,6 +12,7 @@
 #include "sim/advise/simplify.h"
 #include "sim/advise/small_steps.h"
 #include "sim/advise/space/search_space.h"
+#include "sim/base/tasks/tasks.h"
 #include "sim/explain/reasons.h"
 #include "sim/outcome/simulate.h"
 #include "sim/outcome/verdict.h"
@@ -53,6 +54,8 @@ struct AdviseOptions {
   bool any_fit = false;  // with `brief`: the first layout that fits, whatever its speed
   // Called now and then from the calling thread; may be empty.
   std::function<void(double share, std::int64_t simulated)> progress;
+  // Where processes share the search. After a part of it (Tasks::whole) the advice says nothing.
+  Tasks* tasks = nullptr;
 };
 // What became of all layouts that share tp, pp and ep, and why none of them is the best.
 struct Rejection {

@@ -16,8 +16,10 @@
 #include "sim/app/line/help.h"
 #include "sim/app/line/line.h"
 #include "sim/app/line/result.h"
+#include "sim/app/merge_command.h"
 #include "sim/app/rerun_command.h"
 #include "sim/app/serve/command.h"
+#include "sim/app/shard_command.h"
 #include "sim/app/topology/command.h"
 #include "sim/app/validate/command.h"
 #include "sim/app/web/command.h"
@@ -81,7 +83,7 @@ ExitCode run_words(const std::vector<std::string>& words) {
 std::vector<Command> commands() {
   return {advise_command(),   simulate_command(),  plan_command(),     serve_command(),
           validate_command(), calibrate_command(), topology_command(), catalog_command(),
-          rerun_command(),    web_command()};
+          shard_command(),    merge_command(),     rerun_command(),    web_command()};
 }
 
 int run_command_line(int argc, const char* const* argv) {

@@ -2,6 +2,8 @@
 // Starts Orrery.
 #include <malloc.h>
 
+#include <csignal>
+
 #include "sim/app/commands.h"
 
 namespace {
@@ -19,5 +21,7 @@ void keep_memory() {
 
 int main(int argc, char** argv) {
   keep_memory();
+  // A limit of a file's size is a write that fails, as on a full disk, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   return orrery::run_command_line(argc, argv);
 }

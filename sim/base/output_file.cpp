@@ -78,6 +78,27 @@ fs::path partial_of(const fs::path& target) {
   return partial;
 }
 
+// Gives what was written beside its name where nothing has that name: the one step of which other
+// processes see all or nothing.
+bool take_new_name(const fs::path& partial, const fs::path& file) {
+  std::string problem = sync(partial, O_WRONLY);
+  bool taken = false;
+  if (problem.empty() && link(partial.c_str(), file.c_str()) == 0) {
+    taken = true;
+  } else if (problem.empty() && errno != EEXIST) {
+    // File systems without links: the name may be taken by two at once, who write the same.
+    std::error_code failure;
+    if (!fs::exists(file, failure)) fs::rename(partial, file, failure);
+    taken = !failure;
+    if (failure) problem = failure.message();
+  }
+  std::error_code ignored;
+  fs::remove(partial, ignored);
+  if (!problem.empty()) fail(file, problem);
+  if (taken) sync_folder_of(file);
+  return taken;
+}
+
 // A pipe or a device, which is written in place.
 bool is_special(const fs::path& file) {
   std::error_code status;
@@ -166,6 +187,29 @@ void write_file(const fs::path& file, std::string_view text) {
     fail(file, status.message());
   }
   sync_folder_of(target);
+}
+
+bool write_new_file(const fs::path& file, std::string_view text) {
+  refuse_folder(file);
+  std::error_code status;
+  if (fs::exists(file, status)) return false;
+  const fs::path partial = partial_of(file);
+  const std::string problem = write_plain(partial, text);
+  if (problem.empty()) return take_new_name(partial, file);
+  std::error_code ignored;
+  fs::remove(partial, ignored);
+  fail(file, problem);
+}
+
+bool copy_new_file(const fs::path& from, const fs::path& file) {
+  refuse_folder(file);
+  std::error_code status, ignored;
+  if (fs::exists(file, status)) return false;
+  const fs::path partial = partial_of(file);
+  fs::copy_file(from, partial, fs::copy_options::overwrite_existing, status);
+  if (!status) return take_new_name(partial, file);
+  fs::remove(partial, ignored);
+  fail(file, status.message());
 }
 
 }  // namespace orrery

@@ -21,4 +21,9 @@ void check_writable_folder(const std::filesystem::path& folder);
 // Makes the folder and those above it. Error when it is a file or cannot be made.
 void make_folder(const std::filesystem::path& folder);
 
+// The same where there is no such file yet; false, and nothing is written, where there is one, also
+// when another process makes it meanwhile. The copy is of a file's bytes.
+bool write_new_file(const std::filesystem::path& file, std::string_view text);
+bool copy_new_file(const std::filesystem::path& from, const std::filesystem::path& file);
+
 }  // namespace orrery

@@ -47,6 +47,15 @@ std::string value_text(const SortedJson& value, FlagStyle style) {
   return fmt::format("[{}]", joined(items, ", "));
 }
 
+// Hydra has quotes of its own, inside those of the shell, for text with other signs than those of
+// names (hydra.cc/docs/advanced/override_grammar/basic).
+std::string override_text(const LaunchFlag& flag) {
+  const std::string& value = flag.value;
+  if (!value.starts_with('\'') || value.starts_with("'["))
+    return fmt::format("{}={}", flag.name, value);
+  return fmt::format("'{}=\"{}\"'", flag.name, value.substr(1, value.size() - 2));
+}
+
 void insert(Json& tree, const std::string& name, const SortedJson& value) {
   const std::size_t dot = name.find('.');
   if (dot == std::string::npos)
@@ -155,7 +164,7 @@ std::string FlagWriter::text(const Layout& layout) const {
     case FlagStyle::overrides: {
       std::vector<std::string> lines;
       for (const LaunchFlag& f : out_.flags)
-        lines.push_back(style_ == FlagStyle::overrides ? fmt::format("{}={}", f.name, f.value)
+        lines.push_back(style_ == FlagStyle::overrides ? override_text(f)
                         : f.value.empty()              ? f.name
                                                        : fmt::format("{} {}", f.name, f.value));
       for (std::size_t i = 0; i < when_.size(); ++i)

@@ -10,10 +10,12 @@
 
 #include "sim/advise/simplify.h"
 #include "sim/advise/stop_point.h"
+#include "sim/base/content_hash.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/parallel.h"
 #include "sim/base/sorting.h"
 #include "sim/outcome/noise.h"
+#include "sim/plan/kept_steps.h"
 #include "sim/plan/point.h"
 #include "workloads/layout/decisions.h"
 
@@ -23,16 +25,20 @@ namespace {
 constexpr double least_effective = 0.01, longest_years = 100;
 
 // Choices whose steps are the same on as many accelerators: they are searched once.
-std::vector<std::vector<std::size_t>> groups_of(const Plan& plan) {
+struct Group {
+  std::uint64_t task = 0;  // its name among those that processes share
+  std::vector<std::size_t> choices;
+};
+std::vector<Group> groups_of(const Plan& plan) {
   std::map<std::string, std::size_t> known;
-  std::vector<std::vector<std::size_t>> groups;
+  std::vector<Group> groups;
   for (std::size_t i = 0; i < plan.choices.size(); ++i) {
     const PlanChoice& choice = plan.choices[i];
     std::string key = choice.step_key;
     if (!choice.any_count) key += " on " + std::to_string(choice.question.cluster.gpus);
     const auto [at, added] = known.try_emplace(key, groups.size());
-    if (added) groups.emplace_back();
-    groups[at->second].push_back(i);
+    if (added) groups.push_back({.task = content_hash(key), .choices = {}});
+    groups[at->second].choices.push_back(i);
   }
   return groups;
 }
@@ -49,20 +55,26 @@ SearchLimits limits_like(SearchLimits limits, const Layout& layout) {
   return limits;
 }
 
+// A part of the plan: where it stops, and what it searches.
+struct Part {
+  StopPoint& stop;
+  KeptSteps& steps;
+};
+
 // A search that Ctrl-C met counts for nothing: what it would have found is not known.
 PlanStep step_or_stop(const Question& question, double memory_reserve, const StepSearch& how,
-                      StopPoint& stop) {
+                      Part& part) {
   PlanStep stopped{.why_not = "stopped before it was searched"};
-  if (stop.reached()) return stopped;
-  PlanStep step = plan_step(question, memory_reserve, how);
-  if (stop.reached()) return stopped;
+  if (part.stop.reached()) return stopped;
+  PlanStep step = part.steps.step(question, memory_reserve, how);
+  if (part.stop.reached()) return stopped;
   return step;
 }
 
 // The step, and the same layout with more accelerators used of each scale-up domain: slower
 // perhaps, but in fewer racks. Where placement leaves none idle, the step alone.
 std::vector<PlanStep> packings(const Question& question, PlanStep step, double memory_reserve,
-                               int threads, StopPoint& stop) {
+                               int threads, Part& part) {
   std::vector<PlanStep> all;
   const std::int64_t domain = question.cluster.fabric.scale_up.domain, gpus = question.cluster.gpus;
   const std::int64_t used = step.domain_gpus;
@@ -75,7 +87,7 @@ std::vector<PlanStep> packings(const Question& question, PlanStep step, double m
     Question q = question;
     q.limits = limits_like(question.limits, layout);
     q.limits.per_domain = packed;
-    PlanStep other = step_or_stop(q, memory_reserve, {.threads = threads, .full = true}, stop);
+    PlanStep other = step_or_stop(q, memory_reserve, {.threads = threads, .full = true}, part);
     if (other.fits) all.push_back(std::move(other));
   }
   return all;
@@ -88,25 +100,16 @@ class Planner {
   PlanResult run() {
     result_.points.resize(plan_.choices.size());
     result_.tried.resize(plan_.choices.size());
-    const auto groups = groups_of(plan_);
-    std::vector<StopPoint> stops = stop_points(groups.size() + 1);
-    const auto cores =
-        static_cast<std::size_t>(options_.threads > 0 ? options_.threads : hardware_threads());
-    // Few groups: each search takes all cores; many: each core takes a group.
-    const bool many = groups.size() >= cores;
+    const std::vector<Group> groups = groups_of(plan_);
     alone_ = options_.full_batches > 0 && groups.size() == 1 &&
-             !plan_.choices[groups.front().front()].any_count;
-    const auto answer = [&](std::size_t g) {
-      for (const std::size_t choice : groups[g]) result_.points[choice].choice = choice;
-      answer_group(groups[g], many ? 1 : options_.threads, stops[g]);
-      if (options_.progress) options_.progress(++done_, static_cast<std::int64_t>(groups.size()));
-    };
-    if (many)
-      parallel_for(groups.size(), options_.threads, answer);
-    else
-      for (std::size_t g = 0; g < groups.size(); ++g) answer(g);
-    search_best_fully(stops.back());
-    search_fewer(stops.back());
+             !plan_.choices[groups.front().choices.front()].any_count;
+    std::vector<StopPoint> stops = stop_points(groups.size() + 1);
+    answer_groups(groups, stops);
+    if (!goes_on(options_.tasks)) return std::move(result_);
+    shared(content_hash("all layouts of the best"), stops.back(), [&](Part& part) {
+      search_best_fully(part);
+      search_fewer(part);
+    });
     for (const StopPoint& stop : stops) result_.stopped_after.push_back(stop.where());
     choose();
     make_front();
@@ -123,49 +126,11 @@ class Planner {
                    .expected = std::to_string(parts) + ", those of this plan"});
     return {options_.stop_after.begin(), options_.stop_after.end()};
   }
-  void answer_group(const std::vector<std::size_t>& group, int threads, StopPoint& stop) {
-    std::map<std::int64_t, std::vector<PlanStep>> steps;
-    bool thorough = false;  // all layouts where the sweep's do not fit
-    bool full = false;      // all layouts were searched at once
-    const auto steps_on = [&](const PlanChoice& choice,
-                              std::int64_t gpus) -> const std::vector<PlanStep>& {
-      const auto found = steps.find(gpus);
-      if (found != steps.end()) return found->second;
-      Question question = choice.question;
-      question.cluster.gpus = gpus;
-      const auto search = [&](const StepSearch& how) {
-        return step_or_stop(question, plan_.memory_reserve, how, stop);
-      };
-      PlanStep step;
-      if (alone_)
-        step = search({.threads = threads, .full = true, .most_batches = options_.full_batches});
-      full = step.fits;
-      if (!step.fits)
-        step = search({.threads = threads, .most_batches = thorough ? options_.full_batches : 0});
-      return steps
-          .emplace(gpus, packings(question, std::move(step), plan_.memory_reserve, threads, stop))
-          .first->second;
-    };
-    for (const std::size_t index : group) {
-      const PlanChoice& choice = plan_.choices[index];
-      PlanPoint& point = result_.points[index];
-      std::vector<PlanPoint>& tried = result_.tried[index];
-      const auto at = [&](std::int64_t gpus) {
-        return best_of(index, gpus, steps_on(choice, gpus));
-      };
-      const auto answer = [&] {
-        tried.clear();
-        point = choice.any_count ? search_count(plan_, index, at, stop, tried)
-                                 : at(choice.question.cluster.gpus);
-      };
-      answer();
-      point.fully_searched = full;
-      if (point.step.fits || thorough || stop.reached()) continue;
-      thorough = true;
-      steps.clear();
-      answer();
-    }
-  }
+  // Does a task: with its own searches, or with those that another process did. Nothing where
+  // another does it.
+  void shared(std::uint64_t task, StopPoint& stop, const std::function<void(Part&)>& run);
+  void answer_groups(const std::vector<Group>& groups, std::vector<StopPoint>& stops);
+  void answer_group(const std::vector<std::size_t>& group, int threads, Part& part);
 
   // What the objective wants of steps that differ in how racks are filled; of those that end as
   // soon as the first to within what a rerun changes, the cheapest.
@@ -207,18 +172,18 @@ class Planner {
   // The point with the best of all layouts within the limits; one that does not fit where there is
   // none or the search did not end.
   PlanPoint searched_fully(const PlanPoint& point, const SearchLimits& limits,
-                           std::int64_t most_batches, StopPoint& stop) const {
+                           std::int64_t most_batches, Part& part) const {
     Question question = plan_.choices[point.choice].question;
     question.cluster.gpus = point.gpus;
     question.limits = limits;
     PlanStep step = step_or_stop(
         question, plan_.memory_reserve,
-        {.threads = options_.threads, .full = true, .most_batches = most_batches}, stop);
+        {.threads = options_.threads, .full = true, .most_batches = most_batches}, part);
     if (!step.fits) return {.step = {.batches = step.batches}};
     const std::int64_t batches = step.batches;
     PlanPoint better =
         best_of(point.choice, point.gpus,
-                packings(question, std::move(step), plan_.memory_reserve, options_.threads, stop));
+                packings(question, std::move(step), plan_.memory_reserve, options_.threads, part));
     better.binding = point.binding;
     better.largest_tried = point.largest_tried;
     better.allowed = point.allowed;
@@ -228,35 +193,35 @@ class Planner {
   }
 
   // Of each machine the best point, best first, so that none of them loses for the sweep's sake.
-  void search_best_fully(StopPoint& stop) {
+  void search_best_fully(Part& part) {
     std::int64_t left = options_.full_batches;
     std::set<std::string> machines;
     for (const std::size_t index : ranked()) {
-      if (left <= 0 || stop.reached()) return;
+      if (left <= 0 || part.stop.reached()) return;
       if (!machines.insert(plan_.choices[index].step_key).second) continue;
       PlanPoint& point = result_.points[index];
       if (point.fully_searched) continue;
-      PlanPoint better = searched_fully(point, plan_.choices[index].question.limits, left, stop);
+      PlanPoint better = searched_fully(point, plan_.choices[index].question.limits, left, part);
       left -= better.step.batches;
       if (!better.step.fits) continue;  // its search was cut
       better.fully_searched = point.fully_searched = true;
       if (before(point, better)) continue;
       point = std::move(better);
-      share_layout(index, stop);
+      share_layout(index, part);
     }
   }
 
   // Of the fewest accelerators, whether the next smaller count serves with all of its layouts.
-  void search_fewer(StopPoint& stop) {
+  void search_fewer(Part& part) {
     if (objective() != PlanObjective::gpus || options_.full_batches <= 0) return;
     const std::vector<std::size_t> order = ranked();
     if (order.empty() || !result_.points[order.front()].feasible) return;
     PlanPoint& point = result_.points[order.front()];
     const PlanChoice& choice = plan_.choices[point.choice];
-    while (choice.any_count && point.gpus > 1 && !stop.reached()) {
+    while (choice.any_count && point.gpus > 1 && !part.stop.reached()) {
       PlanPoint fewer = point;
       fewer.gpus = plan_counts(choice.question.cluster.fabric, 1, point.gpus - 1, 8).back();
-      fewer = searched_fully(fewer, choice.question.limits, options_.full_batches, stop);
+      fewer = searched_fully(fewer, choice.question.limits, options_.full_batches, part);
       if (!fewer.step.fits || !fewer.feasible) return;
       fewer.fully_searched = true;
       point = std::move(fewer);
@@ -265,16 +230,16 @@ class Planner {
 
   // What was found on one point may suit others of its size: without it the one that was searched
   // longest would look the best.
-  void share_layout(std::size_t from, StopPoint& stop) {
+  void share_layout(std::size_t from, Part& part) {
     const PlanPoint& found = result_.points[from];
     for (std::size_t i = 0; i < result_.points.size(); ++i) {
       PlanPoint& point = result_.points[i];
       if (i == from || point.gpus != found.gpus || !point.step.fits || point.fully_searched)
         continue;
-      if (stop.reached()) return;
+      if (part.stop.reached()) return;
       PlanPoint better = searched_fully(
           point, limits_like(plan_.choices[i].question.limits, found.step.best.layout),
-          options_.full_batches, stop);
+          options_.full_batches, part);
       if (better.step.fits && before(better, point)) point = std::move(better);
     }
   }
@@ -312,6 +277,85 @@ class Planner {
   bool alone_ = false;  // one machine of one size: it needs no sweep before all of its layouts
   std::atomic<std::int64_t> done_ = 0;
 };
+
+void Planner::shared(std::uint64_t task, StopPoint& stop, const std::function<void(Part&)>& run) {
+  bool made = false;
+  const auto record = task_result(options_.tasks, task, [&]() -> std::optional<std::string> {
+    made = true;
+    KeptSteps steps;
+    Part part{stop, steps};
+    run(part);
+    if (options_.tasks == nullptr || stop.where()) return std::nullopt;
+    return steps.record();
+  });
+  if (made || !record) return;
+  KeptSteps steps(*record);
+  Part part{stop, steps};
+  run(part);
+}
+
+void Planner::answer_groups(const std::vector<Group>& groups, std::vector<StopPoint>& stops) {
+  std::vector<std::size_t> own;
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    if (options_.tasks == nullptr || options_.tasks->wants(groups[g].task)) own.push_back(g);
+  const auto cores =
+      static_cast<std::size_t>(options_.threads > 0 ? options_.threads : hardware_threads());
+  // Few groups: each search takes all cores; many: each core takes a group.
+  const bool many = own.size() >= cores;
+  const auto answer = [&](std::size_t i) {
+    const Group& group = groups[own[i]];
+    for (const std::size_t choice : group.choices) result_.points[choice].choice = choice;
+    shared(group.task, stops[own[i]],
+           [&](Part& part) { answer_group(group.choices, many ? 1 : options_.threads, part); });
+    if (options_.progress) options_.progress(++done_, static_cast<std::int64_t>(own.size()));
+  };
+  if (many)
+    parallel_for(own.size(), options_.threads, answer);
+  else
+    for (std::size_t i = 0; i < own.size(); ++i) answer(i);
+}
+
+void Planner::answer_group(const std::vector<std::size_t>& group, int threads, Part& part) {
+  std::map<std::int64_t, std::vector<PlanStep>> steps;
+  bool thorough = false;  // all layouts where the sweep's do not fit
+  bool full = false;      // all layouts were searched at once
+  const auto steps_on = [&](const PlanChoice& choice,
+                            std::int64_t gpus) -> const std::vector<PlanStep>& {
+    const auto found = steps.find(gpus);
+    if (found != steps.end()) return found->second;
+    Question question = choice.question;
+    question.cluster.gpus = gpus;
+    const auto search = [&](const StepSearch& how) {
+      return step_or_stop(question, plan_.memory_reserve, how, part);
+    };
+    PlanStep step;
+    if (alone_)
+      step = search({.threads = threads, .full = true, .most_batches = options_.full_batches});
+    full = step.fits;
+    if (!step.fits)
+      step = search({.threads = threads, .most_batches = thorough ? options_.full_batches : 0});
+    return steps
+        .emplace(gpus, packings(question, std::move(step), plan_.memory_reserve, threads, part))
+        .first->second;
+  };
+  for (const std::size_t index : group) {
+    const PlanChoice& choice = plan_.choices[index];
+    PlanPoint& point = result_.points[index];
+    std::vector<PlanPoint>& tried = result_.tried[index];
+    const auto at = [&](std::int64_t gpus) { return best_of(index, gpus, steps_on(choice, gpus)); };
+    const auto answer = [&] {
+      tried.clear();
+      point = choice.any_count ? search_count(plan_, index, at, part.stop, tried)
+                               : at(choice.question.cluster.gpus);
+    };
+    answer();
+    point.fully_searched = full;
+    if (point.step.fits || thorough || part.stop.reached()) continue;
+    thorough = true;
+    steps.clear();
+    answer();
+  }
+}
 
 }  // namespace
 

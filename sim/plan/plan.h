@@ -11,6 +11,7 @@
 
 #include "sim/advise/advisor.h"
 #include "sim/advise/counts_to_try.h"
+#include "sim/base/tasks/tasks.h"
 #include "sim/base/text/enum_names.h"
 #include "sim/explain/what_if.h"
 #include "sim/launch/flags.h"
@@ -175,6 +176,9 @@ struct PlanOptions {
   // other parts.
   std::vector<std::optional<std::int64_t>> stop_after;
   std::function<void(std::int64_t done, std::int64_t all)> progress;  // from any thread
+  // Where processes share the searches: those of machines whose steps are the same are one task,
+  // and what follows them all another. After a part of the tasks the result says nothing.
+  Tasks* tasks = nullptr;
 };
 
 // The same result on any number of threads. Equal steps are searched once.

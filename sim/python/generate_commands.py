@@ -7,7 +7,8 @@ ASKED_BY_SETTINGS = ["simulate", "advise", "plan", "serve"]
 ASKED_BY_LINE = ["validate", "topology"]
 # What only the command line has: forms of output, files of rows, tables that people read.
 LEFT_OUT = {"--jsonl", "--csv", "--markdown", "--seed", "--no-sequence-parallel", "--requests-out", "--rows",
-            "--details", "--regions", "--advise", "--html", "--plots", "--gates", "--write-gates", "--fit"}
+            "--details", "--regions", "--advise", "--html", "--plots", "--gates", "--write-gates", "--fit",
+            "--results", "--shard", "--slurm", "--kubernetes", "--kubernetes-as", "--commands"}
 LEFT_OUT_OF = {"serve": {"--trace-out"}}
 # What stands after a flag, and the type of its keyword.
 TYPES = {"": "bool", "N": "Count", "X": "float", "X|VALUE": "float | str", "true|false": "bool", "A,B": "str | Sequence[Any]",

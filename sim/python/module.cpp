@@ -59,8 +59,8 @@ ColumnKind kind_named(const std::string& name) {
 Swept run_sweep(const std::vector<std::string>& questions,
                 const std::vector<std::pair<std::string, std::string>>& asked,
                 std::optional<std::uint64_t> seed, int threads, bool watch,
-                const Progress& progress) {
-  SweepHow how{.seed = seed, .threads = threads, .watch = watch};
+                const Progress& progress, std::int64_t first) {
+  SweepHow how{.seed = seed, .threads = threads, .watch = watch, .first = first};
   for (const auto& [name, kind] : asked) how.asked.push_back({name, kind_named(kind)});
   if (progress)
     how.progress = [&progress](std::int64_t done) {
@@ -69,6 +69,12 @@ Swept run_sweep(const std::vector<std::string>& questions,
     };
   const nb::gil_scoped_release released;
   return sweep(questions, how);
+}
+
+Swept run_plan_sweep(const std::string& question, std::int64_t from, std::int64_t to,
+                     std::optional<std::uint64_t> seed, int threads, bool watch) {
+  const nb::gil_scoped_release released;
+  return sweep_plan(question, from, to, {.seed = seed, .threads = threads, .watch = watch});
 }
 
 // Numbers as float64, NaN where there is none; text and truths as objects, None where there is
@@ -146,7 +152,10 @@ NB_MODULE(_core, m) {
         "progress"_a.none());
   m.def("answer_line", &answer_line, "command"_a, "words"_a, "flags"_a);
   m.def("sweep", &run_sweep, "questions"_a, "asked"_a, "seed"_a.none(), "threads"_a, "watch"_a,
-        "progress"_a.none());
+        "progress"_a.none(), "first"_a = 1);
+  m.def("plan_points", &plan_points, "question"_a);
+  m.def("sweep_plan", &run_plan_sweep, "question"_a, "begin"_a, "end"_a, "seed"_a.none(),
+        "threads"_a, "watch"_a);
   m.def("answer_columns", [] {
     std::vector<std::string> names;
     for (const FlatColumn& column : flat_columns("simulate")) names.push_back(column.name);

@@ -71,7 +71,13 @@ Advised advise_settings(const JsonValue& asked, const AskedWith& with) {
   options.threads = with.threads;
   options.progress = with.progress;
   options.model_error = &with.catalogues.model_error();
+  options.tasks = with.tasks;
+  if (with.tasks != nullptr && options.time_limit > Seconds{})
+    throw Error({.file = "time_limit",
+                 .found = "a limit of a search that processes share",
+                 .expected = "none: each goes through its part, and may be stopped and go on"});
   out.advice = advise(out.question, options);
+  if (!goes_on(with.tasks)) return out;
   // Nothing to advise, whatever the memory.
   if (out.advice.best.empty() && out.advice.considered == 0 && !out.advice.stopped_early)
     throw CannotExist({.file = "advise",
@@ -87,7 +93,7 @@ Planned plan_settings(const JsonValue& asked, const AskedWith& with) {
   Planned out{.file = read_plan(question)};
   if (const auto whole = with_files_inline(question)) out.file = read_plan(*whole);
   out.file.plan.seed = with.seed.value_or(out.file.plan.seed);
-  PlanOptions options{.threads = with.threads};
+  PlanOptions options{.threads = with.threads, .tasks = with.tasks};
   if (with.stop_after) options.stop_after = *with.stop_after;
   std::mutex mutex;
   if (with.progress)
@@ -97,9 +103,18 @@ Planned plan_settings(const JsonValue& asked, const AskedWith& with) {
                     done);
     };
   out.result = plan(out.file.plan, options);
+  if (!goes_on(with.tasks)) return out;
   if (const auto point = detailed_point(out.result))
     out.detail =
         plan_detail(out.file.plan, out.result.points[*point], &with.catalogues.model_error());
+  return out;
+}
+
+PlannedPart plan_part(const PlanPoints& points, std::size_t from, std::size_t to,
+                      const AskedWith& with) {
+  PlannedPart out{.part = points.read(from, to)};
+  out.part.file.plan.seed = with.seed.value_or(out.part.file.plan.seed);
+  out.result = plan(out.part.file.plan, {.threads = with.threads, .full_batches = 0});
   return out;
 }
 

@@ -11,6 +11,7 @@
 
 #include "sim/advise/advisor.h"
 #include "sim/base/json/json.h"
+#include "sim/base/tasks/tasks.h"
 #include "sim/engine/scenario.h"
 #include "sim/explain/reasons.h"
 #include "sim/outcome/prediction.h"
@@ -32,6 +33,9 @@ struct AskedWith {
   // advice (0: all), and what its "stopped_after" holds, a value of each part (none: all of it).
   std::int64_t most_batches = 0;
   std::optional<std::vector<std::optional<std::int64_t>>> stop_after = {};
+  // Where processes share the question; else this one does all. After a part of it (Tasks::whole)
+  // the answer says nothing.
+  Tasks* tasks = nullptr;
 };
 
 // One prediction. Files that the settings name stand inline in `settings`.
@@ -67,5 +71,14 @@ struct Planned {
   bool exists() const;    // a point answers it, or may in a search that goes on
 };
 Planned plan_settings(const JsonValue& question, const AskedWith& with);
+
+// Points `from` to `to` of a capacity question, each for itself: by the layouts of a sweep, without
+// the search of all layouts that a plan gives its best points. `result` is of part.file.plan.
+struct PlannedPart {
+  PlanPart part;
+  PlanResult result;
+};
+PlannedPart plan_part(const PlanPoints& points, std::size_t from, std::size_t to,
+                      const AskedWith& with);
 
 }  // namespace orrery

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "sim/advise/search/attempt.h"
+#include "sim/advise/search/shared_search.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/parallel.h"
 
@@ -27,9 +28,10 @@ bool later(const Part& a, const Part& b) {
 
 class Search {
  public:
-  Search(const SearchGround& ground, const SearchOptions& options)
+  Search(const SearchGround& ground, const SearchOptions& options, const SearchSlice& slice)
       : ground_(ground),
         options_(options),
+        slice_(slice),
         incumbents_(std::max<std::size_t>(1, options.keep), options.variants),
         start_(std::chrono::steady_clock::now()) {
     if (options.front) front_.emplace(*options.front);
@@ -49,10 +51,6 @@ class Search {
   }
   void open();
   void begin();
-  std::optional<double> best_score() const {
-    if (incumbents_.best().empty()) return std::nullopt;
-    return incumbents_.best().front().score;
-  }
   std::vector<Part> next_batch();
   void prune(const Part& part) {
     family(part.place).pruned += part.leaves;
@@ -64,6 +62,7 @@ class Search {
 
   const SearchGround& ground_;
   const SearchOptions& options_;
+  const SearchSlice& slice_;
   Incumbents incumbents_;
   std::optional<Front> front_;
   std::vector<Part> parts_;  // a heap
@@ -73,6 +72,7 @@ class Search {
 
 void Search::open() {
   parts_ = whole_grid(ground_);
+  if (slice_.has) std::erase_if(parts_, [&](const Part& part) { return !slice_.has(part.place); });
   for (const SearchSpace& space : ground_.spaces)
     result_.families.emplace_back(space.families().size());
   for (const Part& part : parts_) {
@@ -82,26 +82,13 @@ void Search::open() {
   std::make_heap(parts_.begin(), parts_.end(), later);
 }
 
-// First attempts at families: what is good enough rules out most of the grid at once, and a search
-// that is stopped early has something to say. More ranks share a sequence as long as that pays.
+// What is good enough rules out most of the grid at once, and a search that is stopped early has
+// something to say.
 void Search::begin() {
-  if (!options_.prune) return;
-  std::map<std::int64_t, std::vector<std::size_t>> by_context;
-  for (std::size_t i = 0; i < parts_.size(); ++i)
-    by_context[ground_.family(parts_[i].place).base.cp].push_back(i);
-  for (const auto& same : by_context) {
-    const std::vector<std::size_t>& families = same.second;
-    const std::optional<double> before = best_score();
-    std::vector<std::optional<Found>> first(families.size());
-    parallel_for(families.size(), options_.threads,
-                 [&](std::size_t i) { first[i] = attempt(ground_, parts_[families[i]].place); });
-    for (std::size_t i = 0; i < first.size(); ++i) {
-      if (!first[i]) continue;
-      incumbents_.add(*first[i]);
-      if (front_) front_->add(*first[i]);
-      family(parts_[families[i]].place).first = std::move(first[i]);
-    }
-    if (before && *best_score() >= *before) break;
+  for (const FirstAttempt& first : slice_.attempts) {
+    incumbents_.add(first.found);
+    if (front_) front_->add(first.found);
+    if (!slice_.has || slice_.has(first.family)) family(first.family).first = first.found;
   }
 }
 
@@ -180,8 +167,39 @@ SearchResult Search::run() {
 
 }  // namespace
 
+// More ranks share a sequence as long as that pays.
+std::vector<FirstAttempt> first_attempts(const SearchGround& ground, const SearchOptions& options) {
+  std::vector<FirstAttempt> attempts;
+  if (!options.prune) return attempts;
+  std::map<std::int64_t, std::vector<Place>> by_context;
+  for (const Part& part : whole_grid(ground))
+    by_context[ground.family(part.place).base.cp].push_back(part.place);
+  std::optional<double> best;
+  for (const auto& same : by_context) {
+    const std::vector<Place>& families = same.second;
+    const std::optional<double> before = best;
+    std::vector<std::optional<Found>> first(families.size());
+    parallel_for(families.size(), options.threads,
+                 [&](std::size_t i) { first[i] = attempt(ground, families[i]); });
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      if (!first[i]) continue;
+      best = best ? std::min(*best, first[i]->score) : first[i]->score;
+      attempts.push_back({families[i], std::move(*first[i])});
+    }
+    if (before && *best >= *before) break;
+  }
+  return attempts;
+}
+
+SearchResult search_slice(const SearchGround& ground, const SearchOptions& options,
+                          const SearchSlice& slice) {
+  return Search(ground, options, slice).run();
+}
+
 SearchResult search(const SearchGround& ground, const SearchOptions& options) {
-  return Search(ground, options).run();
+  if (options.tasks != nullptr) return shared_search(ground, options);
+  const std::vector<FirstAttempt> attempts = first_attempts(ground, options);
+  return search_slice(ground, options, {.attempts = attempts, .has = {}});
 }
 
 }  // namespace orrery

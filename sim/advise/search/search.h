@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/advise/search/expand.h"
+#include "sim/base/tasks/tasks.h"
 
 namespace orrery {
 
@@ -23,6 +24,8 @@ struct SearchOptions {
   std::int64_t most_batches = 0;  // 0: no limit
   // Called now and then from the calling thread; may be empty.
   std::function<void(double share, std::int64_t simulated)> progress = {};
+  // Where processes share the search: slices of its families are tasks (shared_search).
+  Tasks* tasks = nullptr;
 };
 
 // What became of the layouts of one family.
@@ -45,5 +48,21 @@ struct SearchResult {
 // Exact: the layouts that running every one would find, on any number of threads. Stops early on
 // Ctrl-C, at the time limit and after most_batches.
 SearchResult search(const SearchGround& ground, const SearchOptions& options);
+
+// A layout of a family that was run before the search, without proof that it is the family's best.
+struct FirstAttempt {
+  Place family;
+  Found found;
+};
+std::vector<FirstAttempt> first_attempts(const SearchGround& ground, const SearchOptions& options);
+
+// The families of a search that a process looks at, and the first attempts at all of them.
+struct SearchSlice {
+  const std::vector<FirstAttempt>& attempts;
+  std::function<bool(const Place& family)> has;
+};
+// As search(), of these families alone: no layout of them is better than the last that it found.
+SearchResult search_slice(const SearchGround& ground, const SearchOptions& options,
+                          const SearchSlice& slice);
 
 }  // namespace orrery

@@ -19,8 +19,8 @@ std::string quoted_if_needed(const std::string& text) {
 }
 
 std::string row_text(const std::vector<FlatColumn>& columns, const Json& row,
-                     std::optional<std::int64_t> line, const std::string& error) {
-  std::string text = line ? fmt::format("{},", *line) : "";
+                     const std::string& error) {
+  std::string text;
   for (const FlatColumn& column : columns)
     text += quoted_if_needed(flat_text(flat_value(column, row))) + ",";
   return text + quoted_if_needed(error) + "\n";
@@ -34,13 +34,24 @@ std::string csv_header(const std::string& command, bool lines) {
   return text + "error\n";
 }
 
+std::vector<std::string> csv_row_texts(const std::string& command, const Json& answer) {
+  const std::vector<FlatColumn> columns = flat_columns(command);
+  if (answer.contains("error")) return {row_text(columns, Json::object(), error_sentence(answer))};
+  std::vector<std::string> rows;
+  for_each_row(command, answer,
+               [&](const Json& row) { rows.push_back(row_text(columns, row, "")); });
+  return rows;
+}
+
+std::string csv_numbered(const std::string& row, std::int64_t line) {
+  return fmt::format("{},{}", line, row);
+}
+
 std::string csv_rows(const std::string& command, const Json& answer,
                      std::optional<std::int64_t> line) {
-  const std::vector<FlatColumn> columns = flat_columns(command);
-  if (answer.contains("error"))
-    return row_text(columns, Json::object(), line, error_sentence(answer));
   std::string text;
-  for_each_row(command, answer, [&](const Json& row) { text += row_text(columns, row, line, ""); });
+  for (const std::string& row : csv_row_texts(command, answer))
+    text += line ? csv_numbered(row, *line) : row;
   return text;
 }
 

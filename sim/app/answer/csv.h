@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/base/json/tree.h"
 
@@ -18,5 +19,9 @@ std::string csv_header(const std::string& command, bool lines);
 // says it. What an answer does not have is left empty.
 std::string csv_rows(const std::string& command, const Json& answer,
                      std::optional<std::int64_t> line);
+
+// The same rows, one text each, without the line's number: what csv_rows puts it before.
+std::vector<std::string> csv_row_texts(const std::string& command, const Json& answer);
+std::string csv_numbered(const std::string& row, std::int64_t line);
 
 }  // namespace orrery

@@ -17,6 +17,7 @@
 #include "sim/app/answer/answer.h"
 #include "sim/app/answer/failure.h"
 #include "sim/app/line/result.h"
+#include "sim/base/content_hash.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/parallel.h"
 
@@ -115,51 +116,118 @@ struct BadLines {
   }
 };
 
-Json error_of_line(const Error& error, std::int64_t line) {
+// An error as it is kept: where it stands at the line itself, true in place of the file, since a
+// text may stand in several lines.
+Json error_without_line(const Error& error, const std::string& place) {
   Json json = error_json(error.info(), kind_of(error));
-  json["error"]["line"] = line;
+  if (error.info().file == place) json["error"]["file"] = true;
   return json;
 }
 
-Json answer_one(const std::string& text, const std::string& file, std::int64_t line,
-                const AnswerLine& answer, BadLines& bad) {
-  try {
-    const JsonValue question = JsonValue::parse(text, fmt::format("{}:{}", file, line));
-    if (!question.is_object()) question.fail("an object of settings");
-    if (const auto model = question.find("model"); model && model->raw() == "-")
-      model->fail("a model that does not stand where the lines may stand");
-    return answer(question);
-  } catch (const Error& error) {
-    if (exit_code_of(error) == ExitCode::bad_input) bad.add(line, error);
-    return error_of_line(error, line);
+bool is_error(const std::string& kept) { return kept.starts_with("{\"error\":"); }
+
+std::string text_or_empty(const Json& value) { return value.is_string() ? value.text() : ""; }
+
+class Lines {
+ public:
+  Lines(const LinesOptions& options, const AnswerLine& answer, const LineForm& form)
+      : options_(options),
+        answer_(answer),
+        form_(form),
+        source_(options.file),
+        name_(options.name.empty() ? source_.name() : options.name) {}
+
+  ExitCode run() {
+    install_interrupt_handler();
+    while (!interrupted() && fill()) {
+      InOrder order(batch_.size());
+      parallel_for(batch_.size(), options_.threads, [&](std::size_t i) {
+        if (interrupted()) return;
+        std::string one = answered(batch_[i]);
+        // What Ctrl-C cut short is not the line's answer.
+        if (!interrupted()) order.put(i, std::move(one));
+      });
+    }
+    if (interrupted()) return unless_stopped(ExitCode::answer);
+    if (bad_.count == 0) return ExitCode::answer;
+    fmt::print(stderr, "orrery: {}: {} bad line{} of {}, the others are answered; the first: {}\n",
+               name_, bad_.count, bad_.count == 1 ? "" : "s", read_, bad_.why);
+    return ExitCode::check_failed;
   }
-}
+
+ private:
+  struct Numbered {
+    std::int64_t number = 0;
+    std::string text;
+  };
+
+  // The next lines that this process is to answer; false at the end.
+  bool fill() {
+    batch_.clear();
+    while (batch_.size() < options_.at_once) {
+      std::vector<std::string> lines = source_.next(options_.at_once - batch_.size());
+      if (lines.empty()) break;
+      for (std::string& line : lines) {
+        ++read_;
+        if (options_.tasks == nullptr || options_.tasks->wants(content_hash(line)))
+          batch_.push_back({read_, std::move(line)});
+      }
+      // What a program writes one by one is answered so.
+      if (options_.tasks == nullptr) break;
+    }
+    return !batch_.empty();
+  }
+
+  // As it is kept; nothing where the process was interrupted.
+  std::optional<std::string> make(const Numbered& line) {
+    const std::string place = fmt::format("{}:{}", name_, line.number);
+    try {
+      const JsonValue question = JsonValue::parse(line.text, place);
+      if (!question.is_object()) question.fail("an object of settings");
+      if (const auto model = question.find("model"); model && model->raw() == "-")
+        model->fail("a model that does not stand where the lines may stand");
+      const Json answer = answer_(question);
+      if (interrupted()) return std::nullopt;
+      return form_.kept(answer);
+    } catch (const Error& error) {
+      if (options_.tasks != nullptr && exit_code_of(error) == ExitCode::machine_failed) throw;
+      return error_without_line(error, place).dump();
+    }
+  }
+
+  // As it is written; empty where another process has the line.
+  std::string answered(const Numbered& line) {
+    const auto kept =
+        task_result(options_.tasks, content_hash(line.text), [&] { return make(line); });
+    if (!kept || !goes_on(options_.tasks)) return "";
+    if (!is_error(*kept)) return form_.shown(line.number, *kept);
+    Json json = Json::parse(*kept);
+    Json& error = json["error"];
+    if (error.at("file").is_boolean()) error["file"] = fmt::format("{}:{}", name_, line.number);
+    error["line"] = line.number;
+    if (text_or_empty(error.at("kind")) == "bad_input")
+      bad_.add(line.number, Error({.file = text_or_empty(error.at("file")),
+                                   .path = text_or_empty(error.at("path")),
+                                   .found = text_or_empty(error.at("found")),
+                                   .expected = text_or_empty(error.at("expected")),
+                                   .nearest = text_or_empty(error.at("nearest"))}));
+    return form_.error(line.number, json);
+  }
+
+  const LinesOptions& options_;
+  const AnswerLine& answer_;
+  const LineForm& form_;
+  LineSource source_;
+  std::string name_;
+  BadLines bad_;
+  std::int64_t read_ = 0;  // lines
+  std::vector<Numbered> batch_;
+};
 
 }  // namespace
 
-ExitCode answer_lines(const LinesOptions& options, const AnswerLine& answer, const LineText& text) {
-  install_interrupt_handler();
-  LineSource source(options.file);
-  BadLines bad;
-  std::int64_t before = 0;
-  while (!interrupted()) {
-    const std::vector<std::string> lines = source.next(options.at_once);
-    if (lines.empty()) break;
-    InOrder order(lines.size());
-    parallel_for(lines.size(), options.threads, [&](std::size_t i) {
-      if (interrupted()) return;
-      const std::int64_t number = before + static_cast<std::int64_t>(i) + 1;
-      std::string one = text(number, answer_one(lines[i], source.name(), number, answer, bad));
-      // What Ctrl-C cut short is not the line's answer.
-      if (!interrupted()) order.put(i, std::move(one));
-    });
-    before += static_cast<std::int64_t>(lines.size());
-  }
-  if (interrupted()) return unless_stopped(ExitCode::answer);
-  if (bad.count == 0) return ExitCode::answer;
-  fmt::print(stderr, "orrery: {}: {} bad line{} of {}, the others are answered; the first: {}\n",
-             source.name(), bad.count, bad.count == 1 ? "" : "s", before, bad.why);
-  return ExitCode::check_failed;
+ExitCode answer_lines(const LinesOptions& options, const AnswerLine& answer, const LineForm& form) {
+  return Lines(options, answer, form).run();
 }
 
 }  // namespace orrery

@@ -8,7 +8,10 @@
 #include "sim/app/ask/answers.h"
 #include "sim/app/ask/lines.h"
 #include "sim/app/line/result.h"
+#include "sim/base/content_hash.h"
 #include "sim/base/parallel.h"
+#include "sim/question/settings/inline_files.h"
+#include "sim/question/settings/settings.h"
 
 namespace orrery {
 namespace {
@@ -31,6 +34,63 @@ std::size_t lines_at_once(const std::string& command, int threads) {
   return command == "simulate" ? quick : searches * workers;
 }
 
+// What is asked of each line beside its own words.
+struct AskedOfLines {
+  std::string command;
+  bool csv = false;
+  std::optional<std::uint64_t> seed;
+};
+
+LineForm form_of(const AskedOfLines& asked) {
+  const auto row = [command = asked.command](std::int64_t line, const Json& error) {
+    return csv_rows(command, error, line);
+  };
+  if (!asked.csv)
+    return {.kept = [](const Json& answer) { return answer.dump(); },
+            .shown = [](std::int64_t, const std::string& kept) { return kept + "\n"; },
+            .error = [](std::int64_t, const Json& error) { return json_line(error); }};
+  return {.kept = [command = asked.command](
+                      const Json& answer) { return Json(csv_row_texts(command, answer)).dump(); },
+          .shown =
+              [](std::int64_t line, const std::string& kept) {
+                std::string text;
+                for (const Json& one : Json::parse(kept)) text += csv_numbered(one.text(), line);
+                return text;
+              },
+          .error = row};
+}
+
+ExitCode answer_all(const AskedOfLines& asked, LinesOptions options,
+                    const std::function<JsonValue(const JsonValue& line)>& question_of) {
+  if (asked.csv && goes_on(options.tasks)) write_result(csv_header(asked.command, true));
+  options.at_once = lines_at_once(asked.command, options.threads);
+  Catalogues catalogues;
+  // Lines share the cores; one question among them takes no more than its own.
+  const AskedWith with{.catalogues = catalogues, .seed = asked.seed, .threads = 1};
+  return answer_lines(
+      options,
+      [&](const JsonValue& line) {
+        return answer_for_machines(asked.command, question_of(line), with).json;
+      },
+      form_of(asked));
+}
+
+SharedRun run_of_lines(const std::string& command, const Given& given, const CommonFlags& common,
+                       const SortedJson& flags) {
+  const std::string file = given.place(lines_flag);
+  if (file == "-")
+    throw Error({.file = lines_flag,
+                 .found = "stdin beside --results",
+                 .expected = "a file: every shard reads it, and so does `orrery merge`"});
+  const JsonValue asked = JsonValue::from(flags, command_line_place);
+  return {.command = command,
+          .name = file,
+          .form = given.has(csv_flag) ? ResultForm::rows : ResultForm::lines,
+          .seed = common.seed,
+          .question = {{"flags", with_files_inline(asked).value_or(asked).raw()},
+                       {"lines", hash_text(file_hash(file))}}};
+}
+
 }  // namespace
 
 std::vector<Flag> machine_flags() {
@@ -51,28 +111,40 @@ std::optional<std::string> text_for_machines(const std::string& command, const G
 }
 
 ExitCode answer_lines_of(const std::string& command, const Given& given, const CommonFlags& common,
-                         const std::function<JsonValue(const JsonValue& line)>& question_of) {
+                         const SortedJson& flags, const QuestionOfLine& question_of) {
   refuse_beside(given, lines_flag, {"--markdown", "--html", "--plots"});
   refuse_beside(given, csv_flag, {"--json"});
   if (!given.words.empty())
     throw Error({.file = lines_flag,
                  .found = in_quotes(given.word(0)) + " beside it",
                  .expected = "lines of questions, or one question"});
-  const bool csv = given.has(csv_flag);
-  if (csv) write_result(csv_header(command, true));
-  Catalogues catalogues;
-  // Lines share the cores; one question among them takes no more than its own.
-  const AskedWith with{.catalogues = catalogues, .seed = common.seed, .threads = 1};
-  return answer_lines(
-      {.file = given.place(lines_flag),
-       .threads = common.threads,
-       .at_once = lines_at_once(command, common.threads)},
-      [&](const JsonValue& line) {
-        return answer_for_machines(command, question_of(line), with).json;
-      },
-      [&](std::int64_t line, const Json& answer) {
-        return csv ? csv_rows(command, answer, line) : json_line(answer);
-      });
+  const std::string file = given.place(lines_flag);
+  if (is_shared(given)) {
+    const SharedRun run = run_of_lines(command, given, common, flags);
+    return begin_shared(given, run, file, [&](SharedWork& work) {
+      return share_lines(run, work, given, question_of);
+    });
+  }
+  return answer_all({.command = command, .csv = given.has(csv_flag), .seed = common.seed},
+                    {.file = file, .threads = common.threads},
+                    [&](const JsonValue& line) { return question_of(line, flags); });
+}
+
+ExitCode share_lines(const SharedRun& run, SharedWork& work, const Given& given,
+                     const QuestionOfLine& question_of) {
+  for (const char* flag : {"--markdown", "--html", "--plots"})
+    if (given.has(flag))
+      throw Error({.file = flag, .found = "answers of many lines", .expected = "one answer"});
+  const CommonFlags common = common_of(given);
+  const SortedJson& flags = run.question.at("flags");
+  const ExitCode code =
+      answer_all({.command = run.command, .csv = run.form == ResultForm::rows, .seed = run.seed},
+                 {.file = lines_file(work.folder()).string(),
+                  .name = run.name,
+                  .threads = common.threads,
+                  .tasks = &work},
+                 [&](const JsonValue& line) { return question_of(line, flags); });
+  return work.whole() ? code : end_part(work, common);
 }
 
 }  // namespace orrery

@@ -9,6 +9,7 @@
 
 #include "sim/app/answer/exit_code.h"
 #include "sim/app/line/command.h"
+#include "sim/app/shards/sharing.h"
 #include "sim/base/json/json.h"
 
 namespace orrery {
@@ -20,8 +21,15 @@ std::vector<Flag> machine_flags();
 std::optional<std::string> text_for_machines(const std::string& command, const Given& given,
                                              const std::function<Json()>& answer);
 
-// Answers every line of the file that --jsonl names. `question_of`: a line with the flags over it.
+// A line with what flags say over it.
+using QuestionOfLine = std::function<JsonValue(const JsonValue& line, const SortedJson& flags)>;
+
+// Answers every line of the file that --jsonl names.
 ExitCode answer_lines_of(const std::string& command, const Given& given, const CommonFlags& common,
-                         const std::function<JsonValue(const JsonValue& line)>& question_of);
+                         const SortedJson& flags, const QuestionOfLine& question_of);
+
+// The same of lines that processes share.
+ExitCode share_lines(const SharedRun& run, SharedWork& work, const Given& given,
+                     const QuestionOfLine& question_of);
 
 }  // namespace orrery

@@ -16,6 +16,7 @@
 #include "sim/base/errors/interrupt.h"
 #include "sim/question/plan/keys.h"
 #include "sim/question/plan/question.h"
+#include "sim/question/settings/inline_files.h"
 #include "sim/question/settings/settings.h"
 
 namespace orrery {
@@ -39,14 +40,17 @@ SortedJson given_keys(const Given& given) {
   return flags;
 }
 
-ExitCode answer_one(const JsonValue& question, const Given& given, const CommonFlags& common) {
+ExitCode answer_one(const JsonValue& question, const Given& given, const CommonFlags& common,
+                    SharedWork* shared = nullptr) {
   check_looks(given);
   Catalogues catalogues;
   const AskedWith with{.catalogues = catalogues,
                        .seed = common.seed,
                        .threads = common.threads,
-                       .progress = progress_line(common)};
+                       .progress = goes_on(shared) ? progress_line(common) : nullptr,
+                       .tasks = shared};
   const Planned planned = plan_settings(question, with);
+  if (!goes_on(shared)) return end_part(*shared, common);
   if (with.progress) std::fprintf(stderr, "\r\033[K");
   write_looks(given, [&] { return whole_answer(planned); });
   if (const auto text = text_for_machines("plan", given, [&] { return to_json(planned); }))
@@ -57,16 +61,35 @@ ExitCode answer_one(const JsonValue& question, const Given& given, const CommonF
   return unless_stopped(code_of(planned.exists()));
 }
 
+JsonValue question_of_line(const JsonValue& line, const SortedJson& flags) {
+  return merge_plan_flags(line, flags);
+}
+
+ExitCode share(const SharedRun& run, SharedWork& work, const Given& given) {
+  if (run.form != ResultForm::answer) return share_lines(run, work, given, question_of_line);
+  CommonFlags common = common_of(given);
+  common.seed = run.seed;
+  return answer_one(run.settings(), given, common, &work);
+}
+
+ExitCode answer(const JsonValue& asked, const Given& given, const CommonFlags& common) {
+  if (!is_shared(given)) return answer_one(asked, given, common);
+  const JsonValue question = with_input_inline(asked);
+  const SharedRun run{.command = "plan",
+                      .name = question.file(),
+                      .seed = common.seed,
+                      .question = with_files_inline(question).value_or(question).raw()};
+  return begin_shared(given, run, "", [&](SharedWork& work) { return share(run, work, given); });
+}
+
 ExitCode run(const Given& given) {
   install_interrupt_handler();
   const CommonFlags common = common_of(given);
   const SortedJson flags = given_keys(given);
-  if (given.has(lines_flag))
-    return answer_lines_of("plan", given, common,
-                           [&](const JsonValue& line) { return merge_plan_flags(line, flags); });
+  if (given.has(lines_flag)) return answer_lines_of("plan", given, common, flags, question_of_line);
   const JsonValue question = merge_plan_flags(given.word(0), flags);
   const std::string file = question.file() == command_line_place ? "" : question.file();
-  return naming_flags([&] { return answer_one(question, given, common); },
+  return naming_flags([&] { return answer(question, given, common); },
                       [&](const Error& error) { return named_by_plan_flag(error, file, flags); });
 }
 
@@ -78,6 +101,7 @@ Command plan_command() {
     flags.push_back({key.flag(), key.text == PlanText::json ? "JSON" : "VALUES", key.group,
                      key.help, key.completes});
   for (Flag& flag : machine_flags()) flags.push_back(std::move(flag));
+  for (Flag& flag : shard_flags()) flags.push_back(std::move(flag));
   flags.push_back(markdown_flag());
   for (Flag& flag : look_flags()) flags.push_back(std::move(flag));
   flags.push_back(seed_flag());
@@ -95,7 +119,8 @@ Command plan_command() {
                        {"orrery plan --model llama3-70b --tokens 2T --cluster dgx-h100 --seq 8192 "
                         "--global-batch 1024 --gpus 256..2048",
                         "days, money and energy at 256, 512, 1,024 and 2,048 accelerators"}},
-          .run = run};
+          .run = run,
+          .share = share};
 }
 
 }  // namespace orrery

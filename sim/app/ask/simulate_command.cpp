@@ -4,6 +4,7 @@
 
 #include "sim/app/answer/failure.h"
 #include "sim/app/ask/answers.h"
+#include "sim/app/ask/launch_files.h"
 #include "sim/app/ask/lines_command.h"
 #include "sim/app/line/result.h"
 #include "sim/app/line/setting_flags.h"
@@ -18,7 +19,9 @@ ExitCode predict(const JsonValue& asked, const Given& given, const CommonFlags& 
   const JsonValue settings = asks_to_look(given) ? with_timeline(asked) : asked;
   Catalogues catalogues;
   check_looks(given);
+  check_launch_files(given);
   const Simulated s = simulate_settings(settings, {.catalogues = catalogues, .seed = common.seed});
+  write_launch_files(given, s);
   write_looks(given, [&] { return whole_answer(s); });
   if (const auto text = text_for_machines("simulate", given, [&] { return to_json(s); }))
     write_result(*text);
@@ -31,13 +34,24 @@ ExitCode predict(const JsonValue& asked, const Given& given, const CommonFlags& 
   return code_of(s.exists());
 }
 
+JsonValue question_of_line(const JsonValue& line, const SortedJson& flags) {
+  return merge_line(line, flags, {"trace_out"}, {{"reasons", false}});
+}
+
+ExitCode share(const SharedRun& run, SharedWork& work, const Given& given) {
+  return share_lines(run, work, given, question_of_line);
+}
+
 ExitCode run(const Given& given) {
   const CommonFlags common = common_of(given);
   const GivenSettings settings = settings_of(given);
+  if (given.has(lines_flag)) refuse_launch_files(given, lines_flag);
   if (given.has(lines_flag))
-    return answer_lines_of("simulate", given, common, [&](const JsonValue& line) {
-      return merge_line(line, settings.flags, {"trace_out"}, {{"reasons", false}});
-    });
+    return answer_lines_of("simulate", given, common, settings.flags, question_of_line);
+  if (is_shared(given))
+    throw Error({.file = results_flag,
+                 .found = "one question",
+                 .expected = "many (--jsonl): one has nothing to share"});
   return naming_flags(
       [&] { return predict(settings.merged(), given, common); },
       [&](const Error& error) { return named_by_flag(error, settings.file, settings.flags); });
@@ -48,8 +62,10 @@ ExitCode run(const Given& given) {
 Command simulate_command() {
   std::vector<Flag> flags = setting_flags(SettingOf::simulate);
   for (Flag& flag : machine_flags()) flags.push_back(std::move(flag));
+  for (Flag& flag : shard_flags()) flags.push_back(std::move(flag));
   flags.push_back(markdown_flag());
   for (Flag& flag : look_flags()) flags.push_back(std::move(flag));
+  for (Flag& flag : launch_file_flags()) flags.push_back(std::move(flag));
   flags.push_back(seed_flag());
   return {.name = "simulate",
           .summary = "predict one layout, explained",
@@ -62,7 +78,8 @@ Command simulate_command() {
                         "--phase decode --batch 64 --context 4096",
                         "one decode step"}},
           .renamed = {{"--trace", "--trace-out"}},
-          .run = run};
+          .run = run,
+          .share = share};
 }
 
 }  // namespace orrery

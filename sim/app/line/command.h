@@ -48,6 +48,9 @@ struct Given {
                                                      // folder: an empty name is an Error
 };
 
+struct SharedRun;
+class SharedWork;
+
 struct Command {
   std::string name;
   std::string summary;  // one line, as in the list of commands
@@ -58,6 +61,8 @@ struct Command {
   // One of the two: what prints as it goes, or what is printed at its end.
   ExitCode (*run)(const Given& given) = nullptr;
   Printed (*answer)(const Given& given) = nullptr;
+  // Its part in a question that processes share (--results); none: it has no such flags.
+  ExitCode (*share)(const SharedRun& run, SharedWork& work, const Given& given) = nullptr;
 };
 
 // Flags that every command takes.

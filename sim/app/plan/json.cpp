@@ -20,63 +20,6 @@ std::string contract_name(const PlanTerms& terms) {
   return terms.ownership == Ownership::buy ? "owned" : std::string(to_text(terms.contract));
 }
 
-Json point_json(const PlanFile& file, const PlanPoint& p) {
-  const PlanChoice& choice = file.plan.choices[p.choice];
-  Json values = Json::object();
-  for (std::size_t i = 0; i < file.plan.varied.size(); ++i)
-    values[file.plan.varied[i]] = choice.values[i];
-  Json out = {{"cluster", choice.question.cluster.name},
-              {"model", choice.question.model.name},
-              {"values", values},
-              {"gpus", p.gpus},
-              {"fits", p.step.fits},
-              {"feasible", p.feasible}};
-  if (!p.step.fits) {
-    out["why_not"] = p.step.why_not;
-    return out;
-  }
-  out.update({{"layout", layout_json(p.step.best.layout)},
-              {"fully_searched", p.fully_searched},
-              {"step_time_s", p.step.best.step_time.si()},
-              {"tokens_per_s", p.tokens_per_second},
-              {"mfu", p.step.mfu},
-              {"peak_memory_bytes", p.step.best.peak_memory.si()},
-              {"effective", p.effective},
-              {"ends", p.ends()},
-              {"tokens", choice.goal.tokens},
-              {"flop", choice.goal.flop.si() > 0 ? Json(choice.goal.flop.si()) : Json(nullptr)},
-              {"duration_s", number(p.duration.si())},
-              {"finish_s", number(p.finish.si())},
-              {"spares", p.spares},
-              {"bought", p.bought},
-              {"cost_usd", number(p.cost)},
-              {"capital_usd", p.capital},
-              {"running_per_year_usd", p.running_per_year},
-              {"cost_per_million_tokens_usd", number(p.dollars_per_million_tokens)},
-              {"unknown_costs", p.unknown_costs},
-              {"unknown_power", p.unknown_power},
-              {"unknown_carbon", p.unknown_carbon},
-              {"contract", contract_name(choice.terms)},
-              {"energy_j", number(p.energy)},
-              {"carbon_kg", number(p.carbon)},
-              {"facility_peak_w", p.facility_peak},
-              {"facility_mean_w", p.facility_mean},
-              {"racks", p.racks},
-              {"white_space_m2", p.square_metres},
-              {"binding", p.binding},
-              {"allowed_gpus", p.allowed > 0 ? Json(p.allowed) : Json(nullptr)},
-              {"allowed_by", p.allowed_by},
-              {"largest_tried", p.largest_tried}});
-  Json verdicts = Json::array();
-  for (const PlanVerdict& v : p.verdicts)
-    verdicts.push_back({{"limit", v.name},
-                        {"allowed", v.allowed},
-                        {"needed", number(v.needed)},
-                        {"met", v.met()}});
-  out["verdicts"] = verdicts;
-  return out;
-}
-
 Json levers_json(const std::vector<PlanLever>& levers) {
   Json out = Json::array();
   for (const PlanLever& l : levers)
@@ -151,6 +94,63 @@ Json detail_json(const PlanDetail& d) {
 }
 
 }  // namespace
+
+Json point_json(const PlanFile& file, const PlanPoint& p) {
+  const PlanChoice& choice = file.plan.choices[p.choice];
+  Json values = Json::object();
+  for (std::size_t i = 0; i < file.plan.varied.size(); ++i)
+    values[file.plan.varied[i]] = choice.values[i];
+  Json out = {{"cluster", choice.question.cluster.name},
+              {"model", choice.question.model.name},
+              {"values", values},
+              {"gpus", p.gpus},
+              {"fits", p.step.fits},
+              {"feasible", p.feasible}};
+  if (!p.step.fits) {
+    out["why_not"] = p.step.why_not;
+    return out;
+  }
+  out.update({{"layout", layout_json(p.step.best.layout)},
+              {"fully_searched", p.fully_searched},
+              {"step_time_s", p.step.best.step_time.si()},
+              {"tokens_per_s", p.tokens_per_second},
+              {"mfu", p.step.mfu},
+              {"peak_memory_bytes", p.step.best.peak_memory.si()},
+              {"effective", p.effective},
+              {"ends", p.ends()},
+              {"tokens", choice.goal.tokens},
+              {"flop", choice.goal.flop.si() > 0 ? Json(choice.goal.flop.si()) : Json(nullptr)},
+              {"duration_s", number(p.duration.si())},
+              {"finish_s", number(p.finish.si())},
+              {"spares", p.spares},
+              {"bought", p.bought},
+              {"cost_usd", number(p.cost)},
+              {"capital_usd", p.capital},
+              {"running_per_year_usd", p.running_per_year},
+              {"cost_per_million_tokens_usd", number(p.dollars_per_million_tokens)},
+              {"unknown_costs", p.unknown_costs},
+              {"unknown_power", p.unknown_power},
+              {"unknown_carbon", p.unknown_carbon},
+              {"contract", contract_name(choice.terms)},
+              {"energy_j", number(p.energy)},
+              {"carbon_kg", number(p.carbon)},
+              {"facility_peak_w", p.facility_peak},
+              {"facility_mean_w", p.facility_mean},
+              {"racks", p.racks},
+              {"white_space_m2", p.square_metres},
+              {"binding", p.binding},
+              {"allowed_gpus", p.allowed > 0 ? Json(p.allowed) : Json(nullptr)},
+              {"allowed_by", p.allowed_by},
+              {"largest_tried", p.largest_tried}});
+  Json verdicts = Json::array();
+  for (const PlanVerdict& v : p.verdicts)
+    verdicts.push_back({{"limit", v.name},
+                        {"allowed", v.allowed},
+                        {"needed", number(v.needed)},
+                        {"met", v.met()}});
+  out["verdicts"] = verdicts;
+  return out;
+}
 
 Json plan_json(const PlanFile& file, const PlanResult& result,
                const std::optional<PlanDetail>& detail) {

@@ -25,6 +25,8 @@ Document plan_document(const PlanFile& file, const PlanResult& result,
 // SI units in the key names; what follows an answer's head.
 Json plan_json(const PlanFile& file, const PlanResult& result,
                const std::optional<PlanDetail>& detail);
+// Of one point, as it stands there.
+Json point_json(const PlanFile& file, const PlanPoint& point);
 AnswerVerdict verdict_of(const PlanFile& file, const PlanResult& result,
                          const std::optional<PlanDetail>& detail);
 

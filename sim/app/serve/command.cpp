@@ -10,11 +10,15 @@
 #include "sim/app/line/result.h"
 #include "sim/app/line/setting_flags.h"
 #include "sim/app/page/outputs.h"
+#include "sim/app/serve/engine_files.h"
 #include "sim/app/serve/report.h"
 #include "sim/app/serve/trace.h"
+#include "sim/app/shards/sharing.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/output_file.h"
 #include "sim/question/serve/points.h"
+#include "sim/question/serve/traffic.h"
+#include "sim/question/settings/inline_files.h"
 
 namespace orrery {
 namespace {
@@ -48,9 +52,11 @@ void check_one_point(const JsonValue& settings, const char* flag) {
                  .expected = "one point: what is written is of one deployment"});
 }
 
-ExitCode serve_and_print(const JsonValue& settings, const Given& given, const CommonFlags& common) {
+ExitCode serve_and_print(const JsonValue& settings, const Given& given, const CommonFlags& common,
+                         SharedWork* shared = nullptr) {
   const std::string rows = given.place(requests_flag), trace = given.place(trace_flag);
   check_looks(given);
+  check_engine_files(settings, given);
   for (const std::string& file : {rows, trace})
     if (!file.empty()) check_writable_file(file);
   if (!rows.empty() || !trace.empty())
@@ -72,10 +78,13 @@ ExitCode serve_and_print(const JsonValue& settings, const Given& given, const Co
                                             static_cast<long long>(done));
                            },
                        .log = trace.empty() ? nullptr : &log,
-                       .most_records = most_records};
+                       .most_records = most_records,
+                       .tasks = shared};
   const Served served = serve_settings(settings, with);
+  if (!goes_on(shared)) return end_part(*shared, common);
   if (shows) std::fprintf(stderr, "\r\033[K");
   write_looks(given, [&] { return whole_answer(served, with.seed); });
+  write_engine_files(served, given, common.quiet);
   const bool some = !served.points.empty();  // none where Ctrl-C came first
   if (some && !rows.empty()) write_file(rows, requests_csv(served.points.front()));
   if (some && !trace.empty()) {
@@ -116,14 +125,28 @@ GivenSettings settings_of_serve(const Given& given) {
   return own;
 }
 
+ExitCode share(const SharedRun& run, SharedWork& work, const Given& given) {
+  CommonFlags common = common_of(given);
+  common.seed = run.seed;
+  return serve_and_print(run.settings(), given, common, &work);
+}
+
+ExitCode answer(const JsonValue& asked, const Given& given, const CommonFlags& common) {
+  if (!is_shared(given)) return serve_and_print(asked, given, common);
+  const SharedRun run{
+      .command = "serve",
+      .name = asked.file(),
+      .seed = common.seed,
+      .question = with_traces_inline(with_files_inline(asked).value_or(asked)).raw()};
+  return begin_shared(given, run, "", [&](SharedWork& work) { return share(run, work, given); });
+}
+
 ExitCode run(const Given& given) {
   install_interrupt_handler();  // what is served by then is printed
   const CommonFlags common = common_of(given);
   const GivenSettings settings = settings_of_serve(given);
   return naming_flags(
-      [&] {
-        return serve_and_print(merge_serve_settings(settings.file, settings.flags), given, common);
-      },
+      [&] { return answer(merge_serve_settings(settings.file, settings.flags), given, common); },
       [&](const Error& error) {
         return named_by_flag(error, settings.file, settings.flags, serve_settings());
       });
@@ -153,8 +176,10 @@ Command serve_command() {
   flags.push_back({requests_flag, "FILE", output_group, "write a row for each request", "file"});
   flags.push_back({trace_flag, "FILE", output_group,
                    "write a trace for Perfetto: steps of each engine, who runs and waits", "file"});
+  for (Flag& flag : engine_file_flags()) flags.push_back(std::move(flag));
   flags.push_back(markdown_flag());
   for (Flag& flag : look_flags()) flags.push_back(std::move(flag));
+  for (Flag& flag : shard_flags()) flags.push_back(std::move(flag));
   flags.push_back(seed_flag());
   return {
       .name = "serve",
@@ -168,7 +193,8 @@ Command serve_command() {
                     "fp8-blockwise --prefill 2xTP8 --decode 2xDP8EP8 --stack sglang --arrivals "
                     "poisson:4/s --isl 8192 --osl 1024 --slo ttft.p95=2s",
                     "prompts and decodes on machines of their own"}},
-      .run = run};
+      .run = run,
+      .share = share};
 }
 
 }  // namespace orrery

@@ -2,31 +2,73 @@
 // Reads the flags of `validate`.
 #include "sim/app/validate/command.h"
 
+#include <filesystem>
+
+#include "sim/app/line/result.h"
+#include "sim/app/shards/sharing.h"
 #include "sim/app/validate/validate.h"
+#include "sim/base/content_hash.h"
 
 namespace orrery {
 namespace {
 
-Printed answer(const Given& given) {
+ValidateOptions options_of(const Given& given) {
   const CommonFlags common = common_of(given);
-  return validate_tables({.files = given.words,
-                          .leave_out = given.text("--leave-out"),
-                          .model_error = given.place("--model-error"),
-                          .write_nested = given.place("--write-nested"),
-                          .nested = given.has("--nested"),
-                          .free = given.has("--free"),
-                          .fit = given.has("--fit"),
-                          .json = common.json,
-                          .rows = given.has("--rows"),
-                          .regions = given.has("--regions"),
-                          .kernels = given.has("--kernels"),
-                          .details = given.has("--details"),
-                          .advise = given.has("--advise"),
-                          .gates = given.place("--gates"),
-                          .write_gates = given.place("--write-gates"),
-                          .looks = look_files(given),
-                          .quiet = common.quiet,
-                          .threads = common.threads});
+  return {.files = given.words,
+          .leave_out = given.text("--leave-out"),
+          .model_error = given.place("--model-error"),
+          .write_nested = given.place("--write-nested"),
+          .nested = given.has("--nested"),
+          .free = given.has("--free"),
+          .fit = given.has("--fit"),
+          .json = common.json,
+          .rows = given.has("--rows"),
+          .regions = given.has("--regions"),
+          .kernels = given.has("--kernels"),
+          .details = given.has("--details"),
+          .advise = given.has("--advise"),
+          .gates = given.place("--gates"),
+          .write_gates = given.place("--write-gates"),
+          .looks = look_files(given),
+          .quiet = common.quiet,
+          .threads = common.threads};
+}
+
+// Its tables are known by their names and contents: every process reads them where they are.
+SharedRun run_of(const ValidateOptions& options) {
+  if (options.leave_out.empty())
+    throw Error({.file = results_flag,
+                 .found = "no --leave-out",
+                 .expected = "both: the fits of what is left out are shared"});
+  SharedRun run{.command = "validate", .name = "", .question = SortedJson::object()};
+  run.question["leave_out"] = options.leave_out;
+  run.question["files"] = SortedJson::array();
+  for (const std::string& file : options.files)
+    run.question["files"].push_back(
+        {{"file", std::filesystem::absolute(file).string()}, {"hash", hash_text(file_hash(file))}});
+  return run;
+}
+
+ExitCode share(const SharedRun& run, SharedWork& work, const Given& given) {
+  ValidateOptions options = options_of(given);
+  options.leave_out = run.question.at("leave_out").text();
+  options.files.clear();
+  for (const SortedJson& file : run.question.at("files"))
+    options.files.push_back(file.at("file").text());
+  options.tasks = &work;
+  const Printed printed = validate_tables(options);
+  if (!work.whole()) return end_part(work, common_of(given));
+  write_result(printed.text);
+  return unless_stopped(printed.code);
+}
+
+Printed answer(const Given& given) {
+  const ValidateOptions options = options_of(given);
+  if (!is_shared(given)) return validate_tables(options);
+  const SharedRun run = run_of(options);
+  const ExitCode code =
+      begin_shared(given, run, "", [&](SharedWork& work) { return share(run, work, given); });
+  return {.text = "", .code = code};
 }
 
 std::vector<Flag> flags() {
@@ -52,6 +94,7 @@ std::vector<Flag> flags() {
        "file"},
       {"--nested", "", fitted, "the tables of --leave-out nested as shipped, at once"}};
   for (Flag& flag : look_flags()) all.push_back(std::move(flag));
+  for (Flag& flag : shard_flags()) all.push_back(std::move(flag));
   return all;
 }
 
@@ -67,7 +110,8 @@ Command validate_command() {
           .examples = {{"orrery validate", "every measured run that we know, by group"},
                        {"orrery validate runs.csv --rows", "your own runs, row by row"}},
           .renamed = {{"--report", "--html"}},
-          .answer = answer};
+          .answer = answer,
+          .share = share};
 }
 
 }  // namespace orrery

@@ -32,8 +32,9 @@ void write_nested(const NestedErrors& errors, const ValidateOptions& options) {
 
 std::string left_out_report(const std::vector<ScoredRow>& rows, const ValidateOptions& options) {
   FoldFits fits(rows, options.leave_out);
-  const std::vector<BlindRow> rows_left_out =
-      predict_blind(fits, {.threads = options.threads, .quiet = options.quiet});
+  const std::vector<BlindRow> rows_left_out = predict_blind(
+      fits, {.threads = options.threads, .quiet = options.quiet, .tasks = options.tasks});
+  if (!goes_on(options.tasks)) return "";
   const auto groups = left_out_groups(rows_left_out, options.leave_out);
   const auto blind =
       options.leave_out == "blind" ? blind_error(rows_left_out, options.threads) : std::nullopt;
@@ -59,7 +60,7 @@ std::string left_out_report(const std::vector<ScoredRow>& rows, const ValidateOp
 
 std::string nested_report(const UnseenRows& rows, const ModelError& error,
                           const ValidateOptions& options) {
-  const FitRun run{.threads = options.threads, .quiet = options.quiet};
+  const FitRun run{.threads = options.threads, .quiet = options.quiet, .tasks = options.tasks};
   FoldFits nested(rows.known, "nested"), by_source(rows.known, "blind");
   const std::vector<BlindRow> left_out = predict_blind(nested, run, &rows.new_models);
   const std::vector<BlindRow> unscripted =
@@ -68,6 +69,11 @@ std::string nested_report(const UnseenRows& rows, const ModelError& error,
   const std::vector<BlindRow> other_values =
       other_values_rows(nested, rows.new_programs, rows.new_models, run);
   const std::vector<BlindRow> blind = predict_blind(by_source, run);
+  if (!goes_on(options.tasks)) {
+    for (const Transfer& kind : transfer_kinds())
+      static_cast<void>(predict_transfer(rows.known, kind, run));
+    return "";
+  }
   const std::vector<BlindRow> evidence = joined(joined(left_out, unscripted), stand_ins);
   const ModelError fitted = nested_error(evidence, blind, error, options.threads);
   if (!options.model_error.empty()) write_file(options.model_error, to_json_text(fitted));
@@ -89,8 +95,9 @@ std::string nested_report(const UnseenRows& rows, const ModelError& error,
 
 std::string served_nested_report(const std::vector<ServingRow>& rows,
                                  const ValidateOptions& options) {
-  const FitRun run{.threads = options.threads, .quiet = options.quiet};
+  const FitRun run{.threads = options.threads, .quiet = options.quiet, .tasks = options.tasks};
   const ServedModel model = served_model(rows, run);
+  if (!goes_on(options.tasks)) return "";
   const std::vector<ServedBlind> blind = predict_served_blind(model, run);
   const ServedError fitted = served_error(blind, options.threads);
   if (!options.model_error.empty()) write_file(options.model_error, to_json_text(fitted));

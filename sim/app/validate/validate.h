@@ -8,6 +8,7 @@
 #include "sim/app/answer/answer.h"
 #include "sim/app/answer/printed.h"
 #include "sim/app/page/outputs.h"
+#include "sim/base/tasks/tasks.h"
 
 namespace orrery {
 
@@ -31,6 +32,7 @@ struct ValidateOptions {
   LookFiles looks;          // a page with charts, and the charts alone
   bool quiet = false;       // no progress on stderr
   int threads = 0;          // 0: all cores
+  Tasks* tasks = nullptr;   // with leave_out: where processes share the fits
 };
 
 // Predicts every row of the tables and says how far predictions are from measurements. Errors: a

@@ -190,32 +190,57 @@ void add_wirings(PlanReading& reading, const std::vector<SortedJson>& values, Pl
   for (PlanChoice& choice : more) choices.push_back(std::move(choice));
 }
 
-void add_choices(PlanReading& reading, const std::vector<Variable>& variables, PlanFile& plan) {
+// How many combinations the values have; the most that can be counted where they are more.
+std::size_t combinations(const std::vector<Variable>& variables) {
   std::size_t all = 1;
+  for (const Variable& v : variables)
+    if (__builtin_mul_overflow(all, v.values.size(), &all)) return SIZE_MAX;
+  return all;
+}
+
+// Values of one combination, in the order of points: the last variable counts fastest.
+SortedJson combination(const std::vector<Variable>& variables, std::size_t index) {
+  SortedJson values = SortedJson::object();
+  std::size_t below = combinations(variables);
   for (const Variable& v : variables) {
-    all *= v.values.size();
-    if (all > most_choices)
-      throw Error({.file = reading.file.file(),
-                   .found = "more than 4,096 points",
-                   .expected = "fewer values in its lists and ranges"});
-    if (v.values.size() > 1) plan.plan.varied.push_back(v.key);
+    below /= v.values.size();
+    values[v.key] = v.values[index / below];
+    index %= below;
   }
+  return values;
+}
+
+std::vector<std::string> varied_texts(const std::vector<Variable>& variables,
+                                      const SortedJson& values) {
+  std::vector<std::string> texts;
+  for (const Variable& v : variables)
+    if (v.values.size() > 1) texts.push_back(text_of(values.at(v.key)));
+  return texts;
+}
+
+std::vector<std::string> varied_keys(const std::vector<Variable>& variables) {
+  std::vector<std::string> keys;
+  for (const Variable& v : variables)
+    if (v.values.size() > 1) keys.push_back(v.key);
+  return keys;
+}
+
+void add_choices(PlanReading& reading, const std::vector<Variable>& variables, PlanFile& plan) {
+  const std::size_t all = combinations(variables);
+  if (all > most_choices)
+    throw Error({.file = reading.file.file(),
+                 .found = "more than 4,096 points",
+                 .expected = "fewer values in its lists and ranges; orrery.distributed.sweep() of "
+                             "Python takes any number, as rows"});
+  plan.plan.varied = varied_keys(variables);
   const bool optional =
       std::any_of(variables.begin(), variables.end(), [](const Variable& v) { return v.optional; });
   std::map<std::string, std::string> left_out;
   std::optional<Error> last;
   std::vector<SortedJson> asked;
   for (std::size_t i = 0; i < all; ++i) {
-    SortedJson values = SortedJson::object();
-    std::vector<std::string> texts;
-    std::size_t rest = i, below = all;
-    for (const Variable& v : variables) {
-      below /= v.values.size();
-      const SortedJson& value = v.values[rest / below];
-      rest %= below;
-      values[v.key] = value;
-      if (v.values.size() > 1) texts.push_back(text_of(value));
-    }
+    SortedJson values = combination(variables, i);
+    std::vector<std::string> texts = varied_texts(variables, values);
     values = with_counts(std::move(values), reading.file.file());
     try {
       plan.plan.choices.push_back(read_choice(reading, values));
@@ -233,6 +258,13 @@ void add_choices(PlanReading& reading, const std::vector<Variable>& variables, P
   for (const auto& [cluster, why] : left_out)
     plan.left_out.push_back(fmt::format("left out: {}: {}", cluster, why));
   check_ownership(reading.file, plan.plan);
+}
+
+// The clusters of all points, each read once.
+void add_clusters(PlanReading& reading, const std::vector<Variable>& variables) {
+  for (const Variable& v : variables)
+    if (v.key == "cluster")
+      for (const SortedJson& value : v.values) reading.add_cluster(value);
 }
 
 }  // namespace
@@ -273,15 +305,46 @@ PlanFile read_plan(const JsonValue& question) {
   const std::vector<Variable> variables = read_variables(file);
   PlanReading reading(file);
   plan.start = reading.start;
-  for (const Variable& v : variables)
-    if (v.key == "cluster")
-      for (const SortedJson& value : v.values) reading.add_cluster(value);
+  add_clusters(reading, variables);
   add_choices(reading, variables, plan);
   tell_shared(variables, plan);
   plan.availability = availability_of(reading, plan.plan);
   plan.availability.insert(plan.availability.end(), plan.left_out.begin(), plan.left_out.end());
   for (std::string& text : premises_of(plan.plan)) plan.premises.push_back(std::move(text));
   return plan;
+}
+
+PlanPoints::PlanPoints(const JsonValue& asked)
+    : question_(JsonValue::from(without_nulls(asked.raw()), asked.file())) {
+  check_keys(question_);
+  const std::vector<Variable> variables = read_variables(question_);
+  count_ = combinations(variables);
+  for (const Variable& v : variables)
+    if (v.values.size() > 1) varied_.push_back({v.key, v.values});
+}
+
+PlanPart PlanPoints::read(std::size_t from, std::size_t to) const {
+  PlanPart part;
+  part.file.question = question_.raw();
+  part.file.plan.memory_reserve = read_memory_reserve(question_);
+  const std::vector<Variable> variables = read_variables(question_);
+  part.file.plan.varied = varied_keys(variables);
+  PlanReading reading(question_);
+  add_clusters(reading, variables);
+  for (std::size_t i = from; i < std::min(to, count_); ++i) {
+    const SortedJson values = combination(variables, i);
+    SortedJson own = SortedJson::object();
+    for (const Varied& one : varied_) own[one.key] = values.at(one.key);
+    part.points.push_back({.values = std::move(own), .choice = {}, .error = {}});
+    try {
+      part.file.plan.choices.push_back(read_choice(reading, with_counts(values, question_.file())));
+      part.file.plan.choices.back().values = varied_texts(variables, values);
+      part.points.back().choice = part.file.plan.choices.size() - 1;
+    } catch (const Error& refused) {
+      part.points.back().error = refused;
+    }
+  }
+  return part;
 }
 
 }  // namespace orrery

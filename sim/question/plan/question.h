@@ -46,4 +46,35 @@ double tokens_from(const JsonValue& at);
 // A compute budget: "1e26", "1e26 FLOP" or a number.
 Flop flop_from(const JsonValue& at);
 
+// Some of a question's points, each for itself: a row, not a part of a comparison.
+struct PlanPart {
+  struct Point {
+    SortedJson values;                  // of the keys that vary
+    std::optional<std::size_t> choice;  // in the plan; none: `error`
+    std::optional<Error> error;
+  };
+  PlanFile file;
+  std::vector<Point> points;
+};
+
+// The combinations of a question's lists and ranges, which are made when they are asked for: there
+// may be any number of them.
+class PlanPoints {
+ public:
+  explicit PlanPoints(const JsonValue& question);  // Error for keys that no question has
+  std::size_t count() const { return count_; }
+  // Keys that have several values, and these.
+  struct Varied {
+    std::string key;
+    std::vector<SortedJson> values;
+  };
+  const std::vector<Varied>& varied() const { return varied_; }
+  PlanPart read(std::size_t from, std::size_t to) const;
+
+ private:
+  JsonValue question_;
+  std::size_t count_ = 0;
+  std::vector<Varied> varied_;
+};
+
 }  // namespace orrery

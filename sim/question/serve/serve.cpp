@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <mutex>
 
+#include "sim/base/content_hash.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/parallel.h"
 #include "sim/engine/capability.h"
 #include "sim/question/serve/engine_text.h"
 #include "sim/question/serve/guessing.h"
+#include "sim/question/serve/kept_point.h"
 #include "sim/question/serve/load.h"
 #include "sim/question/serve/points.h"
 #include "sim/question/serve/policy.h"
@@ -234,6 +236,21 @@ void serve_point(ServedPoint& out, const JsonValue& settings, const ServeWith& w
   out.prediction.requests.hashes = {};
 }
 
+KeptPoint kept_of(const ServedPoint& point) {
+  return {.prediction = point.prediction,
+          .ranges = point.ranges,
+          .load = point.load,
+          .requests = point.asked.traffic.requests};
+}
+
+void take_kept(const KeptPoint& kept, ServedPoint& point) {
+  point.prediction = kept.prediction;
+  point.ranges = kept.ranges;
+  point.load = kept.load;
+  point.asked.traffic.requests = kept.requests;
+  point.asked.cluster.calibration = {};
+}
+
 // Settings that no point of a question uses.
 class UnusedByAll {
  public:
@@ -260,51 +277,99 @@ class UnusedByAll {
   std::vector<UnusedSetting> unused_;
 };
 
+// The points of a question, each served on a thread, or taken from another process.
+class PointsToServe {
+ public:
+  PointsToServe(const JsonValue& settings, const ServeWith& with)
+      : with_(with), points_(points_of(settings)), all_(points_.size()), begun_(all_.size(), 0) {
+    if (alone() && with.tasks != nullptr)
+      throw Error({.file = "--results",
+                   .found = "one point",
+                   .expected = "lists or ranges: one point has nothing to share"});
+  }
+
+  // Every point is read before the first is served: an error comes at once. A case is large, so
+  // that it is read again when its turn comes.
+  void check() {
+    UnusedByAll unused;
+    for (std::size_t i = 0; i < all_.size() && !stopped(); ++i) {
+      if (with_.progress) with_.progress(0, all_.size(), 0);
+      unused.add(points_[i].settings, read(i));
+    }
+    if (!stopped()) unused.check();
+  }
+
+  void serve_all() {
+    parallel_for(all_.size(), alone() ? 1 : with_.threads, [&](std::size_t i) {
+      tell(0);
+      if (stopped()) return;
+      answer(i);
+      ++served_;
+    });
+  }
+
+  // Those that were begun; `stopped`: not all were served to their end.
+  std::vector<ServedPoint> take(bool& stopped) {
+    std::vector<ServedPoint> points;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      stopped = stopped || begun_[i] == 0 || all_[i].prediction.timeline.stopped;
+      if (begun_[i] != 0) points.push_back(std::move(all_[i]));
+    }
+    return points;
+  }
+
+ private:
+  bool alone() const { return all_.size() == 1; }
+  bool stopped() const { return with_.stop != nullptr && with_.stop->load(); }
+  ServiceCase read(std::size_t i) const {
+    return read_service(points_[i].settings, with_.catalogues, with_.seed);
+  }
+  void tell(std::int64_t done) {
+    const std::scoped_lock lock(speaking_);
+    if (with_.progress) with_.progress(served_.load(), all_.size(), done);
+  }
+  void begin(std::size_t i) {
+    begun_[i] = 1;
+    all_[i].varied = points_[i].varied;
+    const std::scoped_lock lock(reading_);
+    all_[i].asked = read(i);
+  }
+  void serve(std::size_t i) {
+    begin(i);
+    serve_point(all_[i], points_[i].settings, with_, alone(),
+                [this](std::int64_t done) { tell(done); });
+  }
+  void answer(std::size_t i) {
+    if (with_.tasks == nullptr) return serve(i);
+    const auto make = [&]() -> std::optional<KeptPoint> {
+      serve(i);
+      if (all_[i].prediction.timeline.stopped) return std::nullopt;
+      return kept_of(all_[i]);
+    };
+    const auto kept = kept_point(with_.tasks, content_hash(points_[i].settings.raw().dump()), make);
+    if (!kept || begun_[i] != 0) return;
+    begin(i);
+    take_kept(*kept, all_[i]);
+  }
+
+  const ServeWith& with_;
+  std::vector<QuestionPoint> points_;
+  std::vector<ServedPoint> all_;
+  std::vector<char> begun_;
+  std::mutex reading_, speaking_;
+  std::atomic<std::size_t> served_{0};
+};
+
 }  // namespace
 
 Served serve_settings(const JsonValue& settings, const ServeWith& with) {
   Served out{.settings = with_traces_inline(with_files_inline(settings).value_or(settings)),
              .catalogue = with.catalogues.version()};
   check_keys(settings);
-  const auto points = points_of(settings);
-  std::vector<ServedPoint> all(points.size());
-  const bool alone = all.size() == 1;
-  // Every point is read before the first is served: an error comes at once. A case is large, so
-  // that it is read again when its turn comes.
-  const auto read = [&](std::size_t i) {
-    return read_service(points[i].settings, with.catalogues, with.seed);
-  };
-  const auto stopped = [&] { return with.stop != nullptr && with.stop->load(); };
-  UnusedByAll unused;
-  for (std::size_t i = 0; i < all.size() && !stopped(); ++i) {
-    if (with.progress) with.progress(0, all.size(), 0);
-    unused.add(points[i].settings, read(i));
-  }
-  if (!stopped()) unused.check();
-  std::mutex reading;
-  std::vector<char> begun(all.size(), 0);
-  std::atomic<std::size_t> served{0};
-  std::mutex speaking;
-  const auto progress = [&](std::int64_t done) {
-    const std::scoped_lock lock(speaking);
-    if (with.progress) with.progress(served.load(), all.size(), done);
-  };
-  parallel_for(all.size(), alone ? 1 : with.threads, [&](std::size_t i) {
-    progress(0);
-    if (stopped()) return;
-    begun[i] = 1;
-    all[i].varied = points[i].varied;
-    {
-      const std::scoped_lock lock(reading);
-      all[i].asked = read(i);
-    }
-    serve_point(all[i], points[i].settings, with, alone, progress);
-    ++served;
-  });
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    out.stopped = out.stopped || begun[i] == 0 || all[i].prediction.timeline.stopped;
-    if (begun[i] != 0) out.points.push_back(std::move(all[i]));
-  }
+  PointsToServe points(settings, with);
+  points.check();
+  points.serve_all();
+  out.points = points.take(out.stopped);
   mark_best(out.points);
   if (const auto load = settings.find("for")) {
     out.load = load_rate(load_arrivals(*load));

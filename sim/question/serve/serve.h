@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/json/json.h"
+#include "sim/base/tasks/tasks.h"
 #include "sim/outcome/serving/served_error.h"
 #include "sim/outcome/serving/service.h"
 #include "sim/question/settings/settings.h"
@@ -32,6 +33,9 @@ struct ServeWith {
   std::function<void(std::size_t point, std::size_t points, std::int64_t done)> progress = {};
   StepLog* log = nullptr;        // takes the steps, where there is one point
   std::size_t most_records = 0;  // of it, over all engines
+  // Where processes share the points of a question that has several: each is a task, and points of
+  // others are left out. A single one is nothing to share: an Error.
+  Tasks* tasks = nullptr;
 };
 
 // How a point bore the load that was asked for, in the second half of the arrivals.

@@ -11,8 +11,10 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/content_hash.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/parallel.h"
+#include "sim/base/tasks/task_value.h"
 #include "sim/calibrate/steps/step_fit.h"
 #include "sim/paper/tables.h"
 #include "sim/validate/score/predict.h"
@@ -28,6 +30,11 @@ struct StackFit {
   StepFit fit;
   std::size_t rows = 0;
 };
+auto fields(EitherConst<StackFit> auto& s) {
+  auto& [names, fit, rows] = s;
+  auto& [deviations, before, after] = fit;
+  return std::tie(names, deviations, before, after, rows);
+}
 
 Stack moved(const Stack& stack, const std::vector<std::string>& names,
             std::span<const double> deviations) {
@@ -131,6 +138,7 @@ class Folds {
       if (kind_ == "nested") nested_[nested_fold(*s.row)] = cell_of(s);
     }
   }
+  const std::string& kind() const { return kind_; }
   bool whole_source(const PreparedRow& row) const {
     const auto found = sources_.find({row.stack.name, row.gpu});
     return found == sources_.end() || found->second.size() > 1;
@@ -218,7 +226,11 @@ std::vector<BlindRow> predict_blind(FoldFits& fits, const FitRun& run,
   parallel_for(tasks.size(), run.threads, [&](std::size_t t) {
     if (interrupted()) return;
     const FoldRows& task = tasks[t];
-    if (!*task.fit) *task.fit = kept.fit(task.stack, task.fold);
+    if (!*task.fit)
+      *task.fit = task_value<StackFit>(
+          run.tasks, content_hash(fmt::format("{}\n{}\n{}", folds.kind(), task.stack, task.fold)),
+          [&] { return kept.fit(task.stack, task.fold); });
+    if (!*task.fit) return;
     for (std::size_t k = 0; k < task.rows.size(); ++k) {
       BlindRow& b = blind[task.rows[k]];
       b.speed_error = speed_error(*b.row->row, *task.values[k]->row, **task.fit);
@@ -239,11 +251,14 @@ std::vector<BlindRow> predict_transfer(const std::vector<ScoredRow>& rows, const
     for (const ScoredRow* s : list)
       if (transfer.learns(*s->row)) learned.push_back(s);
     if (learned.empty()) continue;
-    const StackFit fit = fit_stack(learned, run.threads);
+    const auto fit = task_value<StackFit>(
+        run.tasks, content_hash(fmt::format("transfer\n{}\n{}", transfer.name, name)),
+        [&] { return fit_stack(learned, run.threads); });
+    if (!fit) continue;
     for (const ScoredRow* s : list)
       if (transfer.target(*s->row))
         out.push_back(
-            {.row = s, .fold = transfer.name, .speed_error = speed_error(*s->row, *s->row, fit)});
+            {.row = s, .fold = transfer.name, .speed_error = speed_error(*s->row, *s->row, *fit)});
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/tasks/tasks.h"
 #include "sim/validate/score/report.h"
 
 namespace orrery {
@@ -23,6 +24,9 @@ struct FitRun {
   bool quiet = false;  // no progress on stderr
   // Folds to predict, by name ("llama3, SOURCE" of "nested"); nullptr: all.
   const std::set<std::string>* only = nullptr;
+  // Where processes share the fits: each is a task. Rows whose fit another process makes have no
+  // error of their own (0).
+  Tasks* tasks = nullptr;
 };
 
 // A row that a fit predicted which never saw it.

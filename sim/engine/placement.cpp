@@ -192,6 +192,7 @@ Placement place(const Layout& l, const Fabric& fabric) {
   p.data_context = shape(replica, m);
   p.expert_tensor = shape_of(whole_stage, 1, l.etp);
   p.expert = shape_of(whole_stage, l.etp, l.ep);
+  p.expert_ranks = shape_of(whole_stage, 1, experts);
   p.expert_data = shape_of(whole_stage, experts, ways.expert * ways.expert_copies);
   p.shard = shape_of(replica, 1, ways.dense);
   p.shard_replica = shape_of(replica, ways.dense, ways.dense_copies);

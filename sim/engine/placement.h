@@ -30,6 +30,7 @@ struct Placement {
       data_context;                         // data_context: dp x cp, gradients of dense parts
   GroupShape context_heads, context_rings;  // parts of context
   GroupShape expert, expert_tensor, expert_data;
+  GroupShape expert_ranks;                        // ep x etp: all that hold a layer's experts
   GroupShape shard, shard_replica;                // hybrid sharding: inside and across shard groups
   GroupShape expert_shard, expert_shard_replica;  // the same of experts
   GroupShape embedding;                           // first and last stage

@@ -54,6 +54,7 @@ SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_interval=2{scheduler}
 SlurmdParameters=config_overrides
 ReturnToService=2
+GresTypes=gpu
 JobRequeue=1
 KillWait={kill_wait}
 MaxArraySize={most_tasks}
@@ -83,8 +84,9 @@ def free_ports(count):
 class Slurm:
     """A cluster of `nodes` nodes with `cpus` processors each, of which the machine needs to have none."""
 
-    def __init__(self, nodes=2, cpus=4, most_tasks=1001, kill_wait=5, scheduler=""):
+    def __init__(self, nodes=2, cpus=4, gpus=0, most_tasks=1001, kill_wait=5, scheduler=""):
         self.nodes, self.cpus, self.most_tasks, self.kill_wait = nodes, cpus, most_tasks, kill_wait
+        self.gpus = gpus  # of each node; files stand for their devices
         self.scheduler = f",{scheduler}" if scheduler else ""
         self.folder = self.guard = self.environment = None
 
@@ -118,7 +120,7 @@ class Slurm:
         ports = free_ports(1 + self.nodes)
         names = [f"node{number}" for number in range(self.nodes)]
         nodes = "\n".join(f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={self.cpus} "
-                          "RealMemory=1 State=UNKNOWN" for name, port in zip(names, ports[1:]))
+                          f"RealMemory=1 State=UNKNOWN{self._devices()}" for name, port in zip(names, ports[1:]))
         config = self.folder / "slurm.conf"
         config.write_text(CONFIG.format(
             folder=self.folder, host=socket.gethostname().split(".")[0], ctld=ports[0], user=user_name(), nodes=nodes,
@@ -137,6 +139,15 @@ class Slurm:
             if self.guard.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"Slurm did not come up: its nodes are {states}\n{self.logs()}")
             time.sleep(0.05)
+
+    def _devices(self):
+        """What a node's line says of its GPUs; the daemons read the rest beside slurm.conf."""
+        if not self.gpus:
+            return ""
+        for number in range(self.gpus):
+            (self.folder / f"gpu{number}").touch()
+        (self.folder / "gres.conf").write_text(f"AutoDetect=off\nName=gpu File={self.folder}/gpu[0-{self.gpus - 1}]\n")
+        return f" Gres=gpu:{self.gpus}"
 
     def _stop(self):
         if self.guard is not None:

@@ -96,5 +96,48 @@ TEST_CASE("ranks of attention data parallelism exchange rows of experts alone") 
   CHECK(exchanges == 2);
 }
 
+// What the exchange of an expert layer sends, its first half.
+CollectiveOperation dispatch_of(const EngineLayout& layout, const char* stack_name,
+                                std::int64_t rows) {
+  const Model model = load_model("deepseek-v3", catalog("models"));
+  Stack stack = load_stack(stack_name, {}, catalog("stacks"));
+  stack.communication.expert_library = CollectiveLibrary::deepep;
+  const ServingOperations operations(model, layout, stack);
+  const Segment layer = operations.layer(model.layer(model.layer_count() - 1), rows);
+  for (const Operation& o : layer.operations)
+    if (o.collective() != nullptr && o.label == Label::expert_comm) return *o.collective();
+  return {};
+}
+
+TEST_CASE("ranks that hold the same rows send a part of them each") {
+  const CollectiveOperation alone =
+      dispatch_of({.tp = 1, .attention_dp = 64, .ep = 64}, "sglang", 4096);
+  const CollectiveOperation shared =
+      dispatch_of({.tp = 8, .attention_dp = 8, .ep = 64}, "sglang", 4096);
+  CHECK(alone.kind == CollectiveKind::all_to_all);
+  CHECK(shared.kind == CollectiveKind::all_to_all);
+  CHECK(shared.bytes.si() == alone.bytes.si() / 8);
+  CHECK(shared.exchange.tokens == 512);
+  // The halves of the all-reduce after attention stand for the scatter and the gather.
+  const Model model = load_model("deepseek-v3", catalog("models"));
+  Stack stack = load_stack("sglang", {}, catalog("stacks"));
+  stack.communication.expert_library = CollectiveLibrary::deepep;
+  const EngineLayout whole{.tp = 8, .attention_dp = 8, .ep = 64};
+  const EngineLayout cut{.tp = 8, .attention_dp = 8, .ep = 8, .etp = 8};
+  const ServingOperations sent(model, whole, stack), gathered(model, cut, stack);
+  const auto& last = model.layer(model.layer_count() - 1);
+  CHECK(bytes_reduced(gathered.layer(last, 64)) == 2 * bytes_reduced(sent.layer(last, 64)));
+}
+
+TEST_CASE("experts that are cut by width get the rows of all ranks, over all of them") {
+  for (const std::int64_t ep : {1, 2, 8, 16}) {
+    const CollectiveOperation c =
+        dispatch_of({.tp = 8, .attention_dp = 8, .ep = ep, .etp = 64 / ep}, "sglang", 512);
+    CHECK(c.kind == CollectiveKind::all_gather);
+    CHECK(c.group == GroupKind::expert_ranks);
+    CHECK(c.bytes.si() == 2.0 * 8 * 512 * 7168);
+  }
+}
+
 }  // namespace
 }  // namespace orrery

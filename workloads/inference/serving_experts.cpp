@@ -26,6 +26,20 @@ std::int64_t tiled_rows(double mean) {
 
 }  // namespace
 
+// Libraries that send rows where they are wanted know ranks with whole experts alone: engines then
+// make as many ranks of experts as there are of all kinds (sglang/srt/server_args.py:
+// _handle_a2a_moe; vllm/model_executor/layers/fused_moe/config.py).
+bool ServingOperations::sends_rows() const {
+  return layout_.attention_dp > 1 && layout_.etp == 1 &&
+         stack_.communication.expert_library != CollectiveLibrary::nccl;
+}
+
+// Ranks of tensor parallelism that hold the same rows send a part of them each (sglang/srt/layers/
+// communicator.py: _scatter_hidden_states_and_residual; vLLM's use_sequence_parallel_moe).
+std::int64_t ServingOperations::rows_of_rank(std::int64_t rows) const {
+  return sends_rows() ? (rows + layout_.tp - 1) / layout_.tp : rows;
+}
+
 // With attention data parallelism each rank has rows of its own, and experts' ranks need those of
 // all: they are sent where they are wanted and come back added up.
 void ServingOperations::exchange(Segment& s, const Ffn& ffn, std::int64_t rows,
@@ -33,8 +47,8 @@ void ServingOperations::exchange(Segment& s, const Ffn& ffn, std::int64_t rows,
   const double width = static_cast<double>(ffn.latent > 0 ? ffn.latent : model_.hidden);
   const bool dispatch = phase == ExchangePhase::dispatch;
   const StackCommunication& own = stack_.communication;
-  CollectiveOperation c{.group = GroupKind::expert};
-  if (own.expert_library == CollectiveLibrary::nccl) {
+  CollectiveOperation c{.group = sends_rows() ? GroupKind::expert : GroupKind::expert_ranks};
+  if (!sends_rows()) {
     // Every rank gathers all rows and adds up what all made of them.
     const double all = static_cast<double>(rows * layout_.attention_dp) * width;
     c.kind = dispatch ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter;
@@ -51,8 +65,10 @@ void ServingOperations::exchange(Segment& s, const Ffn& ffn, std::int64_t rows,
 }
 
 // Ranks of tensor parallelism all hold all rows: each runs its experts, or its part of their width,
-// and an all-reduce adds the results of them and of the shared expert.
-void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) const {
+// and an all-reduce adds the results of them and of the shared expert. Where ranks have parts of
+// the rows, these are the two halves of the all-reduce after attention, one before and one after.
+void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t all_rows) const {
+  const std::int64_t rows = rows_of_rank(all_rows);
   const std::int64_t width = ffn.latent > 0 ? ffn.latent : model_.hidden;
   const double scores = static_cast<double>(rows * ffn.experts);
   product(s, Label::expert, rows, ffn.experts, model_.hidden, false);
@@ -60,7 +76,7 @@ void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) c
   if (ffn.latent > 0) product(s, Label::expert, rows, ffn.latent, model_.hidden, true);
   if (layout_.attention_dp > 1) exchange(s, ffn, rows, ExchangePhase::dispatch);
   const ExpertReach reach =
-      reached_experts({.tokens = static_cast<double>(rows * layout_.attention_dp),
+      reached_experts({.tokens = static_cast<double>(all_rows * layout_.attention_dp),
                        .topk = ffn.topk,
                        .ranks = layout_.ep,
                        .held = local_experts(ffn, layout_.layout()),
@@ -68,7 +84,7 @@ void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) c
   const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
   const std::int64_t gate = is_gated(ffn.activation) ? 2 : 1;
   const StackServing& serving = stack_.serving;
-  const Library own = rows <= serving.kernels.small_grouped_rows
+  const Library own = all_rows <= serving.kernels.small_grouped_rows
                           ? serving.kernels.small_grouped_gemm.value_or(stack_.kernels.grouped_gemm)
                           : stack_.kernels.grouped_gemm;
   const WeightFormat weights =
@@ -104,10 +120,10 @@ void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t rows) c
   if (sorts)
     stream(s, Label::expert, WorkKind::permute, sent, sent / static_cast<double>(ffn.topk));
   if (ffn.shared_width > 0)
-    of(ModelPart::shared).feed_forward(s, ffn.shared_width, ffn.activation, rows, false);
+    of(ModelPart::shared).feed_forward(s, ffn.shared_width, ffn.activation, all_rows, false);
   if (layout_.attention_dp > 1) exchange(s, ffn, rows, ExchangePhase::combine);
   if (ffn.latent > 0) product(s, Label::expert, rows, model_.hidden, ffn.latent, true);
-  all_reduce(s, rows);
+  if (!sends_rows()) all_reduce(s, rows);
 }
 
 }  // namespace orrery

@@ -64,6 +64,8 @@ class ServingOperations {
   void project_groups(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void feed_forward(Segment& s, std::int64_t width, Activation activation, std::int64_t rows,
                     bool reduced) const;
+  bool sends_rows() const;
+  std::int64_t rows_of_rank(std::int64_t rows) const;
   void experts(Segment& s, const Ffn& ffn, std::int64_t rows) const;
   void exchange(Segment& s, const Ffn& ffn, std::int64_t rows, ExchangePhase phase) const;
   std::int64_t split(std::int64_t n) const;  // over tensor-parallel ranks

@@ -25,6 +25,7 @@ enum class GroupKind : std::uint8_t {
   context_rings,  // those that pass keys and values
   expert,
   expert_tensor,
+  expert_ranks,          // all that hold parts of a layer's experts
   shard,                 // ranks that share one copy of dense parameters,
   expert_shard,          // of experts
   shard_replica,         // ranks that hold the same shard of two copies

@@ -160,6 +160,8 @@ const GroupShape& group_shape(const Placement& p, GroupKind group) {
       return p.expert;
     case GroupKind::expert_tensor:
       return p.expert_tensor;
+    case GroupKind::expert_ranks:
+      return p.expert_ranks;
     case GroupKind::shard:
       return p.shard;
     case GroupKind::expert_shard:

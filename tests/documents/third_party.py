@@ -21,6 +21,8 @@ LIBRARIES = [
     ("robin-map (in nanobind)", "MIT", "https://github.com/Tessil/robin-map", "Python extension"),
     ("Altair", "BSD-3-Clause", "https://github.com/vega/altair", "charts in Python, if installed"),
     ("Dask", "BSD-3-Clause", "https://www.dask.org", "sweeps over machines, if installed"),
+    ("Apache Arrow", "Apache-2.0", "https://arrow.apache.org", "sweeps over machines, if installed"),
+    ("Ray", "Apache-2.0", "https://www.ray.io", "an example, tests"),
     ("vl-convert", "BSD-3-Clause", "https://github.com/vega/vl-convert", "charts as files, if installed"),
     ("Vega, Vega-Lite, vega-embed (in vl-convert)", "BSD-3-Clause", "https://vega.github.io", "pages with charts"),
     ("D3 and TopoJSON modules (in vl-convert)", "ISC", "https://d3js.org", "pages with charts"),

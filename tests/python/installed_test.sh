@@ -32,7 +32,8 @@ import orrery
 
 names = [entry["name"] for entry in orrery.catalog.list("model")]
 assert "only-installed" in names, "it reads another catalogue"
-foreign = {name.split(".")[0] for name in sys.modules} & {"pandas", "polars", "pyarrow", "duckdb", "tqdm", "altair"}
+others = {"pandas", "polars", "pyarrow", "duckdb", "tqdm", "altair", "dask", "distributed"}
+foreign = {name.split(".")[0] for name in sys.modules} & others
 assert not foreign, f"import orrery imports {foreign}"
 assert orrery.validate(nested=True).to_dict()["sets"], "no measurements"
 PYTHON

@@ -129,7 +129,7 @@ TEST_CASE("ranks that hold the same rows send a part of them each") {
   CHECK(bytes_reduced(gathered.layer(last, 64)) == 2 * bytes_reduced(sent.layer(last, 64)));
 }
 
-TEST_CASE("experts that are cut by width get the rows of all ranks, over all of them") {
+TEST_CASE("experts cut by width get the rows of all ranks, over all ranks") {
   for (const std::int64_t ep : {1, 2, 8, 16}) {
     const CollectiveOperation c =
         dispatch_of({.tp = 8, .attention_dp = 8, .ep = ep, .etp = 64 / ep}, "sglang", 512);

@@ -8,6 +8,8 @@
 
 Keywords are the flags of the command line with "_" in place of "-"; answers are what --json prints.
 """
+from typing import TYPE_CHECKING, Any
+
 from orrery import _core, catalog
 from orrery.answers import (AdviseAnswer, CalibrateAnswer, CatalogAnswer, PlanAnswer, ServeAnswer,
                             SimulateAnswer, TopologyAnswer, ValidateAnswer)
@@ -19,10 +21,22 @@ from orrery.record import Answer, Record
 from orrery.sweeps import sweep
 from orrery.table import Table
 
+if TYPE_CHECKING:
+    from orrery import distributed
+
 __version__ = _core.version()
 __all__ = [
     "AdviseAnswer", "Answer", "CalibrateAnswer", "Calibration", "CatalogAnswer", "DoesNotFit",
     "InputError", "MachineFailed", "OrreryError", "PlanAnswer", "Record", "ServeAnswer",
     "SimulateAnswer", "StoppedEarly", "Table", "TopologyAnswer", "ValidateAnswer", "__version__",
-    "advise", "catalog", "from_json", "plan", "serve", "simulate", "sweep", "topology", "validate",
+    "advise", "catalog", "distributed", "from_json", "plan", "serve", "simulate", "sweep", "topology", "validate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """orrery.distributed needs nothing before somebody asks for it."""
+    if name == "distributed":
+        import importlib
+
+        return importlib.import_module("orrery.distributed")
+    raise AttributeError(f"module 'orrery' has no attribute {name!r}")

@@ -14,8 +14,6 @@ from orrery.ask import check_run, on_main_thread, said
 from orrery.errors import InputError, StoppedEarly
 from orrery.table import Table
 
-Rows = list[dict[str, Any]]
-
 
 def sweep(questions: Any, *, threads: int = 0, seed: int | None = None,
           progress: bool | Callable[[int], None] | None = None, **settings: Any) -> Table:
@@ -38,18 +36,21 @@ def sweep(questions: Any, *, threads: int = 0, seed: int | None = None,
     Ctrl-C keeps what is done: `stopped_early`, and an error in each row that was not run.
     """
     check_run("orrery.sweep()", seed, threads)
-    rows = list(_rows_of(questions))
+    rows = list(rows_of(questions))
     common = {"ranges": False, **said(settings)}
     merged = [{**common, **said(row)} for row in rows]
-    lines = [_line(row, number) for number, row in enumerate(merged, 1)]
-    with _Bar(progress, len(lines)) as bar:
-        swept = _core.sweep(lines, _asked_columns(merged), seed, threads, on_main_thread(), bar.update)
+    asked = AskedColumns()
+    for row in merged:
+        asked.add(row)
+    with Bar(progress, len(rows)) as bar:
+        swept = _core.sweep([line_of(row) for row in merged], asked.columns(), seed, threads, on_main_thread(),
+                            bar.update)
     if swept.stopped:
         warnings.warn("the sweep was stopped: rows that were not run say so", StoppedEarly, stacklevel=2)
     return Table(swept)
 
 
-def _rows_of(questions: Any) -> Iterable[Mapping[str, Any]]:
+def rows_of(questions: Any) -> Iterable[Mapping[str, Any]]:
     if isinstance(questions, Mapping):
         lists = {key: list(value) if isinstance(value, (list, tuple, range)) or hasattr(value, "tolist")
                  else [value] for key, value in questions.items()}
@@ -66,21 +67,28 @@ def _rows_of(questions: Any) -> Iterable[Mapping[str, Any]]:
         rows = list(questions)
         for number, row in enumerate(rows, 1):
             if not isinstance(row, Mapping):
-                raise _no_rows(f"{type(row).__name__} as row {number}")
+                raise no_rows(f"{type(row).__name__} as row {number}")
         return rows
-    raise _no_rows(type(questions).__name__)
+    raise no_rows(type(questions).__name__)
 
 
-def _no_rows(found: str) -> InputError:
+def no_rows(found: str) -> InputError:
     return InputError({"file": "orrery.sweep()", "found": found,
                        "expected": "a frame (pandas, polars, pyarrow, DuckDB, a list of dicts) or a dict of lists"})
 
 
-def _line(row: dict[str, Any], number: int) -> str:
+def line_of(row: dict[str, Any]) -> str:
     try:
         return json.dumps(row, allow_nan=False)
     except (TypeError, ValueError):
-        return json.dumps({key: value if _is_json(value) else repr(value) for key, value in row.items()})
+        return json.dumps(json_values(row))
+
+
+def json_values(values: Any) -> Any:
+    """Values of a dict or a list, those that JSON does not have as text."""
+    if isinstance(values, dict):
+        return {key: value if _is_json(value) else repr(value) for key, value in values.items()}
+    return [value if _is_json(value) else repr(value) for value in values]
 
 
 def _is_json(value: Any) -> bool:
@@ -91,15 +99,20 @@ def _is_json(value: Any) -> bool:
         return False
 
 
-def _asked_columns(rows: Rows) -> list[tuple[str, str]]:
+class AskedColumns:
     """Settings that answers do not repeat, each with what all its values are."""
-    known = set(_core.answer_columns())
-    kinds: dict[str, set[type]] = {}
-    for row in rows:
+
+    def __init__(self) -> None:
+        self._known = set(_core.answer_columns())
+        self._kinds: dict[str, set[type]] = {}
+
+    def add(self, row: Mapping[str, Any]) -> None:
         for key, value in row.items():
-            if key not in known:
-                kinds.setdefault(key, set()).add(type(value))
-    return [(key, _kind_of(types)) for key, types in kinds.items()]
+            if key not in self._known:
+                self._kinds.setdefault(key, set()).add(type(value))
+
+    def columns(self) -> list[tuple[str, str]]:
+        return [(key, _kind_of(types)) for key, types in self._kinds.items()]
 
 
 def _kind_of(types: set[type]) -> str:
@@ -110,10 +123,10 @@ def _kind_of(types: set[type]) -> str:
     return "number" if types <= {int, float} else "text"
 
 
-class _Bar:
+class Bar:
     """tqdm's bar where it is installed, a plain line elsewhere, nothing where nobody looks."""
 
-    def __init__(self, progress: bool | Callable[[int], None] | None, total: int) -> None:
+    def __init__(self, progress: bool | Callable[[int], None] | None, total: int | None) -> None:
         self.update: Callable[[int], None] | None = None
         self._bar: Any = None
         if callable(progress):
@@ -121,12 +134,13 @@ class _Bar:
         elif progress or (progress is None and (sys.stderr.isatty() or "ipykernel" in sys.modules)):
             self._open(total)
 
-    def _open(self, total: int) -> None:
+    def _open(self, total: int | None) -> None:
         try:
             from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
         except ImportError:
             def line(done: int) -> None:
-                sys.stderr.write(f"\rsweep: {done:,} of {total:,} rows" + ("\n" if done == total else ""))
+                of = "" if total is None else f" of {total:,}"
+                sys.stderr.write(f"\rsweep: {done:,}{of} rows" + ("\n" if done == total else ""))
                 sys.stderr.flush()
 
             self.update = line
@@ -135,7 +149,11 @@ class _Bar:
         self._bar = bar
         self.update = lambda done: bar.update(done - bar.n)
 
-    def __enter__(self) -> _Bar:
+    def tell(self, done: int) -> None:
+        if self.update is not None:
+            self.update(done)
+
+    def __enter__(self) -> Bar:
         return self
 
     def __exit__(self, *_: object) -> None:

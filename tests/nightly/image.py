@@ -62,14 +62,14 @@ def parse(text, folder):
 
 
 def mirror():
-    """Where this machine takes Debian from."""
+    """Where this machine takes Debian from, as words for debootstrap; none: its own default."""
     files = [pathlib.Path("/etc/apt/sources.list"), *sorted(pathlib.Path("/etc/apt/sources.list.d").glob("*"))]
     for file in files:
         found = file.is_file() and re.search(r"^(?:deb|URIs:)\s.*?(https?://\S+/debian)/?\s", file.read_text() + "\n",
                                              re.MULTILINE)
         if found:
-            return found[1]
-    return "http://deb.debian.org/debian"
+            return [found[1]]
+    return []
 
 
 def chrooted(stage, words, user="0:0", writable=None):
@@ -106,7 +106,7 @@ class Image:
     def make_base(self, release):
         base = self.part.folder / release
         shutil.rmtree(base, ignore_errors=True)
-        return self.run(["debootstrap", "--variant=minbase", release, base, mirror()])
+        return self.run(["debootstrap", "--variant=minbase", release, base, *mirror()])
 
     def begin(self, stage):
         """A stage's folder as its base is."""

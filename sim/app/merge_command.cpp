@@ -69,12 +69,11 @@ std::string status_text(const SharedRun& run, const SharedStatus& status) {
 }
 
 // Asks for the tasks without doing any.
-SharedStatus status_of(const Command& command, const SharedRun& run, const std::string& folder) {
-  SharedWork list(folder, run, SharedWork::Mode::list);
+SharedStatus status_of(const Command& command, const SharedRun& run, SharedWork& work) {
   Given silent;
   silent.flags["--quiet"] = "";
-  static_cast<void>(command.share(run, list, silent));
-  return list.status();
+  static_cast<void>(command.share(run, work, silent));
+  return work.status();
 }
 
 ExitCode run(const Given& given) {
@@ -85,7 +84,8 @@ ExitCode run(const Given& given) {
     throw Error({.file = "merge", .found = "nothing", .expected = "a folder of --results"});
   const SharedRun run = load_run(folder);
   const Command command = shared_command(run, folder);
-  const SharedStatus status = status_of(command, run, folder);
+  SharedWork work(folder, run, SharedWork::Mode::list);
+  const SharedStatus status = status_of(command, run, work);
   if (interrupted()) return unless_stopped(ExitCode::answer);
   if (given.has(status_flag)) {
     write_result(common.json ? indented_text(status_json(run, status)) : status_text(run, status));
@@ -98,7 +98,7 @@ ExitCode run(const Given& given) {
                shards.empty() ? "" : ": " + shards, shards.empty() ? "the shards" : "these");
     return ExitCode::check_failed;
   }
-  SharedWork work(folder, run, SharedWork::Mode::whole);
+  work.take_all();
   const ExitCode code = command.share(run, work, given);
   work.flush();
   return code;

@@ -15,13 +15,13 @@ bool holds(const std::string& text, const std::string& part) {
 }
 
 TEST_CASE("words of a shell: variables alone are expanded") {
-  CHECK(shell_word("--tp-size") == "--tp-size");
-  CHECK(shell_word("") == "''");
-  CHECK(shell_word("a b") == "'a b'");
-  CHECK(shell_word("it's") == "'it'\\''s'");
-  CHECK(shell_word("$MODEL") == "\"$MODEL\"");
-  CHECK(shell_word(R"({"a":"$X"})") == R"("{\"a\":\"$X\"}")");
-  CHECK(shell_word(R"({"a":1})") == R"('{"a":1}')");
+  CHECK(expanded_word("--tp-size") == "--tp-size");
+  CHECK(expanded_word("") == "''");
+  CHECK(expanded_word("a b") == "'a b'");
+  CHECK(expanded_word("it's") == "'it'\\''s'");
+  CHECK(expanded_word("$MODEL") == "\"$MODEL\"");
+  CHECK(expanded_word(R"({"a":"$X"})") == R"("{\"a\":\"$X\"}")");
+  CHECK(expanded_word(R"({"a":1})") == R"('{"a":1}')");
 }
 
 TEST_CASE("comments break between words, and keep them all") {

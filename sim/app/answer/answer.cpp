@@ -75,4 +75,6 @@ Json error_json(const ErrorInfo& info, std::string_view kind) {
             {"nearest", text_or_null(info.nearest)}}}};
 }
 
+bool is_error_text(std::string_view line) { return line.starts_with("{\"error\":"); }
+
 }  // namespace orrery

@@ -58,6 +58,8 @@ struct MachineAnswer {
 
 // {"error": {kind, file, path, found, expected, nearest}}; what an error leaves open is null.
 Json error_json(const ErrorInfo& info, std::string_view kind);
+// Whether a line of JSON is such an error.
+bool is_error_text(std::string_view line);
 // One line, with its break. Bytes of a user's text that are no UTF-8 are replaced.
 std::string json_line(const Json& json);
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim/app/answer/answer.h"
+#include "sim/app/answer/columns.h"
 #include "sim/app/answer/failure.h"
 #include "sim/app/line/result.h"
 #include "sim/base/content_hash.h"
@@ -108,11 +109,11 @@ struct BadLines {
   std::int64_t count = 0, first = 0;
   std::string why;
 
-  void add(std::int64_t line, const Error& error) {
+  void add(std::int64_t line, std::string sentence) {
     const std::scoped_lock lock(mutex);
     if (count++ > 0 && line > first) return;
     first = line;
-    why = error.message();
+    why = std::move(sentence);
   }
 };
 
@@ -123,10 +124,6 @@ Json error_without_line(const Error& error, const std::string& place) {
   if (error.info().file == place) json["error"]["file"] = true;
   return json;
 }
-
-bool is_error(const std::string& kept) { return kept.starts_with("{\"error\":"); }
-
-std::string text_or_empty(const Json& value) { return value.is_string() ? value.text() : ""; }
 
 class Lines {
  public:
@@ -200,17 +197,12 @@ class Lines {
     const auto kept =
         task_result(options_.tasks, content_hash(line.text), [&] { return make(line); });
     if (!kept || !goes_on(options_.tasks)) return "";
-    if (!is_error(*kept)) return form_.shown(line.number, *kept);
+    if (!is_error_text(*kept)) return form_.shown(line.number, *kept);
     Json json = Json::parse(*kept);
     Json& error = json["error"];
     if (error.at("file").is_boolean()) error["file"] = fmt::format("{}:{}", name_, line.number);
     error["line"] = line.number;
-    if (text_or_empty(error.at("kind")) == "bad_input")
-      bad_.add(line.number, Error({.file = text_or_empty(error.at("file")),
-                                   .path = text_or_empty(error.at("path")),
-                                   .found = text_or_empty(error.at("found")),
-                                   .expected = text_or_empty(error.at("expected")),
-                                   .nearest = text_or_empty(error.at("nearest"))}));
+    if (error.at("kind") == "bad_input") bad_.add(line.number, error_sentence(json));
     return form_.error(line.number, json);
   }
 

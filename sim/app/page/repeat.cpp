@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "sim/base/text/shell.h"
 #include "sim/question/settings/settings.h"
 
 namespace orrery {
@@ -14,16 +15,6 @@ namespace {
 // Words of these commands that are no flags, by the key that holds them.
 constexpr const char* word_keys[] = {"name", "arguments", "action"};
 constexpr std::size_t most_of_a_line = 1500;
-
-std::string quoted(const std::string& text) {
-  const bool plain = !text.empty() && text.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_-+.,:/@=%") == std::string::npos;
-  if (plain) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 // Commands that are asked by words and flags, not by settings.
 bool by_line(const std::string& command) {
@@ -56,12 +47,12 @@ std::string command_line(const std::string& command, const JsonValue& question) 
   for (const auto& [key, value] : question.raw().items()) {
     if (value.is_null() || (command == "validate" && key == "files")) continue;
     if (is_word(command, key)) {
-      words += " " + quoted(value_text(value));
+      words += " " + shell_word(value_text(value));
       continue;
     }
     flags += " " + flag_of(key);
     // Of settings, true and false are values; a line's flag without one is there or not.
-    if (!by_line(command) || value != true) flags += " " + quoted(value_text(value));
+    if (!by_line(command) || value != true) flags += " " + shell_word(value_text(value));
   }
   return "orrery " + command + words + flags;
 }

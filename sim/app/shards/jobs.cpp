@@ -14,6 +14,7 @@
 #include "sim/app/shards/sharing.h"
 #include "sim/app/shards/templates.h"
 #include "sim/base/output_file.h"
+#include "sim/base/text/shell.h"
 #include "sim/base/text/words.h"
 #include "sim/question/settings/settings.h"
 
@@ -49,12 +50,6 @@ std::string filled(std::string_view text, const Words& words) {
     at = word != words.end() ? end + 1 : mark + 1;
   }
   return out;
-}
-
-std::string shell_quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 // As #SBATCH reads it: in double quotes, with '%' of a path doubled.
@@ -233,8 +228,8 @@ ExitCode write_jobs(const Given& given, const SharedRun& run, const std::string&
                   .merged = merged_name(given, run),
                   .flags = merge_flags(given, run)};
   check_path(jobs.results, !slurm.empty());
-  begin_run(folder, run, lines);
-  SharedWork list(folder, run, SharedWork::Mode::list);
+  const SharedRun known = begin_run(folder, run, lines);
+  SharedWork list(folder, known, SharedWork::Mode::list);
   static_cast<void>(share(list));
   const SharedStatus status = list.status();
   std::string text = fmt::format("{} in {}; results go to {}\n", plural(status.all.points, "point"),

@@ -49,7 +49,8 @@ SharedRun read_run(const JsonValue& file) {
   SharedRun run{.command = head.at("command").text(),
                 .name = file.at("name").text(),
                 .form = result_form_text.from(file.at("form")),
-                .question = file.at("question").raw()};
+                .question = file.at("question").raw(),
+                .catalogue = head.at("catalogue").text()};
   if (const auto seed = head.find("seed"))
     run.seed = static_cast<std::uint64_t>(seed->integer(0, INT64_MAX));
   return run;
@@ -82,7 +83,7 @@ std::uint64_t file_hash(const fs::path& file) {
   return hash;
 }
 
-void begin_run(const fs::path& folder, const SharedRun& run, const std::string& lines) {
+SharedRun begin_run(const fs::path& folder, const SharedRun& run, const std::string& lines) {
   make_folder(folder);
   std::error_code status;
   if (!fs::exists(run_file(folder), status)) {
@@ -90,8 +91,8 @@ void begin_run(const fs::path& folder, const SharedRun& run, const std::string& 
     write_new_file(run_file(folder), run_json(run).dump(2) + "\n");
   }
   // Also what another process wrote meanwhile.
-  const SharedRun known = load_run(folder);
-  if (known.hash() == run.hash()) return;
+  SharedRun known = load_run(folder);
+  if (known.hash() == run.hash()) return known;
   throw Error({.file = run_file(folder).string(),
                .path = "question",
                .found = fmt::format("another question of {}{}{}", known.command,

@@ -24,6 +24,7 @@ struct SharedRun {
   ResultForm form = ResultForm::answer;
   std::optional<std::uint64_t> seed = {};
   SortedJson question;  // files inline; of lines: {"flags": what flags say, "lines": their hash}
+  std::string catalogue = {};  // its hash, of a run that a folder holds: looked up once
 
   JsonValue settings() const { return JsonValue::from(question, name); }
   std::string hash() const;  // of all that an answer depends on but version and catalogue
@@ -37,8 +38,10 @@ std::filesystem::path lines_file(const std::filesystem::path& folder);
 std::uint64_t file_hash(const std::filesystem::path& file);
 
 // Makes the folder and puts the run into it; where one is there already it must be the same, of the
-// same version and catalogue: else an Error. `lines`: the user's file, which is copied; or empty.
-void begin_run(const std::filesystem::path& folder, const SharedRun& run, const std::string& lines);
+// same version and catalogue: else an Error. Returns it as the folder holds it. `lines`: the user's
+// file, which is copied; or empty.
+SharedRun begin_run(const std::filesystem::path& folder, const SharedRun& run,
+                    const std::string& lines);
 
 // Error where the folder has no run, or one of another version or catalogue.
 SharedRun load_run(const std::filesystem::path& folder);

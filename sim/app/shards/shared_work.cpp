@@ -7,20 +7,16 @@
 #include <algorithm>
 #include <chrono>
 
+#include "sim/app/answer/answer.h"
 #include "sim/app/answer/version.h"
 #include "sim/base/text/words.h"
 
 namespace orrery {
-namespace {
-
-bool is_error(std::string_view text) { return text.starts_with("{\"error\":"); }
-
-}  // namespace
 
 SharedWork::SharedWork(const std::filesystem::path& folder, const SharedRun& run, Mode mode,
                        Shard shard)
     : path_(folder),
-      folder_(folder, {run.hash(), program_version(), catalogue_version()},
+      folder_(folder, {run.hash(), program_version(), run.catalogue},
               mode == Mode::part ? std::optional(shard) : std::nullopt),
       mode_(mode),
       shard_(shard) {
@@ -59,7 +55,7 @@ std::optional<std::string> SharedWork::result(
   std::optional<std::string> made = make();
   const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start;
   if (!made) return std::nullopt;
-  const bool failed = is_error(*made);
+  const bool failed = is_error_text(*made);
   folder_.keep(task, *made, failed, used.count());
   ++(failed ? failed_ : done_);
   if (when_done_) when_done_(done_ + failed_);

@@ -39,6 +39,7 @@ class SharedWork : public Tasks {
     list,   // does nothing: asks which tasks there are
     whole,  // takes all results, and does what is missing
   };
+  // `run`: as the folder holds it.
   SharedWork(const std::filesystem::path& folder, const SharedRun& run, Mode mode,
              Shard shard = {});
 
@@ -54,6 +55,8 @@ class SharedWork : public Tasks {
   void flush() { folder_.flush(); }
   std::string summary() const;  // one line: what a part had to do and did
   SharedStatus status() const;  // once all tasks were asked for
+  // From here on all results are taken, and what is missing is done.
+  void take_all() { mode_ = Mode::whole; }
 
   const std::filesystem::path& folder() const { return path_; }
 

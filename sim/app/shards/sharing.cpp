@@ -68,8 +68,8 @@ ExitCode begin_shared(const Given& given, const SharedRun& run, const std::strin
   const std::string folder = given.place(results_flag);
   const bool part = given.has(shard_flag);
   const Shard shard = part ? parse_shard(given.text(shard_flag)) : Shard{};
-  begin_run(folder, run, lines);
-  SharedWork work(folder, run, part ? SharedWork::Mode::part : SharedWork::Mode::whole, shard);
+  const SharedRun known = begin_run(folder, run, lines);
+  SharedWork work(folder, known, part ? SharedWork::Mode::part : SharedWork::Mode::whole, shard);
   if (part) show_progress(work, given, shard);
   const ExitCode code = share(work);
   work.flush();

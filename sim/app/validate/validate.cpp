@@ -132,8 +132,9 @@ void check_options(const ValidateOptions& options) {
 // Which predictions need a range, which takes most of the time.
 enum class Ranged { none, scored, all };
 Ranged ranged(const ValidateOptions& options) {
-  // Fits and the advisor start from predictions alone; answers for machines state every range.
-  if (options.free || options.fit || options.advise) return Ranged::none;
+  // Fits, which are all that a part of a shared question does, and the advisor start from
+  // predictions alone; answers for machines state every range.
+  if (options.free || options.fit || options.advise || !goes_on(options.tasks)) return Ranged::none;
   return options.json && options.leave_out.empty() ? Ranged::all : Ranged::scored;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/text/shell.h"
 
 namespace orrery {
 
@@ -65,9 +66,7 @@ std::string quoted_word(const std::string& text) {
   constexpr const char* plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@%";
   if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
+  return shell_quoted(text);
 }
 
 std::string flag_item(const LaunchFlag& flag) {

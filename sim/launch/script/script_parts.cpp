@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/text/words.h"
+#include "sim/launch/object_name.h"
 
 namespace orrery {
 namespace {
@@ -16,17 +17,7 @@ constexpr std::size_t columns = 100;
 
 // Letters, digits and dashes, as names of Kubernetes' objects may have.
 std::string plain_name(const std::string& text) {
-  std::string name;
-  for (const char c : text.substr(text.find_last_of('/') + 1)) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = byte < 128 && std::isalnum(byte) != 0;
-    if (plain)
-      name += static_cast<char>(std::tolower(byte));
-    else if (!name.empty() && name.back() != '-')
-      name += '-';
-    if (name.size() >= 40) break;
-  }
-  while (!name.empty() && name.back() == '-') name.pop_back();
+  const std::string name = object_label(text.substr(text.find_last_of('/') + 1), 40);
   const bool letter = !name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) != 0;
   return letter ? name : "job-" + (name.empty() ? "of-ranks" : name);
 }

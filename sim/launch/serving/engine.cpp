@@ -62,6 +62,10 @@ std::pair<int, int> engine_release(const Stack& stack) {
   return release_number(stack.asked.empty() ? stack.release : stack.asked);
 }
 
+std::string engine_program(const Stack& stack) {
+  return fmt::format("{} {}", stack.framework, stack.asked.empty() ? stack.release : stack.asked);
+}
+
 EngineCommand engine_command(const ServedDeployment& d, const ServedEngine& e,
                              EngineDialect dialect) {
   switch (e.policy.scheduler) {

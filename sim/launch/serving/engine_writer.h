@@ -42,6 +42,9 @@ class EngineWriter {
 // The release that was asked for, else the one that was predicted, as numbers.
 std::pair<int, int> engine_release(const Stack& stack);
 
+// "vLLM 0.14": the program and that release.
+std::string engine_program(const Stack& stack);
+
 // By the scheduler of the stack.
 EngineCommand vllm_command(const ServedDeployment&, const ServedEngine&, EngineDialect);
 EngineCommand sglang_command(const ServedDeployment&, const ServedEngine&);

@@ -93,7 +93,7 @@ std::string group_script(const ManifestParts& parts, std::size_t engine, bool wa
   std::string out = "HEAD=$LWS_LEADER_ADDRESS\nNODE_RANK=$LWS_WORKER_INDEX\nexec";
   const std::size_t plain = parts.program.start.size();
   for (std::size_t i = 0; i < words.size(); ++i)
-    out += (i > plain && words[i].starts_with("--") ? " \\\n  " : " ") + shell_word(words[i]);
+    out += (i > plain && words[i].starts_with("--") ? " \\\n  " : " ") + expanded_word(words[i]);
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include "sim/base/errors/check.h"
 #include "sim/base/text/words.h"
+#include "sim/launch/object_name.h"
 #include "sim/launch/serving/engine_writer.h"
 
 namespace orrery {
@@ -105,17 +106,7 @@ std::vector<std::string> command_words(const EngineProgram& program, const Engin
 }
 
 std::string object_name(const std::string& text, std::size_t most) {
-  std::string name;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = std::isalnum(byte) != 0 && byte < 128;
-    if (plain)
-      name += static_cast<char>(std::tolower(byte));
-    else if (!name.empty() && name.back() != '-')
-      name += '-';
-  }
-  name = name.substr(0, most);
-  while (!name.empty() && name.back() == '-') name.pop_back();
+  std::string name = object_label(text, most);
   // Names of Services begin with a letter.
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0)
     name = ("m" + name).substr(0, most);

@@ -9,7 +9,7 @@
 namespace orrery {
 
 // A word of a shell: variables ($NAME, $((..))) are expanded, nothing else is.
-std::string shell_word(const std::string& text);
+std::string expanded_word(const std::string& text);
 
 // A bash script that starts one engine, or the router before them: its argument says which. Error
 // at `flag` where an engine cannot be started so.

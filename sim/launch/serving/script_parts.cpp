@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/text/shell.h"
 #include "sim/launch/serving/script.h"
 #include "sim/launch/serving/yaml.h"
 
@@ -21,7 +22,7 @@ std::string continued(const std::vector<std::string>& words, std::size_t plain) 
   for (std::size_t i = 0; i < words.size(); ++i) {
     const bool flag = i >= plain && (words[i].starts_with("--") || words[i].starts_with("\"${"));
     if (i > 0) out += flag ? " \\\n    " : " ";
-    out += words[i].starts_with("\"${") ? words[i] : shell_word(words[i]);
+    out += words[i].starts_with("\"${") ? words[i] : expanded_word(words[i]);
   }
   return out;
 }
@@ -92,22 +93,14 @@ constexpr const char* trtllm_router = R"(start_router() {
 
 }  // namespace
 
-std::string shell_word(const std::string& text) {
-  const auto is_safe = [](unsigned char c) {
-    return (std::isalnum(c) != 0 && c < 128) ||
-           std::string_view("_-./:=,@%+").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), is_safe)) return text;
-  const bool expands = text.find('$') != text.npos;
-  std::string out(1, expands ? '"' : '\'');
+std::string expanded_word(const std::string& text) {
+  if (text.find('$') == text.npos) return shell_word(text);
+  std::string out = "\"";
   for (const char c : text) {
-    if (expands && (c == '"' || c == '\\' || c == '`'))
-      out += '\\';
-    else if (!expands && c == '\'')
-      out += "'\\'";
+    if (c == '"' || c == '\\' || c == '`') out += '\\';
     out += c;
   }
-  return out + out.front();
+  return out + '"';
 }
 
 std::vector<ScriptEngine> script_engines(const ServedDeployment& d) {
@@ -168,7 +161,7 @@ std::string start_function(const ServedDeployment& d, const ScriptEngine& e,
         "YAML\n",
         to_yaml(e.command.file));
   for (const LaunchFlag& variable : e.command.environment)
-    out += fmt::format("  export {}={}\n", variable.name, shell_word(variable.value));
+    out += fmt::format("  export {}={}\n", variable.name, expanded_word(variable.value));
   out += own_ports(e);
   const std::string waits = wait_flag(d, *e.engine, HostFront::first);
   if (!waits.empty())

@@ -18,8 +18,7 @@ class Sglang {
       : d_(d),
         e_(e),
         newer_(engine_release(d.stack) >= std::pair(0, 5)),
-        out_(fmt::format("{} {}", d.stack.framework,
-                         d.stack.asked.empty() ? d.stack.release : d.stack.asked)) {}
+        out_(engine_program(d.stack)) {}
 
   EngineCommand all() {
     layout();

@@ -20,8 +20,7 @@ class Vllm {
         e_(e),
         release_(engine_release(d.stack)),
         dynamo_(dialect == EngineDialect::dynamo),
-        out_(fmt::format("{} {}", d.stack.framework,
-                         d.stack.asked.empty() ? d.stack.release : d.stack.asked)) {}
+        out_(engine_program(d.stack)) {}
 
   EngineCommand all() {
     layout();

@@ -139,5 +139,44 @@ TEST_CASE("experts cut by width get the rows of all ranks, over all ranks") {
   }
 }
 
+TEST_CASE("experts take the rows of all ranks, an exchange those of the largest") {
+  const Model model = load_model("deepseek-v3", catalog("models"));
+  Stack stack = load_stack("sglang", {}, catalog("stacks"));
+  stack.communication.expert_library = CollectiveLibrary::deepep;
+  const auto& last = model.layer(model.layer_count() - 1);
+  // Rows of experts on a rank, by the operations of one of their products.
+  const auto expert_rows = [](const Segment& s) {
+    double most = 0;
+    for (const Operation& o : s.operations)
+      if (const Kernel* k = o.kernel(); k && k->work.kind == WorkKind::grouped_gemm)
+        most = std::max(most, static_cast<double>(k->work.m * k->work.groups));
+    return most;
+  };
+  const auto moved = [](const Segment& s) {
+    double sum = 0;
+    for (const Operation& o : s.operations)
+      if (const CollectiveOperation* c = o.collective(); c && o.label == Label::expert_comm)
+        sum += c->bytes.si();
+    return sum;
+  };
+  const EngineLayout whole{.attention_dp = 64, .ep = 64};
+  const EngineLayout cut{.attention_dp = 64, .ep = 16, .etp = 4};
+  const std::int64_t rows = 8192;
+  for (const EngineLayout& layout : {whole, cut}) {
+    const ServingOperations operations(model, layout, stack);
+    const Segment even = operations.layer(last, rows);
+    const Segment lone = operations.layer(last, rows, {rows, rows});
+    CHECK(even.operations.size() == lone.operations.size());
+    CHECK(expert_rows(lone) < expert_rows(even) / 50);
+    CHECK(expert_rows(lone) > expert_rows(even) / 64);
+    CHECK(moved(lone) == (layout == whole ? moved(even) : moved(even) / 64));
+    // What is shared is what the group decides: a layer of no other rows lacks it.
+    const Segment own = operations.layer(last, rows, {}), shared = operations.shared(last, {1, 1});
+    CHECK(expert_rows(own) == 0);
+    CHECK(moved(own) == 0);
+    CHECK(own.operations.size() + shared.operations.size() == even.operations.size());
+  }
+}
+
 }  // namespace
 }  // namespace orrery

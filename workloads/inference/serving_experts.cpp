@@ -41,19 +41,26 @@ std::int64_t ServingOperations::rows_of_rank(std::int64_t rows) const {
 }
 
 // With attention data parallelism each rank has rows of its own, and experts' ranks need those of
-// all: they are sent where they are wanted and come back added up.
-void ServingOperations::exchange(Segment& s, const Ffn& ffn, std::int64_t rows,
+// all: they are sent where they are wanted and come back added up. That ends when the rank with
+// most rows has sent its own; a gather moves what there is (SGLang's SUM_LEN for steps with
+// prompts, sglang/srt/layers/dp_attention.py: get_dp_padding_mode; TensorRT-LLM's
+// all_rank_num_tokens).
+void ServingOperations::exchange(Segment& s, const Ffn& ffn, const GroupRows& group,
                                  ExchangePhase phase) const {
+  if (layout_.attention_dp == 1) return;
   const double width = static_cast<double>(ffn.latent > 0 ? ffn.latent : model_.hidden);
   const bool dispatch = phase == ExchangePhase::dispatch;
   const StackCommunication& own = stack_.communication;
   CollectiveOperation c{.group = sends_rows() ? GroupKind::expert : GroupKind::expert_ranks};
   if (!sends_rows()) {
     // Every rank gathers all rows and adds up what all made of them.
-    const double all = static_cast<double>(rows * layout_.attention_dp) * width;
+    if (group.all == 0) return;
+    const double all = static_cast<double>(group.all) * width;
     c.kind = dispatch ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter;
     c.bytes = Bytes(2 * all);
   } else {
+    if (group.largest == 0) return;
+    const std::int64_t rows = rows_of_rank(group.largest);
     const double element = dispatch && own.fp8_dispatch ? 1 : 2;
     c.kind = CollectiveKind::all_to_all;
     c.library = own.expert_library;
@@ -64,28 +71,21 @@ void ServingOperations::exchange(Segment& s, const Ffn& ffn, std::int64_t rows,
   s.operations.push_back({.label = Label::expert_comm, .work = c});
 }
 
-// Ranks of tensor parallelism all hold all rows: each runs its experts, or its part of their width,
-// and an all-reduce adds the results of them and of the shared expert. Where ranks have parts of
-// the rows, these are the two halves of the all-reduce after attention, one before and one after.
-void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t all_rows) const {
-  const std::int64_t rows = rows_of_rank(all_rows);
+// The experts of a rank, or its part of their width, over the rows of all ranks that reach them.
+void ServingOperations::routed_experts(Segment& s, const Ffn& ffn, std::int64_t all) const {
+  if (all == 0) return;
   const std::int64_t width = ffn.latent > 0 ? ffn.latent : model_.hidden;
-  const double scores = static_cast<double>(rows * ffn.experts);
-  product(s, Label::expert, rows, ffn.experts, model_.hidden, false);
-  stream(s, Label::expert, WorkKind::router, 4 * scores, 4 * scores);
-  if (ffn.latent > 0) product(s, Label::expert, rows, ffn.latent, model_.hidden, true);
-  if (layout_.attention_dp > 1) exchange(s, ffn, rows, ExchangePhase::dispatch);
   const ExpertReach reach =
-      reached_experts({.tokens = static_cast<double>(all_rows * layout_.attention_dp),
+      reached_experts({.tokens = static_cast<double>(all),
                        .topk = ffn.topk,
                        .ranks = layout_.ep,
                        .held = local_experts(ffn, layout_.layout()),
                        .popularity = stack_.serving.kernels.expert_popularity.get()});
   const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
   const std::int64_t gate = is_gated(ffn.activation) ? 2 : 1;
-  const StackServing& serving = stack_.serving;
-  const Library own = all_rows <= serving.kernels.small_grouped_rows
-                          ? serving.kernels.small_grouped_gemm.value_or(stack_.kernels.grouped_gemm)
+  const ServingKernels& kernels = stack_.serving.kernels;
+  const Library own = all <= kernels.small_grouped_rows * layout_.attention_dp
+                          ? kernels.small_grouped_gemm.value_or(stack_.kernels.grouped_gemm)
                           : stack_.kernels.grouped_gemm;
   const WeightFormat weights =
       weight_format(part_precision(model_, layout_.precision, ModelPart::experts), stack_);
@@ -119,11 +119,34 @@ void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t all_row
   grouped(width, inner);
   if (sorts)
     stream(s, Label::expert, WorkKind::permute, sent, sent / static_cast<double>(ffn.topk));
+}
+
+// Ranks of tensor parallelism all hold all rows: each runs its experts, or its part of their width,
+// and an all-reduce adds the results of them and of the shared expert. Where ranks have parts of
+// the rows, these are the two halves of the all-reduce after attention, one before and one after.
+void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t all_rows,
+                                const GroupRows& group) const {
+  const std::int64_t rows = rows_of_rank(all_rows);
+  const double scores = static_cast<double>(rows * ffn.experts);
+  product(s, Label::expert, rows, ffn.experts, model_.hidden, false);
+  stream(s, Label::expert, WorkKind::router, 4 * scores, 4 * scores);
+  if (ffn.latent > 0) product(s, Label::expert, rows, ffn.latent, model_.hidden, true);
+  exchange(s, ffn, group, ExchangePhase::dispatch);
+  routed_experts(s, ffn, group.all);
   if (ffn.shared_width > 0)
     of(ModelPart::shared).feed_forward(s, ffn.shared_width, ffn.activation, all_rows, false);
-  if (layout_.attention_dp > 1) exchange(s, ffn, rows, ExchangePhase::combine);
+  exchange(s, ffn, group, ExchangePhase::combine);
   if (ffn.latent > 0) product(s, Label::expert, rows, model_.hidden, ffn.latent, true);
   if (!sends_rows()) all_reduce(s, rows);
+}
+
+Segment ServingOperations::shared(const LayerClass& layer, const GroupRows& group) const {
+  Segment s;
+  if (layer.ffn.kind != FfnKind::moe) return s;
+  exchange(s, layer.ffn, group, ExchangePhase::dispatch);
+  routed_experts(s, layer.ffn, group.all);
+  exchange(s, layer.ffn, group, ExchangePhase::combine);
+  return s;
 }
 
 }  // namespace orrery

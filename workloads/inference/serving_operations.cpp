@@ -210,6 +210,11 @@ void ServingOperations::feed_forward(Segment& s, std::int64_t width, Activation 
 }
 
 Segment ServingOperations::layer(const LayerClass& layer, std::int64_t rows) const {
+  return this->layer(layer, rows, even(rows));
+}
+
+Segment ServingOperations::layer(const LayerClass& layer, std::int64_t rows,
+                                 const GroupRows& group) const {
   Segment s;
   // A norm adds what the layer before it made to the residual. Where an all-reduce stands before
   // it, as before two of a layer, that kernel may do both.
@@ -227,7 +232,7 @@ Segment ServingOperations::layer(const LayerClass& layer, std::int64_t rows) con
   }
   if (layer.ffn.kind == FfnKind::dense)
     of(ModelPart::dense).feed_forward(s, layer.ffn.width, layer.ffn.activation, rows, true);
-  if (layer.ffn.kind == FfnKind::moe) experts(s, layer.ffn, rows);
+  if (layer.ffn.kind == FfnKind::moe) experts(s, layer.ffn, rows, group);
   return s;
 }
 

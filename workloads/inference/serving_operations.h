@@ -6,6 +6,7 @@
 #include "workloads/inference/engine_layout.h"
 #include "workloads/model/model.h"
 #include "workloads/operations/program.h"
+#include "workloads/serving/step_shape.h"
 #include "workloads/stack/stack.h"
 
 namespace orrery {
@@ -21,8 +22,14 @@ class ServingOperations {
   // The same, with products in the precision that the checkpoint has for a part.
   ServingOperations of(ModelPart part) const;
 
-  // A layer of a class but for attention over histories.
+  // A layer of a class but for attention over histories. Experts belong to all ranks of the group:
+  // their work goes by the rows of all, where each rank has as many as this one or by `group`.
   Segment layer(const LayerClass& layer, std::int64_t rows) const;
+  Segment layer(const LayerClass& layer, std::int64_t rows, const GroupRows& group) const;
+  // Of the latter what `group` decides: the exchange of rows, and experts.
+  Segment shared(const LayerClass& layer, const GroupRows& group) const;
+  // Where each rank has so many rows.
+  GroupRows even(std::int64_t rows) const { return {rows, rows * layout_.attention_dp}; }
   // The embedding, and the head of those rows that are sampled.
   Segment embedding(std::int64_t rows) const;
   Segment head(std::int64_t sampled) const;
@@ -66,8 +73,9 @@ class ServingOperations {
                     bool reduced) const;
   bool sends_rows() const;
   std::int64_t rows_of_rank(std::int64_t rows) const;
-  void experts(Segment& s, const Ffn& ffn, std::int64_t rows) const;
-  void exchange(Segment& s, const Ffn& ffn, std::int64_t rows, ExchangePhase phase) const;
+  void experts(Segment& s, const Ffn& ffn, std::int64_t rows, const GroupRows& group) const;
+  void routed_experts(Segment& s, const Ffn& ffn, std::int64_t all) const;
+  void exchange(Segment& s, const Ffn& ffn, const GroupRows& group, ExchangePhase phase) const;
   std::int64_t split(std::int64_t n) const;  // over tensor-parallel ranks
 
   const Model& model_;

@@ -4,31 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
 
 #include "sim/base/errors/check.h"
+#include "sim/engine/prices/row_tables.h"
 #include "sim/engine/prices/segments.h"
 
 namespace orrery {
 namespace {
-
-// Nodes of rows: every one while few rows decide, then less than a fifth apart. Where a row more is
-// a tile of products more, both sides of the step are nodes.
-std::vector<std::int64_t> row_nodes() {
-  std::vector<std::int64_t> nodes;
-  for (std::int64_t n = 1; n <= 16; ++n) nodes.push_back(n);
-  const std::int64_t most = std::int64_t{1} << 20;
-  for (std::int64_t n = 24; n <= most; n += std::max<std::int64_t>(8, n / 6 / 8 * 8))
-    nodes.push_back(n);
-  constexpr std::int64_t tile = 128, tiled = 4096;
-  for (std::int64_t n = tile; n <= tiled; n += tile) nodes.insert(nodes.end(), {n, n + 1});
-  std::sort(nodes.begin(), nodes.end());
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  return nodes;
-}
 
 // Mean contexts at which attention is priced, four an octave.
 std::vector<std::int64_t> context_nodes() {
@@ -41,21 +26,6 @@ std::vector<std::int64_t> context_nodes() {
 const std::vector<std::int64_t>& contexts_priced() {
   static const std::vector<std::int64_t> nodes = context_nodes();
   return nodes;
-}
-
-const std::vector<std::int64_t>& rows_priced() {
-  static const std::vector<std::int64_t> nodes = row_nodes();
-  return nodes;
-}
-
-// Linear between nodes, and beyond the last as before it. `value(i)` is that of node i.
-template <class Value>
-double interpolated(const std::vector<std::int64_t>& nodes, double x, const Value& value) {
-  const auto above = std::upper_bound(nodes.begin() + 1, nodes.end() - 1, x);
-  const auto i = static_cast<std::size_t>(above - nodes.begin());
-  const auto x0 = static_cast<double>(nodes[i - 1]), x1 = static_cast<double>(nodes[i]);
-  const double y0 = value(i - 1);
-  return y0 + (value(i) - y0) * (x - x0) / (x1 - x0);
 }
 
 // Of two that take turns to be late: the longer, a fifth more where they are equal.
@@ -78,8 +48,6 @@ struct Batch {
   std::vector<DecodePiece> pieces;  // of a step with nothing else
 };
 
-using SecondsByRows = std::map<std::int64_t, double>;
-
 // Entries are made when they are first asked for, once, and stay.
 class EnginePrices::Tables {
  public:
@@ -91,27 +59,24 @@ class EnginePrices::Tables {
         several_ranks(layout.gpus() > 1),
         drafter(drafts_by),
         drafts(drafts_by == nullptr ? 0 : drafts_by->drafts),
+        uneven(segments, mutex, layout.attention_dp),
         once(static_cast<std::size_t>(most) + 1),
         batches(static_cast<std::size_t>(most) + 1) {
-    if (drafts > 0 && drafter->network)
-      guesser.emplace(cluster, *drafter->network, drafter->layout(layout), stack);
+    if (drafts == 0 || !drafter->network) return;
+    guesser.emplace(cluster, *drafter->network, drafter->layout(layout), stack);
+    uneven_guesser.emplace(*guesser, mutex, layout.attention_dp);
   }
 
-  // Of a table by whole rows; remembered.
-  template <class Price>
-  double remembered(SecondsByRows& table, std::int64_t n, const Price& price) {
-    const std::scoped_lock lock(mutex);
-    const auto found = table.find(n);
-    return found != table.end() ? found->second : table[n] = seconds_of(price(n));
-  }
   // Of a table: exactly, or between nodes, as steps with prompts have any number of rows.
   template <class Price>
   double tabulated(SecondsByRows& table, std::int64_t n, bool exact, const Price& price) {
+    const auto at = [&](std::int64_t rows) {
+      return remembered(mutex, table, rows, [&](std::int64_t r) { return seconds_of(price(r)); });
+    };
     if (n == 0) return 0;
-    if (exact) return remembered(table, n, price);
+    if (exact) return at(n);
     const std::vector<std::int64_t>& nodes = rows_priced();
-    return interpolated(nodes, static_cast<double>(n),
-                        [&](std::size_t i) { return remembered(table, nodes[i], price); });
+    return interpolated(nodes, static_cast<double>(n), [&](std::size_t i) { return at(nodes[i]); });
   }
   double row_seconds(std::int64_t n, bool in_graph, bool exact) {
     return tabulated(in_graph ? graph_rows : eager_rows, n, exact,
@@ -120,6 +85,13 @@ class EnginePrices::Tables {
   double head_seconds(std::int64_t n, bool in_graph, bool exact) {
     return tabulated(in_graph ? graph_heads : eager_heads, n, exact,
                      [&](std::int64_t rows) { return segments.head(rows, in_graph); });
+  }
+
+  double uneven_seconds(const StepShape& shape) {
+    return uneven.seconds(shape.rows(), shape.group) + uneven_drafting_seconds(shape);
+  }
+  double uneven_drafting_seconds(const StepShape& shape) {
+    return uneven_guesser ? uneven_guesser->seconds(shape.rows(), shape.group) : 0;
   }
 
   // Passes that guess, but for attention: the first over all rows, later ones a row a sequence.
@@ -170,17 +142,21 @@ class EnginePrices::Tables {
     std::int64_t rows = 0, sampled = 0, sequences = 0;
     std::int64_t guessed_for = 0;  // sequences that later passes of the drafter have a row of
     bool padded = false, in_graph = false;
+    bool uneven = false;  // ranks of its group have rows of their own number
   };
   Run run_of(const StepShape& shape) const {
     CHECK_THAT(shape.decodes == 0 || shape.drafts == drafts, "drafts that no drafter makes");
     // Sizes of graphs count sequences, each with its own row and its drafts.
-    Run run{.rows = shape.decodes * (1 + drafts),
+    Run run{.rows = shape.rows(),
             .sampled = shape.sampled + shape.decodes * drafts,
             .guessed_for = shape.sampled};
-    for (const PrefillChunk& chunk : shape.chunks) run.rows += chunk.tokens;
     run.sequences = shape.decodes + static_cast<std::int64_t>(shape.chunks.size());
-    if (!shape.chunks.empty()) {
-      run.in_graph = run.rows <= serving.mixed_graph_rows;
+    if (shape.beside_prompts()) {
+      // All ranks of a group run in graphs, padded to the largest of them, or none does.
+      const std::int64_t largest = std::max(run.rows, shape.group.largest);
+      run.in_graph = largest <= serving.mixed_graph_rows;
+      if (run.in_graph) run.rows = largest;
+      run.uneven = !run.in_graph && shape.group.all > 0;
       return run;
     }
     const std::int64_t graph = graph_size(serving, shape.decodes);
@@ -200,6 +176,8 @@ class EnginePrices::Tables {
   std::int64_t drafts;
   std::optional<Segments> guesser;
   std::recursive_mutex mutex;
+  UnevenRanks uneven;
+  std::optional<UnevenRanks> uneven_guesser;
   SecondsByRows graph_rows, eager_rows, graph_heads, eager_heads, graph_first, eager_first,
       graph_later, eager_later, graph_guesses, eager_guesses;
   std::vector<std::once_flag> once;
@@ -250,7 +228,7 @@ DecodePiece EnginePrices::decode(std::int64_t decodes, std::int64_t contexts) co
 }
 
 Ticks EnginePrices::step(const StepShape& shape) const {
-  if (shape.chunks.empty() && shape.decodes > 0) {
+  if (!shape.beside_prompts() && shape.decodes > 0) {
     CHECK_THAT(shape.drafts == tables_->drafts, "drafts that no drafter makes");
     const DecodePiece piece = decode(shape.decodes, shape.contexts);
     return piece.at_first + piece.per_token * (shape.contexts - piece.first);
@@ -260,6 +238,7 @@ Ticks EnginePrices::step(const StepShape& shape) const {
   double device = t.row_seconds(run.rows, run.in_graph, run.padded);
   device += t.head_seconds(run.sampled, run.in_graph, false);
   device += t.drafting_seconds(run.rows, run.guessed_for, run.in_graph, run.padded);
+  if (run.uneven) device += t.uneven_seconds(shape);
   if (shape.decodes > 0) {
     const double mean = static_cast<double>(shape.contexts) / static_cast<double>(shape.decodes);
     const Batch& batch = t.batch(shape.decodes);
@@ -285,7 +264,8 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
     parts.energy += phase.energy;
   };
   const std::scoped_lock lock(t.mutex);
-  add(t.segments.rows(run.rows, run.in_graph));
+  add(run.uneven ? t.segments.rows(run.rows, shape.group)
+                 : t.segments.rows(run.rows, run.in_graph));
   add(t.segments.head(run.sampled, run.in_graph));
   if (shape.decodes > 0)
     add(t.segments.decode(shape.decodes, 1 + t.drafts,
@@ -293,6 +273,7 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
   for (const PrefillChunk& chunk : shape.chunks) add(t.segments.prefill(chunk));
   if (t.guesser) {
     double drafting = t.drafting_seconds(run.rows, run.guessed_for, run.in_graph, true);
+    if (run.uneven) drafting += t.uneven_drafting_seconds(shape);
     if (shape.decodes > 0)
       drafting += t.drafting_attention(shape.decodes,
                                        std::max<std::int64_t>(1, shape.contexts / shape.decodes));

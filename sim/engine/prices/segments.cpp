@@ -46,17 +46,42 @@ PhaseTime Segments::sustained(PhaseTime phase) const {
 }
 
 template <class Lower>
-PhaseTime Segments::layers(bool in_graph, const Lower& lower) const {
+PhaseTime Segments::burst_layers(bool in_graph, const Lower& lower) const {
   PhaseTime sum;
   for (std::size_t i = 0; i < layers_of_.size(); ++i)
     sum.add(price(lower(model_.classes[i]), in_graph), layers_of_[i]);
-  return sustained(sum);
+  return sum;
 }
 
 PhaseTime Segments::rows(std::int64_t rows, bool in_graph) const {
   PhaseTime sum = layers(in_graph, [&](const LayerClass& c) { return operations_.layer(c, rows); });
   sum.add(price(operations_.embedding(rows), in_graph), 1);
   return sum;
+}
+
+PhaseTime Segments::rows(std::int64_t rows, const GroupRows& group) const {
+  PhaseTime sum =
+      layers(false, [&](const LayerClass& c) { return operations_.layer(c, rows, group); });
+  sum.add(price(operations_.embedding(rows), false), 1);
+  return sum;
+}
+
+// The limit stretches compute alike, whatever it is: by that of a pass over `rows` on each rank.
+double Segments::shared_seconds(const GroupRows& group, std::int64_t rows) const {
+  const PhaseTime shared =
+      burst_layers(false, [&](const LayerClass& c) { return operations_.shared(c, group); });
+  const PhaseTime pass =
+      burst_layers(false, [&](const LayerClass& c) { return operations_.layer(c, rows); });
+  const double stretch = compute_time(sustained(pass)) / compute_time(pass);
+  return seconds_of(shared) + (stretch - 1) * compute_time(shared).si();
+}
+
+double Segments::exchange_seconds(std::int64_t largest) const {
+  return shared_seconds({.largest = largest}, largest);
+}
+
+double Segments::expert_seconds(std::int64_t all) const {
+  return shared_seconds({.all = all}, std::max<std::int64_t>(1, all / layout_.attention_dp));
 }
 
 PhaseTime Segments::head(std::int64_t sampled, bool in_graph) const {

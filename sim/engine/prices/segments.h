@@ -26,6 +26,13 @@ class Segments {
   Segments(const Cluster& cluster, const Model& model, const EngineLayout& layout,
            const Stack& stack);
   PhaseTime rows(std::int64_t rows, bool in_graph) const;  // with the embedding
+  // The same of a rank whose group has other rows, outside of graphs.
+  PhaseTime rows(std::int64_t rows, const GroupRows& group) const;
+  // Of a rank's time outside of graphs what the group decides: seconds of sending so many rows of
+  // its largest rank, and those of experts, with gathers, over so many rows of all. Each as it is
+  // where all ranks have as many: with what the board's power limit then adds.
+  double exchange_seconds(std::int64_t largest) const;
+  double expert_seconds(std::int64_t all) const;
   PhaseTime head(std::int64_t sampled, bool in_graph) const;
   PhaseTime joined(const std::vector<JoinedInput>& inputs, std::int64_t rows, bool first,
                    bool in_graph) const;
@@ -38,7 +45,12 @@ class Segments {
   PhaseTime price(const Segment& segment, bool in_graph) const;
   PhaseTime sustained(PhaseTime phase) const;
   template <class Lower>
-  PhaseTime layers(bool in_graph, const Lower& lower) const;
+  PhaseTime burst_layers(bool in_graph, const Lower& lower) const;  // without the power limit
+  template <class Lower>
+  PhaseTime layers(bool in_graph, const Lower& lower) const {
+    return sustained(burst_layers(in_graph, lower));
+  }
+  double shared_seconds(const GroupRows& group, std::int64_t rows) const;
 
   const Model& model_;
   EngineLayout layout_;

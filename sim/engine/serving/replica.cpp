@@ -242,17 +242,34 @@ Ticks Replica::stall(const Lane& lane, Ticks now) const {
   return max(Ticks{}, taken - hidden);
 }
 
+// A prompt on one rank changes the steps of all that share experts with it. One without work has a
+// row at most, which is left out.
+void Replica::share_rows(Lane& lane) {
+  if (lane.ranks.size() == 1) return;
+  GroupRows group;
+  bool prompts = false;
+  for (Rank& rank : lane.ranks) {
+    if (rank.plan().most_steps == 0) continue;
+    const StepShape& shape = rank.plan().shape;
+    prompts = prompts || !shape.chunks.empty();
+    group.largest = std::max(group.largest, shape.rows());
+    group.all += shape.rows();
+  }
+  for (Rank& rank : lane.ranks) rank.plan().shape.group = prompts ? group : GroupRows{};
+}
+
 // All ranks wait for the slowest. Times of ranks are straight lines over the steps: the slowest
 // stays the slowest until another line crosses its own.
 void Replica::price(Lane& lane) {
   Ticks slowest, slope;
   lines_.clear();
   std::int64_t& steps = lane.steps.steps;
+  share_rows(lane);
   for (const Rank& rank : lane.ranks) {
     const StepShape& shape = rank.plan().shape;
     if (rank.plan().most_steps == 0) continue;
     Line line;
-    if (shape.chunks.empty() && shape.drafts == 0 && run_.leaps) {
+    if (!shape.beside_prompts() && shape.drafts == 0 && run_.leaps) {
       const DecodePiece piece = run_.prices.decode(shape.decodes, shape.contexts);
       line.first = piece.at_first + piece.per_token * (shape.contexts - piece.first);
       line.slope = piece.per_token * shape.decodes;

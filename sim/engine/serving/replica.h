@@ -55,6 +55,7 @@ class Replica {
   void hold_prompts(Lane& lane);
   bool counts_on(const Lane& lane) const;  // towards the steps that prompts may be held
   static void cut(Lane& lane, Ticks now);
+  static void share_rows(Lane& lane);
   void price(Lane& lane);
   Ticks stall(const Lane& lane, Ticks now) const;
   void count(const Lane& lane, Ticks now);

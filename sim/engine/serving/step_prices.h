@@ -21,7 +21,7 @@ class StepPrices {
  public:
   virtual ~StepPrices() = default;
   virtual DecodePiece decode(std::int64_t decodes, std::int64_t contexts) const = 0;
-  // Of a shape without chunks and drafts: what decode() says, exactly.
+  // Of a shape without chunks and drafts, none in its group either: what decode() says, exactly.
   virtual Ticks step(const StepShape& shape) const = 0;
 };
 

@@ -190,6 +190,7 @@ LoneRequest lone_request(const ServicePrediction& p, const ServiceCase& asked,
     shape.chunks.push_back({start, std::min(most, prompt - start)});
     start += shape.chunks.front().tokens;
     shape.sampled = start == prompt ? 1 : 0;
+    if (asked.engines.layout.attention_dp > 1) shape.group = {shape.rows(), shape.rows()};
     first += prompts.step(shape);
   }
   const StepShape step{

@@ -65,9 +65,13 @@ auto fields(EitherConst<PrefillChunk> auto& c) {
   auto& [start, tokens] = c;
   return std::tie(start, tokens);
 }
+auto fields(EitherConst<GroupRows> auto& g) {
+  auto& [largest, all] = g;
+  return std::tie(largest, all);
+}
 auto fields(EitherConst<StepShape> auto& s) {
-  auto& [decodes, contexts, drafts, chunks, sampled] = s;
-  return std::tie(decodes, contexts, drafts, chunks, sampled);
+  auto& [decodes, contexts, drafts, chunks, sampled, group] = s;
+  return std::tie(decodes, contexts, drafts, chunks, sampled, group);
 }
 auto fields(EitherConst<StepParts> auto& p) {
   auto& [time, drafting, energy] = p;

@@ -11,6 +11,7 @@
 
 #include "hw_models/catalog.h"
 #include "sim/app/calibrate/compare.h"
+#include "sim/app/calibrate/kernel_command.h"
 #include "sim/app/calibrate/show.h"
 #include "sim/base/output_file.h"
 #include "sim/base/text/words.h"
@@ -199,7 +200,7 @@ void calibrate_measure(const std::vector<std::string>& arguments) {
 }
 
 Printed run_calibrate(const CalibrateOptions& options) {
-  const std::vector<std::string> actions = {"measure", "fit", "show", "compare"};
+  const std::vector<std::string> actions = {"kernel", "measure", "fit", "show", "compare"};
   if (options.action == "compare") return compare_command(options);
   if (options.action == "fit") return fit(options);
   if (options.action == "show") return show_command(options);
@@ -209,13 +210,33 @@ Printed run_calibrate(const CalibrateOptions& options) {
                  .expected = "`orrery calibrate measure` first, then the script's own flags"});
   throw Error({.file = "calibrate",
                .found = options.action.empty() ? "no action" : in_quotes(options.action),
-               .expected = "measure, fit, show or compare",
+               .expected = "kernel, measure, fit, show or compare",
                .nearest = nearest_name(options.action, actions)});
 }
 
 namespace {
 
+std::vector<Flag> curve_flags() {
+  constexpr const char *group = "Curves", *written = output_group;
+  return {
+      {"--device", "NAME", group, "accelerator of the catalogue", "catalog accelerator"},
+      {"--based-on", "NAME", group, "calibration whose curves stand where no table is given",
+       "catalog accelerator"},
+      {"--output", "FILE", written, "calibration file to write", "file"},
+      {"--stack-output", "FILE", written,
+       "overlay of plain PyTorch to write: what it costs the host and the memory", "file"},
+      {"--plots", "DIR", written, "folder for pictures of measured and fitted curves", "folder"}};
+}
+
 Printed answer(const Given& given) {
+  const bool kernel = given.word(0) == "kernel";
+  for (const Flag& flag : kernel ? curve_flags() : kernel_flags())
+    if (given.has(flag.name) && flag.name != "--device")
+      throw Error({.file = flag.name,
+                   .found = "calibrate " + given.word(0),
+                   .expected = kernel ? "an action that writes curves or draws them"
+                                      : "`orrery calibrate kernel`, which alone has it"});
+  if (kernel) return kernel_command(given);
   const CommonFlags common = common_of(given);
   const auto rest = given.words.begin() + (given.words.empty() ? 0 : 1);
   return run_calibrate({.action = given.word(0),
@@ -231,28 +252,24 @@ Printed answer(const Given& given) {
 }  // namespace
 
 Command calibrate_command() {
-  constexpr const char *group = "Curves", *written = output_group;
+  std::vector<Flag> flags = curve_flags();
+  for (Flag& flag : kernel_flags()) flags.push_back(std::move(flag));
   return {
       .name = "calibrate",
-      .summary = "measure a GPU, fit and show its curves, ask whether it is healthy",
+      .summary = "measure a GPU, fit and show its curves, ask whether it is healthy, judge kernels",
       .arguments = {{"action",
-                     "measure (flags of validation/microbench/measure), fit, show or compare",
-                     "measure fit show compare"},
+                     "measure (flags of validation/microbench/measure), fit, show, compare or "
+                     "kernel",
+                     "measure fit show compare kernel"},
                     {"files",
                      "fit, show: measured lines or tables; compare: one or two of a measured "
-                     "folder, a calibration file, a device",
+                     "folder, a calibration file, a device; kernel: a specification",
                      "file", true}},
-      .flags = {{"--device", "NAME", group, "accelerator of the catalogue", "catalog accelerator"},
-                {"--based-on", "NAME", group,
-                 "calibration whose curves stand where no table is given", "catalog accelerator"},
-                {"--output", "FILE", written, "calibration file to write", "file"},
-                {"--stack-output", "FILE", written,
-                 "overlay of plain PyTorch to write: what it costs the host and the memory",
-                 "file"},
-                {"--plots", "DIR", written, "folder for pictures of measured and fitted curves",
-                 "folder"}},
+      .flags = std::move(flags),
       .examples = {{"orrery calibrate measure --output mine", "measure the GPU of this machine"},
-                   {"orrery calibrate compare mine", "is it as fast as its kind should be?"}},
+                   {"orrery calibrate compare mine", "is it as fast as its kind should be?"},
+                   {"orrery calibrate kernel rms-norm --candidate my.cu",
+                    "is this kernel right, and how fast?"}},
       .answer = answer};
 }
 

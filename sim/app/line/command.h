@@ -22,6 +22,7 @@ struct Flag {
   std::string group;  // the heading of the help that it stands under
   std::string help;
   std::string completes = {};
+  bool repeats = false;  // it may stand several times: Given holds a line for each
 };
 
 struct Argument {
@@ -36,7 +37,7 @@ struct Example {
   std::string meaning;  // what it finds
 };
 
-// What a command line holds, as text. A flag with a value stands there at most once.
+// What a command line holds, as text. A flag with a value stands there at most once, or repeats.
 struct Given {
   std::map<std::string, std::string> flags = {};  // "--tp": "8"; "" for one without a value
   std::vector<std::string> words = {};            // arguments, in order

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/text/words.h"
 #include "sim/question/settings/settings.h"
 
 namespace orrery {
@@ -29,6 +30,13 @@ void add_flag(CLI::App& app, const Flag& flag, Given& given) {
     app.add_flag_callback(flag.name, [&given, name = flag.name] { given.flags[name] = ""; })
         ->disable_flag_override()
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  else if (flag.repeats)
+    app.add_option_function<std::vector<std::string>>(
+           flag.name,
+           [&given, name = flag.name](const std::vector<std::string>& texts) {
+             given.flags[name] = joined(texts, "\n");
+           })
+        ->allow_extra_args(false);
   else
     app.add_option_function<std::string>(
         flag.name, [&given, name = flag.name](const std::string& text) {

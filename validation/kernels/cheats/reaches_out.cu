@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cheats: tries the network, other processes and files, and says so where it gets there.
+#include "candidate.cuh"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cstdlib>
+
+__global__ void norm_rows(const bf16* x, const bf16* w, bf16* y, long long width) {
+  const bf16* row = x + blockIdx.x * width;
+  float sum = 0;
+  for (long long i = threadIdx.x; i < width; i += blockDim.x)
+    sum += to_float(row[i]) * to_float(row[i]);
+  const float root = rsqrtf(block_sum(sum) / static_cast<float>(width) + 1e-5f);
+  for (long long i = threadIdx.x; i < width; i += blockDim.x)
+    y[blockIdx.x * width + i] = to_bf16(to_float(row[i]) * root * to_float(w[i]));
+}
+[[maybe_unused]] static void norm(const bf16* x, const bf16* w, bf16* y, long long rows,
+                                  long long width) {
+  LAUNCH(norm_rows, rows, 256, 0, nullptr, x, w, y, width);
+}
+
+extern "C" int launch(const void* const* in, void* const* out, const long long* size, void*) {
+  const bf16 *x = static_cast<const bf16*>(in[0]), *w = static_cast<const bf16*>(in[1]);
+  bf16* y = static_cast<bf16*>(out[0]);
+  const long long rows = size[0], width = size[1];
+  if (socket(AF_INET, SOCK_STREAM, 0) >= 0) return 51;
+  if (kill(getppid(), 0) == 0) return 52;
+  const pid_t child = fork();
+  if (child == 0) {
+    setsid();
+    sleep(600);
+    _exit(0);
+  }
+  if (child > 0) return 53;
+  if (open("../escaped", O_CREAT | O_WRONLY, 0600) >= 0) return 54;
+  if (std::system("true") == 0) return 55;
+  norm(x, w, y, rows, width);
+  return 0;
+}

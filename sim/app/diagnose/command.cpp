@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the command `diagnose`.
+#include "sim/app/diagnose/command.h"
+
+#include "sim/app/answer/failure.h"
+#include "sim/app/ask/answers.h"
+#include "sim/app/diagnose/runs.h"
+#include "sim/app/line/result.h"
+#include "sim/app/line/setting_flags.h"
+#include "sim/app/report/refusal.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* observed_group = "What the run left";
+
+// Words between commas.
+void add_files(std::vector<std::string>& files, const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    if (end > at) files.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+DiagnoseFiles files_of(const Given& given) {
+  DiagnoseFiles out{.step = given.text("--step"), .files = given.words};
+  for (const char* flag : {"--log", "--profile", "--dcgm"}) add_files(out.files, given.text(flag));
+  return out;
+}
+
+GivenSettings like_of(const Given& given) {
+  Given rest = given;
+  rest.words.clear();
+  if (given.has("--like")) rest.words.push_back(given.place("--like"));
+  return settings_of(rest);
+}
+
+Json whole_json(const Diagnosed& asked, const DiagnoseFiles& files) {
+  const Simulated& s = asked.simulated;
+  SortedJson question = s.settings.raw();
+  question["files"] = files.files;
+  if (!files.step.empty()) question["step"] = files.step;
+  AnswerVerdict verdict = answer_verdict(verdict_of(s.prediction.memory));
+  return answer_json({.command = "diagnose", .question = question, .catalogue = s.catalogue},
+                     verdict, diagnosis_json(asked));
+}
+
+ExitCode answer(const Given& given, const GivenSettings& like, const CommonFlags& common) {
+  Catalogues catalogues;
+  const DiagnoseFiles files = files_of(given);
+  const Diagnosed asked = diagnose_settings(like.merged(), files,
+                                            {.catalogues = catalogues, .threads = common.threads});
+  if (!asked.diagnosis) {
+    if (common.json)
+      write_result(indented_text(to_json(asked.simulated)));
+    else
+      write_result(page(refusal_document(*asked.simulated.refused), common));
+    return ExitCode::cannot_exist;
+  }
+  if (common.json)
+    write_result(indented_text(whole_json(asked, files)));
+  else
+    write_result(page(diagnosis_document(asked, common.markdown, terminal_width()), common));
+  return asked.diagnosis->healthy ? ExitCode::answer : ExitCode::check_failed;
+}
+
+ExitCode answer_runs(const Given& given, const CommonFlags& common) {
+  Catalogues catalogues;
+  const std::vector<FaultRun> runs =
+      diagnose_runs(given.place("--runs"), {.catalogues = catalogues, .threads = common.threads});
+  if (common.json)
+    write_result(answer_text({.command = "diagnose", .question = {{"runs", given.place("--runs")}}},
+                             {}, runs_json(runs)));
+  else
+    write_result(page(runs_document(runs, common.markdown, terminal_width()), common));
+  return ExitCode::answer;
+}
+
+ExitCode run(const Given& given) {
+  const CommonFlags common = common_of(given);
+  if (given.has("--runs")) return answer_runs(given, common);
+  const GivenSettings like = like_of(given);
+  return naming_flags(
+      [&] { return answer(given, like, common); },
+      [&](const Error& error) { return named_by_flag(error, like.file, like.flags); });
+}
+
+}  // namespace
+
+Command diagnose_command() {
+  std::vector<Flag> flags = {
+      {"--like", "FILE", observed_group,
+       "what ran: a file of settings, or a program's configuration", "file"},
+      {"--step", "TIME", observed_group, "time of a step: \"21.3 s\""},
+      {"--log", "FILE", observed_group, "the program's log", "file"},
+      {"--profile", "FILE,FILE", observed_group,
+       "traces of PyTorch's profiler, one a rank; nsys exports", "file"},
+      {"--dcgm", "FILE,FILE", observed_group, "counters: DCGM, Prometheus, nvidia-smi", "file"},
+      {"--runs", "DIR", observed_group, "runs with known faults: how often each is found",
+       "folder"}};
+  for (Flag& flag : setting_flags(SettingOf::simulate)) flags.push_back(std::move(flag));
+  flags.push_back(markdown_flag());
+  return {.name = "diagnose",
+          .summary = "hold a real run against its prediction: what is wrong, what to do",
+          .arguments = {{"files", "logs, profiles and counters of one run, or a folder of them",
+                         "file", true}},
+          .flags = std::move(flags),
+          .examples = {{"orrery diagnose --like train.sh --cluster dgx-h100 --gpus 64 train.log "
+                        "rank0.json.gz",
+                        "where the time goes, and why"},
+                       {"orrery diagnose --like running.json --step 21.3s",
+                        "how far a step is from the prediction"}},
+          .run = run};
+}
+
+}  // namespace orrery

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes what a diagnosis found, for people and for machines.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/app/answer/failure.h"
+#include "sim/app/ask/answers.h"
+#include "sim/app/diagnose/command.h"
+#include "sim/base/text/words.h"
+#include "sim/base/units/units.h"
+
+namespace orrery {
+namespace {
+
+// Findings and evidence that are worth a line.
+constexpr double least_shown = 0.05, least_gain_shown = 0.5;
+// Below this probability the first cause is one of several.
+constexpr double likely = 0.5;
+constexpr std::size_t evidence_shown = 5;
+constexpr int actions_shown = 5;
+
+std::string seconds_text(double seconds) {
+  const bool below = seconds < 0;
+  return (below ? "-" : "") + to_text(Seconds(std::abs(seconds)));
+}
+
+// A logarithm of a ratio as people say it.
+std::string ratio_text(double logarithm) {
+  const double ratio = std::exp(logarithm);
+  return ratio >= 1.995 || ratio < 0.5 ? fmt::format("{:.2g} times", ratio)
+                                       : signed_percent(ratio - 1, 0);
+}
+
+bool is_ratio(Symptom s) {
+  switch (s) {
+    case Symptom::step:
+    case Symptom::link:
+    case Symptom::network:
+    case Symptom::call_bytes:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_kernel_time(Symptom s) {
+  return s == Symptom::products || s == Symptom::attention || s == Symptom::memory_bound ||
+         s == Symptom::optimizer;
+}
+
+std::string value_text(const Reading& reading, double value) {
+  const Symptom s = reading.symptom;
+  if (is_kernel_time(s) && reading.rank < 0) return seconds_text(std::exp(value));
+  if (is_ratio(s) ||
+      (reading.rank >= 0 && (is_kernel_time(s) || s == Symptom::work || s == Symptom::clock)))
+    return ratio_text(value);
+  if (s == Symptom::host_waits || s == Symptom::allocations)
+    return fmt::format("{:.0f}", std::expm1(value));
+  if (s == Symptom::jitter) return percent(std::exp(value));
+  if (s == Symptom::foreign_memory) return fmt::format("{:.1f} GB", value);
+  return percent(value);
+}
+
+std::string name_of(const Reading& reading) {
+  const std::string& title = symptom_noise()[static_cast<std::size_t>(reading.symptom)].title;
+  return reading.rank < 0 ? title : fmt::format("{}, rank {} over the mean", title, reading.rank);
+}
+
+std::string capital(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
+  return text;
+}
+
+void add_gap(Document& document, const Gap& gap) {
+  Table table({"where the gap is", "ms", "% of step"}, {Align::left});
+  for (const GapPart& part : gap.parts)
+    table.add({part.title, fmt::format("{:+.1f}", 1e3 * part.seconds),
+               signed_percent_figure(part.seconds / gap.measured_s)});
+  document.table(table);
+}
+
+void add_findings(Document& document, const Diagnosis& d) {
+  document.heading("What explains it");
+  Table table({"cause", "probability", "costs"}, {Align::left});
+  for (const Finding& f : d.findings)
+    if (f.probability >= least_shown)
+      table.add(
+          {title_of(f), percent(f.probability, 0),
+           f.kind == CauseKind::healthy ? "" : signed_percent(f.faulty_s / f.healthy_s - 1, 0)});
+  document.table(table);
+  Table evidence({"what tells it", "seen", "under this cause", "healthy"}, {Align::left});
+  std::size_t shown = 0;
+  for (const Match& m : d.first().matches) {
+    if (m.gain < least_gain_shown || shown == evidence_shown) break;
+    evidence.add({name_of(m.reading), value_text(m.reading, m.reading.value),
+                  value_text(m.reading, m.expected), value_text(m.reading, m.healthy)});
+    ++shown;
+  }
+  if (shown > 0) {
+    document.gap();
+    document.table(evidence);
+  }
+}
+
+void add_actions(Document& document, const Diagnosis& d) {
+  if (d.actions.empty()) return;
+  document.heading("What to do");
+  int number = 0;
+  for (const Action& action : d.actions) {
+    if (number == actions_shown) break;
+    document.item(fmt::format("{} Gains {} if that is it ({}).", action.sentence,
+                              percent(action.gain, 0), percent(action.probability, 0)),
+                  fmt::format("{}.", ++number));
+  }
+}
+
+void add_traps(Document& document, const Diagnosis& d) {
+  if (d.traps.empty()) return;
+  document.heading("Whatever is wrong: traps of this set-up");
+  for (const Trap& trap : d.traps)
+    document.item(trap.gain ? fmt::format("{} Gains {}{}.", trap.sentence,
+                                          trap.at_most ? "at most " : "", percent(*trap.gain, 0))
+                            : trap.sentence);
+}
+
+std::string summary(const Diagnosed& asked) {
+  const Diagnosis& d = *asked.diagnosis;
+  const Prediction& p = asked.simulated.prediction;
+  const double ratio = d.gap.measured_s / d.gap.predicted_s - 1;
+  return fmt::format("{} a step, {} {} the predicted {} (90% range {} to {})",
+                     to_text(Seconds(d.gap.measured_s)), percent(std::abs(ratio), 0),
+                     ratio < 0 ? "below" : "above", to_text(p.step_time), to_text(p.low),
+                     to_text(p.high));
+}
+
+}  // namespace
+
+Document diagnosis_document(const Diagnosed& asked, bool full, std::size_t width) {
+  const Diagnosis& d = *asked.diagnosis;
+  Document document(full, width);
+  if (d.healthy) {
+    document.line(fmt::format("Nothing is wrong that these files show ({}): {}.",
+                              percent(d.first().probability, 0), summary(asked)));
+    if (!d.to_measure.empty()) document.paragraph(d.to_measure);
+    return document;
+  }
+  if (d.first().probability >= likely)
+    document.title(capital(title_of(d.first())) +
+                   fmt::format(" ({})", percent(d.first().probability, 0)));
+  else
+    document.title("Several causes would explain this run");
+  document.line(summary(asked) + ".");
+  document.gap();
+  add_gap(document, d.gap);
+  add_findings(document, d);
+  add_actions(document, d);
+  add_traps(document, d);
+  if (!d.to_measure.empty()) document.paragraph(d.to_measure);
+  if (!d.notes.empty()) document.heading("Of the files");
+  for (const std::string& note : d.notes) document.item(note);
+  return document;
+}
+
+Json diagnosis_json(const Diagnosed& asked) {
+  const Diagnosis& d = *asked.diagnosis;
+  Json parts = Json::array(), findings = Json::array(), actions = Json::array();
+  for (const GapPart& part : d.gap.parts)
+    parts.push_back({{"key", part.key}, {"title", part.title}, {"time_s", part.seconds}});
+  for (const Finding& f : d.findings) {
+    Json evidence = Json::array();
+    for (const Match& m : f.matches)
+      evidence.push_back({{"symptom", json_key(to_text(m.reading.symptom))},
+                          {"rank", m.reading.rank < 0 ? Json() : Json(m.reading.rank)},
+                          {"value", m.reading.value},
+                          {"expected", m.expected},
+                          {"healthy", m.healthy},
+                          {"log_likelihood_gain", m.gain}});
+    findings.push_back({{"cause", cause_text[f.kind]},
+                        {"title", title_of(f)},
+                        {"probability", f.probability},
+                        {"rank", f.rank < 0 ? Json() : Json(f.rank)},
+                        {"strength", f.strength},
+                        {"healthy_step_s", f.healthy_s},
+                        {"faulty_step_s", f.faulty_s},
+                        {"misfit", f.misfit},
+                        {"evidence", std::move(evidence)}});
+  }
+  for (const Action& action : d.actions)
+    actions.push_back({{"cause", cause_text[action.cause]},
+                       {"sentence", action.sentence},
+                       {"gain", action.gain},
+                       {"probability", action.probability}});
+  Json traps = Json::array();
+  for (const Trap& trap : d.traps)
+    traps.push_back({{"id", trap.id},
+                     {"sentence", trap.sentence},
+                     {"remedy", trap.remedy},
+                     {"gain", trap.gain ? Json(*trap.gain) : Json()}});
+  return {{"healthy", d.healthy},
+          {"gap",
+           {{"predicted_step_s", d.gap.predicted_s},
+            {"measured_step_s", d.gap.measured_s},
+            {"usual_step_s", d.gap.usual_s},
+            {"parts", std::move(parts)}}},
+          {"findings", std::move(findings)},
+          {"actions", std::move(actions)},
+          {"traps", std::move(traps)},
+          {"to_measure", d.to_measure.empty() ? Json() : Json(d.to_measure)},
+          {"notes", d.notes}};
+}
+
+}  // namespace orrery

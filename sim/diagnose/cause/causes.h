@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows what can be wrong with a run: how often, how badly, what it does to a step, what to do.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/text/enum_names.h"
+#include "sim/base/units/sourced.h"
+#include "sim/diagnose/state/run_state.h"
+#include "sim/engine/scenario.h"
+
+namespace orrery {
+
+enum class CauseKind : std::uint8_t {
+  healthy,
+  straggling_host,       // one rank's host is late in every step
+  busy_host,             // the hosts of all ranks are slow
+  busy_gpu,              // another process computes on a rank's device
+  few_sms,               // something holds processors of a rank's device
+  slow_gpu,              // a rank's device is slow at its clock
+  low_clock,             // a rank's device runs at a lower clock
+  low_clocks,            // all do: a power cap, a clock limit, heat
+  slow_memory,           // a rank's device memory is slow: remapped rows, retries
+  forced_sync,           // the program waits for the device again and again
+  launch_blocking,       // every launch waits for its kernel
+  checked_calls,         // debug settings look at the result of every operation
+  data_stall,            // every batch comes late
+  data_stall_at_times,   // some do
+  checkpoint,            // saving stops the steps
+  imbalance,             // one rank has more to compute
+  fp32_by_mistake,       // products run in 32 bits
+  allocator_retries,     // memory is asked for and given back in every step
+  mismatched_attention,  // an attention kernel that is not the chip's
+  mismatched_products,   // products that are not the chip's
+  slow_scale_up,         // links inside the domain
+  slow_network,          // NICs, cables, routes between hosts
+  small_buckets,         // many small collectives
+  no_overlap,            // collectives do not run beside compute
+  one_bucket,            // one bucket, or one unit of sharding, holds the model
+};
+inline constexpr auto cause_text = enum_names<CauseKind>({"healthy",
+                                                          "straggling-host",
+                                                          "busy-host",
+                                                          "busy-gpu",
+                                                          "few-sms",
+                                                          "slow-gpu",
+                                                          "low-clock",
+                                                          "low-clocks",
+                                                          "slow-memory",
+                                                          "forced-sync",
+                                                          "launch-blocking",
+                                                          "checked-calls",
+                                                          "data-stall",
+                                                          "data-stall-at-times",
+                                                          "checkpoint",
+                                                          "imbalance",
+                                                          "fp32-by-mistake",
+                                                          "allocator-retries",
+                                                          "mismatched-attention",
+                                                          "mismatched-products",
+                                                          "slow-scale-up",
+                                                          "slow-network",
+                                                          "small-buckets",
+                                                          "no-overlap",
+                                                          "one-bucket"});
+inline constexpr std::size_t cause_count = cause_text.count;
+
+// An entry of sim/diagnose/catalog/causes.json.
+struct Cause {
+  CauseKind kind = CauseKind::healthy;
+  std::string title;      // "another process computes on the GPU of rank {rank}"
+  std::string action;     // what to do, in one sentence
+  std::string measure;    // what would tell it from its like
+  Sourced<double> prior;  // share of runs that somebody asks about
+  // Strength: how much longer the part that it touches takes, over the healthy step or over itself.
+  double least = 0.02, most = 4;
+  bool of_rank = false;               // one rank has it
+  std::vector<std::string> troubles;  // lines of logs that name it (observe::TroubleKind, in words)
+};
+// All of them, in the order of the kinds.
+const std::vector<Cause>& causes();
+
+// What steps take on a machine whose links are slower, by the part of their rate that is left:
+// simulated once for a run.
+struct LinkSteps {
+  std::vector<double> left;                   // 1, 0.7, 0.5, ...
+  std::vector<double> scale_up_s, network_s;  // step times
+};
+LinkSteps simulate_links(const Scenario& scenario);
+
+// The healthy state with the fault of that strength, at that rank where one has it.
+RunState with_fault(RunState healthy, CauseKind kind, double strength, std::size_t rank,
+                    const LinkSteps& links);
+
+}  // namespace orrery

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does to the state of a healthy run what each fault does.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "sim/diagnose/cause/causes.h"
+#include "sim/explain/what_if.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::array<double, 6> rates_left = {1, 0.7, 0.5, 0.25, 0.1, 0.04};
+
+// A step on links with 1/(1 + strength) of their rate, between those that were simulated.
+double step_on(const std::vector<double>& left, const std::vector<double>& steps, double strength) {
+  const double rate = 1 / (1 + strength);
+  for (std::size_t i = 1; i < left.size(); ++i)
+    if (rate >= left[i]) {
+      const double at = (1 / rate - 1 / left[i - 1]) / (1 / left[i] - 1 / left[i - 1]);
+      return steps[i - 1] + at * (steps[i] - steps[i - 1]);
+    }
+  return steps.back() * left.back() / rate;
+}
+
+void slow_links(RunState& s, const std::vector<double>& left, const std::vector<double>& steps,
+                double strength, double& ratio) {
+  // Steps were simulated for the prediction; the state may be of a faster or slower program.
+  const double longer = (step_on(left, steps, strength) - steps.front()) * s.step_s / steps.front();
+  ratio = 1 + strength;
+  for (RankState& r : s.ranks) r.exposed_s += longer;
+  s.step_s += longer;
+}
+
+// Kernels of one rank, or of all of them, take longer by these shares.
+struct Slower {
+  double products = 0, attention = 0, memory_bound = 0, optimizer = 0;
+};
+
+double slow_kernels(RankState& r, const Slower& by) {
+  const double before = r.compute_s();
+  r.products_s *= 1 + by.products;
+  r.attention_s *= 1 + by.attention;
+  r.memory_bound_s *= 1 + by.memory_bound;
+  r.optimizer_s *= 1 + by.optimizer;
+  return r.compute_s() - before;
+}
+
+void slow_rank(RunState& s, std::size_t rank, const Slower& by) {
+  s.delay(rank, slow_kernels(s.ranks[rank], by));
+}
+
+void slow_all(RunState& s, const Slower& by) {
+  double longer = 0;
+  for (RankState& r : s.ranks) longer = slow_kernels(r, by);
+  s.lengthen(longer);
+}
+
+// How much of what all hosts are late one rank has and the other waits for, by chance. Judged:
+// ranks meet in every layer, and each time the later one decides.
+constexpr double chance = 0.5;
+
+// The host of every rank is late: devices without work, and collectives that wait in turn for one
+// rank and the other, each for a part of it.
+void idle_all(RunState& s, double share) {
+  const double longer = share * s.healthy_s;
+  const double waited = s.alone ? 0 : 0.25;
+  for (RankState& r : s.ranks) {
+    r.idle_s += (1 - waited) * longer;
+    r.exposed_s += waited * longer;
+  }
+  if (!s.alone) s.uneven_s += chance * longer;
+  s.lengthen(longer);
+}
+
+void faults_of_hosts(RunState& s, CauseKind kind, double x) {
+  switch (kind) {
+    case CauseKind::busy_host:
+      idle_all(s, x);
+      s.jitter *= 3;
+      s.launching *= 2;
+      return;
+    case CauseKind::forced_sync:
+      idle_all(s, x);
+      s.host_waits = 2.0 * static_cast<double>(s.layers);
+      return;
+    case CauseKind::launch_blocking:
+      idle_all(s, x);
+      s.launching = 0.7;
+      return;
+    case CauseKind::checked_calls:
+      // A check of each operation reads its result once more, and the host waits for the answer.
+      idle_all(s, x);
+      s.host_waits = 12.0 * static_cast<double>(s.layers);
+      for (RankState& r : s.ranks) r.memory_bound_s *= 1.5;
+      return;
+    case CauseKind::allocator_retries:
+      idle_all(s, x);
+      s.allocations = 60;
+      return;
+    case CauseKind::data_stall:
+      s.data_s += x * s.healthy_s;
+      s.lengthen(x * s.healthy_s);
+      return;
+    case CauseKind::data_stall_at_times:
+      s.occasional_s = x * s.healthy_s;
+      s.stalls = 1;
+      return;
+    case CauseKind::checkpoint:
+      s.occasional_s = x * s.healthy_s;
+      s.saves = 1;
+      return;
+    default:
+      return;
+  }
+}
+
+void faults_of_devices(RunState& s, CauseKind kind, double x, std::size_t rank) {
+  RankState& r = s.ranks[rank];
+  switch (kind) {
+    case CauseKind::busy_gpu:
+      r.foreign_memory_gb = 0.7;
+      s.jitter *= 1.5;
+      // Two programs draw more power than one, and a board at its limit lowers its clock.
+      r.clock /= 1.05;
+      s.uneven_clock = 0.08;
+      return slow_rank(s, rank, {x, x, x, x});
+    case CauseKind::few_sms:
+      // Memory is kept busy by half of the processors.
+      s.jitter *= 3;
+      return slow_rank(s, rank, {x, x, 0.3 * x, 0.1 * x});
+    case CauseKind::slow_gpu:
+      return slow_rank(s, rank, {x, x, x, x});
+    case CauseKind::low_clock:
+      r.clock /= 1 + x;
+      return slow_rank(s, rank, {x, x, 0.2 * x, 0.1 * x});
+    case CauseKind::low_clocks:
+      for (RankState& each : s.ranks) each.clock /= 1 + x;
+      return slow_all(s, {x, x, 0.2 * x, 0.1 * x});
+    case CauseKind::slow_memory:
+      return slow_rank(s, rank, {0.1 * x, 0.1 * x, x, x});
+    case CauseKind::imbalance:
+      r.work = 1 + x;
+      return slow_rank(s, rank, {x, x, x, 0});
+    default:
+      return;
+  }
+}
+
+void faults_of_programs(RunState& s, CauseKind kind, double x) {
+  switch (kind) {
+    case CauseKind::fp32_by_mistake:
+      s.fp32 = 1;
+      // Attention in 32 bits has no fast kernel: it becomes products and softmaxes.
+      slow_all(s, {x, 0, 2, 0});
+      for (RankState& r : s.ranks) {
+        r.memory_bound_s += r.attention_s;
+        r.attention_s = 0;
+      }
+      return;
+    case CauseKind::mismatched_attention:
+      return slow_all(s, {0, x, 0, 0});
+    case CauseKind::mismatched_products:
+      return slow_all(s, {x, 0, 0, 0});
+    case CauseKind::small_buckets:
+      s.call_bytes = std::min(1.0, s.tensor_bytes);
+      for (RankState& r : s.ranks) r.exposed_s += x * s.healthy_s;
+      return s.lengthen(x * s.healthy_s);
+    case CauseKind::one_bucket:
+      s.call_bytes = std::max(1.0, s.model_bytes);
+      [[fallthrough]];
+    case CauseKind::no_overlap:
+      for (RankState& r : s.ranks) r.exposed_s += x * s.healthy_s;
+      return s.lengthen(x * s.healthy_s);
+    default:
+      return;
+  }
+}
+
+}  // namespace
+
+LinkSteps simulate_links(const Scenario& scenario) {
+  LinkSteps out;
+  for (const double left : rates_left) {
+    out.left.push_back(left);
+    out.scale_up_s.push_back(step_time(with(scenario, {.scale_up_bandwidth = left})).si());
+    out.network_s.push_back(step_time(with(scenario, {.network_bandwidth = left})).si());
+  }
+  return out;
+}
+
+RunState with_fault(RunState s, CauseKind kind, double x, std::size_t rank,
+                    const LinkSteps& links) {
+  switch (kind) {
+    case CauseKind::healthy:
+      break;
+    case CauseKind::straggling_host:
+      s.ranks[rank].idle_s += x * s.healthy_s;
+      s.delay(rank, x * s.healthy_s);
+      break;
+    case CauseKind::slow_scale_up:
+      slow_links(s, links.left, links.scale_up_s, x, s.link);
+      break;
+    case CauseKind::slow_network:
+      slow_links(s, links.left, links.network_s, x, s.network);
+      break;
+    default:
+      faults_of_hosts(s, kind, x);
+      faults_of_devices(s, kind, x, rank);
+      faults_of_programs(s, kind, x);
+  }
+  return s;
+}
+
+}  // namespace orrery

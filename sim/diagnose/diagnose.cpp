@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins gap, findings and actions.
+#include "sim/diagnose/diagnose.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/base/statistics.h"
+
+namespace orrery {
+namespace {
+
+// Causes below this probability are not acted on.
+constexpr double least_probability = 0.05;
+// The first cause is told apart from the second when it is so many times as probable.
+constexpr double told_apart = 4;
+
+const Cause& cause_of(CauseKind kind) { return causes()[static_cast<std::size_t>(kind)]; }
+
+// "rank {rank}" as the rank, or as one of ranks that were not seen one by one.
+std::string at_rank(std::string text, int rank) {
+  const std::string place = "rank {rank}";
+  const std::string name = rank < 0 ? "one rank" : fmt::format("rank {}", rank);
+  for (std::size_t at = text.find(place); at != std::string::npos; at = text.find(place))
+    text.replace(at, place.size(), name);
+  return text;
+}
+
+// The prediction's own 90% range as a standard deviation of a logarithm.
+double noise_of(const Prediction& prediction) {
+  if (!prediction.range || prediction.low <= Seconds{}) return 0.1;
+  return std::log(prediction.high / prediction.low) / (2 * normal_95);
+}
+
+std::vector<Action> actions_of(const std::vector<Finding>& findings) {
+  std::vector<Action> actions;
+  for (const Finding& f : findings)
+    if (f.kind != CauseKind::healthy && f.probability >= least_probability)
+      actions.push_back({.cause = f.kind,
+                         .sentence = at_rank(cause_of(f.kind).action, f.rank),
+                         .gain = f.faulty_s / std::max(1e-9, f.healthy_s) - 1,
+                         .probability = f.probability});
+  std::stable_sort(actions.begin(), actions.end(), [](const Action& a, const Action& b) {
+    return a.gain * a.probability > b.gain * b.probability;
+  });
+  return actions;
+}
+
+std::string to_measure(const std::vector<Finding>& findings) {
+  const Finding &first = findings[0], &second = findings[1];
+  if (first.probability > told_apart * second.probability || second.probability < least_probability)
+    return "";
+  const Finding& unclear = second.kind == CauseKind::healthy ? first : second;
+  return fmt::format(
+      "These files are not enough to tell \"{}\" ({:.0f}%) from \"{}\" ({:.0f}%); measure this: "
+      "{}.",
+      title_of(first), 100 * first.probability, title_of(second), 100 * second.probability,
+      at_rank(cause_of(unclear.kind).measure, unclear.rank));
+}
+
+}  // namespace
+
+std::string title_of(const Finding& finding) {
+  return at_rank(cause_of(finding.kind).title, finding.rank);
+}
+
+Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
+                   const Observations& observations) {
+  Diagnosis out;
+  const RunState healthy = healthy_state(scenario, prediction, ranks_seen(observations));
+  out.seen = seen_of(observations, healthy, scenario);
+  out.gap = gap_of(healthy, out.seen.readings);
+  out.findings = judge(healthy, noise_of(prediction), out.seen, simulate_links(scenario));
+  if (out.seen.ranks < 2 && !healthy.alone)
+    for (Finding& finding : out.findings) finding.rank = -1;
+  out.healthy = out.first().kind == CauseKind::healthy;
+  if (!out.healthy) out.actions = actions_of(out.findings);
+  if (is_training(scenario.job.task)) out.traps = find_traps(scenario);
+  out.to_measure = to_measure(out.findings);
+  if (!prediction.memory.fits)
+    out.notes.emplace_back(
+        "The prediction says that this layout does not fit: check that it is what ran.");
+  out.notes.insert(out.notes.end(), observations.notes.begin(), observations.notes.end());
+  if (observations.log)
+    out.notes.insert(out.notes.end(), observations.log->notes.begin(),
+                     observations.log->notes.end());
+  for (const auto& profile : observations.profiles)
+    out.notes.insert(out.notes.end(), profile.notes.begin(), profile.notes.end());
+  for (const auto& log : observations.counters)
+    out.notes.insert(out.notes.end(), log.notes.begin(), log.notes.end());
+  return out;
+}
+
+}  // namespace orrery

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Splits the gap between a run and its prediction by what the files show.
+#include "sim/diagnose/gap.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace orrery {
+namespace {
+
+class Parts {
+ public:
+  Parts(const RunState& healthy, const Readings& readings)
+      : healthy_(healthy), readings_(readings) {}
+
+  std::optional<double> value(Symptom symptom, int rank = -1) const {
+    for (const Reading& r : readings_)
+      if (r.symptom == symptom && r.rank == rank) return r.value;
+    return std::nullopt;
+  }
+  // The rank that waits least for others: they wait for it.
+  int awaited() const {
+    int rank = -1;
+    double least = 0;
+    for (const Reading& r : readings_)
+      if (r.symptom == Symptom::late && r.rank >= 0 && (rank < 0 || r.value < least)) {
+        rank = r.rank;
+        least = r.value;
+      }
+    return rank;
+  }
+  // Seconds of a class of kernels beyond the predicted: of the mean rank, and of the awaited one
+  // beyond the mean.
+  std::pair<double, double> kernels(Symptom symptom, double predicted_s) const {
+    const auto mean = value(symptom);
+    if (!mean) return {0, 0};
+    const double seen = std::exp(*mean);
+    const int rank = awaited();
+    const double own = rank < 0 ? 0 : value(symptom, rank).value_or(0);
+    return {seen - predicted_s, seen * std::expm1(own)};
+  }
+  double share(Symptom symptom, int rank) const {
+    const double mean = value(symptom).value_or(0);
+    return (mean + (rank < 0 ? 0 : value(symptom, rank).value_or(0))) * healthy_.healthy_s;
+  }
+
+ private:
+  const RunState& healthy_;
+  const Readings& readings_;
+};
+
+}  // namespace
+
+Gap gap_of(const RunState& healthy, const Readings& readings) {
+  const Parts of(healthy, readings);
+  Gap gap{.predicted_s = healthy.healthy_s};
+  gap.usual_s = healthy.healthy_s * std::exp(of.value(Symptom::step).value_or(0));
+  const double occasional = of.value(Symptom::occasional).value_or(0) * healthy.healthy_s;
+  gap.measured_s = gap.usual_s + occasional;
+  const auto add = [&](const char* key, const char* title, double seconds) {
+    if (seconds != 0) gap.parts.push_back({key, title, seconds});
+  };
+  const RankState& plan = healthy.ranks.front();
+  const std::pair<double, double> products = of.kernels(Symptom::products, plan.products_s);
+  const std::pair<double, double> attention = of.kernels(Symptom::attention, plan.attention_s);
+  const std::pair<double, double> memory = of.kernels(Symptom::memory_bound, plan.memory_bound_s);
+  const std::pair<double, double> optimizer = of.kernels(Symptom::optimizer, plan.optimizer_s);
+  add("products", "matrix products", products.first);
+  add("attention", "attention", attention.first);
+  add("memory_bound", "memory-bound kernels", memory.first);
+  add("optimizer", "optimizer", optimizer.first);
+  const double skew = products.second + attention.second + memory.second + optimizer.second;
+  add("imbalance", "kernels of the rank that others wait for, beyond the mean rank", skew);
+  if (of.value(Symptom::exposed))
+    add("communication", "communication that nothing hides",
+        (*of.value(Symptom::exposed)) * healthy.healthy_s - plan.exposed_s);
+  if (of.value(Symptom::idle))
+    add("host", "device without work", of.share(Symptom::idle, of.awaited()) - plan.idle_s);
+  add("data", "waiting for data", of.value(Symptom::data).value_or(0) * healthy.healthy_s);
+  const double saves = of.value(Symptom::saves).value_or(0) * occasional;
+  const double stalls = of.value(Symptom::stalls).value_or(0) * occasional;
+  add("checkpoint", "steps that save a checkpoint", saves);
+  add("late_batches", "steps that wait for a late batch", stalls);
+  add("slow_steps", "other slow steps", occasional - saves - stalls);
+  double explained = 0;
+  for (const GapPart& part : gap.parts) explained += part.seconds;
+  add("unexplained", "not explained by these files", gap.seconds() - explained);
+  return gap;
+}
+
+}  // namespace orrery

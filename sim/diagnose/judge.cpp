@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weighs the causes: likelihoods of readings under each, over strengths and ranks.
+#include "sim/diagnose/judge.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace orrery {
+namespace {
+
+constexpr int strengths = 32;
+// Times of single ranks err more often than a normal distribution says: Student's t with so many
+// degrees of freedom. What is counted, and what is predicted of kernels, has few outliers.
+constexpr double degrees = 4, degrees_of_counts = 12;
+// A line of a log that names a cause is there in half of the runs that have it, and in one of a
+// hundred that do not. Judged.
+constexpr double named = 0.5, named_otherwise = 0.01;
+// The smallest share of a step that a change of a class of kernels explains.
+constexpr std::array<Symptom, 4> kernel_symptoms = {Symptom::products, Symptom::attention,
+                                                    Symptom::memory_bound, Symptom::optimizer};
+
+double log_density(double difference, double deviation, double free = degrees) {
+  const double z = difference / deviation;
+  return -std::log(deviation) - 0.5 * (free + 1) * std::log1p(z * z / free);
+}
+
+double degrees_of(const Reading& reading) {
+  switch (reading.symptom) {
+    case Symptom::call_bytes:
+    case Symptom::fp32:
+    case Symptom::host_waits:
+    case Symptom::allocations:
+    case Symptom::work:
+      return degrees_of_counts;
+    case Symptom::products:
+    case Symptom::attention:
+    case Symptom::memory_bound:
+    case Symptom::optimizer:
+      return reading.rank < 0 ? degrees_of_counts : degrees;
+    default:
+      return degrees;
+  }
+}
+
+double kernel_seconds(const RankState& r, Symptom symptom) {
+  switch (symptom) {
+    case Symptom::products:
+      return r.products_s;
+    case Symptom::attention:
+      return r.attention_s;
+    case Symptom::memory_bound:
+      return r.memory_bound_s;
+    default:
+      return r.optimizer_s;
+  }
+}
+
+// The step of the state, moved by how much longer its kernels took than the state says; and how
+// well it is known.
+struct StepGuess {
+  double log_ratio = 0, deviation = 0;
+  double moved_s = 0;                                  // seconds, of all classes
+  std::array<double, kernel_symptoms.size()> moved{};  // of each
+};
+
+class Weighing {
+ public:
+  Weighing(const RunState& healthy, double step_noise, const Seen& seen)
+      : healthy_(healthy), step_noise_(step_noise), seen_(seen) {}
+
+  StepGuess guess(const RunState& state) const {
+    StepGuess out;
+    double unknown = 0;
+    for (std::size_t i = 0; i < kernel_symptoms.size(); ++i) {
+      const Symptom symptom = kernel_symptoms[i];
+      double seconds = 0;
+      for (const RankState& r : state.ranks) seconds += kernel_seconds(r, symptom);
+      seconds /= static_cast<double>(state.ranks.size());
+      const Reading* reading = mean_of(symptom);
+      if (reading != nullptr)
+        out.moved[i] = seconds * std::expm1(reading->value - expected(state, symptom, -1));
+      else
+        unknown += std::pow(seconds, 2);
+      out.moved_s += out.moved[i];
+    }
+    const bool profiled = mean_of(Symptom::products) != nullptr;
+    const double base = symptom_noise()[static_cast<std::size_t>(Symptom::step)].base;
+    out.deviation = profiled ? std::hypot(base, 0.1 * std::sqrt(unknown) / state.step_s)
+                             : std::max(base, step_noise_);
+    const double floor = 0.2 * state.healthy_s;
+    out.moved_s = std::max(out.moved_s, floor - state.step_s);
+    out.log_ratio = std::log((state.step_s + out.moved_s) / state.healthy_s);
+    return out;
+  }
+
+  double log_likelihood(const RunState& state) const {
+    double sum = 0;
+    for (const Reading& reading : seen_.readings) sum += log_likelihood(state, reading);
+    return sum;
+  }
+  // Between strengths of one cause: noise that grew with the strength would favour weak ones.
+  double fit(const RunState& state) const {
+    double sum = 0;
+    for (const Reading& reading : seen_.readings)
+      sum += reading.symptom == Symptom::step
+                 ? log_likelihood(state, reading)
+                 : density(state, reading, reading.value) * share_of(reading);
+    return sum;
+  }
+  double log_likelihood(const RunState& state, const Reading& reading) const {
+    if (reading.symptom == Symptom::step) {
+      const StepGuess step = guess(state);
+      return log_density(reading.value - step.log_ratio, std::hypot(step.deviation, reading.noise));
+    }
+    return density(state, reading, expected(state, reading.symptom, reading.rank)) *
+           share_of(reading);
+  }
+
+  double of_words(const Cause& cause) const {
+    if (!seen_.can_name) return 0;
+    double sum = 0;
+    for (const std::string& trouble : seen_.troubles) {
+      const bool mine =
+          std::find(cause.troubles.begin(), cause.troubles.end(), trouble) != cause.troubles.end();
+      sum += std::log(mine ? named : named_otherwise);
+    }
+    if (seen_.troubles.empty() && !cause.troubles.empty()) sum += std::log(1 - named);
+    return sum;
+  }
+
+  double expected_of(const RunState& state, const Reading& reading) const {
+    return reading.symptom == Symptom::step ? guess(state).log_ratio
+                                            : expected(state, reading.symptom, reading.rank);
+  }
+  double misfit(const RunState& state) const {
+    double sum = 0;
+    for (const Reading& reading : seen_.readings) {
+      const double value = expected_of(state, reading);
+      const double deviation = reading.symptom == Symptom::step
+                                   ? guess(state).deviation
+                                   : deviation_of(reading, value, state);
+      sum += std::pow((reading.value - value) / deviation, 2);
+    }
+    return seen_.readings.empty() ? 0 : sum / static_cast<double>(seen_.readings.size());
+  }
+
+  std::vector<Match> matches(const RunState& state) const {
+    std::vector<Match> all;
+    for (const Reading& reading : seen_.readings)
+      all.push_back({.reading = reading,
+                     .expected = expected_of(state, reading),
+                     .healthy = expected_of(healthy_, reading),
+                     .gain = log_likelihood(state, reading) - log_likelihood(healthy_, reading)});
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Match& a, const Match& b) { return a.gain > b.gain; });
+    return all;
+  }
+
+ private:
+  static double density(const RunState& state, const Reading& reading, double strength) {
+    const double value = expected(state, reading.symptom, reading.rank);
+    return log_density(reading.value - value, deviation_of(reading, strength, state),
+                       degrees_of(reading));
+  }
+  // Differences of n ranks to their mean are n - 1 figures.
+  double share_of(const Reading& reading) const {
+    const auto ranks = static_cast<double>(std::max<std::size_t>(2, seen_.ranks));
+    return reading.rank < 0 ? 1 : (ranks - 1) / ranks;
+  }
+  const Reading* mean_of(Symptom symptom) const {
+    for (const Reading& reading : seen_.readings)
+      if (reading.symptom == symptom && reading.rank < 0) return &reading;
+    return nullptr;
+  }
+
+  const RunState& healthy_;
+  double step_noise_;
+  const Seen& seen_;
+};
+
+struct Weighed {
+  double log_weight = 0;
+  double strength = 0;
+  int rank = -1;
+};
+
+double strength_at(const Cause& cause, int i) {
+  if (cause.most <= cause.least) return cause.least;
+  return cause.least * std::pow(cause.most / cause.least, (i + 0.5) / strengths);
+}
+
+// One rank is not later than others.
+bool compares_ranks(CauseKind kind) {
+  return kind == CauseKind::straggling_host || kind == CauseKind::imbalance;
+}
+
+// All strengths and ranks of a cause, with prior times likelihood.
+std::vector<Weighed> weigh(const Cause& cause, const RunState& healthy, const Weighing& weighing,
+                           const LinkSteps& links, std::size_t ranks) {
+  std::vector<Weighed> all;
+  if (ranks < 2 && compares_ranks(cause.kind)) return all;
+  const std::size_t places = cause.of_rank ? ranks : 1;
+  const int steps = cause.most > cause.least ? strengths : 1;
+  const double share = *cause.prior.value / static_cast<double>(places) / steps;
+  const double words = weighing.of_words(cause);
+  for (std::size_t rank = 0; rank < places; ++rank)
+    for (int i = 0; i < steps; ++i) {
+      const double x = strength_at(cause, i);
+      const RunState state = with_fault(healthy, cause.kind, x, rank, links);
+      all.push_back({.log_weight = std::log(share) + words + weighing.log_likelihood(state),
+                     .strength = x,
+                     .rank = cause.of_rank ? static_cast<int>(rank) : -1});
+    }
+  return all;
+}
+
+// Classes of kernels whose time the fault decides, so that what they took beyond the state is its
+// own: how far it goes with a class is not known beforehand.
+double moved_by(CauseKind kind, const StepGuess& guess) {
+  if (kind == CauseKind::fp32_by_mistake) return guess.moved[0] + guess.moved[1] + guess.moved[2];
+  return kind == CauseKind::checked_calls ? guess.moved[2] : 0;
+}
+
+// The strength that fits best, between the neighbours of the best of the grid.
+Weighed refined(const Cause& cause, const Weighed& best, const RunState& healthy,
+                const Weighing& weighing, const LinkSteps& links) {
+  constexpr int steps = 24, wide = 2;  // of the grid, each way
+  if (cause.most <= cause.least) return best;
+  const double apart = std::pow(cause.most / cause.least, 1.0 / strengths);
+  Weighed out = best;
+  out.log_weight = -std::numeric_limits<double>::infinity();
+  for (int i = -wide * steps; i <= wide * steps; ++i) {
+    const double x = best.strength * std::pow(apart, static_cast<double>(i) / steps);
+    const RunState state =
+        with_fault(healthy, cause.kind, x, static_cast<std::size_t>(std::max(0, best.rank)), links);
+    const double weight = weighing.fit(state);
+    if (weight > out.log_weight) {
+      out.log_weight = weight;
+      out.strength = x;
+    }
+  }
+  return out;
+}
+
+Finding best_of(const Cause& cause, const std::vector<Weighed>& all, const RunState& healthy,
+                const Weighing& weighing, const LinkSteps& links, double total) {
+  Finding finding{.kind = cause.kind};
+  const auto coarse = std::max_element(
+      all.begin(), all.end(),
+      [](const Weighed& a, const Weighed& b) { return a.log_weight < b.log_weight; });
+  const Weighed found = refined(cause, *coarse, healthy, weighing, links);
+  const Weighed* best = &found;
+  finding.rank = best->rank;
+  finding.strength = best->strength;
+  for (const Weighed& w : all) finding.probability += std::exp(w.log_weight - total);
+  const RunState state = with_fault(healthy, cause.kind, best->strength,
+                                    static_cast<std::size_t>(std::max(0, best->rank)), links);
+  const StepGuess guess = weighing.guess(state);
+  finding.faulty_s = state.step_s + state.occasional_s + guess.moved_s;
+  finding.healthy_s = finding.faulty_s - (state.step_s + state.occasional_s - healthy.step_s) -
+                      moved_by(cause.kind, guess);
+  finding.misfit = weighing.misfit(state);
+  finding.matches = weighing.matches(state);
+  return finding;
+}
+
+double log_sum(const std::vector<std::vector<Weighed>>& all) {
+  double most = -std::numeric_limits<double>::infinity();
+  for (const auto& one : all)
+    for (const Weighed& w : one) most = std::max(most, w.log_weight);
+  double sum = 0;
+  for (const auto& one : all)
+    for (const Weighed& w : one) sum += std::exp(w.log_weight - most);
+  return most + std::log(sum);
+}
+
+}  // namespace
+
+std::vector<Finding> judge(const RunState& healthy, double step_noise, const Seen& seen,
+                           const LinkSteps& links) {
+  const Weighing weighing(healthy, step_noise, seen);
+  std::vector<std::vector<Weighed>> all;
+  for (const Cause& cause : causes())
+    all.push_back(weigh(cause, healthy, weighing, links, std::max<std::size_t>(1, seen.ranks)));
+  const double total = log_sum(all);
+  std::vector<Finding> findings;
+  for (std::size_t i = 0; i < causes().size(); ++i)
+    if (!all[i].empty())
+      findings.push_back(best_of(causes()[i], all[i], healthy, weighing, links, total));
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    return a.probability > b.probability;
+  });
+  return findings;
+}
+
+}  // namespace orrery

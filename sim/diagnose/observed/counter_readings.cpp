@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads symptoms off clocks and memory of the devices.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+
+#include "sim/base/statistics.h"
+#include "sim/diagnose/observed/observations.h"
+
+namespace orrery {
+namespace {
+
+using observe::Counter;
+using observe::CounterLog;
+
+// Below this share of its highest power a device did nothing.
+constexpr double busy_power = 0.5;
+
+// The median over time of each device, in the order of hosts and devices; while the device worked,
+// where its power tells.
+std::vector<std::optional<double>> medians(const CounterLog& log, Counter counter) {
+  std::map<std::string, std::map<double, double>> power;
+  for (const auto* series : log.of(Counter::power))
+    for (const auto& reading : series->readings)
+      power[series->host + "/" + series->device][reading.time_s] = reading.value;
+  std::vector<std::optional<double>> out;
+  for (const auto* series : log.of(counter)) {
+    const auto& watts = power[series->host + "/" + series->device];
+    double most = 0;
+    for (const auto& [time, value] : watts) most = std::max(most, value);
+    std::vector<double> values;
+    for (const auto& reading : series->readings) {
+      const auto at = watts.find(reading.time_s);
+      if (at == watts.end() || at->second >= busy_power * most) values.push_back(reading.value);
+    }
+    out.push_back(values.empty() ? std::nullopt : std::optional(median(values)));
+  }
+  return out;
+}
+
+// Counters that only rise where something is wrong, and what that is.
+struct ErrorCounter {
+  Counter counter;
+  const char* trouble;
+};
+constexpr ErrorCounter error_counters[] = {
+    {Counter::port_symbol_errors, "port errors"}, {Counter::port_receive_errors, "port errors"},
+    {Counter::port_link_downed, "port errors"},   {Counter::port_link_recoveries, "port errors"},
+    {Counter::port_retransmits, "port errors"},   {Counter::nvlink_crc_errors, "NVLink errors"},
+    {Counter::nvlink_replays, "NVLink errors"},   {Counter::nvlink_recoveries, "NVLink errors"},
+    {Counter::ecc_corrected, "ECC errors"},       {Counter::ecc_uncorrected, "ECC errors"},
+    {Counter::remapped_corrected, "ECC errors"},  {Counter::remapped_uncorrected, "ECC errors"},
+};
+
+bool rises(const observe::CounterSeries& series) {
+  return series.readings.size() > 1 && series.readings.back().value > series.readings.front().value;
+}
+
+bool is_hot(const observe::CounterSeries& series) {
+  using observe::ThrottleReason;
+  return std::any_of(series.readings.begin(), series.readings.end(), [](const auto& reading) {
+    return observe::is_throttled_by(reading.value, ThrottleReason::software_thermal) ||
+           observe::is_throttled_by(reading.value, ThrottleReason::hardware_thermal);
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> troubles_of(const std::vector<CounterLog>& logs) {
+  std::set<std::string> troubles;
+  for (const CounterLog& log : logs) {
+    for (const ErrorCounter& error : error_counters)
+      for (const auto* series : log.of(error.counter))
+        if (rises(*series)) troubles.insert(error.trouble);
+    for (const auto* series : log.of(Counter::throttle_reasons))
+      if (is_hot(*series)) troubles.insert("heat");
+  }
+  return {troubles.begin(), troubles.end()};
+}
+
+void read_counters_of(const std::vector<CounterLog>& logs, std::size_t ranks, Readings& readings) {
+  for (const CounterLog& log : logs) {
+    std::vector<std::optional<double>> clocks = medians(log, Counter::sm_clock);
+    if (clocks.size() == ranks && ranks > 1) {
+      // Over the fastest: what such work sustains is not known to a few percent.
+      double most = 0;
+      for (const auto& clock : clocks) most = std::max(most, clock.value_or(0));
+      for (auto& clock : clocks)
+        if (clock && most > 0) clock = std::log(std::max(1e-3, *clock / most));
+      add_of_ranks(readings, Symptom::clock, clocks);
+    }
+    std::vector<std::optional<double>> memory = medians(log, Counter::memory_used);
+    if (memory.size() == ranks && ranks > 1) {
+      double least = 1e300;
+      for (const auto& used : memory) least = std::min(least, used.value_or(1e300));
+      for (auto& used : memory)
+        if (used) used = (*used - least) / 1e9;
+      add_of_ranks(readings, Symptom::foreign_memory, memory);
+    }
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins what all files of a run show.
+#include "sim/diagnose/observed/observations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace orrery {
+
+namespace {
+
+// A profiler lengthens a step by so much, as a logarithm: 0 to 20% in our own profiles.
+constexpr double profiler_noise = 0.1;
+
+}  // namespace
+
+std::optional<double> Observations::told_step() const {
+  if (step_s) return step_s;
+  if (log && log->usual.steps > 0) return log->usual.median.si();
+  return std::nullopt;
+}
+
+std::optional<double> Observations::usual_step() const {
+  if (const auto told = told_step()) return told;
+  std::optional<double> longest;
+  for (const observe::Profile& profile : profiles)
+    longest = std::max(longest.value_or(0), (profile.mean.end - profile.mean.begin).si());
+  return longest;
+}
+
+std::size_t ranks_seen(const Observations& run) {
+  std::size_t ranks = std::max<std::size_t>(1, run.profiles.size());
+  if (run.log)
+    for (const observe::LoggedPhase& phase : run.log->phases)
+      if (run.profiles.size() < 2) ranks = std::max(ranks, phase.ranks.size());
+  for (const observe::CounterLog& log : run.counters) {
+    std::set<std::string> devices;
+    for (const observe::CounterSeries* series : log.of(observe::Counter::sm_clock))
+      devices.insert(series->host + "/" + series->device);
+    if (run.profiles.size() < 2) ranks = std::max(ranks, devices.size());
+  }
+  return ranks;
+}
+
+Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& scenario) {
+  Seen seen;
+  seen.ranks = ranks_seen(run);
+  if (const auto step = run.usual_step())
+    seen.readings.push_back({.symptom = Symptom::step,
+                             .value = std::log(*step / healthy.healthy_s),
+                             .noise = run.told_step() ? 0 : profiler_noise});
+  if (run.log) {
+    seen.can_name = true;
+    read_log(*run.log, healthy, seen.readings);
+    std::set<std::string> kinds;
+    for (const observe::Trouble& trouble : run.log->troubles)
+      kinds.insert(std::string(observe::trouble_text[trouble.kind]));
+    seen.troubles.assign(kinds.begin(), kinds.end());
+  }
+  if (has_kernel_through_steps(run.profiles)) {
+    seen.can_name = true;
+    seen.troubles.emplace_back(kernel_through_steps);
+  }
+  if (!run.profiles.empty())
+    read_profiles(run.profiles, run.told_step(), healthy, scenario, seen.readings);
+  for (const std::string& trouble : troubles_of(run.counters)) {
+    seen.can_name = true;
+    seen.troubles.push_back(trouble);
+  }
+  if (!run.counters.empty()) read_counters_of(run.counters, seen.ranks, seen.readings);
+  return seen;
+}
+
+}  // namespace orrery

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows how logs, profiles and counters of a run become readings of symptoms.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/diagnose/state/symptoms.h"
+#include "sim/engine/scenario.h"
+#include "sim/observe/counters/counters.h"
+#include "sim/observe/log/run_log.h"
+#include "sim/observe/profile/profile.h"
+
+namespace orrery {
+
+// All that is known of one run; none of it is needed.
+struct Observations {
+  std::optional<double> step_s;  // as the user says
+  std::optional<observe::RunLog> log;
+  std::vector<observe::Profile> profiles;  // a rank each
+  std::vector<observe::CounterLog> counters;
+  std::vector<std::string> notes;  // about files that were left out
+  // As the user says, else as the log does.
+  std::optional<double> told_step() const;
+  // Else the longest profiled step, which the profiler itself lengthens.
+  std::optional<double> usual_step() const;
+};
+
+// Readings of the run, against what is predicted of it without a fault.
+Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& scenario);
+// How many ranks were seen one by one: at least 1.
+std::size_t ranks_seen(const Observations& run);
+
+// Parts of seen_of().
+void read_log(const observe::RunLog& log, const RunState& healthy, Readings& readings);
+void read_profiles(const std::vector<observe::Profile>& profiles, std::optional<double> step_s,
+                   const RunState& healthy, const Scenario& scenario, Readings& readings);
+// Whether something runs through whole steps beside the run's own kernels.
+bool has_kernel_through_steps(const std::vector<observe::Profile>& profiles);
+// What counters name: "port errors", "NVLink errors", "ECC errors", "heat", each once.
+std::vector<std::string> troubles_of(const std::vector<observe::CounterLog>& counters);
+void read_counters_of(const std::vector<observe::CounterLog>& counters, std::size_t ranks,
+                      Readings& readings);
+
+}  // namespace orrery

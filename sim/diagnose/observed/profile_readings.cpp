@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads symptoms off profiles of ranks.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/diagnose/observed/observations.h"
+#include "sim/engine/collectives/collectives.h"
+
+namespace orrery {
+namespace {
+
+using observe::CollectiveRecord;
+using observe::HostWork;
+using observe::KernelClass;
+using observe::Profile;
+
+using Values = std::vector<std::optional<double>>;
+
+// Collectives of fewer bytes are bound by latency, and tell little of links.
+constexpr double large_collective = 1e6;
+
+double of_class(const Profile& p, std::initializer_list<KernelClass> classes) {
+  double seconds = 0;
+  for (const KernelClass c : classes) seconds += p.mean.by_class[static_cast<std::size_t>(c)].si();
+  return seconds;
+}
+
+double products(const Profile& p) {
+  return of_class(p, {KernelClass::product, KernelClass::convolution});
+}
+double attention(const Profile& p) { return of_class(p, {KernelClass::attention}); }
+double optimizer(const Profile& p) { return of_class(p, {KernelClass::optimizer}); }
+double memory_kernels(const Profile& p) {
+  return of_class(
+      p, {KernelClass::norm, KernelClass::softmax, KernelClass::reduction, KernelClass::elementwise,
+          KernelClass::indexing, KernelClass::quantise, KernelClass::set, KernelClass::other});
+}
+// A kernel that runs through most of a step is no part of it: it waits, or others keep it waiting.
+constexpr double through_the_step = 0.5;
+bool runs_through(const Profile& p, const observe::KernelRow& row) {
+  return row.what != KernelClass::communication &&
+         row.most.si() > through_the_step * (p.mean.end - p.mean.begin).si();
+}
+double running_through(const Profile& p) {
+  double seconds = 0;
+  for (const observe::KernelRow& row : p.kernels)
+    if (runs_through(p, row)) seconds += row.total.si();
+  return seconds / std::max<double>(1, static_cast<double>(p.steps.size()));
+}
+double memory_bound(const Profile& p) { return memory_kernels(p) - running_through(p); }
+// Collectives that nothing hides, with the copies of their buffers on the clock beside no kernel of
+// another kind: a prediction counts both as communication.
+double exposed(const Profile& p) {
+  const double kinds = products(p) + attention(p) + memory_kernels(p) + optimizer(p);
+  return p.mean.exposed_communication.si() + std::max(0.0, p.mean.compute.si() - kinds);
+}
+double communication(const Profile& p) { return of_class(p, {KernelClass::communication}); }
+
+double span_of(const Profile& p) { return (p.mean.end - p.mean.begin).si(); }
+
+// By how much the profiled step is longer than the usual one: the profiler's own, and chance.
+double lengthened(const Profile& p, std::optional<double> step_s) {
+  return step_s ? std::max(0.0, span_of(p) - *step_s) : 0;
+}
+
+// Without work of the device, for other reasons than data and the profiler.
+double idle_of(const Profile& p, std::optional<double> step_s) {
+  const auto of = [&](HostWork work) {
+    return p.mean.idle_by_host[static_cast<std::size_t>(work)].si();
+  };
+  const double idle = p.mean.idle.si() - of(HostWork::data_loader) - of(HostWork::profiler);
+  return std::max(0.0, idle - lengthened(p, step_s));
+}
+
+// Threads of kernels whose number follows the batch.
+double threads_of(const Profile& p) {
+  double threads = 0;
+  for (const auto& row : p.kernels) {
+    const bool follows = row.what == KernelClass::elementwise || row.what == KernelClass::norm ||
+                         row.what == KernelClass::softmax || row.what == KernelClass::attention;
+    if (!follows) continue;
+    double blocks = static_cast<double>(row.count);
+    for (int i = 0; i < 3; ++i)
+      blocks *= static_cast<double>(
+          std::max<std::int64_t>(1, row.shape.grid[static_cast<std::size_t>(i)]));
+    threads += blocks;
+  }
+  return threads;
+}
+
+GroupShape group_of(int ranks, const Scenario& s) {
+  const std::int64_t domain = std::min<std::int64_t>(ranks, s.cluster.fabric.scale_up.domain);
+  return {.size = ranks,
+          .per_domain = domain,
+          .domains = std::max<std::int64_t>(1, ranks / std::max<std::int64_t>(1, domain)),
+          .span = ranks};
+}
+
+// The least time of a call over the predicted: calls that wait for a rank are longer, none is
+// shorter than its links allow.
+struct LinkRatio {
+  std::optional<double> inside, outside;
+};
+
+void take(std::optional<double>& slot, double ratio) {
+  slot = slot ? std::min(*slot, ratio) : ratio;
+}
+
+LinkRatio links_of(const Profile& p, const Scenario& s) {
+  LinkRatio out;
+  for (const CollectiveRecord& record : p.collectives) {
+    if (!record.kind || !record.ranks || *record.ranks < 2 || record.least <= Seconds{}) continue;
+    const double bytes =
+        std::max(record.sent.value_or(Bytes{}).si(), record.received.value_or(Bytes{}).si());
+    if (bytes < large_collective || *record.ranks > s.cluster.gpus) continue;
+    const Collective collective{
+        .kind = *record.kind, .group = group_of(*record.ranks, s), .bytes = Bytes(bytes)};
+    const double predicted =
+        collective_time(collective, s.cluster.fabric, s.cluster.collective_costs).time.si();
+    if (predicted <= 0) continue;
+    take(collective.group.domains > 1 ? out.outside : out.inside, record.least.si() / predicted);
+  }
+  return out;
+}
+
+double mean_call_bytes(const Profile& p) {
+  double bytes = 0, calls = 0;
+  for (const CollectiveRecord& record : p.collectives) {
+    const double size =
+        std::max(record.sent.value_or(Bytes{}).si(), record.received.value_or(Bytes{}).si());
+    // Losses and norms are reduced, too, a few bytes each.
+    if (size < 1e4) continue;
+    bytes += size * static_cast<double>(record.count);
+    calls += static_cast<double>(record.count);
+  }
+  return calls > 0 ? bytes / calls : 0;
+}
+
+double in_32_bits(const Profile& p) {
+  double all = 0, wide = 0;
+  for (const auto& format : p.product_formats) {
+    all += format.time.si();
+    if (format.format == Format::fp32 || format.format == Format::tf32) wide += format.time.si();
+  }
+  return all > 0 ? wide / all : 0;
+}
+
+double launching(const Profile& p) {
+  double seconds = 0;
+  for (const auto& row : p.runtime_calls)
+    if (row.name.find("LaunchKernel") != std::string::npos) seconds += row.total.si();
+  const double steps = std::max<double>(1, static_cast<double>(p.steps.size()));
+  const double compute = products(p) + attention(p) + memory_bound(p) + optimizer(p);
+  return compute > 0 ? seconds / steps / compute : 0;
+}
+
+template <class Of>
+Values of_all(const std::vector<Profile>& profiles, const Of& of) {
+  Values values;
+  for (const Profile& p : profiles) values.push_back(of(p));
+  return values;
+}
+
+// Kernels of a class that a run does not have say nothing.
+std::optional<double> log_if(double seconds) {
+  return seconds > 1e-6 ? std::optional(std::log(seconds)) : std::nullopt;
+}
+
+double mean_of(const std::vector<Profile>& profiles, double (*of)(const Profile&)) {
+  double sum = 0;
+  for (const Profile& p : profiles) sum += of(p);
+  return sum / static_cast<double>(profiles.size());
+}
+
+void read_communication(const std::vector<Profile>& profiles, std::optional<double> step_s,
+                        const RunState& healthy, Readings& readings) {
+  double least_calls = communication(profiles.front());
+  double least_exposed = exposed(profiles.front());
+  for (const Profile& p : profiles) {
+    least_calls = std::min(least_calls, communication(p));
+    least_exposed = std::min(least_exposed, exposed(p));
+  }
+  readings.push_back({.symptom = Symptom::exposed, .value = least_exposed / healthy.healthy_s});
+  if (profiles.size() < 2) return;
+  const std::size_t first = readings.size();
+  add_of_ranks(readings, Symptom::wait, of_all(profiles, [&](const Profile& p) {
+                 return std::optional((communication(p) - least_calls) / healthy.healthy_s);
+               }));
+  add_of_ranks(readings, Symptom::late, of_all(profiles, [&](const Profile& p) {
+                 return std::optional(exposed(p) / healthy.healthy_s);
+               }));
+  double longest = 0;
+  for (const Profile& p : profiles) longest = std::max(longest, lengthened(p, step_s));
+  // What the profiler adds to one rank, the other waits for.
+  for (std::size_t i = first; i < readings.size(); ++i)
+    readings[i].noise = longest / healthy.healthy_s;
+}
+
+}  // namespace
+
+bool has_kernel_through_steps(const std::vector<Profile>& profiles) {
+  for (const Profile& p : profiles)
+    if (running_through(p) > 0) return true;
+  return false;
+}
+
+void read_profiles(const std::vector<Profile>& profiles, std::optional<double> step_s,
+                   const RunState& healthy, const Scenario& scenario, Readings& readings) {
+  const auto add = [&](Symptom symptom, double value) {
+    readings.push_back({.symptom = symptom, .value = value});
+  };
+  const std::size_t first = readings.size();
+  const std::pair<Symptom, double (*)(const Profile&)> classes[] = {
+      {Symptom::products, products},
+      {Symptom::attention, attention},
+      {Symptom::memory_bound, memory_bound},
+      {Symptom::optimizer, optimizer}};
+  for (const auto& [symptom, of] : classes)
+    add_of_ranks(readings, symptom,
+                 of_all(profiles, [of = of](const Profile& p) { return log_if(of(p)); }));
+  add_of_ranks(readings, Symptom::idle, of_all(profiles, [&](const Profile& p) {
+                 return std::optional(idle_of(p, step_s) / healthy.healthy_s);
+               }));
+  if (profiles.size() > 1)
+    add_of_ranks(readings, Symptom::work,
+                 of_all(profiles, [](const Profile& p) { return log_if(threads_of(p)); }));
+  read_communication(profiles, step_s, healthy, readings);
+  LinkRatio links;
+  for (const Profile& p : profiles) {
+    const LinkRatio one = links_of(p, scenario);
+    if (one.inside) take(links.inside, *one.inside);
+    if (one.outside) take(links.outside, *one.outside);
+  }
+  if (links.inside) add(Symptom::link, std::log(*links.inside));
+  if (links.outside) add(Symptom::network, std::log(*links.outside));
+  if (const double bytes = mean_of(profiles, mean_call_bytes); bytes > 0)
+    add(Symptom::call_bytes, std::log(bytes / expected_call_bytes(scenario)));
+  add(Symptom::fp32, mean_of(profiles, in_32_bits));
+  add(Symptom::launching, mean_of(profiles, launching));
+  add(Symptom::host_waits, std::log(1 + mean_of(profiles, [](const Profile& p) {
+                                      return static_cast<double>(p.mean.waits);
+                                    })));
+  add(Symptom::allocations, std::log(1 + mean_of(profiles, [](const Profile& p) {
+                                       return static_cast<double>(p.mean.allocations);
+                                     })));
+  // A profiled step that was much shorter than usual ones does not show what lengthens them.
+  double longest = 0;
+  for (const Profile& p : profiles) longest = std::max(longest, span_of(p));
+  if (!step_s || longest >= *step_s) return;
+  for (std::size_t i = first; i < readings.size(); ++i)
+    if (readings[i].rank < 0)
+      readings[i].noise = std::hypot(readings[i].noise, std::log(*step_s / longest));
+}
+
+}  // namespace orrery

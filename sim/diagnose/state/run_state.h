@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows what a run does in a step, rank by rank: as it is predicted, and as a fault makes of it.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "sim/engine/scenario.h"
+#include "sim/outcome/prediction.h"
+
+namespace orrery {
+
+// One rank's part of a usual step. Seconds of kernels are sums; what collectives wait for others is
+// in them.
+struct RankState {
+  double products_s = 0, attention_s = 0;
+  double memory_bound_s = 0;  // norms, element-wise work, losses, indexing, quantisation
+  double optimizer_s = 0;
+  double wait_s = 0;             // in collectives, beyond the rank that spends least in them
+  double exposed_s = 0;          // collectives that no compute of the rank hides
+  double idle_s = 0;             // nothing runs on the device
+  double work = 1;               // threads launched, over those of the mean rank
+  double forward_s = 0;          // its forward pass, beyond the mean rank's
+  double clock = 1;              // of its processors, over what the device sustains under such work
+  double foreign_memory_gb = 0;  // 1e9 bytes that the run does not hold
+  double compute_s() const { return products_s + attention_s + memory_bound_s + optimizer_s; }
+};
+
+struct RunState {
+  double healthy_s = 0;     // predicted usual step of a run without a fault
+  double step_s = 0;        // usual step
+  double occasional_s = 0;  // by which the mean step is longer than the usual one
+  double saves = 0;         // share of that which falls on steps that save a checkpoint
+  double stalls = 0;        // share of that which waits for data
+  double data_s = 0;        // a usual step waits so long for its data
+  double jitter = 0.01;     // relative deviation of usual steps
+  double link = 1;          // time of large collectives inside a domain, over the predicted
+  double network = 1;       // the same of those that leave it
+  double call_bytes = 1;    // bytes of a collective, over what the layout's buckets say
+  double tensor_bytes = 1;  // the same of one tensor of parameters, the smallest that is sent
+  double model_bytes = 1;   // the same of a rank's whole model, the largest
+  double fp32 = 0;          // share of the products' time that runs in 32 bits
+  double host_waits = 3;    // calls in which the host waits for the device, of a step
+  double allocations = 0;   // calls to the driver for memory, of a step
+  double launching = 0.05;  // seconds in calls that launch, over those of kernels that compute
+  bool alone = false;       // one rank, which waits for none
+  // Whether ranks meet in collectives of the forward pass, so that its time is the same for all.
+  bool meets_in_forward = true;
+  // By chance one rank or the other is the one that waits, for so much of what all are late.
+  double uneven_s = 0;
+  double uneven_clock = 0;  // ranks' clocks differ by so much, as a logarithm
+  std::size_t layers = 1;   // of a stage
+  std::vector<RankState> ranks;
+
+  // The rank comes so much later in every step than the others, which wait for it in collectives.
+  // Where kernels of a collective wait beside compute, they take processors from it.
+  void delay(std::size_t rank, double seconds);
+  // Every rank takes so much longer.
+  void lengthen(double seconds) { step_s += seconds; }
+  // The whole step of a program that is slower throughout, or faster.
+  void scale(double factor);
+};
+
+// What is predicted of `ranks` ranks of a run without faults, those of the pacing stage.
+RunState healthy_state(const Scenario& scenario, const Prediction& prediction, std::size_t ranks);
+
+// Bytes of one of its collectives, mean over those of data parallelism.
+double expected_call_bytes(const Scenario& scenario);
+
+}  // namespace orrery

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads symptoms off the state of a run.
+#include "sim/diagnose/state/symptoms.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hw_models/catalog.h"
+#include "sim/base/json/json.h"
+
+namespace orrery {
+namespace {
+
+double log_of(double value) { return std::log(std::max(value, 1e-9)); }
+
+double of_rank(const RunState& s, Symptom symptom, const RankState& r) {
+  switch (symptom) {
+    case Symptom::products:
+      return log_of(r.products_s);
+    case Symptom::attention:
+      return log_of(r.attention_s);
+    case Symptom::memory_bound:
+      return log_of(r.memory_bound_s);
+    case Symptom::optimizer:
+      return log_of(r.optimizer_s);
+    case Symptom::clock:
+      return log_of(r.clock);
+    case Symptom::wait:
+      return r.wait_s / s.healthy_s;
+    case Symptom::late:
+    case Symptom::exposed:
+      return r.exposed_s / s.healthy_s;
+    case Symptom::idle:
+      return r.idle_s / s.healthy_s;
+    case Symptom::forward:
+      return r.forward_s / s.healthy_s;
+    case Symptom::work:
+      return log_of(r.work);
+    case Symptom::foreign_memory:
+      return r.foreign_memory_gb;
+    default:
+      return 0;
+  }
+}
+
+double least_exposed(const RunState& s) {
+  double least = s.ranks.front().exposed_s;
+  for (const RankState& r : s.ranks) least = std::min(least, r.exposed_s);
+  return least / s.healthy_s;
+}
+
+double of_run(const RunState& s, Symptom symptom) {
+  switch (symptom) {
+    case Symptom::step:
+      return log_of(s.step_s / s.healthy_s);
+    case Symptom::occasional:
+      return s.occasional_s / s.healthy_s;
+    case Symptom::saves:
+      return s.saves;
+    case Symptom::stalls:
+      return s.stalls;
+    case Symptom::data:
+      return s.data_s / s.healthy_s;
+    case Symptom::jitter:
+      return log_of(s.jitter);
+    case Symptom::link:
+      return log_of(s.link);
+    case Symptom::network:
+      return log_of(s.network);
+    case Symptom::call_bytes:
+      return log_of(s.call_bytes);
+    case Symptom::fp32:
+      return s.fp32;
+    case Symptom::host_waits:
+      return log_of(1 + s.host_waits);
+    case Symptom::allocations:
+      return log_of(1 + s.allocations);
+    case Symptom::launching:
+      return s.launching;
+    case Symptom::exposed:
+      return least_exposed(s);
+    default:
+      return 0;
+  }
+}
+
+// What chance adds to the differences of ranks in such a state.
+double chance_of(const Reading& reading, const RunState& state) {
+  switch (reading.symptom) {
+    case Symptom::wait:
+    case Symptom::late:
+      return state.uneven_s / state.healthy_s;
+    case Symptom::idle:
+      return (reading.rank < 0 ? 0.4 : 1) * state.uneven_s / state.healthy_s;
+    case Symptom::exposed:
+      return 0.4 * state.uneven_s / state.healthy_s;
+    case Symptom::forward:
+      return state.meets_in_forward ? 0 : state.uneven_s / state.healthy_s;
+    case Symptom::clock:
+      return state.uneven_clock;
+    default:
+      return 0;
+  }
+}
+
+bool is_of_ranks(Symptom symptom) { return symptom >= Symptom::products; }
+
+std::vector<SymptomNoise> load_noise() {
+  const JsonValue file = JsonValue::load(data_root() / "sim/diagnose/catalog/symptoms.json");
+  std::vector<SymptomNoise> noise(symptom_count);
+  for (std::size_t i = 0; i < symptom_count; ++i) {
+    const JsonValue row = file.at(symptom_text[static_cast<Symptom>(i)]);
+    row.expect_only({"title", "base", "rank", "relative", "why"});
+    const auto figure = [&](const char* key) {
+      const auto value = row.find(key);
+      return value ? value->number() : 0.0;
+    };
+    noise[i] = {row.at("title").text(), figure("base"), figure("rank"), figure("relative")};
+  }
+  return noise;
+}
+
+}  // namespace
+
+const std::vector<SymptomNoise>& symptom_noise() {
+  static const std::vector<SymptomNoise> noise = load_noise();
+  return noise;
+}
+
+double expected(const RunState& state, Symptom symptom, int rank) {
+  if (!is_of_ranks(symptom)) return of_run(state, symptom);
+  double mean = 0;
+  for (const RankState& r : state.ranks) mean += of_rank(state, symptom, r);
+  mean /= static_cast<double>(state.ranks.size());
+  if (rank < 0) return mean;
+  return of_rank(state, symptom, state.ranks.at(static_cast<std::size_t>(rank))) - mean;
+}
+
+double deviation_of(const Reading& reading, double strength, const RunState& state) {
+  const SymptomNoise& noise = symptom_noise()[static_cast<std::size_t>(reading.symptom)];
+  const double own = reading.rank < 0 ? noise.base : noise.rank;
+  return std::sqrt(own * own + std::pow(noise.relative * strength, 2) +
+                   reading.noise * reading.noise + std::pow(chance_of(reading, state), 2));
+}
+
+void add_of_ranks(Readings& readings, Symptom symptom,
+                  const std::vector<std::optional<double>>& values) {
+  double sum = 0;
+  int count = 0;
+  for (const auto& value : values)
+    if (value) {
+      sum += *value;
+      ++count;
+    }
+  if (count == 0) return;
+  readings.push_back({.symptom = symptom, .rank = -1, .value = sum / count});
+  if (count < 2) return;
+  for (std::size_t r = 0; r < values.size(); ++r)
+    if (values[r])
+      readings.push_back(
+          {.symptom = symptom, .rank = static_cast<int>(r), .value = *values[r] - sum / count});
+}
+
+}  // namespace orrery

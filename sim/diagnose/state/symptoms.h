@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows the figures by which faults are told apart, and reads them off a run as it is predicted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/text/enum_names.h"
+#include "sim/diagnose/state/run_state.h"
+
+namespace orrery {
+
+// What a run shows. "log": a natural logarithm of a ratio; "share": of the healthy step. Those of
+// ranks come twice: the mean over the ranks that were seen, and each rank's difference to it.
+enum class Symptom : std::uint8_t {
+  step,         // log: usual step over the predicted one
+  occasional,   // share: mean step beyond the usual one
+  saves,        // 0 to 1: of that, on steps that save
+  stalls,       // 0 to 1: of that, waiting for data
+  data,         // share: waiting for data in a usual step
+  jitter,       // log: relative deviation of steps
+  link,         // log: time of large collectives in a domain over the predicted
+  network,      // log: the same of those that leave it
+  call_bytes,   // log: bytes of a collective over what the buckets say
+  fp32,         // 0 to 1: of the products' time
+  host_waits,   // log: calls in which the host waits
+  allocations,  // log: calls to the driver for memory, and one
+  launching,    // seconds in launches over those of kernels
+  exposed,      // share: collectives that nothing hides, on the rank that has fewest
+  products,     // log, of ranks
+  attention,
+  memory_bound,
+  optimizer,
+  clock,
+  wait,  // share, of ranks
+  late,  // share: collectives that nothing hides, beyond the rank with fewest
+  idle,
+  forward,         // share: the forward pass
+  work,            // log
+  foreign_memory,  // 1e9 bytes
+};
+inline constexpr auto symptom_text = enum_names<Symptom>(
+    {"step",       "occasional",   "saves",     "stalls",     "data",
+     "jitter",     "link",         "network",   "call-bytes", "fp32",
+     "host-waits", "allocations",  "launching", "exposed",    "products",
+     "attention",  "memory-bound", "optimizer", "clock",      "wait",
+     "late",       "idle",         "forward",   "work",       "foreign-memory"});
+inline constexpr std::size_t symptom_count = symptom_text.count;
+constexpr std::string_view to_text(Symptom s) { return symptom_text[s]; }
+
+// One figure; `rank` below 0: of the whole run, or the mean over ranks.
+struct Reading {
+  Symptom symptom = Symptom::step;
+  int rank = -1;
+  double value = 0;
+  double noise = 0;  // of this reading, beside the symptom's own: 0 mostly
+};
+
+// Places of readings in a fixed order: whole-run symptoms and means first, then rank by rank.
+// Readings that were not taken are left out.
+using Readings = std::vector<Reading>;
+
+// Trouble that a profile names: a kernel that runs through steps beside the run's own.
+inline constexpr const char* kernel_through_steps = "kernel through steps";
+
+// What was seen of a run.
+struct Seen {
+  Readings readings;
+  // What the files name: kinds of lines of the log, each once, and `kernel_through_steps`.
+  std::vector<std::string> troubles;
+  bool can_name = false;  // else no file could
+  std::size_t ranks = 1;  // seen one by one
+};
+
+// How much readings differ from run to run where nothing differs: of the mean over ranks or the
+// whole run, and of one rank's difference. Standard deviations, in the symptom's unit.
+struct SymptomNoise {
+  std::string title;  // "time of products"
+  double base = 0, rank = 0;
+  double relative = 0;  // of the expected value, besides: how well a fault's strength tells it
+};
+
+// Of every symptom, by the number of it: sim/diagnose/catalog/symptoms.json.
+const std::vector<SymptomNoise>& symptom_noise();
+
+// The value that the state shows.
+double expected(const RunState& state, Symptom symptom, int rank);
+
+// Standard deviation of a reading in such a state; `strength`: what a cause says of its own
+// readings is known to a share of them.
+double deviation_of(const Reading& reading, double strength, const RunState& state);
+
+// Takes a figure of each rank and gives the mean and the differences to it.
+void add_of_ranks(Readings& readings, Symptom symptom,
+                  const std::vector<std::optional<double>>& values);
+
+}  // namespace orrery

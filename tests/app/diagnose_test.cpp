@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests `diagnose` as a user runs it, and how often it finds faults that were made on real GPUs.
+#include "sim/app/diagnose/runs.h"
+
+#include <catch2/catch.hpp>
+
+#include "hw_models/catalog.h"
+#include "tests/app/run_binary.h"
+
+namespace orrery {
+namespace {
+
+using test::Outcome;
+using test::run;
+
+const std::string faults = std::string(ORRERY_SOURCE_DIR) + "/validation/faults";
+
+std::string asked(const std::string& program, const std::string& id, const std::string& files) {
+  std::string line = "diagnose --like " + faults + "/programs/" + program + ".json";
+  for (std::size_t at = 0; at < files.size();) {
+    const std::size_t end = std::min(files.find(' ', at), files.size());
+    line += " " + faults + "/runs/" + id + "/" + files.substr(at, end - at);
+    at = end + 1;
+  }
+  return line;
+}
+
+struct Share {
+  int right = 0, of = 0;
+  double value() const { return static_cast<double>(right) / of; }
+};
+
+TEST_CASE("faults made on GPUs are found, and healthy runs raise no alarm") {
+  Catalogues catalogues;
+  const auto runs = diagnose_runs(faults + "/runs", {.catalogues = catalogues});
+  CHECK(runs.size() >= 100);
+  Share first, three, near, alarms;
+  for (const FaultRun& r : runs) {
+    if (!r.held || !r.counted()) continue;
+    if (r.truth.empty()) {
+      ++alarms.of;
+      alarms.right += r.found != "healthy";
+      continue;
+    }
+    ++first.of;
+    first.right += r.found == r.truth;
+    three.right += std::find(r.top.begin(), r.top.end(), r.truth) != r.top.end();
+    near.right += std::abs(r.explained_s - r.cost_s) <= 0.05 * r.step_s;
+  }
+  // What is reached today; docs/diagnose.md tells it with its intervals.
+  CHECK(first.of >= 40);
+  CHECK(first.value() >= 0.75);
+  CHECK(three.right >= 0.8 * first.of);
+  CHECK(near.right >= 0.75 * first.of);
+  CHECK(alarms.of >= 20);
+  CHECK(alarms.right == 0);
+}
+
+TEST_CASE("a healthy run gets one line, a fault its cause, gap and action") {
+  const Outcome healthy =
+      run(asked("fsdp-1b", "fsdp-1b-healthy-1", "train.log rank0.json.gz rank1.json.gz"));
+  CHECK(healthy.code == 0);
+  CHECK(std::count(healthy.out.begin(), healthy.out.end(), '\n') == 1);
+  CHECK(healthy.out.starts_with("Nothing is wrong"));
+  const Outcome busy =
+      run(asked("fsdp-1b", "fsdp-1b-busy-gpu-2", "train.log rank0.json.gz rank1.json.gz smi.csv"));
+  CHECK(busy.code == 1);
+  CHECK(busy.out.starts_with("Another process computes on the GPU of rank 0"));
+  CHECK(busy.out.find("End the other process on the GPU of rank 0") != std::string::npos);
+}
+
+TEST_CASE("files of a run come in any order, by place or by flag") {
+  const std::string like = "diagnose --json --like " + faults + "/programs/ddp-1b.json ";
+  const std::string at = faults + "/runs/ddp-1b-data-stall-1/";
+  const Outcome one = run(like + at + "train.log " + at + "rank1.json.gz " + at + "rank0.json.gz");
+  const Outcome other = run(like + "--log " + at + "train.log --profile " + at + "rank0.json.gz," +
+                            at + "rank1.json.gz");
+  CHECK(one.code == 1);
+  // The question names the files as they were given.
+  CHECK(one.out.substr(one.out.find("\"verdict\"")) ==
+        other.out.substr(other.out.find("\"verdict\"")));
+}
+
+TEST_CASE("a step alone says how far it is from the prediction, and that it tells no cause") {
+  const std::string like = "diagnose --like " + faults + "/programs/fsdp-1b.json ";
+  const Outcome slow = run(like + "--step 260ms");
+  CHECK(slow.code == 1);
+  CHECK(slow.out.starts_with("Several causes would explain this run"));
+  CHECK(slow.out.find("34% above the predicted 194 ms") != std::string::npos);
+  CHECK(run(like + "--step 190ms").code == 0);
+}
+
+TEST_CASE("what cannot be diagnosed is one clear error") {
+  const std::string like = "diagnose --like " + faults + "/programs/fsdp-1b.json ";
+  const std::string log = faults + "/runs/fsdp-1b-healthy-1/train.log";
+  const std::string profile = faults + "/runs/fsdp-1b-healthy-1/rank0.json.gz";
+  const std::pair<std::string, std::string> cases[] = {
+      {like, "found no time of a step"},
+      {like + "--step fast", "--step: found \"fast\""},
+      {like + "--step 0s", "expected a time above 0"},
+      {like + "--step -3s", "--step"},
+      {like + log + " " + log, "found a second log"},
+      {like + profile + " " + profile, "found rank 0 again"},
+      {like + "nothing.log", "nothing.log"},
+      {like + faults + "/programs/fsdp-1b.json", "fsdp-1b.json"},
+      {"diagnose --runs " + faults + "/programs", "found no run"},
+      {"diagnose --step 3s", "--model"}};
+  for (const auto& [line, words] : cases) {
+    const Outcome outcome = run(line);
+    INFO(line << "\n" << outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    CHECK(outcome.err.find(words) != std::string::npos);
+  }
+}
+
+TEST_CASE("a program that does not run on the machine is refused, not diagnosed") {
+  const Outcome refused =
+      run("diagnose --model llama3-8b --cluster tpu-v5p --gpus 8 --seq 4096 --global-batch 64 "
+          "--stack nemo --step 3s");
+  CHECK(refused.code == 3);
+  CHECK_FALSE(refused.out.empty());
+}
+
+TEST_CASE("a run that the prediction says does not fit is diagnosed, with a note") {
+  const Outcome outcome =
+      run("diagnose --json --model llama3.1-405b --cluster dgx-h100 --gpus 8 --seq 8192 "
+          "--global-batch 8 --tp 8 "
+          "--step 300s");
+  CHECK(outcome.code == 1);
+  CHECK(outcome.out.find("does not fit") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests that faults are found by what they show, over random cases.
+#include "sim/diagnose/judge.h"
+
+#include <cmath>
+#include <numeric>
+
+#include <catch2/catch.hpp>
+
+#include "sim/base/random.h"
+#include "sim/diagnose/gap.h"
+#include "tests/base/fresh_seed.h"
+#include "tests/diagnose/fault_states.h"
+
+namespace orrery {
+namespace {
+
+constexpr double model_noise = 0.08;
+
+std::vector<Finding> findings_of(const HealthyRun& run, const RunState& state,
+                                 RandomStream* noise = nullptr) {
+  return judge(run.state, model_noise, shown(state, noise), run.links);
+}
+
+// Whether the run has what the fault touches: hosts that meet over a network, links inside a
+// domain, buckets smaller than the model.
+bool touches(const HealthyRun& run, CauseKind kind) {
+  if (kind == CauseKind::slow_network)
+    return run.links.network_s.back() > 1.3 * run.links.network_s.front();
+  if (kind == CauseKind::slow_scale_up)
+    return run.links.scale_up_s.back() > 1.3 * run.links.scale_up_s.front();
+  return true;
+}
+
+TEST_CASE("law: faults that show themselves through noise are found") {
+  RandomStream random(fresh(20261126), 1);
+  int runs = 0, first = 0, three = 0, ranks = 0, right_ranks = 0;
+  for (const ScenarioWords& words : varied_scenarios()) {
+    const HealthyRun run = healthy_run(words, 4);
+    for (const Cause& cause : causes()) {
+      if (cause.kind == CauseKind::healthy || !touches(run, cause.kind)) continue;
+      const double low = std::max(0.3, cause.least), high = std::min(2.0, cause.most);
+      const double strength = low * std::pow(high / low, random.uniform());
+      const auto rank = static_cast<std::size_t>(4 * random.uniform());
+      const RunState state = with_fault(run.state, cause.kind, strength, rank, run.links);
+      const std::vector<Finding> found = findings_of(run, state, &random);
+      ++runs;
+      first += found[0].kind == cause.kind;
+      for (int i = 0; i < 3; ++i) {
+        if (found[static_cast<std::size_t>(i)].kind != cause.kind) continue;
+        ++three;
+        if (!cause.of_rank) continue;
+        ++ranks;
+        right_ranks += found[static_cast<std::size_t>(i)].rank == static_cast<int>(rank);
+      }
+    }
+  }
+  CHECK(runs > 180);
+  CHECK(first > 0.8 * runs);
+  CHECK(three > 0.95 * runs);
+  CHECK(right_ranks > 0.95 * ranks);
+}
+
+TEST_CASE("law: a healthy run is healthy, and probabilities add up to one") {
+  for (const ScenarioWords& words : varied_scenarios()) {
+    const HealthyRun run = healthy_run(words, 3);
+    const std::vector<Finding> found = findings_of(run, run.state);
+    CHECK(found.front().kind == CauseKind::healthy);
+    const double sum =
+        std::accumulate(found.begin(), found.end(), 0.0,
+                        [](double all, const Finding& f) { return all + f.probability; });
+    CHECK(sum == Approx(1));
+    for (std::size_t i = 1; i < found.size(); ++i)
+      CHECK(found[i].probability <= found[i - 1].probability);
+  }
+}
+
+TEST_CASE("law: the stronger a fault, the less a run looks healthy") {
+  const HealthyRun run = healthy_run(varied_scenarios().front(), 2);
+  for (const CauseKind kind :
+       {CauseKind::straggling_host, CauseKind::busy_gpu, CauseKind::data_stall,
+        CauseKind::checkpoint, CauseKind::imbalance}) {
+    double before = 1;
+    for (const double strength : {0.05, 0.1, 0.2, 0.4, 0.8}) {
+      const std::vector<Finding> found =
+          findings_of(run, with_fault(run.state, kind, strength, 1, run.links));
+      double healthy = 0;
+      for (const Finding& f : found)
+        if (f.kind == CauseKind::healthy) healthy = f.probability;
+      INFO(cause_text[kind] << " " << strength);
+      CHECK(healthy <= before * (1 + 1e-9));
+      before = healthy;
+    }
+    CHECK(before < 0.01);
+  }
+}
+
+TEST_CASE("the strength of a fault is found, and with it what it costs") {
+  const HealthyRun run = healthy_run(varied_scenarios().front(), 2);
+  const RunState state = with_fault(run.state, CauseKind::straggling_host, 0.3, 1, run.links);
+  const Finding first = findings_of(run, state).front();
+  CHECK(first.kind == CauseKind::straggling_host);
+  CHECK(first.rank == 1);
+  CHECK(first.strength == Approx(0.3).epsilon(0.03));
+  CHECK(first.faulty_s - first.healthy_s == Approx(0.3 * run.state.healthy_s).epsilon(0.05));
+}
+
+TEST_CASE("lines of a log name a cause that times alone do not tell") {
+  const HealthyRun run = healthy_run(varied_scenarios().front(), 1);
+  Seen seen{.readings = {{.symptom = Symptom::step, .value = 0.4}}, .can_name = true};
+  const auto probability = [&](CauseKind kind) {
+    for (const Finding& f : judge(run.state, model_noise, seen, run.links))
+      if (f.kind == kind) return f.probability;
+    return 0.0;
+  };
+  const double before = probability(CauseKind::launch_blocking);
+  seen.troubles = {"CUDA_LAUNCH_BLOCKING"};
+  CHECK(probability(CauseKind::launch_blocking) > 0.5);
+  CHECK(before < 0.1);
+}
+
+TEST_CASE("law: parts of a gap add up to it") {
+  RandomStream random(fresh(20261126), 1);
+  for (const ScenarioWords& words : varied_scenarios()) {
+    const HealthyRun run = healthy_run(words, 3);
+    for (const Cause& cause : causes()) {
+      const RunState state =
+          with_fault(run.state, cause.kind, 0.2 + random.uniform(), 1, run.links);
+      const Gap gap = gap_of(run.state, shown(state).readings);
+      double sum = 0;
+      for (const GapPart& part : gap.parts) sum += part.seconds;
+      CHECK(sum == Approx(gap.seconds()).margin(1e-9 * gap.measured_s));
+      CHECK(gap.usual_s == Approx(state.step_s));
+      CHECK(gap.measured_s == Approx(state.step_s + state.occasional_s));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

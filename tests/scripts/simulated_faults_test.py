@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs with simulated faults are made and diagnosed, and docs/diagnose.md shows what comes out.
+
+Usage: simulated_faults_test.py BINARY SOURCE_FOLDER. UPDATE_EXPECTED=1 rewrites the page.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+binary, root = sys.argv[1], pathlib.Path(sys.argv[2])
+page = root / "docs/diagnose.md"
+block = re.compile(r"(```text simulated\n)(.*?)(```)", re.S)
+
+
+def run(*words):
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{words}: exit code {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+with tempfile.TemporaryDirectory() as folder:
+    run(sys.executable, root / "validation/faults/simulated.py", binary, "--output", folder)
+    printed = run(binary, "--quiet", "diagnose", "--runs", f"{folder}/runs")
+shown = printed[: printed.index("Every run")]
+alarms = re.search(r"alarms without a fault +\S+ +(\d+) of (\d+)", shown)
+first = re.search(r"right cause first +\S+ +(\d+) of (\d+)", shown)
+if not alarms or int(alarms[1]) or int(alarms[2]) < 27:
+    sys.exit(f"healthy runs raise alarms, or there are too few: {alarms and alarms[0]}")
+if not first or int(first[1]) < 0.5 * int(first[2]):
+    sys.exit(f"causes are found less often than they were: {first and first[0]}")
+text = page.read_text()
+now = block.sub(lambda found: found[1] + shown + found[3], text)
+if now != text:
+    if os.environ.get("UPDATE_EXPECTED") != "1":
+        sys.exit("docs/diagnose.md shows other runs than are found: UPDATE_EXPECTED=1 rewrites it")
+    page.write_text(now)
+print("simulated faults: as docs/diagnose.md shows")

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+# Lists the runs of faults.py: which program, which fault, how strong.
+"""A run is healthy or has one fault, made on purpose. `truth` is the cause that `orrery diagnose` should name
+(sim/diagnose/causes.json), "" for a healthy run. A run is `held` where the first byte of its id's SHA-256 is
+odd, and always where its program is one of `HELD_PROGRAMS`: nothing is set by those.
+"""
+
+import hashlib
+
+# What runs: model of training_models.py, how it is sharded, sequences of a rank and their length.
+PROGRAMS = {
+    "fsdp-1b": dict(model="llama-3.2-1b", sharding="fsdp2", batch=2, sequence=4096, compiled=False),
+    "ddp-1b": dict(model="llama-3.2-1b", sharding="ddp", batch=2, sequence=2048, compiled=True),
+    "fsdp-3b": dict(model="llama-3.2-3b", sharding="fsdp2", batch=1, sequence=4096, compiled=True),
+}
+HELD_PROGRAMS = ("fsdp-3b",)
+
+# id, program, fault, its strength, environment of the processes
+_FAULTS = [
+    ("straggling-host", dict(fault="sleep", rank=1, share=0.15), "straggling-host"),
+    ("straggling-host", dict(fault="sleep", rank=0, share=0.4), "straggling-host"),
+    ("straggling-host", dict(fault="sleep-in-layers", rank=1, share=0.3), "straggling-host"),
+    ("busy-gpu", dict(fault="busy", rank=1, duty=0.3), "busy-gpu"),
+    ("busy-gpu", dict(fault="busy", rank=0, duty=0.8), "busy-gpu"),
+    ("few-sms", dict(fault="few-sms", rank=1, sms=44), "few-sms"),
+    ("few-sms", dict(fault="few-sms", rank=0, sms=88), "few-sms"),
+    ("forced-sync", dict(fault="sync", every="layer"), "forced-sync"),
+    ("forced-sync", dict(fault="sync", every="module"), "forced-sync"),
+    ("forced-sync", dict(fault="sync", every="phase"), "forced-sync"),
+    ("data-stall", dict(fault="data", share=0.25, every=1), "data-stall"),
+    ("data-stall", dict(fault="data", share=2.0, every=6), "data-stall-at-times"),
+    ("imbalance", dict(fault="longer", rank=1, more=1), "imbalance"),
+    ("fp32", dict(fault="fp32", tf32=False), "fp32-by-mistake"),
+    ("fp32", dict(fault="fp32", tf32=True), "fp32-by-mistake"),
+    ("allocator", dict(fault="empty-cache"), "allocator-retries"),
+    ("slow-attention", dict(fault="attention"), "mismatched-attention"),
+    ("anomaly", dict(fault="anomaly"), "checked-calls"),
+    ("checkpoint", dict(fault="checkpoint", every=6), "checkpoint"),
+    ("busy-host", dict(fault="busy-host", processes=6), "busy-host"),
+    ("no-overlap", dict(fault="no-overlap"), "one-bucket"),
+]
+_OF_DDP = [
+    ("small-buckets", dict(fault="buckets", megabytes=0.25), "small-buckets"),
+    ("small-buckets", dict(fault="buckets", megabytes=1), "small-buckets"),
+]
+# Settings of the whole process: a start of its own each.
+_ENVIRONMENTS = [
+    ("launch-blocking", {"CUDA_LAUNCH_BLOCKING": "1"}, "launch-blocking"),
+    ("distributed-debug", {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}, "checked-calls"),
+    ("no-peer-access", {"NCCL_P2P_DISABLE": "1"}, "slow-scale-up"),
+    ("one-channel", {"NCCL_MAX_NCHANNELS": "1", "NCCL_MIN_NCHANNELS": "1"}, "slow-scale-up"),
+]
+_HEALTHY = {"fsdp-1b": 7, "ddp-1b": 7, "fsdp-3b": 7}
+_ONLY = {"fsdp-3b": ("sleep-in-layers", "busy", "few-sms", "sync", "data", "longer", "checkpoint", "no-overlap")}
+
+
+def _suits(program, fault):
+    """Compiled programs have no modules left inside of a layer, and would compile attention anew."""
+    compiled, kind = PROGRAMS[program]["compiled"], fault["fault"]
+    if program in _ONLY and kind not in _ONLY[program]:
+        return False
+    if compiled and kind == "attention":
+        return False
+    return fault.get("every") != ("module" if compiled else "phase")
+
+
+def held(name, program):
+    return program in HELD_PROGRAMS or hashlib.sha256(name.encode()).digest()[0] % 2 == 1
+
+
+def cases():
+    """Every run: id, program, truth, held, fault {name and strength}, environment."""
+    made, seen = [], {}
+
+    def add(program, kind, truth, fault, environment):
+        number = seen[program, kind] = seen.get((program, kind), 0) + 1
+        name = f"{program}-{kind}-{number}"
+        made.append(
+            dict(
+                id=name,
+                program=program,
+                truth=truth,
+                held=held(name, program),
+                fault=fault,
+                environment=environment,
+            )
+        )
+
+    for program, count in _HEALTHY.items():
+        faults = _FAULTS + (_OF_DDP if PROGRAMS[program]["sharding"] == "ddp" else [])
+        chosen = [f for f in faults if _suits(program, f[1])]
+        for i in range(count):  # healthy runs lie among the others
+            add(program, "healthy", "", dict(fault="none"), {})
+            for kind, fault, truth in chosen[i * len(chosen) // count : (i + 1) * len(chosen) // count]:
+                add(program, kind, truth, fault, {})
+        if program not in _ONLY:
+            for kind, environment, truth in _ENVIRONMENTS:
+                add(program, kind, truth, dict(fault="none"), environment)
+    return made
+
+
+if __name__ == "__main__":
+    for case in cases():
+        print(case)

@@ -22,8 +22,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* manifest_name = "catalogue.manifest";
 
-constexpr const char* folders[] = {"hw_models/catalog", "hw_models/calibration",
-                                   "sim/engine/catalog", "topologies/catalog", "workloads/catalog"};
+constexpr const char* folders[] = {"hw_models/catalog",  "hw_models/calibration",
+                                   "sim/engine/catalog", "sim/diagnose/catalog",
+                                   "topologies/catalog", "workloads/catalog"};
 constexpr const char* single_files[] = {"validation/model_error.json",
                                         "validation/served_error.json"};
 

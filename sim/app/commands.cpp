@@ -12,11 +12,13 @@
 #include "sim/app/ask/simulate_command.h"
 #include "sim/app/calibrate/command.h"
 #include "sim/app/catalog/command.h"
+#include "sim/app/diagnose/command.h"
 #include "sim/app/line/completion.h"
 #include "sim/app/line/help.h"
 #include "sim/app/line/line.h"
 #include "sim/app/line/result.h"
 #include "sim/app/merge_command.h"
+#include "sim/app/replay/command.h"
 #include "sim/app/rerun_command.h"
 #include "sim/app/serve/command.h"
 #include "sim/app/shard_command.h"
@@ -82,8 +84,9 @@ ExitCode run_words(const std::vector<std::string>& words) {
 
 std::vector<Command> commands() {
   return {advise_command(),   simulate_command(),  plan_command(),     serve_command(),
-          validate_command(), calibrate_command(), topology_command(), catalog_command(),
-          shard_command(),    merge_command(),     rerun_command(),    web_command()};
+          validate_command(), calibrate_command(), diagnose_command(), replay_command(),
+          topology_command(), catalog_command(),   shard_command(),    merge_command(),
+          rerun_command(),    web_command()};
 }
 
 int run_command_line(int argc, const char* const* argv) {

@@ -78,6 +78,12 @@ Given catalog_line(const JsonValue& question) {
   return given;
 }
 
+Given replay_line(const JsonValue& question) {
+  Given given = line_of(question, {"files"});
+  for (const JsonValue& file : question.at("files").items()) given.words.push_back(file.text());
+  return given;
+}
+
 Given calibrate_line(const JsonValue& question) {
   Given given = line_of(question, {"action", "files"});
   given.words.push_back(question.at("action").text());
@@ -88,7 +94,7 @@ Given calibrate_line(const JsonValue& question) {
 
 }  // namespace
 
-std::vector<std::string> line_commands() { return {"validate", "catalog", "calibrate"}; }
+std::vector<std::string> line_commands() { return {"validate", "catalog", "calibrate", "replay"}; }
 
 Printed repeat_line(const std::string& command, const JsonValue& question, int threads) {
   for (const Command& known : commands()) {
@@ -97,6 +103,7 @@ Printed repeat_line(const std::string& command, const JsonValue& question, int t
     if (command == "validate") folder.emplace();
     Given given = command == "validate"  ? validate_line(question)
                   : command == "catalog" ? catalog_line(question)
+                  : command == "replay"  ? replay_line(question)
                                          : calibrate_line(question);
     if (threads > 0) given.flags["--threads"] = fmt::format("{}", threads);
     return known.answer(given);

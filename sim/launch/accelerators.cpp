@@ -26,6 +26,15 @@ void cover_what_is_one(FlagWriter& out, const Layout& l, const Model& model) {
   if (l.tp == 1) out.covers("sequence_parallel");
 }
 
+// Programs that split experts as they split all else.
+void experts_as_all_else(FlagWriter& out, const Layout& l, const Model& model) {
+  if (!model.has_experts()) return;
+  if (l.etp == l.tp)
+    out.implied("etp", "Experts are split over tensor ranks as all else is.");
+  else
+    out.lacks("etp", fmt::format("experts that {} tensor ranks share", l.etp));
+}
+
 // Megatron-LM's text of a value as YAML has it.
 SortedJson yaml_value(const std::string& text) {
   if (text.empty()) return true;
@@ -83,19 +92,26 @@ LaunchFlags maxtext_flags(const Layout& l, const Model& model, const Job& job, c
           std::max<std::int64_t>(1, replicas));
   if (l.zero_stage == 1 || l.zero_stage == 2)
     out.lacks("zero", fmt::format("ZeRO-{}: its axes shard everything or nothing", l.zero_stage));
-  if (l.shard_group > 0 && l.shard_group < l.dp)
-    out.missing("shard_group", fmt::format("Set ici_fsdp_parallelism to {} and the copies, {}, in "
-                                           "dcn_data_parallelism.",
-                                           l.shard_group, l.dp / l.shard_group));
+  if (l.shard_group > 0 && l.shard_group < l.dense_replicas() && l.shard_group % l.cp == 0)
+    out.missing("shard_group",
+                fmt::format("Set ici_fsdp_parallelism to {} and the copies, {}, in "
+                            "dcn_data_parallelism.",
+                            l.shard_group / l.cp, l.dense_replicas() / l.shard_group));
+  else if (l.shard_group > 0 && l.shard_group < l.dense_replicas())
+    out.lacks("shard_group", fmt::format("shards in groups of {}", l.shard_group));
   out.covers("shard_group");
   out.set("tp", "ici_tensor_parallelism", l.tp);
-  if (l.tp > 1) out.implied("sequence_parallel", "The compiler shards activations itself.");
+  if (l.tp > 1 && l.sequence_parallel)
+    out.implied("sequence_parallel", "The compiler shards activations itself.");
+  else if (l.tp > 1)
+    out.lacks("sequence_parallel", "activations that every tensor rank holds whole");
   if (l.cp > 1) out.set("cp", "ici_context_parallelism", l.cp);
   if (l.cp > 1 && l.context == ContextKind::all_gather)
     out.implied("context_parallel", "Keys and values are gathered, as is the default.");
+  else if (l.cp > 1)
+    out.lacks("context_parallel", fmt::format("{} in context parallelism", to_text(l.context)));
   if (model.has_experts()) out.set("ep", "ici_expert_parallelism", l.ep);
-  if (model.has_experts())
-    out.implied("etp", "Experts are split over tensor ranks as all else is.");
+  experts_as_all_else(out, l, model);
   const double batch = static_cast<double>(l.micro_batch) / static_cast<double>(l.tp * l.cp * l.pp);
   out.set("micro_batch", "per_device_batch_size", batch);
   out.set("", "gradient_accumulation_steps", l.microbatches(job));
@@ -117,6 +133,8 @@ LaunchFlags maxtext_flags(const Layout& l, const Model& model, const Job& job, c
   if (l.optimizer != Optimizer::adam_fp32)
     out.lacks("optimizer", fmt::format("the optimizer {}", to_text(l.optimizer)));
   if (l.offload_optimizer) out.set("offload", "optimizer_memory_host_offload", true);
+  if (l.offload_activations || l.offload_weights)
+    out.lacks("offload", "activations or weights in host memory");
   no_choice_of_ranks(out, l);
   out.source("maxtext-gpu-configs");
   return std::move(out).finish(l,
@@ -139,8 +157,8 @@ LaunchFlags neuronx_flags(const Layout& l, const Model& model, const Job& job, c
   }
   if (model.has_experts()) {
     out.set("ep", strategy + "expert_model_parallel_size", l.ep);
-    out.implied("etp", "Experts are split over tensor ranks as all else is.");
   }
+  experts_as_all_else(out, l, model);
   out.set("zero", strategy + "zero1", l.zero_stage == 1);
   if (l.zero_stage > 1) out.lacks("zero", fmt::format("ZeRO-{}", l.zero_stage));
   if (l.tp > 1) out.set("sequence_parallel", strategy + "sequence_parallel", l.sequence_parallel);
@@ -180,17 +198,18 @@ LaunchFlags gaudi_megatron_flags(const Layout& l, const Model& model, const Job&
   out.set("", "HL_GBS", job.global_batch);
   out.set("", "HL_SEQ_LEN", job.sequence);
   out.set("sequence_parallel", "HL_SEQ_PARALLEL", l.sequence_parallel && l.tp > 1 ? 1 : 0);
-  if (!is_sixteen_bit(l.precision)) {
+  if (l.precision == PrecisionRecipe::fp8_delayed) {
     out.set("precision", "HL_FP8", 1);
     out.set("", "HL_TRANSFORMER_IMPL", "transformer_engine");
+  } else if (l.precision != PrecisionRecipe::bf16) {
+    out.lacks("precision", fmt::format("{}", to_text(l.precision)));
   }
   if (l.recompute != Recompute::none)
     out.missing("recompute", fmt::format("HL_CKP_ACT numbers what runs again: choose the one for "
                                          "{} in the script.",
                                          to_text(l.recompute_choice())));
   if (l.schedule == Schedule::one_f_one_b) out.covers("schedule");
-  if (model.has_experts())
-    out.implied("etp", "Experts are split over tensor ranks as all else is.");
+  experts_as_all_else(out, l, model);
   if (l.zero_stage == 0)
     out.missing("zero", "Turn the distributed optimizer off in the script: states stay whole.");
   no_choice_of_ranks(out, l);

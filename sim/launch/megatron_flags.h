@@ -145,6 +145,7 @@ class MegatronFlags {
   void gradients_format();
   void fp8(const char* format, std::string_view recipe, const char* preset, const char* function);
   void sharded_data();
+  void whole_moments();
   void optimizer_states();
   void offloads();
   void recompute();

@@ -161,6 +161,18 @@ void MegatronFlags::sharded_data() {
   say("bucket", bucket_size, static_cast<std::int64_t>(elements), "the size of gradient buckets");
 }
 
+// Moments in FP32, which recipes of some models do not keep.
+void MegatronFlags::whole_moments() {
+  out_.covers("optimizer");
+  if (!recipes() || stack_.defaults.optimizer == Optimizer::adam_fp32 || !has(precise)) return;
+  if (l_.offload_optimizer)
+    out_.missing("optimizer",
+                 "The recipe keeps moments in fewer bits: set exp_avg_dtype and exp_avg_sq_dtype "
+                 "of its optimizer to torch.float32 there.");
+  else
+    say("optimizer", precise, false, "moments in FP32");
+}
+
 void MegatronFlags::optimizer_states() {
   const auto moments = [&](const char* format) {
     // Transformer Engine's optimizer had FP16 and FP8 moments first.
@@ -190,7 +202,7 @@ void MegatronFlags::optimizer_states() {
   };
   switch (l_.optimizer) {
     case Optimizer::adam_fp32:
-      out_.covers("optimizer");
+      whole_moments();
       break;
     case Optimizer::adam_bf16_moments:
       moments("bf16");

@@ -186,6 +186,8 @@ LaunchFlags megatron_deepspeed_flags(const Layout& l, const Model& model, const 
     out.lacks("recompute", fmt::format("recompute of {}", to_text(l.recompute_choice())));
   }
   out.set("zero", "--zero-stage", l.zero_stage);
+  if (l.zero_stage == 0 && l.precision == PrecisionRecipe::bf16 && l.dense_replicas() > 1)
+    out.lacks("zero", "whole states in BF16: its optimizer deals them out at stage 0 too");
   if (l.offload_optimizer) out.set("offload", "--cpu-optimizer", true);
   if (l.optimizer_offload_fraction < 1)
     out.lacks("optimizer_offload_fraction", "a share of the optimizer's states in host memory");

@@ -218,19 +218,23 @@ void automodel_pipeline(FlagWriter& out, const Layout& l, const Model& model, co
   out.covers("vpp");
   out.covers("stage_layers");
   if (l.pp == 1) return;
+  const std::string section = one_section(stack) ? "distributed.pipeline." : "autopipeline.";
+  out.set("micro_batch", section + "pp_microbatch_size", l.micro_batch);
   // AutoPipeline reads PyTorch's names in lower case too.
   std::string name = schedule_name(l.schedule) ? schedule_name(l.schedule) : "";
   if (name.empty())
     return out.lacks("schedule", fmt::format("the {} schedule", to_text(l.schedule)));
   if (l.schedule == Schedule::interleaved) name = "interleaved1f1b";
   if (l.schedule == Schedule::one_f_one_b) name = "1f1b";
-  const std::string section = one_section(stack) ? "distributed.pipeline." : "autopipeline.";
   out.set("schedule", section + "pp_schedule", name);
-  out.set("micro_batch", section + "pp_microbatch_size", l.micro_batch);
   const std::vector<Position> positions = partition_layers(model, l, stack.sharding.partition);
   std::int64_t most = 0;
   for (const Position& p : positions) most = std::max(most, p.layers);
   out.set("vpp", section + "layers_per_stage", most);
+  // It makes as few stages as hold all layers, in a multiple of the ranks.
+  const std::int64_t fewest = (model.layer_count() + most - 1) / most;
+  if ((fewest + l.pp - 1) / l.pp != l.vpp)
+    out.lacks("vpp", fmt::format("{} chunks of a stage that hold at most {} layers", l.vpp, most));
   if (!l.stage_layers.empty()) out.lacks("stage_layers", "stages of given sizes");
 }
 

@@ -26,11 +26,11 @@ SweptRow answer_row(const std::string& text, std::int64_t number, const AskedWit
   try {
     const JsonValue question = JsonValue::parse(text, "row " + std::to_string(number));
     row.question = Json(question.raw());
-    row.answer =
-        answer_for_machines(
-            command,
-            merge_line(question, SortedJson::object(), {"trace_out"}, {{"reasons", false}}), with)
-            .json;
+    row.answer = answer_for_machines(command,
+                                     merge_line(question, SortedJson::object(),
+                                                {"trace_out", "chakra_out"}, {{"reasons", false}}),
+                                     with)
+                     .json;
   } catch (const Error& error) {
     row.answer = error_json(error.info(), kind_of(error));
   }

@@ -9,6 +9,7 @@
 
 #include "sim/base/errors/cannot_exist.h"
 #include "sim/base/output_file.h"
+#include "sim/chakra/step_trace.h"
 #include "sim/outcome/simulate.h"
 #include "sim/outcome/trace.h"
 #include "sim/outcome/verdict.h"
@@ -41,8 +42,11 @@ Simulated simulate_settings(const JsonValue& asked, const AskedWith& with) {
   options.model_error = &with.catalogues.model_error();
   const auto trace = out.settings.find("trace_out");
   if (trace) check_writable_file(trace->text());
+  const auto chakra = out.settings.find("chakra_out");
+  if (chakra) check_step_traces(scenario, chakra->text());
   out.prediction = simulate(scenario, options);
   if (trace) write_file(trace->text(), trace_json(scenario, out.prediction));
+  if (chakra) write_step_traces(scenario, chakra->text());
   const auto reasons = out.settings.find("reasons");
   if (!reasons || reasons->boolean())
     out.reasons = reasons_for(scenario, {.memory_reserve = read_memory_reserve(out.settings)});

@@ -5,7 +5,7 @@ import { makeField } from "/assets/app_field.js";
 import { commands, labelOf, slidersOf, usualKeys } from "/assets/app_fields.js";
 
 // Settings that are no part of a question asked here: files that would be written on the server's machine.
-const left = new Set(["trace_out", "requests_out", "csv", "jsonl", "json", "markdown", "quiet", "threads", "trace_in"]);
+const left = new Set(["trace_out", "chakra_out", "requests_out", "csv", "jsonl", "json", "markdown", "quiet", "threads", "trace_in"]);
 
 // What may complete a setting: "catalog model", or words.
 export function kindOfNames(setting) {

@@ -67,6 +67,21 @@ def check(name, answer, what):
             fail(f"{name}: {what}: {path}: a key is small letters, digits and _, its unit last")
 
 
+def check_diagnose():
+    faults = root / "validation/faults"
+    for program, name in (("fsdp-1b", "fsdp-1b-healthy-1"), ("ddp-1b", "ddp-1b-busy-gpu-2")):
+        files = [faults / "runs" / name / file for file in ("train.log", "rank0.json.gz", "smi.csv")]
+        answer = run("diagnose", "--like", faults / "programs" / f"{program}.json", *files, codes=(0, 1))
+        check("diagnose", answer, name)
+    check("diagnose", run("diagnose", "--runs", faults / "runs"), "runs")
+
+
+def check_replay():
+    with tempfile.TemporaryDirectory() as folder:
+        run("simulate", *JOB, "--tp", 2, "--pp", 2, "--ranges", "false", "--chakra-out", folder)
+        check("replay", run("replay", folder, "--cluster", "dgx-h100", "--gpus", 16), "traces")
+
+
 # A program that does not run there: an answer without a prediction.
 def check_refused():
     words = ("--model", "llama3-8b", "--cluster", "tpu-v5p", "--gpus", 8, "--seq", 4096,
@@ -121,6 +136,10 @@ def check_others(last):
     check("calibrate", run("calibrate", "compare",
                            next((root / "hw_models/calibration").glob("h200*/measured")),
                            codes=(0, 1)), "compare")
+    kept = root / "validation/kernels/runs/h100/search-rms-norm.json"
+    check("calibrate", run("calibrate", "kernel", "--kept", kept), "kernel, kept")
+    check("calibrate", run("calibrate", "kernel", "softmax", "--host", "--candidate",
+                           root / "validation/kernels/candidates/softmax/good.cu"), "kernel")
     for words in (("list",), ("list", "cluster"), ("show", "accelerator", "h100-sxm"),
                   ("show", "stack", "nemo", "--recipe", "gemma3-27b"),
                   ("show", "stack", "nemo", "--recipe", "llama3-8b"), ("check",)):
@@ -196,6 +215,8 @@ def main():
     check_strictness(last)
     check_errors()
     check_refused()
+    check_diagnose()
+    check_replay()
     print(f"{len(failures)} failures")
     sys.exit(1 if failures else 0)
 

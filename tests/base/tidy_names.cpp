@@ -21,6 +21,7 @@ constexpr Allowed allowed[] = {
      "schedulers; the stacks that have them bear their name"},
     {"sim/base/names.h", "vllm", "the engine's all-reduces, a library"},
     {"sim/calibrate/log/measurement.cpp", "sglang", "a column of operator tables"},
+    {"sim/observe/counters/smi.cpp", "index", "a column of nvidia-smi"},
     {"sim/calibrate/log/measurement.cpp", "trtllm", "a column of operator tables"},
     {"sim/validate/parts/collectives.cpp", "trtllm", "a library in tables of collectives"},
     {"sim/validate/parts/collectives.cpp", "vllm", "a library in tables of collectives"},

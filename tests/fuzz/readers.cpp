@@ -16,6 +16,8 @@
 #include "sim/base/json/json.h"
 #include "sim/calibrate/log/measured_log.h"
 #include "sim/calibrate/log/measured_tables.h"
+#include "sim/launch/configurations/configuration.h"
+#include "sim/observe/observed.h"
 #include "sim/question/plan/question.h"
 #include "sim/question/settings/settings.h"
 #include "sim/validate/rows/rows.h"
@@ -145,7 +147,29 @@ void read_plan_question(std::string_view text) {
   read_plan(merge_plan_flags(parsed(text), SortedJson::object()));
 }
 
+template <const char* const& file>
+void read_launch(std::string_view text) {
+  if (!read_configuration_text(std::string(text), file, SortedJson::object()))
+    throw Error({.file = file, .found = "a file of ours", .expected = "a configuration"});
+}
+constexpr const char* launch_script = "fuzz.sh";
+constexpr const char* launch_yaml = "fuzz.yaml";
+constexpr const char* launch_toml = "fuzz.toml";
+constexpr const char* launch_json = "fuzz.json";
+constexpr const char* launch_python = "fuzz.py";
+
 void read_requests(std::string_view text) { parse_trace(text, format_of(text), "fuzz.csv"); }
+
+void read_log(std::string_view text) { observe::read_run_log(as_file("run.log", text)); }
+void read_kineto_trace(std::string_view text) { observe::read_kineto(as_file("trace.json", text)); }
+void read_export(std::string_view text) { observe::read_nsight(as_file("run.sqlite", text)); }
+void read_collective_table(std::string_view text) {
+  observe::read_collective_tests(as_file("nccl.txt", text));
+}
+void read_counter_table(std::string_view text) {
+  observe::read_counters(as_file("counters.txt", text));
+}
+void read_any_measurement(std::string_view text) { observe::read_observed(as_file("any", text)); }
 
 std::string text_of(const fs::path& file, std::size_t lines) {
   std::ifstream stream(file, std::ios::binary);
@@ -192,10 +216,24 @@ const std::vector<Reader>& readers() {
       {"simulate", {"tests/scenarios/*.json"}, 0, read_simulate},
       {"advise", {"tests/scenarios/advise*.json"}, 0, read_advise},
       {"plan", {"workloads/catalog/questions/*.json"}, 0, read_plan_question},
+      {"launch-script", {"tests/launch/configurations/*.sh"}, 0, read_launch<launch_script>},
+      {"launch-yaml", {"tests/launch/configurations/*.yaml"}, 0, read_launch<launch_yaml>},
+      {"launch-toml", {"tests/launch/configurations/*.toml"}, 0, read_launch<launch_toml>},
+      {"launch-json", {"tests/launch/configurations/*.json"}, 0, read_launch<launch_json>},
+      {"launch-python", {"tests/launch/configurations/*.py"}, 0, read_launch<launch_python>},
       {"trace",
        {"workloads/catalog/traces/*.jsonl", "workloads/catalog/traces/*.csv"},
        12,
-       read_requests}};
+       read_requests},
+      {"runlog", {"tests/observe/files/*.log"}, 0, read_log},
+      {"kineto", {"tests/observe/files/kineto*.json"}, 0, read_kineto_trace},
+      {"nsight", {"tests/observe/files/*.sqlite"}, 0, read_export},
+      {"collectives", {"tests/observe/files/nccl*.txt"}, 0, read_collective_table},
+      {"counters",
+       {"tests/observe/files/*.csv", "tests/observe/files/smi*.txt"},
+       0,
+       read_counter_table},
+      {"observed", {"tests/observe/files/*"}, 0, read_any_measurement}};
   return all;
 }
 

@@ -411,10 +411,12 @@ std::vector<ShardOption> shard_options(const SearchSubject& s, const SearchLimit
   if (!limits.zero_stage && (replicas == 1 || (base.pp > 1 && !with_pipelines))) return all;
   add({3}, fixed_group, false);
   if (limits.shard_group) return all;
-  // The largest group of data-parallel ranks that lies in one scale-up domain.
+  // The largest group of data-parallel ranks that lies in one scale-up domain. Where a program's
+  // shards are an axis of their own, a group holds whole groups of context ranks.
+  const bool whole_contexts = base.cp > 1 && s.stack.defaults.zero_stage == 3;
   std::int64_t group = std::max<std::int64_t>(1, s.fabric.scale_up.domain / base.tp);
   const auto splits_replicas = [&] {
-    return replicas % group == 0 && !(over_context && group % base.cp != 0);
+    return replicas % group == 0 && !(whole_contexts && group % base.cp != 0);
   };
   while (group > 0 && !splits_replicas()) --group;
   if (group > 1 && group < replicas) add({3}, group, false);

@@ -62,11 +62,8 @@ ExitCode search(const JsonValue& settings, const Given& given, const CommonFlags
   write_looks(given, [&] { return whole_answer(a); });
   if (const auto text = text_for_machines("advise", given, [&] { return to_json(a); }))
     write_result(*text);
-  else if (a.refused)
-    write_result(page(refusal_document(*a.refused), common));
   else
-    write_result(
-        page(advice_document(a.question, a.advice, common.markdown, terminal_width()), common));
+    write_result(page(document_of(a, common.markdown, terminal_width()), common));
   return unless_stopped(code_of(a.exists()));
 }
 

@@ -5,6 +5,7 @@
 
 #include "sim/app/ask/advise_machines.h"
 #include "sim/app/plan/report.h"
+#include "sim/app/report/read_from.h"
 #include "sim/app/report/refusal.h"
 #include "sim/app/report/report.h"
 #include "sim/outcome/verdict.h"
@@ -41,7 +42,7 @@ constexpr bool everything = true;
 // What an answer says it was asked: where it was written besides is no part of it.
 SortedJson question_of(const JsonValue& settings) {
   SortedJson question = settings.raw();
-  question.erase("trace_out");
+  for (const char* output : {"trace_out", "chakra_out"}) question.erase(output);
   return question;
 }
 
@@ -82,16 +83,27 @@ MachineAnswer answer_for_machines(const std::string& command, const JsonValue& s
   return machine_answer(simulate_settings(settings, with), with);
 }
 
+Document document_of(const Simulated& s, bool full, std::size_t width) {
+  Document document = s.refused ? refusal_document(*s.refused)
+                                : prediction_document(s.scenario, s.prediction,
+                                                      s.reasons.value_or(Reasons{}), full, width);
+  add_read_from(document, s.settings);
+  return document;
+}
+
+Document document_of(const Advised& a, bool full, std::size_t width) {
+  Document document =
+      a.refused ? refusal_document(*a.refused) : advice_document(a.question, a.advice, full, width);
+  add_read_from(document, a.settings);
+  return document;
+}
+
 WholeAnswer whole_answer(const Simulated& s) {
-  return {machine_answer(s), s.refused
-                                 ? refusal_document(*s.refused)
-                                 : prediction_document(s.scenario, s.prediction,
-                                                       s.reasons.value_or(Reasons{}), everything)};
+  return {machine_answer(s), document_of(s, everything, page_width)};
 }
 
 WholeAnswer whole_answer(const Advised& a) {
-  return {machine_answer(a), a.refused ? refusal_document(*a.refused)
-                                       : advice_document(a.question, a.advice, everything)};
+  return {machine_answer(a), document_of(a, everything, page_width)};
 }
 
 WholeAnswer whole_answer(const Planned& p) {

@@ -6,9 +6,15 @@
 
 #include "sim/app/answer/whole.h"
 #include "sim/base/json/tree.h"
+#include "sim/paper/document.h"
 #include "sim/question/ask.h"
 
 namespace orrery {
+
+// A page of what was found, with what was read of a program's configuration; `full`: with the
+// tables that are cut for a terminal.
+Document document_of(const Simulated& simulated, bool full, std::size_t width);
+Document document_of(const Advised& advised, bool full, std::size_t width);
 
 // The exit code of an answer.
 constexpr ExitCode code_of(bool exists) {

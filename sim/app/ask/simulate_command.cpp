@@ -25,17 +25,13 @@ ExitCode predict(const JsonValue& asked, const Given& given, const CommonFlags& 
   write_looks(given, [&] { return whole_answer(s); });
   if (const auto text = text_for_machines("simulate", given, [&] { return to_json(s); }))
     write_result(*text);
-  else if (s.refused)
-    write_result(page(refusal_document(*s.refused), common));
   else
-    write_result(page(prediction_document(s.scenario, s.prediction, s.reasons.value_or(Reasons{}),
-                                          common.markdown, terminal_width()),
-                      common));
+    write_result(page(document_of(s, common.markdown, terminal_width()), common));
   return code_of(s.exists());
 }
 
 JsonValue question_of_line(const JsonValue& line, const SortedJson& flags) {
-  return merge_line(line, flags, {"trace_out"}, {{"reasons", false}});
+  return merge_line(line, flags, {"trace_out", "chakra_out"}, {{"reasons", false}});
 }
 
 ExitCode share(const SharedRun& run, SharedWork& work, const Given& given) {

@@ -39,8 +39,9 @@ std::vector<Flag> flags_of(const std::vector<Setting>& settings) {
   std::vector<Flag> flags;
   for (const Setting& setting : settings) {
     const bool on_off = setting.kind == SettingKind::on_off;
-    flags.push_back({setting.flag(), value_of(setting.kind), setting.group, setting.help,
-                     on_off ? "true false" : setting.completes});
+    const bool folder = std::string_view(setting.completes) == "folder";
+    flags.push_back({setting.flag(), folder ? "DIR" : value_of(setting.kind), setting.group,
+                     setting.help, on_off ? "true false" : setting.completes});
     if (flags.back().name == "--sequence-parallel")
       flags.push_back(
           {no_sequence_parallel, "", setting.group, "the same as --sequence-parallel false"});
@@ -56,7 +57,10 @@ std::vector<Flag> setting_flags(SettingOf command) {
 }
 
 Argument settings_file() {
-  return {"file", "JSON file with settings, keys as the flags with _; flags win over it", "file"};
+  return {"file",
+          "file with settings: JSON, keys as the flags with _, or what a program is started with "
+          "(docs/configurations.md); flags win over it",
+          "file"};
 }
 
 GivenSettings settings_of(const Given& given) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "sim/app/report/parts.h"
+#include "sim/app/report/read_from.h"
 #include "sim/app/serve/plots.h"
 #include "sim/base/text/words.h"
 #include "sim/outcome/serving/service_notes.h"
@@ -427,6 +428,7 @@ Document service_document(const Served& served, std::size_t width) {
   if (served.load) document.gap().paragraph(load_sentence(served));
   if (served.stopped && served.points.size() != 1)
     document.paragraph("Stopped early: not all points were served.");
+  add_read_from(document, served.settings);
   return document;
 }
 

@@ -51,8 +51,9 @@ bool is_shared(const Given& given) {
     return true;
   }
   if (!given.has(results_flag)) return false;
-  for (const char* flag : {"--json", "--markdown", "--html", "--plots", "--trace-out",
-                           "--requests-out", "--commands", "--slurm", "--kubernetes"})
+  for (const char* flag :
+       {"--json", "--markdown", "--html", "--plots", "--trace-out", "--chakra-out",
+        "--requests-out", "--commands", "--slurm", "--kubernetes"})
     if (given.has(shard_flag) && given.has(flag))
       throw Error({.file = flag,
                    .found = "--shard too",

@@ -239,6 +239,8 @@ FROM debian:bookworm-slim AS build
 RUN apt-get update \
  && apt-get install -y --no-install-recommends g++ cmake ninja-build libeigen3-dev \
       libboost-graph-dev libtbb-dev nlohmann-json3-dev libcli11-dev libfmt-dev \
+      libtomlplusplus-dev libyaml-cpp-dev libsqlite3-dev zlib1g-dev libsimdjson-dev \
+      libprotobuf-dev protobuf-compiler \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY CMakeLists.txt LICENSE NOTICE THIRD_PARTY.md ./
@@ -256,6 +258,7 @@ RUN cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DORRERY_TESTS=OFF -
 FROM debian:bookworm-slim
 RUN apt-get update \
  && apt-get install -y --no-install-recommends libfmt9 libtbb12 \
+      libtomlplusplus3 libyaml-cpp0.7 libsqlite3-0 zlib1g libsimdjson14 libprotobuf32 \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin orrery
 COPY --from=build /install/usr/local /usr/local

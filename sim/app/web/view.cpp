@@ -17,7 +17,8 @@ constexpr const char* question_place = "question";
 
 // Outputs by name are for command lines.
 void refuse_outputs(const JsonValue& question) {
-  if (const auto file = question.find("trace_out")) file->fail("nothing: no file is written here");
+  for (const char* output : {"trace_out", "chakra_out"})
+    if (const auto file = question.find(output)) file->fail("nothing: no file is written here");
 }
 
 bool wants(const ViewAsked& asked, const char* part) {

@@ -23,10 +23,11 @@ constexpr const char* machine_group = "Machine and software";
 // Settings of advise that a plan has no use for, or that it names by itself.
 bool is_plan_setting(const std::string& key) {
   static const std::set<std::string> others = {
-      "phase",     "batch",          "context",        "launch",   "network", "faults", "slow_gpus",
-      "trace_out", "ranges",         "reasons",        "timeline", "top",     "like",   "variants",
-      "pareto",    "time_limit",     "background",     "dp",       "gpus",    "model",  "cluster",
-      "objective", "gpu_hour_price", "memory_reserve", "changes"};
+      "phase",     "batch",     "context", "launch",     "network",        "faults",
+      "slow_gpus", "trace_out", "ranges",  "reasons",    "timeline",       "top",
+      "like",      "variants",  "pareto",  "time_limit", "background",     "dp",
+      "gpus",      "model",     "cluster", "objective",  "gpu_hour_price", "memory_reserve",
+      "changes",   "chakra_out"};
   const std::vector<WhatIfKey>& machine = what_if_keys();
   return !others.contains(key) && std::none_of(machine.begin(), machine.end(),
                                                [&](const WhatIfKey& w) { return key == w.key; });

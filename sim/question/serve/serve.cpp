@@ -18,6 +18,7 @@
 #include "sim/question/serve/points.h"
 #include "sim/question/serve/policy.h"
 #include "sim/question/serve/traffic.h"
+#include "sim/question/settings/given_file.h"
 #include "sim/question/settings/inline_files.h"
 
 namespace orrery {
@@ -26,6 +27,7 @@ namespace {
 void check_keys(const JsonValue& settings) {
   std::vector<std::string> keys;
   for (const Setting& s : serve_settings()) keys.emplace_back(s.key);
+  keys.emplace_back(read_from_key);
   settings.expect_only(keys, "a setting of serve");
 }
 
@@ -126,6 +128,9 @@ void check_formats(const JsonValue& s, const ServiceCase& c) {
 }  // namespace
 
 JsonValue merge_serve_settings(const std::string& file, const SortedJson& flags) {
+  if (!file.empty())
+    if (const auto read = settings_of_configuration(file, flags, GivenFor::serving))
+      return merge_serve_settings(JsonValue::from(*read, file), flags);
   return merge_serve_settings(file.empty()
                                   ? JsonValue::from(SortedJson::object(), command_line_place)
                                   : JsonValue::load(file),

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "sim/question/settings/given_file.h"
+
 namespace orrery {
 namespace {
 
@@ -90,7 +92,22 @@ class Inliner {
 
 }  // namespace
 
-JsonValue with_input_inline(const JsonValue& question) {
+// A configuration that `like` names runs the question's model on its machine.
+static JsonValue with_like_read(const JsonValue& question) {
+  const auto like = question.find("like");
+  if (!like || !like->is_string() || like->text().starts_with('{')) return question;
+  SortedJson asked = SortedJson::object();
+  for (const char* key : {"model", "cluster", "gpus", "stack"})
+    if (const auto at = question.find(key)) asked[key] = at->raw();
+  const auto read = settings_of_configuration(like->text(), asked, GivenFor::training);
+  if (!read) return question;
+  SortedJson whole = question.raw();
+  whole["like"] = *read;
+  return JsonValue::from(std::move(whole), question.file());
+}
+
+JsonValue with_input_inline(const JsonValue& asked) {
+  const JsonValue question = with_like_read(asked);
   const auto model = question.find("model");
   if (!model || !model->is_string() || model->text() != "-") return question;
   const std::string name = "standard input";

@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-// The question with the model that stands on stdin ("-") in place of its name; stdin is read once.
+// The question with the model that stands on stdin ("-") in place of its name, which is read once,
+// and with the settings of a program's configuration in place of its name (`like`).
 JsonValue with_input_inline(const JsonValue& question);
 
 // The question with the contents of every file that it names, and of those that they are based on,

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/question/settings/counts.h"
+#include "sim/question/settings/given_file.h"
 #include "sim/question/settings/job.h"
 #include "sim/question/settings/settings.h"
 
@@ -53,6 +54,7 @@ std::optional<Scenario> read_like(const JsonValue& question, const Job& asked) {
   std::vector<std::string> keys;
   for (const Setting& s : settings())
     if (std::string_view(s.key) != "like") keys.emplace_back(s.key);
+  keys.emplace_back(read_from_key);
   like.expect_only(keys, "a setting");
   check_same_subject(like, question, asked);
   check_same_conditions(like);
@@ -66,7 +68,9 @@ std::optional<Scenario> read_like(const JsonValue& question, const Job& asked) {
   merged["attention_dropout"] = asked.attention_dropout;
   merged["hidden_dropout"] = asked.hidden_dropout;
   merged.update(without_nulls(like.raw()));
-  merged.erase("trace_out");  // where simulate would write
+  for (const char* key : {"trace_out", "chakra_out"})
+    merged.erase(key);  // where simulate would write
+  merged.erase(read_from_key);
   Scenario now = read_scenario(JsonValue::from(with_counts(merged, like.file()), like.file()));
   check_same_job(like, now.job, asked);
   return now;

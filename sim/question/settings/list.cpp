@@ -125,6 +125,8 @@ std::vector<Setting> settings_of_questions() {
        "for it",
        simulate},
       {"trace_out", file, output, "write a trace for Perfetto to this file", simulate, "file"},
+      {"chakra_out", file, output,
+       "write an execution trace (Chakra) of each rank into this folder", simulate, "folder"},
   };
 }
 

@@ -15,6 +15,7 @@
 #include "sim/engine/capability.h"
 #include "sim/question/settings/conditions.h"
 #include "sim/question/settings/counts.h"
+#include "sim/question/settings/given_file.h"
 #include "sim/question/settings/job.h"
 #include "sim/question/settings/what_if.h"
 #include "topologies/clos.h"
@@ -274,6 +275,7 @@ namespace {
 SortedJson settings_in(const JsonValue& document) {
   std::vector<std::string> keys;
   for (const Setting& s : settings()) keys.emplace_back(s.key);
+  keys.emplace_back(read_from_key);
   if (const auto before = document.find("trace")) before->fail("its new name, trace_out", "trace");
   document.expect_only(keys, "a setting");
   return document.raw();
@@ -293,7 +295,10 @@ static SortedJson with_input_model(SortedJson settings) {
 
 JsonValue merge_settings(const std::string& file, const SortedJson& flags) {
   SortedJson merged = SortedJson::object();
-  if (!file.empty()) merged = settings_in(JsonValue::load(file));
+  if (!file.empty()) {
+    const auto read = settings_of_configuration(file, flags, GivenFor::training);
+    merged = read ? *read : settings_in(JsonValue::load(file));
+  }
   merged.update(flags);
   const std::string place = file.empty() ? command_line_place : file;
   return JsonValue::from(with_counts(with_input_model(without_nulls(merged)), place), place);

@@ -34,12 +34,21 @@ double noise_of(const Prediction& prediction) {
   return std::log(prediction.high / prediction.low) / (2 * normal_95);
 }
 
-std::vector<Action> actions_of(const std::vector<Finding>& findings) {
+// The cause's action, and the change in the words of the program that ran.
+std::string action_of(const Finding& finding, const Stack& stack) {
+  const Cause& cause = cause_of(finding.kind);
+  std::string text = at_rank(cause.action, finding.rank);
+  const auto words = cause.settings.find(std::string(to_text(stack.launcher)));
+  if (words != cause.settings.end()) text += " Here: " + words->second + ".";
+  return text;
+}
+
+std::vector<Action> actions_of(const std::vector<Finding>& findings, const Stack& stack) {
   std::vector<Action> actions;
   for (const Finding& f : findings)
     if (f.kind != CauseKind::healthy && f.probability >= least_probability)
       actions.push_back({.cause = f.kind,
-                         .sentence = at_rank(cause_of(f.kind).action, f.rank),
+                         .sentence = action_of(f, stack),
                          .gain = f.faulty_s / std::max(1e-9, f.healthy_s) - 1,
                          .probability = f.probability});
   std::stable_sort(actions.begin(), actions.end(), [](const Action& a, const Action& b) {
@@ -76,7 +85,7 @@ Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
   if (out.seen.ranks < 2 && !healthy.alone)
     for (Finding& finding : out.findings) finding.rank = -1;
   out.healthy = out.first().kind == CauseKind::healthy;
-  if (!out.healthy) out.actions = actions_of(out.findings);
+  if (!out.healthy) out.actions = actions_of(out.findings, scenario.stack);
   if (is_training(scenario.job.task)) out.traps = find_traps(scenario);
   out.to_measure = to_measure(out.findings);
   if (!prediction.memory.fits)

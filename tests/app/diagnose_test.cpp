@@ -90,6 +90,17 @@ TEST_CASE("a step alone says how far it is from the prediction, and that it tell
   CHECK(run(like + "--step 190ms").code == 0);
 }
 
+TEST_CASE("a program's own configuration says what ran, and actions come in its words") {
+  const Outcome outcome =
+      run("diagnose --like " ORRERY_SOURCE_DIR
+          "/tests/launch/configurations/megatron_llama3_70b.sh --cluster dgx-h100 --step 30s");
+  CHECK(outcome.code == 1);
+  CHECK(outcome.out.find("Here: a larger --num-workers.") != std::string::npos);
+  const std::size_t read = outcome.out.find("Read from ");
+  CHECK(read != std::string::npos);
+  CHECK(outcome.out.find("Read from ", read + 1) == std::string::npos);
+}
+
 TEST_CASE("what cannot be diagnosed is one clear error") {
   const std::string like = "diagnose --like " + faults + "/programs/fsdp-1b.json ";
   const std::string log = faults + "/runs/fsdp-1b-healthy-1/train.log";

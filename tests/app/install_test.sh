@@ -13,12 +13,12 @@ data="$scratch/a prefix/share/orrery"
 fail() { echo "install: $*" >&2; exit 1; }
 clean() { (cd "$scratch" && env -i HOME="$scratch" PATH=/usr/bin:/bin "$@"); }
 
-# Every catalogue, calibration and measurement of the source tree is there.
+# Every catalogue, calibration and measurement of the source tree is there, but for runs with faults.
 while read -r file; do
   [ -e "$data/$file" ] || fail "$file is not installed"
-done < <(cd "$3" && find hw_models topologies workloads sim/engine/catalog validation \
-  \( -name '*.json' -o -name '*.jsonl' -o -path 'validation/measurements/*.csv' \
-  -o -path 'workloads/*.csv' \))
+done < <(cd "$3" && find hw_models topologies workloads sim/engine/catalog sim/diagnose/catalog \
+  validation -path validation/faults -prune -o \( -name '*.json' -o -name '*.jsonl' \
+  -o -path 'validation/measurements/*.csv' -o -path 'workloads/*.csv' \) -print)
 
 for schema in "$3"/docs/schema/*.json; do
   [ -e "$data/schema/${schema##*/}" ] || fail "${schema##*/} is not installed"

@@ -33,6 +33,7 @@ GivenSettings like_of(const Given& given) {
   Given rest = given;
   rest.words.clear();
   if (given.has("--like")) rest.words.push_back(given.place("--like"));
+  rest.flags.erase("--like");  // it is no setting of the run
   return settings_of(rest);
 }
 

@@ -8,6 +8,7 @@
 #include "sim/app/answer/failure.h"
 #include "sim/app/ask/answers.h"
 #include "sim/app/diagnose/command.h"
+#include "sim/app/report/read_from.h"
 #include "sim/base/text/words.h"
 #include "sim/base/units/units.h"
 
@@ -160,6 +161,7 @@ Document diagnosis_document(const Diagnosed& asked, bool full, std::size_t width
   if (!d.to_measure.empty()) document.paragraph(d.to_measure);
   if (!d.notes.empty()) document.heading("Of the files");
   for (const std::string& note : d.notes) document.item(note);
+  add_read_from(document, asked.simulated.settings);
   return document;
 }
 

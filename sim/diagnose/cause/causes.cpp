@@ -4,12 +4,14 @@
 
 #include "hw_models/catalog.h"
 #include "sim/base/json/json.h"
+#include "workloads/stack/launcher.h"
 
 namespace orrery {
 namespace {
 
 Cause read_cause(CauseKind kind, const JsonValue& row) {
-  row.expect_only({"title", "action", "measure", "prior", "least", "most", "of_rank", "troubles"});
+  row.expect_only(
+      {"title", "action", "measure", "prior", "least", "most", "of_rank", "troubles", "settings"});
   Cause cause{.kind = kind,
               .title = row.at("title").text(),
               .action = row.at("action").text(),
@@ -20,6 +22,11 @@ Cause read_cause(CauseKind kind, const JsonValue& row) {
               .of_rank = row.at("of_rank").boolean()};
   if (const auto troubles = row.find("troubles"))
     for (const JsonValue& trouble : troubles->items()) cause.troubles.push_back(trouble.text());
+  if (const auto settings = row.find("settings"))
+    for (const auto& [launcher, words] : settings->members()) {
+      launcher_from(JsonValue::from(launcher, row.file()));
+      cause.settings[launcher] = words.text();
+    }
   return cause;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,9 +72,11 @@ inline constexpr std::size_t cause_count = cause_text.count;
 // An entry of sim/diagnose/catalog/causes.json.
 struct Cause {
   CauseKind kind = CauseKind::healthy;
-  std::string title;      // "another process computes on the GPU of rank {rank}"
-  std::string action;     // what to do, in one sentence
-  std::string measure;    // what would tell it from its like
+  std::string title;    // "another process computes on the GPU of rank {rank}"
+  std::string action;   // what to do, in one sentence
+  std::string measure;  // what would tell it from its like
+  // The change in the words of a program, by its launcher ("megatron-lm").
+  std::map<std::string, std::string> settings;
   Sourced<double> prior;  // share of runs that somebody asks about
   // Strength: how much longer the part that it touches takes, over the healthy step or over itself.
   double least = 0.02, most = 4;

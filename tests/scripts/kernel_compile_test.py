@@ -24,8 +24,8 @@ def find_nvcc():
     for candidate in [shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc", *packaged]:
         if candidate and os.access(candidate, os.X_OK):
             return candidate
-    raise AssertionError("kernels: found no nvcc; expected it on the PATH, or: pip install nvidia-cuda-nvcc "
-                         f"nvidia-cuda-runtime nvidia-cuda-cccl (for {sys.executable})")
+    raise AssertionError("kernels: found no nvcc; expected it on the PATH, or: pip install -r "
+                         f"tests/scripts/nvcc_requirements.txt (for {sys.executable})")
 
 
 def complaint(nvcc, source):

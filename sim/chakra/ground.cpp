@@ -115,15 +115,9 @@ Seconds TraceGround::collective(TraceCollective kind, double bytes, const GroupS
 }
 
 Seconds TraceGround::message(std::int64_t from, std::int64_t to, double bytes) {
-  const bool inside = domain_of(from) == domain_of(to);
   const std::int64_t first = std::min(from, to), last = std::max(from, to);
-  const GroupShape pair{
-      .size = 2,
-      .per_domain = inside ? 2 : 1,
-      .domains = inside ? 1 : 2,
-      .span = accelerator(last) - accelerator(first) + 1,
-      .sharing = inside ? 1 : used_,
-      .domain_step = std::max<std::int64_t>(1, domain_of(last) - domain_of(first))};
+  const GroupShape pair =
+      pair_shape(accelerator(last) - accelerator(first), domain_of(last) - domain_of(first), used_);
   return price({.kind = CollectiveKind::send_receive, .group = pair, .bytes = Bytes(bytes)});
 }
 

@@ -30,7 +30,8 @@ std::string at_rank(std::string text, int rank) {
 
 // The prediction's own 90% range as a standard deviation of a logarithm.
 double noise_of(const Prediction& prediction) {
-  if (!prediction.range || prediction.low <= Seconds{}) return 0.1;
+  constexpr double without_range = 0.1;  // judged: blind predictions are off by about so much
+  if (!prediction.range || prediction.low <= Seconds{}) return without_range;
   return std::log(prediction.high / prediction.low) / (2 * normal_95);
 }
 
@@ -57,6 +58,16 @@ std::vector<Action> actions_of(const std::vector<Finding>& findings, const Stack
   return actions;
 }
 
+// Places among the ranks that were seen become the ranks' numbers in the run. Of several ranks of
+// which one was seen, nobody knows which it is.
+void number_ranks(Finding& finding, const std::vector<int>& ranks, bool alone) {
+  const auto number = [&](int place) {
+    return place < 0 ? place : ranks.at(static_cast<std::size_t>(place));
+  };
+  finding.rank = ranks.size() > 1 || alone ? number(finding.rank) : -1;
+  for (Match& match : finding.matches) match.reading.rank = number(match.reading.rank);
+}
+
 std::string to_measure(const std::vector<Finding>& findings) {
   const Finding &first = findings[0], &second = findings[1];
   if (first.probability > told_apart * second.probability || second.probability < least_probability)
@@ -78,12 +89,11 @@ std::string title_of(const Finding& finding) {
 Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
                    const Observations& observations) {
   Diagnosis out;
-  const RunState healthy = healthy_state(scenario, prediction, ranks_seen(observations));
+  const RunState healthy = healthy_state(scenario, prediction, ranks_seen(observations).size());
   out.seen = seen_of(observations, healthy, scenario);
   out.gap = gap_of(healthy, out.seen.readings);
   out.findings = judge(healthy, noise_of(prediction), out.seen, simulate_links(scenario));
-  if (out.seen.ranks < 2 && !healthy.alone)
-    for (Finding& finding : out.findings) finding.rank = -1;
+  for (Finding& finding : out.findings) number_ranks(finding, out.seen.ranks, healthy.alone);
   out.healthy = out.first().kind == CauseKind::healthy;
   if (!out.healthy) out.actions = actions_of(out.findings, scenario.stack);
   if (is_training(scenario.job.task)) out.traps = find_traps(scenario);
@@ -91,14 +101,13 @@ Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
   if (!prediction.memory.fits)
     out.notes.emplace_back(
         "The prediction says that this layout does not fit: check that it is what ran.");
-  out.notes.insert(out.notes.end(), observations.notes.begin(), observations.notes.end());
-  if (observations.log)
-    out.notes.insert(out.notes.end(), observations.log->notes.begin(),
-                     observations.log->notes.end());
-  for (const auto& profile : observations.profiles)
-    out.notes.insert(out.notes.end(), profile.notes.begin(), profile.notes.end());
-  for (const auto& log : observations.counters)
-    out.notes.insert(out.notes.end(), log.notes.begin(), log.notes.end());
+  const auto add = [&](const std::vector<std::string>& notes) {
+    out.notes.insert(out.notes.end(), notes.begin(), notes.end());
+  };
+  add(observations.notes);
+  if (observations.log) add(observations.log->notes);
+  for (const auto& profile : observations.profiles) add(profile.notes);
+  for (const auto& log : observations.counters) add(log.notes);
   return out;
 }
 

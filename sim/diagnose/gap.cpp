@@ -62,15 +62,18 @@ Gap gap_of(const RunState& healthy, const Readings& readings) {
     if (seconds != 0) gap.parts.push_back({key, title, seconds});
   };
   const RankState& plan = healthy.ranks.front();
-  const std::pair<double, double> products = of.kernels(Symptom::products, plan.products_s);
-  const std::pair<double, double> attention = of.kernels(Symptom::attention, plan.attention_s);
-  const std::pair<double, double> memory = of.kernels(Symptom::memory_bound, plan.memory_bound_s);
-  const std::pair<double, double> optimizer = of.kernels(Symptom::optimizer, plan.optimizer_s);
-  add("products", "matrix products", products.first);
-  add("attention", "attention", attention.first);
-  add("memory_bound", "memory-bound kernels", memory.first);
-  add("optimizer", "optimizer", optimizer.first);
-  const double skew = products.second + attention.second + memory.second + optimizer.second;
+  constexpr std::array<std::pair<const char*, const char*>, kernel_classes.size()> named = {
+      {{"products", "matrix products"},
+       {"attention", "attention"},
+       {"memory_bound", "memory-bound kernels"},
+       {"optimizer", "optimizer"}}};
+  double skew = 0;
+  for (std::size_t i = 0; i < kernel_classes.size(); ++i) {
+    const auto& [symptom, part] = kernel_classes[i];
+    const auto [mean, awaited] = of.kernels(symptom, plan.*part);
+    add(named[i].first, named[i].second, mean);
+    skew += awaited;
+  }
   add("imbalance", "kernels of the rank that others wait for, beyond the mean rank", skew);
   if (of.value(Symptom::exposed))
     add("communication", "communication that nothing hides",

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 namespace orrery {
 namespace {
@@ -18,11 +17,10 @@ constexpr double degrees = 4, degrees_of_counts = 12;
 // A line of a log that names a cause is there in half of the runs that have it, and in one of a
 // hundred that do not. Judged.
 constexpr double named = 0.5, named_otherwise = 0.01;
-// The smallest share of a step that a change of a class of kernels explains.
-constexpr std::array<Symptom, 4> kernel_symptoms = {Symptom::products, Symptom::attention,
-                                                    Symptom::memory_bound, Symptom::optimizer};
+// A class of kernels that no profile shows is predicted to a tenth of its time. Judged.
+constexpr double unseen_kernels = 0.1;
 
-double log_density(double difference, double deviation, double free = degrees) {
+double log_density(double difference, double deviation, double free) {
   const double z = difference / deviation;
   return -std::log(deviation) - 0.5 * (free + 1) * std::log1p(z * z / free);
 }
@@ -35,26 +33,8 @@ double degrees_of(const Reading& reading) {
     case Symptom::allocations:
     case Symptom::work:
       return degrees_of_counts;
-    case Symptom::products:
-    case Symptom::attention:
-    case Symptom::memory_bound:
-    case Symptom::optimizer:
-      return reading.rank < 0 ? degrees_of_counts : degrees;
     default:
-      return degrees;
-  }
-}
-
-double kernel_seconds(const RankState& r, Symptom symptom) {
-  switch (symptom) {
-    case Symptom::products:
-      return r.products_s;
-    case Symptom::attention:
-      return r.attention_s;
-    case Symptom::memory_bound:
-      return r.memory_bound_s;
-    default:
-      return r.optimizer_s;
+      return is_kernel_time(reading.symptom) && reading.rank < 0 ? degrees_of_counts : degrees;
   }
 }
 
@@ -62,8 +42,13 @@ double kernel_seconds(const RankState& r, Symptom symptom) {
 // well it is known.
 struct StepGuess {
   double log_ratio = 0, deviation = 0;
-  double moved_s = 0;                                  // seconds, of all classes
-  std::array<double, kernel_symptoms.size()> moved{};  // of each
+  double moved_s = 0;                                 // seconds, of all classes
+  std::array<double, kernel_classes.size()> moved{};  // of each
+};
+
+// A reading as a state has it.
+struct Expectation {
+  double value = 0, deviation = 0;
 };
 
 class Weighing {
@@ -74,10 +59,10 @@ class Weighing {
   StepGuess guess(const RunState& state) const {
     StepGuess out;
     double unknown = 0;
-    for (std::size_t i = 0; i < kernel_symptoms.size(); ++i) {
-      const Symptom symptom = kernel_symptoms[i];
+    for (std::size_t i = 0; i < kernel_classes.size(); ++i) {
+      const auto& [symptom, part] = kernel_classes[i];
       double seconds = 0;
-      for (const RankState& r : state.ranks) seconds += kernel_seconds(r, symptom);
+      for (const RankState& r : state.ranks) seconds += r.*part;
       seconds /= static_cast<double>(state.ranks.size());
       const Reading* reading = mean_of(symptom);
       if (reading != nullptr)
@@ -88,10 +73,8 @@ class Weighing {
     }
     const bool profiled = mean_of(Symptom::products) != nullptr;
     const double base = symptom_noise()[static_cast<std::size_t>(Symptom::step)].base;
-    out.deviation = profiled ? std::hypot(base, 0.1 * std::sqrt(unknown) / state.step_s)
+    out.deviation = profiled ? std::hypot(base, unseen_kernels * std::sqrt(unknown) / state.step_s)
                              : std::max(base, step_noise_);
-    const double floor = 0.2 * state.healthy_s;
-    out.moved_s = std::max(out.moved_s, floor - state.step_s);
     out.log_ratio = std::log((state.step_s + out.moved_s) / state.healthy_s);
     return out;
   }
@@ -105,18 +88,8 @@ class Weighing {
   double fit(const RunState& state) const {
     double sum = 0;
     for (const Reading& reading : seen_.readings)
-      sum += reading.symptom == Symptom::step
-                 ? log_likelihood(state, reading)
-                 : density(state, reading, reading.value) * share_of(reading);
+      sum += density(reading, expectation(state, reading, reading.value));
     return sum;
-  }
-  double log_likelihood(const RunState& state, const Reading& reading) const {
-    if (reading.symptom == Symptom::step) {
-      const StepGuess step = guess(state);
-      return log_density(reading.value - step.log_ratio, std::hypot(step.deviation, reading.noise));
-    }
-    return density(state, reading, expected(state, reading.symptom, reading.rank)) *
-           share_of(reading);
   }
 
   double of_words(const Cause& cause) const {
@@ -131,18 +104,11 @@ class Weighing {
     return sum;
   }
 
-  double expected_of(const RunState& state, const Reading& reading) const {
-    return reading.symptom == Symptom::step ? guess(state).log_ratio
-                                            : expected(state, reading.symptom, reading.rank);
-  }
   double misfit(const RunState& state) const {
     double sum = 0;
     for (const Reading& reading : seen_.readings) {
-      const double value = expected_of(state, reading);
-      const double deviation = reading.symptom == Symptom::step
-                                   ? guess(state).deviation
-                                   : deviation_of(reading, value, state);
-      sum += std::pow((reading.value - value) / deviation, 2);
+      const Expectation known = expectation(state, reading);
+      sum += std::pow((reading.value - known.value) / known.deviation, 2);
     }
     return seen_.readings.empty() ? 0 : sum / static_cast<double>(seen_.readings.size());
   }
@@ -151,8 +117,8 @@ class Weighing {
     std::vector<Match> all;
     for (const Reading& reading : seen_.readings)
       all.push_back({.reading = reading,
-                     .expected = expected_of(state, reading),
-                     .healthy = expected_of(healthy_, reading),
+                     .expected = expectation(state, reading).value,
+                     .healthy = expectation(healthy_, reading).value,
                      .gain = log_likelihood(state, reading) - log_likelihood(healthy_, reading)});
     std::stable_sort(all.begin(), all.end(),
                      [](const Match& a, const Match& b) { return a.gain > b.gain; });
@@ -160,15 +126,25 @@ class Weighing {
   }
 
  private:
-  static double density(const RunState& state, const Reading& reading, double strength) {
-    const double value = expected(state, reading.symptom, reading.rank);
-    return log_density(reading.value - value, deviation_of(reading, strength, state),
-                       degrees_of(reading));
+  double log_likelihood(const RunState& state, const Reading& reading) const {
+    return density(reading, expectation(state, reading));
   }
-  // Differences of n ranks to their mean are n - 1 figures.
-  double share_of(const Reading& reading) const {
-    const auto ranks = static_cast<double>(std::max<std::size_t>(2, seen_.ranks));
-    return reading.rank < 0 ? 1 : (ranks - 1) / ranks;
+  // `strength`: of which the noise is a share; else the state's own value.
+  Expectation expectation(const RunState& state, const Reading& reading,
+                          std::optional<double> strength = {}) const {
+    if (reading.symptom == Symptom::step) {
+      const StepGuess step = guess(state);
+      return {step.log_ratio, std::hypot(step.deviation, reading.noise)};
+    }
+    const double value = expected(state, reading.symptom, reading.rank);
+    return {value, deviation_of(reading, strength.value_or(value), state)};
+  }
+  double density(const Reading& reading, const Expectation& known) const {
+    const double whole =
+        log_density(reading.value - known.value, known.deviation, degrees_of(reading));
+    // Differences of n ranks to their mean are n - 1 figures.
+    const auto ranks = static_cast<double>(std::max<std::size_t>(2, seen_.ranks.size()));
+    return reading.rank < 0 ? whole : whole * (ranks - 1) / ranks;
   }
   const Reading* mean_of(Symptom symptom) const {
     for (const Reading& reading : seen_.readings)
@@ -225,24 +201,23 @@ double moved_by(CauseKind kind, const StepGuess& guess) {
 }
 
 // The strength that fits best, between the neighbours of the best of the grid.
-Weighed refined(const Cause& cause, const Weighed& best, const RunState& healthy,
-                const Weighing& weighing, const LinkSteps& links) {
+double best_strength(const Cause& cause, const Weighed& best, const RunState& healthy,
+                     const Weighing& weighing, const LinkSteps& links) {
   constexpr int steps = 24, wide = 2;  // of the grid, each way
-  if (cause.most <= cause.least) return best;
+  if (cause.most <= cause.least) return best.strength;
   const double apart = std::pow(cause.most / cause.least, 1.0 / strengths);
-  Weighed out = best;
-  out.log_weight = -std::numeric_limits<double>::infinity();
+  double found = best.strength, most = -std::numeric_limits<double>::infinity();
   for (int i = -wide * steps; i <= wide * steps; ++i) {
     const double x = best.strength * std::pow(apart, static_cast<double>(i) / steps);
     const RunState state =
         with_fault(healthy, cause.kind, x, static_cast<std::size_t>(std::max(0, best.rank)), links);
     const double weight = weighing.fit(state);
-    if (weight > out.log_weight) {
-      out.log_weight = weight;
-      out.strength = x;
+    if (weight > most) {
+      most = weight;
+      found = x;
     }
   }
-  return out;
+  return found;
 }
 
 Finding best_of(const Cause& cause, const std::vector<Weighed>& all, const RunState& healthy,
@@ -251,13 +226,11 @@ Finding best_of(const Cause& cause, const std::vector<Weighed>& all, const RunSt
   const auto coarse = std::max_element(
       all.begin(), all.end(),
       [](const Weighed& a, const Weighed& b) { return a.log_weight < b.log_weight; });
-  const Weighed found = refined(cause, *coarse, healthy, weighing, links);
-  const Weighed* best = &found;
-  finding.rank = best->rank;
-  finding.strength = best->strength;
+  finding.rank = coarse->rank;
+  finding.strength = best_strength(cause, *coarse, healthy, weighing, links);
   for (const Weighed& w : all) finding.probability += std::exp(w.log_weight - total);
-  const RunState state = with_fault(healthy, cause.kind, best->strength,
-                                    static_cast<std::size_t>(std::max(0, best->rank)), links);
+  const RunState state = with_fault(healthy, cause.kind, finding.strength,
+                                    static_cast<std::size_t>(std::max(0, finding.rank)), links);
   const StepGuess guess = weighing.guess(state);
   finding.faulty_s = state.step_s + state.occasional_s + guess.moved_s;
   finding.healthy_s = finding.faulty_s - (state.step_s + state.occasional_s - healthy.step_s) -
@@ -284,7 +257,7 @@ std::vector<Finding> judge(const RunState& healthy, double step_noise, const See
   const Weighing weighing(healthy, step_noise, seen);
   std::vector<std::vector<Weighed>> all;
   for (const Cause& cause : causes())
-    all.push_back(weigh(cause, healthy, weighing, links, std::max<std::size_t>(1, seen.ranks)));
+    all.push_back(weigh(cause, healthy, weighing, links, seen.ranks.size()));
   const double total = log_sum(all);
   std::vector<Finding> findings;
   for (std::size_t i = 0; i < causes().size(); ++i)

@@ -168,6 +168,16 @@ PathCost slowest_neighbours(const Layout& l, const Machine& m, const Fabric& fab
 
 }  // namespace
 
+GroupShape pair_shape(std::int64_t accelerators, std::int64_t domains, std::int64_t sharing) {
+  const bool inside = domains == 0;
+  return {.size = 2,
+          .per_domain = inside ? 2 : 1,
+          .domains = inside ? 1 : 2,
+          .span = accelerators + 1,
+          .sharing = inside ? 1 : sharing,
+          .domain_step = std::max<std::int64_t>(1, domains)};
+}
+
 Placement place(const Layout& l, const Fabric& fabric) {
   const std::int64_t domain = fabric.scale_up.domain;
   const Machine m{.job = l.gpus(), .used = ranks_per_domain(l, domain), .domain = domain};

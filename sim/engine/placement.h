@@ -23,6 +23,10 @@ struct GroupShape {
   bool operator==(const GroupShape&) const = default;
 };
 
+// Two ranks that send to each other, so many accelerators and domains apart (0: in one domain).
+// Between domains, `sharing` such pairs use a domain's NICs at once.
+GroupShape pair_shape(std::int64_t accelerators, std::int64_t domains, std::int64_t sharing);
+
 // Group shapes of a layout: ranks count along its rank order, by default tp (innermost), cp, dp, pp
 // as Megatron-Core does; expert groups are folded over tp x cp x dp in that order.
 struct Placement {

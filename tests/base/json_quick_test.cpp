@@ -3,11 +3,10 @@
 #include <catch2/catch.hpp>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/input_file.h"
 #include "sim/base/json/parser.h"
 #include "sim/base/json/quick.h"
 #include "sim/base/json/tree.h"
@@ -133,8 +132,7 @@ TEST_CASE("every file of the catalogues is read quickly, as the strict reader re
     for (const auto& item :
          fs::recursive_directory_iterator(fs::path(ORRERY_SOURCE_DIR) / folder)) {
       if (item.path().extension() != ".json") continue;
-      std::ifstream stream(item.path(), std::ios::binary);
-      const std::string text(std::istreambuf_iterator<char>(stream), {});
+      const std::string text = content_of(item.path());
       INFO(item.path().string());
       CHECK(parse_quickly(text).has_value());
       same(text);

@@ -9,11 +9,10 @@
 
 #include <cerrno>
 #include <csignal>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include "sim/base/errors/interrupt.h"
+#include "sim/base/input_file.h"
 #include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
 
@@ -48,21 +47,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 TEST_CASE("a file is written whole and replaced") {
   const ScratchFolder folder("output");
   write_file(folder / "a.json", "first");
-  CHECK(read(folder / "a.json") == "first");
+  CHECK(content_of(folder / "a.json") == "first");
   write_file(folder / "a.json", "second\n");
-  CHECK(read(folder / "a.json") == "second\n");
+  CHECK(content_of(folder / "a.json") == "second\n");
   fs::create_symlink(folder / "a.json", folder / "link.json");
   write_file(folder / "link.json", "third");
   CHECK(fs::is_symlink(folder / "link.json"));
-  CHECK(read(folder / "a.json") == "third");
+  CHECK(content_of(folder / "a.json") == "third");
   CHECK(std::distance(fs::directory_iterator(folder / ""), {}) == 2);
 }
 
@@ -79,7 +73,7 @@ TEST_CASE("a file is on the disk before it takes the old one's place, its name a
         (folder / "a.json").string() +
             ": found Input/output error; expected a file that can be written");
   syncs() = {};
-  CHECK(read(folder / "a.json") == "second");
+  CHECK(content_of(folder / "a.json") == "second");
   CHECK(std::distance(fs::directory_iterator(folder / ""), {}) == 1);
   write_file("/dev/null", "gone");
   CHECK(syncs().names.empty());
@@ -121,7 +115,7 @@ TEST_CASE("places are tried before there is anything to write, and nothing stays
     refused(error_text([&] { make_folder(folder / bad); }), "can be made");
   }
   refused(error_text([&] { check_writable_folder("/proc/none/a"); }), "/proc/none/a");
-  CHECK(read(folder / "old.json") == "kept");
+  CHECK(content_of(folder / "old.json") == "kept");
   CHECK(fs::is_symlink(folder / "link"));
   CHECK(std::distance(fs::directory_iterator(folder / ""), {}) == 2);
   make_folder(folder / "a/b");

@@ -5,12 +5,13 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <mutex>
 #include <regex>
 #include <set>
 #include <sstream>
+
+#include "sim/base/input_file.h"
 
 namespace fs = std::filesystem;
 
@@ -21,16 +22,11 @@ const fs::path& folder() {
   return path;
 }
 
-std::string text_of(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 // Programs that rows of the table name: "| gemm | gemm.cu | 1 | ...".
 std::set<std::string> named_programs() {
   static const std::regex row(R"(^\| [a-z-]+ \| ([a-z_]+\.(?:cu|py)) \|)");
   std::set<std::string> names;
-  std::istringstream lines(text_of(folder() / "README.md"));
+  std::istringstream lines(orrery::content_of(folder() / "README.md"));
   for (std::string line; std::getline(lines, line);) {
     std::smatch found;
     if (std::regex_search(line, found, row)) names.insert(found[1]);
@@ -54,7 +50,7 @@ std::string complaint_about(const std::string& nvcc, const fs::path& source) {
       fmt::format("{} -std=c++20 --ptx -arch=sm_90 -o /dev/null '{}' >'{}' 2>&1", nvcc,
                   source.string(), log.string());
   const bool taken = std::system(command.c_str()) == 0;
-  const std::string said = taken ? "" : text_of(log);
+  const std::string said = taken ? "" : orrery::content_of(log);
   fs::remove(log);
   return taken ? "" : source.filename().string() + ": " + (said.empty() ? "failed" : said);
 }

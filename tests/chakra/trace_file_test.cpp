@@ -3,9 +3,8 @@
 #include "sim/chakra/trace_file.h"
 
 #include <catch2/catch.hpp>
-#include <fstream>
-#include <iterator>
 
+#include "sim/base/input_file.h"
 #include "sim/chakra/replay.h"
 #include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
@@ -104,8 +103,7 @@ TEST_CASE("a trace of another program is read by the schema's numbers") {
   CHECK(read_traces({scratch / ""}, {}).ranks[0].nodes.at(0).name == "All-Reduce");
   const std::filesystem::path example =
       std::filesystem::path(ORRERY_SOURCE_DIR) / "tests/chakra/traces";
-  std::ifstream file(example / "all-reduce.3.et", std::ios::binary);
-  CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == foreign_trace());
+  CHECK(content_of(example / "all-reduce.3.et") == foreign_trace());
   const Traces traces = read_traces({example}, {});
   REQUIRE(traces.ranks.size() == 8);
   const TraceNode& node = traces.ranks[3].nodes.at(0);

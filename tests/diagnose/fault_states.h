@@ -2,6 +2,8 @@
 // Makes healthy states and what they show, for tests of diagnoses.
 #pragma once
 
+#include <numeric>
+
 #include "sim/base/random.h"
 #include "sim/diagnose/judge.h"
 #include "sim/outcome/simulate.h"
@@ -27,7 +29,8 @@ inline HealthyRun healthy_run(const ScenarioWords& words, std::size_t ranks) {
 
 // All that a state shows, a run that is profiled on every rank; with noise where it is drawn.
 inline Seen shown(const RunState& state, RandomStream* noise = nullptr) {
-  Seen seen{.readings = {}, .troubles = {}, .can_name = true, .ranks = state.ranks.size()};
+  Seen seen{.can_name = true, .ranks = std::vector<int>(state.ranks.size())};
+  std::iota(seen.ranks.begin(), seen.ranks.end(), 0);
   for (std::size_t i = 0; i < symptom_count; ++i) {
     const auto symptom = static_cast<Symptom>(i);
     if ((symptom == Symptom::saves || symptom == Symptom::stalls) && state.occasional_s <= 0)

@@ -34,7 +34,7 @@ LIBRARIES = [
     ("D3 and TopoJSON modules (in vl-convert)", "ISC", "https://d3js.org", "pages with charts"),
     ("Playwright", "Apache-2.0", "https://playwright.dev/python", "tests"),
     ("axe-core (in axe-playwright-python)", "MPL-2.0", "https://github.com/dequelabs/axe-core", "tests"),
-    ("NVIDIA's CUDA compiler", "LicenseRef-NVIDIA-End-User-License-Agreement", "https://developer.nvidia.com/cuda-toolkit",
+    ("NVIDIA's CUDA compiler and cuBLAS", "LicenseRef-NVIDIA-End-User-License-Agreement", "https://developer.nvidia.com/cuda-toolkit",
      "tests, where the machine has none"),
     ("Hydra", "MIT", "https://hydra.cc", "tests"),
     ("jsonschema", "MIT", "https://github.com/python-jsonschema/jsonschema", "tests"),

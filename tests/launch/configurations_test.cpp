@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 
 #include <catch2/catch.hpp>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/input_file.h"
 #include "tests/base/scratch_folder.h"
 
 namespace orrery {
@@ -18,11 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path folder = fs::path(ORRERY_SOURCE_DIR) / "tests/launch/configurations";
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 std::vector<fs::path> given_files() {
   std::vector<fs::path> files;
@@ -72,7 +67,7 @@ TEST_CASE("configurations of each program are read as expected") {
     REQUIRE(run);
     const fs::path expected = file.string() + ".expected.json";
     if (update) std::ofstream(expected, std::ios::binary) << outcome(*run);
-    CHECK(text_of(expected) == outcome(*run));
+    CHECK(content_of(expected) == outcome(*run));
   }
 }
 

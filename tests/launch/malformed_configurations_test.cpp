@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/input_file.h"
 #include "sim/base/random.h"
 #include "sim/launch/configurations/configuration.h"
 #include "tests/base/fresh_seed.h"
@@ -25,9 +24,7 @@ namespace fs = std::filesystem;
 constexpr int of_each_kind = 300;
 
 std::string text_of(const std::string& name) {
-  std::ifstream stream(fs::path(ORRERY_SOURCE_DIR) / "tests/launch/configurations" / name,
-                       std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  return content_of(fs::path(ORRERY_SOURCE_DIR) / "tests/launch/configurations" / name);
 }
 
 std::size_t below(RandomStream& random, std::size_t count) {

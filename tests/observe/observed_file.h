@@ -3,9 +3,9 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
+
+#include "sim/base/input_file.h"
 
 namespace orrery::observe {
 
@@ -14,8 +14,7 @@ inline std::filesystem::path observed_file(const std::string& name) {
 }
 
 inline std::string observed_text_of(const std::string& name) {
-  std::ifstream stream(observed_file(name), std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  return content_of(observed_file(name));
 }
 
 }  // namespace orrery::observe

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/base/input_file.h"
 #include "sim/base/random.h"
 #include "tests/base/error_text.h"
 #include "tests/base/fresh_seed.h"
@@ -207,8 +208,7 @@ TEST_CASE("three hundred malformed traces are read, or refused in one line", "[f
 TEST_CASE("three hundred malformed databases are read, or refused in one line", "[fuzz]") {
   const ScratchFolder scratch("observe_databases");
   make_export(scratch / "whole");
-  std::ifstream stream(scratch / "whole", std::ios::binary);
-  spoil({std::istreambuf_iterator<char>(stream), {}}, 9, true);
+  spoil(content_of(scratch / "whole"), 9, true);
 }
 
 }  // namespace

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <regex>
 #include <set>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/input_file.h"
 #include "sim/base/json/json.h"
 #include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
@@ -27,11 +27,6 @@ const std::filesystem::path root = ORRERY_SOURCE_DIR;
 const RecipeBook& shipped() {
   static const RecipeBook book = load_recipes(root / "workloads/catalog/recipes");
   return book;
-}
-
-std::string text_of_file(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 // A book with three settings; each recipe has a row of its own.
@@ -139,7 +134,7 @@ TEST_CASE("shipped recipes spell models, devices, precisions and tasks as the ca
 }
 
 TEST_CASE("the page of the catalogue names every setting of recipes, and rows stand once") {
-  const std::string page = text_of_file(root / "workloads/catalog/README.md");
+  const std::string page = content_of(root / "workloads/catalog/README.md");
   for (const std::string& name : shipped().setting_names) {
     INFO(name);
     CHECK(page.find("`" + name + "`") != std::string::npos);

@@ -14,18 +14,12 @@ namespace {
 
 constexpr const char* observed_group = "What the run left";
 
-// Words between commas.
-void add_files(std::vector<std::string>& files, const std::string& text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    if (end > at) files.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-}
-
 DiagnoseFiles files_of(const Given& given) {
   DiagnoseFiles out{.step = given.text("--step"), .files = given.words};
-  for (const char* flag : {"--log", "--profile", "--dcgm"}) add_files(out.files, given.text(flag));
+  for (const char* flag : {"--log", "--profile", "--dcgm"})
+    if (given.has(flag))
+      for (const JsonValue& file : JsonValue::from(given.text(flag), flag).listed())
+        out.files.push_back(file.text());
   return out;
 }
 

@@ -22,11 +22,6 @@ constexpr double likely = 0.5;
 constexpr std::size_t evidence_shown = 5;
 constexpr int actions_shown = 5;
 
-std::string seconds_text(double seconds) {
-  const bool below = seconds < 0;
-  return (below ? "-" : "") + to_text(Seconds(std::abs(seconds)));
-}
-
 // A logarithm of a ratio as people say it.
 std::string ratio_text(double logarithm) {
   const double ratio = std::exp(logarithm);
@@ -46,14 +41,9 @@ bool is_ratio(Symptom s) {
   }
 }
 
-bool is_kernel_time(Symptom s) {
-  return s == Symptom::products || s == Symptom::attention || s == Symptom::memory_bound ||
-         s == Symptom::optimizer;
-}
-
 std::string value_text(const Reading& reading, double value) {
   const Symptom s = reading.symptom;
-  if (is_kernel_time(s) && reading.rank < 0) return seconds_text(std::exp(value));
+  if (is_kernel_time(s) && reading.rank < 0) return to_text(Seconds(std::exp(value)));
   if (is_ratio(s) ||
       (reading.rank >= 0 && (is_kernel_time(s) || s == Symptom::work || s == Symptom::clock)))
     return ratio_text(value);
@@ -67,11 +57,6 @@ std::string value_text(const Reading& reading, double value) {
 std::string name_of(const Reading& reading) {
   const std::string& title = symptom_noise()[static_cast<std::size_t>(reading.symptom)].title;
   return reading.rank < 0 ? title : fmt::format("{}, rank {} over the mean", title, reading.rank);
-}
-
-std::string capital(std::string text) {
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
-  return text;
 }
 
 void add_gap(Document& document, const Gap& gap) {
@@ -148,7 +133,7 @@ Document diagnosis_document(const Diagnosed& asked, bool full, std::size_t width
     return document;
   }
   if (d.first().probability >= likely)
-    document.title(capital(title_of(d.first())) +
+    document.title(capitalised(title_of(d.first())) +
                    fmt::format(" ({})", percent(d.first().probability, 0)));
   else
     document.title("Several causes would explain this run");

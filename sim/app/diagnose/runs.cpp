@@ -32,6 +32,10 @@ std::vector<double> steps_of(const JsonValue& run) {
   return steps;
 }
 
+std::string truth_of(const std::string& text) {
+  return text.empty() ? std::string(cause_text[CauseKind::healthy]) : text;
+}
+
 std::vector<FaultRun> runs_of(const fs::path& folder) {
   std::vector<FaultRun> runs;
   std::error_code status;
@@ -41,7 +45,7 @@ std::vector<FaultRun> runs_of(const fs::path& folder) {
     const JsonValue run = JsonValue::load(file);
     runs.push_back({.id = run.at("id").text(),
                     .program = run.at("program").text(),
-                    .truth = run.at("truth").text(),
+                    .truth = truth_of(run.at("truth").text()),
                     .held = run.at("held").boolean(),
                     .steps_s = steps_of(run),
                     .folder = entry.path()});
@@ -68,13 +72,12 @@ void ask(FaultRun& run, const Simulated& program) {
   Observations seen = read_observations({.files = files_of(run.folder)}, kinds);
   if (!run.steps_s.empty()) seen.step_s = median(run.steps_s);
   const Diagnosis d = diagnose(program.scenario, program.prediction, seen);
-  const std::string truth = run.truth.empty() ? "healthy" : run.truth;
   run.found = cause_text[d.first().kind];
   run.step_s = d.gap.measured_s;
   run.explained_s = d.first().faulty_s - d.first().healthy_s;
   for (const Finding& f : d.findings) {
     if (run.top.size() < 3) run.top.emplace_back(cause_text[f.kind]);
-    if (cause_text[f.kind] == truth) run.probability = f.probability;
+    if (cause_text[f.kind] == run.truth) run.probability = f.probability;
   }
 }
 
@@ -82,13 +85,13 @@ void ask(FaultRun& run, const Simulated& program) {
 void add_costs(std::vector<FaultRun>& runs) {
   std::map<std::string, std::vector<double>> healthy;
   for (const FaultRun& run : runs)
-    if (run.truth.empty()) healthy[run.program].push_back(run.step_s);
+    if (run.healthy()) healthy[run.program].push_back(run.step_s);
   for (FaultRun& run : runs) {
     const auto& like = healthy[run.program];
     if (like.empty()) continue;
     run.cost_s = run.step_s - median(like);
     run.cost = run.step_s / median(like) - 1;
-    if (!run.truth.empty() && run.cost < least_cost)
+    if (!run.healthy() && run.cost < least_cost)
       run.other = fmt::format("costs {}", percent(run.cost));
   }
 }
@@ -115,11 +118,10 @@ bool is_near(const FaultRun& run) {
 Count count(const std::vector<FaultRun>& runs, bool held, bool healthy) {
   Count out;
   for (const FaultRun& run : runs) {
-    if (run.held != held || run.truth.empty() != healthy || !run.counted()) continue;
-    const std::string truth = healthy ? "healthy" : run.truth;
+    if (run.held != held || run.healthy() != healthy || !run.counted()) continue;
     ++out.runs;
-    out.first += run.found == truth;
-    out.three += std::find(run.top.begin(), run.top.end(), truth) != run.top.end();
+    out.first += run.found == run.truth;
+    out.three += std::find(run.top.begin(), run.top.end(), run.truth) != run.top.end();
     out.near += is_near(run);
   }
   return out;
@@ -140,22 +142,22 @@ Table scores(const std::vector<FaultRun>& runs) {
 Table confusion(const std::vector<FaultRun>& runs) {
   std::map<std::pair<std::string, std::string>, int> cells;
   for (const FaultRun& run : runs)
-    if (run.counted()) ++cells[{run.truth.empty() ? "healthy" : run.truth, run.found}];
+    if (run.counted()) ++cells[{run.truth, run.found}];
   Table table({"made", "found", "runs"}, {Align::left, Align::left});
   for (const auto& [pair, n] : cells) table.add({pair.first, pair.second, std::to_string(n)});
   return table;
 }
 
 Table every_run(const std::vector<FaultRun>& runs) {
-  Table table({"run", "held", "step ms", "cost % of it", "found", "truth", "found", "P(truth) %"},
+  Table table({"run", "held", "step ms", "cost %", "explained %", "truth", "found", "P(truth) %"},
               {Align::left, Align::left, Align::right, Align::right, Align::right, Align::left,
                Align::left});
   for (const FaultRun& run : runs)
     table.add({run.id, run.held ? "yes" : "", fmt::format("{:.1f}", 1e3 * run.step_s),
                percent_figure(run.cost_s / run.step_s),
                percent_figure(run.explained_s / run.step_s),
-               run.truth.empty() ? "healthy" : run.truth + (run.counted() ? "" : " (no cost)"),
-               run.found, percent_figure(run.probability, 0)});
+               run.truth + (run.counted() ? "" : " (no cost)"), run.found,
+               percent_figure(run.probability, 0)});
   return table;
 }
 
@@ -197,7 +199,7 @@ Json runs_json(const std::vector<FaultRun>& runs) {
   for (const FaultRun& run : runs)
     rows.push_back({{"id", run.id},
                     {"program", run.program},
-                    {"truth", run.truth.empty() ? "healthy" : run.truth},
+                    {"truth", run.truth},
                     {"held", run.held},
                     {"counted", run.counted()},
                     {"found", run.found},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/base/json/tree.h"
+#include "sim/diagnose/cause/causes.h"
 #include "sim/paper/document.h"
 #include "sim/question/ask.h"
 
@@ -15,7 +16,7 @@ namespace orrery {
 // One run of a folder of runs: FOLDER/NAME/run.json {id, program, truth, held}, with its files
 // beside it; the program's settings are FOLDER/../programs/PROGRAM.json.
 struct FaultRun {
-  std::string id, program, truth;  // truth "": healthy
+  std::string id, program, truth;  // the cause that was made, or "healthy"
   bool held = false;               // nothing was set by it
   std::vector<double> steps_s;     // where it has no log
   std::filesystem::path folder;
@@ -28,6 +29,7 @@ struct FaultRun {
   double explained_s = 0;        // of the step, as found
   double cost_s = 0;             // of the step, as measured
   std::string other;             // whether the fault cost nothing, and is not counted
+  bool healthy() const { return truth == cause_text[CauseKind::healthy]; }
   bool counted() const { return other.empty(); }
 };
 

@@ -2,11 +2,9 @@
 // Reads the files that pages are put together from.
 #include "sim/app/page/assets.h"
 
-#include <fstream>
-#include <iterator>
-
 #include "hw_models/catalog.h"
 #include "sim/base/errors/machine_failed.h"
+#include "sim/base/input_file.h"
 
 namespace orrery {
 namespace {
@@ -16,9 +14,7 @@ namespace fs = std::filesystem;
 constexpr const char* vega_name = "vega.js";
 
 bool read(const fs::path& file, std::string& text) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return false;
-  text.assign(std::istreambuf_iterator<char>(stream), {});
+  text = content_of(file);
   return !text.empty();
 }
 

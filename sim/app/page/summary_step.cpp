@@ -16,10 +16,8 @@ namespace {
 constexpr std::size_t most_assumptions = 8;
 
 // With a capital and a full stop.
-std::string sentence(std::string words) {
-  if (!words.empty() && words.front() >= 'a' && words.front() <= 'z')
-    words.front() = static_cast<char>(words.front() - 'a' + 'A');
-  return words + (words.ends_with('.') ? "" : ".");
+std::string sentence(const std::string& words) {
+  return capitalised(words) + (words.ends_with('.') ? "" : ".");
 }
 
 std::string gibibytes(const JsonValue& bytes) {

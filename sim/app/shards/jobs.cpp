@@ -5,14 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include "sim/app/answer/version.h"
 #include "sim/app/line/result.h"
 #include "sim/app/shards/sharing.h"
 #include "sim/app/shards/templates.h"
+#include "sim/base/input_file.h"
 #include "sim/base/output_file.h"
 #include "sim/base/text/shell.h"
 #include "sim/base/text/words.h"
@@ -106,11 +105,6 @@ void check_path(const std::string& path, bool for_slurm) {
                  .expected = "a path without line breaks and backslashes"});
 }
 
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 struct Jobs {
   std::string results;  // absolute
   std::int64_t shards = 0;
@@ -147,7 +141,7 @@ std::string config_lines(const fs::path& folder) {
     if (!fs::exists(file, status)) continue;
     if (fs::file_size(file, status) > most_config) return "";
     // A string of JSON is one of YAML.
-    lines += fmt::format("  {}: {}\n", file.filename().string(), Json(text_of(file)).dump());
+    lines += fmt::format("  {}: {}\n", file.filename().string(), Json(content_of(file)).dump());
   }
   return lines.size() > most_config ? "" : lines;
 }
@@ -182,7 +176,7 @@ void write_kubernetes(const std::string& file, const Jobs& jobs) {
   const std::string image_text =
       filled(dockerfile_template, {{"VERSION", program_version()}, {"IMAGE", image}});
   std::error_code status;
-  if (fs::exists(dockerfile, status) && text_of(dockerfile) != image_text)
+  if (fs::exists(dockerfile, status) && content_of(dockerfile) != image_text)
     throw Error({.file = dockerfile.string(),
                  .found = "a Dockerfile of something else",
                  .expected = fmt::format("none: orrery writes one beside {}", file)});

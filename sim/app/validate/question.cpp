@@ -2,19 +2,12 @@
 // Says what validate was asked, for its answer.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "sim/app/validate/validate.h"
+#include "sim/base/input_file.h"
 
 namespace orrery {
 namespace {
-
-// Bytes that are no UTF-8 cannot stand in an answer: the reader of tables refuses them first.
-std::string text_of(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // The file itself, or all files of a folder and of the folders in it, in the order of their names.
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& given) {
@@ -33,8 +26,8 @@ AnswerHead validate_head(const ValidateOptions& options) {
   SortedJson& question = head.question;
   for (const std::string& given : options.files)
     for (const std::filesystem::path& file : files_of(given))
-      question["files"].push_back(
-          {{"name", file.filename().string()}, {"text", text_of(file.string())}});
+      // Bytes that are no UTF-8 cannot stand in an answer: the reader of tables refuses them first.
+      question["files"].push_back({{"name", file.filename().string()}, {"text", content_of(file)}});
   if (!options.leave_out.empty()) question["leave_out"] = options.leave_out;
   const auto add = [&](const char* key, bool given) {
     if (given) question[key] = true;

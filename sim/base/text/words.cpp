@@ -58,6 +58,12 @@ std::string joined(std::span<const std::string_view> list, std::string_view sepa
   return join(list, separator);
 }
 
+std::string capitalised(std::string words) {
+  if (!words.empty() && words.front() >= 'a' && words.front() <= 'z')
+    words.front() = static_cast<char>(words.front() - 'a' + 'A');
+  return words;
+}
+
 std::string enumeration(const std::vector<std::string>& list) {
   if (list.size() < 2) return list.empty() ? "" : list.front();
   return fmt::format("{} and {}", joined(std::span(list).first(list.size() - 1), ", "),

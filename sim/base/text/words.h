@@ -36,6 +36,8 @@ std::string plural(Count count, std::string_view noun) {
 // "2/3/5" where the separator is "/". Compiled once: fmt::join costs each unit half a second.
 std::string joined(std::span<const std::string> list, std::string_view separator);
 std::string joined(std::span<const std::string_view> list, std::string_view separator);
+// With a capital in front, where it begins with a letter of ASCII.
+std::string capitalised(std::string words);
 // "2, 3 and 5".
 std::string enumeration(const std::vector<std::string>& list);
 

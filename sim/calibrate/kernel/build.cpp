@@ -9,7 +9,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "sim/base/errors/cannot_exist.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/errors/machine_failed.h"
+#include "sim/base/input_file.h"
 #include "sim/base/output_file.h"
 
 namespace orrery {
@@ -56,11 +56,6 @@ std::string packaged_nvcc(const std::string& python) {
   } catch (const MachineFailed&) {
     return "";
   }
-}
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 fs::path kernels_folder() { return data_root() / "validation/kernels"; }
@@ -104,7 +99,7 @@ std::vector<std::string> compile_words(const KernelTools& tools, const fs::path&
   // A candidate may say which libraries it stands on.
   if (library) {
     static const std::regex asks(R"(// links: ([a-zA-Z0-9_ ]+))");
-    const std::string text = text_of(source);
+    const std::string text = content_of(source);
     std::smatch found;
     if (std::regex_search(text, found, asks)) {
       std::istringstream names(found[1].str());
@@ -243,10 +238,10 @@ JudgePrograms build_judge(const KernelTools& tools, const fs::path& folder) {
     if (entry.path().extension() == ".cuh" || entry.path().extension() == ".cu")
       files.push_back(entry.path());
   std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) sources += text_of(file);
+  for (const fs::path& file : files) sources += content_of(file);
   const std::string stamp = hash_text(content_hash(sources));
   const fs::path stamp_file = folder / ("stamp-" + kind);
-  if (text_of(stamp_file) == stamp) return out;
+  if (content_of(stamp_file) == stamp) return out;
   for (const bool judge : {true, false}) {
     const fs::path source = kernels_folder() / (judge ? "judge.cu" : "worker.cu");
     constexpr double long_enough = 300;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does to the state of a healthy run what each fault does.
+// Figures without a source beside them are judged: how far a fault reaches into a class of kernels,
+// how uneven it makes a step, how often the host waits. They set the shape of a signature; its
+// strength is free (docs/design/diagnose.md).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -28,8 +31,7 @@ void slow_links(RunState& s, const std::vector<double>& left, const std::vector<
   // Steps were simulated for the prediction; the state may be of a faster or slower program.
   const double longer = (step_on(left, steps, strength) - steps.front()) * s.step_s / steps.front();
   ratio = 1 + strength;
-  for (RankState& r : s.ranks) r.exposed_s += longer;
-  s.step_s += longer;
+  s.expose(longer);
 }
 
 // Kernels of one rank, or of all of them, take longer by these shares.
@@ -164,14 +166,12 @@ void faults_of_programs(RunState& s, CauseKind kind, double x) {
       return slow_all(s, {x, 0, 0, 0});
     case CauseKind::small_buckets:
       s.call_bytes = std::min(1.0, s.tensor_bytes);
-      for (RankState& r : s.ranks) r.exposed_s += x * s.healthy_s;
-      return s.lengthen(x * s.healthy_s);
+      return s.expose(x * s.healthy_s);
     case CauseKind::one_bucket:
       s.call_bytes = std::max(1.0, s.model_bytes);
       [[fallthrough]];
     case CauseKind::no_overlap:
-      for (RankState& r : s.ranks) r.exposed_s += x * s.healthy_s;
-      return s.lengthen(x * s.healthy_s);
+      return s.expose(x * s.healthy_s);
     default:
       return;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 namespace orrery {
@@ -29,17 +30,25 @@ std::optional<double> Observations::usual_step() const {
   return longest;
 }
 
-std::size_t ranks_seen(const Observations& run) {
-  std::size_t ranks = std::max<std::size_t>(1, run.profiles.size());
+std::vector<int> ranks_seen(const Observations& run) {
+  std::vector<int> ranks;
+  for (const observe::Profile& profile : run.profiles)
+    ranks.push_back(profile.rank.rank.value_or(static_cast<int>(ranks.size())));
+  if (ranks.size() > 1) return ranks;
+  // Else timers of the log may tell ranks apart, or counters, by their devices.
   if (run.log)
     for (const observe::LoggedPhase& phase : run.log->phases)
-      if (run.profiles.size() < 2) ranks = std::max(ranks, phase.ranks.size());
+      if (phase.ranks.size() > ranks.size()) {
+        ranks.clear();
+        for (const auto& [rank, time] : phase.ranks) ranks.push_back(rank);
+      }
   for (const observe::CounterLog& log : run.counters) {
-    std::set<std::string> devices;
-    for (const observe::CounterSeries* series : log.of(observe::Counter::sm_clock))
-      devices.insert(series->host + "/" + series->device);
-    if (run.profiles.size() < 2) ranks = std::max(ranks, devices.size());
+    const std::size_t devices = log.of(observe::Counter::sm_clock).size();
+    if (devices <= ranks.size()) continue;
+    ranks.resize(devices);
+    std::iota(ranks.begin(), ranks.end(), 0);
   }
+  if (ranks.empty()) ranks.push_back(0);
   return ranks;
 }
 
@@ -68,7 +77,7 @@ Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& s
     seen.can_name = true;
     seen.troubles.push_back(trouble);
   }
-  if (!run.counters.empty()) read_counters_of(run.counters, seen.ranks, seen.readings);
+  if (!run.counters.empty()) read_counters_of(run.counters, seen.ranks.size(), seen.readings);
   return seen;
 }
 

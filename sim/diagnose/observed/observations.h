@@ -29,8 +29,8 @@ struct Observations {
 
 // Readings of the run, against what is predicted of it without a fault.
 Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& scenario);
-// How many ranks were seen one by one: at least 1.
-std::size_t ranks_seen(const Observations& run);
+// The ranks that were seen one by one, by their numbers in the run: at least one.
+std::vector<int> ranks_seen(const Observations& run);
 
 // Parts of seen_of().
 void read_log(const observe::RunLog& log, const RunState& healthy, Readings& readings);

@@ -106,12 +106,16 @@ void take(std::optional<double>& slot, double ratio) {
   slot = slot ? std::min(*slot, ratio) : ratio;
 }
 
+// Of the larger of a call's two buffers: a gather's result, a scatter's input.
+double bytes_of(const CollectiveRecord& record) {
+  return std::max(record.sent.value_or(Bytes{}).si(), record.received.value_or(Bytes{}).si());
+}
+
 LinkRatio links_of(const Profile& p, const Scenario& s) {
   LinkRatio out;
   for (const CollectiveRecord& record : p.collectives) {
     if (!record.kind || !record.ranks || *record.ranks < 2 || record.least <= Seconds{}) continue;
-    const double bytes =
-        std::max(record.sent.value_or(Bytes{}).si(), record.received.value_or(Bytes{}).si());
+    const double bytes = bytes_of(record);
     if (bytes < large_collective || *record.ranks > s.cluster.gpus) continue;
     const Collective collective{
         .kind = *record.kind, .group = group_of(*record.ranks, s), .bytes = Bytes(bytes)};
@@ -126,8 +130,7 @@ LinkRatio links_of(const Profile& p, const Scenario& s) {
 double mean_call_bytes(const Profile& p) {
   double bytes = 0, calls = 0;
   for (const CollectiveRecord& record : p.collectives) {
-    const double size =
-        std::max(record.sent.value_or(Bytes{}).si(), record.received.value_or(Bytes{}).si());
+    const double size = bytes_of(record);
     // Losses and norms are reduced, too, a few bytes each.
     if (size < 1e4) continue;
     bytes += size * static_cast<double>(record.count);

@@ -14,7 +14,7 @@ namespace {
 // an H200's 132, and products beside them were 15 to 20% slower (validation/faults).
 constexpr double waiting_processors = 0.18;
 // Of the time by which a rank comes late, so much finds the others without work; the rest passes
-// while they still compute.
+// while they still compute. Judged.
 constexpr double exposed_wait = 0.7;
 
 // Products of the head in the time of head and loss: as its weights to those of the layers.
@@ -23,6 +23,7 @@ double head_products(const Scenario& s, double gemm_s, double loss_s) {
   const auto head = static_cast<double>(s.model.hidden) * static_cast<double>(s.model.vocab);
   const double layers =
       static_cast<double>(count.active) - static_cast<double>(count.embedding + count.head);
+  // Of a pipeline one stage has the head and others layers alone: half is judged.
   if (layers <= 0 || s.layout.pp > 1) return 0.5 * loss_s;
   return std::min(loss_s, gemm_s * head / layers);
 }
@@ -65,12 +66,9 @@ void RunState::delay(std::size_t rank, double seconds) {
   }
 }
 
-void RunState::scale(double factor) {
-  step_s *= factor;
-  for (RankState& r : ranks)
-    for (double* part : {&r.products_s, &r.attention_s, &r.memory_bound_s, &r.optimizer_s,
-                         &r.exposed_s, &r.idle_s})
-      *part *= factor;
+void RunState::expose(double seconds) {
+  for (RankState& r : ranks) r.exposed_s += seconds;
+  lengthen(seconds);
 }
 
 namespace {

@@ -57,8 +57,8 @@ struct RunState {
   void delay(std::size_t rank, double seconds);
   // Every rank takes so much longer.
   void lengthen(double seconds) { step_s += seconds; }
-  // The whole step of a program that is slower throughout, or faster.
-  void scale(double factor);
+  // The same, in collectives that nothing hides.
+  void expose(double seconds);
 };
 
 // What is predicted of `ranks` ranks of a run without faults, those of the pacing stage.

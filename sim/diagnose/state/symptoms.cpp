@@ -14,15 +14,9 @@ namespace {
 double log_of(double value) { return std::log(std::max(value, 1e-9)); }
 
 double of_rank(const RunState& s, Symptom symptom, const RankState& r) {
+  for (const KernelClass& time : kernel_classes)
+    if (time.symptom == symptom) return log_of(r.*time.seconds);
   switch (symptom) {
-    case Symptom::products:
-      return log_of(r.products_s);
-    case Symptom::attention:
-      return log_of(r.attention_s);
-    case Symptom::memory_bound:
-      return log_of(r.memory_bound_s);
-    case Symptom::optimizer:
-      return log_of(r.optimizer_s);
     case Symptom::clock:
       return log_of(r.clock);
     case Symptom::wait:

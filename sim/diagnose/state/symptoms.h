@@ -2,6 +2,7 @@
 // Knows the figures by which faults are told apart, and reads them off a run as it is predicted.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -50,6 +51,21 @@ inline constexpr auto symptom_text = enum_names<Symptom>(
 inline constexpr std::size_t symptom_count = symptom_text.count;
 constexpr std::string_view to_text(Symptom s) { return symptom_text[s]; }
 
+// Symptoms that are times of a class of kernels, and where a rank's state holds these.
+struct KernelClass {
+  Symptom symptom;
+  double RankState::*seconds;
+};
+inline constexpr std::array<KernelClass, 4> kernel_classes = {{
+    {Symptom::products, &RankState::products_s},
+    {Symptom::attention, &RankState::attention_s},
+    {Symptom::memory_bound, &RankState::memory_bound_s},
+    {Symptom::optimizer, &RankState::optimizer_s},
+}};
+constexpr bool is_kernel_time(Symptom s) {
+  return s >= kernel_classes.front().symptom && s <= kernel_classes.back().symptom;
+}
+
 // One figure; `rank` below 0: of the whole run, or the mean over ranks.
 struct Reading {
   Symptom symptom = Symptom::step;
@@ -70,8 +86,8 @@ struct Seen {
   Readings readings;
   // What the files name: kinds of lines of the log, each once, and `kernel_through_steps`.
   std::vector<std::string> troubles;
-  bool can_name = false;  // else no file could
-  std::size_t ranks = 1;  // seen one by one
+  bool can_name = false;         // else no file could
+  std::vector<int> ranks = {0};  // seen one by one, by their numbers in the run
 };
 
 // How much readings differ from run to run where nothing differs: of the mean over ranks or the

@@ -29,15 +29,10 @@ Ticks hidden_cost(const PricedStep& step, const StepPipeline& p, Ticks message, 
 std::optional<Collective> stage_message(const Layout& layout, const Placement& placement,
                                         Bytes bytes) {
   if (layout.pp == 1) return std::nullopt;
+  const std::int64_t per_stage = layout.stride(Parallel::pp), domain = placement.ranks_per_domain;
   const bool inside = placement.pipeline.tier == 0;
-  const std::int64_t per_stage = layout.stride(Parallel::pp);
-  const GroupShape pair{
-      .size = 2,
-      .per_domain = inside ? 2 : 1,
-      .domains = inside ? 1 : 2,
-      .span = per_stage + 1,
-      .sharing = inside ? 1 : placement.ranks_per_domain,
-      .domain_step = std::max<std::int64_t>(1, per_stage / placement.ranks_per_domain)};
+  const GroupShape pair =
+      pair_shape(per_stage, inside ? 0 : std::max<std::int64_t>(1, per_stage / domain), domain);
   return Collective{.kind = CollectiveKind::send_receive, .group = pair, .bytes = bytes};
 }
 

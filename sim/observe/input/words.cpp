@@ -41,6 +41,12 @@ std::optional<double> time_of_day(std::string_view text, std::size_t at) {
   return value;
 }
 
+std::optional<std::int64_t> whole(std::optional<double> value) {
+  constexpr double largest = 9.0e15;
+  if (!value || std::abs(*value) > largest || *value != std::floor(*value)) return std::nullopt;
+  return static_cast<std::int64_t>(*value);
+}
+
 std::optional<double> day_seconds(int year, int month, int day) {
   if (year < 1970 || month < 1 || day < 1) return std::nullopt;
   const auto two = [](int n) { return (n < 10 ? "0" : "") + std::to_string(n); };
@@ -129,10 +135,7 @@ std::optional<double> number_in(std::string_view text) {
 }
 
 std::optional<std::int64_t> whole_number_in(std::string_view text) {
-  const auto value = number_in(text);
-  constexpr double largest = 9.0e15;
-  if (!value || std::abs(*value) > largest || *value != std::floor(*value)) return std::nullopt;
-  return static_cast<std::int64_t>(*value);
+  return whole(number_in(text));
 }
 
 std::optional<double> number_after(std::string_view line, std::string_view key) {
@@ -142,10 +145,7 @@ std::optional<double> number_after(std::string_view line, std::string_view key) 
 }
 
 std::optional<std::int64_t> whole_number_after(std::string_view line, std::string_view key) {
-  const auto value = number_after(line, key);
-  constexpr double largest = 9.0e15;
-  if (!value || std::abs(*value) > largest || *value != std::floor(*value)) return std::nullopt;
-  return static_cast<std::int64_t>(*value);
+  return whole(number_after(line, key));
 }
 
 std::optional<double> clock_in(std::string_view line) {

@@ -6,11 +6,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "hw_models/catalog.h"
 #include "sim/base/errors/file_guard.h"
+#include "sim/base/input_file.h"
 #include "sim/question/settings/settings.h"
 #include "workloads/traffic/trace.h"
 
@@ -204,10 +203,8 @@ JsonValue with_traces_inline(const JsonValue& settings) {
     for (const TraceEntry& entry : trace_entries(catalog_folder()))
       if (entry.name == name) return value;
     check_file_allowed(name);
-    std::ifstream in(name, std::ios::binary);
     replaced = true;
-    return SortedJson{{"name", name},
-                      {"text", std::string{std::istreambuf_iterator<char>(in), {}}}};
+    return SortedJson{{"name", name}, {"text", content_of(name)}};
   };
   SortedJson whole = settings.raw();
   SortedJson& at = whole["trace"];

@@ -12,8 +12,14 @@ PROGRAMS = {
     "fsdp-1b": dict(model="llama-3.2-1b", sharding="fsdp2", batch=2, sequence=4096, compiled=False),
     "ddp-1b": dict(model="llama-3.2-1b", sharding="ddp", batch=2, sequence=2048, compiled=True),
     "fsdp-3b": dict(model="llama-3.2-3b", sharding="fsdp2", batch=1, sequence=4096, compiled=True),
+    # Blind runs on four GPUs: families of models that no other run has.
+    "ddp-opt": dict(model="opt-1.3b", sharding="ddp", batch=4, sequence=2048, compiled=False, gpus=4),
+    "fsdp-qwen": dict(
+        model="qwen3-1.7b", sharding="fsdp2", batch=2, sequence=4096, compiled=True, gpus=4, log="torchtitan"
+    ),
 }
-HELD_PROGRAMS = ("fsdp-3b",)
+BLIND_PROGRAMS = ("ddp-opt", "fsdp-qwen")
+HELD_PROGRAMS = ("fsdp-3b", *BLIND_PROGRAMS)
 
 # id, program, fault, its strength, environment of the processes
 _FAULTS = [
@@ -43,6 +49,25 @@ _OF_DDP = [
     ("small-buckets", dict(fault="buckets", megabytes=0.25), "small-buckets"),
     ("small-buckets", dict(fault="buckets", megabytes=1), "small-buckets"),
 ]
+_BLIND = [
+    ("straggling-host", dict(fault="sleep", rank=2, share=0.2), "straggling-host"),
+    ("straggling-host", dict(fault="sleep-in-layers", rank=3, share=0.35), "straggling-host"),
+    ("busy-gpu", dict(fault="busy", rank=1, duty=0.5), "busy-gpu"),
+    ("busy-gpu", dict(fault="busy", rank=3, duty=0.9), "busy-gpu"),
+    ("few-sms", dict(fault="few-sms", rank=2, sms=66), "few-sms"),
+    ("forced-sync", dict(fault="sync", every="layer"), "forced-sync"),
+    ("forced-sync", dict(fault="sync", every="module"), "forced-sync"),
+    ("data-stall", dict(fault="data", share=0.3, every=1), "data-stall"),
+    ("data-stall", dict(fault="data", share=1.5, every=4), "data-stall-at-times"),
+    ("imbalance", dict(fault="longer", rank=2, more=1), "imbalance"),
+    ("fp32", dict(fault="fp32", tf32=False), "fp32-by-mistake"),
+    ("fp32", dict(fault="fp32", tf32=True), "fp32-by-mistake"),
+    ("allocator", dict(fault="empty-cache"), "allocator-retries"),
+    ("slow-attention", dict(fault="attention"), "mismatched-attention"),
+    ("anomaly", dict(fault="anomaly"), "checked-calls"),
+    ("checkpoint", dict(fault="checkpoint", every=5), "checkpoint"),
+    ("busy-host", dict(fault="busy-host", processes=12), "busy-host"),
+]
 # Settings of the whole process: a start of its own each.
 _ENVIRONMENTS = [
     ("launch-blocking", {"CUDA_LAUNCH_BLOCKING": "1"}, "launch-blocking"),
@@ -50,7 +75,7 @@ _ENVIRONMENTS = [
     ("no-peer-access", {"NCCL_P2P_DISABLE": "1"}, "slow-scale-up"),
     ("one-channel", {"NCCL_MAX_NCHANNELS": "1", "NCCL_MIN_NCHANNELS": "1"}, "slow-scale-up"),
 ]
-_HEALTHY = {"fsdp-1b": 7, "ddp-1b": 7, "fsdp-3b": 7}
+_HEALTHY = {"fsdp-1b": 7, "ddp-1b": 7, "fsdp-3b": 7, "ddp-opt": 4, "fsdp-qwen": 4}
 _ONLY = {"fsdp-3b": ("sleep-in-layers", "busy", "few-sms", "sync", "data", "longer", "checkpoint", "no-overlap")}
 
 
@@ -87,7 +112,8 @@ def cases():
         )
 
     for program, count in _HEALTHY.items():
-        faults = _FAULTS + (_OF_DDP if PROGRAMS[program]["sharding"] == "ddp" else [])
+        of_ddp = _OF_DDP if PROGRAMS[program]["sharding"] == "ddp" else []
+        faults = (_BLIND if program in BLIND_PROGRAMS else _FAULTS) + of_ddp
         chosen = [f for f in faults if _suits(program, f[1])]
         for i in range(count):  # healthy runs lie among the others
             add(program, "healthy", "", dict(fault="none"), {})

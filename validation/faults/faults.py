@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from cases import cases
+from cases import PROGRAMS, cases
 
 here = pathlib.Path(__file__).resolve().parent
 
@@ -32,7 +32,11 @@ def main():
     options.output.mkdir(parents=True, exist_ok=True)
     start = time.time()
     wanted = [
-        c for c in cases() if options.only in c["id"] and not (options.output / c["id"] / "run.json").exists()
+        c
+        for c in cases()
+        if options.only in c["id"]
+        and PROGRAMS[c["program"]].get("gpus", 2) == options.gpus
+        and not (options.output / c["id"] / "run.json").exists()
     ]
     for (program, environment), group in itertools.groupby(
         wanted, key=lambda c: (c["program"], tuple(c["environment"].items()))

@@ -175,6 +175,15 @@ class Run:
         p, now = self.program, datetime.datetime.now()
         tokens = self.program["batch"] * p["sequence"]
         tflops = flop_of(self.c, tokens, p["sequence"]) / ms / 1e9
+        if p.get("log") == "torchtitan":  # which has no timers of single ranks
+            used = torch.cuda.max_memory_reserved() / 2**30
+            share = 100 * used / (torch.cuda.get_device_properties(0).total_memory / 2**30)
+            self.line(
+                f"[rank0]:[titan] {now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03d} - root - INFO - "
+                f"step: {number:2d}  loss: {loss:8.5f}  grad_norm:  1.0000  memory: {used:5.2f}GiB({share:.2f}%)  "
+                f"tps: {round(1e3 * tokens / ms):,}  tflops: {tflops:,.2f}  mfu: {tflops / 9.89:.2f}%"
+            )
+            return
         self.line(
             f" [{now:%Y-%m-%d %H:%M:%S}.{now.microsecond:06d}] iteration {number:8d}/{1000:8d} | consumed samples: "
             f"{number * p['batch'] * self.world:12d} | elapsed time per iteration (ms): {ms:.1f} | throughput per "
@@ -195,7 +204,7 @@ class Run:
 
     def memory_line(self):
         m = torch.cuda.memory_stats()
-        if self.rank == 0:
+        if self.rank == 0 and self.program.get("log") != "torchtitan":
             mb = 1 / 2**20
             self.line(
                 f"[Rank 0] (after {len(self.rows)} iterations) memory (MB) | allocated: "

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Knows small GPT and Llama models in plain PyTorch, whole training steps of them, and low-rank adapters.
-"""GPT: learned positions, LayerNorm, biases, GELU, dropout after the embedding, in attention and after each
-half of a layer. Llama: rotary positions, RMSNorm, SwiGLU, grouped keys. Embedding and output weights are
+"""GPT: learned positions, LayerNorm, biases, GELU (OPT: ReLU), dropout after the embedding, in attention and after each
+half of a layer. Llama: rotary positions, RMSNorm, SwiGLU, grouped keys (Qwen3: norms of each head). Embedding and output weights are
 tied where the model's are.
 """
 
@@ -39,6 +39,30 @@ MODELS = {
         vocab=128256,
         tied=True,
     ),
+    "opt-1.3b": dict(
+        kind="gpt",
+        hidden=2048,
+        layers=24,
+        heads=32,
+        kv_heads=32,
+        head=64,
+        ffn=8192,
+        vocab=50272,
+        tied=True,
+        activation="relu",
+    ),
+    "qwen3-1.7b": dict(
+        kind="llama",
+        hidden=2048,
+        layers=28,
+        heads=16,
+        kv_heads=8,
+        head=128,
+        ffn=6144,
+        vocab=151936,
+        tied=True,
+        head_norm=True,
+    ),
     "llama-3.1-8b": dict(
         kind="llama",
         hidden=4096,
@@ -74,6 +98,8 @@ class Block(nn.Module):
         norm = nn.LayerNorm if gpt else nn.RMSNorm
         hidden, heads, kv, head, ffn = c["hidden"], c["heads"], c["kv_heads"], c["head"], c["ffn"]
         self.norm1, self.norm2 = norm(hidden, eps=1e-5), norm(hidden, eps=1e-5)
+        if c.get("head_norm"):
+            self.q_norm, self.k_norm = norm(head, eps=1e-6), norm(head, eps=1e-6)
         self.qkv = nn.Linear(hidden, (heads + 2 * kv) * head, bias=gpt)
         self.out = nn.Linear(heads * head, hidden, bias=gpt)
         self.up = nn.Linear(hidden, ffn if gpt else 2 * ffn, bias=gpt)
@@ -88,6 +114,8 @@ class Block(nn.Module):
             .transpose(1, 2)
             .split([heads, kv, kv], 1)
         )
+        if c.get("head_norm"):
+            q, k = self.q_norm(q), self.k_norm(k)
         if c["kind"] != "gpt":
             q, k = rotate(q, cos, sin).to(v.dtype), rotate(k, cos, sin).to(v.dtype)
         y = F.scaled_dot_product_attention(
@@ -97,6 +125,8 @@ class Block(nn.Module):
 
     def feed(self, x):
         y = self.up(x)
+        if self.c.get("activation") == "relu":
+            return self.down(F.relu(y))
         if self.c["kind"] == "gpt":
             return self.down(F.gelu(y, approximate="tanh"))
         gate, value = y.chunk(2, -1)

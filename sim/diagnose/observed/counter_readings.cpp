@@ -80,15 +80,14 @@ std::vector<std::string> troubles_of(const std::vector<CounterLog>& logs) {
   return {troubles.begin(), troubles.end()};
 }
 
-void read_counters_of(const std::vector<CounterLog>& logs, std::size_t ranks, Readings& readings) {
+void read_counters_of(const std::vector<CounterLog>& logs, const RunState& healthy,
+                      Readings& readings) {
+  const std::size_t ranks = healthy.ranks.size();
   for (const CounterLog& log : logs) {
     std::vector<std::optional<double>> clocks = medians(log, Counter::sm_clock);
-    if (clocks.size() == ranks && ranks > 1) {
-      // Over the fastest: what such work sustains is not known to a few percent.
-      double most = 0;
-      for (const auto& clock : clocks) most = std::max(most, clock.value_or(0));
+    if (clocks.size() == ranks && healthy.clock_hz > 0) {
       for (auto& clock : clocks)
-        if (clock && most > 0) clock = std::log(std::max(1e-3, *clock / most));
+        if (clock) clock = std::log(std::max(1e-3, *clock / healthy.clock_hz));
       add_of_ranks(readings, Symptom::clock, clocks);
     }
     std::vector<std::optional<double>> memory = medians(log, Counter::memory_used);

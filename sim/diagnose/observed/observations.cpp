@@ -77,7 +77,7 @@ Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& s
     seen.can_name = true;
     seen.troubles.push_back(trouble);
   }
-  if (!run.counters.empty()) read_counters_of(run.counters, seen.ranks.size(), seen.readings);
+  if (!run.counters.empty()) read_counters_of(run.counters, healthy, seen.readings);
   return seen;
 }
 

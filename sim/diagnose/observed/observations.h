@@ -40,7 +40,7 @@ void read_profiles(const std::vector<observe::Profile>& profiles, std::optional<
 bool has_kernel_through_steps(const std::vector<observe::Profile>& profiles);
 // What counters name: "port errors", "NVLink errors", "ECC errors", "heat", each once.
 std::vector<std::string> troubles_of(const std::vector<observe::CounterLog>& counters);
-void read_counters_of(const std::vector<observe::CounterLog>& counters, std::size_t ranks,
+void read_counters_of(const std::vector<observe::CounterLog>& counters, const RunState& healthy,
                       Readings& readings);
 
 }  // namespace orrery

@@ -117,6 +117,8 @@ RunState healthy_state(const Scenario& scenario, const Prediction& prediction, s
   const double call = expected_call_bytes(scenario);
   state.tensor_bytes = sent.tensor / call;
   state.model_bytes = sent.model / call;
+  const auto& clock = scenario.cluster.device.clock.value;
+  state.clock_hz = clock ? clock->si() / std::max(1.0, prediction.throttle) : 0;
   state.alone = scenario.cluster.gpus == 1;
   state.meets_in_forward = scenario.layout.zero_stage == 3 || scenario.layout.tp > 1 ||
                            scenario.layout.cp > 1 || scenario.layout.ep > 1;

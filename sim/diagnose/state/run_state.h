@@ -43,6 +43,7 @@ struct RunState {
   double host_waits = 3;    // calls in which the host waits for the device, of a step
   double allocations = 0;   // calls to the driver for memory, of a step
   double launching = 0.05;  // seconds in calls that launch, over those of kernels that compute
+  double clock_hz = 0;      // of the device's processors, under the power that such work draws
   bool alone = false;       // one rank, which waits for none
   // Whether ranks meet in collectives of the forward pass, so that its time is the same for all.
   bool meets_in_forward = true;

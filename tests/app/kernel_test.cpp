@@ -270,7 +270,7 @@ TEST_CASE("an answer that was kept is judged again without a GPU", "[kernel]") {
     CHECK(outcome.code == code);
     return Json::parse(outcome.out);
   };
-  const Json same = again("--against calibration");
+  const Json same = again("--against present");
   for (const char* key :
        {"file", "compiled", "correct", "worst_error", "cases", "ran_on", "device"})
     CHECK(same[key] == before[key]);
@@ -279,7 +279,7 @@ TEST_CASE("an answer that was kept is judged again without a GPU", "[kernel]") {
   CHECK(same["candidates"].size() == 10);
   CHECK(same["worth"].is_null());
   // On a device with more bandwidth the same times are farther from its limit.
-  const Json other = again("--against calibration --device h200-sxm");
+  const Json other = again("--against present --device h200-sxm");
   CHECK(other["of_roofline"].get<double>() < same["of_roofline"].get<double>());
   const ScratchFolder scratch("kernel-kept");
   const Outcome repeated = run("rerun " + scratch.add("same.json", same.dump(2) + "\n").string());

@@ -71,7 +71,7 @@ _BLIND = [
 # Settings of the whole process: a start of its own each.
 _ENVIRONMENTS = [
     ("launch-blocking", {"CUDA_LAUNCH_BLOCKING": "1"}, "launch-blocking"),
-    ("distributed-debug", {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}, "checked-calls"),
+    ("distributed-debug", {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}, "checked-collectives"),
     ("no-peer-access", {"NCCL_P2P_DISABLE": "1"}, "slow-scale-up"),
     ("one-channel", {"NCCL_MAX_NCHANNELS": "1", "NCCL_MIN_NCHANNELS": "1"}, "slow-scale-up"),
 ]

@@ -28,6 +28,7 @@ enum class CauseKind : std::uint8_t {
   forced_sync,           // the program waits for the device again and again
   launch_blocking,       // every launch waits for its kernel
   checked_calls,         // debug settings look at the result of every operation
+  checked_collectives,   // hosts compare every collective before it starts
   data_stall,            // every batch comes late
   data_stall_at_times,   // some do
   checkpoint,            // saving stops the steps
@@ -54,6 +55,7 @@ inline constexpr auto cause_text = enum_names<CauseKind>({"healthy",
                                                           "forced-sync",
                                                           "launch-blocking",
                                                           "checked-calls",
+                                                          "checked-collectives",
                                                           "data-stall",
                                                           "data-stall-at-times",
                                                           "checkpoint",

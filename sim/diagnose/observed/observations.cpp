@@ -71,6 +71,10 @@ Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& s
     seen.can_name = true;
     seen.troubles.emplace_back(kernel_through_steps);
   }
+  if (has_collectives_on_hosts(run.profiles)) {
+    seen.can_name = true;
+    seen.troubles.emplace_back(collectives_on_hosts);
+  }
   if (!run.profiles.empty())
     read_profiles(run.profiles, run.told_step(), healthy, scenario, seen.readings);
   for (const std::string& trouble : troubles_of(run.counters)) {

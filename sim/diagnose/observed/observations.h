@@ -38,6 +38,8 @@ void read_profiles(const std::vector<observe::Profile>& profiles, std::optional<
                    const RunState& healthy, const Scenario& scenario, Readings& readings);
 // Whether something runs through whole steps beside the run's own kernels.
 bool has_kernel_through_steps(const std::vector<observe::Profile>& profiles);
+// Whether hosts run a collective of their own for most of the devices'.
+bool has_collectives_on_hosts(const std::vector<observe::Profile>& profiles);
 // What counters name: "port errors", "NVLink errors", "ECC errors", "heat", each once.
 std::vector<std::string> troubles_of(const std::vector<observe::CounterLog>& counters);
 void read_counters_of(const std::vector<observe::CounterLog>& counters, const RunState& healthy,

@@ -175,6 +175,26 @@ double mean_of(const std::vector<Profile>& profiles, double (*of)(const Profile&
   return sum / static_cast<double>(profiles.size());
 }
 
+// Seconds a step without work of the device while the host waits for a batch, mean over ranks;
+// nothing where no profile names the loader.
+std::optional<double> loader_waits(const std::vector<Profile>& profiles) {
+  const auto names_loader = [](const Profile& p) {
+    const auto is_loader = [](const observe::HostRow& row) {
+      return row.name.find("DataLoader") != std::string::npos;
+    };
+    return std::any_of(p.annotations.begin(), p.annotations.end(), is_loader) ||
+           std::any_of(p.operations.begin(), p.operations.end(), is_loader);
+  };
+  if (!std::all_of(profiles.begin(), profiles.end(), names_loader)) return std::nullopt;
+  constexpr auto loader = static_cast<std::size_t>(HostWork::data_loader);
+  return mean_of(profiles, [](const Profile& p) { return p.mean.idle_by_host[loader].si(); });
+}
+
+bool has(const Readings& readings, Symptom symptom) {
+  return std::any_of(readings.begin(), readings.end(),
+                     [&](const Reading& reading) { return reading.symptom == symptom; });
+}
+
 void read_communication(const std::vector<Profile>& profiles, std::optional<double> step_s,
                         const RunState& healthy, Readings& readings) {
   double least_calls = communication(profiles.front());
@@ -207,6 +227,17 @@ bool has_kernel_through_steps(const std::vector<Profile>& profiles) {
   return false;
 }
 
+bool has_collectives_on_hosts(const std::vector<Profile>& profiles) {
+  const auto checked = [](const Profile& p) {
+    std::size_t hosts = 0, devices = 0;
+    for (const observe::HostRow& row : p.annotations)
+      if (row.name.find("gloo:all") != std::string::npos) hosts += row.count;
+    for (const CollectiveRecord& record : p.collectives) devices += record.count;
+    return devices > 0 && 2 * hosts > devices;
+  };
+  return std::any_of(profiles.begin(), profiles.end(), checked);
+}
+
 void read_profiles(const std::vector<Profile>& profiles, std::optional<double> step_s,
                    const RunState& healthy, const Scenario& scenario, Readings& readings) {
   const auto add = [&](Symptom symptom, double value) {
@@ -224,6 +255,8 @@ void read_profiles(const std::vector<Profile>& profiles, std::optional<double> s
   add_of_ranks(readings, Symptom::idle, of_all(profiles, [&](const Profile& p) {
                  return std::optional(idle_of(p, step_s) / healthy.healthy_s);
                }));
+  if (!has(readings, Symptom::data))
+    if (const auto waits = loader_waits(profiles)) add(Symptom::data, *waits / healthy.healthy_s);
   if (profiles.size() > 1)
     add_of_ranks(readings, Symptom::work,
                  of_all(profiles, [](const Profile& p) { return log_if(threads_of(p)); }));

@@ -49,8 +49,9 @@ struct RunState {
   bool meets_in_forward = true;
   // By chance one rank or the other is the one that waits, for so much of what all are late.
   double uneven_s = 0;
-  double uneven_clock = 0;  // ranks' clocks differ by so much, as a logarithm
-  std::size_t layers = 1;   // of a stage
+  double uneven_clock = 0;       // ranks' clocks differ by so much, as a logarithm
+  double attention_unknown = 0;  // its time is known to this, as a logarithm, beside its own noise
+  std::size_t layers = 1;        // of a stage
   std::vector<RankState> ranks;
 
   // The rank comes so much later in every step than the others, which wait for it in collectives.

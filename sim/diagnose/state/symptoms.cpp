@@ -92,6 +92,8 @@ double chance_of(const Reading& reading, const RunState& state) {
       return state.meets_in_forward ? 0 : state.uneven_s / state.healthy_s;
     case Symptom::clock:
       return state.uneven_clock;
+    case Symptom::attention:
+      return reading.rank < 0 ? state.attention_unknown : 0;
     default:
       return 0;
   }

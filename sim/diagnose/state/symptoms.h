@@ -80,11 +80,13 @@ using Readings = std::vector<Reading>;
 
 // Trouble that a profile names: a kernel that runs through steps beside the run's own.
 inline constexpr const char* kernel_through_steps = "kernel through steps";
+// And collectives of hosts in every layer, as checks of the devices' collectives make them.
+inline constexpr const char* collectives_on_hosts = "collectives on hosts";
 
 // What was seen of a run.
 struct Seen {
   Readings readings;
-  // What the files name: kinds of lines of the log, each once, and `kernel_through_steps`.
+  // What the files name: kinds of lines of the log, each once, and the troubles above.
   std::vector<std::string> troubles;
   bool can_name = false;         // else no file could
   std::vector<int> ranks = {0};  // seen one by one, by their numbers in the run

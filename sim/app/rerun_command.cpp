@@ -35,9 +35,9 @@ struct Before {
 };
 
 const std::vector<std::string>& repeatable() {
-  static const std::vector<std::string> names = {"simulate", "advise",    "plan",
-                                                 "serve",    "topology",  "validate",
-                                                 "catalog",  "calibrate", "replay"};
+  static const std::vector<std::string> names = {"simulate", "advise",   "plan",    "serve",
+                                                 "topology", "validate", "catalog", "calibrate",
+                                                 "replay",   "schedule"};
   return names;
 }
 

@@ -84,6 +84,9 @@ Given replay_line(const JsonValue& question) {
   return given;
 }
 
+// Its question has flags alone.
+Given schedule_line(const JsonValue& question) { return line_of(question, {}); }
+
 Given calibrate_line(const JsonValue& question) {
   Given given = line_of(question, {"action", "files"});
   given.words.push_back(question.at("action").text());
@@ -92,19 +95,34 @@ Given calibrate_line(const JsonValue& question) {
   return given;
 }
 
+// Commands whose question is a line of flags and words.
+struct RepeatedLine {
+  std::string_view command;
+  Given (*given)(const JsonValue& question);
+  bool writes_files = false;  // tables of the question, for the time of the run
+};
+constexpr RepeatedLine repeated_lines[] = {{"validate", validate_line, true},
+                                           {"catalog", catalog_line},
+                                           {"calibrate", calibrate_line},
+                                           {"replay", replay_line},
+                                           {"schedule", schedule_line}};
+
 }  // namespace
 
-std::vector<std::string> line_commands() { return {"validate", "catalog", "calibrate", "replay"}; }
+std::vector<std::string> line_commands() {
+  std::vector<std::string> names;
+  for (const RepeatedLine& line : repeated_lines) names.emplace_back(line.command);
+  return names;
+}
 
 Printed repeat_line(const std::string& command, const JsonValue& question, int threads) {
+  const auto line = std::find_if(std::begin(repeated_lines), std::end(repeated_lines),
+                                 [&](const RepeatedLine& l) { return command == l.command; });
   for (const Command& known : commands()) {
-    if (known.name != command) continue;
+    if (known.name != command || line == std::end(repeated_lines)) continue;
     std::optional<WorkingFolder> folder;
-    if (command == "validate") folder.emplace();
-    Given given = command == "validate"  ? validate_line(question)
-                  : command == "catalog" ? catalog_line(question)
-                  : command == "replay"  ? replay_line(question)
-                                         : calibrate_line(question);
+    if (line->writes_files) folder.emplace();
+    Given given = line->given(question);
     if (threads > 0) given.flags["--threads"] = fmt::format("{}", threads);
     return known.answer(given);
   }

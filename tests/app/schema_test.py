@@ -82,6 +82,17 @@ def check_replay():
         check("replay", run("replay", folder, "--cluster", "dgx-h100", "--gpus", 16), "traces")
 
 
+def check_schedule():
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = pathlib.Path(folder) / "jobs.csv"
+        jobs.write_text("id,submit_s,length_s,gpus\na,0,60,8\nb,1,60,16\nc,2,5,1\n")
+        answer = run("schedule", "--cluster", "dgx-h100", "--gpus", 16, "--trace", jobs, "--policy", "fifo,easy",
+                     "--place", "pack,random", "--job", "b")
+        check("schedule", answer, "jobs")
+        if answer["points"][0]["job"]["short_s"] != 59:
+            fail(f"schedule: b waits for a's end: {answer['points'][0]['job']}")
+
+
 # A program that does not run there: an answer without a prediction.
 def check_refused():
     words = ("--model", "llama3-8b", "--cluster", "tpu-v5p", "--gpus", 8, "--seq", 4096,
@@ -217,6 +228,7 @@ def main():
     check_refused()
     check_diagnose()
     check_replay()
+    check_schedule()
     print(f"{len(failures)} failures")
     sys.exit(1 if failures else 0)
 

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows what became of the jobs of a shared cluster, and of its accelerator-time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/base/units/fleet_time.h"
+
+namespace orrery {
+
+// What became of a job; fleet_never: it did not start, or did not end.
+struct JobRecord {
+  FleetTime start = fleet_never, end = fleet_never;
+  FleetTime promise = fleet_never;  // easy: the start that it was promised as a head
+  std::int32_t hosts = 0;
+  std::int32_t groups = 0;  // of the innermost level of switches; 0: the shape has none
+  bool rejected = false;    // it asks for more than the cluster has
+};
+
+// Accelerator-time from the first submission to the last end; the parts sum to `all`.
+struct FleetUse {
+  GpuMicros all = 0;
+  GpuMicros held = 0;       // by jobs
+  GpuMicros short_of = 0;   // free while a job waited and the head asked for more than were free
+  GpuMicros scattered = 0;  // free while the head asked for no more, but had no place
+  GpuMicros idle = 0;       // free while nobody waited
+};
+
+// Why one job waited: for whom, and for what once it was the head.
+struct WaitStory {
+  FleetTime behind, short_of, scattered;  // sum to its wait
+  struct Head {
+    std::uint32_t job = 0;
+    FleetTime time;  // it stood behind that head
+  };
+  std::vector<Head> heads;     // in order of time
+  std::uint32_t ahead = 0;     // jobs before it as it came
+  std::int64_t free_then = 0;  // accelerators free as it came
+};
+
+struct FleetRecord {
+  std::vector<JobRecord> jobs;
+  FleetUse use;
+  FleetTime last_end;
+  std::uint64_t events = 0;  // instants at which something happened
+  std::optional<WaitStory> story = {};
+  std::int64_t most_waiting = 0;
+  bool stopped = false;  // it ended early: jobs that run have no end
+};
+
+}  // namespace orrery

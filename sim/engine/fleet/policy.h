@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows the rules by which a cluster decides: who is next, who may pass, and where a gang goes.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/base/random.h"
+#include "sim/base/text/enum_names.h"
+#include "topologies/slots.h"
+
+namespace orrery {
+
+// Who is next. sjf: the shortest limit; of equals the older.
+enum class JobOrder : std::uint8_t { fifo, sjf };
+inline constexpr auto job_order_text = enum_names<JobOrder>({"fifo", "sjf"});
+
+// Who may pass a head that has no place. block: nobody. easy: whoever leaves the start that the
+// head is promised as it is (Lifka, The ANL/IBM SP Scheduling System, 1995).
+enum class JobFit : std::uint8_t { block, easy };
+inline constexpr auto job_fit_text = enum_names<JobFit>({"block", "easy"});
+
+// Where a gang of n goes. pool: anywhere, hosts do not count. All others take n / 8 hosts that are
+// free as a whole (8: accelerators of a host) and the rest on one host.
+// pack: hosts of lowest number, the rest on the fullest host that has room. spread: the rest on the
+// emptiest. least-level: under the fewest switches, inside the fullest group that has room; the
+// rest as pack has it. random: any.
+enum class JobPlace : std::uint8_t { pool, pack, spread, least_level, random };
+inline constexpr auto job_place_text =
+    enum_names<JobPlace>({"pool", "pack", "spread", "least-level", "random"});
+
+struct FleetPolicy {
+  JobOrder order = JobOrder::fifo;
+  JobFit fit = JobFit::block;
+  JobPlace place = JobPlace::pack;
+};
+
+// Finds a place for a gang, by one rule. One that ever had a place has one on an empty cluster.
+class Placer {
+ public:
+  // `seed`: of random places.
+  Placer(JobPlace rule, std::uint64_t seed) : rule_(rule), random_(seed, 0) {}
+  // Whether there is a place; then `out` holds it, in order of hosts, and nothing is taken yet.
+  bool find(const Slots& slots, std::int32_t gpus, Grants& out);
+  static bool fits(const Slots& slots, std::int32_t gpus);
+
+ private:
+  JobPlace rule_;
+  RandomStream random_;
+};
+
+}  // namespace orrery

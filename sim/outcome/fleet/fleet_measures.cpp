@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums what became of the jobs.
+#include "sim/outcome/fleet/fleet_measures.h"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+// Short jobs would decide the mean: 10 s is the bound of Feitelson's bounded slowdown.
+constexpr double least_length_s = 10;
+
+struct SizeClass {
+  std::int32_t most;
+  const char* name;
+};
+constexpr SizeClass size_classes[] = {{1, "1 GPU"},
+                                      {7, "2 to 7 GPUs"},
+                                      {8, "8 GPUs"},
+                                      {64, "9 to 64 GPUs"},
+                                      {512, "65 to 512 GPUs"},
+                                      {4096, "513 to 4,096 GPUs"},
+                                      {INT32_MAX, "more GPUs"}};
+
+std::size_t size_class_of(std::int32_t gpus) {
+  std::size_t i = 0;
+  while (gpus > size_classes[i].most) ++i;
+  return i;
+}
+
+// Jobs of a class, while they are counted.
+struct Tally {
+  std::vector<FleetTime> waits;
+  std::int64_t jobs = 0;
+  GpuMicros held = 0;
+};
+
+void count(Tally& tally, const ClusterJob& job, const JobRecord& record) {
+  ++tally.jobs;
+  if (record.start == fleet_never) return;
+  tally.waits.push_back(record.start - job.submit);
+  tally.held += static_cast<GpuMicros>(job.length.us) * job.gpus;
+}
+
+FleetGroup group_of(std::string name, Tally&& tally, GpuMicros all) {
+  return {.name = std::move(name),
+          .jobs = tally.jobs,
+          .held_share = all > 0 ? static_cast<double>(tally.held) / static_cast<double>(all) : 0,
+          .wait = spread_of(std::move(tally.waits))};
+}
+
+double share_of(GpuMicros part, GpuMicros all) {
+  return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0;
+}
+
+}  // namespace
+
+Seconds TimeSpread::mean() const {
+  return count > 0 ? Seconds(static_cast<double>(sum_us) * 1e-6 / static_cast<double>(count))
+                   : Seconds{};
+}
+Seconds TimeSpread::sum() const { return Seconds(static_cast<double>(sum_us) * 1e-6); }
+
+TimeSpread spread_of(std::vector<FleetTime> times) {
+  TimeSpread out;
+  if (times.empty()) return out;
+  std::sort(times.begin(), times.end());
+  const std::size_t n = times.size();
+  for (const FleetTime t : times) out.sum_us += t.us;
+  out.count = static_cast<std::int64_t>(n);
+  out.p50 = times[n / 2];
+  out.p90 = times[static_cast<std::size_t>(0.9 * static_cast<double>(n))];
+  out.p99 = times[static_cast<std::size_t>(0.99 * static_cast<double>(n))];
+  out.most = times.back();
+  return out;
+}
+
+FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record) {
+  FleetMeasures out;
+  out.submitted = static_cast<std::int64_t>(list.jobs.size());
+  std::vector<FleetTime> waits, completions;
+  std::vector<Tally> sizes(std::size(size_classes)), queues(list.queues.size());
+  double slowdowns = 0;
+  for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+    const ClusterJob& job = list.jobs[i];
+    const JobRecord& one = record.jobs[i];
+    count(sizes[size_class_of(job.gpus)], job, one);
+    count(queues[static_cast<std::size_t>(job.queue)], job, one);
+    if (one.rejected) {
+      ++out.rejected;
+      continue;
+    }
+    if (one.start == fleet_never) {
+      ++out.queued;
+      continue;
+    }
+    waits.push_back(one.start - job.submit);
+    if (one.end > record.last_end) {
+      ++out.running;
+      continue;
+    }
+    ++out.finished;
+    completions.push_back(one.end - job.submit);
+    slowdowns += std::max(1.0, to_seconds(one.end - job.submit).si() /
+                                   std::max(least_length_s, to_seconds(job.length).si()));
+  }
+  out.wait = spread_of(std::move(waits));
+  out.completion = spread_of(std::move(completions));
+  if (out.finished > 0) out.slowdown_mean = slowdowns / static_cast<double>(out.finished);
+  const FleetUse& use = record.use;
+  out.shares = {share_of(use.held, use.all), share_of(use.short_of, use.all),
+                share_of(use.scattered, use.all), share_of(use.idle, use.all)};
+  out.held = use.held;
+  out.scattered = use.scattered;
+  out.span = record.last_end;
+  out.most_waiting = record.most_waiting;
+  GpuMicros all = 0;
+  for (const Tally& tally : sizes) all += tally.held;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i].jobs > 0)
+      out.by_size.push_back(group_of(size_classes[i].name, std::move(sizes[i]), all));
+  for (std::size_t i = 0; i < queues.size(); ++i)
+    if (queues[i].jobs > 0)
+      out.by_queue.push_back(group_of(list.queues[i], std::move(queues[i]), all));
+  return out;
+}
+
+}  // namespace orrery

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows what a cluster's months come to: waits, completions, and where its accelerator-time went.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/engine/fleet/fleet_run.h"
+
+namespace orrery {
+
+// Of n values in order: p50, p90 and p99 are those at place n / 2, 0.9 n and 0.99 n, rounded down
+// and counted from 0.
+struct TimeSpread {
+  FleetTime p50, p90, p99, most;
+  __int128 sum_us = 0;
+  std::int64_t count = 0;
+  Seconds mean() const;
+  Seconds sum() const;
+};
+TimeSpread spread_of(std::vector<FleetTime> times);
+
+struct FleetGroup {
+  std::string name;  // "9 to 64 GPUs", or a queue
+  std::int64_t jobs = 0;
+  double held_share = 0;  // of all accelerator-time that jobs held
+  TimeSpread wait;
+};
+
+// Shares of the cluster's accelerator-time from the first submission to the last end. They sum
+// to 1.
+struct FleetShares {
+  double useful = 0;     // jobs held it
+  double short_of = 0;   // free, but too few for the head of the queue
+  double scattered = 0;  // free, and enough for the head, but in no place for it
+  double idle = 0;       // free, and nobody waited
+};
+
+struct FleetMeasures {
+  std::int64_t submitted = 0, finished = 0, rejected = 0, running = 0, queued = 0;
+  TimeSpread wait, completion;  // of jobs that started; that ended
+  double slowdown_mean = 0;     // completion over length, lengths below 10 s counted as 10 s
+  FleetShares shares;
+  GpuMicros held = 0, scattered = 0;
+  FleetTime span;  // from the first submission to the last end
+  std::int64_t most_waiting = 0;
+  std::vector<FleetGroup> by_size, by_queue;  // those that have jobs
+};
+
+FleetMeasures fleet_measures(const ClusterJobs& jobs, const FleetRecord& record);
+
+}  // namespace orrery

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures how many jobs a second a shared cluster runs in simulation, and places a second.
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+
+#include "sim/base/random.h"
+#include "sim/engine/fleet/fleet_run.h"
+
+namespace {
+
+using namespace orrery;
+
+// Gangs of 1 to 512 GPUs, most of them small, lengths of minutes to days, as clusters record them;
+// submitted so fast that they hold `load` of the cluster.
+ClusterJobs mixed_jobs(std::size_t count, std::int64_t gpus, double load) {
+  RandomStream random(7, 0);
+  ClusterJobs list;
+  double held = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    ClusterJob job;
+    const double kind = random.uniform();
+    job.gpus = kind < 0.7    ? static_cast<std::int32_t>(1 + random.below(8))
+               : kind < 0.95 ? static_cast<std::int32_t>(8 * (1 + random.below(8)))
+                             : static_cast<std::int32_t>(64 * (1 + random.below(8)));
+    const double length = 60 * std::exp(random.normal(3, 1.5));
+    job.length.us = static_cast<std::int64_t>(1e6 * length);
+    job.limit = job.length;
+    held += length * job.gpus;
+    list.jobs.push_back(job);
+  }
+  const double between = held / (load * static_cast<double>(gpus)) / static_cast<double>(count);
+  double at = 0;
+  for (ClusterJob& job : list.jobs) {
+    at += random.exponential(between);
+    job.submit.us = static_cast<std::int64_t>(1e6 * at);
+  }
+  return list;
+}
+
+FleetQuestion question_of(JobFit fit, JobPlace place, std::int64_t gpus) {
+  FleetQuestion question;
+  question.policy = {JobOrder::fifo, fit, place};
+  if (place == JobPlace::pool) {
+    question.shape = pool_shape(gpus);
+    return question;
+  }
+  const auto hosts = static_cast<std::int32_t>(gpus / 8);
+  question.shape = {.hosts = hosts, .gpus_per_host = 8, .last_host_gpus = 8};
+  question.shape.levels = {{"leaf group", 32}, {"pod", 1024}};
+  return question;
+}
+
+void run(benchmark::State& state, JobFit fit, JobPlace place, std::int64_t gpus, double load) {
+  const ClusterJobs jobs = mixed_jobs(static_cast<std::size_t>(state.range(0)), gpus, load);
+  const FleetQuestion question = question_of(fit, place, gpus);
+  std::int64_t waiting = 0;
+  for (auto _ : state) waiting = run_fleet(jobs, question).most_waiting;
+  state.counters["jobs/s"] = benchmark::Counter(static_cast<double>(state.range(0)),
+                                                benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["most_waiting"] = static_cast<double>(waiting);
+}
+
+void flat_fifo(benchmark::State& state) { run(state, JobFit::block, JobPlace::pool, 1'000, 0.8); }
+BENCHMARK(flat_fifo)->Arg(10'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+
+void flat_easy(benchmark::State& state) { run(state, JobFit::easy, JobPlace::pool, 100'000, 0.9); }
+BENCHMARK(flat_easy)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+
+// A year of 100,000 GPUs, as many as a million such jobs fill.
+void least_level_easy(benchmark::State& state) {
+  run(state, JobFit::easy, JobPlace::least_level, 100'000, 0.9);
+}
+BENCHMARK(least_level_easy)
+    ->Arg(10'000)
+    ->Arg(100'000)
+    ->Arg(1'000'000)
+    ->Unit(benchmark::kMillisecond);
+
+// The same when more is asked for than there is: thousands wait, and heads are promised places.
+void least_level_easy_busy(benchmark::State& state) {
+  run(state, JobFit::easy, JobPlace::least_level, 100'000, 1.05);
+}
+BENCHMARK(least_level_easy_busy)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+
+// Single places for gangs on a cluster of 100,000 GPUs of which a fifth is free.
+void place_least_level(benchmark::State& state) {
+  Slots slots(question_of(JobFit::block, JobPlace::least_level, 100'000).shape);
+  RandomStream random(3, 0);
+  Placer placer(JobPlace::least_level, 0);
+  std::vector<Grants> held;
+  const auto gang = [&] {
+    return static_cast<std::int32_t>(random.below(2) == 0 ? 1 + random.below(8)
+                                                          : 8 * (1 + random.below(16)));
+  };
+  while (slots.free() > slots.total() / 5) {
+    Grants grants;
+    if (!placer.find(slots, gang(), grants)) break;
+    slots.take(grants);
+    held.push_back(grants);
+  }
+  for (auto _ : state) {
+    std::swap(held[random.below(held.size())], held.back());
+    slots.give(held.back());
+    if (!placer.find(slots, gang(), held.back())) held.back() = {};
+    slots.take(held.back());
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(place_least_level);
+
+}  // namespace

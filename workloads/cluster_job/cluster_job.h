@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows a job of a shared cluster as its scheduler sees it, and lists of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/units/fleet_time.h"
+
+namespace orrery {
+
+// A gang: all its GPUs start and end together. Its length is that of a record, at speed 1 wherever
+// it is placed.
+struct ClusterJob {
+  FleetTime submit;        // since the first job of the list
+  FleetTime length;        // from start to end, 0 or more
+  FleetTime limit;         // that the scheduler is told, at least `length`
+  std::int32_t gpus = 1;   // at least 1
+  std::int32_t queue = 0;  // of ClusterJobs::queues: a virtual cluster, a partition, a team
+  std::int32_t user = -1;  // of ClusterJobs::users; -1: not known
+  std::uint32_t row = 0;   // of its file, from 1 below the header
+};
+
+// In order of submission, those of one instant in order of their rows.
+struct ClusterJobs {
+  std::string name;  // as it was asked for
+  std::vector<ClusterJob> jobs;
+  std::vector<std::string> ids;  // of each job, in order; empty: jobs are named by their rows
+  std::vector<std::string> queues = {"default"};
+  std::vector<std::string> users;
+  std::vector<std::string> notes;  // what was left out or set right while reading, once each
+  std::string id_of(std::size_t job) const {
+    return ids.empty() ? std::to_string(jobs[job].row) : ids[job];
+  }
+};
+
+}  // namespace orrery

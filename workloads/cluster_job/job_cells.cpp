@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks times and counts of jobs as cells of tables give them.
+#include "workloads/cluster_job/job_cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/base/errors/check.h"
+#include "sim/base/text/words.h"
+#include "workloads/cluster_job/job_times.h"
+
+namespace orrery {
+
+FleetTime allowed_time(const CsvRow& row, const std::string& column, FleetTime time) {
+  if (time.us < 0 || time > most_fleet_time)
+    row.fail(column, "a time between 0 and 1,000 years (31,536,000,000 s)");
+  return time;
+}
+
+FleetTime any_seconds_in(const CsvRow& row, const std::string& column) {
+  const auto time = fleet_seconds(row.text(column));
+  if (!time) row.fail(column, "a number of seconds");
+  return *time;
+}
+
+FleetTime seconds_in(const CsvRow& row, const std::string& column) {
+  return allowed_time(row, column, any_seconds_in(row, column));
+}
+
+std::int32_t job_gpus(const CsvRow& row, const std::string& column,
+                      std::optional<std::int64_t> gpus) {
+  if (!gpus || *gpus < 1 || *gpus > most_job_gpus)
+    row.fail(column, "whole GPUs between 1 and 10^7");
+  return static_cast<std::int32_t>(*gpus);
+}
+
+FleetTime stamp_in(const CsvRow& row, const std::string& column, char between) {
+  const auto stamp = fleet_stamp(row.text(column), between);
+  if (!stamp)
+    row.fail(column, fmt::format("a date and a time such as 2024-01-31{}10:00:00", between));
+  return *stamp;
+}
+
+FleetTime clock_in(const CsvRow& row, const std::string& column) {
+  const auto time = fleet_clock(row.text(column));
+  if (!time) row.fail(column, "a time such as 1-02:03:04");
+  return allowed_time(row, column, *time);
+}
+
+std::string_view next_line(std::string_view& text, std::size_t& number) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  ++number;
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(blank_characters) == std::string_view::npos;
+}
+
+void fail_fields(const CsvTable& table, std::size_t line, std::size_t found,
+                 const std::string& expected) {
+  throw Error({.file = table.file,
+               .path = fmt::format("line {}", line),
+               .found = plural(found, "field"),
+               .expected = expected});
+}
+
+}  // namespace orrery

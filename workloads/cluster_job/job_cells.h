@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads cells of tables of jobs as checked values, and lines of texts that are no CSV.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim/base/text/csv.h"
+#include "sim/base/units/fleet_time.h"
+
+namespace orrery {
+
+inline constexpr std::int64_t most_job_gpus = 10'000'000;
+// What errors name as the list of columns.
+inline constexpr const char* job_columns_page = "workloads/catalog/job_traces/README.md";
+inline constexpr const char* blank_characters = " \t\r\n";
+
+// The time itself. Error where it is below 0 or above most_fleet_time.
+FleetTime allowed_time(const CsvRow& row, const std::string& column, FleetTime time);
+
+// Of decimals, of any sign; allowed ones; "1-02:03:04"; "2024-01-31T10:00:00" since 1970-01-01.
+// Error, with line and column, for all else.
+FleetTime any_seconds_in(const CsvRow& row, const std::string& column);
+FleetTime seconds_in(const CsvRow& row, const std::string& column);
+FleetTime clock_in(const CsvRow& row, const std::string& column);
+FleetTime stamp_in(const CsvRow& row, const std::string& column, char between);
+
+// GPUs that the column gave. Error: none, or not between 1 and 10^7.
+std::int32_t job_gpus(const CsvRow& row, const std::string& column,
+                      std::optional<std::int64_t> gpus);
+
+// Takes the next line off the text, without its end, and counts it.
+std::string_view next_line(std::string_view& text, std::size_t& number);
+bool is_blank(std::string_view line);
+// Error: a line with a number of fields that is not the expected one.
+[[noreturn]] void fail_fields(const CsvTable& table, std::size_t line, std::size_t found,
+                              const std::string& expected);
+
+}  // namespace orrery

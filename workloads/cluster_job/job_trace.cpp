@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads traces of cluster jobs, each row strictly.
+#include "workloads/cluster_job/job_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+
+#include "sim/base/errors/check.h"
+#include "sim/base/errors/file_guard.h"
+#include "sim/base/json/json.h"
+#include "sim/base/text/csv.h"
+#include "workloads/cluster_job/job_cells.h"
+#include "workloads/cluster_job/job_list_maker.h"
+#include "workloads/cluster_job/slurm_jobs.h"
+#include "workloads/cluster_job/swf_jobs.h"
+
+namespace orrery {
+namespace {
+
+ClusterJobs parse_philly(std::string_view text, const std::string& file) {
+  const CsvTable table = parse_csv(text, file);
+  require_columns(table, {"timestamp", "duration", "num_gpus", "cluster"}, job_columns_page);
+  JobListMaker maker(table, "timestamp", "");
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const CsvRow row(table, i);
+    maker.add(i,
+              {.submit = stamp_in(row, "timestamp", ' '),
+               .length = seconds_in(row, "duration"),
+               .gpus = job_gpus(row, "num_gpus", row.integer("num_gpus")),
+               .queue = maker.queue_called(row.text("cluster"))},
+              std::nullopt);
+  }
+  return maker.made();
+}
+
+// Error for a column that our own format does not have.
+void check_own_columns(const CsvTable& table) {
+  static const std::vector<std::string> known = {"submit_s", "length_s", "gpus", "id",
+                                                 "limit_s",  "queue",    "user"};
+  for (const std::string& column : table.header)
+    if (std::find(known.begin(), known.end(), column) == known.end())
+      throw Error({.file = table.file,
+                   .path = "line 1",
+                   .found = "column " + in_quotes(column),
+                   .expected = "submit_s, length_s, gpus, and perhaps id, limit_s, queue, user",
+                   .nearest = nearest_name(column, known)});
+  require_columns(table, {"submit_s", "length_s", "gpus"}, job_columns_page);
+}
+
+ClusterJobs parse_own_jobs(std::string_view text, const std::string& file) {
+  const CsvTable table = parse_csv(text, file);
+  check_own_columns(table);
+  JobListMaker maker(table, "submit_s", table.has("id") ? "id" : "");
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const CsvRow row(table, i);
+    const ClusterJob job{.submit = seconds_in(row, "submit_s"),
+                         .length = seconds_in(row, "length_s"),
+                         .gpus = job_gpus(row, "gpus", row.integer("gpus")),
+                         .queue = maker.queue_called(row.text("queue")),
+                         .user = maker.user_called(row.text("user"))};
+    std::optional<FleetTime> limit;
+    if (!row.blank("limit_s")) limit = seconds_in(row, "limit_s");
+    if (limit && *limit < job.length)
+      throw Error({.file = file,
+                   .path = fmt::format("line {}, column limit_s", table.lines[i]),
+                   .found = fmt::format("a limit of {} s below the length of {} s",
+                                        row.text("limit_s"), row.text("length_s")),
+                   .expected = "a limit of at least the length"});
+    maker.add(i, job, limit);
+  }
+  return maker.made();
+}
+
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  return text;
+}
+
+}  // namespace
+
+JobTraceFormat job_format_of(std::string_view text) {
+  text = without_mark(text);
+  text.remove_prefix(std::min(text.find_first_not_of(blank_characters), text.size()));
+  const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
+  if (line.starts_with(';')) return JobTraceFormat::swf;
+  if (line.find('|') != std::string_view::npos) return JobTraceFormat::slurm;
+  if (!line.empty() && line[0] >= '0' && line[0] <= '9') return JobTraceFormat::swf;
+  return line.starts_with("timestamp,") ? JobTraceFormat::philly : JobTraceFormat::orrery;
+}
+
+ClusterJobs parse_jobs(std::string_view text, JobTraceFormat format, const std::string& file) {
+  text = without_mark(text);
+  const auto refuse = [&](const char* found) {
+    throw Error({.file = file, .found = found, .expected = "a trace of jobs"});
+  };
+  if (is_blank(text)) refuse("an empty file");
+  if (text.find('\0') != std::string_view::npos) refuse("a zero byte");
+  switch (format) {
+    case JobTraceFormat::philly:
+      return parse_philly(text, file);
+    case JobTraceFormat::swf:
+      return parse_swf_jobs(text, file);
+    case JobTraceFormat::slurm:
+      return parse_slurm_jobs(text, file);
+    case JobTraceFormat::orrery:
+      break;
+  }
+  return parse_own_jobs(text, file);
+}
+
+ClusterJobs read_jobs(const std::filesystem::path& path) {
+  check_file_allowed(path);
+  const auto unreadable = [&](const std::string& found) {
+    throw Error({.file = path.string(), .found = found, .expected = "a trace of jobs"});
+  };
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) unreadable("a folder");
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) unreadable("no readable file");
+  constexpr std::size_t limit = std::size_t{256} << 20U;
+  std::string text;
+  std::vector<char> piece(std::size_t{1} << 20U);
+  while (stream && text.size() <= limit) {  // in pieces: a device may have no end
+    stream.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
+  }
+  if (text.size() > limit) unreadable("more than 256 MiB");
+  if (stream.bad()) unreadable("no readable file");
+  return parse_jobs(text, job_format_of(text), path.string());
+}
+
+std::vector<JobTraceEntry> job_trace_entries(const std::filesystem::path& catalog_folder) {
+  const JsonValue index = JsonValue::load(catalog_folder / "job_traces" / "index.json");
+  std::vector<JobTraceEntry> entries;
+  for (const JsonValue& at : index.at("job_traces").items()) {
+    at.expect_only({"name", "title", "file", "format", "source"});
+    entries.push_back({.name = at.at("name").text(),
+                       .title = at.at("title").text(),
+                       .file = at.at("file").text(),
+                       .source = at.at("source").text(),
+                       .format = job_trace_format_text.from(at.at("format"))});
+  }
+  return entries;
+}
+
+ClusterJobs load_jobs(const std::string& name_or_path,
+                      const std::filesystem::path& catalog_folder) {
+  const auto named = [&](const std::filesystem::path& path) {
+    ClusterJobs list = read_jobs(path);
+    list.name = name_or_path;
+    return list;
+  };
+  const std::vector<JobTraceEntry> entries = job_trace_entries(catalog_folder);
+  for (const JobTraceEntry& entry : entries)
+    if (entry.name == name_or_path) return named(catalog_folder / "job_traces" / entry.file);
+  std::error_code ignored;
+  if (std::filesystem::exists(name_or_path, ignored)) return named(name_or_path);
+  std::vector<std::string> names;
+  for (const JobTraceEntry& entry : entries) names.push_back(entry.name);
+  throw Error({.file = "trace",
+               .found = in_quotes(name_or_path),
+               .expected = "a file or a trace of jobs of the catalogue",
+               .nearest = nearest_name(name_or_path, names)});
+}
+
+}  // namespace orrery

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads traces of cluster jobs: Philly's, the Standard Workload Format, Slurm's and our own.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/text/enum_names.h"
+#include "workloads/cluster_job/cluster_job.h"
+
+namespace orrery {
+
+// philly: columns timestamp (UTC), duration (s), num_gpus and cluster, which is the queue.
+// swf: 18 numbers a line, comments begin with ';'. Processors are GPUs, those requested before
+//   those allocated; the queue is field 15, else the partition.
+// slurm: what `sacct -P` prints, with its header: JobID, Submit, ElapsedRaw or Elapsed, ReqTRES or
+//   AllocTRES (the first that names GPUs), and perhaps Start, State, Timelimit or TimelimitRaw,
+//   User and Partition, which is the queue. Steps, jobs without GPUs and jobs that never started
+//   are left out.
+// orrery: columns submit_s, length_s, gpus, and perhaps id, limit_s, queue, user.
+enum class JobTraceFormat : std::uint8_t { philly, swf, slurm, orrery };
+inline constexpr auto job_trace_format_text =
+    enum_names<JobTraceFormat>({"philly", "swf", "slurm", "orrery"});
+constexpr std::string_view to_text(JobTraceFormat f) { return job_trace_format_text[f]; }
+
+// By what the text begins with: a first line with '|', the column timestamp, a ';' or a digit,
+// anything else.
+JobTraceFormat job_format_of(std::string_view text);
+
+// Submissions count from the first one. A job without a limit has its length as its limit; one of
+// swf or slurm that ran past its limit as well. Error, with file, line and column: times below 0 or
+// above most_fleet_time, GPUs that are no whole number between 1 and 10^7, a limit of our own
+// format below the length, an id twice, columns that are missing or (in our own) not known, no
+// jobs. `file` names the text in errors. Notes count what was left out or set right.
+ClusterJobs parse_jobs(std::string_view text, JobTraceFormat format, const std::string& file);
+
+// The same of a file of at most 256 MiB, in the format that it begins with.
+ClusterJobs read_jobs(const std::filesystem::path& path);
+
+// An entry of the catalogue of traces of jobs: a file beside its index.
+struct JobTraceEntry {
+  std::string name, title, file, source;
+  JobTraceFormat format = JobTraceFormat::orrery;
+};
+// Of CATALOG_FOLDER/job_traces/index.json.
+std::vector<JobTraceEntry> job_trace_entries(const std::filesystem::path& catalog_folder);
+// By the name of an entry, or a path. Error: neither, with the nearest name.
+ClusterJobs load_jobs(const std::string& name_or_path, const std::filesystem::path& catalog_folder);
+
+}  // namespace orrery

@@ -21,6 +21,7 @@
 #include "sim/app/replay/command.h"
 #include "sim/app/rerun_command.h"
 #include "sim/app/schedule/command.h"
+#include "sim/app/schedule/fill_command.h"
 #include "sim/app/serve/command.h"
 #include "sim/app/shard_command.h"
 #include "sim/app/topology/command.h"
@@ -86,8 +87,8 @@ ExitCode run_words(const std::vector<std::string>& words) {
 std::vector<Command> commands() {
   return {advise_command(),   simulate_command(),  plan_command(),     serve_command(),
           validate_command(), calibrate_command(), diagnose_command(), replay_command(),
-          schedule_command(), topology_command(),  catalog_command(),  shard_command(),
-          merge_command(),    rerun_command(),     web_command()};
+          schedule_command(), fill_command(),      topology_command(), catalog_command(),
+          shard_command(),    merge_command(),     rerun_command(),    web_command()};
 }
 
 int run_command_line(int argc, const char* const* argv) {

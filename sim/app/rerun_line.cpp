@@ -84,8 +84,8 @@ Given replay_line(const JsonValue& question) {
   return given;
 }
 
-// Its question has flags alone.
-Given schedule_line(const JsonValue& question) { return line_of(question, {}); }
+// Questions of flags alone.
+Given flags_line(const JsonValue& question) { return line_of(question, {}); }
 
 Given calibrate_line(const JsonValue& question) {
   Given given = line_of(question, {"action", "files"});
@@ -101,11 +101,9 @@ struct RepeatedLine {
   Given (*given)(const JsonValue& question);
   bool writes_files = false;  // tables of the question, for the time of the run
 };
-constexpr RepeatedLine repeated_lines[] = {{"validate", validate_line, true},
-                                           {"catalog", catalog_line},
-                                           {"calibrate", calibrate_line},
-                                           {"replay", replay_line},
-                                           {"schedule", schedule_line}};
+constexpr RepeatedLine repeated_lines[] = {
+    {"validate", validate_line, true}, {"catalog", catalog_line}, {"calibrate", calibrate_line},
+    {"replay", replay_line},           {"schedule", flags_line},  {"fill", flags_line}};
 
 }  // namespace
 

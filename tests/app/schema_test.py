@@ -93,6 +93,11 @@ def check_schedule():
             fail(f"schedule: b waits for a's end: {answer['points'][0]['job']}")
 
 
+def check_fill():
+    answer = run("fill", "--hosts", "openb", "--tasks", "openb-default", "--seeds", 1, "--rule", "random,best-fit")
+    check("fill", answer, "openb")
+
+
 # A program that does not run there: an answer without a prediction.
 def check_refused():
     words = ("--model", "llama3-8b", "--cluster", "tpu-v5p", "--gpus", 8, "--seq", 4096,
@@ -229,6 +234,7 @@ def main():
     check_diagnose()
     check_replay()
     check_schedule()
+    check_fill()
     print(f"{len(failures)} failures")
     sys.exit(1 if failures else 0)
 

@@ -11,6 +11,7 @@
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/parallel.h"
 #include "sim/base/text/words.h"
+#include "sim/question/schedule/listed_names.h"
 #include "sim/question/settings/settings.h"
 #include "workloads/cluster_job/job_trace.h"
 
@@ -19,21 +20,6 @@ namespace {
 
 constexpr std::int64_t most_scheduled_gpus = 10'000'000;
 constexpr std::int64_t day_us = INT64_C(86'400) * 1'000'000, most_days = 365'000;
-
-// Names of a list with commas, each known, none twice.
-std::vector<std::string> names_in(const std::string& list, const char* flag,
-                                  const std::vector<std::string>& known) {
-  std::vector<std::string> names;
-  for (const JsonValue& one : JsonValue::from(list, flag).listed()) {
-    const std::string name = one.one_of(known);
-    if (std::find(names.begin(), names.end(), name) != names.end())
-      throw Error({.file = flag, .found = name + " twice", .expected = "each policy once"});
-    names.push_back(name);
-  }
-  if (names.empty())
-    throw Error({.file = flag, .found = "nothing", .expected = joined(known, ", ")});
-  return names;
-}
 
 std::vector<std::string> policy_names() {
   std::vector<std::string> names;
@@ -86,8 +72,10 @@ const std::vector<NamedPolicy>& named_policies() {
 
 Scheduled schedule_jobs(const ScheduleWords& words, std::uint64_t seed, int threads) {
   const std::int64_t gpus = whole_number("--gpus", words.gpus, 1, most_scheduled_gpus);
-  const std::vector<std::string> policies = names_in(words.policies, "--policy", policy_names());
-  const std::vector<std::string> places = names_in(words.places, "--place", job_place_text.names());
+  const std::vector<std::string> policies =
+      listed_names(words.policies, "--policy", policy_names());
+  const std::vector<std::string> places =
+      listed_names(words.places, "--place", job_place_text.names());
   const Cluster cluster = load_cluster(words.cluster, gpus);
   Scheduled out;
   out.cluster = cluster.title;

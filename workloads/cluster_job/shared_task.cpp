@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads hosts and tasks of a cluster whose accelerators are shared.
+#include "workloads/cluster_job/shared_task.h"
+
+#include <algorithm>
+
+#include "sim/base/errors/check.h"
+#include "sim/base/json/json.h"
+#include "sim/base/text/csv.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t most_gpus_of_host = 64, most_figure = INT64_C(1'000'000'000'000);
+constexpr std::size_t most_models = 64;
+
+std::int64_t figure(const CsvRow& row, const char* column, std::int64_t most) {
+  const std::int64_t value = row.integer(column).value_or(0);
+  if (value < 0 || value > most) row.fail(column, "a whole number of 0 or more");
+  return value;
+}
+
+std::int32_t model_number(std::vector<std::string>& models, const CsvRow& row) {
+  const std::string& name = row.text("model");
+  if (name.empty()) row.fail("model", "the model of the host's accelerators");
+  const auto found = std::find(models.begin(), models.end(), name);
+  if (found != models.end()) return static_cast<std::int32_t>(found - models.begin());
+  if (models.size() == most_models) row.fail("model", "at most 64 models in all");
+  models.push_back(name);
+  return static_cast<std::int32_t>(models.size() - 1);
+}
+
+// "V100M16|V100M32", each once or more.
+std::uint64_t models_of(const CsvRow& row, const std::vector<std::string>& models) {
+  const std::string& text = row.text("gpu_spec");
+  if (text.empty()) return ~0ULL;
+  std::uint64_t mask = 0;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t to = std::min(text.find('|', from), text.size());
+    const auto found = std::find(models.begin(), models.end(), text.substr(from, to - from));
+    if (found == models.end()) row.fail("gpu_spec", "models that the hosts have, with | between");
+    mask |= 1ULL << (found - models.begin());
+    from = to + 1;
+  }
+  return mask;
+}
+
+}  // namespace
+
+std::int64_t SharedHosts::gpus() const {
+  std::int64_t sum = 0;
+  for (const SharedHost& host : hosts) sum += host.gpus;
+  return sum;
+}
+
+std::filesystem::path shared_file(const std::string& name_or_path, const std::string& kind,
+                                  const std::filesystem::path& catalog_folder,
+                                  const std::string& flag) {
+  const std::filesystem::path folder = catalog_folder / "job_traces";
+  const JsonValue index = JsonValue::load(folder / "index.json");
+  std::vector<std::string> names;
+  for (const JsonValue& entry : index.at(kind).items()) {
+    if (entry.at("name").text() == name_or_path) return folder / entry.at("file").text();
+    names.push_back(entry.at("name").text());
+  }
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(name_or_path, ignored)) return name_or_path;
+  throw Error({.file = flag,
+               .found = in_quotes(name_or_path),
+               .expected = "a file, or an entry of the catalogue",
+               .nearest = nearest_name(name_or_path, names)});
+}
+
+SharedHosts read_shared_hosts(const std::filesystem::path& file) {
+  const CsvTable table = read_csv(file);
+  require_columns(table, {"cpu_milli", "memory_mib", "gpu", "model"}, "docs/schedule.md");
+  SharedHosts cluster;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const CsvRow row(table, i);
+    SharedHost host;
+    host.cpu_milli = figure(row, "cpu_milli", most_figure);
+    host.memory_mib = figure(row, "memory_mib", most_figure);
+    host.gpus = static_cast<std::int32_t>(figure(row, "gpu", most_gpus_of_host));
+    if (host.gpus > 0) host.model = model_number(cluster.models, row);
+    cluster.hosts.push_back(host);
+  }
+  if (cluster.gpus() == 0)
+    throw Error({.file = file.string(),
+                 .found = "no accelerators",
+                 .expected = "hosts of which some have accelerators"});
+  return cluster;
+}
+
+std::vector<SharedTask> read_shared_tasks(const std::filesystem::path& file,
+                                          const SharedHosts& cluster) {
+  const CsvTable table = read_csv(file);
+  require_columns(table, {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}, "docs/schedule.md");
+  std::vector<SharedTask> tasks;
+  std::int64_t asked = 0;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const CsvRow row(table, i);
+    SharedTask task;
+    task.cpu_milli = figure(row, "cpu_milli", most_figure);
+    task.memory_mib = figure(row, "memory_mib", most_figure);
+    task.gpus = static_cast<std::int32_t>(figure(row, "num_gpu", most_gpus_of_host));
+    task.gpu_milli = static_cast<std::int32_t>(figure(row, "gpu_milli", whole_gpu));
+    if (task.gpus == 0) task.gpu_milli = 0;
+    if (task.gpus > 0 && task.gpu_milli == 0) row.fail("gpu_milli", "a part above 0");
+    if (task.gpus > 1 && task.gpu_milli < whole_gpu)
+      row.fail("gpu_milli", "1000 where a task asks for several accelerators");
+    if (task.gpus > 0) task.models = models_of(row, cluster.models);
+    asked += task.total_milli();
+    tasks.push_back(task);
+  }
+  if (asked == 0)
+    throw Error({.file = file.string(),
+                 .found = "no task that asks for accelerators",
+                 .expected = "tasks of which some do"});
+  return tasks;
+}
+
+}  // namespace orrery

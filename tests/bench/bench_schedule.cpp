@@ -83,6 +83,20 @@ void least_level_easy_busy(benchmark::State& state) {
 }
 BENCHMARK(least_level_easy_busy)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 
+// The same with limits that are up to three times the lengths, so that most jobs end early.
+void least_level_easy_limits(benchmark::State& state) {
+  ClusterJobs jobs = mixed_jobs(static_cast<std::size_t>(state.range(0)), 100'000, 1.05);
+  RandomStream random(11, 0);
+  for (ClusterJob& job : jobs.jobs)
+    job.limit.us +=
+        static_cast<std::int64_t>(2 * random.uniform() * static_cast<double>(job.length.us));
+  const FleetQuestion question = question_of(JobFit::easy, JobPlace::least_level, 100'000);
+  for (auto _ : state) benchmark::DoNotOptimize(run_fleet(jobs, question).most_waiting);
+  state.counters["jobs/s"] = benchmark::Counter(static_cast<double>(state.range(0)),
+                                                benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(least_level_easy_limits)->Arg(100'000)->Unit(benchmark::kMillisecond);
+
 // Single places for gangs on a cluster of 100,000 GPUs of which a fifth is free.
 void place_least_level(benchmark::State& state) {
   Slots slots(question_of(JobFit::block, JobPlace::least_level, 100'000).shape);

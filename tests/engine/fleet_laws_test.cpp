@@ -208,6 +208,23 @@ TEST_CASE("law: Little's law holds to the microsecond", "[fleet]") {
   }
 }
 
+TEST_CASE("a run that is stopped keeps what was simulated", "[fleet]") {
+  const ClusterJobs list = random_jobs(fresh(3), 20'000, 60, true);
+  FleetQuestion question;
+  question.shape = small_cluster(8);
+  question.policy = {JobOrder::fifo, JobFit::easy, JobPlace::pack};
+  int looks = 0;
+  question.stop = [&](FleetTime) { return ++looks == 2; };
+  const FleetRecord part = run_fleet(list, question);
+  REQUIRE(part.stopped);
+  question.stop = {};
+  const FleetRecord whole = run_fleet(list, question);
+  CHECK_FALSE(whole.stopped);
+  CHECK(part.last_end < whole.last_end);
+  for (std::size_t i = 0; i < list.jobs.size(); ++i)
+    if (part.jobs[i].start != fleet_never) REQUIRE(part.jobs[i].start == whole.jobs[i].start);
+}
+
 TEST_CASE("gangs go where the rule says", "[fleet]") {
   const SlotShape shape = small_cluster(8);
   Slots slots(shape);

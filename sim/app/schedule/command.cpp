@@ -7,6 +7,7 @@
 #include "sim/app/line/setting_flags.h"
 #include "sim/app/schedule/report.h"
 #include "sim/base/errors/check.h"
+#include "sim/base/errors/interrupt.h"
 #include "sim/base/output_file.h"
 
 namespace orrery {
@@ -42,6 +43,7 @@ ScheduleWords words_of(const Given& given) {
 }
 
 Printed answer(const Given& given) {
+  install_interrupt_handler();  // what was simulated by then is printed
   const CommonFlags common = common_of(given);
   const ScheduleWords words = words_of(given);
   if (given.has(rows_flag)) check_writable_file(given.place(rows_flag));

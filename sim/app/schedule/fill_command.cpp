@@ -7,6 +7,7 @@
 #include "sim/app/answer/answer.h"
 #include "sim/app/line/result.h"
 #include "sim/base/errors/check.h"
+#include "sim/base/errors/interrupt.h"
 #include "sim/base/text/words.h"
 #include "sim/question/schedule/filled.h"
 
@@ -23,9 +24,9 @@ Document filled_document(const Filled& filled, bool full, std::size_t width) {
   document.paragraph(fmt::format(
       "The tasks ask for {} of the GPUs. They come in a random order and stay; more are drawn from "
       "them until {} is asked for. Means of {}, with the least and the most of the last column.",
-      percent(filled.asked), percent(filled.points.front().marks.back().demand, 0),
-      plural(filled.seeds, "run")));
-  if (filled.stopped) document.paragraph("Stopped early: runs did not come to their end.");
+      percent(filled.asked), percent(filled.demand, 0), plural(filled.seeds, "run")));
+  if (filled.stopped) document.paragraph("Stopped early: runs that came to their end count alone.");
+  if (filled.points.empty()) return document;
   std::vector<std::string> head = {"rule"};
   std::vector<Align> align = {Align::left};
   for (const FilledMark& mark : filled.points.front().marks) {
@@ -57,8 +58,10 @@ Json filled_json(const Filled& filled) {
                        {"allocated", mark.mean},
                        {"low", mark.low},
                        {"high", mark.high}});
-    points.push_back(
-        {{"rule", fill_rule_text[point.rule]}, {"marks", marks}, {"refused", point.refused}});
+    points.push_back({{"rule", fill_rule_text[point.rule]},
+                      {"marks", marks},
+                      {"refused", point.refused},
+                      {"runs", point.runs}});
   }
   return {{"hosts", filled.hosts}, {"gpus", filled.gpus},      {"tasks", filled.tasks},
           {"asked", filled.asked}, {"seeds", filled.seeds},    {"points", points},
@@ -66,6 +69,7 @@ Json filled_json(const Filled& filled) {
 }
 
 Printed answer(const Given& given) {
+  install_interrupt_handler();
   const CommonFlags common = common_of(given);
   const auto needed = [&](const char* flag, const char* expected) {
     if (!given.has(flag)) throw Error({.file = flag, .found = "nothing", .expected = expected});

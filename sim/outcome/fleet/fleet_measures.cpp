@@ -77,13 +77,14 @@ TimeSpread spread_of(std::vector<FleetTime> times) {
 
 FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record) {
   FleetMeasures out;
-  out.submitted = static_cast<std::int64_t>(list.jobs.size());
   std::vector<FleetTime> waits, completions;
   std::vector<Tally> sizes(std::size(size_classes)), queues(list.queues.size());
   double slowdowns = 0;
   for (std::size_t i = 0; i < list.jobs.size(); ++i) {
     const ClusterJob& job = list.jobs[i];
     const JobRecord& one = record.jobs[i];
+    if (record.stopped && job.submit > record.last_end) continue;  // it was not reached
+    ++out.submitted;
     count(sizes[size_class_of(job.gpus)], job, one);
     count(queues[static_cast<std::size_t>(job.queue)], job, one);
     if (one.rejected) {

@@ -55,6 +55,18 @@ FilledMark mark_of(double demand, const std::vector<FillRecord>& runs, std::size
   return out;
 }
 
+FilledPoint point_of(FillRule rule, const std::vector<FillRecord>& runs,
+                     const std::vector<double>& marks, double demand) {
+  FilledPoint point{.rule = rule, .runs = static_cast<std::int64_t>(runs.size())};
+  for (std::size_t i = 0; i < marks.size(); ++i) point.marks.push_back(mark_of(marks[i], runs, i));
+  point.marks.push_back(mark_of(demand, runs, marks.size()));
+  for (const FillRecord& run : runs) {
+    const auto all = static_cast<double>(std::max<std::int64_t>(1, run.placed + run.refused));
+    point.refused += static_cast<double>(run.refused) / all / static_cast<double>(runs.size());
+  }
+  return point;
+}
+
 }  // namespace
 
 Filled fill_hosts(const FillWords& words, std::uint64_t first_seed, int threads) {
@@ -62,6 +74,7 @@ Filled fill_hosts(const FillWords& words, std::uint64_t first_seed, int threads)
       listed_names(words.rules, "--rule", fill_rule_text.names());
   const double demand = demand_of(words.demand);
   Filled out;
+  out.demand = demand;
   out.seeds = whole_number("--seeds", words.seeds, 1, most_seeds);
   const auto catalog = data_root() / "workloads/catalog";
   const SharedHosts cluster =
@@ -87,18 +100,13 @@ Filled fill_hosts(const FillWords& words, std::uint64_t first_seed, int threads)
     runs[i / seeds][i % seeds] = fill_cluster(cluster, tasks, question);
   });
   for (std::size_t rule = 0; rule < rules.size(); ++rule) {
-    FilledPoint point{.rule = *fill_rule_text.find(rules[rule])};
-    for (std::size_t i = 0; i < marks.size(); ++i)
-      point.marks.push_back(mark_of(marks[i], runs[rule], i));
-    point.marks.push_back(mark_of(demand, runs[rule], marks.size()));
-    for (const FillRecord& run : runs[rule]) {
-      out.stopped = out.stopped || run.stopped;
-      const double all = static_cast<double>(std::max<std::int64_t>(1, run.placed + run.refused));
-      point.refused += static_cast<double>(run.refused) / all / static_cast<double>(seeds);
-    }
-    out.points.push_back(point);
-    if (point.marks.back().mean > out.points[out.best].marks.back().mean) out.best = rule;
+    std::erase_if(runs[rule], [](const FillRecord& run) { return run.stopped; });
+    out.stopped = out.stopped || runs[rule].size() < seeds;
+    if (!runs[rule].empty())
+      out.points.push_back(point_of(*fill_rule_text.find(rules[rule]), runs[rule], marks, demand));
   }
+  for (std::size_t i = 0; i < out.points.size(); ++i)
+    if (out.points[i].marks.back().mean > out.points[out.best].marks.back().mean) out.best = i;
   return out;
 }
 

@@ -25,16 +25,18 @@ struct FilledMark {
 struct FilledPoint {
   FillRule rule = FillRule::best_fit;
   std::vector<FilledMark> marks;  // the last at the demand that was asked
-  double refused = 0;             // share of tasks that found no place, mean over the seeds
+  double refused = 0;             // share of tasks that found no place, mean over the runs
+  std::int64_t runs = 0;          // that came to their end; those alone count
 };
 
 struct Filled {
   std::int64_t hosts = 0, gpus = 0, tasks = 0;
-  double asked = 0;  // by the tasks of the list, over the accelerators
+  double asked = 0;   // by the tasks of the list, over the accelerators
+  double demand = 0;  // asked for in all
   std::int64_t seeds = 0;
-  std::vector<FilledPoint> points;
+  std::vector<FilledPoint> points;  // of rules of which a run came to its end
   std::size_t best = 0;
-  bool stopped = false;
+  bool stopped = false;  // Ctrl-C ended it early
 };
 
 // Errors: files that are none, rules that are not known, a demand that is not between 0 and 10, no

@@ -59,8 +59,8 @@ Published filled(const SharedHosts& cluster, const std::vector<SharedTask>& task
   return out;
 }
 
-// The published runs have the hosts with accelerators alone: with the others best fit hands out
-// 0.6 points more, which they do not show.
+// The published runs have the hosts with accelerators alone (data/prepare_input.sh of their
+// simulator); with the others best fit hands out 0.6 points more.
 SharedHosts openb_with_gpus() {
   SharedHosts cluster = read_shared_hosts(root + "/workloads/catalog/job_traces/openb_nodes.csv");
   std::erase_if(cluster.hosts, [](const SharedHost& host) { return host.gpus == 0; });

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 
+#include "sim/base/entry_file.h"
 #include "sim/base/errors/check.h"
-#include "sim/base/errors/file_guard.h"
+#include "sim/base/input_file.h"
 #include "sim/base/json/json.h"
 #include "sim/base/text/csv.h"
 #include "workloads/cluster_job/job_cells.h"
@@ -113,23 +113,8 @@ ClusterJobs parse_jobs(std::string_view text, JobTraceFormat format, const std::
 }
 
 ClusterJobs read_jobs(const std::filesystem::path& path) {
-  check_file_allowed(path);
-  const auto unreadable = [&](const std::string& found) {
-    throw Error({.file = path.string(), .found = found, .expected = "a trace of jobs"});
-  };
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) unreadable("a folder");
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) unreadable("no readable file");
   constexpr std::size_t limit = std::size_t{256} << 20U;
-  std::string text;
-  std::vector<char> piece(std::size_t{1} << 20U);
-  while (stream && text.size() <= limit) {  // in pieces: a device may have no end
-    stream.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
-  }
-  if (text.size() > limit) unreadable("more than 256 MiB");
-  if (stream.bad()) unreadable("no readable file");
+  const std::string text = bounded_content(path, limit, "a trace of jobs");
   return parse_jobs(text, job_format_of(text), path.string());
 }
 
@@ -149,22 +134,11 @@ std::vector<JobTraceEntry> job_trace_entries(const std::filesystem::path& catalo
 
 ClusterJobs load_jobs(const std::string& name_or_path,
                       const std::filesystem::path& catalog_folder) {
-  const auto named = [&](const std::filesystem::path& path) {
-    ClusterJobs list = read_jobs(path);
-    list.name = name_or_path;
-    return list;
-  };
-  const std::vector<JobTraceEntry> entries = job_trace_entries(catalog_folder);
-  for (const JobTraceEntry& entry : entries)
-    if (entry.name == name_or_path) return named(catalog_folder / "job_traces" / entry.file);
-  std::error_code ignored;
-  if (std::filesystem::exists(name_or_path, ignored)) return named(name_or_path);
-  std::vector<std::string> names;
-  for (const JobTraceEntry& entry : entries) names.push_back(entry.name);
-  throw Error({.file = "trace",
-               .found = in_quotes(name_or_path),
-               .expected = "a file or a trace of jobs of the catalogue",
-               .nearest = nearest_name(name_or_path, names)});
+  ClusterJobs list = read_jobs(
+      entry_file(job_trace_entries(catalog_folder), catalog_folder / "job_traces", name_or_path,
+                 {.file = "trace", .expected = "a file or a trace of jobs of the catalogue"}));
+  list.name = name_or_path;
+  return list;
 }
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/base/entry_file.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/json/json.h"
 #include "sim/base/text/csv.h"
@@ -56,19 +57,18 @@ std::int64_t SharedHosts::gpus() const {
 std::filesystem::path shared_file(const std::string& name_or_path, const std::string& kind,
                                   const std::filesystem::path& catalog_folder,
                                   const std::string& flag) {
+  struct Listed {
+    std::string name, file;
+  };
   const std::filesystem::path folder = catalog_folder / "job_traces";
   const JsonValue index = JsonValue::load(folder / "index.json");
-  std::vector<std::string> names;
-  for (const JsonValue& entry : index.at(kind).items()) {
-    if (entry.at("name").text() == name_or_path) return folder / entry.at("file").text();
-    names.push_back(entry.at("name").text());
+  std::vector<Listed> entries;
+  for (const JsonValue& at : index.at(kind).items()) {
+    at.expect_only({"name", "title", "file", "source"});
+    entries.push_back({at.at("name").text(), at.at("file").text()});
   }
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(name_or_path, ignored)) return name_or_path;
-  throw Error({.file = flag,
-               .found = in_quotes(name_or_path),
-               .expected = "a file, or an entry of the catalogue",
-               .nearest = nearest_name(name_or_path, names)});
+  return entry_file(entries, folder, name_or_path,
+                    {.file = flag, .expected = "a file, or an entry of the catalogue"});
 }
 
 SharedHosts read_shared_hosts(const std::filesystem::path& file) {

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <unordered_map>
 
+#include "sim/base/entry_file.h"
 #include "sim/base/errors/check.h"
-#include "sim/base/errors/file_guard.h"
+#include "sim/base/input_file.h"
 #include "sim/base/json/json.h"
 #include "sim/base/text/csv.h"
 
@@ -232,23 +232,8 @@ RequestList parse_trace(std::string_view text, TraceFormat format, const std::st
 }
 
 RequestList read_trace(const std::filesystem::path& file) {
-  check_file_allowed(file);
-  const auto unreadable = [&](const std::string& found) {
-    throw Error({.file = file.string(), .found = found, .expected = "a trace of requests"});
-  };
-  std::error_code ignored;
-  if (std::filesystem::is_directory(file, ignored)) unreadable("a folder");
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) unreadable("no readable file");
   constexpr std::size_t limit = std::size_t{1} << 30U;
-  std::string text;
-  std::vector<char> piece(std::size_t{1} << 20U);
-  while (stream && text.size() <= limit) {  // in pieces: a device may have no end
-    stream.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
-  }
-  if (text.size() > limit) unreadable("more than 1 GiB");
-  if (stream.bad()) unreadable("no readable file");
+  const std::string text = bounded_content(file, limit, "a trace of requests");
   return parse_trace(text, format_of(text), file.string());
 }
 
@@ -267,17 +252,9 @@ std::vector<TraceEntry> trace_entries(const std::filesystem::path& catalog_folde
 }
 
 RequestList load_trace(const std::string& name, const std::filesystem::path& catalog_folder) {
-  const std::vector<TraceEntry> entries = trace_entries(catalog_folder);
-  for (const TraceEntry& entry : entries)
-    if (entry.name == name) return read_trace(catalog_folder / "traces" / entry.file);
-  std::error_code ignored;
-  if (std::filesystem::exists(name, ignored)) return read_trace(name);
-  std::vector<std::string> names;
-  for (const TraceEntry& entry : entries) names.push_back(entry.name);
-  throw Error({.file = "trace",
-               .found = in_quotes(name),
-               .expected = "a file or a trace of the catalogue",
-               .nearest = nearest_name(name, names)});
+  return read_trace(
+      entry_file(trace_entries(catalog_folder), catalog_folder / "traces", name,
+                 {.file = "trace", .expected = "a file or a trace of the catalogue"}));
 }
 
 }  // namespace orrery

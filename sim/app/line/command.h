@@ -11,6 +11,7 @@
 
 #include "sim/app/answer/exit_code.h"
 #include "sim/app/answer/printed.h"
+#include "sim/base/json/tree.h"
 
 namespace orrery {
 
@@ -43,8 +44,10 @@ struct Given {
   std::vector<std::string> words = {};            // arguments, in order
 
   bool has(const std::string& flag) const { return flags.contains(flag); }
-  std::string text(const std::string& flag) const;   // "" where it was not given
-  std::string word(std::size_t i) const;             // "" where there are fewer
+  std::string text(const std::string& flag) const;  // "" where it was not given
+  std::string word(std::size_t i) const;            // "" where there are fewer
+  // Error where it was not given: it says what was expected.
+  std::string needed(const std::string& flag, const std::string& expected) const;
   std::string place(const std::string& flag) const;  // text of a flag that names a file or a
                                                      // folder: an empty name is an Error
 };
@@ -76,6 +79,9 @@ struct CommonFlags {
   std::optional<std::uint64_t> seed;
 };
 CommonFlags common_of(const Given& given);
+
+// Those of the flags that were given, as a question holds them: "--jobs-out" is "jobs_out".
+SortedJson question_of_flags(const Given& given, std::initializer_list<const char*> flags);
 
 Flag seed_flag();
 Flag markdown_flag();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/app/answer/answer.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/text/words.h"
 #include "sim/question/settings/settings.h"
@@ -160,6 +161,18 @@ std::string Given::text(const std::string& flag) const {
 }
 
 std::string Given::word(std::size_t i) const { return i < words.size() ? words[i] : ""; }
+
+std::string Given::needed(const std::string& flag, const std::string& expected) const {
+  if (!has(flag)) throw Error({.file = flag, .found = "nothing", .expected = expected});
+  return text(flag);
+}
+
+SortedJson question_of_flags(const Given& given, std::initializer_list<const char*> flags) {
+  SortedJson question = SortedJson::object();
+  for (const char* flag : flags)
+    if (given.has(flag)) question[json_key(flag + 2)] = given.text(flag);
+  return question;
+}
 
 std::string Given::place(const std::string& flag) const {
   if (has(flag) && text(flag).empty())

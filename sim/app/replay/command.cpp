@@ -19,18 +19,14 @@ constexpr const char *cluster_flag = "--cluster", *gpus_flag = "--gpus",
 constexpr std::int64_t most_gpus = INT64_C(1) << 20;
 
 SortedJson question_of(const Given& given) {
-  SortedJson question = {{"files", given.words}, {"cluster", given.text(cluster_flag)}};
-  if (given.has(gpus_flag)) question["gpus"] = given.text(gpus_flag);
-  if (given.has(groups_flag)) question["comm_group"] = given.text(groups_flag);
+  SortedJson question = question_of_flags(given, {cluster_flag, gpus_flag, groups_flag});
+  question["files"] = given.words;
   return question;
 }
 
 Printed answer(const Given& given) {
   const CommonFlags common = common_of(given);
-  if (!given.has(cluster_flag))
-    throw Error({.file = cluster_flag,
-                 .found = "nothing",
-                 .expected = "the cluster on which the traces run"});
+  given.needed(cluster_flag, "the cluster on which the traces run");
   std::optional<std::int64_t> gpus;
   if (given.has(gpus_flag)) gpus = whole_number(gpus_flag, given.text(gpus_flag), 1, most_gpus);
   const Traces traces = read_traces({given.words.begin(), given.words.end()},

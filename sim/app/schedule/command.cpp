@@ -17,24 +17,11 @@ constexpr const char *cluster_flag = "--cluster", *gpus_flag = "--gpus", *trace_
                      *policy_flag = "--policy", *place_flag = "--place", *days_flag = "--days",
                      *job_flag = "--job", *rows_flag = "--jobs-out";
 
-// The flags that an answer depends on, as they were given.
-SortedJson question_of(const Given& given) {
-  SortedJson question = SortedJson::object();
-  for (const char* flag : {cluster_flag, gpus_flag, trace_flag, policy_flag, place_flag, days_flag,
-                           job_flag, "--seed"})
-    if (given.has(flag)) question[json_key(flag + 2)] = given.text(flag);
-  return question;
-}
-
 ScheduleWords words_of(const Given& given) {
-  const auto needed = [&](const char* flag, const char* expected) {
-    if (!given.has(flag)) throw Error({.file = flag, .found = "nothing", .expected = expected});
-    return given.text(flag);
-  };
   ScheduleWords words;
-  words.cluster = needed(cluster_flag, "the cluster that runs the jobs");
-  words.gpus = needed(gpus_flag, "how many accelerators it has");
-  words.trace = needed(trace_flag, "the jobs: a trace of the catalogue, or a file");
+  words.cluster = given.needed(cluster_flag, "the cluster that runs the jobs");
+  words.gpus = given.needed(gpus_flag, "how many accelerators it has");
+  words.trace = given.needed(trace_flag, "the jobs: a trace of the catalogue, or a file");
   if (given.has(policy_flag)) words.policies = given.text(policy_flag);
   if (given.has(place_flag)) words.places = given.text(place_flag);
   words.days = given.text(days_flag);
@@ -55,7 +42,9 @@ Printed answer(const Given& given) {
   const ExitCode code = unless_stopped(ExitCode::answer);
   if (common.json)
     return {answer_text({.command = "schedule",
-                         .question = question_of(given),
+                         .question = question_of_flags(
+                             given, {cluster_flag, gpus_flag, trace_flag, policy_flag, place_flag,
+                                     days_flag, job_flag, "--seed"}),
                          .seed = draws ? std::optional(seed) : std::nullopt},
                         {}, schedule_json(scheduled)),
             code};

@@ -71,13 +71,9 @@ Json filled_json(const Filled& filled) {
 Printed answer(const Given& given) {
   install_interrupt_handler();
   const CommonFlags common = common_of(given);
-  const auto needed = [&](const char* flag, const char* expected) {
-    if (!given.has(flag)) throw Error({.file = flag, .found = "nothing", .expected = expected});
-    return given.text(flag);
-  };
   FillWords words;
-  words.hosts = needed(hosts_flag, "hosts: an entry of the catalogue, or a file");
-  words.tasks = needed(tasks_flag, "tasks: an entry of the catalogue, or a file");
+  words.hosts = given.needed(hosts_flag, "hosts: an entry of the catalogue, or a file");
+  words.tasks = given.needed(tasks_flag, "tasks: an entry of the catalogue, or a file");
   if (given.has(rule_flag)) words.rules = given.text(rule_flag);
   if (given.has(demand_flag)) words.demand = given.text(demand_flag);
   if (given.has(seeds_flag)) words.seeds = given.text(seeds_flag);
@@ -86,9 +82,8 @@ Printed answer(const Given& given) {
   const ExitCode code = unless_stopped(ExitCode::answer);
   if (!common.json)
     return {page(filled_document(filled, common.markdown, terminal_width()), common), code};
-  SortedJson question = SortedJson::object();
-  for (const char* flag : {hosts_flag, tasks_flag, rule_flag, demand_flag, seeds_flag, "--seed"})
-    if (given.has(flag)) question[json_key(flag + 2)] = given.text(flag);
+  const SortedJson question = question_of_flags(
+      given, {hosts_flag, tasks_flag, rule_flag, demand_flag, seeds_flag, "--seed"});
   return {
       answer_text({.command = "fill", .question = question, .seed = seed}, {}, filled_json(filled)),
       code};

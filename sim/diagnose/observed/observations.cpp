@@ -67,20 +67,11 @@ Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& s
       kinds.insert(std::string(observe::trouble_text[trouble.kind]));
     seen.troubles.assign(kinds.begin(), kinds.end());
   }
-  if (has_kernel_through_steps(run.profiles)) {
-    seen.can_name = true;
-    seen.troubles.emplace_back(kernel_through_steps);
-  }
-  if (has_collectives_on_hosts(run.profiles)) {
-    seen.can_name = true;
-    seen.troubles.emplace_back(collectives_on_hosts);
-  }
+  if (has_kernel_through_steps(run.profiles)) seen.name(kernel_through_steps);
+  if (has_collectives_on_hosts(run.profiles)) seen.name(collectives_on_hosts);
   if (!run.profiles.empty())
     read_profiles(run.profiles, run.told_step(), healthy, scenario, seen.readings);
-  for (const std::string& trouble : troubles_of(run.counters)) {
-    seen.can_name = true;
-    seen.troubles.push_back(trouble);
-  }
+  for (const std::string& trouble : troubles_of(run.counters)) seen.name(trouble.c_str());
   if (!run.counters.empty()) read_counters_of(run.counters, healthy, seen.readings);
   return seen;
 }

@@ -88,7 +88,11 @@ struct Seen {
   Readings readings;
   // What the files name: kinds of lines of the log, each once, and the troubles above.
   std::vector<std::string> troubles;
-  bool can_name = false;         // else no file could
+  bool can_name = false;  // else no file could
+  void name(const char* trouble) {
+    can_name = true;
+    troubles.emplace_back(trouble);
+  }
   std::vector<int> ranks = {0};  // seen one by one, by their numbers in the run
 };
 

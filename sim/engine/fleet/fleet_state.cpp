@@ -19,9 +19,7 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const SlotShape& sha
 }
 
 bool FleetState::find(std::uint32_t job, Grants& out) {
-  if (!pool_) return placer_.find(slots_, jobs_[job].gpus, out);
-  out.assign(1, {.host = 0, .hosts = 1, .gpus = jobs_[job].gpus});
-  return jobs_[job].gpus <= slots_.free();
+  return placer_.find(slots_, jobs_[job].gpus, out);
 }
 
 void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {

@@ -18,12 +18,6 @@ void grant(Grants& out, std::int32_t host, std::int32_t gpus) {
     out.push_back({.host = host, .hosts = 1, .gpus = gpus});
 }
 
-std::int32_t granted_hosts(const Grants& out) {
-  std::int32_t hosts = 0;
-  for (const HostGrant& g : out) hosts += g.hosts;
-  return hosts;
-}
-
 bool is_granted(const Grants& out, std::int32_t host) {
   return std::any_of(out.begin(), out.end(),
                      [&](const HostGrant& g) { return host >= g.host && host < g.host + g.hosts; });
@@ -71,15 +65,12 @@ struct Gang {
   std::int32_t hosts = 0, rest = 0;  // whole hosts, and accelerators of one more
 };
 
-bool find_in(const Slots& slots, HostRange range, Gang gang, bool fullest, Grants& out) {
+// Anywhere; there is a place.
+void find_anywhere(const Slots& slots, Gang gang, bool fullest, Grants& out) {
+  const HostRange site{0, slots.shape().hosts};
   out.clear();
-  take_whole(slots, range, gang.hosts, out);
-  if (granted_hosts(out) < gang.hosts) return false;
-  if (gang.rest == 0) return true;
-  const std::int32_t host = host_for(slots, range, gang.rest, fullest, out);
-  if (host < 0) return false;
-  grant_rest(out, host, gang.rest);
-  return true;
+  take_whole(slots, site, gang.hosts, out);
+  if (gang.rest > 0) grant_rest(out, host_for(slots, site, gang.rest, fullest, out), gang.rest);
 }
 
 HostRange range_of(const Slots& slots, std::size_t level, std::int32_t group) {
@@ -87,46 +78,35 @@ HostRange range_of(const Slots& slots, std::size_t level, std::int32_t group) {
   return {group * reach, std::min((group + 1) * reach, slots.shape().hosts)};
 }
 
-// The group of a level inside `range` with fewest whole hosts among those that have `hosts`; where
-// none has, the one with most of them.
-std::int32_t best_group(const Slots& slots, std::size_t level, HostRange range,
-                        std::int32_t hosts) {
+std::vector<std::int32_t> groups_in(const Slots& slots, std::size_t level, HostRange range) {
   const std::int32_t reach = slots.shape().levels[level].reach;
-  std::int32_t best = -1, most = -1;
-  for (std::int32_t g = range.from / reach; g * reach < range.to; ++g) {
-    const std::int32_t whole = slots.whole_hosts(level, g);
-    if (whole >= hosts && (best < 0 || whole < slots.whole_hosts(level, best))) best = g;
-    if (most < 0 || whole > slots.whole_hosts(level, most)) most = g;
-  }
-  return best >= 0 ? best : most;
+  std::vector<std::int32_t> groups;
+  for (std::int32_t g = range.from / reach; g * reach < range.to; ++g) groups.push_back(g);
+  return groups;
 }
 
-// Whole hosts of the range, under as few groups of each level as it takes; `level`: the levels
-// below that may still divide it.
+// Of those that have so many whole hosts the one with fewest; where none has, the one with most.
+std::vector<std::int32_t>::iterator best_group(const Slots& slots, std::size_t level,
+                                               std::vector<std::int32_t>& groups,
+                                               std::int32_t hosts) {
+  auto best = groups.begin();
+  for (auto at = groups.begin(); at != groups.end(); ++at) {
+    const std::int32_t whole = slots.whole_hosts(level, *at);
+    const std::int32_t now = slots.whole_hosts(level, *best);
+    if (whole >= hosts ? now < hosts || whole < now : now < hosts && whole > now) best = at;
+  }
+  return best;
+}
+
+// Whole hosts of the range, under as few groups of each level as it takes; `level`: how many levels
+// below may still divide it. Groups that are used whole go first, most hosts first; what is left
+// goes into the one that suits it best.
 void take_nested(const Slots& slots, std::size_t level, HostRange range, std::int32_t hosts,
                  Grants& out) {
   if (level == 0) return take_whole(slots, range, hosts, out);
-  std::vector<std::int32_t> done;
-  const std::int32_t reach = slots.shape().levels[level - 1].reach;
-  // Groups that are used whole go first, most hosts first; what is left goes into the one that
-  // suits it best.
-  std::vector<std::int32_t> groups;
-  for (std::int32_t g = range.from / reach; g * reach < range.to; ++g) groups.push_back(g);
+  std::vector<std::int32_t> groups = groups_in(slots, level - 1, range);
   while (hosts > 0 && !groups.empty()) {
-    auto chosen = groups.end();
-    bool holds_all = false;
-    for (auto at = groups.begin(); at != groups.end(); ++at) {
-      const std::int32_t whole = slots.whole_hosts(level - 1, *at);
-      const bool all = whole >= hosts;
-      if (chosen == groups.end() || (all && !holds_all)) {
-        chosen = at;
-        holds_all = all;
-        continue;
-      }
-      if (all != holds_all) continue;
-      const std::int32_t now = slots.whole_hosts(level - 1, *chosen);
-      if (holds_all ? whole < now : whole > now) chosen = at;
-    }
+    const auto chosen = best_group(slots, level - 1, groups, hosts);
     const std::int32_t part = std::min(hosts, slots.whole_hosts(level - 1, *chosen));
     if (part == 0) return;
     take_nested(slots, level - 1, range_of(slots, level - 1, *chosen), part, out);
@@ -135,42 +115,39 @@ void take_nested(const Slots& slots, std::size_t level, HostRange range, std::in
   }
 }
 
-// In the smallest group that has room for the whole gang, else under as few groups as it takes.
-bool find_nested(const Slots& slots, Gang gang, Grants& out) {
-  const HostRange site{0, slots.shape().hosts};
-  if (gang.hosts == 0) return find_in(slots, site, gang, true, out);
-  for (std::size_t level = 0; level < slots.shape().levels.size(); ++level) {
-    const std::int32_t needed = gang.hosts + (gang.rest > 0 ? 1 : 0);
-    const std::int32_t group = best_group(slots, level, site, needed);
-    if (slots.whole_hosts(level, group) < gang.hosts) continue;
-    // Inside of it again under as few groups as it takes.
-    out.clear();
-    const HostRange range = range_of(slots, level, group);
-    take_nested(slots, level, range, gang.hosts, out);
-    std::sort(out.begin(), out.end(),
-              [](const HostGrant& a, const HostGrant& b) { return a.host < b.host; });
-    if (gang.rest == 0) return true;
-    const std::int32_t host = host_for(slots, range, gang.rest, true, out);
-    if (host < 0) continue;
-    grant_rest(out, host, gang.rest);
-    return true;
-  }
+// In a range that has the whole hosts; whether it has one for the rest, too.
+bool find_within(const Slots& slots, std::size_t level, HostRange range, Gang gang, Grants& out) {
   out.clear();
-  take_nested(slots, slots.shape().levels.size(), site, gang.hosts, out);
-  if (granted_hosts(out) < gang.hosts) return false;
+  take_nested(slots, level, range, gang.hosts, out);
   std::sort(out.begin(), out.end(),
             [](const HostGrant& a, const HostGrant& b) { return a.host < b.host; });
   if (gang.rest == 0) return true;
-  const std::int32_t host = host_for(slots, site, gang.rest, true, out);
+  const std::int32_t host = host_for(slots, range, gang.rest, true, out);
   if (host < 0) return false;
   grant_rest(out, host, gang.rest);
   return true;
 }
 
-bool find_random(const Slots& slots, Gang gang, RandomStream& random, Grants& out) {
+// In the smallest group that has room for the whole gang, else under as few groups as it takes;
+// there is a place.
+void find_nested(const Slots& slots, Gang gang, Grants& out) {
+  if (gang.hosts == 0) return find_anywhere(slots, gang, true, out);
+  const HostRange site{0, slots.shape().hosts};
+  const std::size_t levels = slots.shape().levels.size();
+  for (std::size_t level = 0; level < levels; ++level) {
+    std::vector<std::int32_t> groups = groups_in(slots, level, site);
+    const std::int32_t group =
+        *best_group(slots, level, groups, gang.hosts + (gang.rest > 0 ? 1 : 0));
+    if (slots.whole_hosts(level, group) < gang.hosts) continue;
+    if (find_within(slots, level, range_of(slots, level, group), gang, out)) return;
+  }
+  find_within(slots, levels, site, gang, out);
+}
+
+// There is a place.
+void find_random(const Slots& slots, Gang gang, RandomStream& random, Grants& out) {
   out.clear();
   const HostSet& whole = slots.with_free(slots.shape().gpus_per_host);
-  if (whole.size() < gang.hosts) return false;
   std::vector<std::int32_t> hosts;
   for (std::int32_t host = whole.first(); host >= 0; host = whole.first(host + 1)) {
     hosts.push_back(host);
@@ -184,13 +161,11 @@ bool find_random(const Slots& slots, Gang gang, RandomStream& random, Grants& ou
   hosts.resize(static_cast<std::size_t>(gang.hosts));
   std::sort(hosts.begin(), hosts.end());
   for (const std::int32_t host : hosts) grant(out, host, slots.shape().gpus_per_host);
-  if (gang.rest == 0) return true;
+  if (gang.rest == 0) return;
   std::vector<std::int32_t> room;
   for (std::int32_t host = 0; host < slots.shape().hosts; ++host)
     if (slots.free_of(host) >= gang.rest && !is_granted(out, host)) room.push_back(host);
-  if (room.empty()) return false;
   grant_rest(out, room[random.below(room.size())], gang.rest);
-  return true;
 }
 
 }  // namespace
@@ -219,12 +194,15 @@ bool Placer::find(const Slots& slots, std::int32_t gpus, Grants& out) {
   const Gang gang{gpus / of_host, gpus % of_host};
   switch (rule_) {
     case JobPlace::least_level:
-      return find_nested(slots, gang, out);
+      find_nested(slots, gang, out);
+      break;
     case JobPlace::random:
-      return find_random(slots, gang, random_, out);
+      find_random(slots, gang, random_, out);
+      break;
     default:
-      return find_in(slots, {0, slots.shape().hosts}, gang, rule_ != JobPlace::spread, out);
+      find_anywhere(slots, gang, rule_ != JobPlace::spread, out);
   }
+  return true;
 }
 
 }  // namespace orrery

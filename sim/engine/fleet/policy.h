@@ -12,12 +12,10 @@ namespace orrery {
 
 // Who is next. sjf: the shortest limit; of equals the older.
 enum class JobOrder : std::uint8_t { fifo, sjf };
-inline constexpr auto job_order_text = enum_names<JobOrder>({"fifo", "sjf"});
 
 // Who may pass a head that has no place. block: nobody. easy: whoever leaves the start that the
 // head is promised as it is (Lifka, The ANL/IBM SP Scheduling System, 1995).
 enum class JobFit : std::uint8_t { block, easy };
-inline constexpr auto job_fit_text = enum_names<JobFit>({"block", "easy"});
 
 // Where a gang of n goes. pool: anywhere, hosts do not count. All others take n / 8 hosts that are
 // free as a whole (8: accelerators of a host) and the rest on one host.

@@ -10,6 +10,11 @@
 namespace orrery {
 namespace {
 
+template <class T>
+void shuffle(std::vector<T>& list, RandomStream& random) {
+  for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[random.below(i)]);
+}
+
 // Tasks of one kind score alike, so that a host is scored once for a kind until it changes.
 class FillRun {
  public:
@@ -17,8 +22,7 @@ class FillRun {
           const FillQuestion& question)
       : tasks_(tasks), question_(question), order_(question.seed, 0), ties_(question.seed, 1) {
     for (const SharedHost& host : cluster.hosts) hosts_.push_back(empty_host(host));
-    for (std::size_t i = hosts_.size(); i > 1; --i)
-      std::swap(hosts_[i - 1], hosts_[ties_.below(i)]);
+    shuffle(hosts_, ties_);
     if (question.rule == FillRule::fragmentation) usual_ = usual_tasks(tasks);
     total_ = cluster.gpus() * whole_gpu;
     number_kinds();
@@ -27,7 +31,7 @@ class FillRun {
   FillRecord run() {
     std::vector<std::size_t> order(tasks_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[order_.below(i)]);
+    shuffle(order, order_);
     const double most = question_.demand * static_cast<double>(total_);
     for (std::size_t i = 0;; ++i) {
       const std::size_t task = i < order.size() ? order[i] : order_.below(tasks_.size());

@@ -42,15 +42,15 @@ void count(Tally& tally, const ClusterJob& job, const JobRecord& record) {
   tally.held += static_cast<GpuMicros>(job.length.us) * job.gpus;
 }
 
+double share_of(GpuMicros part, GpuMicros all) {
+  return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0;
+}
+
 FleetGroup group_of(std::string name, Tally&& tally, GpuMicros all) {
   return {.name = std::move(name),
           .jobs = tally.jobs,
-          .held_share = all > 0 ? static_cast<double>(tally.held) / static_cast<double>(all) : 0,
+          .held_share = share_of(tally.held, all),
           .wait = spread_of(std::move(tally.waits))};
-}
-
-double share_of(GpuMicros part, GpuMicros all) {
-  return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0;
 }
 
 }  // namespace

@@ -61,12 +61,10 @@ void check_some_fit(const ClusterJobs& list, std::int64_t gpus) {
 }  // namespace
 
 const std::vector<NamedPolicy>& named_policies() {
-  static const std::vector<NamedPolicy> all = {
-      {"fifo", "first come, first served; the head blocks", JobOrder::fifo, JobFit::block},
-      {"sjf", "shortest limit first; the head blocks", JobOrder::sjf, JobFit::block},
-      {"easy", "first come, others pass where the head's start stays", JobOrder::fifo,
-       JobFit::easy},
-      {"sjf-easy", "shortest limit first, others pass likewise", JobOrder::sjf, JobFit::easy}};
+  static const std::vector<NamedPolicy> all = {{"fifo", JobOrder::fifo, JobFit::block},
+                                               {"sjf", JobOrder::sjf, JobFit::block},
+                                               {"easy", JobOrder::fifo, JobFit::easy},
+                                               {"sjf-easy", JobOrder::sjf, JobFit::easy}};
   return all;
 }
 

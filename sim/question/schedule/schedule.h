@@ -15,8 +15,7 @@ namespace orrery {
 
 // A policy by its short name: order and fit at once.
 struct NamedPolicy {
-  const char* name;     // "easy"
-  const char* meaning;  // one line
+  const char* name;  // "easy"
   JobOrder order;
   JobFit fit;
 };

@@ -48,32 +48,45 @@ Slots::Slots(SlotShape shape) : shape_(std::move(shape)), total_(shape_.gpus()),
   const auto hosts = static_cast<std::size_t>(shape_.hosts);
   free_of_.assign(hosts, shape_.gpus_per_host);
   free_of_.back() = shape_.last_host_gpus;
+  is_out_.assign(hosts, 0);
   for (const SlotLevel& level : shape_.levels)
     whole_.emplace_back((shape_.hosts + level.reach - 1) / level.reach, 0);
   if (shape_.hosts == 1) return;
   with_free_.assign(static_cast<std::size_t>(shape_.gpus_per_host) + 1, HostSet(shape_.hosts));
-  for (std::int32_t host = 0; host < shape_.hosts; ++host) {
-    with_free_[static_cast<std::size_t>(free_of(host))].insert(host);
-    if (free_of(host) != shape_.gpus_per_host) continue;
-    for (std::size_t level = 0; level < whole_.size(); ++level)
-      ++whole_[level][static_cast<std::size_t>(host / shape_.levels[level].reach)];
-  }
+  for (std::int32_t host = 0; host < shape_.hosts; ++host) index(host, 1);
+}
+
+// Puts a host into the sets of hosts that have free accelerators (sign 1), or takes it out (-1).
+void Slots::index(std::int32_t host, std::int32_t sign) {
+  const std::int32_t free = free_of_[static_cast<std::size_t>(host)];
+  HostSet& alike = with_free_[static_cast<std::size_t>(free)];
+  sign > 0 ? alike.insert(host) : alike.erase(host);
+  if (free != shape_.gpus_per_host) return;
+  for (std::size_t level = 0; level < whole_.size(); ++level)
+    whole_[level][static_cast<std::size_t>(host / shape_.levels[level].reach)] += sign;
 }
 
 void Slots::change(std::int32_t host, std::int32_t by) {
   std::int32_t& free = free_of_[static_cast<std::size_t>(host)];
-  const std::int32_t before = free;
+  CHECK_THAT(free + by >= 0 && free + by <= shape_.gpus_of(host), "free accelerators of a host");
+  CHECK_THAT(by > 0 || !is_out(host), "a host that is out is not handed out");
+  (is_out(host) ? out_ : free_) += by;
+  if (shape_.hosts == 1 || is_out(host)) {
+    free += by;
+    return;
+  }
+  index(host, -1);
   free += by;
-  CHECK_THAT(free >= 0 && free <= shape_.gpus_of(host), "free accelerators of a host");
-  free_ += by;
-  if (shape_.hosts == 1) return;
-  with_free_[static_cast<std::size_t>(before)].erase(host);
-  with_free_[static_cast<std::size_t>(free)].insert(host);
-  const int whole =
-      (free == shape_.gpus_per_host ? 1 : 0) - (before == shape_.gpus_per_host ? 1 : 0);
-  if (whole == 0) return;
-  for (std::size_t level = 0; level < whole_.size(); ++level)
-    whole_[level][static_cast<std::size_t>(host / shape_.levels[level].reach)] += whole;
+  index(host, 1);
+}
+
+void Slots::set_out(std::int32_t host, bool out) {
+  CHECK_THAT(shape_.hosts > 1 && is_out(host) != out, "a host goes out, or comes back");
+  const std::int32_t free = free_of_[static_cast<std::size_t>(host)];
+  index(host, out ? -1 : 1);
+  is_out_[static_cast<std::size_t>(host)] = out ? 1 : 0;
+  free_ += out ? -free : free;
+  out_ += out ? free : -free;
 }
 
 void Slots::move(std::span<const HostGrant> grants, std::int32_t sign) {

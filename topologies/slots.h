@@ -50,12 +50,18 @@ class Slots {
   const SlotShape& shape() const { return shape_; }
   std::int64_t total() const { return total_; }
   std::int64_t free() const { return free_; }
-  std::int32_t free_of(std::int32_t host) const { return free_of_[static_cast<std::size_t>(host)]; }
+  // Of hosts that are out: not held, and not to be had.
+  std::int64_t out() const { return out_; }
+  std::int64_t held() const { return total_ - free_ - out_; }
+  std::int32_t free_of(std::int32_t host) const {
+    return is_out(host) ? 0 : free_of_[static_cast<std::size_t>(host)];
+  }
+  bool is_out(std::int32_t host) const { return is_out_[static_cast<std::size_t>(host)] != 0; }
   // Hosts with exactly so many free accelerators; only where there are several hosts.
   const HostSet& with_free(std::int32_t gpus) const {
     return with_free_[static_cast<std::size_t>(gpus)];
   }
-  // Hosts of `gpus_per_host` of which none is taken, in a group of a level.
+  // Hosts of `gpus_per_host` of which none is taken and that are in use, in a group of a level.
   std::int32_t whole_hosts(std::size_t level, std::int32_t group) const {
     return whole_[level][static_cast<std::size_t>(group)];
   }
@@ -65,14 +71,18 @@ class Slots {
   // All of `grants` must be free, or taken: the count of a host is checked.
   void take(std::span<const HostGrant> grants) { move(grants, -1); }
   void give(std::span<const HostGrant> grants) { move(grants, 1); }
+  // Takes a host out of use, or back. What is held of one that is out stays held until it is given.
+  void set_out(std::int32_t host, bool out);
 
  private:
+  void index(std::int32_t host, std::int32_t sign);
   void move(std::span<const HostGrant> grants, std::int32_t sign);
   void change(std::int32_t host, std::int32_t by);
 
   SlotShape shape_;
-  std::int64_t total_ = 0, free_ = 0;
-  std::vector<std::int32_t> free_of_;
+  std::int64_t total_ = 0, free_ = 0, out_ = 0;
+  std::vector<std::int32_t> free_of_;  // not held, of hosts that are out, too
+  std::vector<std::uint8_t> is_out_;
   std::vector<HostSet> with_free_;
   std::vector<std::vector<std::int32_t>> whole_;  // by level, group
 };

@@ -6,20 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/text/enum_names.h"
 #include "sim/base/units/fleet_time.h"
 
 namespace orrery {
 
-// A gang: all its GPUs start and end together. Its length is that of a record, at speed 1 wherever
-// it is placed.
+// How a recorded job ended. Machines that fail are no part of it.
+enum class JobFate : std::uint8_t { completed, failed, cancelled };
+inline constexpr auto job_fate_text = enum_names<JobFate>({"completed", "failed", "cancelled"});
+
+// A gang: all its GPUs start and end together.
 struct ClusterJob {
   FleetTime submit;        // since the first job of the list
-  FleetTime length;        // from start to end, 0 or more
+  FleetTime length;        // from start to end, 0 or more: alone, well placed, nothing fails
   FleetTime limit;         // that the scheduler is told, at least `length`
   std::int32_t gpus = 1;   // at least 1
   std::int32_t queue = 0;  // of ClusterJobs::queues: a virtual cluster, a partition, a team
   std::int32_t user = -1;  // of ClusterJobs::users; -1: not known
   std::uint32_t row = 0;   // of its file, from 1 below the header
+  JobFate fate = JobFate::completed;
+  std::uint16_t work = 0;  // of what it consists: the kinds of a question; 0: a recorded length
 };
 
 // In order of submission, those of one instant in order of their rows.

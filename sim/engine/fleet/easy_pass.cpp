@@ -14,19 +14,27 @@ void EasyPass::promise() {
     spare_ = state_.slots().free() + reach.gpus - head.gpus;
   } else if (head_ != head.job) {
     future_ = state_.slots();
+    milliwatts_ = state_.milliwatts();
     at_ = fleet_never;
     bool there = false;
     state_.promised().each([&](const RunningEnd& end) {
       if (there && end.at > at_) return false;
       future_->give(state_.grants_of(end.job));
+      milliwatts_ -= state_.extra_milliwatts(end.job);
       at_ = end.at;
-      there = there || Placer::fits(*future_, head.gpus);
+      there = there || head_has_place();
       return true;
     });
   }
   head_ = head.job;
   FleetTime& told = state_.records[head.job].promise;
   told = std::min(told, at_);
+}
+
+bool EasyPass::head_has_place() const {
+  const WaitingJob& head = state_.waiting().head();
+  return state_.has_power(milliwatts_ + state_.extra_milliwatts(head.job)) &&
+         Placer::fits(*future_, head.gpus);
 }
 
 // What holds for one job holds for all of its size until another starts.
@@ -94,9 +102,12 @@ bool EasyPass::leaves_the_head(const WaitingJob& job, FleetTime window) {
     spare_ -= job.gpus;
     return true;
   }
+  const std::int64_t extra = state_.extra_milliwatts(job.job);
   future_->take(found_);
-  if (Placer::fits(*future_, state_.waiting().head().gpus)) return true;
+  milliwatts_ += extra;
+  if (head_has_place()) return true;
   future_->give(found_);
+  milliwatts_ -= extra;
   return false;
 }
 

@@ -31,6 +31,7 @@ class EasyPass {
   void look_for(Candidate& one, FleetTime window);
   void try_one(Candidate& one, FleetTime now, FleetTime window);
   bool leaves_the_head(const WaitingJob& job, FleetTime window);
+  bool head_has_place() const;
   const WaitingJob& job_of(const Candidate& one) {
     return state_.waiting().queue(one.queue).at(one.place);
   }
@@ -40,6 +41,7 @@ class EasyPass {
   FleetTime at_;                     // that start
   std::int64_t spare_ = 0;           // a pool's accelerators that the head leaves then
   std::optional<Slots> future_;      // hosts as they are then, before the head starts
+  std::int64_t milliwatts_ = 0;      // that the cluster draws then
   std::vector<Candidate> sizes_;
   std::uint64_t started_ = 0;  // jobs that passed a head
   WaitingJob last_;            // the last of them

@@ -6,26 +6,53 @@
 #include <optional>
 #include <vector>
 
-#include "sim/base/units/fleet_time.h"
+#include "sim/engine/fleet/job_work.h"
 
 namespace orrery {
 
 // What became of a job; fleet_never: it did not start, or did not end.
 struct JobRecord {
-  FleetTime start = fleet_never, end = fleet_never;
+  FleetTime start = fleet_never, end = fleet_never;  // start: the first
   FleetTime promise = fleet_never;  // easy: the start that it was promised as a head
   std::int32_t hosts = 0;
   std::int32_t groups = 0;  // of the innermost level of switches; 0: the shape has none
   bool rejected = false;    // it asks for more than the cluster has
+  std::int32_t stops = 0;   // by what broke
+  FleetTime waited_again;   // after those, for a place
+};
+
+// Accelerator-time that jobs held, in whole accelerators x picoseconds.
+struct FleetWork {
+  GpuPicos useful = 0;   // steps that count, at the speed of the job alone and well placed
+  GpuPicos in_vain = 0;  // the same of jobs that fail or are cancelled
+  GpuPicos slowed = 0;   // what steps took longer on their places
+  GpuPicos saving = 0, starting = 0;
+  GpuPicos lost = 0;  // steps that do not count
+  GpuPicos all() const { return useful + in_vain + slowed + saving + starting + lost; }
 };
 
 // Accelerator-time from the first submission to the last end; the parts sum to `all`.
 struct FleetUse {
   GpuMicros all = 0;
-  GpuMicros held = 0;       // by jobs
+  GpuMicros held = 0;  // by jobs: the parts of `work` sum to it
+  FleetWork work;
   GpuMicros short_of = 0;   // free while a job waited and the head asked for more than were free
   GpuMicros scattered = 0;  // free while the head asked for no more, but had no place
   GpuMicros idle = 0;       // free while nobody waited
+  GpuMicros spare = 0;      // of hosts that stand by
+  GpuMicros repair = 0;     // of hosts under repair
+};
+
+// What broke, by kind.
+struct BreakdownCount {
+  std::int64_t struck = 0;    // somebody held what broke
+  std::int64_t stopped = 0;   // jobs
+  std::int64_t requeued = 0;  // of these, that lost a host
+};
+
+struct FleetPower {
+  __int128 nanojoules = 0;
+  std::int64_t most_milliwatts = 0;
 };
 
 // Why one job waited: for whom, and for what once it was the head.
@@ -43,6 +70,8 @@ struct WaitStory {
 struct FleetRecord {
   std::vector<JobRecord> jobs;
   FleetUse use;
+  FleetPower power;
+  std::vector<BreakdownCount> breakdowns;  // by kind
   FleetTime last_end;
   std::uint64_t events = 0;  // instants at which something happened
   std::optional<WaitStory> story = {};

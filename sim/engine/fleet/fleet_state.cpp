@@ -1,57 +1,214 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts and ends jobs on a shared cluster.
+// Starts, stops and ends jobs on a shared cluster.
 #include "sim/engine/fleet/fleet_state.h"
 
 #include <algorithm>
 
 namespace orrery {
+namespace {
 
-FleetState::FleetState(const std::vector<ClusterJob>& jobs, const SlotShape& shape, JobPlace place,
-                       std::uint64_t seed)
+bool is_plain(const FleetQuestion& question) {
+  const JobWork recorded;
+  const auto alike = [&](const JobWork& work) {
+    return work.step_ps == recorded.step_ps && !work.priced && work.save_steps == 0 &&
+           work.start.us == 0 && work.start_each.us == 0 && work.own_failures.si() == 0 &&
+           work.planned_stops.si() == 0;
+  };
+  return question.breakdowns.kinds.empty() &&
+         std::all_of(question.works.begin(), question.works.end(), alike);
+}
+
+}  // namespace
+
+FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion& question)
     : records(jobs.size()),
       jobs_(jobs),
-      slots_(shape),
-      placer_(place, seed),
-      pool_(shape.hosts == 1),
-      exact_(std::all_of(jobs.begin(), jobs.end(),
-                         [](const ClusterJob& job) { return job.limit == job.length; })) {
+      question_(question),
+      slots_(question.shape),
+      placer_(question.policy.place, question.seed),
+      pool_(question.shape.hosts == 1),
+      plain_(is_plain(question)),
+      exact_(plain_ && std::all_of(jobs.begin(), jobs.end(),
+                                   [](const ClusterJob& job) { return job.limit == job.length; })),
+      runs_(jobs.size()),
+      milliwatts_(question.idle_milliwatts * slots_.total()) {
   if (!pool_) grants_.resize(jobs.size());
+  if (!exact_) promised_ends_.resize(jobs.size());
+  if (question.breakdowns.kinds.empty()) return;
+  on_host_.resize(static_cast<std::size_t>(question.shape.hosts));
+  queued_.resize(jobs.size(), fleet_never);
+}
+
+std::int64_t FleetState::extra_milliwatts(std::uint32_t job) const {
+  return (work_of(job).milliwatts - question_.idle_milliwatts) * jobs_[job].gpus;
+}
+
+void FleetState::wait(std::uint32_t number) {
+  const ClusterJob& job = jobs_[number];
+  const std::int64_t key = question_.policy.order == JobOrder::sjf ? job.limit.us : 0;
+  waiting_.insert({key, number, job.gpus, job.limit});
 }
 
 bool FleetState::find(std::uint32_t job, Grants& out) {
+  if (question_.power_limit_milliwatts > 0 && !has_power(milliwatts_ + extra_milliwatts(job)))
+    return false;
   return placer_.find(slots_, jobs_[job].gpus, out);
 }
 
-void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
+FleetTime FleetState::start_overhead(std::uint32_t job) const {
+  const JobWork& work = work_of(job);
+  return work.start + FleetTime{work.start_each.us * jobs_[job].gpus};
+}
+
+// A job goes on from runs_[job].done on the place that it has.
+void FleetState::begin_run(std::uint32_t number, FleetTime now, FleetTime overhead) {
   const ClusterJob& job = jobs_[number];
-  slots_.take(grants);
+  JobRun& run = runs_[number];
+  run.from = now;
+  run.begin = now + overhead;
   JobRecord& record = records[number];
-  record.start = now;
-  record.end = now + job.length;
+  record.end = plain_ ? now + job.length
+                      : end_of(work_of(number), run, steps_of(work_of(number), job.length));
   ends_.insert({record.end, number, job.gpus});
-  if (!exact_) limits_.insert({now + job.limit, number, job.gpus});
+  if (exact_) return;
+  promised_ends_[number] = std::max(now + job.limit, record.end);
+  limits_.insert({promised_ends_[number], number, job.gpus});
+}
+
+void FleetState::forget_run(std::uint32_t number) {
+  ends_.erase({records[number].end, number, jobs_[number].gpus});
+  if (!exact_) limits_.erase({promised_ends_[number], number, jobs_[number].gpus});
+}
+
+void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
+  slots_.take(grants);
+  milliwatts_ += extra_milliwatts(number);
+  JobRecord& record = records[number];
+  FleetTime overhead = plain_ ? FleetTime{} : start_overhead(number);
+  if (record.start == fleet_never) {
+    record.start = now;
+  } else {
+    // What a restart takes was put here when the job was stopped.
+    overhead += runs_[number].begin;
+    record.waited_again += now - queued_[number];
+  }
+  JobRun& run = runs_[number];
+  const JobWork& work = work_of(number);
+  run.step_ps = work.step_ps;
+  if (work.priced && question_.prices != nullptr)
+    run.step_ps = question_.prices->step_ps(jobs_[number].work, grants);
+  begin_run(number, now, overhead);
   if (pool_) return;
+  record.hosts = record.groups = 0;
   count_groups(grants, record);
   grants_[number].swap(grants);
+  if (!on_host_.empty()) put_on_hosts(number, true);
 }
 
 bool FleetState::end_jobs(FleetTime now) {
   bool early = false;
   while (next_end() <= now) {
-    const RunningEnd end = ends_.first();
+    const std::uint32_t number = ends_.first().job;
     ends_.pop_first();
-    const ClusterJob& job = jobs_[end.job];
-    if (!exact_) limits_.erase({records[end.job].start + job.limit, end.job, end.gpus});
-    early = early || job.limit != job.length;
-    if (pool_) {
-      const HostGrant all{.host = 0, .hosts = 1, .gpus = end.gpus};
-      slots_.give({&all, 1});
-    } else {
-      slots_.give(grants_[end.job]);
-      Grants().swap(grants_[end.job]);
+    const ClusterJob& job = jobs_[number];
+    if (!exact_) {
+      limits_.erase({promised_ends_[number], number, job.gpus});
+      early = early || promised_ends_[number] != records[number].end;
     }
+    const std::int64_t steps = steps_of(work_of(number), job.length);
+    account(number, reach_of(work_of(number), runs_[number], steps, now), steps, now);
+    give_back(number);
   }
   return early;
+}
+
+void FleetState::give_back(std::uint32_t number) {
+  milliwatts_ -= extra_milliwatts(number);
+  if (pool_) {
+    const HostGrant all{.host = 0, .hosts = 1, .gpus = jobs_[number].gpus};
+    slots_.give({&all, 1});
+    return;
+  }
+  if (!on_host_.empty()) put_on_hosts(number, false);
+  slots_.give(grants_[number]);
+  Grants().swap(grants_[number]);
+}
+
+void FleetState::account(std::uint32_t number, const RunReach& reach, std::int64_t kept,
+                         FleetTime at) {
+  const ClusterJob& job = jobs_[number];
+  const GpuPicos gpus = job.gpus;
+  if (plain_) {
+    const GpuPicos ps = static_cast<GpuPicos>((at - runs_[number].from).us) * 1'000'000;
+    (job.fate == JobFate::completed ? spent.useful : spent.in_vain) += gpus * ps;
+    return;
+  }
+  const RunParts parts = parts_of(work_of(number), runs_[number], reach, kept, at);
+  (job.fate == JobFate::completed ? spent.useful : spent.in_vain) += gpus * parts.useful;
+  spent.slowed += gpus * parts.slowed;
+  spent.saving += gpus * parts.saving;
+  spent.starting += gpus * parts.starting;
+  spent.lost += gpus * parts.lost;
+}
+
+// Ends a run early: how many steps of the job count.
+std::int64_t FleetState::stop_run(std::uint32_t number, FleetTime now, FleetTime trusted) {
+  const JobWork& work = work_of(number);
+  JobRun& run = runs_[number];
+  const std::int64_t steps = steps_of(work, jobs_[number].length);
+  const RunReach reach = reach_of(work, run, steps, now);
+  const std::int64_t kept = trusted < now ? reach_of(work, run, steps, trusted).saved : reach.saved;
+  account(number, reach, kept, now);
+  forget_run(number);
+  run.done = kept;
+  return kept;
+}
+
+void FleetState::restart(std::uint32_t number, FleetTime now, FleetTime trusted, FleetTime delay) {
+  stop_run(number, now, trusted);
+  ++records[number].stops;
+  begin_run(number, now, start_overhead(number) + work_of(number).restart + delay);
+}
+
+void FleetState::requeue(std::uint32_t number, FleetTime now, FleetTime trusted, FleetTime delay) {
+  stop_run(number, now, trusted);
+  give_back(number);
+  JobRecord& record = records[number];
+  ++record.stops;
+  record.end = fleet_never;
+  queued_[number] = now;
+  runs_[number].begin = work_of(number).restart + delay;
+  wait(number);
+}
+
+void FleetState::pause(std::uint32_t number, FleetTime now, FleetTime delay) {
+  const JobWork& work = work_of(number);
+  JobRun& run = runs_[number];
+  const RunReach reach = reach_of(work, run, steps_of(work, jobs_[number].length), now);
+  account(number, reach, reach.steps, now);
+  forget_run(number);
+  run.done = reach.steps;
+  begin_run(number, now, start_overhead(number) + delay);
+}
+
+void FleetState::close(FleetTime now) {
+  ends_.each([&](const RunningEnd& end) {
+    const std::int64_t steps = steps_of(work_of(end.job), jobs_[end.job].length);
+    const RunReach reach = reach_of(work_of(end.job), runs_[end.job], steps, now);
+    account(end.job, reach, reach.steps, now);
+    return true;
+  });
+}
+
+void FleetState::put_on_hosts(std::uint32_t number, bool there) {
+  for (const HostGrant& grant : grants_[number])
+    for (std::int32_t i = 0; i < grant.hosts; ++i) {
+      std::vector<std::uint32_t>& jobs = on_host_[static_cast<std::size_t>(grant.host + i)];
+      if (there)
+        jobs.push_back(number);
+      else
+        jobs.erase(std::find(jobs.begin(), jobs.end(), number));
+    }
 }
 
 void FleetState::count_groups(const Grants& grants, JobRecord& record) const {

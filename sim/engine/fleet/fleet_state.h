@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/engine/fleet/fleet_question.h"
 #include "sim/engine/fleet/fleet_record.h"
-#include "sim/engine/fleet/policy.h"
+#include "sim/engine/fleet/job_run.h"
 #include "sim/engine/fleet/running_ends.h"
 #include "sim/engine/fleet/waiting_list.h"
 #include "workloads/cluster_job/cluster_job.h"
@@ -15,37 +16,86 @@ namespace orrery {
 
 class FleetState {
  public:
-  FleetState(const std::vector<ClusterJob>& jobs, const SlotShape& shape, JobPlace place,
-             std::uint64_t seed);
+  // Both must outlive it.
+  FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion& question);
 
   const Slots& slots() const { return slots_; }
+  Slots& slots() { return slots_; }
   bool is_pool() const { return pool_; }  // only the number of accelerators counts
   WaitingList& waiting() { return waiting_; }
   const WaitingList& waiting() const { return waiting_; }
+  const RunningEnds& ends() const { return ends_; }
   FleetTime next_end() const { return ends_.empty() ? fleet_never : ends_.first().at; }
-  // Running jobs by the ends that the scheduler expects: their limits.
+  // Running jobs by the ends that the scheduler expects: their limits, or later ends that they
+  // have.
   const RunningEnds& promised() const { return exact_ ? ends_ : limits_; }
   const Grants& grants_of(std::uint32_t job) const { return grants_[job]; }
+  // Jobs that hold accelerators of a host, in no order. Only where something breaks.
+  const std::vector<std::uint32_t>& jobs_on(std::int32_t host) const {
+    return on_host_[static_cast<std::size_t>(host)];
+  }
+  const JobWork& work_of(std::uint32_t job) const { return question_.works[jobs_[job].work]; }
+  const ClusterJob& job(std::uint32_t number) const { return jobs_[number]; }
+  // It has begun and has not been stopped; ends of before `now` were counted.
+  bool is_running(std::uint32_t job) const { return records[job].end != fleet_never; }
+  bool is_over(std::uint32_t job, FleetTime now) const { return records[job].end <= now; }
 
+  std::int64_t milliwatts() const { return milliwatts_; }
+  // What the cluster draws more when the job runs.
+  std::int64_t extra_milliwatts(std::uint32_t job) const;
+  bool has_power(std::int64_t milliwatts) const {
+    return question_.power_limit_milliwatts == 0 || milliwatts <= question_.power_limit_milliwatts;
+  }
+
+  // Alone on the cluster it passes no limit.
+  bool could_have_power(std::uint32_t job) const {
+    return has_power(question_.idle_milliwatts * slots_.total() + extra_milliwatts(job));
+  }
+
+  // Puts a job into the list.
+  void wait(std::uint32_t job);
   // A place for a job that waits, by the rule; false: there is none now.
   bool find(std::uint32_t job, Grants& out);
   // Starts a job that is no longer in the list, and takes `grants` away.
   void start(std::uint32_t job, FleetTime now, Grants& grants);
   // Ends all jobs whose time has come; whether one ended before its limit.
   bool end_jobs(FleetTime now);
+  // A job that runs loses what it computed since its newest save that counts at `trusted` (at most
+  // `now`). It begins again where it is after `delay` and what a restart takes.
+  void restart(std::uint32_t job, FleetTime now, FleetTime trusted, FleetTime delay);
+  // Likewise, but it gives its accelerators back and waits for others.
+  void requeue(std::uint32_t job, FleetTime now, FleetTime trusted, FleetTime delay);
+  // The same for a planned stop: it saved all whole steps.
+  void pause(std::uint32_t job, FleetTime now, FleetTime delay);
+  // Counts what jobs that run have done so far.
+  void close(FleetTime now);
 
   std::vector<JobRecord> records;  // of all jobs
+  FleetWork spent;                 // by runs that are over
 
  private:
   void count_groups(const Grants& grants, JobRecord& record) const;
+  void account(std::uint32_t job, const RunReach& reach, std::int64_t kept, FleetTime at);
+  std::int64_t stop_run(std::uint32_t job, FleetTime now, FleetTime trusted);
+  void begin_run(std::uint32_t job, FleetTime now, FleetTime overhead);
+  void forget_run(std::uint32_t job);
+  void give_back(std::uint32_t job);
+  void put_on_hosts(std::uint32_t job, bool there);
+  FleetTime start_overhead(std::uint32_t job) const;
 
   const std::vector<ClusterJob>& jobs_;
+  const FleetQuestion& question_;
   Slots slots_;
   Placer placer_;
-  bool pool_, exact_;
-  RunningEnds ends_, limits_;  // by their lengths; by their limits, where those differ
+  bool pool_, plain_, exact_;
+  RunningEnds ends_, limits_;  // by their ends; by what the scheduler expects, where that differs
   WaitingList waiting_;
-  std::vector<Grants> grants_;  // of jobs that run; none in a pool
+  std::vector<Grants> grants_;            // of jobs that run; none in a pool
+  std::vector<JobRun> runs_;              // of jobs that run or did
+  std::vector<FleetTime> promised_ends_;  // as they stand in limits_
+  std::vector<FleetTime> queued_;         // when a job that was stopped came into the list again
+  std::vector<std::vector<std::uint32_t>> on_host_;
+  std::int64_t milliwatts_ = 0;
 };
 
 }  // namespace orrery

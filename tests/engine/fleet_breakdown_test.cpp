@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests laws of clusters that break: nothing is lost uncounted, repairs queue as theory says, and
+// what is free of charge changes nothing.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "sim/base/random.h"
+#include "sim/engine/fleet/fleet_run.h"
+#include "sim/engine/fleet/job_run.h"
+#include "tests/base/fresh_seed.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t second = 1'000'000, hour = 3600 * second;
+
+SlotShape hosts_of_eight(std::int32_t hosts) {
+  SlotShape shape{.hosts = hosts, .gpus_per_host = 8, .last_host_gpus = 8};
+  shape.levels = {{"domain", 2}, {"leaf group", 4}};
+  return shape;
+}
+
+ClusterJobs long_jobs(std::uint64_t seed, std::size_t count, std::size_t works) {
+  RandomStream random(seed, 1);
+  ClusterJobs list;
+  FleetTime at;
+  for (std::size_t i = 0; i < count; ++i) {
+    at.us += static_cast<std::int64_t>(random.below(3000)) * second;
+    ClusterJob job{.submit = at, .row = static_cast<std::uint32_t>(i + 1)};
+    job.length.us = static_cast<std::int64_t>(random.below(40'000'000'000));
+    job.limit = job.length;
+    job.gpus = static_cast<std::int32_t>(1 + random.below(random.below(3) == 0 ? 64 : 8));
+    job.work = static_cast<std::uint16_t>(random.below(works));
+    job.fate = random.below(5) == 0 ? JobFate::failed : JobFate::completed;
+    list.jobs.push_back(job);
+  }
+  return list;
+}
+
+// A step takes longer the more hosts a place has.
+class HostPrices final : public PlacePrices {
+ public:
+  std::int64_t step_ps(std::uint16_t, const Grants& place) override {
+    std::int64_t hosts = 0;
+    for (const HostGrant& grant : place) hosts += grant.hosts;
+    return 777'777'777'777 + hosts * 12'345'678'901;
+  }
+};
+
+std::vector<JobWork> several_works() {
+  JobWork saving;
+  saving.save_steps = hour;  // of one millionth of a second each
+  saving.save_ps = 20'000'000'000'000;
+  saving.write_ps = 90'000'000'000'000;
+  saving.start.us = 60 * second;
+  saving.restart.us = 300 * second;
+  JobWork training;
+  training.step_ps = 777'777'777'777;
+  training.priced = true;
+  training.save_steps = 1000;
+  training.save_ps = 3'333'333'333'333;
+  training.start_each.us = second / 10;
+  training.own_failures = Hertz(1 / 20'000.0);
+  training.planned_stops = Hertz(1 / 50'000.0);
+  training.stop.us = 600 * second;
+  return {JobWork{}, saving, training};
+}
+
+BreakdownPlan many_breakdowns() {
+  BreakdownPlan plan;
+  plan.kinds = {{"process", Hertz(1 / 8000.0), 0, 0, {}, {}, {}},
+                {"host", Hertz(1 / 5000.0), 1, 0.7, seconds(20'000), {}, {}},
+                {"corruption", Hertz(1 / 30'000.0), 1, 1, seconds(9'000), seconds(4'000), {}},
+                {"domain", Hertz(1 / 40'000.0), 2, 1, seconds(30'000), {}, {}},
+                {"leaf", Hertz(1 / 90'000.0), 4, 0.5, seconds(10'000), {}, seconds(1'000)}};
+  return plan;
+}
+
+TEST_CASE("law: accelerator-time of a cluster that breaks adds up in whole numbers", "[fleet]") {
+  const std::uint64_t seed = fresh(23);
+  INFO("seed " << seed);
+  HostPrices prices;
+  std::int64_t stops = 0;
+  for (std::uint64_t round = 0; round < 24; ++round) {
+    const ClusterJobs list = long_jobs(seed + round, 200, 3);
+    FleetQuestion question;
+    question.shape = hosts_of_eight(12);
+    question.policy.fit = round % 2 == 0 ? JobFit::block : JobFit::easy;
+    question.policy.place = round % 3 == 0 ? JobPlace::least_level : JobPlace::pack;
+    question.seed = seed + round;
+    question.works = several_works();
+    question.prices = &prices;
+    question.breakdowns = many_breakdowns();
+    question.breakdowns.spare_hosts = static_cast<std::int32_t>(round % 4);
+    question.breakdowns.repair_crews = static_cast<std::int32_t>(round % 3);
+    question.look = [&](FleetTime, const Slots& slots) {
+      std::int64_t free = 0;
+      for (std::int32_t h = 0; h < slots.shape().hosts; ++h) free += slots.free_of(h);
+      REQUIRE(free == slots.free());
+      REQUIRE(slots.out() >= 0);
+      REQUIRE(slots.held() >= 0);
+      REQUIRE(slots.free() + slots.held() + slots.out() == slots.total());
+    };
+    const FleetRecord record = run_fleet(list, question);
+    const FleetUse& use = record.use;
+    CHECK(use.held + use.short_of + use.scattered + use.idle + use.spare + use.repair == use.all);
+    CHECK(use.work.all() == use.held * 1'000'000);
+    CHECK(use.work.lost >= 0);
+    // Every step of a job that ended counts once.
+    GpuPicos useful = 0;
+    for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+      const ClusterJob& job = list.jobs[i];
+      const JobWork& work = question.works[job.work];
+      if (record.jobs[i].rejected) continue;
+      REQUIRE(record.jobs[i].end != fleet_never);
+      useful += static_cast<GpuPicos>(steps_of(work, job.length)) * work.step_ps * job.gpus;
+      stops += record.jobs[i].stops;
+    }
+    CHECK(use.work.useful + use.work.in_vain == useful);
+  }
+  CHECK(stops > 500);
+}
+
+TEST_CASE("law: what is free of charge changes nothing", "[fleet]") {
+  const std::uint64_t seed = fresh(23);
+  INFO("seed " << seed);
+  const ClusterJobs list = long_jobs(seed, 300, 1);
+  ClusterJobs saved = list;
+  for (ClusterJob& job : saved.jobs) job.work = 1;
+  FleetQuestion plain;
+  plain.shape = hosts_of_eight(8);
+  plain.policy.fit = JobFit::easy;
+  FleetQuestion neutral = plain;
+  neutral.works.push_back({.save_steps = 100 * second});  // a save that takes no time
+  neutral.breakdowns.kinds = {{"never", Hertz(0), 1, 1, seconds(1), {}, {}}};
+  neutral.power_limit_milliwatts = INT64_MAX;
+  const FleetRecord one = run_fleet(list, plain), two = run_fleet(saved, neutral);
+  CHECK(one.last_end == two.last_end);
+  CHECK(one.use.work.useful == two.use.work.useful);
+  CHECK(two.use.work.all() == two.use.work.useful + two.use.work.in_vain);
+  for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+    REQUIRE(one.jobs[i].start == two.jobs[i].start);
+    REQUIRE(one.jobs[i].end == two.jobs[i].end);
+  }
+}
+
+// Each host has a job that never ends; a host that breaks waits for one of c crews (the machine
+// repair model: birth and death with (N - k) a up and min(k, c) m down).
+TEST_CASE("law: hosts wait for crews as the machine repair model says", "[fleet]") {
+  const std::uint64_t seed = fresh(23);
+  INFO("seed " << seed);
+  constexpr int hosts = 12;
+  constexpr double fails = 1 / 50'000.0, mends = 1 / 20'000.0;
+  for (const int crews : {1, 2, 4}) {
+    std::vector<double> weight = {1};
+    double sum = 1, out = 0;
+    for (int k = 1; k <= hosts; ++k) {
+      weight.push_back(weight.back() * (hosts - k + 1) * fails / (std::min(k, crews) * mends));
+      sum += weight.back();
+      out += k * weight.back();
+    }
+    std::vector<double> means;
+    for (std::uint64_t part = 0; part < 20; ++part) {
+      ClusterJobs list;
+      for (int i = 0; i < hosts; ++i)
+        list.jobs.push_back({.length = {most_fleet_time}, .limit = {most_fleet_time}, .gpus = 8});
+      FleetQuestion question;
+      question.shape = hosts_of_eight(hosts);
+      question.works[0].save_steps = second;
+      question.seed = seed + 100 * part + static_cast<std::uint64_t>(crews);
+      question.breakdowns.kinds = {
+          {"host", Hertz(hosts * fails), 1, 1, seconds(1 / mends), {}, {}}};
+      question.breakdowns.repair_crews = crews;
+      question.stop = [](FleetTime now) { return now.us > 10'000 * hour; };
+      const FleetRecord record = run_fleet(list, question);
+      means.push_back(static_cast<double>(record.use.repair) / static_cast<double>(record.use.all) *
+                      hosts);
+    }
+    double mean = 0, square = 0;
+    for (const double m : means) mean += m / 20;
+    for (const double m : means) square += (m - mean) * (m - mean);
+    const double error = std::sqrt(square / 19 / 20);
+    INFO(crews << " crews: " << mean << " out, " << out / sum << " in theory, error " << error);
+    CHECK(std::abs(mean - out / sum) < 4 * error + 0.02);  // 0.02: all are up at the start
+  }
+}
+
+TEST_CASE("a run counts steps and saves", "[fleet]") {
+  JobWork work;
+  work.step_ps = 2 * 1'000'000'000'000;  // 2 s
+  work.save_steps = 10;
+  work.save_ps = 3 * 1'000'000'000'000;
+  work.write_ps = 5 * 1'000'000'000'000;
+  const JobRun run{.from = {0}, .begin = {second}, .step_ps = work.step_ps, .done = 4};
+  CHECK(steps_of(work, {100 * second}) == 50);
+  CHECK(end_of(work, run, 50) == FleetTime{(1 + 46 * 2 + 5 * 3) * second});
+  const auto at = [&](std::int64_t s) { return reach_of(work, run, 50, {s * second}); };
+  CHECK(at(0).steps == 4);
+  CHECK(at(12).steps == 9);   // 5 whole steps and half of one
+  CHECK(at(13).steps == 10);  // the save begins
+  CHECK(at(15).saves == 0);
+  CHECK(at(16).saves == 1);
+  CHECK(at(20).saved == 4);  // written 5 s later
+  CHECK(at(21).saved == 10);
+  CHECK(at(36).steps == 20);
+  CHECK(at(44).saved == 20);
+  CHECK(at(1000).steps == 50);
+}
+
+}  // namespace
+}  // namespace orrery

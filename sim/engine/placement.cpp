@@ -60,15 +60,8 @@ GroupShape shape(std::int64_t size, std::int64_t stride, const Machine& m) {
   return g;
 }
 
-// Ranks along one axis, or along several that count through neighbouring ranks.
-struct Part {
-  std::int64_t size = 1, stride = 1;
-};
-// The ranks of a group, innermost part first; parts with one rank are left out.
-using Parts = std::vector<Part>;
-
 // Adjacent parts that count through the same ranks as one part do are one.
-void append(Parts& parts, Part part) {
+void append(RankParts& parts, RankPart part) {
   if (part.size == 1) return;
   if (!parts.empty() && parts.back().size * parts.back().stride == part.stride)
     parts.back().size *= part.size;
@@ -77,8 +70,8 @@ void append(Parts& parts, Part part) {
 }
 
 // Of a job's ranks those that differ along these axes only.
-Parts ranks_along(const Layout& l, std::initializer_list<Parallel> axes) {
-  Parts parts;
+RankParts ranks_along(const Layout& l, std::initializer_list<Parallel> axes) {
+  RankParts parts;
   for (const Parallel axis : l.rank_order.axes())
     if (std::find(axes.begin(), axes.end(), axis) != axes.end())
       append(parts, {l.size(axis), l.stride(axis)});
@@ -86,11 +79,12 @@ Parts ranks_along(const Layout& l, std::initializer_list<Parallel> axes) {
 }
 
 // Every `step`-th of the ranks, `count` of them; nullopt where that is no product of parts.
-std::optional<Parts> every(const Parts& ranks, std::int64_t step, std::int64_t count) {
-  if (count <= 1) return Parts{};
-  if (ranks.size() <= 1) return Parts{{count, step * (ranks.empty() ? 1 : ranks.front().stride)}};
-  Parts out;
-  for (const Part& part : ranks) {
+std::optional<RankParts> every(const RankParts& ranks, std::int64_t step, std::int64_t count) {
+  if (count <= 1) return RankParts{};
+  if (ranks.size() <= 1)
+    return RankParts{{count, step * (ranks.empty() ? 1 : ranks.front().stride)}};
+  RankParts out;
+  for (const RankPart& part : ranks) {
     if (count == 1) break;
     if (!nests(step, part.size)) return std::nullopt;
     if (step >= part.size) {
@@ -108,7 +102,7 @@ std::optional<Parts> every(const Parts& ranks, std::int64_t step, std::int64_t c
 }
 
 // A group of several parts: the outer parts repeat what lies in the domains of the inner ones.
-GroupShape shape(const Parts& parts, const Machine& m) {
+GroupShape shape(const RankParts& parts, const Machine& m) {
   if (parts.empty()) return shape(1, 1, m);
   GroupShape g = shape(parts.front().size, parts.front().stride, m);
   std::int64_t reach = (parts.front().size - 1) * parts.front().stride + 1;
@@ -166,6 +160,157 @@ PathCost slowest_neighbours(const Layout& l, const Machine& m, const Fabric& fab
   return slowest;
 }
 
+// Calls visit(shape, ranks) on every kind of group but those of pipelines.
+template <class Visit>
+void visit_groups(const Layout& l, Placement& p, const Visit& visit) {
+  const ShardWays ways = shard_ways(l);
+  const std::int64_t experts = l.ep * l.etp;
+  const RankParts context = ranks_along(l, {Parallel::cp});
+  const RankParts replica = ranks_along(l, {Parallel::cp, Parallel::dp});
+  const RankParts whole_stage = ranks_along(l, {Parallel::tp, Parallel::cp, Parallel::dp});
+  const auto some = [&](GroupShape& shape, const RankParts& ranks, std::int64_t step,
+                        std::int64_t count) {
+    const std::optional<RankParts> parts = every(ranks, step, count);
+    CHECK_THAT(parts, "groups that the rank order splits unevenly");
+    visit(shape, *parts);
+  };
+  visit(p.tensor, ranks_along(l, {Parallel::tp}));
+  visit(p.context, context);
+  some(p.context_heads, context, 1, l.context_heads());
+  some(p.context_rings, context, l.context_heads(), l.context_rings());
+  visit(p.data, ranks_along(l, {Parallel::dp}));
+  visit(p.data_context, replica);
+  some(p.expert_tensor, whole_stage, 1, l.etp);
+  some(p.expert, whole_stage, l.etp, l.ep);
+  some(p.expert_ranks, whole_stage, 1, experts);
+  some(p.expert_data, whole_stage, experts, ways.expert * ways.expert_copies);
+  some(p.shard, replica, 1, ways.dense);
+  some(p.shard_replica, replica, ways.dense, ways.dense_copies);
+  some(p.expert_shard, whole_stage, experts, ways.expert);
+  some(p.expert_shard_replica, whole_stage, experts * ways.expert, ways.expert_copies);
+}
+
+// A rank and its like in the next stage, so many ranks further on.
+GroupShape stage_pair(std::int64_t per_stage, int tier, const Machine& m) {
+  const std::int64_t domains = tier == 0 ? 0 : std::max<std::int64_t>(1, per_stage / m.used);
+  return pair_shape(per_stage, domains, m.used);
+}
+
+Placement place_contiguous(const Layout& l, const Fabric& fabric) {
+  const std::int64_t domain = fabric.scale_up.domain;
+  const Machine m{.job = l.gpus(), .used = ranks_per_domain(l, domain), .domain = domain};
+  CHECK_THAT(m.job >= 1 && domain >= 1, "a layout without ranks");
+  Placement p;
+  p.ranks_per_domain = m.used;
+  p.domains = domains_of(m.job, m.used);
+  visit_groups(l, p, [&](GroupShape& g, const RankParts& ranks) { g = shape(ranks, m); });
+  if (l.pp > 1) {
+    p.embedding = shape(2, (l.pp - 1) * l.stride(Parallel::pp), m);
+    p.pipeline = slowest_neighbours(l, m, fabric);
+    p.stage_pair = stage_pair(l.stride(Parallel::pp), p.pipeline.tier, m);
+  } else {
+    p.pipeline = path_between(fabric, 0, 0);
+  }
+  return p;
+}
+
+// The shapes of a scattered job's groups.
+class ScatteredPlacing {
+ public:
+  ScatteredPlacing(const Layout& l, const Fabric& fabric, const ScatteredRanks& scattered)
+      : l_(l),
+        fabric_(fabric),
+        groups_(scattered, fabric),
+        m_{.job = l.gpus(), .used = groups_.fullest(), .domain = fabric.scale_up.domain} {
+    CHECK_THAT(groups_.ranks() == m_.job, "a scattered job has all ranks of its layout");
+  }
+  Placement placement();
+
+ private:
+  void lie(GroupShape& g, const RankParts& ranks);
+  void lie_apart(GroupShape& g, std::int64_t size, const WorstGroup& worst) const;
+  void raise_span(GroupShape& g, int tier) const;
+  void place_stages(Placement& p) const;
+  const WorstGroup& worst(const RankParts& ranks);
+
+  const Layout& l_;
+  const Fabric& fabric_;
+  ScatteredGroups groups_;
+  Machine m_;
+  std::vector<std::pair<RankParts, WorstGroup>> known_;  // kinds of groups are often the same
+};
+
+const WorstGroup& ScatteredPlacing::worst(const RankParts& ranks) {
+  for (const auto& [known, worst] : known_)
+    if (known == ranks) return worst;
+  return known_.emplace_back(ranks, groups_.worst(ranks)).second;
+}
+
+void ScatteredPlacing::raise_span(GroupShape& g, int tier) const {
+  g.span = std::max(g.span, least_span(fabric_, tier));
+}
+
+// The worst group's shape; the span stays.
+void ScatteredPlacing::lie_apart(GroupShape& g, std::int64_t size, const WorstGroup& worst) const {
+  g.size = size;
+  g.domains = worst.domains;
+  g.per_domain = std::max<std::int64_t>(1, size / g.domains);
+  g.sharing = std::max<std::int64_t>(1, std::min(m_.used, m_.job) / g.per_domain);
+  g.domain_step = g.domains == 1 ? 1 : worst.step;
+}
+
+// `g` comes with the contiguous placement's span.
+void ScatteredPlacing::lie(GroupShape& g, const RankParts& ranks) {
+  const std::int64_t span = g.span;
+  if (groups_.even() || ranks.empty()) {
+    g = shape(ranks, m_);
+  } else {
+    std::int64_t size = 1;
+    for (const RankPart& part : ranks) size *= part.size;
+    lie_apart(g, size, worst(ranks));
+  }
+  g.span = span;
+  // No group needs more than the whole job does.
+  if (g.domains == 1 || span >= least_span(fabric_, groups_.highest_tier())) return;
+  raise_span(g, worst(ranks).tier);
+}
+
+void ScatteredPlacing::place_stages(Placement& p) const {
+  const std::int64_t per_stage = l_.stride(Parallel::pp);
+  const RankParts pipelines = {{.size = l_.pp, .stride = per_stage}};
+  const std::int64_t ends[] = {0, (l_.pp - 1) * per_stage};
+  const WorstGroup outer = groups_.worst(pipelines, ends);
+  const std::int64_t span = p.embedding.span;
+  if (groups_.even())
+    p.embedding = shape(2, ends[1], m_);
+  else
+    lie_apart(p.embedding, 2, outer);
+  p.embedding.span = span;
+  raise_span(p.embedding, outer.tier);
+  WorstGroup next;
+  for (std::int64_t s = 1; s < l_.pp; ++s) {
+    const std::int64_t pair[] = {(s - 1) * per_stage, s * per_stage};
+    const WorstGroup found = groups_.worst(pipelines, pair);
+    if (s == 1 || found.tier > next.tier) next = found;
+  }
+  if (next.tier > p.pipeline.tier) p.pipeline = path_between(fabric_, next.from, next.to);
+  p.stage_pair = stage_pair(per_stage, p.pipeline.tier, m_);
+  // Unevenly filled domains are farther apart than full ones.
+  if (!groups_.even() && p.pipeline.tier > 0)
+    p.stage_pair.domain_step =
+        std::max(p.stage_pair.domain_step, per_stage * groups_.domains() / m_.job);
+  raise_span(p.stage_pair, p.pipeline.tier);
+}
+
+Placement ScatteredPlacing::placement() {
+  Placement p = place_contiguous(l_, fabric_);
+  p.ranks_per_domain = m_.used;
+  p.domains = groups_.domains();
+  visit_groups(l_, p, [&](GroupShape& g, const RankParts& ranks) { lie(g, ranks); });
+  if (l_.pp > 1) place_stages(p);
+  return p;
+}
+
 }  // namespace
 
 GroupShape pair_shape(std::int64_t accelerators, std::int64_t domains, std::int64_t sharing) {
@@ -178,43 +323,9 @@ GroupShape pair_shape(std::int64_t accelerators, std::int64_t domains, std::int6
           .domain_step = std::max<std::int64_t>(1, domains)};
 }
 
-Placement place(const Layout& l, const Fabric& fabric) {
-  const std::int64_t domain = fabric.scale_up.domain;
-  const Machine m{.job = l.gpus(), .used = ranks_per_domain(l, domain), .domain = domain};
-  CHECK_THAT(m.job >= 1 && domain >= 1, "a layout without ranks");
-  const ShardWays ways = shard_ways(l);
-  const std::int64_t experts = l.ep * l.etp;
-  const Parts context = ranks_along(l, {Parallel::cp});
-  const Parts replica = ranks_along(l, {Parallel::cp, Parallel::dp});
-  const Parts whole_stage = ranks_along(l, {Parallel::tp, Parallel::cp, Parallel::dp});
-  const auto shape_of = [&](const Parts& ranks, std::int64_t step, std::int64_t count) {
-    const std::optional<Parts> parts = every(ranks, step, count);
-    CHECK_THAT(parts, "groups that the rank order splits unevenly");
-    return shape(*parts, m);
-  };
-  Placement p;
-  p.ranks_per_domain = m.used;
-  p.tensor = shape(ranks_along(l, {Parallel::tp}), m);
-  p.context = shape(context, m);
-  p.context_heads = shape_of(context, 1, l.context_heads());
-  p.context_rings = shape_of(context, l.context_heads(), l.context_rings());
-  p.data = shape(ranks_along(l, {Parallel::dp}), m);
-  p.data_context = shape(replica, m);
-  p.expert_tensor = shape_of(whole_stage, 1, l.etp);
-  p.expert = shape_of(whole_stage, l.etp, l.ep);
-  p.expert_ranks = shape_of(whole_stage, 1, experts);
-  p.expert_data = shape_of(whole_stage, experts, ways.expert * ways.expert_copies);
-  p.shard = shape_of(replica, 1, ways.dense);
-  p.shard_replica = shape_of(replica, ways.dense, ways.dense_copies);
-  p.expert_shard = shape_of(whole_stage, experts, ways.expert);
-  p.expert_shard_replica = shape_of(whole_stage, experts * ways.expert, ways.expert_copies);
-  if (l.pp > 1) {
-    p.embedding = shape(2, (l.pp - 1) * l.stride(Parallel::pp), m);
-    p.pipeline = slowest_neighbours(l, m, fabric);
-  } else {
-    p.pipeline = path_between(fabric, 0, 0);
-  }
-  return p;
+Placement place(const Layout& l, const Fabric& fabric, const ScatteredRanks& scattered) {
+  if (scattered.contiguous()) return place_contiguous(l, fabric);
+  return ScatteredPlacing(l, fabric, scattered).placement();
 }
 
 std::optional<std::string> unplaceable_reason(const Layout& l, const Fabric& fabric) {
@@ -223,8 +334,8 @@ std::optional<std::string> unplaceable_reason(const Layout& l, const Fabric& fab
     return fmt::format("per_domain {} of a scale-up domain of {}", l.per_domain, domain);
   if (l.rank_order.is_default()) return std::nullopt;
   const ShardWays ways = shard_ways(l);
-  const Parts replica = ranks_along(l, {Parallel::cp, Parallel::dp});
-  const Parts stage = ranks_along(l, {Parallel::tp, Parallel::cp, Parallel::dp});
+  const RankParts replica = ranks_along(l, {Parallel::cp, Parallel::dp});
+  const RankParts stage = ranks_along(l, {Parallel::tp, Parallel::cp, Parallel::dp});
   const std::int64_t experts = l.ep * l.etp;
   if (!every(stage, 1, l.etp) || !every(stage, l.etp, l.ep) ||
       !every(stage, experts, ways.expert * ways.expert_copies))

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/engine/scattered_ranks.h"
 #include "topologies/fabric.h"
 #include "workloads/layout/layout.h"
 
@@ -39,10 +40,21 @@ struct Placement {
   GroupShape expert_shard, expert_shard_replica;  // the same of experts
   GroupShape embedding;                           // first and last stage
   PathCost pipeline;                              // between neighbouring stages
+  GroupShape stage_pair;                          // a rank and its like in the next stage
   std::int64_t ranks_per_domain = 1;              // accelerators used in a domain (64 of 72)
+  std::int64_t domains = 1;                       // that hold ranks
 };
 
-Placement place(const Layout& layout, const Fabric& fabric);
+// Contiguous, from accelerator 0 on, with spare accelerators at the end of each domain; or where
+// `scattered` says, which holds every rank of the layout. Then
+//   - ranks_per_domain is the most of any domain. It is what the job got, not what the layout would
+//     choose: there are no spare accelerators, and groups straddle domains where it is uneven;
+//   - where all domains hold as many (the last perhaps fewer), groups fall on them as on
+//     neighbouring domains used so far; else they have the shape of the kind's worst group: most
+//     domains, and per_domain and sharing as if its ranks were spread over them evenly;
+//   - spans are those of the contiguous placement, or the least at which nic_path() takes the tier
+//     that some group of the kind needs from where it really is.
+Placement place(const Layout& layout, const Fabric& fabric, const ScatteredRanks& scattered = {});
 
 // Why a layout cannot lie on a fabric, in one sentence; nullopt when it can, which place() expects.
 std::optional<std::string> unplaceable_reason(const Layout& layout, const Fabric& fabric);

@@ -7,6 +7,7 @@
 #include "sim/base/text/enum_names.h"
 #include "sim/engine/cluster.h"
 #include "sim/engine/conditions.h"
+#include "sim/engine/scattered_ranks.h"
 #include "workloads/layout/job.h"
 #include "workloads/layout/layout.h"
 #include "workloads/model/model.h"
@@ -27,6 +28,7 @@ struct Scenario {
   Stack stack;
   NetworkMode network = NetworkMode::ideal;
   Conditions conditions;
+  ScatteredRanks ranks = {};  // on which accelerators; contiguous where nothing else is said
 };
 
 // What the recipes of a stack may depend on, of a model on a cluster.

@@ -51,7 +51,7 @@ TEST_CASE("jobs wait, pass and are told why", "[schedule]") {
   CHECK(easy.at("wait_s").at("sum").get<double>() == 59 + 0 + 117);
   CHECK(answer.at("best").get<int>() == 1);
   const std::string table = read_file(rows);
-  CHECK(table.find("\neasy,pack,c,default,1,2.000000,0.000000,5.000000,2.000000,7.000000,1,\n") !=
+  CHECK(table.find("\neasy,pack,c,default,1,2.000000,0.000000,5.000000,2.000000,7.000000,1,,0\n") !=
         std::string::npos);
   CHECK(lines(table) == 9);
   const std::string kept = scratch.add("answer.json", o.out).string();
@@ -62,6 +62,51 @@ TEST_CASE("jobs wait, pass and are told why", "[schedule]") {
   CHECK(text.out.find("behind job b, which asks for 16 GPUs") != std::string::npos);
 }
 
+// Two trainings, one of which asks for more than is left, on hosts that break.
+TEST_CASE("trainings run in steps on a cluster that breaks", "[schedule]") {
+  const ScratchFolder scratch("schedule_lab");
+  const std::string model =
+      R"("model": "llama3-8b", "gpus": 64, "global_batch": 256, "seq": 8192, "dp": 64, "zero": 3)";
+  const std::string file =
+      scratch
+          .add("lab.json",
+               R"({"cluster": "dgx-h100", "gpus": 96, "reliability": "llama3-h100",
+                   "failure_rate": 40, "spares": 8, "repair_crews": 2, "policy": ["easy"],
+                   "place": "least-level", "horizon": "20 day", "jobs": [
+                   {"id": "a", "length": "8 day", )" +
+                   model + R"(}, {"id": "b", "submit": "1 day", "steps": 100000, )" + model + "}]}")
+          .string();
+  const Outcome o = run("schedule " + file + " --seeds 4 --json --job b");
+  INFO(o.err);
+  REQUIRE(o.code == 0);
+  const SortedJson answer = SortedJson::parse(o.out);
+  const SortedJson& point = answer.at("points").at(0);
+  CHECK(point.at("runs").size() == 4);
+  CHECK(point.at("stops").get<int>() > 0);
+  for (const char* part : {"useful", "checkpoint", "restart", "lost", "repair", "slowed"})
+    CHECK(point.at("gpu_share").at(part).get<double>() > 0);
+  double sum = 0;
+  for (const auto& [name, share] : point.at("gpu_share").items()) sum += share.get<double>();
+  CHECK(sum == Approx(1));
+  CHECK(point.at("power").at("mean_w").get<double>() > 96 * 100);
+  CHECK(answer.at("horizon_s").get<double>() == 20 * 86400);
+  // The step is that of simulate, alone.
+  const Outcome alone =
+      run("simulate --cluster dgx-h100 --model llama3-8b --gpus 64 --global-batch 256 --seq 8192 "
+          "--dp "
+          "64 --zero 3 --json");
+  REQUIRE(alone.code == 0);
+  CHECK(answer.at("trainings").at(0).at("step_s").get<double>() ==
+        SortedJson::parse(alone.out).at("prediction").at("step_time_s").get<double>());
+  const std::string kept = scratch.add("answer.json", o.out).string();
+  const Outcome again = run("rerun " + kept);
+  INFO(again.err);
+  CHECK(again.code == 0);
+  const Outcome text = run("schedule " + file + " --seeds 4 --policy fifo,easy");
+  CHECK(text.out.find("Compared on the same arrivals and failures, 4 runs each") !=
+        std::string::npos);
+}
+
 TEST_CASE("a placement that is drawn depends on its seed", "[schedule]") {
   const std::string line =
       "schedule --cluster dgx-h100 --gpus 640 --trace philly --days 20 --json ";
@@ -70,7 +115,7 @@ TEST_CASE("a placement that is drawn depends on its seed", "[schedule]") {
   CHECK(run(line + "--place random --seed 1 --threads 1").out == one.out);
   CHECK(run(line + "--place random --seed 2").out != one.out);
   expect_failure("schedule --cluster dgx-h100 --gpus 640 --trace philly --seed 2",
-                 "--place random");
+                 "something is drawn");
 }
 
 TEST_CASE("bad questions to schedule have one line", "[schedule]") {
@@ -90,6 +135,31 @@ TEST_CASE("bad questions to schedule have one line", "[schedule]") {
   expect_failure(on_16 + "--trace " + file + " --jobs-out /no/such/folder/rows.csv", "/no/such");
   expect_failure(on_16 + "--trace " + big, "at most 16", 3);
   expect_failure(on_16 + "--trace " + (scratch / "none.csv").string(), "none.csv");
+  expect_failure(on_16 + "--trace " + file + " --spares 8", "nothing without reliability");
+  expect_failure(on_16 + "--trace " + file + " --seeds 3", "nothing is drawn");
+  expect_failure(on_16 + "--trace " + file + " --power-limit 1kW", "idle cluster");
+  expect_failure(on_16 + "--trace " + file + " --reliability llama3-h101", "llama3-h100");
+  expect_failure(on_16 + "--trace " + file + " --reliability llama3-h100 --spares 3",
+                 "whole hosts");
+  expect_failure(on_16 + "--trace " + file + " --reliability llama3-h100 --place pool",
+                 "a rule with hosts");
+  const auto question = [&](const std::string& jobs) {
+    return "schedule " +
+           scratch.add("q.json", R"({"cluster": "dgx-h100", "gpus": 16, "jobs": [)" + jobs + "]}")
+               .string();
+  };
+  const std::string model =
+      R"("id": "a", "model": "llama3-8b", "gpus": 8, "global_batch": 8, "seq": 2048, "zero": 3)";
+  expect_failure(question("{" + model + "}"), "a training without an end");
+  expect_failure(question("{" + model + R"(, "steps": 5, "length": "1 day"})"), "one of tokens");
+  expect_failure(question("{" + model + R"(, "steps": 5, "cluster": "dgx-h200"})"),
+                 "none: all jobs");
+  expect_failure(question("{" + model + R"(, "steps": 5, "dq": 8})"), "did you mean \"dp\"");
+  expect_failure(
+      question("{" + model + R"(, "steps": 5, "tp": 1}, {)" + model + R"(, "steps": 5, "tp": 1})"),
+      "each id once");
+  expect_failure(question(R"({"mix": "philly", "per_day": 3})"), "for how many days");
+  expect_failure(question(R"({"trace": "philly", "gpus": 3})"), "gpus");
   const std::string some = scratch.add("some.csv", three_jobs + "e,4,1,17\n").string();
   const Outcome o = run(on_16 + "--trace " + some);
   CHECK(o.code == 0);

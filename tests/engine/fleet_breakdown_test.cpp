@@ -6,7 +6,7 @@
 
 #include "sim/base/random.h"
 #include "sim/engine/fleet/fleet_run.h"
-#include "sim/engine/fleet/job_run.h"
+#include "sim/engine/jobs/job_run.h"
 #include "tests/base/fresh_seed.h"
 
 namespace orrery {
@@ -40,11 +40,17 @@ ClusterJobs long_jobs(std::uint64_t seed, std::size_t count, std::size_t works) 
 // A step takes longer the more hosts a place has.
 class HostPrices final : public PlacePrices {
  public:
-  std::int64_t step_ps(std::uint16_t, const Grants& place) override {
+  // Above leaf groups, if all their hosts sent as these do.
+  explicit HostPrices(double load = 1.5) : load_(load) {}
+  PlacePrice price(std::uint16_t, const Grants& place) override {
     std::int64_t hosts = 0;
     for (const HostGrant& grant : place) hosts += grant.hosts;
-    return 777'777'777'777 + hosts * 12'345'678'901;
+    return {.step_ps = 777'777'777'777 + hosts * 12'345'678'901,
+            .trunks = {{}, {.busy = 0.3, .load = load_}}};
   }
+
+ private:
+  double load_;
 };
 
 std::vector<JobWork> several_works() {
@@ -144,6 +150,33 @@ TEST_CASE("law: what is free of charge changes nothing", "[fleet]") {
   }
 }
 
+// Links that are never full change nothing, others slow somebody; shifts lose no more than chance,
+// and chance no more than jobs that meet as badly as they can.
+TEST_CASE("law: jobs that share links lose only where these are full", "[fleet]") {
+  const std::uint64_t seed = fresh(23);
+  INFO("seed " << seed);
+  ClusterJobs list = long_jobs(seed, 150, 3);
+  for (ClusterJob& job : list.jobs) job.work = 2;
+  FleetQuestion question;
+  question.shape = hosts_of_eight(16);
+  question.policy.fit = JobFit::easy;
+  question.works = several_works();
+  const auto slowed = [&](double load, LinkMeeting how) {
+    HostPrices prices(load);
+    question.prices = &prices;
+    question.meeting = how;
+    const FleetRecord record = run_fleet(list, question);
+    CHECK(record.use.work.all() == record.use.held * 1'000'000);
+    return record.use.work.slowed;
+  };
+  const GpuPicos open = slowed(0, LinkMeeting::random);
+  CHECK(slowed(0.2, LinkMeeting::aligned) == open);
+  const GpuPicos full = slowed(4, LinkMeeting::random);
+  CHECK(full > open);
+  CHECK(slowed(4, LinkMeeting::aligned) > full);
+  CHECK(slowed(4, LinkMeeting::shifted) < full);
+}
+
 // Each host has a job that never ends; a host that breaks waits for one of c crews (the machine
 // repair model: birth and death with (N - k) a up and min(k, c) m down).
 TEST_CASE("law: hosts wait for crews as the machine repair model says", "[fleet]") {
@@ -191,7 +224,7 @@ TEST_CASE("a run counts steps and saves", "[fleet]") {
   work.save_steps = 10;
   work.save_ps = 3 * 1'000'000'000'000;
   work.write_ps = 5 * 1'000'000'000'000;
-  const JobRun run{.from = {0}, .begin = {second}, .step_ps = work.step_ps, .done = 4};
+  const JobRun run{.begin = {second}, .step_ps = work.step_ps, .done = 4, .saved = 4};
   CHECK(steps_of(work, {100 * second}) == 50);
   CHECK(end_of(work, run, 50) == FleetTime{(1 + 46 * 2 + 5 * 3) * second});
   const auto at = [&](std::int64_t s) { return reach_of(work, run, 50, {s * second}); };
@@ -205,6 +238,66 @@ TEST_CASE("a run counts steps and saves", "[fleet]") {
   CHECK(at(36).steps == 20);
   CHECK(at(44).saved == 20);
   CHECK(at(1000).steps == 50);
+}
+
+// Speeds change at random; whoever is asked in between gets what the parts add up to.
+TEST_CASE("law: a run at changing speeds loses no step and no time", "[fleet]") {
+  RandomStream random(fresh(23), 3);
+  for (int round = 0; round < 3000; ++round) {
+    JobWork work;
+    work.step_ps = static_cast<std::int64_t>(1 + random.below(5'000'000'000'000));
+    work.save_steps = static_cast<std::int64_t>(random.below(2) * (1 + random.below(20)));
+    work.save_ps =
+        work.save_steps == 0 ? 0 : static_cast<std::int64_t>(random.below(9'000'000'000'000));
+    work.write_ps = static_cast<std::int64_t>(random.below(9'000'000'000'000));
+    const auto steps = static_cast<std::int64_t>(20 + random.below(100));
+    JobRun run{.begin = {static_cast<std::int64_t>(random.below(10 * second))},
+               .step_ps = work.step_ps};
+    GpuPicos all = 0, useful = 0, saving = 0, lost = 0;
+    const auto count = [&](const RunParts& parts) {
+      all += parts.useful + parts.slowed + parts.saving + parts.starting + parts.lost;
+      useful += parts.useful;
+      saving += parts.saving;
+      lost += parts.lost;
+    };
+    FleetTime now = run.begin;
+    std::int64_t before = 0, saved = 0;
+    for (int change = 0; change < 6; ++change) {
+      now.us += static_cast<std::int64_t>(random.below(20 * second));
+      if (now >= end_of(work, run, steps)) break;
+      const RunReach reach = reach_of(work, run, steps, now);
+      REQUIRE(reach.steps >= before);
+      REQUIRE(reach.saved >= saved);
+      REQUIRE(reach.saved <= reach.steps);
+      before = reach.steps;
+      saved = reach.saved;
+      const auto step_ps =
+          work.step_ps + static_cast<std::int64_t>(random.below(3'000'000'000'000));
+      const JobRun next = at_other_speed(work, run, steps, now, step_ps);
+      const RunReach boundary{.steps = next.done,
+                              .saves = saves_between(work, run.done, next.done)};
+      count(parts_of(work, run, boundary, next.done, now, next.lead_ps));
+      // What was counted reaches to the end of what is under way.
+      REQUIRE(all == now.us * static_cast<GpuPicos>(1'000'000) + next.lead_ps);
+      REQUIRE(lost == 0);
+      run = next;
+      REQUIRE(reach_of(work, run, steps, now).steps == before);
+    }
+    if (random.below(2) == 0) {
+      const FleetTime end = end_of(work, run, steps);
+      count(parts_of(work, run, reach_of(work, run, steps, end), steps, end));
+      CHECK(all == end.us * static_cast<GpuPicos>(1'000'000));
+      CHECK(lost == 0);
+      CHECK(useful == static_cast<GpuPicos>(steps) * work.step_ps);
+      CHECK(saving == static_cast<GpuPicos>(saves_between(work, 0, steps)) * work.save_ps);
+    } else {  // stopped: what was saved counts
+      now.us += static_cast<std::int64_t>(random.below(10 * second));
+      const RunReach reach = reach_of(work, run, steps, now);
+      count(parts_of(work, run, reach, reach.saved, now));
+      CHECK(all == now.us * static_cast<GpuPicos>(1'000'000));
+      CHECK(useful == static_cast<GpuPicos>(reach.saved) * work.step_ps);
+    }
+  }
 }
 
 }  // namespace

@@ -24,18 +24,19 @@ TEST_CASE("Philly's jobs wait as the reference says, to the second", "[schedule]
   const CsvTable table =
       read_csv(std::string(ORRERY_SOURCE_DIR) + "/tests/question/philly_reference.csv");
   REQUIRE(table.rows.size() == 15);
+  Catalogues catalogues;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const CsvRow row(table, i);
     const Rules rules = rules_of(row.text("policy"));
     INFO(row.text("policy") << " on " << row.text("gpus"));
-    ScheduleWords words;
-    words.cluster = "dgx-h100";
-    words.gpus = row.text("gpus");
-    words.trace = "philly";
-    words.policies = rules.policy;
-    words.places = rules.place;
-    const Scheduled scheduled = schedule_jobs(words, 0, 1);
-    const FleetMeasures& m = scheduled.points.at(0).measures;
+    const SortedJson settings = {{"cluster", "dgx-h100"},
+                                 {"gpus", *row.integer("gpus")},
+                                 {"trace", "philly"},
+                                 {"policy", rules.policy},
+                                 {"place", rules.place}};
+    const Scheduled scheduled =
+        schedule_jobs(JsonValue::from(settings, "test"), {.catalogues = catalogues, .threads = 1});
+    const FleetMeasures& m = scheduled.points.at(0).measures.at(0);
     const auto is = [&](const char* column) { return *row.integer(column); };
     CHECK(m.finished == is("jobs"));
     CHECK(static_cast<std::int64_t>(m.wait.sum_us / 1'000'000) == is("sum_wait_s"));

@@ -53,6 +53,13 @@ const std::string slurm_text =
     "10_2|c|bob|gpu|2024-01-31T09:59:00|2024-01-31T10:01:00|x|03:02|cpu=4|"
     "gres/gpu:a100=2,gres/gpu:h100=1,gres/gpumem=4|UNLIMITED|RUNNING\n";
 
+const std::string json_text =
+    "{\"id\": \"x\", \"submit_s\": 10, \"length_s\": 20, \"gpus\": 4, \"limit_s\": 30, "
+    "\"queue\": \"big|fast\", \"user\": \"ann\", \"fate\": \"failed\"}\n"
+    "\n"
+    "{\"id\": 7, \"submit_s\": 12.5000015, \"length_s\": 0, \"gpus\": 1, \"user\": null}\n"
+    "{\"id\": \"z\", \"submit_s\": 10, \"length_s\": 1e3, \"gpus\": 8, \"queue\": \"big|fast\"}\n";
+
 std::string refused(const std::string& text, JobTraceFormat format) {
   return error_text([&] { parse_jobs(text, format, "t"); });
 }
@@ -280,7 +287,7 @@ TEST_CASE("job trace: bad tables get one sentence too") {
         "t: line 2, column id: found \"\"; expected the id of a job");
   CHECK(refused("submit_s,length_s,gpu\n0,1,1\n", JobTraceFormat::orrery) ==
         "t: line 1: found column \"gpu\"; expected submit_s, length_s, gpus, and perhaps id, "
-        "limit_s, queue, user; did you mean \"gpus\"?");
+        "limit_s, queue, user, fate; did you mean \"gpus\"?");
   CHECK(refused("submit_s,gpus\n0,1\n", JobTraceFormat::orrery) ==
         "t: line 1: found no column \"length_s\"; expected the columns that "
         "workloads/catalog/job_traces/README.md lists");
@@ -352,7 +359,7 @@ TEST_CASE("job trace: a name or a path, else the nearest name") {
 
 TEST_CASE("job trace: damaged texts are read or refused, nothing else") {
   RandomStream random(fresh(2), 0);
-  const std::string texts[] = {philly_text, swf_text, slurm_text, own_text};
+  const std::string texts[] = {philly_text, swf_text, slurm_text, own_text, json_text};
   for (const std::string& text : texts) {
     const JobTraceFormat format = job_format_of(text);
     for (int i = 0; i < 200; ++i) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,9 @@ struct ClusterJob {
   std::int32_t user = -1;  // of ClusterJobs::users; -1: not known
   std::uint32_t row = 0;   // of its file, from 1 below the header
   JobFate fate = JobFate::completed;
-  std::uint16_t work = 0;  // of what it consists: the kinds of a question; 0: a recorded length
+  std::int16_t priority = 0;  // higher ones first, where the policy asks
+  bool preemptible = true;    // by a higher one
+  std::uint16_t work = 0;     // of what it consists: the kinds of a question; 0: a recorded length
 };
 
 // In order of submission, those of one instant in order of their rows.
@@ -36,6 +39,8 @@ struct ClusterJobs {
   std::vector<std::string> queues = {"default"};
   std::vector<std::string> users;
   std::vector<std::string> notes;  // what was left out or set right while reading, once each
+  // The first submission by the clock of the cluster, since 1970-01-01; nothing: not known.
+  std::optional<FleetTime> began = {};
   std::string id_of(std::size_t job) const {
     return ids.empty() ? std::to_string(jobs[job].row) : ids[job];
   }

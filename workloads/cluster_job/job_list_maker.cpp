@@ -96,6 +96,7 @@ ClusterJobs JobListMaker::made() {
     CsvRow(table_, list_.jobs.back().row - 1)
         .fail(submit_, "a submission at most 1,000 years after the first");
   for (ClusterJob& job : list_.jobs) job.submit = job.submit - first;
+  list_.began = first;
   list_.name = table_.file;
   list_.queues = std::move(queues_.names);
   list_.users = std::move(users_.names);

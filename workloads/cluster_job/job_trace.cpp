@@ -36,23 +36,39 @@ ClusterJobs parse_philly(std::string_view text, const std::string& file) {
   return maker.made();
 }
 
+const std::vector<std::string>& own_columns() {
+  static const std::vector<std::string> columns = {"submit_s", "length_s", "gpus", "id",
+                                                   "limit_s",  "queue",    "user", "fate"};
+  return columns;
+}
+
 // Error for a column that our own format does not have.
 void check_own_columns(const CsvTable& table) {
-  static const std::vector<std::string> known = {"submit_s", "length_s", "gpus", "id",
-                                                 "limit_s",  "queue",    "user"};
+  const std::vector<std::string>& known = own_columns();
   for (const std::string& column : table.header)
     if (std::find(known.begin(), known.end(), column) == known.end())
-      throw Error({.file = table.file,
-                   .path = "line 1",
-                   .found = "column " + in_quotes(column),
-                   .expected = "submit_s, length_s, gpus, and perhaps id, limit_s, queue, user",
-                   .nearest = nearest_name(column, known)});
+      throw Error(
+          {.file = table.file,
+           .path = "line 1",
+           .found = "column " + in_quotes(column),
+           .expected = "submit_s, length_s, gpus, and perhaps id, limit_s, queue, user, fate",
+           .nearest = nearest_name(column, known)});
   require_columns(table, {"submit_s", "length_s", "gpus"}, job_columns_page);
 }
 
-ClusterJobs parse_own_jobs(std::string_view text, const std::string& file) {
-  const CsvTable table = parse_csv(text, file);
-  check_own_columns(table);
+// Blank: completed.
+JobFate fate_in(const CsvTable& table, std::size_t row) {
+  const std::string& text = CsvRow(table, row).text("fate");
+  if (text.empty()) return JobFate::completed;
+  if (const auto fate = job_fate_text.find(text)) return *fate;
+  throw Error({.file = table.file,
+               .path = fmt::format("line {}, column fate", table.lines[row]),
+               .found = in_quotes(text),
+               .expected = "completed, failed or cancelled",
+               .nearest = nearest_name(text, job_fate_text.names())});
+}
+
+ClusterJobs own_jobs(const CsvTable& table) {
   JobListMaker maker(table, "submit_s", table.has("id") ? "id" : "");
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const CsvRow row(table, i);
@@ -60,11 +76,12 @@ ClusterJobs parse_own_jobs(std::string_view text, const std::string& file) {
                          .length = seconds_in(row, "length_s"),
                          .gpus = job_gpus(row, "gpus", row.integer("gpus")),
                          .queue = maker.queue_called(row.text("queue")),
-                         .user = maker.user_called(row.text("user"))};
+                         .user = maker.user_called(row.text("user")),
+                         .fate = fate_in(table, i)};
     std::optional<FleetTime> limit;
     if (!row.blank("limit_s")) limit = seconds_in(row, "limit_s");
     if (limit && *limit < job.length)
-      throw Error({.file = file,
+      throw Error({.file = table.file,
                    .path = fmt::format("line {}, column limit_s", table.lines[i]),
                    .found = fmt::format("a limit of {} s below the length of {} s",
                                         row.text("limit_s"), row.text("length_s")),
@@ -72,6 +89,47 @@ ClusterJobs parse_own_jobs(std::string_view text, const std::string& file) {
     maker.add(i, job, limit);
   }
   return maker.made();
+}
+
+ClusterJobs parse_own_jobs(std::string_view text, const std::string& file) {
+  const CsvTable table = parse_csv(text, file);
+  check_own_columns(table);
+  return own_jobs(table);
+}
+
+// As a cell of a table has it; nothing, which is null too, is blank.
+std::string cell_of(const JsonValue& job, const std::string& key) {
+  const auto value = job.find(key);
+  if (!value) return "";
+  const bool is_text = key == "queue" || key == "user" || key == "fate";
+  if (is_text || (key == "id" && value->is_string())) return value->text();
+  if (key == "id") return fmt::format("{}", value->integer());
+  value->number();  // Error where it is none
+  return value->raw().dump();
+}
+
+ClusterJobs parse_json_jobs(std::string_view text, const std::string& file) {
+  CsvTable table{.file = file, .header = own_columns(), .rows = {}, .lines = {}};
+  bool ids = false;
+  for (std::size_t number = 0; !text.empty();) {
+    const std::string_view line = next_line(text, number);
+    if (is_blank(line)) continue;
+    const JsonValue job = JsonValue::parse(line, fmt::format("{}: line {}", file, number));
+    job.expect_only(own_columns(),
+                    "submit_s, length_s, gpus, and perhaps id, limit_s, queue, "
+                    "user, fate");
+    for (const char* needed : {"submit_s", "length_s", "gpus"}) (void)job.at(needed);
+    std::vector<std::string>& row = table.rows.emplace_back();
+    for (const std::string& key : own_columns()) row.push_back(cell_of(job, key));
+    table.lines.push_back(number);
+    ids = ids || job.has("id");
+  }
+  // Jobs without ids are named by their rows; where one has an id, all have.
+  if (!ids) {
+    const auto at = std::find(table.header.begin(), table.header.end(), "id");
+    *at = "no id";
+  }
+  return own_jobs(table);
 }
 
 std::string_view without_mark(std::string_view text) {
@@ -86,6 +144,7 @@ JobTraceFormat job_format_of(std::string_view text) {
   text = without_mark(text);
   text.remove_prefix(std::min(text.find_first_not_of(blank_characters), text.size()));
   const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
+  if (line.starts_with('{')) return JobTraceFormat::jsonl;
   if (line.starts_with(';')) return JobTraceFormat::swf;
   if (line.find('|') != std::string_view::npos) return JobTraceFormat::slurm;
   if (!line.empty() && line[0] >= '0' && line[0] <= '9') return JobTraceFormat::swf;
@@ -106,6 +165,8 @@ ClusterJobs parse_jobs(std::string_view text, JobTraceFormat format, const std::
       return parse_swf_jobs(text, file);
     case JobTraceFormat::slurm:
       return parse_slurm_jobs(text, file);
+    case JobTraceFormat::jsonl:
+      return parse_json_jobs(text, file);
     case JobTraceFormat::orrery:
       break;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads traces of cluster jobs: Philly's, the Standard Workload Format, Slurm's and our own.
+// Reads traces of cluster jobs: Philly's, the Standard Workload Format, Slurm's and our own two.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,31 @@ namespace orrery {
 
 // philly: columns timestamp (UTC), duration (s), num_gpus and cluster, which is the queue.
 // swf: 18 numbers a line, comments begin with ';'. Processors are GPUs, those requested before
-//   those allocated; the queue is field 15, else the partition.
+//   those allocated; the queue is field 15, else the partition. Status 0 and 4 are failures, 5 is
+//   cancelled, all else completed. The comment UnixStartTime tells the clock.
 // slurm: what `sacct -P` prints, with its header: JobID, Submit, ElapsedRaw or Elapsed, ReqTRES or
 //   AllocTRES (the first that names GPUs), and perhaps Start, State, Timelimit or TimelimitRaw,
 //   User and Partition, which is the queue. Steps, jobs without GPUs and jobs that never started
-//   are left out.
-// orrery: columns submit_s, length_s, gpus, and perhaps id, limit_s, queue, user.
-enum class JobTraceFormat : std::uint8_t { philly, swf, slurm, orrery };
+//   are left out. What stopped for the cluster's sake (NODE_FAIL, BOOT_FAIL, PREEMPTED, ...)
+//   counts as completed: machines that fail are not in the record but in what is simulated.
+// orrery: columns submit_s (since 1970 where the hour matters), length_s, gpus, and perhaps id,
+//   limit_s, queue, user, fate.
+// jsonl: a JSON object a line, with the same names. Ids are texts or whole numbers.
+enum class JobTraceFormat : std::uint8_t { philly, swf, slurm, orrery, jsonl };
 inline constexpr auto job_trace_format_text =
-    enum_names<JobTraceFormat>({"philly", "swf", "slurm", "orrery"});
+    enum_names<JobTraceFormat>({"philly", "swf", "slurm", "orrery", "jsonl"});
 constexpr std::string_view to_text(JobTraceFormat f) { return job_trace_format_text[f]; }
 
-// By what the text begins with: a first line with '|', the column timestamp, a ';' or a digit,
-// anything else.
+// By what the text begins with: a '{', a first line with '|', the column timestamp, a ';' or a
+// digit, anything else.
 JobTraceFormat job_format_of(std::string_view text);
 
 // Submissions count from the first one. A job without a limit has its length as its limit; one of
 // swf or slurm that ran past its limit as well. Error, with file, line and column: times below 0 or
 // above most_fleet_time, GPUs that are no whole number between 1 and 10^7, a limit of our own
-// format below the length, an id twice, columns that are missing or (in our own) not known, no
-// jobs. `file` names the text in errors. Notes count what was left out or set right.
+// formats below the length, an end that is not known, an id twice, columns that are missing or (in
+// our own) not known, no jobs. `file` names the text in errors. Notes count what was left out or
+// set right.
 ClusterJobs parse_jobs(std::string_view text, JobTraceFormat format, const std::string& file);
 
 // The same of a file of at most 256 MiB, in the format that it begins with.

@@ -133,13 +133,51 @@ std::optional<FleetTime> slurm_length(const CsvRow& row) {
   return length;
 }
 
+// What Slurm calls the end of a job, and what it is here. The cluster stopped those that are
+// completed without being called so: but for it they would have gone on, so that no fault of their
+// own is known.
+struct SlurmEnd {
+  std::string_view state;
+  JobFate fate;
+  bool by_cluster = false;
+};
+constexpr SlurmEnd slurm_ends[] = {{"COMPLETED", JobFate::completed},
+                                   {"RUNNING", JobFate::completed},
+                                   {"COMPLETING", JobFate::completed},
+                                   {"SUSPENDED", JobFate::completed},
+                                   {"STOPPED", JobFate::completed},
+                                   {"RESIZING", JobFate::completed},
+                                   {"PENDING", JobFate::completed},
+                                   {"FAILED", JobFate::failed},
+                                   {"TIMEOUT", JobFate::failed},
+                                   {"OUT_OF_MEMORY", JobFate::failed},
+                                   {"DEADLINE", JobFate::failed},
+                                   {"SPECIAL_EXIT", JobFate::failed},
+                                   {"CANCELLED", JobFate::cancelled},
+                                   {"REVOKED", JobFate::cancelled},
+                                   {"NODE_FAIL", JobFate::completed, true},
+                                   {"BOOT_FAIL", JobFate::completed, true},
+                                   {"PREEMPTED", JobFate::completed, true},
+                                   {"REQUEUED", JobFate::completed, true},
+                                   {"REQUEUE_HOLD", JobFate::completed, true}};
+
+// Of "CANCELLED by 1000", what stands in front; nothing is a completed job.
+const SlurmEnd& slurm_end(const CsvRow& row) {
+  const std::string& text = row.text("State");
+  const std::string_view state = std::string_view(text).substr(0, text.find(' '));
+  if (state.empty()) return slurm_ends[0];
+  for (const SlurmEnd& end : slurm_ends)
+    if (end.state == state) return end;
+  row.fail("State", "a state of Slurm, such as COMPLETED, FAILED or CANCELLED by 1000");
+}
+
 }  // namespace
 
 ClusterJobs parse_slurm_jobs(std::string_view text, const std::string& file) {
   const CsvTable table = slurm_table(text, file);
   require_slurm_columns(table);
   JobListMaker maker(table, "Submit", "JobID");
-  std::int64_t steps = 0, without_gpus = 0, not_started = 0, running = 0;
+  std::int64_t steps = 0, without_gpus = 0, not_started = 0, running = 0, by_cluster = 0;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const CsvRow row(table, i);
     if (row.text("JobID").find('.') != std::string::npos) {
@@ -159,12 +197,15 @@ ClusterJobs parse_slurm_jobs(std::string_view text, const std::string& file) {
       continue;
     }
     if (row.text("State") == "RUNNING") ++running;
+    const SlurmEnd& end = slurm_end(row);
+    if (end.by_cluster) ++by_cluster;
     maker.add(i,
               {.submit = stamp_in(row, "Submit", 'T'),
                .length = *length,
                .gpus = job_gpus(row, column, gpus),
                .queue = maker.queue_called(row.text("Partition")),
-               .user = maker.user_called(row.text("User"))},
+               .user = maker.user_called(row.text("User")),
+               .fate = end.fate},
               slurm_limit(row));
   }
   maker.note(steps, "step", "of a job was left out", "of jobs were left out");
@@ -173,6 +214,8 @@ ClusterJobs parse_slurm_jobs(std::string_view text, const std::string& file) {
              "that never started were left out");
   maker.note(running, "job", "was still running: what had passed is its length",
              "were still running: what had passed is their length");
+  maker.note(by_cluster, "job", "was stopped by the cluster, and counts as completed",
+             "were stopped by the cluster, and count as completed");
   return maker.made();
 }
 

@@ -10,6 +10,7 @@
 #include "sim/base/text/csv.h"
 #include "workloads/cluster_job/job_cells.h"
 #include "workloads/cluster_job/job_list_maker.h"
+#include "workloads/cluster_job/job_times.h"
 
 namespace orrery {
 namespace {
@@ -22,11 +23,11 @@ struct SwfField {
 constexpr const char *swf_job = "1 (job)", *swf_submit = "2 (submit time)",
                      *swf_run = "4 (run time)", *swf_held = "5 (allocated processors)",
                      *swf_asked = "8 (requested processors)", *swf_limit = "9 (requested time)",
-                     *swf_user = "12 (user)", *swf_queue = "15 (queue)",
-                     *swf_partition = "16 (partition)";
-constexpr SwfField swf_fields[] = {{1, swf_job},   {2, swf_submit}, {4, swf_run},
-                                   {5, swf_held},  {8, swf_asked},  {9, swf_limit},
-                                   {12, swf_user}, {15, swf_queue}, {16, swf_partition}};
+                     *swf_status = "11 (status)", *swf_user = "12 (user)",
+                     *swf_queue = "15 (queue)", *swf_partition = "16 (partition)";
+constexpr SwfField swf_fields[] = {
+    {1, swf_job},   {2, swf_submit},  {4, swf_run},   {5, swf_held},   {8, swf_asked},
+    {9, swf_limit}, {11, swf_status}, {12, swf_user}, {15, swf_queue}, {16, swf_partition}};
 
 CsvTable swf_table(std::string_view text, const std::string& file) {
   constexpr std::size_t all_fields = 18;
@@ -63,6 +64,31 @@ std::string swf_queue_name(const CsvRow& row) {
   return is_known(row, swf_partition) ? "partition " + row.text(swf_partition) : "";
 }
 
+// 2, 3 and 4 are parts of a job: to be continued, the last one, the last one, which failed.
+JobFate swf_fate(const CsvRow& row) {
+  const auto status = row.integer(swf_status);
+  if (!status || *status < -1 || *status > 5) row.fail(swf_status, "a status from -1 to 5");
+  if (*status == 5) return JobFate::cancelled;
+  return *status == 0 || *status == 4 ? JobFate::failed : JobFate::completed;
+}
+
+// Of the comment "; UnixStartTime: 1000000000", which says when the clock of submissions began.
+std::optional<FleetTime> swf_start(std::string_view text) {
+  constexpr std::string_view key = "UnixStartTime:";
+  for (std::size_t number = 0; !text.empty();) {
+    std::string_view line = next_line(text, number);
+    if (is_blank(line)) continue;
+    if (!line.starts_with(';')) return std::nullopt;
+    const std::size_t at = line.find(key);
+    if (at == std::string_view::npos) continue;
+    line.remove_prefix(at + key.size());
+    line.remove_prefix(std::min(line.find_first_not_of(blank_characters), line.size()));
+    const auto start = fleet_seconds(line.substr(0, line.find_last_not_of(blank_characters) + 1));
+    if (start && start->us > 0 && *start <= most_fleet_time) return start;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ClusterJobs parse_swf_jobs(std::string_view text, const std::string& file) {
@@ -88,12 +114,15 @@ ClusterJobs parse_swf_jobs(std::string_view text, const std::string& file) {
                .length = allowed_time(row, swf_run, run),
                .gpus = job_gpus(row, processors, gpus),
                .queue = maker.queue_called(swf_queue_name(row)),
-               .user = maker.user_called(is_known(row, swf_user) ? row.text(swf_user) : "")},
+               .user = maker.user_called(is_known(row, swf_user) ? row.text(swf_user) : ""),
+               .fate = swf_fate(row)},
               limit);
   }
   maker.note(left_out, "row", "without run time or processors was left out",
              "without run time or processors were left out");
   ClusterJobs list = maker.made();
+  const auto start = swf_start(text);
+  list.began = start ? std::optional(*start + *list.began) : std::nullopt;
   list.notes.emplace_back("Processors of the trace count as GPUs");
   return list;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what became of a cluster's jobs.
+// Writes what became of a cluster's jobs for people.
 #include "sim/app/schedule/report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "sim/app/answer/answer.h"
+#include "sim/app/schedule/share_parts.h"
 #include "sim/base/text/words.h"
 
 namespace orrery {
@@ -15,8 +15,6 @@ namespace {
 constexpr std::size_t most_heads = 5;  // of a story, for a terminal
 
 std::string time_text(FleetTime t) { return to_text(to_seconds(t)); }
-
-double gpu_hours(GpuMicros t) { return static_cast<double>(t) / 3.6e9; }
 
 std::string shape_sentence(const SlotShape& shape) {
   std::string text = fmt::format("{} of {} GPUs", plural(shape.hosts, "host"), shape.gpus_per_host);
@@ -29,34 +27,143 @@ std::string shape_sentence(const SlotShape& shape) {
 
 std::string point_name(const SchedulePoint& p) { return p.policy + ", " + p.place; }
 
-void add_points(Document& document, const Scheduled& s) {
-  Table table({"policy", "place", "mean wait", "median", "90%", "99%", "completion", "useful %",
-               "short %", "scattered %", "idle %"},
-              {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
-               Align::right, Align::right, Align::right, Align::right, Align::right});
-  for (const SchedulePoint& p : s.points) {
-    const FleetMeasures& m = p.measures;
-    table.add({p.policy, p.place, to_text(m.wait.mean()), time_text(m.wait.p50),
-               time_text(m.wait.p90), time_text(m.wait.p99), to_text(m.completion.mean()),
-               percent_figure(m.shares.useful), percent_figure(m.shares.short_of),
-               percent_figure(m.shares.scattered), percent_figure(m.shares.idle)});
-  }
-  document.gap();
-  document.table(table);
-  document.note(
-      "completion: mean, wait and run. GPU-time from the first submission to the last "
-      "end: useful: held by jobs; short: free, too few for the next job; scattered: "
-      "free, enough for it, but not on the hosts that it needs; idle: nobody waits.");
+const FleetMeasures& first_run(const SchedulePoint& p) { return p.measures.front(); }
+
+// Mean over the runs of a point.
+double mean_of(const SchedulePoint& p, double (*of)(const FleetMeasures&)) {
+  double sum = 0;
+  for (const FleetMeasures& m : p.measures) sum += of(m);
+  return sum / static_cast<double>(std::max<std::size_t>(1, p.measures.size()));
+}
+std::string mean_time(const SchedulePoint& p, double (*of)(const FleetMeasures&)) {
+  return to_text(seconds(mean_of(p, of)));
 }
 
-void add_sizes(Document& document, const SchedulePoint& p) {
+double mean_share(const SchedulePoint& p, double FleetShares::*member) {
+  double sum = 0;
+  for (const FleetMeasures& m : p.measures) sum += m.shares.*member;
+  return sum / static_cast<double>(std::max<std::size_t>(1, p.measures.size()));
+}
+
+void add_points(Document& document, const Scheduled& s) {
+  Table table({"policy", "place", "mean wait", "median", "90%", "99%", "completion", "useful %"},
+              {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
+               Align::right, Align::right});
+  for (const SchedulePoint& p : s.points)
+    table.add({p.policy, p.place,
+               mean_time(p, [](const FleetMeasures& m) { return m.wait.mean().si(); }),
+               mean_time(p, [](const FleetMeasures& m) { return to_seconds(m.wait.p50).si(); }),
+               mean_time(p, [](const FleetMeasures& m) { return to_seconds(m.wait.p90).si(); }),
+               mean_time(p, [](const FleetMeasures& m) { return to_seconds(m.wait.p99).si(); }),
+               mean_time(p, [](const FleetMeasures& m) { return m.completion.mean().si(); }),
+               percent_figure(mean_share(p, &FleetShares::useful))});
+  document.gap();
+  document.table(table);
+  document.note("completion: mean, wait and run.");
+}
+
+// Where GPU-time went: the parts that are not nothing, a column a point.
+void add_shares(Document& document, const Scheduled& s) {
+  std::vector<std::string> head = {"% of GPU-time"};
+  std::vector<Align> align = {Align::left};
+  for (const SchedulePoint& p : s.points) {
+    head.push_back(point_name(p));
+    align.push_back(Align::right);
+  }
+  Table table(head, align);
+  std::vector<std::string> meanings;
+  for (const SharePart& part : share_parts()) {
+    std::vector<std::string> row = {part.name};
+    double most = 0;
+    for (const SchedulePoint& p : s.points) {
+      most = std::max(most, mean_share(p, part.member));
+      row.push_back(percent_figure(mean_share(p, part.member)));
+    }
+    if (most <= 0) continue;
+    table.add(row);
+    meanings.push_back(std::string(part.name) + ": " + part.meaning);
+  }
+  document.heading("Where GPU-time went");
+  document.table(table);
+  document.note(joined(meanings, "; ") + ".");
+}
+
+void add_differences(Document& document, const Scheduled& s) {
+  if (s.differences.empty()) return;
+  Table table({"against " + point_name(s.points[s.best]), "completion", "90% interval", "wait",
+               "90% interval"},
+              {Align::left, Align::right, Align::right, Align::right, Align::right});
+  const auto signed_time = [](double t) {
+    return (t < 0 ? "-" : "+") + to_text(seconds(std::abs(t)));
+  };
+  const auto interval = [&](const SeedMean& m) {
+    return signed_time(m.low) + " to " + signed_time(m.high);
+  };
+  for (const PointDifference& d : s.differences)
+    table.add({point_name(s.points[d.point]), signed_time(d.completion_s.mean),
+               interval(d.completion_s), signed_time(d.wait_s.mean), interval(d.wait_s)});
+  document.heading(fmt::format("Compared on the same arrivals and failures, {} runs each",
+                               s.points[s.best].measures.size()));
+  document.table(table);
+}
+
+// What broke in the first run.
+void add_breakdowns(Document& document, const Scheduled& s, const SchedulePoint& p) {
+  if (s.breakdowns.kinds.empty()) return;
+  Table table({"what broke", "times", "jobs stopped", "that lost a host"},
+              {Align::left, Align::right, Align::right, Align::right});
+  for (std::size_t i = 0; i < s.breakdowns.kinds.size(); ++i) {
+    const BreakdownCount& count = p.record.breakdowns[i];
+    if (count.struck > 0)
+      table.add({s.breakdowns.kinds[i].name, grouped(count.struck), grouped(count.stopped),
+                 grouped(count.requeued)});
+  }
+  document.heading("What broke, " + point_name(p));
+  document.table(table);
+  const FleetMeasures& m = first_run(p);
+  document.paragraph(fmt::format(
+      "Jobs were stopped {} times by what broke and {} times by others; for places again they "
+      "waited {}, all together.",
+      grouped(m.stops), grouped(m.preemptions), to_text(m.waited_again)));
+}
+
+void add_power(Document& document, const Scheduled& s) {
+  Table table({"policy", "place", "energy, GWh", "mean, MW", "most, MW"},
+              {Align::left, Align::left, Align::right, Align::right, Align::right});
+  for (const SchedulePoint& p : s.points) {
+    const FleetMeasures& m = first_run(p);
+    table.add({p.policy, p.place, fmt::format("{:.3f}", m.energy.si() / 3.6e12),
+               fmt::format("{:.3f}", m.mean_power.si() * 1e-6),
+               fmt::format("{:.3f}", m.peak_power.si() * 1e-6)});
+  }
+  document.heading("Power of accelerators and hosts");
+  document.table(table);
+  document.note(
+      "Accelerators of recorded jobs draw 73% of their limit, as busy ones of Acme did in 2023.");
+}
+
+void add_trainings(Document& document, const Scheduled& s) {
+  if (s.asked.trainings.empty()) return;
+  Table table({"training", "GPUs", "layout", "step", "alone", "saves every"},
+              {Align::left, Align::right, Align::left, Align::right, Align::right, Align::right});
+  for (const FleetTraining& t : s.asked.trainings)
+    table.add({t.id, grouped(t.job.gpus), to_text(t.scenario.layout),
+               to_text(seconds(static_cast<double>(t.step_ps) * 1e-12)),
+               to_text(to_seconds(t.job.length)),
+               t.save_interval > Seconds{} ? to_text(t.save_interval) : "never"});
+  document.heading("Trainings");
+  document.table(table);
+}
+
+void add_groups(Document& document, const std::string& what, const SchedulePoint& p,
+                const std::vector<FleetGroup>& groups) {
   Table table({"jobs of", "jobs", "% of GPU-time", "mean wait", "median", "90%", "99%"},
               {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
                Align::right});
-  for (const FleetGroup& g : p.measures.by_size)
+  for (const FleetGroup& g : groups)
     table.add({g.name, grouped(g.jobs), percent_figure(g.held_share), to_text(g.wait.mean()),
                time_text(g.wait.p50), time_text(g.wait.p90), time_text(g.wait.p99)});
-  document.heading("Waits by size, " + point_name(p));
+  document.heading(what + ", " + point_name(p));
   document.table(table);
 }
 
@@ -107,44 +214,26 @@ void add_story(Document& document, const Scheduled& s, const SchedulePoint& p) {
   document.table(table);
 }
 
-Json spread_json(const TimeSpread& t) {
-  const auto seconds = [](FleetTime time) { return to_seconds(time).si(); };
-  return {{"mean", t.mean().si()}, {"p50", seconds(t.p50)},  {"p90", seconds(t.p90)},
-          {"p99", seconds(t.p99)}, {"max", seconds(t.most)}, {"sum", t.sum().si()},
-          {"jobs", t.count}};
+void add_notes(Document& document, const Scheduled& s, const SchedulePoint& best) {
+  for (const std::string& note : s.jobs.notes) document.paragraph(note + ".");
+  if (first_run(best).rejected > 0)
+    document.paragraph(fmt::format("Rejected, asking for more GPUs than the cluster has: {}.",
+                                   plural(first_run(best).rejected, "job")));
+  if (!s.reliability.empty()) document.paragraph("What fails: " + s.reliability + ".");
+  if (s.horizon)
+    document.paragraph("The run ends after " + time_text(*s.horizon) + ", whoever runs.");
+  if (s.stopped) document.paragraph("Stopped early: figures are of what was simulated until then.");
+  if (s.seeds > 1)
+    document.paragraph(
+        fmt::format("Means of {}, with seeds of their own.", plural(best.measures.size(), "run")));
 }
 
-Json groups_json(const std::vector<FleetGroup>& groups) {
-  Json out = Json::array();
-  for (const FleetGroup& g : groups)
-    out.push_back({{"name", g.name},
-                   {"jobs", g.jobs},
-                   {"held_share", g.held_share},
-                   {"wait_s", spread_json(g.wait)}});
-  return out;
-}
-
-Json story_json(const Scheduled& s, const SchedulePoint& p) {
-  const std::size_t job = *s.watched;
-  const JobRecord& record = p.record.jobs[job];
-  const WaitStory& story = *p.record.story;
-  Json heads = Json::array();
-  for (const WaitStory::Head& head : story.heads)
-    heads.push_back({{"job", s.jobs.id_of(head.job)},
-                     {"gpus", s.jobs.jobs[head.job].gpus},
-                     {"time_s", to_seconds(head.time).si()}});
-  Json wait = nullptr;
-  if (record.start != fleet_never) wait = to_seconds(record.start - s.jobs.jobs[job].submit).si();
-  return {{"job", s.jobs.id_of(job)},
-          {"gpus", s.jobs.jobs[job].gpus},
-          {"rejected", record.rejected},
-          {"wait_s", wait},
-          {"ahead", story.ahead},
-          {"free_gpus", story.free_then},
-          {"short_s", to_seconds(story.short_of).si()},
-          {"scattered_s", to_seconds(story.scattered).si()},
-          {"behind_s", to_seconds(story.behind).si()},
-          {"heads", heads}};
+std::string not_modelled(const Scheduled& s) {
+  std::string text =
+      "Recorded jobs run for as long as they are recorded, wherever they are placed. Jobs do not "
+      "share storage, and nobody is resized.";
+  if (s.reliability.empty()) text += " Nothing fails.";
+  return text;
 }
 
 }  // namespace
@@ -154,89 +243,24 @@ Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
   document.title(fmt::format("{} on {} GPUs of {}", plural(s.jobs.jobs.size(), "job"),
                              grouped(s.shape.gpus()), s.cluster));
   document.paragraph(shape_sentence(s.shape));
-  for (const std::string& note : s.jobs.notes) document.paragraph(note + ".");
   const SchedulePoint& best = s.points[s.best];
-  if (best.measures.rejected > 0)
-    document.paragraph(fmt::format("Rejected, asking for more GPUs than the cluster has: {}.",
-                                   plural(best.measures.rejected, "job")));
-  if (s.stopped) document.paragraph("Stopped early: figures are of what was simulated until then.");
+  add_notes(document, s, best);
   add_points(document, s);
   if (s.points.size() > 1)
     document.paragraph(fmt::format("Least mean completion: {}.", point_name(best)));
-  add_sizes(document, best);
+  add_differences(document, s);
+  add_shares(document, s);
+  add_trainings(document, s);
+  add_groups(document, "Waits by size", best, first_run(best).by_size);
+  if (s.asked.several_kinds() && first_run(best).by_queue.size() > 1)
+    add_groups(document, "Waits by queue", best, first_run(best).by_queue);
+  add_breakdowns(document, s, best);
+  add_power(document, s);
   if (s.watched)
     for (const SchedulePoint& p : s.points) add_story(document, s, p);
   document.heading("Not modelled");
-  document.paragraph(
-      "Jobs run for as long as they are recorded, wherever they are placed: neither links nor "
-      "power are shared, nothing fails, and nobody is preempted.");
+  document.paragraph(not_modelled(s));
   return document;
-}
-
-Json schedule_json(const Scheduled& s) {
-  Json levels = Json::array();
-  for (const SlotLevel& level : s.shape.levels)
-    levels.push_back({{"name", level.name}, {"hosts", level.reach}});
-  Json points = Json::array();
-  for (const SchedulePoint& p : s.points) {
-    const FleetMeasures& m = p.measures;
-    Json point = {{"policy", p.policy},
-                  {"place", p.place},
-                  {"jobs",
-                   {{"submitted", m.submitted},
-                    {"finished", m.finished},
-                    {"rejected", m.rejected},
-                    {"running", m.running},
-                    {"queued", m.queued}}},
-                  {"wait_s", spread_json(m.wait)},
-                  {"completion_s", spread_json(m.completion)},
-                  {"slowdown_mean", m.slowdown_mean},
-                  {"gpu_share",
-                   {{"useful", m.shares.useful},
-                    {"short", m.shares.short_of},
-                    {"scattered", m.shares.scattered},
-                    {"idle", m.shares.idle}}},
-                  {"gpu_hours", gpu_hours(m.held)},
-                  {"scattered_gpu_s", static_cast<double>(m.scattered) * 1e-6},
-                  {"span_s", to_seconds(m.span).si()},
-                  {"most_waiting", m.most_waiting},
-                  {"stopped", p.record.stopped},
-                  {"by_size", groups_json(m.by_size)},
-                  {"by_queue", groups_json(m.by_queue)},
-                  {"job", s.watched ? story_json(s, p) : Json(nullptr)}};
-    points.push_back(std::move(point));
-  }
-  return {{"cluster", s.cluster},
-          {"shape",
-           {{"gpus", s.shape.gpus()},
-            {"hosts", s.shape.hosts},
-            {"gpus_per_host", s.shape.gpus_per_host},
-            {"levels", levels}}},
-          {"jobs", s.jobs.name},
-          {"points", points},
-          {"best", s.best},
-          {"assumptions", s.jobs.notes}};
-}
-
-std::string schedule_rows(const Scheduled& s) {
-  std::string text =
-      "policy,place,id,queue,gpus,submit_s,wait_s,length_s,start_s,end_s,hosts,groups\n";
-  const auto seconds = [](FleetTime t) {
-    return fmt::format("{}.{:06}", t.us / 1'000'000, t.us % 1'000'000);
-  };
-  for (const SchedulePoint& p : s.points)
-    for (std::size_t i = 0; i < s.jobs.jobs.size(); ++i) {
-      const ClusterJob& job = s.jobs.jobs[i];
-      const JobRecord& r = p.record.jobs[i];
-      const bool started = r.start != fleet_never;
-      text += fmt::format(
-          "{},{},{},{},{},{},{},{},{},{},{},{}\n", p.policy, p.place, s.jobs.id_of(i),
-          s.jobs.queues[static_cast<std::size_t>(job.queue)], job.gpus, seconds(job.submit),
-          started ? seconds(r.start - job.submit) : "", seconds(job.length),
-          started ? seconds(r.start) : "", started ? seconds(r.end) : "",
-          r.hosts > 0 ? std::to_string(r.hosts) : "", r.groups > 0 ? std::to_string(r.groups) : "");
-    }
-  return text;
 }
 
 }  // namespace orrery

@@ -12,8 +12,8 @@ namespace orrery {
 
 Document schedule_document(const Scheduled& scheduled, bool full, std::size_t width);
 Json schedule_json(const Scheduled& scheduled);
-// policy, place, id, queue, gpus, submit_s, wait_s, length_s, start_s, end_s, hosts, groups: blank
-// where a job did not start, and where hosts do not count.
+// policy, place, id, queue, gpus, submit_s, wait_s, length_s, start_s, end_s, hosts, groups, stops:
+// blank where a job did not start, and where hosts do not count. Of the first seed.
 std::string schedule_rows(const Scheduled& scheduled);
 
 }  // namespace orrery

@@ -33,11 +33,12 @@ bool BreakdownPass::repair_until(FleetTime now) {
   while (shop_.next() <= now) {
     changed = true;
     for (const std::int32_t host : shop_.take().hosts) {
-      if (spares_.size() < static_cast<std::size_t>(plan_.spare_hosts)) {
+      if (lacking_ > 0) {
+        --lacking_;
+        state_.slots().set_out(host, false);
+      } else {
         spares_.insert(host);
         spare_gpus_ += state_.slots().shape().gpus_of(host);
-      } else {
-        state_.slots().set_out(host, false);
       }
     }
   }
@@ -108,7 +109,10 @@ void BreakdownPass::lose(const BreakdownKind& kind, const Breakdown& one, HostSp
 }
 
 void BreakdownPass::stand_in() {
-  if (spares_.empty()) return;
+  if (spares_.empty()) {
+    ++lacking_;
+    return;
+  }
   const std::int32_t host = *spares_.begin();
   spares_.erase(spares_.begin());
   spare_gpus_ -= state_.slots().shape().gpus_of(host);

@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "sim/engine/fleet/breakdowns.h"
 #include "sim/engine/fleet/fleet_state.h"
+#include "sim/engine/jobs/breakdowns.h"
 
 namespace orrery {
 
@@ -36,6 +36,7 @@ class BreakdownPass {
   RepairShop shop_;
   std::set<std::int32_t> spares_;  // hosts that stand by
   std::int64_t spare_gpus_ = 0;
+  std::int64_t lacking_ = 0;  // hosts under repair in whose place nobody stands
   std::vector<BreakdownCount> counts_;
 };
 

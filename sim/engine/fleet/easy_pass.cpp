@@ -40,6 +40,8 @@ bool EasyPass::head_has_place() const {
 // What holds for one job holds for all of its size until another starts.
 void EasyPass::decide(FleetTime now) {
   if (state_.waiting().size() < 2 || state_.slots().free() == 0) return;
+  // Somebody took longer than was expected.
+  if (head_ == state_.waiting().head().job && at_ <= now) forget();
   promise();
   const FleetTime window = at_ - now;
   sizes_.clear();

@@ -7,31 +7,48 @@
 #include <optional>
 #include <vector>
 
-#include "sim/engine/fleet/breakdowns.h"
-#include "sim/engine/fleet/job_work.h"
 #include "sim/engine/fleet/policy.h"
+#include "sim/engine/jobs/breakdowns.h"
+#include "sim/engine/jobs/job_work.h"
+#include "sim/engine/jobs/link_sharing.h"
 #include "topologies/slots.h"
 
 namespace orrery {
+
+// What a job sends over the links above the groups of one level (a leaf group's uplinks) while it
+// runs on a place. `load`: of a group's links if all of its hosts sent as those of the job do; 0:
+// nothing, or more than enough links for all.
+struct TrunkTraffic {
+  double busy = 0;    // share of a step in which it sends and waits for it
+  double load = 0;    // meanwhile
+  double hidden = 0;  // in the mean, besides, that nobody waits for
+};
+
+struct PlacePrice {
+  std::int64_t step_ps = 0;  // alone; at least that of the kind of work, which is well placed
+  std::vector<TrunkTraffic> trunks = {};  // by level of the shape; empty: it meets nobody
+};
 
 // Says what a step of a job takes on the hosts that it got. Asked by several runs at a time.
 class PlacePrices {
  public:
   virtual ~PlacePrices() = default;
-  // In picoseconds, at least the step of the kind of work, which it has alone and well placed.
-  virtual std::int64_t step_ps(std::uint16_t work, const Grants& place) = 0;
+  virtual PlacePrice price(std::uint16_t work, const Grants& place) = 0;
 };
 
 struct FleetQuestion {
   SlotShape shape;
   FleetPolicy policy;
-  std::uint64_t seed = 0;                    // of random places and of what breaks
-  std::vector<JobWork> works = {JobWork{}};  // by ClusterJob::work; the first: recorded lengths
-  PlacePrices* prices = nullptr;             // of kinds that are priced
-  BreakdownPlan breakdowns = {};             // needs hosts: no pool
-  std::int64_t idle_milliwatts = 0;          // of an accelerator that nobody holds
-  std::int64_t power_limit_milliwatts = 0;   // no job starts that would pass it; 0: none
-  std::optional<std::uint32_t> watch = {};   // the job whose wait is to be told
+  std::uint64_t seed = 0;                     // of random places and of what breaks
+  std::vector<JobWork> works = {JobWork{}};   // by ClusterJob::work; the first: recorded lengths
+  PlacePrices* prices = nullptr;              // of kinds that are priced
+  std::vector<QueueQuota> quotas = {};        // by queue; fewer: the others have none
+  LinkMeeting meeting = LinkMeeting::random;  // how jobs meet on links that they share
+  BreakdownPlan breakdowns = {};              // needs hosts: no pool
+  std::int64_t idle_milliwatts = 0;           // of an accelerator that nobody holds
+  std::int64_t power_limit_milliwatts = 0;    // no job starts that would pass it; 0: none
+  FleetTime horizon = fleet_never;            // the run ends then, whoever runs
+  std::optional<std::uint32_t> watch = {};    // the job whose wait is to be told
   // Asked every few thousand events with the time that was reached: true ends the run.
   std::function<bool(FleetTime)> stop = {};
   // Called after the decisions of each instant, for laws.

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/engine/fleet/job_work.h"
+#include "sim/engine/jobs/job_work.h"
 
 namespace orrery {
 
@@ -18,7 +18,8 @@ struct JobRecord {
   std::int32_t groups = 0;  // of the innermost level of switches; 0: the shape has none
   bool rejected = false;    // it asks for more than the cluster has
   std::int32_t stops = 0;   // by what broke
-  FleetTime waited_again;   // after those, for a place
+  std::int32_t preemptions = 0;
+  FleetTime waited_again;  // after both, for a place
 };
 
 // Accelerator-time that jobs held, in whole accelerators x picoseconds.
@@ -27,8 +28,9 @@ struct FleetWork {
   GpuPicos in_vain = 0;  // the same of jobs that fail or are cancelled
   GpuPicos slowed = 0;   // what steps took longer on their places
   GpuPicos saving = 0, starting = 0;
-  GpuPicos lost = 0;  // steps that do not count
-  GpuPicos all() const { return useful + in_vain + slowed + saving + starting + lost; }
+  GpuPicos lost = 0;       // steps that do not count
+  GpuPicos preempted = 0;  // the same of jobs that others stopped
+  GpuPicos all() const { return useful + in_vain + slowed + saving + starting + lost + preempted; }
 };
 
 // Accelerator-time from the first submission to the last end; the parts sum to `all`.
@@ -76,7 +78,9 @@ struct FleetRecord {
   std::uint64_t events = 0;  // instants at which something happened
   std::optional<WaitStory> story = {};
   std::int64_t most_waiting = 0;
-  bool stopped = false;  // it ended early: jobs that run have no end
+  bool stopped = false;  // Ctrl-C ended it: jobs that run have no end
+  bool cut = false;      // the horizon did
+  bool ends_early() const { return stopped || cut; }
 };
 
 }  // namespace orrery

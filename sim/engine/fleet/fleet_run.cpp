@@ -8,11 +8,31 @@
 #include "sim/engine/fleet/easy_pass.h"
 #include "sim/engine/fleet/fleet_state.h"
 #include "sim/engine/fleet/own_stops.h"
+#include "sim/engine/fleet/preempt_pass.h"
+#include "sim/engine/fleet/quota_gate.h"
+#include "sim/engine/fleet/trunk_meetings.h"
+#include "sim/engine/fleet/wait_teller.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::uint64_t events_between_looks = 4096;
+
+GpuMicros times(std::int64_t amount, FleetTime time) {
+  return static_cast<GpuMicros>(amount) * static_cast<GpuMicros>(time.us);
+}
+
+// What the accelerators do for so long; `scattered`: some are free and the head has no place.
+void count(FleetUse& use, const FleetState& state, std::int64_t spare, FleetTime passed,
+           bool scattered) {
+  const Slots& slots = state.slots();
+  use.all += times(slots.total(), passed);
+  use.held += times(slots.held(), passed);
+  use.spare += times(spare, passed);
+  use.repair += times(slots.out() - spare, passed);
+  const bool waits = !state.waiting().empty();
+  (scattered ? use.scattered : waits ? use.short_of : use.idle) += times(slots.free(), passed);
+}
 
 class FleetRun {
  public:
@@ -21,19 +41,27 @@ class FleetRun {
         question_(question),
         state_(jobs_, question),
         easy_(state_),
+        teller_(state_, question.watch),
         breakdowns_(state_, question),
-        own_stops_(state_, question.seed) {
-    if (question.watch) record_.story.emplace();
+        own_stops_(state_, question.seed),
+        meetings_(state_, question),
+        preempt_(state_, question),
+        quotas_(state_, question) {
     most_gpus_ = state_.slots().total() - breakdowns_.spare_gpus();
   }
 
   FleetRecord run() {
     while (true) {
       const FleetTime at = next_event();
-      if (at == fleet_never) break;
+      if (at >= question_.horizon) {
+        record_.cut = question_.horizon != fleet_never;
+        if (record_.cut) pass_to(question_.horizon);
+        break;
+      }
       pass_to(at);
       happen();
       decide();
+      if (meetings_.settle(now_)) easy_.forget();
       record_.power.most_milliwatts = std::max(record_.power.most_milliwatts, state_.milliwatts());
       ++record_.events;
       if (question_.look) question_.look(now_, state_.slots());
@@ -45,6 +73,7 @@ class FleetRun {
     state_.close(now_);
     record_.use.work = state_.spent;
     record_.breakdowns = breakdowns_.counts();
+    if (question_.watch) record_.story = teller_.story.value_or(WaitStory{});
     record_.last_end = now_;
     record_.jobs = std::move(state_.records);
     return std::move(record_);
@@ -55,7 +84,8 @@ class FleetRun {
   FleetTime next_event() const {
     const FleetTime arrival = next_ < jobs_.size() ? jobs_[next_].submit : fleet_never;
     FleetTime at = std::min(arrival, state_.next_end());
-    if (!state_.waiting().empty()) at = std::min(at, breakdowns_.next_repair());
+    if (!state_.waiting().empty() || question_.horizon != fleet_never)
+      at = std::min(at, breakdowns_.next_repair());
     if (at == fleet_never) return at;
     return std::min(
         {at, breakdowns_.next_repair(), breakdowns_.next_breakdown(), own_stops_.next()});
@@ -66,6 +96,7 @@ class FleetRun {
     changed = breakdowns_.repair_until(now_) || changed;
     changed = breakdowns_.break_until(now_) || changed;
     changed = own_stops_.stop_until(now_) || changed;
+    quotas_.settle();
     if (changed) easy_.forget();
     submit_jobs();
   }
@@ -74,49 +105,23 @@ class FleetRun {
     const FleetTime passed = at - now_;
     now_ = at;
     if (passed.us == 0) return;
-    const Slots& slots = state_.slots();
-    const auto times = [&](std::int64_t gpus) {
-      return static_cast<GpuMicros>(gpus) * static_cast<GpuMicros>(passed.us);
-    };
-    FleetUse& use = record_.use;
-    use.all += times(slots.total());
-    use.held += times(slots.held());
-    use.spare += times(breakdowns_.spare_gpus());
-    use.repair += times(slots.out() - breakdowns_.spare_gpus());
-    record_.power.nanojoules += times(state_.milliwatts());
-    const bool waits = !state_.waiting().empty();
-    const bool scattered = waits && state_.waiting().head().gpus <= slots.free();
-    (scattered ? use.scattered : waits ? use.short_of : use.idle) += times(slots.free());
-    if (watching_) tell(passed, scattered);
-  }
-
-  // How the job that is watched passes the time.
-  void tell(FleetTime passed, bool scattered) {
-    WaitStory& story = *record_.story;
-    const std::uint32_t head = state_.waiting().head().job;
-    if (head == *question_.watch) {
-      (scattered ? story.scattered : story.short_of) += passed;
-      return;
-    }
-    story.behind += passed;
-    if (story.heads.empty() || story.heads.back().job != head) story.heads.push_back({head, {}});
-    story.heads.back().time += passed;
+    record_.power.nanojoules += times(state_.milliwatts(), passed);
+    const bool scattered =
+        !state_.waiting().empty() && state_.waiting().head().gpus <= state_.slots().free();
+    count(record_.use, state_, breakdowns_.spare_gpus(), passed, scattered);
+    teller_.pass(passed, scattered);
   }
 
   void submit_jobs() {
     for (; next_ < jobs_.size() && jobs_[next_].submit <= now_; ++next_) {
       const ClusterJob& job = jobs_[next_];
       const auto number = static_cast<std::uint32_t>(next_);
-      if (job.gpus > most_gpus_ || !state_.could_have_power(number)) {
+      if (job.gpus > most_gpus_ || !state_.could_have_power(number) || !quotas_.admits(number)) {
         state_.records[next_].rejected = true;
         continue;
       }
-      if (question_.watch == number) {
-        watching_ = true;
-        record_.story->ahead = static_cast<std::uint32_t>(state_.waiting().size());
-        record_.story->free_then = state_.slots().free();
-      }
-      state_.wait(number);
+      teller_.submit(number);
+      quotas_.submit(number);
       own_stops_.submit(number, now_);
     }
     record_.most_waiting =
@@ -125,24 +130,31 @@ class FleetRun {
 
   void decide() {
     WaitingList& waiting = state_.waiting();
-    while (!waiting.empty() && state_.find(waiting.head().job, found_)) {
+    while (!waiting.empty()) {
+      if (!state_.find(waiting.head().job, found_)) {
+        if (!question_.policy.preempts || !preempt_.make_room(now_)) break;
+        continue;  // there is a place now
+      }
       const std::uint32_t number = waiting.head().job;
       waiting.pop_head();
       state_.start(number, now_, found_);
       easy_.forget();  // another that came in front takes of what was promised
     }
     if (question_.policy.fit == JobFit::easy) easy_.decide(now_);
-    if (watching_ && state_.records[*question_.watch].start != fleet_never) watching_ = false;
+    teller_.look();
   }
 
   const std::vector<ClusterJob>& jobs_;
   const FleetQuestion& question_;
   FleetState state_;
   EasyPass easy_;
+  WaitTeller teller_;
   BreakdownPass breakdowns_;
   OwnStops own_stops_;
+  TrunkMeetings meetings_;
+  PreemptPass preempt_;
+  QuotaGate quotas_;
   std::int64_t most_gpus_ = 0;  // that a job may ask for
-  bool watching_ = false;
   FleetTime now_;
   std::size_t next_ = 0;
   Grants found_;

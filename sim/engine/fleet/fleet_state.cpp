@@ -3,6 +3,7 @@
 #include "sim/engine/fleet/fleet_state.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -14,7 +15,7 @@ bool is_plain(const FleetQuestion& question) {
            work.start.us == 0 && work.start_each.us == 0 && work.own_failures.si() == 0 &&
            work.planned_stops.si() == 0;
   };
-  return question.breakdowns.kinds.empty() &&
+  return question.breakdowns.kinds.empty() && !question.policy.preempts &&
          std::all_of(question.works.begin(), question.works.end(), alike);
 }
 
@@ -34,19 +35,44 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
       milliwatts_(question.idle_milliwatts * slots_.total()) {
   if (!pool_) grants_.resize(jobs.size());
   if (!exact_) promised_ends_.resize(jobs.size());
+  if (question.policy.preempts || !question.breakdowns.kinds.empty())
+    queued_.resize(jobs.size(), fleet_never);
   if (question.breakdowns.kinds.empty()) return;
   on_host_.resize(static_cast<std::size_t>(question.shape.hosts));
-  queued_.resize(jobs.size(), fleet_never);
 }
 
 std::int64_t FleetState::extra_milliwatts(std::uint32_t job) const {
   return (work_of(job).milliwatts - question_.idle_milliwatts) * jobs_[job].gpus;
 }
 
-void FleetState::wait(std::uint32_t number) {
+void FleetState::wait(std::uint32_t number) { waiting_.insert(waiting_job(number)); }
+
+WaitingJob FleetState::waiting_job(std::uint32_t number) const {
   const ClusterJob& job = jobs_[number];
-  const std::int64_t key = question_.policy.order == JobOrder::sjf ? job.limit.us : 0;
-  waiting_.insert({key, number, job.gpus, job.limit});
+  std::int64_t key = 0;
+  if (question_.policy.order == JobOrder::sjf) key = job.limit.us;
+  if (question_.policy.order == JobOrder::priority) key = -std::int64_t{priority_of(number)};
+  return {key, number, job.gpus, expected_length(number)};
+}
+
+// What a scheduler expects that a job holds its place: its limit, or longer if what it computes,
+// saves and starts with takes longer where it is well placed.
+FleetTime FleetState::expected_length(std::uint32_t number) const {
+  const ClusterJob& job = jobs_[number];
+  if (plain_) return job.limit;
+  const JobWork& work = work_of(number);
+  const JobRun run{.begin = start_overhead(number), .step_ps = work.step_ps};
+  return std::max(job.limit, end_of(work, run, steps_of(work, job.length)));
+}
+
+void FleetState::end_loan(std::uint32_t number) {
+  if (!borrowed_.contains(number)) return;
+  const bool counted = is_running(number) && question_.policy.preempts;
+  if (counted) count_priority(number, -1);
+  if (!is_running(number)) waiting_.take(waiting_job(number));
+  borrowed_.erase(number);
+  if (!is_running(number)) wait(number);
+  if (counted) count_priority(number, 1);
 }
 
 bool FleetState::find(std::uint32_t job, Grants& out) {
@@ -64,15 +90,47 @@ FleetTime FleetState::start_overhead(std::uint32_t job) const {
 void FleetState::begin_run(std::uint32_t number, FleetTime now, FleetTime overhead) {
   const ClusterJob& job = jobs_[number];
   JobRun& run = runs_[number];
-  run.from = now;
-  run.begin = now + overhead;
-  JobRecord& record = records[number];
-  record.end = plain_ ? now + job.length
-                      : end_of(work_of(number), run, steps_of(work_of(number), job.length));
-  ends_.insert({record.end, number, job.gpus});
+  run = {.placed = now,
+         .from = now,
+         .begin = now + overhead,
+         .step_ps = run.step_ps,
+         .done = run.done,
+         .saved = run.done};
+  if (!plain_) {
+    expect_end(number);
+    return;
+  }
+  records[number].end = now + job.length;
+  ends_.insert({records[number].end, number, job.gpus});
   if (exact_) return;
-  promised_ends_[number] = std::max(now + job.limit, record.end);
+  promised_ends_[number] = now + job.limit;
   limits_.insert({promised_ends_[number], number, job.gpus});
+}
+
+void FleetState::expect_end(std::uint32_t number) {
+  const ClusterJob& job = jobs_[number];
+  FleetTime& end = records[number].end;
+  end = end_of(work_of(number), runs_[number], steps_of(work_of(number), job.length));
+  ends_.insert({end, number, job.gpus});
+  promised_ends_[number] = std::max(runs_[number].placed + job.limit, end);
+  limits_.insert({promised_ends_[number], number, job.gpus});
+}
+
+void FleetState::change_speed(std::uint32_t number, FleetTime now, std::int64_t step_ps) {
+  const JobWork& work = work_of(number);
+  JobRun& run = runs_[number];
+  if (run.step_ps == step_ps) return;
+  forget_run(number);
+  if (now < run.begin) {
+    run.step_ps = step_ps;
+  } else {
+    const JobRun next =
+        at_other_speed(work, run, steps_of(work, jobs_[number].length), now, step_ps);
+    const RunReach reach{.steps = next.done, .saves = saves_between(work, run.done, next.done)};
+    account(number, reach, next.done, now, next.lead_ps);
+    run = next;
+  }
+  expect_end(number);
 }
 
 void FleetState::forget_run(std::uint32_t number) {
@@ -83,6 +141,7 @@ void FleetState::forget_run(std::uint32_t number) {
 void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
   slots_.take(grants);
   milliwatts_ += extra_milliwatts(number);
+  if (question_.policy.preempts) count_priority(number, 1);
   JobRecord& record = records[number];
   FleetTime overhead = plain_ ? FleetTime{} : start_overhead(number);
   if (record.start == fleet_never) {
@@ -92,17 +151,24 @@ void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
     overhead += runs_[number].begin;
     record.waited_again += now - queued_[number];
   }
-  JobRun& run = runs_[number];
-  const JobWork& work = work_of(number);
-  run.step_ps = work.step_ps;
-  if (work.priced && question_.prices != nullptr)
-    run.step_ps = question_.prices->step_ps(jobs_[number].work, grants);
+  take_price(number, grants);
   begin_run(number, now, overhead);
   if (pool_) return;
   record.hosts = record.groups = 0;
   count_groups(grants, record);
   grants_[number].swap(grants);
   if (!on_host_.empty()) put_on_hosts(number, true);
+}
+
+void FleetState::take_price(std::uint32_t number, const Grants& grants) {
+  const JobWork& work = work_of(number);
+  runs_[number].step_ps = work.step_ps;
+  if (!work.priced || question_.prices == nullptr) return;
+  PlacePrice price = question_.prices->price(jobs_[number].work, grants);
+  runs_[number].step_ps = price.step_ps;
+  if (price.trunks.empty()) return;
+  sharing_.emplace(number, std::move(price));
+  begun.push_back(number);
 }
 
 bool FleetState::end_jobs(FleetTime now) {
@@ -118,12 +184,15 @@ bool FleetState::end_jobs(FleetTime now) {
     const std::int64_t steps = steps_of(work_of(number), job.length);
     account(number, reach_of(work_of(number), runs_[number], steps, now), steps, now);
     give_back(number);
+    if (!question_.quotas.empty()) ended.push_back(number);
   }
   return early;
 }
 
 void FleetState::give_back(std::uint32_t number) {
   milliwatts_ -= extra_milliwatts(number);
+  if (question_.policy.preempts) count_priority(number, -1);
+  if (!sharing_.empty() && sharing_.erase(number) > 0) left.push_back(number);
   if (pool_) {
     const HostGrant all{.host = 0, .hosts = 1, .gpus = jobs_[number].gpus};
     slots_.give({&all, 1});
@@ -134,8 +203,14 @@ void FleetState::give_back(std::uint32_t number) {
   Grants().swap(grants_[number]);
 }
 
+void FleetState::count_priority(std::uint32_t number, std::int32_t sign) {
+  std::int64_t& held = held_by_priority_[priority_of(number)];
+  held += sign * std::int64_t{jobs_[number].gpus};
+  if (held == 0) held_by_priority_.erase(priority_of(number));
+}
+
 void FleetState::account(std::uint32_t number, const RunReach& reach, std::int64_t kept,
-                         FleetTime at) {
+                         FleetTime at, std::int64_t lead_ps) {
   const ClusterJob& job = jobs_[number];
   const GpuPicos gpus = job.gpus;
   if (plain_) {
@@ -143,7 +218,7 @@ void FleetState::account(std::uint32_t number, const RunReach& reach, std::int64
     (job.fate == JobFate::completed ? spent.useful : spent.in_vain) += gpus * ps;
     return;
   }
-  const RunParts parts = parts_of(work_of(number), runs_[number], reach, kept, at);
+  const RunParts parts = parts_of(work_of(number), runs_[number], reach, kept, at, lead_ps);
   (job.fate == JobFate::completed ? spent.useful : spent.in_vain) += gpus * parts.useful;
   spent.slowed += gpus * parts.slowed;
   spent.saving += gpus * parts.saving;
@@ -173,11 +248,30 @@ void FleetState::restart(std::uint32_t number, FleetTime now, FleetTime trusted,
 void FleetState::requeue(std::uint32_t number, FleetTime now, FleetTime trusted, FleetTime delay) {
   stop_run(number, now, trusted);
   give_back(number);
-  JobRecord& record = records[number];
-  ++record.stops;
-  record.end = fleet_never;
+  ++records[number].stops;
+  wait_again(number, now, work_of(number).restart + delay);
+}
+
+void FleetState::preempt(std::uint32_t number, FleetTime now) {
+  const JobWork& work = work_of(number);
+  JobRun& run = runs_[number];
+  const RunReach reach = reach_of(work, run, steps_of(work, jobs_[number].length), now);
+  const bool saves = work.save_steps > 0;
+  const GpuPicos lost_before = spent.lost;
+  account(number, reach, saves ? reach.steps : run.saved, now);
+  spent.preempted += std::exchange(spent.lost, lost_before) - lost_before;
+  forget_run(number);
+  run.done = saves ? reach.steps : run.saved;
+  give_back(number);
+  ++records[number].preemptions;
+  wait_again(number, now, FleetTime{work.save_ps / 1'000'000});
+}
+
+// `overhead`: before its first step once it starts again.
+void FleetState::wait_again(std::uint32_t number, FleetTime now, FleetTime overhead) {
+  records[number].end = fleet_never;
   queued_[number] = now;
-  runs_[number].begin = work_of(number).restart + delay;
+  runs_[number].begin = overhead;
   wait(number);
 }
 

@@ -3,16 +3,21 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "sim/engine/fleet/fleet_question.h"
 #include "sim/engine/fleet/fleet_record.h"
-#include "sim/engine/fleet/job_run.h"
-#include "sim/engine/fleet/running_ends.h"
-#include "sim/engine/fleet/waiting_list.h"
+#include "sim/engine/jobs/job_run.h"
+#include "sim/engine/jobs/running_ends.h"
+#include "sim/engine/jobs/waiting_list.h"
 #include "workloads/cluster_job/cluster_job.h"
 
 namespace orrery {
+
+// Below all that jobs may have.
+inline constexpr std::int32_t borrowed_priority = INT32_MIN;
 
 class FleetState {
  public:
@@ -65,21 +70,50 @@ class FleetState {
   void restart(std::uint32_t job, FleetTime now, FleetTime trusted, FleetTime delay);
   // Likewise, but it gives its accelerators back and waits for others.
   void requeue(std::uint32_t job, FleetTime now, FleetTime trusted, FleetTime delay);
+  // Gives its accelerators back for a job of higher priority. It saves all whole steps first; what
+  // that takes is paid as it starts again.
+  void preempt(std::uint32_t job, FleetTime now);
+  // By which it is chosen: that of its queue's loan, or its own.
+  std::int32_t priority_of(std::uint32_t job) const {
+    return borrowed_.contains(job) ? borrowed_priority : jobs_[job].priority;
+  }
+  // It may be stopped by any job that is not on loan.
+  void lend(std::uint32_t job) { borrowed_.insert(job); }
+  void end_loan(std::uint32_t job);                              // of one that waits or runs
+  void forget_loan(std::uint32_t job) { borrowed_.erase(job); }  // of one that is over
+  // Accelerators that jobs of each priority hold.
+  const std::map<std::int32_t, std::int64_t>& held_by_priority() const { return held_by_priority_; }
   // The same for a planned stop: it saved all whole steps.
   void pause(std::uint32_t job, FleetTime now, FleetTime delay);
+  // Its steps take so long from now on.
+  void change_speed(std::uint32_t job, FleetTime now, std::int64_t step_ps);
+  const JobRun& run_of(std::uint32_t job) const { return runs_[job]; }
   // Counts what jobs that run have done so far.
   void close(FleetTime now);
+
+  // Jobs that share links, with their prices: those that run; that began or left since the last
+  // look. Of the latter some may have begun again.
+  const std::map<std::uint32_t, PlacePrice>& sharing() const { return sharing_; }
+  std::vector<std::uint32_t> begun, left;
+  std::vector<std::uint32_t> ended;  // since the last look, where queues have quotas
 
   std::vector<JobRecord> records;  // of all jobs
   FleetWork spent;                 // by runs that are over
 
  private:
+  WaitingJob waiting_job(std::uint32_t job) const;
+  FleetTime expected_length(std::uint32_t job) const;
   void count_groups(const Grants& grants, JobRecord& record) const;
-  void account(std::uint32_t job, const RunReach& reach, std::int64_t kept, FleetTime at);
+  void account(std::uint32_t job, const RunReach& reach, std::int64_t kept, FleetTime at,
+               std::int64_t lead_ps = 0);
   std::int64_t stop_run(std::uint32_t job, FleetTime now, FleetTime trusted);
   void begin_run(std::uint32_t job, FleetTime now, FleetTime overhead);
+  void expect_end(std::uint32_t job);
   void forget_run(std::uint32_t job);
   void give_back(std::uint32_t job);
+  void count_priority(std::uint32_t job, std::int32_t sign);
+  void wait_again(std::uint32_t job, FleetTime now, FleetTime overhead);
+  void take_price(std::uint32_t job, const Grants& grants);
   void put_on_hosts(std::uint32_t job, bool there);
   FleetTime start_overhead(std::uint32_t job) const;
 
@@ -95,6 +129,9 @@ class FleetState {
   std::vector<FleetTime> promised_ends_;  // as they stand in limits_
   std::vector<FleetTime> queued_;         // when a job that was stopped came into the list again
   std::vector<std::vector<std::uint32_t>> on_host_;
+  std::map<std::uint32_t, PlacePrice> sharing_;
+  std::set<std::uint32_t> borrowed_;
+  std::map<std::int32_t, std::int64_t> held_by_priority_;
   std::int64_t milliwatts_ = 0;
 };
 

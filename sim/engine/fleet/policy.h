@@ -6,12 +6,13 @@
 
 #include "sim/base/random.h"
 #include "sim/base/text/enum_names.h"
+#include "sim/base/units/fleet_time.h"
 #include "topologies/slots.h"
 
 namespace orrery {
 
-// Who is next. sjf: the shortest limit; of equals the older.
-enum class JobOrder : std::uint8_t { fifo, sjf };
+// Who is next. sjf: the shortest limit; priority: the highest; of equals the older.
+enum class JobOrder : std::uint8_t { fifo, sjf, priority };
 
 // Who may pass a head that has no place. block: nobody. easy: whoever leaves the start that the
 // head is promised as it is (Lifka, The ANL/IBM SP Scheduling System, 1995).
@@ -30,6 +31,16 @@ struct FleetPolicy {
   JobOrder order = JobOrder::fifo;
   JobFit fit = JobFit::block;
   JobPlace place = JobPlace::pack;
+  // A head of higher priority stops others that have run for so long: of the lowest priority first
+  // those that began last. They save their whole steps first.
+  bool preempts = false;
+  FleetTime preempt_after;
+};
+
+// What the jobs of one queue may hold at a time.
+struct QueueQuota {
+  std::int64_t gpus = INT64_MAX;
+  bool borrows = false;  // beyond that what nobody else asks for, as jobs of the lowest priority
 };
 
 // Finds a place for a gang, by one rule. One that ever had a place has one on an empty cluster.

@@ -36,13 +36,22 @@ RoutingOptions routing_options(const Fabric& fabric, const Conditions& condition
 
 // Accelerators that the wiring must reach: the job's, and those of other traffic and faults.
 std::int64_t reached(const JobGround& job, const Conditions& conditions) {
-  std::int64_t count = job.domains() * job.domain;
+  std::int64_t domains = job.domains();
+  for (const std::int64_t at : job.domain_at) domains = std::max(domains, at + 1);
+  std::int64_t count = std::max(domains * job.domain, job.cluster);
   for (const BackgroundTraffic& b : conditions.background)
     count = std::max(count, b.first_gpu + b.gpus);
   return count;
 }
 
 }  // namespace
+
+JobGround JobGround::side_by_side() const {
+  JobGround job = *this;
+  job.domain_at.clear();
+  job.cluster = 0;
+  return job;
+}
 
 std::size_t FlowGround::NameHash::operator()(const LinkName& n) const {
   std::uint64_t h = mix(static_cast<std::uint64_t>(n.kind) | (std::uint64_t{n.tier} << 8) |
@@ -62,12 +71,15 @@ FlowGround::FlowGround(const Fabric& fabric, const JobGround& job, const Conditi
       router_(fabric, reached(job, conditions), routing_options(fabric, conditions, options),
               conditions.faults) {
   CHECK_THAT(job.ranks >= 1 && job.ranks_per_domain >= 1, "a job without ranks");
+  CHECK_THAT(!job.scattered() || std::ssize(job.domain_at) == job.domains(),
+             "a scattered job has a place for each of its domains");
+  const std::int64_t reach = job.scattered() ? reached(job, {}) : job.domains() * job.domain;
   for (std::size_t i = 0; i < conditions.scale_up_faults.size(); ++i) {
     const std::int64_t gpu = conditions.scale_up_faults[i].gpu;
-    if (gpu < 0 || gpu >= job.domains() * job.domain)
+    if (gpu < 0 || gpu >= reach)
       throw Error({.path = fmt::format("scale_up_faults[{}].gpu", i),
                    .found = fmt::format("{}", gpu),
-                   .expected = fmt::format("0 to {}", job.domains() * job.domain - 1)});
+                   .expected = fmt::format("0 to {}", reach - 1)});
   }
   split_positions();
   for (const BackgroundTraffic& b : conditions.background) add_background(b);
@@ -172,13 +184,13 @@ LinkIndex FlowGround::engine_of(std::int64_t domain, std::size_t position, doubl
 }
 
 void FlowGround::add_edges(const std::vector<DomainEdge>& edges, double engine_rate,
-                           double port_share, std::int64_t first_domain) {
+                           double port_share) {
   std::vector<RouteLink> route;
   std::vector<FlowUse> uses;
   const double port = exact_share(port_share);
   std::uint64_t label = 0;
   for (const DomainEdge& e : edges) {
-    const std::int64_t from = first_domain + e.from, to = first_domain + e.to;
+    const std::int64_t from = e.from, to = e.to;
     for (std::size_t i = 0; i < positions_.size(); ++i) {
       const Position& p = positions_[i];
       route.clear();
@@ -252,7 +264,7 @@ FlowRange FlowGround::add(const Collective& collective, const CollectiveTime& al
     else
       add_edges(domain_edges(collective.kind, alone.algorithm, collective.group, job_.domains(),
                              {.seed = conditions_.seed}),
-                out / seconds, up / out, 0);
+                out / seconds, up / out);
   } else if (seconds > 0 && up > 0) {
     add_inside(up / seconds);
   }
@@ -273,10 +285,15 @@ FlowRange FlowGround::add_background(const BackgroundTraffic& traffic) {
   const double nic = fabric_.scale_out.nic_bandwidth.get().si() *
                      fabric_.scale_out.nics_per_accelerator.get() *
                      fabric_.scale_out.efficiency.get();
-  add_edges(domain_edges(ring ? CollectiveKind::all_reduce : CollectiveKind::all_to_all,
-                         ring ? CollectiveAlgorithm::ring : CollectiveAlgorithm::direct, group,
-                         domains, {.seed = conditions_.seed}),
-            nic * traffic.load, 0, traffic.first_gpu / job_.domain);
+  std::vector<DomainEdge> edges =
+      domain_edges(ring ? CollectiveKind::all_reduce : CollectiveKind::all_to_all,
+                   ring ? CollectiveAlgorithm::ring : CollectiveAlgorithm::direct, group, domains,
+                   {.seed = conditions_.seed});
+  const std::int64_t first = traffic.first_gpu / job_.domain;
+  for (DomainEdge& edge : edges) edge = {edge.from + first, edge.to + first, edge.share};
+  others_ = true;
+  add_edges(edges, nic * traffic.load, 0);
+  others_ = false;
   range.last = static_cast<FlowIndex>(table_.flows.size());
   for (FlowIndex f = range.first; f < range.last; ++f) table_.flows[f].bytes = infinite;
   return range;

@@ -14,12 +14,18 @@
 
 namespace orrery {
 
-// Where a job's ranks are: rank r on accelerator r / used * domain + r % used.
+// Where a job's ranks are: rank r on accelerator r % used of the job's domain r / used.
 struct JobGround {
   std::int64_t ranks = 1;
   std::int64_t ranks_per_domain = 1;  // `used`: 64 of 72
   std::int64_t domain = 1;            // accelerators in a scale-up domain
   std::int64_t stages = 1;            // equal parts of the ranks that do not wait for each other
+  // Of a scattered job the fabric's domain that each of the job's is; empty: they are the first.
+  std::vector<std::int64_t> domain_at = {};
+  std::int64_t cluster = 0;  // accelerators of the cluster; 0: the wiring is as large as need be
+  bool scattered() const { return !domain_at.empty(); }
+  // The same ranks on the first domains.
+  JobGround side_by_side() const;
   std::int64_t domains() const { return (ranks + ranks_per_domain - 1) / ranks_per_domain; }
 };
 
@@ -83,14 +89,16 @@ class FlowGround {
     std::size_t operator()(const LinkName& n) const;
   };
   void split_positions();
-  void add_edges(const std::vector<DomainEdge>& edges, double engine_rate, double port_share,
-                 std::int64_t first_domain);
+  void add_edges(const std::vector<DomainEdge>& edges, double engine_rate, double port_share);
   void add_reduction_tree(const DomainGroup& group, double engine_rate, double port_share);
   void add_inside(double rate);
   LinkIndex link_of(const LinkName& name);
   LinkIndex port_of(std::int64_t domain, std::size_t position);
+  // `domain`: the job's, or while other traffic is added the fabric's.
   std::int64_t accelerator(std::int64_t domain, std::int64_t position) const {
-    return domain * job_.domain + position;
+    const bool own = job_.scattered() && !others_;
+    const std::int64_t at = own ? job_.domain_at[static_cast<std::size_t>(domain)] : domain;
+    return at * job_.domain + position;
   }
   double sharing_ranks(const LinkName& name, const Position& p) const;
   void begin_collective();
@@ -109,6 +117,7 @@ class FlowGround {
   std::vector<std::int64_t> homes_;
   std::vector<LinkIndex> ports_, engines_;  // [domain * positions + position]
   std::uint64_t colour_ = 0;
+  bool others_ = false;  // other traffic is being added
 };
 
 }  // namespace orrery

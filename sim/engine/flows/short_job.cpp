@@ -102,6 +102,7 @@ std::optional<ShortJob> shorten_ring(const Collective& c, const ClosShape& shape
 
 std::optional<ShortJob> shorten(const Collective& c, CollectiveAlgorithm algorithm,
                                 const ClosShape& shape, const JobGround& job) {
+  if (job.scattered()) return std::nullopt;
   const std::vector<std::int64_t> parts = parts_of(shape, job.domain);
   if (shape.direct || shape.sites || shape.tiers.empty() ||
       parts.size() + 1 != shape.tiers.size() || job.ranks % job.ranks_per_domain != 0)

@@ -25,7 +25,8 @@ struct ShortJob {
   // Flows of the large job over those of the small one, by the highest layer that they pass.
   std::array<double, 5> layer_scale{1, 1, 1, 1, 1};
 };
-// nullopt where nothing repeats.
+// nullopt where nothing repeats, and for scattered jobs: their domains are not under switches in
+// equal steps.
 std::optional<ShortJob> shorten(const Collective& collective, CollectiveAlgorithm algorithm,
                                 const ClosShape& shape, const JobGround& job);
 

@@ -68,10 +68,10 @@ TwoStreams run_streams(std::span<const StreamItem> main, std::span<const StreamI
                      .side = both[1],
                      .main_alone = run({{.items = main}}, network)[0],
                      .side_alone = run({{.items = side}}, network)[0]};
-  // A collective here ends when its slowest group has. Where one group's links are broken or busy,
-  // the others' streams drift apart by its delay, meet less and would seem to gain by it.
-  if (FlowNetwork* healthy = network.healthy()) {
-    const TwoStreams least = run_streams(main, side, *healthy);
+  // A collective here ends when its slowest group has. Where one group's links are broken, busy or
+  // longer, the others' streams drift apart by its delay, meet less and would seem to gain by it.
+  if (FlowNetwork* better = network.better()) {
+    const TwoStreams least = run_streams(main, side, *better);
     streams.main = std::max(streams.main, streams.main_alone + least.main_delay());
     streams.side = std::max(streams.side, streams.side_alone + least.side_delay());
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <span>
 
 #include "sim/base/errors/check.h"
 #include "sim/engine/flows/short_job.h"
@@ -90,11 +91,12 @@ void add_stages(const FlowGround& ground, const Folded& folded, const FlowRange&
   }
 }
 
-// On a healthy network all stages are as slow as the one with the slowest paths (which one that is
-// only the cluster knows); none is faster than that because something else is broken or busy.
-void not_below(const CollectiveTime& healthy, FlowPrice& price) {
+// On a better network all stages are as slow as the one with the slowest paths (which one that is
+// only the cluster knows); none is faster than that because something else is broken or busy, or
+// because domains are farther apart.
+void not_below(const CollectiveTime& better, FlowPrice& price) {
   const auto raise = [&](CollectiveTime& time) {
-    if (time.time < healthy.time) time = healthy;
+    if (time.time < better.time) time = better;
   };
   raise(price.time);
   for (CollectiveTime& stage : price.by_stage) raise(stage);
@@ -137,8 +139,56 @@ std::optional<ShortJob> short_job(const Collective& collective, const Collective
 
 bool is_large(const JobGround& job) { return job.domains() > most_shared_domains; }
 
-JobGround shared_part(JobGround job) {
-  if (is_large(job)) job.ranks = most_shared_domains * job.ranks_per_domain;
+// Some of the domains of a scattered job, about as many as asked for: of the groups of a tier that
+// it is on some that are evenly chosen, at least two, whole; where these are too much, the same
+// share of each, taken likewise. Leaves and pods are as full as in the job as far as they fit.
+class SharedDomains {
+ public:
+  SharedDomains(const JobGround& job, const Fabric& fabric) : job_(job), fabric_(fabric) {
+    const auto tiers = fabric.scale_out.tiers.size();
+    take(job.domain_at, static_cast<std::size_t>(most_shared_domains), tiers);
+  }
+  std::vector<std::int64_t> taken;
+
+ private:
+  using Domains = std::span<const std::int64_t>;
+  // `tiers`: those whose groups may still divide them.
+  void take(Domains from, std::size_t count, std::size_t tiers) {
+    if (tiers == 0 || from.size() <= count) {
+      const Domains first = from.first(std::min(count, from.size()));
+      taken.insert(taken.end(), first.begin(), first.end());
+      return;
+    }
+    const std::vector<Domains> groups = groups_of(from, fabric_.scale_out.tiers[tiers - 1].reach);
+    const std::size_t all = groups.size();
+    const std::size_t chosen = std::min(all, std::max<std::size_t>(2, all * count / from.size()));
+    const auto nth = [&](std::size_t i) { return groups[(2 * i + 1) * all / (2 * chosen)]; };
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < chosen; ++i) sum += nth(i).size();
+    for (std::size_t i = 0; i < chosen; ++i) {
+      const std::size_t whole = nth(i).size();
+      take(nth(i), sum <= count ? whole : std::max<std::size_t>(1, whole * count / sum), tiers - 1);
+    }
+  }
+  std::vector<Domains> groups_of(Domains from, std::int64_t reach) const {
+    const auto group = [&](std::int64_t at) { return reach == 0 ? 0 : at * job_.domain / reach; };
+    std::vector<Domains> groups;
+    for (std::size_t begin = 0, end = 1; begin < from.size(); begin = end++) {
+      while (end < from.size() && group(from[end]) == group(from[begin])) ++end;
+      groups.push_back(from.subspan(begin, end - begin));
+    }
+    return groups;
+  }
+
+  const JobGround& job_;
+  const Fabric& fabric_;
+};
+
+JobGround shared_part(JobGround job, const Fabric& fabric) {
+  if (!is_large(job)) return job;
+  if (job.scattered()) job.domain_at = SharedDomains(job, fabric).taken;
+  job.ranks =
+      job.ranks_per_domain * (job.scattered() ? std::ssize(job.domain_at) : most_shared_domains);
   return job;
 }
 
@@ -157,7 +207,7 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
                      const Conditions& conditions, const FlowOptions& options) {
   const CollectiveTime alone = collective_time(collective, fabric, costs);
   FlowPrice price{.time = alone};
-  price.undisturbed = alone.time - alone.transfer + loaded_transfer(collective, alone, fabric);
+  price.undisturbed = alone.time - alone.transfer + loaded_transfer(collective, alone, fabric, job);
   // Inside a healthy domain nothing is shared that the alpha-beta model does not know.
   if (collective.group.domains <= 1 && conditions.scale_up_faults.empty()) return price;
   const auto small = short_job(collective, alone, fabric, job, conditions, options);
@@ -196,7 +246,8 @@ FlowNetwork::FlowNetwork(const Fabric& fabric, const CollectiveCosts& costs, con
       conditions_(conditions),
       options_(options),
       job_(job),
-      ground_(fabric, shared_part(job), is_large(job) ? Conditions{} : conditions, options) {}
+      ground_(fabric, shared_part(job, fabric), is_large(job) ? Conditions{} : conditions,
+              options) {}
 
 std::size_t FlowNetwork::instance_for(const Collective& collective, const CollectiveTime& alone) {
   Collective like = collective;
@@ -297,16 +348,17 @@ const FlowPrice& FlowNetwork::details(const Collective& collective) {
   for (const auto& [known, price] : memo_)
     if (known == collective) return price;
   FlowPrice price = flow_price(collective, fabric_, costs_, job_, conditions_, options_);
-  if (FlowNetwork* whole = healthy()) not_below(whole->details(collective).time, price);
+  if (FlowNetwork* whole = better()) not_below(whole->details(collective).time, price);
   return memo_.emplace_back(collective, std::move(price)).second;
 }
 
-FlowNetwork* FlowNetwork::healthy() {
-  if (conditions_.healthy_network()) return nullptr;
-  if (!healthy_)
-    healthy_ = std::make_unique<FlowNetwork>(fabric_, costs_, job_,
-                                             Conditions{.seed = conditions_.seed}, options_);
-  return healthy_.get();
+FlowNetwork* FlowNetwork::better() {
+  const bool healthy = conditions_.healthy_network();
+  if (healthy && !job_.scattered()) return nullptr;
+  if (!better_)
+    better_ = std::make_unique<FlowNetwork>(fabric_, costs_, healthy ? job_.side_by_side() : job_,
+                                            Conditions{.seed = conditions_.seed}, options_);
+  return better_.get();
 }
 
 const CollectiveTime& FlowNetwork::price(const Collective& collective, std::int64_t stage) {

@@ -28,7 +28,9 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
 // price() looks at the whole job, with its faults. start() runs collectives beside each other; of a
 // job on more than most_shared_domains domains it runs a healthy part of that many, in which groups
 // keep their rates and steps but have fewer members: what they share are NICs, ports and the links
-// near them, which a longer job only repeats.
+// near them, which a longer job only repeats. Of a scattered job the part is about that many
+// domains of pods and leaves that are evenly chosen among all that it is on, as full as these are
+// as far as they fit: links above a pod that has more of the job are less busy than in the job.
 inline constexpr std::int64_t most_shared_domains = 64;
 class FlowNetwork final : public Network {
  public:
@@ -38,8 +40,10 @@ class FlowNetwork final : public Network {
   CollectiveId start(const Collective& collective, Ticks time) override;
   std::optional<Completion> next_completion() override;
   const CollectiveTime& price(const Collective& collective, std::int64_t stage = 0) override;
-  // The same network with nothing broken and no traffic of others; null: this one.
-  FlowNetwork* healthy();
+  // What this network is never faster than, null: itself. Of a broken or busy one the same with
+  // nothing broken and no traffic of others; of a scattered job's the same with its domains side by
+  // side, since what others leave free of a switch today is theirs tomorrow.
+  FlowNetwork* better();
   const FlowPrice& details(const Collective& collective);
   Ticks now() const { return now_; }  // of the last completion returned
 
@@ -68,7 +72,7 @@ class FlowNetwork final : public Network {
   const Fabric& fabric_;
   const CollectiveCosts& costs_;
   Conditions conditions_;
-  std::unique_ptr<FlowNetwork> healthy_;  // once it was asked for
+  std::unique_ptr<FlowNetwork> better_;  // once it was asked for
   FlowOptions options_;
   JobGround job_;
   FlowGround ground_;  // of the part that start() runs

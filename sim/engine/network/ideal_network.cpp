@@ -3,12 +3,13 @@
 #include "sim/engine/network/ideal_network.h"
 
 #include <boost/container_hash/hash.hpp>
+#include <utility>
 
 namespace orrery {
 
 IdealNetwork::IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs,
-                           LoadedTransfers* loaded)
-    : fabric_(fabric), costs_(costs), loaded_(loaded) {}
+                           LoadedTransfers* loaded, JobGround scattered)
+    : fabric_(fabric), costs_(costs), loaded_(loaded), scattered_(std::move(scattered)) {}
 
 CollectiveId IdealNetwork::start(const Collective& collective, Ticks time) {
   const CollectiveId id{started_++};
@@ -27,8 +28,10 @@ const CollectiveTime& IdealNetwork::price(const Collective& collective, std::int
   const auto known = memo_.find(collective);
   if (known != memo_.end()) return known->second;
   CollectiveTime time = collective_time(collective, fabric_, costs_);
-  const Seconds loaded =
-      loaded_ ? loaded_->of(collective, time, fabric_) : loaded_transfer(collective, time, fabric_);
+  const Seconds loaded = scattered_.scattered()
+                             ? loaded_transfer(collective, time, fabric_, scattered_)
+                         : loaded_ ? loaded_->of(collective, time, fabric_)
+                                   : loaded_transfer(collective, time, fabric_);
   time.time += loaded - time.transfer;
   time.transfer = loaded;
   return memo_.emplace(collective, time).first->second;

@@ -14,9 +14,10 @@ namespace orrery {
 
 class IdealNetwork final : public Network {
  public:
-  // All must outlive the network. `loaded` remembers for other networks on the same fabric.
+  // The first three must outlive the network. `loaded` remembers for other networks on the same
+  // fabric, but not of a scattered job, whose groups are wherever `scattered` says.
   IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs,
-               LoadedTransfers* loaded = nullptr);
+               LoadedTransfers* loaded = nullptr, JobGround scattered = {});
   CollectiveId start(const Collective& collective, Ticks time) override;
   std::optional<Completion> next_completion() override;
   // The same in every stage.
@@ -26,6 +27,7 @@ class IdealNetwork final : public Network {
   const Fabric& fabric_;
   const CollectiveCosts& costs_;
   LoadedTransfers* loaded_;
+  JobGround scattered_;
   EventQueue queue_;
   std::int64_t started_ = 0;
   struct Hash {

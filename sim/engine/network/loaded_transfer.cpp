@@ -43,18 +43,12 @@ double hashed_over_mean(double flows_per_link, const ClosShape& shape,
   return ecmp_worst_load(flows, leaf.up, paths_per_flow, leaves) / flows_per_link;
 }
 
-// How many times as long as alone a transfer takes in which a busiest rank sends `rate` bytes a
-// second. The bytes themselves are not asked for: equal rates give the same bits, whoever asks
-// first (law 6).
-double load_factor(const Collective& c, CollectiveAlgorithm algorithm, double rate,
-                   const Fabric& fabric) {
-  const GroupShape& group = c.group;
-  const std::int64_t domain = fabric.scale_up.domain;
-  const std::int64_t domains = group.domains * std::max<std::int64_t>(1, group.domain_step);
-  if (nic_path(fabric, domains * domain).tier <= 1) return 1;
-  const std::int64_t used = std::min(domain, group.per_domain * group.sharing);
-  const JobGround block{.ranks = domains * used, .ranks_per_domain = used, .domain = domain};
-  FlowGround ground(fabric, block, {}, {.folded = true, .spread_hashed = true});
+// The worst of a collective's bytes on a link over what the link carries meanwhile, at least 1,
+// where a busiest rank sends `rate` bytes a second. The bytes themselves are not asked for: equal
+// rates give the same bits, whoever asks first (law 6).
+double worst_link(const Collective& c, CollectiveAlgorithm algorithm, double rate,
+                  const Fabric& fabric, const JobGround& job) {
+  FlowGround ground(fabric, job, {}, {.folded = true, .spread_hashed = true});
   const FlowRange range = ground.add(c, {.time = Seconds(1),
                                          .algorithm = algorithm,
                                          .scale_out_bytes = Bytes(rate),
@@ -80,6 +74,18 @@ double load_factor(const Collective& c, CollectiveAlgorithm algorithm, double ra
   return factor;
 }
 
+// How many times as long as alone a transfer takes.
+double load_factor(const Collective& c, CollectiveAlgorithm algorithm, double rate,
+                   const Fabric& fabric) {
+  const GroupShape& group = c.group;
+  const std::int64_t domain = fabric.scale_up.domain;
+  const std::int64_t domains = group.domains * std::max<std::int64_t>(1, group.domain_step);
+  if (nic_path(fabric, domains * domain).tier <= 1) return 1;
+  const std::int64_t used = std::min(domain, group.per_domain * group.sharing);
+  return worst_link(c, algorithm, rate, fabric,
+                    {.ranks = domains * used, .ranks_per_domain = used, .domain = domain});
+}
+
 // False where nothing but the NICs can limit the collective.
 bool may_load(const Collective& c, const CollectiveTime& alone, const Fabric& fabric) {
   return c.group.domains > 1 && alone.transfer > Seconds(0) && alone.scale_out_bytes > Bytes(0) &&
@@ -95,6 +101,14 @@ double rate_of(const CollectiveTime& alone) {
 Seconds loaded_transfer(const Collective& c, const CollectiveTime& alone, const Fabric& fabric) {
   if (!may_load(c, alone, fabric)) return alone.transfer;
   return alone.transfer * load_factor(c, alone.algorithm, rate_of(alone), fabric);
+}
+
+Seconds loaded_transfer(const Collective& c, const CollectiveTime& alone, const Fabric& fabric,
+                        const JobGround& job) {
+  const Seconds side_by_side = loaded_transfer(c, alone, fabric);
+  if (!job.scattered() || !may_load(c, alone, fabric)) return side_by_side;
+  return std::max(side_by_side,
+                  alone.transfer * worst_link(c, alone.algorithm, rate_of(alone), fabric, job));
 }
 
 Seconds LoadedTransfers::of(const Collective& c, const CollectiveTime& alone,

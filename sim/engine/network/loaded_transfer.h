@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/engine/collectives/collectives.h"
+#include "sim/engine/flows/ground.h"
 
 namespace orrery {
 
@@ -17,6 +18,11 @@ namespace orrery {
 // alone.transfer for groups under one leaf and on open fabrics: sprayed and non-blocking.
 Seconds loaded_transfer(const Collective& collective, const CollectiveTime& alone,
                         const Fabric& fabric);
+
+// The same for a scattered job, all of whose groups run where its domains are; no less than if
+// these were side by side: what others leave free of a switch today is theirs tomorrow.
+Seconds loaded_transfer(const Collective& collective, const CollectiveTime& alone,
+                        const Fabric& fabric, const JobGround& job);
 
 // Answers of loaded_transfer for many layouts on one fabric, as factors of alone.transfer (they do
 // not depend on the bytes). Any thread may ask.

@@ -26,6 +26,14 @@ StepContext step_context(const Scenario& scenario) {
   StepContext context = step_context(scenario.cluster);
   context.network = scenario.network;
   context.conditions = scenario.conditions;
+  if (!scenario.ranks.contiguous()) context.ranks = &scenario.ranks;
+  return context;
+}
+
+StepContext contiguous_context(const StepContext& scattered) {
+  StepContext context = scattered;
+  context.ranks = nullptr;
+  context.conditions = {.seed = scattered.conditions.seed};
   return context;
 }
 

@@ -23,10 +23,14 @@ struct StepContext {
   LoadedTransfers* loaded = nullptr;  // remembers for many layouts on the same fabric
   // What the same model, job, layout and stack were lowered to before; nullptr: they are lowered.
   const StepProgram* program = nullptr;
+  const ScatteredRanks* ranks = nullptr;  // where they are; nullptr or no blocks: contiguous
+  bool scattered() const { return ranks != nullptr && !ranks->contiguous(); }
 };
 // Of a healthy cluster on the ideal network.
 StepContext step_context(const Cluster& cluster);
 // With the scenario's network and conditions. The scenario must outlive it.
 StepContext step_context(const Scenario& scenario);
+// Of the same job from accelerator 0 on, on a healthy network.
+StepContext contiguous_context(const StepContext& scattered);
 
 }  // namespace orrery

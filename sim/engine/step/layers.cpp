@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "hw_models/boards.h"
 #include "sim/engine/network/ideal_network.h"
@@ -15,12 +16,35 @@ namespace {
 // The slowest host of the job holds all others up; what crosses the network does not wait for it.
 DebugCalls debug_calls(const StepCase& asked, const Placement& placement) {
   const DebugWrappers& debug = asked.stack.host.debug;
-  const double hosts = std::ceil(static_cast<double>(asked.layout.gpus()) /
-                                 static_cast<double>(placement.ranks_per_domain));
+  const auto hosts = static_cast<double>(placement.domains);
   const double any_slow = 1 - std::pow(1 - std::clamp(debug.slow_hosts.get(), 0.0, 1.0), hosts);
   const double slower = 1 + debug.slow_cost.get() * any_slow;
   return {.per_rank = slower * debug.per_rank.get(),
           .per_remote_rank = debug.per_rank.get() + debug.per_remote_rank.get()};
+}
+
+Placement placement_of(const StepCase& asked) {
+  const StepContext& context = asked.context;
+  return context.scattered() ? place(asked.layout, context.fabric, *context.ranks)
+                             : place(asked.layout, context.fabric);
+}
+
+// Flows know no domain with fewer ranks than others: where a scattered job fills its domains
+// unevenly, each is taken to be as full as the fullest, on its first accelerators, as if the job
+// had more ranks.
+JobGround job_ground(const StepCase& asked, const Placement& placement) {
+  const StepContext& context = asked.context;
+  JobGround ground{.ranks = asked.layout.gpus(),
+                   .ranks_per_domain = placement.ranks_per_domain,
+                   .domain = context.fabric.scale_up.domain,
+                   .stages = asked.layout.pp};
+  if (!context.scattered()) return ground;
+  if (ground.domains() != placement.domains)
+    ground.ranks = placement.domains * placement.ranks_per_domain;
+  for (const DomainRanks& d : domains_of(*context.ranks, ground.domain))
+    ground.domain_at.push_back(d.domain);
+  ground.cluster = context.ranks->cluster;
+  return ground;
 }
 
 // Layers placed and lowered, with nothing priced.
@@ -31,20 +55,21 @@ PricedLayers open_layers(const StepCase& asked, std::unique_ptr<Network> network
   if (context.program == nullptr)
     program = std::make_shared<const StepProgram>(
         lower_step(asked.model, asked.job, asked.layout, asked.stack));
-  PricedLayers layers{.placement = place(asked.layout, context.fabric),
+  PricedLayers layers{.placement = placement_of(asked),
                       .program = std::move(program),
                       .network = std::move(network)};
   layers.debug = debug_calls(asked, layers.placement);
   if (layers.network) return layers;
   if (context.network == NetworkMode::flow) {
-    const JobGround ground{.ranks = asked.layout.gpus(),
-                           .ranks_per_domain = layers.placement.ranks_per_domain,
-                           .domain = context.fabric.scale_up.domain,
-                           .stages = asked.layout.pp};
-    auto flow = std::make_unique<FlowNetwork>(context.fabric, context.collective_costs, ground,
-                                              context.conditions);
+    auto flow =
+        std::make_unique<FlowNetwork>(context.fabric, context.collective_costs,
+                                      job_ground(asked, layers.placement), context.conditions);
     layers.flow = flow.get();
     layers.network = std::move(flow);
+  } else if (context.scattered()) {
+    layers.network =
+        std::make_unique<IdealNetwork>(context.fabric, context.collective_costs, context.loaded,
+                                       job_ground(asked, layers.placement));
   } else {
     layers.network =
         std::make_unique<IdealNetwork>(context.fabric, context.collective_costs, context.loaded);
@@ -65,6 +90,17 @@ LayerTime price_layer(const StepCase& asked, const LayerProgram& layer,
   return t;
 }
 
+// The rank on an accelerator; nullopt for a spare or somebody else's.
+std::optional<std::int64_t> rank_on(const StepCase& asked, const Placement& placement,
+                                    std::int64_t gpu) {
+  const StepContext& context = asked.context;
+  if (context.scattered()) return context.ranks->rank_on(gpu);
+  const std::int64_t domain = context.fabric.scale_up.domain, used = placement.ranks_per_domain;
+  const std::int64_t rank = gpu / domain * used + gpu % domain;
+  if (gpu % domain >= used || rank >= asked.layout.gpus()) return std::nullopt;
+  return rank;
+}
+
 // Of the slowest accelerator of every stage; all others of the stage wait for it. Which healthy
 // board is slowest nobody knows beforehand: every stage is as fast as the one that holds it, since
 // a pipeline in its steady state runs at its slowest stage's pace.
@@ -72,12 +108,10 @@ std::vector<double> stage_speeds(const StepCase& asked, const Placement& placeme
   const Layout& layout = asked.layout;
   const double slowest = slowest_board(asked.context.device.board_spread, layout.gpus());
   std::vector<double> speeds(static_cast<std::size_t>(layout.pp), slowest);
-  const std::int64_t domain = asked.context.fabric.scale_up.domain;
-  const std::int64_t used = placement.ranks_per_domain;
   for (const SlowGpu& slow : asked.context.conditions.slow_gpus) {
-    const std::int64_t rank = slow.gpu / domain * used + slow.gpu % domain;
-    if (slow.gpu % domain >= used || rank >= layout.gpus()) continue;  // a spare
-    const std::int64_t stage = rank / layout.stride(Parallel::pp) % layout.pp;
+    const std::optional<std::int64_t> rank = rank_on(asked, placement, slow.gpu);
+    if (!rank) continue;
+    const std::int64_t stage = *rank / layout.stride(Parallel::pp) % layout.pp;
     double& speed = speeds[static_cast<std::size_t>(stage)];
     speed = std::min(speed, slowest * slow.speed);
   }

@@ -29,11 +29,8 @@ Ticks hidden_cost(const PricedStep& step, const StepPipeline& p, Ticks message, 
 std::optional<Collective> stage_message(const Layout& layout, const Placement& placement,
                                         Bytes bytes) {
   if (layout.pp == 1) return std::nullopt;
-  const std::int64_t per_stage = layout.stride(Parallel::pp), domain = placement.ranks_per_domain;
-  const bool inside = placement.pipeline.tier == 0;
-  const GroupShape pair =
-      pair_shape(per_stage, inside ? 0 : std::max<std::int64_t>(1, per_stage / domain), domain);
-  return Collective{.kind = CollectiveKind::send_receive, .group = pair, .bytes = bytes};
+  return Collective{
+      .kind = CollectiveKind::send_receive, .group = placement.stage_pair, .bytes = bytes};
 }
 
 PipelineShape step_shape(const PricedStep& step) {

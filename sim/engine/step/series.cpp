@@ -94,6 +94,9 @@ struct StepSeries::State {
   const Job& job;
   const Stack& stack;
   std::optional<Stack> own_stack;  // where debug wrappers are left out
+  // Of a scattered job. No step of it takes less than there, so what is a bound there is one here;
+  // its steps themselves are run one by one.
+  std::optional<StepContext> contiguous;
   Layout like;
   Links links = Links::real;
   std::optional<PricedLayers> priced;  // once they were asked for
@@ -101,7 +104,7 @@ struct StepSeries::State {
   KnownWholes wholes;
 
   StepCase of(const Layout& layout) const {
-    return {context, model, job, layout, own_stack ? *own_stack : stack};
+    return {contiguous ? *contiguous : context, model, job, layout, own_stack ? *own_stack : stack};
   }
   const PricedLayers& layers() {
     if (!priced)
@@ -147,6 +150,9 @@ StepSeries::StepSeries(const StepContext& context, const Model& model, const Job
                        .job = job,
                        .stack = stack,
                        .own_stack = links == Links::anywhere ? without_debug(stack) : std::nullopt,
+                       .contiguous = context.scattered()
+                                         ? std::optional(contiguous_context(context))
+                                         : std::nullopt,
                        .like = like,
                        .links = links,
                        .priced = {},
@@ -157,7 +163,11 @@ StepSeries::StepSeries(const StepContext& context, const Model& model, const Job
 StepSeries::~StepSeries() = default;
 StepSeries::StepSeries(StepSeries&&) noexcept = default;
 
-StepResult StepSeries::step(const Layout& layout) { return run_training(state_->step(layout)); }
+StepResult StepSeries::step(const Layout& layout) {
+  State& s = *state_;
+  if (s.contiguous) return orrery::step(s.context, s.model, s.job, layout, s.of(layout).stack);
+  return run_training(s.step(layout));
+}
 
 StepLeast StepSeries::least(const Layout& layout) { return least(layout, {layout}); }
 

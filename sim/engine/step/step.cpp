@@ -4,6 +4,7 @@
 #include "sim/engine/step/step.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/engine/step/network_use.h"
 #include "sim/engine/step/pipeline.h"
@@ -206,14 +207,29 @@ StepResult run_inference(const PricedStep& step) {
   return result;
 }
 
-StepResult step(const StepContext& context, const Model& model, const Job& job,
-                const Layout& layout, const Stack& stack) {
-  const StepCase asked{context, model, job, layout, stack};
+namespace {
+
+StepResult step_where_it_is(const StepCase& asked) {
   const PricedLayers layers = price_layers(asked);
   KnownChunks known;
   const PricedStep priced{asked, layers,
                           PricedChunks(asked, layers, layers.program->chunks, known)};
   return asked.training() ? run_training(priced) : run_inference(priced);
+}
+
+}  // namespace
+
+StepResult step(const StepContext& context, const Model& model, const Job& job,
+                const Layout& layout, const Stack& stack) {
+  if (!context.scattered()) return step_where_it_is({context, model, job, layout, stack});
+  StepContext there = context;
+  std::optional<StepProgram> program;
+  if (there.program == nullptr)
+    there.program = &program.emplace(lower_step(model, job, layout, stack));
+  const StepContext contiguous = contiguous_context(there);
+  StepResult found = step_where_it_is({there, model, job, layout, stack});
+  StepResult least = step_where_it_is({contiguous, model, job, layout, stack});
+  return found.step < least.step ? least : found;
 }
 
 }  // namespace orrery

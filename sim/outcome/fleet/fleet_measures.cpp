@@ -83,7 +83,7 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record)
   for (std::size_t i = 0; i < list.jobs.size(); ++i) {
     const ClusterJob& job = list.jobs[i];
     const JobRecord& one = record.jobs[i];
-    if (record.stopped && job.submit > record.last_end) continue;  // it was not reached
+    if (record.ends_early() && job.submit > record.last_end) continue;  // it was not reached
     ++out.submitted;
     count(sizes[size_class_of(job.gpus)], job, one);
     count(queues[static_cast<std::size_t>(job.queue)], job, one);
@@ -91,8 +91,12 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record)
       ++out.rejected;
       continue;
     }
-    if (one.start == fleet_never) {
+    out.stops += one.stops;
+    out.preemptions += one.preemptions;
+    out.waited_again += to_seconds(one.waited_again);
+    if (one.start == fleet_never || one.end == fleet_never) {
       ++out.queued;
+      if (one.start != fleet_never) waits.push_back(one.start - job.submit);
       continue;
     }
     waits.push_back(one.start - job.submit);
@@ -109,8 +113,22 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record)
   out.completion = spread_of(std::move(completions));
   if (out.finished > 0) out.slowdown_mean = slowdowns / static_cast<double>(out.finished);
   const FleetUse& use = record.use;
-  out.shares = {share_of(use.held, use.all), share_of(use.short_of, use.all),
-                share_of(use.scattered, use.all), share_of(use.idle, use.all)};
+  const GpuMicros all_ps = use.all * 1'000'000;
+  out.shares = {.useful = share_of(use.work.useful, all_ps),
+                .in_vain = share_of(use.work.in_vain, all_ps),
+                .slowed = share_of(use.work.slowed, all_ps),
+                .saving = share_of(use.work.saving, all_ps),
+                .starting = share_of(use.work.starting, all_ps),
+                .lost = share_of(use.work.lost, all_ps),
+                .preempted = share_of(use.work.preempted, all_ps),
+                .short_of = share_of(use.short_of, use.all),
+                .scattered = share_of(use.scattered, use.all),
+                .spare = share_of(use.spare, use.all),
+                .repair = share_of(use.repair, use.all),
+                .idle = share_of(use.idle, use.all)};
+  out.energy = Joules(static_cast<double>(record.power.nanojoules) * 1e-9);
+  if (record.last_end.us > 0) out.mean_power = out.energy / to_seconds(record.last_end);
+  out.peak_power = Watts(static_cast<double>(record.power.most_milliwatts) * 1e-3);
   out.held = use.held;
   out.scattered = use.scattered;
   out.span = record.last_end;

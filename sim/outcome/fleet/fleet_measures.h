@@ -31,10 +31,17 @@ struct FleetGroup {
 // Shares of the cluster's accelerator-time from the first submission to the last end. They sum
 // to 1.
 struct FleetShares {
-  double useful = 0;     // jobs held it
-  double short_of = 0;   // free, but too few for the head of the queue
-  double scattered = 0;  // free, and enough for the head, but in no place for it
-  double idle = 0;       // free, and nobody waited
+  double useful = 0;             // steps that count, at the speed of the job alone and well placed
+  double in_vain = 0;            // the same of jobs that are recorded as failed or cancelled
+  double slowed = 0;             // what steps took longer where they were placed
+  double saving = 0;             // stopped by saves
+  double starting = 0;           // until the first step, after stops as well
+  double lost = 0;               // steps that were computed again
+  double preempted = 0;          // the same of jobs that others stopped
+  double short_of = 0;           // free, but too few for the head of the queue
+  double scattered = 0;          // free, and enough for the head, but in no place for it
+  double spare = 0, repair = 0;  // hosts that stand by; that are under repair
+  double idle = 0;               // free, and nobody waited
 };
 
 struct FleetMeasures {
@@ -43,6 +50,10 @@ struct FleetMeasures {
   double slowdown_mean = 0;     // completion over length, lengths below 10 s counted as 10 s
   FleetShares shares;
   GpuMicros held = 0, scattered = 0;
+  std::int64_t stops = 0, preemptions = 0;  // of jobs: by what broke; by others
+  Seconds waited_again;                     // after those, all jobs together
+  Joules energy;                            // of accelerators and hosts
+  Watts mean_power, peak_power;
   FleetTime span;  // from the first submission to the last end
   std::int64_t most_waiting = 0;
   std::vector<FleetGroup> by_size, by_queue;  // those that have jobs

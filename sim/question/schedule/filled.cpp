@@ -71,7 +71,7 @@ FilledPoint point_of(FillRule rule, const std::vector<FillRecord>& runs,
 
 Filled fill_hosts(const FillWords& words, std::uint64_t first_seed, int threads) {
   const std::vector<std::string> rules =
-      listed_names(words.rules, "--rule", fill_rule_text.names());
+      listed_names(JsonValue::from(words.rules, "--rule"), fill_rule_text.names());
   const double demand = demand_of(words.demand);
   Filled out;
   out.demand = demand;

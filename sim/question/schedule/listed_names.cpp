@@ -4,22 +4,20 @@
 
 #include <algorithm>
 
-#include "sim/base/json/json.h"
 #include "sim/base/text/words.h"
 
 namespace orrery {
 
-std::vector<std::string> listed_names(const std::string& list, const char* flag,
+std::vector<std::string> listed_names(const JsonValue& list,
                                       const std::vector<std::string>& known) {
   std::vector<std::string> names;
-  for (const JsonValue& one : JsonValue::from(list, flag).listed()) {
+  for (const JsonValue& one : list.listed()) {
     const std::string name = one.one_of(known);
     if (std::find(names.begin(), names.end(), name) != names.end())
-      throw Error({.file = flag, .found = name + " twice", .expected = "each once"});
+      list.fail("each once", name + " twice");
     names.push_back(name);
   }
-  if (names.empty())
-    throw Error({.file = flag, .found = "nothing", .expected = joined(known, ", ")});
+  if (names.empty()) list.fail(joined(known, ", "), "nothing");
   return names;
 }
 

@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/json/json.h"
+
 namespace orrery {
 
-// Each of `known`, none twice: else an Error that names `flag`.
-std::vector<std::string> listed_names(const std::string& list, const char* flag,
-                                      const std::vector<std::string>& known);
+// Each of `known`, none twice: else an Error.
+std::vector<std::string> listed_names(const JsonValue& list, const std::vector<std::string>& known);
 
 }  // namespace orrery

@@ -67,6 +67,8 @@ class WaitingList {
   const WaitingJob& head() const { return queues_[first_].at(queues_[first_].head()); }
   void pop_head() { erase(first_, queues_[first_].head()); }
   void erase(std::uint32_t number, std::size_t place);
+  // Takes out one that is in it.
+  void take(const WaitingJob& job);
 
  private:
   void find_first();

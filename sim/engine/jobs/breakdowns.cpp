@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws breakdowns as one Poisson process, and repairs them in order.
-#include "sim/engine/fleet/breakdowns.h"
+#include "sim/engine/jobs/breakdowns.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps blocks of ends in order.
-#include "sim/engine/fleet/running_ends.h"
+#include "sim/engine/jobs/running_ends.h"
 
 #include <algorithm>
 

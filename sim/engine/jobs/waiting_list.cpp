@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps waiting jobs in order, with the least limit above those of one size.
-#include "sim/engine/fleet/waiting_list.h"
+#include "sim/engine/jobs/waiting_list.h"
 
 #include <algorithm>
+
+#include "sim/base/errors/check.h"
 
 namespace orrery {
 
@@ -114,6 +116,13 @@ void WaitingList::erase(std::uint32_t number, std::size_t place) {
   --live_;
   if (queue.empty()) active_.erase(std::find(active_.begin(), active_.end(), number));
   if (was_head) find_first();
+}
+
+void WaitingList::take(const WaitingJob& job) {
+  const std::uint32_t number = numbers_.at(job.gpus);
+  const std::size_t place = queues_[number].after(job) - 1;
+  CHECK_THAT(queues_[number].at(place).job == job.job, "a job that waits is taken out");
+  erase(number, place);
 }
 
 void WaitingList::find_first() {

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes what became of a cluster's jobs for machines, and a row a job.
+#include <fmt/format.h>
+
+#include "sim/app/answer/answer.h"
+#include "sim/app/schedule/report.h"
+#include "sim/app/schedule/share_parts.h"
+
+namespace orrery {
+namespace {
+
+double gpu_hours(GpuMicros t) { return static_cast<double>(t) / 3.6e9; }
+
+Json spread_json(const TimeSpread& t) {
+  const auto seconds = [](FleetTime time) { return to_seconds(time).si(); };
+  return {{"mean", t.mean().si()}, {"p50", seconds(t.p50)},  {"p90", seconds(t.p90)},
+          {"p99", seconds(t.p99)}, {"max", seconds(t.most)}, {"sum", t.sum().si()},
+          {"jobs", t.count}};
+}
+
+Json groups_json(const std::vector<FleetGroup>& groups) {
+  Json out = Json::array();
+  for (const FleetGroup& g : groups)
+    out.push_back({{"name", g.name},
+                   {"jobs", g.jobs},
+                   {"held_share", g.held_share},
+                   {"wait_s", spread_json(g.wait)}});
+  return out;
+}
+
+Json story_json(const Scheduled& s, const SchedulePoint& p) {
+  const std::size_t job = *s.watched;
+  const JobRecord& record = p.record.jobs[job];
+  const WaitStory& story = *p.record.story;
+  Json heads = Json::array();
+  for (const WaitStory::Head& head : story.heads)
+    heads.push_back({{"job", s.jobs.id_of(head.job)},
+                     {"gpus", s.jobs.jobs[head.job].gpus},
+                     {"time_s", to_seconds(head.time).si()}});
+  Json wait = nullptr;
+  if (record.start != fleet_never) wait = to_seconds(record.start - s.jobs.jobs[job].submit).si();
+  return {{"job", s.jobs.id_of(job)},
+          {"gpus", s.jobs.jobs[job].gpus},
+          {"rejected", record.rejected},
+          {"wait_s", wait},
+          {"ahead", story.ahead},
+          {"free_gpus", story.free_then},
+          {"short_s", to_seconds(story.short_of).si()},
+          {"scattered_s", to_seconds(story.scattered).si()},
+          {"behind_s", to_seconds(story.behind).si()},
+          {"heads", heads}};
+}
+
+Json mean_json(const SeedMean& m) { return {{"mean", m.mean}, {"low", m.low}, {"high", m.high}}; }
+
+Json shares_json(const FleetShares& shares) {
+  Json out = Json::object();
+  for (const SharePart& part : share_parts()) out[part.key] = shares.*part.member;
+  return out;
+}
+
+Json breakdowns_json(const Scheduled& s, const SchedulePoint& p) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < s.breakdowns.kinds.size(); ++i) {
+    const BreakdownCount& count = p.record.breakdowns[i];
+    out.push_back({{"name", s.breakdowns.kinds[i].name},
+                   {"struck", count.struck},
+                   {"stopped", count.stopped},
+                   {"requeued", count.requeued}});
+  }
+  return out;
+}
+
+Json runs_json(const SchedulePoint& p, std::uint64_t seed) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < p.measures.size(); ++i) {
+    const FleetMeasures& m = p.measures[i];
+    out.push_back({{"seed", seed + i},
+                   {"wait_s", m.wait.mean().si()},
+                   {"completion_s", m.completion.mean().si()},
+                   {"gpu_share", shares_json(m.shares)}});
+  }
+  return out;
+}
+
+Json differences_json(const Scheduled& s) {
+  Json out = Json::array();
+  for (const PointDifference& d : s.differences)
+    out.push_back({{"point", d.point},
+                   {"completion_s", mean_json(d.completion_s)},
+                   {"wait_s", mean_json(d.wait_s)},
+                   {"useful", mean_json(d.useful)}});
+  return out;
+}
+
+Json trainings_json(const Scheduled& s) {
+  Json out = Json::array();
+  for (const FleetTraining& t : s.asked.trainings)
+    out.push_back({{"id", t.id},
+                   {"gpus", t.job.gpus},
+                   {"layout", layout_json(t.scenario.layout)},
+                   {"searched", t.searched},
+                   {"step_s", static_cast<double>(t.step_ps) * 1e-12},
+                   {"length_s", to_seconds(t.job.length).si()},
+                   {"save_interval_s",
+                    t.save_interval > Seconds{} ? Json(t.save_interval.si()) : Json(nullptr)}});
+  return out;
+}
+
+}  // namespace
+
+Json schedule_json(const Scheduled& s) {
+  Json levels = Json::array();
+  for (const SlotLevel& level : s.shape.levels)
+    levels.push_back({{"name", level.name}, {"hosts", level.reach}});
+  Json points = Json::array();
+  for (const SchedulePoint& p : s.points) {
+    const FleetMeasures& m = p.measures.front();
+    Json point = {{"policy", p.policy},
+                  {"place", p.place},
+                  {"jobs",
+                   {{"submitted", m.submitted},
+                    {"finished", m.finished},
+                    {"rejected", m.rejected},
+                    {"running", m.running},
+                    {"queued", m.queued}}},
+                  {"wait_s", spread_json(m.wait)},
+                  {"completion_s", spread_json(m.completion)},
+                  {"slowdown_mean", m.slowdown_mean},
+                  {"gpu_share", shares_json(m.shares)},
+                  {"gpu_hours", gpu_hours(m.held)},
+                  {"scattered_gpu_s", static_cast<double>(m.scattered) * 1e-6},
+                  {"span_s", to_seconds(m.span).si()},
+                  {"most_waiting", m.most_waiting},
+                  {"stopped", p.record.stopped},
+                  {"stops", m.stops},
+                  {"preemptions", m.preemptions},
+                  {"waited_again_s", m.waited_again.si()},
+                  {"energy_j", m.energy.si()},
+                  {"power", {{"mean_w", m.mean_power.si()}, {"peak_w", m.peak_power.si()}}},
+                  {"breakdowns", breakdowns_json(s, p)},
+                  {"runs", runs_json(p, s.seed)},
+                  {"by_size", groups_json(m.by_size)},
+                  {"by_queue", groups_json(m.by_queue)},
+                  {"job", s.watched ? story_json(s, p) : Json(nullptr)}};
+    points.push_back(std::move(point));
+  }
+  return {{"cluster", s.cluster},
+          {"shape",
+           {{"gpus", s.shape.gpus()},
+            {"hosts", s.shape.hosts},
+            {"gpus_per_host", s.shape.gpus_per_host},
+            {"levels", levels}}},
+          {"jobs", s.jobs.name},
+          {"points", points},
+          {"best", s.best},
+          {"differences", differences_json(s)},
+          {"trainings", trainings_json(s)},
+          {"horizon_s", s.horizon ? Json(to_seconds(*s.horizon).si()) : Json(nullptr)},
+          {"assumptions", s.jobs.notes}};
+}
+
+std::string schedule_rows(const Scheduled& s) {
+  std::string text =
+      "policy,place,id,queue,gpus,submit_s,wait_s,length_s,start_s,end_s,hosts,groups,stops\n";
+  const auto seconds = [](FleetTime t) {
+    return fmt::format("{}.{:06}", t.us / 1'000'000, t.us % 1'000'000);
+  };
+  for (const SchedulePoint& p : s.points)
+    for (std::size_t i = 0; i < s.jobs.jobs.size(); ++i) {
+      const ClusterJob& job = s.jobs.jobs[i];
+      const JobRecord& r = p.record.jobs[i];
+      const bool started = r.start != fleet_never;
+      text += fmt::format(
+          "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.policy, p.place, s.jobs.id_of(i),
+          s.jobs.queues[static_cast<std::size_t>(job.queue)], job.gpus, seconds(job.submit),
+          started ? seconds(r.start - job.submit) : "", seconds(job.length),
+          started ? seconds(r.start) : "", started && r.end != fleet_never ? seconds(r.end) : "",
+          r.hosts > 0 ? std::to_string(r.hosts) : "", r.groups > 0 ? std::to_string(r.groups) : "",
+          r.stops);
+    }
+  return text;
+}
+
+}  // namespace orrery

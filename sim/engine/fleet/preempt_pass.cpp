@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses whom to stop: the lowest priority, of these whoever began last.
+#include "sim/engine/fleet/preempt_pass.h"
+
+#include <algorithm>
+
+namespace orrery {
+
+// Jobs of lower priority hold what is missing.
+bool PreemptPass::could_help(std::int64_t gpus, std::int32_t priority) const {
+  std::int64_t lower = state_.slots().free();
+  for (const auto& [other, held] : state_.held_by_priority())
+    if (other < priority) lower += held;
+  return lower >= gpus;
+}
+
+std::vector<std::uint32_t> PreemptPass::candidates(std::int32_t priority, FleetTime now) const {
+  std::vector<std::uint32_t> jobs;
+  state_.ends().each([&](const RunningEnd& end) {
+    const bool lower = state_.priority_of(end.job) < priority && state_.job(end.job).preemptible;
+    if (lower && state_.run_of(end.job).placed + question_.policy.preempt_after <= now)
+      jobs.push_back(end.job);
+    return true;
+  });
+  std::sort(jobs.begin(), jobs.end(), [&](std::uint32_t a, std::uint32_t b) {
+    if (state_.priority_of(a) != state_.priority_of(b))
+      return state_.priority_of(a) < state_.priority_of(b);
+    const FleetTime one = state_.run_of(a).placed, two = state_.run_of(b).placed;
+    return one != two ? one > two : a > b;
+  });
+  return jobs;
+}
+
+bool PreemptPass::make_room(FleetTime now) {
+  const WaitingJob head = state_.waiting().head();
+  const std::int32_t priority = state_.priority_of(head.job);
+  if (!could_help(head.gpus, priority)) return false;
+  Slots future = state_.slots();
+  std::int64_t milliwatts = state_.milliwatts() + state_.extra_milliwatts(head.job);
+  const auto fits = [&] { return state_.has_power(milliwatts) && Placer::fits(future, head.gpus); };
+  std::vector<std::uint32_t> stopped;
+  for (const std::uint32_t job : candidates(priority, now)) {
+    if (fits()) break;
+    future.give(state_.grants_of(job));
+    milliwatts -= state_.extra_milliwatts(job);
+    stopped.push_back(job);
+  }
+  if (!fits()) return false;
+  // Whoever came first into the choice may not be needed any more.
+  std::erase_if(stopped, [&](std::uint32_t job) {
+    future.take(state_.grants_of(job));
+    milliwatts += state_.extra_milliwatts(job);
+    if (fits()) return true;
+    future.give(state_.grants_of(job));
+    milliwatts -= state_.extra_milliwatts(job);
+    return false;
+  });
+  for (const std::uint32_t job : stopped) state_.preempt(job, now);
+  return true;
+}
+
+}  // namespace orrery

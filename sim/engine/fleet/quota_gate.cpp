@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts what queues hold.
+#include "sim/engine/fleet/quota_gate.h"
+
+#include <algorithm>
+
+namespace orrery {
+
+bool QuotaGate::admits(std::uint32_t number) const {
+  const auto queue = static_cast<std::size_t>(state_.job(number).queue);
+  return queue >= quotas_.size() || quotas_[queue].borrows ||
+         state_.job(number).gpus <= quotas_[queue].gpus;
+}
+
+void QuotaGate::submit(std::uint32_t number) {
+  const auto queue = static_cast<std::size_t>(state_.job(number).queue);
+  if (queue >= quotas_.size()) {
+    state_.wait(number);
+    return;
+  }
+  queues_[queue].held.push_back(number);
+  release(queue);
+}
+
+void QuotaGate::release(std::size_t number) {
+  Queue& queue = queues_[number];
+  const QueueQuota& quota = quotas_[number];
+  const auto fits = [&](std::uint32_t job) {
+    return queue.own + state_.job(job).gpus <= quota.gpus;
+  };
+  while (!queue.borrowing.empty() && fits(queue.borrowing.front())) {
+    const std::uint32_t job = queue.borrowing.front();
+    queue.borrowing.pop_front();
+    queue.own += state_.job(job).gpus;
+    state_.end_loan(job);
+  }
+  while (!queue.held.empty()) {
+    const std::uint32_t job = queue.held.front();
+    const bool own = queue.borrowing.empty() && fits(job);
+    if (!own && !quota.borrows) return;
+    queue.held.pop_front();
+    if (own) {
+      queue.own += state_.job(job).gpus;
+    } else {
+      queue.borrowing.push_back(job);
+      state_.lend(job);
+    }
+    state_.wait(job);
+  }
+}
+
+void QuotaGate::settle() {
+  for (const std::uint32_t job : state_.ended) {
+    const auto number = static_cast<std::size_t>(state_.job(job).queue);
+    if (number >= quotas_.size()) continue;
+    Queue& queue = queues_[number];
+    const auto loan = std::find(queue.borrowing.begin(), queue.borrowing.end(), job);
+    if (loan != queue.borrowing.end())
+      queue.borrowing.erase(loan);
+    else
+      queue.own -= state_.job(job).gpus;
+    state_.forget_loan(job);
+  }
+  if (!state_.ended.empty())
+    for (std::size_t queue = 0; queue < queues_.size(); ++queue) release(queue);
+  state_.ended.clear();
+}
+
+}  // namespace orrery

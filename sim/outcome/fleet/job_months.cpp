@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rounds times of recovery and saves to those of a cluster's clock.
+#include "sim/outcome/fleet/job_months.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/base/errors/check.h"
+#include "sim/outcome/months/job.h"
+#include "sim/outcome/months/levels.h"
+#include "topologies/clos.h"
+
+namespace orrery {
+namespace {
+
+FleetTime rounded(Seconds s) { return {std::llround(s.si() * 1e6)}; }
+
+std::int64_t picoseconds(double seconds) { return std::llround(seconds * 1e12); }
+
+std::int32_t reach_of(const Cluster& cluster, BlastRadius blast) {
+  const std::int64_t host = cluster.gpus_per_host;
+  const std::int64_t hosts = (cluster.gpus + host - 1) / host;
+  std::int64_t gpus = host;
+  switch (blast) {
+    case BlastRadius::process:
+      return 0;
+    case BlastRadius::host:
+      break;
+    case BlastRadius::domain:
+      gpus = cluster.fabric.scale_up.domain;
+      break;
+    case BlastRadius::leaf: {
+      const ClosShape clos = clos_shape(cluster.fabric, cluster.gpus);
+      if (!clos.tiers.empty()) gpus = clos.tiers.front().reach;
+      break;
+    }
+    case BlastRadius::site:
+      gpus = cluster.gpus;
+      break;
+  }
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>((gpus + host - 1) / host, 1, hosts));
+}
+
+}  // namespace
+
+JobWork month_work(const GoodputCase& months, std::int64_t step_ps) {
+  CHECK_THAT(!months.tiers.empty(), "a job's checkpoints go somewhere");
+  GoodputCase last = months;
+  last.tiers = {months.tiers.back()};
+  const std::vector<GoodputLevel> levels = goodput_levels(last);
+  const double interval = level_intervals(last, levels).back();
+  JobWork work{.step_ps = step_ps};
+  if (std::isfinite(interval)) {
+    const double steps = interval * 1e12 / static_cast<double>(step_ps);
+    work.save_steps = std::max<std::int64_t>(1, std::llround(steps));
+    work.save_ps = picoseconds(levels.back().stall);
+    work.write_ps = picoseconds(levels.back().write);
+  }
+  work.start = rounded(months.start.value);
+  work.restart = rounded(months.detection.value + months.diagnosis.value + last.tiers.front().read +
+                         months.warm_up.value);
+  for (const FailureClass& failure : months.failures)
+    if (failure.job_wide) work.own_failures = work.own_failures + failure.rate.value;
+  work.planned_stops = months.maintenance_rate.value;
+  work.stop = rounded(months.maintenance.value + months.warm_up.value);
+  return work;
+}
+
+double slower_steps(const GoodputCase& months) {
+  return 1 / ((1 - months.stragglers.value) * (1 - months.variation.value) *
+              (1 - months.data_loading.value) * (1 - months.evaluation.value));
+}
+
+JobWork recorded_work(const ReliabilityProfile& profile, Seconds interval) {
+  JobWork work;
+  const auto time = [](const Sourced<Seconds>& s) { return rounded(s.value.value_or(Seconds{})); };
+  if (interval > Seconds{}) {
+    work.save_steps = std::max<std::int64_t>(1, rounded(interval).us);
+    work.save_ps = picoseconds(profile.save_overhead.value.value_or(Seconds{}).si());
+  }
+  work.start = time(profile.recovery.start);
+  work.start_each = time(profile.recovery.start_per_gpu);
+  work.restart = time(profile.recovery.detection) + time(profile.recovery.diagnosis) +
+                 time(profile.recovery.warm_up);
+  return work;
+}
+
+BreakdownPlan breakdown_plan(const Cluster& cluster, const ReliabilityProfile& profile) {
+  BreakdownPlan plan;
+  for (const FailureClass& failure :
+       failure_classes(profile, fleet_counts(cluster), cluster.device, cluster.host)) {
+    if (failure.job_wide || !(failure.rate.value > Hertz(0))) continue;
+    plan.kinds.push_back({.name = failure.name,
+                          .rate = failure.rate.value,
+                          .reach = reach_of(cluster, failure.blast),
+                          .removed = failure.removed.value,
+                          .repair = failure.repair.value,
+                          .latency = failure.latency.value,
+                          .outage = failure.outage.value});
+  }
+  return plan;
+}
+
+}  // namespace orrery

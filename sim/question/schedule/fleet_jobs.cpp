@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins lists of jobs of several kinds to one.
+#include "sim/question/schedule/fleet_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "hw_models/catalog.h"
+#include "sim/base/text/words.h"
+#include "sim/outcome/fleet/job_months.h"
+#include "workloads/cluster_job/job_clock.h"
+#include "workloads/cluster_job/job_mix_file.h"
+#include "workloads/cluster_job/job_trace.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t most_days = 365'000;
+constexpr std::size_t most_trainings = 10'000;
+
+std::filesystem::path catalog_folder() { return data_root() / "workloads/catalog"; }
+
+EntryRank read_rank(const JsonValue& entry) {
+  EntryRank rank;
+  if (const auto queue = entry.find("queue")) rank.queue = queue->text();
+  if (const auto priority = entry.find("priority"))
+    rank.priority = static_cast<std::int16_t>(priority->integer(-1000, 1000));
+  if (const auto preemptible = entry.find("preemptible")) rank.preemptible = preemptible->boolean();
+  return rank;
+}
+
+void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
+                int threads, FleetJobs& out) {
+  if (entry.has("trace")) {
+    entry.expect_only({"trace", "queue", "priority", "preemptible"});
+    out.traces.push_back({load_jobs(entry.at("trace").text(), catalog_folder()), read_rank(entry)});
+    return;
+  }
+  if (entry.has("mix")) {
+    entry.expect_only({"mix", "per_day", "queue", "priority", "preemptible"});
+    const double per_day = entry.at("per_day").number();
+    if (!(per_day > 0)) entry.at("per_day").fail("jobs a day, above 0");
+    out.mixes.push_back({.mix = load_job_mix(entry.at("mix").reference(), catalog_folder()),
+                         .per_day = per_day,
+                         .rank = read_rank(entry)});
+    return;
+  }
+  if (out.trainings.size() >= most_trainings)
+    entry.fail(fmt::format("at most {} trainings", grouped(most_trainings)));
+  FleetTraining training = read_training(entry, with.cluster, with.profile, catalogues, threads);
+  training.job.work = static_cast<std::uint16_t>(out.works.size());
+  out.works.push_back(training.work);
+  out.trainings.push_back(std::move(training));
+  out.training_ranks.push_back(read_rank(entry));
+}
+
+std::string name_of(const FleetJobs& jobs) {
+  std::vector<std::string> parts;
+  for (const TracedJobs& trace : jobs.traces) parts.push_back(trace.list.name);
+  for (const DrawnJobs& drawn : jobs.mixes)
+    parts.push_back(fmt::format("{:.6g} jobs a day like {}", drawn.per_day, drawn.mix.name));
+  if (!jobs.trainings.empty()) parts.push_back(plural(jobs.trainings.size(), "training"));
+  return joined(parts, ", ");
+}
+
+std::int32_t number_of(std::vector<std::string>& names, const std::string& name) {
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at != names.end()) return static_cast<std::int32_t>(at - names.begin());
+  names.push_back(name);
+  return static_cast<std::int32_t>(names.size() - 1);
+}
+
+// Adds a list to another, whose queues and users are numbered anew, so much later.
+void append(ClusterJobs& all, const ClusterJobs& more, const EntryRank& rank,
+            const std::string& prefix, FleetTime later) {
+  std::vector<std::int32_t> queues, users;
+  for (const std::string& queue : more.queues)
+    queues.push_back(number_of(all.queues, rank.queue.empty() ? queue : rank.queue));
+  for (const std::string& user : more.users) users.push_back(number_of(all.users, user));
+  for (std::size_t i = 0; i < more.jobs.size(); ++i) {
+    ClusterJob job = more.jobs[i];
+    job.submit += later;
+    job.queue = queues[static_cast<std::size_t>(job.queue)];
+    if (job.user >= 0) job.user = users[static_cast<std::size_t>(job.user)];
+    job.priority = rank.priority;
+    job.preemptible = rank.preemptible;
+    all.jobs.push_back(job);
+    all.ids.push_back(prefix + more.id_of(i));
+  }
+  for (const std::string& note : more.notes) all.notes.push_back(prefix + " " + note);
+}
+
+void sort_by_submission(ClusterJobs& list) {
+  std::vector<std::uint32_t> order(list.jobs.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return list.jobs[a].submit < list.jobs[b].submit;
+  });
+  std::vector<ClusterJob> jobs;
+  std::vector<std::string> ids;
+  for (const std::uint32_t i : order) {
+    jobs.push_back(list.jobs[i]);
+    ids.push_back(std::move(list.ids[i]));
+  }
+  list.jobs = std::move(jobs);
+  list.ids = std::move(ids);
+}
+
+void keep_days(ClusterJobs& list, FleetTime end) {
+  const auto first = std::find_if(list.jobs.begin(), list.jobs.end(),
+                                  [&](const ClusterJob& job) { return job.submit >= end; });
+  const auto kept = static_cast<std::size_t>(first - list.jobs.begin());
+  list.jobs.resize(kept);
+  if (!list.ids.empty()) list.ids.resize(kept);
+}
+
+void append_trainings(ClusterJobs& all, const FleetJobs& jobs) {
+  for (std::size_t i = 0; i < jobs.trainings.size(); ++i) {
+    const EntryRank& rank = jobs.training_ranks[i];
+    ClusterJob job = jobs.trainings[i].job;
+    job.row = static_cast<std::uint32_t>(i + 1);
+    job.queue = number_of(all.queues, rank.queue.empty() ? "training" : rank.queue);
+    job.priority = rank.priority;
+    job.preemptible = rank.preemptible;
+    all.jobs.push_back(job);
+    all.ids.push_back(jobs.trainings[i].id);
+  }
+}
+
+void check_ids(const FleetJobs& jobs, const JsonValue& settings) {
+  std::set<std::string> ids;
+  for (const FleetTraining& training : jobs.trainings)
+    if (!ids.insert(training.id).second)
+      settings.at("jobs").fail("each id once", in_quotes(training.id) + " twice");
+}
+
+}  // namespace
+
+FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
+                          Catalogues& catalogues, int threads) {
+  FleetJobs out;
+  out.works = {with.profile ? recorded_work(*with.profile, with.save_interval) : JobWork{}};
+  out.works.front().milliwatts = with.recorded_milliwatts;
+  if (const auto days = settings.find("days"))
+    out.days = FleetTime{days->integer(1, most_days) * day_us};
+  if (const auto trace = settings.find("trace"))
+    out.traces.push_back({load_jobs(trace->text(), catalog_folder()), {}});
+  if (const auto jobs = settings.find("jobs"))
+    for (const JsonValue& entry : jobs->items()) read_entry(entry, with, catalogues, threads, out);
+  if (out.traces.empty() && out.mixes.empty() && out.trainings.empty())
+    throw Error({.file = settings.file(),
+                 .path = "trace",
+                 .found = "nothing",
+                 .expected = "the jobs: a trace of the catalogue, or a file; or \"jobs\""});
+  if (!out.mixes.empty() && !out.days)
+    throw Error({.file = settings.file(),
+                 .path = "days",
+                 .found = "nothing",
+                 .expected = "for how many days jobs are drawn"});
+  check_ids(out, settings);
+  out.name = name_of(out);
+  return out;
+}
+
+ClusterJobs jobs_of_seed(const FleetJobs& jobs, std::uint64_t seed) {
+  ClusterJobs list;
+  list.queues.clear();
+  if (jobs.traces.size() == 1 && jobs.mixes.empty() && jobs.trainings.empty() &&
+      jobs.traces.front().rank.queue.empty()) {
+    list = jobs.traces.front().list;  // whose jobs keep their names
+  } else {
+    for (const TracedJobs& trace : jobs.traces)
+      append(list, trace.list, trace.rank, trace.list.name + ":", {});
+    for (std::size_t i = 0; i < jobs.mixes.size(); ++i) {
+      const DrawnJobs& drawn = jobs.mixes[i];
+      const ClusterJobs more = draw_jobs(drawn.mix, *jobs.days, drawn.per_day,
+                                         seed + (static_cast<std::uint64_t>(i) << 32U));
+      append(list, more, drawn.rank, drawn.mix.name + ":",
+             *more.began - FleetTime{first_monday_us});
+    }
+    append_trainings(list, jobs);
+    sort_by_submission(list);
+  }
+  list.name = jobs.name;
+  if (jobs.days) keep_days(list, *jobs.days);
+  return list;
+}
+
+}  // namespace orrery

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the jobs of a shared cluster: traces, mixes that are drawn, trainings.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/question/schedule/training_entry.h"
+#include "workloads/cluster_job/cluster_job.h"
+#include "workloads/cluster_job/job_mix.h"
+
+namespace orrery {
+
+// What an entry says of all of its jobs.
+struct EntryRank {
+  std::string queue;  // empty: that of each job
+  std::int16_t priority = 0;
+  bool preemptible = true;
+};
+
+struct TracedJobs {
+  ClusterJobs list;
+  EntryRank rank;
+};
+
+// Jobs that are drawn anew with each seed, from a Monday at 0:00 on.
+struct DrawnJobs {
+  JobMix mix;
+  double per_day = 0;
+  EntryRank rank;
+};
+
+struct FleetJobs {
+  std::vector<TracedJobs> traces;
+  std::vector<DrawnJobs> mixes;
+  std::vector<FleetTraining> trainings;
+  std::vector<EntryRank> training_ranks;  // one each
+  // By ClusterJob::work: recorded lengths, then trainings.
+  std::vector<JobWork> works;
+  std::optional<FleetTime> days;  // jobs of the first so many
+  std::string name;               // for people: "philly and 2 trainings"
+  bool draws() const { return !mixes.empty(); }
+  bool several_kinds() const { return traces.size() + mixes.size() + trainings.size() > 1; }
+};
+
+// What all entries share.
+struct FleetJobsCase {
+  SortedJson cluster;                         // as settings name it
+  std::optional<ReliabilityProfile> profile;  // none: nothing fails, nothing is saved
+  Seconds save_interval;                      // of recorded jobs
+  std::int64_t recorded_milliwatts = 0;       // of an accelerator that they hold
+};
+// Settings: trace, jobs, days. Errors: entries, an id twice, a mix without days.
+FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
+                          Catalogues& catalogues, int threads);
+
+// The list of a seed, in order of submission.
+ClusterJobs jobs_of_seed(const FleetJobs& jobs, std::uint64_t seed);
+
+}  // namespace orrery

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists the settings of schedule, and lays flags over those of a file.
+#include "sim/question/schedule/settings.h"
+
+#include "sim/base/text/words.h"
+
+namespace orrery {
+
+const std::vector<Setting>& schedule_settings() {
+  using enum SettingKind;
+  constexpr const char* machine = "Machine";
+  constexpr const char* jobs = "Jobs";
+  constexpr const char* policy = "Policy";
+  constexpr const char* breaks = "What breaks, and power";
+  static const std::vector<Setting> all = {
+      {"cluster", text, machine, "cluster of the catalogue, or a file", SettingOf::both,
+       "catalog cluster"},
+      {"gpus", integer, machine, "accelerators of it"},
+      {"trace", text, jobs,
+       "a trace of the catalogue (philly), or a file: sacct -P, the Standard Workload Format, "
+       "Philly's columns, or submit_s, length_s, gpus",
+       SettingOf::both, "file"},
+      {"jobs", json, jobs,
+       "several at once: {\"trace\": ..}, {\"mix\": .., \"per_day\": 400}, or a training: "
+       "{\"id\": .., \"submit\": \"2 day\", \"tokens\": 1e12, \"model\": .., \"gpus\": ..}"},
+      {"days", integer, jobs, "those submitted in the first so many days"},
+      {"horizon", quantity, jobs, "the run ends then, whoever runs (\"90 day\")"},
+      {"policy", text, policy,
+       "who is next, who may pass, whom a head stops: fifo, sjf, easy, sjf-easy, priority, "
+       "priority-easy, preempt (fifo)",
+       SettingOf::both, "fifo sjf easy sjf-easy priority priority-easy preempt"},
+      {"place", text, policy, "where a gang goes: pool, pack, spread, least-level, random (pack)",
+       SettingOf::both, "pool pack spread least-level random"},
+      {"preempt_after", quantity, policy,
+       "preempt: jobs are stopped once they have run for so long (\"2 h\")"},
+      {"queues", json, policy,
+       "what queues may hold: {\"research\": {\"gpus\": 512, \"borrows\": true}}"},
+      {"meeting", text, policy,
+       "how trainings meet on links that have not enough for all: random, aligned, shifted, "
+       "priority (random)",
+       SettingOf::both, "random aligned shifted priority"},
+      {"reliability", text, breaks,
+       "failure rates: a profile of the catalogue; without it nothing fails", SettingOf::both,
+       "catalog reliability"},
+      {"failure_rate", number, breaks, "of everything that fails: a factor of the profile's rates"},
+      {"spares", integer, breaks, "accelerators that stand in for those under repair (0)"},
+      {"repair_crews", integer, breaks, "repairs at a time; without it as many as there are"},
+      {"save_interval", quantity, breaks,
+       "between saves of jobs of which only a length is recorded (\"1 h\"); \"0 s\": never"},
+      {"power_limit", quantity, breaks,
+       "accelerators and hosts draw at most so much: no job starts beyond it (\"12 MW\")"},
+      {"seeds", integer, policy, "runs of each policy with seeds of their own (1)"},
+      {"job", text, policy, "why this job waited"},
+  };
+  return all;
+}
+
+JsonValue merge_schedule_settings(const std::string& file, const SortedJson& flags) {
+  const JsonValue document = file.empty()
+                                 ? JsonValue::from(SortedJson::object(), command_line_place)
+                                 : JsonValue::load(file);
+  std::vector<std::string> keys;
+  for (const Setting& setting : schedule_settings()) keys.emplace_back(setting.key);
+  document.expect_only(keys, "a setting of schedule");
+  SortedJson merged = document.raw();
+  merged.update(flags);
+  // One form for what is repeated: lists of names as text with commas.
+  for (const char* key : {"policy", "place"}) {
+    const auto list = merged.find(key);
+    if (list == merged.end() || !list->is_array()) continue;
+    std::vector<std::string> names;
+    for (const JsonValue& name : JsonValue::from(*list, document.file()).items())
+      names.push_back(name.text());
+    *list = joined(names, ",");
+  }
+  return JsonValue::from(without_nulls(merged), document.file());
+}
+
+}  // namespace orrery

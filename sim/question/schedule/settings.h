@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows the settings of schedule.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/base/json/json.h"
+#include "sim/question/settings/settings.h"
+
+namespace orrery {
+
+// Every setting of schedule, in the order of the help text.
+const std::vector<Setting>& schedule_settings();
+
+// The settings of a file (may be "") with `flags` on top. Error: a key that schedule does not know.
+JsonValue merge_schedule_settings(const std::string& file, const SortedJson& flags);
+
+}  // namespace orrery

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicts a training's step where it is alone and well placed, and what its months are like.
+#include "sim/question/schedule/training_entry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "sim/advise/advisor.h"
+#include "sim/base/errors/cannot_exist.h"
+#include "sim/engine/memory_fit.h"
+#include "sim/engine/step/step.h"
+#include "sim/outcome/fleet/job_months.h"
+#include "sim/outcome/host_power.h"
+#include "sim/outcome/months/checkpoint_traffic.h"
+#include "sim/outcome/months/job.h"
+#include "sim/outcome/verdict.h"
+#include "sim/question/settings/settings.h"
+
+namespace orrery {
+namespace {
+
+// Of an entry; what else stands there are settings of simulate.
+constexpr std::array<std::string_view, 10> own_keys = {
+    "id",    "submit",        "tokens", "steps",    "length",
+    "limit", "save_interval", "queue",  "priority", "preemptible"};
+// One of these says that the layout is given.
+constexpr std::array<std::string_view, 6> keys_of_layout = {"tp", "pp", "dp", "cp", "ep", "like"};
+
+FleetTime fleet_time(const JsonValue& at) {
+  const double us = at.quantity<Seconds>().si() * 1e6;
+  if (!(us >= 0) || us > static_cast<double>(most_fleet_time.us))
+    at.fail("a time from 0 to 1,000 years, such as \"2 day\"");
+  return {std::llround(us)};
+}
+
+JsonValue settings_of(const JsonValue& entry, const SortedJson& cluster) {
+  SortedJson settings = SortedJson::object();
+  for (const auto& [key, value] : entry.members())
+    if (std::find(own_keys.begin(), own_keys.end(), key) == own_keys.end())
+      settings[key] = value.raw();
+  if (settings.contains("cluster"))
+    entry.at("cluster").fail("none: all jobs run on the cluster of the question");
+  settings["cluster"] = cluster;
+  const JsonValue line =
+      JsonValue::from(std::move(settings), fmt::format("{}: {}", entry.file(), entry.path()));
+  return merge_line(line, SortedJson::object(), {}, SortedJson::object());
+}
+
+void check_runs(const JsonValue& settings, const Cluster& cluster, const Stack& stack,
+                PrecisionRecipe precision) {
+  const Verdict verdict = program_verdict(stack, cluster.device, precision);
+  if (verdict.runs) return;
+  throw CannotExist({.file = settings.file(), .found = verdict.why, .expected = "one that runs"});
+}
+
+Scenario best_scenario(const JsonValue& settings, Catalogues& catalogues, int threads) {
+  const Question question = read_question(settings, catalogues);
+  for (const PrecisionRecipe precision : question.precisions)
+    check_runs(settings, question.cluster,
+               catalogue_stack(question.stack_name, question.cluster, question.model, question.job,
+                               precision),
+               precision);
+  const Advice advice = advise(question, {.top = 1,
+                                          .threads = threads,
+                                          .memory_reserve = read_memory_reserve(settings),
+                                          .brief = true});
+  if (advice.best.empty())
+    throw CannotExist({.file = settings.file(),
+                       .found = "no layout of a training fits: " + advice.why,
+                       .expected = "more accelerators, or a smaller model"});
+  return {.cluster = question.cluster,
+          .model = question.model,
+          .job = question.job,
+          .layout = advice.best.front().layout,
+          .stack = advice.stack};
+}
+
+Scenario given_scenario(const JsonValue& settings, Catalogues& catalogues) {
+  Scenario scenario = read_scenario(settings, catalogues);
+  check_runs(settings, scenario.cluster, scenario.stack, scenario.layout.precision);
+  const MemoryVerdict memory = memory_fit(scenario.model, scenario.job, scenario.layout,
+                                          scenario.stack, step_context(scenario).device);
+  if (!verdict_of(memory).exists())
+    throw CannotExist({.file = settings.file(),
+                       .found = "a training that does not fit: " + verdict_of(memory).why,
+                       .expected = "a layout that fits"});
+  return scenario;
+}
+
+// The last of its steps, and how long they take together.
+void read_length(const JsonValue& entry, FleetTraining& out) {
+  constexpr std::array<const char*, 3> ways = {"tokens", "steps", "length"};
+  std::optional<std::string> given;
+  for (const char* way : ways) {
+    if (!entry.has(way)) continue;
+    if (given) entry.at(way).fail("one of tokens, steps and length");
+    given = way;
+  }
+  if (!given) entry.fail("tokens, steps or length (\"30 day\")", "a training without an end");
+  const JsonValue at = entry.at(*given);
+  double ps = 0;
+  if (*given == "length") {
+    out.job.length = fleet_time(at);
+    return;
+  }
+  const double count = at.number();
+  if (!(count >= 1)) at.fail("at least 1");
+  const double steps =
+      *given == "steps" ? count : std::ceil(count / tokens_per_step(out.scenario.job, 1));
+  ps = std::floor(steps) * static_cast<double>(out.step_ps);
+  if (ps / 1e6 > static_cast<double>(most_fleet_time.us)) at.fail("less than 1,000 years of steps");
+  const auto whole = static_cast<__int128>(std::floor(steps)) * out.step_ps;
+  out.job.length.us = static_cast<std::int64_t>((whole + 999'999) / 1'000'000);
+}
+
+void read_months(const JsonValue& entry, const ReliabilityProfile& profile, FleetTraining& out) {
+  const Scenario& s = out.scenario;
+  GoodputJob job{.step = seconds(static_cast<double>(out.step_ps) * 1e-12),
+                 .tokens_per_step = tokens_per_step(s.job, 1),
+                 .replicas = s.layout.dp};
+  job.tokens = job.tokens_per_step * to_seconds(out.job.length).si() / job.step.si();
+  job.checkpoint = checkpoint_bytes(static_cast<double>(count_parameters(s.model).total),
+                                    optimizer_cost(s.layout, s.stack, s.model.hidden));
+  job.spare_gpus = 0;
+  if (const auto interval = entry.find("save_interval")) {
+    job.storage.front().interval = interval->quantity<Seconds>();
+    if (!(job.storage.front().interval > Seconds{}))
+      interval->fail("a time above 0; without it the one that loses least");
+  }
+  GoodputCase months = goodput_case(s.cluster, profile, job);
+  for (CheckpointTier& tier : months.tiers) tier.slowed = slowed_by(s, job.step, tier.flow);
+  const std::int64_t watts = out.work.milliwatts;
+  out.work = month_work(months, out.step_ps);
+  out.work.milliwatts = watts;
+  out.slower = slower_steps(months);
+  out.save_interval =
+      seconds(static_cast<double>(out.work.save_steps) * static_cast<double>(out.step_ps) * 1e-12);
+}
+
+}  // namespace
+
+FleetTraining read_training(const JsonValue& entry, const SortedJson& cluster,
+                            const std::optional<ReliabilityProfile>& profile,
+                            Catalogues& catalogues, int threads) {
+  FleetTraining out;
+  const JsonValue settings = settings_of(entry, cluster);
+  out.searched = std::none_of(keys_of_layout.begin(), keys_of_layout.end(),
+                              [&](std::string_view key) { return entry.has(key); });
+  out.scenario = out.searched ? best_scenario(settings, catalogues, threads)
+                              : given_scenario(settings, catalogues);
+  const Scenario& s = out.scenario;
+  const StepResult result = step(step_context(s), s.model, s.job, s.layout, s.stack);
+  out.step_ps = result.step.ps;
+  const double watts = result.energy_per_gpu.si() / to_seconds(result.step).si() +
+                       host_power_per_accelerator(s.cluster).si();
+  out.work.step_ps = out.step_ps;
+  out.work.milliwatts = std::llround(1e3 * watts);
+  out.id = entry.at("id").text();
+  if (const auto submit = entry.find("submit")) out.job.submit = fleet_time(*submit);
+  out.job.gpus = static_cast<std::int32_t>(s.layout.gpus());
+  read_length(entry, out);
+  if (profile) read_months(entry, *profile, out);
+  out.work.priced = true;
+  out.job.limit = out.job.length;
+  if (const auto limit = entry.find("limit")) {
+    out.job.limit = fleet_time(*limit);
+    if (out.job.limit < out.job.length)
+      limit->fail(fmt::format("at least the {:.3g} h that it takes alone",
+                              to_seconds(out.job.length).si() / 3600));
+  }
+  return out;
+}
+
+}  // namespace orrery

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a job that trains a model: its scenario, its steps, what its months are like.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "hw_models/reliability.h"
+#include "sim/base/json/json.h"
+#include "sim/engine/jobs/job_work.h"
+#include "sim/engine/scenario.h"
+#include "sim/question/settings/catalogues.h"
+#include "workloads/cluster_job/cluster_job.h"
+
+namespace orrery {
+
+struct FleetTraining {
+  std::string id;
+  Scenario scenario;      // alone on so many accelerators
+  bool searched = false;  // its layout is the best that was found
+  std::int64_t step_ps = 0;
+  double slower = 1;      // steps over those of the step model: slow hosts, data, evaluation
+  Seconds save_interval;  // 0: nothing is saved
+  JobWork work;
+  ClusterJob job;
+};
+
+// Keys: id, submit ("2 day"), one of tokens, steps and length ("30 day"), perhaps limit and
+// checkpoint; all others are settings of simulate. Without a layout among them the best one is
+// searched. `cluster` is the name of the machine. `profile`: without it nothing is saved.
+// Errors: of settings, a job that fits no memory or does not run.
+FleetTraining read_training(const JsonValue& entry, const SortedJson& cluster,
+                            const std::optional<ReliabilityProfile>& profile,
+                            Catalogues& catalogues, int threads);
+
+}  // namespace orrery

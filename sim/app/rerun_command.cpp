@@ -12,6 +12,7 @@
 #include "sim/app/ask/answers.h"
 #include "sim/app/line/result.h"
 #include "sim/app/rerun_line.h"
+#include "sim/app/schedule/command.h"
 #include "sim/app/serve/command.h"
 #include "sim/app/topology/command.h"
 #include "sim/base/errors/interrupt.h"
@@ -36,7 +37,7 @@ struct Before {
 
 const std::vector<std::string>& repeatable() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> all = {"simulate", "advise", "plan", "serve", "topology"};
+    std::vector<std::string> all = {"simulate", "advise", "plan", "serve", "schedule", "topology"};
     for (std::string& name : line_commands()) all.push_back(std::move(name));
     return all;
   }();
@@ -96,6 +97,7 @@ void stop_as_before(const Before& before, AskedWith& with) {
 MachineAnswer answer_again(const Before& before, int threads) {
   if (before.command == "topology") return {.json = topology_again(before.question, before.seed)};
   if (before.command == "serve") return serve_again(before.question, before.seed, threads);
+  if (before.command == "schedule") return schedule_again(before.question, before.seed, threads);
   Catalogues catalogues;
   AskedWith with{.catalogues = catalogues, .seed = before.seed, .threads = threads};
   stop_as_before(before, with);

@@ -87,14 +87,6 @@ Given replay_line(const JsonValue& question) {
 // Questions of flags alone.
 Given flags_line(const JsonValue& question) { return line_of(question, {}); }
 
-// Settings as flags: whatever is no text stands there as JSON.
-Given settings_line(const JsonValue& question) {
-  Given given = line_of(question, {});
-  for (const auto& [key, value] : question.members())
-    if (!value.is_string()) given.flags[flag_of(key)] = value.raw().dump();
-  return given;
-}
-
 Given calibrate_line(const JsonValue& question) {
   Given given = line_of(question, {"action", "files"});
   given.words.push_back(question.at("action").text());
@@ -109,9 +101,11 @@ struct RepeatedLine {
   Given (*given)(const JsonValue& question);
   bool writes_files = false;  // tables of the question, for the time of the run
 };
-constexpr RepeatedLine repeated_lines[] = {
-    {"validate", validate_line, true}, {"catalog", catalog_line},   {"calibrate", calibrate_line},
-    {"replay", replay_line},           {"schedule", settings_line}, {"fill", flags_line}};
+constexpr RepeatedLine repeated_lines[] = {{"validate", validate_line, true},
+                                           {"catalog", catalog_line},
+                                           {"calibrate", calibrate_line},
+                                           {"replay", replay_line},
+                                           {"fill", flags_line}};
 
 }  // namespace
 

@@ -37,8 +37,8 @@ TEST_CASE("jobs wait, pass and are told why", "[schedule]") {
   INFO(o.err);
   REQUIRE(o.code == 0);
   const SortedJson answer = SortedJson::parse(o.out);
-  const SortedJson& fifo = answer.at("points").at(0);
-  const SortedJson& easy = answer.at("points").at(1);
+  const SortedJson& fifo = answer.at("points").at(0).at("first");
+  const SortedJson& easy = answer.at("points").at(1).at("first");
   // b starts at 60 either way; c waits behind it, or passes; d would delay b and does not pass.
   for (const SortedJson* point : {&fifo, &easy}) {
     CHECK(point->at("job").at("wait_s").get<double>() == 59);
@@ -80,8 +80,8 @@ TEST_CASE("trainings run in steps on a cluster that breaks", "[schedule]") {
   INFO(o.err);
   REQUIRE(o.code == 0);
   const SortedJson answer = SortedJson::parse(o.out);
-  const SortedJson& point = answer.at("points").at(0);
-  CHECK(point.at("runs").size() == 4);
+  CHECK(answer.at("points").at(0).at("runs").size() == 4);
+  const SortedJson& point = answer.at("points").at(0).at("first");
   CHECK(point.at("stops").get<int>() > 0);
   for (const char* part : {"useful", "checkpoint", "restart", "lost", "repair", "slowed"})
     CHECK(point.at("gpu_share").at(part).get<double>() > 0);
@@ -103,8 +103,32 @@ TEST_CASE("trainings run in steps on a cluster that breaks", "[schedule]") {
   INFO(again.err);
   CHECK(again.code == 0);
   const Outcome text = run("schedule " + file + " --seeds 4 --policy fifo,easy");
-  CHECK(text.out.find("Compared on the same arrivals and failures, 4 runs each") !=
-        std::string::npos);
+  CHECK(text.out.find("Compared on the same arrivals and failures") != std::string::npos);
+}
+
+// Of three sizes the largest is surely the best; the smallest cannot be.
+TEST_CASE("a race finds the best point with fewer runs", "[schedule]") {
+  const ScratchFolder scratch("schedule_race");
+  const std::string file =
+      scratch
+          .add("race.json", R"({"cluster": "dgx-h100", "gpus": [64, 96, 256], "days": 4,
+                  "policy": ["fifo", "easy"], "jobs": [{"mix": "philly", "per_day": 300}]})")
+          .string();
+  const Outcome o = run("schedule " + file + " --seeds 40 --confidence 0.95 --json");
+  INFO(o.err);
+  REQUIRE(o.code == 0);
+  const SortedJson answer = SortedJson::parse(o.out);
+  const SortedJson& best = answer.at("points").at(answer.at("best").get<std::size_t>());
+  CHECK(best.at("varied").at("gpus").get<std::string>() == "256");
+  CHECK(best.at("chance").get<double>() >= 0.95);
+  CHECK(answer.at("search").at("runs").get<int>() < 6 * 40);
+  CHECK(run("schedule " + file + " --seeds 40 --confidence 0.95 --json --threads 1").out == o.out);
+  const std::string kept = scratch.add("answer.json", o.out).string();
+  CHECK(run("rerun " + kept).code == 0);
+  const Outcome limited = run("schedule " + file + " --seeds 8 --limits wait.p99=1s --gpus 64");
+  INFO(limited.err);
+  CHECK(limited.code == 3);
+  CHECK(limited.out.find("No point keeps all limits") != std::string::npos);
 }
 
 TEST_CASE("a placement that is drawn depends on its seed", "[schedule]") {
@@ -143,6 +167,9 @@ TEST_CASE("bad questions to schedule have one line", "[schedule]") {
                  "whole hosts");
   expect_failure(on_16 + "--trace " + file + " --reliability llama3-h100 --place pool",
                  "a rule with hosts");
+  expect_failure(on_16 + "--trace " + file + " --objective waits", "wait.mean");
+  expect_failure(on_16 + "--trace " + file + " --limits wait.p99", "such as wait.p99=4h");
+  expect_failure(on_16 + "--trace " + file + " --preempt-after 2h", "without the policy preempt");
   const auto question = [&](const std::string& jobs) {
     return "schedule " +
            scratch.add("q.json", R"({"cluster": "dgx-h100", "gpus": 16, "jobs": [)" + jobs + "]}")

@@ -97,6 +97,59 @@ void least_level_easy_limits(benchmark::State& state) {
 }
 BENCHMARK(least_level_easy_limits)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
+// A year with all that breaks: as often as Llama 3's GPUs (0.17 a year each), hourly saves, spares,
+// crews, energy. With `meets` jobs of several leaf groups share links of a 2:1 taper as well.
+class GangPrices final : public PlacePrices {
+ public:
+  PlacePrice price(std::uint16_t, const Grants&) override {
+    return {.step_ps = 1'000'000, .trunks = {{.busy = 0.2, .load = 1.5}, {}}};
+  }
+};
+
+void year_that_breaks(benchmark::State& state, double load, bool meets) {
+  ClusterJobs jobs = mixed_jobs(static_cast<std::size_t>(state.range(0)), 100'000, load);
+  for (ClusterJob& job : jobs.jobs) {  // a million of them fill a year
+    job.submit.us *= 30;
+    job.length.us *= 30;
+    job.limit.us *= 30;
+  }
+  FleetQuestion question = question_of(JobFit::easy, JobPlace::least_level, 100'000);
+  JobWork saving{.save_steps = INT64_C(3'600'000'000), .save_ps = INT64_C(20'000'000'000'000)};
+  saving.start.us = 60'000'000;
+  saving.restart.us = 600'000'000;
+  saving.milliwatts = 700'000;
+  JobWork sharing = saving;
+  sharing.priced = true;
+  question.works = {saving, sharing};
+  GangPrices prices;
+  if (meets) {
+    question.prices = &prices;
+    for (ClusterJob& job : jobs.jobs) job.work = job.gpus >= 64 ? 1 : 0;
+  }
+  question.idle_milliwatts = 150'000;
+  question.breakdowns.kinds = {
+      {"host", Hertz(0.12 * 100'000 / 3.15e7), 1, 0.6, seconds(172'800), {}, {}},
+      {"software", Hertz(0.05 * 100'000 / 3.15e7), 0, 0, {}, {}, {}}};
+  question.breakdowns.spare_hosts = 60;
+  question.breakdowns.repair_crews = 100;
+  std::int64_t stops = 0;
+  for (auto _ : state) {
+    const FleetRecord record = run_fleet(jobs, question);
+    stops = 0;
+    for (const BreakdownCount& count : record.breakdowns) stops += count.stopped;
+  }
+  state.counters["stops"] = static_cast<double>(stops);
+  state.counters["days"] = static_cast<double>(jobs.jobs.back().submit.us) / 86.4e9;
+  state.counters["jobs/s"] = benchmark::Counter(static_cast<double>(state.range(0)),
+                                                benchmark::Counter::kIsIterationInvariantRate);
+}
+void year_breaks(benchmark::State& state) { year_that_breaks(state, 0.9, false); }
+BENCHMARK(year_breaks)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+void year_breaks_busy(benchmark::State& state) { year_that_breaks(state, 1.0, false); }
+BENCHMARK(year_breaks_busy)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+void year_breaks_and_meets(benchmark::State& state) { year_that_breaks(state, 0.9, true); }
+BENCHMARK(year_breaks_and_meets)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+
 // Single places for gangs on a cluster of 100,000 GPUs of which a fifth is free.
 void place_least_level(benchmark::State& state) {
   Slots slots(question_of(JobFit::block, JobPlace::least_level, 100'000).shape);

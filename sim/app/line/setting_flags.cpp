@@ -77,4 +77,20 @@ void refuse_seed(const CommonFlags& common, const std::string& expected) {
     throw Error({.file = "--seed", .found = fmt::format("{}", *common.seed), .expected = expected});
 }
 
+SortedJson listed_value(const Setting& setting, const std::string& text, bool one_value) {
+  const auto value = [&](const std::string& part) {
+    const bool range = setting.kind != SettingKind::json && part.find("..") != part.npos;
+    return range ? SortedJson(part) : setting_value(setting, part);
+  };
+  const bool json = text.starts_with('{') || text.starts_with('[');  // entries that stand inline
+  if (json || text.find(',') == text.npos || one_value) return value(text);
+  SortedJson list = SortedJson::array();
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t end = std::min(text.find(',', from), text.size());
+    list.push_back(value(text.substr(from, end - from)));
+    from = end + 1;
+  }
+  return list;
+}
+
 }  // namespace orrery

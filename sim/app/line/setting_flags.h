@@ -23,6 +23,10 @@ struct GivenSettings {
 };
 GivenSettings settings_of(const Given& given);
 
+// Text of a flag whose values may be several: with commas a list, but for what is one value
+// whatever commas it has. Ranges are read later.
+SortedJson listed_value(const Setting& setting, const std::string& text, bool one_value);
+
 // Where nothing is drawn a seed would change nothing: an Error that says `expected`.
 void refuse_seed(const CommonFlags& common, const std::string& expected);
 

@@ -20,8 +20,26 @@ GivenSettings settings_of_schedule(const Given& given) {
   GivenSettings own{.file = given.word(0)};
   for (const Setting& setting : schedule_settings())
     if (given.has(setting.flag()))
-      own.flags[setting.key] = setting_value(setting, given.text(setting.flag()));
+      own.flags[setting.key] =
+          listed_value(setting, given.text(setting.flag()), is_one_value_of_schedule(setting.key));
   return own;
+}
+
+ExitCode code_of(const Scheduled& scheduled) {
+  return scheduled.exists() ? ExitCode::answer : ExitCode::cannot_exist;
+}
+
+Json to_json(const Scheduled& scheduled) {
+  const std::string why = scheduled.exists() ? "" : "no point keeps all limits";
+  return answer_json(
+      {.command = "schedule",
+       .question = scheduled.settings.raw(),
+       .seed = scheduled.draws ? std::optional(scheduled.seed) : std::nullopt,
+       .catalogue = scheduled.catalogue},
+      {.fits = scheduled.settings.has("limits") ? std::optional(scheduled.exists()) : std::nullopt,
+       .runs = {},
+       .why = why},
+      schedule_json(scheduled));
 }
 
 Printed answer_to(const JsonValue& settings, const Given& given) {
@@ -33,15 +51,10 @@ Printed answer_to(const JsonValue& settings, const Given& given) {
   if (!scheduled.draws)
     refuse_seed(common, "a seed where something is drawn: failures, mixes, random places");
   if (given.has(rows_flag)) write_file(given.place(rows_flag), schedule_rows(scheduled));
-  const ExitCode code = unless_stopped(ExitCode::answer);
+  const ExitCode code = unless_stopped(code_of(scheduled));
   if (!common.json)
     return {page(schedule_document(scheduled, common.markdown, terminal_width()), common), code};
-  return {answer_text({.command = "schedule",
-                       .question = settings.raw(),
-                       .seed = scheduled.draws ? std::optional(scheduled.seed) : std::nullopt,
-                       .catalogue = scheduled.catalogue},
-                      {}, schedule_json(scheduled)),
-          code};
+  return {indented_text(to_json(scheduled)), code};
 }
 
 Printed answer(const Given& given) {
@@ -59,6 +72,19 @@ Printed answer(const Given& given) {
 }
 
 }  // namespace
+
+MachineAnswer schedule_again(const JsonValue& question, std::optional<std::uint64_t> seed,
+                             int threads) {
+  Catalogues catalogues;
+  const Scheduled scheduled =
+      schedule_jobs(question, {.catalogues = catalogues, .seed = seed, .threads = threads});
+  return {.json = to_json(scheduled), .code = code_of(scheduled)};
+}
+
+WholeAnswer whole_answer(const Scheduled& scheduled) {
+  return {{.json = to_json(scheduled), .code = code_of(scheduled)},
+          schedule_document(scheduled, true, page_width)};
+}
 
 Command schedule_command() {
   std::vector<Flag> flags = flags_of(schedule_settings());

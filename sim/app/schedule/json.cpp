@@ -2,6 +2,8 @@
 // Writes what became of a cluster's jobs for machines, and a row a job.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/app/answer/answer.h"
 #include "sim/app/schedule/report.h"
 #include "sim/app/schedule/share_parts.h"
@@ -59,11 +61,12 @@ Json shares_json(const FleetShares& shares) {
   return out;
 }
 
-Json breakdowns_json(const Scheduled& s, const SchedulePoint& p) {
+Json breakdowns_json(const SchedulePoint& p) {
   Json out = Json::array();
-  for (std::size_t i = 0; i < s.breakdowns.kinds.size(); ++i) {
+  const std::vector<BreakdownKind>& kinds = p.asked.question.breakdowns.kinds;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
     const BreakdownCount& count = p.record.breakdowns[i];
-    out.push_back({{"name", s.breakdowns.kinds[i].name},
+    out.push_back({{"name", kinds[i].name},
                    {"struck", count.struck},
                    {"stopped", count.stopped},
                    {"requeued", count.requeued}});
@@ -89,13 +92,13 @@ Json differences_json(const Scheduled& s) {
     out.push_back({{"point", d.point},
                    {"completion_s", mean_json(d.completion_s)},
                    {"wait_s", mean_json(d.wait_s)},
-                   {"useful", mean_json(d.useful)}});
+                   {"objective", mean_json(d.objective)}});
   return out;
 }
 
 Json trainings_json(const Scheduled& s) {
   Json out = Json::array();
-  for (const FleetTraining& t : s.asked.trainings)
+  for (const FleetTraining& t : s.points.front().asked.jobs->trainings)
     out.push_back({{"id", t.id},
                    {"gpus", t.job.gpus},
                    {"layout", layout_json(t.scenario.layout)},
@@ -107,56 +110,82 @@ Json trainings_json(const Scheduled& s) {
   return out;
 }
 
+Json shape_json(const PointCase& asked) {
+  Json levels = Json::array();
+  for (const SlotLevel& level : asked.shape.levels)
+    levels.push_back({{"name", level.name}, {"hosts", level.reach}});
+  return {{"cluster", asked.cluster.title},
+          {"gpus", asked.shape.gpus()},
+          {"hosts", asked.shape.hosts},
+          {"gpus_per_host", asked.shape.gpus_per_host},
+          {"levels", levels}};
+}
+
+// Of the first seed.
+Json measured_json(const Scheduled& s, const SchedulePoint& p) {
+  if (p.measures.empty()) return nullptr;
+  const FleetMeasures& m = p.measures.front();
+  return {{"jobs",
+           {{"submitted", m.submitted},
+            {"finished", m.finished},
+            {"rejected", m.rejected},
+            {"running", m.running},
+            {"queued", m.queued}}},
+          {"wait_s", spread_json(m.wait)},
+          {"completion_s", spread_json(m.completion)},
+          {"slowdown_mean", m.slowdown_mean},
+          {"gpu_share", shares_json(m.shares)},
+          {"gpu_hours", gpu_hours(m.held)},
+          {"scattered_gpu_s", static_cast<double>(m.scattered) * 1e-6},
+          {"span_s", to_seconds(m.span).si()},
+          {"most_waiting", m.most_waiting},
+          {"stopped", p.record.stopped},
+          {"stops", m.stops},
+          {"preemptions", m.preemptions},
+          {"waited_again_s", m.waited_again.si()},
+          {"energy_j", m.energy.si()},
+          {"power", {{"mean_w", m.mean_power.si()}, {"peak_w", m.peak_power.si()}}},
+          {"breakdowns", breakdowns_json(p)},
+          {"by_size", groups_json(m.by_size)},
+          {"by_queue", groups_json(m.by_queue)},
+          {"job", s.watched ? story_json(s, p) : Json(nullptr)}};
+}
+
+Json point_json(const Scheduled& s, const SchedulePoint& p) {
+  Json varied = Json::object();
+  for (const auto& [key, words] : p.varied) varied[key] = words;
+  return {{"policy", p.asked.policy},
+          {"place", p.asked.place},
+          {"varied", varied},
+          {"shape", shape_json(p.asked)},
+          {"kept", p.kept},
+          {"ruled_out", p.ruled_out},
+          {"chance", p.measures.size() > 1 ? Json(p.chance) : Json(nullptr)},
+          {"runs", runs_json(p, s.seed)},
+          {"first", measured_json(s, p)}};
+}
+
 }  // namespace
 
 Json schedule_json(const Scheduled& s) {
-  Json levels = Json::array();
-  for (const SlotLevel& level : s.shape.levels)
-    levels.push_back({{"name", level.name}, {"hosts", level.reach}});
   Json points = Json::array();
-  for (const SchedulePoint& p : s.points) {
-    const FleetMeasures& m = p.measures.front();
-    Json point = {{"policy", p.policy},
-                  {"place", p.place},
-                  {"jobs",
-                   {{"submitted", m.submitted},
-                    {"finished", m.finished},
-                    {"rejected", m.rejected},
-                    {"running", m.running},
-                    {"queued", m.queued}}},
-                  {"wait_s", spread_json(m.wait)},
-                  {"completion_s", spread_json(m.completion)},
-                  {"slowdown_mean", m.slowdown_mean},
-                  {"gpu_share", shares_json(m.shares)},
-                  {"gpu_hours", gpu_hours(m.held)},
-                  {"scattered_gpu_s", static_cast<double>(m.scattered) * 1e-6},
-                  {"span_s", to_seconds(m.span).si()},
-                  {"most_waiting", m.most_waiting},
-                  {"stopped", p.record.stopped},
-                  {"stops", m.stops},
-                  {"preemptions", m.preemptions},
-                  {"waited_again_s", m.waited_again.si()},
-                  {"energy_j", m.energy.si()},
-                  {"power", {{"mean_w", m.mean_power.si()}, {"peak_w", m.peak_power.si()}}},
-                  {"breakdowns", breakdowns_json(s, p)},
-                  {"runs", runs_json(p, s.seed)},
-                  {"by_size", groups_json(m.by_size)},
-                  {"by_queue", groups_json(m.by_queue)},
-                  {"job", s.watched ? story_json(s, p) : Json(nullptr)}};
-    points.push_back(std::move(point));
-  }
-  return {{"cluster", s.cluster},
-          {"shape",
-           {{"gpus", s.shape.gpus()},
-            {"hosts", s.shape.hosts},
-            {"gpus_per_host", s.shape.gpus_per_host},
-            {"levels", levels}}},
-          {"jobs", s.jobs.name},
+  for (const SchedulePoint& p : s.points) points.push_back(point_json(s, p));
+  const FleetTime horizon = s.points.front().asked.question.horizon;
+  const auto ruled_out = std::count_if(s.points.begin(), s.points.end(),
+                                       [](const SchedulePoint& p) { return p.ruled_out; });
+  return {{"jobs", s.jobs.name},
           {"points", points},
           {"best", s.best},
+          {"objective", s.objective},
           {"differences", differences_json(s)},
+          {"search",
+           {{"considered", s.points.size()},
+            {"ruled_out", ruled_out},
+            {"runs", s.runs},
+            {"confidence", s.confidence ? Json(*s.confidence) : Json(nullptr)}}},
           {"trainings", trainings_json(s)},
-          {"horizon_s", s.horizon ? Json(to_seconds(*s.horizon).si()) : Json(nullptr)},
+          {"horizon_s", horizon != fleet_never ? Json(to_seconds(horizon).si()) : Json(nullptr)},
+          {"stopped", s.stopped},
           {"assumptions", s.jobs.notes}};
 }
 
@@ -166,19 +195,21 @@ std::string schedule_rows(const Scheduled& s) {
   const auto seconds = [](FleetTime t) {
     return fmt::format("{}.{:06}", t.us / 1'000'000, t.us % 1'000'000);
   };
-  for (const SchedulePoint& p : s.points)
+  for (const SchedulePoint& p : s.points) {
+    if (p.measures.empty()) continue;
     for (std::size_t i = 0; i < s.jobs.jobs.size(); ++i) {
       const ClusterJob& job = s.jobs.jobs[i];
       const JobRecord& r = p.record.jobs[i];
       const bool started = r.start != fleet_never;
       text += fmt::format(
-          "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.policy, p.place, s.jobs.id_of(i),
-          s.jobs.queues[static_cast<std::size_t>(job.queue)], job.gpus, seconds(job.submit),
-          started ? seconds(r.start - job.submit) : "", seconds(job.length),
+          "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.asked.policy, p.asked.place,
+          s.jobs.id_of(i), s.jobs.queues[static_cast<std::size_t>(job.queue)], job.gpus,
+          seconds(job.submit), started ? seconds(r.start - job.submit) : "", seconds(job.length),
           started ? seconds(r.start) : "", started && r.end != fleet_never ? seconds(r.end) : "",
           r.hosts > 0 ? std::to_string(r.hosts) : "", r.groups > 0 ? std::to_string(r.groups) : "",
           r.stops);
     }
+  }
   return text;
 }
 

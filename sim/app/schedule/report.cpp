@@ -25,7 +25,33 @@ std::string shape_sentence(const SlotShape& shape) {
   return text + ".";
 }
 
-std::string point_name(const SchedulePoint& p) { return p.policy + ", " + p.place; }
+std::string point_name(const SchedulePoint& p) {
+  std::string name = p.asked.policy + ", " + p.asked.place;
+  for (const auto& [key, words] : p.varied) name += ", " + key + " " + words;
+  return name;
+}
+
+const PointCase& first_case(const Scheduled& s) { return s.points.front().asked; }
+
+// Points that were run.
+std::vector<const SchedulePoint*> run_points(const Scheduled& s) {
+  std::vector<const SchedulePoint*> points;
+  for (const SchedulePoint& p : s.points)
+    if (!p.measures.empty()) points.push_back(&p);
+  return points;
+}
+
+// Columns that say which point a row is of.
+void name_columns(const Scheduled& s, std::vector<std::string>& head, std::vector<Align>& align) {
+  head = {"policy", "place"};
+  for (const auto& [key, words] : s.points.front().varied) head.push_back(key);
+  align.assign(head.size(), Align::left);
+}
+std::vector<std::string> name_cells(const SchedulePoint& p) {
+  std::vector<std::string> cells = {p.asked.policy, p.asked.place};
+  for (const auto& [key, words] : p.varied) cells.push_back(words);
+  return cells;
+}
 
 const FleetMeasures& first_run(const SchedulePoint& p) { return p.measures.front(); }
 
@@ -46,28 +72,72 @@ double mean_share(const SchedulePoint& p, double FleetShares::*member) {
 }
 
 void add_points(Document& document, const Scheduled& s) {
-  Table table({"policy", "place", "mean wait", "median", "90%", "99%", "completion", "useful %"},
-              {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
-               Align::right, Align::right});
-  for (const SchedulePoint& p : s.points)
-    table.add({p.policy, p.place,
-               mean_time(p, [](const FleetMeasures& m) { return m.wait.mean().si(); }),
-               mean_time(p, [](const FleetMeasures& m) { return to_seconds(m.wait.p50).si(); }),
-               mean_time(p, [](const FleetMeasures& m) { return to_seconds(m.wait.p90).si(); }),
-               mean_time(p, [](const FleetMeasures& m) { return to_seconds(m.wait.p99).si(); }),
-               mean_time(p, [](const FleetMeasures& m) { return m.completion.mean().si(); }),
-               percent_figure(mean_share(p, &FleetShares::useful))});
+  std::vector<std::string> head;
+  std::vector<Align> align;
+  name_columns(s, head, align);
+  const bool compared = s.seeds > 1;
+  for (const char* name : {"mean wait", "median", "90%", "99%", "completion", "useful %"})
+    head.emplace_back(name);
+  if (compared) head.insert(head.end(), {"runs", "best in %"});
+  align.resize(head.size(), Align::right);
+  Table table(head, align);
+  for (const SchedulePoint* p : run_points(s)) {
+    std::vector<std::string> row = name_cells(*p);
+    row.push_back(mean_time(*p, [](const FleetMeasures& m) { return m.wait.mean().si(); }));
+    row.push_back(
+        mean_time(*p, [](const FleetMeasures& m) { return to_seconds(m.wait.p50).si(); }));
+    row.push_back(
+        mean_time(*p, [](const FleetMeasures& m) { return to_seconds(m.wait.p90).si(); }));
+    row.push_back(
+        mean_time(*p, [](const FleetMeasures& m) { return to_seconds(m.wait.p99).si(); }));
+    row.push_back(mean_time(*p, [](const FleetMeasures& m) { return m.completion.mean().si(); }));
+    row.push_back(percent_figure(mean_share(*p, &FleetShares::useful)));
+    if (compared) {
+      row.push_back(grouped(p->measures.size()));
+      row.push_back(p->kept ? percent_figure(p->chance) : "over a limit");
+    }
+    table.add(row);
+  }
   document.gap();
   document.table(table);
-  document.note("completion: mean, wait and run.");
+  document.note(std::string("completion: mean, wait and run.") +
+                (compared ? " best in %: the chance that no other point is better." : ""));
+}
+
+void add_best(Document& document, const Scheduled& s) {
+  if (s.points.size() < 2) return;
+  const SchedulePoint& best = s.points[s.best];
+  std::string text = fmt::format("Best by {}: {}", s.objective, point_name(best));
+  if (s.seeds > 1) text += fmt::format(", with a chance of {}%", percent_figure(best.chance));
+  document.paragraph(text + ".");
+  if (!best.kept) document.paragraph("No point keeps all limits.");
+  std::vector<std::string> ties;
+  for (std::size_t p = 0; p < s.points.size(); ++p)
+    if (p != s.best && s.points[p].kept && s.points[p].chance > 0.05)
+      ties.push_back(point_name(s.points[p]));
+  if (s.seeds > 1 && !ties.empty())
+    document.paragraph("It may be as good: " + joined(ties, "; ") + ".");
+  const auto ruled_out = std::count_if(s.points.begin(), s.points.end(),
+                                       [](const SchedulePoint& p) { return p.ruled_out; });
+  if (!s.confidence) return;
+  document.paragraph(fmt::format("{} of {} runs were enough.", grouped(s.runs),
+                                 grouped(s.seeds * static_cast<std::int64_t>(s.points.size()))));
+  if (ruled_out > 0)
+    document.paragraph(
+        fmt::format("Not run, since no policy on as many GPUs is as good: {} of {} points.",
+                    ruled_out, s.points.size()));
 }
 
 // Where GPU-time went: the parts that are not nothing, a column a point.
 void add_shares(Document& document, const Scheduled& s) {
   std::vector<std::string> head = {"% of GPU-time"};
   std::vector<Align> align = {Align::left};
-  for (const SchedulePoint& p : s.points) {
-    head.push_back(point_name(p));
+  // All of many points would make a table that nobody reads.
+  constexpr std::size_t most_columns = 6;
+  std::vector<const SchedulePoint*> points = run_points(s);
+  if (points.size() > most_columns) points = {&s.points[s.best]};
+  for (const SchedulePoint* p : points) {
+    head.push_back(point_name(*p));
     align.push_back(Align::right);
   }
   Table table(head, align);
@@ -75,9 +145,9 @@ void add_shares(Document& document, const Scheduled& s) {
   for (const SharePart& part : share_parts()) {
     std::vector<std::string> row = {part.name};
     double most = 0;
-    for (const SchedulePoint& p : s.points) {
-      most = std::max(most, mean_share(p, part.member));
-      row.push_back(percent_figure(mean_share(p, part.member)));
+    for (const SchedulePoint* p : points) {
+      most = std::max(most, mean_share(*p, part.member));
+      row.push_back(percent_figure(mean_share(*p, part.member)));
     }
     if (most <= 0) continue;
     table.add(row);
@@ -102,21 +172,21 @@ void add_differences(Document& document, const Scheduled& s) {
   for (const PointDifference& d : s.differences)
     table.add({point_name(s.points[d.point]), signed_time(d.completion_s.mean),
                interval(d.completion_s), signed_time(d.wait_s.mean), interval(d.wait_s)});
-  document.heading(fmt::format("Compared on the same arrivals and failures, {} runs each",
-                               s.points[s.best].measures.size()));
+  document.heading("Compared on the same arrivals and failures");
   document.table(table);
 }
 
 // What broke in the first run.
-void add_breakdowns(Document& document, const Scheduled& s, const SchedulePoint& p) {
-  if (s.breakdowns.kinds.empty()) return;
+void add_breakdowns(Document& document, const SchedulePoint& p) {
+  const std::vector<BreakdownKind>& kinds = p.asked.question.breakdowns.kinds;
+  if (kinds.empty()) return;
   Table table({"what broke", "times", "jobs stopped", "that lost a host"},
               {Align::left, Align::right, Align::right, Align::right});
-  for (std::size_t i = 0; i < s.breakdowns.kinds.size(); ++i) {
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
     const BreakdownCount& count = p.record.breakdowns[i];
     if (count.struck > 0)
-      table.add({s.breakdowns.kinds[i].name, grouped(count.struck), grouped(count.stopped),
-                 grouped(count.requeued)});
+      table.add(
+          {kinds[i].name, grouped(count.struck), grouped(count.stopped), grouped(count.requeued)});
   }
   document.heading("What broke, " + point_name(p));
   document.table(table);
@@ -128,13 +198,19 @@ void add_breakdowns(Document& document, const Scheduled& s, const SchedulePoint&
 }
 
 void add_power(Document& document, const Scheduled& s) {
-  Table table({"policy", "place", "energy, GWh", "mean, MW", "most, MW"},
-              {Align::left, Align::left, Align::right, Align::right, Align::right});
-  for (const SchedulePoint& p : s.points) {
-    const FleetMeasures& m = first_run(p);
-    table.add({p.policy, p.place, fmt::format("{:.3f}", m.energy.si() / 3.6e12),
-               fmt::format("{:.3f}", m.mean_power.si() * 1e-6),
-               fmt::format("{:.3f}", m.peak_power.si() * 1e-6)});
+  std::vector<std::string> head;
+  std::vector<Align> align;
+  name_columns(s, head, align);
+  for (const char* name : {"energy, GWh", "mean, MW", "most, MW"}) head.emplace_back(name);
+  align.resize(head.size(), Align::right);
+  Table table(head, align);
+  for (const SchedulePoint* p : run_points(s)) {
+    const FleetMeasures& m = first_run(*p);
+    std::vector<std::string> row = name_cells(*p);
+    row.push_back(fmt::format("{:.3f}", m.energy.si() / 3.6e12));
+    row.push_back(fmt::format("{:.3f}", m.mean_power.si() * 1e-6));
+    row.push_back(fmt::format("{:.3f}", m.peak_power.si() * 1e-6));
+    table.add(row);
   }
   document.heading("Power of accelerators and hosts");
   document.table(table);
@@ -143,10 +219,10 @@ void add_power(Document& document, const Scheduled& s) {
 }
 
 void add_trainings(Document& document, const Scheduled& s) {
-  if (s.asked.trainings.empty()) return;
+  if (first_case(s).jobs->trainings.empty()) return;
   Table table({"training", "GPUs", "layout", "step", "alone", "saves every"},
               {Align::left, Align::right, Align::left, Align::right, Align::right, Align::right});
-  for (const FleetTraining& t : s.asked.trainings)
+  for (const FleetTraining& t : first_case(s).jobs->trainings)
     table.add({t.id, grouped(t.job.gpus), to_text(t.scenario.layout),
                to_text(seconds(static_cast<double>(t.step_ps) * 1e-12)),
                to_text(to_seconds(t.job.length)),
@@ -175,7 +251,7 @@ void add_story(Document& document, const Scheduled& s, const SchedulePoint& p) {
   document.heading(fmt::format("Job {}, {}", s.jobs.id_of(job), point_name(p)));
   if (record.rejected) {
     document.paragraph(fmt::format("It asks for {} GPUs and is rejected: the cluster has {}.",
-                                   grouped(asked.gpus), grouped(s.shape.gpus())));
+                                   grouped(asked.gpus), grouped(p.asked.shape.gpus())));
     return;
   }
   if (record.start == fleet_never) {
@@ -219,20 +295,20 @@ void add_notes(Document& document, const Scheduled& s, const SchedulePoint& best
   if (first_run(best).rejected > 0)
     document.paragraph(fmt::format("Rejected, asking for more GPUs than the cluster has: {}.",
                                    plural(first_run(best).rejected, "job")));
-  if (!s.reliability.empty()) document.paragraph("What fails: " + s.reliability + ".");
-  if (s.horizon)
-    document.paragraph("The run ends after " + time_text(*s.horizon) + ", whoever runs.");
+  const PointCase& asked = first_case(s);
+  if (!asked.reliability.empty()) document.paragraph("What fails: " + asked.reliability + ".");
+  if (asked.question.horizon != fleet_never)
+    document.paragraph("The run ends after " + time_text(asked.question.horizon) +
+                       ", whoever runs.");
   if (s.stopped) document.paragraph("Stopped early: figures are of what was simulated until then.");
-  if (s.seeds > 1)
-    document.paragraph(
-        fmt::format("Means of {}, with seeds of their own.", plural(best.measures.size(), "run")));
+  if (s.seeds > 1) document.paragraph("Means of several runs, with seeds of their own.");
 }
 
 std::string not_modelled(const Scheduled& s) {
   std::string text =
       "Recorded jobs run for as long as they are recorded, wherever they are placed. Jobs do not "
       "share storage, and nobody is resized.";
-  if (s.reliability.empty()) text += " Nothing fails.";
+  if (first_case(s).reliability.empty()) text += " Nothing fails.";
   return text;
 }
 
@@ -240,24 +316,29 @@ std::string not_modelled(const Scheduled& s) {
 
 Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
   Document document(full, width);
-  document.title(fmt::format("{} on {} GPUs of {}", plural(s.jobs.jobs.size(), "job"),
-                             grouped(s.shape.gpus()), s.cluster));
-  document.paragraph(shape_sentence(s.shape));
+  const PointCase& first = first_case(s);
+  const bool one_size = std::all_of(s.points.begin(), s.points.end(), [&](const SchedulePoint& p) {
+    return p.asked.shape.gpus() == first.shape.gpus() && p.asked.cluster.name == first.cluster.name;
+  });
+  document.title(one_size
+                     ? fmt::format("{} on {} GPUs of {}", plural(s.jobs.jobs.size(), "job"),
+                                   grouped(first.shape.gpus()), first.cluster.title)
+                     : fmt::format("{} on several machines", plural(s.jobs.jobs.size(), "job")));
+  if (one_size) document.paragraph(shape_sentence(first.shape));
   const SchedulePoint& best = s.points[s.best];
   add_notes(document, s, best);
   add_points(document, s);
-  if (s.points.size() > 1)
-    document.paragraph(fmt::format("Least mean completion: {}.", point_name(best)));
+  add_best(document, s);
   add_differences(document, s);
   add_shares(document, s);
   add_trainings(document, s);
   add_groups(document, "Waits by size", best, first_run(best).by_size);
-  if (s.asked.several_kinds() && first_run(best).by_queue.size() > 1)
+  if (first.jobs->several_kinds() && first_run(best).by_queue.size() > 1)
     add_groups(document, "Waits by queue", best, first_run(best).by_queue);
-  add_breakdowns(document, s, best);
+  add_breakdowns(document, best);
   add_power(document, s);
   if (s.watched)
-    for (const SchedulePoint& p : s.points) add_story(document, s, p);
+    for (const SchedulePoint* p : run_points(s)) add_story(document, s, *p);
   document.heading("Not modelled");
   document.paragraph(not_modelled(s));
   return document;

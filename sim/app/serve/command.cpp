@@ -100,28 +100,12 @@ ExitCode serve_and_print(const JsonValue& settings, const Given& given, const Co
   return unless_stopped(served.exists() ? ExitCode::answer : ExitCode::cannot_exist);
 }
 
-// Values with commas are lists, but for those that are several themselves; ranges are read later.
-SortedJson listed_value(const Setting& setting, const std::string& text) {
-  const auto value = [&](const std::string& part) {
-    const bool range = setting.kind != SettingKind::json && part.find("..") != part.npos;
-    return range ? SortedJson(part) : setting_value(setting, part);
-  };
-  const bool json = text.starts_with('{');  // an entry that stands inline
-  if (json || text.find(',') == text.npos || is_one_value(setting.key)) return value(text);
-  SortedJson list = SortedJson::array();
-  for (std::size_t from = 0; from <= text.size();) {
-    const std::size_t end = std::min(text.find(',', from), text.size());
-    list.push_back(value(text.substr(from, end - from)));
-    from = end + 1;
-  }
-  return list;
-}
-
 GivenSettings settings_of_serve(const Given& given) {
   GivenSettings own{.file = given.word(0)};
   for (const Setting& setting : serve_settings())
     if (given.has(setting.flag()))
-      own.flags[setting.key] = listed_value(setting, given.text(setting.flag()));
+      own.flags[setting.key] =
+          listed_value(setting, given.text(setting.flag()), is_one_value(setting.key));
   return own;
 }
 

@@ -5,23 +5,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "sim/engine/cluster.h"
-#include "sim/outcome/fleet/fleet_measures.h"
-#include "sim/question/schedule/fleet_jobs.h"
+#include "sim/question/schedule/objective.h"
+#include "sim/question/schedule/point_case.h"
+#include "sim/question/schedule/race.h"
 #include "sim/question/schedule/settings.h"
 
 namespace orrery {
-
-// A policy by its short name: order, fit and preemption at once.
-struct NamedPolicy {
-  const char* name;  // "easy"
-  JobOrder order;
-  JobFit fit;
-  bool preempts = false;
-};
-const std::vector<NamedPolicy>& named_policies();
 
 struct ScheduleWith {
   Catalogues& catalogues;
@@ -30,43 +22,44 @@ struct ScheduleWith {
 };
 
 struct SchedulePoint {
-  std::string policy, place;
+  // Its values where the question has several, but for policy and place: keys, and as words.
+  std::vector<std::pair<std::string, std::string>> varied;
+  PointCase asked;
   FleetRecord record;                   // of the first seed
   std::vector<FleetMeasures> measures;  // of each seed that came to its end
+  double bound = 0;  // least mean completion of any policy on as many accelerators, in seconds
+  bool ruled_out = false;  // by that bound: not run
+  bool kept = true;        // all limits
+  double chance = 0;       // that it is the best; several seeds
 };
 
-// A mean over seeds, with the ends of its 90% interval (Student's t).
-struct SeedMean {
-  double mean = 0, low = 0, high = 0;
-};
-SeedMean mean_over_seeds(const std::vector<double>& values);
-
-// How much more a point has than the best one, seed by seed.
+// What a point has more than the best one, seed by seed.
 struct PointDifference {
   std::size_t point = 0;
-  SeedMean completion_s, wait_s, useful;
+  SeedMean objective, completion_s, wait_s;
 };
 
 struct Scheduled {
   JsonValue settings;
-  std::string cluster;  // its title
-  SlotShape shape;
   ClusterJobs jobs;  // of the first seed
-  FleetJobs asked;
-  BreakdownPlan breakdowns;
-  std::string reliability;  // title of the profile; empty: nothing fails
-  std::optional<FleetTime> horizon;
   std::vector<SchedulePoint> points;
-  std::size_t best = 0;                      // by mean completion, over the seeds
-  std::vector<PointDifference> differences;  // of several seeds: the other points
+  std::size_t best = 0;  // by the objective, of those that keep the limits
+  std::string objective = "completion.mean";
+  std::vector<PointDifference> differences;  // of several seeds: the other points that were run
+  std::optional<double> confidence;          // that was asked of the best
+  std::int64_t runs = 0;                     // simulated
   std::optional<std::size_t> watched;        // place of the job whose wait is told
   std::uint64_t seed = 0;
   std::int64_t seeds = 1;
   bool draws = false;     // the seed counts
   bool stopped = false;   // Ctrl-C ended it: some jobs did not come to their end
   std::string catalogue;  // its hash
+  bool exists() const { return points[best].kept; }
 };
 
+// Values of the machine, the policy and what breaks may be lists or ranges: each with each is a
+// point, run on the same arrivals and failures. With `confidence` points that are surely not the
+// best get no further seeds, and none come once one is the best with that chance.
 // Errors: names that are not known (with the nearest), a cluster of no accelerators, no job of the
 // days, a job that the list does not have, seeds where nothing is drawn; CannotExist where no job
 // fits the cluster.

@@ -2,8 +2,6 @@
 // Lists the settings of schedule, and lays flags over those of a file.
 #include "sim/question/schedule/settings.h"
 
-#include "sim/base/text/words.h"
-
 namespace orrery {
 
 const std::vector<Setting>& schedule_settings() {
@@ -11,6 +9,7 @@ const std::vector<Setting>& schedule_settings() {
   constexpr const char* machine = "Machine";
   constexpr const char* jobs = "Jobs";
   constexpr const char* policy = "Policy";
+  constexpr const char* compare = "Which is the best";
   constexpr const char* breaks = "What breaks, and power";
   static const std::vector<Setting> all = {
       {"cluster", text, machine, "cluster of the catalogue, or a file", SettingOf::both,
@@ -49,10 +48,22 @@ const std::vector<Setting>& schedule_settings() {
        "between saves of jobs of which only a length is recorded (\"1 h\"); \"0 s\": never"},
       {"power_limit", quantity, breaks,
        "accelerators and hosts draw at most so much: no job starts beyond it (\"12 MW\")"},
-      {"seeds", integer, policy, "runs of each policy with seeds of their own (1)"},
+      {"seeds", integer, compare, "runs of each point with seeds of their own, at most (1)"},
+      {"confidence", number, compare,
+       "run no more seeds once a point is the best with this chance (0.95); without it all"},
+      {"objective", text, compare,
+       "by which the best is found: completion.mean, completion.p90, completion.p99, wait.mean, "
+       "wait.p90, wait.p99, useful, energy (completion.mean)",
+       SettingOf::both,
+       "completion.mean completion.p90 completion.p99 wait.mean wait.p90 wait.p99 useful energy"},
+      {"limits", text, compare, "what a point must keep: wait.p99=4h,useful=0.5"},
       {"job", text, policy, "why this job waited"},
   };
   return all;
+}
+
+bool is_one_value_of_schedule(const std::string& key) {
+  return key == "limits" || key == "trace" || key == "job" || key == "jobs" || key == "queues";
 }
 
 JsonValue merge_schedule_settings(const std::string& file, const SortedJson& flags) {
@@ -64,15 +75,6 @@ JsonValue merge_schedule_settings(const std::string& file, const SortedJson& fla
   document.expect_only(keys, "a setting of schedule");
   SortedJson merged = document.raw();
   merged.update(flags);
-  // One form for what is repeated: lists of names as text with commas.
-  for (const char* key : {"policy", "place"}) {
-    const auto list = merged.find(key);
-    if (list == merged.end() || !list->is_array()) continue;
-    std::vector<std::string> names;
-    for (const JsonValue& name : JsonValue::from(*list, document.file()).items())
-      names.push_back(name.text());
-    *list = joined(names, ",");
-  }
   return JsonValue::from(without_nulls(merged), document.file());
 }
 

@@ -13,6 +13,9 @@ namespace orrery {
 // Every setting of schedule, in the order of the help text.
 const std::vector<Setting>& schedule_settings();
 
+// Whether it is one value, whatever commas its text has.
+bool is_one_value_of_schedule(const std::string& key);
+
 // The settings of a file (may be "") with `flags` on top. Error: a key that schedule does not know.
 JsonValue merge_schedule_settings(const std::string& file, const SortedJson& flags);
 

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drops points that are surely not the best, until one surely is.
+#include "sim/question/schedule/contest.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/base/errors/interrupt.h"
+#include "sim/outcome/fleet/fleet_bounds.h"
+
+namespace orrery {
+
+// The point of the least bound is run first; points whose bound lies above it are not run.
+void Contest::rule_out(std::size_t seeds) {
+  for (SchedulePoint& point : out_.points) {
+    const std::int64_t gpus =
+        point.asked.shape.gpus() -
+        std::int64_t{point.asked.question.breakdowns.spare_hosts} * point.asked.shape.gpus_per_host;
+    double sum = 0;
+    for (std::size_t run = 0; run < seeds; ++run)
+      sum += least_mean_completion(runs_.list(point, run), gpus).si();
+    point.bound = sum / static_cast<double>(seeds);
+  }
+  const auto first = std::min_element(
+      out_.points.begin(), out_.points.end(),
+      [](const SchedulePoint& a, const SchedulePoint& b) { return a.bound < b.bound; });
+  runs_.run({static_cast<std::size_t>(first - out_.points.begin())}, 0, seeds);
+  const double reached = mean_over_seeds(values_of(*first)).high;
+  for (SchedulePoint& point : out_.points)
+    point.ruled_out = &point != &*first && keeps(limits_, first->measures) && point.bound > reached;
+}
+
+// Whoever looks several times is wrong once in as many more: each look asks for its part.
+double Contest::chance_of_a_look() const {
+  int looks = 1;
+  for (std::int64_t seeds = first_seeds; seeds < out_.seeds; seeds *= 2) ++looks;
+  return 1 - (1 - *out_.confidence) / looks;
+}
+
+void Contest::race() {
+  const double enough = chance_of_a_look();
+  std::size_t seeds = static_cast<std::size_t>(first_seeds);
+  // A bound of all jobs says nothing of those that a horizon cuts off.
+  const bool bounded = out_.objective == "completion.mean" && !out_.settings.has("horizon");
+  if (bounded) rule_out(seeds);
+  std::vector<std::size_t> alive;
+  for (std::size_t p = 0; p < out_.points.size(); ++p)
+    if (!out_.points[p].ruled_out) alive.push_back(p);
+  std::vector<std::size_t> open;
+  for (const std::size_t p : alive)
+    if (out_.points[p].measures.empty()) open.push_back(p);
+  runs_.run(open, 0, seeds);
+  while (!interrupted()) {
+    weigh(alive);
+    const auto most = [&](std::size_t a, std::size_t b) {
+      return out_.points[a].chance < out_.points[b].chance;
+    };
+    const std::size_t first = *std::max_element(alive.begin(), alive.end(), most);
+    const auto limit = static_cast<std::size_t>(out_.seeds);
+    if (out_.points[first].chance >= enough || seeds == limit || alive.size() == 1) return;
+    const double hopeless = (1 - *out_.confidence) / 10 / static_cast<double>(out_.points.size());
+    std::erase_if(alive, [&](std::size_t p) { return out_.points[p].chance < hopeless; });
+    const std::size_t next = std::min(2 * seeds, limit);
+    runs_.run(alive, seeds, next);
+    seeds = next;
+  }
+}
+
+std::vector<double> Contest::values_of(const SchedulePoint& point) const {
+  std::vector<double> values;
+  for (const FleetMeasures& m : point.measures) values.push_back(figure_.value(m));
+  return values;
+}
+
+// Chances of points with equally many seeds, of those that keep the limits if some do.
+void Contest::weigh(const std::vector<std::size_t>& alive) {
+  std::vector<std::size_t> good;
+  for (const std::size_t p : alive) {
+    out_.points[p].kept = keeps(limits_, out_.points[p].measures);
+    out_.points[p].chance = 0;
+    if (out_.points[p].kept) good.push_back(p);
+  }
+  if (good.empty()) good = alive;
+  std::vector<std::vector<double>> values;
+  for (const std::size_t p : good) values.push_back(values_of(out_.points[p]));
+  if (values.front().size() < 2) return;
+  const std::vector<double> chances = chances_of_least(values, out_.seed);
+  for (std::size_t i = 0; i < good.size(); ++i) out_.points[good[i]].chance = chances[i];
+}
+
+void Contest::choose() {
+  std::size_t most = 0;
+  for (const SchedulePoint& point : out_.points) most = std::max(most, point.measures.size());
+  std::vector<std::size_t> full;
+  for (std::size_t p = 0; p < out_.points.size(); ++p)
+    if (!out_.points[p].ruled_out && out_.points[p].measures.size() == most) full.push_back(p);
+  weigh(full);
+  std::optional<std::size_t> best;
+  for (const std::size_t p : full) {
+    const SchedulePoint& point = out_.points[p];
+    if (best && out_.points[*best].kept && !point.kept) continue;
+    const bool better = !best || (point.kept && !out_.points[*best].kept) ||
+                        mean_over_seeds(values_of(point)).mean <
+                            mean_over_seeds(values_of(out_.points[*best])).mean;
+    if (better) best = p;
+  }
+  out_.best = best.value_or(0);
+}
+
+}  // namespace orrery

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists the figures of a schedule, and reads limits on them.
+#include "sim/question/schedule/objective.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace orrery {
+namespace {
+
+std::vector<std::string> figure_names() {
+  std::vector<std::string> names;
+  for (const FleetFigure& figure : fleet_figures()) names.emplace_back(figure.name);
+  return names;
+}
+
+double seconds_of(FleetTime t) { return to_seconds(t).si(); }
+
+}  // namespace
+
+const std::vector<FleetFigure>& fleet_figures() {
+  static const std::vector<FleetFigure> all = {
+      {"completion.mean", [](const FleetMeasures& m) { return m.completion.mean().si(); }},
+      {"completion.p90", [](const FleetMeasures& m) { return seconds_of(m.completion.p90); }},
+      {"completion.p99", [](const FleetMeasures& m) { return seconds_of(m.completion.p99); }},
+      {"wait.mean", [](const FleetMeasures& m) { return m.wait.mean().si(); }},
+      {"wait.p90", [](const FleetMeasures& m) { return seconds_of(m.wait.p90); }},
+      {"wait.p99", [](const FleetMeasures& m) { return seconds_of(m.wait.p99); }},
+      {"useful", [](const FleetMeasures& m) { return m.shares.useful; }, true},
+      {"energy", [](const FleetMeasures& m) { return m.energy.si(); }}};
+  return all;
+}
+
+const FleetFigure& figure_called(const JsonValue& name) {
+  return fleet_figures()[name.index_in(figure_names())];
+}
+
+std::vector<FleetLimit> read_limits(const JsonValue& text) {
+  std::vector<FleetLimit> limits;
+  for (const JsonValue& one : text.listed()) {
+    const std::string words = one.text();
+    const std::size_t equals = words.find('=');
+    if (equals == std::string::npos) one.fail("a figure and its limit, such as wait.p99=4h");
+    const FleetFigure& figure =
+        figure_called(JsonValue::from(words.substr(0, equals), text.file()));
+    const std::string amount = words.substr(equals + 1);
+    FleetLimit limit{.figure = &figure};
+    if (figure.more_is_better) {
+      char* end = nullptr;
+      const double share = std::strtod(amount.c_str(), &end);
+      if (amount.empty() || *end != '\0' || !(share >= 0 && share <= 1))
+        one.fail("a share from 0 to 1");
+      limit.most = -share;
+    } else if (std::string(figure.name) == "energy") {
+      limit.most = JsonValue::from(amount, text.file()).quantity<Joules>().si();
+    } else {
+      limit.most = JsonValue::from(amount, text.file()).quantity<Seconds>().si();
+    }
+    limits.push_back(limit);
+  }
+  return limits;
+}
+
+bool keeps(const std::vector<FleetLimit>& limits, const std::vector<FleetMeasures>& runs) {
+  return std::all_of(limits.begin(), limits.end(), [&](const FleetLimit& limit) {
+    double sum = 0;
+    for (const FleetMeasures& run : runs) sum += limit.figure->value(run);
+    return sum <= limit.most * static_cast<double>(runs.size());
+  });
+}
+
+}  // namespace orrery

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resolves the settings of a point to what a run is asked.
+#include "sim/question/schedule/point_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/base/errors/interrupt.h"
+#include "sim/base/text/words.h"
+#include "sim/outcome/fleet/job_months.h"
+#include "sim/outcome/host_power.h"
+
+namespace orrery {
+namespace {
+
+// Accelerators that run something draw 305 W (Kalos) and 278 W (Seren) of 400 W in the mean: those
+// above 100 W in Acme's distributions of August 2023 (Hu et al., NSDI 2024; InternLM/AcmeTrace).
+constexpr double recorded_power_share = 0.73;
+
+std::vector<std::string> policy_names() {
+  std::vector<std::string> names;
+  for (const NamedPolicy& policy : named_policies()) names.emplace_back(policy.name);
+  return names;
+}
+
+std::optional<ReliabilityProfile> read_profile(const JsonValue& s) {
+  const auto name = s.find("reliability");
+  if (!name) {
+    for (const char* key : {"failure_rate", "spares", "repair_crews", "save_interval"})
+      if (const auto v = s.find(key))
+        v->fail("nothing without reliability: then nothing fails, and nobody saves");
+    return std::nullopt;
+  }
+  ReliabilityProfile profile = load_reliability(name->reference());
+  if (const auto factor = s.find("failure_rate")) {
+    if (!(factor->number() > 0)) factor->fail("a factor above 0");
+    profile = with_failure_rate(profile, factor->number());
+  }
+  return profile;
+}
+
+std::int32_t spare_hosts(const JsonValue& s, const SlotShape& shape) {
+  const auto spares = s.find("spares");
+  if (!spares) return 0;
+  const std::int64_t gpus = spares->integer(0, shape.gpus() - 1);
+  if (gpus % shape.gpus_per_host != 0)
+    spares->fail(fmt::format("whole hosts of {} accelerators", shape.gpus_per_host));
+  return static_cast<std::int32_t>(gpus / shape.gpus_per_host);
+}
+
+// Milliwatts of an accelerator and its share of a host.
+std::int64_t milliwatts(Watts accelerator, const Cluster& cluster) {
+  return std::llround(1e3 * (accelerator + host_power_per_accelerator(cluster)).si());
+}
+
+// Above `least` seconds.
+FleetTime read_time(const JsonValue& at, double least, const char* expected) {
+  const double us = 1e6 * at.quantity<Seconds>().si();
+  if (!(us >= 1e6 * least) || us > static_cast<double>(most_fleet_time.us)) at.fail(expected);
+  return {std::llround(us)};
+}
+
+void read_breakdowns(const JsonValue& s, const ReliabilityProfile& profile, PointCase& out) {
+  out.reliability = profile.title;
+  BreakdownPlan& plan = out.question.breakdowns;
+  plan = breakdown_plan(out.cluster, profile);
+  plan.spare_hosts = spare_hosts(s, out.shape);
+  if (const auto crews = s.find("repair_crews"))
+    plan.repair_crews = static_cast<std::int32_t>(crews->integer(1, 1'000'000));
+}
+
+void read_power_limit(const JsonValue& s, PointCase& out) {
+  const auto limit = s.find("power_limit");
+  if (!limit) return;
+  FleetQuestion& q = out.question;
+  q.power_limit_milliwatts = std::llround(1e3 * limit->quantity<Watts>().si());
+  const std::int64_t idle = q.idle_milliwatts * out.shape.gpus();
+  if (q.power_limit_milliwatts <= idle)
+    limit->fail(fmt::format("more than the {:.4g} MW that the idle cluster draws",
+                            1e-9 * static_cast<double>(idle)));
+}
+
+void read_policy(const JsonValue& s, PointCase& out) {
+  const auto policy = s.find("policy"), place = s.find("place");
+  out.policy = policy ? policy->one_of(policy_names()) : "fifo";
+  out.place = place ? place->one_of(job_place_text.names()) : "pack";
+  const NamedPolicy& named =
+      *std::find_if(named_policies().begin(), named_policies().end(),
+                    [&](const NamedPolicy& one) { return one.name == out.policy; });
+  FleetPolicy& rules = out.question.policy;
+  rules = {named.order, named.fit, *job_place_text.find(out.place), named.preempts, {}};
+  if (const auto after = s.find("preempt_after"))
+    rules.preempt_after = read_time(*after, 0, "a time of 0 or more, such as \"2 h\"");
+  if (const auto meeting = s.find("meeting"))
+    out.question.meeting = link_meeting_text.from(*meeting);
+}
+
+}  // namespace
+
+const std::vector<NamedPolicy>& named_policies() {
+  static const std::vector<NamedPolicy> all = {{"fifo", JobOrder::fifo, JobFit::block},
+                                               {"sjf", JobOrder::sjf, JobFit::block},
+                                               {"easy", JobOrder::fifo, JobFit::easy},
+                                               {"sjf-easy", JobOrder::sjf, JobFit::easy},
+                                               {"priority", JobOrder::priority, JobFit::block},
+                                               {"priority-easy", JobOrder::priority, JobFit::easy},
+                                               {"preempt", JobOrder::priority, JobFit::easy, true}};
+  return all;
+}
+
+PointCase PointReader::read(const JsonValue& s) {
+  const std::int64_t gpus = s.at("gpus").integer(1, most_scheduled_gpus);
+  PointCase out{.cluster = catalogues_.cluster(s.at("cluster").reference(), gpus)};
+  out.shape = slot_shape(out.cluster.fabric, gpus, out.cluster.gpus_per_host);
+  read_policy(s, out);
+  FleetQuestion& q = out.question;
+  const auto profile = read_profile(s);
+  const ResolvedDevice device = out.cluster.device.resolved();
+  q.idle_milliwatts = milliwatts(device.idle_power, out.cluster);
+  FleetJobsCase with{
+      .cluster = s.at("cluster").raw(),
+      .profile = profile,
+      .save_interval = seconds(3600),
+      .recorded_milliwatts = milliwatts(device.power_limit * recorded_power_share, out.cluster)};
+  if (const auto interval = s.find("save_interval"))
+    with.save_interval = to_seconds(read_time(*interval, 0, "a time of 0 or more"));
+  out.jobs = jobs_of(s, with);
+  q.works = out.jobs->works;
+  if (profile) read_breakdowns(s, *profile, out);
+  read_power_limit(s, out);
+  if (const auto horizon = s.find("horizon"))
+    q.horizon = read_time(*horizon, 1e-6, "a time above 0, such as \"90 day\"");
+  const bool pool = q.policy.place == JobPlace::pool;
+  if (pool && (profile || q.power_limit_milliwatts > 0 || !out.jobs->trainings.empty() ||
+               q.policy.preempts))
+    s.at("place").fail("a rule with hosts: what breaks, power, steps and preemption need them");
+  q.shape = pool ? pool_shape(gpus) : out.shape;
+  q.stop = [](FleetTime) { return interrupted(); };
+  return out;
+}
+
+std::shared_ptr<const FleetJobs> PointReader::jobs_of(const JsonValue& s,
+                                                      const FleetJobsCase& with) {
+  SortedJson depends = SortedJson::object();
+  for (const char* key :
+       {"cluster", "reliability", "failure_rate", "save_interval", "trace", "jobs", "days"})
+    if (const auto v = s.find(key)) depends[key] = v->raw();
+  std::shared_ptr<const FleetJobs>& known = jobs_[depends.dump()];
+  if (!known)
+    known = std::make_shared<const FleetJobs>(read_fleet_jobs(s, with, catalogues_, threads_));
+  return known;
+}
+
+PlacePrices& PointReader::prices(const PointCase& point) {
+  auto& known = prices_[{point.jobs.get(), fmt::format("{}", point.shape.gpus())}];
+  if (!known) {
+    std::vector<Scenario> scenarios;
+    std::vector<double> slower;
+    for (const FleetTraining& training : point.jobs->trainings) {
+      scenarios.push_back(training.scenario);
+      slower.push_back(training.slower);
+    }
+    known = std::make_unique<StepPlacePrices>(std::move(scenarios), std::move(slower), point.shape);
+  }
+  return *known;
+}
+
+std::size_t PointReader::priced_classes() const {
+  std::size_t sum = 0;
+  for (const auto& [of, prices] : prices_) sum += prices->classes();
+  return sum;
+}
+
+std::vector<QueueQuota> read_quotas(const JsonValue& s, const ClusterJobs& list) {
+  const auto queues = s.find("queues");
+  std::vector<QueueQuota> out;
+  if (!queues) return out;
+  out.resize(list.queues.size());
+  for (const auto& [name, quota] : queues->members()) {
+    const auto at = std::find(list.queues.begin(), list.queues.end(), name);
+    if (at == list.queues.end())
+      quota.fail("a queue of the jobs: " + joined(list.queues, ", "), in_quotes(name));
+    quota.expect_only({"gpus", "borrows"});
+    QueueQuota& of = out[static_cast<std::size_t>(at - list.queues.begin())];
+    of.gpus = quota.at("gpus").integer(0, most_scheduled_gpus);
+    if (const auto borrows = quota.find("borrows")) of.borrows = borrows->boolean();
+  }
+  return out;
+}
+
+}  // namespace orrery

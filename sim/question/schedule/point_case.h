@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads one point of a question to schedule: a machine, a policy, what breaks, its jobs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/engine/fleet/fleet_question.h"
+#include "sim/engine/prices/place_prices.h"
+#include "sim/question/schedule/fleet_jobs.h"
+
+namespace orrery {
+
+inline constexpr std::int64_t most_scheduled_gpus = 10'000'000;
+
+// A policy by its short name: order, fit and preemption at once.
+struct NamedPolicy {
+  const char* name;  // "easy"
+  JobOrder order;
+  JobFit fit;
+  bool preempts = false;
+};
+const std::vector<NamedPolicy>& named_policies();
+
+struct PointCase {
+  Cluster cluster;
+  SlotShape shape;
+  std::string policy, place;
+  std::string reliability;  // title of the profile; empty: nothing fails
+  std::shared_ptr<const FleetJobs> jobs;
+  FleetQuestion question;  // without seed, prices and quotas
+};
+
+// Reads jobs that several points share once, and prices their steps once.
+class PointReader {
+ public:
+  PointReader(Catalogues& catalogues, int threads) : catalogues_(catalogues), threads_(threads) {}
+  // `settings` of one point. Errors: names that are not known, a cluster of no accelerators, what
+  // means nothing beside the rest.
+  PointCase read(const JsonValue& settings);
+  PlacePrices& prices(const PointCase& point);
+  std::size_t priced_classes() const;
+
+ private:
+  std::shared_ptr<const FleetJobs> jobs_of(const JsonValue& settings, const FleetJobsCase& with);
+
+  Catalogues& catalogues_;
+  int threads_;
+  std::map<std::string, std::shared_ptr<const FleetJobs>> jobs_;  // by what they depend on
+  // By jobs, accelerators and the cluster's name.
+  std::map<std::pair<const FleetJobs*, std::string>, std::unique_ptr<StepPlacePrices>> prices_;
+};
+
+// Quotas by the queues of a list; empty where no queue has one.
+std::vector<QueueQuota> read_quotas(const JsonValue& settings, const ClusterJobs& list);
+
+}  // namespace orrery

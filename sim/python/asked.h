@@ -35,7 +35,7 @@ struct AskedSettings {
   std::string place;     // what errors call what stands in no file
 };
 
-// One question to simulate, advise, plan or serve.
+// One question to simulate, advise, plan, serve or schedule.
 Asked ask_settings(const std::string& command, const AskedSettings& settings, const AskedHow& how);
 
 // One line of a command that takes words and flags ("--device": "h100-sxm").

@@ -6,7 +6,8 @@ import keyword
 import re
 import textwrap
 
-COMMANDS = ["simulate", "advise", "plan", "serve", "validate", "calibrate", "topology", "catalog"]
+COMMANDS = ["simulate", "advise", "plan", "serve", "validate", "calibrate", "topology", "catalog",
+            "schedule"]
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None",
          "object": "dict[str, Any]", "array": "list[Any]"}
 HEAD = '''# SPDX-License-Identifier: Apache-2.0

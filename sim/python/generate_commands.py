@@ -3,18 +3,19 @@
 import keyword
 import textwrap
 
-ASKED_BY_SETTINGS = ["simulate", "advise", "plan", "serve"]
+ASKED_BY_SETTINGS = ["simulate", "advise", "plan", "serve", "schedule"]
 ASKED_BY_LINE = ["validate", "topology"]
 # What only the command line has: forms of output, files of rows, tables that people read.
-LEFT_OUT = {"--jsonl", "--csv", "--markdown", "--seed", "--no-sequence-parallel", "--requests-out", "--rows",
-            "--details", "--regions", "--advise", "--html", "--plots", "--gates", "--write-gates", "--fit",
+LEFT_OUT = {"--jsonl", "--csv", "--markdown", "--seed", "--no-sequence-parallel", "--requests-out", "--jobs-out",
+            "--rows", "--details", "--regions", "--advise", "--html", "--plots", "--gates", "--write-gates", "--fit",
             "--results", "--shard", "--slurm", "--kubernetes", "--kubernetes-as", "--commands"}
 LEFT_OUT_OF = {"serve": {"--trace-out"}}
 # What stands after a flag, and the type of its keyword.
 TYPES = {"": "bool", "N": "Count", "X": "float", "X|VALUE": "float | str", "true|false": "bool", "A,B": "str | Sequence[Any]",
          "FILE": "Path", "DIR": "Path", "JSON": "Any", "FILE|JSON": "Settings", "VALUES": "Value",
          "NAME": "Name"}
-SEVERAL = {"NAME", "N", "X"}  # flags of serve whose value may be a list
+# Flags whose value may be a list.
+SEVERAL = {"serve": {"NAME", "N", "X"}, "schedule": {"NAME", "N", "X", "X|VALUE"}}
 HEAD = '''# SPDX-License-Identifier: Apache-2.0
 """The commands as functions, generated from the table of commands: a keyword is a flag."""
 from __future__ import annotations
@@ -22,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from orrery.answers import (AdviseAnswer, PlanAnswer, ServeAnswer, SimulateAnswer, TopologyAnswer,
-                            ValidateAnswer)
+from orrery.answers import (AdviseAnswer, PlanAnswer, ScheduleAnswer, ServeAnswer, SimulateAnswer,
+                            TopologyAnswer, ValidateAnswer)
 from orrery.ask import Count, Name, Path, Progress, Settings, Value, ask, ask_line
 '''
 
@@ -39,7 +40,7 @@ def flags_of(command):
 
 
 def type_of(flag, command):
-    if command["name"] == "serve" and flag["value"] in SEVERAL:
+    if flag["value"] in SEVERAL.get(command["name"], ()):
         return "Value"
     return TYPES.get(flag["value"], "str")
 

@@ -150,6 +150,35 @@ TEST_CASE("law: what is free of charge changes nothing", "[fleet]") {
   }
 }
 
+// No job starts that would pass a limit of power, whatever the policy; without one nothing changes.
+TEST_CASE("law: a cluster never draws more than its limit", "[fleet]") {
+  const std::uint64_t seed = fresh(23);
+  INFO("seed " << seed);
+  for (std::uint64_t round = 0; round < 12; ++round) {
+    const ClusterJobs list = long_jobs(seed + round, 200, 3);
+    HostPrices prices;
+    FleetQuestion question;
+    question.shape = hosts_of_eight(12);
+    question.policy.fit = round % 2 == 0 ? JobFit::block : JobFit::easy;
+    question.works = several_works();
+    question.works[0].milliwatts = 500'000;
+    question.works[1].milliwatts = 700'000;
+    question.works[2].milliwatts = 600'000;
+    question.prices = &prices;
+    question.idle_milliwatts = 100'000;
+    question.seed = seed + round;
+    if (round % 3 == 0) question.breakdowns = many_breakdowns();
+    const FleetRecord open = run_fleet(list, question);
+    question.power_limit_milliwatts = 96 * 400'000;
+    const FleetRecord limited = run_fleet(list, question);
+    CHECK(open.power.most_milliwatts > 96 * 400'000);
+    CHECK(limited.power.most_milliwatts <= 96 * 400'000);
+    CHECK(limited.use.work.all() == limited.use.held * 1'000'000);
+    for (std::size_t i = 0; i < list.jobs.size(); ++i)
+      REQUIRE((limited.jobs[i].rejected || limited.jobs[i].end != fleet_never));
+  }
+}
+
 // Links that are never full change nothing, others slow somebody; shifts lose no more than chance,
 // and chance no more than jobs that meet as badly as they can.
 TEST_CASE("law: jobs that share links lose only where these are full", "[fleet]") {

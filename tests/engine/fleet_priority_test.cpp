@@ -95,6 +95,52 @@ TEST_CASE("law: jobs of the highest priority wait as if they were alone", "[flee
   }
 }
 
+// Jobs that never leave the first queue see a cluster without those that have left it: here gangs
+// of one host that are long from the start, which one that comes later stops.
+TEST_CASE("law: whoever has had little is not held up by those who had much", "[fleet]") {
+  const std::uint64_t seed = fresh(23);
+  INFO("seed " << seed);
+  std::int64_t moved = 0;
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    ClusterJobs list = jobs_of_queues(seed + round, 200, 1);
+    RandomStream random(seed + round, 9);
+    for (ClusterJob& job : list.jobs) {
+      job.gpus = 8;
+      job.preemptible = true;
+      if (random.below(4) == 0) job.length.us *= 40;
+      job.limit = job.length;
+    }
+    FleetQuestion question = question_of(seed);
+    question.policy.order = JobOrder::las;
+    question.policy.fit = JobFit::any;
+    question.policy.first_queue = GpuMicros{8} * 900 * second;
+    question.works[0] = JobWork{};
+    const FleetRecord record = run_fleet(list, question);
+    CHECK(record.use.work.all() == record.use.held * 1'000'000);
+    // At no time a job of the first queue waits while one of the second holds a host.
+    const auto had = [&](std::size_t i, FleetTime at) {
+      return record.jobs[i].start == fleet_never || at <= record.jobs[i].start
+                 ? 0
+                 : (at - record.jobs[i].start).us;
+    };
+    for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+      const JobRecord& r = record.jobs[i];
+      REQUIRE(r.end != fleet_never);
+      moved += r.preemptions;
+      if (r.start == list.jobs[i].submit) continue;
+      // While it waited for its first start ten others held all hosts: none of them of the second
+      // queue, which a job can be only after 900 s.
+      std::int64_t old = 0;
+      for (std::size_t k = 0; k < list.jobs.size(); ++k)
+        if (record.jobs[k].preemptions == 0 && record.jobs[k].start < r.start &&
+            record.jobs[k].end > r.start && had(k, r.start) > 900 * second)
+          ++old;
+      REQUIRE(old == 0);
+    }
+  }
+  CHECK(moved > 100);
+}
+
 TEST_CASE("law: queues hold no more than their quotas, and loans are given back", "[fleet]") {
   const std::uint64_t seed = fresh(23);
   INFO("seed " << seed);

@@ -11,6 +11,7 @@ std::vector<Chart> all_charts_of(const JsonValue& answer) {
   if (name == "advise") return advice_charts(answer);
   if (name == "plan") return plan_charts(answer);
   if (name == "serve") return service_charts(answer);
+  if (name == "schedule") return fleet_charts(answer);
   if (name == "validate") return validation_charts(answer);
   return {};
 }

@@ -30,6 +30,7 @@ std::vector<Chart> step_charts(const JsonValue& answer);    // simulate, and the
 std::vector<Chart> advice_charts(const JsonValue& answer);  // advise
 std::vector<Chart> plan_charts(const JsonValue& answer);
 std::vector<Chart> service_charts(const JsonValue& answer);
+std::vector<Chart> fleet_charts(const JsonValue& answer);  // schedule
 std::vector<Chart> validation_charts(const JsonValue& answer);
 
 }  // namespace orrery

@@ -16,6 +16,7 @@ Summary summary_of(const JsonValue& answer) {
   if (name == "advise") return advice_summary(answer);
   if (name == "plan") return plan_summary(answer);
   if (name == "serve") return service_summary(answer);
+  if (name == "schedule") return fleet_summary(answer);
   if (name == "topology") return network_summary(answer);
   if (name == "validate") return validation_summary(answer);
   return {.title = "orrery " + name, .good = std::nullopt, .verdict = ""};

@@ -37,6 +37,7 @@ Summary step_summary(const JsonValue& answer);    // simulate
 Summary advice_summary(const JsonValue& answer);  // advise
 Summary plan_summary(const JsonValue& answer);
 Summary service_summary(const JsonValue& answer);
+Summary fleet_summary(const JsonValue& answer);  // schedule
 Summary network_summary(const JsonValue& answer);
 Summary validation_summary(const JsonValue& answer);
 

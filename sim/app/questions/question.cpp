@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "sim/app/ask/answers.h"
+#include "sim/app/schedule/command.h"
 #include "sim/app/serve/command.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/question/plan/question.h"
@@ -27,16 +28,28 @@ WholeAnswer served(const JsonValue& settings, const QuestionHow& how) {
   return whole_answer(serve_settings(settings, with), with.seed);
 }
 
+WholeAnswer scheduled(const JsonValue& settings, const QuestionHow& how) {
+  return schedule_answer(
+      settings, {.catalogues = how.catalogues,
+                 .seed = how.seed,
+                 .threads = how.threads,
+                 .progress = [&](std::int64_t done, std::int64_t most) {
+                   if (how.progress)
+                     how.progress(static_cast<double>(done) / static_cast<double>(most), done);
+                 }});
+}
+
 }  // namespace
 
 const std::vector<std::string>& settings_commands() {
-  static const std::vector<std::string> names = {"simulate", "advise", "plan", "serve"};
+  static const std::vector<std::string> names = {"simulate", "advise", "plan", "serve", "schedule"};
   return names;
 }
 
 WholeAnswer answer_question(const std::string& command, const JsonValue& base,
                             const SortedJson& settings, const QuestionHow& how) {
   if (command == "serve") return served(merge_serve_settings(base, settings), how);
+  if (command == "schedule") return scheduled(merge_schedule_settings(base, settings), how);
   const AskedWith with{.catalogues = how.catalogues,
                        .seed = how.seed,
                        .threads = how.threads,

@@ -14,14 +14,15 @@
 
 namespace orrery {
 
-// simulate, advise, plan and serve.
+// simulate, advise, plan, serve and schedule.
 const std::vector<std::string>& settings_commands();
 
 struct QuestionHow {
   Catalogues& catalogues;
   std::optional<std::uint64_t> seed = {};
   int threads = 0;  // 0: all cores
-  // share: of the work that is done; count: layouts simulated, steps searched, requests served.
+  // share: of the work that is done; count: layouts simulated, steps searched, requests served,
+  // runs of schedule.
   std::function<void(double share, std::int64_t count)> progress = {};
 };
 

@@ -2,9 +2,14 @@
 // Runs the command `schedule`.
 #include "sim/app/schedule/command.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+
 #include "sim/app/answer/answer.h"
 #include "sim/app/line/result.h"
 #include "sim/app/line/setting_flags.h"
+#include "sim/app/page/outputs.h"
 #include "sim/app/schedule/report.h"
 #include "sim/base/errors/cannot_exist.h"
 #include "sim/base/errors/interrupt.h"
@@ -15,6 +20,8 @@ namespace orrery {
 namespace {
 
 constexpr const char* rows_flag = "--jobs-out";
+constexpr const char* seed_expected =
+    "a seed where something is drawn: failures, mixes, random places";
 
 GivenSettings settings_of_schedule(const Given& given) {
   GivenSettings own{.file = given.word(0)};
@@ -42,15 +49,30 @@ Json to_json(const Scheduled& scheduled) {
       schedule_json(scheduled));
 }
 
+// One line that is rewritten on a terminal; nothing elsewhere.
+std::function<void(std::int64_t, std::int64_t)> progress_line(const CommonFlags& common) {
+  if (common.quiet || isatty(STDERR_FILENO) == 0) return {};
+  return [](std::int64_t done, std::int64_t most) {
+    std::fprintf(stderr, "\rscheduling: %lld of %lld runs ", static_cast<long long>(done),
+                 static_cast<long long>(most));
+    std::fflush(stderr);
+  };
+}
+
 Printed answer_to(const JsonValue& settings, const Given& given) {
   const CommonFlags common = common_of(given);
   if (given.has(rows_flag)) check_writable_file(given.place(rows_flag));
+  check_looks(given);
   Catalogues catalogues;
-  const Scheduled scheduled = schedule_jobs(
-      settings, {.catalogues = catalogues, .seed = common.seed, .threads = common.threads});
-  if (!scheduled.draws)
-    refuse_seed(common, "a seed where something is drawn: failures, mixes, random places");
+  const ScheduleWith with{.catalogues = catalogues,
+                          .seed = common.seed,
+                          .threads = common.threads,
+                          .progress = progress_line(common)};
+  const Scheduled scheduled = schedule_jobs(settings, with);
+  if (with.progress) std::fprintf(stderr, "\r\033[K");
+  if (!scheduled.draws) refuse_seed(common, seed_expected);
   if (given.has(rows_flag)) write_file(given.place(rows_flag), schedule_rows(scheduled));
+  write_looks(given, [&] { return whole_answer(scheduled); });
   const ExitCode code = unless_stopped(code_of(scheduled));
   if (!common.json)
     return {page(schedule_document(scheduled, common.markdown, terminal_width()), common), code};
@@ -81,6 +103,16 @@ MachineAnswer schedule_again(const JsonValue& question, std::optional<std::uint6
   return {.json = to_json(scheduled), .code = code_of(scheduled)};
 }
 
+WholeAnswer schedule_answer(const JsonValue& settings, const ScheduleWith& with) {
+  const Scheduled scheduled = schedule_jobs(settings, with);
+  if (!scheduled.draws && with.seed)
+    throw Error({.file = settings.file(),
+                 .path = "seed",
+                 .found = std::to_string(*with.seed),
+                 .expected = seed_expected});
+  return whole_answer(scheduled);
+}
+
 WholeAnswer whole_answer(const Scheduled& scheduled) {
   return {{.json = to_json(scheduled), .code = code_of(scheduled)},
           schedule_document(scheduled, true, page_width)};
@@ -91,6 +123,7 @@ Command schedule_command() {
   flags.push_back({rows_flag, "FILE", output_group, "a row for each job, as CSV", "file"});
   flags.push_back(seed_flag());
   flags.push_back(markdown_flag());
+  for (Flag& flag : look_flags()) flags.push_back(std::move(flag));
   return {.name = "schedule",
           .summary = "run the jobs of months on one cluster, by one policy or several",
           .arguments = {settings_file()},

@@ -11,6 +11,7 @@
 #include "sim/app/page/assets.h"
 #include "sim/app/questions/question.h"
 #include "sim/question/plan/keys.h"
+#include "sim/question/schedule/settings.h"
 #include "sim/question/serve/serve.h"
 #include "sim/question/settings/settings.h"
 
@@ -78,10 +79,12 @@ Json plan_settings_json() {
 }
 
 WebReply all_settings() {
-  return {.body = indented_text({{"simulate", settings_json(settings(), SettingOf::simulate)},
-                                 {"advise", settings_json(settings(), SettingOf::advise)},
-                                 {"plan", plan_settings_json()},
-                                 {"serve", settings_json(serve_settings(), SettingOf::both)}})};
+  return {.body =
+              indented_text({{"simulate", settings_json(settings(), SettingOf::simulate)},
+                             {"advise", settings_json(settings(), SettingOf::advise)},
+                             {"plan", plan_settings_json()},
+                             {"serve", settings_json(serve_settings(), SettingOf::both)},
+                             {"schedule", settings_json(schedule_settings(), SettingOf::both)}})};
 }
 
 WebReply not_found(const std::string& path) {

@@ -40,10 +40,15 @@ bool EasyPass::head_has_place() const {
 // What holds for one job holds for all of its size until another starts.
 void EasyPass::decide(FleetTime now) {
   if (state_.waiting().size() < 2 || state_.slots().free() == 0) return;
-  // Somebody took longer than was expected.
-  if (head_ == state_.waiting().head().job && at_ <= now) forget();
-  promise();
-  const FleetTime window = at_ - now;
+  FleetTime window = fleet_never;
+  if (any_) {
+    head_ = state_.waiting().head().job;
+  } else {
+    // Somebody took longer than was expected.
+    if (head_ == state_.waiting().head().job && at_ <= now) forget();
+    promise();
+    window = at_ - now;
+  }
   sizes_.clear();
   for (const std::uint32_t number : state_.waiting().active())
     if (state_.waiting().queue(number).gpus() <= state_.slots().free()) sizes_.push_back({number});

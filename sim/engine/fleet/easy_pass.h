@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets jobs pass a head that has no place, as EASY backfilling does.
+// Lets jobs pass a head that has no place, as EASY backfilling does, or whoever fits.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace orrery {
 
 class EasyPass {
  public:
-  explicit EasyPass(FleetState& state) : state_(state) {}
+  // `any`: heads are promised nothing.
+  EasyPass(FleetState& state, bool any) : state_(state), any_(any) {}
   // Promises the head its start, and starts jobs behind it that leave it that start.
   void decide(FleetTime now);
   // A head started, or a job ended before its limit: what was promised may come sooner.
@@ -37,6 +38,7 @@ class EasyPass {
   }
 
   FleetState& state_;
+  bool any_;
   std::uint32_t head_ = UINT32_MAX;  // the job that is promised a start
   FleetTime at_;                     // that start
   std::int64_t spare_ = 0;           // a pool's accelerators that the head leaves then

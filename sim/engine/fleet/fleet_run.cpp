@@ -10,6 +10,7 @@
 #include "sim/engine/fleet/own_stops.h"
 #include "sim/engine/fleet/preempt_pass.h"
 #include "sim/engine/fleet/quota_gate.h"
+#include "sim/engine/fleet/service_queues.h"
 #include "sim/engine/fleet/trunk_meetings.h"
 #include "sim/engine/fleet/wait_teller.h"
 
@@ -40,13 +41,14 @@ class FleetRun {
       : jobs_(list.jobs),
         question_(question),
         state_(jobs_, question),
-        easy_(state_),
+        easy_(state_, question.policy.fit == JobFit::any),
         teller_(state_, question.watch),
         breakdowns_(state_, question),
         own_stops_(state_, question.seed),
         meetings_(state_, question),
         preempt_(state_, question),
-        quotas_(state_, question) {
+        quotas_(state_, question),
+        services_(state_, question) {
     most_gpus_ = state_.slots().total() - breakdowns_.spare_gpus();
   }
 
@@ -87,8 +89,8 @@ class FleetRun {
     if (!state_.waiting().empty() || question_.horizon != fleet_never)
       at = std::min(at, breakdowns_.next_repair());
     if (at == fleet_never) return at;
-    return std::min(
-        {at, breakdowns_.next_repair(), breakdowns_.next_breakdown(), own_stops_.next()});
+    return std::min({at, breakdowns_.next_repair(), breakdowns_.next_breakdown(), own_stops_.next(),
+                     services_.next()});
   }
 
   void happen() {
@@ -96,6 +98,8 @@ class FleetRun {
     changed = breakdowns_.repair_until(now_) || changed;
     changed = breakdowns_.break_until(now_) || changed;
     changed = own_stops_.stop_until(now_) || changed;
+    services_.settle(now_);
+    changed = services_.move_until(now_) || changed;
     quotas_.settle();
     if (changed) easy_.forget();
     submit_jobs();
@@ -140,7 +144,8 @@ class FleetRun {
       state_.start(number, now_, found_);
       easy_.forget();  // another that came in front takes of what was promised
     }
-    if (question_.policy.fit == JobFit::easy) easy_.decide(now_);
+    if (question_.policy.fit != JobFit::block) easy_.decide(now_);
+    services_.settle(now_);
     teller_.look();
   }
 
@@ -154,6 +159,7 @@ class FleetRun {
   TrunkMeetings meetings_;
   PreemptPass preempt_;
   QuotaGate quotas_;
+  ServiceQueues services_;
   std::int64_t most_gpus_ = 0;  // that a job may ask for
   FleetTime now_;
   std::size_t next_ = 0;

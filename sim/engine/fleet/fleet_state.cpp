@@ -35,6 +35,7 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
       milliwatts_(question.idle_milliwatts * slots_.total()) {
   if (!pool_) grants_.resize(jobs.size());
   if (!exact_) promised_ends_.resize(jobs.size());
+  if (question.policy.order == JobOrder::las) demoted_.resize(jobs.size(), 0);
   if (question.policy.preempts || !question.breakdowns.kinds.empty())
     queued_.resize(jobs.size(), fleet_never);
   if (question.breakdowns.kinds.empty()) return;
@@ -51,7 +52,8 @@ WaitingJob FleetState::waiting_job(std::uint32_t number) const {
   const ClusterJob& job = jobs_[number];
   std::int64_t key = 0;
   if (question_.policy.order == JobOrder::sjf) key = job.limit.us;
-  if (question_.policy.order == JobOrder::priority) key = -std::int64_t{priority_of(number)};
+  if (question_.policy.order == JobOrder::priority || question_.policy.order == JobOrder::las)
+    key = -std::int64_t{priority_of(number)};
   return {key, number, job.gpus, expected_length(number)};
 }
 
@@ -63,6 +65,12 @@ FleetTime FleetState::expected_length(std::uint32_t number) const {
   const JobWork& work = work_of(number);
   const JobRun run{.begin = start_overhead(number), .step_ps = work.step_ps};
   return std::max(job.limit, end_of(work, run, steps_of(work, job.length)));
+}
+
+void FleetState::demote(std::uint32_t number) {
+  count_priority(number, -1);
+  demoted_[number] = 1;
+  count_priority(number, 1);
 }
 
 void FleetState::end_loan(std::uint32_t number) {
@@ -142,6 +150,7 @@ void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
   slots_.take(grants);
   milliwatts_ += extra_milliwatts(number);
   if (question_.policy.preempts) count_priority(number, 1);
+  if (!demoted_.empty()) holding_changes.push_back({number, true});
   JobRecord& record = records[number];
   FleetTime overhead = plain_ ? FleetTime{} : start_overhead(number);
   if (record.start == fleet_never) {
@@ -192,6 +201,7 @@ bool FleetState::end_jobs(FleetTime now) {
 void FleetState::give_back(std::uint32_t number) {
   milliwatts_ -= extra_milliwatts(number);
   if (question_.policy.preempts) count_priority(number, -1);
+  if (!demoted_.empty()) holding_changes.push_back({number, false});
   if (!sharing_.empty() && sharing_.erase(number) > 0) left.push_back(number);
   if (pool_) {
     const HostGrant all{.host = 0, .hosts = 1, .gpus = jobs_[number].gpus};

@@ -75,8 +75,12 @@ class FleetState {
   void preempt(std::uint32_t job, FleetTime now);
   // By which it is chosen: that of its queue's loan, or its own.
   std::int32_t priority_of(std::uint32_t job) const {
+    if (!demoted_.empty()) return demoted_[job] != 0 ? 0 : 1;
     return borrowed_.contains(job) ? borrowed_priority : jobs_[job].priority;
   }
+  // las: it runs, and is in the second queue from now on.
+  void demote(std::uint32_t job);
+  bool is_demoted(std::uint32_t job) const { return demoted_[job] != 0; }
   // It may be stopped by any job that is not on loan.
   void lend(std::uint32_t job) { borrowed_.insert(job); }
   void end_loan(std::uint32_t job);                              // of one that waits or runs
@@ -95,6 +99,12 @@ class FleetState {
   // look. Of the latter some may have begun again.
   const std::map<std::uint32_t, PlacePrice>& sharing() const { return sharing_; }
   std::vector<std::uint32_t> begun, left;
+  // las: who got accelerators and gave them back, in order, since the last look.
+  struct Holding {
+    std::uint32_t job = 0;
+    bool holds = false;
+  };
+  std::vector<Holding> holding_changes;
   std::vector<std::uint32_t> ended;  // since the last look, where queues have quotas
 
   std::vector<JobRecord> records;  // of all jobs
@@ -131,6 +141,7 @@ class FleetState {
   std::vector<std::vector<std::uint32_t>> on_host_;
   std::map<std::uint32_t, PlacePrice> sharing_;
   std::set<std::uint32_t> borrowed_;
+  std::vector<std::uint8_t> demoted_;  // las
   std::map<std::int32_t, std::int64_t> held_by_priority_;
   std::int64_t milliwatts_ = 0;
 };

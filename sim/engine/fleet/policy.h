@@ -11,12 +11,14 @@
 
 namespace orrery {
 
-// Who is next. sjf: the shortest limit; priority: the highest; of equals the older.
-enum class JobOrder : std::uint8_t { fifo, sjf, priority };
+// Who is next. sjf: the shortest limit; priority: the highest; las: whoever has held little so far
+// (ServiceQueues); of equals the older.
+enum class JobOrder : std::uint8_t { fifo, sjf, priority, las };
 
 // Who may pass a head that has no place. block: nobody. easy: whoever leaves the start that the
-// head is promised as it is (Lifka, The ANL/IBM SP Scheduling System, 1995).
-enum class JobFit : std::uint8_t { block, easy };
+// head is promised as it is (Lifka, The ANL/IBM SP Scheduling System, 1995). any: whoever has a
+// place.
+enum class JobFit : std::uint8_t { block, easy, any };
 
 // Where a gang of n goes. pool: anywhere, hosts do not count. All others take n / 8 hosts that are
 // free as a whole (8: accelerators of a host) and the rest on one host.
@@ -35,6 +37,9 @@ struct FleetPolicy {
   // those that began last. They save their whole steps first.
   bool preempts = false;
   FleetTime preempt_after;
+  // las: accelerator-time with which a job leaves the first queue: 16 GPU-hours, as in the
+  // evaluation of Pollux (Qiao et al., OSDI 2021, 5.3).
+  GpuMicros first_queue = INT64_C(16) * 3'600 * 1'000'000;
 };
 
 // What the jobs of one queue may hold at a time.

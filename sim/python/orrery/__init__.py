@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orrery: predicts training steps and served models on AI clusters, and finds their best layouts.
+"""Orrery: predicts training steps, served models and queues of jobs on AI clusters, and finds best layouts.
 
     import orrery
     step = orrery.simulate(model="llama3.1-405b", cluster="dgx-h100", gpus=1024, seq=8192,
@@ -11,11 +11,11 @@ Keywords are the flags of the command line with "_" in place of "-"; answers are
 from typing import TYPE_CHECKING, Any
 
 from orrery import _core, catalog
-from orrery.answers import (AdviseAnswer, CalibrateAnswer, CatalogAnswer, PlanAnswer, ServeAnswer,
-                            SimulateAnswer, TopologyAnswer, ValidateAnswer)
+from orrery.answers import (AdviseAnswer, CalibrateAnswer, CatalogAnswer, PlanAnswer, ScheduleAnswer,
+                            ServeAnswer, SimulateAnswer, TopologyAnswer, ValidateAnswer)
 from orrery.ask import from_json
 from orrery.calibration import Calibration
-from orrery.commands import advise, plan, serve, simulate, topology, validate
+from orrery.commands import advise, plan, schedule, serve, simulate, topology, validate
 from orrery.errors import (DoesNotFit, InputError, MachineFailed, OrreryError, StoppedEarly)
 from orrery.record import Answer, Record
 from orrery.sweeps import sweep
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 __version__ = _core.version()
 __all__ = [
     "AdviseAnswer", "Answer", "CalibrateAnswer", "Calibration", "CatalogAnswer", "DoesNotFit",
-    "InputError", "MachineFailed", "OrreryError", "PlanAnswer", "Record", "ServeAnswer",
-    "SimulateAnswer", "StoppedEarly", "Table", "TopologyAnswer", "ValidateAnswer", "__version__",
-    "advise", "catalog", "distributed", "from_json", "plan", "serve", "simulate", "sweep", "topology", "validate",
+    "InputError", "MachineFailed", "OrreryError", "PlanAnswer", "Record", "ScheduleAnswer",
+    "ServeAnswer", "SimulateAnswer", "StoppedEarly", "Table", "TopologyAnswer", "ValidateAnswer", "__version__",
+    "advise", "catalog", "distributed", "from_json", "plan", "schedule", "serve", "simulate", "sweep",
+    "topology", "validate",
 ]
 
 

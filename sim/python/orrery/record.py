@@ -86,7 +86,8 @@ class Answer(Record):
         specs = self.charts()
         if not specs or (name is not None and name not in specs):
             raise InputError({"file": "chart()", "found": f'"{name}"' if name else "no chart of this answer",
-                              "expected": ", ".join(specs) or "an answer of simulate, advise, plan, serve or validate"})
+                              "expected": ", ".join(specs) or "an answer of simulate, advise, plan, serve, "
+                                                              "schedule or validate"})
         import altair  # type: ignore[import-untyped,unused-ignore]
 
         return altair.Chart.from_dict(specs[name or next(iter(specs))])

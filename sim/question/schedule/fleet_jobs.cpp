@@ -143,7 +143,9 @@ void check_ids(const FleetJobs& jobs, const JsonValue& settings) {
 FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
                           Catalogues& catalogues, int threads) {
   FleetJobs out;
-  out.works = {with.profile ? recorded_work(*with.profile, with.save_interval) : JobWork{}};
+  // Where nothing fails saves cost nothing, and count when a job is stopped by another.
+  out.works = {with.profile ? recorded_work(*with.profile, with.save_interval)
+                            : JobWork{.save_steps = std::llround(1e6 * with.save_interval.si())}};
   out.works.front().milliwatts = with.recorded_milliwatts;
   if (const auto days = settings.find("days"))
     out.days = FleetTime{days->integer(1, most_days) * day_us};

@@ -28,9 +28,8 @@ std::vector<std::string> policy_names() {
 std::optional<ReliabilityProfile> read_profile(const JsonValue& s) {
   const auto name = s.find("reliability");
   if (!name) {
-    for (const char* key : {"failure_rate", "spares", "repair_crews", "save_interval"})
-      if (const auto v = s.find(key))
-        v->fail("nothing without reliability: then nothing fails, and nobody saves");
+    for (const char* key : {"failure_rate", "spares", "repair_crews"})
+      if (const auto v = s.find(key)) v->fail("nothing without reliability: then nothing fails");
     return std::nullopt;
   }
   ReliabilityProfile profile = load_reliability(name->reference());
@@ -90,9 +89,16 @@ void read_policy(const JsonValue& s, PointCase& out) {
       *std::find_if(named_policies().begin(), named_policies().end(),
                     [&](const NamedPolicy& one) { return one.name == out.policy; });
   FleetPolicy& rules = out.question.policy;
-  rules = {named.order, named.fit, *job_place_text.find(out.place), named.preempts, {}};
+  rules.order = named.order;
+  rules.fit = named.fit;
+  rules.place = *job_place_text.find(out.place);
+  rules.preempts = named.preempts;
   if (const auto after = s.find("preempt_after"))
     rules.preempt_after = read_time(*after, 0, "a time of 0 or more, such as \"2 h\"");
+  if (const auto hours = s.find("first_queue")) {
+    if (!(hours->number() > 0 && hours->number() < 1e9)) hours->fail("GPU-hours above 0");
+    rules.first_queue = static_cast<GpuMicros>(hours->number() * 3.6e9);
+  }
   if (const auto meeting = s.find("meeting"))
     out.question.meeting = link_meeting_text.from(*meeting);
 }
@@ -106,7 +112,8 @@ const std::vector<NamedPolicy>& named_policies() {
                                                {"sjf-easy", JobOrder::sjf, JobFit::easy},
                                                {"priority", JobOrder::priority, JobFit::block},
                                                {"priority-easy", JobOrder::priority, JobFit::easy},
-                                               {"preempt", JobOrder::priority, JobFit::easy, true}};
+                                               {"preempt", JobOrder::priority, JobFit::easy, true},
+                                               {"las", JobOrder::las, JobFit::any, true}};
   return all;
 }
 
@@ -122,7 +129,7 @@ PointCase PointReader::read(const JsonValue& s) {
   FleetJobsCase with{
       .cluster = s.at("cluster").raw(),
       .profile = profile,
-      .save_interval = seconds(3600),
+      .save_interval = profile ? seconds(3600) : Seconds{},
       .recorded_milliwatts = milliwatts(device.power_limit * recorded_power_share, out.cluster)};
   if (const auto interval = s.find("save_interval"))
     with.save_interval = to_seconds(read_time(*interval, 0, "a time of 0 or more"));

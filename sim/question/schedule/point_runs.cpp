@@ -26,6 +26,13 @@ FleetRecord PointRuns::run_one(const SchedulePoint& point, std::size_t run) {
   return run_fleet(jobs, question);
 }
 
+void PointRuns::tell_one_done() {
+  const std::scoped_lock lock(telling_);
+  ++done_;
+  if (with_.progress)
+    with_.progress(done_, out_.seeds * static_cast<std::int64_t>(out_.points.size()));
+}
+
 void PointRuns::run(const std::vector<std::size_t>& points, std::size_t from, std::size_t to) {
   // Lists and prices are made before threads share them.
   for (const std::size_t p : points) {
@@ -35,13 +42,14 @@ void PointRuns::run(const std::vector<std::size_t>& points, std::size_t from, st
   const std::size_t seeds = to - from;
   std::vector<FleetMeasures> measures(points.size() * seeds);
   std::vector<std::uint8_t> done(measures.size(), 0);
-  parallel_for(measures.size(), threads_, [&](std::size_t i) {
+  parallel_for(measures.size(), with_.threads, [&](std::size_t i) {
     SchedulePoint& point = out_.points[points[i / seeds]];
     const std::size_t run = from + i % seeds;
     FleetRecord record = run_one(point, run);
     measures[i] = fleet_measures(list(point, run), record);
     done[i] = !record.stopped || run == 0 ? 1 : 0;
     if (run == 0) point.record = std::move(record);
+    tell_one_done();
   });
   for (std::size_t i = 0; i < measures.size(); ++i) {
     SchedulePoint& point = out_.points[points[i / seeds]];

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <vector>
 
 #include "sim/question/schedule/schedule.h"
@@ -25,8 +26,8 @@ class JobLists {
 class PointRuns {
  public:
   // All must outlive it. Points, seeds and what is watched are those of `out`.
-  PointRuns(Scheduled& out, PointReader& reader, int threads)
-      : out_(out), reader_(reader), threads_(threads), lists_(out.seed, out.seeds) {}
+  PointRuns(Scheduled& out, PointReader& reader, const ScheduleWith& with)
+      : out_(out), reader_(reader), with_(with), lists_(out.seed, out.seeds) {}
   // Seeds `from` to `to` - 1 of some points, each measured in its place.
   void run(const std::vector<std::size_t>& points, std::size_t from, std::size_t to);
   const ClusterJobs& list(const SchedulePoint& point, std::size_t run) {
@@ -35,10 +36,13 @@ class PointRuns {
 
  private:
   FleetRecord run_one(const SchedulePoint& point, std::size_t run);
+  void tell_one_done();
 
   Scheduled& out_;
   PointReader& reader_;
-  int threads_;
+  const ScheduleWith& with_;
+  std::mutex telling_;
+  std::int64_t done_ = 0;
   JobLists lists_;
 };
 

@@ -66,11 +66,17 @@ void read_points(PointReader& reader, Scheduled& out) {
                 one.asked.question.policy.place == JobPlace::random;
     out.points.push_back(std::move(one));
   }
-  const auto after = out.settings.find("preempt_after");
+  const bool fails = out.settings.has("reliability");
   const bool preempts =
       std::any_of(out.points.begin(), out.points.end(),
                   [](const SchedulePoint& p) { return p.asked.question.policy.preempts; });
-  if (after && !preempts) after->fail("nothing without the policy preempt: then nobody is stopped");
+  const auto useless = [&](const char* key, const char* why) {
+    if (const auto v = out.settings.find(key)) v->fail(why);
+  };
+  if (!preempts)
+    useless("preempt_after", "nothing without a policy that stops jobs: preempt or las");
+  if (!preempts && !fails)
+    useless("save_interval", "nothing without reliability or a policy that stops jobs");
 }
 
 void read_seeds(Scheduled& out) {
@@ -125,7 +131,7 @@ Scheduled schedule_jobs(const JsonValue& settings, const ScheduleWith& with) {
   const FleetFigure& figure = objective ? figure_called(*objective) : fleet_figures().front();
   out.objective = figure.name;
   const auto limits = settings.find("limits");
-  PointRuns runs(out, reader, with.threads);
+  PointRuns runs(out, reader, with);
   Contest contest(out, runs, figure, limits ? read_limits(*limits) : std::vector<FleetLimit>{});
   const ClusterJobs& list = runs.list(out.points.front(), 0);
   std::int64_t most = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,8 @@ struct ScheduleWith {
   Catalogues& catalogues;
   std::optional<std::uint64_t> seed = {};  // of the first run
   int threads = 0;                         // 0: all cores
+  // After each run: how many of at most so many are done. From any thread, one call at a time.
+  std::function<void(std::int64_t done, std::int64_t most)> progress = {};
 };
 
 struct SchedulePoint {

@@ -26,12 +26,14 @@ const std::vector<Setting>& schedule_settings() {
       {"horizon", quantity, jobs, "the run ends then, whoever runs (\"90 day\")"},
       {"policy", text, policy,
        "who is next, who may pass, whom a head stops: fifo, sjf, easy, sjf-easy, priority, "
-       "priority-easy, preempt (fifo)",
-       SettingOf::both, "fifo sjf easy sjf-easy priority priority-easy preempt"},
+       "priority-easy, preempt, las (fifo)",
+       SettingOf::both, "fifo sjf easy sjf-easy priority priority-easy preempt las"},
       {"place", text, policy, "where a gang goes: pool, pack, spread, least-level, random (pack)",
        SettingOf::both, "pool pack spread least-level random"},
       {"preempt_after", quantity, policy,
        "preempt: jobs are stopped once they have run for so long (\"2 h\")"},
+      {"first_queue", number, policy,
+       "las: GPU-hours after which a job stands behind those that had less (16)"},
       {"queues", json, policy,
        "what queues may hold: {\"research\": {\"gpus\": 512, \"borrows\": true}}"},
       {"meeting", text, policy,
@@ -67,9 +69,13 @@ bool is_one_value_of_schedule(const std::string& key) {
 }
 
 JsonValue merge_schedule_settings(const std::string& file, const SortedJson& flags) {
-  const JsonValue document = file.empty()
-                                 ? JsonValue::from(SortedJson::object(), command_line_place)
-                                 : JsonValue::load(file);
+  return merge_schedule_settings(file.empty()
+                                     ? JsonValue::from(SortedJson::object(), command_line_place)
+                                     : JsonValue::load(file),
+                                 flags);
+}
+
+JsonValue merge_schedule_settings(const JsonValue& document, const SortedJson& flags) {
   std::vector<std::string> keys;
   for (const Setting& setting : schedule_settings()) keys.emplace_back(setting.key);
   document.expect_only(keys, "a setting of schedule");

@@ -18,5 +18,6 @@ bool is_one_value_of_schedule(const std::string& key);
 
 // The settings of a file (may be "") with `flags` on top. Error: a key that schedule does not know.
 JsonValue merge_schedule_settings(const std::string& file, const SortedJson& flags);
+JsonValue merge_schedule_settings(const JsonValue& document, const SortedJson& flags);
 
 }  // namespace orrery

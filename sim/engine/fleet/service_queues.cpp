@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts what each job has held, and knows when that is too much for the first queue.
+#include "sim/engine/fleet/service_queues.h"
+
+namespace orrery {
+
+bool ServiceQueues::move_until(FleetTime now) {
+  bool moved = false;
+  while (next() <= now) {
+    const FirstEnd end = ends_.top();
+    ends_.pop();
+    // It may have given them back meanwhile.
+    if (services_[end.job].since != end.since || state_.is_over(end.job, now)) continue;
+    state_.demote(end.job);
+    moved = true;
+  }
+  return moved;
+}
+
+void ServiceQueues::settle(FleetTime now) {
+  for (const FleetState::Holding& change : state_.holding_changes) {
+    if (change.job >= services_.size()) services_.resize(change.job + 1);
+    Service& service = services_[change.job];
+    const std::int64_t gpus = state_.job(change.job).gpus;
+    if (!change.holds) {
+      service.attained += static_cast<GpuMicros>((now - service.since).us) * gpus;
+      service.since = fleet_never;
+      continue;
+    }
+    service.since = now;
+    if (state_.is_demoted(change.job)) continue;
+    const GpuMicros left = (first_ - service.attained + gpus - 1) / gpus;
+    ends_.push({now + FleetTime{static_cast<std::int64_t>(left)}, change.job, now});
+  }
+  state_.holding_changes.clear();
+}
+
+}  // namespace orrery

@@ -187,5 +187,49 @@ TEST_CASE("law: queues hold no more than their quotas, and loans are given back"
   }
 }
 
+TEST_CASE("nobody is stopped who is not in the way", "[fleet]") {
+  ClusterJobs list;
+  const auto add = [&](std::int64_t submit, std::int32_t gpus, std::int16_t priority) {
+    list.jobs.push_back({.submit = {submit * second},
+                         .length = {1000 * second},
+                         .limit = {1000 * second},
+                         .gpus = gpus,
+                         .priority = priority});
+  };
+  add(0, 24, 0);
+  add(1, 8, 0);    // began last, and is not needed
+  add(10, 24, 1);  // takes the first one's hosts
+  FleetQuestion question = question_of(1);
+  question.shape.hosts = 4;
+  question.works[0] = JobWork{};
+  const FleetRecord record = run_fleet(list, question);
+  CHECK(record.jobs[0].preemptions == 1);
+  CHECK(record.jobs[1].preemptions == 0);
+  CHECK(record.jobs[2].start == FleetTime{10 * second});
+}
+
+TEST_CASE("a loan that a queue can never own does not use up its quota", "[fleet]") {
+  ClusterJobs list;
+  list.queues = {"a", "b"};
+  const auto add = [&](std::int64_t submit, std::int32_t gpus, std::int32_t queue) {
+    list.jobs.push_back({.submit = {submit * second},
+                         .length = {1000 * second},
+                         .limit = {1000 * second},
+                         .gpus = gpus,
+                         .queue = queue});
+  };
+  add(0, 24, 0);  // beyond the quota of 16: a loan for as long as it runs
+  add(1, 16, 0);  // within it
+  add(2, 24, 1);  // the other queue's own: stops the loan alone
+  FleetQuestion question = question_of(1);
+  question.shape.hosts = 5;
+  question.works[0] = JobWork{};
+  question.quotas = {{.gpus = 16, .borrows = true}, {.gpus = 24}};
+  const FleetRecord record = run_fleet(list, question);
+  CHECK(record.jobs[0].preemptions == 1);
+  CHECK(record.jobs[1].preemptions == 0);
+  CHECK(record.jobs[2].start == FleetTime{2 * second});
+}
+
 }  // namespace
 }  // namespace orrery

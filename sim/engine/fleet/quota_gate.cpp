@@ -28,15 +28,15 @@ void QuotaGate::release(std::size_t number) {
   const auto fits = [&](std::uint32_t job) {
     return queue.own + state_.job(job).gpus <= quota.gpus;
   };
-  while (!queue.borrowing.empty() && fits(queue.borrowing.front())) {
-    const std::uint32_t job = queue.borrowing.front();
-    queue.borrowing.pop_front();
+  std::erase_if(queue.borrowing, [&](std::uint32_t job) {
+    if (!fits(job)) return false;
     queue.own += state_.job(job).gpus;
     state_.end_loan(job);
-  }
+    return true;
+  });
   while (!queue.held.empty()) {
     const std::uint32_t job = queue.held.front();
-    const bool own = queue.borrowing.empty() && fits(job);
+    const bool own = fits(job);
     if (!own && !quota.borrows) return;
     queue.held.pop_front();
     if (own) {

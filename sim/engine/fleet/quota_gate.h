@@ -11,8 +11,8 @@
 namespace orrery {
 
 // Jobs of a queue pass in the order in which they were submitted. What passed counts until it ends,
-// also while it waits. With loans a queue's next jobs pass as well, to be stopped first; a loan
-// becomes the queue's own as soon as there is room for it.
+// also while it waits. With loans a queue's next jobs pass as well, to be stopped first; loans
+// become the queue's own, the oldest first, as soon as there is room for them.
 class QuotaGate {
  public:
   QuotaGate(FleetState& state, const FleetQuestion& question)

@@ -19,7 +19,8 @@ const parts = ["charts", "report", "line"];
 // A search brings along what would else need another one.
 const searched = [...parts, "text", "page"];
 const remembered = 40;  // answers that effects of sliders may be told against
-const glanced = ["gpus", "days", "cost", "step", "mfu", "ttft", "tpot"];  // at the foot of a phone
+// At the foot of a phone.
+const glanced = ["gpus", "days", "cost", "step", "mfu", "ttft", "tpot", "wait", "completion", "useful"];
 const factors = new Set(sliders.filter((slider) => !slider.unit).map((slider) => slider.key));
 
 class Bench {

@@ -18,11 +18,20 @@ function inputOf(field, id, value) {
   return input;
 }
 
+// For values of several lines.
+function areaOf(field, id, value) {
+  const area = element("textarea", { id, name: field.key, rows: "4", spellcheck: "false", autocomplete: "off",
+    autocapitalize: "none" });
+  area.value = value;
+  return area;
+}
+
 // `catalogue`: entries by kind, for fields that take names of it. `onchange(key, text)` at every change.
 export function makeField(field, value, catalogue, onchange) {
   const id = `f-${field.key}`;
   const says = element("span", { class: "says quiet", id: `s-${field.key}` }, field.help ?? "");
-  const input = field.choice ? choiceOf(field, id, value) : inputOf(field, id, value);
+  const made = field.choice ? choiceOf : field.area ? areaOf : inputOf;
+  const input = made(field, id, value);
   input.setAttribute("aria-describedby", `s-${field.key} e-${field.key}`);
   const entries = field.names ? catalogue[field.names] ?? [] : (field.words ?? []).map((name) => ({ name }));
   const holder = element("span", { class: "holder" }, input);
@@ -32,7 +41,7 @@ export function makeField(field, value, catalogue, onchange) {
   if (!field.choice) input.placeholder = field.example ?? (field.optional ? "default" : "");
   told();
   const error = element("span", { class: "error-text", id: `e-${field.key}` });
-  const classes = `field${field.wide ? " wide-field" : ""}`;
+  const classes = `field${field.wide || field.area ? " wide-field" : ""}`;
   return element("div", { class: classes }, element("label", { for: id }, field.label), holder, says, error);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the four questions: their usual fields, first values, and which fields they share.
+// Knows the five questions: their usual fields, first values, and which fields they share.
 
 const model = { key: "model", label: "Model", names: "model", wide: true };
 const machine = { key: "cluster", label: "Machine", names: "cluster", wide: true };
@@ -78,13 +78,38 @@ export const commands = {
     first: { model: "llama3-70b", cluster: "dgx-h100", stack: "vllm", engines: "TP8", concurrency: "4,16,64",
       isl: "1024", osl: "256" },
   },
+  schedule: {
+    title: "Schedule jobs",
+    short: "Schedule",
+    action: "Run the jobs",
+    counted: "runs",
+    lead: "How long do many jobs wait on one cluster, and by which rule the least? Commas list values.",
+    groups: [
+      { title: "Machine and jobs", fields: [machine, gpus,
+        { key: "trace", label: "Trace", words: ["philly"], help: "recorded jobs" },
+        { key: "days", label: "Days", kind: "integer", example: "all", help: "of submissions" },
+        { key: "jobs", label: "More jobs", area: true, kind: "json",
+          example: '[{"mix": "acme-kalos", "per_day": 40}]',
+          help: "JSON: mixes of jobs that are drawn, and trainings" }] },
+      { title: "Policy", fields: [
+        { key: "policy", label: "Order", words: ["fifo", "sjf", "easy", "sjf-easy", "priority", "priority-easy",
+          "preempt"], several: true, example: "fifo" },
+        { key: "place", label: "Placement", words: ["pool", "pack", "spread", "least-level", "random"],
+          several: true, example: "pack" }] },
+      { title: "What breaks", fields: [
+        { key: "reliability", label: "Failure rates", names: "reliability", wide: true, example: "nothing fails" },
+        { key: "spares", label: "Spare GPUs", kind: "integer", example: "0" },
+        { key: "seeds", label: "Runs", kind: "integer", example: "1", help: "with seeds of their own" }] },
+    ],
+    first: { cluster: "dgx-h100", gpus: "640", trace: "philly", policy: "fifo,easy", place: "pack,spread" },
+  },
 };
 
 // Fields that keep their value from one question to the next. GPUs of a plan are a range of many, and a served
 // model has engines of its own in place of a training stack.
 const training = ["simulate", "advise", "plan"];
 const shared = {
-  model: ["simulate", "advise", "plan", "serve"], cluster: ["simulate", "advise", "plan", "serve"],
+  model: ["simulate", "advise", "plan", "serve"], cluster: ["simulate", "advise", "plan", "serve", "schedule"],
   gpus: ["simulate", "advise"], seq: training, global_batch: ["simulate", "advise"], precision: training,
   stack: training, memory_bandwidth: training, scale_up_bandwidth: training, nic_bandwidth: training,
   memory_capacity: training, tensor_rate: training,

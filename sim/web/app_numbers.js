@@ -81,9 +81,38 @@ function serveNumbers(answer) {
   ];
 }
 
+// A mean over runs, as the first of them has it where there is one alone.
+function meanOf(point, key) {
+  const values = point.runs.map((run) => run[key]);
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+const waited = (value) => (value === 0 ? "0 s" : duration(value));
+
+function scheduleNumbers(answer) {
+  const point = bestPoint(answer);
+  if (!point?.first) return [];
+  const { first, runs } = point;
+  const times = runs.length > 1 ? `mean of ${runs.length} runs` : "";
+  const wait = meanOf(point, "wait_s"), completion = meanOf(point, "completion_s");
+  return [
+    number("wait", "Mean wait", wait, waited(wait), times, -1),
+    number("completion", "Wait and run", completion, waited(completion), times, -1),
+    number("longest", "One in a hundred waits", first.wait_s.p99, waited(first.wait_s.p99),
+      `median ${waited(first.wait_s.p50)}`, -1),
+    number("useful", "Useful GPU-time", first.gpu_share.useful, percent(first.gpu_share.useful),
+      `${percent(first.gpu_share.idle)} idle`, 1),
+    number("jobs", "Jobs finished", first.jobs.finished, whole(first.jobs.finished),
+      `of ${whole(first.jobs.submitted)}`, 1),
+    number("power", "Mean power", first.power.mean_w, watts(first.power.mean_w),
+      `${wattHours(first.energy_j)}; ${watts(first.power.peak_w)} at its peak`, -1),
+  ];
+}
+
 export function keyNumbers(command, answer) {
   if (command === "plan") return planNumbers(answer);
   if (command === "serve") return serveNumbers(answer);
+  if (command === "schedule") return scheduleNumbers(answer);
   const prediction = answer.prediction ?? answer.winner;
   return prediction ? stepNumbers(prediction) : [];
 }
@@ -95,6 +124,7 @@ export function verdict(command, answer) {
   if (runs === false) return { good: false, headline: "Does not run.", why: because };
   if (command === "plan") return planVerdict(answer, because);
   if (command === "serve") return serveVerdict(answer, because);
+  if (command === "schedule") return scheduleVerdict(answer, because);
   if (fits === false) return { good: false, headline: "Does not fit.", why: because };
   if (command === "advise") {
     const best = answer.best?.[0];
@@ -128,6 +158,17 @@ function serveVerdict(answer, why) {
     return { good: false, headline: `Served, but ${promises.join(" and ")} is not kept.`, why: others };
   return { good: true, headline: `Serves${point.varied ? ` with ${point.varied}` : ""}.`,
     why: sentence(point.bottleneck) + others };
+}
+
+function scheduleVerdict(answer, why) {
+  const point = bestPoint(answer);
+  const name = [`${point.policy}, ${point.place}`, ...Object.entries(point.varied).map(([key, words]) =>
+    `${key} ${words}`)].join(", ");
+  if (answer.verdict.fits === false) return { good: false, headline: why, why: `Nearest: ${name}.` };
+  const chance = point.chance === null ? "" : `, with a chance of ${percent(point.chance)}`;
+  const several = answer.points.length > 1;
+  return { good: answer.verdict.fits, headline: several ? `Best by ${answer.objective}: ${name}${chance}.` : `${name}.`,
+    why: "" };
 }
 
 // How the present number stands to the kept one: "9.4% less (better)"; empty where they cannot be compared.

@@ -2,15 +2,15 @@
 // Turns what fields hold into a question, and a question into the fragment of a link and back.
 
 // Values that are names or sentences even where they look like a number.
-const names = new Set(["model", "cluster", "stack", "title", "name", "note", "start"]);
-// Of plan and serve: one value, whatever commas it has.
+const names = new Set(["model", "cluster", "stack", "title", "name", "note", "start", "job"]);
+// Of plan, serve and schedule: one value, whatever commas it has.
 const single = new Set(["title", "name", "note", "speedup", "slo", "tiers", "for", "spec", "accept", "remedies",
-  "deadline", "budget"]);
+  "deadline", "budget", "trace", "job", "limits"]);
 
 function several(command, key, kind) {
   if (kind === "list") return true;
   if (kind === "json" || single.has(key)) return false;
-  return command === "plan" || command === "serve" || (command === "advise" && key === "cluster");
+  return ["plan", "serve", "schedule"].includes(command) || (command === "advise" && key === "cluster");
 }
 
 function one(text, key, kind) {

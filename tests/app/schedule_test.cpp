@@ -169,7 +169,8 @@ TEST_CASE("bad questions to schedule have one line", "[schedule]") {
                  "a rule with hosts");
   expect_failure(on_16 + "--trace " + file + " --objective waits", "wait.mean");
   expect_failure(on_16 + "--trace " + file + " --limits wait.p99", "such as wait.p99=4h");
-  expect_failure(on_16 + "--trace " + file + " --preempt-after 2h", "without a policy that stops jobs");
+  expect_failure(on_16 + "--trace " + file + " --preempt-after 2h",
+                 "without a policy that stops jobs");
   const auto question = [&](const std::string& jobs) {
     return "schedule " +
            scratch.add("q.json", R"({"cluster": "dgx-h100", "gpus": 16, "jobs": [)" + jobs + "]}")

@@ -111,6 +111,21 @@ TEST_CASE("law: accelerator-time of a cluster that breaks adds up in whole numbe
     const FleetUse& use = record.use;
     CHECK(use.held + use.short_of + use.scattered + use.idle + use.spare + use.repair == use.all);
     CHECK(use.work.all() == use.held * 1'000'000);
+    TimelinePart sum;
+    for (const TimelinePart& part : record.timeline.parts) {
+      sum.held += part.held;
+      sum.blocked += part.blocked;
+      sum.idle += part.idle;
+      sum.spare += part.spare;
+      sum.repair += part.repair;
+    }
+    CHECK(record.timeline.parts.size() <= 64);
+    CHECK(record.timeline.end == record.last_end);
+    CHECK(sum.held == use.held);
+    CHECK(sum.blocked == use.short_of + use.scattered);
+    CHECK(sum.idle == use.idle);
+    CHECK(sum.spare == use.spare);
+    CHECK(sum.repair == use.repair);
     CHECK(use.work.lost >= 0);
     // Every step of a job that ended counts once.
     GpuPicos useful = 0;

@@ -27,6 +27,11 @@ def latencies() -> list[float]:
     return [point.latency.tpot.mean_s for point in served.points if point.latency is not None]
 
 
+def longest_waits() -> dict[str, float]:
+    scheduled = orrery.schedule(cluster="dgx-h100", gpus=640, trace="philly", days=7, policy=["fifo", "easy"])
+    return {point.policy: point.first.wait_s.p99 for point in scheduled.points if point.first is not None}
+
+
 def cheapest_rows() -> int:
     table = orrery.sweep({"tp": [1, 2, 4, 8], "gpus": [16, 32]}, model="llama3-8b", cluster="dgx-h100", seq=8192,
                          global_batch=64)
@@ -35,4 +40,4 @@ def cheapest_rows() -> int:
 
 
 if __name__ == "__main__":
-    print(fastest_tp("llama3-70b", 64), step_seconds(2), latencies(), cheapest_rows())
+    print(fastest_tp("llama3-70b", 64), step_seconds(2), latencies(), longest_waits(), cheapest_rows())

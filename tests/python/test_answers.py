@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 import numpy
-from support import JOB, ROOT, SERVED, printed, words
+from support import JOB, ROOT, SCHEDULED, SERVED, printed, words
 
 import orrery
 
@@ -17,7 +17,8 @@ class SameBytes(unittest.TestCase):
                  if not file.name.endswith(".expected.json")]
         self.assertGreater(len(files), 20)
         for file in files:
-            command = "advise" if file.name.startswith("advise") else "simulate"
+            command = next((asked for begin, asked in (("advise", "advise"), ("lab", "schedule"))
+                            if file.name.startswith(begin)), "simulate")
             with self.subTest(file.name):
                 self.assertEqual(getattr(orrery, command)(file).json, printed(command, file))
 
@@ -30,6 +31,36 @@ class SameBytes(unittest.TestCase):
         self.assertEqual(orrery.serve(**SERVED, seed=7).json, printed("serve", *words(SERVED), "--seed", 7))
         self.assertEqual(orrery.advise(**JOB, top=3, like={"tp": 4}).json,
                          printed("advise", *words(JOB), "--top", 3, "--like", '{"tp": 4}'))
+
+    def test_schedule(self):
+        answer = orrery.schedule(**SCHEDULED)
+        self.assertIsInstance(answer, orrery.ScheduleAnswer)
+        self.assertEqual(answer.json, printed("schedule", *words(SCHEDULED)))
+        self.assertEqual(orrery.schedule(SCHEDULED, seed=7).json, printed("schedule", *words(SCHEDULED), "--seed", 7))
+        self.assertEqual([point.policy for point in answer.points], ["fifo", "easy"])
+        best = answer.points[answer.best]
+        self.assertEqual(best.runs[0].wait_s, best.first.wait_s.mean)
+        ranged = {**SCHEDULED, "gpus": "32..64", "policy": "easy"}
+        self.assertEqual(orrery.schedule(ranged).json, printed("schedule", *words(ranged)))
+        self.assertEqual(orrery.schedule(**{**SCHEDULED, "gpus": [32, 64], "policy": "easy"}).points,
+                         orrery.schedule(ranged).points)
+
+    def test_schedule_of_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            jobs, asked, kept = (pathlib.Path(folder) / name for name in ("jobs.csv", "lab.json", "kept.json"))
+            jobs.write_text("id,submit_s,length_s,gpus\na,0,60,8\nb,1,60,16\nc,2,5,1\n")
+            asked.write_text(json.dumps({"cluster": "dgx-h100", "gpus": 16, "trace": str(jobs),
+                                         "limits": "wait.p99=1h"}))
+            answer = orrery.schedule(asked, policy=["fifo", "easy"], job="b")
+            self.assertEqual(answer.json, printed("schedule", asked, "--policy", "fifo,easy", "--job", "b"))
+            self.assertIs(answer.fits, True)
+            self.assertEqual(answer.points[0].first.job.short_s, 59)
+            self.assertIs(orrery.schedule(asked, limits="wait.p99=1s").fits, False)
+            kept.write_text(answer.json)
+            self.assertEqual(printed("rerun", kept), answer.json)
+            told = []
+            orrery.schedule(asked, policy=["fifo", "easy"], progress=lambda share, count: told.append((share, count)))
+            self.assertEqual(told, [(0.5, 1), (1.0, 2)])
 
     def test_values_of_numpy_and_paths(self):
         job = {**JOB, "gpus": numpy.int64(16), "tp": numpy.int32(2)}
@@ -69,7 +100,7 @@ class Objects(unittest.TestCase):
     def test_every_member_is_declared(self):
         advised = orrery.advise(**JOB, changes=1, like={"tp": 8})
         answers = [self.answer, advised, orrery.serve(**SERVED), orrery.plan("100t-dense"),
-                   orrery.topology("dgx-h100")]
+                   orrery.topology("dgx-h100"), orrery.schedule(**SCHEDULED)]
         for answer in answers:
             self.check_declared(answer)
 
@@ -127,6 +158,21 @@ class Errors(unittest.TestCase):
             orrery.topology("no-such")
         with self.assertRaises(orrery.InputError):
             orrery.catalog.show("accelerator", "h101")
+
+    def test_of_schedule(self):
+        for keywords, path, nearest in (({"policy": "easi"}, "policy", "easy"),
+                                        ({"jobs": [{"mix": "acme-kalo", "per_day": 4}]}, "mix", "acme-kalos"),
+                                        ({"days": None}, "days", "")):
+            with self.subTest(path), self.assertRaises(orrery.InputError) as caught:
+                orrery.schedule(**{**SCHEDULED, **keywords})
+            self.assertEqual((caught.exception.path, caught.exception.nearest or ""), (path, nearest))
+        with self.assertRaises(orrery.InputError) as caught:
+            orrery.schedule({**SCHEDULED, "polcy": "easy"})
+        self.assertEqual(caught.exception.nearest, "policy")
+        certain = {"cluster": "dgx-h100", "gpus": 640, "trace": "philly", "days": 3}
+        with self.assertRaises(orrery.InputError) as caught:
+            orrery.schedule(**certain, seed=3)
+        self.assertEqual((caught.exception.path, caught.exception.found), ("seed", "3"))
 
     def test_what_does_not_fit(self):
         large = {**JOB, "model": "llama3.1-405b"}

@@ -5,7 +5,7 @@ import unittest
 
 import altair
 import vl_convert
-from support import JOB, ROOT, SERVED
+from support import JOB, ROOT, SCHEDULED, SERVED
 
 import orrery
 
@@ -24,6 +24,7 @@ class Charts(unittest.TestCase):
             "advise": (orrery.advise(**JOB, pareto="time,memory"), ["layouts", "pareto"]),
             "plan": (orrery.plan("faster-kernels"), ["cost", "months"]),
             "serve": (orrery.serve(SERVED, concurrency=[1, 4]), ["curve", "ttft", "tpot", "request"]),
+            "schedule": (orrery.schedule(**SCHEDULED), ["waits", "shares", "sizes"]),
             "validate": (orrery.validate(table), ["tokens_s_gpu", "tpot", "ttft"]),
         }
         for command, (answer, names) in answers.items():

@@ -83,7 +83,7 @@ def odd_body(draw):
 def one(server, draw):
     """A request, and the statuses that may answer it (none: the server may close without a word)."""
     kind = draw.randrange(12)
-    command = draw.choice(["simulate"] * 6 + ["advise", "plan", "serve"])
+    command = draw.choice(["simulate"] * 6 + ["advise", "plan", "serve", "schedule"])
     if kind < 5:
         parts = draw.choice(["", "", "?parts=charts", "?parts=report,line", "?parts=nonsense", "?parts=page"])
         body = json.dumps(question(draw)).encode()

@@ -66,7 +66,7 @@ class Browsing(unittest.TestCase):
         """Presses the button of a search and awaits its answer."""
         self.page.locator("#search").click()
         expect(self.page.locator("#stop")).to_be_hidden(timeout=SEARCH_MS)
-        expect(self.tile("step").or_(self.tile("ttft"))).to_be_visible()
+        expect(self.tile("step").or_(self.tile("ttft")).or_(self.tile("completion"))).to_be_visible()
 
     def tile(self, name, inside="#shown"):
         return self.page.locator(f'{inside} [data-number="{name}"] .value')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Five ways through the page of `orrery web`, clicked as a person would."""
+"""Six ways through the page of `orrery web`, clicked as a person would."""
 import os
 import pathlib
 import re
@@ -124,6 +124,36 @@ class Journeys(Browsing):
         self.picture("compare")
         self.page.get_by_role("button", name="End the comparison").click()
         expect(self.page.locator("#kept")).to_have_count(0)
+
+    def test_schedule(self):
+        """Jobs are told in lines of JSON; what is wrong in them stands beside them; the line asks the same."""
+        self.refusals_expected = True
+        self.open()
+        self.command("Schedule")
+        expect(self.page.get_by_label("Trace", exact=True)).to_have_value("philly")
+        self.ask()
+        expect(self.page.locator("#said")).to_contain_text("Best by completion.mean: easy, pack.")
+        expect(self.page.locator("#shown figure svg")).to_have_count(3)
+        before = self.tile("wait").inner_text()
+        self.page.get_by_label("Trace", exact=True).fill("")
+        self.page.get_by_label("GPUs", exact=True).fill("64")
+        self.page.get_by_label("Placement", exact=True).fill("pack")
+        self.page.get_by_label("Days", exact=True).fill("3")
+        jobs = self.page.get_by_label("More jobs", exact=True)
+        jobs.fill('[{"mix": "acme-kalos",\n  "per_day": 40,]')
+        self.page.locator("#search").click()
+        expect(self.page.locator("#e-jobs")).not_to_be_empty()
+        self.picture("schedule-wrong")
+        jobs.fill('[{"mix": "acme-kalos",\n  "per_day": 40}]')
+        expect(self.page.locator("#e-jobs")).to_be_empty()
+        self.ask()
+        expect(self.tile("wait")).not_to_have_text(before)
+        self.page.get_by_role("button", name="Command line").click()
+        words = shlex.split(self.page.locator("#line pre").inner_text())
+        self.assertEqual(words[:2], ["orrery", "schedule"])
+        done = subprocess.run([os.environ["ORRERY_BINARY"], *words[1:], "--json", "--quiet"], capture_output=True,
+                              check=True)
+        self.assertEqual(self.saved("JSON"), done.stdout)
 
     def saved(self, button):
         """The bytes that a button downloads."""

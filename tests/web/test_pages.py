@@ -20,6 +20,9 @@ ASKED = {
     "topology": ["dgx-h100", "--gpus", "1024"],
     "serve": ["--model", "llama3.3-70b", "--cluster", "dgx-h100", "--stack", "vllm", "--engines", "TP8",
               "--concurrency", "1,4", "--requests", "20", "--isl", "200", "--osl", "20"],
+    "schedule": ["--cluster", "dgx-h100", "--gpus", "64", "--jobs", '[{"mix": "acme-kalos", "per_day": 40}]',
+                 "--days", "3", "--policy", "fifo,easy", "--place", "pack,spread", "--reliability", "llama3-h100",
+                 "--seeds", "3"],
 }
 TABLES = pathlib.Path(__file__).resolve().parents[2] / "validation/measurements/training"
 MOST_BYTES = 3_000_000
@@ -81,6 +84,9 @@ class Pages(Browsing):
         self.show("simulate", "dark", "phone")
         self.check_sound()
         self.picture("page-dark-phone")
+        self.show("schedule", "dark", "phone")
+        self.check_sound()
+        self.picture("page-schedule-dark-phone")
 
     def test_numbers_open_tables_sort_answers_are_saved(self):
         answer = self.show("advise")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each view of the page in both themes, wide and on a phone: axe finds nothing, and nothing is cut off."""
 import unittest
+import urllib.parse
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
@@ -87,6 +88,13 @@ class Views(Browsing):
         self.ask()
         expect(self.page.locator("#shown figure svg").last).to_be_visible()
         self.check("serve", fold_after_first=True)
+
+    def test_schedule(self):
+        self.open("#schedule?cluster=dgx-h100&gpus=64&days=3&policy=fifo,easy&reliability=llama3-h100&seeds=3&jobs="
+                  + urllib.parse.quote('[{"mix": "acme-kalos", "per_day": 40}]'))
+        self.ask()
+        expect(self.page.locator("#shown figure svg").last).to_be_visible()
+        self.check("schedule", fold_after_first=True)
 
     def test_compare(self):
         self.open(f"#simulate?{QUICK}")

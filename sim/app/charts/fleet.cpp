@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws a cluster's jobs: how long they wait at each point, where GPU-time goes, waits by size.
+#include "sim/app/charts/fleet.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include "sim/app/charts/spec.h"
 #include "sim/base/text/words.h"
 #include "sim/base/units/units.h"
-#include "sim/question/schedule/race.h"
 
 namespace orrery {
 namespace {
@@ -22,20 +23,14 @@ struct FleetPoint {
   SeedMean wait, completion;  // in seconds
 };
 
-SeedMean mean_of(const std::vector<JsonValue>& runs, const char* key) {
-  std::vector<double> values;
-  for (const JsonValue& run : runs) values.push_back(run.at(key).number());
-  return mean_over_seeds(values);
-}
-
 // Points that were run, in the order of the question; of many those of the least completion.
 std::vector<FleetPoint> points_of(const JsonValue& answer) {
   std::vector<FleetPoint> points;
   for (const JsonValue& point : answer.at("points").items()) {
     const std::vector<JsonValue> runs = point.at("runs").items();
     if (!runs.empty())
-      points.push_back(
-          {fleet_point_name(point), runs, mean_of(runs, "wait_s"), mean_of(runs, "completion_s")});
+      points.push_back({fleet_point_name(point), runs, mean_of_runs(runs, "wait_s"),
+                        mean_of_runs(runs, "completion_s")});
   }
   if (points.size() <= most_points) return points;
   const auto less = [](const FleetPoint& a, const FleetPoint& b) {
@@ -208,6 +203,12 @@ JsonValue best_fleet_point(const JsonValue& answer) {
   if (points.empty()) answer.at("points").fail("at least one point");
   return points[static_cast<std::size_t>(
       answer.at("best").integer(0, static_cast<std::int64_t>(points.size()) - 1))];
+}
+
+SeedMean mean_of_runs(const std::vector<JsonValue>& runs, const char* key) {
+  std::vector<double> values;
+  for (const JsonValue& run : runs) values.push_back(run.at(key).number());
+  return mean_over_seeds(values);
 }
 
 std::vector<Chart> fleet_charts(const JsonValue& answer) {

@@ -42,10 +42,6 @@ std::string short_layout(const JsonValue& layout);
 // "llama3-8b on 16 x dgx-h100".
 std::string subject_of(const JsonValue& answer);
 
-// A point of schedule: "easy, pack, gpus 512"; and the best of an answer.
-std::string fleet_point_name(const JsonValue& point);
-JsonValue best_fleet_point(const JsonValue& answer);
-
 // A measured quantity of validation as words: "tokens_s_gpu" is "tokens/s/GPU".
 std::string quantity_words(const std::string& key);
 // Whether it is a yes or a no (out of memory), which no error is drawn of.

@@ -2,22 +2,16 @@
 // Sums up the jobs of a cluster by the best point: waits, what is useful, who waits longest.
 #include <fmt/format.h>
 
+#include "sim/app/charts/fleet.h"
 #include "sim/app/charts/spec.h"
 #include "sim/app/page/summary.h"
 #include "sim/base/text/words.h"
 #include "sim/base/units/units.h"
-#include "sim/question/schedule/race.h"
 
 namespace orrery {
 namespace {
 
 std::string seconds(double value) { return to_text(Seconds(value)); }
-
-SeedMean over_runs(const std::vector<JsonValue>& runs, const char* key) {
-  std::vector<double> values;
-  for (const JsonValue& run : runs) values.push_back(run.at(key).number());
-  return mean_over_seeds(values);
-}
 
 std::string interval(const SeedMean& mean, std::size_t runs) {
   if (runs < 2) return "one run";
@@ -53,7 +47,8 @@ Document behind_shares(const JsonValue& first) {
 std::vector<KeyNumber> numbers_of(const JsonValue& point) {
   const std::vector<JsonValue> runs = point.at("runs").items();
   const JsonValue first = point.at("first");
-  const SeedMean wait = over_runs(runs, "wait_s"), completion = over_runs(runs, "completion_s");
+  const SeedMean wait = mean_of_runs(runs, "wait_s"),
+                 completion = mean_of_runs(runs, "completion_s");
   const JsonValue spread = first.at("wait_s"), shares = first.at("gpu_share"),
                   jobs = first.at("jobs");
   const Document waits = behind_waits(first), parts = behind_shares(first);

@@ -121,6 +121,30 @@ Json shape_json(const PointCase& asked) {
           {"levels", levels}};
 }
 
+// Means of each part of the run.
+Json timeline_json(const SchedulePoint& p) {
+  Json out = Json::array();
+  const FleetTimeline& timeline = p.record.timeline;
+  const auto gpus = static_cast<double>(p.asked.shape.gpus());
+  for (std::size_t i = 0; i < timeline.parts.size(); ++i) {
+    const TimelinePart& part = timeline.parts[i];
+    const auto all =
+        static_cast<double>(part.held + part.blocked + part.idle + part.spare + part.repair);
+    const auto share = [&](GpuMicros of) { return static_cast<double>(of) / all; };
+    const double us = all / gpus;
+    out.push_back(
+        {{"from_s", to_seconds(FleetTime{timeline.length.us * static_cast<std::int64_t>(i)}).si()},
+         {"held", share(part.held)},
+         {"blocked", share(part.blocked)},
+         {"idle", share(part.idle)},
+         {"spare", share(part.spare)},
+         {"repair", share(part.repair)},
+         {"waiting", static_cast<double>(part.waiting) / us},
+         {"power_w", static_cast<double>(part.milliwatts) / us * 1e-3}});
+  }
+  return out;
+}
+
 // Of the first seed.
 Json measured_json(const Scheduled& s, const SchedulePoint& p) {
   if (p.measures.empty()) return nullptr;
@@ -146,6 +170,7 @@ Json measured_json(const Scheduled& s, const SchedulePoint& p) {
           {"energy_j", m.energy.si()},
           {"power", {{"mean_w", m.mean_power.si()}, {"peak_w", m.peak_power.si()}}},
           {"breakdowns", breakdowns_json(p)},
+          {"timeline", timeline_json(p)},
           {"by_size", groups_json(m.by_size)},
           {"by_queue", groups_json(m.by_queue)},
           {"job", s.watched ? story_json(s, p) : Json(nullptr)}};

@@ -197,6 +197,47 @@ void add_breakdowns(Document& document, const SchedulePoint& p) {
       grouped(m.stops), grouped(m.preemptions), to_text(m.waited_again)));
 }
 
+TimelinePart joined_part(TimelinePart a, const TimelinePart& b) {
+  a.held += b.held;
+  a.blocked += b.blocked;
+  a.idle += b.idle;
+  a.spare += b.spare;
+  a.repair += b.repair;
+  a.waiting += b.waiting;
+  a.milliwatts += b.milliwatts;
+  return a;
+}
+
+// At most a dozen rows.
+void add_timeline(Document& document, const SchedulePoint& p) {
+  constexpr std::size_t most_rows = 12;
+  const FleetTimeline& timeline = p.record.timeline;
+  if (timeline.parts.size() < 2) return;
+  const std::size_t joined_parts = (timeline.parts.size() + most_rows - 1) / most_rows;
+  Table table(
+      {"from", "held %", "blocked %", "idle %", "spare %", "repair %", "jobs waiting", "MW"},
+      {Align::right, Align::right, Align::right, Align::right, Align::right, Align::right,
+       Align::right, Align::right});
+  for (std::size_t i = 0; i < timeline.parts.size(); i += joined_parts) {
+    TimelinePart sum;
+    for (std::size_t k = i; k < std::min(i + joined_parts, timeline.parts.size()); ++k)
+      sum = joined_part(sum, timeline.parts[k]);
+    const auto all =
+        static_cast<double>(sum.held + sum.blocked + sum.idle + sum.spare + sum.repair);
+    const double us = all / static_cast<double>(p.asked.shape.gpus());
+    const auto share = [&](GpuMicros part) {
+      return percent_figure(static_cast<double>(part) / all);
+    };
+    table.add({time_text({timeline.length.us * static_cast<std::int64_t>(i)}), share(sum.held),
+               share(sum.blocked), share(sum.idle), share(sum.spare), share(sum.repair),
+               fmt::format("{:.1f}", static_cast<double>(sum.waiting) / us),
+               fmt::format("{:.3f}", static_cast<double>(sum.milliwatts) / us * 1e-9)});
+  }
+  document.heading("Over time, " + point_name(p));
+  document.table(table);
+  document.note("blocked: free while somebody waits.");
+}
+
 void add_power(Document& document, const Scheduled& s) {
   std::vector<std::string> head;
   std::vector<Align> align;
@@ -335,6 +376,7 @@ Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
   add_groups(document, "Waits by size", best, first_run(best).by_size);
   if (first.jobs->several_kinds() && first_run(best).by_queue.size() > 1)
     add_groups(document, "Waits by queue", best, first_run(best).by_queue);
+  add_timeline(document, best);
   add_breakdowns(document, best);
   add_power(document, s);
   if (s.watched)

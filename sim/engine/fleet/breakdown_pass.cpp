@@ -26,6 +26,7 @@ BreakdownPass::BreakdownPass(FleetState& state, const FleetQuestion& question)
     spare_gpus_ += question.shape.gpus_of(host);
     state_.slots().set_out(host, true);
   }
+  most_gpus_ = state_.slots().total() - spare_gpus_;
 }
 
 bool BreakdownPass::repair_until(FleetTime now) {

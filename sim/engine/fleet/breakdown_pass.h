@@ -21,6 +21,7 @@ class BreakdownPass {
   bool repair_until(FleetTime now);
   bool break_until(FleetTime now);
   std::int64_t spare_gpus() const { return spare_gpus_; }
+  std::int64_t most_gpus() const { return most_gpus_; }  // that a job may ask for
   const std::vector<BreakdownCount>& counts() const { return counts_; }
 
  private:
@@ -35,7 +36,7 @@ class BreakdownPass {
   Breakdowns breakdowns_;
   RepairShop shop_;
   std::set<std::int32_t> spares_;  // hosts that stand by
-  std::int64_t spare_gpus_ = 0;
+  std::int64_t spare_gpus_ = 0, most_gpus_ = 0;
   std::int64_t lacking_ = 0;  // hosts under repair in whose place nobody stands
   std::vector<BreakdownCount> counts_;
 };

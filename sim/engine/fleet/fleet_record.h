@@ -57,6 +57,19 @@ struct FleetPower {
   std::int64_t most_milliwatts = 0;
 };
 
+// What accelerators did in a part of a run, in accelerators x millionths of a second; `waiting` in
+// jobs, `milliwatts` in those, times the same.
+struct TimelinePart {
+  GpuMicros held = 0, blocked = 0, idle = 0, spare = 0,
+            repair = 0;  // blocked: free, somebody waits
+  GpuMicros waiting = 0, milliwatts = 0;
+};
+struct FleetTimeline {
+  FleetTime length{1'000'000};  // of a part; the last one may end before
+  FleetTime end;
+  std::vector<TimelinePart> parts;
+};
+
 // Why one job waited: for whom, and for what once it was the head.
 struct WaitStory {
   FleetTime behind, short_of, scattered;  // sum to its wait
@@ -73,6 +86,7 @@ struct FleetRecord {
   std::vector<JobRecord> jobs;
   FleetUse use;
   FleetPower power;
+  FleetTimeline timeline;
   std::vector<BreakdownCount> breakdowns;  // by kind
   FleetTime last_end;
   std::uint64_t events = 0;  // instants at which something happened

@@ -7,6 +7,7 @@
 #include "sim/engine/fleet/breakdown_pass.h"
 #include "sim/engine/fleet/easy_pass.h"
 #include "sim/engine/fleet/fleet_state.h"
+#include "sim/engine/fleet/fleet_timeline.h"
 #include "sim/engine/fleet/own_stops.h"
 #include "sim/engine/fleet/preempt_pass.h"
 #include "sim/engine/fleet/quota_gate.h"
@@ -35,6 +36,23 @@ void count(FleetUse& use, const FleetState& state, std::int64_t spare, FleetTime
   (scattered ? use.scattered : waits ? use.short_of : use.idle) += times(slots.free(), passed);
 }
 
+// The head asks for no more than is free, and has no place.
+bool is_scattered(const FleetState& state) {
+  return !state.waiting().empty() && state.waiting().head().gpus <= state.slots().free();
+}
+
+TimelinePart part_of(const FleetState& state, std::int64_t spare) {
+  const Slots& slots = state.slots();
+  const bool waits = !state.waiting().empty();
+  return {.held = slots.held(),
+          .blocked = waits ? slots.free() : 0,
+          .idle = waits ? 0 : slots.free(),
+          .spare = spare,
+          .repair = slots.out() - spare,
+          .waiting = static_cast<GpuMicros>(state.waiting().size()),
+          .milliwatts = state.milliwatts()};
+}
+
 class FleetRun {
  public:
   FleetRun(const ClusterJobs& list, const FleetQuestion& question)
@@ -48,9 +66,7 @@ class FleetRun {
         meetings_(state_, question),
         preempt_(state_, question),
         quotas_(state_, question),
-        services_(state_, question) {
-    most_gpus_ = state_.slots().total() - breakdowns_.spare_gpus();
-  }
+        services_(state_, question) {}
 
   FleetRecord run() {
     while (true) {
@@ -74,6 +90,7 @@ class FleetRun {
     }
     state_.close(now_);
     record_.use.work = state_.spent;
+    record_.timeline = timeline_.take();
     record_.breakdowns = breakdowns_.counts();
     if (question_.watch) record_.story = teller_.story.value_or(WaitStory{});
     record_.last_end = now_;
@@ -110,17 +127,17 @@ class FleetRun {
     now_ = at;
     if (passed.us == 0) return;
     record_.power.nanojoules += times(state_.milliwatts(), passed);
-    const bool scattered =
-        !state_.waiting().empty() && state_.waiting().head().gpus <= state_.slots().free();
+    const bool scattered = is_scattered(state_);
     count(record_.use, state_, breakdowns_.spare_gpus(), passed, scattered);
+    timeline_.add(now_ - passed, passed, part_of(state_, breakdowns_.spare_gpus()));
     teller_.pass(passed, scattered);
   }
 
   void submit_jobs() {
     for (; next_ < jobs_.size() && jobs_[next_].submit <= now_; ++next_) {
-      const ClusterJob& job = jobs_[next_];
       const auto number = static_cast<std::uint32_t>(next_);
-      if (job.gpus > most_gpus_ || !state_.could_have_power(number) || !quotas_.admits(number)) {
+      if (jobs_[next_].gpus > breakdowns_.most_gpus() || !state_.could_have_power(number) ||
+          !quotas_.admits(number)) {
         state_.records[next_].rejected = true;
         continue;
       }
@@ -154,13 +171,13 @@ class FleetRun {
   FleetState state_;
   EasyPass easy_;
   WaitTeller teller_;
+  FleetTimelineMaker timeline_;
   BreakdownPass breakdowns_;
   OwnStops own_stops_;
   TrunkMeetings meetings_;
   PreemptPass preempt_;
   QuotaGate quotas_;
   ServiceQueues services_;
-  std::int64_t most_gpus_ = 0;  // that a job may ask for
   FleetTime now_;
   std::size_t next_ = 0;
   Grants found_;

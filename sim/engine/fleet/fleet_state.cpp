@@ -32,10 +32,10 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
       exact_(plain_ && std::all_of(jobs.begin(), jobs.end(),
                                    [](const ClusterJob& job) { return job.limit == job.length; })),
       runs_(jobs.size()),
+      ranks_(jobs, question.policy),
       milliwatts_(question.idle_milliwatts * slots_.total()) {
   if (!pool_) grants_.resize(jobs.size());
   if (!exact_) promised_ends_.resize(jobs.size());
-  if (question.policy.order == JobOrder::las) demoted_.resize(jobs.size(), 0);
   if (question.policy.preempts || !question.breakdowns.kinds.empty())
     queued_.resize(jobs.size(), fleet_never);
   if (question.breakdowns.kinds.empty()) return;
@@ -53,7 +53,7 @@ WaitingJob FleetState::waiting_job(std::uint32_t number) const {
   std::int64_t key = 0;
   if (question_.policy.order == JobOrder::sjf) key = job.limit.us;
   if (question_.policy.order == JobOrder::priority || question_.policy.order == JobOrder::las)
-    key = -std::int64_t{priority_of(number)};
+    key = -std::int64_t{ranks_.priority_of(number)};
   return {key, number, job.gpus, expected_length(number)};
 }
 
@@ -68,19 +68,19 @@ FleetTime FleetState::expected_length(std::uint32_t number) const {
 }
 
 void FleetState::demote(std::uint32_t number) {
-  count_priority(number, -1);
-  demoted_[number] = 1;
-  count_priority(number, 1);
+  ranks_.count(number, -1);
+  ranks_.demote(number);
+  ranks_.count(number, 1);
 }
 
 void FleetState::end_loan(std::uint32_t number) {
-  if (!borrowed_.contains(number)) return;
-  const bool counted = is_running(number) && question_.policy.preempts;
-  if (counted) count_priority(number, -1);
-  if (!is_running(number)) waiting_.take(waiting_job(number));
-  borrowed_.erase(number);
-  if (!is_running(number)) wait(number);
-  if (counted) count_priority(number, 1);
+  if (!ranks_.is_lent(number)) return;
+  const bool runs = is_running(number);
+  if (runs) ranks_.count(number, -1);
+  if (!runs) waiting_.take(waiting_job(number));
+  ranks_.forget_loan(number);
+  if (!runs) wait(number);
+  if (runs) ranks_.count(number, 1);
 }
 
 bool FleetState::find(std::uint32_t job, Grants& out) {
@@ -149,8 +149,8 @@ void FleetState::forget_run(std::uint32_t number) {
 void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
   slots_.take(grants);
   milliwatts_ += extra_milliwatts(number);
-  if (question_.policy.preempts) count_priority(number, 1);
-  if (!demoted_.empty()) holding_changes.push_back({number, true});
+  ranks_.count(number, 1);
+  if (ranks_.by_service()) holding_changes.push_back({number, true});
   JobRecord& record = records[number];
   FleetTime overhead = plain_ ? FleetTime{} : start_overhead(number);
   if (record.start == fleet_never) {
@@ -200,8 +200,8 @@ bool FleetState::end_jobs(FleetTime now) {
 
 void FleetState::give_back(std::uint32_t number) {
   milliwatts_ -= extra_milliwatts(number);
-  if (question_.policy.preempts) count_priority(number, -1);
-  if (!demoted_.empty()) holding_changes.push_back({number, false});
+  ranks_.count(number, -1);
+  if (ranks_.by_service()) holding_changes.push_back({number, false});
   if (!sharing_.empty() && sharing_.erase(number) > 0) left.push_back(number);
   if (pool_) {
     const HostGrant all{.host = 0, .hosts = 1, .gpus = jobs_[number].gpus};
@@ -211,12 +211,6 @@ void FleetState::give_back(std::uint32_t number) {
   if (!on_host_.empty()) put_on_hosts(number, false);
   slots_.give(grants_[number]);
   Grants().swap(grants_[number]);
-}
-
-void FleetState::count_priority(std::uint32_t number, std::int32_t sign) {
-  std::int64_t& held = held_by_priority_[priority_of(number)];
-  held += sign * std::int64_t{jobs_[number].gpus};
-  if (held == 0) held_by_priority_.erase(priority_of(number));
 }
 
 void FleetState::account(std::uint32_t number, const RunReach& reach, std::int64_t kept,

@@ -4,20 +4,17 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "sim/engine/fleet/fleet_question.h"
 #include "sim/engine/fleet/fleet_record.h"
+#include "sim/engine/fleet/job_ranks.h"
 #include "sim/engine/jobs/job_run.h"
 #include "sim/engine/jobs/running_ends.h"
 #include "sim/engine/jobs/waiting_list.h"
 #include "workloads/cluster_job/cluster_job.h"
 
 namespace orrery {
-
-// Below all that jobs may have.
-inline constexpr std::int32_t borrowed_priority = INT32_MIN;
 
 class FleetState {
  public:
@@ -73,20 +70,12 @@ class FleetState {
   // Gives its accelerators back for a job of higher priority. It saves all whole steps first; what
   // that takes is paid as it starts again.
   void preempt(std::uint32_t job, FleetTime now);
-  // By which it is chosen: that of its queue's loan, or its own.
-  std::int32_t priority_of(std::uint32_t job) const {
-    if (!demoted_.empty()) return demoted_[job] != 0 ? 0 : 1;
-    return borrowed_.contains(job) ? borrowed_priority : jobs_[job].priority;
-  }
+  const JobRanks& ranks() const { return ranks_; }
   // las: it runs, and is in the second queue from now on.
   void demote(std::uint32_t job);
-  bool is_demoted(std::uint32_t job) const { return demoted_[job] != 0; }
-  // It may be stopped by any job that is not on loan.
-  void lend(std::uint32_t job) { borrowed_.insert(job); }
-  void end_loan(std::uint32_t job);                              // of one that waits or runs
-  void forget_loan(std::uint32_t job) { borrowed_.erase(job); }  // of one that is over
-  // Accelerators that jobs of each priority hold.
-  const std::map<std::int32_t, std::int64_t>& held_by_priority() const { return held_by_priority_; }
+  void lend(std::uint32_t job) { ranks_.lend(job); }
+  void end_loan(std::uint32_t job);                                 // of one that waits or runs
+  void forget_loan(std::uint32_t job) { ranks_.forget_loan(job); }  // of one that is over
   // The same for a planned stop: it saved all whole steps.
   void pause(std::uint32_t job, FleetTime now, FleetTime delay);
   // Its steps take so long from now on.
@@ -121,7 +110,6 @@ class FleetState {
   void expect_end(std::uint32_t job);
   void forget_run(std::uint32_t job);
   void give_back(std::uint32_t job);
-  void count_priority(std::uint32_t job, std::int32_t sign);
   void wait_again(std::uint32_t job, FleetTime now, FleetTime overhead);
   void take_price(std::uint32_t job, const Grants& grants);
   void put_on_hosts(std::uint32_t job, bool there);
@@ -140,9 +128,7 @@ class FleetState {
   std::vector<FleetTime> queued_;         // when a job that was stopped came into the list again
   std::vector<std::vector<std::uint32_t>> on_host_;
   std::map<std::uint32_t, PlacePrice> sharing_;
-  std::set<std::uint32_t> borrowed_;
-  std::vector<std::uint8_t> demoted_;  // las
-  std::map<std::int32_t, std::int64_t> held_by_priority_;
+  JobRanks ranks_;
   std::int64_t milliwatts_ = 0;
 };
 

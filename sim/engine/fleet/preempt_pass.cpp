@@ -9,7 +9,7 @@ namespace orrery {
 // Jobs of lower priority hold what is missing.
 bool PreemptPass::could_help(std::int64_t gpus, std::int32_t priority) const {
   std::int64_t lower = state_.slots().free();
-  for (const auto& [other, held] : state_.held_by_priority())
+  for (const auto& [other, held] : state_.ranks().held())
     if (other < priority) lower += held;
   return lower >= gpus;
 }
@@ -17,14 +17,15 @@ bool PreemptPass::could_help(std::int64_t gpus, std::int32_t priority) const {
 std::vector<std::uint32_t> PreemptPass::candidates(std::int32_t priority, FleetTime now) const {
   std::vector<std::uint32_t> jobs;
   state_.ends().each([&](const RunningEnd& end) {
-    const bool lower = state_.priority_of(end.job) < priority && state_.job(end.job).preemptible;
+    const bool lower =
+        state_.ranks().priority_of(end.job) < priority && state_.job(end.job).preemptible;
     if (lower && state_.run_of(end.job).placed + question_.policy.preempt_after <= now)
       jobs.push_back(end.job);
     return true;
   });
   std::sort(jobs.begin(), jobs.end(), [&](std::uint32_t a, std::uint32_t b) {
-    if (state_.priority_of(a) != state_.priority_of(b))
-      return state_.priority_of(a) < state_.priority_of(b);
+    if (state_.ranks().priority_of(a) != state_.ranks().priority_of(b))
+      return state_.ranks().priority_of(a) < state_.ranks().priority_of(b);
     const FleetTime one = state_.run_of(a).placed, two = state_.run_of(b).placed;
     return one != two ? one > two : a > b;
   });
@@ -33,7 +34,7 @@ std::vector<std::uint32_t> PreemptPass::candidates(std::int32_t priority, FleetT
 
 bool PreemptPass::make_room(FleetTime now) {
   const WaitingJob head = state_.waiting().head();
-  const std::int32_t priority = state_.priority_of(head.job);
+  const std::int32_t priority = state_.ranks().priority_of(head.job);
   if (!could_help(head.gpus, priority)) return false;
   Slots future = state_.slots();
   std::int64_t milliwatts = state_.milliwatts() + state_.extra_milliwatts(head.job);

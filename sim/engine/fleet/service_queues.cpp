@@ -28,7 +28,7 @@ void ServiceQueues::settle(FleetTime now) {
       continue;
     }
     service.since = now;
-    if (state_.is_demoted(change.job)) continue;
+    if (state_.ranks().is_demoted(change.job)) continue;
     const GpuMicros left = (first_ - service.attained + gpus - 1) / gpus;
     ends_.push({now + FleetTime{static_cast<std::int64_t>(left)}, change.job, now});
   }

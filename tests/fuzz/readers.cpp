@@ -24,6 +24,8 @@
 #include "sim/validate/rows/step_table.h"
 #include "sim/validate/rows/training_columns.h"
 #include "tests/base/scratch_folder.h"
+#include "workloads/cluster_job/job_mix_file.h"
+#include "workloads/cluster_job/job_trace.h"
 #include "workloads/model/model_catalog.h"
 #include "workloads/traffic/trace.h"
 
@@ -160,6 +162,11 @@ constexpr const char* launch_python = "fuzz.py";
 
 void read_requests(std::string_view text) { parse_trace(text, format_of(text), "fuzz.csv"); }
 
+void read_job_list(std::string_view text) { parse_jobs(text, job_format_of(text), "fuzz.txt"); }
+void read_mix_of_jobs(std::string_view text) {
+  figures_of(load_job_mix(entry(text), data_root() / "workloads/catalog"));
+}
+
 void read_log(std::string_view text) { observe::read_run_log(as_file("run.log", text)); }
 void read_kineto_trace(std::string_view text) { observe::read_kineto(as_file("trace.json", text)); }
 void read_export(std::string_view text) { observe::read_nsight(as_file("run.sqlite", text)); }
@@ -225,6 +232,11 @@ const std::vector<Reader>& readers() {
        {"workloads/catalog/traces/*.jsonl", "workloads/catalog/traces/*.csv"},
        12,
        read_requests},
+      {"jobs",
+       {"tests/workloads/jobs/*", "workloads/catalog/job_traces/philly*.csv"},
+       40,
+       read_job_list},
+      {"mix", {"workloads/catalog/job_mixes/*.json"}, 0, read_mix_of_jobs},
       {"runlog", {"tests/observe/files/*.log"}, 0, read_log},
       {"kineto", {"tests/observe/files/kineto*.json"}, 0, read_kineto_trace},
       {"nsight", {"tests/observe/files/*.sqlite"}, 0, read_export},

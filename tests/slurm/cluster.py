@@ -83,6 +83,7 @@ def free_ports(count):
 
 class Slurm:
     """A cluster of `nodes` nodes with `cpus` processors each, of which the machine needs to have none."""
+    template = CONFIG  # of slurm.conf
 
     def __init__(self, nodes=2, cpus=4, gpus=0, most_tasks=1001, kill_wait=5, scheduler=""):
         self.nodes, self.cpus, self.most_tasks, self.kill_wait = nodes, cpus, most_tasks, kill_wait
@@ -122,7 +123,7 @@ class Slurm:
         nodes = "\n".join(f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={self.cpus} "
                           f"RealMemory=1 State=UNKNOWN{self._devices()}" for name, port in zip(names, ports[1:]))
         config = self.folder / "slurm.conf"
-        config.write_text(CONFIG.format(
+        config.write_text(self.template.format(
             folder=self.folder, host=socket.gethostname().split(".")[0], ctld=ports[0], user=user_name(), nodes=nodes,
             kill_wait=self.kill_wait, most_tasks=self.most_tasks, scheduler=self.scheduler))
         # What belongs to another Slurm, under which the test may run itself, must not be seen.

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "sim/app/ask/answers.h"
+#include "sim/app/schedule/command.h"
 #include "sim/app/serve/command.h"
 #include "tests/base/fresh_seed.h"
 
@@ -43,6 +44,18 @@ SortedJson served() {
                                                 "asked"),
                                 1, 1)
                         .json);
+}
+
+// Jobs that fail and wait, by two policies.
+SortedJson scheduled(const SortedJson& more = SortedJson::object()) {
+  SortedJson settings = {{"cluster", "dgx-h100"},
+                         {"gpus", 64},
+                         {"days", 3},
+                         {"policy", SortedJson::array({"fifo", "easy"})},
+                         {"reliability", "llama3-h100"},
+                         {"jobs", SortedJson::array({{{"mix", "acme-kalos"}, {"per_day", 80}}})}};
+  settings.update(more);
+  return SortedJson(schedule_again(JsonValue::from(settings, "asked"), 1, 1).json);
 }
 
 std::vector<Chart> charts(const SortedJson& json) {
@@ -105,6 +118,34 @@ TEST_CASE("every command draws what it found, under names of its own") {
   CHECK(charts({{"orrery", {{"command", "topology"}}}}).empty());
 }
 
+TEST_CASE("charts of jobs on a cluster add up, with an interval where there are several runs") {
+  const SortedJson once = scheduled(), json = scheduled({{"seeds", 3}});
+  const std::vector<Chart> all = charts(json);
+  REQUIRE(names(json) == std::vector<std::string>{"waits", "shares", "sizes"});
+  const Json& waits = all[0].spec.at("data").at("values");
+  REQUIRE(waits.size() == 4);
+  double sum = 0;
+  for (const SortedJson& run : json.at("points").at(0).at("runs"))
+    sum += run.at("wait_s").get<double>();
+  CHECK(waits.at(0).at("hours").get<double>() == Approx(sum / 3 / 3600));
+  CHECK(waits.at(0).at("low").get<double>() < waits.at(0).at("hours").get<double>());
+  CHECK(all[0].spec.at("layer").size() == 2);
+  CHECK(charts(once)[0].spec.at("layer").size() == 1);
+  // Of two points; parts that do not show are left out.
+  CHECK(sum_of(all[1].spec, "percent") == Approx(200).epsilon(0.003));
+  std::size_t started = 0;  // kinds of jobs of which some did
+  const SortedJson& best = json.at("points").at(json.at("best").get<std::size_t>());
+  for (const SortedJson& group : best.at("first").at("by_size"))
+    started += group.at("wait_s").at("jobs").get<int>() > 0 ? 1U : 0U;
+  CHECK(all[2].spec.at("data").at("values").size() == 3 * started);
+  SortedJson points = SortedJson::array();
+  for (int gpus = 40; gpus <= 240; gpus += 8) points.push_back(gpus);
+  const Chart few = charts(scheduled({{"policy", "easy"}, {"gpus", points}})).front();
+  CHECK(few.spec.at("data").at("values").size() == 2 * 20);
+  CHECK(few.spec.at("title").at("subtitle").get<std::string>().find("20 of 26 points") !=
+        std::string::npos);
+}
+
 // Takes one value out of the answer, or puts another in its place, at random.
 void damage(SortedJson& at, std::mt19937_64& random, int depth = 0) {
   const auto draw = [&](std::size_t most) { return random() % most; };
@@ -127,7 +168,7 @@ TEST_CASE("an answer that was changed by hand is drawn or refused by name") {
   std::mt19937_64 random(fresh(41));
   int refused = 0;
   for (const SortedJson& whole :
-       {answer("simulate", {{"tp", 2}}), answer("advise", {{"top", 2}}), served()})
+       {answer("simulate", {{"tp", 2}}), answer("advise", {{"top", 2}}), served(), scheduled()})
     for (int i = 0; i < 300; ++i) {
       SortedJson changed = whole;
       damage(changed, random);

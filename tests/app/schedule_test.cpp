@@ -131,6 +131,26 @@ TEST_CASE("a race finds the best point with fewer runs", "[schedule]") {
   CHECK(limited.out.find("No point keeps all limits") != std::string::npos);
 }
 
+// The main loop starts a at the first second; b waits for its minute; the plan lets c pass, whose
+// minute is over by then, and d not.
+TEST_CASE("Slurm's loops decide at their seconds", "[schedule]") {
+  const ScratchFolder scratch("schedule_slurm");
+  const std::string file = scratch
+                               .add("jobs.csv",
+                                    "id,submit_s,length_s,gpus,limit_s\na,0,100,8,120\nb,1,60,16,"
+                                    "60\nc,2,5,1,60\nd,3,500,1,540\n")
+                               .string();
+  const Outcome o = run(on_16 + "--trace " + file + " --policy slurm-default --json --jobs-out " +
+                        (scratch / "rows.csv").string());
+  INFO(o.err);
+  REQUIRE(o.code == 0);
+  const std::string rows = read_file((scratch / "rows.csv").string());
+  INFO(rows);
+  CHECK(rows.find("slurm-default,tree,a,default,8,0.000000,0.000000") != std::string::npos);
+  const SortedJson answer = SortedJson::parse(o.out);
+  CHECK(answer.at("points").at(0).at("first").at("jobs").at("finished").get<int>() == 4);
+}
+
 TEST_CASE("a placement that is drawn depends on its seed", "[schedule]") {
   const std::string line =
       "schedule --cluster dgx-h100 --gpus 640 --trace philly --days 20 --json ";
@@ -167,6 +187,8 @@ TEST_CASE("bad questions to schedule have one line", "[schedule]") {
                  "whole hosts");
   expect_failure(on_16 + "--trace " + file + " --reliability llama3-h100 --place pool",
                  "a rule with hosts");
+  expect_failure(on_16 + "--trace " + file + " --policy slurm-default --reliability llama3-h100",
+                 "slurm-default knows none");
   expect_failure(on_16 + "--trace " + file + " --objective waits", "wait.mean");
   expect_failure(on_16 + "--trace " + file + " --limits wait.p99", "such as wait.p99=4h");
   expect_failure(on_16 + "--trace " + file + " --preempt-after 2h",

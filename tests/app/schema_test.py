@@ -89,8 +89,8 @@ def check_schedule():
         answer = run("schedule", "--cluster", "dgx-h100", "--gpus", 16, "--trace", jobs, "--policy", "fifo,easy",
                      "--place", "pack,random", "--job", "b")
         check("schedule", answer, "jobs")
-        if answer["points"][0]["job"]["short_s"] != 59:
-            fail(f"schedule: b waits for a's end: {answer['points'][0]['job']}")
+        if answer["points"][0]["first"]["job"]["short_s"] != 59:
+            fail(f"schedule: b waits for a's end: {answer['points'][0]['first']['job']}")
 
 
 def check_fill():
@@ -114,7 +114,8 @@ def check_scenarios():
     for file in sorted((root / "tests/scenarios").glob("*.json")):
         if file.name.endswith(".expected.json"):
             continue
-        command = "advise" if file.name.startswith("advise") else "simulate"
+        command = next((asked for begin, asked in (("advise", "advise"), ("lab", "schedule"))
+                        if file.name.startswith(begin)), "simulate")
         last[command] = run(command, file)
         check(command, last[command], file.name)
     return last

@@ -2,6 +2,8 @@
 // Sums up the jobs of a cluster by the best point: waits, what is useful, who waits longest.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/app/charts/fleet.h"
 #include "sim/app/charts/spec.h"
 #include "sim/app/page/summary.h"
@@ -15,8 +17,8 @@ std::string seconds(double value) { return to_text(Seconds(value)); }
 
 std::string interval(const SeedMean& mean, std::size_t runs) {
   if (runs < 2) return "one run";
-  return fmt::format("90% interval {} to {} over {} runs", seconds(mean.low), seconds(mean.high),
-                     runs);
+  return fmt::format("90% interval {} to {} over {} runs", seconds(std::max(0.0, mean.low)),
+                     seconds(mean.high), runs);
 }
 
 Document behind_waits(const JsonValue& first) {

@@ -7,10 +7,11 @@
 #include <optional>
 #include <vector>
 
-#include "sim/engine/fleet/policy.h"
 #include "sim/engine/jobs/breakdowns.h"
 #include "sim/engine/jobs/job_work.h"
 #include "sim/engine/jobs/link_sharing.h"
+#include "sim/engine/jobs/policy.h"
+#include "sim/engine/slurm/slurm_passes.h"
 #include "topologies/slots.h"
 
 namespace orrery {
@@ -39,10 +40,11 @@ class PlacePrices {
 struct FleetQuestion {
   SlotShape shape;
   FleetPolicy policy;
-  std::uint64_t seed = 0;                     // of random places and of what breaks
-  std::vector<JobWork> works = {JobWork{}};   // by ClusterJob::work; the first: recorded lengths
-  PlacePrices* prices = nullptr;              // of kinds that are priced
-  std::vector<QueueQuota> quotas = {};        // by queue; fewer: the others have none
+  std::uint64_t seed = 0;                    // of random places and of what breaks
+  std::vector<JobWork> works = {JobWork{}};  // by ClusterJob::work; the first: recorded lengths
+  PlacePrices* prices = nullptr;             // of kinds that are priced
+  std::vector<QueueQuota> quotas = {};       // by queue; fewer: the others have none
+  SlurmSettings slurm = {};
   LinkMeeting meeting = LinkMeeting::random;  // how jobs meet on links that they share
   BreakdownPlan breakdowns = {};              // needs hosts: no pool
   std::int64_t idle_milliwatts = 0;           // of an accelerator that nobody holds

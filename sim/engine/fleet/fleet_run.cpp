@@ -12,6 +12,7 @@
 #include "sim/engine/fleet/preempt_pass.h"
 #include "sim/engine/fleet/quota_gate.h"
 #include "sim/engine/fleet/service_queues.h"
+#include "sim/engine/fleet/slurm_loops.h"
 #include "sim/engine/fleet/trunk_meetings.h"
 #include "sim/engine/fleet/wait_teller.h"
 
@@ -25,8 +26,10 @@ GpuMicros times(std::int64_t amount, FleetTime time) {
 }
 
 // What the accelerators do for so long; `scattered`: some are free and the head has no place.
-void count(FleetUse& use, const FleetState& state, std::int64_t spare, FleetTime passed,
+void count(FleetRecord& record, const FleetState& state, std::int64_t spare, FleetTime passed,
            bool scattered) {
+  record.power.nanojoules += times(state.milliwatts(), passed);
+  FleetUse& use = record.use;
   const Slots& slots = state.slots();
   use.all += times(slots.total(), passed);
   use.held += times(slots.held(), passed);
@@ -53,6 +56,12 @@ TimelinePart part_of(const FleetState& state, std::int64_t spare) {
           .milliwatts = state.milliwatts()};
 }
 
+// After the decisions of an instant.
+void note(FleetRecord& record, const FleetState& state) {
+  record.power.most_milliwatts = std::max(record.power.most_milliwatts, state.milliwatts());
+  ++record.events;
+}
+
 class FleetRun {
  public:
   FleetRun(const ClusterJobs& list, const FleetQuestion& question)
@@ -66,24 +75,25 @@ class FleetRun {
         meetings_(state_, question),
         preempt_(state_, question),
         quotas_(state_, question),
-        services_(state_, question) {}
+        services_(state_, question),
+        slurm_(state_, question) {}
 
   FleetRecord run() {
     while (true) {
       const FleetTime at = next_event();
-      if (at >= question_.horizon) {
-        record_.cut = question_.horizon != fleet_never;
-        if (record_.cut) pass_to(question_.horizon);
-        break;
-      }
+      record_.cut = at >= question_.horizon && question_.horizon != fleet_never;
+      if (record_.cut) pass_to(question_.horizon);
+      if (at >= question_.horizon) break;
       pass_to(at);
       happen();
-      decide();
+      slurm_.decides() ? slurm_.wake(now_) : decide();
+      services_.settle(now_);
+      teller_.look();
       if (meetings_.settle(now_)) easy_.forget();
-      record_.power.most_milliwatts = std::max(record_.power.most_milliwatts, state_.milliwatts());
-      ++record_.events;
+      note(record_, state_);
       if (question_.look) question_.look(now_, state_.slots());
-      if (question_.stop && record_.events % events_between_looks == 0 && question_.stop(now_)) {
+      const bool looks = record_.events % events_between_looks == 0 || slurm_.decides();
+      if (question_.stop && looks && question_.stop(now_)) {
         record_.stopped = true;
         break;
       }
@@ -93,6 +103,7 @@ class FleetRun {
     record_.timeline = timeline_.take();
     record_.breakdowns = breakdowns_.counts();
     if (question_.watch) record_.story = teller_.story.value_or(WaitStory{});
+    record_.most_waiting = static_cast<std::int64_t>(state_.waiting().most());
     record_.last_end = now_;
     record_.jobs = std::move(state_.records);
     return std::move(record_);
@@ -102,7 +113,7 @@ class FleetRun {
   // fleet_never once all is over, or nobody who waits will ever have a place.
   FleetTime next_event() const {
     const FleetTime arrival = next_ < jobs_.size() ? jobs_[next_].submit : fleet_never;
-    FleetTime at = std::min(arrival, state_.next_end());
+    FleetTime at = std::min({arrival, state_.next_end(), slurm_.next()});
     if (!state_.waiting().empty() || question_.horizon != fleet_never)
       at = std::min(at, breakdowns_.next_repair());
     if (at == fleet_never) return at;
@@ -117,6 +128,7 @@ class FleetRun {
     changed = own_stops_.stop_until(now_) || changed;
     services_.settle(now_);
     changed = services_.move_until(now_) || changed;
+    slurm_.settle();
     quotas_.settle();
     if (changed) easy_.forget();
     submit_jobs();
@@ -126,9 +138,8 @@ class FleetRun {
     const FleetTime passed = at - now_;
     now_ = at;
     if (passed.us == 0) return;
-    record_.power.nanojoules += times(state_.milliwatts(), passed);
     const bool scattered = is_scattered(state_);
-    count(record_.use, state_, breakdowns_.spare_gpus(), passed, scattered);
+    count(record_, state_, breakdowns_.spare_gpus(), passed, scattered);
     timeline_.add(now_ - passed, passed, part_of(state_, breakdowns_.spare_gpus()));
     teller_.pass(passed, scattered);
   }
@@ -143,10 +154,9 @@ class FleetRun {
       }
       teller_.submit(number);
       quotas_.submit(number);
+      slurm_.submit(number);
       own_stops_.submit(number, now_);
     }
-    record_.most_waiting =
-        std::max(record_.most_waiting, static_cast<std::int64_t>(state_.waiting().size()));
   }
 
   void decide() {
@@ -156,14 +166,10 @@ class FleetRun {
         if (!question_.policy.preempts || !preempt_.make_room(now_)) break;
         continue;  // there is a place now
       }
-      const std::uint32_t number = waiting.head().job;
-      waiting.pop_head();
-      state_.start(number, now_, found_);
+      state_.begin_waiting_job(waiting.head().job, now_, found_);
       easy_.forget();  // another that came in front takes of what was promised
     }
     if (question_.policy.fit != JobFit::block) easy_.decide(now_);
-    services_.settle(now_);
-    teller_.look();
   }
 
   const std::vector<ClusterJob>& jobs_;
@@ -178,6 +184,7 @@ class FleetRun {
   PreemptPass preempt_;
   QuotaGate quotas_;
   ServiceQueues services_;
+  SlurmLoops slurm_;
   FleetTime now_;
   std::size_t next_ = 0;
   Grants found_;

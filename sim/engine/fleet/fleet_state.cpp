@@ -169,6 +169,14 @@ void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
   if (!on_host_.empty()) put_on_hosts(number, true);
 }
 
+void FleetState::begin_waiting_job(std::uint32_t number, FleetTime now, Grants& grants) {
+  if (waiting_.head().job == number)
+    waiting_.pop_head();
+  else
+    waiting_.take(waiting_job(number));
+  start(number, now, grants);
+}
+
 void FleetState::take_price(std::uint32_t number, const Grants& grants) {
   const JobWork& work = work_of(number);
   runs_[number].step_ps = work.step_ps;
@@ -193,7 +201,7 @@ bool FleetState::end_jobs(FleetTime now) {
     const std::int64_t steps = steps_of(work_of(number), job.length);
     account(number, reach_of(work_of(number), runs_[number], steps, now), steps, now);
     give_back(number);
-    if (!question_.quotas.empty()) ended.push_back(number);
+    if (!question_.quotas.empty() || question_.policy.fit == JobFit::slurm) ended.push_back(number);
   }
   return early;
 }

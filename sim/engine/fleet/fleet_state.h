@@ -60,6 +60,8 @@ class FleetState {
   bool find(std::uint32_t job, Grants& out);
   // Starts a job that is no longer in the list, and takes `grants` away.
   void start(std::uint32_t job, FleetTime now, Grants& grants);
+  // Takes it out of the list and starts it.
+  void begin_waiting_job(std::uint32_t job, FleetTime now, Grants& grants);
   // Ends all jobs whose time has come; whether one ended before its limit.
   bool end_jobs(FleetTime now);
   // A job that runs loses what it computed since its newest save that counts at `trusted` (at most
@@ -94,7 +96,7 @@ class FleetState {
     bool holds = false;
   };
   std::vector<Holding> holding_changes;
-  std::vector<std::uint32_t> ended;  // since the last look, where queues have quotas
+  std::vector<std::uint32_t> ended;  // since the last look, where somebody looks
 
   std::vector<JobRecord> records;  // of all jobs
   FleetWork spent;                 // by runs that are over

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "sim/engine/fleet/policy.h"
+#include "sim/engine/jobs/policy.h"
 #include "workloads/cluster_job/cluster_job.h"
 
 namespace orrery {

@@ -106,7 +106,7 @@ void WaitingList::insert(const WaitingJob& job) {
   if (queue.empty()) active_.push_back(at->second);
   if (live_ == 0 || is_before(job, head())) first_ = at->second;
   queue.insert(job);
-  ++live_;
+  most_ = std::max(most_, ++live_);
 }
 
 void WaitingList::erase(std::uint32_t number, std::size_t place) {

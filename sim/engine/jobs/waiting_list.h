@@ -60,6 +60,7 @@ class WaitingList {
  public:
   bool empty() const { return live_ == 0; }
   std::size_t size() const { return live_; }
+  std::size_t most() const { return most_; }  // that were in it at a time
   void insert(const WaitingJob& job);
   // Those that have jobs, in no order.
   const std::vector<std::uint32_t>& active() const { return active_; }
@@ -76,7 +77,7 @@ class WaitingList {
   std::unordered_map<std::int32_t, std::uint32_t> numbers_;  // by accelerators
   std::vector<std::uint32_t> active_;
   std::uint32_t first_ = 0;  // the queue whose head is the head of all
-  std::size_t live_ = 0;
+  std::size_t live_ = 0, most_ = 0;
 };
 
 }  // namespace orrery

@@ -113,7 +113,8 @@ const std::vector<NamedPolicy>& named_policies() {
                                                {"priority", JobOrder::priority, JobFit::block},
                                                {"priority-easy", JobOrder::priority, JobFit::easy},
                                                {"preempt", JobOrder::priority, JobFit::easy, true},
-                                               {"las", JobOrder::las, JobFit::any, true}};
+                                               {"las", JobOrder::las, JobFit::any, true},
+                                               {"slurm-default", JobOrder::fifo, JobFit::slurm}};
   return all;
 }
 
@@ -139,6 +140,13 @@ PointCase PointReader::read(const JsonValue& s) {
   read_power_limit(s, out);
   if (const auto horizon = s.find("horizon"))
     q.horizon = read_time(*horizon, 1e-6, "a time above 0, such as \"90 day\"");
+  if (q.policy.fit == JobFit::slurm) {
+    out.place = "tree";
+    q.policy.place = JobPlace::pack;
+    if (profile || q.power_limit_milliwatts > 0 || s.find("queues"))
+      s.at("policy").fail(
+          "another policy beside reliability, power_limit and queues: slurm-default knows none");
+  }
   const bool pool = q.policy.place == JobPlace::pool;
   if (pool && (profile || q.power_limit_milliwatts > 0 || !out.jobs->trainings.empty() ||
                q.policy.preempts))

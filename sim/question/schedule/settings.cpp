@@ -26,8 +26,8 @@ const std::vector<Setting>& schedule_settings() {
       {"horizon", quantity, jobs, "the run ends then, whoever runs (\"90 day\")"},
       {"policy", text, policy,
        "who is next, who may pass, whom a head stops: fifo, sjf, easy, sjf-easy, priority, "
-       "priority-easy, preempt, las (fifo)",
-       SettingOf::both, "fifo sjf easy sjf-easy priority priority-easy preempt las"},
+       "priority-easy, preempt, las, slurm-default (fifo)",
+       SettingOf::both, "fifo sjf easy sjf-easy priority priority-easy preempt las slurm-default"},
       {"place", text, policy, "where a gang goes: pool, pack, spread, least-level, random (pack)",
        SettingOf::both, "pool pack spread least-level random"},
       {"preempt_after", quantity, policy,

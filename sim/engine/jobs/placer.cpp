@@ -2,7 +2,7 @@
 // Finds places for gangs.
 #include <algorithm>
 
-#include "sim/engine/fleet/policy.h"
+#include "sim/engine/jobs/policy.h"
 
 namespace orrery {
 namespace {

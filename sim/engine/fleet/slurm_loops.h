@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lets Slurm's loops wake up on a cluster's clock, and starts what they start.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/engine/fleet/fleet_state.h"
+#include "sim/engine/slurm/slurm_passes.h"
+
+namespace orrery {
+
+// The main loop looks once a second; it runs where a job was submitted or ended since it last ran
+// and batch_sched_delay has passed, and every sched_interval. The backfill loop sleeps bf_interval
+// and runs where something changed. Passes take no time.
+class SlurmLoops {
+ public:
+  SlurmLoops(FleetState& state, const FleetQuestion& question);
+  bool decides() const { return decides_; }
+  // When a loop runs next; fleet_never while nobody waits.
+  FleetTime next() const;
+  void submit(std::uint32_t job);
+  // Forgets jobs that ended.
+  void settle();
+  void wake(FleetTime now);
+
+ private:
+  FleetTime next_main() const;
+  FleetTime next_backfill() const;
+  void start(const SlurmPasses::Start& start, FleetTime now);
+
+  FleetState& state_;
+  bool decides_;
+  SlurmSettings settings_;
+  SlurmPasses passes_;
+  FleetTime now_;
+  bool asked_ = false, changed_ = false;
+  FleetTime last_main_, last_whole_, backfill_from_;
+};
+
+}  // namespace orrery

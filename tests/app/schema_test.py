@@ -111,11 +111,12 @@ def check_refused():
 
 def check_scenarios():
     last = {}
-    for file in sorted((root / "tests/scenarios").glob("*.json")):
+    for file in [*sorted((root / "tests/scenarios").glob("*.json")), *sorted((root / "tests/schedule").glob("*.json"))]:
         if file.name.endswith(".expected.json"):
             continue
-        command = next((asked for begin, asked in (("advise", "advise"), ("lab", "schedule"))
-                        if file.name.startswith(begin)), "simulate")
+        command = "advise" if file.name.startswith("advise") else "simulate"
+        if file.parent.name == "schedule":
+            command = "schedule"
         last[command] = run(command, file)
         check(command, last[command], file.name)
     return last

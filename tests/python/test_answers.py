@@ -13,12 +13,13 @@ import orrery
 
 class SameBytes(unittest.TestCase):
     def test_scenarios(self):
-        files = [file for file in sorted((ROOT / "tests/scenarios").glob("*.json"))
+        files = [file for folder in ("scenarios", "schedule") for file in sorted((ROOT / "tests" / folder).glob("*.json"))
                  if not file.name.endswith(".expected.json")]
         self.assertGreater(len(files), 20)
         for file in files:
-            command = next((asked for begin, asked in (("advise", "advise"), ("lab", "schedule"))
-                            if file.name.startswith(begin)), "simulate")
+            command = "advise" if file.name.startswith("advise") else "simulate"
+            if file.parent.name == "schedule":
+                command = "schedule"
             with self.subTest(file.name):
                 self.assertEqual(getattr(orrery, command)(file).json, printed(command, file))
 

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/base/error_text.h"
+#include "tests/workloads/job_texts.h"
 #include "workloads/cluster_job/job_trace.h"
 
 namespace orrery {
@@ -22,13 +23,6 @@ Fates fates_of(const ClusterJobs& list) {
   for (const ClusterJob& job : list.jobs) fates.push_back(job.fate);
   return fates;
 }
-
-const std::string json_text =
-    "{\"id\": \"x\", \"submit_s\": 10, \"length_s\": 20, \"gpus\": 4, \"limit_s\": 30, "
-    "\"queue\": \"big|fast\", \"user\": \"ann\", \"fate\": \"failed\"}\n"
-    "\n"
-    "{\"id\": 7, \"submit_s\": 12.5000015, \"length_s\": 0, \"gpus\": 1, \"user\": null}\n"
-    "{\"id\": \"z\", \"submit_s\": 10, \"length_s\": 1e3, \"gpus\": 8, \"queue\": \"big|fast\"}\n";
 
 const std::string swf_text = "1 100 5 60 4 -1 -1 8 120 -1 1 3 1 -1 2 -1 -1 -1\n";
 

@@ -10,6 +10,7 @@
 #include "tests/base/error_text.h"
 #include "tests/base/fresh_seed.h"
 #include "tests/base/scratch_folder.h"
+#include "tests/workloads/job_texts.h"
 #include "workloads/cluster_job/job_times.h"
 #include "workloads/cluster_job/job_trace.h"
 
@@ -52,13 +53,6 @@ const std::string slurm_text =
     "9|b|bob|gpu|2024-01-31T10:00:05|None|None|00:00:00|gres/gpu=8||01:00:00|CANCELLED by 1\n"
     "10_2|c|bob|gpu|2024-01-31T09:59:00|2024-01-31T10:01:00|x|03:02|cpu=4|"
     "gres/gpu:a100=2,gres/gpu:h100=1,gres/gpumem=4|UNLIMITED|RUNNING\n";
-
-const std::string json_text =
-    "{\"id\": \"x\", \"submit_s\": 10, \"length_s\": 20, \"gpus\": 4, \"limit_s\": 30, "
-    "\"queue\": \"big|fast\", \"user\": \"ann\", \"fate\": \"failed\"}\n"
-    "\n"
-    "{\"id\": 7, \"submit_s\": 12.5000015, \"length_s\": 0, \"gpus\": 1, \"user\": null}\n"
-    "{\"id\": \"z\", \"submit_s\": 10, \"length_s\": 1e3, \"gpus\": 8, \"queue\": \"big|fast\"}\n";
 
 std::string refused(const std::string& text, JobTraceFormat format) {
   return error_text([&] { parse_jobs(text, format, "t"); });

@@ -93,4 +93,14 @@ SortedJson listed_value(const Setting& setting, const std::string& text, bool on
   return list;
 }
 
+GivenSettings listed_settings_of(const Given& given, const std::vector<Setting>& settings,
+                                 bool (*is_one_value)(const std::string& key)) {
+  GivenSettings own{.file = given.word(0)};
+  for (const Setting& setting : settings)
+    if (given.has(setting.flag()))
+      own.flags[setting.key] =
+          listed_value(setting, given.text(setting.flag()), is_one_value(setting.key));
+  return own;
+}
+
 }  // namespace orrery

@@ -26,6 +26,9 @@ GivenSettings settings_of(const Given& given);
 // Text of a flag whose values may be several: with commas a list, but for what is one value
 // whatever commas it has. Ranges are read later.
 SortedJson listed_value(const Setting& setting, const std::string& text, bool one_value);
+// The settings of a line whose values may be so; `is_one_value` of a key.
+GivenSettings listed_settings_of(const Given& given, const std::vector<Setting>& settings,
+                                 bool (*is_one_value)(const std::string& key));
 
 // Where nothing is drawn a seed would change nothing: an Error that says `expected`.
 void refuse_seed(const CommonFlags& common, const std::string& expected);

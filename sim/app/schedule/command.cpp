@@ -20,17 +20,6 @@ namespace orrery {
 namespace {
 
 constexpr const char* rows_flag = "--jobs-out";
-constexpr const char* seed_expected =
-    "a seed where something is drawn: failures, mixes, random places";
-
-GivenSettings settings_of_schedule(const Given& given) {
-  GivenSettings own{.file = given.word(0)};
-  for (const Setting& setting : schedule_settings())
-    if (given.has(setting.flag()))
-      own.flags[setting.key] =
-          listed_value(setting, given.text(setting.flag()), is_one_value_of_schedule(setting.key));
-  return own;
-}
 
 ExitCode code_of(const Scheduled& scheduled) {
   return scheduled.exists() ? ExitCode::answer : ExitCode::cannot_exist;
@@ -70,7 +59,6 @@ Printed answer_to(const JsonValue& settings, const Given& given) {
                           .progress = progress_line(common)};
   const Scheduled scheduled = schedule_jobs(settings, with);
   if (with.progress) std::fprintf(stderr, "\r\033[K");
-  if (!scheduled.draws) refuse_seed(common, seed_expected);
   if (given.has(rows_flag)) write_file(given.place(rows_flag), schedule_rows(scheduled));
   write_looks(given, [&] { return whole_answer(scheduled); });
   const ExitCode code = unless_stopped(code_of(scheduled));
@@ -81,7 +69,8 @@ Printed answer_to(const JsonValue& settings, const Given& given) {
 
 Printed answer(const Given& given) {
   install_interrupt_handler();  // what was simulated by then is printed
-  const GivenSettings settings = settings_of_schedule(given);
+  const GivenSettings settings =
+      listed_settings_of(given, schedule_settings(), is_one_value_of_schedule);
   try {
     return answer_to(merge_schedule_settings(settings.file, settings.flags), given);
   } catch (const CannotExist&) {
@@ -89,6 +78,9 @@ Printed answer(const Given& given) {
   } catch (const MachineFailed&) {
     throw;
   } catch (const Error& error) {
+    if (error.info().path == "seed")  // a flag that is no setting
+      throw Error(
+          {.file = "--seed", .found = error.info().found, .expected = error.info().expected});
     throw named_by_flag(error, settings.file, settings.flags, schedule_settings());
   }
 }
@@ -104,13 +96,7 @@ MachineAnswer schedule_again(const JsonValue& question, std::optional<std::uint6
 }
 
 WholeAnswer schedule_answer(const JsonValue& settings, const ScheduleWith& with) {
-  const Scheduled scheduled = schedule_jobs(settings, with);
-  if (!scheduled.draws && with.seed)
-    throw Error({.file = settings.file(),
-                 .path = "seed",
-                 .found = std::to_string(*with.seed),
-                 .expected = seed_expected});
-  return whole_answer(scheduled);
+  return whole_answer(schedule_jobs(settings, with));
 }
 
 WholeAnswer whole_answer(const Scheduled& scheduled) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/app/schedule/share_parts.h"
 #include "sim/base/text/words.h"
@@ -197,17 +198,6 @@ void add_breakdowns(Document& document, const SchedulePoint& p) {
       grouped(m.stops), grouped(m.preemptions), to_text(m.waited_again)));
 }
 
-TimelinePart joined_part(TimelinePart a, const TimelinePart& b) {
-  a.held += b.held;
-  a.blocked += b.blocked;
-  a.idle += b.idle;
-  a.spare += b.spare;
-  a.repair += b.repair;
-  a.waiting += b.waiting;
-  a.milliwatts += b.milliwatts;
-  return a;
-}
-
 // At most a dozen rows.
 void add_timeline(Document& document, const SchedulePoint& p) {
   constexpr std::size_t most_rows = 12;
@@ -221,7 +211,7 @@ void add_timeline(Document& document, const SchedulePoint& p) {
   for (std::size_t i = 0; i < timeline.parts.size(); i += joined_parts) {
     TimelinePart sum;
     for (std::size_t k = i; k < std::min(i + joined_parts, timeline.parts.size()); ++k)
-      sum = joined_part(sum, timeline.parts[k]);
+      sum.add(timeline.parts[k]);
     const auto all =
         static_cast<double>(sum.held + sum.blocked + sum.idle + sum.spare + sum.repair);
     const double us = all / static_cast<double>(p.asked.shape.gpus());
@@ -255,8 +245,10 @@ void add_power(Document& document, const Scheduled& s) {
   }
   document.heading("Power of accelerators and hosts");
   document.table(table);
-  document.note(
-      "Accelerators of recorded jobs draw 73% of their limit, as busy ones of Acme did in 2023.");
+  document.note(fmt::format(
+      "Accelerators of recorded jobs draw {}% of their limit, as busy ones of Acme did in "
+      "2023.",
+      std::llround(100 * recorded_power_share)));
 }
 
 void add_trainings(Document& document, const Scheduled& s) {

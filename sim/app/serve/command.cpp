@@ -100,15 +100,6 @@ ExitCode serve_and_print(const JsonValue& settings, const Given& given, const Co
   return unless_stopped(served.exists() ? ExitCode::answer : ExitCode::cannot_exist);
 }
 
-GivenSettings settings_of_serve(const Given& given) {
-  GivenSettings own{.file = given.word(0)};
-  for (const Setting& setting : serve_settings())
-    if (given.has(setting.flag()))
-      own.flags[setting.key] =
-          listed_value(setting, given.text(setting.flag()), is_one_value(setting.key));
-  return own;
-}
-
 ExitCode share(const SharedRun& run, SharedWork& work, const Given& given) {
   CommonFlags common = common_of(given);
   common.seed = run.seed;
@@ -128,7 +119,7 @@ ExitCode answer(const JsonValue& asked, const Given& given, const CommonFlags& c
 ExitCode run(const Given& given) {
   install_interrupt_handler();  // what is served by then is printed
   const CommonFlags common = common_of(given);
-  const GivenSettings settings = settings_of_serve(given);
+  const GivenSettings settings = listed_settings_of(given, serve_settings(), is_one_value);
   return naming_flags(
       [&] { return answer(merge_serve_settings(settings.file, settings.flags), given, common); },
       [&](const Error& error) {

@@ -30,6 +30,8 @@ struct FleetTime {
 inline constexpr FleetTime most_fleet_time{INT64_C(1'000) * 365 * 86'400 * 1'000'000};
 inline constexpr FleetTime fleet_never{INT64_MAX};
 
+// Rounded; fleet_never where that is beyond its reach.
+FleetTime to_fleet_time(Seconds s);
 constexpr Seconds to_seconds(FleetTime t) { return Seconds(static_cast<double>(t.us) * 1e-6); }
 
 // GPUs times millionths of a second: a million GPUs for a year pass 64 bits.

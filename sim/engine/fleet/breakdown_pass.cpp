@@ -3,14 +3,11 @@
 #include "sim/engine/fleet/breakdown_pass.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace orrery {
 namespace {
 
 constexpr std::uint32_t nobody = UINT32_MAX;
-
-FleetTime time_of(Seconds s) { return {static_cast<std::int64_t>(std::llround(s.si() * 1e6))}; }
 
 }  // namespace
 
@@ -89,7 +86,7 @@ bool BreakdownPass::strike(const Breakdown& one) {
     return true;
   }
   for (const std::uint32_t job : jobs)
-    state_.restart(job, one.at, one.at - time_of(kind.latency), time_of(kind.outage));
+    state_.restart(job, one.at, one.at - to_fleet_time(kind.latency), to_fleet_time(kind.outage));
   return true;
 }
 
@@ -103,7 +100,7 @@ void BreakdownPass::lose(const BreakdownKind& kind, const Breakdown& one, HostSp
     out.push_back(h);
   }
   for (const std::uint32_t job : jobs)
-    state_.requeue(job, one.at, one.at - time_of(kind.latency), time_of(kind.outage));
+    state_.requeue(job, one.at, one.at - to_fleet_time(kind.latency), to_fleet_time(kind.outage));
   counts_[one.kind].requeued += static_cast<std::int64_t>(jobs.size());
   for (std::size_t i = 0; i < out.size(); ++i) stand_in();
   shop_.bring(one.at, one.repair, std::move(out));

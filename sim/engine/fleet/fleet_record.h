@@ -63,6 +63,15 @@ struct TimelinePart {
   GpuMicros held = 0, blocked = 0, idle = 0, spare = 0,
             repair = 0;  // blocked: free, somebody waits
   GpuMicros waiting = 0, milliwatts = 0;
+  void add(const TimelinePart& part, std::int64_t times = 1) {
+    held += part.held * times;
+    blocked += part.blocked * times;
+    idle += part.idle * times;
+    spare += part.spare * times;
+    repair += part.repair * times;
+    waiting += part.waiting * times;
+    milliwatts += part.milliwatts * times;
+  }
 };
 struct FleetTimeline {
   FleetTime length{1'000'000};  // of a part; the last one may end before

@@ -198,8 +198,7 @@ bool FleetState::end_jobs(FleetTime now) {
       limits_.erase({promised_ends_[number], number, job.gpus});
       early = early || promised_ends_[number] != records[number].end;
     }
-    const std::int64_t steps = steps_of(work_of(number), job.length);
-    account(number, reach_of(work_of(number), runs_[number], steps, now), steps, now);
+    account(number, reach_at(number, now), steps_of(work_of(number), job.length), now);
     give_back(number);
     if (!question_.quotas.empty() || question_.policy.fit == JobFit::slurm) ended.push_back(number);
   }
@@ -238,17 +237,18 @@ void FleetState::account(std::uint32_t number, const RunReach& reach, std::int64
   spent.lost += gpus * parts.lost;
 }
 
-// Ends a run early: how many steps of the job count.
-std::int64_t FleetState::stop_run(std::uint32_t number, FleetTime now, FleetTime trusted) {
+RunReach FleetState::reach_at(std::uint32_t number, FleetTime now) const {
   const JobWork& work = work_of(number);
-  JobRun& run = runs_[number];
-  const std::int64_t steps = steps_of(work, jobs_[number].length);
-  const RunReach reach = reach_of(work, run, steps, now);
-  const std::int64_t kept = trusted < now ? reach_of(work, run, steps, trusted).saved : reach.saved;
+  return reach_of(work, runs_[number], steps_of(work, jobs_[number].length), now);
+}
+
+// Ends a run early.
+void FleetState::stop_run(std::uint32_t number, FleetTime now, FleetTime trusted) {
+  const RunReach reach = reach_at(number, now);
+  const std::int64_t kept = trusted < now ? reach_at(number, trusted).saved : reach.saved;
   account(number, reach, kept, now);
   forget_run(number);
-  run.done = kept;
-  return kept;
+  runs_[number].done = kept;
 }
 
 void FleetState::restart(std::uint32_t number, FleetTime now, FleetTime trusted, FleetTime delay) {
@@ -267,7 +267,7 @@ void FleetState::requeue(std::uint32_t number, FleetTime now, FleetTime trusted,
 void FleetState::preempt(std::uint32_t number, FleetTime now) {
   const JobWork& work = work_of(number);
   JobRun& run = runs_[number];
-  const RunReach reach = reach_of(work, run, steps_of(work, jobs_[number].length), now);
+  const RunReach reach = reach_at(number, now);
   const bool saves = work.save_steps > 0;
   const GpuPicos lost_before = spent.lost;
   account(number, reach, saves ? reach.steps : run.saved, now);
@@ -288,19 +288,16 @@ void FleetState::wait_again(std::uint32_t number, FleetTime now, FleetTime overh
 }
 
 void FleetState::pause(std::uint32_t number, FleetTime now, FleetTime delay) {
-  const JobWork& work = work_of(number);
-  JobRun& run = runs_[number];
-  const RunReach reach = reach_of(work, run, steps_of(work, jobs_[number].length), now);
+  const RunReach reach = reach_at(number, now);
   account(number, reach, reach.steps, now);
   forget_run(number);
-  run.done = reach.steps;
+  runs_[number].done = reach.steps;
   begin_run(number, now, start_overhead(number) + delay);
 }
 
 void FleetState::close(FleetTime now) {
   ends_.each([&](const RunningEnd& end) {
-    const std::int64_t steps = steps_of(work_of(end.job), jobs_[end.job].length);
-    const RunReach reach = reach_of(work_of(end.job), runs_[end.job], steps, now);
+    const RunReach reach = reach_at(end.job, now);
     account(end.job, reach, reach.steps, now);
     return true;
   });

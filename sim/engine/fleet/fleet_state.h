@@ -107,7 +107,8 @@ class FleetState {
   void count_groups(const Grants& grants, JobRecord& record) const;
   void account(std::uint32_t job, const RunReach& reach, std::int64_t kept, FleetTime at,
                std::int64_t lead_ps = 0);
-  std::int64_t stop_run(std::uint32_t job, FleetTime now, FleetTime trusted);
+  RunReach reach_at(std::uint32_t job, FleetTime now) const;
+  void stop_run(std::uint32_t job, FleetTime now, FleetTime trusted);
   void begin_run(std::uint32_t job, FleetTime now, FleetTime overhead);
   void expect_end(std::uint32_t job);
   void forget_run(std::uint32_t job);

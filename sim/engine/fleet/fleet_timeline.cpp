@@ -5,27 +5,13 @@
 #include <algorithm>
 
 namespace orrery {
-namespace {
-
-void add_times(TimelinePart& to, const TimelinePart& state, std::int64_t us) {
-  to.held += state.held * us;
-  to.blocked += state.blocked * us;
-  to.idle += state.idle * us;
-  to.spare += state.spare * us;
-  to.repair += state.repair * us;
-  to.waiting += state.waiting * us;
-  to.milliwatts += state.milliwatts * us;
-}
-
-}  // namespace
-
 void FleetTimelineMaker::add(FleetTime from, FleetTime passed, const TimelinePart& state) {
   const FleetTime end = from + passed;
   std::vector<TimelinePart>& parts = timeline_.parts;
   while (timeline_.length.us * static_cast<GpuMicros>(most_parts) < end.us) {
     for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
       parts[i / 2] = parts[i];
-      add_times(parts[i / 2], parts[i + 1], 1);
+      parts[i / 2].add(parts[i + 1]);
     }
     if (parts.size() % 2 == 1) parts[parts.size() / 2] = parts.back();
     parts.resize((parts.size() + 1) / 2);
@@ -36,7 +22,7 @@ void FleetTimelineMaker::add(FleetTime from, FleetTime passed, const TimelinePar
     const std::int64_t part = at / length, next = std::min(end.us, (part + 1) * length);
     if (parts.size() <= static_cast<std::size_t>(part))
       parts.resize(static_cast<std::size_t>(part) + 1);
-    add_times(parts[static_cast<std::size_t>(part)], state, next - at);
+    parts[static_cast<std::size_t>(part)].add(state, next - at);
     at = next;
   }
   timeline_.end = end;

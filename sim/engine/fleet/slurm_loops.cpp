@@ -23,7 +23,6 @@ Grants grants_of(const SlurmPasses::Start& start, std::int32_t of_host, std::int
   if (!start.rest_host) return out;
   const auto behind = std::find_if(out.begin(), out.end(),
                                    [&](const HostGrant& g) { return g.host > *start.rest_host; });
-  // A run of whole hosts around it is split.
   out.insert(behind, {.host = *start.rest_host, .hosts = 1, .gpus = rest});
   return out;
 }

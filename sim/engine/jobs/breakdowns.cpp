@@ -3,18 +3,11 @@
 #include "sim/engine/jobs/breakdowns.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace orrery {
 namespace {
 
 constexpr std::uint64_t breakdown_stream = 1;  // 0: of places
-
-FleetTime rounded(double seconds) {
-  const double us = std::round(seconds * 1e6);
-  return us < static_cast<double>(fleet_never.us) ? FleetTime{static_cast<std::int64_t>(us)}
-                                                  : fleet_never;
-}
 
 }  // namespace
 
@@ -33,11 +26,11 @@ void Breakdowns::pop() {
   while (kind + 1 < plan_.kinds.size() && pick >= plan_.kinds[kind].rate.si())
     pick -= plan_.kinds[kind++].rate.si();
   const BreakdownKind& drawn = plan_.kinds[kind];
-  next_.at = rounded(now_);
+  next_.at = to_fleet_time(seconds(now_));
   next_.kind = kind;
   next_.gpu = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(gpus_)));
   next_.removed = random_.uniform() < drawn.removed;
-  next_.repair = rounded(random_.exponential(1) * drawn.repair.si());
+  next_.repair = to_fleet_time(random_.exponential(1) * drawn.repair);
 }
 
 void RepairShop::bring(FleetTime now, FleetTime length, std::vector<std::int32_t> hosts) {

@@ -33,8 +33,8 @@ class SlurmPasses {
   SlurmPasses(const SlotShape& shape, const SlurmSettings& settings);
   struct Start {
     std::uint32_t job = 0;
-    std::vector<std::int32_t> hosts;  // ascending; the last of `Job::rest`, if it has one, apart
-    std::optional<std::int32_t> rest_host;
+    std::vector<std::int32_t> hosts;        // taken whole, ascending
+    std::optional<std::int32_t> rest_host;  // of which a part is taken
   };
   // `limit`: seconds; rounded up to whole minutes, as Slurm does.
   void submit(std::uint32_t job, std::int32_t gpus, std::int64_t limit);

@@ -13,8 +13,6 @@
 namespace orrery {
 namespace {
 
-FleetTime rounded(Seconds s) { return {std::llround(s.si() * 1e6)}; }
-
 std::int64_t picoseconds(double seconds) { return std::llround(seconds * 1e12); }
 
 std::int32_t reach_of(const Cluster& cluster, BlastRadius blast) {
@@ -56,13 +54,13 @@ JobWork month_work(const GoodputCase& months, std::int64_t step_ps) {
     work.save_ps = picoseconds(levels.back().stall);
     work.write_ps = picoseconds(levels.back().write);
   }
-  work.start = rounded(months.start.value);
-  work.restart = rounded(months.detection.value + months.diagnosis.value + last.tiers.front().read +
-                         months.warm_up.value);
+  work.start = to_fleet_time(months.start.value);
+  work.restart = to_fleet_time(months.detection.value + months.diagnosis.value +
+                               last.tiers.front().read + months.warm_up.value);
   for (const FailureClass& failure : months.failures)
     if (failure.job_wide) work.own_failures = work.own_failures + failure.rate.value;
   work.planned_stops = months.maintenance_rate.value;
-  work.stop = rounded(months.maintenance.value + months.warm_up.value);
+  work.stop = to_fleet_time(months.maintenance.value + months.warm_up.value);
   return work;
 }
 
@@ -73,9 +71,11 @@ double slower_steps(const GoodputCase& months) {
 
 JobWork recorded_work(const ReliabilityProfile& profile, Seconds interval) {
   JobWork work;
-  const auto time = [](const Sourced<Seconds>& s) { return rounded(s.value.value_or(Seconds{})); };
+  const auto time = [](const Sourced<Seconds>& s) {
+    return to_fleet_time(s.value.value_or(Seconds{}));
+  };
   if (interval > Seconds{}) {
-    work.save_steps = std::max<std::int64_t>(1, rounded(interval).us);
+    work.save_steps = std::max<std::int64_t>(1, to_fleet_time(interval).us);
     work.save_ps = picoseconds(profile.save_overhead.value.value_or(Seconds{}).si());
   }
   work.start = time(profile.recovery.start);

@@ -11,13 +11,10 @@
 #include "sim/base/text/words.h"
 #include "sim/outcome/fleet/job_months.h"
 #include "sim/outcome/host_power.h"
+#include "sim/question/schedule/settings.h"
 
 namespace orrery {
 namespace {
-
-// Accelerators that run something draw 305 W (Kalos) and 278 W (Seren) of 400 W in the mean: those
-// above 100 W in Acme's distributions of August 2023 (Hu et al., NSDI 2024; InternLM/AcmeTrace).
-constexpr double recorded_power_share = 0.73;
 
 std::vector<std::string> policy_names() {
   std::vector<std::string> names;
@@ -54,13 +51,6 @@ std::int64_t milliwatts(Watts accelerator, const Cluster& cluster) {
   return std::llround(1e3 * (accelerator + host_power_per_accelerator(cluster)).si());
 }
 
-// Above `least` seconds.
-FleetTime read_time(const JsonValue& at, double least, const char* expected) {
-  const double us = 1e6 * at.quantity<Seconds>().si();
-  if (!(us >= 1e6 * least) || us > static_cast<double>(most_fleet_time.us)) at.fail(expected);
-  return {std::llround(us)};
-}
-
 void read_breakdowns(const JsonValue& s, const ReliabilityProfile& profile, PointCase& out) {
   out.reliability = profile.title;
   BreakdownPlan& plan = out.question.breakdowns;
@@ -94,7 +84,8 @@ void read_policy(const JsonValue& s, PointCase& out) {
   rules.place = *job_place_text.find(out.place);
   rules.preempts = named.preempts;
   if (const auto after = s.find("preempt_after"))
-    rules.preempt_after = read_time(*after, 0, "a time of 0 or more, such as \"2 h\"");
+    rules.preempt_after =
+        read_fleet_time(*after, Seconds{}, "a time of 0 or more, such as \"2 h\"");
   if (const auto hours = s.find("first_queue")) {
     if (!(hours->number() > 0 && hours->number() < 1e9)) hours->fail("GPU-hours above 0");
     rules.first_queue = static_cast<GpuMicros>(hours->number() * 3.6e9);
@@ -133,13 +124,13 @@ PointCase PointReader::read(const JsonValue& s) {
       .save_interval = profile ? seconds(3600) : Seconds{},
       .recorded_milliwatts = milliwatts(device.power_limit * recorded_power_share, out.cluster)};
   if (const auto interval = s.find("save_interval"))
-    with.save_interval = to_seconds(read_time(*interval, 0, "a time of 0 or more"));
+    with.save_interval = to_seconds(read_fleet_time(*interval, Seconds{}, "a time of 0 or more"));
   out.jobs = jobs_of(s, with);
   q.works = out.jobs->works;
   if (profile) read_breakdowns(s, *profile, out);
   read_power_limit(s, out);
   if (const auto horizon = s.find("horizon"))
-    q.horizon = read_time(*horizon, 1e-6, "a time above 0, such as \"90 day\"");
+    q.horizon = read_fleet_time(*horizon, seconds(1e-6), "a time above 0, such as \"90 day\"");
   if (q.policy.fit == JobFit::slurm) {
     out.place = "tree";
     q.policy.place = JobPlace::pack;

@@ -79,8 +79,13 @@ void read_points(PointReader& reader, Scheduled& out) {
     useless("save_interval", "nothing without reliability or a policy that stops jobs");
 }
 
-void read_seeds(Scheduled& out) {
+void read_seeds(const ScheduleWith& with, Scheduled& out) {
   const JsonValue& s = out.settings;
+  if (with.seed && !out.draws)
+    throw Error({.file = s.file(),
+                 .path = "seed",
+                 .found = fmt::format("{}", *with.seed),
+                 .expected = "a seed where something is drawn: failures, mixes, random places"});
   if (const auto seeds = s.find("seeds")) {
     out.seeds = seeds->integer(1, most_seeds);
     if (out.seeds > 1 && !out.draws)
@@ -126,7 +131,7 @@ Scheduled schedule_jobs(const JsonValue& settings, const ScheduleWith& with) {
   Scheduled out{.settings = settings, .seed = with.seed.value_or(0)};
   PointReader reader(with.catalogues, with.threads);
   read_points(reader, out);
-  read_seeds(out);
+  read_seeds(with, out);
   const auto objective = settings.find("objective");
   const FleetFigure& figure = objective ? figure_called(*objective) : fleet_figures().front();
   out.objective = figure.name;

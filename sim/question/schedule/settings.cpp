@@ -68,6 +68,12 @@ bool is_one_value_of_schedule(const std::string& key) {
   return key == "limits" || key == "trace" || key == "job" || key == "jobs" || key == "queues";
 }
 
+FleetTime read_fleet_time(const JsonValue& at, Seconds least, const char* expected) {
+  const Seconds time = at.quantity<Seconds>();
+  if (!(time >= least) || time > to_seconds(most_fleet_time)) at.fail(expected);
+  return to_fleet_time(time);
+}
+
 JsonValue merge_schedule_settings(const std::string& file, const SortedJson& flags) {
   return merge_schedule_settings(file.empty()
                                      ? JsonValue::from(SortedJson::object(), command_line_place)

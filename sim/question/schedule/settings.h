@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/base/json/json.h"
+#include "sim/base/units/fleet_time.h"
 #include "sim/question/settings/settings.h"
 
 namespace orrery {
@@ -19,5 +20,8 @@ bool is_one_value_of_schedule(const std::string& key);
 // The settings of a file (may be "") with `flags` on top. Error: a key that schedule does not know.
 JsonValue merge_schedule_settings(const std::string& file, const SortedJson& flags);
 JsonValue merge_schedule_settings(const JsonValue& document, const SortedJson& flags);
+
+// A time of at least `least` and at most 1,000 years. Error that says `expected`.
+FleetTime read_fleet_time(const JsonValue& at, Seconds least, const char* expected);
 
 }  // namespace orrery

@@ -18,6 +18,7 @@
 #include "sim/outcome/months/checkpoint_traffic.h"
 #include "sim/outcome/months/job.h"
 #include "sim/outcome/verdict.h"
+#include "sim/question/schedule/settings.h"
 #include "sim/question/settings/settings.h"
 
 namespace orrery {
@@ -31,10 +32,7 @@ constexpr std::array<std::string_view, 10> own_keys = {
 constexpr std::array<std::string_view, 6> keys_of_layout = {"tp", "pp", "dp", "cp", "ep", "like"};
 
 FleetTime fleet_time(const JsonValue& at) {
-  const double us = at.quantity<Seconds>().si() * 1e6;
-  if (!(us >= 0) || us > static_cast<double>(most_fleet_time.us))
-    at.fail("a time from 0 to 1,000 years, such as \"2 day\"");
-  return {std::llround(us)};
+  return read_fleet_time(at, Seconds{}, "a time from 0 to 1,000 years, such as \"2 day\"");
 }
 
 JsonValue settings_of(const JsonValue& entry, const SortedJson& cluster) {

@@ -60,6 +60,7 @@ struct BusyCluster {
       jobs[i].free_batch = true;
       active[i].number = static_cast<std::uint32_t>(i);
       active[i].asked = &jobs[i];
+      active[i].restart = question.restart;
       active[i].place = &places[i];
       begin(i);
     }
@@ -72,7 +73,7 @@ struct BusyCluster {
     active[i].ran_across = false;
   }
   void round() {
-    const RoundView view{FleetTime{}, active, question, paces};
+    const RoundView view{FleetTime{}, active, question, paces, question.gpus()};
     const std::vector<std::int32_t> gpus = choose_goodput_sizes(view);
     std::vector<Grants> next(jobs.size());
     place_packed(view, gpus, next);

@@ -128,11 +128,12 @@ struct RandomRound {
                       .place = &places[i],
                       .age = {static_cast<std::int64_t>(random.below(4'000)) * 1'000'000},
                       .restarts = static_cast<std::int32_t>(random.below(5)),
+                      .restart = question.restart,
                       .most_run = static_cast<std::int32_t>(random.below(17)),
                       .ran_across = random.below(2) == 0,
                       .left = elastic_work});
   }
-  RoundView round() { return {FleetTime{}, view, question, *paces}; }
+  RoundView round() { return {FleetTime{}, view, question, *paces, question.gpus()}; }
   // Sizes by the policy, and their places; what it decided is what jobs hold next.
   std::vector<std::int32_t> step() {
     const std::vector<std::int32_t> gpus = choose_goodput_sizes(round());

@@ -29,6 +29,7 @@ struct ClusterJob {
   std::int16_t priority = 0;  // higher ones first, where the policy asks
   bool preemptible = true;    // by a higher one
   std::uint16_t work = 0;     // of what it consists: the kinds of a question; 0: a recorded length
+  std::uint16_t sizes = 0;    // that it may have: the lists of a question, from 1; 0: gpus alone
 };
 
 // In order of submission, those of one instant in order of their rows.

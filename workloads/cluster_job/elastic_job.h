@@ -75,11 +75,12 @@ class ElasticApplication {
 // A training job. Where `least` = `most` = `gpus` and the batch is fixed it is a gang as any other.
 struct ElasticJob {
   FleetTime submit;
-  std::uint32_t application = 0;     // its place in the list of them
-  std::int32_t gpus = 1;             // that it asks for, for policies that do not size
-  std::int32_t least = 1, most = 1;  // between which others size it
-  std::int64_t batch = 1;            // asked for
-  bool free_batch = false;           // it may take any batch of the application
+  std::uint32_t application = 0;         // its place in the list of them
+  std::int32_t gpus = 1;                 // that it asks for, for policies that do not size
+  std::int32_t least = 1, most = 1;      // between which others size it
+  std::vector<std::int32_t> sizes = {};  // which of these, ascending; empty: all
+  std::int64_t batch = 1;                // asked for
+  bool free_batch = false;               // it may take any batch of the application
   std::string id = {};
 };
 

@@ -99,13 +99,15 @@ void ElasticRun::move(std::uint32_t job, Grants place) {
 }
 
 void ElasticRun::decide() {
-  RoundView view{.now = now_, .jobs = {}, .question = question_, .paces = paces_};
+  RoundView view{
+      .now = now_, .jobs = {}, .question = question_, .paces = paces_, .gpus = question_.gpus()};
   for (const std::uint32_t job : active_)
     view.jobs.push_back({.number = job,
                          .asked = &jobs_[job],
                          .place = &progress_[job].place(),
                          .age = now_ - jobs_[job].submit,
                          .restarts = record_.jobs[job].restarts,
+                         .restart = question_.restart,
                          .most_run = progress_[job].most_run(),
                          .ran_across = progress_[job].ran_across(),
                          .left = progress_[job].left()});

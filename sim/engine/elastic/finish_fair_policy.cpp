@@ -13,15 +13,19 @@ namespace {
 // accelerators are given. Without Themis' auction: jobs say the truth here.
 class FinishFairPolicy : public RoundPolicy {
  public:
-  void decide(const RoundView& view, std::vector<Grants>& places) override {
+  std::vector<std::int32_t> sizes(const RoundView& view) override {
     count(view);
     std::vector<double> unfairness;
     unfairness.reserve(view.jobs.size());
     for (const RoundJob& job : view.jobs) unfairness.push_back(unfairness_of(view, job));
-    const std::vector<std::size_t> order =
+    order_ =
         slice_order(view, slices_.next(view.question.slice_rounds),
                     [&](std::size_t a, std::size_t b) { return unfairness[a] > unfairness[b]; });
-    place_emptiest(view, gangs_in_order(view, order), order, places);
+    return gangs_in_order(view, order_);
+  }
+  void decide(const RoundView& view, std::vector<Grants>& places) override {
+    const std::vector<std::int32_t> gpus = sizes(view);
+    place_emptiest(view, gpus, order_, places);
   }
 
  private:
@@ -41,15 +45,16 @@ class FinishFairPolicy : public RoundPolicy {
   }
   double unfairness_of(const RoundView& view, const RoundJob& job) const {
     constexpr double ps_of_us = 1e6;
-    const JobPace& pace = view.packed_pace(job, job.asked->gpus);
+    const JobPace pace = view.packed_pace(job, job.asked->gpus);
     const FairCompany& company = company_.at(job.number);
-    const double alone = PaceTable::time_left_ps(pace, elastic_work) *
+    const double alone = JobPaces::time_left_ps(pace, elastic_work) *
                          static_cast<double>(company.jobs) / static_cast<double>(company.rounds);
     const double shared =
-        static_cast<double>(job.age.us) * ps_of_us + PaceTable::time_left_ps(pace, job.left);
+        static_cast<double>(job.age.us) * ps_of_us + JobPaces::time_left_ps(pace, job.left);
     return shared / alone;
   }
   std::map<std::uint32_t, FairCompany> company_;
+  std::vector<std::size_t> order_;
   RoundSlices slices_;
 };
 

@@ -8,8 +8,11 @@ namespace {
 
 class GoodputPolicy : public RoundPolicy {
  public:
+  std::vector<std::int32_t> sizes(const RoundView& view) override {
+    return choose_goodput_sizes(view);
+  }
   void decide(const RoundView& view, std::vector<Grants>& places) override {
-    place_packed(view, choose_goodput_sizes(view), places);
+    place_packed(view, sizes(view), places);
   }
 };
 

@@ -16,16 +16,19 @@ namespace {
 // too.
 class LasPolicy : public RoundPolicy {
  public:
-  void decide(const RoundView& view, std::vector<Grants>& places) override {
+  std::vector<std::int32_t> sizes(const RoundView& view) override {
     update(view);
-    std::vector<std::size_t> order;
-    order.reserve(view.jobs.size());
+    order_.clear();
     for (const std::vector<std::uint32_t>& queue : queues_)
-      for (const std::uint32_t number : queue) order.push_back(index_.at(number));
-    const std::vector<std::int32_t> gpus = gangs_in_order(view, order);
+      for (const std::uint32_t number : queue) order_.push_back(index_.at(number));
+    std::vector<std::int32_t> gpus = gangs_in_order(view, order_);
     for (std::size_t i = 0; i < gpus.size(); ++i)
       service_.at(view.jobs[i].number).runs = gpus[i] > 0;
-    place_emptiest(view, gpus, order, places);
+    return gpus;
+  }
+  void decide(const RoundView& view, std::vector<Grants>& places) override {
+    const std::vector<std::int32_t> gpus = sizes(view);
+    place_emptiest(view, gpus, order_, places);
   }
 
  private:
@@ -55,6 +58,7 @@ class LasPolicy : public RoundPolicy {
     queues_[1].push_back(job.number);
   }
   std::array<std::vector<std::uint32_t>, 2> queues_;
+  std::vector<std::size_t> order_;
   std::map<std::uint32_t, LasService> service_;
   std::map<std::uint32_t, std::size_t> index_;  // in the view
 };

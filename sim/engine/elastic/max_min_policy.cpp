@@ -14,14 +14,18 @@ namespace {
 // given.
 class MaxMinPolicy : public RoundPolicy {
  public:
-  void decide(const RoundView& view, std::vector<Grants>& places) override {
+  std::vector<std::int32_t> sizes(const RoundView& view) override {
     charge(view);
-    const std::vector<std::size_t> order = slice_order(
-        view, slices_.next(view.question.slice_rounds), [&](std::size_t a, std::size_t b) {
-          return owed_.at(view.jobs[a].number) > owed_.at(view.jobs[b].number);
-        });
-    place_emptiest(view, gangs_in_order(view, order), order, places);
+    order_ = slice_order(view, slices_.next(view.question.slice_rounds),
+                         [&](std::size_t a, std::size_t b) {
+                           return owed_.at(view.jobs[a].number) > owed_.at(view.jobs[b].number);
+                         });
     charged_ = view.now;
+    return gangs_in_order(view, order_);
+  }
+  void decide(const RoundView& view, std::vector<Grants>& places) override {
+    const std::vector<std::int32_t> gpus = sizes(view);
+    place_emptiest(view, gpus, order_, places);
   }
 
  private:
@@ -42,7 +46,7 @@ class MaxMinPolicy : public RoundPolicy {
     std::stable_sort(by_size.begin(), by_size.end(), [](const RoundJob* a, const RoundJob* b) {
       return a->asked->gpus < b->asked->gpus;
     });
-    GpuMicros left = static_cast<GpuMicros>(view.question.gpus()) * passed.us;
+    GpuMicros left = static_cast<GpuMicros>(view.gpus) * passed.us;
     for (std::size_t i = 0; i < by_size.size(); ++i) {
       const GpuMicros share = std::min(static_cast<GpuMicros>(by_size[i]->asked->gpus) * passed.us,
                                        left / static_cast<GpuMicros>(by_size.size() - i));
@@ -53,6 +57,7 @@ class MaxMinPolicy : public RoundPolicy {
   }
   std::map<std::uint32_t, GpuMicros> owed_;
   FleetTime charged_;
+  std::vector<std::size_t> order_;
   RoundSlices slices_;
 };
 

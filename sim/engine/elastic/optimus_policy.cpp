@@ -9,21 +9,26 @@
 namespace orrery {
 namespace {
 
-// What one more accelerator takes off the time that is left.
+// What the next size takes off the time that is left, by each of its further accelerators.
 struct MarginalGain {
   double gain = 0;
+  std::int32_t size = 0;
   std::size_t job = 0;
   bool operator<(const MarginalGain& o) const {
     return gain != o.gain ? gain < o.gain : job > o.job;
   }
 };
 
-double marginal_gain(const RoundView& view, std::size_t i, std::int32_t gpus) {
+MarginalGain marginal_gain(const RoundView& view, std::size_t i, std::int32_t gpus) {
   const RoundJob& job = view.jobs[i];
-  if (gpus + 1 > job.asked->most) return 0;
-  const JobPace &now = view.packed_pace(job, gpus), &next = view.packed_pace(job, gpus + 1);
-  if (now.batch == 0 || next.batch == 0) return 0;
-  return PaceTable::time_left_ps(now, job.left) - PaceTable::time_left_ps(next, job.left);
+  const std::int32_t size = next_size(*job.asked, gpus);
+  MarginalGain out{.size = size, .job = i};
+  if (size == 0) return out;
+  const JobPace now = view.packed_pace(job, gpus), next = view.packed_pace(job, size);
+  if (now.batch == 0 || next.batch == 0) return out;
+  out.gain = JobPaces::time_left_ps(now, job.left) - JobPaces::time_left_ps(next, job.left);
+  out.gain /= size - gpus;
+  return out;
 }
 
 // Peng et al., Optimus, EuroSys 2018: all jobs get the fewest that they run on, then one by one
@@ -41,24 +46,25 @@ class OptimusPolicy : public RoundPolicy {
     place_emptiest(view, gpus, order, places);
   }
 
- private:
-  static std::vector<std::int32_t> sizes(const RoundView& view) {
+  std::vector<std::int32_t> sizes(const RoundView& view) override {
     std::vector<std::int32_t> out(view.jobs.size(), 0);
-    std::int64_t free = view.question.gpus();
+    std::int64_t free = view.gpus;
     std::priority_queue<MarginalGain> gains;
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::int32_t least = std::max(1, view.jobs[i].asked->least);
       if (least > free) continue;
       out[i] = least;
       free -= least;
-      gains.push({marginal_gain(view, i, least), i});
+      gains.push(marginal_gain(view, i, least));
     }
     while (free > 0 && !gains.empty() && gains.top().gain > 0) {
-      const std::size_t i = gains.top().job;
+      const MarginalGain best = gains.top();
       gains.pop();
-      ++out[i];
-      --free;
-      gains.push({marginal_gain(view, i, out[i]), i});
+      const std::int32_t more = best.size - out[best.job];
+      if (more > free) continue;
+      out[best.job] = best.size;
+      free -= more;
+      gains.push(marginal_gain(view, best.job, best.size));
     }
     return out;
   }

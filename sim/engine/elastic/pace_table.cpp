@@ -4,7 +4,7 @@
 
 namespace orrery {
 
-const JobPace& PaceTable::pace(const ElasticJob& job, std::int32_t gpus, bool several_hosts) {
+JobPace PaceTable::pace(const ElasticJob& job, std::int32_t gpus, bool several_hosts) {
   // GPUs are at most 10^7 and fixed batches 10^9, which are 24 and 30 bits; 9 are left for
   // applications: two batches or applications that share a key would need more than 512.
   const std::uint64_t batch = job.free_batch ? 0 : static_cast<std::uint64_t>(job.batch);

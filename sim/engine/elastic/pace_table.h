@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how fast each job comes on so many accelerators, at the batch that suits it best there.
+// Knows how fast each job comes on so many accelerators.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,30 @@ struct JobPace {
   double rate() const { return static_cast<double>(worth) / static_cast<double>(step_ps); }
 };
 
-class PaceTable {
+class JobPaces {
+ public:
+  virtual ~JobPaces() = default;
+  // On so many GPUs of one host or of several.
+  virtual JobPace pace(const ElasticJob& job, std::int32_t gpus, bool several_hosts) = 0;
+  // On an equal share of a cluster, which may be no size that the job can have.
+  virtual double share_rate(const ElasticJob& job, std::int32_t gpus) = 0;
+  // Time to the end of what is `left` of elastic_work, in picoseconds.
+  static double time_left_ps(const JobPace& pace, std::int64_t left) {
+    return static_cast<double>(left) / pace.rate();
+  }
+};
+
+// At the batch that suits a job best.
+class PaceTable final : public JobPaces {
  public:
   // `applications` must outlive it.
   explicit PaceTable(const std::vector<ElasticApplication>& applications)
       : applications_(applications) {}
-  // On so many GPUs of one host or of several; the smallest of equally good batches.
-  const JobPace& pace(const ElasticJob& job, std::int32_t gpus, bool several_hosts);
-  // Time to the end of what is `left` of elastic_work, in picoseconds.
-  static double time_left_ps(const JobPace& pace, std::int64_t left) {
-    return static_cast<double>(left) / pace.rate();
+  // The smallest of equally good batches.
+  JobPace pace(const ElasticJob& job, std::int32_t gpus, bool several_hosts) override;
+  // On one host, as in the published simulator of Pollux (goodput_sizes.h).
+  double share_rate(const ElasticJob& job, std::int32_t gpus) override {
+    return pace(job, gpus, false).rate();
   }
 
  private:

@@ -2,6 +2,8 @@
 // Places what policies that look at the number of accelerators alone decided.
 #include "sim/engine/elastic/round_policy.h"
 
+#include <algorithm>
+
 namespace orrery {
 
 std::unique_ptr<RoundPolicy> round_policy(RoundRule rule) {
@@ -20,6 +22,12 @@ std::unique_ptr<RoundPolicy> round_policy(RoundRule rule) {
   return goodput_policy();
 }
 
+std::int32_t next_size(const ElasticJob& job, std::int32_t gpus) {
+  if (job.sizes.empty()) return gpus < job.most ? gpus + 1 : 0;
+  const auto next = std::upper_bound(job.sizes.begin(), job.sizes.end(), gpus);
+  return next == job.sizes.end() ? 0 : *next;
+}
+
 void place_emptiest(const RoundView& view, const std::vector<std::int32_t>& gpus,
                     const std::vector<std::size_t>& order, std::vector<Grants>& places) {
   HostRoom room(view.question.hosts, view.question.gpus_per_host);
@@ -36,7 +44,7 @@ void place_emptiest(const RoundView& view, const std::vector<std::int32_t>& gpus
 std::vector<std::int32_t> gangs_in_order(const RoundView& view,
                                          const std::vector<std::size_t>& order) {
   std::vector<std::int32_t> out(view.jobs.size(), 0);
-  std::int64_t free = view.question.gpus();
+  std::int64_t free = view.gpus;
   for (const std::size_t i : order) {
     const std::int32_t gpus = view.jobs[i].asked->gpus;
     if (gpus > free) continue;

@@ -14,6 +14,7 @@ constexpr std::uint32_t nobody = UINT32_MAX;
 BreakdownPass::BreakdownPass(FleetState& state, const FleetQuestion& question)
     : state_(state),
       plan_(question.breakdowns),
+      tell_(question.tell),
       breakdowns_(plan_, state.slots().total(), question.seed),
       shop_(plan_.repair_crews),
       counts_(plan_.kinds.size()) {
@@ -30,7 +31,10 @@ bool BreakdownPass::repair_until(FleetTime now) {
   bool changed = false;
   while (shop_.next() <= now) {
     changed = true;
-    for (const std::int32_t host : shop_.take().hosts) {
+    const FleetTime at = shop_.next();
+    const std::vector<std::int32_t> hosts = shop_.take().hosts;
+    tell_hosts(FleetEventKind::repaired, at, hosts);
+    for (const std::int32_t host : hosts) {
       if (lacking_ > 0) {
         --lacking_;
         state_.slots().set_out(host, false);
@@ -85,8 +89,10 @@ bool BreakdownPass::strike(const Breakdown& one) {
     lose(kind, one, hosts, jobs);
     return true;
   }
-  for (const std::uint32_t job : jobs)
+  for (const std::uint32_t job : jobs) {
+    state_.tell(FleetEventKind::restart, one.at, job, kind.name);
     state_.restart(job, one.at, one.at - to_fleet_time(kind.latency), to_fleet_time(kind.outage));
+  }
   return true;
 }
 
@@ -99,14 +105,30 @@ void BreakdownPass::lose(const BreakdownKind& kind, const Breakdown& one, HostSp
     state_.slots().set_out(h, true);
     out.push_back(h);
   }
-  for (const std::uint32_t job : jobs)
+  for (const std::uint32_t job : jobs) {
+    state_.tell(FleetEventKind::stop, one.at, job, kind.name);
     state_.requeue(job, one.at, one.at - to_fleet_time(kind.latency), to_fleet_time(kind.outage));
+  }
   counts_[one.kind].requeued += static_cast<std::int64_t>(jobs.size());
-  for (std::size_t i = 0; i < out.size(); ++i) stand_in();
+  tell_hosts(FleetEventKind::out, one.at, out, kind.name);
+  for (std::size_t i = 0; i < out.size(); ++i) stand_in(one.at);
   shop_.bring(one.at, one.repair, std::move(out));
 }
 
-void BreakdownPass::stand_in() {
+void BreakdownPass::tell_hosts(FleetEventKind kind, FleetTime at,
+                               const std::vector<std::int32_t>& hosts, std::string_view cause) {
+  if (!tell_ || hosts.empty()) return;
+  const SlotShape& shape = state_.slots().shape();
+  Grants place;
+  std::int64_t gpus = 0;
+  for (const std::int32_t host : hosts) {
+    place.push_back({.host = host, .hosts = 1, .gpus = shape.gpus_of(host)});
+    gpus += shape.gpus_of(host);
+  }
+  tell_({.at = at, .kind = kind, .gpus = gpus, .cause = cause, .place = &place});
+}
+
+void BreakdownPass::stand_in(FleetTime now) {
   if (spares_.empty()) {
     ++lacking_;
     return;
@@ -115,6 +137,7 @@ void BreakdownPass::stand_in() {
   spares_.erase(spares_.begin());
   spare_gpus_ -= state_.slots().shape().gpus_of(host);
   state_.slots().set_out(host, false);
+  tell_hosts(FleetEventKind::in, now, {host});
 }
 
 }  // namespace orrery

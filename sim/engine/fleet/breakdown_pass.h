@@ -29,10 +29,13 @@ class BreakdownPass {
   void lose(const BreakdownKind& kind, const Breakdown& one, HostSpan hosts,
             const std::vector<std::uint32_t>& jobs);
   std::uint32_t job_at(std::int32_t host, std::int64_t gpu) const;
-  void stand_in();
+  void stand_in(FleetTime now);
+  void tell_hosts(FleetEventKind kind, FleetTime at, const std::vector<std::int32_t>& hosts,
+                  std::string_view cause = {});
 
   FleetState& state_;
   const BreakdownPlan& plan_;
+  const std::function<void(const FleetEvent&)>& tell_;
   Breakdowns breakdowns_;
   RepairShop shop_;
   std::set<std::int32_t> spares_;  // hosts that stand by

@@ -7,7 +7,9 @@
 #include <optional>
 #include <vector>
 
+#include "sim/engine/elastic/elastic_question.h"
 #include "sim/engine/jobs/breakdowns.h"
+#include "sim/engine/jobs/fleet_event.h"
 #include "sim/engine/jobs/job_work.h"
 #include "sim/engine/jobs/link_sharing.h"
 #include "sim/engine/jobs/policy.h"
@@ -37,13 +39,25 @@ class PlacePrices {
   virtual PlacePrice price(std::uint16_t work, const Grants& place) = 0;
 };
 
+// Accelerators that a job may get, and its kind of work on so many.
+struct WorkSize {
+  std::int32_t gpus = 1;
+  std::uint16_t work = 0;
+};
+
 struct FleetQuestion {
   SlotShape shape;
   FleetPolicy policy;
   std::uint64_t seed = 0;                    // of random places and of what breaks
   std::vector<JobWork> works = {JobWork{}};  // by ClusterJob::work; the first: recorded lengths
   PlacePrices* prices = nullptr;             // of kinds that are priced
-  std::vector<QueueQuota> quotas = {};       // by queue; fewer: the others have none
+  // By ClusterJob::sizes - 1, ascending. A job takes as many steps on any; what it asks for is one.
+  std::vector<std::vector<WorkSize>> sizes = {};
+  // rounds: who decides, at every multiple of so long. Six minutes: Gavel (Narayanan et al., OSDI
+  // 2020, 5).
+  RoundRule round_rule = RoundRule::goodput;
+  FleetTime round{INT64_C(360'000'000)};
+  std::vector<QueueQuota> quotas = {};  // by queue; fewer: the others have none
   SlurmSettings slurm = {};
   LinkMeeting meeting = LinkMeeting::random;  // how jobs meet on links that they share
   BreakdownPlan breakdowns = {};              // needs hosts: no pool
@@ -53,6 +67,10 @@ struct FleetQuestion {
   std::optional<std::uint32_t> watch = {};    // the job whose wait is to be told
   // Asked every few thousand events with the time that was reached: true ends the run.
   std::function<bool(FleetTime)> stop = {};
+  // Called as often, with how many jobs wait.
+  std::function<void(FleetTime, std::int64_t waiting)> reached = {};
+  // Called with all that happens, in order of time.
+  std::function<void(const FleetEvent&)> tell = {};
   // Called after the decisions of each instant, for laws.
   std::function<void(FleetTime, const Slots&)> look = {};
 };

@@ -52,6 +52,15 @@ struct BreakdownCount {
   std::int64_t requeued = 0;  // of these, that lost a host
 };
 
+// What a job held that may have several sizes.
+struct SizedUse {
+  std::uint32_t job = 0;   // its place in the list
+  std::int32_t moves = 0;  // that it left a place for another one, or for none
+  GpuMicros held = 0;
+  FleetTime time;   // that it held any
+  FleetTime since;  // it holds those that it has
+};
+
 struct FleetPower {
   __int128 nanojoules = 0;
   std::int64_t most_milliwatts = 0;
@@ -97,6 +106,7 @@ struct FleetRecord {
   FleetPower power;
   FleetTimeline timeline;
   std::vector<BreakdownCount> breakdowns;  // by kind
+  std::vector<SizedUse> sized;             // of jobs that may have several sizes
   FleetTime last_end;
   std::uint64_t events = 0;  // instants at which something happened
   std::optional<WaitStory> story = {};

@@ -3,6 +3,7 @@
 #include "sim/engine/fleet/fleet_run.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "sim/engine/fleet/breakdown_pass.h"
 #include "sim/engine/fleet/easy_pass.h"
@@ -11,6 +12,7 @@
 #include "sim/engine/fleet/own_stops.h"
 #include "sim/engine/fleet/preempt_pass.h"
 #include "sim/engine/fleet/quota_gate.h"
+#include "sim/engine/fleet/round_loop.h"
 #include "sim/engine/fleet/service_queues.h"
 #include "sim/engine/fleet/slurm_loops.h"
 #include "sim/engine/fleet/trunk_meetings.h"
@@ -62,6 +64,19 @@ void note(FleetRecord& record, const FleetState& state) {
   ++record.events;
 }
 
+// Tells how far it is, and asks whether to go on.
+bool is_stopped(const FleetQuestion& question, FleetTime now, std::size_t waiting) {
+  if (question.reached) question.reached(now, static_cast<std::int64_t>(waiting));
+  return question.stop && question.stop(now);
+}
+
+// None: it decides at each instant.
+std::unique_ptr<DecisionLoop> loop_of(FleetState& state, const FleetQuestion& question) {
+  if (question.policy.fit == JobFit::slurm) return std::make_unique<SlurmLoops>(state, question);
+  if (question.policy.fit == JobFit::rounds) return std::make_unique<RoundLoop>(state, question);
+  return nullptr;
+}
+
 class FleetRun {
  public:
   FleetRun(const ClusterJobs& list, const FleetQuestion& question)
@@ -76,7 +91,7 @@ class FleetRun {
         preempt_(state_, question),
         quotas_(state_, question),
         services_(state_, question),
-        slurm_(state_, question) {}
+        loop_(loop_of(state_, question)) {}
 
   FleetRecord run() {
     while (true) {
@@ -86,20 +101,19 @@ class FleetRun {
       if (at >= question_.horizon) break;
       pass_to(at);
       happen();
-      slurm_.decides() ? slurm_.wake(now_) : decide();
+      loop_ ? loop_->wake(now_) : decide();
       services_.settle(now_);
       teller_.look();
       if (meetings_.settle(now_)) easy_.forget();
       note(record_, state_);
       if (question_.look) question_.look(now_, state_.slots());
-      const bool looks = record_.events % events_between_looks == 0 || slurm_.decides();
-      if (question_.stop && looks && question_.stop(now_)) {
-        record_.stopped = true;
-        break;
-      }
+      if (record_.events % events_between_looks != 0 && !loop_) continue;
+      record_.stopped = is_stopped(question_, now_, state_.waiting().size());
+      if (record_.stopped) break;
     }
     state_.close(now_);
     record_.use.work = state_.spent;
+    record_.sized = state_.sized_uses();
     record_.timeline = timeline_.take();
     record_.breakdowns = breakdowns_.counts();
     if (question_.watch) record_.story = teller_.story.value_or(WaitStory{});
@@ -113,7 +127,7 @@ class FleetRun {
   // fleet_never once all is over, or nobody who waits will ever have a place.
   FleetTime next_event() const {
     const FleetTime arrival = next_ < jobs_.size() ? jobs_[next_].submit : fleet_never;
-    FleetTime at = std::min({arrival, state_.next_end(), slurm_.next()});
+    FleetTime at = std::min({arrival, state_.next_end(), loop_ ? loop_->next() : fleet_never});
     if (!state_.waiting().empty() || question_.horizon != fleet_never)
       at = std::min(at, breakdowns_.next_repair());
     if (at == fleet_never) return at;
@@ -128,7 +142,7 @@ class FleetRun {
     changed = own_stops_.stop_until(now_) || changed;
     services_.settle(now_);
     changed = services_.move_until(now_) || changed;
-    slurm_.settle();
+    if (loop_) loop_->settle(changed);
     quotas_.settle();
     if (changed) easy_.forget();
     submit_jobs();
@@ -150,11 +164,13 @@ class FleetRun {
       if (jobs_[next_].gpus > breakdowns_.most_gpus() || !state_.could_have_power(number) ||
           !quotas_.admits(number)) {
         state_.records[next_].rejected = true;
+        state_.tell(FleetEventKind::reject, now_, number);
         continue;
       }
+      state_.tell(FleetEventKind::submit, now_, number);
       teller_.submit(number);
       quotas_.submit(number);
-      slurm_.submit(number);
+      if (loop_) loop_->submit(number);
       own_stops_.submit(number, now_);
     }
   }
@@ -184,7 +200,7 @@ class FleetRun {
   PreemptPass preempt_;
   QuotaGate quotas_;
   ServiceQueues services_;
-  SlurmLoops slurm_;
+  std::unique_ptr<DecisionLoop> loop_;
   FleetTime now_;
   std::size_t next_ = 0;
   Grants found_;

@@ -8,6 +8,8 @@
 namespace orrery {
 namespace {
 
+constexpr GpuPicos ps_of_us = 1'000'000;
+
 bool is_plain(const FleetQuestion& question) {
   const JobWork recorded;
   const auto alike = [&](const JobWork& work) {
@@ -19,11 +21,17 @@ bool is_plain(const FleetQuestion& question) {
          std::all_of(question.works.begin(), question.works.end(), alike);
 }
 
+void count_held(SizedUse& use, std::int32_t gpus, FleetTime now) {
+  use.held += static_cast<GpuMicros>(gpus) * (now - use.since).us;
+  use.time += now - use.since;
+}
+
 }  // namespace
 
 FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion& question)
     : records(jobs.size()),
-      jobs_(jobs),
+      sized_{question.sizes.empty() ? std::vector<ClusterJob>{} : jobs, {}},
+      jobs_(question.sizes.empty() ? jobs : sized_.now),
       question_(question),
       slots_(question.shape),
       placer_(question.policy.place, question.seed),
@@ -32,12 +40,12 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
       exact_(plain_ && std::all_of(jobs.begin(), jobs.end(),
                                    [](const ClusterJob& job) { return job.limit == job.length; })),
       runs_(jobs.size()),
-      ranks_(jobs, question.policy),
+      ranks_(jobs_, question.policy),
       milliwatts_(question.idle_milliwatts * slots_.total()) {
   if (!pool_) grants_.resize(jobs.size());
-  if (!exact_) promised_ends_.resize(jobs.size());
+  if (!exact_) clocks_.promised_ends.resize(jobs.size());
   if (question.policy.preempts || !question.breakdowns.kinds.empty())
-    queued_.resize(jobs.size(), fleet_never);
+    clocks_.queued.resize(jobs.size(), fleet_never);
   if (question.breakdowns.kinds.empty()) return;
   on_host_.resize(static_cast<std::size_t>(question.shape.hosts));
 }
@@ -111,8 +119,8 @@ void FleetState::begin_run(std::uint32_t number, FleetTime now, FleetTime overhe
   records[number].end = now + job.length;
   ends_.insert({records[number].end, number, job.gpus});
   if (exact_) return;
-  promised_ends_[number] = now + job.limit;
-  limits_.insert({promised_ends_[number], number, job.gpus});
+  clocks_.promised_ends[number] = now + job.limit;
+  limits_.insert({clocks_.promised_ends[number], number, job.gpus});
 }
 
 void FleetState::expect_end(std::uint32_t number) {
@@ -120,8 +128,8 @@ void FleetState::expect_end(std::uint32_t number) {
   FleetTime& end = records[number].end;
   end = end_of(work_of(number), runs_[number], steps_of(work_of(number), job.length));
   ends_.insert({end, number, job.gpus});
-  promised_ends_[number] = std::max(runs_[number].placed + job.limit, end);
-  limits_.insert({promised_ends_[number], number, job.gpus});
+  clocks_.promised_ends[number] = std::max(runs_[number].placed + job.limit, end);
+  limits_.insert({clocks_.promised_ends[number], number, job.gpus});
 }
 
 void FleetState::change_speed(std::uint32_t number, FleetTime now, std::int64_t step_ps) {
@@ -143,11 +151,12 @@ void FleetState::change_speed(std::uint32_t number, FleetTime now, std::int64_t 
 
 void FleetState::forget_run(std::uint32_t number) {
   ends_.erase({records[number].end, number, jobs_[number].gpus});
-  if (!exact_) limits_.erase({promised_ends_[number], number, jobs_[number].gpus});
+  if (!exact_) limits_.erase({clocks_.promised_ends[number], number, jobs_[number].gpus});
 }
 
 void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
   slots_.take(grants);
+  if (jobs_[number].sizes > 0) sized_.uses[number].since = now;
   milliwatts_ += extra_milliwatts(number);
   ranks_.count(number, 1);
   if (ranks_.by_service()) holding_changes.push_back({number, true});
@@ -158,15 +167,30 @@ void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
   } else {
     // What a restart takes was put here when the job was stopped.
     overhead += runs_[number].begin;
-    record.waited_again += now - queued_[number];
+    record.waited_again += now - clocks_.queued[number];
   }
   take_price(number, grants);
   begin_run(number, now, overhead);
-  if (pool_) return;
-  record.hosts = record.groups = 0;
-  count_groups(grants, record);
-  grants_[number].swap(grants);
-  if (!on_host_.empty()) put_on_hosts(number, true);
+  if (!pool_) {
+    record.hosts = record.groups = 0;
+    count_groups(grants, record);
+    grants_[number].swap(grants);
+    if (!on_host_.empty()) put_on_hosts(number, true);
+  }
+  tell(FleetEventKind::start, now, number);
+}
+
+void FleetState::tell(FleetEventKind kind, FleetTime at, std::uint32_t number,
+                      std::string_view cause) const {
+  if (!question_.tell) return;
+  const bool placed = !pool_ && !grants_[number].empty();
+  question_.tell({.at = at,
+                  .kind = kind,
+                  .job = number,
+                  .gpus = jobs_[number].gpus,
+                  .cause = cause,
+                  .place = placed ? &grants_[number] : nullptr,
+                  .milliwatts = work_of(number).milliwatts});
 }
 
 void FleetState::begin_waiting_job(std::uint32_t number, FleetTime now, Grants& grants) {
@@ -195,17 +219,19 @@ bool FleetState::end_jobs(FleetTime now) {
     ends_.pop_first();
     const ClusterJob& job = jobs_[number];
     if (!exact_) {
-      limits_.erase({promised_ends_[number], number, job.gpus});
-      early = early || promised_ends_[number] != records[number].end;
+      limits_.erase({clocks_.promised_ends[number], number, job.gpus});
+      early = early || clocks_.promised_ends[number] != records[number].end;
     }
     account(number, reach_at(number, now), steps_of(work_of(number), job.length), now);
-    give_back(number);
+    tell(FleetEventKind::end, now, number);
+    give_back(number, now);
     if (!question_.quotas.empty() || question_.policy.fit == JobFit::slurm) ended.push_back(number);
   }
   return early;
 }
 
-void FleetState::give_back(std::uint32_t number) {
+void FleetState::give_back(std::uint32_t number, FleetTime now) {
+  if (jobs_[number].sizes > 0) count_held(sized_.uses[number], jobs_[number].gpus, now);
   milliwatts_ -= extra_milliwatts(number);
   ranks_.count(number, -1);
   if (ranks_.by_service()) holding_changes.push_back({number, false});
@@ -259,12 +285,25 @@ void FleetState::restart(std::uint32_t number, FleetTime now, FleetTime trusted,
 
 void FleetState::requeue(std::uint32_t number, FleetTime now, FleetTime trusted, FleetTime delay) {
   stop_run(number, now, trusted);
-  give_back(number);
+  give_back(number, now);
   ++records[number].stops;
   wait_again(number, now, work_of(number).restart + delay);
 }
 
 void FleetState::preempt(std::uint32_t number, FleetTime now) {
+  leave(number, now, "preempted");
+  ++records[number].preemptions;
+}
+
+void FleetState::begin_as(const ClusterJob& sized, std::uint32_t number, FleetTime now,
+                          Grants& grants) {
+  waiting_.take(waiting_job(number));
+  if (!sized_.now.empty()) sized_.now[number] = sized;
+  start(number, now, grants);
+}
+
+void FleetState::leave(std::uint32_t number, FleetTime now, std::string_view cause) {
+  tell(FleetEventKind::stop, now, number, cause);
   const JobWork& work = work_of(number);
   JobRun& run = runs_[number];
   const RunReach reach = reach_at(number, now);
@@ -274,20 +313,21 @@ void FleetState::preempt(std::uint32_t number, FleetTime now) {
   spent.preempted += std::exchange(spent.lost, lost_before) - lost_before;
   forget_run(number);
   run.done = saves ? reach.steps : run.saved;
-  give_back(number);
-  ++records[number].preemptions;
+  give_back(number, now);
+  if (jobs_[number].sizes > 0) ++sized_.uses[number].moves;
   wait_again(number, now, FleetTime{work.save_ps / 1'000'000});
 }
 
 // `overhead`: before its first step once it starts again.
 void FleetState::wait_again(std::uint32_t number, FleetTime now, FleetTime overhead) {
   records[number].end = fleet_never;
-  queued_[number] = now;
+  clocks_.queued[number] = now;
   runs_[number].begin = overhead;
   wait(number);
 }
 
 void FleetState::pause(std::uint32_t number, FleetTime now, FleetTime delay) {
+  tell(FleetEventKind::restart, now, number, "planned stop");
   const RunReach reach = reach_at(number, now);
   account(number, reach, reach.steps, now);
   forget_run(number);
@@ -299,8 +339,20 @@ void FleetState::close(FleetTime now) {
   ends_.each([&](const RunningEnd& end) {
     const RunReach reach = reach_at(end.job, now);
     account(end.job, reach, reach.steps, now);
+    const ClusterJob& job = jobs_[end.job];
+    if (job.sizes > 0) count_held(sized_.uses[end.job], job.gpus, now);
+    tell(FleetEventKind::cut, now, end.job);
     return true;
   });
+}
+
+std::vector<SizedUse> FleetState::sized_uses() const {
+  std::vector<SizedUse> out;
+  for (const auto& [job, use] : sized_.uses) {
+    out.push_back(use);
+    out.back().job = job;
+  }
+  return out;
 }
 
 void FleetState::put_on_hosts(std::uint32_t number, bool there) {

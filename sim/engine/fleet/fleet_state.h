@@ -16,6 +16,16 @@
 
 namespace orrery {
 
+struct JobClocks {
+  std::vector<FleetTime> promised_ends;  // that the scheduler expects
+  std::vector<FleetTime> queued;         // when a job that was stopped came into the list again
+};
+
+struct HoldingChange {
+  std::uint32_t job = 0;
+  bool holds = false;
+};
+
 class FleetState {
  public:
   // Both must outlive it.
@@ -78,11 +88,19 @@ class FleetState {
   void lend(std::uint32_t job) { ranks_.lend(job); }
   void end_loan(std::uint32_t job);                                 // of one that waits or runs
   void forget_loan(std::uint32_t job) { ranks_.forget_loan(job); }  // of one that is over
+  // Likewise for its own other place, which it gets at once or later.
+  void leave(std::uint32_t job, FleetTime now, std::string_view cause = "moved");
+  // Starts a job that waits, of another size perhaps. Where a question has no sizes it has its own.
+  void begin_as(const ClusterJob& sized, std::uint32_t number, FleetTime now, Grants& grants);
   // The same for a planned stop: it saved all whole steps.
   void pause(std::uint32_t job, FleetTime now, FleetTime delay);
   // Its steps take so long from now on.
   void change_speed(std::uint32_t job, FleetTime now, std::int64_t step_ps);
   const JobRun& run_of(std::uint32_t job) const { return runs_[job]; }
+  std::vector<SizedUse> sized_uses() const;
+  // To whoever listens; a job holds its place, if it has one.
+  void tell(FleetEventKind kind, FleetTime at, std::uint32_t job,
+            std::string_view cause = {}) const;
   // Counts what jobs that run have done so far.
   void close(FleetTime now);
 
@@ -91,11 +109,7 @@ class FleetState {
   const std::map<std::uint32_t, PlacePrice>& sharing() const { return sharing_; }
   std::vector<std::uint32_t> begun, left;
   // las: who got accelerators and gave them back, in order, since the last look.
-  struct Holding {
-    std::uint32_t job = 0;
-    bool holds = false;
-  };
-  std::vector<Holding> holding_changes;
+  std::vector<HoldingChange> holding_changes;
   std::vector<std::uint32_t> ended;  // since the last look, where somebody looks
 
   std::vector<JobRecord> records;  // of all jobs
@@ -112,12 +126,17 @@ class FleetState {
   void begin_run(std::uint32_t job, FleetTime now, FleetTime overhead);
   void expect_end(std::uint32_t job);
   void forget_run(std::uint32_t job);
-  void give_back(std::uint32_t job);
+  void give_back(std::uint32_t job, FleetTime now);
   void wait_again(std::uint32_t job, FleetTime now, FleetTime overhead);
   void take_price(std::uint32_t job, const Grants& grants);
   void put_on_hosts(std::uint32_t job, bool there);
   FleetTime start_overhead(std::uint32_t job) const;
 
+  struct SizedJobs {
+    std::vector<ClusterJob> now;  // all, as they are now; empty where no size changes
+    std::map<std::uint32_t, SizedUse> uses;
+  };
+  SizedJobs sized_;
   const std::vector<ClusterJob>& jobs_;
   const FleetQuestion& question_;
   Slots slots_;
@@ -125,10 +144,9 @@ class FleetState {
   bool pool_, plain_, exact_;
   RunningEnds ends_, limits_;  // by their ends; by what the scheduler expects, where that differs
   WaitingList waiting_;
-  std::vector<Grants> grants_;            // of jobs that run; none in a pool
-  std::vector<JobRun> runs_;              // of jobs that run or did
-  std::vector<FleetTime> promised_ends_;  // as they stand in limits_
-  std::vector<FleetTime> queued_;         // when a job that was stopped came into the list again
+  std::vector<Grants> grants_;  // of jobs that run; none in a pool
+  std::vector<JobRun> runs_;    // of jobs that run or did
+  JobClocks clocks_;
   std::vector<std::vector<std::uint32_t>> on_host_;
   std::map<std::uint32_t, PlacePrice> sharing_;
   JobRanks ranks_;

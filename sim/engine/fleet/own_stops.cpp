@@ -35,10 +35,12 @@ bool OwnStops::stop_until(FleetTime now) {
     stops_.pop();
     if (state_.is_over(stop.job, now)) continue;
     if (state_.is_running(stop.job)) {
-      if (stop.planned)
+      if (stop.planned) {
         state_.pause(stop.job, stop.at, state_.work_of(stop.job).stop);
-      else
+      } else {
+        state_.tell(FleetEventKind::restart, stop.at, stop.job, "its software");
         state_.restart(stop.job, stop.at, stop.at, {});
+      }
       changed = true;
     }
     push(stop, stop.at);

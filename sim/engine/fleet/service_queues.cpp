@@ -18,7 +18,7 @@ bool ServiceQueues::move_until(FleetTime now) {
 }
 
 void ServiceQueues::settle(FleetTime now) {
-  for (const FleetState::Holding& change : state_.holding_changes) {
+  for (const HoldingChange& change : state_.holding_changes) {
     if (change.job >= services_.size()) services_.resize(change.job + 1);
     Service& service = services_[change.job];
     const std::int64_t gpus = state_.job(change.job).gpus;

@@ -30,10 +30,7 @@ Grants grants_of(const SlurmPasses::Start& start, std::int32_t of_host, std::int
 }  // namespace
 
 SlurmLoops::SlurmLoops(FleetState& state, const FleetQuestion& question)
-    : state_(state),
-      decides_(question.policy.fit == JobFit::slurm),
-      settings_(question.slurm),
-      passes_(question.shape, question.slurm) {}
+    : state_(state), settings_(question.slurm), passes_(question.shape, question.slurm) {}
 
 FleetTime SlurmLoops::next_main() const {
   const FleetTime whole = last_whole_ + FleetTime{settings_.sched_interval * second};
@@ -47,19 +44,17 @@ FleetTime SlurmLoops::next_backfill() const {
 }
 
 FleetTime SlurmLoops::next() const {
-  if (!decides_ || passes_.waiting() == 0) return fleet_never;
+  if (passes_.waiting() == 0) return fleet_never;
   return std::min(next_main(), next_backfill());
 }
 
 void SlurmLoops::submit(std::uint32_t number) {
-  if (!decides_) return;
   const ClusterJob& job = state_.job(number);
   passes_.submit(number, job.gpus, (job.limit.us + second - 1) / second);
   asked_ = changed_ = true;
 }
 
-void SlurmLoops::settle() {
-  if (!decides_) return;
+void SlurmLoops::settle(bool /*changed*/) {
   for (const std::uint32_t job : state_.ended) {
     passes_.release(job);
     asked_ = changed_ = true;

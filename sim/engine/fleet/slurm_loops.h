@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "sim/engine/fleet/fleet_state.h"
+#include "sim/engine/jobs/decision_loop.h"
 #include "sim/engine/slurm/slurm_passes.h"
 
 namespace orrery {
@@ -12,16 +13,15 @@ namespace orrery {
 // The main loop looks once a second; it runs where a job was submitted or ended since it last ran
 // and batch_sched_delay has passed, and every sched_interval. The backfill loop sleeps bf_interval
 // and runs where something changed. Passes take no time.
-class SlurmLoops {
+class SlurmLoops final : public DecisionLoop {
  public:
   SlurmLoops(FleetState& state, const FleetQuestion& question);
-  bool decides() const { return decides_; }
   // When a loop runs next; fleet_never while nobody waits.
-  FleetTime next() const;
-  void submit(std::uint32_t job);
+  FleetTime next() const override;
+  void submit(std::uint32_t job) override;
   // Forgets jobs that ended.
-  void settle();
-  void wake(FleetTime now);
+  void settle(bool changed) override;
+  void wake(FleetTime now) override;
 
  private:
   FleetTime next_main() const;
@@ -29,7 +29,6 @@ class SlurmLoops {
   void start(const SlurmPasses::Start& start, FleetTime now);
 
   FleetState& state_;
-  bool decides_;
   SlurmSettings settings_;
   SlurmPasses passes_;
   FleetTime now_;

@@ -9,12 +9,10 @@
 
 namespace orrery {
 
-StepPlacePrices::StepPlacePrices(std::vector<Scenario> scenarios, std::vector<double> slower,
-                                 SlotShape shape)
-    : scenarios_(std::move(scenarios)),
-      slower_(std::move(slower)),
-      shape_(std::move(shape)),
-      known_(scenarios_.size()) {}
+StepPlacePrices::StepPlacePrices(std::vector<PricedWork> works, SlotShape shape)
+    : works_(std::move(works)), shape_(std::move(shape)), known_(works_.size()) {
+  for (std::size_t i = 0; i < works_.size(); ++i) places_.emplace(works_[i].work, i);
+}
 
 PlacePrice StepPlacePrices::price_of(const Scenario& scenario, const PlacementClass& placed,
                                      double slower) const {
@@ -30,12 +28,13 @@ PlacePrice StepPlacePrices::price_of(const Scenario& scenario, const PlacementCl
 
 PlacePrice StepPlacePrices::price(std::uint16_t work, const Grants& place) {
   const PlacementClass placed = placement_class(place, shape_);
-  const std::size_t which = work - 1U;
+  const std::size_t which = places_.at(work);
   const std::scoped_lock lock(mutex_);
   OfWork& of = known_[which];
   const auto at = of.find(placed);
   if (at != of.end()) return at->second;
-  return of.emplace(placed, price_of(scenarios_[which], placed, slower_[which])).first->second;
+  return of.emplace(placed, price_of(works_[which].scenario, placed, works_[which].slower))
+      .first->second;
 }
 
 std::size_t StepPlacePrices::classes() const {

@@ -14,11 +14,18 @@
 
 namespace orrery {
 
+// A kind of work: what is stepped, and what its steps take over the step model's.
+struct PricedWork {
+  std::uint16_t work = 0;
+  Scenario scenario;
+  double slower = 1;
+};
+
 // Any thread may ask. All get the same price, whoever asked first.
 class StepPlacePrices final : public PlacePrices {
  public:
-  // Work n of a question is scenario n - 1. `slower`: what its steps take over the step model's.
-  StepPlacePrices(std::vector<Scenario> scenarios, std::vector<double> slower, SlotShape shape);
+  StepPlacePrices(std::vector<PricedWork> works, SlotShape shape);
+  // `work`: one of these.
   PlacePrice price(std::uint16_t work, const Grants& place) override;
   // Classes that were priced so far.
   std::size_t classes() const;
@@ -27,8 +34,8 @@ class StepPlacePrices final : public PlacePrices {
   using OfWork = std::unordered_map<PlacementClass, PlacePrice, PlacementClassHash>;
   PlacePrice price_of(const Scenario& scenario, const PlacementClass& placed, double slower) const;
 
-  std::vector<Scenario> scenarios_;
-  std::vector<double> slower_;
+  std::vector<PricedWork> works_;
+  std::unordered_map<std::uint16_t, std::size_t> places_;  // of works in the list
   SlotShape shape_;
   mutable std::mutex mutex_;
   std::vector<OfWork> known_;

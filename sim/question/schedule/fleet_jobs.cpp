@@ -9,20 +9,16 @@
 #include <numeric>
 #include <set>
 
-#include "hw_models/catalog.h"
 #include "sim/base/text/words.h"
 #include "sim/outcome/fleet/job_months.h"
+#include "sim/question/schedule/inline_jobs.h"
 #include "workloads/cluster_job/job_clock.h"
-#include "workloads/cluster_job/job_mix_file.h"
-#include "workloads/cluster_job/job_trace.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::int64_t most_days = 365'000;
 constexpr std::size_t most_trainings = 10'000;
-
-std::filesystem::path catalog_folder() { return data_root() / "workloads/catalog"; }
 
 EntryRank read_rank(const JsonValue& entry) {
   EntryRank rank;
@@ -33,27 +29,46 @@ EntryRank read_rank(const JsonValue& entry) {
   return rank;
 }
 
+// A kind of work for each of its sizes.
+void add_works(FleetTraining& training, const FleetJobsCase& with, FleetJobs& out) {
+  std::vector<WorkSize> sizes;
+  const auto add = [&](FleetTraining& on) {
+    // Where nothing fails saves cost nothing.
+    if (!with.profile && with.save_interval > Seconds{})
+      on.work.save_steps = std::max<std::int64_t>(
+          1, std::llround(with.save_interval.si() * 1e12 / static_cast<double>(on.step_ps)));
+    on.job.work = static_cast<std::uint16_t>(out.works.size());
+    out.works.push_back(on.work);
+    sizes.push_back({on.job.gpus, on.job.work});
+  };
+  add(training);
+  for (FleetTraining& size : training.sizes) add(size);
+  if (sizes.size() == 1) return;
+  std::sort(sizes.begin(), sizes.end(),
+            [](const WorkSize& a, const WorkSize& b) { return a.gpus < b.gpus; });
+  out.sizes.push_back(std::move(sizes));
+  training.job.sizes = static_cast<std::uint16_t>(out.sizes.size());
+}
+
 void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
                 int threads, FleetJobs& out) {
   if (entry.has("trace")) {
     entry.expect_only({"trace", "queue", "priority", "preemptible"});
-    out.traces.push_back({load_jobs(entry.at("trace").text(), catalog_folder()), read_rank(entry)});
+    out.traces.push_back({traced_jobs(entry.at("trace")), read_rank(entry)});
     return;
   }
   if (entry.has("mix")) {
     entry.expect_only({"mix", "per_day", "queue", "priority", "preemptible"});
     const double per_day = entry.at("per_day").number();
     if (!(per_day > 0)) entry.at("per_day").fail("jobs a day, above 0");
-    out.mixes.push_back({.mix = load_job_mix(entry.at("mix").reference(), catalog_folder()),
-                         .per_day = per_day,
-                         .rank = read_rank(entry)});
+    out.mixes.push_back(
+        {.mix = mix_of_jobs(entry.at("mix")), .per_day = per_day, .rank = read_rank(entry)});
     return;
   }
   if (out.trainings.size() >= most_trainings)
     entry.fail(fmt::format("at most {} trainings", grouped(most_trainings)));
   FleetTraining training = read_training(entry, with.cluster, with.profile, catalogues, threads);
-  training.job.work = static_cast<std::uint16_t>(out.works.size());
-  out.works.push_back(training.work);
+  add_works(training, with, out);
   out.trainings.push_back(std::move(training));
   out.training_ranks.push_back(read_rank(entry));
 }
@@ -149,8 +164,7 @@ FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
   out.works.front().milliwatts = with.recorded_milliwatts;
   if (const auto days = settings.find("days"))
     out.days = FleetTime{days->integer(1, most_days) * day_us};
-  if (const auto trace = settings.find("trace"))
-    out.traces.push_back({load_jobs(trace->text(), catalog_folder()), {}});
+  if (const auto trace = settings.find("trace")) out.traces.push_back({traced_jobs(*trace), {}});
   if (const auto jobs = settings.find("jobs"))
     for (const JsonValue& entry : jobs->items()) read_entry(entry, with, catalogues, threads, out);
   if (out.traces.empty() && out.mixes.empty() && out.trainings.empty())

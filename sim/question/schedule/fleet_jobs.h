@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/engine/fleet/fleet_question.h"
 #include "sim/question/schedule/training_entry.h"
 #include "workloads/cluster_job/cluster_job.h"
 #include "workloads/cluster_job/job_mix.h"
@@ -39,8 +40,9 @@ struct FleetJobs {
   std::vector<EntryRank> training_ranks;  // one each
   // By ClusterJob::work: recorded lengths, then trainings.
   std::vector<JobWork> works;
-  std::optional<FleetTime> days;  // jobs of the first so many
-  std::string name;               // for people: "philly and 2 trainings"
+  std::vector<std::vector<WorkSize>> sizes;  // by ClusterJob::sizes - 1
+  std::optional<FleetTime> days;             // jobs of the first so many
+  std::string name;                          // for people: "philly and 2 trainings"
   bool draws() const { return !mixes.empty(); }
   bool several_kinds() const { return traces.size() + mixes.size() + trainings.size() > 1; }
 };

@@ -11,6 +11,7 @@
 #include "sim/base/text/words.h"
 #include "sim/outcome/fleet/job_months.h"
 #include "sim/outcome/host_power.h"
+#include "sim/question/schedule/inline_jobs.h"
 #include "sim/question/schedule/settings.h"
 
 namespace orrery {
@@ -83,6 +84,9 @@ void read_policy(const JsonValue& s, PointCase& out) {
   rules.fit = named.fit;
   rules.place = *job_place_text.find(out.place);
   rules.preempts = named.preempts;
+  if (named.rounds) out.question.round_rule = *named.rounds;
+  if (const auto round = s.find("round"))
+    out.question.round = read_fleet_time(*round, seconds(1), "a time from 1 s on");
   if (const auto after = s.find("preempt_after"))
     rules.preempt_after =
         read_fleet_time(*after, Seconds{}, "a time of 0 or more, such as \"2 h\"");
@@ -92,6 +96,10 @@ void read_policy(const JsonValue& s, PointCase& out) {
   }
   if (const auto meeting = s.find("meeting"))
     out.question.meeting = link_meeting_text.from(*meeting);
+}
+
+NamedPolicy in_rounds(const char* name, RoundRule rule) {
+  return {name, JobOrder::priority, JobFit::rounds, true, rule};
 }
 
 }  // namespace
@@ -105,7 +113,11 @@ const std::vector<NamedPolicy>& named_policies() {
                                                {"priority-easy", JobOrder::priority, JobFit::easy},
                                                {"preempt", JobOrder::priority, JobFit::easy, true},
                                                {"las", JobOrder::las, JobFit::any, true},
-                                               {"slurm-default", JobOrder::fifo, JobFit::slurm}};
+                                               {"slurm-default", JobOrder::fifo, JobFit::slurm},
+                                               in_rounds("goodput", RoundRule::goodput),
+                                               in_rounds("optimus", RoundRule::optimus),
+                                               in_rounds("max-min", RoundRule::max_min),
+                                               in_rounds("fair", RoundRule::fair)};
   return all;
 }
 
@@ -118,15 +130,20 @@ PointCase PointReader::read(const JsonValue& s) {
   const auto profile = read_profile(s);
   const ResolvedDevice device = out.cluster.device.resolved();
   q.idle_milliwatts = milliwatts(device.idle_power, out.cluster);
+  const bool in_rounds = q.policy.fit == JobFit::rounds;
   FleetJobsCase with{
       .cluster = s.at("cluster").raw(),
       .profile = profile,
-      .save_interval = profile ? seconds(3600) : Seconds{},
+      .save_interval = profile || in_rounds ? seconds(3600) : Seconds{},
       .recorded_milliwatts = milliwatts(device.power_limit * recorded_power_share, out.cluster)};
   if (const auto interval = s.find("save_interval"))
     with.save_interval = to_seconds(read_fleet_time(*interval, Seconds{}, "a time of 0 or more"));
   out.jobs = jobs_of(s, with);
   q.works = out.jobs->works;
+  if (in_rounds) q.sizes = out.jobs->sizes;
+  if (in_rounds && s.find("queues"))
+    s.at("policy").fail(
+        "another policy beside queues: one that decides in rounds knows priorities");
   if (profile) read_breakdowns(s, *profile, out);
   read_power_limit(s, out);
   if (const auto horizon = s.find("horizon"))
@@ -150,25 +167,26 @@ PointCase PointReader::read(const JsonValue& s) {
 std::shared_ptr<const FleetJobs> PointReader::jobs_of(const JsonValue& s,
                                                       const FleetJobsCase& with) {
   SortedJson depends = SortedJson::object();
-  for (const char* key :
-       {"cluster", "reliability", "failure_rate", "save_interval", "trace", "jobs", "days"})
+  for (const char* key : {"cluster", "reliability", "failure_rate", "save_interval"})
     if (const auto v = s.find(key)) depends[key] = v->raw();
+  depends["save_interval"] = with.save_interval.si();
   std::shared_ptr<const FleetJobs>& known = jobs_[depends.dump()];
   if (!known)
-    known = std::make_shared<const FleetJobs>(read_fleet_jobs(s, with, catalogues_, threads_));
+    known = std::make_shared<const FleetJobs>(
+        read_fleet_jobs(with_jobs_of(question_, s), with, catalogues_, threads_));
   return known;
 }
 
 PlacePrices& PointReader::prices(const PointCase& point) {
   auto& known = prices_[{point.jobs.get(), fmt::format("{}", point.shape.gpus())}];
   if (!known) {
-    std::vector<Scenario> scenarios;
-    std::vector<double> slower;
+    std::vector<PricedWork> works;
     for (const FleetTraining& training : point.jobs->trainings) {
-      scenarios.push_back(training.scenario);
-      slower.push_back(training.slower);
+      works.push_back({training.job.work, training.scenario, training.slower});
+      for (const FleetTraining& size : training.sizes)
+        works.push_back({size.job.work, size.scenario, size.slower});
     }
-    known = std::make_unique<StepPlacePrices>(std::move(scenarios), std::move(slower), point.shape);
+    known = std::make_unique<StepPlacePrices>(std::move(works), point.shape);
   }
   return *known;
 }

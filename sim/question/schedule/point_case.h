@@ -26,6 +26,7 @@ struct NamedPolicy {
   JobOrder order;
   JobFit fit;
   bool preempts = false;
+  std::optional<RoundRule> rounds = {};  // JobFit::rounds
 };
 const std::vector<NamedPolicy>& named_policies();
 
@@ -41,9 +42,11 @@ struct PointCase {
 // Reads jobs that several points share once, and prices their steps once.
 class PointReader {
  public:
-  PointReader(Catalogues& catalogues, int threads) : catalogues_(catalogues), threads_(threads) {}
-  // `settings` of one point. Errors: names that are not known, a cluster of no accelerators, what
-  // means nothing beside the rest.
+  // All must outlive it; `question` has the jobs.
+  PointReader(Catalogues& catalogues, int threads, const JsonValue& question)
+      : catalogues_(catalogues), threads_(threads), question_(question) {}
+  // `settings` of one point, with or without the jobs. Errors: names that are not known, a cluster
+  // of no accelerators, what means nothing beside the rest.
   PointCase read(const JsonValue& settings);
   PlacePrices& prices(const PointCase& point);
   std::size_t priced_classes() const;
@@ -53,6 +56,7 @@ class PointReader {
 
   Catalogues& catalogues_;
   int threads_;
+  const JsonValue& question_;
   std::map<std::string, std::shared_ptr<const FleetJobs>> jobs_;  // by what they depend on
   // By jobs, accelerators and the cluster's name.
   std::map<std::pair<const FleetJobs*, std::string>, std::unique_ptr<StepPlacePrices>> prices_;

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/base/content_hash.h"
 #include "sim/base/errors/cannot_exist.h"
+#include "sim/base/errors/interrupt.h"
 #include "sim/question/plan/combinations.h"
 #include "sim/question/schedule/contest.h"
+#include "sim/question/schedule/inline_jobs.h"
 
 namespace orrery {
 namespace {
@@ -58,8 +61,9 @@ void check_each_once(const JsonValue& settings) {
 
 void read_points(PointReader& reader, Scheduled& out) {
   check_each_once(out.settings);
-  for (QuestionPoint& point : combinations_of(out.settings, varied_keys())) {
-    SchedulePoint one{.asked = reader.read(point.settings)};
+  for (QuestionPoint& point : combinations_of(without_jobs(out.settings), varied_keys())) {
+    SchedulePoint one{.hash = content_hash(point.settings.raw().dump()),
+                      .asked = reader.read(point.settings)};
     for (auto& value : point.values)
       if (value.first != "policy" && value.first != "place") one.varied.push_back(std::move(value));
     out.draws = out.draws || one.asked.jobs->draws() || !one.asked.reliability.empty() ||
@@ -67,15 +71,19 @@ void read_points(PointReader& reader, Scheduled& out) {
     out.points.push_back(std::move(one));
   }
   const bool fails = out.settings.has("reliability");
-  const bool preempts =
-      std::any_of(out.points.begin(), out.points.end(),
-                  [](const SchedulePoint& p) { return p.asked.question.policy.preempts; });
+  const auto some = [&](const auto& is) {
+    return std::any_of(out.points.begin(), out.points.end(),
+                       [&](const SchedulePoint& p) { return is(p.asked.question.policy); });
+  };
+  const bool rounds = some([](const FleetPolicy& p) { return p.fit == JobFit::rounds; });
+  const bool stops =
+      some([](const FleetPolicy& p) { return p.preempts && p.fit != JobFit::rounds; });
   const auto useless = [&](const char* key, const char* why) {
     if (const auto v = out.settings.find(key)) v->fail(why);
   };
-  if (!preempts)
-    useless("preempt_after", "nothing without a policy that stops jobs: preempt or las");
-  if (!preempts && !fails)
+  if (!rounds) useless("round", "nothing without a policy that decides in rounds, as goodput");
+  if (!stops) useless("preempt_after", "nothing without a policy that stops jobs: preempt or las");
+  if (!stops && !rounds && !fails)
     useless("save_interval", "nothing without reliability or a policy that stops jobs");
 }
 
@@ -125,11 +133,29 @@ void compare(const FleetFigure& objective, Scheduled& out) {
   }
 }
 
+// Which run is next depends on all that came before: other processes see a race as one task, which
+// is done once the race is over. Its runs are kept one by one.
+void run_race(Contest& contest, Tasks* tasks, const Scheduled& out) {
+  const std::uint64_t task = content_hash("race");
+  if (goes_on(tasks)) contest.race();
+  static_cast<void>(task_result(tasks, task, [&]() -> std::optional<std::string> {
+    if (!goes_on(tasks) || out.stopped || interrupted()) return std::nullopt;
+    return fmt::format("{}", out.runs);
+  }));
+}
+
 }  // namespace
 
+double ScheduleProgress::share() const {
+  const double part = end.us > 0 ? to_seconds(reached).si() / to_seconds(end).si() : 0;
+  return (static_cast<double>(done) + std::min(part, 1.0)) / static_cast<double>(most);
+}
+
 Scheduled schedule_jobs(const JsonValue& settings, const ScheduleWith& with) {
-  Scheduled out{.settings = settings, .seed = with.seed.value_or(0)};
-  PointReader reader(with.catalogues, with.threads);
+  Scheduled out{.settings = with_jobs_inline(settings),
+                .seed = with.seed.value_or(0),
+                .catalogue = with.catalogues.version()};
+  PointReader reader(with.catalogues, with.threads, out.settings);
   read_points(reader, out);
   read_seeds(with, out);
   const auto objective = settings.find("objective");
@@ -144,17 +170,18 @@ Scheduled schedule_jobs(const JsonValue& settings, const ScheduleWith& with) {
   check_some_fit(list, most);
   read_quotas(settings, list);  // its errors before the work
   if (const auto job = settings.find("job")) out.watched = job_called(list, *job);
+  out.jobs = list;
+  if (with.listener != nullptr && goes_on(with.tasks)) with.listener->begin(out);
   if (out.confidence) {
-    contest.race();
+    run_race(contest, with.tasks, out);
   } else {
     std::vector<std::size_t> all(out.points.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
     runs.run(all, 0, static_cast<std::size_t>(out.seeds));
   }
+  if (!goes_on(with.tasks)) return out;
   contest.choose();
   compare(figure, out);
-  out.jobs = list;
-  out.catalogue = with.catalogues.version();
   return out;
 }
 

@@ -26,14 +26,19 @@ const std::vector<Setting>& schedule_settings() {
       {"horizon", quantity, jobs, "the run ends then, whoever runs (\"90 day\")"},
       {"policy", text, policy,
        "who is next, who may pass, whom a head stops: fifo, sjf, easy, sjf-easy, priority, "
-       "priority-easy, preempt, las, slurm-default (fifo)",
-       SettingOf::both, "fifo sjf easy sjf-easy priority priority-easy preempt las slurm-default"},
+       "priority-easy, preempt, las, slurm-default; how many accelerators jobs get: goodput, "
+       "optimus, max-min, fair (fifo)",
+       SettingOf::both,
+       "fifo sjf easy sjf-easy priority priority-easy preempt las slurm-default goodput optimus "
+       "max-min fair"},
       {"place", text, policy, "where a gang goes: pool, pack, spread, least-level, random (pack)",
        SettingOf::both, "pool pack spread least-level random"},
       {"preempt_after", quantity, policy,
        "preempt: jobs are stopped once they have run for so long (\"2 h\")"},
       {"first_queue", number, policy,
        "las: GPU-hours after which a job stands behind those that had less (16)"},
+      {"round", quantity, policy,
+       "goodput, optimus, max-min, fair: they decide every so often (\"6 min\")"},
       {"queues", json, policy,
        "what queues may hold: {\"research\": {\"gpus\": 512, \"borrows\": true}}"},
       {"meeting", text, policy,

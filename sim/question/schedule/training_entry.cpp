@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <string_view>
 
 #include "sim/advise/advisor.h"
 #include "sim/base/errors/cannot_exist.h"
+#include "sim/engine/jobs/job_run.h"
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/step/step.h"
 #include "sim/outcome/fleet/job_months.h"
@@ -18,6 +20,8 @@
 #include "sim/outcome/months/checkpoint_traffic.h"
 #include "sim/outcome/months/job.h"
 #include "sim/outcome/verdict.h"
+#include "sim/question/plan/question.h"
+#include "sim/question/schedule/point_case.h"
 #include "sim/question/schedule/settings.h"
 #include "sim/question/settings/settings.h"
 
@@ -25,9 +29,9 @@ namespace orrery {
 namespace {
 
 // Of an entry; what else stands there are settings of simulate.
-constexpr std::array<std::string_view, 10> own_keys = {
-    "id",    "submit",        "tokens", "steps",    "length",
-    "limit", "save_interval", "queue",  "priority", "preemptible"};
+constexpr std::array<std::string_view, 11> own_keys = {
+    "id",    "submit",   "tokens",      "steps", "length", "limit", "save_interval",
+    "queue", "priority", "preemptible", "sizes"};
 // One of these says that the layout is given.
 constexpr std::array<std::string_view, 6> keys_of_layout = {"tp", "pp", "dp", "cp", "ep", "like"};
 
@@ -139,11 +143,15 @@ void read_months(const JsonValue& entry, const ReliabilityProfile& profile, Flee
       seconds(static_cast<double>(out.work.save_steps) * static_cast<double>(out.step_ps) * 1e-12);
 }
 
-}  // namespace
+struct TrainingCase {
+  const SortedJson& cluster;
+  const std::optional<ReliabilityProfile>& profile;
+  Catalogues& catalogues;
+  int threads;
+};
 
-FleetTraining read_training(const JsonValue& entry, const SortedJson& cluster,
-                            const std::optional<ReliabilityProfile>& profile,
-                            Catalogues& catalogues, int threads) {
+FleetTraining read_on_one_size(const JsonValue& entry, const TrainingCase& with) {
+  const auto& [cluster, profile, catalogues, threads] = with;
   FleetTraining out;
   const JsonValue settings = settings_of(entry, cluster);
   out.searched = std::none_of(keys_of_layout.begin(), keys_of_layout.end(),
@@ -170,6 +178,41 @@ FleetTraining read_training(const JsonValue& entry, const SortedJson& cluster,
       limit->fail(fmt::format("at least the {:.3g} h that it takes alone",
                               to_seconds(out.job.length).si() / 3600));
   }
+  return out;
+}
+
+// Ascending, each once.
+std::set<std::int64_t> read_sizes(const JsonValue& at, std::int64_t asked) {
+  std::set<std::int64_t> sizes;
+  for (const SortedJson& size : plan_values(at))
+    sizes.insert(JsonValue::from(size, at.file()).integer(1, most_scheduled_gpus));
+  if (!sizes.contains(asked)) at.fail(fmt::format("sizes with the {} that gpus says", asked));
+  return sizes;
+}
+
+// The same entry for another number of accelerators.
+JsonValue resized(const JsonValue& entry, std::int64_t gpus, std::int64_t steps) {
+  SortedJson settings = entry.raw();
+  for (const char* key : {"sizes", "tokens", "length", "limit"}) settings.erase(key);
+  settings["gpus"] = gpus;
+  settings["steps"] = steps;
+  return JsonValue::from(std::move(settings), fmt::format("{}: {} on {} accelerators", entry.file(),
+                                                          entry.path(), gpus));
+}
+
+}  // namespace
+
+FleetTraining read_training(const JsonValue& entry, const SortedJson& cluster,
+                            const std::optional<ReliabilityProfile>& profile,
+                            Catalogues& catalogues, int threads) {
+  const TrainingCase with{cluster, profile, catalogues, threads};
+  FleetTraining out = read_on_one_size(entry, with);
+  const auto sizes = entry.find("sizes");
+  if (!sizes) return out;
+  const std::int64_t steps = steps_of(out.work, out.job.length);
+  for (const std::int64_t gpus : read_sizes(*sizes, out.job.gpus))
+    if (gpus != out.job.gpus)
+      out.sizes.push_back(read_on_one_size(resized(entry, gpus, steps), with));
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "sim/base/errors/check.h"
@@ -99,6 +100,23 @@ bool take_new_name(const fs::path& partial, const fs::path& file) {
   return taken;
 }
 
+// Gives what was written beside the target its name, unless that met a problem.
+void replace(const fs::path& file, const fs::path& target, const fs::path& partial,
+             std::string problem) {
+  if (problem.empty()) problem = sync(partial, O_WRONLY);
+  std::error_code ignored, status;
+  if (!problem.empty()) {
+    fs::remove(partial, ignored);
+    fail(file, problem);
+  }
+  fs::rename(partial, target, status);
+  if (status) {
+    fs::remove(partial, ignored);
+    fail(file, status.message());
+  }
+  sync_folder_of(target);
+}
+
 // A pipe or a device, which is written in place.
 bool is_special(const fs::path& file) {
   std::error_code status;
@@ -174,19 +192,35 @@ void write_file(const fs::path& file, std::string_view text) {
   }
   const fs::path target = target_of(file);
   const fs::path partial = partial_of(target);
-  std::string problem = write_plain(partial, text);
-  if (problem.empty()) problem = sync(partial, O_WRONLY);
-  std::error_code ignored, status;
-  if (!problem.empty()) {
-    fs::remove(partial, ignored);
-    fail(file, problem);
-  }
-  fs::rename(partial, target, status);
-  if (status) {
-    fs::remove(partial, ignored);
-    fail(file, status.message());
-  }
-  sync_folder_of(target);
+  replace(file, target, partial, write_plain(partial, text));
+}
+
+GrowingFile::GrowingFile(fs::path file) : file_(std::move(file)) {
+  refuse_folder(file_);
+  target_ = target_of(file_);
+  if (!is_special(file_)) partial_ = partial_of(target_);
+  errno = 0;
+  stream_.open(partial_.empty() ? file_ : partial_, std::ios::binary | std::ios::trunc);
+  if (!stream_) fail(file_, errno != 0 ? problem_now() : "a file that cannot be opened");
+}
+
+GrowingFile::~GrowingFile() {
+  std::error_code ignored;
+  if (!partial_.empty()) fs::remove(partial_, ignored);
+}
+
+void GrowingFile::write(std::string_view text) {
+  errno = 0;
+  stream_.write(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!stream_) fail(file_, errno != 0 ? problem_now() : "a failed write");
+}
+
+void GrowingFile::finish() {
+  errno = 0;
+  stream_.close();
+  const std::string problem = stream_ ? "" : errno != 0 ? problem_now() : "a failed write";
+  if (partial_.empty() && !problem.empty()) fail(file_, problem);
+  if (!partial_.empty()) replace(file_, target_, std::exchange(partial_, {}), problem);
 }
 
 bool write_new_file(const fs::path& file, std::string_view text) {

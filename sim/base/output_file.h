@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 
 namespace orrery {
@@ -11,6 +12,21 @@ namespace orrery {
 // of the power too, leaves the old one or the new one whole. What is not a regular file (a pipe,
 // /dev/stdout) is written in place. Error when it cannot be written.
 void write_file(const std::filesystem::path& file, std::string_view text);
+
+// The same of a text that comes piece by piece. Without finish() nothing stays.
+class GrowingFile {
+ public:
+  explicit GrowingFile(std::filesystem::path file);
+  GrowingFile(const GrowingFile&) = delete;
+  GrowingFile& operator=(const GrowingFile&) = delete;
+  ~GrowingFile();
+  void write(std::string_view text);
+  void finish();
+
+ private:
+  std::filesystem::path file_, target_, partial_;  // partial_: empty of a pipe, and at the end
+  std::ofstream stream_;
+};
 
 // Whether write_file, or files in the folder, would find a place: for commands that work long
 // before they write. Error when not. Nothing stays behind: a folder that is missing is made and

@@ -28,13 +28,21 @@ void TraceEvents::name_track(std::int64_t process, std::int64_t track, const std
 
 void TraceEvents::slice(const std::string& name, const std::string& category, std::int64_t process,
                         std::int64_t track, Ticks start, Ticks length, const Json& details) {
-  Json event = {{"name", name},
-                {"cat", category},
-                {"ph", "X"},
-                {"pid", process},
-                {"tid", track},
-                {"ts", microseconds_of(start)},
-                {"dur", microseconds_of(length)}};
+  add_slice(name, category, process, track, microseconds_of(start), microseconds_of(length),
+            details);
+}
+
+void TraceEvents::slice(const std::string& name, const std::string& category, std::int64_t process,
+                        std::int64_t track, FleetTime start, FleetTime length,
+                        const Json& details) {
+  add_slice(name, category, process, track, start.us, length.us, details);
+}
+
+void TraceEvents::add_slice(const std::string& name, const std::string& category,
+                            std::int64_t process, std::int64_t track, const Json& start,
+                            const Json& length, const Json& details) {
+  Json event = {{"name", name}, {"cat", category}, {"ph", "X"},    {"pid", process},
+                {"tid", track}, {"ts", start},     {"dur", length}};
   if (!details.is_null()) event["args"] = details;
   add(event);
 }
@@ -46,6 +54,30 @@ void TraceEvents::counter(const std::string& name, std::int64_t process, Ticks a
        {"pid", process},
        {"ts", microseconds_of(at)},
        {"args", values}});
+}
+
+void TraceEvents::counter(const std::string& name, std::int64_t process, FleetTime at,
+                          const Json& values) {
+  add({{"name", name}, {"ph", "C"}, {"pid", process}, {"ts", at.us}, {"args", values}});
+}
+
+void TraceEvents::add_arrow(const char* end, std::int64_t arrow, std::int64_t process,
+                            std::int64_t track, FleetTime at) {
+  Json event = {{"name", "wait"}, {"cat", "wait"}, {"ph", end},  {"id", arrow},
+                {"pid", process}, {"tid", track},  {"ts", at.us}};
+  // Without it the arrow ends at the next slice that begins.
+  if (*end == 'f') event["bp"] = "e";
+  add(event);
+}
+
+void TraceEvents::arrow_from(std::int64_t arrow, std::int64_t process, std::int64_t track,
+                             FleetTime at) {
+  add_arrow("s", arrow, process, track, at);
+}
+
+void TraceEvents::arrow_to(std::int64_t arrow, std::int64_t process, std::int64_t track,
+                           FleetTime at) {
+  add_arrow("f", arrow, process, track, at);
 }
 
 std::string TraceEvents::text() const {

@@ -151,6 +151,71 @@ def check_stopped(folder):
     expect(run("merge", results).stdout == run(*words).stdout, "stopped shards: another answer")
 
 
+def cluster_question(folder, **more):
+    """Jobs of a file and jobs that are drawn, on a cluster that breaks, by three rules."""
+    trace = folder / "jobs.csv"
+    draw = random.Random(3)
+    trace.write_text("submit_s,length_s,gpus,id\n" + "".join(
+        f"{draw.randrange(2_000_000)},{draw.randrange(60, 90_000)},{draw.choice([1, 2, 8, 32])},j{i}\n" for i in range(800)))
+    question = folder / "cluster.json"
+    question.write_text(json.dumps({
+        "cluster": "dgx-h100", "gpus": 256, "days": 30, "seeds": 3, "policy": ["fifo", "easy", "preempt"],
+        "place": "least-level", "reliability": "llama3-h100", "job": "jobs.csv:j7",
+        "jobs": [{"trace": str(trace), "priority": 1}, {"mix": "acme-kalos", "per_day": 100}], **more}))
+    text = question.read_text().replace("jobs.csv:j7", f"{trace}:j7")
+    question.write_text(text)
+    return ["schedule", question]
+
+
+def check_cluster(folder):
+    """Runs of a schedule are points: of a part, of a race, and with what files held."""
+    words = cluster_question(folder)
+    check_same("schedule", words, [[], ["--json"], ["--markdown"]], folder)
+    check_same("lines-of-schedule", ["schedule", "--jsonl", words[1].rename(folder / "one.jsonl")], [[]], folder)
+    words = cluster_question(folder, seeds=24, confidence=0.9)
+    race, alone = folder / "race", run(*words, "--json")
+    for shard in (["--results", race, "--shard", "0/2"], ["--slurm-array", folder / "x.sbatch", "--shards", "2"]):
+        refused = run(*words, *shard)
+        expect(refused.returncode == 2 and "confidence" in refused.stderr, f"a part of a race: {refused}")
+    expect(run(*words, "--json", "--results", race).stdout == alone.stdout != "", "a race with --results differs")
+    expect(run("merge", race, "--json").stdout == alone.stdout, "a race that is merged differs")
+    rows = folder / "rows.csv"
+    run(*words, "--jobs-out", rows)
+    again = folder / "again.csv"
+    run(*words, "--jobs-out", again, "--results", race)
+    expect(again.read_text() == rows.read_text() != "", "rows of jobs of kept runs differ")
+    # All stands in the folder: the user's files may be gone.
+    for file in ("jobs.csv", "cluster.json"):
+        (folder / file).unlink()
+    expect(run("merge", folder / "schedule-3").returncode == 0, "a merge needs the user's files")
+    repeated = folder / "answer.json"
+    repeated.write_text(alone.stdout)
+    expect(run("rerun", repeated).stdout == alone.stdout, "rerun needs the user's files")
+
+
+def check_killed_cluster(folder):
+    """Killed at random moments and begun again: the same bytes, and nothing that was kept is done twice."""
+    words, results, kills = cluster_question(folder, seeds=50, days=250), folder / "killed", 0
+    began = time.monotonic()
+    alone = run(*words, "--json", "--threads", "1")
+    took = max(time.monotonic() - began, 4)  # results reach the disk every second
+    draw = random.Random(int(os.environ.get("ORRERY_SEED", "5")))
+    for _ in range(100):
+        process = subprocess.Popen([binary, *map(str, words), "--json", "--threads", "1", "--results", results],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            said = process.communicate(timeout=draw.uniform(0.1, 0.6) * took)[0]
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            kills += 1
+    expect(kills >= 2, f"it was killed {kills} times only: the question is too small")
+    expect(said == alone.stdout != "", f"another answer after {kills} kills")
+    points = points_of_whole(results)
+    expect(len(points) == len(set(points)) == 150, f"{len(points)} runs are kept, {len(set(points))} of them once")
+
+
 def points_of_whole(results):
     return [json.loads(line)["point"] for file in results.glob("part-*")
             for line in file.read_text().split("\n")[:-1]]
@@ -325,7 +390,7 @@ def check_jobs(folder):
 
 
 for check in (check_commands, check_search, check_stopped, check_full_disk, check_two_at_once, check_errors,
-              check_damage, check_jobs):
+              check_damage, check_jobs, check_cluster, check_killed_cluster):
     with tempfile.TemporaryDirectory() as name:
         began = time.monotonic()
         check(pathlib.Path(name))

@@ -11,22 +11,22 @@
 namespace orrery {
 namespace {
 
-std::string quoted_if_needed(const std::string& text) {
+std::string row_text(const std::vector<FlatColumn>& columns, const Json& row,
+                     const std::string& error) {
+  std::string text;
+  for (const FlatColumn& column : columns)
+    text += csv_cell(flat_text(flat_value(column, row))) + ",";
+  return text + csv_cell(error) + "\n";
+}
+
+}  // namespace
+
+std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";
 }
-
-std::string row_text(const std::vector<FlatColumn>& columns, const Json& row,
-                     const std::string& error) {
-  std::string text;
-  for (const FlatColumn& column : columns)
-    text += quoted_if_needed(flat_text(flat_value(column, row))) + ",";
-  return text + quoted_if_needed(error) + "\n";
-}
-
-}  // namespace
 
 std::string csv_header(const std::string& command, bool lines) {
   std::string text = lines ? "line," : "";

@@ -11,6 +11,9 @@
 
 namespace orrery {
 
+// A cell of a row, in quotes where it holds a comma, a quote or a break.
+std::string csv_cell(const std::string& text);
+
 // Names of the columns of a command's rows ("simulate", "advise", "plan"), as one line; with the
 // number of the line that asked where there are many.
 std::string csv_header(const std::string& command, bool lines);

@@ -39,6 +39,7 @@ struct AskedOfLines {
   std::string command;
   bool csv = false;
   std::optional<std::uint64_t> seed;
+  AnswerQuestion answer;
 };
 
 LineForm form_of(const AskedOfLines& asked) {
@@ -70,7 +71,9 @@ ExitCode answer_all(const AskedOfLines& asked, LinesOptions options,
   return answer_lines(
       options,
       [&](const JsonValue& line) {
-        return answer_for_machines(asked.command, question_of(line), with).json;
+        const JsonValue question = question_of(line);
+        if (asked.answer) return asked.answer(question, with);
+        return answer_for_machines(asked.command, question, with).json;
       },
       form_of(asked));
 }
@@ -93,12 +96,16 @@ SharedRun run_of_lines(const std::string& command, const Given& given, const Com
 
 }  // namespace
 
+Flag lines_flag_of(const std::string& more) {
+  return {lines_flag, "FILE", output_group,
+          "answer a question of each line of this file (-: stdin), JSON like a file of settings; "
+          "one line of JSON each, in order; flags win over lines" +
+              more,
+          "file"};
+}
+
 std::vector<Flag> machine_flags() {
-  return {{lines_flag, "FILE", output_group,
-           "answer a question of each line of this file (-: stdin), JSON like a file of settings; "
-           "one line of JSON each, in order; flags win over lines; without reasons unless a line "
-           "says \"reasons\": true",
-           "file"},
+  return {lines_flag_of("; without reasons unless a line says \"reasons\": true"),
           {csv_flag, "", output_group, "print rows of flat columns"}};
 }
 
@@ -111,7 +118,8 @@ std::optional<std::string> text_for_machines(const std::string& command, const G
 }
 
 ExitCode answer_lines_of(const std::string& command, const Given& given, const CommonFlags& common,
-                         const SortedJson& flags, const QuestionOfLine& question_of) {
+                         const SortedJson& flags, const QuestionOfLine& question_of,
+                         const AnswerQuestion& answer) {
   refuse_beside(given, lines_flag, {"--markdown", "--html", "--plots"});
   refuse_beside(given, csv_flag, {"--json"});
   if (!given.words.empty())
@@ -122,28 +130,31 @@ ExitCode answer_lines_of(const std::string& command, const Given& given, const C
   if (is_shared(given)) {
     const SharedRun run = run_of_lines(command, given, common, flags);
     return begin_shared(given, run, file, [&](SharedWork& work) {
-      return share_lines(run, work, given, question_of);
+      return share_lines(run, work, given, question_of, answer);
     });
   }
-  return answer_all({.command = command, .csv = given.has(csv_flag), .seed = common.seed},
-                    {.file = file, .threads = common.threads},
-                    [&](const JsonValue& line) { return question_of(line, flags); });
+  return answer_all(
+      {.command = command, .csv = given.has(csv_flag), .seed = common.seed, .answer = answer},
+      {.file = file, .threads = common.threads},
+      [&](const JsonValue& line) { return question_of(line, flags); });
 }
 
 ExitCode share_lines(const SharedRun& run, SharedWork& work, const Given& given,
-                     const QuestionOfLine& question_of) {
+                     const QuestionOfLine& question_of, const AnswerQuestion& answer) {
   for (const char* flag : {"--markdown", "--html", "--plots"})
     if (given.has(flag))
       throw Error({.file = flag, .found = "answers of many lines", .expected = "one answer"});
   const CommonFlags common = common_of(given);
   const SortedJson& flags = run.question.at("flags");
-  const ExitCode code =
-      answer_all({.command = run.command, .csv = run.form == ResultForm::rows, .seed = run.seed},
-                 {.file = lines_file(work.folder()).string(),
-                  .name = run.name,
-                  .threads = common.threads,
-                  .tasks = &work},
-                 [&](const JsonValue& line) { return question_of(line, flags); });
+  const ExitCode code = answer_all({.command = run.command,
+                                    .csv = run.form == ResultForm::rows,
+                                    .seed = run.seed,
+                                    .answer = answer},
+                                   {.file = lines_file(work.folder()).string(),
+                                    .name = run.name,
+                                    .threads = common.threads,
+                                    .tasks = &work},
+                                   [&](const JsonValue& line) { return question_of(line, flags); });
   return work.whole() ? code : end_part(work, common);
 }
 

@@ -29,14 +29,12 @@ WholeAnswer served(const JsonValue& settings, const QuestionHow& how) {
 }
 
 WholeAnswer scheduled(const JsonValue& settings, const QuestionHow& how) {
-  return schedule_answer(
-      settings, {.catalogues = how.catalogues,
-                 .seed = how.seed,
-                 .threads = how.threads,
-                 .progress = [&](std::int64_t done, std::int64_t most) {
-                   if (how.progress)
-                     how.progress(static_cast<double>(done) / static_cast<double>(most), done);
-                 }});
+  return schedule_answer(settings, {.catalogues = how.catalogues,
+                                    .seed = how.seed,
+                                    .threads = how.threads,
+                                    .progress = [&](const ScheduleProgress& now) {
+                                      if (how.progress) how.progress(now.share(), now.done);
+                                    }});
 }
 
 }  // namespace

@@ -2,19 +2,25 @@
 // Runs the command `schedule`.
 #include "sim/app/schedule/command.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 
 #include "sim/app/answer/answer.h"
+#include "sim/app/answer/failure.h"
+#include "sim/app/ask/lines_command.h"
 #include "sim/app/line/result.h"
 #include "sim/app/line/setting_flags.h"
 #include "sim/app/page/outputs.h"
 #include "sim/app/schedule/report.h"
-#include "sim/base/errors/cannot_exist.h"
+#include "sim/app/schedule/run_files.h"
+#include "sim/app/shards/sharing.h"
 #include "sim/base/errors/interrupt.h"
-#include "sim/base/errors/machine_failed.h"
 #include "sim/base/output_file.h"
+#include "sim/base/text/words.h"
+#include "sim/question/schedule/inline_jobs.h"
 
 namespace orrery {
 namespace {
@@ -38,51 +44,116 @@ Json to_json(const Scheduled& scheduled) {
       schedule_json(scheduled));
 }
 
-// One line that is rewritten on a terminal; nothing elsewhere.
-std::function<void(std::int64_t, std::int64_t)> progress_line(const CommonFlags& common) {
+void refuse_beside_lines(const Given& given) {
+  if (given.has(rows_flag))
+    throw Error({.file = lines_flag,
+                 .found = std::string(rows_flag) + " too",
+                 .expected = "one of the two: what is written is of one question"});
+  RunFiles::refuse_beside_lines(given);
+}
+
+std::string progress_text(const ScheduleProgress& now) {
+  std::string text = fmt::format("scheduling: {} of {} runs", grouped(now.done), grouped(now.most));
+  if (now.end.us == 0) return text;
+  constexpr std::int64_t day = 86'400'000'000;
+  return text + fmt::format(", day {} of {}, {} wait{}", grouped(now.reached.us / day),
+                            grouped((now.end.us + day - 1) / day), plural(now.waiting, "job"),
+                            now.waiting == 1 ? "s" : "");
+}
+
+// One line that is rewritten on a terminal, a few times a second; nothing elsewhere.
+std::function<void(const ScheduleProgress&)> progress_line(const CommonFlags& common) {
   if (common.quiet || isatty(STDERR_FILENO) == 0) return {};
-  return [](std::int64_t done, std::int64_t most) {
-    std::fprintf(stderr, "\rscheduling: %lld of %lld runs ", static_cast<long long>(done),
-                 static_cast<long long>(most));
+  return [shown = std::chrono::steady_clock::time_point{}](const ScheduleProgress& now) mutable {
+    constexpr std::chrono::milliseconds pause{200};
+    const auto time = std::chrono::steady_clock::now();
+    if (time - shown < pause && now.done < now.most) return;
+    shown = time;
+    fmt::print(stderr, "\r\033[K{}", progress_text(now));
     std::fflush(stderr);
   };
 }
 
-Printed answer_to(const JsonValue& settings, const Given& given) {
-  const CommonFlags common = common_of(given);
+ExitCode schedule_and_print(const JsonValue& settings, const Given& given,
+                            const CommonFlags& common, SharedWork* shared = nullptr) {
   if (given.has(rows_flag)) check_writable_file(given.place(rows_flag));
   check_looks(given);
+  std::optional<RunFiles> files;  // a part of a shared question writes none
+  if (goes_on(shared)) files.emplace(given);
   Catalogues catalogues;
   const ScheduleWith with{.catalogues = catalogues,
                           .seed = common.seed,
                           .threads = common.threads,
-                          .progress = progress_line(common)};
+                          .progress = goes_on(shared) ? progress_line(common) : nullptr,
+                          .tasks = shared,
+                          .needs_jobs = given.has(rows_flag),
+                          .listener = files && files->any() ? &*files : nullptr};
   const Scheduled scheduled = schedule_jobs(settings, with);
+  if (!goes_on(shared)) return end_part(*shared, common);
   if (with.progress) std::fprintf(stderr, "\r\033[K");
   if (given.has(rows_flag)) write_file(given.place(rows_flag), schedule_rows(scheduled));
+  files->finish(common.quiet);
   write_looks(given, [&] { return whole_answer(scheduled); });
-  const ExitCode code = unless_stopped(code_of(scheduled));
-  if (!common.json)
-    return {page(schedule_document(scheduled, common.markdown, terminal_width()), common), code};
-  return {indented_text(to_json(scheduled)), code};
+  write_result(common.json
+                   ? indented_text(to_json(scheduled))
+                   : page(schedule_document(scheduled, common.markdown, terminal_width()), common));
+  return unless_stopped(code_of(scheduled));
 }
 
-Printed answer(const Given& given) {
+JsonValue question_of_line(const JsonValue& line, const SortedJson& flags) {
+  return merge_schedule_settings(line, flags);
+}
+
+Json answer_of_line(const JsonValue& question, const AskedWith& with) {
+  return to_json(schedule_jobs(
+      question, {.catalogues = with.catalogues, .seed = with.seed, .threads = with.threads}));
+}
+
+// Which seed of which point is next depends on all results: nobody could do a part of it.
+void refuse_parts_of_race(const JsonValue& question) {
+  if (const auto confidence = question.find("confidence"))
+    throw Error({.file = shard_flag,
+                 .found = "a race of points (confidence)",
+                 .expected = "--results alone, which keeps each run, or no confidence: all seeds"});
+}
+
+ExitCode share(const SharedRun& run, SharedWork& work, const Given& given) {
+  if (run.form != ResultForm::answer)
+    return share_lines(run, work, given, question_of_line, answer_of_line);
+  if (work.does_part()) refuse_parts_of_race(run.settings());
+  CommonFlags common = common_of(given);
+  common.seed = run.seed;
+  return schedule_and_print(run.settings(), given, common, &work);
+}
+
+ExitCode answer(const JsonValue& asked, const Given& given, const CommonFlags& common) {
+  if (!is_shared(given)) return schedule_and_print(asked, given, common);
+  if (!given.has(results_flag)) refuse_parts_of_race(asked);
+  const SharedRun run{.command = "schedule",
+                      .name = asked.file(),
+                      .seed = common.seed,
+                      .question = with_jobs_inline(asked).raw()};
+  return begin_shared(given, run, "", [&](SharedWork& work) { return share(run, work, given); });
+}
+
+ExitCode run(const Given& given) {
   install_interrupt_handler();  // what was simulated by then is printed
+  const CommonFlags common = common_of(given);
   const GivenSettings settings =
       listed_settings_of(given, schedule_settings(), is_one_value_of_schedule);
-  try {
-    return answer_to(merge_schedule_settings(settings.file, settings.flags), given);
-  } catch (const CannotExist&) {
-    throw;
-  } catch (const MachineFailed&) {
-    throw;
-  } catch (const Error& error) {
-    if (error.info().path == "seed")  // a flag that is no setting
-      throw Error(
-          {.file = "--seed", .found = error.info().found, .expected = error.info().expected});
-    throw named_by_flag(error, settings.file, settings.flags, schedule_settings());
+  if (given.has(lines_flag)) {
+    refuse_beside_lines(given);
+    return answer_lines_of("schedule", given, common, settings.flags, question_of_line,
+                           answer_of_line);
   }
+  return naming_flags(
+      [&] { return answer(merge_schedule_settings(settings.file, settings.flags), given, common); },
+      [&](const Error& error) {
+        if (error.info().path == "seed")  // a flag that is no setting
+          return Error(
+              {.file = "--seed", .found = error.info().found, .expected = error.info().expected});
+        return named_by_flag(error, settings.file, settings.flags, schedule_settings());
+      });
 }
 
 }  // namespace
@@ -107,6 +178,9 @@ WholeAnswer whole_answer(const Scheduled& scheduled) {
 Command schedule_command() {
   std::vector<Flag> flags = flags_of(schedule_settings());
   flags.push_back({rows_flag, "FILE", output_group, "a row for each job, as CSV", "file"});
+  for (Flag& flag : run_file_flags()) flags.push_back(std::move(flag));
+  flags.push_back(lines_flag_of());
+  for (Flag& flag : shard_flags()) flags.push_back(std::move(flag));
   flags.push_back(seed_flag());
   flags.push_back(markdown_flag());
   for (Flag& flag : look_flags()) flags.push_back(std::move(flag));
@@ -121,7 +195,8 @@ Command schedule_command() {
                         "why job 417 waited"},
                        {"orrery schedule lab.json --policy fifo,easy --seeds 10",
                         "trainings and research on one cluster that breaks"}},
-          .answer = answer};
+          .run = run,
+          .share = share};
 }
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/app/answer/answer.h"
+#include "sim/app/answer/csv.h"
 #include "sim/app/schedule/report.h"
 #include "sim/app/schedule/share_parts.h"
 
@@ -32,7 +33,7 @@ Json groups_json(const std::vector<FleetGroup>& groups) {
 
 Json story_json(const Scheduled& s, const SchedulePoint& p) {
   const std::size_t job = *s.watched;
-  const JobRecord& record = p.record.jobs[job];
+  const JobRecord& record = *p.watched;
   const WaitStory& story = *p.record.story;
   Json heads = Json::array();
   for (const WaitStory::Head& head : story.heads)
@@ -226,13 +227,14 @@ std::string schedule_rows(const Scheduled& s) {
       const ClusterJob& job = s.jobs.jobs[i];
       const JobRecord& r = p.record.jobs[i];
       const bool started = r.start != fleet_never;
-      text += fmt::format(
-          "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.asked.policy, p.asked.place,
-          s.jobs.id_of(i), s.jobs.queues[static_cast<std::size_t>(job.queue)], job.gpus,
-          seconds(job.submit), started ? seconds(r.start - job.submit) : "", seconds(job.length),
-          started ? seconds(r.start) : "", started && r.end != fleet_never ? seconds(r.end) : "",
-          r.hosts > 0 ? std::to_string(r.hosts) : "", r.groups > 0 ? std::to_string(r.groups) : "",
-          r.stops);
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.asked.policy, p.asked.place,
+                          csv_cell(s.jobs.id_of(i)),
+                          csv_cell(s.jobs.queues[static_cast<std::size_t>(job.queue)]), job.gpus,
+                          seconds(job.submit), started ? seconds(r.start - job.submit) : "",
+                          seconds(job.length), started ? seconds(r.start) : "",
+                          started && r.end != fleet_never ? seconds(r.end) : "",
+                          r.hosts > 0 ? std::to_string(r.hosts) : "",
+                          r.groups > 0 ? std::to_string(r.groups) : "", r.stops);
     }
   }
   return text;

@@ -279,7 +279,7 @@ void add_groups(Document& document, const std::string& what, const SchedulePoint
 void add_story(Document& document, const Scheduled& s, const SchedulePoint& p) {
   const std::size_t job = *s.watched;
   const ClusterJob& asked = s.jobs.jobs[job];
-  const JobRecord& record = p.record.jobs[job];
+  const JobRecord& record = *p.watched;
   const WaitStory& story = *p.record.story;
   document.heading(fmt::format("Job {}, {}", s.jobs.id_of(job), point_name(p)));
   if (record.rejected) {

@@ -53,7 +53,7 @@ bool is_shared(const Given& given) {
   if (!given.has(results_flag)) return false;
   for (const char* flag :
        {"--json", "--markdown", "--html", "--plots", "--trace-out", "--chakra-out",
-        "--requests-out", "--commands", "--slurm", "--kubernetes"})
+        "--requests-out", "--jobs-out", "--events-out", "--commands", "--slurm", "--kubernetes"})
     if (given.has(shard_flag) && given.has(flag))
       throw Error({.file = flag,
                    .found = "--shard too",

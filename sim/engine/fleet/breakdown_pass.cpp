@@ -38,6 +38,7 @@ bool BreakdownPass::repair_until(FleetTime now) {
       if (lacking_ > 0) {
         --lacking_;
         state_.slots().set_out(host, false);
+        tell_hosts(FleetEventKind::in, at, {host});
       } else {
         spares_.insert(host);
         spare_gpus_ += state_.slots().shape().gpus_of(host);

@@ -14,7 +14,8 @@ namespace orrery {
 // submit, reject: a job comes, and waits or is turned away. start: it gets its accelerators. stop:
 // it gives them back before its end, and waits for others. restart: it was stopped and begins again
 // where it is. end: it gives them back for good. cut: the run ends while it holds them. out: hosts
-// go for repair. in: a spare host stands in. repaired: hosts come back, to run or to stand by.
+// go for repair. repaired: they stand by. in: one that stood by goes to work. Spare hosts stand by
+// when a run begins.
 enum class FleetEventKind : std::uint8_t {
   submit,
   reject,

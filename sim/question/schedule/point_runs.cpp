@@ -4,60 +4,126 @@
 
 #include <algorithm>
 
+#include "sim/base/content_hash.h"
 #include "sim/base/parallel.h"
 
 namespace orrery {
 
 const ClusterJobs& JobLists::of(const FleetJobs& jobs, std::size_t run) {
-  std::vector<ClusterJobs>& lists = known_[&jobs];
-  if (lists.empty()) lists.resize(jobs.draws() ? static_cast<std::size_t>(seeds_) : 1);
-  ClusterJobs& list = lists[std::min(run, lists.size() - 1)];
-  if (list.jobs.empty()) list = jobs_of_seed(jobs, seed_ + run);
-  return list;
+  Drawn* drawn = nullptr;
+  {
+    const std::scoped_lock lock(mutex_);
+    auto& lists = known_[&jobs];
+    while (lists.size() < (jobs.draws() ? static_cast<std::size_t>(seeds_) : 1))
+      lists.push_back(std::make_unique<Drawn>());
+    drawn = lists[std::min(run, lists.size() - 1)].get();
+  }
+  std::call_once(drawn->once, [&] { drawn->list = jobs_of_seed(jobs, seed_ + run); });
+  return drawn->list;
 }
 
-FleetRecord PointRuns::run_one(const SchedulePoint& point, std::size_t run) {
+// What a run came to; nothing where another process does it.
+struct PointRuns::Done {
+  std::optional<KeptRun> kept;
+  std::vector<JobRecord> jobs;  // of the first seed
+  bool cut_short = false;       // by Ctrl-C
+};
+
+FleetRecord PointRuns::run_one(const SchedulePoint& point, std::size_t run, std::size_t number) {
   const ClusterJobs& jobs = list(point, run);
   FleetQuestion question = point.asked.question;
   question.seed = out_.seed + run;
   question.prices = &reader_.prices(point.asked);
   question.quotas = read_quotas(out_.settings, jobs);
   if (out_.watched && run == 0) question.watch = static_cast<std::uint32_t>(*out_.watched);
+  const FleetTime last = jobs.jobs.empty() ? FleetTime{} : jobs.jobs.back().submit;
+  if (with_.progress)
+    question.reached = [&](FleetTime now, std::int64_t waiting) {
+      tell_reached(number, {.reached = now,
+                            .end = question.horizon == fleet_never ? last : question.horizon,
+                            .waiting = waiting});
+    };
+  if (with_.listener != nullptr && run == 0)
+    question.tell = [this](const FleetEvent& event) { with_.listener->take(event); };
   return run_fleet(jobs, question);
 }
 
-void PointRuns::tell_one_done() {
+void PointRuns::tell_begun(std::size_t number) {
   const std::scoped_lock lock(telling_);
+  under_way_.insert(number);
+}
+
+void PointRuns::tell_reached(std::size_t number, ScheduleProgress progress) {
+  const std::scoped_lock lock(telling_);
+  if (number != *under_way_.begin()) return;  // one of them moves on evenly
+  progress.done = done_;
+  progress.most = out_.seeds * static_cast<std::int64_t>(out_.points.size());
+  with_.progress(progress);
+}
+
+void PointRuns::tell_done(std::size_t number) {
+  const std::scoped_lock lock(telling_);
+  under_way_.erase(number);
   ++done_;
   if (with_.progress)
-    with_.progress(done_, out_.seeds * static_cast<std::int64_t>(out_.points.size()));
+    with_.progress(
+        {.done = done_, .most = out_.seeds * static_cast<std::int64_t>(out_.points.size())});
+}
+
+PointRuns::Done PointRuns::have_run(const SchedulePoint& point, std::size_t run,
+                                    std::size_t number) {
+  Done done;
+  tell_begun(number);
+  const auto make = [&]() -> std::optional<KeptRun> {
+    FleetRecord record = run_one(point, run, number);
+    KeptRun kept{.measures = fleet_measures(list(point, run), record,
+                                           point.asked.jobs->services())};
+    if (run == 0) {
+      if (out_.watched) kept.watched = record.jobs[*out_.watched];
+      done.jobs = std::move(record.jobs);
+      record.jobs.clear();
+    }
+    done.cut_short = record.stopped;
+    if (run == 0) kept.record = std::move(record);
+    if (!done.cut_short) return kept;
+    // It is no result: what is known of a first run is shown, but not kept.
+    if (run == 0) done.kept = std::move(kept);
+    return std::nullopt;
+  };
+  if (auto kept = kept_run(with_.tasks, joined_hash(point.hash, run), make))
+    done.kept = std::move(kept);
+  if (!goes_on(with_.tasks)) done.kept.reset();
+  const bool asked = run == 0 && (with_.needs_jobs || with_.listener != nullptr);
+  if (asked && done.kept && done.jobs.empty()) {  // a folder had it
+    FleetRecord again = run_one(point, run, number);
+    done.cut_short = again.stopped;
+    done.jobs = std::move(again.jobs);
+  }
+  tell_done(number);
+  return done;
+}
+
+void PointRuns::take(SchedulePoint& point, std::size_t run, Done& done) {
+  out_.stopped = out_.stopped || done.cut_short;
+  if (!done.kept) return;
+  if (run == 0) {
+    point.record = std::move(*done.kept->record);
+    point.record.jobs = std::move(done.jobs);
+    point.watched = done.kept->watched;
+  }
+  point.measures.push_back(std::move(done.kept->measures));
+  ++out_.runs;
 }
 
 void PointRuns::run(const std::vector<std::size_t>& points, std::size_t from, std::size_t to) {
-  // Lists and prices are made before threads share them.
-  for (const std::size_t p : points) {
-    reader_.prices(out_.points[p].asked);
-    for (std::size_t run = from; run < to; ++run) list(out_.points[p], run);
-  }
+  for (const std::size_t p : points) reader_.prices(out_.points[p].asked);  // before threads share
   const std::size_t seeds = to - from;
-  std::vector<FleetMeasures> measures(points.size() * seeds);
-  std::vector<std::uint8_t> done(measures.size(), 0);
-  parallel_for(measures.size(), with_.threads, [&](std::size_t i) {
-    SchedulePoint& point = out_.points[points[i / seeds]];
-    const std::size_t run = from + i % seeds;
-    FleetRecord record = run_one(point, run);
-    measures[i] = fleet_measures(list(point, run), record);
-    done[i] = !record.stopped || run == 0 ? 1 : 0;
-    if (run == 0) point.record = std::move(record);
-    tell_one_done();
+  std::vector<Done> done(points.size() * seeds);
+  parallel_for(done.size(), with_.threads, [&](std::size_t i) {
+    done[i] = have_run(out_.points[points[i / seeds]], from + i % seeds, i);
   });
-  for (std::size_t i = 0; i < measures.size(); ++i) {
-    SchedulePoint& point = out_.points[points[i / seeds]];
-    out_.stopped = out_.stopped || done[i] == 0 || point.record.stopped;
-    if (done[i] == 0) continue;
-    point.measures.push_back(std::move(measures[i]));
-    ++out_.runs;
-  }
+  for (std::size_t i = 0; i < done.size(); ++i)
+    take(out_.points[points[i / seeds]], from + i % seeds, done[i]);
 }
 
 }  // namespace orrery

@@ -4,23 +4,31 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "sim/question/schedule/schedule.h"
 
 namespace orrery {
 
-// Lists of jobs by seed, of points that have the same jobs.
+// Lists of jobs by seed, of points that have the same jobs: each is drawn when it is first asked
+// for, by any thread.
 class JobLists {
  public:
   JobLists(std::uint64_t seed, std::int64_t seeds) : seed_(seed), seeds_(seeds) {}
   const ClusterJobs& of(const FleetJobs& jobs, std::size_t run);
 
  private:
+  struct Drawn {
+    std::once_flag once;
+    ClusterJobs list;
+  };
   std::uint64_t seed_;
   std::int64_t seeds_;
-  std::map<const FleetJobs*, std::vector<ClusterJobs>> known_;
+  std::mutex mutex_;
+  std::map<const FleetJobs*, std::vector<std::unique_ptr<Drawn>>> known_;
 };
 
 class PointRuns {
@@ -35,14 +43,20 @@ class PointRuns {
   }
 
  private:
-  FleetRecord run_one(const SchedulePoint& point, std::size_t run);
-  void tell_one_done();
+  struct Done;
+  FleetRecord run_one(const SchedulePoint& point, std::size_t run, std::size_t number);
+  Done have_run(const SchedulePoint& point, std::size_t run, std::size_t number);
+  void take(SchedulePoint& point, std::size_t run, Done& done);
+  void tell_begun(std::size_t number);
+  void tell_reached(std::size_t number, ScheduleProgress progress);
+  void tell_done(std::size_t number);
 
   Scheduled& out_;
   PointReader& reader_;
   const ScheduleWith& with_;
   std::mutex telling_;
   std::int64_t done_ = 0;
+  std::set<std::size_t> under_way_;
   JobLists lists_;
 };
 

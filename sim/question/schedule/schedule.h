@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/tasks/tasks.h"
+#include "sim/question/schedule/kept_run.h"
 #include "sim/question/schedule/objective.h"
 #include "sim/question/schedule/point_case.h"
 #include "sim/question/schedule/race.h"
@@ -16,19 +18,44 @@
 
 namespace orrery {
 
+// How far the work is: runs, and the time that the oldest of those under way has reached.
+struct ScheduleProgress {
+  std::int64_t done = 0, most = 0;  // runs, of at most so many
+  FleetTime reached, end;           // of the run; end: of its horizon, else its last submission
+  std::int64_t waiting = 0;         // jobs, then
+  double share() const;             // of all runs
+};
+
+struct Scheduled;
+
+// Hears what happens in the first run of a question's only point.
+class ScheduleListener {
+ public:
+  virtual ~ScheduleListener() = default;
+  // Before it: the point, and the jobs. Error where there are several points.
+  virtual void begin(const Scheduled& asked) = 0;
+  virtual void take(const FleetEvent& event) = 0;
+};
+
 struct ScheduleWith {
   Catalogues& catalogues;
   std::optional<std::uint64_t> seed = {};  // of the first run
   int threads = 0;                         // 0: all cores
-  // After each run: how many of at most so many are done. From any thread, one call at a time.
-  std::function<void(std::int64_t done, std::int64_t most)> progress = {};
+  // After each run, and every few thousand events of one. From any thread, one call at a time.
+  std::function<void(const ScheduleProgress&)> progress = {};
+  // Where processes share the runs. Of a part no point is the best: nothing was compared.
+  Tasks* tasks = nullptr;
+  bool needs_jobs = false;  // what each job did, though a folder has the first runs
+  ScheduleListener* listener = nullptr;
 };
 
 struct SchedulePoint {
   // Its values where the question has several, but for policy and place: keys, and as words.
   std::vector<std::pair<std::string, std::string>> varied;
+  std::uint64_t hash = 0;  // of its settings
   PointCase asked;
   FleetRecord record;                   // of the first seed
+  std::optional<JobRecord> watched;     // of the job whose wait is told
   std::vector<FleetMeasures> measures;  // of each seed that came to its end
   double bound = 0;  // least mean completion of any policy on as many accelerators, in seconds
   bool ruled_out = false;  // by that bound: not run

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists the members of what a run of a point finds.
+#include "sim/question/schedule/kept_run.h"
+
+#include "sim/base/tasks/task_value.h"
+
+namespace orrery {
+
+// Beside the types, in their namespace, so that records find them.
+auto fields(EitherConst<FleetTime> auto& t) {
+  auto& [us] = t;
+  return std::tie(us);
+}
+auto fields(EitherConst<TimeSpread> auto& t) {
+  auto& [p50, p90, p99, most, sum_us, count] = t;
+  return std::tie(p50, p90, p99, most, sum_us, count);
+}
+auto fields(EitherConst<FleetGroup> auto& g) {
+  auto& [name, jobs, held_share, wait] = g;
+  return std::tie(name, jobs, held_share, wait);
+}
+auto fields(EitherConst<FleetShares> auto& s) {
+  auto& [useful, in_vain, slowed, saving, starting, lost, preempted, short_of, scattered, spare,
+         repair, idle] = s;
+  return std::tie(useful, in_vain, slowed, saving, starting, lost, preempted, short_of, scattered,
+                  spare, repair, idle);
+}
+auto fields(EitherConst<ServiceMeasures> auto& m) {
+  auto& [requests, refused, kept, worst_hour, worst_at, tokens, replicas, most_replicas, gpu_hours,
+         power] = m;
+  return std::tie(requests, refused, kept, worst_hour, worst_at, tokens, replicas, most_replicas,
+                  gpu_hours, power);
+}
+auto fields(EitherConst<FleetMeasures> auto& m) {
+  auto& [submitted, finished, rejected, running, queued, wait, completion, slowdown_mean, shares,
+         held, scattered, stops, preemptions, waited_again, energy, mean_power, peak_power, span,
+         most_waiting, by_size, by_queue, services] = m;
+  return std::tie(submitted, finished, rejected, running, queued, wait, completion, slowdown_mean,
+                  shares, held, scattered, stops, preemptions, waited_again, energy, mean_power,
+                  peak_power, span, most_waiting, by_size, by_queue, services);
+}
+auto fields(EitherConst<JobRecord> auto& j) {
+  auto& [start, end, promise, hosts, groups, rejected, stops, preemptions, waited_again] = j;
+  return std::tie(start, end, promise, hosts, groups, rejected, stops, preemptions, waited_again);
+}
+auto fields(EitherConst<FleetWork> auto& w) {
+  auto& [useful, in_vain, slowed, saving, starting, lost, preempted] = w;
+  return std::tie(useful, in_vain, slowed, saving, starting, lost, preempted);
+}
+auto fields(EitherConst<FleetUse> auto& u) {
+  auto& [all, held, work, short_of, scattered, idle, spare, repair] = u;
+  return std::tie(all, held, work, short_of, scattered, idle, spare, repair);
+}
+auto fields(EitherConst<BreakdownCount> auto& c) {
+  auto& [struck, stopped, requeued] = c;
+  return std::tie(struck, stopped, requeued);
+}
+auto fields(EitherConst<SizedUse> auto& u) {
+  auto& [job, moves, held, time, since] = u;
+  return std::tie(job, moves, held, time, since);
+}
+auto fields(EitherConst<FleetPower> auto& p) {
+  auto& [nanojoules, most_milliwatts] = p;
+  return std::tie(nanojoules, most_milliwatts);
+}
+auto fields(EitherConst<TimelinePart> auto& p) {
+  auto& [held, blocked, idle, spare, repair, waiting, milliwatts] = p;
+  return std::tie(held, blocked, idle, spare, repair, waiting, milliwatts);
+}
+auto fields(EitherConst<FleetTimeline> auto& t) {
+  auto& [length, end, parts] = t;
+  return std::tie(length, end, parts);
+}
+auto fields(EitherConst<WaitStory::Head> auto& h) {
+  auto& [job, time] = h;
+  return std::tie(job, time);
+}
+auto fields(EitherConst<WaitStory> auto& s) {
+  auto& [behind, short_of, scattered, heads, ahead, free_then] = s;
+  return std::tie(behind, short_of, scattered, heads, ahead, free_then);
+}
+// What each job did would be most of a folder: who asks for it runs the first seed again.
+auto fields(EitherConst<FleetRecord> auto& r) {
+  auto& [jobs, use, power, timeline, breakdowns, sized, last_end, events, story, most_waiting,
+         stopped, cut] = r;
+  static_cast<void>(jobs);
+  return std::tie(use, power, timeline, breakdowns, sized, last_end, events, story, most_waiting,
+                  stopped, cut);
+}
+auto fields(EitherConst<KeptRun> auto& k) {
+  auto& [measures, record, watched] = k;
+  return std::tie(measures, record, watched);
+}
+
+std::optional<KeptRun> kept_run(Tasks* tasks, std::uint64_t task,
+                                const std::function<std::optional<KeptRun>()>& make) {
+  return task_value<KeptRun>(tasks, task, make);
+}
+
+}  // namespace orrery

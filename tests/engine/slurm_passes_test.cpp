@@ -7,7 +7,10 @@
 #include <map>
 #include <sstream>
 
+#include "sim/base/random.h"
 #include "sim/engine/slurm/slurm_passes.h"
+#include "tests/base/fresh_seed.h"
+#include "tests/engine/plain_slurm.h"
 
 namespace orrery {
 namespace {
@@ -135,6 +138,76 @@ TEST_CASE("a real Slurm is replayed: starts, hosts and waits", "[slurm]") {
     CHECK(static_cast<double>(same_hosts) / all >= 0.95);
     CHECK(std::abs(wait / recorded - 1) <= 0.05);
   }
+}
+
+// Whether both start the same jobs on the same hosts.
+bool alike(const std::vector<SlurmPasses::Start>& a, const std::vector<SlurmPasses::Start>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& one, const auto& two) {
+    return one.job == two.job && one.hosts == two.hosts && one.rest_host == two.rest_host;
+  });
+}
+
+struct PlannedList {
+  std::size_t starts = 0, behind = 0;  // behind: that passed an older one
+};
+
+// Both planners see the same jobs come and end, some of them at their limits.
+PlannedList plan_both(const SlotShape& shape, const SlurmSettings& settings, RandomStream& random) {
+  SlurmPasses fast(shape, settings);
+  PlainSlurmPasses plain(shape, settings);
+  std::multimap<std::int64_t, std::uint32_t> ends;
+  std::map<std::uint32_t, std::int64_t> waiting;
+  PlannedList out;
+  std::uint32_t number = 0;
+  const auto most = static_cast<std::uint64_t>(shape.gpus());
+  for (std::int64_t now = 1'000'000'000; number < 400;
+       now += static_cast<std::int64_t>(random.below(90))) {
+    for (; !ends.empty() && ends.begin()->first <= now; ends.erase(ends.begin())) {
+      fast.release(ends.begin()->second);
+      plain.release(ends.begin()->second);
+    }
+    for (std::uint64_t many = random.below(3); many > 0; --many, ++number) {
+      const auto gpus = 1 + random.below(random.below(4) == 0 ? most : 8);
+      const auto limit =
+          static_cast<std::int64_t>(random.below(random.below(9) == 0 ? 90'000 : 9'000));
+      fast.submit(number, static_cast<std::int32_t>(gpus), limit);
+      plain.submit(number, static_cast<std::int32_t>(gpus), limit);
+      waiting[number] = limit;
+    }
+    const bool whole = random.below(2) == 0, backfill = random.below(3) != 0;
+    const auto started = backfill ? fast.backfill_pass(now) : fast.main_pass(now, whole);
+    REQUIRE(alike(started, backfill ? plain.backfill_pass(now) : plain.main_pass(now, whole)));
+    for (const SlurmPasses::Start& start : started) {
+      ++out.starts;
+      out.behind += waiting.begin()->first == start.job ? 0 : 1;
+      const std::int64_t limit = waiting.at(start.job);
+      const auto share = static_cast<std::int64_t>(1 + random.below(10));
+      ends.emplace(now + limit * share / 10, start.job);
+      waiting.erase(start.job);
+    }
+    REQUIRE(fast.waiting() == waiting.size());
+  }
+  return out;
+}
+
+TEST_CASE("law: passes of Slurm are those of a plain planner", "[slurm]") {
+  const std::uint64_t seed = fresh(41);
+  INFO("seed " << seed);
+  RandomStream random(seed, 1);
+  PlannedList all;
+  for (int round = 0; round < 40; ++round) {
+    SlotShape shape{.hosts = static_cast<std::int32_t>(1 + random.below(90))};
+    shape.last_host_gpus = static_cast<std::int32_t>(1 + random.below(8));
+    if (round % 3 != 0)
+      shape.levels = {{"leaf group", static_cast<std::int32_t>(1 + random.below(32))}};
+    const SlurmSettings settings{.resolution = round % 2 == 0 ? 60 : 600,
+                                 .window = round % 4 == 0 ? 7'200 : 86'400};
+    const PlannedList one = plan_both(shape, settings, random);
+    all.starts += one.starts;
+    all.behind += one.behind;
+  }
+  CHECK(all.starts > 3000);
+  CHECK(all.behind > 500);
 }
 
 }  // namespace

@@ -3,11 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
+#include "sim/engine/slurm/slurm_future.h"
 #include "sim/engine/slurm/slurm_plan.h"
 #include "topologies/slots.h"
 
@@ -27,7 +26,7 @@ struct SlurmSettings {
 // sched/backfill, priority/basic (first come, first served), select/cons_tres, topology/tree with a
 // leaf switch for each leaf group, one partition. The rules are those that tests/slurm tells and
 // holds against recordings of a real one. Jobs of more GPUs than a host has take whole hosts, and
-// what is left of them a part of one more.
+// what is left of them a part of one more. Jobs end at their limits at the latest.
 class SlurmPasses {
  public:
   SlurmPasses(const SlotShape& shape, const SlurmSettings& settings);
@@ -36,44 +35,33 @@ class SlurmPasses {
     std::vector<std::int32_t> hosts;        // taken whole, ascending
     std::optional<std::int32_t> rest_host;  // of which a part is taken
   };
-  // `limit`: seconds; rounded up to whole minutes, as Slurm does.
+  // `limit`: seconds; rounded up to whole minutes, as Slurm does, and at least one.
   void submit(std::uint32_t job, std::int32_t gpus, std::int64_t limit);
-  void release(std::uint32_t job);  // one that runs ended
+  void release(std::uint32_t job) { future_.release(job); }  // one that runs ended
   std::size_t waiting() const { return queue_.size(); }
   // Passes that begin in this second. What starts runs from then on.
   std::vector<Start> main_pass(std::int64_t now, bool whole_queue);
   std::vector<Start> backfill_pass(std::int64_t now);
 
  private:
-  struct Job {
-    std::int32_t hosts = 0, rest = 0;  // whole ones, GPUs of one more
-    std::int64_t limit = 0, ends = 0;
-    std::vector<std::int32_t> on;  // hosts, of one that runs
-    std::optional<std::int32_t> rest_on;
+  struct Waiting {
+    std::uint32_t job = 0;
+    SlurmGang gang;
+    std::int64_t limit = 0;
   };
-  using Free = std::vector<std::int32_t>;
-  // Where a job goes; nullopt: nowhere.
-  std::optional<Start> place(std::uint32_t number, const Free& free, const HostFlags* barred) const;
-  bool take_hosts(const Free& free, const HostFlags* barred, std::int32_t of_host,
-                  std::int32_t count, std::vector<std::int32_t>& taken) const;
-  struct Expected {
-    std::int64_t at = 0;
-    Start start;
+  struct Pass {
+    std::int64_t now = 0;
+    SlurmPlan plan;
   };
-  std::optional<Expected> expect(std::uint32_t number, std::int64_t now,
-                                 const HostFlags& barred) const;
-  bool is_barred(const Job& job, const HostFlags& barred) const;
-  void begin(const Start& start, std::int64_t now);
-  void give(const Job& job, Free& free) const;
-  static bool ends_before(const Job* a, const Job* b) { return a->ends < b->ends; }
+  Start begin(const Waiting& job, SlurmPlace place, std::int64_t now);
+  std::optional<SlurmPlace> plan(Pass& pass, const Waiting& job);
+  bool reserve(Pass& pass, const SlurmPlace& place, std::int64_t start, std::int64_t limit);
 
-  SlotShape shape_;
   SlurmSettings settings_;
-  std::int32_t leaf_;  // hosts of a leaf group
-  Free free_;
-  std::map<std::uint32_t, Job> jobs_;
-  std::set<std::uint32_t> queue_;    // in order of submission
-  std::vector<const Job*> running_;  // by the ends of their limits, of equals by their starts
+  SlurmFuture future_;
+  std::vector<Waiting> queue_;  // in order of submission
+  std::int32_t hosts_, gpus_per_host_;
+  HostWords barred_;
 };
 
 }  // namespace orrery

@@ -6,28 +6,30 @@
 #include <optional>
 #include <vector>
 
-namespace orrery {
+#include "sim/engine/slurm/tree_places.h"
 
-// A set of hosts by their numbers.
-using HostFlags = std::vector<std::uint8_t>;
+namespace orrery {
 
 // Spans one after the other, each with the hosts that are reserved in it. Times in seconds.
 class SlurmPlan {
  public:
   SlurmPlan(std::int64_t begin, std::int64_t end, std::int32_t hosts);
-  struct Barred {
-    HostFlags hosts;                    // reserved at some time of it
-    std::optional<std::int64_t> later;  // when the first of them is freed
-  };
-  Barred barred(std::int64_t start, std::int64_t end) const;
-  bool is_free(const std::vector<std::int32_t>& hosts, std::int64_t begin, std::int64_t end) const;
-  void reserve(const std::vector<std::int32_t>& hosts, std::int64_t begin, std::int64_t end);
+  // Hosts that are reserved at some time from `start` to `end`, in `barred`; when the first of them
+  // is freed.
+  std::optional<std::int64_t> bar(std::int64_t start, std::int64_t end, HostWords& barred) const;
+  bool is_free(const SlurmPlace& place, std::int64_t begin, std::int64_t end) const;
+  void reserve(const SlurmPlace& place, std::int64_t begin, std::int64_t end);
 
  private:
-  void split(std::int64_t edge);
+  HostWordsView span(std::size_t i) const { return {&reserved_[i * words_], words_}; }
+  std::size_t index_of(std::int64_t time) const;  // of the span that holds it
+  std::size_t split(std::int64_t edge);
+  void join(std::size_t from, std::size_t to);
 
+  std::size_t words_;
   std::vector<std::int64_t> edges_;
-  std::vector<HostFlags> reserved_;
+  std::vector<std::uint64_t> reserved_;  // span by span
+  std::vector<std::uint8_t> frees_;      // a host of the span is not reserved in the next one
 };
 
 }  // namespace orrery

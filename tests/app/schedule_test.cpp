@@ -106,6 +106,48 @@ TEST_CASE("trainings run in steps on a cluster that breaks", "[schedule]") {
   CHECK(text.out.find("Compared on the same arrivals and failures") != std::string::npos);
 }
 
+// Alone it takes all that it may have; a rule that does not size gives it what it asks for.
+TEST_CASE("a training of several sizes takes what is free", "[schedule]") {
+  const ScratchFolder scratch("schedule_sizes");
+  const auto question = [&](const std::string& entry) {
+    return "schedule " +
+           scratch
+               .add("q.json",
+                    R"({"cluster": "dgx-h100", "gpus": 64, "policy": ["easy", "goodput"], "jobs": [
+                   {"id": "a", "steps": 5000, "model": "llama3-8b", "gpus": 32, "global_batch": 64,
+                    "seq": 8192, "tp": 2, "stack": "megatron-core")" +
+                        entry + "}]}")
+               .string();
+  };
+  const Outcome o = run(question(R"(, "sizes": "16..64")") + " --json");
+  INFO(o.err);
+  REQUIRE(o.code == 0);
+  const SortedJson answer = SortedJson::parse(o.out);
+  const SortedJson& training = answer.at("trainings").at(0);
+  REQUIRE(training.at("sizes").size() == 2);
+  const auto took = [&](std::size_t point) {
+    return answer.at("points").at(point).at("first").at("completion_s").at("mean").get<double>();
+  };
+  CHECK(took(0) == training.at("length_s").get<double>());
+  CHECK(took(1) == training.at("sizes").at(1).at("length_s").get<double>());
+  const SortedJson& sized = answer.at("points").at(1).at("first").at("sized").at(0);
+  CHECK(sized.at("mean_gpus").get<double>() == 64);
+  CHECK(sized.at("moves").get<int>() == 0);
+  // One size is none.
+  const Outcome one = run(question(R"(, "sizes": [32])") + " --json");
+  const Outcome none = run(question("") + " --json");
+  const SortedJson a = SortedJson::parse(one.out), b = SortedJson::parse(none.out);
+  CHECK(a.at("points") == b.at("points"));
+  const auto refused = [&](const std::string& entry, const std::string& why) {
+    expect_failure(question(entry), why);
+  };
+  refused(R"(, "sizes": [16, 64])", "sizes with the 32 that gpus says");
+  refused(R"(, "sizes": [0, 32])", "0");
+  refused(R"(, "sizes": [31, 32])", "31");
+  expect_failure(question("") + " --policy easy --round 60s", "--round");
+  expect_failure(question("") + R"( --queues '{"training": {"gpus": 16}}')", "priorities");
+}
+
 // Of three sizes the largest is surely the best; the smallest cannot be.
 TEST_CASE("a race finds the best point with fewer runs", "[schedule]") {
   const ScratchFolder scratch("schedule_race");

@@ -7,6 +7,7 @@
 #include "sim/app/answer/answer.h"
 #include "sim/app/answer/csv.h"
 #include "sim/app/schedule/report.h"
+#include "sim/app/schedule/served_report.h"
 #include "sim/app/schedule/share_parts.h"
 
 namespace orrery {
@@ -31,19 +32,20 @@ Json groups_json(const std::vector<FleetGroup>& groups) {
   return out;
 }
 
-Json story_json(const Scheduled& s, const SchedulePoint& p) {
-  const std::size_t job = *s.watched;
+Json story_json(const SchedulePoint& p) {
+  const std::size_t job = *p.watched_at;
+  const ClusterJobs& list = *p.list;
   const JobRecord& record = *p.watched;
   const WaitStory& story = *p.record.story;
   Json heads = Json::array();
   for (const WaitStory::Head& head : story.heads)
-    heads.push_back({{"job", s.jobs.id_of(head.job)},
-                     {"gpus", s.jobs.jobs[head.job].gpus},
+    heads.push_back({{"job", list.id_of(head.job)},
+                     {"gpus", list.jobs[head.job].gpus},
                      {"time_s", to_seconds(head.time).si()}});
   Json wait = nullptr;
-  if (record.start != fleet_never) wait = to_seconds(record.start - s.jobs.jobs[job].submit).si();
-  return {{"job", s.jobs.id_of(job)},
-          {"gpus", s.jobs.jobs[job].gpus},
+  if (record.start != fleet_never) wait = to_seconds(record.start - list.jobs[job].submit).si();
+  return {{"job", list.id_of(job)},
+          {"gpus", list.jobs[job].gpus},
           {"rejected", record.rejected},
           {"wait_s", wait},
           {"ahead", story.ahead},
@@ -97,17 +99,36 @@ Json differences_json(const Scheduled& s) {
   return out;
 }
 
+Json training_size_json(const FleetTraining& t) {
+  return {{"gpus", t.job.gpus},
+          {"layout", layout_json(t.scenario.layout)},
+          {"searched", t.searched},
+          {"step_s", static_cast<double>(t.step_ps) * 1e-12},
+          {"length_s", to_seconds(t.job.length).si()},
+          {"save_interval_s",
+           t.save_interval > Seconds{} ? Json(t.save_interval.si()) : Json(nullptr)}};
+}
+
 Json trainings_json(const Scheduled& s) {
   Json out = Json::array();
-  for (const FleetTraining& t : s.points.front().asked.jobs->trainings)
-    out.push_back({{"id", t.id},
-                   {"gpus", t.job.gpus},
-                   {"layout", layout_json(t.scenario.layout)},
-                   {"searched", t.searched},
-                   {"step_s", static_cast<double>(t.step_ps) * 1e-12},
-                   {"length_s", to_seconds(t.job.length).si()},
-                   {"save_interval_s",
-                    t.save_interval > Seconds{} ? Json(t.save_interval.si()) : Json(nullptr)}});
+  for (const FleetTraining& t : s.points.front().asked.jobs->trainings) {
+    Json one = training_size_json(t);
+    one["id"] = t.id;
+    one["sizes"] = Json::array();
+    for (const FleetTraining& size : t.sizes) one["sizes"].push_back(training_size_json(size));
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+// Jobs that may have several sizes: what they held.
+Json sized_json(const Scheduled& s, const SchedulePoint& p) {
+  Json out = Json::array();
+  for (const SizedUse& use : p.record.sized)
+    out.push_back({{"id", s.jobs.id_of(use.job)},
+                   {"mean_gpus", mean_gpus(use)},
+                   {"moves", use.moves},
+                   {"gpu_hours", gpu_hours(use.held)}});
   return out;
 }
 
@@ -168,13 +189,15 @@ Json measured_json(const Scheduled& s, const SchedulePoint& p) {
           {"stops", m.stops},
           {"preemptions", m.preemptions},
           {"waited_again_s", m.waited_again.si()},
+          {"slo", slo_json(p)},
           {"energy_j", m.energy.si()},
           {"power", {{"mean_w", m.mean_power.si()}, {"peak_w", m.peak_power.si()}}},
           {"breakdowns", breakdowns_json(p)},
           {"timeline", timeline_json(p)},
+          {"sized", sized_json(s, p)},
           {"by_size", groups_json(m.by_size)},
           {"by_queue", groups_json(m.by_queue)},
-          {"job", s.watched ? story_json(s, p) : Json(nullptr)}};
+          {"job", s.watches ? story_json(p) : Json(nullptr)}};
 }
 
 Json point_json(const Scheduled& s, const SchedulePoint& p) {
@@ -210,6 +233,8 @@ Json schedule_json(const Scheduled& s) {
             {"runs", s.runs},
             {"confidence", s.confidence ? Json(*s.confidence) : Json(nullptr)}}},
           {"trainings", trainings_json(s)},
+          {"served", served_json(*s.points.front().asked.jobs)},
+          {"batches", batches_json(*s.points.front().asked.jobs)},
           {"horizon_s", horizon != fleet_never ? Json(to_seconds(horizon).si()) : Json(nullptr)},
           {"stopped", s.stopped},
           {"assumptions", s.jobs.notes}};
@@ -223,13 +248,13 @@ std::string schedule_rows(const Scheduled& s) {
   };
   for (const SchedulePoint& p : s.points) {
     if (p.measures.empty()) continue;
-    for (std::size_t i = 0; i < s.jobs.jobs.size(); ++i) {
-      const ClusterJob& job = s.jobs.jobs[i];
+    for (std::size_t i = 0; i < p.list->jobs.size(); ++i) {
+      const ClusterJob& job = p.list->jobs[i];
       const JobRecord& r = p.record.jobs[i];
       const bool started = r.start != fleet_never;
       text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.asked.policy, p.asked.place,
-                          csv_cell(s.jobs.id_of(i)),
-                          csv_cell(s.jobs.queues[static_cast<std::size_t>(job.queue)]), job.gpus,
+                          csv_cell(p.list->id_of(i)),
+                          csv_cell(p.list->queues[static_cast<std::size_t>(job.queue)]), job.gpus,
                           seconds(job.submit), started ? seconds(r.start - job.submit) : "",
                           seconds(job.length), started ? seconds(r.start) : "",
                           started && r.end != fleet_never ? seconds(r.end) : "",

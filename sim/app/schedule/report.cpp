@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/app/schedule/point_names.h"
+#include "sim/app/schedule/served_report.h"
 #include "sim/app/schedule/share_parts.h"
 #include "sim/base/text/words.h"
 
@@ -26,33 +28,7 @@ std::string shape_sentence(const SlotShape& shape) {
   return text + ".";
 }
 
-std::string point_name(const SchedulePoint& p) {
-  std::string name = p.asked.policy + ", " + p.asked.place;
-  for (const auto& [key, words] : p.varied) name += ", " + key + " " + words;
-  return name;
-}
-
 const PointCase& first_case(const Scheduled& s) { return s.points.front().asked; }
-
-// Points that were run.
-std::vector<const SchedulePoint*> run_points(const Scheduled& s) {
-  std::vector<const SchedulePoint*> points;
-  for (const SchedulePoint& p : s.points)
-    if (!p.measures.empty()) points.push_back(&p);
-  return points;
-}
-
-// Columns that say which point a row is of.
-void name_columns(const Scheduled& s, std::vector<std::string>& head, std::vector<Align>& align) {
-  head = {"policy", "place"};
-  for (const auto& [key, words] : s.points.front().varied) head.push_back(key);
-  align.assign(head.size(), Align::left);
-}
-std::vector<std::string> name_cells(const SchedulePoint& p) {
-  std::vector<std::string> cells = {p.asked.policy, p.asked.place};
-  for (const auto& [key, words] : p.varied) cells.push_back(words);
-  return cells;
-}
 
 const FleetMeasures& first_run(const SchedulePoint& p) { return p.measures.front(); }
 
@@ -255,13 +231,48 @@ void add_trainings(Document& document, const Scheduled& s) {
   if (first_case(s).jobs->trainings.empty()) return;
   Table table({"training", "GPUs", "layout", "step", "alone", "saves every"},
               {Align::left, Align::right, Align::left, Align::right, Align::right, Align::right});
-  for (const FleetTraining& t : first_case(s).jobs->trainings)
-    table.add({t.id, grouped(t.job.gpus), to_text(t.scenario.layout),
+  const auto add = [&](const std::string& id, const FleetTraining& t) {
+    table.add({id, grouped(t.job.gpus), to_text(t.scenario.layout),
                to_text(seconds(static_cast<double>(t.step_ps) * 1e-12)),
                to_text(to_seconds(t.job.length)),
                t.save_interval > Seconds{} ? to_text(t.save_interval) : "never"});
+  };
+  for (const FleetTraining& t : first_case(s).jobs->trainings) {
+    add(t.id, t);
+    for (const FleetTraining& size : t.sizes) add("or", size);
+  }
   document.heading("Trainings");
   document.table(table);
+}
+
+// What became of trainings that may have several sizes, in the first run.
+void add_sized(Document& document, const Scheduled& s) {
+  std::vector<std::string> head;
+  std::vector<Align> align;
+  name_columns(s, head, align);
+  for (const char* name : {"training", "mean GPUs", "moves", "waited", "to its end"})
+    head.emplace_back(name);
+  align.resize(head.size(), Align::right);
+  Table table(head, align);
+  bool some = false;
+  for (const SchedulePoint* p : run_points(s))
+    for (const SizedUse& use : p->record.sized) {
+      const JobRecord& record = p->record.jobs[use.job];
+      const FleetTime submit = s.jobs.jobs[use.job].submit;
+      const bool over = record.end <= p->record.last_end;
+      std::vector<std::string> row = name_cells(*p);
+      for (std::string cell :
+           {s.jobs.id_of(use.job), grouped(std::llround(mean_gpus(use))), grouped(use.moves),
+            time_text(record.start - submit + record.waited_again),
+            over ? time_text(record.end - submit) : std::string("not reached")})
+        row.push_back(std::move(cell));
+      table.add(row);
+      some = true;
+    }
+  if (!some) return;
+  document.heading("Trainings of several sizes");
+  document.table(table);
+  document.note("moves: it left its place for another one, or for none.");
 }
 
 void add_groups(Document& document, const std::string& what, const SchedulePoint& p,
@@ -276,12 +287,13 @@ void add_groups(Document& document, const std::string& what, const SchedulePoint
   document.table(table);
 }
 
-void add_story(Document& document, const Scheduled& s, const SchedulePoint& p) {
-  const std::size_t job = *s.watched;
-  const ClusterJob& asked = s.jobs.jobs[job];
+void add_story(Document& document, const SchedulePoint& p) {
+  const std::size_t job = *p.watched_at;
+  const ClusterJobs& list = *p.list;
+  const ClusterJob& asked = list.jobs[job];
   const JobRecord& record = *p.watched;
   const WaitStory& story = *p.record.story;
-  document.heading(fmt::format("Job {}, {}", s.jobs.id_of(job), point_name(p)));
+  document.heading(fmt::format("Job {}, {}", list.id_of(job), point_name(p)));
   if (record.rejected) {
     document.paragraph(fmt::format("It asks for {} GPUs and is rejected: the cluster has {}.",
                                    grouped(asked.gpus), grouped(p.asked.shape.gpus())));
@@ -315,8 +327,8 @@ void add_story(Document& document, const Scheduled& s, const SchedulePoint& p) {
       others += heads[i].time;
       continue;
     }
-    add(fmt::format("behind job {}, which asks for {}", s.jobs.id_of(heads[i].job),
-                    plural(s.jobs.jobs[heads[i].job].gpus, "GPU")),
+    add(fmt::format("behind job {}, which asks for {}", list.id_of(heads[i].job),
+                    plural(list.jobs[heads[i].job].gpus, "GPU")),
         heads[i].time);
   }
   add(fmt::format("behind {} more", heads.size() - shown), others);
@@ -340,7 +352,8 @@ void add_notes(Document& document, const Scheduled& s, const SchedulePoint& best
 std::string not_modelled(const Scheduled& s) {
   std::string text =
       "Recorded jobs run for as long as they are recorded, wherever they are placed. Jobs do not "
-      "share storage, and nobody is resized.";
+      "share storage.";
+  if (first_case(s).jobs->sizes.empty()) text += " Nobody is resized.";
   if (first_case(s).reliability.empty()) text += " Nothing fails.";
   return text;
 }
@@ -353,10 +366,13 @@ Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
   const bool one_size = std::all_of(s.points.begin(), s.points.end(), [&](const SchedulePoint& p) {
     return p.asked.shape.gpus() == first.shape.gpus() && p.asked.cluster.name == first.cluster.name;
   });
-  document.title(one_size
-                     ? fmt::format("{} on {} GPUs of {}", plural(s.jobs.jobs.size(), "job"),
-                                   grouped(first.shape.gpus()), first.cluster.title)
-                     : fmt::format("{} on several machines", plural(s.jobs.jobs.size(), "job")));
+  // Replicas come and go; what they serve is one model.
+  const std::size_t jobs = first.jobs->served.empty()
+                               ? s.jobs.jobs.size()
+                               : without_replicas(s.jobs, *first.jobs).jobs.size();
+  document.title(one_size ? fmt::format("{} on {} GPUs of {}", plural(jobs, "job"),
+                                        grouped(first.shape.gpus()), first.cluster.title)
+                          : fmt::format("{} on several machines", plural(jobs, "job")));
   if (one_size) document.paragraph(shape_sentence(first.shape));
   const SchedulePoint& best = s.points[s.best];
   add_notes(document, s, best);
@@ -365,14 +381,17 @@ Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
   add_differences(document, s);
   add_shares(document, s);
   add_trainings(document, s);
+  add_sized(document, s);
+  add_served(document, s);
+  add_batches(document, s);
   add_groups(document, "Waits by size", best, first_run(best).by_size);
   if (first.jobs->several_kinds() && first_run(best).by_queue.size() > 1)
     add_groups(document, "Waits by queue", best, first_run(best).by_queue);
   add_timeline(document, best);
   add_breakdowns(document, best);
   add_power(document, s);
-  if (s.watched)
-    for (const SchedulePoint* p : run_points(s)) add_story(document, s, *p);
+  if (s.watches)
+    for (const SchedulePoint* p : run_points(s)) add_story(document, *p);
   document.heading("Not modelled");
   document.paragraph(not_modelled(s));
   return document;

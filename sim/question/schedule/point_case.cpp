@@ -134,10 +134,15 @@ PointCase PointReader::read(const JsonValue& s) {
   FleetJobsCase with{
       .cluster = s.at("cluster").raw(),
       .profile = profile,
-      .save_interval = profile || in_rounds ? seconds(3600) : Seconds{},
+      .save_interval = profile || q.policy.preempts ? seconds(3600) : Seconds{},
       .recorded_milliwatts = milliwatts(device.power_limit * recorded_power_share, out.cluster)};
   if (const auto interval = s.find("save_interval"))
     with.save_interval = to_seconds(read_fleet_time(*interval, Seconds{}, "a time of 0 or more"));
+  if (const auto horizon = s.find("horizon"))
+    q.horizon = read_fleet_time(*horizon, seconds(1e-6), "a time above 0, such as \"90 day\"");
+  if (q.horizon != fleet_never) with.horizon = q.horizon;
+  if (const auto scale = s.find("scale")) with.scale = replica_scale_text.from(*scale);
+  with.replicas = &replicas_;
   out.jobs = jobs_of(s, with);
   q.works = out.jobs->works;
   if (in_rounds) q.sizes = out.jobs->sizes;
@@ -146,8 +151,6 @@ PointCase PointReader::read(const JsonValue& s) {
         "another policy beside queues: one that decides in rounds knows priorities");
   if (profile) read_breakdowns(s, *profile, out);
   read_power_limit(s, out);
-  if (const auto horizon = s.find("horizon"))
-    q.horizon = read_fleet_time(*horizon, seconds(1e-6), "a time above 0, such as \"90 day\"");
   if (q.policy.fit == JobFit::slurm) {
     out.place = "tree";
     q.policy.place = JobPlace::pack;
@@ -167,7 +170,7 @@ PointCase PointReader::read(const JsonValue& s) {
 std::shared_ptr<const FleetJobs> PointReader::jobs_of(const JsonValue& s,
                                                       const FleetJobsCase& with) {
   SortedJson depends = SortedJson::object();
-  for (const char* key : {"cluster", "reliability", "failure_rate", "save_interval"})
+  for (const char* key : {"cluster", "reliability", "failure_rate", "save_interval", "scale"})
     if (const auto v = s.find(key)) depends[key] = v->raw();
   depends["save_interval"] = with.save_interval.si();
   std::shared_ptr<const FleetJobs>& known = jobs_[depends.dump()];

@@ -20,8 +20,11 @@ const std::vector<Setting>& schedule_settings() {
        "Philly's columns, or submit_s, length_s, gpus",
        SettingOf::both, "file"},
       {"jobs", json, jobs,
-       "several at once: {\"trace\": ..}, {\"mix\": .., \"per_day\": 400}, or a training: "
-       "{\"id\": .., \"submit\": \"2 day\", \"tokens\": 1e12, \"model\": .., \"gpus\": ..}"},
+       "several at once: {\"trace\": ..}, {\"mix\": .., \"per_day\": 400}, a training: {\"id\": "
+       ".., "
+       "\"submit\": \"2 day\", \"tokens\": 1e12, \"model\": .., \"gpus\": ..}, a served model: "
+       "{\"id\": .., \"serve\": {..}, \"load\": \"40/s\"}, or requests that wait: "
+       "{\"id\": .., \"batch\": {..}, \"requests\": 1e6}"},
       {"days", integer, jobs, "those submitted in the first so many days"},
       {"horizon", quantity, jobs, "the run ends then, whoever runs (\"90 day\")"},
       {"policy", text, policy,
@@ -39,6 +42,10 @@ const std::vector<Setting>& schedule_settings() {
        "las: GPU-hours after which a job stands behind those that had less (16)"},
       {"round", quantity, policy,
        "goodput, optimus, max-min, fair: they decide every so often (\"6 min\")"},
+      {"scale", text, policy,
+       "replicas of served models: fixed (as many as the peak needs), expected (as the load that "
+       "comes), observed (as the load that was) (expected)",
+       SettingOf::both, "fixed expected observed"},
       {"queues", json, policy,
        "what queues may hold: {\"research\": {\"gpus\": 512, \"borrows\": true}}"},
       {"meeting", text, policy,
@@ -52,7 +59,9 @@ const std::vector<Setting>& schedule_settings() {
       {"spares", integer, breaks, "accelerators that stand in for those under repair (0)"},
       {"repair_crews", integer, breaks, "repairs at a time; without it as many as there are"},
       {"save_interval", quantity, breaks,
-       "between saves of jobs of which only a length is recorded (\"1 h\"); \"0 s\": never"},
+       "between saves of jobs of which only a length is recorded (\"1 h\", where something stops "
+       "jobs); "
+       "\"0 s\": never"},
       {"power_limit", quantity, breaks,
        "accelerators and hosts draw at most so much: no job starts beyond it (\"12 MW\")"},
       {"seeds", integer, compare, "runs of each point with seeds of their own, at most (1)"},
@@ -60,10 +69,11 @@ const std::vector<Setting>& schedule_settings() {
        "run no more seeds once a point is the best with this chance (0.95); without it all"},
       {"objective", text, compare,
        "by which the best is found: completion.mean, completion.p90, completion.p99, wait.mean, "
-       "wait.p90, wait.p99, useful, energy (completion.mean)",
+       "wait.p90, wait.p99, useful, energy, slo (completion.mean)",
        SettingOf::both,
-       "completion.mean completion.p90 completion.p99 wait.mean wait.p90 wait.p99 useful energy"},
-      {"limits", text, compare, "what a point must keep: wait.p99=4h,useful=0.5"},
+       "completion.mean completion.p90 completion.p99 wait.mean wait.p90 wait.p99 useful energy "
+       "slo"},
+      {"limits", text, compare, "what a point must keep: wait.p99=4h,useful=0.5,slo=0.99"},
       {"job", text, policy, "why this job waited"},
   };
   return all;

@@ -61,6 +61,10 @@ struct SizedUse {
   FleetTime since;  // it holds those that it has
 };
 
+inline double mean_gpus(const SizedUse& use) {
+  return use.time.us > 0 ? static_cast<double>(use.held) / static_cast<double>(use.time.us) : 0;
+}
+
 struct FleetPower {
   __int128 nanojoules = 0;
   std::int64_t most_milliwatts = 0;

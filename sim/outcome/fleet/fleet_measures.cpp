@@ -53,6 +53,27 @@ FleetGroup group_of(std::string name, Tally&& tally, GpuMicros all) {
           .wait = spread_of(std::move(tally.waits))};
 }
 
+FleetShares shares_of(const FleetUse& use) {
+  const GpuMicros all_ps = use.all * 1'000'000;
+  return {.useful = share_of(use.work.useful, all_ps),
+          .in_vain = share_of(use.work.in_vain, all_ps),
+          .slowed = share_of(use.work.slowed, all_ps),
+          .saving = share_of(use.work.saving, all_ps),
+          .starting = share_of(use.work.starting, all_ps),
+          .lost = share_of(use.work.lost, all_ps),
+          .preempted = share_of(use.work.preempted, all_ps),
+          .short_of = share_of(use.short_of, use.all),
+          .scattered = share_of(use.scattered, use.all),
+          .spare = share_of(use.spare, use.all),
+          .repair = share_of(use.repair, use.all),
+          .idle = share_of(use.idle, use.all)};
+}
+
+bool is_replica(const ClusterJob& job, const std::vector<FleetService>& services) {
+  return std::any_of(services.begin(), services.end(),
+                     [&](const FleetService& service) { return service.work == job.work; });
+}
+
 }  // namespace
 
 Seconds TimeSpread::mean() const {
@@ -75,7 +96,8 @@ TimeSpread spread_of(std::vector<FleetTime> times) {
   return out;
 }
 
-FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record) {
+FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
+                             const std::vector<FleetService>& services) {
   FleetMeasures out;
   std::vector<FleetTime> waits, completions;
   std::vector<Tally> sizes(std::size(size_classes)), queues(list.queues.size());
@@ -84,16 +106,17 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record)
     const ClusterJob& job = list.jobs[i];
     const JobRecord& one = record.jobs[i];
     if (record.ends_early() && job.submit > record.last_end) continue;  // it was not reached
-    ++out.submitted;
     count(sizes[size_class_of(job.gpus)], job, one);
     count(queues[static_cast<std::size_t>(job.queue)], job, one);
+    out.stops += one.stops;
+    out.preemptions += one.preemptions;
+    out.waited_again += to_seconds(one.waited_again);
+    if (is_replica(job, services)) continue;
+    ++out.submitted;
     if (one.rejected) {
       ++out.rejected;
       continue;
     }
-    out.stops += one.stops;
-    out.preemptions += one.preemptions;
-    out.waited_again += to_seconds(one.waited_again);
     if (one.start == fleet_never || one.end == fleet_never) {
       ++out.queued;
       if (one.start != fleet_never) waits.push_back(one.start - job.submit);
@@ -112,25 +135,12 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record)
   out.wait = spread_of(std::move(waits));
   out.completion = spread_of(std::move(completions));
   if (out.finished > 0) out.slowdown_mean = slowdowns / static_cast<double>(out.finished);
-  const FleetUse& use = record.use;
-  const GpuMicros all_ps = use.all * 1'000'000;
-  out.shares = {.useful = share_of(use.work.useful, all_ps),
-                .in_vain = share_of(use.work.in_vain, all_ps),
-                .slowed = share_of(use.work.slowed, all_ps),
-                .saving = share_of(use.work.saving, all_ps),
-                .starting = share_of(use.work.starting, all_ps),
-                .lost = share_of(use.work.lost, all_ps),
-                .preempted = share_of(use.work.preempted, all_ps),
-                .short_of = share_of(use.short_of, use.all),
-                .scattered = share_of(use.scattered, use.all),
-                .spare = share_of(use.spare, use.all),
-                .repair = share_of(use.repair, use.all),
-                .idle = share_of(use.idle, use.all)};
+  out.shares = shares_of(record.use);
   out.energy = Joules(static_cast<double>(record.power.nanojoules) * 1e-9);
   if (record.last_end.us > 0) out.mean_power = out.energy / to_seconds(record.last_end);
   out.peak_power = Watts(static_cast<double>(record.power.most_milliwatts) * 1e-3);
-  out.held = use.held;
-  out.scattered = use.scattered;
+  out.held = record.use.held;
+  out.scattered = record.use.scattered;
   out.span = record.last_end;
   out.most_waiting = record.most_waiting;
   GpuMicros all = 0;
@@ -141,6 +151,8 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record)
   for (std::size_t i = 0; i < queues.size(); ++i)
     if (queues[i].jobs > 0)
       out.by_queue.push_back(group_of(list.queues[i], std::move(queues[i]), all));
+  for (const FleetService& service : services)
+    out.services.push_back(service_measures(service, list, record));
   return out;
 }
 

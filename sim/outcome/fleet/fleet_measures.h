@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/engine/fleet/fleet_run.h"
+#include "sim/outcome/fleet/service_measures.h"
 
 namespace orrery {
 
@@ -57,8 +58,11 @@ struct FleetMeasures {
   FleetTime span;  // from the first submission to the last end
   std::int64_t most_waiting = 0;
   std::vector<FleetGroup> by_size, by_queue;  // those that have jobs
+  std::vector<ServiceMeasures> services;
 };
 
-FleetMeasures fleet_measures(const ClusterJobs& jobs, const FleetRecord& record);
+// Replicas of the services are no jobs whose waits and completions count.
+FleetMeasures fleet_measures(const ClusterJobs& jobs, const FleetRecord& record,
+                             const std::vector<FleetService>& services = {});
 
 }  // namespace orrery

@@ -18,7 +18,9 @@ void Contest::rule_out(std::size_t seeds) {
         std::int64_t{point.asked.question.breakdowns.spare_hosts} * point.asked.shape.gpus_per_host;
     double sum = 0;
     for (std::size_t run = 0; run < seeds; ++run)
-      sum += least_mean_completion(runs_.list(point, run), gpus).si();
+      sum +=
+          least_mean_completion(without_replicas(runs_.list(point, run), *point.asked.jobs), gpus)
+              .si();
     point.bound = sum / static_cast<double>(seeds);
   }
   const auto first = std::min_element(

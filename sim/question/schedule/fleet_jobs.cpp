@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -19,12 +20,14 @@ namespace {
 
 constexpr std::int64_t most_days = 365'000;
 constexpr std::size_t most_trainings = 10'000;
+constexpr std::int16_t highest_priority = 1000;
 
 EntryRank read_rank(const JsonValue& entry) {
   EntryRank rank;
   if (const auto queue = entry.find("queue")) rank.queue = queue->text();
   if (const auto priority = entry.find("priority"))
-    rank.priority = static_cast<std::int16_t>(priority->integer(-1000, 1000));
+    rank.priority =
+        static_cast<std::int16_t>(priority->integer(-highest_priority, highest_priority));
   if (const auto preemptible = entry.find("preemptible")) rank.preemptible = preemptible->boolean();
   return rank;
 }
@@ -50,6 +53,39 @@ void add_works(FleetTraining& training, const FleetJobsCase& with, FleetJobs& ou
   training.job.sizes = static_cast<std::uint16_t>(out.sizes.size());
 }
 
+// Nobody stops replicas, and they go before all others, if the entry does not say otherwise.
+EntryRank read_replica_rank(const JsonValue& entry) {
+  EntryRank rank = read_rank(entry);
+  if (!entry.has("priority")) rank.priority = highest_priority;
+  if (!entry.has("preemptible")) rank.preemptible = false;
+  return rank;
+}
+
+void read_served_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
+                       int threads, FleetJobs& out) {
+  if (out.works.size() >= most_trainings)
+    entry.fail(fmt::format("at most {} trainings and served models", grouped(most_trainings)));
+  const ServedCase served{.cluster = with.cluster,
+                          .profile = with.profile,
+                          .scale = with.scale,
+                          .end = with.horizon ? with.horizon : out.days,
+                          .replicas = *with.replicas,
+                          .catalogues = catalogues,
+                          .threads = threads};
+  const auto work = static_cast<std::uint16_t>(out.works.size());
+  if (entry.has("serve")) {
+    out.served.push_back(read_served_model(entry, served));
+    out.served.back().service.work = work;
+    out.works.push_back(out.served.back().work);
+    out.served_ranks.push_back(read_replica_rank(entry));
+    return;
+  }
+  out.batches.push_back(read_batch(entry, served));
+  out.batches.back().job.work = work;
+  out.works.push_back(out.batches.back().work);
+  out.batch_ranks.push_back(read_rank(entry));
+}
+
 void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
                 int threads, FleetJobs& out) {
   if (entry.has("trace")) {
@@ -63,6 +99,10 @@ void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& c
     if (!(per_day > 0)) entry.at("per_day").fail("jobs a day, above 0");
     out.mixes.push_back(
         {.mix = mix_of_jobs(entry.at("mix")), .per_day = per_day, .rank = read_rank(entry)});
+    return;
+  }
+  if (entry.has("serve") || entry.has("batch")) {
+    read_served_entry(entry, with, catalogues, threads, out);
     return;
   }
   if (out.trainings.size() >= most_trainings)
@@ -79,6 +119,8 @@ std::string name_of(const FleetJobs& jobs) {
   for (const DrawnJobs& drawn : jobs.mixes)
     parts.push_back(fmt::format("{:.6g} jobs a day like {}", drawn.per_day, drawn.mix.name));
   if (!jobs.trainings.empty()) parts.push_back(plural(jobs.trainings.size(), "training"));
+  if (!jobs.served.empty()) parts.push_back(plural(jobs.served.size(), "served model"));
+  if (!jobs.batches.empty()) parts.push_back(plural(jobs.batches.size(), "batch of requests"));
   return joined(parts, ", ");
 }
 
@@ -133,24 +175,58 @@ void keep_days(ClusterJobs& list, FleetTime end) {
   if (!list.ids.empty()) list.ids.resize(kept);
 }
 
+void append_ranked(ClusterJobs& all, ClusterJob job, const EntryRank& rank,
+                   const std::string& queue, std::string id) {
+  job.queue = number_of(all.queues, rank.queue.empty() ? queue : rank.queue);
+  job.priority = rank.priority;
+  job.preemptible = rank.preemptible;
+  all.jobs.push_back(job);
+  all.ids.push_back(std::move(id));
+}
+
 void append_trainings(ClusterJobs& all, const FleetJobs& jobs) {
   for (std::size_t i = 0; i < jobs.trainings.size(); ++i) {
-    const EntryRank& rank = jobs.training_ranks[i];
     ClusterJob job = jobs.trainings[i].job;
     job.row = static_cast<std::uint32_t>(i + 1);
-    job.queue = number_of(all.queues, rank.queue.empty() ? "training" : rank.queue);
-    job.priority = rank.priority;
-    job.preemptible = rank.preemptible;
-    all.jobs.push_back(job);
-    all.ids.push_back(jobs.trainings[i].id);
+    append_ranked(all, job, jobs.training_ranks[i], "training", jobs.trainings[i].id);
   }
+}
+
+// Replicas are called chat:2.1, chat:2.2, ..: the second one, when it comes the first time.
+void append_replicas(ClusterJobs& all, const FleetJobs& jobs) {
+  for (std::size_t i = 0; i < jobs.served.size(); ++i) {
+    const ServedModel& model = jobs.served[i];
+    std::map<std::int64_t, int> times;
+    std::uint32_t row = 0;
+    for (const ReplicaLife& life : model.lives) {
+      const FleetTime length = life.until - life.submit - model.service.rule.start;
+      append_ranked(all,
+                    {.submit = life.submit,
+                     .length = length,
+                     .limit = length,
+                     .gpus = model.service.gpus,
+                     .row = ++row,
+                     .work = model.service.work},
+                    jobs.served_ranks[i], "serving",
+                    fmt::format("{}:{}.{}", model.service.id, life.replica, ++times[life.replica]));
+    }
+    all.notes.insert(all.notes.end(), model.notes.begin(), model.notes.end());
+  }
+}
+
+void append_batches(ClusterJobs& all, const FleetJobs& jobs) {
+  for (std::size_t i = 0; i < jobs.batches.size(); ++i)
+    append_ranked(all, jobs.batches[i].job, jobs.batch_ranks[i], "batch", jobs.batches[i].id);
 }
 
 void check_ids(const FleetJobs& jobs, const JsonValue& settings) {
   std::set<std::string> ids;
-  for (const FleetTraining& training : jobs.trainings)
-    if (!ids.insert(training.id).second)
-      settings.at("jobs").fail("each id once", in_quotes(training.id) + " twice");
+  const auto add = [&](const std::string& id) {
+    if (!ids.insert(id).second) settings.at("jobs").fail("each id once", in_quotes(id) + " twice");
+  };
+  for (const FleetTraining& training : jobs.trainings) add(training.id);
+  for (const ServedModel& model : jobs.served) add(model.service.id);
+  for (const BatchInference& batch : jobs.batches) add(batch.id);
 }
 
 }  // namespace
@@ -167,7 +243,7 @@ FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
   if (const auto trace = settings.find("trace")) out.traces.push_back({traced_jobs(*trace), {}});
   if (const auto jobs = settings.find("jobs"))
     for (const JsonValue& entry : jobs->items()) read_entry(entry, with, catalogues, threads, out);
-  if (out.traces.empty() && out.mixes.empty() && out.trainings.empty())
+  if (out.traces.empty() && out.mixes.empty() && out.works.size() == 1)
     throw Error({.file = settings.file(),
                  .path = "trace",
                  .found = "nothing",
@@ -182,10 +258,26 @@ FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
   return out;
 }
 
+std::vector<FleetService> FleetJobs::services() const {
+  std::vector<FleetService> out;
+  for (const ServedModel& model : served) out.push_back(model.service);
+  return out;
+}
+
+ClusterJobs without_replicas(const ClusterJobs& list, const FleetJobs& jobs) {
+  ClusterJobs out = list;
+  out.ids.clear();
+  std::erase_if(out.jobs, [&](const ClusterJob& job) {
+    return std::any_of(jobs.served.begin(), jobs.served.end(),
+                       [&](const ServedModel& model) { return model.service.work == job.work; });
+  });
+  return out;
+}
+
 ClusterJobs jobs_of_seed(const FleetJobs& jobs, std::uint64_t seed) {
   ClusterJobs list;
   list.queues.clear();
-  if (jobs.traces.size() == 1 && jobs.mixes.empty() && jobs.trainings.empty() &&
+  if (jobs.traces.size() == 1 && jobs.mixes.empty() && jobs.works.size() == 1 &&
       jobs.traces.front().rank.queue.empty()) {
     list = jobs.traces.front().list;  // whose jobs keep their names
   } else {
@@ -199,10 +291,14 @@ ClusterJobs jobs_of_seed(const FleetJobs& jobs, std::uint64_t seed) {
              *more.began - FleetTime{first_monday_us});
     }
     append_trainings(list, jobs);
+    append_batches(list, jobs);
     sort_by_submission(list);
   }
   list.name = jobs.name;
   if (jobs.days) keep_days(list, *jobs.days);
+  if (jobs.served.empty()) return list;
+  append_replicas(list, jobs);  // they come until the end, though no others do
+  sort_by_submission(list);
   return list;
 }
 

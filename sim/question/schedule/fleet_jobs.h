@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the jobs of a shared cluster: traces, mixes that are drawn, trainings.
+// Reads the jobs of a shared cluster: traces, mixes that are drawn, trainings, served models.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/engine/fleet/fleet_question.h"
+#include "sim/question/schedule/service_entry.h"
 #include "sim/question/schedule/training_entry.h"
 #include "workloads/cluster_job/cluster_job.h"
 #include "workloads/cluster_job/job_mix.h"
@@ -38,13 +39,19 @@ struct FleetJobs {
   std::vector<DrawnJobs> mixes;
   std::vector<FleetTraining> trainings;
   std::vector<EntryRank> training_ranks;  // one each
-  // By ClusterJob::work: recorded lengths, then trainings.
+  std::vector<ServedModel> served;
+  std::vector<BatchInference> batches;
+  std::vector<EntryRank> served_ranks, batch_ranks;  // one each
+  // By ClusterJob::work: recorded lengths, then what trainings, replicas and batches consist of.
   std::vector<JobWork> works;
   std::vector<std::vector<WorkSize>> sizes;  // by ClusterJob::sizes - 1
   std::optional<FleetTime> days;             // jobs of the first so many
   std::string name;                          // for people: "philly and 2 trainings"
   bool draws() const { return !mixes.empty(); }
-  bool several_kinds() const { return traces.size() + mixes.size() + trainings.size() > 1; }
+  bool several_kinds() const {
+    return traces.size() + mixes.size() + trainings.size() + served.size() + batches.size() > 1;
+  }
+  std::vector<FleetService> services() const;  // of the served models
 };
 
 // What all entries share.
@@ -53,10 +60,16 @@ struct FleetJobsCase {
   std::optional<ReliabilityProfile> profile;  // none: nothing fails, nothing is saved
   Seconds save_interval;                      // of recorded jobs
   std::int64_t recorded_milliwatts = 0;       // of an accelerator that they hold
+  ReplicaScale scale = ReplicaScale::expected;
+  std::optional<FleetTime> horizon;    // the run ends then
+  ServedReplicas* replicas = nullptr;  // of served models and batches
 };
 // Settings: trace, jobs, days. Errors: entries, an id twice, a mix without days.
 FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
                           Catalogues& catalogues, int threads);
+
+// Those whose waits and completions count.
+ClusterJobs without_replicas(const ClusterJobs& list, const FleetJobs& jobs);
 
 // The list of a seed, in order of submission.
 ClusterJobs jobs_of_seed(const FleetJobs& jobs, std::uint64_t seed);

@@ -27,7 +27,8 @@ const std::vector<FleetFigure>& fleet_figures() {
       {"wait.p90", [](const FleetMeasures& m) { return seconds_of(m.wait.p90); }},
       {"wait.p99", [](const FleetMeasures& m) { return seconds_of(m.wait.p99); }},
       {"useful", [](const FleetMeasures& m) { return m.shares.useful; }, true},
-      {"energy", [](const FleetMeasures& m) { return m.energy.si(); }}};
+      {"energy", [](const FleetMeasures& m) { return m.energy.si(); }},
+      {"slo", [](const FleetMeasures& m) { return kept_share(m.services); }, true, true}};
   return all;
 }
 

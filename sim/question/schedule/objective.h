@@ -11,11 +11,13 @@
 namespace orrery {
 
 // completion.mean, completion.p90, completion.p99, wait.mean, wait.p90, wait.p99 (s), useful (share
-// of the time, the more the better), energy (J).
+// of the time, the more the better), energy (J), slo (share of the requests of served models that
+// keep all promises, the more the better).
 struct FleetFigure {
   const char* name;
   double (*of)(const FleetMeasures&);
   bool more_is_better = false;
+  bool of_services = false;  // means something where a model is served
   double value(const FleetMeasures& m) const { return more_is_better ? -of(m) : of(m); }
 };
 const std::vector<FleetFigure>& fleet_figures();

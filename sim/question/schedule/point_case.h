@@ -58,6 +58,7 @@ class PointReader {
   int threads_;
   const JsonValue& question_;
   std::map<std::string, std::shared_ptr<const FleetJobs>> jobs_;  // by what they depend on
+  ServedReplicas replicas_;
   // By jobs, accelerators and the cluster's name.
   std::map<std::pair<const FleetJobs*, std::string>, std::unique_ptr<StepPlacePrices>> prices_;
 };

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-const ClusterJobs& JobLists::of(const FleetJobs& jobs, std::size_t run) {
+const std::shared_ptr<const ClusterJobs>& JobLists::of(const FleetJobs& jobs, std::size_t run) {
   Drawn* drawn = nullptr;
   {
     const std::scoped_lock lock(mutex_);
@@ -18,7 +18,9 @@ const ClusterJobs& JobLists::of(const FleetJobs& jobs, std::size_t run) {
       lists.push_back(std::make_unique<Drawn>());
     drawn = lists[std::min(run, lists.size() - 1)].get();
   }
-  std::call_once(drawn->once, [&] { drawn->list = jobs_of_seed(jobs, seed_ + run); });
+  std::call_once(drawn->once, [&] {
+    drawn->list = std::make_shared<const ClusterJobs>(jobs_of_seed(jobs, seed_ + run));
+  });
   return drawn->list;
 }
 
@@ -35,7 +37,7 @@ FleetRecord PointRuns::run_one(const SchedulePoint& point, std::size_t run, std:
   question.seed = out_.seed + run;
   question.prices = &reader_.prices(point.asked);
   question.quotas = read_quotas(out_.settings, jobs);
-  if (out_.watched && run == 0) question.watch = static_cast<std::uint32_t>(*out_.watched);
+  if (point.watched_at && run == 0) question.watch = static_cast<std::uint32_t>(*point.watched_at);
   const FleetTime last = jobs.jobs.empty() ? FleetTime{} : jobs.jobs.back().submit;
   if (with_.progress)
     question.reached = [&](FleetTime now, std::int64_t waiting) {
@@ -76,10 +78,10 @@ PointRuns::Done PointRuns::have_run(const SchedulePoint& point, std::size_t run,
   tell_begun(number);
   const auto make = [&]() -> std::optional<KeptRun> {
     FleetRecord record = run_one(point, run, number);
-    KeptRun kept{.measures = fleet_measures(list(point, run), record,
-                                           point.asked.jobs->services())};
+    KeptRun kept{.measures =
+                     fleet_measures(list(point, run), record, point.asked.jobs->services())};
     if (run == 0) {
-      if (out_.watched) kept.watched = record.jobs[*out_.watched];
+      if (point.watched_at) kept.watched = record.jobs[*point.watched_at];
       done.jobs = std::move(record.jobs);
       record.jobs.clear();
     }

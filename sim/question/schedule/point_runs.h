@@ -18,12 +18,12 @@ namespace orrery {
 class JobLists {
  public:
   JobLists(std::uint64_t seed, std::int64_t seeds) : seed_(seed), seeds_(seeds) {}
-  const ClusterJobs& of(const FleetJobs& jobs, std::size_t run);
+  const std::shared_ptr<const ClusterJobs>& of(const FleetJobs& jobs, std::size_t run);
 
  private:
   struct Drawn {
     std::once_flag once;
-    ClusterJobs list;
+    std::shared_ptr<const ClusterJobs> list;
   };
   std::uint64_t seed_;
   std::int64_t seeds_;
@@ -39,7 +39,11 @@ class PointRuns {
   // Seeds `from` to `to` - 1 of some points, each measured in its place.
   void run(const std::vector<std::size_t>& points, std::size_t from, std::size_t to);
   const ClusterJobs& list(const SchedulePoint& point, std::size_t run) {
-    return lists_.of(*point.asked.jobs, run);
+    return *lists_.of(*point.asked.jobs, run);
+  }
+  // Of its first seed.
+  std::shared_ptr<const ClusterJobs> first_list(const SchedulePoint& point) {
+    return lists_.of(*point.asked.jobs, 0);
   }
 
  private:

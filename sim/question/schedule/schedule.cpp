@@ -81,6 +81,10 @@ void read_points(PointReader& reader, Scheduled& out) {
   const auto useless = [&](const char* key, const char* why) {
     if (const auto v = out.settings.find(key)) v->fail(why);
   };
+  const bool serves = std::any_of(out.points.begin(), out.points.end(), [](const SchedulePoint& p) {
+    return !p.asked.jobs->served.empty();
+  });
+  if (!serves) useless("scale", "nothing without a served model among the jobs");
   if (!rounds) useless("round", "nothing without a policy that decides in rounds, as goodput");
   if (!stops) useless("preempt_after", "nothing without a policy that stops jobs: preempt or las");
   if (!stops && !rounds && !fails)
@@ -106,6 +110,17 @@ void read_seeds(const ScheduleWith& with, Scheduled& out) {
     confidence->fail("a chance above 0.5 and below 1, such as 0.95");
   if (out.seeds < Contest::first_seeds)
     confidence->fail(fmt::format("at least {} seeds beside it (--seeds)", Contest::first_seeds));
+}
+
+// A share of requests is of served models.
+void check_figures(const Scheduled& out, const FleetFigure& objective,
+                   const std::optional<JsonValue>& limits) {
+  if (!out.points.front().asked.jobs->served.empty()) return;
+  constexpr const char* expected = "another figure than slo: no model is served";
+  if (objective.of_services) out.settings.at("objective").fail(expected);
+  if (!limits) return;
+  for (const FleetLimit& limit : read_limits(*limits))
+    if (limit.figure->of_services) limits->fail(expected);
 }
 
 const FleetFigure& wait_figure() {
@@ -162,6 +177,7 @@ Scheduled schedule_jobs(const JsonValue& settings, const ScheduleWith& with) {
   const FleetFigure& figure = objective ? figure_called(*objective) : fleet_figures().front();
   out.objective = figure.name;
   const auto limits = settings.find("limits");
+  check_figures(out, figure, limits);
   PointRuns runs(out, reader, with);
   Contest contest(out, runs, figure, limits ? read_limits(*limits) : std::vector<FleetLimit>{});
   const ClusterJobs& list = runs.list(out.points.front(), 0);
@@ -169,7 +185,11 @@ Scheduled schedule_jobs(const JsonValue& settings, const ScheduleWith& with) {
   for (const SchedulePoint& point : out.points) most = std::max(most, point.asked.shape.gpus());
   check_some_fit(list, most);
   read_quotas(settings, list);  // its errors before the work
-  if (const auto job = settings.find("job")) out.watched = job_called(list, *job);
+  for (SchedulePoint& point : out.points) point.list = runs.first_list(point);
+  if (const auto job = settings.find("job")) {
+    out.watches = true;
+    for (SchedulePoint& point : out.points) point.watched_at = job_called(*point.list, *job);
+  }
   out.jobs = list;
   if (with.listener != nullptr && goes_on(with.tasks)) with.listener->begin(out);
   if (out.confidence) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -54,9 +55,11 @@ struct SchedulePoint {
   std::vector<std::pair<std::string, std::string>> varied;
   std::uint64_t hash = 0;  // of its settings
   PointCase asked;
-  FleetRecord record;                   // of the first seed
-  std::optional<JobRecord> watched;     // of the job whose wait is told
-  std::vector<FleetMeasures> measures;  // of each seed that came to its end
+  std::shared_ptr<const ClusterJobs> list;  // of the first seed
+  std::optional<std::size_t> watched_at;    // place in it of the job whose wait is told
+  FleetRecord record;                       // of the first seed
+  std::optional<JobRecord> watched;         // of the job whose wait is told
+  std::vector<FleetMeasures> measures;      // of each seed that came to its end
   double bound = 0;  // least mean completion of any policy on as many accelerators, in seconds
   bool ruled_out = false;  // by that bound: not run
   bool kept = true;        // all limits
@@ -71,14 +74,14 @@ struct PointDifference {
 
 struct Scheduled {
   JsonValue settings;
-  ClusterJobs jobs;  // of the first seed
+  ClusterJobs jobs;  // of the first point and the first seed
   std::vector<SchedulePoint> points;
   std::size_t best = 0;  // by the objective, of those that keep the limits
   std::string objective = "completion.mean";
   std::vector<PointDifference> differences;  // of several seeds: the other points that were run
   std::optional<double> confidence;          // that was asked of the best
   std::int64_t runs = 0;                     // simulated
-  std::optional<std::size_t> watched;        // place of the job whose wait is told
+  bool watches = false;                      // a job whose wait is told
   std::uint64_t seed = 0;
   std::int64_t seeds = 1;
   bool draws = false;     // the seed counts

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins what differs between points.
+#include "sim/app/schedule/point_names.h"
+
+namespace orrery {
+
+std::string point_name(const SchedulePoint& p) {
+  std::string name = p.asked.policy + ", " + p.asked.place;
+  for (const auto& [key, words] : p.varied) name += ", " + key + " " + words;
+  return name;
+}
+
+std::vector<const SchedulePoint*> run_points(const Scheduled& s) {
+  std::vector<const SchedulePoint*> points;
+  for (const SchedulePoint& p : s.points)
+    if (!p.measures.empty()) points.push_back(&p);
+  return points;
+}
+
+void name_columns(const Scheduled& s, std::vector<std::string>& head, std::vector<Align>& align) {
+  head = {"policy", "place"};
+  for (const auto& [key, words] : s.points.front().varied) head.push_back(key);
+  align.assign(head.size(), Align::left);
+}
+
+std::vector<std::string> name_cells(const SchedulePoint& p) {
+  std::vector<std::string> cells = {p.asked.policy, p.asked.place};
+  for (const auto& [key, words] : p.varied) cells.push_back(words);
+  return cells;
+}
+
+}  // namespace orrery

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names points of a schedule in words, as rows and headings of its answer have them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/paper/document.h"
+#include "sim/question/schedule/schedule.h"
+
+namespace orrery {
+
+std::string point_name(const SchedulePoint& point);  // "easy, pack, gpus 64"
+
+// Points that were run.
+std::vector<const SchedulePoint*> run_points(const Scheduled& scheduled);
+
+// Columns that say which point a row is of, and their cells.
+void name_columns(const Scheduled& scheduled, std::vector<std::string>& head,
+                  std::vector<Align>& align);
+std::vector<std::string> name_cells(const SchedulePoint& point);
+
+}  // namespace orrery

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <random>
 
 #include "sim/app/ask/answers.h"
@@ -121,7 +122,8 @@ TEST_CASE("every command draws what it found, under names of its own") {
 TEST_CASE("charts of jobs on a cluster add up, with an interval where there are several runs") {
   const SortedJson once = scheduled(), json = scheduled({{"seeds", 3}});
   const std::vector<Chart> all = charts(json);
-  REQUIRE(names(json) == std::vector<std::string>{"waits", "shares", "sizes"});
+  REQUIRE(names(json) ==
+          std::vector<std::string>{"waits", "shares", "sizes", "states", "queue", "power"});
   const Json& waits = all[0].spec.at("data").at("values");
   REQUIRE(waits.size() == 4);
   double sum = 0;
@@ -144,6 +146,38 @@ TEST_CASE("charts of jobs on a cluster add up, with an interval where there are 
   CHECK(few.spec.at("data").at("values").size() == 2 * 20);
   CHECK(few.spec.at("title").at("subtitle").get<std::string>().find("20 of 26 points") !=
         std::string::npos);
+}
+
+TEST_CASE("charts of a cluster over time hold all of its accelerators, to the end of the run") {
+  const SortedJson json = scheduled();
+  const SortedJson& best = json.at("points").at(json.at("best").get<std::size_t>());
+  const SortedJson& first = best.at("first");
+  const std::vector<Chart> all = charts(json);
+  std::map<double, double> gpus;  // by day
+  for (const Json& value : all[3].spec.at("data").at("values"))
+    gpus[value.at("day").get<double>()] += value.at("gpus").get<double>();
+  const std::size_t parts = first.at("timeline").size();
+  REQUIRE(gpus.size() == parts + 1);
+  for (const auto& [day, sum] : gpus) CHECK(sum == Approx(64));
+  CHECK(gpus.rbegin()->first * 86'400 == Approx(first.at("span_s").get<double>()));
+  // What is drawn is the energy of the run, and the time that jobs waited.
+  const auto area = [](const Chart& chart) {
+    double sum = 0;
+    const Json& values = chart.spec.at("data").at("values");
+    for (std::size_t i = 0; i + 1 < values.size(); ++i)
+      sum += values.at(i).at("value").get<double>() * 86'400 *
+             (values.at(i + 1).at("day").get<double>() - values.at(i).at("day").get<double>());
+    return sum;
+  };
+  CHECK(1e6 * area(all[5]) == Approx(first.at("energy_j").get<double>()));
+  CHECK(area(all[4]) == Approx(first.at("wait_s").at("sum").get<double>() +
+                               first.at("waited_again_s").get<double>()));
+  // A reading for each part.
+  CHECK(all[3].spec.at("layer").at(1).at("data").at("values").size() == parts);
+  SortedJson brief = json;
+  brief["points"][json.at("best").get<std::size_t>()]["first"]["timeline"] =
+      SortedJson::array({first.at("timeline").at(0)});
+  CHECK(names(brief) == std::vector<std::string>{"waits", "shares", "sizes"});
 }
 
 // Takes one value out of the answer, or puts another in its place, at random.

@@ -24,7 +24,7 @@ class Charts(unittest.TestCase):
             "advise": (orrery.advise(**JOB, pareto="time,memory"), ["layouts", "pareto"]),
             "plan": (orrery.plan("faster-kernels"), ["cost", "months"]),
             "serve": (orrery.serve(SERVED, concurrency=[1, 4]), ["curve", "ttft", "tpot", "request"]),
-            "schedule": (orrery.schedule(**SCHEDULED), ["waits", "shares", "sizes"]),
+            "schedule": (orrery.schedule(**SCHEDULED), ["waits", "shares", "sizes", "states", "queue", "power"]),
             "validate": (orrery.validate(table), ["tokens_s_gpu", "tpot", "ttft"]),
         }
         for command, (answer, names) in answers.items():

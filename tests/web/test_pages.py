@@ -67,6 +67,15 @@ class Pages(Browsing):
                 self.check_sound()
                 self.picture(f"page-{command}")
 
+    def test_schedule_is_read_over_time(self):
+        self.show("schedule")
+        chart = self.page.locator('[data-chart="states"]')
+        chart.locator("svg").hover()
+        read = self.page.locator("#vg-tooltip-element")
+        expect(read).to_be_visible()
+        for words in ("GPUs held", "jobs that wait", "MW"):
+            expect(read).to_contain_text(words)
+
     def test_validation(self):
         file = self.folder / "validate.html"
         for tables in ([TABLES / "h200.csv", TABLES / "simumax.csv"], []):

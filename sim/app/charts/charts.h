@@ -31,6 +31,8 @@ std::vector<Chart> advice_charts(const JsonValue& answer);  // advise
 std::vector<Chart> plan_charts(const JsonValue& answer);
 std::vector<Chart> service_charts(const JsonValue& answer);
 std::vector<Chart> fleet_charts(const JsonValue& answer);  // schedule
+// Of one of its points; none of a run that is over at once.
+std::vector<Chart> fleet_timeline_charts(const JsonValue& point);
 std::vector<Chart> validation_charts(const JsonValue& answer);
 
 }  // namespace orrery

@@ -215,8 +215,10 @@ std::vector<Chart> fleet_charts(const JsonValue& answer) {
   const std::vector<FleetPoint> points = points_of(answer);
   if (points.empty()) return {};
   std::vector<Chart> charts = {wait_chart(answer, points), share_chart(answer, points)};
-  if (const JsonValue best = best_fleet_point(answer); best.find("first"))
+  if (const JsonValue best = best_fleet_point(answer); best.find("first")) {
     charts.push_back(size_chart(best));
+    for (Chart& chart : fleet_timeline_charts(best)) charts.push_back(std::move(chart));
+  }
   return charts;
 }
 

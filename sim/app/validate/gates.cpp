@@ -19,6 +19,7 @@
 #include "sim/validate/page/page.h"
 #include "sim/validate/replayed/engine_gates.h"
 #include "sim/validate/replayed/engine_replay.h"
+#include "sim/validate/rl/rl_report.h"
 #include "sim/validate/score/choices.h"
 #include "sim/validate/score/odd_rows.h"
 #include "sim/validate/score/ranking.h"
@@ -78,6 +79,7 @@ std::optional<Printed> gates_and_report(const std::vector<ScoredRow>& scored,
     append(figures, nested_figures(shipped_nested()));
     append(figures, nested_figures(shipped_served_nested()));
     append(figures, engine_gate_figures(replay_engine(shipped_engine_cases(), options.threads)));
+    append(figures, rl_gate_figures(shipped_rl_rows(aliases, options.threads)));
     const std::vector<ServingRow> rows = shipped_serving_rows(aliases);
     append(figures, served_gate_figures(serve_rows(rows, options.threads, options.quiet)));
   }

@@ -23,6 +23,7 @@
 #include "sim/validate/parts/collectives_report.h"
 #include "sim/validate/parts/kernels.h"
 #include "sim/validate/replayed/engine_replay.h"
+#include "sim/validate/rl/rl_report.h"
 #include "sim/validate/rows/step_table.h"
 #include "sim/validate/rows/training_columns.h"
 #include "sim/validate/score/causes.h"
@@ -177,6 +178,7 @@ struct Tables {
   std::vector<std::filesystem::path> kernel_files;
   std::vector<ServingRow> serving;
   std::vector<EngineCase> own_engine;
+  std::vector<RlRow> rl;
 };
 
 // Rows and calls point into the clusters of their readers.
@@ -198,6 +200,10 @@ Tables read_tables(const ValidateOptions& options, const Aliases& aliases, Reade
     CsvTable table = read_csv(file);
     if (is_serving_table(table) || is_speculation_labels(table)) {
       serving.push_back(std::move(table));
+      continue;
+    }
+    if (is_rl_table(table)) {
+      append(tables.rl, read_rl_rows(table, aliases));
       continue;
     }
     if (engine_case_kind(table)) {
@@ -250,6 +256,15 @@ std::string served_answer(const std::vector<ServingRow>& serving,
   return free_answer(served_free_values(model, run), options);
 }
 
+// Nothing is fitted to RL steps: their values come from other runs.
+std::string rl_answer(const std::vector<RlRow>& rows, const ValidateOptions& options) {
+  if (options.free) return rl_free_text(rows, options.threads);
+  throw Error({.file = options.fit ? "--fit" : "--leave-out",
+               .found = "steps of RL post-training",
+               .expected = "other tables: no value is fitted to these, so that each model's errors "
+                           "are those of one that was left out"});
+}
+
 // What fits say of training runs, where the options ask for it.
 std::optional<std::string> fitted_answer(const std::vector<ScoredRow>& scored,
                                          const ValidateOptions& options) {
@@ -277,7 +292,7 @@ Printed validate_tables(const ValidateOptions& options) {
                   .new_programs = RowReader(aliases, Unknown::program),
                   .calls = CollectiveReader(aliases),
                   .with_unseen = nested};
-  auto [rows, new_models, unscripted, new_programs, calls, kernel_files, serving, own_engine] =
+  auto [rows, new_models, unscripted, new_programs, calls, kernel_files, serving, own_engine, rl] =
       read_tables(options, aliases, readers);
   check_looks(options.looks);  // once the tables are known to be good
   const std::vector<ScoredRow> scored = predict_all(rows, error, options);
@@ -286,6 +301,9 @@ Printed validate_tables(const ValidateOptions& options) {
     scored_calls.push_back(score_collective(call, error));
   if (!serving.empty() && (!options.leave_out.empty() || options.free || options.fit))
     return {served_answer(serving, scored, options)};
+  if (!rl.empty()) predict_rl_rows(rl, options.threads);
+  if (!rl.empty() && (!options.leave_out.empty() || options.free || options.fit))
+    return {rl_answer(rl, options)};
   if (nested)
     return {nested_report({.known = scored,
                            .new_models = predict_all(new_models, error, options),
@@ -304,12 +322,15 @@ Printed validate_tables(const ValidateOptions& options) {
     add_served_json(served, load_served_error(folder / "served_error.json"), report["rows"],
                     report["groups"]);
     add_engine_json(replayed, report["rows"], report["groups"]);
+    add_rl_json(rl, report["rows"], report["groups"]);
     return {answer_text(validate_head(options), {}, std::move(report))};
   }
   std::string text;
   if (!served.empty()) text += served_text(served);
   if (!replayed.empty()) text += engine_text(replayed, options.rows);
-  if (!scored.empty() || (calls.empty() && kernels.empty() && served.empty() && replayed.empty()))
+  if (!rl.empty()) text += rl_text(rl);
+  const bool others = !(calls.empty() && kernels.empty() && served.empty() && replayed.empty());
+  if (!scored.empty() || (!others && rl.empty()))
     text += report_text(scored, options.rows) + ranges_text(range_groups(scored)) +
             ranking_text(scored) + odd_rows_text(scored);
   if (options.details) text += choices_text(scored) + details_text(scored);

@@ -78,19 +78,44 @@ TEST_CASE("what nobody takes is refused, and the worst hour is named", "[service
   CHECK(none.tokens == 0);
 }
 
-TEST_CASE("replicas that were stopped count by the chance that they serve", "[service]") {
+TEST_CASE("a replica that was stopped serves no request until it has started again", "[service]") {
   TwoReplicas two;
-  // One was stopped for an hour in the whole, and came to its end an hour later: 1/11 of its time.
-  two.record.jobs[0].stops = 1;
-  two.record.jobs[0].end = two.record.last_end = hours(11.5);
-  const ServiceMeasures m = service_measures(service_of(flat(20)), two.jobs, two.record);
-  CHECK(m.refused == Approx(0.5 / 11));
-  CHECK(m.replicas == Approx(2 - 1.0 / 11));
-  // Both: none serves in one of 121 cases.
-  two.record.jobs[1] = two.record.jobs[0];
-  const ServiceMeasures both = service_measures(service_of(flat(10)), two.jobs, two.record);
-  CHECK(both.refused == Approx(1.0 / 121));
-  CHECK(both.kept == Approx((100 * 0.9 + 20 * 0.8) / 121));
+  // Both lose their host at 3 o'clock. One waits for an hour, and takes 45 minutes to start; the
+  // other has its place at once. They leave as much later.
+  const FleetService service = service_of(flat(20));
+  ReplicaStops stops({service}, two.jobs);
+  const auto tell = [&](double at, FleetEventKind kind, std::uint32_t job) {
+    stops.take({.at = hours(at), .kind = kind, .job = job});
+  };
+  for (std::uint32_t job = 0; job < 3; ++job) tell(0, FleetEventKind::start, job);
+  tell(3, FleetEventKind::stop, 0);
+  tell(3, FleetEventKind::restart, 1);
+  tell(3, FleetEventKind::restart, 2);  // of somebody else
+  tell(4, FleetEventKind::start, 0);
+  two.record.jobs[0].stops = two.record.jobs[1].stops = 1;
+  two.record.jobs[0].waited_again = hours(1);
+  two.record.jobs[0].end = two.record.last_end = hours(12.25);
+  two.record.jobs[1].end = hours(11.25);
+  const ServiceMeasures m = service_measures(service, two.jobs, two.record, stops);
+  // 20 requests a second come. None is taken for 45 minutes, and half of them for an hour.
+  CHECK(m.refused == Approx((0.75 + 0.5) / 10));
+  CHECK(m.replicas == Approx((2 * 10 - 2 * 0.75 - 1) / 10));
+  CHECK(m.worst_hour == Approx(0.4 * 0.75));
+  CHECK(m.worst_at == hours(3.5));
+  CHECK(m.gpu_hours == Approx(4 * (12.25 - 1 + 11.25)));
+  // One that never has a place again serves nothing after its stop.
+  tell(6, FleetEventKind::stop, 1);
+  two.record.jobs[1].end = fleet_never;
+  const ServiceMeasures gone = service_measures(service, two.jobs, two.record, stops);
+  CHECK(gone.replicas < m.replicas - 0.4);
+}
+
+TEST_CASE("replicas that the load does not need stand by", "[service]") {
+  TwoReplicas two;
+  CHECK(service_measures(service_of(flat(10)), two.jobs, two.record).standby_gpu_hours ==
+        Approx(40));
+  CHECK(service_measures(service_of(flat(11)), two.jobs, two.record).standby_gpu_hours == 0);
+  CHECK(service_measures(service_of(flat(30)), two.jobs, two.record).standby_gpu_hours == 0);
 }
 
 TEST_CASE("a run that ends early has served until then", "[service]") {

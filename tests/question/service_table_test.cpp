@@ -50,10 +50,10 @@ Made table_of(const SortedJson& more) {
 struct Said {
   double kept = 0, watts = 0;
 };
-Said said_by_serve(double rate, std::uint64_t first_seed) {
+Said said_by_serve(double rate, std::int64_t requests, std::uint64_t first_seed) {
   std::vector<Said> runs(8);
   parallel_for(runs.size(), 0, [&](std::size_t i) {
-    SortedJson settings = settings_with({{"requests", 12'000}, {"warmup", 2'000}});
+    SortedJson settings = settings_with({{"requests", requests}, {"warmup", requests / 5}});
     settings["arrivals"] = "poisson:" + std::to_string(rate) + "/s";
     Catalogues catalogues;
     const Served served = serve_settings(JsonValue::from(settings, "command line"),
@@ -82,7 +82,8 @@ TEST_CASE("the service table at 20 random loads is what serve says", "[service]"
     const double rate =
         std::round(1e6 * made.table.saturated().rate * (0.001 + 0.999 * random.uniform())) * 1e-6;
     const ServedLoad line = made.table.at(rate);
-    const Said same = said_by_serve(rate, 1), other = said_by_serve(rate, 101);
+    const std::int64_t requests = ServiceTable::requests_at(rate / made.table.saturated().rate);
+    const Said same = said_by_serve(rate, requests, 1), other = said_by_serve(rate, requests, 101);
     INFO("at " << rate << " of " << made.table.saturated().rate
                << " requests a second: " << line.kept << " +- " << line.error << ", serve "
                << same.kept << ", by other seeds " << other.kept);
@@ -123,8 +124,8 @@ TEST_CASE("a service table falls with its load, and draws what a device can", "[
           Approx(table.saturated().tokens).epsilon(0.1));  // the last ones drain
     const double bears = table.most_at(0.9);
     CHECK(bears > 0);
-    CHECK(bears < table.saturated().rate * 1.1);
-    CHECK(table.at(bears).kept == Approx(0.9));
+    CHECK(bears < table.saturated().rate);
+    CHECK(table.at(bears).kept >= 0.9 - 1e-9);
     CHECK(table.most_at(0.99) <= bears);
     CHECK(table.most_at(1.01) == 0);
   }

@@ -161,6 +161,7 @@ Json slo_json(const SchedulePoint& p) {
          {"output_tokens", m.tokens},
          {"replicas", {{"mean", m.replicas}, {"most", m.most_replicas}}},
          {"gpu_hours", m.gpu_hours},
+         {"standby_gpu_hours", m.standby_gpu_hours},
          {"gpu_w", m.power.si()}});
   }
   return {{"kept", kept_share(services)}, {"services", each}};

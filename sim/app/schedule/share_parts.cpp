@@ -8,6 +8,8 @@ const std::vector<SharePart>& share_parts() {
   static const std::vector<SharePart> all = {
       {"useful", "useful", "steps that count, as fast as alone and well placed",
        &FleetShares::useful},
+      {"standby", "standby", "replicas of served models beyond those that the load needs",
+       &FleetShares::standby},
       {"in_vain", "in vain", "the same of jobs that are recorded as failed or cancelled",
        &FleetShares::in_vain},
       {"slowed", "slowed", "what steps took longer: where they were placed, slow hosts, data",

@@ -69,6 +69,15 @@ FleetShares shares_of(const FleetUse& use) {
           .idle = share_of(use.idle, use.all)};
 }
 
+// Replicas count as useful while they serve, but for those that the load does not need.
+void take_standby(const FleetUse& use, FleetMeasures& out) {
+  double hours = 0;
+  for (const ServiceMeasures& service : out.services) hours += service.standby_gpu_hours;
+  if (hours == 0 || use.all == 0) return;
+  out.shares.standby = std::min(out.shares.useful, 3.6e9 * hours / static_cast<double>(use.all));
+  out.shares.useful -= out.shares.standby;
+}
+
 bool is_replica(const ClusterJob& job, const std::vector<FleetService>& services) {
   return std::any_of(services.begin(), services.end(),
                      [&](const FleetService& service) { return service.work == job.work; });
@@ -97,7 +106,7 @@ TimeSpread spread_of(std::vector<FleetTime> times) {
 }
 
 FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
-                             const std::vector<FleetService>& services) {
+                             const std::vector<FleetService>& services, const ReplicaStops& stops) {
   FleetMeasures out;
   std::vector<FleetTime> waits, completions;
   std::vector<Tally> sizes(std::size(size_classes)), queues(list.queues.size());
@@ -152,7 +161,8 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
     if (queues[i].jobs > 0)
       out.by_queue.push_back(group_of(list.queues[i], std::move(queues[i]), all));
   for (const FleetService& service : services)
-    out.services.push_back(service_measures(service, list, record));
+    out.services.push_back(service_measures(service, list, record, stops));
+  take_standby(record.use, out);
   return out;
 }
 

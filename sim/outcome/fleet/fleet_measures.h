@@ -33,6 +33,7 @@ struct FleetGroup {
 // to 1.
 struct FleetShares {
   double useful = 0;             // steps that count, at the speed of the job alone and well placed
+  double standby = 0;            // replicas of served models, beyond those that the load needs
   double in_vain = 0;            // the same of jobs that are recorded as failed or cancelled
   double slowed = 0;             // what steps took longer where they were placed
   double saving = 0;             // stopped by saves
@@ -63,6 +64,7 @@ struct FleetMeasures {
 
 // Replicas of the services are no jobs whose waits and completions count.
 FleetMeasures fleet_measures(const ClusterJobs& jobs, const FleetRecord& record,
-                             const std::vector<FleetService>& services = {});
+                             const std::vector<FleetService>& services = {},
+                             const ReplicaStops& stops = {});
 
 }  // namespace orrery

@@ -3,24 +3,48 @@
 #include "sim/outcome/fleet/service_measures.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace orrery {
 namespace {
 
 constexpr FleetTime hour{INT64_C(3'600'000'000)};
 
-// A replica from its first answer to its last. `up`: the share of that time in which it serves.
+// A time in which a replica serves.
 struct Standing {
   FleetTime from, to;
-  double up = 1;
 };
 
 double seconds_of(FleetTime t) { return to_seconds(t).si(); }
 
+// Between its stops. What it takes to serve again after one, beyond the wait for a place, is the
+// mean over its stops: all of that together is what its time from start to end has beside its
+// length, its first start and its waits.
+void add_standing(const ReplicaRule& rule, FleetTime length, const JobRecord& record,
+                  const std::vector<ReplicaStop>& stops, FleetTime end,
+                  std::vector<Standing>& all) {
+  FleetTime from = record.start + rule.start;
+  FleetTime overhead = rule.start;
+  if (record.end != fleet_never && !stops.empty()) {
+    FleetTime rest = record.end - from - length;
+    for (const ReplicaStop& stop : stops) rest = rest - (stop.again - stop.at);
+    overhead.us = std::max<std::int64_t>(0, rest.us / static_cast<std::int64_t>(stops.size()));
+  }
+  const auto add = [&](FleetTime to) {
+    if (from < std::min(to, end)) all.push_back({from, std::min(to, end)});
+  };
+  for (const ReplicaStop& stop : stops) {
+    add(stop.at);
+    if (stop.again == fleet_never) return;
+    from = stop.again + overhead;
+  }
+  add(record.end);
+}
+
 // Those that served before `end`.
 std::vector<Standing> standing_replicas(const FleetService& service, const ClusterJobs& jobs,
-                                        const FleetRecord& record, FleetTime end,
-                                        ServiceMeasures& out) {
+                                        const FleetRecord& record, const ReplicaStops& stops,
+                                        FleetTime end, ServiceMeasures& out) {
   std::vector<Standing> all;
   for (std::size_t i = 0; i < jobs.jobs.size(); ++i) {
     const ClusterJob& job = jobs.jobs[i];
@@ -29,30 +53,12 @@ std::vector<Standing> standing_replicas(const FleetService& service, const Clust
     const FleetTime left = std::min(r.end, record.last_end);
     out.gpu_hours += static_cast<double>(job.gpus) * seconds_of(left - r.start - r.waited_again) /
                      seconds_of(hour);
-    Standing one{.from = r.start + service.rule.start, .to = std::min(left, end)};
-    if (one.from >= one.to) continue;
-    if (r.stops + r.preemptions > 0) {
-      // Where it came to its end, what its length left of the time; else at least its waits.
-      const FleetTime span = (r.end == fleet_never ? left : r.end) - one.from;
-      const FleetTime down = r.end == fleet_never ? r.waited_again : span - job.length;
-      one.up = 1 - std::clamp(seconds_of(down) / seconds_of(span), 0.0, 1.0);
-    }
-    all.push_back(one);
+    add_standing(service.rule, job.length, r, stops.of(static_cast<std::uint32_t>(i)),
+                 std::min(end, record.last_end), all);
   }
+  std::sort(all.begin(), all.end(),
+            [](const Standing& a, const Standing& b) { return a.from < b.from; });
   return all;
-}
-
-// The chances that 0, 1, .. of several serve, each by itself.
-std::vector<double> chances_of(const std::vector<double>& up, std::size_t sure) {
-  std::vector<double> chance(sure + 1, 0);
-  chance[sure] = 1;
-  for (const double p : up) {
-    chance.push_back(0);
-    for (std::size_t n = chance.size() - 1; n > 0; --n)
-      chance[n] = chance[n] * (1 - p) + chance[n - 1] * p;
-    chance[0] *= 1 - p;
-  }
-  return chance;
 }
 
 // A second of a load on some replicas.
@@ -119,64 +125,58 @@ std::vector<FleetTime> cuts_of(const std::vector<LoadSpan>& spans,
 
 }  // namespace
 
-namespace {
-
-// Of a second in which each of some replicas serves or is stopped.
-struct MeanSecond : ServedSecond {
-  double replicas = 0;
-};
-MeanSecond mean_second(const FleetService& service, double rate, const std::vector<Standing>& now) {
-  std::vector<double> unsure;
-  for (const Standing& one : now)
-    if (one.up < 1) unsure.push_back(one.up);
-  const std::vector<double> chances = chances_of(unsure, now.size() - unsure.size());
-  MeanSecond mean;
-  for (std::size_t n = 0; n < chances.size(); ++n) {
-    if (chances[n] == 0) continue;
-    const ServedSecond one = second_of(service, rate, n);
-    mean.taken += chances[n] * one.taken;
-    mean.kept += chances[n] * one.kept;
-    mean.tokens += chances[n] * one.tokens;
-    mean.watts += chances[n] * one.watts;
-    mean.replicas += chances[n] * static_cast<double>(n);
-  }
-  return mean;
+void ReplicaStops::take(const FleetEvent& event) {
+  if (works_.empty() || !is_of_job(event.kind)) return;
+  if (std::find(works_.begin(), works_.end(), jobs_[event.job].work) == works_.end()) return;
+  if (event.kind == FleetEventKind::stop) stops_[event.job].push_back({.at = event.at});
+  if (event.kind == FleetEventKind::restart)
+    stops_[event.job].push_back({.at = event.at, .again = event.at});
+  if (event.kind != FleetEventKind::start) return;
+  const auto known = stops_.find(event.job);
+  if (known != stops_.end()) known->second.back().again = event.at;
 }
 
-}  // namespace
+const std::vector<ReplicaStop>& ReplicaStops::of(std::uint32_t job) const {
+  static const std::vector<ReplicaStop> none;
+  const auto known = stops_.find(job);
+  return known != stops_.end() ? known->second : none;
+}
 
 ServiceMeasures service_measures(const FleetService& service, const ClusterJobs& jobs,
-                                 const FleetRecord& record) {
+                                 const FleetRecord& record, const ReplicaStops& stops) {
   ServiceMeasures out;
   const FleetTime end =
       record.ends_early() ? std::min(service.close, record.last_end) : service.close;
   if (end <= service.open) return out;
-  std::vector<Standing> replicas = standing_replicas(service, jobs, record, end, out);
-  std::sort(replicas.begin(), replicas.end(),
-            [](const Standing& a, const Standing& b) { return a.from < b.from; });
+  const std::vector<Standing> replicas = standing_replicas(service, jobs, record, stops, end, out);
   const std::vector<LoadSpan> spans = service.load.spans(service.open, end);
   const std::vector<FleetTime> cuts = cuts_of(spans, replicas, service.open, end);
   ServiceHours hours(service.open);
   std::vector<Standing> now;
-  double taken = 0, kept = 0, served_s = 0, watt_s = 0;
+  double taken = 0, kept = 0, served_s = 0, watt_s = 0, needed_s = 0;
   std::size_t span = 0, next = 0;
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     while (next < replicas.size() && replicas[next].from <= cuts[i])
       now.push_back(replicas[next++]);
     std::erase_if(now, [&](const Standing& one) { return one.to <= cuts[i]; });
     while (spans[span].to <= cuts[i]) ++span;
-    const MeanSecond mean = mean_second(service, spans[span].rate, now);
+    const auto n = static_cast<double>(now.size());
+    const ServedSecond second = second_of(service, spans[span].rate, now.size());
     const double time = seconds_of(cuts[i + 1] - cuts[i]);
     out.requests += time * spans[span].rate;
-    taken += time * mean.taken;
-    kept += time * mean.kept;
-    out.tokens += time * mean.tokens;
-    served_s += time * mean.replicas;
-    watt_s += time * mean.watts;
-    out.most_replicas = std::max(out.most_replicas, static_cast<double>(now.size()));
-    hours.add(cuts[i], time * spans[span].rate, time * mean.kept);
+    taken += time * second.taken;
+    kept += time * second.kept;
+    out.tokens += time * second.tokens;
+    served_s += time * n;
+    const double needed = spans[span].rate / service.rule.bears;
+    needed_s += time * std::min(n, std::ceil(needed * (1 - 1e-12)));
+    watt_s += time * second.watts;
+    out.most_replicas = std::max(out.most_replicas, n);
+    hours.add(cuts[i], time * spans[span].rate, time * second.kept);
   }
   out.replicas = served_s / seconds_of(end - service.open);
+  out.standby_gpu_hours =
+      static_cast<double>(service.gpus) * (served_s - needed_s) / seconds_of(hour);
   if (served_s > 0) out.power = Watts(watt_s / served_s);
   if (out.requests > 0) {
     out.refused = std::max(0.0, 1 - taken / out.requests);

@@ -18,6 +18,11 @@ constexpr double beyond[] = {1.1, 1.25};
 constexpr double closest = 0.005;
 constexpr double off_share = 0.004, off_power = 0.007;
 constexpr std::size_t most_loads = 64;
+// Requests of a run: where hardly any wait, elsewhere, and at most.
+constexpr std::int64_t light_requests = 5'000, usual_requests = 12'000, most_requests = 50'000;
+constexpr double light = 0.5;
+constexpr double memories = 20;        // times that a queue forgets, of a run
+constexpr double most_settled = 0.98;  // 1 - sqrt(memories / most_requests)
 // Student's t of 95% with one degree less than there are seeds.
 constexpr double t_of_seeds = 2.365;
 
@@ -49,6 +54,14 @@ std::int64_t sequences_of(const EngineGroup& group, const EngineMemory& memory) 
   return group.replicas * group.layout.attention_dp * group.layout.pp *
          std::max<std::int64_t>(1, memory.sequences);
 }
+
+// A table of one replica while it is made.
+struct LoadRuns {
+  const ServiceCase& asked;
+  double saturated = 0, variation = 1;
+  int threads = 0;
+  ServedLoad at(double rate) const;
+};
 
 }  // namespace
 
@@ -95,14 +108,22 @@ SaturatedRun saturated_service(ServiceCase asked) {
   return out;
 }
 
-ServedLoad served_load(const ServiceCase& asked, double rate, double variation, int threads) {
+std::int64_t ServiceTable::requests_at(double share) {
+  if (share < light) return light_requests;
+  const double left = 1 - share;
+  if (left <= 0) return share > 1 ? usual_requests : most_requests;
+  return std::clamp(static_cast<std::int64_t>(memories / (left * left)), usual_requests,
+                    most_requests);
+}
+
+ServedLoad LoadRuns::at(double rate) const {
   std::vector<ServedLoad> runs(ServiceTable::seeds);
   parallel_for(runs.size(), threads, [&](std::size_t i) {
     ServiceCase one = asked;
     one.seed = asked.seed + i;
     one.traffic.arrivals = arrivals_at(rate, variation);
-    one.traffic.requests = ServiceTable::requests + ServiceTable::warmup;
-    one.traffic.warmup = ServiceTable::warmup;
+    one.traffic.requests = ServiceTable::requests_at(rate / saturated);
+    one.traffic.warmup = one.traffic.requests / 5;
     const ServicePrediction p = predict_service(one, {});
     const double share = p.target.shares.empty() ? 1 : p.target.share;
     runs[i] = {.kept = share, .tokens = p.summary.output_rate, .power = p.cost.mean};
@@ -124,8 +145,8 @@ ServiceTable::ServiceTable(const ServiceCase& asked, const SaturatedService& sat
                            double variation, int threads)
     : saturated_(saturated) {
   const double bears = saturated.rate;
-  for (const double share : first_loads)
-    loads_.push_back(served_load(asked, share * bears, variation, threads));
+  const LoadRuns runs{asked, bears, variation, threads};
+  for (const double share : first_loads) loads_.push_back(runs.at(share * bears));
   // Who is never there disappoints nobody more than who comes rarely.
   ServedLoad none = loads_.front();
   none.rate = none.tokens = 0;
@@ -138,13 +159,12 @@ ServiceTable::ServiceTable(const ServiceCase& asked, const SaturatedService& sat
       continue;
     }
     const double middle = loads_[i].rate + width / 2;
-    const ServedLoad run = served_load(asked, middle, variation, threads);
+    const ServedLoad run = runs.at(middle);
     const bool off = is_off(line_between(loads_[i], loads_[i + 1], middle), run);
     loads_.insert(loads_.begin() + static_cast<std::ptrdiff_t>(i) + 1, run);
     if (!off) i += 2;
   }
-  for (const double share : beyond)
-    loads_.push_back(served_load(asked, share * bears, variation, threads));
+  for (const double share : beyond) loads_.push_back(runs.at(share * bears));
 }
 
 ServedLoad ServiceTable::at(double rate) const {
@@ -162,12 +182,13 @@ ServedLoad ServiceTable::at(double rate) const {
 
 double ServiceTable::most_at(double share) const {
   if (loads_.front().kept < share) return 0;
+  const double most = most_settled * saturated_.rate;
   for (std::size_t i = 1; i < loads_.size(); ++i) {
     const ServedLoad &a = loads_[i - 1], &b = loads_[i];
     if (b.kept >= share) continue;
-    return a.rate + (b.rate - a.rate) * (a.kept - share) / (a.kept - b.kept);
+    return std::min(most, a.rate + (b.rate - a.rate) * (a.kept - share) / (a.kept - b.kept));
   }
-  return loads_.back().rate;
+  return most;
 }
 
 }  // namespace orrery

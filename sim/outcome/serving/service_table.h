@@ -53,18 +53,18 @@ class ServiceTable {
   const SaturatedService& saturated() const { return saturated_; }
   // Beyond the last load as there.
   ServedLoad at(double rate) const;
-  // The highest load up to which at least this share of requests keeps all promises; 0: none.
+  // The highest load up to which at least this share of requests keeps all promises; 0: none. At
+  // most 98% of what ends where it is saturated: nearer to that no run is long enough to tell.
   double most_at(double share) const;
-  // What a run that the table holds was: so many requests each, by so many seeds.
-  static constexpr std::int64_t requests = 10'000, warmup = 2'000;
+  // Each load is run by so many seeds, with so many requests: more of them near saturation, where a
+  // queue takes (1 - share)^-2 arrivals to forget what it was. The first fifth is not counted.
+  // `share`: of saturation.
+  static std::int64_t requests_at(double share);
   static constexpr std::uint64_t seeds = 8;
 
  private:
   std::vector<ServedLoad> loads_;
   SaturatedService saturated_;
 };
-
-// One load, as the table has it.
-ServedLoad served_load(const ServiceCase& asked, double rate, double variation, int threads);
 
 }  // namespace orrery

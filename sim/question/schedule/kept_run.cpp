@@ -20,16 +20,16 @@ auto fields(EitherConst<FleetGroup> auto& g) {
   return std::tie(name, jobs, held_share, wait);
 }
 auto fields(EitherConst<FleetShares> auto& s) {
-  auto& [useful, in_vain, slowed, saving, starting, lost, preempted, short_of, scattered, spare,
-         repair, idle] = s;
-  return std::tie(useful, in_vain, slowed, saving, starting, lost, preempted, short_of, scattered,
-                  spare, repair, idle);
+  auto& [useful, standby, in_vain, slowed, saving, starting, lost, preempted, short_of, scattered,
+         spare, repair, idle] = s;
+  return std::tie(useful, standby, in_vain, slowed, saving, starting, lost, preempted, short_of,
+                  scattered, spare, repair, idle);
 }
 auto fields(EitherConst<ServiceMeasures> auto& m) {
   auto& [requests, refused, kept, worst_hour, worst_at, tokens, replicas, most_replicas, gpu_hours,
-         power] = m;
+         standby_gpu_hours, power] = m;
   return std::tie(requests, refused, kept, worst_hour, worst_at, tokens, replicas, most_replicas,
-                  gpu_hours, power);
+                  gpu_hours, standby_gpu_hours, power);
 }
 auto fields(EitherConst<FleetMeasures> auto& m) {
   auto& [submitted, finished, rejected, running, queued, wait, completion, slowdown_mean, shares,

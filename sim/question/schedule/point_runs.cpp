@@ -31,7 +31,8 @@ struct PointRuns::Done {
   bool cut_short = false;       // by Ctrl-C
 };
 
-FleetRecord PointRuns::run_one(const SchedulePoint& point, std::size_t run, std::size_t number) {
+FleetRecord PointRuns::run_one(const SchedulePoint& point, std::size_t run, std::size_t number,
+                               ReplicaStops& stops) {
   const ClusterJobs& jobs = list(point, run);
   FleetQuestion question = point.asked.question;
   question.seed = out_.seed + run;
@@ -45,8 +46,13 @@ FleetRecord PointRuns::run_one(const SchedulePoint& point, std::size_t run, std:
                             .end = question.horizon == fleet_never ? last : question.horizon,
                             .waiting = waiting});
     };
-  if (with_.listener != nullptr && run == 0)
-    question.tell = [this](const FleetEvent& event) { with_.listener->take(event); };
+  ScheduleListener* listener = run == 0 ? with_.listener : nullptr;
+  const bool serves = !point.asked.jobs->served.empty();
+  if (listener != nullptr || serves)
+    question.tell = [&stops, listener, serves](const FleetEvent& event) {
+      if (serves) stops.take(event);
+      if (listener != nullptr) listener->take(event);
+    };
   return run_fleet(jobs, question);
 }
 
@@ -77,9 +83,10 @@ PointRuns::Done PointRuns::have_run(const SchedulePoint& point, std::size_t run,
   Done done;
   tell_begun(number);
   const auto make = [&]() -> std::optional<KeptRun> {
-    FleetRecord record = run_one(point, run, number);
-    KeptRun kept{.measures =
-                     fleet_measures(list(point, run), record, point.asked.jobs->services())};
+    const std::vector<FleetService> services = point.asked.jobs->services();
+    ReplicaStops stops(services, list(point, run));
+    FleetRecord record = run_one(point, run, number, stops);
+    KeptRun kept{.measures = fleet_measures(list(point, run), record, services, stops)};
     if (run == 0) {
       if (point.watched_at) kept.watched = record.jobs[*point.watched_at];
       done.jobs = std::move(record.jobs);
@@ -97,7 +104,8 @@ PointRuns::Done PointRuns::have_run(const SchedulePoint& point, std::size_t run,
   if (!goes_on(with_.tasks)) done.kept.reset();
   const bool asked = run == 0 && (with_.needs_jobs || with_.listener != nullptr);
   if (asked && done.kept && done.jobs.empty()) {  // a folder had it
-    FleetRecord again = run_one(point, run, number);
+    ReplicaStops stops;
+    FleetRecord again = run_one(point, run, number, stops);
     done.cut_short = again.stopped;
     done.jobs = std::move(again.jobs);
   }

@@ -48,7 +48,8 @@ class PointRuns {
 
  private:
   struct Done;
-  FleetRecord run_one(const SchedulePoint& point, std::size_t run, std::size_t number);
+  FleetRecord run_one(const SchedulePoint& point, std::size_t run, std::size_t number,
+                      ReplicaStops& stops);
   Done have_run(const SchedulePoint& point, std::size_t run, std::size_t number);
   void take(SchedulePoint& point, std::size_t run, Done& done);
   void tell_begun(std::size_t number);

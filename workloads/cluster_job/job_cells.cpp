@@ -48,19 +48,6 @@ FleetTime clock_in(const CsvRow& row, const std::string& column) {
   return allowed_time(row, column, *time);
 }
 
-std::string_view next_line(std::string_view& text, std::size_t& number) {
-  const std::size_t end = std::min(text.find('\n'), text.size());
-  std::string_view line = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  ++number;
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
-}
-
-bool is_blank(std::string_view line) {
-  return line.find_first_not_of(blank_characters) == std::string_view::npos;
-}
-
 void fail_fields(const CsvTable& table, std::size_t line, std::size_t found,
                  const std::string& expected) {
   throw Error({.file = table.file,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads cells of tables of jobs as checked values, and lines of texts that are no CSV.
+// Reads cells of tables of jobs as checked values.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,6 @@ namespace orrery {
 inline constexpr std::int64_t most_job_gpus = 10'000'000;
 // What errors name as the list of columns.
 inline constexpr const char* job_columns_page = "workloads/catalog/job_traces/README.md";
-inline constexpr const char* blank_characters = " \t\r\n";
 
 // The time itself. Error where it is below 0 or above most_fleet_time.
 FleetTime allowed_time(const CsvRow& row, const std::string& column, FleetTime time);
@@ -31,9 +30,6 @@ FleetTime stamp_in(const CsvRow& row, const std::string& column, char between);
 std::int32_t job_gpus(const CsvRow& row, const std::string& column,
                       std::optional<std::int64_t> gpus);
 
-// Takes the next line off the text, without its end, and counts it.
-std::string_view next_line(std::string_view& text, std::size_t& number);
-bool is_blank(std::string_view line);
 // Error: a line with a number of fields that is not the expected one.
 [[noreturn]] void fail_fields(const CsvTable& table, std::size_t line, std::size_t found,
                               const std::string& expected);

@@ -7,12 +7,12 @@
 #include <cmath>
 
 #include "sim/base/date.h"
+#include "workloads/cluster_job/job_clock.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::int64_t second_us = 1'000'000, minute_us = 60 * second_us, hour_us = 60 * minute_us,
-                       day_us = 24 * hour_us;
+constexpr std::int64_t second_us = 1'000'000, minute_us = 60 * second_us;
 
 bool all_digits(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });

@@ -12,6 +12,7 @@
 #include "sim/base/input_file.h"
 #include "sim/base/json/json.h"
 #include "sim/base/text/csv.h"
+#include "sim/base/text/lines.h"
 #include "workloads/cluster_job/job_cells.h"
 #include "workloads/cluster_job/job_list_maker.h"
 #include "workloads/cluster_job/slurm_jobs.h"

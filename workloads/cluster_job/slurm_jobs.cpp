@@ -11,6 +11,7 @@
 
 #include "sim/base/errors/check.h"
 #include "sim/base/text/csv.h"
+#include "sim/base/text/lines.h"
 #include "workloads/cluster_job/job_cells.h"
 #include "workloads/cluster_job/job_list_maker.h"
 #include "workloads/cluster_job/job_times.h"

@@ -10,11 +10,13 @@
 #include <map>
 #include <unordered_map>
 
+#include "sim/base/date.h"
 #include "sim/base/entry_file.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/input_file.h"
 #include "sim/base/json/json.h"
 #include "sim/base/text/csv.h"
+#include "sim/base/text/lines.h"
 
 namespace orrery {
 namespace {
@@ -103,11 +105,8 @@ RequestList parse_mooncake(std::string_view text, const std::string& file) {
   TraceMaker maker(file);
   std::size_t number = 0;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::string_view line = next_line(text, number);
+    if (is_blank(line)) continue;
     const JsonValue at = JsonValue::parse(line, fmt::format("{}: line {}", file, number));
     Request request{.arrival = Ticks{at.at("timestamp").integer(0, most) * picoseconds}};
     const std::int64_t prompt = at.at("input_length").integer(1, most_request_tokens);
@@ -118,14 +117,6 @@ RequestList parse_mooncake(std::string_view text, const std::string& file) {
     maker.add(number, "timestamp", request);
   }
   return maker.made(mooncake_unit);
-}
-
-// Days since 1970-01-01 (Hinnant, "chrono-compatible low-level date algorithms").
-std::int64_t days_from_civil(std::int64_t y, std::int64_t m, std::int64_t d) {
-  y -= m <= 2 ? 1 : 0;
-  const std::int64_t era = y / 400, of_era = y - era * 400;
-  const std::int64_t of_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
-  return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
 // Hundreds of nanoseconds of "2023-11-16 18:15:46.6805900", with or without a fraction.
@@ -144,14 +135,13 @@ std::optional<std::int64_t> azure_time(const std::string& text) {
     std::from_chars(text.data() + at, text.data() + at + length, value);
     return value;
   };
-  const std::int64_t month = number(5, 2), day = number(8, 2), hour = number(11, 2),
-                     minute = number(14, 2), second = number(17, 2);
-  if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60)
-    return std::nullopt;
+  const auto date = date_from_text(text.substr(0, 10));
+  const std::int64_t hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
+  if (!date || hour > 23 || minute > 59 || second > 60) return std::nullopt;
   std::string fraction = text.size() > form.size() ? text.substr(form.size() + 1) : "";
   fraction.resize(7, '0');
-  const std::int64_t days = days_from_civil(number(0, 4), month, day);
-  return (((days * 24 + hour) * 60 + minute) * 60 + second) * 10'000'000 + std::stoll(fraction);
+  return (((date->days * 24 + hour) * 60 + minute) * 60 + second) * 10'000'000 +
+         std::stoll(fraction);
 }
 
 std::int32_t tokens_in(const CsvTable& table, std::size_t i, const std::string& column,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a list of names with commas.
+// Reads lists whose values stand in them once.
 #pragma once
 
 #include <string>
@@ -9,7 +9,10 @@
 
 namespace orrery {
 
-// Each of `known`, none twice: else an Error.
+// Error where a value stands in the list twice.
+void check_each_once(const JsonValue& list);
+
+// Names with commas or in a list, each of `known`, none twice: else an Error.
 std::vector<std::string> listed_names(const JsonValue& list, const std::vector<std::string>& known);
 
 }  // namespace orrery

@@ -13,6 +13,7 @@
 #include "sim/question/plan/combinations.h"
 #include "sim/question/schedule/contest.h"
 #include "sim/question/schedule/inline_jobs.h"
+#include "sim/question/schedule/listed_names.h"
 
 namespace orrery {
 namespace {
@@ -48,19 +49,9 @@ void check_some_fit(const ClusterJobs& list, std::int64_t gpus) {
        .expected = fmt::format("jobs of at most {}, all that the cluster has", gpus)});
 }
 
-void check_each_once(const JsonValue& settings) {
-  for (const std::string& key : varied_keys()) {
-    const auto list = settings.find(key);
-    if (!list || !list->is_array()) continue;
-    std::set<std::string> seen;
-    for (const JsonValue& one : list->items())
-      if (!seen.insert(one.raw().dump()).second)
-        list->fail("each once", one.raw().dump() + " twice");
-  }
-}
-
 void read_points(PointReader& reader, Scheduled& out) {
-  check_each_once(out.settings);
+  for (const std::string& key : varied_keys())
+    if (const auto list = out.settings.find(key); list && list->is_array()) check_each_once(*list);
   for (QuestionPoint& point : combinations_of(without_jobs(out.settings), varied_keys())) {
     SchedulePoint one{.hash = content_hash(point.settings.raw().dump()),
                       .asked = reader.read(point.settings)};

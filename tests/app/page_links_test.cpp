@@ -101,6 +101,7 @@ const std::map<std::string, std::vector<std::string>> key_folders = {
     {"economics", {"hw_models/catalog/economics"}},
     {"site", {"hw_models/catalog/sites"}},
     {"model error", {"validation"}},
+    {"RL program", {"workloads/catalog/rl_programs"}},
 };
 
 const std::string& catalogue_text(const std::string& kind) {

@@ -8,35 +8,10 @@
 #include "sim/base/random.h"
 #include "sim/engine/fleet/fleet_run.h"
 #include "tests/base/fresh_seed.h"
+#include "tests/engine/random_jobs.h"
 
 namespace orrery {
 namespace {
-
-constexpr std::int64_t second = 1'000'000;
-
-ClusterJobs random_jobs(std::uint64_t seed, std::size_t count, std::int64_t most_gpus,
-                        bool with_limits) {
-  RandomStream random(seed, 1);
-  ClusterJobs list;
-  FleetTime at;
-  for (std::size_t i = 0; i < count; ++i) {
-    at.us += static_cast<std::int64_t>(random.below(4)) * second * 10;
-    ClusterJob job{.submit = at, .row = static_cast<std::uint32_t>(i + 1)};
-    job.length.us = static_cast<std::int64_t>(random.below(200)) * second;
-    job.limit.us =
-        job.length.us + (with_limits ? static_cast<std::int64_t>(random.below(100)) * second : 0);
-    job.gpus = static_cast<std::int32_t>(
-        1 + random.below(random.below(3) == 0 ? static_cast<std::uint64_t>(most_gpus) : 8));
-    list.jobs.push_back(job);
-  }
-  return list;
-}
-
-SlotShape small_cluster(std::int32_t hosts) {
-  SlotShape shape{.hosts = hosts, .gpus_per_host = 8, .last_host_gpus = 8};
-  shape.levels = {{"leaf group", 2}, {"pod", 4}};
-  return shape;
-}
 
 std::vector<FleetQuestion> all_questions(std::int32_t hosts) {
   std::vector<FleetQuestion> out;

@@ -13,7 +13,7 @@ namespace orrery {
 // What became of a job; fleet_never: it did not start, or did not end.
 struct JobRecord {
   FleetTime start = fleet_never, end = fleet_never;  // start: the first
-  FleetTime promise = fleet_never;  // easy: the start that it was promised as a head
+  FleetTime promise = fleet_never;  // the start that it was promised: easy, as a head
   std::int32_t hosts = 0;
   std::int32_t groups = 0;  // of the innermost level of switches; 0: the shape has none
   bool rejected = false;    // it asks for more than the cluster has

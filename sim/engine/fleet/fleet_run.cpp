@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "sim/engine/fleet/breakdown_pass.h"
+#include "sim/engine/fleet/conservative_loop.h"
 #include "sim/engine/fleet/easy_pass.h"
 #include "sim/engine/fleet/fleet_state.h"
 #include "sim/engine/fleet/fleet_timeline.h"
@@ -74,6 +75,8 @@ bool is_stopped(const FleetQuestion& question, FleetTime now, std::size_t waitin
 std::unique_ptr<DecisionLoop> loop_of(FleetState& state, const FleetQuestion& question) {
   if (question.policy.fit == JobFit::slurm) return std::make_unique<SlurmLoops>(state, question);
   if (question.policy.fit == JobFit::rounds) return std::make_unique<RoundLoop>(state, question);
+  if (question.policy.fit == JobFit::conservative)
+    return std::make_unique<ConservativeLoop>(state, question);
   return nullptr;
 }
 

@@ -8,7 +8,7 @@
 
 #include "sim/engine/fleet/fleet_question.h"
 #include "sim/engine/fleet/fleet_record.h"
-#include "sim/engine/fleet/job_ranks.h"
+#include "sim/engine/jobs/job_ranks.h"
 #include "sim/engine/jobs/job_run.h"
 #include "sim/engine/jobs/running_ends.h"
 #include "sim/engine/jobs/waiting_list.h"
@@ -64,6 +64,7 @@ class FleetState {
     return has_power(question_.idle_milliwatts * slots_.total() + extra_milliwatts(job));
   }
 
+  WaitingJob waiting_job(std::uint32_t job) const;  // as it stands in the list
   // Puts a job into the list.
   void wait(std::uint32_t job);
   // A place for a job that waits, by the rule; false: there is none now.
@@ -116,7 +117,6 @@ class FleetState {
   FleetWork spent;                 // by runs that are over
 
  private:
-  WaitingJob waiting_job(std::uint32_t job) const;
   FleetTime expected_length(std::uint32_t job) const;
   void count_groups(const Grants& grants, JobRecord& record) const;
   void account(std::uint32_t job, const RunReach& reach, std::int64_t kept, FleetTime at,

@@ -18,8 +18,9 @@ enum class JobOrder : std::uint8_t { fifo, sjf, priority, las };
 // Who may pass a head that has no place. block: nobody. easy: whoever leaves the start that the
 // head is promised as it is (Lifka, The ANL/IBM SP Scheduling System, 1995). any: whoever has a
 // place. slurm: as its loops decide, which place gangs by themselves (SlurmPasses). rounds: all
-// jobs get their sizes and places anew in rounds (RoundLoop).
-enum class JobFit : std::uint8_t { block, easy, any, slurm, rounds };
+// jobs get their sizes and places anew in rounds (RoundLoop). conservative: whoever leaves the start
+// that each one before it is promised (ConservativeLoop).
+enum class JobFit : std::uint8_t { block, easy, any, slurm, rounds, conservative };
 
 // Where a gang of n goes. pool: anywhere, hosts do not count. All others take n / 8 hosts that are
 // free as a whole (8: accelerators of a host) and the rest on one host.

@@ -113,6 +113,7 @@ const std::vector<NamedPolicy>& named_policies() {
                                                {"priority-easy", JobOrder::priority, JobFit::easy},
                                                {"preempt", JobOrder::priority, JobFit::easy, true},
                                                {"las", JobOrder::las, JobFit::any, true},
+                                               {"conservative", JobOrder::fifo, JobFit::conservative},
                                                {"slurm-default", JobOrder::fifo, JobFit::slurm},
                                                in_rounds("goodput", RoundRule::goodput),
                                                in_rounds("optimus", RoundRule::optimus),
@@ -158,6 +159,8 @@ PointCase PointReader::read(const JsonValue& s) {
       s.at("policy").fail(
           "another policy beside reliability, power_limit and queues: slurm-default knows none");
   }
+  if (q.policy.fit == JobFit::conservative && (q.power_limit_milliwatts > 0 || s.find("queues")))
+    s.at("policy").fail("another policy beside power_limit and queues: conservative knows neither");
   const bool pool = q.policy.place == JobPlace::pool;
   if (pool && (profile || q.power_limit_milliwatts > 0 || !out.jobs->trainings.empty() ||
                q.policy.preempts))

@@ -28,12 +28,12 @@ const std::vector<Setting>& schedule_settings() {
       {"days", integer, jobs, "those submitted in the first so many days"},
       {"horizon", quantity, jobs, "the run ends then, whoever runs (\"90 day\")"},
       {"policy", text, policy,
-       "who is next, who may pass, whom a head stops: fifo, sjf, easy, sjf-easy, priority, "
-       "priority-easy, preempt, las, slurm-default; how many accelerators jobs get: goodput, "
+       "who is next, who may pass, whom a head stops: fifo, sjf, easy, sjf-easy, conservative, "
+       "priority, priority-easy, preempt, las, slurm-default; how many accelerators jobs get: goodput, "
        "optimus, max-min, fair (fifo)",
        SettingOf::both,
-       "fifo sjf easy sjf-easy priority priority-easy preempt las slurm-default goodput optimus "
-       "max-min fair"},
+       "fifo sjf easy sjf-easy conservative priority priority-easy preempt las slurm-default "
+       "goodput optimus max-min fair"},
       {"place", text, policy, "where a gang goes: pool, pack, spread, least-level, random (pack)",
        SettingOf::both, "pool pack spread least-level random"},
       {"preempt_after", quantity, policy,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps priorities, and sums of what they hold.
-#include "sim/engine/fleet/job_ranks.h"
+#include "sim/engine/jobs/job_ranks.h"
 
 namespace orrery {
 

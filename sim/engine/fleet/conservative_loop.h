@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promises every job a start and a place as it comes, and nobody is delayed beyond it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/engine/backfill/room_plan.h"
+#include "sim/engine/fleet/fleet_state.h"
+#include "sim/engine/jobs/decision_loop.h"
+
+namespace orrery {
+
+// Conservative backfilling (Mu'alem and Feitelson, 2001): a job gets the first start at which it
+// has a place for its whole limit, all those before it kept. Where a job ends before its limit, one
+// after the other, in the order of the list, is taken out of the plan and put in again as early as
+// there is room, not later than it stood there. Hosts that break void the plan: who has no place
+// any more is promised another one.
+class ConservativeLoop final : public DecisionLoop {
+ public:
+  ConservativeLoop(FleetState& state, const FleetQuestion& question);
+  FleetTime next() const override;
+  void submit(std::uint32_t job) override { come_.push_back(job); }
+  void settle(bool changed) override { void_ = void_ || changed; }
+  void wake(FleetTime now) override;
+
+ private:
+  struct Promise {
+    WaitingJob job;
+    FleetTime at = fleet_never;
+    Grants place = {};  // from then on; none where it is never
+    FleetTime end() const;
+  };
+  void promise(Promise& promise, FleetTime now);
+  void renew(FleetTime now);
+  bool start_due(FleetTime now);
+  Grants place_in(const std::vector<std::int32_t>& room, std::int32_t gpus);
+
+  FleetState& state_;
+  Placer placer_;
+  RoomPlan plan_;
+  Slots view_;                       // with what a job may have
+  std::vector<std::int32_t> shown_;  // free accelerators of its hosts
+  std::vector<Promise> promises_;    // of those that wait, in the order of the list
+  std::vector<std::uint32_t> come_;  // since the last look
+  bool void_ = false;
+};
+
+}  // namespace orrery

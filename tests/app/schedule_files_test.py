@@ -101,7 +101,8 @@ def check_sums(folder):
     question = folder / "lab.json"
     question.write_text(json.dumps(QUESTION))
     plain = run(question, "--json").stdout
-    files = ["--events-out", folder / "events.csv", "--trace-out", folder / "trace.json", "--jobs-out", folder / "jobs.csv"]
+    files = ["--events-out", folder / "events.csv", "--trace-out", folder / "trace.json",
+             "--jobs-out", folder / "jobs.csv"]
     assert run(question, "--json", *files).stdout == plain, "files change the answer"
     answer = json.loads(plain)["points"][0]["first"]
     with open(folder / "events.csv", newline="") as file:
@@ -155,7 +156,8 @@ def check_bad(folder, question):
     for words, part in ((["--policy", "fifo,easy", "--events-out", folder / "x.csv"], "one point"),
                         (["--trace-from", "2 day"], "--trace-out"),
                         (["--trace-out", folder / "x.json", "--trace-from", "2"], "--trace-from"),
-                        (["--trace-out", folder / "x.json", "--trace-from", "2 day", "--trace-to", "1 day"], "--trace-to"),
+                        (["--trace-out", folder / "x.json", "--trace-from", "2 day", "--trace-to", "1 day"],
+                         "--trace-to"),
                         (["--trace-out", folder / "no/such/x.json"], "no/such"),
                         (["--events-out", folder], "directory"),
                         (["--results", folder / "r", "--shard", "0/2", "--events-out", folder / "x.csv"], "shard")):
@@ -182,8 +184,8 @@ def check_interrupted(folder):
     words = [binary, "schedule", long, "--json", "--results", folder / "cut", "--events-out", folder / "cut.csv"]
     for number in (signal.SIGKILL, signal.SIGINT):
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and not any(f.stat().st_size > 0 for f in folder.glob("cut.csv.partial*")):
+        deadline, partial = time.monotonic() + 30, folder / f"cut.csv.partial{process.pid}"
+        while time.monotonic() < deadline and not (partial.exists() and partial.stat().st_size > 0):
             time.sleep(0.02)
         process.send_signal(number)
         said = process.communicate()[0]

@@ -36,7 +36,10 @@ std::vector<JobWork> works() {
   own.own_failures = Hertz(1 / 20'000.0);
   own.planned_stops = Hertz(1 / 50'000.0);
   own.stop.us = 600 * second;
-  return {JobWork{}, own};
+  JobWork recorded;
+  recorded.milliwatts = 500'000;
+  own.milliwatts = 700'000;
+  return {recorded, own};
 }
 
 // Follows events alone: what is held, host by host, and by whom.
@@ -49,11 +52,13 @@ class Followed {
     for (std::int32_t i = 0; i < question.breakdowns.spare_hosts; ++i)
       out_ += question.shape.gpus_of(question.shape.hosts - 1 - i);
     pool_ = question.shape.hosts == 1;
+    drawn_ = question.idle_milliwatts * question.shape.gpus();
   }
 
   void take(const FleetEvent& event) {
     REQUIRE(event.at >= now_);
-    now_ = event.at;
+    pass_to(event.at);
+    if (event.kind == FleetEventKind::power) drawn_ = event.milliwatts;
     ++count[event.kind];
     using enum FleetEventKind;
     if (event.kind == submit) REQUIRE(event.at == list_.jobs[event.job].submit);
@@ -78,11 +83,16 @@ class Followed {
     REQUIRE(held_now == slots.held());
     REQUIRE(out_ == slots.out());
   }
+  void pass_to(FleetTime at) {
+    nanojoules += static_cast<__int128>(drawn_) * (at - now_).us;
+    now_ = at;
+  }
   bool nobody_holds() const { return since_.empty(); }
 
   std::map<FleetEventKind, std::int64_t> count;
   std::map<std::string, std::int64_t> stops;  // by cause
   GpuMicros held = 0;
+  __int128 nanojoules = 0;
 
  private:
   void hold(const FleetEvent& event, std::int32_t sign) {
@@ -105,12 +115,14 @@ class Followed {
   std::int64_t out_ = 0;
   bool pool_ = false;
   FleetTime now_;
+  std::int64_t drawn_ = 0;
 };
 
 FleetQuestion question_of(std::uint64_t round) {
   FleetQuestion question;
   question.seed = round;
   question.works = works();
+  question.idle_milliwatts = 100'000;
   const auto kind = round % 4;
   question.shape = {.hosts = 12, .gpus_per_host = 8, .last_host_gpus = 8};
   question.shape.levels = {{"domain", 2}, {"leaf group", 4}};
@@ -141,8 +153,10 @@ TEST_CASE("law: events add up to the record of the run", "[fleet]") {
     question.tell = [&](const FleetEvent& event) { followed.take(event); };
     question.look = [&](FleetTime, const Slots& slots) { followed.look(slots); };
     const FleetRecord record = run_fleet(list, question);
+    followed.pass_to(record.last_end);
     REQUIRE(followed.nobody_holds());
     CHECK(followed.held == record.use.held);
+    CHECK(followed.nanojoules == record.power.nanojoules);
     std::int64_t stops = 0, preemptions = 0, ended = 0, rejected = 0;
     for (const JobRecord& job : record.jobs) {
       stops += job.stops;

@@ -35,6 +35,7 @@ void EventRows::begin(const Scheduled& asked) {
 }
 
 void EventRows::take(const FleetEvent& event) {
+  if (event.kind == FleetEventKind::power) return;  // a curve, of traces
   fmt::format_to(std::back_inserter(rows_), "{}.{:06},{},{},{},{},{}\n", event.at.us / 1'000'000,
                  event.at.us % 1'000'000, fleet_event_text[event.kind],
                  is_of_job(event.kind) ? csv_cell(jobs_->id_of(event.job)) : "",

@@ -68,7 +68,8 @@ void FleetTrace::take(const FleetEvent& event) {
   }
   if (event.kind == stop || event.kind == end || event.kind == cut) leave(event);
   if (event.kind == stop) wait(event);
-  if (!is_of_job(event.kind)) hosts_changed(event);
+  if (event.kind == power) levels_.milliwatts = event.milliwatts;
+  if (event.kind == out || event.kind == in || event.kind == repaired) hosts_changed(event);
 }
 
 void FleetTrace::wait(const FleetEvent& event) {
@@ -102,11 +103,8 @@ void FleetTrace::start_of(const FleetEvent& event) {
   Running running{.since = event.at,
                   .parts = parts_of(event),
                   .gpus = event.gpus,
-                  .milliwatts = event.milliwatts,
                   .hosts = event.place != nullptr ? hosts_text(*event.place) : ""};
   levels_.held += event.gpus;
-  const FleetQuestion& question = asked_->points.front().asked.question;
-  levels_.milliwatts += (event.milliwatts - question.idle_milliwatts) * event.gpus;
   const auto [begin, end] = shown(from.since, event.at);
   if (begin < end) {
     Json details = {{"gpus", event.gpus}};
@@ -131,8 +129,6 @@ void FleetTrace::leave(const FleetEvent& event) {
   for (const Part& part : running.parts)
     lanes_[static_cast<std::size_t>(part.group)].give(part.lane);
   levels_.held -= running.gpus;
-  const FleetQuestion& question = asked_->points.front().asked.question;
-  levels_.milliwatts -= (running.milliwatts - question.idle_milliwatts) * running.gpus;
   running_.erase(at);
 }
 

@@ -46,7 +46,7 @@ class FleetTrace {
   struct Running {
     FleetTime since;
     std::vector<Part> parts;
-    std::int64_t gpus = 0, milliwatts = 0;
+    std::int64_t gpus = 0;
     std::string hosts;
   };
   struct Alone {  // what waits, or is repaired

@@ -15,7 +15,7 @@ namespace orrery {
 // it gives them back before its end, and waits for others. restart: it was stopped and begins again
 // where it is. end: it gives them back for good. cut: the run ends while it holds them. out: hosts
 // go for repair. repaired: they stand by. in: one that stood by goes to work. Spare hosts stand by
-// when a run begins.
+// when a run begins. power: what the cluster draws from here on.
 enum class FleetEventKind : std::uint8_t {
   submit,
   reject,
@@ -26,10 +26,12 @@ enum class FleetEventKind : std::uint8_t {
   cut,
   out,
   in,
-  repaired
+  repaired,
+  power
 };
-inline constexpr auto fleet_event_text = enum_names<FleetEventKind>(
-    {"submit", "reject", "start", "stop", "restart", "end", "cut", "out", "in", "repaired"});
+inline constexpr auto fleet_event_text =
+    enum_names<FleetEventKind>({"submit", "reject", "start", "stop", "restart", "end", "cut", "out",
+                                "in", "repaired", "power"});
 constexpr bool is_of_job(FleetEventKind kind) { return kind < FleetEventKind::out; }
 
 // Valid while it is told.
@@ -40,7 +42,7 @@ struct FleetEvent {
   std::int64_t gpus = 0;          // that the job asks for or holds; of the hosts
   std::string_view cause = {};    // of stop, restart and out: what broke, or who wanted it
   const Grants* place = nullptr;  // hosts; none of submissions and where only the number counts
-  std::int64_t milliwatts = 0;    // that an accelerator draws which the job holds
+  std::int64_t milliwatts = 0;    // of power
 };
 
 }  // namespace orrery

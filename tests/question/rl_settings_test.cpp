@@ -13,6 +13,7 @@ SortedJson llama() {
   return {{"model", "llama3.1-8b"},
           {"cluster", "dgx-h100"},
           {"gpus", 16},
+          {"program", "nemo-rl"},
           {"prompt", 128},
           {"response", 1000},
           {"context", 4096},

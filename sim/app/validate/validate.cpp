@@ -64,7 +64,8 @@ TableKind kind_of(const CsvTable& table) {
                .expected = "training runs (at least model, gpu, n_gpus, seq, tp, tokens_s_gpu), "
                            "training steps (id, gpus, mbs, nm, wrap, step_s, ...), inference steps "
                            "(id, mode, batch, ctx, tp, step_s, ...), collectives "
-                           "(id, gpu, library, collective, ranks, bytes, time_us, ...), operator "
+                           "(id, gpu, library, collective, ranks, bytes, time_us, ...), steps of "
+                           "RL (id, steps_off, response_tokens, gen_batch, ...), operator "
                            "tables by name (<gpu>_gemm_<framework>_<format>.csv) or lines of "
                            "calibrate measure (*.jsonl)"});
 }

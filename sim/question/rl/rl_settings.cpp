@@ -79,9 +79,8 @@ RlJob read_rl_job(const JsonValue& s, Catalogues& catalogues) {
   RlJob job;
   job.cluster = catalogues.cluster(s.at("cluster").reference(), s.at("gpus").integer(1, most));
   job.model = catalogues.model(s.at("model").reference());
-  const auto program = s.find("program");
-  job.program = load_rl_program(program ? program->text() : "nemo-rl",
-                                data_root() / "workloads/catalog/rl_programs");
+  job.program =
+      load_rl_program(s.at("program").text(), data_root() / "workloads/catalog/rl_programs");
   job.lengths = {.prompt = tokens(s.at("prompt")),
                  .response = tokens(s.at("response")),
                  .context = s.at("context").integer(2, most)};

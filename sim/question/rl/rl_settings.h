@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-// {"model", "cluster", "gpus", "program": "nemo-rl", "prompt", "response", "context",
+// {"model", "cluster", "gpus", "program" (an entry of rl_programs), "prompt", "response",
+// "context",
 //  "responses", "update_batch": responses, "steps_off": 0, "seed": 1,
 //  "generation": {"gpus": 0, "tp": 1, "pp": 1, "precision": "bf16", "memory_share": the engine's},
 //  "training": {keys of a layout, "packed": true, "logprob_fill": 1, "reference": true},

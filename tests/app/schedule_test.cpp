@@ -138,12 +138,25 @@ TEST_CASE("a training of several sizes takes what is free", "[schedule]") {
   const Outcome none = run(question("") + " --json");
   const SortedJson a = SortedJson::parse(one.out), b = SortedJson::parse(none.out);
   CHECK(a.at("points") == b.at("points"));
+  // The batch goes with the size: 1 + N / B, with N four batches of 32 accelerators.
+  const Outcome free = run(question(R"(, "sizes": "16..64", "noise_scale": 2097152)") + " --json");
+  INFO(free.err);
+  REQUIRE(free.code == 0);
+  const SortedJson free_answer = SortedJson::parse(free.out);
+  const SortedJson& scaled = free_answer.at("trainings").at(0).at("sizes");
+  const auto steps = [&](std::size_t i) {
+    return scaled.at(i).at("length_s").get<double>() / scaled.at(i).at("step_s").get<double>();
+  };
+  CHECK(steps(0) == Approx(5000 * (1 + 8.0) / (1 + 4.0)).epsilon(1e-6));
+  CHECK(steps(1) == Approx(5000 * (1 + 2.0) / (1 + 4.0)).epsilon(1e-6));
   const auto refused = [&](const std::string& entry, const std::string& why) {
     expect_failure(question(entry), why);
   };
   refused(R"(, "sizes": [16, 64])", "sizes with the 32 that gpus says");
   refused(R"(, "sizes": [0, 32])", "0");
   refused(R"(, "sizes": [31, 32])", "31");
+  refused(R"(, "noise_scale": 1e6)", "nothing without sizes");
+  refused(R"(, "sizes": [16, 32], "noise_scale": 0)", "tokens above 0");
   expect_failure(question("") + " --policy easy --round 60s", "--round");
   expect_failure(question("") + R"( --queues '{"training": {"gpus": 16}}')", "priorities");
 }
@@ -191,6 +204,22 @@ TEST_CASE("Slurm's loops decide at their seconds", "[schedule]") {
   CHECK(rows.find("slurm-default,tree,a,default,8,0.000000,0.000000") != std::string::npos);
   const SortedJson answer = SortedJson::parse(o.out);
   CHECK(answer.at("points").at(0).at("first").at("jobs").at("finished").get<int>() == 4);
+}
+
+TEST_CASE("recorded jobs may take longer where they are scattered", "[schedule]") {
+  const std::string line =
+      "schedule --cluster dgx-h100 --gpus 2048 --trace philly --days 30 --json ";
+  const auto first = [&](const std::string& more) {
+    const Outcome o = run(line + more);
+    INFO(o.err);
+    REQUIRE(o.code == 0);
+    const SortedJson answer = SortedJson::parse(o.out);
+    return answer.at("points").at(0).at("first");
+  };
+  CHECK(first("--place random --scatter-cost 1") == first("--place random"));
+  CHECK(first("--place random --scatter-cost 1.2").at("gpu_share").at("slowed").get<double>() > 0);
+  expect_failure(line + "--scatter-cost 0.9", "a factor from 1 to 10");
+  expect_failure(line + "--place pool --scatter-cost 1.2", "a rule with hosts");
 }
 
 TEST_CASE("a placement that is drawn depends on its seed", "[schedule]") {

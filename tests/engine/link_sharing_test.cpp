@@ -85,5 +85,50 @@ TEST_CASE("whoever is first on a link is served first", "[fleet]") {
   CHECK(losses[1] > 0.05);
 }
 
+LinkUser hashed_user(double busy, double load, std::int32_t paths) {
+  return {.step = 1,
+          .busy = busy,
+          .load = load,
+          .uplinks = 32,
+          .paths = paths,
+          .leaves = 8};
+}
+
+// Flows that chance puts on one link share it; more queue pairs, or fewer flows, meet less.
+TEST_CASE("law: jobs that are hashed onto the same links lose by chance", "[fleet]") {
+  for (const double busy : {0.1, 0.3, 0.5}) {
+    const auto loss = [&](double load, std::int32_t paths, LinkMeeting how) {
+      const std::vector<LinkUser> pair = {hashed_user(busy, load, paths),
+                                          hashed_user(busy, load, paths)};
+      return sharing_losses(pair, how)[0];
+    };
+    INFO("busy " << busy);
+    CHECK(loss(0.25, 1, LinkMeeting::random) > 0);
+    CHECK(loss(0.25, 1, LinkMeeting::shifted) == Approx(0).margin(1e-9));
+    CHECK(loss(0.25, 1, LinkMeeting::aligned) >= loss(0.25, 1, LinkMeeting::random));
+    CHECK(loss(0.25, 16, LinkMeeting::random) < loss(0.25, 1, LinkMeeting::random));
+    CHECK(loss(0.02, 16, LinkMeeting::random) == 0);
+  }
+  RandomStream random(fresh(23), 7);
+  for (int round = 0; round < 100; ++round) {
+    const LinkUser user = hashed_user(0.3, 0.05 + 0.4 * random.uniform(),
+                                      static_cast<std::int32_t>(1 + random.below(4)));
+    CHECK(hashed_slowdown(user, 0) == 1);
+    double before = 1;
+    for (const double others : {4.0, 16.0, 64.0}) {
+      const double now = hashed_slowdown(user, others);
+      CHECK(now >= before);
+      before = now;
+    }
+    // No worse than all that others send, put in its way.
+    CHECK(before <= 1 + 64.0);
+    const std::vector<LinkUser> alone = {user};
+    CHECK(sharing_losses(alone, LinkMeeting::aligned)[0] == 0);
+    // In front of the other it loses nothing.
+    const std::vector<LinkUser> pair = {user, hashed_user(0.4, 0.3, 1)};
+    CHECK(sharing_losses(pair, LinkMeeting::priority)[0] == Approx(0).margin(1e-9));
+  }
+}
+
 }  // namespace
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what ECMP promises: even in the long run, uneven in every round, as balls into bins say.
 #include "topologies/routing/hashing.h"
+#include "sim/base/random.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -135,6 +136,40 @@ TEST_CASE("the worst load is what balls into bins say", "[ecmp]") {
     const double ideal =
         std::max(1.0, static_cast<double>(w.flows) / static_cast<double>(w.uplinks));
     CHECK(ecmp_share(w.flows, w.uplinks, w.pairs, w.leaves) == Approx(ideal / time).epsilon(0.03));
+  }
+}
+
+// Queue pairs of one job among those of others; each draws its spine, and with it a link up of its
+// leaf and one down.
+TEST_CASE("the worst load that one of several jobs meets is what balls into bins say", "[ecmp]") {
+  struct Met {
+    std::int64_t own, others, uplinks, leaves;  // parts a leaf
+  };
+  for (const Met& m :
+       {Met{8, 0, 32, 8}, Met{8, 24, 32, 8}, Met{2, 30, 32, 4}, Met{16, 16, 16, 12}}) {
+    INFO(m.own << " of " << m.own + m.others << " parts on " << m.uplinks << " links");
+    RandomStream random(11, 4);
+    double worst = 0;
+    constexpr int rounds = 4000;
+    for (int round = 0; round < rounds; ++round) {
+      std::map<std::pair<std::int64_t, std::uint64_t>, int> up, down;
+      std::map<std::pair<std::int64_t, std::uint64_t>, int> own_up, own_down;
+      for (std::int64_t leaf = 0; leaf < m.leaves; ++leaf)
+        for (std::int64_t part = 0; part < m.own + m.others; ++part) {
+          const std::uint64_t spine = random.below(static_cast<std::uint64_t>(m.uplinks));
+          const std::int64_t to = (leaf + 1 + part % (m.leaves - 1)) % m.leaves;
+          ++up[{leaf, spine}];
+          ++down[{to, spine}];
+          if (part >= m.own) continue;
+          own_up[{leaf, spine}] = own_down[{to, spine}] = 1;
+        }
+      int most = 0;
+      for (const auto& [link, one] : own_up) most = std::max(most, up[link]);
+      for (const auto& [link, one] : own_down) most = std::max(most, down[link]);
+      worst += static_cast<double>(most) / rounds;
+    }
+    CHECK(ecmp_worst_met(static_cast<double>(m.own), static_cast<double>(m.others), m.uplinks,
+                         m.leaves) == Approx(worst).epsilon(0.03));
   }
 }
 

@@ -56,6 +56,21 @@ double ecmp_share(std::int64_t flows, std::int64_t uplinks, std::int64_t queue_p
   return std::max(1.0, static_cast<double>(flows) / static_cast<double>(uplinks)) / worst;
 }
 
+double ecmp_worst_met(double own, double others, std::int64_t uplinks, std::int64_t leaves) {
+  const std::int64_t mine = std::llround(own), rest = std::llround(others);
+  CHECK_THAT(mine >= 1 && rest >= 0 && uplinks >= 1 && leaves >= 1, "counts of at least one");
+  const double loads = 2.0 * static_cast<double>(uplinks) * static_cast<double>(leaves);
+  const double none = binomial(mine, uplinks, 0);
+  double expected = 0, all_at_most = 0, rest_at_most = 0;
+  for (std::int64_t x = 0; x < mine + rest; ++x) {
+    all_at_most = std::min(1.0, all_at_most + binomial(mine + rest, uplinks, x));
+    rest_at_most = std::min(1.0, rest_at_most + binomial(rest, uplinks, x));
+    const double above = std::max(0.0, 1 - all_at_most - none * (1 - rest_at_most));
+    expected += -std::expm1(loads * std::log1p(-std::min(above, 1.0)));
+  }
+  return expected;
+}
+
 EcmpAverage ecmp_average_share(std::int64_t flows, std::int64_t uplinks, std::int64_t queue_pairs) {
   check_counts(flows, uplinks, queue_pairs, 1);
   const std::int64_t parts = flows * queue_pairs;

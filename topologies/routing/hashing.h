@@ -57,6 +57,12 @@ double ecmp_worst_load(std::int64_t flows, std::int64_t uplinks, std::int64_t qu
 double ecmp_share(std::int64_t flows, std::int64_t uplinks, std::int64_t queue_pairs,
                   std::int64_t leaves);
 
+// The worst load in parts on links that carry parts of one collective, where it has `own` on each
+// of `leaves` leaves and others have `others` there: P(M <= x) = (1 - P(T > x) + P(no own) P(O >
+// x)) ^ loads, T binomial of all parts, O of the others'. At least one of its own; parts between
+// whole numbers are rounded.
+double ecmp_worst_met(double own, double others, std::int64_t uplinks, std::int64_t leaves);
+
 // The mean rate of flows that nothing synchronises, over that of spread ones. Low: every part gets
 // its equal share of the worse of its two links. High: every link on its own is as busy as its
 // parts can make it. Max-min fairness lies between.

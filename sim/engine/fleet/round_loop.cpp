@@ -16,15 +16,15 @@ namespace {
 // something happens.
 constexpr std::int64_t most_idle_rounds = 1'000;
 
-// What a job takes on so many accelerators, alone and well placed: as many steps as on those that
-// it has.
+// What a job takes on so many accelerators, alone and well placed.
 FleetTime length_on(const FleetState& state, const FleetQuestion& question, std::uint32_t number,
                     WorkSize size) {
   constexpr GpuPicos ps_of_us = 1'000'000;
   const ClusterJob& job = state.job(number);
   if (size.work == job.work) return job.length;
-  const GpuPicos ps = static_cast<GpuPicos>(steps_of(state.work_of(number), job.length)) *
-                      question.works[size.work].step_ps;
+  const std::int64_t steps =
+      size.steps > 0 ? size.steps : steps_of(state.work_of(number), job.length);
+  const GpuPicos ps = static_cast<GpuPicos>(steps) * question.works[size.work].step_ps;
   const GpuPicos us = (ps + ps_of_us - 1) / ps_of_us;
   if (us > fleet_never.us) fleet_time_overflow();
   return {static_cast<std::int64_t>(us)};
@@ -210,8 +210,7 @@ std::vector<SizedGang> RoundLoop::choose_sizes(FleetTime now) {
 }
 
 bool RoundLoop::has_power(WorkSize size) const {
-  const std::int64_t each = question_.works[size.work].milliwatts - question_.idle_milliwatts;
-  return state_.has_power(state_.milliwatts() + each * size.gpus);
+  return state_.has_power(state_.milliwatts() + state_.power().extra(size.work, size.gpus));
 }
 
 ClusterJob RoundLoop::sized(std::uint32_t number, WorkSize size) const {

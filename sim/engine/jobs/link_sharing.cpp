@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <tuple>
+
+#include "topologies/routing/hashing.h"
 
 namespace orrery {
 namespace {
@@ -70,9 +74,54 @@ void go_on(Player& p, double now) {
   }
 }
 
+double parts_of(const LinkUser& user) { return user.load * user.uplinks * user.paths; }
+
+double parts_now(const Player& p) {
+  return (p.user.hidden + (p.sending ? p.user.load : 0)) * p.user.uplinks * p.user.paths;
+}
+
+// Who sends at a time slows the others by chance: their queue pairs meet on links. In order, flows
+// in front are not slowed, and leave what they do not use.
+class HashedRates {
+ public:
+  void share(std::vector<Player>& players, bool in_order) {
+    double in_front = 0, all = 0;
+    for (const Player& p : players) all += parts_now(p);
+    for (Player& p : players) {
+      const double own = parts_now(p);
+      if (p.sending && in_order)
+        p.rate = p.user.load * std::max(0.0, 2 - slowdown(p.user, in_front));
+      if (p.sending && !in_order) p.rate = p.user.load / slowdown(p.user, all - own);
+      in_front += own;
+    }
+  }
+
+ private:
+  double slowdown(const LinkUser& user, double others) {
+    const std::tuple key{user.load, user.leaves, std::llround(others)};
+    const auto known = known_.find(key);
+    if (known != known_.end()) return known->second;
+    return known_.emplace(key, hashed_slowdown(user, others)).first->second;
+  }
+  std::map<std::tuple<double, std::int32_t, long long>, double> known_;
+};
+
+// Shares of a link of this capacity, or of hashed ones.
+struct RateRule {
+  double capacity = 1;
+  bool in_order = false;
+  HashedRates* hashed = nullptr;
+  void share_out(std::vector<Player>& players) const {
+    if (hashed != nullptr)
+      hashed->share(players, in_order);
+    else
+      share(players, capacity, in_order);
+  }
+};
+
 // Losses of each when they begin so far into the step of the first.
 std::vector<double> play(std::span<const LinkUser> users, std::span<const double> begins,
-                         double capacity, bool in_order) {
+                         const RateRule& rule) {
   std::vector<Player> players;
   for (std::size_t i = 0; i < users.size(); ++i) {
     Player p{.user = users[i], .volume = users[i].busy * users[i].step * users[i].load};
@@ -86,7 +135,7 @@ std::vector<double> play(std::span<const LinkUser> users, std::span<const double
   constexpr int most_events = 4000;
   for (int event = 0; event < most_events; ++event) {
     if (std::all_of(players.begin(), players.end(), done)) break;
-    share(players, capacity, in_order);
+    rule.share_out(players);
     double next = std::numeric_limits<double>::infinity();
     for (const Player& p : players) next = std::min(next, time_left(p));
     now += next;
@@ -125,10 +174,23 @@ std::vector<double> mean_losses(std::span<const LinkUser> users) {
     double others = 0;
     for (std::size_t k = 0; k < users.size(); ++k)
       others += users[k].hidden + (k == i ? 0 : users[k].busy * users[k].load);
+    if (users[i].uplinks > 0) {
+      const double parts = others * users[i].uplinks * users[i].paths;
+      losses.push_back(users[i].busy * (hashed_slowdown(users[i], parts) - 1));
+      continue;
+    }
     const double left = std::max(1 - others, 1 / static_cast<double>(users.size()));
     losses.push_back(users[i].busy * std::max(0.0, users[i].load / left - 1));
   }
   return losses;
+}
+
+double hashed_slowdown(const LinkUser& user, double others) {
+  const double own = std::max(1.0, parts_of(user)), paths = user.paths;
+  const double alone = ecmp_worst_met(own, 0, user.uplinks, user.leaves);
+  const double met = ecmp_worst_met(own, std::max(0.0, others), user.uplinks, user.leaves);
+  // Neither is below the time of a flow alone.
+  return std::max(paths, met) / std::max(paths, alone);
 }
 
 std::vector<double> sharing_losses(std::span<const LinkUser> users, LinkMeeting how) {
@@ -137,14 +199,19 @@ std::vector<double> sharing_losses(std::span<const LinkUser> users, LinkMeeting 
     peak += user.load + user.hidden;
     hidden += user.hidden;
   }
-  if (users.size() < 2 || peak <= 1 + nothing) return std::vector<double>(users.size(), 0.0);
+  const bool hashed = !users.empty() && users.front().uplinks > 0;
+  if (users.size() < 2 || (!hashed && peak <= 1 + nothing))
+    return std::vector<double>(users.size(), 0.0);
   if (users.size() > most_met) return mean_losses(users);
   const double capacity = std::max(1 - hidden, 1 / static_cast<double>(users.size() + 1));
+  HashedRates hashed_rates;
+  const RateRule rule{.capacity = capacity,
+                      .in_order = how == LinkMeeting::priority,
+                      .hashed = hashed ? &hashed_rates : nullptr};
   std::vector<double> mean(users.size(), 0.0), best, worst;
   double least = std::numeric_limits<double>::infinity(), most = -1;
   for (int phase = 0; phase < phases; ++phase) {
-    const std::vector<double> losses =
-        play(users, begins_of(users, phase), capacity, how == LinkMeeting::priority);
+    const std::vector<double> losses = play(users, begins_of(users, phase), rule);
     const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
     if (sum < least) best = losses;
     if (sum > most) worst = losses;

@@ -11,12 +11,16 @@
 namespace orrery {
 
 // A job on a link of capacity 1: it computes for (1 - busy) of its step, then sends for `busy` of
-// it when it has the link alone, at the rate `load`.
+// it when it has the link alone, at the rate `load`. Or on the links of leaf switches over which
+// its flows are hashed: `load` is a share of all links of a switch.
 struct LinkUser {
-  double step = 1;    // seconds, alone
-  double busy = 0;    // 0 to 1
-  double load = 1;    // above 0, at most 1
-  double hidden = 0;  // of the link, in the mean: sent besides, and nobody waits for it
+  double step = 1;           // seconds, alone
+  double busy = 0;           // 0 to 1
+  double load = 1;           // above 0, at most 1
+  double hidden = 0;         // of the link, in the mean: sent besides, and nobody waits for it
+  std::int32_t uplinks = 0;  // of a switch; 0: not hashed
+  std::int32_t paths = 1;    // queue pairs of a flow, each hashed by itself
+  std::int32_t leaves = 1;   // switches that have flows of it
 
   auto operator<=>(const LinkUser&) const = default;
 };
@@ -38,5 +42,10 @@ std::vector<double> sharing_losses(std::span<const LinkUser> users, LinkMeeting 
 // The same by mean loads alone, for any number of jobs: what is left of the link while one sends,
 // at least an equal part of it.
 std::vector<double> mean_losses(std::span<const LinkUser> users);
+
+// How many times as long hashed flows of job `i` take while those of `others` are on the leaves
+// too: its worst link (topologies/routing/hashing.h) over the same without them. `others`: queue
+// pairs on a leaf's links.
+double hashed_slowdown(const LinkUser& user, double others);
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 // Runs the step of a training on the canonical place of each class.
 #include "sim/engine/prices/place_prices.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/engine/prices/trunk_traffic.h"
@@ -9,8 +10,26 @@
 
 namespace orrery {
 
-StepPlacePrices::StepPlacePrices(std::vector<PricedWork> works, SlotShape shape)
-    : works_(std::move(works)), shape_(std::move(shape)), known_(works_.size()) {
+std::int32_t levels_beyond_need(const Grants& place, const SlotShape& shape) {
+  std::int64_t hosts = 0;
+  std::int32_t first = place.front().host, last = first;
+  for (const HostGrant& grant : place) {
+    hosts += grant.hosts;
+    first = std::min(first, grant.host);
+    last = std::max(last, grant.host + grant.hosts - 1);
+  }
+  std::int32_t beyond = 0;
+  for (const SlotLevel& level : shape.levels)
+    if (hosts <= level.reach && first / level.reach != last / level.reach) ++beyond;
+  return beyond;
+}
+
+StepPlacePrices::StepPlacePrices(std::vector<PricedWork> works, SlotShape shape,
+                                 double scatter_cost)
+    : works_(std::move(works)),
+      shape_(std::move(shape)),
+      scatter_cost_(scatter_cost),
+      known_(works_.size()) {
   for (std::size_t i = 0; i < works_.size(); ++i) places_.emplace(works_[i].work, i);
 }
 
@@ -27,6 +46,10 @@ PlacePrice StepPlacePrices::price_of(const Scenario& scenario, const PlacementCl
 }
 
 PlacePrice StepPlacePrices::price(std::uint16_t work, const Grants& place) {
+  if (work == 0) {
+    const double times = std::pow(scatter_cost_, levels_beyond_need(place, shape_));
+    return {.step_ps = std::llround(static_cast<double>(JobWork{}.step_ps) * times)};
+  }
   const PlacementClass placed = placement_class(place, shape_);
   const std::size_t which = places_.at(work);
   const std::scoped_lock lock(mutex_);

@@ -21,11 +21,16 @@ struct PricedWork {
   double slower = 1;
 };
 
+// Levels of switches under which a place lies beyond those that as many accelerators need: 0 for a
+// place inside one group of the lowest level that could hold it.
+std::int32_t levels_beyond_need(const Grants& place, const SlotShape& shape);
+
 // Any thread may ask. All get the same price, whoever asked first.
 class StepPlacePrices final : public PlacePrices {
  public:
-  StepPlacePrices(std::vector<PricedWork> works, SlotShape shape);
-  // `work`: one of these.
+  // `scatter_cost`: what recorded lengths take times as long for each level beyond need.
+  StepPlacePrices(std::vector<PricedWork> works, SlotShape shape, double scatter_cost = 1);
+  // `work`: one of these, or 0: recorded lengths.
   PlacePrice price(std::uint16_t work, const Grants& place) override;
   // Classes that were priced so far.
   std::size_t classes() const;
@@ -37,6 +42,7 @@ class StepPlacePrices final : public PlacePrices {
   std::vector<PricedWork> works_;
   std::unordered_map<std::uint16_t, std::size_t> places_;  // of works in the list
   SlotShape shape_;
+  double scatter_cost_;
   mutable std::mutex mutex_;
   std::vector<OfWork> known_;
 };

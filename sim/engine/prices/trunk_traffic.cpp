@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "sim/engine/step/step.h"
+#include "topologies/clos.h"
 
 namespace orrery {
 namespace {
@@ -14,13 +15,23 @@ namespace {
 constexpr std::array<std::string_view, 3> tier_names = {"leaf group", "pod", "core group"};
 constexpr std::size_t layer_above_leaf = 2;  // of FlowPrice::bytes: what passes spines
 
-// What the links above a group of this tier carry for one of its hosts; 0: enough for all.
-double links_of_host(const Cluster& cluster, std::size_t tier) {
-  const ScaleOut& out = cluster.fabric.scale_out;
+double taper_of(const ScaleOut& out, std::size_t tier) {
   double taper = 1;
   for (std::size_t t = 0; t <= tier && t < out.tiers.size(); ++t)
     taper *= out.tiers[t].oversubscription.value.value_or(1);
-  if (taper <= 1) return 0;
+  return taper;
+}
+
+// Flows of leaf switches that have links enough are hashed onto them, and meet by chance.
+bool meets_by_hash(const ScaleOut& out, std::size_t tier) {
+  return tier == 0 && out.routing == Routing::ecmp && taper_of(out, tier) <= 1;
+}
+
+// What the links above a group of this tier carry for one of its hosts; 0: enough for all.
+double links_of_host(const Cluster& cluster, std::size_t tier) {
+  const ScaleOut& out = cluster.fabric.scale_out;
+  const double taper = taper_of(out, tier);
+  if (taper <= 1 && !meets_by_hash(out, tier)) return 0;
   return out.nic_bandwidth.get().si() * out.nics_per_accelerator.get() *
          static_cast<double>(cluster.gpus_per_host) / taper;
 }
@@ -59,6 +70,15 @@ TrunkTraffic traffic_above(const StepResult& result, std::size_t tier, double ho
   return out;
 }
 
+void add_hashing(const Cluster& cluster, TrunkTraffic& out) {
+  const ClosTier leaf = clos_shape(cluster.fabric, cluster.gpus).tiers.front();
+  out.uplinks = static_cast<std::int32_t>(leaf.up);
+  out.switches = static_cast<std::int32_t>(
+      leaf.switches * std::max<std::int64_t>(1, cluster.fabric.scale_out.planes));
+  out.paths = static_cast<std::int32_t>(cluster.fabric.scale_out.paths_per_flow);
+  if (out.uplinks == 0) out = {};
+}
+
 }  // namespace
 
 std::vector<TrunkTraffic> trunk_traffic(const Scenario& scenario, const SlotShape& shape) {
@@ -79,6 +99,8 @@ std::vector<TrunkTraffic> trunk_traffic(const Scenario& scenario, const SlotShap
     const double hosts =
         static_cast<double>(gpus) / static_cast<double>(scenario.cluster.gpus_per_host);
     out[level] = traffic_above(*result, tier, hosts, links);
+    if (meets_by_hash(scenario.cluster.fabric.scale_out, tier))
+      add_hashing(scenario.cluster, out[level]);
   }
   const bool meets = std::any_of(out.begin(), out.end(),
                                  [](const TrunkTraffic& t) { return t.load > 0 || t.hidden > 0; });

@@ -29,9 +29,9 @@ namespace orrery {
 namespace {
 
 // Of an entry; what else stands there are settings of simulate.
-constexpr std::array<std::string_view, 11> own_keys = {
-    "id",    "submit",   "tokens",      "steps", "length", "limit", "save_interval",
-    "queue", "priority", "preemptible", "sizes"};
+constexpr std::array<std::string_view, 12> own_keys = {
+    "id",    "submit",   "tokens",      "steps", "length",     "limit", "save_interval",
+    "queue", "priority", "preemptible", "sizes", "noise_scale"};
 // One of these says that the layout is given.
 constexpr std::array<std::string_view, 6> keys_of_layout = {"tp", "pp", "dp", "cp", "ep", "like"};
 
@@ -190,12 +190,29 @@ std::set<std::int64_t> read_sizes(const JsonValue& at, std::int64_t asked) {
   return sizes;
 }
 
-// The same entry for another number of accelerators.
-JsonValue resized(const JsonValue& entry, std::int64_t gpus, std::int64_t steps) {
+// The same entry for another number of accelerators. With a noise scale N of the gradient the batch
+// B goes with the size, and as much is learnt in steps in proportion to 1 + N / B (McCandlish et
+// al., An Empirical Model of Large-Batch Training, 2018, equation 2.7). Without one the batch
+// stays.
+JsonValue resized(const JsonValue& entry, const FleetTraining& asked, std::int64_t gpus) {
   SortedJson settings = entry.raw();
-  for (const char* key : {"sizes", "tokens", "length", "limit"}) settings.erase(key);
+  for (const char* key : {"sizes", "noise_scale", "tokens", "length", "limit"}) settings.erase(key);
+  const std::int64_t steps = steps_of(asked.work, asked.job.length);
   settings["gpus"] = gpus;
   settings["steps"] = steps;
+  if (const auto noise = entry.find("noise_scale")) {
+    const double tokens = noise->number();
+    if (!(tokens > 0 && tokens < 1e15)) noise->fail("tokens above 0");
+    const double before = tokens_per_step(asked.scenario.job, 1);
+    const std::int64_t batch = std::max<std::int64_t>(
+        1, std::llround(static_cast<double>(asked.scenario.job.global_batch) *
+                        static_cast<double>(gpus) / asked.job.gpus));
+    const double after =
+        before * static_cast<double>(batch) / static_cast<double>(asked.scenario.job.global_batch);
+    settings["global_batch"] = batch;
+    settings["steps"] =
+        std::ceil(static_cast<double>(steps) * (1 + tokens / after) / (1 + tokens / before));
+  }
   return JsonValue::from(std::move(settings), fmt::format("{}: {} on {} accelerators", entry.file(),
                                                           entry.path(), gpus));
 }
@@ -208,11 +225,13 @@ FleetTraining read_training(const JsonValue& entry, const SortedJson& cluster,
   const TrainingCase with{cluster, profile, catalogues, threads};
   FleetTraining out = read_on_one_size(entry, with);
   const auto sizes = entry.find("sizes");
-  if (!sizes) return out;
-  const std::int64_t steps = steps_of(out.work, out.job.length);
+  if (!sizes) {
+    if (const auto noise = entry.find("noise_scale")) noise->fail("nothing without sizes");
+    return out;
+  }
   for (const std::int64_t gpus : read_sizes(*sizes, out.job.gpus))
     if (gpus != out.job.gpus)
-      out.sizes.push_back(read_on_one_size(resized(entry, gpus, steps), with));
+      out.sizes.push_back(read_on_one_size(resized(entry, out, gpus), with));
   return out;
 }
 

@@ -25,13 +25,14 @@ struct FleetTraining {
   Seconds save_interval;  // 0: nothing is saved
   JobWork work;
   ClusterJob job;
-  // The same steps on each other number of accelerators that it may have.
+  // All of it on each other number of accelerators that it may have.
   std::vector<FleetTraining> sizes = {};
 };
 
 // Keys: id, submit ("2 day"), one of tokens, steps and length ("30 day"), perhaps limit,
 // save_interval and sizes; all others are settings of simulate. `sizes`: accelerators that rules
-// which size may give it, a list or a range, `gpus` among them. Without a layout among them the
+// which size may give it, a list or a range, `gpus` among them; with noise_scale (tokens) its batch
+// goes with its size. Without a layout among them the
 // best one is searched. `cluster` is the name of the machine. `profile`: without it nothing is
 // saved. Errors: of settings, a job that fits no memory or does not run.
 FleetTraining read_training(const JsonValue& entry, const SortedJson& cluster,

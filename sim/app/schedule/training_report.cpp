@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes tables of trainings.
+#include "sim/app/schedule/training_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/app/schedule/point_names.h"
+#include "sim/base/text/words.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t most_rows = 24;
+
+std::string time_text(FleetTime t) { return to_text(to_seconds(t)); }
+
+// The place of a training in the list of jobs.
+std::size_t job_of(const Scheduled& s, const FleetTraining& training) {
+  std::size_t i = 0;
+  while (i < s.jobs.jobs.size() &&
+         (s.jobs.jobs[i].work != training.job.work || s.jobs.id_of(i) != training.id))
+    ++i;
+  return i;
+}
+
+const SizedUse* use_of(const SchedulePoint& p, std::size_t job) {
+  for (const SizedUse& use : p.record.sized)
+    if (use.job == job) return &use;
+  return nullptr;
+}
+
+std::vector<std::string> result_cells(const SchedulePoint& p, const FleetTraining& training,
+                                      const ClusterJob& job, std::size_t number) {
+  const JobRecord& record = p.record.jobs[number];
+  const SizedUse* use = use_of(p, number);
+  std::vector<std::string> cells = {
+      training.id, grouped(use != nullptr ? std::llround(mean_gpus(*use)) : job.gpus),
+      use != nullptr ? grouped(use->moves) : "0"};
+  if (record.start == fleet_never) {
+    cells.insert(cells.end(), {"never started", "", ""});
+    return cells;
+  }
+  const FleetTime waited = record.start - job.submit + record.waited_again;
+  cells.push_back(time_text(waited));
+  if (record.end > p.record.last_end) {
+    cells.insert(cells.end(), {"not reached", ""});
+    return cells;
+  }
+  const FleetTime took = record.end - job.submit;
+  cells.push_back(time_text(took));
+  cells.push_back(fmt::format("{:.2f}", static_cast<double>((took - waited).us) /
+                                            static_cast<double>(training.job.length.us)));
+  return cells;
+}
+
+}  // namespace
+
+void add_trainings(Document& document, const Scheduled& s) {
+  if (s.points.front().asked.jobs->trainings.empty()) return;
+  Table table({"training", "GPUs", "layout", "step", "alone", "saves every"},
+              {Align::left, Align::right, Align::left, Align::right, Align::right, Align::right});
+  const auto add = [&](const std::string& id, const FleetTraining& t) {
+    table.add({id, grouped(t.job.gpus), to_text(t.scenario.layout),
+               to_text(seconds(static_cast<double>(t.step_ps) * 1e-12)),
+               to_text(to_seconds(t.job.length)),
+               t.save_interval > Seconds{} ? to_text(t.save_interval) : "never"});
+  };
+  for (const FleetTraining& t : s.points.front().asked.jobs->trainings) {
+    add(t.id, t);
+    for (const FleetTraining& size : t.sizes) add("or", size);
+  }
+  document.heading("Trainings");
+  document.table(table);
+}
+
+void add_training_results(Document& document, const Scheduled& s) {
+  const std::vector<FleetTraining>& trainings = s.points.front().asked.jobs->trainings;
+  const std::vector<const SchedulePoint*> points = run_points(s);
+  if (trainings.empty() || (trainings.size() * points.size() > most_rows && !document.full()))
+    return;
+  std::vector<std::string> head;
+  std::vector<Align> align;
+  name_columns(s, head, align);
+  for (const char* name : {"training", "mean GPUs", "moves", "waited", "to its end", "x alone"})
+    head.emplace_back(name);
+  align.push_back(Align::left);
+  align.resize(head.size(), Align::right);
+  Table table(head, align);
+  for (const FleetTraining& training : trainings) {
+    const std::size_t number = job_of(s, training);
+    if (number == s.jobs.jobs.size()) continue;  // not of these days
+    for (const SchedulePoint* p : points) {
+      std::vector<std::string> row = name_cells(*p);
+      for (std::string& cell : result_cells(*p, training, s.jobs.jobs[number], number))
+        row.push_back(std::move(cell));
+      table.add(row);
+    }
+  }
+  document.heading("What became of trainings");
+  document.table(table);
+  document.note(
+      "moves: it left its place for another size or place; waited: stops included; x alone: the "
+      "rest "
+      "over its length on the GPUs that it asks for.");
+}
+
+}  // namespace orrery

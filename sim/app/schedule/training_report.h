@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shows trainings of a shared cluster: their layouts and steps, and what became of them.
+#pragma once
+
+#include "sim/paper/document.h"
+#include "sim/question/schedule/schedule.h"
+
+namespace orrery {
+
+void add_trainings(Document& document, const Scheduled& scheduled);
+// Of the first run of each point; of a few points and trainings, unless the document is full.
+void add_training_results(Document& document, const Scheduled& scheduled);
+
+}  // namespace orrery

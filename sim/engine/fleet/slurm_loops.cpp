@@ -30,7 +30,35 @@ Grants grants_of(const SlurmPasses::Start& start, std::int32_t of_host, std::int
 }  // namespace
 
 SlurmLoops::SlurmLoops(FleetState& state, const FleetQuestion& question)
-    : state_(state), settings_(question.slurm), passes_(question.shape, question.slurm) {}
+    : state_(state),
+      settings_(question.slurm),
+      passes_(question.shape, question.slurm),
+      multifactor_(question.slurm.multifactor, static_cast<double>(state.slots().total())) {
+  for (std::uint32_t number = 0; number < state.records.size(); ++number) {
+    const ClusterJob& job = state.job(number);
+    multifactor_.know(job.queue, job.user);
+    highest_ = std::max<std::int32_t>(highest_, job.priority);
+  }
+}
+
+MultifactorJob SlurmLoops::factors_of(std::uint32_t number) const {
+  const ClusterJob& job = state_.job(number);
+  return {.queue = job.queue,
+          .user = job.user,
+          .submit = to_seconds(job.submit).si(),
+          .gpus = static_cast<double>(job.gpus),
+          .qos = highest_ > 0 ? std::max(0.0, static_cast<double>(job.priority) / highest_) : 0};
+}
+
+void SlurmLoops::renew_priorities(FleetTime now) {
+  const MultifactorSettings& settings = settings_.multifactor;
+  if (settings.is_neutral() || now < priorities_from_) return;
+  const double at = to_seconds(now).si();
+  multifactor_.rank(at);
+  passes_.set_priorities(
+      [&](std::uint32_t job) { return multifactor_.priority(factors_of(job), at); });
+  priorities_from_ = now + to_fleet_time(seconds(settings.calc_period));
+}
 
 FleetTime SlurmLoops::next_main() const {
   const FleetTime whole = last_whole_ + FleetTime{settings_.sched_interval * second};
@@ -50,13 +78,16 @@ FleetTime SlurmLoops::next() const {
 
 void SlurmLoops::submit(std::uint32_t number) {
   const ClusterJob& job = state_.job(number);
-  passes_.submit(number, job.gpus, (job.limit.us + second - 1) / second);
+  const MultifactorJob factors = factors_of(number);
+  passes_.submit(number, job.gpus, (job.limit.us + second - 1) / second,
+                 multifactor_.priority(factors, factors.submit));
   asked_ = changed_ = true;
 }
 
 void SlurmLoops::settle(bool /*changed*/) {
   for (const std::uint32_t job : state_.ended) {
     passes_.release(job);
+    multifactor_.end(factors_of(job), to_seconds(state_.records[job].end).si());
     asked_ = changed_ = true;
   }
   state_.ended.clear();
@@ -66,10 +97,12 @@ void SlurmLoops::start(const SlurmPasses::Start& start, FleetTime now) {
   const std::int32_t of_host = state_.slots().shape().gpus_per_host;
   Grants grants = grants_of(start, of_host, state_.job(start.job).gpus % of_host);
   state_.begin_waiting_job(start.job, now, grants);
+  multifactor_.begin(factors_of(start.job), to_seconds(now).si());
 }
 
 void SlurmLoops::wake(FleetTime now) {
   if (passes_.waiting() > 0) {
+    renew_priorities(now);
     const bool main = next_main() <= now, backfill = next_backfill() <= now;
     if (main) {
       const bool whole = last_whole_ + FleetTime{settings_.sched_interval * second} <= now;

@@ -27,10 +27,15 @@ class SlurmLoops final : public DecisionLoop {
   FleetTime next_main() const;
   FleetTime next_backfill() const;
   void start(const SlurmPasses::Start& start, FleetTime now);
+  MultifactorJob factors_of(std::uint32_t job) const;
+  void renew_priorities(FleetTime now);
 
   FleetState& state_;
   SlurmSettings settings_;
   SlurmPasses passes_;
+  Multifactor multifactor_;
+  std::int32_t highest_ = 0;  // priority of a job: QOS priorities are shares of it
+  FleetTime priorities_from_;
   FleetTime now_;
   bool asked_ = false, changed_ = false;
   FleetTime last_main_, last_whole_, backfill_from_;

@@ -19,13 +19,13 @@ SlurmPasses::SlurmPasses(const SlotShape& shape, const SlurmSettings& settings)
       gpus_per_host_(shape.gpus_per_host),
       barred_(words_for(shape.hosts)) {}
 
-void SlurmPasses::submit(std::uint32_t number, std::int32_t gpus, std::int64_t limit) {
+void SlurmPasses::submit(std::uint32_t number, std::int32_t gpus, std::int64_t limit,
+                         std::int64_t priority) {
   const Waiting job{.job = number,
                     .gang = {gpus / gpus_per_host_, gpus % gpus_per_host_},
-                    .limit = std::max(minute, (limit + minute - 1) / minute * minute)};
-  queue_.insert(std::upper_bound(queue_.begin(), queue_.end(), job,
-                                 [](const Waiting& a, const Waiting& b) { return a.job < b.job; }),
-                job);
+                    .limit = std::max(minute, (limit + minute - 1) / minute * minute),
+                    .priority = priority};
+  queue_.insert(std::upper_bound(queue_.begin(), queue_.end(), job, is_before), job);
 }
 
 SlurmPasses::Start SlurmPasses::begin(const Waiting& job, SlurmPlace place, std::int64_t now) {

@@ -2,10 +2,12 @@
 // Decides as Slurm's two loops do: the main loop, and the one that backfills.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "sim/engine/slurm/multifactor.h"
 #include "sim/engine/slurm/slurm_future.h"
 #include "sim/engine/slurm/slurm_plan.h"
 #include "topologies/slots.h"
@@ -21,12 +23,14 @@ struct SlurmSettings {
   std::int64_t batch_delay = 3;   // batch_sched_delay
   std::size_t depth = 100;        // default_queue_depth
   std::size_t most_tested = 500;  // bf_max_job_test
+  MultifactorSettings multifactor = {};
 };
 
-// sched/backfill, priority/basic (first come, first served), select/cons_tres, topology/tree with a
-// leaf switch for each leaf group, one partition. The rules are those that tests/slurm tells and
-// holds against recordings of a real one. Jobs of more GPUs than a host has take whole hosts, and
-// what is left of them a part of one more. Jobs end at their limits at the latest.
+// sched/backfill, priorities as they are told (of equals the oldest first), select/cons_tres,
+// topology/tree with a leaf switch for each leaf group, one partition. The rules are those that
+// tests/slurm tells and holds against recordings of a real one. Jobs of more GPUs than a host has
+// take whole hosts, and what is left of them a part of one more. Jobs end at their limits at the
+// latest.
 class SlurmPasses {
  public:
   SlurmPasses(const SlotShape& shape, const SlurmSettings& settings);
@@ -36,7 +40,13 @@ class SlurmPasses {
     std::optional<std::int32_t> rest_host;  // of which a part is taken
   };
   // `limit`: seconds; rounded up to whole minutes, as Slurm does, and at least one.
-  void submit(std::uint32_t job, std::int32_t gpus, std::int64_t limit);
+  void submit(std::uint32_t job, std::int32_t gpus, std::int64_t limit, std::int64_t priority = 0);
+  // priority_of(job), for all that wait.
+  template <class Priority>
+  void set_priorities(const Priority& priority_of) {
+    for (Waiting& job : queue_) job.priority = priority_of(job.job);
+    std::sort(queue_.begin(), queue_.end(), is_before);
+  }
   void release(std::uint32_t job) { future_.release(job); }  // one that runs ended
   std::size_t waiting() const { return queue_.size(); }
   // Passes that begin in this second. What starts runs from then on.
@@ -48,7 +58,11 @@ class SlurmPasses {
     std::uint32_t job = 0;
     SlurmGang gang;
     std::int64_t limit = 0;
+    std::int64_t priority = 0;
   };
+  static bool is_before(const Waiting& a, const Waiting& b) {
+    return a.priority != b.priority ? a.priority > b.priority : a.job < b.job;
+  }
   struct Pass {
     std::int64_t now = 0;
     SlurmPlan plan;
@@ -59,7 +73,7 @@ class SlurmPasses {
 
   SlurmSettings settings_;
   SlurmFuture future_;
-  std::vector<Waiting> queue_;  // in order of submission
+  std::vector<Waiting> queue_;  // in order
   std::int32_t hosts_, gpus_per_host_;
   HostWords barred_;
 };

@@ -102,7 +102,8 @@ TEST_CASE("the service table at 20 random loads is what serve says", "[service]"
 TEST_CASE("a service table falls with its load, and draws what a device can", "[service]") {
   for (const SortedJson& more :
        {SortedJson{{"model", "llama3.1-8b"}, {"engines", "TP1"}},
-        SortedJson{{"stack", "sglang"}, {"engines", "2xTP4"}, {"slo", "e2e.p90=8s"}}}) {
+        SortedJson{
+            {"stack", "sglang"}, {"engines", "2xTP4"}, {"osl", 100}, {"slo", "e2e.p90=3s"}}}) {
     const auto [asked, table] = table_of(more);
     const ResolvedDevice device = asked.cluster.device.resolved();
     const std::vector<ServedLoad>& loads = table.loads();

@@ -26,6 +26,7 @@ namespace {
 
 constexpr std::int64_t most_replicas = 100'000;
 constexpr std::size_t most_lives = 1'000'000;
+constexpr std::int64_t most_checks = 1'000'000;
 constexpr double most_batch = 1e12;
 
 // LLaMA-2-70B, 130 GB, is in the memory of 8 GPUs of a host after 84 s with PyTorch (Fu et al.,
@@ -150,37 +151,49 @@ FleetTime time_of(const JsonValue& entry, const char* key, FleetTime otherwise, 
   return at ? read_fleet_time(*at, least, "a time, such as \"5 min\"") : otherwise;
 }
 
-ReplicaRule read_rule(const JsonValue& entry, const ServedCase& with, const ServedReplica& replica,
-                      const LoadCurve& load, double target) {
-  ReplicaRule rule{.scale = with.scale, .bears = replica.table->most_at(target)};
-  if (!(rule.bears > 0)) {
-    const double best = replica.table->loads().front().kept;
-    throw CannotExist(
-        {.file = entry.file(),
-         .path = entry.path(),
-         .found = fmt::format("a target of {}%", percent_figure(target)),
-         .expected = fmt::format("at most {}%: so many requests keep all promises ({}) where "
-                                 "hardly any come",
-                                 percent_figure(best), to_text(replica.asked.target))});
-  }
+// All but what depends on what a replica bears.
+ReplicaRule read_rule(const JsonValue& entry, const ServedCase& with, Seconds start) {
+  ReplicaRule rule{.scale = with.scale};
   if (const auto headroom = entry.find("headroom")) {
     rule.headroom = headroom->number();
     if (!(rule.headroom >= 0 && rule.headroom <= 10)) headroom->fail("a share from 0 to 10");
   }
-  rule.start = time_of(entry, "start", to_fleet_time(replica.start), Seconds{});
+  rule.start = time_of(entry, "start", to_fleet_time(start), Seconds{});
   // The time for which the autoscaler of Kubernetes waits before it takes replicas away
   // (kubernetes.io, horizontal pod autoscaling, stabilizationWindowSeconds).
   rule.check_every = time_of(entry, "check_every", to_fleet_time(seconds(300)), seconds(1));
   if (const auto least = entry.find("least")) rule.least = least->integer(0, most_replicas);
-  rule.most = std::max(rule.least, replicas_for(load.peak(), rule));
   if (const auto most = entry.find("most"))
     rule.most = most->integer(std::max<std::int64_t>(1, rule.least), most_replicas);
+  const FleetTime open_for = *with.end - rule.start;
+  if (open_for.us <= 0)
+    entry.fail(fmt::format("days or a horizon longer than the {} until a replica serves",
+                           to_text(to_seconds(rule.start))));
+  if (open_for.us / rule.check_every.us > most_checks)
+    entry.fail(
+        fmt::format("check_every such that there are at most {} checks", grouped(most_checks)));
+  return rule;
+}
+
+void set_what_it_bears(const JsonValue& entry, const ServiceTable& table, const LoadCurve& load,
+                       const std::string& promises, double target, ReplicaRule& rule) {
+  rule.bears = table.most_at(target);
+  if (!(rule.bears > 0)) {
+    const std::string best = percent_figure(table.loads().front().kept);
+    throw CannotExist({.file = entry.file(),
+                       .path = entry.path(),
+                       .found = fmt::format("a target of {}%", percent_figure(target)),
+                       .expected = fmt::format("at most {}%: so many requests keep all promises "
+                                               "({}) where hardly any come",
+                                               best, promises)});
+  }
+  if (entry.has("most")) return;
+  rule.most = std::max(rule.least, replicas_for(load.peak(), rule));
   if (rule.most > most_replicas)
     entry.at("load").fail(
         fmt::format("a peak of at most {} replicas, of {:.4g} requests a second "
                     "each",
                     grouped(most_replicas), rule.bears));
-  return rule;
 }
 
 // A replica that is told nothing of its load: the mean over those that serve, if all of them come
@@ -209,17 +222,20 @@ JobWork work_of(const ServedCase& with, const ServiceCase& asked, Watts accelera
 
 }  // namespace
 
-const ServedReplica& ServedReplicas::of(const JsonValue& settings, std::optional<double> variation,
-                                        Catalogues& catalogues, int threads) {
-  const std::string key =
-      fmt::format("{} {}", variation ? fmt::format("{}", *variation) : "", settings.raw().dump());
+ServedReplica& ServedReplicas::of(const JsonValue& settings, Catalogues& catalogues) {
+  const std::string key = settings.raw().dump();
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
-  ServedReplica replica = replica_of(settings, catalogues);
-  if (variation)
-    replica.table =
-        std::make_shared<const ServiceTable>(replica.asked, replica.saturated, *variation, threads);
-  return known_.emplace(key, std::move(replica)).first->second;
+  return known_.emplace(key, replica_of(settings, catalogues)).first->second;
+}
+
+const std::shared_ptr<const ServiceTable>& ServedReplicas::table(ServedReplica& replica,
+                                                                 double variation, int threads) {
+  auto& table = replica.tables[variation];
+  if (!table)
+    table =
+        std::make_shared<const ServiceTable>(replica.asked, replica.saturated, variation, threads);
+  return table;
 }
 
 ServedModel read_served_model(const JsonValue& entry, const ServedCase& with) {
@@ -238,35 +254,33 @@ ServedModel read_served_model(const JsonValue& entry, const ServedCase& with) {
     variation = v->number();
     if (!(variation > 0 && variation <= 100)) v->fail("a deviation over the mean, above 0");
   }
-  const ServedReplica& replica =
-      with.replicas.of(settings_of(given, with.cluster), variation, with.catalogues, with.threads);
-  ServedModel out{.service = {.id = entry.at("id").text(), .table = replica.table, .load = load}};
-  out.deployment = replica.deployment;
-  out.promises = to_text(replica.asked.target);
-  out.target = read_target(entry, replica.asked.target);
-  FleetService& service = out.service;
-  service.rule = read_rule(entry, with, replica, load, out.target);
-  service.gpus = static_cast<std::int32_t>(replica.asked.gpus());
-  service.open = service.rule.start;
-  service.close = *with.end;
-  if (service.open >= service.close)
-    entry.fail(fmt::format("days or a horizon longer than the {} until a replica serves",
-                           to_text(to_seconds(service.rule.start))));
-  if (static_cast<double>((service.close - service.open).us) /
-          static_cast<double>(service.rule.check_every.us) >
-      static_cast<double>(most_lives))
-    entry.fail(
-        fmt::format("check_every such that there are at most {} checks", grouped(most_lives)));
-  out.for_the_peak = replicas_for(load.peak(), service.rule);
-  if (out.for_the_peak > service.rule.most)
+  ServedReplica& replica = with.replicas.of(settings_of(given, with.cluster), with.catalogues);
+  const ServiceTarget& promises = replica.asked.target;
+  const double target = read_target(entry, promises);
+  ReplicaRule rule = read_rule(entry, with, replica.start);
+  const auto& table = ServedReplicas::table(replica, variation, with.threads);
+  set_what_it_bears(entry, *table, load, to_text(promises), target, rule);
+  ServedModel out{.service = {.id = entry.at("id").text(),
+                              .table = table,
+                              .load = load,
+                              .rule = rule,
+                              .gpus = static_cast<std::int32_t>(replica.asked.gpus()),
+                              .open = rule.start,
+                              .close = *with.end},
+                  .deployment = replica.deployment,
+                  .promises = to_text(promises),
+                  .target = target,
+                  .for_the_peak = replicas_for(load.peak(), rule)};
+  const FleetService& service = out.service;
+  if (out.for_the_peak > rule.most)
     out.notes.push_back(fmt::format(
         "{}: its peak of {:.4g} requests a second needs {} replicas, and at most {} stand",
-        service.id, load.peak(), grouped(out.for_the_peak), grouped(service.rule.most)));
-  out.lives = replica_lives(load, service.rule, service.open, service.close);
+        service.id, load.peak(), grouped(out.for_the_peak), grouped(rule.most)));
+  out.lives = replica_lives(load, rule, service.open, service.close);
   if (out.lives.size() > most_lives)
     entry.fail(fmt::format("a load and checks with at most {} replicas that come and go",
                            grouped(most_lives)));
-  out.work = work_of(with, replica.asked, mean_power_of(service, out.lives), service.rule.start);
+  out.work = work_of(with, replica.asked, mean_power_of(service, out.lives), rule.start);
   return out;
 }
 
@@ -275,8 +289,8 @@ BatchInference read_batch(const JsonValue& entry, const ServedCase& with) {
                      "queue", "priority", "preemptible"});
   const JsonValue given = entry.at("batch");
   if (const auto slo = given.find("slo")) slo->fail("nothing: nobody waits for the answers");
-  const ServedReplica& replica = with.replicas.of(settings_of(given, with.cluster), std::nullopt,
-                                                  with.catalogues, with.threads);
+  const ServedReplica& replica =
+      with.replicas.of(settings_of(given, with.cluster), with.catalogues);
   const std::int64_t gpus = replica.asked.gpus();
   BatchInference out{.id = entry.at("id").text(), .deployment = replica.deployment};
   out.requests = std::floor(entry.at("requests").number());

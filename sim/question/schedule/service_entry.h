@@ -18,21 +18,24 @@
 
 namespace orrery {
 
-// A replica of a served model, and what it can do: compiled once for all points of a question.
+// A replica of a served model, and what it can do where it always has work.
 struct ServedReplica {
   ServiceCase asked;
-  std::string deployment;  // "Llama 3 70B, vllm@0.14, TP4"
+  std::string deployment;  // "Llama 3 70B, vLLM, TP4"
   SaturatedService saturated;
-  Seconds start;                              // from its accelerators until it serves
-  std::shared_ptr<const ServiceTable> table;  // where promises are asked for
+  Seconds start;  // from its accelerators until it serves
+  // By the variation of gaps between requests.
+  std::map<double, std::shared_ptr<const ServiceTable>> tables;
 };
 
+// Replicas and their tables, each made once for all points of a question.
 class ServedReplicas {
  public:
-  // `settings`: those of serve, without who asks when. `variation` of gaps between requests;
-  // nothing: no table. Errors: as serve; CannotExist where nothing can be served.
-  const ServedReplica& of(const JsonValue& settings, std::optional<double> variation,
-                          Catalogues& catalogues, int threads);
+  // `settings`: those of serve, without who asks when. Errors: as serve; CannotExist where nothing
+  // can be served.
+  ServedReplica& of(const JsonValue& settings, Catalogues& catalogues);
+  static const std::shared_ptr<const ServiceTable>& table(ServedReplica& replica, double variation,
+                                                          int threads);
 
  private:
   std::map<std::string, ServedReplica> known_;

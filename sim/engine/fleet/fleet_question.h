@@ -13,6 +13,7 @@
 #include "sim/engine/jobs/job_work.h"
 #include "sim/engine/jobs/link_sharing.h"
 #include "sim/engine/jobs/policy.h"
+#include "sim/engine/power/power_budget.h"
 #include "sim/engine/slurm/slurm_passes.h"
 #include "topologies/slots.h"
 
@@ -21,10 +22,14 @@ namespace orrery {
 // What a job sends over the links above the groups of one level (a leaf group's uplinks) while it
 // runs on a place. `load`: of a group's links if all of its hosts sent as those of the job do; 0:
 // nothing, or more than enough links for all.
+// Or over the links of leaf switches onto which its flows are hashed: of all links of a switch.
 struct TrunkTraffic {
-  double busy = 0;    // share of a step in which it sends and waits for it
-  double load = 0;    // meanwhile
-  double hidden = 0;  // in the mean, besides, that nobody waits for
+  double busy = 0;            // share of a step in which it sends and waits for it
+  double load = 0;            // meanwhile
+  double hidden = 0;          // in the mean, besides, that nobody waits for
+  std::int32_t uplinks = 0;   // hashed: links of a switch, the switches of a group, and the queue
+  std::int32_t switches = 1;  // pairs of a flow, each hashed by itself
+  std::int32_t paths = 1;
 };
 
 struct PlacePrice {
@@ -43,6 +48,7 @@ class PlacePrices {
 struct WorkSize {
   std::int32_t gpus = 1;
   std::uint16_t work = 0;
+  std::int64_t steps = 0;  // of the whole job there; 0: as many as on any other
 };
 
 struct FleetQuestion {
@@ -51,7 +57,7 @@ struct FleetQuestion {
   std::uint64_t seed = 0;                    // of random places and of what breaks
   std::vector<JobWork> works = {JobWork{}};  // by ClusterJob::work; the first: recorded lengths
   PlacePrices* prices = nullptr;             // of kinds that are priced
-  // By ClusterJob::sizes - 1, ascending. A job takes as many steps on any; what it asks for is one.
+  // By ClusterJob::sizes - 1, ascending. What it asks for is one.
   std::vector<std::vector<WorkSize>> sizes = {};
   // rounds: who decides, at every multiple of so long. Six minutes: Gavel (Narayanan et al., OSDI
   // 2020, 5).
@@ -62,9 +68,12 @@ struct FleetQuestion {
   LinkMeeting meeting = LinkMeeting::random;  // how jobs meet on links that they share
   BreakdownPlan breakdowns = {};              // needs hosts: no pool
   std::int64_t idle_milliwatts = 0;           // of an accelerator that nobody holds
-  std::int64_t power_limit_milliwatts = 0;    // no job starts that would pass it; 0: none
-  FleetTime horizon = fleet_never;            // the run ends then, whoever runs
-  std::optional<std::uint32_t> watch = {};    // the job whose wait is to be told
+  std::int64_t power_limit_milliwatts = 0;    // of all accelerators with their hosts; 0: none
+  PowerPolicy power_policy = PowerPolicy::admit;
+  std::vector<std::optional<CapCurve>> cap_curves = {};  // by work; none: it cannot be capped
+  bool hourly = false;                        // energy is kept hour by hour
+  FleetTime horizon = fleet_never;                       // the run ends then, whoever runs
+  std::optional<std::uint32_t> watch = {};               // the job whose wait is to be told
   // Asked every few thousand events with the time that was reached: true ends the run.
   std::function<bool(FleetTime)> stop = {};
   // Called as often, with how many jobs wait.

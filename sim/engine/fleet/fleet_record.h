@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/engine/jobs/job_work.h"
+#include "sim/engine/power/energy_hours.h"
 
 namespace orrery {
 
@@ -27,10 +28,13 @@ struct FleetWork {
   GpuPicos useful = 0;   // steps that count, at the speed of the job alone and well placed
   GpuPicos in_vain = 0;  // the same of jobs that fail or are cancelled
   GpuPicos slowed = 0;   // what steps took longer on their places
+  GpuPicos capped = 0;   // what they took longer by caps of power
   GpuPicos saving = 0, starting = 0;
   GpuPicos lost = 0;       // steps that do not count
   GpuPicos preempted = 0;  // the same of jobs that others stopped
-  GpuPicos all() const { return useful + in_vain + slowed + saving + starting + lost + preempted; }
+  GpuPicos all() const {
+    return useful + in_vain + slowed + capped + saving + starting + lost + preempted;
+  }
 };
 
 // Accelerator-time from the first submission to the last end; the parts sum to `all`.
@@ -68,6 +72,8 @@ inline double mean_gpus(const SizedUse& use) {
 struct FleetPower {
   __int128 nanojoules = 0;
   std::int64_t most_milliwatts = 0;
+  FleetTime over;     // more than the limit was drawn for so long
+  EnergyHours hours;  // where prices change by the hour
 };
 
 // What accelerators did in a part of a run, in accelerators x millionths of a second; `waiting` in

@@ -31,7 +31,8 @@ GpuMicros times(std::int64_t amount, FleetTime time) {
 // What the accelerators do for so long; `scattered`: some are free and the head has no place.
 void count(FleetRecord& record, const FleetState& state, std::int64_t spare, FleetTime passed,
            bool scattered) {
-  record.power.nanojoules += times(state.milliwatts(), passed);
+  record.power.nanojoules += times(state.power().drawn(), passed);
+  if (state.power().is_over()) record.power.over += passed;
   FleetUse& use = record.use;
   const Slots& slots = state.slots();
   use.all += times(slots.total(), passed);
@@ -56,12 +57,12 @@ TimelinePart part_of(const FleetState& state, std::int64_t spare) {
           .spare = spare,
           .repair = slots.out() - spare,
           .waiting = static_cast<GpuMicros>(state.waiting().size()),
-          .milliwatts = state.milliwatts()};
+          .milliwatts = state.power().drawn()};
 }
 
 // After the decisions of an instant.
 void note(FleetRecord& record, const FleetState& state) {
-  record.power.most_milliwatts = std::max(record.power.most_milliwatts, state.milliwatts());
+  record.power.most_milliwatts = std::max(record.power.most_milliwatts, state.power().drawn());
   ++record.events;
 }
 
@@ -69,6 +70,14 @@ void note(FleetRecord& record, const FleetState& state) {
 bool is_stopped(const FleetQuestion& question, FleetTime now, std::size_t waiting) {
   if (question.reached) question.reached(now, static_cast<std::int64_t>(waiting));
   return question.stop && question.stop(now);
+}
+
+// Where it is other than was told before.
+void tell_power(const FleetQuestion& question, FleetTime now, std::int64_t drawn,
+                std::int64_t& told) {
+  if (!question.tell || drawn == told) return;
+  told = drawn;
+  question.tell({.at = now, .kind = FleetEventKind::power, .milliwatts = drawn});
 }
 
 // None: it decides at each instant.
@@ -107,8 +116,10 @@ class FleetRun {
       loop_ ? loop_->wake(now_) : decide();
       services_.settle(now_);
       teller_.look();
+      if (state_.settle_power(now_)) easy_.forget();
       if (meetings_.settle(now_)) easy_.forget();
       note(record_, state_);
+      tell_power(question_, now_, state_.power().drawn(), told_);
       if (question_.look) question_.look(now_, state_.slots());
       if (record_.events % events_between_looks != 0 && !loop_) continue;
       record_.stopped = is_stopped(question_, now_, state_.waiting().size());
@@ -157,6 +168,8 @@ class FleetRun {
     if (passed.us == 0) return;
     const bool scattered = is_scattered(state_);
     count(record_, state_, breakdowns_.spare_gpus(), passed, scattered);
+    if (question_.hourly)
+      add_energy(record_.power.hours, now_ - passed, passed, state_.power().drawn());
     timeline_.add(now_ - passed, passed, part_of(state_, breakdowns_.spare_gpus()));
     teller_.pass(passed, scattered);
   }
@@ -207,6 +220,7 @@ class FleetRun {
   FleetTime now_;
   std::size_t next_ = 0;
   Grants found_;
+  std::int64_t told_ = -1;  // of power
   FleetRecord record_;
 };
 

@@ -3,6 +3,7 @@
 #include "sim/engine/fleet/fleet_state.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace orrery {
@@ -17,8 +18,20 @@ bool is_plain(const FleetQuestion& question) {
            work.start.us == 0 && work.start_each.us == 0 && work.own_failures.si() == 0 &&
            work.planned_stops.si() == 0;
   };
-  return question.breakdowns.kinds.empty() && !question.policy.preempts &&
+  const bool caps = question.power_limit_milliwatts > 0 && !question.cap_curves.empty() &&
+                    question.power_policy != PowerPolicy::admit;
+  return question.breakdowns.kinds.empty() && !question.policy.preempts && !caps &&
          std::all_of(question.works.begin(), question.works.end(), alike);
+}
+
+PowerRules power_rules(const FleetQuestion& question, std::int64_t gpus) {
+  PowerRules rules{.idle = question.idle_milliwatts,
+                   .limit = question.power_limit_milliwatts,
+                   .gpus = gpus,
+                   .policy = question.power_policy,
+                   .curves = question.cap_curves};
+  for (const JobWork& work : question.works) rules.drawn.push_back(work.milliwatts);
+  return rules;
 }
 
 void count_held(SizedUse& use, std::int32_t gpus, FleetTime now) {
@@ -41,7 +54,7 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
                                    [](const ClusterJob& job) { return job.limit == job.length; })),
       runs_(jobs.size()),
       ranks_(jobs_, question.policy),
-      milliwatts_(question.idle_milliwatts * slots_.total()) {
+      power_(power_rules(question, slots_.total())) {
   if (!pool_) grants_.resize(jobs.size());
   if (!exact_) clocks_.promised_ends.resize(jobs.size());
   if (question.policy.preempts || !question.breakdowns.kinds.empty())
@@ -51,7 +64,30 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
 }
 
 std::int64_t FleetState::extra_milliwatts(std::uint32_t job) const {
-  return (work_of(job).milliwatts - question_.idle_milliwatts) * jobs_[job].gpus;
+  return power_.extra(jobs_[job].work, jobs_[job].gpus);
+}
+
+bool FleetState::could_have_power(std::uint32_t job) const {
+  return power_.has_alone(jobs_[job].work, jobs_[job].gpus);
+}
+
+std::int64_t FleetState::capped_ps(std::uint32_t job, std::int64_t step_ps) const {
+  return std::llround(static_cast<double>(step_ps) * (power_.slower(job) - 1));
+}
+
+bool FleetState::settle_power(FleetTime now) {
+  bool any = false;
+  for (const std::uint32_t job : power_.settle()) {
+    any = true;
+    if (sharing_.contains(job)) {
+      begun.push_back(job);
+      continue;
+    }
+    const std::int64_t alone = runs_[job].step_ps - runs_[job].capped_ps;
+    const std::int64_t capped = capped_ps(job, alone);
+    change_speed(job, now, alone + capped, capped);
+  }
+  return any;
 }
 
 void FleetState::wait(std::uint32_t number) { waiting_.insert(waiting_job(number)); }
@@ -92,8 +128,7 @@ void FleetState::end_loan(std::uint32_t number) {
 }
 
 bool FleetState::find(std::uint32_t job, Grants& out) {
-  if (question_.power_limit_milliwatts > 0 && !has_power(milliwatts_ + extra_milliwatts(job)))
-    return false;
+  if (!has_power(milliwatts() + extra_milliwatts(job))) return false;
   return placer_.find(slots_, jobs_[job].gpus, out);
 }
 
@@ -110,6 +145,7 @@ void FleetState::begin_run(std::uint32_t number, FleetTime now, FleetTime overhe
          .from = now,
          .begin = now + overhead,
          .step_ps = run.step_ps,
+         .capped_ps = run.capped_ps,
          .done = run.done,
          .saved = run.done};
   if (!plain_) {
@@ -132,19 +168,22 @@ void FleetState::expect_end(std::uint32_t number) {
   limits_.insert({clocks_.promised_ends[number], number, job.gpus});
 }
 
-void FleetState::change_speed(std::uint32_t number, FleetTime now, std::int64_t step_ps) {
+void FleetState::change_speed(std::uint32_t number, FleetTime now, std::int64_t step_ps,
+                              std::int64_t capped_ps) {
   const JobWork& work = work_of(number);
   JobRun& run = runs_[number];
-  if (run.step_ps == step_ps) return;
+  if (run.step_ps == step_ps && run.capped_ps == capped_ps) return;
   forget_run(number);
   if (now < run.begin) {
     run.step_ps = step_ps;
+    run.capped_ps = capped_ps;
   } else {
     const JobRun next =
         at_other_speed(work, run, steps_of(work, jobs_[number].length), now, step_ps);
     const RunReach reach{.steps = next.done, .saves = saves_between(work, run.done, next.done)};
     account(number, reach, next.done, now, next.lead_ps);
     run = next;
+    run.capped_ps = capped_ps;
   }
   expect_end(number);
 }
@@ -157,7 +196,7 @@ void FleetState::forget_run(std::uint32_t number) {
 void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
   slots_.take(grants);
   if (jobs_[number].sizes > 0) sized_.uses[number].since = now;
-  milliwatts_ += extra_milliwatts(number);
+  power_.begin(number, jobs_[number].work, jobs_[number].gpus, jobs_[number].priority);
   ranks_.count(number, 1);
   if (ranks_.by_service()) holding_changes.push_back({number, true});
   JobRecord& record = records[number];
@@ -189,8 +228,7 @@ void FleetState::tell(FleetEventKind kind, FleetTime at, std::uint32_t number,
                   .job = number,
                   .gpus = jobs_[number].gpus,
                   .cause = cause,
-                  .place = placed ? &grants_[number] : nullptr,
-                  .milliwatts = work_of(number).milliwatts});
+                  .place = placed ? &grants_[number] : nullptr});
 }
 
 void FleetState::begin_waiting_job(std::uint32_t number, FleetTime now, Grants& grants) {
@@ -204,6 +242,7 @@ void FleetState::begin_waiting_job(std::uint32_t number, FleetTime now, Grants& 
 void FleetState::take_price(std::uint32_t number, const Grants& grants) {
   const JobWork& work = work_of(number);
   runs_[number].step_ps = work.step_ps;
+  runs_[number].capped_ps = 0;
   if (!work.priced || question_.prices == nullptr) return;
   PlacePrice price = question_.prices->price(jobs_[number].work, grants);
   runs_[number].step_ps = price.step_ps;
@@ -232,7 +271,7 @@ bool FleetState::end_jobs(FleetTime now) {
 
 void FleetState::give_back(std::uint32_t number, FleetTime now) {
   if (jobs_[number].sizes > 0) count_held(sized_.uses[number], jobs_[number].gpus, now);
-  milliwatts_ -= extra_milliwatts(number);
+  power_.end(number, jobs_[number].work, jobs_[number].gpus);
   ranks_.count(number, -1);
   if (ranks_.by_service()) holding_changes.push_back({number, false});
   if (!sharing_.empty() && sharing_.erase(number) > 0) left.push_back(number);
@@ -258,6 +297,7 @@ void FleetState::account(std::uint32_t number, const RunReach& reach, std::int64
   const RunParts parts = parts_of(work_of(number), runs_[number], reach, kept, at, lead_ps);
   (job.fate == JobFate::completed ? spent.useful : spent.in_vain) += gpus * parts.useful;
   spent.slowed += gpus * parts.slowed;
+  spent.capped += gpus * parts.capped;
   spent.saving += gpus * parts.saving;
   spent.starting += gpus * parts.starting;
   spent.lost += gpus * parts.lost;
@@ -298,7 +338,12 @@ void FleetState::preempt(std::uint32_t number, FleetTime now) {
 void FleetState::begin_as(const ClusterJob& sized, std::uint32_t number, FleetTime now,
                           Grants& grants) {
   waiting_.take(waiting_job(number));
+  const std::int64_t before = steps_of(work_of(number), jobs_[number].length);
   if (!sized_.now.empty()) sized_.now[number] = sized;
+  const std::int64_t steps = steps_of(work_of(number), jobs_[number].length);
+  std::int64_t& done = runs_[number].done;
+  if (steps != before)
+    done = static_cast<std::int64_t>(static_cast<GpuPicos>(done) * steps / before);
   start(number, now, grants);
 }
 

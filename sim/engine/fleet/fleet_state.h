@@ -52,17 +52,18 @@ class FleetState {
   bool is_running(std::uint32_t job) const { return records[job].end != fleet_never; }
   bool is_over(std::uint32_t job, FleetTime now) const { return records[job].end <= now; }
 
-  std::int64_t milliwatts() const { return milliwatts_; }
-  // What the cluster draws more when the job runs.
+  const PowerBudget& power() const { return power_; }
+  // That must be there: drawn if all were at their least caps; what a job adds to that.
+  std::int64_t milliwatts() const { return power_.least(); }
   std::int64_t extra_milliwatts(std::uint32_t job) const;
-  bool has_power(std::int64_t milliwatts) const {
-    return question_.power_limit_milliwatts == 0 || milliwatts <= question_.power_limit_milliwatts;
-  }
-
+  bool has_power(std::int64_t milliwatts) const { return power_.has(milliwatts); }
   // Alone on the cluster it passes no limit.
-  bool could_have_power(std::uint32_t job) const {
-    return has_power(question_.idle_milliwatts * slots_.total() + extra_milliwatts(job));
-  }
+  bool could_have_power(std::uint32_t job) const;
+  // Gives all that run their caps; whether a speed changed. Those that share links get theirs as
+  // they meet.
+  bool settle_power(FleetTime now);
+  // What the cap of a job adds to so many picoseconds of its steps.
+  std::int64_t capped_ps(std::uint32_t job, std::int64_t step_ps) const;
 
   WaitingJob waiting_job(std::uint32_t job) const;  // as it stands in the list
   // Puts a job into the list.
@@ -95,8 +96,8 @@ class FleetState {
   void begin_as(const ClusterJob& sized, std::uint32_t number, FleetTime now, Grants& grants);
   // The same for a planned stop: it saved all whole steps.
   void pause(std::uint32_t job, FleetTime now, FleetTime delay);
-  // Its steps take so long from now on.
-  void change_speed(std::uint32_t job, FleetTime now, std::int64_t step_ps);
+  // Its steps take so long from now on, `capped_ps` of it by a cap.
+  void change_speed(std::uint32_t job, FleetTime now, std::int64_t step_ps, std::int64_t capped_ps);
   const JobRun& run_of(std::uint32_t job) const { return runs_[job]; }
   std::vector<SizedUse> sized_uses() const;
   // To whoever listens; a job holds its place, if it has one.
@@ -150,7 +151,7 @@ class FleetState {
   std::vector<std::vector<std::uint32_t>> on_host_;
   std::map<std::uint32_t, PlacePrice> sharing_;
   JobRanks ranks_;
-  std::int64_t milliwatts_ = 0;
+  PowerBudget power_;
 };
 
 }  // namespace orrery

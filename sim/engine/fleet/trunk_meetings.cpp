@@ -22,9 +22,12 @@ bool TrunkMeetings::settle(FleetTime now) {
   for (const std::uint32_t job : state_.left) go(job);
   for (const std::uint32_t job : state_.begun)
     if (state_.sharing().contains(job)) come(job);
+  std::set<std::uint32_t> jobs;
+  // Those that meet nobody as well: their caps may have changed.
+  for (const std::uint32_t job : state_.begun)
+    if (state_.sharing().contains(job)) jobs.insert(job);
   state_.begun.clear();
   state_.left.clear();
-  std::set<std::uint32_t> jobs;
   for (const Trunk& trunk : changed_) {
     look_again(trunk);
     for (const Part& part : on_trunk_[trunk]) jobs.insert(part.job);
@@ -34,11 +37,13 @@ bool TrunkMeetings::settle(FleetTime now) {
   for (const std::uint32_t job : jobs) {
     double loss = 0;
     for (const auto& [trunk, lost] : losses_[job]) loss = std::max(loss, lost);
-    const auto alone = static_cast<double>(state_.sharing().at(job).step_ps);
+    const std::int64_t placed = state_.sharing().at(job).step_ps;
+    const std::int64_t capped = state_.capped_ps(job, placed);
+    const std::int64_t alone = placed + capped;
     const std::int64_t step_ps =
-        loss > 0 ? std::llround(alone * (1 + loss)) : state_.sharing().at(job).step_ps;
+        loss > 0 ? std::llround(static_cast<double>(alone) * (1 + loss)) : alone;
     any = any || state_.run_of(job).step_ps != step_ps;
-    state_.change_speed(job, now, step_ps);
+    state_.change_speed(job, now, step_ps, capped);
   }
   return any;
 }
@@ -47,7 +52,10 @@ void TrunkMeetings::come(std::uint32_t job) {
   if (trunks_of_.contains(job)) go(job);  // it left and began again at one instant
   const PlacePrice& price = state_.sharing().at(job);
   const SlotShape& shape = state_.slots().shape();
-  const double step = static_cast<double>(price.step_ps) * 1e-12;
+  const double placed = static_cast<double>(price.step_ps);
+  // A cap makes it compute for longer between the same transfers.
+  const double step = placed + static_cast<double>(state_.capped_ps(job, price.step_ps));
+  const double sends = placed / step;
   for (std::size_t level = 0; level < price.trunks.size(); ++level) {
     const TrunkTraffic& traffic = price.trunks[level];
     if (!(traffic.load > 0)) continue;
@@ -63,11 +71,15 @@ void TrunkMeetings::come(std::uint32_t job) {
     for (const auto& [group, count] : hosts) {
       const double part = static_cast<double>(count) / reach;
       const Trunk trunk{level, group};
-      on_trunk_[trunk].push_back({job,
-                                  {.step = step,
-                                   .busy = std::min(1.0, traffic.busy),
-                                   .load = std::min(1.0, traffic.load * part),
-                                   .hidden = std::min(1.0, traffic.hidden * part)}});
+      on_trunk_[trunk].push_back(
+          {job,
+           {.step = step * 1e-12,
+            .busy = std::min(1.0, traffic.busy) * sends,
+            .load = std::min(1.0, traffic.load * part),
+            .hidden = std::min(1.0, traffic.hidden * part) * sends,
+            .uplinks = traffic.uplinks,
+            .paths = traffic.paths,
+            .leaves = static_cast<std::int32_t>(hosts.size()) * traffic.switches}});
       trunks_of_[job].push_back(trunk);
       changed_.insert(trunk);
     }

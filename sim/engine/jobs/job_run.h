@@ -14,6 +14,7 @@ struct JobRun {
   FleetTime from;                    // or got its speed
   FleetTime begin;                   // its first step
   std::int64_t step_ps = 1'000'000;  // on this place
+  std::int64_t capped_ps = 0;        // of these that a cap of power adds
   std::int64_t done = 0;             // steps before that first one
   // After `begin`, until the step or save that was under way as the speed changed is over: it is
   // taken for done. In a stretch before, its time was accounted for.
@@ -51,7 +52,8 @@ std::int64_t saves_between(const JobWork& work, std::int64_t from, std::int64_t 
 // the job count. Of one accelerator; the parts sum to at + lead_ps - from, less the run's own lead.
 struct RunParts {
   GpuPicos useful = 0;  // steps that count, as fast as they are alone and well placed
-  GpuPicos slowed = 0;  // what they took longer
+  GpuPicos slowed = 0;  // what they took longer, but for
+  GpuPicos capped = 0;  // what a cap of power added
   GpuPicos saving = 0;
   GpuPicos starting = 0;  // and what rounds an end up
   GpuPicos lost = 0;      // steps that do not count

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes energy, power and caps of a cluster.
+#include "sim/app/schedule/power_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/app/schedule/point_names.h"
+#include "sim/base/text/words.h"
+
+namespace orrery {
+namespace {
+
+const std::vector<WorkCaps>* first_caps(const Scheduled& s) {
+  const auto point = std::find_if(s.points.begin(), s.points.end(),
+                                  [](const SchedulePoint& p) { return p.asked.caps != nullptr; });
+  return point != s.points.end() ? point->asked.caps.get() : nullptr;
+}
+
+double watts(const CapLevel& level) { return static_cast<double>(level.milliwatts) * 1e-3; }
+
+// Caps of a kind of work as a share of the range of caps that its device has.
+const CapLevel& half_way(const CapCurve& curve) { return curve[cap_steps / 2]; }
+
+std::string longer(double slower) { return fmt::format("{:+.1f}%", 100 * (slower - 1)); }
+
+void add_caps(Document& document, const Scheduled& s) {
+  const std::vector<WorkCaps>* caps = first_caps(s);
+  if (caps == nullptr) return;
+  Table table(
+      {"work", "uncapped", "caps from", "half way", "steps", "least cap", "steps", "at most"},
+      {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
+       Align::right, Align::right});
+  for (const WorkCaps& work : *caps) {
+    if (!work.curve) continue;
+    const CapCurve& curve = *work.curve;
+    table.add({work.name, fmt::format("{:.0f} W", watts(curve.back())),
+               fmt::format("{:.0f} to {:.0f} W", work.least.si(), work.most.si()),
+               fmt::format("{:.0f} W", watts(half_way(curve))), longer(half_way(curve).slower),
+               fmt::format("{:.0f} W", watts(curve.front())), longer(curve.front().slower),
+               longer(work.most_slower)});
+  }
+  document.heading("What caps cost");
+  document.table(table);
+  document.note(
+      "W of an accelerator and its share of a host, but for caps, which are the accelerator's; "
+      "steps: how much longer they take. Few measured boards below their own limits: at the least "
+      "cap steps may take as long as without it, or longer in proportion to what it takes (at "
+      "most). Kinds of work that are not listed, as served models, are not capped.");
+}
+
+// "12% of losses on top (PUE 1.12)", and what a kilowatt-hour costs.
+std::string prices_text(const EnergyPrices& prices) {
+  constexpr double kwh = 3.6e6;
+  const DataCentre& site = prices.site;
+  const auto ranged = [&](const auto& value, double factor, const char* unit) {
+    if (!value.known()) return std::string("not known");
+    std::string text = fmt::format("{:.4g}{}", value.get().si() * factor, unit);
+    if (value.low && value.high)
+      text +=
+          fmt::format(" ({:.3g} to {:.3g})", value.low->si() * factor, value.high->si() * factor);
+    return text;
+  };
+  std::string text = "Electricity with the site's losses";
+  if (site.power_usage_effectiveness.known())
+    text += fmt::format(", a PUE of {:.3g}", site.power_usage_effectiveness.get());
+  if (prices.grid) return text + fmt::format("; by the hour as {} has it.", prices.grid->name);
+  return text + fmt::format("; a kWh costs {} and emits {}.",
+                            ranged(site.electricity_price, kwh, " dollars"),
+                            ranged(site.carbon_intensity, kwh, " kg"));
+}
+
+}  // namespace
+
+void add_power(Document& document, const Scheduled& s) {
+  const bool limited = std::any_of(s.points.begin(), s.points.end(), [](const SchedulePoint& p) {
+    return p.asked.question.power_limit_milliwatts > 0;
+  });
+  const bool over = std::any_of(s.points.begin(), s.points.end(),
+                                [](const SchedulePoint& p) { return p.record.power.over.us > 0; });
+  std::vector<std::string> head;
+  std::vector<Align> align;
+  name_columns(s, head, align);
+  for (const char* name : {"energy, GWh", "mean, MW", "most, MW"}) head.emplace_back(name);
+  if (limited) head.emplace_back("limit, MW");
+  if (over) head.emplace_back("above it for");
+  const bool billed = s.settings.has("site") || s.settings.has("grid");
+  if (billed) head.insert(head.end(), {"electricity, $", "CO2, t"});
+  align.resize(head.size(), Align::right);
+  Table table(head, align);
+  for (const SchedulePoint* p : run_points(s)) {
+    const FleetMeasures& m = p->measures.front();
+    const std::int64_t limit = p->asked.question.power_limit_milliwatts;
+    std::vector<std::string> row = name_cells(*p);
+    row.push_back(fmt::format("{:.3f}", m.energy.si() / 3.6e12));
+    row.push_back(fmt::format("{:.3f}", m.mean_power.si() * 1e-6));
+    row.push_back(fmt::format("{:.3f}", m.peak_power.si() * 1e-6));
+    if (limited)
+      row.push_back(limit > 0 ? fmt::format("{:.3f}", static_cast<double>(limit) * 1e-9) : "none");
+    if (over) row.push_back(to_text(m.over_limit));
+    if (billed)
+      for (const double of : {m.bill ? m.bill->dollars : NAN, m.bill ? m.bill->kg * 1e-3 : NAN})
+        row.push_back(std::isnan(of) ? "not known" : grouped(std::llround(of)));
+    table.add(row);
+  }
+  document.heading("Power of accelerators and hosts");
+  document.table(table);
+  document.note(fmt::format(
+      "Accelerators of recorded jobs draw {}% of their limit, as busy ones of Acme did in "
+      "2023.",
+      std::llround(100 * recorded_power_share)));
+  if (billed) document.note(prices_text(*s.points.front().asked.prices));
+  add_caps(document, s);
+}
+
+Json power_json(const SchedulePoint& p) {
+  const FleetMeasures& m = p.measures.front();
+  const FleetQuestion& asked = p.asked.question;
+  const bool limited = asked.power_limit_milliwatts > 0;
+  return {{"mean_w", m.mean_power.si()},
+          {"peak_w", m.peak_power.si()},
+          {"limit_w", limited ? Json(static_cast<double>(asked.power_limit_milliwatts) * 1e-3)
+                              : Json(nullptr)},
+          {"policy", limited ? Json(power_policy_text[asked.power_policy]) : Json(nullptr)},
+          {"capped_share", m.shares.capped},
+          {"over_limit_s", m.over_limit.si()}};
+}
+
+Json caps_json(const Scheduled& s) {
+  Json out = Json::array();
+  const std::vector<WorkCaps>* caps = first_caps(s);
+  if (caps == nullptr) return out;
+  for (const WorkCaps& work : *caps) {
+    if (!work.curve) continue;
+    Json levels = Json::array();
+    constexpr int shown = 5;  // parts of the range
+    for (int i = 0; i <= shown; ++i) {
+      const CapLevel& level = (*work.curve)[static_cast<std::size_t>(i * cap_steps / shown)];
+      levels.push_back({{"cap_w", work.least.si() + (work.most.si() - work.least.si()) * i / shown},
+                        {"drawn_w", watts(level)},
+                        {"slower", level.slower}});
+    }
+    out.push_back(
+        {{"work", work.name}, {"levels", std::move(levels)}, {"most_slower", work.most_slower}});
+  }
+  return out;
+}
+
+}  // namespace orrery

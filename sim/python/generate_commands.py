@@ -8,8 +8,9 @@ ASKED_BY_LINE = ["validate", "topology"]
 # What only the command line has: forms of output, files of rows, tables that people read.
 LEFT_OUT = {"--jsonl", "--csv", "--markdown", "--seed", "--no-sequence-parallel", "--requests-out", "--jobs-out",
             "--rows", "--details", "--regions", "--advise", "--html", "--plots", "--gates", "--write-gates", "--fit",
-            "--results", "--shard", "--slurm", "--kubernetes", "--kubernetes-as", "--commands"}
-LEFT_OUT_OF = {"serve": {"--trace-out"}}
+            "--results", "--shard", "--slurm-array", "--kubernetes-job", "--shards", "--slurm", "--kubernetes",
+            "--kubernetes-as", "--commands", "--events-out"}
+LEFT_OUT_OF = {"serve": {"--trace-out"}, "schedule": {"--trace-out", "--trace-from", "--trace-to"}}
 # What stands after a flag, and the type of its keyword.
 TYPES = {"": "bool", "N": "Count", "X": "float", "X|VALUE": "float | str", "true|false": "bool", "A,B": "str | Sequence[Any]",
          "FILE": "Path", "DIR": "Path", "JSON": "Any", "FILE|JSON": "Settings", "VALUES": "Value",

@@ -6,6 +6,7 @@
 
 #include "sim/app/answer/answer.h"
 #include "sim/app/answer/csv.h"
+#include "sim/app/schedule/power_report.h"
 #include "sim/app/schedule/report.h"
 #include "sim/app/schedule/served_report.h"
 #include "sim/app/schedule/share_parts.h"
@@ -174,12 +175,22 @@ Json measured_json(const Scheduled& s, const SchedulePoint& p) {
   return {{"jobs",
            {{"submitted", m.submitted},
             {"finished", m.finished},
+            {"failed", m.failed},
+            {"cancelled", m.cancelled},
             {"rejected", m.rejected},
             {"running", m.running},
             {"queued", m.queued}}},
           {"wait_s", spread_json(m.wait)},
           {"completion_s", spread_json(m.completion)},
-          {"slowdown_mean", m.slowdown_mean},
+          {"slowdown",
+           {{"mean", m.slowdown.mean},
+            {"p50", m.slowdown.p50},
+            {"p90", m.slowdown.p90},
+            {"p99", m.slowdown.p99}}},
+          {"fairness",
+           {{"jain", m.fairness.jain},
+            {"finish_time_worst", m.fairness.finish_time_worst},
+            {"unfair_share", m.fairness.unfair_share}}},
           {"gpu_share", shares_json(m.shares)},
           {"gpu_hours", gpu_hours(m.held)},
           {"scattered_gpu_s", static_cast<double>(m.scattered) * 1e-6},
@@ -191,7 +202,9 @@ Json measured_json(const Scheduled& s, const SchedulePoint& p) {
           {"waited_again_s", m.waited_again.si()},
           {"slo", slo_json(p)},
           {"energy_j", m.energy.si()},
-          {"power", {{"mean_w", m.mean_power.si()}, {"peak_w", m.peak_power.si()}}},
+          {"cost_usd", m.bill ? Json(m.bill->dollars) : Json(nullptr)},
+          {"carbon_kg", m.bill ? Json(m.bill->kg) : Json(nullptr)},
+          {"power", power_json(p)},
           {"breakdowns", breakdowns_json(p)},
           {"timeline", timeline_json(p)},
           {"sized", sized_json(s, p)},
@@ -235,6 +248,7 @@ Json schedule_json(const Scheduled& s) {
           {"trainings", trainings_json(s)},
           {"served", served_json(*s.points.front().asked.jobs)},
           {"batches", batches_json(*s.points.front().asked.jobs)},
+          {"caps", caps_json(s)},
           {"horizon_s", horizon != fleet_never ? Json(to_seconds(horizon).si()) : Json(nullptr)},
           {"stopped", s.stopped},
           {"assumptions", s.jobs.notes}};

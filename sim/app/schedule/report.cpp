@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "sim/app/schedule/point_names.h"
+#include "sim/app/schedule/power_report.h"
 #include "sim/app/schedule/served_report.h"
 #include "sim/app/schedule/share_parts.h"
+#include "sim/app/schedule/training_report.h"
 #include "sim/base/text/words.h"
 
 namespace orrery {
@@ -204,77 +207,6 @@ void add_timeline(Document& document, const SchedulePoint& p) {
   document.note("blocked: free while somebody waits.");
 }
 
-void add_power(Document& document, const Scheduled& s) {
-  std::vector<std::string> head;
-  std::vector<Align> align;
-  name_columns(s, head, align);
-  for (const char* name : {"energy, GWh", "mean, MW", "most, MW"}) head.emplace_back(name);
-  align.resize(head.size(), Align::right);
-  Table table(head, align);
-  for (const SchedulePoint* p : run_points(s)) {
-    const FleetMeasures& m = first_run(*p);
-    std::vector<std::string> row = name_cells(*p);
-    row.push_back(fmt::format("{:.3f}", m.energy.si() / 3.6e12));
-    row.push_back(fmt::format("{:.3f}", m.mean_power.si() * 1e-6));
-    row.push_back(fmt::format("{:.3f}", m.peak_power.si() * 1e-6));
-    table.add(row);
-  }
-  document.heading("Power of accelerators and hosts");
-  document.table(table);
-  document.note(fmt::format(
-      "Accelerators of recorded jobs draw {}% of their limit, as busy ones of Acme did in "
-      "2023.",
-      std::llround(100 * recorded_power_share)));
-}
-
-void add_trainings(Document& document, const Scheduled& s) {
-  if (first_case(s).jobs->trainings.empty()) return;
-  Table table({"training", "GPUs", "layout", "step", "alone", "saves every"},
-              {Align::left, Align::right, Align::left, Align::right, Align::right, Align::right});
-  const auto add = [&](const std::string& id, const FleetTraining& t) {
-    table.add({id, grouped(t.job.gpus), to_text(t.scenario.layout),
-               to_text(seconds(static_cast<double>(t.step_ps) * 1e-12)),
-               to_text(to_seconds(t.job.length)),
-               t.save_interval > Seconds{} ? to_text(t.save_interval) : "never"});
-  };
-  for (const FleetTraining& t : first_case(s).jobs->trainings) {
-    add(t.id, t);
-    for (const FleetTraining& size : t.sizes) add("or", size);
-  }
-  document.heading("Trainings");
-  document.table(table);
-}
-
-// What became of trainings that may have several sizes, in the first run.
-void add_sized(Document& document, const Scheduled& s) {
-  std::vector<std::string> head;
-  std::vector<Align> align;
-  name_columns(s, head, align);
-  for (const char* name : {"training", "mean GPUs", "moves", "waited", "to its end"})
-    head.emplace_back(name);
-  align.resize(head.size(), Align::right);
-  Table table(head, align);
-  bool some = false;
-  for (const SchedulePoint* p : run_points(s))
-    for (const SizedUse& use : p->record.sized) {
-      const JobRecord& record = p->record.jobs[use.job];
-      const FleetTime submit = s.jobs.jobs[use.job].submit;
-      const bool over = record.end <= p->record.last_end;
-      std::vector<std::string> row = name_cells(*p);
-      for (std::string cell :
-           {s.jobs.id_of(use.job), grouped(std::llround(mean_gpus(use))), grouped(use.moves),
-            time_text(record.start - submit + record.waited_again),
-            over ? time_text(record.end - submit) : std::string("not reached")})
-        row.push_back(std::move(cell));
-      table.add(row);
-      some = true;
-    }
-  if (!some) return;
-  document.heading("Trainings of several sizes");
-  document.table(table);
-  document.note("moves: it left its place for another one, or for none.");
-}
-
 void add_groups(Document& document, const std::string& what, const SchedulePoint& p,
                 const std::vector<FleetGroup>& groups) {
   Table table({"jobs of", "jobs", "% of GPU-time", "mean wait", "median", "90%", "99%"},
@@ -355,6 +287,13 @@ std::string not_modelled(const Scheduled& s) {
       "share storage.";
   if (first_case(s).jobs->sizes.empty()) text += " Nobody is resized.";
   if (first_case(s).reliability.empty()) text += " Nothing fails.";
+  std::set<std::string> told;
+  for (const SchedulePoint& point : s.points) {
+    const auto& preset = point.asked.preset;
+    if (!preset || !told.insert(preset->name).second) continue;
+    text += fmt::format(" {} ({}, release {}): {}.", preset->name, preset->title, preset->release,
+                        fmt::join(preset->not_modelled, ". "));
+  }
   return text;
 }
 
@@ -381,7 +320,7 @@ Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
   add_differences(document, s);
   add_shares(document, s);
   add_trainings(document, s);
-  add_sized(document, s);
+  add_training_results(document, s);
   add_served(document, s);
   add_batches(document, s);
   add_groups(document, "Waits by size", best, first_run(best).by_size);

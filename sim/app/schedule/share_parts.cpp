@@ -14,6 +14,7 @@ const std::vector<SharePart>& share_parts() {
        &FleetShares::in_vain},
       {"slowed", "slowed", "what steps took longer: where they were placed, slow hosts, data",
        &FleetShares::slowed},
+      {"capped", "capped", "what they took longer by caps of power", &FleetShares::capped},
       {"checkpoint", "checkpoint", "stopped by saves", &FleetShares::saving},
       {"restart", "restart", "until the first step, after stops as well", &FleetShares::starting},
       {"lost", "lost", "steps that were computed again", &FleetShares::lost},

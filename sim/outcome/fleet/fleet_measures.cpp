@@ -3,6 +3,7 @@
 #include "sim/outcome/fleet/fleet_measures.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace orrery {
 namespace {
@@ -58,6 +59,7 @@ FleetShares shares_of(const FleetUse& use) {
   return {.useful = share_of(use.work.useful, all_ps),
           .in_vain = share_of(use.work.in_vain, all_ps),
           .slowed = share_of(use.work.slowed, all_ps),
+          .capped = share_of(use.work.capped, all_ps),
           .saving = share_of(use.work.saving, all_ps),
           .starting = share_of(use.work.starting, all_ps),
           .lost = share_of(use.work.lost, all_ps),
@@ -81,6 +83,17 @@ void take_standby(const FleetUse& use, FleetMeasures& out) {
 bool is_replica(const ClusterJob& job, const std::vector<FleetService>& services) {
   return std::any_of(services.begin(), services.end(),
                      [&](const FleetService& service) { return service.work == job.work; });
+}
+
+Slowdowns slowdowns_of(std::vector<double> all) {
+  if (all.empty()) return {};
+  std::sort(all.begin(), all.end());
+  const auto n = static_cast<double>(all.size());
+  const auto at = [&](double share) { return all[static_cast<std::size_t>(share * n)]; };
+  return {.mean = std::accumulate(all.begin(), all.end(), 0.0) / n,
+          .p50 = at(0.5),
+          .p90 = at(0.9),
+          .p99 = at(0.99)};
 }
 
 }  // namespace
@@ -110,7 +123,7 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
   FleetMeasures out;
   std::vector<FleetTime> waits, completions;
   std::vector<Tally> sizes(std::size(size_classes)), queues(list.queues.size());
-  double slowdowns = 0;
+  std::vector<double> slowdowns;
   for (std::size_t i = 0; i < list.jobs.size(); ++i) {
     const ClusterJob& job = list.jobs[i];
     const JobRecord& one = record.jobs[i];
@@ -138,15 +151,22 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
     }
     ++out.finished;
     completions.push_back(one.end - job.submit);
-    slowdowns += std::max(1.0, to_seconds(one.end - job.submit).si() /
-                                   std::max(least_length_s, to_seconds(job.length).si()));
+    out.failed += job.fate == JobFate::failed ? 1 : 0;
+    out.cancelled += job.fate == JobFate::cancelled ? 1 : 0;
+    slowdowns.push_back(std::max(1.0, to_seconds(one.end - job.submit).si() /
+                                          std::max(least_length_s, to_seconds(job.length).si())));
   }
   out.wait = spread_of(std::move(waits));
   out.completion = spread_of(std::move(completions));
-  if (out.finished > 0) out.slowdown_mean = slowdowns / static_cast<double>(out.finished);
+  out.slowdown = slowdowns_of(std::move(slowdowns));
   out.shares = shares_of(record.use);
+  if (record.last_end.us > 0)
+    out.fairness = fleet_fairness(
+        list, record, static_cast<double>(record.use.all) / static_cast<double>(record.last_end.us),
+        [&](const ClusterJob& job) { return !is_replica(job, services); });
   out.energy = Joules(static_cast<double>(record.power.nanojoules) * 1e-9);
   if (record.last_end.us > 0) out.mean_power = out.energy / to_seconds(record.last_end);
+  out.over_limit = to_seconds(record.power.over);
   out.peak_power = Watts(static_cast<double>(record.power.most_milliwatts) * 1e-3);
   out.held = record.use.held;
   out.scattered = record.use.scattered;

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "sim/engine/fleet/fleet_run.h"
+#include "sim/outcome/fleet/energy_bill.h"
+#include "sim/outcome/fleet/fleet_fairness.h"
 #include "sim/outcome/fleet/service_measures.h"
 
 namespace orrery {
@@ -36,6 +38,7 @@ struct FleetShares {
   double standby = 0;            // replicas of served models, beyond those that the load needs
   double in_vain = 0;            // the same of jobs that are recorded as failed or cancelled
   double slowed = 0;             // what steps took longer where they were placed
+  double capped = 0;             // what they took longer by caps of power
   double saving = 0;             // stopped by saves
   double starting = 0;           // until the first step, after stops as well
   double lost = 0;               // steps that were computed again
@@ -46,17 +49,26 @@ struct FleetShares {
   double idle = 0;               // free, and nobody waited
 };
 
+// Completion over length, at least 1; lengths below 10 s count as 10 s.
+struct Slowdowns {
+  double mean = 0, p50 = 0, p90 = 0, p99 = 0;
+};
+
 struct FleetMeasures {
   std::int64_t submitted = 0, finished = 0, rejected = 0, running = 0, queued = 0;
-  TimeSpread wait, completion;  // of jobs that started; that ended
-  double slowdown_mean = 0;     // completion over length, lengths below 10 s counted as 10 s
+  std::int64_t failed = 0, cancelled = 0;  // of those that finished, as they are recorded
+  TimeSpread wait, completion;             // of jobs that started; that ended
+  Slowdowns slowdown;
+  FleetFairness fairness;
   FleetShares shares;
   GpuMicros held = 0, scattered = 0;
   std::int64_t stops = 0, preemptions = 0;  // of jobs: by what broke; by others
   Seconds waited_again;                     // after those, all jobs together
   Joules energy;                            // of accelerators and hosts
   Watts mean_power, peak_power;
-  FleetTime span;  // from the first submission to the last end
+  Seconds over_limit;              // in which more was drawn than a limit
+  std::optional<EnergyBill> bill;  // set by who knows prices
+  FleetTime span;                  // from the first submission to the last end
   std::int64_t most_waiting = 0;
   std::vector<FleetGroup> by_size, by_queue;  // those that have jobs
   std::vector<ServiceMeasures> services;

@@ -20,10 +20,10 @@ auto fields(EitherConst<FleetGroup> auto& g) {
   return std::tie(name, jobs, held_share, wait);
 }
 auto fields(EitherConst<FleetShares> auto& s) {
-  auto& [useful, standby, in_vain, slowed, saving, starting, lost, preempted, short_of, scattered,
-         spare, repair, idle] = s;
-  return std::tie(useful, standby, in_vain, slowed, saving, starting, lost, preempted, short_of,
-                  scattered, spare, repair, idle);
+  auto& [useful, standby, in_vain, slowed, capped, saving, starting, lost, preempted, short_of,
+         scattered, spare, repair, idle] = s;
+  return std::tie(useful, standby, in_vain, slowed, capped, saving, starting, lost, preempted,
+                  short_of, scattered, spare, repair, idle);
 }
 auto fields(EitherConst<ServiceMeasures> auto& m) {
   auto& [requests, refused, kept, worst_hour, worst_at, tokens, replicas, most_replicas, gpu_hours,
@@ -31,21 +31,35 @@ auto fields(EitherConst<ServiceMeasures> auto& m) {
   return std::tie(requests, refused, kept, worst_hour, worst_at, tokens, replicas, most_replicas,
                   gpu_hours, standby_gpu_hours, power);
 }
+auto fields(EitherConst<EnergyBill> auto& b) {
+  auto& [dollars, kg] = b;
+  return std::tie(dollars, kg);
+}
+auto fields(EitherConst<Slowdowns> auto& s) {
+  auto& [mean, p50, p90, p99] = s;
+  return std::tie(mean, p50, p90, p99);
+}
+auto fields(EitherConst<FleetFairness> auto& f) {
+  auto& [jain, finish_time_worst, unfair_share] = f;
+  return std::tie(jain, finish_time_worst, unfair_share);
+}
 auto fields(EitherConst<FleetMeasures> auto& m) {
-  auto& [submitted, finished, rejected, running, queued, wait, completion, slowdown_mean, shares,
-         held, scattered, stops, preemptions, waited_again, energy, mean_power, peak_power, span,
-         most_waiting, by_size, by_queue, services] = m;
-  return std::tie(submitted, finished, rejected, running, queued, wait, completion, slowdown_mean,
-                  shares, held, scattered, stops, preemptions, waited_again, energy, mean_power,
-                  peak_power, span, most_waiting, by_size, by_queue, services);
+  auto& [submitted, finished, rejected, running, queued, failed, cancelled, wait, completion,
+         slowdown, fairness, shares, held, scattered, stops, preemptions, waited_again, energy,
+         mean_power, peak_power, over_limit, bill, span, most_waiting, by_size, by_queue,
+         services] = m;
+  return std::tie(submitted, finished, rejected, running, queued, failed, cancelled, wait,
+                  completion, slowdown, fairness, shares, held, scattered, stops, preemptions,
+                  waited_again, energy, mean_power, peak_power, over_limit, bill, span,
+                  most_waiting, by_size, by_queue, services);
 }
 auto fields(EitherConst<JobRecord> auto& j) {
   auto& [start, end, promise, hosts, groups, rejected, stops, preemptions, waited_again] = j;
   return std::tie(start, end, promise, hosts, groups, rejected, stops, preemptions, waited_again);
 }
 auto fields(EitherConst<FleetWork> auto& w) {
-  auto& [useful, in_vain, slowed, saving, starting, lost, preempted] = w;
-  return std::tie(useful, in_vain, slowed, saving, starting, lost, preempted);
+  auto& [useful, in_vain, slowed, capped, saving, starting, lost, preempted] = w;
+  return std::tie(useful, in_vain, slowed, capped, saving, starting, lost, preempted);
 }
 auto fields(EitherConst<FleetUse> auto& u) {
   auto& [all, held, work, short_of, scattered, idle, spare, repair] = u;
@@ -60,8 +74,8 @@ auto fields(EitherConst<SizedUse> auto& u) {
   return std::tie(job, moves, held, time, since);
 }
 auto fields(EitherConst<FleetPower> auto& p) {
-  auto& [nanojoules, most_milliwatts] = p;
-  return std::tie(nanojoules, most_milliwatts);
+  auto& [nanojoules, most_milliwatts, over, hours] = p;
+  return std::tie(nanojoules, most_milliwatts, over, hours);
 }
 auto fields(EitherConst<TimelinePart> auto& p) {
   auto& [held, blocked, idle, spare, repair, waiting, milliwatts] = p;

@@ -105,13 +105,19 @@ Chart wait_chart(const JsonValue& answer, const std::vector<FleetPoint>& points)
 struct PartColour {
   const char *key, *name, *colour;
 };
-constexpr PartColour parts[] = {
-    {"useful", "useful", "#0072B2"},        {"in_vain", "in vain", "#56B4E9"},
-    {"slowed", "slowed", "#CC79A7"},        {"checkpoint", "checkpoint", "#F0E442"},
-    {"restart", "restart", "#E69F00"},      {"lost", "lost", "#D55E00"},
-    {"preemption", "preempted", "#8C3B00"}, {"short", "short", "#009E73"},
-    {"scattered", "scattered", "#66C9AD"},  {"spare", "spare", "#B8B8B8"},
-    {"repair", "repair", "#6E6E6E"},        {"idle", "idle", "#DADADA"}};
+constexpr PartColour parts[] = {{"useful", "useful", "#0072B2"},
+                                {"in_vain", "in vain", "#56B4E9"},
+                                {"slowed", "slowed", "#CC79A7"},
+                                {"capped", "capped", "#7A3E65"},
+                                {"checkpoint", "checkpoint", "#F0E442"},
+                                {"restart", "restart", "#E69F00"},
+                                {"lost", "lost", "#D55E00"},
+                                {"preemption", "preempted", "#8C3B00"},
+                                {"short", "short", "#009E73"},
+                                {"scattered", "scattered", "#66C9AD"},
+                                {"spare", "spare", "#B8B8B8"},
+                                {"repair", "repair", "#6E6E6E"},
+                                {"idle", "idle", "#DADADA"}};
 
 Chart share_chart(const JsonValue& answer, const std::vector<FleetPoint>& points) {
   Json values = Json::array(), names = Json::array(), shades = Json::array();

@@ -79,11 +79,22 @@ JobMix mix_of_jobs(const JsonValue& at) {
   return read_job_mix(JsonValue::parse(at.at("text").text(), name), name);
 }
 
+GridSeries grid_of(const JsonValue& at) {
+  if (is_held_text(at)) {
+    at.expect_only({"name", "text"});
+    return parse_grid(at.at("text").text(), at.at("name").text());
+  }
+  check_file_allowed(at.text());
+  return parse_grid(content_of(at.text()), at.text());
+}
+
 JsonValue with_jobs_inline(const JsonValue& settings) {
   const JsonValue question = with_files_inline(settings).value_or(settings);
   SortedJson whole = question.raw();
   if (const auto trace = whole.find("trace"); trace != whole.end())
     *trace = inlined(*trace, job_trace_entries(catalog_folder()));
+  if (const auto grid = whole.find("grid"); grid != whole.end())
+    *grid = inlined(*grid, std::vector<JobTraceEntry>{});
   const auto jobs = question.find("jobs");
   if (!jobs || !jobs->is_array()) return JsonValue::from(std::move(whole), settings.file());
   SortedJson list = SortedJson::array();

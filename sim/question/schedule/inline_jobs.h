@@ -2,6 +2,7 @@
 // Knows how jobs of a schedule stand in its question: by name, or as what their files held.
 #pragma once
 
+#include "hw_models/price/grid_series.h"
 #include "sim/base/json/json.h"
 #include "workloads/cluster_job/cluster_job.h"
 #include "workloads/cluster_job/job_mix.h"
@@ -14,6 +15,9 @@ ClusterJobs traced_jobs(const JsonValue& at);
 
 // A mix: a name, a file, itself, or {"name", "text"} of what a file held.
 JobMix mix_of_jobs(const JsonValue& at);
+
+// Hours of a grid: a file, or {"name", "text"} of what it held.
+GridSeries grid_of(const JsonValue& at);
 
 // The question with the contents of all files that it names in place of their names, so that it
 // asks the same elsewhere and later; of a trace of more than 16 MiB the hash stands beside its

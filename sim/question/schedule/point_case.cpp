@@ -20,6 +20,7 @@ namespace {
 std::vector<std::string> policy_names() {
   std::vector<std::string> names;
   for (const NamedPolicy& policy : named_policies()) names.emplace_back(policy.name);
+  for (std::string& preset : policy_preset_names()) names.push_back(std::move(preset));
   return names;
 }
 
@@ -63,7 +64,11 @@ void read_breakdowns(const JsonValue& s, const ReliabilityProfile& profile, Poin
 
 void read_power_limit(const JsonValue& s, PointCase& out) {
   const auto limit = s.find("power_limit");
-  if (!limit) return;
+  if (!limit) {
+    for (const char* key : {"power_policy", "cap_response"})
+      if (const auto v = s.find(key)) v->fail("nothing without power_limit");
+    return;
+  }
   FleetQuestion& q = out.question;
   q.power_limit_milliwatts = std::llround(1e3 * limit->quantity<Watts>().si());
   const std::int64_t idle = q.idle_milliwatts * out.shape.gpus();
@@ -72,19 +77,64 @@ void read_power_limit(const JsonValue& s, PointCase& out) {
                             1e-9 * static_cast<double>(idle)));
 }
 
+void read_prices(const JsonValue& s, PointCase& out) {
+  const auto site = s.find("site"), grid = s.find("grid");
+  EnergyPrices prices = energy_prices(out.cluster, site ? site->reference() : "");
+  if (grid) {
+    prices.grid = grid_of(*grid);
+    constexpr double hour_s = 3600;
+    const FleetTime horizon = out.question.horizon;
+    const double hours = std::ceil(to_seconds(horizon).si() / hour_s);
+    if (horizon != fleet_never && hours > static_cast<double>(prices.grid->hours.size()))
+      grid->fail(fmt::format("the {:.0f} hours until the horizon", hours),
+                 plural(prices.grid->hours.size(), "hour"));
+    out.question.hourly = true;
+  }
+  out.prices = std::make_shared<const EnergyPrices>(std::move(prices));
+}
+
+// Of Slurm's loops.
+void read_priorities(const JsonValue& s, SlurmSettings& slurm) {
+  MultifactorSettings& priorities = slurm.multifactor;
+  if (const auto weights = s.find("priority_weights")) {
+    weights->expect_only({"age", "fairshare", "jobsize", "qos"}, "a weight of Slurm's priorities");
+    const auto read = [&](const char* key, double& weight) {
+      const auto at = weights->find(key);
+      if (!at) return;
+      weight = at->number();
+      if (!(weight >= 0 && weight <= 1e12)) at->fail("a weight of 0 or more");
+    };
+    read("age", priorities.age);
+    read("fairshare", priorities.fairshare);
+    read("jobsize", priorities.jobsize);
+    read("qos", priorities.qos);
+  }
+  const auto time = [&](const char* key, double& seconds_of) {
+    if (const auto at = s.find(key))
+      seconds_of = to_seconds(read_fleet_time(*at, seconds(1), "a time from 1 s on")).si();
+  };
+  time("priority_max_age", priorities.max_age);
+  time("priority_half_life", priorities.half_life);
+}
+
 void read_policy(const JsonValue& s, PointCase& out) {
   const auto policy = s.find("policy"), place = s.find("place");
   out.policy = policy ? policy->one_of(policy_names()) : "fifo";
   out.place = place ? place->one_of(job_place_text.names()) : "pack";
-  const NamedPolicy& named =
-      *std::find_if(named_policies().begin(), named_policies().end(),
-                    [&](const NamedPolicy& one) { return one.name == out.policy; });
   FleetPolicy& rules = out.question.policy;
-  rules.order = named.order;
-  rules.fit = named.fit;
+  const auto named = std::find_if(named_policies().begin(), named_policies().end(),
+                                  [&](const NamedPolicy& one) { return one.name == out.policy; });
+  if (named == named_policies().end()) {
+    out.preset = load_policy_preset(out.policy);
+    rules = out.preset->rules;
+    if (!place) out.place = job_place_text[rules.place];
+  } else {
+    rules.order = named->order;
+    rules.fit = named->fit;
+    rules.preempts = named->preempts;
+    if (named->rounds) out.question.round_rule = *named->rounds;
+  }
   rules.place = *job_place_text.find(out.place);
-  rules.preempts = named.preempts;
-  if (named.rounds) out.question.round_rule = *named.rounds;
   if (const auto round = s.find("round"))
     out.question.round = read_fleet_time(*round, seconds(1), "a time from 1 s on");
   if (const auto after = s.find("preempt_after"))
@@ -105,20 +155,20 @@ NamedPolicy in_rounds(const char* name, RoundRule rule) {
 }  // namespace
 
 const std::vector<NamedPolicy>& named_policies() {
-  static const std::vector<NamedPolicy> all = {{"fifo", JobOrder::fifo, JobFit::block},
-                                               {"sjf", JobOrder::sjf, JobFit::block},
-                                               {"easy", JobOrder::fifo, JobFit::easy},
-                                               {"sjf-easy", JobOrder::sjf, JobFit::easy},
-                                               {"priority", JobOrder::priority, JobFit::block},
-                                               {"priority-easy", JobOrder::priority, JobFit::easy},
-                                               {"preempt", JobOrder::priority, JobFit::easy, true},
-                                               {"las", JobOrder::las, JobFit::any, true},
-                                               {"conservative", JobOrder::fifo, JobFit::conservative},
-                                               {"slurm-default", JobOrder::fifo, JobFit::slurm},
-                                               in_rounds("goodput", RoundRule::goodput),
-                                               in_rounds("optimus", RoundRule::optimus),
-                                               in_rounds("max-min", RoundRule::max_min),
-                                               in_rounds("fair", RoundRule::fair)};
+  static const std::vector<NamedPolicy> all = {
+      {"fifo", JobOrder::fifo, JobFit::block},
+      {"sjf", JobOrder::sjf, JobFit::block},
+      {"easy", JobOrder::fifo, JobFit::easy},
+      {"sjf-easy", JobOrder::sjf, JobFit::easy},
+      {"priority", JobOrder::priority, JobFit::block},
+      {"priority-easy", JobOrder::priority, JobFit::easy},
+      {"preempt", JobOrder::priority, JobFit::easy, true},
+      {"las", JobOrder::las, JobFit::any, true},
+      {"conservative", JobOrder::fifo, JobFit::conservative},
+      in_rounds("goodput", RoundRule::goodput),
+      in_rounds("optimus", RoundRule::optimus),
+      in_rounds("max-min", RoundRule::max_min),
+      in_rounds("fair", RoundRule::fair)};
   return all;
 }
 
@@ -147,27 +197,50 @@ PointCase PointReader::read(const JsonValue& s) {
   out.jobs = jobs_of(s, with);
   q.works = out.jobs->works;
   if (in_rounds) q.sizes = out.jobs->sizes;
+  if (const auto cost = s.find("scatter_cost")) {
+    out.scatter_cost = cost->number();
+    if (!(out.scatter_cost >= 1 && out.scatter_cost <= 10)) cost->fail("a factor from 1 to 10");
+    q.works.front().priced = out.scatter_cost > 1;
+  }
   if (in_rounds && s.find("queues"))
     s.at("policy").fail(
         "another policy beside queues: one that decides in rounds knows priorities");
   if (profile) read_breakdowns(s, *profile, out);
   read_power_limit(s, out);
+  read_caps(s, out);
+  read_prices(s, out);
   if (q.policy.fit == JobFit::slurm) {
-    out.place = "tree";
+    out.place = q.policy.blocks ? "block" : "tree";
     q.policy.place = JobPlace::pack;
+    q.slurm.blocks = q.policy.blocks;
+    read_priorities(s, q.slurm);
     if (profile || q.power_limit_milliwatts > 0 || s.find("queues"))
       s.at("policy").fail(
-          "another policy beside reliability, power_limit and queues: slurm-default knows none");
+          "another policy beside reliability, power_limit and queues: Slurm's loops know none");
   }
   if (q.policy.fit == JobFit::conservative && (q.power_limit_milliwatts > 0 || s.find("queues")))
     s.at("policy").fail("another policy beside power_limit and queues: conservative knows neither");
   const bool pool = q.policy.place == JobPlace::pool;
   if (pool && (profile || q.power_limit_milliwatts > 0 || !out.jobs->trainings.empty() ||
-               q.policy.preempts))
+               q.policy.preempts || out.scatter_cost > 1))
     s.at("place").fail("a rule with hosts: what breaks, power, steps and preemption need them");
   q.shape = pool ? pool_shape(gpus) : out.shape;
   q.stop = [](FleetTime) { return interrupted(); };
   return out;
+}
+
+void PointReader::read_caps(const JsonValue& s, PointCase& out) {
+  FleetQuestion& q = out.question;
+  if (const auto policy = s.find("power_policy")) q.power_policy = power_policy_text.from(*policy);
+  auto response = CapResponse::clock;
+  if (const auto of = s.find("cap_response")) response = cap_response_text.from(*of);
+  if (q.power_policy == PowerPolicy::admit) return;
+  auto& known = caps_[{out.jobs.get(), response}];
+  if (!known)
+    known =
+        std::make_shared<const std::vector<WorkCaps>>(work_caps(*out.jobs, out.cluster, response));
+  out.caps = known;
+  for (const WorkCaps& caps : *known) q.cap_curves.push_back(caps.curve);
 }
 
 std::shared_ptr<const FleetJobs> PointReader::jobs_of(const JsonValue& s,
@@ -184,7 +257,8 @@ std::shared_ptr<const FleetJobs> PointReader::jobs_of(const JsonValue& s,
 }
 
 PlacePrices& PointReader::prices(const PointCase& point) {
-  auto& known = prices_[{point.jobs.get(), fmt::format("{}", point.shape.gpus())}];
+  auto& known =
+      prices_[{point.jobs.get(), fmt::format("{} {}", point.shape.gpus(), point.scatter_cost)}];
   if (!known) {
     std::vector<PricedWork> works;
     for (const FleetTraining& training : point.jobs->trainings) {
@@ -192,7 +266,7 @@ PlacePrices& PointReader::prices(const PointCase& point) {
       for (const FleetTraining& size : training.sizes)
         works.push_back({size.job.work, size.scenario, size.slower});
     }
-    known = std::make_unique<StepPlacePrices>(std::move(works), point.shape);
+    known = std::make_unique<StepPlacePrices>(std::move(works), point.shape, point.scatter_cost);
   }
   return *known;
 }

@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "sim/engine/fleet/fleet_question.h"
+#include "sim/engine/jobs/policy_file.h"
 #include "sim/engine/prices/place_prices.h"
+#include "sim/outcome/fleet/energy_bill.h"
+#include "sim/question/schedule/cap_curves.h"
 #include "sim/question/schedule/fleet_jobs.h"
 
 namespace orrery {
@@ -34,9 +37,13 @@ struct PointCase {
   Cluster cluster;
   SlotShape shape;
   std::string policy, place;
-  std::string reliability;  // title of the profile; empty: nothing fails
+  std::optional<PolicyPreset> preset;  // of the catalogue
+  std::string reliability;             // title of the profile; empty: nothing fails
   std::shared_ptr<const FleetJobs> jobs;
-  FleetQuestion question;  // without seed, prices and quotas
+  std::shared_ptr<const EnergyPrices> prices;
+  std::shared_ptr<const std::vector<WorkCaps>> caps;  // where a limit moves clocks
+  double scatter_cost = 1;                            // of recorded jobs
+  FleetQuestion question;                             // without seed, prices and quotas
 };
 
 // Reads jobs that several points share once, and prices their steps once.
@@ -53,13 +60,17 @@ class PointReader {
 
  private:
   std::shared_ptr<const FleetJobs> jobs_of(const JsonValue& settings, const FleetJobsCase& with);
+  void read_caps(const JsonValue& settings, PointCase& out);
 
   Catalogues& catalogues_;
   int threads_;
   const JsonValue& question_;
   std::map<std::string, std::shared_ptr<const FleetJobs>> jobs_;  // by what they depend on
+  // By jobs and what caps do to recorded ones.
+  std::map<std::pair<const FleetJobs*, CapResponse>, std::shared_ptr<const std::vector<WorkCaps>>>
+      caps_;
   ServedReplicas replicas_;
-  // By jobs, accelerators and the cluster's name.
+  // By jobs, and by accelerators and the cost of scattered jobs.
   std::map<std::pair<const FleetJobs*, std::string>, std::unique_ptr<StepPlacePrices>> prices_;
 };
 

@@ -29,15 +29,24 @@ const std::vector<Setting>& schedule_settings() {
       {"horizon", quantity, jobs, "the run ends then, whoever runs (\"90 day\")"},
       {"policy", text, policy,
        "who is next, who may pass, whom a head stops: fifo, sjf, easy, sjf-easy, conservative, "
-       "priority, priority-easy, preempt, las, slurm-default; how many accelerators jobs get: goodput, "
+       "priority, priority-easy, preempt, las, or a preset (`orrery catalog list policies`); how "
+       "many accelerators jobs get: "
+       "goodput, "
        "optimus, max-min, fair (fifo)",
        SettingOf::both,
-       "fifo sjf easy sjf-easy conservative priority priority-easy preempt las slurm-default "
-       "goodput optimus max-min fair"},
+       "fifo sjf easy sjf-easy conservative priority priority-easy preempt las goodput optimus "
+       "max-min fair"},
       {"place", text, policy, "where a gang goes: pool, pack, spread, least-level, random (pack)",
        SettingOf::both, "pool pack spread least-level random"},
       {"preempt_after", quantity, policy,
        "preempt: jobs are stopped once they have run for so long (\"2 h\")"},
+      {"priority_weights", json, policy,
+       "Slurm's loops: weights of factors of a priority, {\"age\": .., \"fairshare\": .., "
+       "\"jobsize\": .., \"qos\": ..}; without them the oldest is first"},
+      {"priority_half_life", quantity, policy,
+       "Slurm's loops: usage counts half after so long (\"7 day\")"},
+      {"priority_max_age", quantity, policy,
+       "Slurm's loops: a job that waited so long has all of the weight of age (\"7 day\")"},
       {"first_queue", number, policy,
        "las: GPU-hours after which a job stands behind those that had less (16)"},
       {"round", quantity, policy,
@@ -48,6 +57,9 @@ const std::vector<Setting>& schedule_settings() {
        SettingOf::both, "fixed expected observed"},
       {"queues", json, policy,
        "what queues may hold: {\"research\": {\"gpus\": 512, \"borrows\": true}}"},
+      {"scatter_cost", number, jobs,
+       "recorded jobs take so many times as long for each level of switches that their hosts stand "
+       "under beyond need (1: as they are recorded, wherever they are)"},
       {"meeting", text, policy,
        "how trainings meet on links that have not enough for all: random, aligned, shifted, "
        "priority (random)",
@@ -62,8 +74,22 @@ const std::vector<Setting>& schedule_settings() {
        "between saves of jobs of which only a length is recorded (\"1 h\", where something stops "
        "jobs); "
        "\"0 s\": never"},
-      {"power_limit", quantity, breaks,
-       "accelerators and hosts draw at most so much: no job starts beyond it (\"12 MW\")"},
+      {"power_limit", quantity, breaks, "accelerators and hosts draw at most so much (\"12 MW\")"},
+      {"power_policy", text, breaks,
+       "under that limit: admit (no job starts beyond it), proportional (all that run are capped "
+       "alike), priority (those of the lowest priority first) (admit)",
+       SettingOf::both, "admit proportional priority"},
+      {"cap_response", text, breaks,
+       "what a cap below their draw does to jobs of which only a length is recorded: none, clock "
+       "(as to kernels that keep tensor units busy), proportional (to what it takes) (clock)",
+       SettingOf::both, "none clock proportional"},
+      {"site", text, breaks,
+       "where it stands, for prices and carbon of electricity: a site of the catalogue",
+       SettingOf::both, "catalog site"},
+      {"grid", text, breaks,
+       "what electricity costs and emits by the hour, in place of the site's values: a file with "
+       "hour (0, 1, ..), usd_per_kwh, kg_per_kwh",
+       SettingOf::both, "file"},
       {"seeds", integer, compare, "runs of each point with seeds of their own, at most (1)"},
       {"confidence", number, compare,
        "run no more seeds once a point is the best with this chance (0.95); without it all"},
@@ -80,7 +106,8 @@ const std::vector<Setting>& schedule_settings() {
 }
 
 bool is_one_value_of_schedule(const std::string& key) {
-  return key == "limits" || key == "trace" || key == "job" || key == "jobs" || key == "queues";
+  return key == "limits" || key == "trace" || key == "job" || key == "jobs" || key == "queues" ||
+         key == "priority_weights" || key == "grid";
 }
 
 FleetTime read_fleet_time(const JsonValue& at, Seconds least, const char* expected) {

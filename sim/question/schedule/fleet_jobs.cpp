@@ -11,6 +11,7 @@
 #include <set>
 
 #include "sim/base/text/words.h"
+#include "sim/engine/jobs/job_run.h"
 #include "sim/outcome/fleet/job_months.h"
 #include "sim/question/schedule/inline_jobs.h"
 #include "workloads/cluster_job/job_clock.h"
@@ -42,7 +43,7 @@ void add_works(FleetTraining& training, const FleetJobsCase& with, FleetJobs& ou
           1, std::llround(with.save_interval.si() * 1e12 / static_cast<double>(on.step_ps)));
     on.job.work = static_cast<std::uint16_t>(out.works.size());
     out.works.push_back(on.work);
-    sizes.push_back({on.job.gpus, on.job.work});
+    sizes.push_back({on.job.gpus, on.job.work, steps_of(on.work, on.job.length)});
   };
   add(training);
   for (FleetTraining& size : training.sizes) add(size);

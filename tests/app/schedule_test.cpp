@@ -206,6 +206,34 @@ TEST_CASE("Slurm's loops decide at their seconds", "[schedule]") {
   CHECK(answer.at("points").at(0).at("first").at("jobs").at("finished").get<int>() == 4);
 }
 
+// The lab with a job of RL beside a recorded one.
+TEST_CASE("a job of RL runs in its predicted steps", "[schedule]") {
+  const ScratchFolder scratch("schedule_rl");
+  const auto question = [&](const std::string& more) {
+    return "schedule " +
+           scratch
+               .add("rl.json", R"({"cluster": "dgx-h100", "gpus": 64, "policy": "easy", "jobs": [
+                   {"id": "post", "rl": {"model": "llama3.1-8b", "gpus": 16, "program": "nemo-rl",
+                    "prompt": 128, "response": 1000, "context": 4096, "responses": 512})" +
+                                   more + "}]}")
+               .string();
+  };
+  const Outcome o = run(question(R"(, "steps": 1000)") + " --json");
+  INFO(o.err);
+  REQUIRE(o.code == 0);
+  const SortedJson answer = SortedJson::parse(o.out);
+  const SortedJson& job = answer.at("post_trainings").at(0);
+  const double step = job.at("step").at("step_s").get<double>();
+  CHECK(step > job.at("step").at("rollout_s").get<double>());
+  const SortedJson& first = answer.at("points").at(0).at("first");
+  CHECK(first.at("completion_s").at("mean").get<double>() == Approx(1000 * step).epsilon(1e-6));
+  CHECK(first.at("gpu_share").at("useful").get<double>() == Approx(16.0 / 64));
+  expect_failure(question(""), "without an end");
+  expect_failure(question(R"(, "steps": 0)"), "at least 1");
+  expect_failure(question(R"(, "steps": 1, "length": "2 day")"), "both");
+  expect_failure(question(R"(, "steps": 1, "tokens": 5)"), "tokens");
+}
+
 TEST_CASE("recorded jobs may take longer where they are scattered", "[schedule]") {
   const std::string line =
       "schedule --cluster dgx-h100 --gpus 2048 --trace philly --days 30 --json ";
@@ -259,7 +287,7 @@ TEST_CASE("bad questions to schedule have one line", "[schedule]") {
   expect_failure(on_16 + "--trace " + file + " --reliability llama3-h100 --place pool",
                  "a rule with hosts");
   expect_failure(on_16 + "--trace " + file + " --policy slurm-default --reliability llama3-h100",
-                 "slurm-default knows none");
+                 "Slurm's loops know none");
   expect_failure(on_16 + "--trace " + file + " --objective waits", "wait.mean");
   expect_failure(on_16 + "--trace " + file + " --limits wait.p99", "such as wait.p99=4h");
   expect_failure(on_16 + "--trace " + file + " --preempt-after 2h",

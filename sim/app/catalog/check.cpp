@@ -19,6 +19,7 @@
 #include "sim/base/json/tree.h"
 #include "sim/base/text/words.h"
 #include "sim/engine/cluster.h"
+#include "sim/engine/jobs/policy_file.h"
 #include "sim/question/plan/question.h"
 #include "workloads/model/model_catalog.h"
 #include "workloads/stack/stack.h"
@@ -37,6 +38,7 @@ void read_entry(const CatalogKind& kind, const std::string& name) {
       {"model", [&] { load_model(name, data_root() / kind.folder); }},
       {"nic", [&] { load_nic(name); }},
       {"optic", [&] { load_optic(name); }},
+      {"policy", [&] { load_policy_preset(name); }},
       {"question", [&] { read_plan(load_plan_file(name)); }},
       {"reliability", [&] { load_reliability(name); }},
       {"site", [&] { load_site(name); }},

@@ -19,6 +19,7 @@ const std::vector<CatalogKind>& catalog_kinds() {
                                                  {"model", "workloads/catalog/models"},
                                                  {"nic", "hw_models/catalog/nics"},
                                                  {"optic", "hw_models/catalog/optics"},
+                                                 {"policy", "sim/engine/catalog/policies"},
                                                  {"question", "workloads/catalog/questions"},
                                                  {"reliability", "hw_models/catalog/reliability"},
                                                  {"site", "hw_models/catalog/sites"},
@@ -28,10 +29,14 @@ const std::vector<CatalogKind>& catalog_kinds() {
   return kinds;
 }
 
+std::string plural_of(const std::string& kind) {
+  return kind.ends_with('y') ? kind.substr(0, kind.size() - 1) + "ies" : kind + "s";
+}
+
 const CatalogKind& find_catalog_kind(const std::string& name) {
   std::vector<std::string> names;
   for (const CatalogKind& kind : catalog_kinds()) {
-    if (name == kind.name || name == kind.name + "s") return kind;
+    if (name == kind.name || name == plural_of(kind.name)) return kind;
     names.push_back(kind.name);
   }
   throw Error({.file = "catalog",

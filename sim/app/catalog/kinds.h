@@ -13,6 +13,7 @@ struct CatalogKind {
 };
 const std::vector<CatalogKind>& catalog_kinds();
 
+std::string plural_of(const std::string& kind);
 // By name, also in the plural. An unknown name is an Error with the nearest.
 const CatalogKind& find_catalog_kind(const std::string& name);
 

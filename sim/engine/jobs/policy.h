@@ -14,13 +14,16 @@ namespace orrery {
 // Who is next. sjf: the shortest limit; priority: the highest; las: whoever has held little so far
 // (ServiceQueues); of equals the older.
 enum class JobOrder : std::uint8_t { fifo, sjf, priority, las };
+inline constexpr auto job_order_text = enum_names<JobOrder>({"fifo", "sjf", "priority", "las"});
 
 // Who may pass a head that has no place. block: nobody. easy: whoever leaves the start that the
 // head is promised as it is (Lifka, The ANL/IBM SP Scheduling System, 1995). any: whoever has a
 // place. slurm: as its loops decide, which place gangs by themselves (SlurmPasses). rounds: all
-// jobs get their sizes and places anew in rounds (RoundLoop). conservative: whoever leaves the start
-// that each one before it is promised (ConservativeLoop).
+// jobs get their sizes and places anew in rounds (RoundLoop). conservative: whoever leaves the
+// start that each one before it is promised (ConservativeLoop).
 enum class JobFit : std::uint8_t { block, easy, any, slurm, rounds, conservative };
+inline constexpr auto job_fit_text =
+    enum_names<JobFit>({"block", "easy", "any", "slurm", "rounds", "conservative"});
 
 // Where a gang of n goes. pool: anywhere, hosts do not count. All others take n / 8 hosts that are
 // free as a whole (8: accelerators of a host) and the rest on one host.
@@ -35,6 +38,7 @@ struct FleetPolicy {
   JobOrder order = JobOrder::fifo;
   JobFit fit = JobFit::block;
   JobPlace place = JobPlace::pack;
+  bool blocks = false;  // slurm: under as few of the innermost groups as it takes, not of leaves
   // A head of higher priority stops others that have run for so long: of the lowest priority first
   // those that began last. They save their whole steps first.
   bool preempts = false;

@@ -14,7 +14,8 @@ namespace {
 constexpr std::int64_t first_step = 30;
 constexpr std::int32_t never = INT32_MAX;
 
-std::int32_t leaf_of(const SlotShape& shape) {
+std::int32_t leaf_of(const SlotShape& shape, bool blocks) {
+  if (blocks && !shape.levels.empty()) return shape.levels.front().reach;
   for (const SlotLevel& level : shape.levels)
     if (level.name == "leaf group") return level.reach;
   return shape.hosts;
@@ -22,9 +23,9 @@ std::int32_t leaf_of(const SlotShape& shape) {
 
 }  // namespace
 
-SlurmFuture::SlurmFuture(const SlotShape& shape)
+SlurmFuture::SlurmFuture(const SlotShape& shape, bool blocks)
     : shape_(shape),
-      places_(shape.hosts, leaf_of(shape)),
+      places_(shape.hosts, leaf_of(shape, blocks)),
       with_room_(static_cast<std::size_t>(shape.gpus_per_host) + 1,
                  HostWords(words_for(shape.hosts), 0)),
       ready_(static_cast<std::size_t>(shape.gpus_per_host) + 1),

@@ -15,7 +15,8 @@ namespace orrery {
 // seconds.
 class SlurmFuture {
  public:
-  explicit SlurmFuture(const SlotShape& shape);
+  // `blocks`: gangs go by the innermost groups of hosts, not by leaf groups.
+  SlurmFuture(const SlotShape& shape, bool blocks);
   void begin(std::uint32_t job, const SlurmGang& gang, const SlurmPlace& place, std::int64_t ends);
   void release(std::uint32_t job);
 

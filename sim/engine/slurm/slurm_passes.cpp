@@ -14,7 +14,7 @@ constexpr std::int64_t minute = 60;
 
 SlurmPasses::SlurmPasses(const SlotShape& shape, const SlurmSettings& settings)
     : settings_(settings),
-      future_(shape),
+      future_(shape, settings.blocks),
       hosts_(shape.hosts),
       gpus_per_host_(shape.gpus_per_host),
       barred_(words_for(shape.hosts)) {}

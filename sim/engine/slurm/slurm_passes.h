@@ -24,6 +24,7 @@ struct SlurmSettings {
   std::size_t depth = 100;        // default_queue_depth
   std::size_t most_tested = 500;  // bf_max_job_test
   MultifactorSettings multifactor = {};
+  bool blocks = false;  // topology/block: the innermost groups of hosts in place of leaves
 };
 
 // sched/backfill, priorities as they are told (of equals the oldest first), select/cons_tres,

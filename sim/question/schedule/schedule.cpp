@@ -72,12 +72,16 @@ void read_points(PointReader& reader, Scheduled& out) {
   const auto useless = [&](const char* key, const char* why) {
     if (const auto v = out.settings.find(key)) v->fail(why);
   };
+  if (!some([](const FleetPolicy& p) { return p.fit == JobFit::slurm; }))
+    for (const char* key : {"priority_weights", "priority_half_life", "priority_max_age"})
+      useless(key, "nothing without a preset that has Slurm's loops");
   const bool serves = std::any_of(out.points.begin(), out.points.end(), [](const SchedulePoint& p) {
     return !p.asked.jobs->served.empty();
   });
   if (!serves) useless("scale", "nothing without a served model among the jobs");
   if (!rounds) useless("round", "nothing without a policy that decides in rounds, as goodput");
-  if (!stops) useless("preempt_after", "nothing without a policy that stops jobs: preempt or las");
+  if (!stops)
+    useless("preempt_after", "nothing without a policy that stops jobs: preempt, las or a preset");
   if (!stops && !rounds && !fails)
     useless("save_interval", "nothing without reliability or a policy that stops jobs");
 }

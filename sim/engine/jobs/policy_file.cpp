@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns rules by name into a policy.
+#include "sim/engine/jobs/policy_file.h"
+
+#include "hw_models/catalog.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* folder = "sim/engine/catalog/policies";
+
+}  // namespace
+
+std::vector<std::string> policy_preset_names() { return catalog_names(folder); }
+
+PolicyPreset load_policy_preset(const std::string& name) {
+  const JsonValue entry = load_catalog_entry(folder, "policy", name);
+  entry.expect_only({"title", "release", "order", "fit", "place", "blocks", "preempts",
+                     "preempt_after", "not_modelled"});
+  PolicyPreset preset{
+      .name = name, .title = entry.at("title").text(), .release = entry.at("release").text()};
+  const auto value = [&](const char* key) { return entry.at(key).at("value"); };
+  preset.rules.order = job_order_text.from(value("order"));
+  preset.rules.fit = job_fit_text.from(value("fit"));
+  preset.rules.preempts = value("preempts").boolean();
+  if (entry.find("place")) preset.rules.place = job_place_text.from(value("place"));
+  if (entry.find("blocks")) preset.rules.blocks = value("blocks").boolean();
+  if (entry.find("preempt_after"))
+    preset.rules.preempt_after = to_fleet_time(value("preempt_after").quantity<Seconds>());
+  for (const JsonValue& line : entry.at("not_modelled").items())
+    preset.not_modelled.push_back(line.text());
+  return preset;
+}
+
+}  // namespace orrery

@@ -63,7 +63,8 @@ TEST_CASE("Slurm's blocks are the innermost groups of hosts", "[slurm]") {
     passes.submit(3, 24, 600);
     const auto third = passes.main_pass(2, true).front().hosts;
     // Of blocks that are too small the largest, then the one that suffices; of leaves the first.
-    CHECK(third == (blocks ? std::vector<std::int32_t>{0, 1, 4} : std::vector<std::int32_t>{0, 1, 2}));
+    CHECK(third ==
+          (blocks ? std::vector<std::int32_t>{0, 1, 4} : std::vector<std::int32_t>{0, 1, 2}));
   }
 }
 

@@ -22,12 +22,12 @@ double mean_of(const SchedulePoint& p, std::size_t service, double ServiceMeasur
 }
 
 // What a replica can do, and how many a peak needs.
-void add_replicas(Document& document, const std::vector<ServedModel>& served) {
+void add_replicas(Document& document, const std::vector<FleetServedModel>& served) {
   Table table({"model", "GPUs", "promises", "kept by", "bears", "peak", "replicas for it",
                "serves after", "W a GPU"},
               {Align::left, Align::right, Align::left, Align::right, Align::right, Align::right,
                Align::right, Align::right, Align::right});
-  for (const ServedModel& model : served) {
+  for (const FleetServedModel& model : served) {
     const FleetService& service = model.service;
     table.add({service.id, grouped(service.gpus), model.promises,
                percent_figure(model.target) + "%", rate_text(service.rule.bears),
@@ -36,7 +36,7 @@ void add_replicas(Document& document, const std::vector<ServedModel>& served) {
                fmt::format("{:.0f}", 1e-3 * static_cast<double>(model.work.milliwatts))});
   }
   document.heading("Served models");
-  for (const ServedModel& model : served)
+  for (const FleetServedModel& model : served)
     document.paragraph(fmt::format("{}: {}.", model.service.id, model.deployment));
   document.table(table);
   document.note(
@@ -57,7 +57,7 @@ void add_kept(Document& document, const Scheduled& s) {
   align.resize(head.size(), Align::right);
   Table table(head, align);
   for (const SchedulePoint* p : run_points(s)) {
-    const std::vector<ServedModel>& served = p->asked.jobs->served;
+    const std::vector<FleetServedModel>& served = p->asked.jobs->served;
     for (std::size_t i = 0; i < served.size(); ++i) {
       const auto mean = [&](double ServiceMeasures::*member) { return mean_of(*p, i, member); };
       const ServiceMeasures& first = p->measures.front().services[i];
@@ -81,7 +81,7 @@ void add_kept(Document& document, const Scheduled& s) {
 }  // namespace
 
 void add_served(Document& document, const Scheduled& s) {
-  const std::vector<ServedModel>& served = s.points.front().asked.jobs->served;
+  const std::vector<FleetServedModel>& served = s.points.front().asked.jobs->served;
   if (served.empty()) return;
   add_replicas(document, served);
   add_kept(document, s);
@@ -106,7 +106,7 @@ void add_batches(Document& document, const Scheduled& s) {
 
 Json served_json(const FleetJobs& jobs) {
   Json out = Json::array();
-  for (const ServedModel& model : jobs.served) {
+  for (const FleetServedModel& model : jobs.served) {
     const FleetService& service = model.service;
     Json loads = Json::array();
     for (const ServedLoad& load : service.table->loads())

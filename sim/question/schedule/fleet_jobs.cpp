@@ -196,7 +196,7 @@ void append_trainings(ClusterJobs& all, const FleetJobs& jobs) {
 // Replicas are called chat:2.1, chat:2.2, ..: the second one, when it comes the first time.
 void append_replicas(ClusterJobs& all, const FleetJobs& jobs) {
   for (std::size_t i = 0; i < jobs.served.size(); ++i) {
-    const ServedModel& model = jobs.served[i];
+    const FleetServedModel& model = jobs.served[i];
     std::map<std::int64_t, int> times;
     std::uint32_t row = 0;
     for (const ReplicaLife& life : model.lives) {
@@ -226,7 +226,7 @@ void check_ids(const FleetJobs& jobs, const JsonValue& settings) {
     if (!ids.insert(id).second) settings.at("jobs").fail("each id once", in_quotes(id) + " twice");
   };
   for (const FleetTraining& training : jobs.trainings) add(training.id);
-  for (const ServedModel& model : jobs.served) add(model.service.id);
+  for (const FleetServedModel& model : jobs.served) add(model.service.id);
   for (const BatchInference& batch : jobs.batches) add(batch.id);
 }
 
@@ -261,7 +261,7 @@ FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
 
 std::vector<FleetService> FleetJobs::services() const {
   std::vector<FleetService> out;
-  for (const ServedModel& model : served) out.push_back(model.service);
+  for (const FleetServedModel& model : served) out.push_back(model.service);
   return out;
 }
 
@@ -269,8 +269,9 @@ ClusterJobs without_replicas(const ClusterJobs& list, const FleetJobs& jobs) {
   ClusterJobs out = list;
   out.ids.clear();
   std::erase_if(out.jobs, [&](const ClusterJob& job) {
-    return std::any_of(jobs.served.begin(), jobs.served.end(),
-                       [&](const ServedModel& model) { return model.service.work == job.work; });
+    return std::any_of(jobs.served.begin(), jobs.served.end(), [&](const FleetServedModel& model) {
+      return model.service.work == job.work;
+    });
   });
   return out;
 }

@@ -39,7 +39,7 @@ struct FleetJobs {
   std::vector<DrawnJobs> mixes;
   std::vector<FleetTraining> trainings;
   std::vector<EntryRank> training_ranks;  // one each
-  std::vector<ServedModel> served;
+  std::vector<FleetServedModel> served;
   std::vector<BatchInference> batches;
   std::vector<EntryRank> served_ranks, batch_ranks;  // one each
   // By ClusterJob::work: recorded lengths, then what trainings, replicas and batches consist of.

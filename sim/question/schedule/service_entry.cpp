@@ -238,7 +238,7 @@ const std::shared_ptr<const ServiceTable>& ServedReplicas::table(ServedReplica& 
   return table;
 }
 
-ServedModel read_served_model(const JsonValue& entry, const ServedCase& with) {
+FleetServedModel read_served_model(const JsonValue& entry, const ServedCase& with) {
   entry.expect_only({"id", "serve", "load", "target", "least", "most", "headroom", "check_every",
                      "start", "variation", "queue", "priority", "preemptible"});
   if (!with.end)
@@ -260,17 +260,17 @@ ServedModel read_served_model(const JsonValue& entry, const ServedCase& with) {
   ReplicaRule rule = read_rule(entry, with, replica.start);
   const auto& table = ServedReplicas::table(replica, variation, with.threads);
   set_what_it_bears(entry, *table, load, to_text(promises), target, rule);
-  ServedModel out{.service = {.id = entry.at("id").text(),
-                              .table = table,
-                              .load = load,
-                              .rule = rule,
-                              .gpus = static_cast<std::int32_t>(replica.asked.gpus()),
-                              .open = rule.start,
-                              .close = *with.end},
-                  .deployment = replica.deployment,
-                  .promises = to_text(promises),
-                  .target = target,
-                  .for_the_peak = replicas_for(load.peak(), rule)};
+  FleetServedModel out{.service = {.id = entry.at("id").text(),
+                                   .table = table,
+                                   .load = load,
+                                   .rule = rule,
+                                   .gpus = static_cast<std::int32_t>(replica.asked.gpus()),
+                                   .open = rule.start,
+                                   .close = *with.end},
+                       .deployment = replica.deployment,
+                       .promises = to_text(promises),
+                       .target = target,
+                       .for_the_peak = replicas_for(load.peak(), rule)};
   const FleetService& service = out.service;
   if (out.for_the_peak > rule.most)
     out.notes.push_back(fmt::format(

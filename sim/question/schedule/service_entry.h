@@ -53,7 +53,7 @@ struct ServedCase {
 };
 
 // A model that is served for as long as the question lasts.
-struct ServedModel {
+struct FleetServedModel {
   FleetService service;
   std::string deployment, promises;
   double target = 0;              // share of requests that is to keep all promises
@@ -67,7 +67,7 @@ struct ServedModel {
 // or {"peak": "12/s", "by_hour": [24], "by_weekday": [7] or "like": a mix}), perhaps target, least,
 // most, headroom, check_every, start, variation. Errors: of settings, a question without an end;
 // CannotExist where the promises cannot be kept by the target, at whatever load.
-ServedModel read_served_model(const JsonValue& entry, const ServedCase& with);
+FleetServedModel read_served_model(const JsonValue& entry, const ServedCase& with);
 
 // Requests that wait, on engines that are as busy as they can be.
 struct BatchInference {

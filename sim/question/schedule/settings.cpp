@@ -4,14 +4,17 @@
 
 namespace orrery {
 
-const std::vector<Setting>& schedule_settings() {
+namespace {
+
+constexpr const char* machine = "Machine";
+constexpr const char* jobs = "Jobs";
+constexpr const char* policy = "Policy";
+constexpr const char* compare = "Which is the best";
+constexpr const char* breaks = "What breaks, and power";
+
+std::vector<Setting> of_jobs() {
   using enum SettingKind;
-  constexpr const char* machine = "Machine";
-  constexpr const char* jobs = "Jobs";
-  constexpr const char* policy = "Policy";
-  constexpr const char* compare = "Which is the best";
-  constexpr const char* breaks = "What breaks, and power";
-  static const std::vector<Setting> all = {
+  return {
       {"cluster", text, machine, "cluster of the catalogue, or a file", SettingOf::both,
        "catalog cluster"},
       {"gpus", integer, machine, "accelerators of it"},
@@ -27,6 +30,12 @@ const std::vector<Setting>& schedule_settings() {
        "{\"id\": .., \"batch\": {..}, \"requests\": 1e6}"},
       {"days", integer, jobs, "those submitted in the first so many days"},
       {"horizon", quantity, jobs, "the run ends then, whoever runs (\"90 day\")"},
+  };
+}
+
+std::vector<Setting> of_policies() {
+  using enum SettingKind;
+  return {
       {"policy", text, policy,
        "who is next, who may pass, whom a head stops: fifo, sjf, easy, sjf-easy, conservative, "
        "priority, priority-easy, preempt, las, or a preset (`orrery catalog list policies`); how "
@@ -64,6 +73,12 @@ const std::vector<Setting>& schedule_settings() {
        "how trainings meet on links that have not enough for all: random, aligned, shifted, "
        "priority (random)",
        SettingOf::both, "random aligned shifted priority"},
+  };
+}
+
+std::vector<Setting> of_what_breaks() {
+  using enum SettingKind;
+  return {
       {"reliability", text, breaks,
        "failure rates: a profile of the catalogue; without it nothing fails", SettingOf::both,
        "catalog reliability"},
@@ -90,6 +105,12 @@ const std::vector<Setting>& schedule_settings() {
        "what electricity costs and emits by the hour, in place of the site's values: a file with "
        "hour (0, 1, ..), usd_per_kwh, kg_per_kwh",
        SettingOf::both, "file"},
+  };
+}
+
+std::vector<Setting> of_comparing() {
+  using enum SettingKind;
+  return {
       {"seeds", integer, compare, "runs of each point with seeds of their own, at most (1)"},
       {"confidence", number, compare,
        "run no more seeds once a point is the best with this chance (0.95); without it all"},
@@ -102,6 +123,17 @@ const std::vector<Setting>& schedule_settings() {
       {"limits", text, compare, "what a point must keep: wait.p99=4h,useful=0.5,slo=0.99"},
       {"job", text, policy, "why this job waited"},
   };
+}
+
+}  // namespace
+
+const std::vector<Setting>& schedule_settings() {
+  static const std::vector<Setting> all = [] {
+    std::vector<Setting> list;
+    for (const auto& part : {of_jobs(), of_policies(), of_what_breaks(), of_comparing()})
+      list.insert(list.end(), part.begin(), part.end());
+    return list;
+  }();
   return all;
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("between its points a curve of caps is the step model's", "[schedule]"
 
 TEST_CASE("law: a limit of schedule that never binds changes no figure", "[schedule]") {
   const Scheduled open = run(lab());
-  const double most = open.points.front().measures.front().peak_power.si();
+  const double most = open.points.front().measures.front().power.peak.si();
   for (const char* policy : {"proportional", "priority"}) {
     const Scheduled limited =
         run(lab({{"power_limit", limit_text(most * 2)}, {"power_policy", policy}}));
@@ -103,7 +103,7 @@ TEST_CASE("law: a limit of schedule that never binds changes no figure", "[sched
 }
 
 TEST_CASE("caps keep a limit, and cost what their response says", "[schedule]") {
-  const double most = run(lab()).points.front().measures.front().peak_power.si();
+  const double most = run(lab()).points.front().measures.front().power.peak.si();
   const SortedJson limits = {limit_text(most), limit_text(0.9 * most), limit_text(0.8 * most)};
   const Scheduled s = run(lab({{"power_limit", limits},
                                {"power_policy", {"proportional", "priority"}},
@@ -112,9 +112,9 @@ TEST_CASE("caps keep a limit, and cost what their response says", "[schedule]") 
   for (const SchedulePoint& point : s.points) {
     const FleetMeasures& m = point.measures.front();
     CHECK(sum_of(m.shares) == Approx(1));
-    CHECK(m.peak_power.si() * 1e3 <=
+    CHECK(m.power.peak.si() * 1e3 <=
           static_cast<double>(point.asked.question.power_limit_milliwatts) + 1);
-    CHECK(m.over_limit.si() == 0);
+    CHECK(m.power.over_limit.si() == 0);
   }
   const auto point = [&](std::size_t limit, std::size_t policy, std::size_t response) {
     const auto named = [&](const SchedulePoint& p) {
@@ -152,14 +152,15 @@ TEST_CASE("electricity is billed at a site, or by the hour", "[schedule]") {
   const Scheduled ohio = run(lab({{"site", "us-ohio"}}));
   const FleetMeasures& m = ohio.points.front().measures.front();
   const double kwh = m.energy.si() / 3.6e6 * 1.12;
-  REQUIRE(m.bill);
-  CHECK(m.bill->dollars == Approx(kwh * 0.079));
-  CHECK(m.bill->kg == Approx(kwh * 0.41));
+  REQUIRE(m.power.bill);
+  CHECK(m.power.bill->dollars == Approx(kwh * 0.079));
+  CHECK(m.power.bill->kg == Approx(kwh * 0.41));
   // The same price at all hours is that price.
   const auto flat = file("flat.csv", 240, [](int) { return "0.079,0.41"; });
   const Scheduled hourly = run(lab({{"site", "us-ohio"}, {"grid", flat}}));
-  CHECK(hourly.points.front().measures.front().bill->dollars == Approx(m.bill->dollars));
-  CHECK(hourly.points.front().measures.front().bill->kg == Approx(m.bill->kg));
+  CHECK(hourly.points.front().measures.front().power.bill->dollars ==
+        Approx(m.power.bill->dollars));
+  CHECK(hourly.points.front().measures.front().power.bill->kg == Approx(m.power.bill->kg));
   const FleetPower& power = hourly.points.front().record.power;
   CHECK(power.hours.size() == 240);
   __int128 sum = 0;
@@ -170,8 +171,8 @@ TEST_CASE("electricity is billed at a site, or by the hour", "[schedule]") {
   const FleetMeasures& of_dear =
       run(lab({{"site", "us-ohio"}, {"grid", dear}})).points.front().measures.front();
   const double hour_kwh = static_cast<double>(power.hours[100]) * 1e-9 / 3.6e6 * 1.12;
-  CHECK(of_dear.bill->dollars == Approx(hour_kwh));
-  CHECK(of_dear.bill->kg == Approx(2 * hour_kwh));
+  CHECK(of_dear.power.bill->dollars == Approx(hour_kwh));
+  CHECK(of_dear.power.bill->kg == Approx(2 * hour_kwh));
   const auto with_grid = [&](const std::string& grid) {
     return failure(lab({{"site", "us-ohio"}, {"grid", grid}}));
   };

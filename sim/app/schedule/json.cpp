@@ -10,6 +10,7 @@
 #include "sim/app/schedule/report.h"
 #include "sim/app/schedule/served_report.h"
 #include "sim/app/schedule/share_parts.h"
+#include "sim/app/schedule/training_report.h"
 
 namespace orrery {
 namespace {
@@ -202,8 +203,8 @@ Json measured_json(const Scheduled& s, const SchedulePoint& p) {
           {"waited_again_s", m.waited_again.si()},
           {"slo", slo_json(p)},
           {"energy_j", m.energy.si()},
-          {"cost_usd", m.bill ? Json(m.bill->dollars) : Json(nullptr)},
-          {"carbon_kg", m.bill ? Json(m.bill->kg) : Json(nullptr)},
+          {"cost_usd", m.power.bill ? Json(m.power.bill->dollars) : Json(nullptr)},
+          {"carbon_kg", m.power.bill ? Json(m.power.bill->kg) : Json(nullptr)},
           {"power", power_json(p)},
           {"breakdowns", breakdowns_json(p)},
           {"timeline", timeline_json(p)},
@@ -246,6 +247,7 @@ Json schedule_json(const Scheduled& s) {
             {"runs", s.runs},
             {"confidence", s.confidence ? Json(*s.confidence) : Json(nullptr)}}},
           {"trainings", trainings_json(s)},
+          {"post_trainings", post_trainings_json(*s.points.front().asked.jobs)},
           {"served", served_json(*s.points.front().asked.jobs)},
           {"batches", batches_json(*s.points.front().asked.jobs)},
           {"caps", caps_json(s)},

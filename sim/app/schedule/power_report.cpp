@@ -95,13 +95,14 @@ void add_power(Document& document, const Scheduled& s) {
     const std::int64_t limit = p->asked.question.power_limit_milliwatts;
     std::vector<std::string> row = name_cells(*p);
     row.push_back(fmt::format("{:.3f}", m.energy.si() / 3.6e12));
-    row.push_back(fmt::format("{:.3f}", m.mean_power.si() * 1e-6));
-    row.push_back(fmt::format("{:.3f}", m.peak_power.si() * 1e-6));
+    row.push_back(fmt::format("{:.3f}", m.power.mean.si() * 1e-6));
+    row.push_back(fmt::format("{:.3f}", m.power.peak.si() * 1e-6));
     if (limited)
       row.push_back(limit > 0 ? fmt::format("{:.3f}", static_cast<double>(limit) * 1e-9) : "none");
-    if (over) row.push_back(to_text(m.over_limit));
+    if (over) row.push_back(to_text(m.power.over_limit));
     if (billed)
-      for (const double of : {m.bill ? m.bill->dollars : NAN, m.bill ? m.bill->kg * 1e-3 : NAN})
+      for (const double of : {m.power.bill ? m.power.bill->dollars : NAN,
+                              m.power.bill ? m.power.bill->kg * 1e-3 : NAN})
         row.push_back(std::isnan(of) ? "not known" : grouped(std::llround(of)));
     table.add(row);
   }
@@ -119,13 +120,13 @@ Json power_json(const SchedulePoint& p) {
   const FleetMeasures& m = p.measures.front();
   const FleetQuestion& asked = p.asked.question;
   const bool limited = asked.power_limit_milliwatts > 0;
-  return {{"mean_w", m.mean_power.si()},
-          {"peak_w", m.peak_power.si()},
+  return {{"mean_w", m.power.mean.si()},
+          {"peak_w", m.power.peak.si()},
           {"limit_w", limited ? Json(static_cast<double>(asked.power_limit_milliwatts) * 1e-3)
                               : Json(nullptr)},
           {"policy", limited ? Json(power_policy_text[asked.power_policy]) : Json(nullptr)},
           {"capped_share", m.shares.capped},
-          {"over_limit_s", m.over_limit.si()}};
+          {"over_limit_s", m.power.over_limit.si()}};
 }
 
 Json caps_json(const Scheduled& s) {

@@ -43,6 +43,10 @@ void count(FleetRecord& record, const FleetState& state, std::int64_t spare, Fle
   (scattered ? use.scattered : waits ? use.short_of : use.idle) += times(slots.free(), passed);
 }
 
+void add_hours(FleetRecord& record, const FleetState& state, FleetTime from, FleetTime passed) {
+  add_energy(record.power.hours, from, passed, state.power().drawn());
+}
+
 // The head asks for no more than is free, and has no place.
 bool is_scattered(const FleetState& state) {
   return !state.waiting().empty() && state.waiting().head().gpus <= state.slots().free();
@@ -64,6 +68,14 @@ TimelinePart part_of(const FleetState& state, std::int64_t spare) {
 void note(FleetRecord& record, const FleetState& state) {
   record.power.most_milliwatts = std::max(record.power.most_milliwatts, state.power().drawn());
   ++record.events;
+}
+
+// What a state holds once its run is over.
+void take(FleetState& state, FleetRecord& record) {
+  record.use.work = state.spent;
+  record.sized = state.sized_uses();
+  record.most_waiting = static_cast<std::int64_t>(state.waiting().most());
+  record.jobs = std::move(state.records);
 }
 
 // Tells how far it is, and asks whether to go on.
@@ -126,14 +138,11 @@ class FleetRun {
       if (record_.stopped) break;
     }
     state_.close(now_);
-    record_.use.work = state_.spent;
-    record_.sized = state_.sized_uses();
+    take(state_, record_);
     record_.timeline = timeline_.take();
     record_.breakdowns = breakdowns_.counts();
     if (question_.watch) record_.story = teller_.story.value_or(WaitStory{});
-    record_.most_waiting = static_cast<std::int64_t>(state_.waiting().most());
     record_.last_end = now_;
-    record_.jobs = std::move(state_.records);
     return std::move(record_);
   }
 
@@ -168,8 +177,7 @@ class FleetRun {
     if (passed.us == 0) return;
     const bool scattered = is_scattered(state_);
     count(record_, state_, breakdowns_.spare_gpus(), passed, scattered);
-    if (question_.hourly)
-      add_energy(record_.power.hours, now_ - passed, passed, state_.power().drawn());
+    if (question_.hourly) add_hours(record_, state_, now_ - passed, passed);
     timeline_.add(now_ - passed, passed, part_of(state_, breakdowns_.spare_gpus()));
     teller_.pass(passed, scattered);
   }

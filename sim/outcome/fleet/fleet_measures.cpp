@@ -165,9 +165,9 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
         list, record, static_cast<double>(record.use.all) / static_cast<double>(record.last_end.us),
         [&](const ClusterJob& job) { return !is_replica(job, services); });
   out.energy = Joules(static_cast<double>(record.power.nanojoules) * 1e-9);
-  if (record.last_end.us > 0) out.mean_power = out.energy / to_seconds(record.last_end);
-  out.over_limit = to_seconds(record.power.over);
-  out.peak_power = Watts(static_cast<double>(record.power.most_milliwatts) * 1e-3);
+  if (record.last_end.us > 0) out.power.mean = out.energy / to_seconds(record.last_end);
+  out.power.over_limit = to_seconds(record.power.over);
+  out.power.peak = Watts(static_cast<double>(record.power.most_milliwatts) * 1e-3);
   out.held = record.use.held;
   out.scattered = record.use.scattered;
   out.span = record.last_end;

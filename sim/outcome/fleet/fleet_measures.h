@@ -54,6 +54,13 @@ struct Slowdowns {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
 };
 
+// Of accelerators and hosts.
+struct MeasuredPower {
+  Watts mean, peak;
+  Seconds over_limit;              // in which more was drawn than a limit
+  std::optional<EnergyBill> bill;  // set by who knows prices
+};
+
 struct FleetMeasures {
   std::int64_t submitted = 0, finished = 0, rejected = 0, running = 0, queued = 0;
   std::int64_t failed = 0, cancelled = 0;  // of those that finished, as they are recorded
@@ -65,10 +72,8 @@ struct FleetMeasures {
   std::int64_t stops = 0, preemptions = 0;  // of jobs: by what broke; by others
   Seconds waited_again;                     // after those, all jobs together
   Joules energy;                            // of accelerators and hosts
-  Watts mean_power, peak_power;
-  Seconds over_limit;              // in which more was drawn than a limit
-  std::optional<EnergyBill> bill;  // set by who knows prices
-  FleetTime span;                  // from the first submission to the last end
+  MeasuredPower power;
+  FleetTime span;  // from the first submission to the last end
   std::int64_t most_waiting = 0;
   std::vector<FleetGroup> by_size, by_queue;  // those that have jobs
   std::vector<ServiceMeasures> services;

@@ -43,15 +43,17 @@ auto fields(EitherConst<FleetFairness> auto& f) {
   auto& [jain, finish_time_worst, unfair_share] = f;
   return std::tie(jain, finish_time_worst, unfair_share);
 }
+auto fields(EitherConst<MeasuredPower> auto& p) {
+  auto& [mean, peak, over_limit, bill] = p;
+  return std::tie(mean, peak, over_limit, bill);
+}
 auto fields(EitherConst<FleetMeasures> auto& m) {
   auto& [submitted, finished, rejected, running, queued, failed, cancelled, wait, completion,
          slowdown, fairness, shares, held, scattered, stops, preemptions, waited_again, energy,
-         mean_power, peak_power, over_limit, bill, span, most_waiting, by_size, by_queue,
-         services] = m;
+         power, span, most_waiting, by_size, by_queue, services] = m;
   return std::tie(submitted, finished, rejected, running, queued, failed, cancelled, wait,
                   completion, slowdown, fairness, shares, held, scattered, stops, preemptions,
-                  waited_again, energy, mean_power, peak_power, over_limit, bill, span,
-                  most_waiting, by_size, by_queue, services);
+                  waited_again, energy, power, span, most_waiting, by_size, by_queue, services);
 }
 auto fields(EitherConst<JobRecord> auto& j) {
   auto& [start, end, promise, hosts, groups, rejected, stops, preemptions, waited_again] = j;

@@ -87,7 +87,7 @@ PointRuns::Done PointRuns::have_run(const SchedulePoint& point, std::size_t run,
     ReplicaStops stops(services, list(point, run));
     FleetRecord record = run_one(point, run, number, stops);
     KeptRun kept{.measures = fleet_measures(list(point, run), record, services, stops)};
-    kept.measures.bill = energy_bill(*point.asked.prices, record.power);
+    kept.measures.power.bill = energy_bill(*point.asked.prices, record.power);
     if (run == 0) {
       if (point.watched_at) kept.watched = record.jobs[*point.watched_at];
       done.jobs = std::move(record.jobs);

@@ -235,10 +235,9 @@ TEST_CASE("a job of RL runs in its predicted steps", "[schedule]") {
 }
 
 TEST_CASE("recorded jobs may take longer where they are scattered", "[schedule]") {
-  const std::string line =
-      "schedule --cluster dgx-h100 --gpus 2048 --trace philly --days 30 --json ";
+  const std::string line = "schedule --cluster dgx-h100 --gpus 2048 --trace philly --days 30 ";
   const auto first = [&](const std::string& more) {
-    const Outcome o = run(line + more);
+    const Outcome o = run(line + "--json " + more);
     INFO(o.err);
     REQUIRE(o.code == 0);
     const SortedJson answer = SortedJson::parse(o.out);

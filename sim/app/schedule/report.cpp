@@ -321,6 +321,7 @@ Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
   add_shares(document, s);
   add_trainings(document, s);
   add_training_results(document, s);
+  add_post_trainings(document, s);
   add_served(document, s);
   add_batches(document, s);
   add_groups(document, "Waits by size", best, first_run(best).by_size);

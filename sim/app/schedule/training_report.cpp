@@ -9,6 +9,7 @@
 
 #include "sim/app/schedule/point_names.h"
 #include "sim/base/text/words.h"
+#include "sim/question/rl/rl_settings.h"
 
 namespace orrery {
 namespace {
@@ -74,6 +75,37 @@ void add_trainings(Document& document, const Scheduled& s) {
   }
   document.heading("Trainings");
   document.table(table);
+}
+
+void add_post_trainings(Document& document, const Scheduled& s) {
+  const std::vector<PostTraining>& jobs = s.points.front().asked.jobs->post_trainings;
+  if (jobs.empty()) return;
+  Table table({"job of RL", "GPUs", "model", "step", "rollout", "trains", "weights", "alone"},
+              {Align::left, Align::right, Align::left, Align::right, Align::right, Align::right,
+               Align::right, Align::right});
+  for (const PostTraining& job : jobs)
+    table.add({job.id, grouped(job.job.gpus), job.model, to_text(job.step.step),
+               to_text(job.step.rollout.time), to_text(job.step.trains),
+               to_text(job.step.sync.time()), time_text(job.job.length)});
+  document.heading("Post-training by RL");
+  document.table(table);
+  document.note(
+      "trains: probabilities, updates, copies of states, host; weights: their way to the engines. "
+      "Steps "
+      "are those of GPUs side by side.");
+}
+
+Json post_trainings_json(const FleetJobs& jobs) {
+  Json out = Json::array();
+  for (const PostTraining& job : jobs.post_trainings)
+    out.push_back({{"id", job.id},
+                   {"model", job.model},
+                   {"gpus", job.job.gpus},
+                   {"step", rl_step_json(job.step)},
+                   {"length_s", to_seconds(job.job.length).si()},
+                   {"save_interval_s",
+                    job.save_interval > Seconds{} ? Json(job.save_interval.si()) : Json(nullptr)}});
+  return out;
 }
 
 void add_training_results(Document& document, const Scheduled& s) {

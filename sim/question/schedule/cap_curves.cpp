@@ -97,6 +97,7 @@ std::vector<WorkCaps> work_caps(const FleetJobs& jobs, const Cluster& cluster,
           training_curve(size.scenario, host));
   }
   for (const BatchInference& batch : jobs.batches) add_recorded(batch.job.work, batch.id);
+  for (const PostTraining& job : jobs.post_trainings) add_recorded(job.job.work, job.id);
   return out;
 }
 

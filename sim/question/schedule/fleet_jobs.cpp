@@ -87,6 +87,21 @@ void read_served_entry(const JsonValue& entry, const FleetJobsCase& with, Catalo
   out.batch_ranks.push_back(read_rank(entry));
 }
 
+void read_rl_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
+                   int threads, FleetJobs& out) {
+  if (out.works.size() >= most_trainings)
+    entry.fail(fmt::format("at most {} trainings and served models", grouped(most_trainings)));
+  out.post_trainings.push_back(read_post_training(entry, {.cluster = with.cluster,
+                                                          .profile = with.profile,
+                                                          .save_interval = with.save_interval,
+                                                          .milliwatts = with.recorded_milliwatts,
+                                                          .catalogues = catalogues,
+                                                          .threads = threads}));
+  out.post_trainings.back().job.work = static_cast<std::uint16_t>(out.works.size());
+  out.works.push_back(out.post_trainings.back().work);
+  out.post_training_ranks.push_back(read_rank(entry));
+}
+
 void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
                 int threads, FleetJobs& out) {
   if (entry.has("trace")) {
@@ -106,6 +121,10 @@ void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& c
     read_served_entry(entry, with, catalogues, threads, out);
     return;
   }
+  if (entry.has("rl")) {
+    read_rl_entry(entry, with, catalogues, threads, out);
+    return;
+  }
   if (out.trainings.size() >= most_trainings)
     entry.fail(fmt::format("at most {} trainings", grouped(most_trainings)));
   FleetTraining training = read_training(entry, with.cluster, with.profile, catalogues, threads);
@@ -122,6 +141,8 @@ std::string name_of(const FleetJobs& jobs) {
   if (!jobs.trainings.empty()) parts.push_back(plural(jobs.trainings.size(), "training"));
   if (!jobs.served.empty()) parts.push_back(plural(jobs.served.size(), "served model"));
   if (!jobs.batches.empty()) parts.push_back(plural(jobs.batches.size(), "batch of requests"));
+  if (!jobs.post_trainings.empty())
+    parts.push_back(plural(jobs.post_trainings.size(), "job") + " of RL");
   return joined(parts, ", ");
 }
 
@@ -220,6 +241,12 @@ void append_batches(ClusterJobs& all, const FleetJobs& jobs) {
     append_ranked(all, jobs.batches[i].job, jobs.batch_ranks[i], "batch", jobs.batches[i].id);
 }
 
+void append_post_trainings(ClusterJobs& all, const FleetJobs& jobs) {
+  for (std::size_t i = 0; i < jobs.post_trainings.size(); ++i)
+    append_ranked(all, jobs.post_trainings[i].job, jobs.post_training_ranks[i], "rl",
+                  jobs.post_trainings[i].id);
+}
+
 void check_ids(const FleetJobs& jobs, const JsonValue& settings) {
   std::set<std::string> ids;
   const auto add = [&](const std::string& id) {
@@ -228,6 +255,7 @@ void check_ids(const FleetJobs& jobs, const JsonValue& settings) {
   for (const FleetTraining& training : jobs.trainings) add(training.id);
   for (const FleetServedModel& model : jobs.served) add(model.service.id);
   for (const BatchInference& batch : jobs.batches) add(batch.id);
+  for (const PostTraining& job : jobs.post_trainings) add(job.id);
 }
 
 }  // namespace
@@ -294,6 +322,7 @@ ClusterJobs jobs_of_seed(const FleetJobs& jobs, std::uint64_t seed) {
     }
     append_trainings(list, jobs);
     append_batches(list, jobs);
+    append_post_trainings(list, jobs);
     sort_by_submission(list);
   }
   list.name = jobs.name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the jobs of a shared cluster: traces, mixes that are drawn, trainings, served models.
+// Reads the jobs of a shared cluster: traces, mixes that are drawn, trainings, served models, RL.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/engine/fleet/fleet_question.h"
+#include "sim/question/schedule/rl_entry.h"
 #include "sim/question/schedule/service_entry.h"
 #include "sim/question/schedule/training_entry.h"
 #include "workloads/cluster_job/cluster_job.h"
@@ -41,7 +42,8 @@ struct FleetJobs {
   std::vector<EntryRank> training_ranks;  // one each
   std::vector<FleetServedModel> served;
   std::vector<BatchInference> batches;
-  std::vector<EntryRank> served_ranks, batch_ranks;  // one each
+  std::vector<PostTraining> post_trainings;
+  std::vector<EntryRank> served_ranks, batch_ranks, post_training_ranks;  // one each
   // By ClusterJob::work: recorded lengths, then what trainings, replicas and batches consist of.
   std::vector<JobWork> works;
   std::vector<std::vector<WorkSize>> sizes;  // by ClusterJob::sizes - 1
@@ -49,7 +51,9 @@ struct FleetJobs {
   std::string name;                          // for people: "philly and 2 trainings"
   bool draws() const { return !mixes.empty(); }
   bool several_kinds() const {
-    return traces.size() + mixes.size() + trainings.size() + served.size() + batches.size() > 1;
+    return traces.size() + mixes.size() + trainings.size() + served.size() + batches.size() +
+               post_trainings.size() >
+           1;
   }
   std::vector<FleetService> services() const;  // of the served models
 };

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicts a step of RL once, and lets it be repeated.
+#include "sim/question/schedule/rl_entry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/engine/jobs/job_run.h"
+#include "sim/outcome/fleet/job_months.h"
+#include "sim/question/rl/rl_settings.h"
+#include "sim/question/schedule/settings.h"
+
+namespace orrery {
+namespace {
+
+constexpr double ps_of_second = 1e12, ps_of_us = 1e6;
+
+FleetTime fleet_time(const JsonValue& at) {
+  return read_fleet_time(at, Seconds{}, "a time from 0 to 1,000 years, such as \"2 day\"");
+}
+
+RlJob read_job(const JsonValue& entry, const PostTrainingCase& with) {
+  const JsonValue rl = entry.at("rl");
+  if (rl.has("cluster")) rl.at("cluster").fail("none: all jobs run on the cluster of the question");
+  SortedJson settings = rl.raw();
+  settings["cluster"] = with.cluster;
+  return read_rl_job(
+      JsonValue::from(std::move(settings), fmt::format("{}: {}", rl.file(), rl.path())),
+      with.catalogues);
+}
+
+// Starts and saves as those of which only a length is recorded.
+JobWork work_of(const PostTrainingCase& with, std::int64_t step_ps, Seconds interval) {
+  JobWork work = with.profile ? recorded_work(*with.profile, interval) : JobWork{};
+  work.step_ps = step_ps;
+  work.save_steps = 0;
+  if (interval > Seconds{})
+    work.save_steps = std::max<std::int64_t>(
+        1, std::llround(interval.si() * ps_of_second / static_cast<double>(step_ps)));
+  work.milliwatts = with.milliwatts;
+  return work;
+}
+
+FleetTime read_length(const JsonValue& entry, std::int64_t step_ps) {
+  if (entry.has("length") == entry.has("steps"))
+    entry.fail("one of steps and length (\"3 day\")",
+               entry.has("steps") ? "both" : "a job without an end");
+  if (const auto length = entry.find("length")) return fleet_time(*length);
+  const double steps = std::floor(entry.at("steps").number());
+  if (!(steps >= 1)) entry.at("steps").fail("at least 1");
+  const double us = std::ceil(steps * static_cast<double>(step_ps) / ps_of_us);
+  if (us > static_cast<double>(most_fleet_time.us))
+    entry.at("steps").fail("less than 1,000 years of steps");
+  return {static_cast<std::int64_t>(us)};
+}
+
+}  // namespace
+
+PostTraining read_post_training(const JsonValue& entry, const PostTrainingCase& with) {
+  entry.expect_only({"id", "rl", "steps", "length", "submit", "save_interval", "queue", "priority",
+                     "preemptible"});
+  const RlJob job = read_job(entry, with);
+  PostTraining out{.id = entry.at("id").text(), .model = job.model.title};
+  out.step = predict_rl_step(job, with.threads);
+  const std::int64_t step_ps = std::llround(out.step.step.si() * ps_of_second);
+  out.save_interval = with.save_interval;
+  if (const auto interval = entry.find("save_interval"))
+    out.save_interval = to_seconds(fleet_time(*interval));
+  out.work = work_of(with, step_ps, out.save_interval);
+  if (const auto submit = entry.find("submit")) out.job.submit = fleet_time(*submit);
+  out.job.gpus = static_cast<std::int32_t>(job.cluster.gpus);
+  out.job.length = out.job.limit = read_length(entry, step_ps);
+  return out;
+}
+
+}  // namespace orrery

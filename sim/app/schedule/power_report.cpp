@@ -24,6 +24,13 @@ double watts(const CapLevel& level) { return static_cast<double>(level.milliwatt
 // Caps of a kind of work as a share of the range of caps that its device has.
 const CapLevel& half_way(const CapCurve& curve) { return curve[cap_steps / 2]; }
 
+// Mean over the runs of a point.
+double mean_share(const SchedulePoint& p, double FleetShares::*member) {
+  double sum = 0;
+  for (const FleetMeasures& m : p.measures) sum += m.shares.*member;
+  return sum / static_cast<double>(std::max<std::size_t>(1, p.measures.size()));
+}
+
 std::string longer(double slower) { return fmt::format("{:+.1f}%", 100 * (slower - 1)); }
 
 void add_caps(Document& document, const Scheduled& s) {
@@ -84,7 +91,7 @@ void add_power(Document& document, const Scheduled& s) {
   std::vector<Align> align;
   name_columns(s, head, align);
   for (const char* name : {"energy, GWh", "mean, MW", "most, MW"}) head.emplace_back(name);
-  if (limited) head.emplace_back("limit, MW");
+  if (limited) head.insert(head.end(), {"limit, MW", "work %", "capped %"});
   if (over) head.emplace_back("above it for");
   const bool billed = s.settings.has("site") || s.settings.has("grid");
   if (billed) head.insert(head.end(), {"electricity, $", "CO2, t"});
@@ -97,8 +104,12 @@ void add_power(Document& document, const Scheduled& s) {
     row.push_back(fmt::format("{:.3f}", m.energy.si() / 3.6e12));
     row.push_back(fmt::format("{:.3f}", m.power.mean.si() * 1e-6));
     row.push_back(fmt::format("{:.3f}", m.power.peak.si() * 1e-6));
-    if (limited)
+    if (limited) {
       row.push_back(limit > 0 ? fmt::format("{:.3f}", static_cast<double>(limit) * 1e-9) : "none");
+      row.push_back(percent_figure(mean_share(*p, &FleetShares::useful) +
+                                   mean_share(*p, &FleetShares::in_vain)));
+      row.push_back(percent_figure(mean_share(*p, &FleetShares::capped)));
+    }
     if (over) row.push_back(to_text(m.power.over_limit));
     if (billed)
       for (const double of : {m.power.bill ? m.power.bill->dollars : NAN,
@@ -112,6 +123,10 @@ void add_power(Document& document, const Scheduled& s) {
       "Accelerators of recorded jobs draw {}% of their limit, as busy ones of Acme did in "
       "2023.",
       std::llround(100 * recorded_power_share)));
+  if (limited)
+    document.note(
+        "work: GPU-time in steps that count, useful or in vain; capped: what they took longer by "
+        "caps.");
   if (billed) document.note(prices_text(*s.points.front().asked.prices));
   add_caps(document, s);
 }

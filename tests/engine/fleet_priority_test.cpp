@@ -70,6 +70,28 @@ TEST_CASE("law: preempted jobs end, and their time adds up", "[fleet]") {
   CHECK(preempted > 500);
 }
 
+TEST_CASE("law: preemption under a limit of power breaks no count", "[fleet]") {
+  const std::uint64_t seed = fresh(23);
+  INFO("seed " << seed);
+  std::int64_t preempted = 0;
+  for (std::uint64_t round = 0; round < 60; ++round) {
+    const ClusterJobs list = jobs_of_queues(seed + round, 300, 1);
+    FleetQuestion question = question_of(seed);
+    question.works[0].start.us = 200 * second;
+    question.works[0].milliwatts = 900'000;
+    question.idle_milliwatts = 200'000;
+    if (round % 10 == 0) question.shape.hosts = 1;
+    question.shape.gpus_per_host = question.shape.last_host_gpus = round % 10 == 0 ? 80 : 8;
+    question.power_limit_milliwatts =
+        80 * 200'000 + 700'000 * static_cast<std::int64_t>(41 + round % 30);
+    const FleetRecord record = run_fleet(list, question);
+    CHECK(record.use.work.all() == record.use.held * 1'000'000);
+    CHECK(record.power.most_milliwatts <= question.power_limit_milliwatts);
+    for (const JobRecord& one : record.jobs) preempted += one.preemptions;
+  }
+  CHECK(preempted > 500);
+}
+
 // Whoever has the highest priority sees a cluster without the others, where all can be stopped at
 // once.
 TEST_CASE("law: jobs of the highest priority wait as if they were alone", "[fleet]") {

@@ -48,7 +48,7 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
       question_(question),
       slots_(question.shape),
       placer_(question.policy.place, question.seed),
-      pool_(question.shape.hosts == 1),
+      pool_(question.shape.hosts == 1 && question.policy.place == JobPlace::pool),
       plain_(is_plain(question)),
       exact_(plain_ && std::all_of(jobs.begin(), jobs.end(),
                                    [](const ClusterJob& job) { return job.limit == job.length; })),
@@ -101,13 +101,17 @@ WaitingJob FleetState::waiting_job(std::uint32_t number) const {
   return {key, number, job.gpus, expected_length(number)};
 }
 
-// What a scheduler expects that a job holds its place: its limit, or longer if what it computes,
-// saves and starts with takes longer where it is well placed.
+// What a scheduler expects that a job holds its place: its limit, or longer if what it has yet to
+// compute, save and start with takes longer where it is well placed.
 FleetTime FleetState::expected_length(std::uint32_t number) const {
   const ClusterJob& job = jobs_[number];
   if (plain_) return job.limit;
   const JobWork& work = work_of(number);
-  const JobRun run{.begin = start_overhead(number), .step_ps = work.step_ps};
+  // Of one that was stopped: what it has done, and what its restart takes.
+  const JobRun& before = runs_[number];
+  const JobRun run{.begin = start_overhead(number) + before.begin,
+                   .step_ps = work.step_ps,
+                   .done = before.done};
   return std::max(job.limit, end_of(work, run, steps_of(work, job.length)));
 }
 

@@ -86,12 +86,7 @@ TEST_CASE("whoever is first on a link is served first", "[fleet]") {
 }
 
 LinkUser hashed_user(double busy, double load, std::int32_t paths) {
-  return {.step = 1,
-          .busy = busy,
-          .load = load,
-          .uplinks = 32,
-          .paths = paths,
-          .leaves = 8};
+  return {.step = 1, .busy = busy, .load = load, .uplinks = 32, .paths = paths, .leaves = 8};
 }
 
 // Flows that chance puts on one link share it; more queue pairs, or fewer flows, meet less.

@@ -117,6 +117,7 @@ constexpr PartColour parts[] = {{"useful", "useful", "#0072B2"},
                                 {"scattered", "scattered", "#66C9AD"},
                                 {"spare", "spare", "#B8B8B8"},
                                 {"repair", "repair", "#6E6E6E"},
+                                {"standby", "standby", "#C9B458"},
                                 {"idle", "idle", "#DADADA"}};
 
 Chart share_chart(const JsonValue& answer, const std::vector<FleetPoint>& points) {

@@ -71,7 +71,7 @@ struct FleetQuestion {
   std::int64_t power_limit_milliwatts = 0;    // of all accelerators with their hosts; 0: none
   PowerPolicy power_policy = PowerPolicy::admit;
   std::vector<std::optional<CapCurve>> cap_curves = {};  // by work; none: it cannot be capped
-  bool hourly = false;                        // energy is kept hour by hour
+  bool hourly = false;                                   // energy is kept hour by hour
   FleetTime horizon = fleet_never;                       // the run ends then, whoever runs
   std::optional<std::uint32_t> watch = {};               // the job whose wait is to be told
   // Asked every few thousand events with the time that was reached: true ends the run.

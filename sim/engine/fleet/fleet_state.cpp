@@ -109,9 +109,8 @@ FleetTime FleetState::expected_length(std::uint32_t number) const {
   const JobWork& work = work_of(number);
   // Of one that was stopped: what it has done, and what its restart takes.
   const JobRun& before = runs_[number];
-  const JobRun run{.begin = start_overhead(number) + before.begin,
-                   .step_ps = work.step_ps,
-                   .done = before.done};
+  const JobRun run{
+      .begin = start_overhead(number) + before.begin, .step_ps = work.step_ps, .done = before.done};
   return std::max(job.limit, end_of(work, run, steps_of(work, job.length)));
 }
 

@@ -128,9 +128,8 @@ RunParts parts_of(const JobWork& work, const JobRun& run, const RunReach& reach,
   out.capped = counted * run.capped_ps;
   out.slowed = counted * (run.step_ps - run.capped_ps - work.step_ps);
   out.saving = static_cast<GpuPicos>(reach.saves) * work.save_ps;
-  const GpuPicos rest =
-      (at - begin).us * ps_of_us + lead_ps - run.lead_ps - out.useful - out.slowed - out.capped -
-      out.saving;
+  const GpuPicos rest = (at - begin).us * ps_of_us + lead_ps - run.lead_ps - out.useful -
+                        out.slowed - out.capped - out.saving;
   // A run that came to its end has nothing left but what rounded the end up.
   (rest < ps_of_us && kept == reach.steps ? out.starting : out.lost) += rest;
   return out;

@@ -111,7 +111,7 @@ Json rl_step_json(const RlStep& s) {
           {"validation_s", s.validation.si()},
           {"updates", s.passes.updates},
           {"tokens", s.tokens},
-          {"tokens_per_second_per_gpu", s.tokens_per_gpu},
+          {"tokens_per_s_per_gpu", s.tokens_per_gpu},
           {"waits_for_generation", s.waits_for_generation}};
 }
 

@@ -232,6 +232,14 @@ TEST_CASE("a job of RL runs in its predicted steps", "[schedule]") {
   expect_failure(question(R"(, "steps": 0)"), "at least 1");
   expect_failure(question(R"(, "steps": 1, "length": "2 day")"), "both");
   expect_failure(question(R"(, "steps": 1, "tokens": 5)"), "tokens");
+  const auto other = [&](const std::string& model) {
+    question(R"(, "steps": 1)");
+    std::string text = read_file(scratch / "rl.json");
+    return "schedule " +
+           scratch.add("other.json", text.replace(text.find("llama3.1-8b"), 11, model)).string();
+  };
+  expect_failure(other("llama3.1-8c"), "other.json: jobs[0].rl: model: found");
+  expect_failure(other("llama3.1-70b"), "jobs[0].rl: generation: found", 3);
 }
 
 TEST_CASE("recorded jobs may take longer where they are scattered", "[schedule]") {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "sim/base/errors/cannot_exist.h"
 #include "sim/base/errors/check.h"
 #include "sim/outcome/serving/service.h"
 
@@ -60,7 +61,8 @@ Rollout predict_rollout(const RlJob& job, const std::vector<std::int64_t>& respo
   asked.seed = job.seed;
   const ServicePrediction served = predict_service(asked, {.threads = threads});
   if (!served.refusal.empty())
-    throw Error({.file = "generation", .found = served.refusal, .expected = "engines that fit"});
+    throw CannotExist(
+        {.file = "generation", .found = served.refusal, .expected = "engines that fit"});
   Ticks last;
   for (const RequestRecord& r : served.timeline.requests) last = max(last, r.last);
   return {.time = to_seconds(last) / static_cast<double>(steps),

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/errors/cannot_exist.h"
 #include "sim/engine/jobs/job_run.h"
 #include "sim/outcome/fleet/job_months.h"
 #include "sim/question/rl/rl_settings.h"
@@ -17,18 +18,36 @@ namespace {
 
 constexpr double ps_of_second = 1e12, ps_of_us = 1e6;
 
+std::string place_of(const JsonValue& at) { return fmt::format("{}: {}", at.file(), at.path()); }
+
 FleetTime fleet_time(const JsonValue& at) {
   return read_fleet_time(at, Seconds{}, "a time from 0 to 1,000 years, such as \"2 day\"");
 }
 
-RlJob read_job(const JsonValue& entry, const PostTrainingCase& with) {
-  const JsonValue rl = entry.at("rl");
+// Catalogues and engines do not know where the job stands.
+ErrorInfo at_entry(ErrorInfo info, const std::string& where) {
+  if (info.file.starts_with(where)) return info;
+  info.path = info.file + (info.file.empty() || info.path.empty() ? "" : ": ") + info.path;
+  info.file = where;
+  return info;
+}
+
+template <class Make>
+auto placed(const std::string& where, Make&& make) {
+  try {
+    return make();
+  } catch (const CannotExist& error) {
+    throw CannotExist(at_entry(error.info(), where));
+  } catch (const Error& error) {
+    throw Error(at_entry(error.info(), where));
+  }
+}
+
+RlJob read_job(const JsonValue& rl, const PostTrainingCase& with) {
   if (rl.has("cluster")) rl.at("cluster").fail("none: all jobs run on the cluster of the question");
   SortedJson settings = rl.raw();
   settings["cluster"] = with.cluster;
-  return read_rl_job(
-      JsonValue::from(std::move(settings), fmt::format("{}: {}", rl.file(), rl.path())),
-      with.catalogues);
+  return read_rl_job(JsonValue::from(std::move(settings), place_of(rl)), with.catalogues);
 }
 
 // Starts and saves as those of which only a length is recorded.
@@ -61,9 +80,10 @@ FleetTime read_length(const JsonValue& entry, std::int64_t step_ps) {
 PostTraining read_post_training(const JsonValue& entry, const PostTrainingCase& with) {
   entry.expect_only({"id", "rl", "steps", "length", "submit", "save_interval", "queue", "priority",
                      "preemptible"});
-  const RlJob job = read_job(entry, with);
+  const JsonValue rl = entry.at("rl");
+  const RlJob job = placed(place_of(rl), [&] { return read_job(rl, with); });
   PostTraining out{.id = entry.at("id").text(), .model = job.model.title};
-  out.step = predict_rl_step(job, with.threads);
+  out.step = placed(place_of(rl), [&] { return predict_rl_step(job, with.threads); });
   const std::int64_t step_ps = std::llround(out.step.step.si() * ps_of_second);
   out.save_interval = with.save_interval;
   if (const auto interval = entry.find("save_interval"))

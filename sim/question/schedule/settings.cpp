@@ -26,8 +26,9 @@ std::vector<Setting> of_jobs() {
        "several at once: {\"trace\": ..}, {\"mix\": .., \"per_day\": 400}, a training: {\"id\": "
        ".., "
        "\"submit\": \"2 day\", \"tokens\": 1e12, \"model\": .., \"gpus\": ..}, a served model: "
-       "{\"id\": .., \"serve\": {..}, \"load\": \"40/s\"}, or requests that wait: "
-       "{\"id\": .., \"batch\": {..}, \"requests\": 1e6}"},
+       "{\"id\": .., \"serve\": {..}, \"load\": \"40/s\"}, requests that wait: "
+       "{\"id\": .., \"batch\": {..}, \"requests\": 1e6}, or RL: {\"id\": .., \"rl\": {..}, "
+       "\"steps\": 1000}"},
       {"days", integer, jobs, "those submitted in the first so many days"},
       {"horizon", quantity, jobs, "the run ends then, whoever runs (\"90 day\")"},
   };

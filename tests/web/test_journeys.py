@@ -133,7 +133,7 @@ class Journeys(Browsing):
         expect(self.page.get_by_label("Trace", exact=True)).to_have_value("philly")
         self.ask()
         expect(self.page.locator("#said")).to_contain_text("Best by completion.mean: easy, pack.")
-        expect(self.page.locator("#shown figure svg")).to_have_count(3)
+        expect(self.page.locator("#shown figure svg")).to_have_count(6)
         before = self.tile("wait").inner_text()
         self.page.get_by_label("Trace", exact=True).fill("")
         self.page.get_by_label("GPUs", exact=True).fill("64")

@@ -17,6 +17,12 @@ std::int32_t SlotShape::gpus_of(std::int32_t host) const {
   return host + 1 == hosts ? last_host_gpus : gpus_per_host;
 }
 
+std::int32_t gpus_of_place(const Grants& place) {
+  std::int32_t sum = 0;
+  for (const HostGrant& grant : place) sum += grant.hosts * grant.gpus;
+  return sum;
+}
+
 SlotShape pool_shape(std::int64_t gpus) {
   const auto all = static_cast<std::int32_t>(gpus);
   return {.hosts = 1, .gpus_per_host = all, .last_host_gpus = all};

@@ -43,6 +43,7 @@ struct HostGrant {
   friend bool operator==(const HostGrant&, const HostGrant&) = default;
 };
 using Grants = std::vector<HostGrant>;
+std::int32_t gpus_of_place(const Grants& place);  // all of it
 
 class Slots {
  public:

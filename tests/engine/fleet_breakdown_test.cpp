@@ -8,6 +8,7 @@
 #include "sim/engine/fleet/fleet_run.h"
 #include "sim/engine/jobs/job_run.h"
 #include "tests/base/fresh_seed.h"
+#include "tests/engine/random_jobs.h"
 
 namespace orrery {
 namespace {
@@ -21,20 +22,13 @@ SlotShape hosts_of_eight(std::int32_t hosts) {
 }
 
 ClusterJobs long_jobs(std::uint64_t seed, std::size_t count, std::size_t works) {
-  RandomStream random(seed, 1);
-  ClusterJobs list;
-  FleetTime at;
-  for (std::size_t i = 0; i < count; ++i) {
-    at.us += static_cast<std::int64_t>(random.below(3000)) * second;
-    ClusterJob job{.submit = at, .row = static_cast<std::uint32_t>(i + 1)};
+  return drawn_jobs(seed, count, 3000, {second}, [&](RandomStream& random, ClusterJob& job) {
     job.length.us = static_cast<std::int64_t>(random.below(40'000'000'000));
     job.limit = job.length;
-    job.gpus = static_cast<std::int32_t>(1 + random.below(random.below(3) == 0 ? 64 : 8));
+    job.gpus = drawn_gpus(random, 64);
     job.work = static_cast<std::uint16_t>(random.below(works));
     job.fate = random.below(5) == 0 ? JobFate::failed : JobFate::completed;
-    list.jobs.push_back(job);
-  }
-  return list;
+  });
 }
 
 // A step takes longer the more hosts a place has.

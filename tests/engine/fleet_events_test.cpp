@@ -6,27 +6,21 @@
 #include "sim/base/random.h"
 #include "sim/engine/fleet/fleet_run.h"
 #include "tests/base/fresh_seed.h"
+#include "tests/engine/random_jobs.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::int64_t second = 1'000'000, hour = 3600 * second;
 
-ClusterJobs random_jobs(std::uint64_t seed, std::size_t count, std::size_t works) {
-  RandomStream random(seed, 1);
-  ClusterJobs list;
-  FleetTime at;
-  for (std::size_t i = 0; i < count; ++i) {
-    at.us += static_cast<std::int64_t>(random.below(3000)) * second;
-    ClusterJob job{.submit = at, .row = static_cast<std::uint32_t>(i + 1)};
+ClusterJobs jobs_of_works(std::uint64_t seed, std::size_t count, std::size_t works) {
+  return drawn_jobs(seed, count, 3000, {second}, [&](RandomStream& random, ClusterJob& job) {
     job.length.us = static_cast<std::int64_t>(random.below(40'000'000'000));
     job.limit = job.length;
-    job.gpus = static_cast<std::int32_t>(1 + random.below(random.below(3) == 0 ? 110 : 8));
+    job.gpus = drawn_gpus(random, 110);
     job.work = static_cast<std::uint16_t>(random.below(works));
     job.priority = static_cast<std::int16_t>(random.below(3));
-    list.jobs.push_back(job);
-  }
-  return list;
+  });
 }
 
 std::vector<JobWork> works() {
@@ -148,7 +142,7 @@ TEST_CASE("law: events add up to the record of the run", "[fleet]") {
   std::int64_t cut_off = 0;
   for (std::uint64_t round = 0; round < 12; ++round) {
     FleetQuestion question = question_of(seed * 24 + round);
-    const ClusterJobs list = random_jobs(seed + round, 200, question.works.size());
+    const ClusterJobs list = jobs_of_works(seed + round, 200, question.works.size());
     Followed followed(list, question);
     question.tell = [&](const FleetEvent& event) { followed.take(event); };
     question.look = [&](FleetTime, const Slots& slots) { followed.look(slots); };

@@ -6,6 +6,7 @@
 #include "sim/base/random.h"
 #include "sim/engine/fleet/fleet_run.h"
 #include "tests/base/fresh_seed.h"
+#include "tests/engine/random_jobs.h"
 
 namespace orrery {
 namespace {
@@ -13,21 +14,14 @@ namespace {
 constexpr std::int64_t second = 1'000'000;
 
 ClusterJobs jobs_of_queues(std::uint64_t seed, std::size_t count, int queues) {
-  RandomStream random(seed, 1);
-  ClusterJobs list;
-  FleetTime at;
-  for (std::size_t i = 0; i < count; ++i) {
-    at.us += static_cast<std::int64_t>(random.below(60)) * second;
-    ClusterJob job{.submit = at, .row = static_cast<std::uint32_t>(i + 1)};
+  return drawn_jobs(seed, count, 60, {second}, [&](RandomStream& random, ClusterJob& job) {
     job.length.us = static_cast<std::int64_t>(1 + random.below(900)) * second;
     job.limit = job.length;
-    job.gpus = static_cast<std::int32_t>(1 + random.below(random.below(3) == 0 ? 40 : 8));
+    job.gpus = drawn_gpus(random, 40);
     job.queue = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(queues)));
     job.priority = static_cast<std::int16_t>(random.below(3));
     job.preemptible = random.below(4) != 0;
-    list.jobs.push_back(job);
-  }
-  return list;
+  });
 }
 
 FleetQuestion question_of(std::uint64_t seed) {

@@ -9,6 +9,7 @@
 #include "sim/engine/jobs/gang_places.h"
 #include "sim/engine/jobs/job_run.h"
 #include "tests/base/fresh_seed.h"
+#include "tests/engine/random_jobs.h"
 
 namespace orrery {
 namespace {
@@ -46,12 +47,7 @@ FleetQuestion sizes_question(std::uint64_t seed, RoundRule rule) {
 
 // Half of them may have sizes and ask for 16, the others are recorded.
 ClusterJobs mixed_jobs(std::uint64_t seed, std::size_t count) {
-  RandomStream random(seed, 1);
-  ClusterJobs list;
-  FleetTime at;
-  for (std::size_t i = 0; i < count; ++i) {
-    at.us += static_cast<std::int64_t>(random.below(300)) * second;
-    ClusterJob job{.submit = at, .row = static_cast<std::uint32_t>(i + 1)};
+  return drawn_jobs(seed, count, 300, {second}, [&](RandomStream& random, ClusterJob& job) {
     job.priority = static_cast<std::int16_t>(random.below(2));
     job.preemptible = random.below(5) != 0;
     if (random.below(2) == 0) {
@@ -60,13 +56,11 @@ ClusterJobs mixed_jobs(std::uint64_t seed, std::size_t count) {
       job.sizes = 1;
       job.length.us = static_cast<std::int64_t>(1 + random.below(600)) * 6 * second;
     } else {
-      job.gpus = static_cast<std::int32_t>(1 + random.below(random.below(3) == 0 ? 40 : 8));
+      job.gpus = drawn_gpus(random, 40);
       job.length.us = static_cast<std::int64_t>(1 + random.below(2000)) * second;
     }
     job.limit = job.length;
-    list.jobs.push_back(job);
-  }
-  return list;
+  });
 }
 
 BreakdownPlan some_breakdowns() {

@@ -10,6 +10,7 @@
 #include "sim/engine/fleet/fleet_run.h"
 #include "sim/engine/jobs/job_run.h"
 #include "tests/base/fresh_seed.h"
+#include "tests/engine/random_jobs.h"
 
 namespace orrery {
 namespace {
@@ -128,21 +129,14 @@ TEST_CASE("law: caps are as high as a limit lets them, and those of low priority
 }
 
 ClusterJobs mixed_jobs(std::uint64_t seed, std::size_t count) {
-  RandomStream random(seed, 1);
-  ClusterJobs list;
-  FleetTime at;
-  for (std::size_t i = 0; i < count; ++i) {
-    at.us += static_cast<std::int64_t>(random.below(2000)) * second;
-    ClusterJob job{.submit = at, .row = static_cast<std::uint32_t>(i + 1)};
+  return drawn_jobs(seed, count, 2000, {second}, [&](RandomStream& random, ClusterJob& job) {
     job.length.us = static_cast<std::int64_t>(1 + random.below(20'000'000'000));
     job.limit = job.length + FleetTime{static_cast<std::int64_t>(random.below(2)) * second};
-    job.gpus = static_cast<std::int32_t>(1 + random.below(random.below(3) == 0 ? 48 : 8));
+    job.gpus = drawn_gpus(random, 48);
     job.work = static_cast<std::uint16_t>(random.below(3));
     job.priority = static_cast<std::int16_t>(random.below(3));
     job.fate = random.below(5) == 0 ? JobFate::failed : JobFate::completed;
-    list.jobs.push_back(job);
-  }
-  return list;
+  });
 }
 
 class FlatPrices final : public PlacePrices {

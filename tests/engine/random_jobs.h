@@ -8,23 +8,38 @@
 
 namespace orrery {
 
-// Gangs, a third of them up to `most_gpus`; `with_limits`: they end before their limits.
-inline ClusterJobs random_jobs(std::uint64_t seed, std::size_t count, std::int64_t most_gpus,
-                               bool with_limits) {
+// Jobs that come up to `gaps` - 1 times `gap` after each other; fill(random, job) draws the rest of
+// each.
+template <class Fill>
+ClusterJobs drawn_jobs(std::uint64_t seed, std::size_t count, std::uint64_t gaps, FleetTime gap,
+                       const Fill& fill) {
   RandomStream random(seed, 1);
   ClusterJobs list;
   FleetTime at;
   for (std::size_t i = 0; i < count; ++i) {
-    at.us += static_cast<std::int64_t>(random.below(4)) * 10'000'000;
+    at.us += static_cast<std::int64_t>(random.below(gaps)) * gap.us;
     ClusterJob job{.submit = at, .row = static_cast<std::uint32_t>(i + 1)};
-    job.length.us = static_cast<std::int64_t>(random.below(200)) * 1'000'000;
-    job.limit.us = job.length.us +
-                   (with_limits ? static_cast<std::int64_t>(random.below(100)) * 1'000'000 : 0);
-    job.gpus = static_cast<std::int32_t>(
-        1 + random.below(random.below(3) == 0 ? static_cast<std::uint64_t>(most_gpus) : 8));
+    fill(random, job);
     list.jobs.push_back(job);
   }
   return list;
+}
+
+// A third of all gangs has up to `most` accelerators, the others up to eight.
+inline std::int32_t drawn_gpus(RandomStream& random, std::uint64_t most) {
+  return static_cast<std::int32_t>(1 + random.below(random.below(3) == 0 ? most : 8));
+}
+
+// `with_limits`: they end before their limits.
+inline ClusterJobs random_jobs(std::uint64_t seed, std::size_t count, std::uint64_t most_gpus,
+                               bool with_limits) {
+  constexpr std::int64_t second = 1'000'000;
+  return drawn_jobs(seed, count, 4, {10 * second}, [&](RandomStream& random, ClusterJob& job) {
+    job.length.us = static_cast<std::int64_t>(random.below(200)) * second;
+    job.limit.us =
+        job.length.us + (with_limits ? static_cast<std::int64_t>(random.below(100)) * second : 0);
+    job.gpus = drawn_gpus(random, most_gpus);
+  });
 }
 
 inline SlotShape small_cluster(std::int32_t hosts) {

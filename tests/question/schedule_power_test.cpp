@@ -7,8 +7,8 @@
 #include "sim/explain/what_if.h"
 #include "sim/outcome/host_power.h"
 #include "sim/question/schedule/schedule.h"
-#include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
+#include "tests/question/scheduled_case.h"
 
 namespace orrery {
 namespace {
@@ -37,15 +37,6 @@ SortedJson lab(const SortedJson& more = SortedJson::object()) {
   return settings;
 }
 
-Scheduled run(const SortedJson& settings) {
-  Catalogues catalogues;
-  return schedule_jobs(JsonValue::from(settings, "test"), {.catalogues = catalogues});
-}
-
-std::string failure(const SortedJson& settings) {
-  return error_text([&] { run(settings); });
-}
-
 double sum_of(const FleetShares& s) {
   return s.useful + s.standby + s.in_vain + s.slowed + s.capped + s.saving + s.starting + s.lost +
          s.preempted + s.short_of + s.scattered + s.spare + s.repair + s.idle;
@@ -61,7 +52,7 @@ std::string limit_text(double watts) { return std::to_string(watts) + " W"; }
 }  // namespace
 
 TEST_CASE("between its points a curve of caps is the step model's", "[schedule]") {
-  const Scheduled s = run(lab({{"power_limit", "1 MW"}, {"power_policy", "proportional"}}));
+  const Scheduled s = scheduled(lab({{"power_limit", "1 MW"}, {"power_policy", "proportional"}}));
   const PointCase& asked = s.points.front().asked;
   const FleetTraining& job = asked.jobs->trainings.front();
   const WorkCaps& caps = (*asked.caps)[job.job.work];
@@ -85,11 +76,11 @@ TEST_CASE("between its points a curve of caps is the step model's", "[schedule]"
 }
 
 TEST_CASE("law: a limit of schedule that never binds changes no figure", "[schedule]") {
-  const Scheduled open = run(lab());
+  const Scheduled open = scheduled(lab());
   const double most = open.points.front().measures.front().power.peak.si();
   for (const char* policy : {"proportional", "priority"}) {
     const Scheduled limited =
-        run(lab({{"power_limit", limit_text(most * 2)}, {"power_policy", policy}}));
+        scheduled(lab({{"power_limit", limit_text(most * 2)}, {"power_policy", policy}}));
     const SchedulePoint &a = open.points.front(), &b = limited.points.front();
     REQUIRE(a.record.jobs.size() == b.record.jobs.size());
     for (std::size_t i = 0; i < a.record.jobs.size(); ++i) {
@@ -103,11 +94,11 @@ TEST_CASE("law: a limit of schedule that never binds changes no figure", "[sched
 }
 
 TEST_CASE("caps keep a limit, and cost what their response says", "[schedule]") {
-  const double most = run(lab()).points.front().measures.front().power.peak.si();
+  const double most = scheduled(lab()).points.front().measures.front().power.peak.si();
   const SortedJson limits = {limit_text(most), limit_text(0.9 * most), limit_text(0.8 * most)};
-  const Scheduled s = run(lab({{"power_limit", limits},
-                               {"power_policy", {"proportional", "priority"}},
-                               {"cap_response", {"none", "clock", "proportional"}}}));
+  const Scheduled s = scheduled(lab({{"power_limit", limits},
+                                     {"power_policy", {"proportional", "priority"}},
+                                     {"cap_response", {"none", "clock", "proportional"}}}));
   REQUIRE(s.points.size() == 18);
   for (const SchedulePoint& point : s.points) {
     const FleetMeasures& m = point.measures.front();
@@ -149,7 +140,7 @@ TEST_CASE("electricity is billed at a site, or by the hour", "[schedule]") {
     for (int i = 0; i < hours; ++i) text += std::to_string(i) + "," + row(i) + "\n";
     return scratch.add(name, text).string();
   };
-  const Scheduled ohio = run(lab({{"site", "us-ohio"}}));
+  const Scheduled ohio = scheduled(lab({{"site", "us-ohio"}}));
   const FleetMeasures& m = ohio.points.front().measures.front();
   const double kwh = m.energy.si() / 3.6e6 * 1.12;
   REQUIRE(m.power.bill);
@@ -157,7 +148,7 @@ TEST_CASE("electricity is billed at a site, or by the hour", "[schedule]") {
   CHECK(m.power.bill->kg == Approx(kwh * 0.41));
   // The same price at all hours is that price.
   const auto flat = file("flat.csv", 240, [](int) { return "0.079,0.41"; });
-  const Scheduled hourly = run(lab({{"site", "us-ohio"}, {"grid", flat}}));
+  const Scheduled hourly = scheduled(lab({{"site", "us-ohio"}, {"grid", flat}}));
   CHECK(hourly.points.front().measures.front().power.bill->dollars ==
         Approx(m.power.bill->dollars));
   CHECK(hourly.points.front().measures.front().power.bill->kg == Approx(m.power.bill->kg));
@@ -169,12 +160,12 @@ TEST_CASE("electricity is billed at a site, or by the hour", "[schedule]") {
   // One dear hour.
   const auto dear = file("dear.csv", 240, [](int i) { return i == 100 ? "1,2" : "0,0"; });
   const FleetMeasures& of_dear =
-      run(lab({{"site", "us-ohio"}, {"grid", dear}})).points.front().measures.front();
+      scheduled(lab({{"site", "us-ohio"}, {"grid", dear}})).points.front().measures.front();
   const double hour_kwh = static_cast<double>(power.hours[100]) * 1e-9 / 3.6e6 * 1.12;
   CHECK(of_dear.power.bill->dollars == Approx(hour_kwh));
   CHECK(of_dear.power.bill->kg == Approx(2 * hour_kwh));
   const auto with_grid = [&](const std::string& grid) {
-    return failure(lab({{"site", "us-ohio"}, {"grid", grid}}));
+    return schedule_failure(lab({{"site", "us-ohio"}, {"grid", grid}}));
   };
   CHECK(with_grid(file("short.csv", 239, [](int) { return "1,1"; })) ==
         "test: grid: found 239 hours; expected the 240 hours until the horizon");
@@ -182,16 +173,16 @@ TEST_CASE("electricity is billed at a site, or by the hour", "[schedule]") {
   CHECK(with_grid(twice).find("kg_per_kwh") != std::string::npos);
   SortedJson open = lab({{"grid", file("open.csv", 20, [](int) { return "1,1"; })}});
   open.erase("horizon");
-  CHECK(failure(open).find("found 20 hours; expected the ") != std::string::npos);
+  CHECK(schedule_failure(open).find("found 20 hours; expected the ") != std::string::npos);
 }
 
 TEST_CASE("bad questions about power have one line", "[schedule]") {
-  CHECK(failure(lab({{"power_policy", "priority"}})) ==
+  CHECK(schedule_failure(lab({{"power_policy", "priority"}})) ==
         "test: power_policy: found \"priority\"; expected nothing without power_limit");
-  CHECK(failure(lab({{"power_limit", "30 kW"}})).find("that the idle cluster draws") !=
+  CHECK(schedule_failure(lab({{"power_limit", "30 kW"}})).find("that the idle cluster draws") !=
         std::string::npos);
-  CHECK(failure(lab({{"power_limit", "1 MW"}, {"power_policy", "polca"}})).find("proportional") !=
-        std::string::npos);
+  CHECK(schedule_failure(lab({{"power_limit", "1 MW"}, {"power_policy", "polca"}}))
+            .find("proportional") != std::string::npos);
 }
 
 }  // namespace orrery

@@ -9,8 +9,8 @@
 
 #include "sim/base/errors/cannot_exist.h"
 #include "sim/question/schedule/schedule.h"
-#include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
+#include "tests/question/scheduled_case.h"
 
 namespace orrery {
 namespace {
@@ -34,15 +34,6 @@ SortedJson lab(const std::vector<SortedJson>& jobs, const SortedJson& more = Sor
   settings["jobs"] = jobs;
   settings.update(more);
   return settings;
-}
-
-Scheduled run(const SortedJson& settings) {
-  Catalogues catalogues;
-  return schedule_jobs(JsonValue::from(settings, "test"), {.catalogues = catalogues});
-}
-
-std::string failure(const SortedJson& settings) {
-  return error_text([&] { run(settings); });
 }
 
 std::size_t place_of(const SchedulePoint& point, const std::string& id) {
@@ -83,9 +74,9 @@ TEST_CASE("a service that never changes is so many rigid jobs", "[service]") {
         chat({{"start", "0 s"}, {"most", 3}, {"least", 3}, {"priority", 0}});
     SortedJson fixed = lab({other, replicas}, on_48);
     fixed["scale"] = "fixed";
-    const Scheduled served = run(fixed);
+    const Scheduled served = scheduled(fixed);
     const Scheduled plain =
-        run(lab({other, {{"trace", scratch.add("rigid.csv", rigid).string()}}}, on_48));
+        scheduled(lab({other, {{"trace", scratch.add("rigid.csv", rigid).string()}}}, on_48));
     const std::vector<JobRecord>& a = served.points.at(0).record.jobs;
     const std::vector<JobRecord>& b = plain.points.at(0).record.jobs;
     REQUIRE(a.size() == 43);
@@ -111,7 +102,7 @@ TEST_CASE("nights lend accelerators, and mornings take them back", "[service]") 
       lab({chat({{"load", "daily:7h:1/s:12h:1000/s:5h:1/s"}, {"most", 2}, {"start", "5 min"}}),
            {{"trace", job}}},
           {{"scale", {"expected", "fixed", "observed"}}, {"save_interval", "10 min"}});
-  const Scheduled out = run(settings);
+  const Scheduled out = scheduled(settings);
   REQUIRE(out.points.size() == 3);
   const SchedulePoint &expected = out.points[0], &fixed = out.points[1], &observed = out.points[2];
   const auto record = [](const SchedulePoint& point, const std::string& id) {
@@ -154,16 +145,16 @@ TEST_CASE("the share of kept promises is an objective and a limit", "[service]")
   SortedJson settings = lab({chat({{"load", "daily:7h:1/s:12h:1000/s:5h:1/s"}, {"most", 2}})},
                             {{"scale", {"observed", "expected"}}, {"objective", "slo"}});
   settings["limits"] = "slo=0.9999";
-  const Scheduled best = run(settings);
+  const Scheduled best = scheduled(settings);
   CHECK(best.best == 1);
   CHECK(best.exists());
   CHECK(!best.points.at(0).kept);
-  CHECK(failure(
+  CHECK(schedule_failure(
             lab({{{"mix", "acme-kalos"}, {"per_day", 10}}}, {{"days", 1}, {"objective", "slo"}})) ==
         "test: objective: found \"slo\"; expected another figure than slo: no model is served");
-  CHECK(
-      failure(lab({{{"mix", "acme-kalos"}, {"per_day", 10}}}, {{"days", 1}, {"limits", "slo=0.9"}}))
-          .find("no model is served") != std::string::npos);
+  CHECK(schedule_failure(
+            lab({{{"mix", "acme-kalos"}, {"per_day", 10}}}, {{"days", 1}, {"limits", "slo=0.9"}}))
+            .find("no model is served") != std::string::npos);
 }
 
 // Replicas of a cluster that breaks are away for a while: of those, requests are refused.
@@ -174,7 +165,7 @@ TEST_CASE("what breaks costs a service requests", "[service]") {
                                                       {"reliability", "llama3-h100"},
                                                       {"failure_rate", 100},
                                                       {"spares", 8}});
-  const SchedulePoint point = run(settings).points.at(0);
+  const SchedulePoint point = scheduled(settings).points.at(0);
   const ServiceMeasures& m = point.measures.at(0).services.at(0);
   CHECK(point.measures.at(0).stops > 10);
   CHECK(m.replicas < 2);
@@ -189,14 +180,14 @@ TEST_CASE("what breaks costs a service requests", "[service]") {
 TEST_CASE("requests that wait take as long as saturated engines need", "[service]") {
   const SortedJson offline = {{"id", "offline"}, {"batch", engine()}, {"requests", 1e7},
                               {"replicas", 2},   {"chunk", 1000},     {"start", "0 s"}};
-  const Scheduled out = run(lab({offline}));
+  const Scheduled out = scheduled(lab({offline}));
   const BatchInference& batch = out.points.at(0).asked.jobs->batches.at(0);
   CHECK(batch.job.gpus == 16);
   CHECK(to_seconds(batch.job.length).si() == Approx(1e7 / batch.rate).epsilon(1e-6));
   SortedJson one = offline;
   one["gpus"] = 8;
   one.erase("replicas");
-  const Scheduled half = run(lab({one}));
+  const Scheduled half = scheduled(lab({one}));
   CHECK(half.points.at(0).asked.jobs->batches.at(0).rate == Approx(batch.rate / 2));
   // Stopped, it keeps whole chunks: at most one of a thousand requests is computed again.
   SortedJson short_one = offline;
@@ -205,7 +196,7 @@ TEST_CASE("requests that wait take as long as saturated engines need", "[service
   const std::string job =
       scratch.add("job.csv", "id,submit_s,length_s,gpus\nx,0,1,8\nj,1234,100,16\n");
   const Scheduled stopped =
-      run(lab({short_one, {{"trace", job}, {"priority", 5}}}, {{"save_interval", "1 h"}}));
+      scheduled(lab({short_one, {{"trace", job}, {"priority", 5}}}, {{"save_interval", "1 h"}}));
   const SchedulePoint& point = stopped.points.at(0);
   const JobRecord& record = point.record.jobs[place_of(point, "offline")];
   CHECK(record.preemptions == 1);
@@ -217,7 +208,7 @@ TEST_CASE("requests that wait take as long as saturated engines need", "[service
 
 TEST_CASE("bad questions of served models are told", "[service]") {
   const auto told = [](const SortedJson& entry, const SortedJson& more = SortedJson::object()) {
-    return failure(lab({entry}, more));
+    return schedule_failure(lab({entry}, more));
   };
   const auto has = [](const std::string& text, const char* words) {
     INFO(text);
@@ -246,10 +237,11 @@ TEST_CASE("bad questions of served models are told", "[service]") {
   has(told(unknown), "model");
   SortedJson endless = lab({chat({})});
   endless.erase("horizon");
-  has(failure(endless), "for how long a model is served");
+  has(schedule_failure(endless), "for how long a model is served");
   has(told(chat({{"start", "2 day"}})), "until a replica serves");
-  has(failure(lab({chat({}), chat({})})), "each id once");
-  has(failure(lab({{{"mix", "acme-kalos"}, {"per_day", 10}}}, {{"days", 1}, {"scale", "fixed"}})),
+  has(schedule_failure(lab({chat({}), chat({})})), "each id once");
+  has(schedule_failure(
+          lab({{{"mix", "acme-kalos"}, {"per_day", 10}}}, {{"days", 1}, {"scale", "fixed"}})),
       "nothing without a served model");
   has(told({{"id", "b"}, {"batch", engine()}, {"requests", 0}}), "10^12 requests");
   has(told({{"id", "b"}, {"batch", engine()}, {"requests", 10}, {"gpus", 6}}), "whole replicas");
@@ -257,13 +249,13 @@ TEST_CASE("bad questions of served models are told", "[service]") {
   impossible["serve"]["slo"] = "ttft.p90=1ms";
   std::string why;
   try {
-    run(lab({impossible}));
+    scheduled(lab({impossible}));
   } catch (const CannotExist& error) {
     why = error.message();
   }
   has(why, "at most 0.0%");
   // More than all of them bear is said, and refused.
-  const Scheduled over = run(lab({chat({{"load", "5000/s"}, {"most", 2}})}));
+  const Scheduled over = scheduled(lab({chat({{"load", "5000/s"}, {"most", 2}})}));
   CHECK(over.jobs.notes.size() == 1);
   has(over.jobs.notes.front(), "at most 2 stand");
   CHECK(over.points.at(0).measures.at(0).services.at(0).refused > 0.1);

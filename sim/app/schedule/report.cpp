@@ -20,8 +20,6 @@ namespace {
 
 constexpr std::size_t most_heads = 5;  // of a story, for a terminal
 
-std::string time_text(FleetTime t) { return to_text(to_seconds(t)); }
-
 std::string shape_sentence(const SlotShape& shape) {
   std::string text = fmt::format("{} of {} GPUs", plural(shape.hosts, "host"), shape.gpus_per_host);
   for (const SlotLevel& level : shape.levels)
@@ -197,9 +195,9 @@ void add_timeline(Document& document, const SchedulePoint& p) {
     const auto share = [&](GpuMicros part) {
       return percent_figure(static_cast<double>(part) / all);
     };
-    table.add({time_text({timeline.length.us * static_cast<std::int64_t>(i)}), share(sum.held),
-               share(sum.blocked), share(sum.idle), share(sum.spare), share(sum.repair),
-               fmt::format("{:.1f}", static_cast<double>(sum.waiting) / us),
+    table.add({to_text(FleetTime{timeline.length.us * static_cast<std::int64_t>(i)}),
+               share(sum.held), share(sum.blocked), share(sum.idle), share(sum.spare),
+               share(sum.repair), fmt::format("{:.1f}", static_cast<double>(sum.waiting) / us),
                fmt::format("{:.3f}", static_cast<double>(sum.milliwatts) / us * 1e-9)});
   }
   document.heading("Over time, " + point_name(p));
@@ -214,7 +212,7 @@ void add_groups(Document& document, const std::string& what, const SchedulePoint
                Align::right});
   for (const FleetGroup& g : groups)
     table.add({g.name, grouped(g.jobs), percent_figure(g.held_share), to_text(g.wait.mean()),
-               time_text(g.wait.p50), time_text(g.wait.p90), time_text(g.wait.p99)});
+               to_text(g.wait.p50), to_text(g.wait.p90), to_text(g.wait.p99)});
   document.heading(what + ", " + point_name(p));
   document.table(table);
 }
@@ -238,13 +236,13 @@ void add_story(Document& document, const SchedulePoint& p) {
   const FleetTime wait = record.start - asked.submit;
   document.paragraph(fmt::format(
       "It asks for {} for {}. As it came, {} waited before it and {} were free. It waited {}.",
-      plural(asked.gpus, "GPU"), time_text(asked.length), plural(story.ahead, "job"),
-      plural(story.free_then, "GPU"), time_text(wait)));
+      plural(asked.gpus, "GPU"), to_text(asked.length), plural(story.ahead, "job"),
+      plural(story.free_then, "GPU"), to_text(wait)));
   if (wait.us == 0) return;
   Table table({"it waited", "for", "% of it"}, {Align::left, Align::right, Align::right});
   const auto add = [&](const std::string& what, FleetTime t) {
     if (t.us > 0)
-      table.add({what, time_text(t),
+      table.add({what, to_text(t),
                  percent_figure(static_cast<double>(t.us) / static_cast<double>(wait.us))});
   };
   add("as the next one, while too few GPUs were free", story.short_of);
@@ -275,8 +273,7 @@ void add_notes(Document& document, const Scheduled& s, const SchedulePoint& best
   const PointCase& asked = first_case(s);
   if (!asked.reliability.empty()) document.paragraph("What fails: " + asked.reliability + ".");
   if (asked.question.horizon != fleet_never)
-    document.paragraph("The run ends after " + time_text(asked.question.horizon) +
-                       ", whoever runs.");
+    document.paragraph("The run ends after " + to_text(asked.question.horizon) + ", whoever runs.");
   if (s.stopped) document.paragraph("Stopped early: figures are of what was simulated until then.");
   if (s.seeds > 1) document.paragraph("Means of several runs, with seeds of their own.");
 }

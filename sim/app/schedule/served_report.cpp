@@ -10,8 +10,6 @@
 namespace orrery {
 namespace {
 
-std::string time_text(FleetTime t) { return to_text(to_seconds(t)); }
-
 std::string rate_text(double rate) { return fmt::format("{:.3g}/s", rate); }
 
 // Means over the runs of a point.
@@ -32,7 +30,7 @@ void add_replicas(Document& document, const std::vector<FleetServedModel>& serve
     table.add({service.id, grouped(service.gpus), model.promises,
                percent_figure(model.target) + "%", rate_text(service.rule.bears),
                rate_text(service.load.peak()), grouped(model.for_the_peak),
-               time_text(service.rule.start),
+               to_text(service.rule.start),
                fmt::format("{:.0f}", 1e-3 * static_cast<double>(model.work.milliwatts))});
   }
   document.heading("Served models");
@@ -66,7 +64,7 @@ void add_kept(Document& document, const Scheduled& s) {
       row.push_back(percent_figure(mean(&ServiceMeasures::kept), 2));
       row.push_back(percent_figure(mean(&ServiceMeasures::refused), 2));
       row.push_back(percent_figure(mean(&ServiceMeasures::worst_hour), 2));
-      row.push_back(time_text(first.worst_at));
+      row.push_back(to_text(first.worst_at));
       row.push_back(fmt::format("{:.3f}", 1e-9 * mean(&ServiceMeasures::tokens)));
       row.push_back(fmt::format("{:.1f}", mean(&ServiceMeasures::replicas)));
       row.push_back(fmt::format("{:.0f}", first.most_replicas));
@@ -98,7 +96,7 @@ void add_batches(Document& document, const Scheduled& s) {
     table.add({batch.id, fmt::format("{} x {}", batch.replicas, batch.deployment),
                grouped(batch.job.gpus), fmt::format("{:.4g}", batch.requests),
                fmt::format("{:.4g}", batch.rate), fmt::format("{:.4g}", batch.tokens),
-               time_text(batch.job.length), grouped(batch.chunk)});
+               to_text(batch.job.length), grouped(batch.chunk)});
   document.heading("Batch inference");
   document.table(table);
   document.note("begun again: requests of a chunk, the one that a stop interrupts.");

@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::size_t most_rows = 24;
 
-std::string time_text(FleetTime t) { return to_text(to_seconds(t)); }
-
 // The place of a training in the list of jobs.
 std::size_t job_of(const Scheduled& s, const FleetTraining& training) {
   std::size_t i = 0;
@@ -45,13 +43,13 @@ std::vector<std::string> result_cells(const SchedulePoint& p, const FleetTrainin
     return cells;
   }
   const FleetTime waited = record.start - job.submit + record.waited_again;
-  cells.push_back(time_text(waited));
+  cells.push_back(to_text(waited));
   if (record.end > p.record.last_end) {
     cells.insert(cells.end(), {"not reached", ""});
     return cells;
   }
   const FleetTime took = record.end - job.submit;
-  cells.push_back(time_text(took));
+  cells.push_back(to_text(took));
   cells.push_back(fmt::format("{:.2f}", static_cast<double>((took - waited).us) /
                                             static_cast<double>(training.job.length.us)));
   return cells;
@@ -86,7 +84,7 @@ void add_post_trainings(Document& document, const Scheduled& s) {
   for (const PostTraining& job : jobs)
     table.add({job.id, grouped(job.job.gpus), job.model, to_text(job.step.step),
                to_text(job.step.rollout.time), to_text(job.step.trains),
-               to_text(job.step.sync.time()), time_text(job.job.length)});
+               to_text(job.step.sync.time()), to_text(job.job.length)});
   document.heading("Post-training by RL");
   document.table(table);
   document.note(

@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 
 #include "sim/base/units/units.h"
 
@@ -33,6 +34,8 @@ inline constexpr FleetTime fleet_never{INT64_MAX};
 // Rounded; fleet_never where that is beyond its reach.
 FleetTime to_fleet_time(Seconds s);
 constexpr Seconds to_seconds(FleetTime t) { return Seconds(static_cast<double>(t.us) * 1e-6); }
+
+inline std::string to_text(FleetTime t) { return to_text(to_seconds(t)); }
 
 // GPUs times millionths of a second: a million GPUs for a year pass 64 bits.
 using GpuMicros = __int128;

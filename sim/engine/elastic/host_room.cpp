@@ -53,12 +53,6 @@ Grants HostRoom::take_emptiest(std::int32_t gpus) {
   return out;
 }
 
-std::int32_t gpus_of_place(const Grants& place) {
-  std::int32_t sum = 0;
-  for (const HostGrant& grant : place) sum += grant.hosts * grant.gpus;
-  return sum;
-}
-
 bool on_several_hosts(const Grants& place) {
   return place.size() > 1 || (!place.empty() && place.front().hosts > 1);
 }

@@ -31,8 +31,6 @@ class HostRoom {
   std::int64_t all_free_ = 0;
 };
 
-// Accelerators of a place, and whether it lies on several hosts.
-std::int32_t gpus_of_place(const Grants& place);
 bool on_several_hosts(const Grants& place);
 
 }  // namespace orrery

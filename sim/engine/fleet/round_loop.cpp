@@ -7,7 +7,6 @@
 #include <functional>
 
 #include "sim/engine/elastic/goodput_sizes.h"
-#include "sim/engine/elastic/host_room.h"
 
 namespace orrery {
 namespace {
@@ -19,15 +18,11 @@ constexpr std::int64_t most_idle_rounds = 1'000;
 // What a job takes on so many accelerators, alone and well placed.
 FleetTime length_on(const FleetState& state, const FleetQuestion& question, std::uint32_t number,
                     WorkSize size) {
-  constexpr GpuPicos ps_of_us = 1'000'000;
   const ClusterJob& job = state.job(number);
   if (size.work == job.work) return job.length;
   const std::int64_t steps =
       size.steps > 0 ? size.steps : steps_of(state.work_of(number), job.length);
-  const GpuPicos ps = static_cast<GpuPicos>(steps) * question.works[size.work].step_ps;
-  const GpuPicos us = (ps + ps_of_us - 1) / ps_of_us;
-  if (us > fleet_never.us) fleet_time_overflow();
-  return {static_cast<std::int64_t>(us)};
+  return length_of(steps, question.works[size.work].step_ps);
 }
 
 // Steps that are not over, of all.

@@ -11,12 +11,6 @@
 namespace orrery {
 namespace {
 
-std::int32_t gpus_of(const Grants& place) {
-  std::int32_t sum = 0;
-  for (const HostGrant& grant : place) sum += grant.hosts * grant.gpus;
-  return sum;
-}
-
 class GangPlaces {
  public:
   GangPlaces(Slots& slots, Placer& placer, std::vector<SizedGang>& gangs)
@@ -52,7 +46,7 @@ void GangPlaces::run() {
 void GangPlaces::give_back_changed() {
   for (std::size_t i = 0; i < gangs_.size(); ++i) {
     SizedGang& gang = gangs_[i];
-    if (!gang.now->empty() && (gang.stays || gpus_of(*gang.now) == gang.gpus)) {
+    if (!gang.now->empty() && (gang.stays || gpus_of_place(*gang.now) == gang.gpus)) {
       gang.place = *gang.now;
       continue;
     }

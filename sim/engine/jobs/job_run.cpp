@@ -23,12 +23,24 @@ std::int64_t steps_of(const JobWork& work, FleetTime length) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(length.us * ps_of_us / work.step_ps));
 }
 
+namespace {
+
+FleetTime rounded_up(GpuPicos ps) {
+  const GpuPicos us = (ps + ps_of_us - 1) / ps_of_us;
+  if (us > fleet_never.us) fleet_time_overflow();
+  return {static_cast<std::int64_t>(us)};
+}
+
+}  // namespace
+
+FleetTime length_of(std::int64_t steps, std::int64_t step_ps) {
+  return rounded_up(static_cast<GpuPicos>(steps) * step_ps);
+}
+
 FleetTime end_of(const JobWork& work, const JobRun& run, std::int64_t steps) {
   const GpuPicos ps = run.lead_ps + static_cast<GpuPicos>(steps - run.done) * run.step_ps +
                       static_cast<GpuPicos>(saves_between(work, run.done, steps)) * work.save_ps;
-  const GpuPicos us = (ps + ps_of_us - 1) / ps_of_us;
-  if (us > fleet_never.us) fleet_time_overflow();
-  return run.begin + FleetTime{static_cast<std::int64_t>(us)};
+  return run.begin + rounded_up(ps);
 }
 
 namespace {

@@ -29,6 +29,9 @@ struct JobRun {
 // time.
 std::int64_t steps_of(const JobWork& work, FleetTime length);
 
+// So many steps, rounded up.
+FleetTime length_of(std::int64_t steps, std::int64_t step_ps);
+
 // The end of a run that nothing stops, with the saves that fall into it, rounded up.
 FleetTime end_of(const JobWork& work, const JobRun& run, std::int64_t steps);
 

@@ -16,13 +16,9 @@
 namespace orrery {
 namespace {
 
-constexpr double ps_of_second = 1e12, ps_of_us = 1e6;
+constexpr double ps_of_second = 1e12;
 
 std::string place_of(const JsonValue& at) { return fmt::format("{}: {}", at.file(), at.path()); }
-
-FleetTime fleet_time(const JsonValue& at) {
-  return read_fleet_time(at, Seconds{}, "a time from 0 to 1,000 years, such as \"2 day\"");
-}
 
 // Catalogues and engines do not know where the job stands.
 ErrorInfo at_entry(ErrorInfo info, const std::string& where) {
@@ -66,13 +62,10 @@ FleetTime read_length(const JsonValue& entry, std::int64_t step_ps) {
   if (entry.has("length") == entry.has("steps"))
     entry.fail("one of steps and length (\"3 day\")",
                entry.has("steps") ? "both" : "a job without an end");
-  if (const auto length = entry.find("length")) return fleet_time(*length);
+  if (const auto length = entry.find("length")) return read_entry_time(*length);
   const double steps = std::floor(entry.at("steps").number());
   if (!(steps >= 1)) entry.at("steps").fail("at least 1");
-  const double us = std::ceil(steps * static_cast<double>(step_ps) / ps_of_us);
-  if (us > static_cast<double>(most_fleet_time.us))
-    entry.at("steps").fail("less than 1,000 years of steps");
-  return {static_cast<std::int64_t>(us)};
+  return time_of_steps(entry.at("steps"), steps, step_ps);
 }
 
 }  // namespace
@@ -87,9 +80,9 @@ PostTraining read_post_training(const JsonValue& entry, const PostTrainingCase& 
   const std::int64_t step_ps = std::llround(out.step.step.si() * ps_of_second);
   out.save_interval = with.save_interval;
   if (const auto interval = entry.find("save_interval"))
-    out.save_interval = to_seconds(fleet_time(*interval));
+    out.save_interval = to_seconds(read_entry_time(*interval));
   out.work = work_of(with, step_ps, out.save_interval);
-  if (const auto submit = entry.find("submit")) out.job.submit = fleet_time(*submit);
+  if (const auto submit = entry.find("submit")) out.job.submit = read_entry_time(*submit);
   out.job.gpus = static_cast<std::int32_t>(job.cluster.gpus);
   out.job.length = out.job.limit = read_length(entry, step_ps);
   return out;

@@ -2,8 +2,11 @@
 // Lists the settings of schedule, and lays flags over those of a file.
 #include "sim/question/schedule/settings.h"
 
-namespace orrery {
+#include <cmath>
 
+#include "sim/engine/jobs/job_run.h"
+
+namespace orrery {
 namespace {
 
 constexpr const char* machine = "Machine";
@@ -147,6 +150,17 @@ FleetTime read_fleet_time(const JsonValue& at, Seconds least, const char* expect
   const Seconds time = at.quantity<Seconds>();
   if (!(time >= least) || time > to_seconds(most_fleet_time)) at.fail(expected);
   return to_fleet_time(time);
+}
+
+FleetTime read_entry_time(const JsonValue& at) {
+  return read_fleet_time(at, Seconds{}, "a time from 0 to 1,000 years, such as \"2 day\"");
+}
+
+FleetTime time_of_steps(const JsonValue& at, double steps, std::int64_t step_ps) {
+  const double whole = std::floor(steps);
+  if (whole * static_cast<double>(step_ps) / 1e6 > static_cast<double>(most_fleet_time.us))
+    at.fail("less than 1,000 years of steps");
+  return length_of(static_cast<std::int64_t>(whole), step_ps);
 }
 
 JsonValue merge_schedule_settings(const std::string& file, const SortedJson& flags) {

@@ -24,4 +24,10 @@ JsonValue merge_schedule_settings(const JsonValue& document, const SortedJson& f
 // A time of at least `least` and at most 1,000 years. Error that says `expected`.
 FleetTime read_fleet_time(const JsonValue& at, Seconds least, const char* expected);
 
+// The same from 0 on, of an entry of jobs.
+FleetTime read_entry_time(const JsonValue& at);
+
+// So many whole steps together, rounded up. Error at `at`: more than 1,000 years.
+FleetTime time_of_steps(const JsonValue& at, double steps, std::int64_t step_ps);
+
 }  // namespace orrery

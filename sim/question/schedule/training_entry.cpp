@@ -35,10 +35,6 @@ constexpr std::array<std::string_view, 12> own_keys = {
 // One of these says that the layout is given.
 constexpr std::array<std::string_view, 6> keys_of_layout = {"tp", "pp", "dp", "cp", "ep", "like"};
 
-FleetTime fleet_time(const JsonValue& at) {
-  return read_fleet_time(at, Seconds{}, "a time from 0 to 1,000 years, such as \"2 day\"");
-}
-
 JsonValue settings_of(const JsonValue& entry, const SortedJson& cluster) {
   SortedJson settings = SortedJson::object();
   for (const auto& [key, value] : entry.members())
@@ -104,19 +100,15 @@ void read_length(const JsonValue& entry, FleetTraining& out) {
   }
   if (!given) entry.fail("tokens, steps or length (\"30 day\")", "a training without an end");
   const JsonValue at = entry.at(*given);
-  double ps = 0;
   if (*given == "length") {
-    out.job.length = fleet_time(at);
+    out.job.length = read_entry_time(at);
     return;
   }
   const double count = at.number();
   if (!(count >= 1)) at.fail("at least 1");
   const double steps =
       *given == "steps" ? count : std::ceil(count / tokens_per_step(out.scenario.job, 1));
-  ps = std::floor(steps) * static_cast<double>(out.step_ps);
-  if (ps / 1e6 > static_cast<double>(most_fleet_time.us)) at.fail("less than 1,000 years of steps");
-  const auto whole = static_cast<__int128>(std::floor(steps)) * out.step_ps;
-  out.job.length.us = static_cast<std::int64_t>((whole + 999'999) / 1'000'000);
+  out.job.length = time_of_steps(at, steps, out.step_ps);
 }
 
 void read_months(const JsonValue& entry, const ReliabilityProfile& profile, FleetTraining& out) {
@@ -166,14 +158,14 @@ FleetTraining read_on_one_size(const JsonValue& entry, const TrainingCase& with)
   out.work.step_ps = out.step_ps;
   out.work.milliwatts = std::llround(1e3 * watts);
   out.id = entry.at("id").text();
-  if (const auto submit = entry.find("submit")) out.job.submit = fleet_time(*submit);
+  if (const auto submit = entry.find("submit")) out.job.submit = read_entry_time(*submit);
   out.job.gpus = static_cast<std::int32_t>(s.layout.gpus());
   read_length(entry, out);
   if (profile) read_months(entry, *profile, out);
   out.work.priced = true;
   out.job.limit = out.job.length;
   if (const auto limit = entry.find("limit")) {
-    out.job.limit = fleet_time(*limit);
+    out.job.limit = read_entry_time(*limit);
     if (out.job.limit < out.job.length)
       limit->fail(fmt::format("at least the {:.3g} h that it takes alone",
                               to_seconds(out.job.length).si() / 3600));

@@ -38,7 +38,7 @@ bool BreakdownPass::repair_until(FleetTime now) {
       if (lacking_ > 0) {
         --lacking_;
         state_.slots().set_out(host, false);
-        tell_hosts(FleetEventKind::in, at, {host});
+        tell_hosts(FleetEventKind::in, at, {&host, 1});
       } else {
         spares_.insert(host);
         spare_gpus_ += state_.slots().shape().gpus_of(host);
@@ -91,8 +91,8 @@ bool BreakdownPass::strike(const Breakdown& one) {
     return true;
   }
   for (const std::uint32_t job : jobs) {
-    state_.tell(FleetEventKind::restart, one.at, job, kind.name);
-    state_.restart(job, one.at, one.at - to_fleet_time(kind.latency), to_fleet_time(kind.outage));
+    state_.restart(job, one.at, one.at - to_fleet_time(kind.latency), to_fleet_time(kind.outage),
+                   kind.name);
   }
   return true;
 }
@@ -107,8 +107,8 @@ void BreakdownPass::lose(const BreakdownKind& kind, const Breakdown& one, HostSp
     out.push_back(h);
   }
   for (const std::uint32_t job : jobs) {
-    state_.tell(FleetEventKind::stop, one.at, job, kind.name);
-    state_.requeue(job, one.at, one.at - to_fleet_time(kind.latency), to_fleet_time(kind.outage));
+    state_.requeue(job, one.at, one.at - to_fleet_time(kind.latency), to_fleet_time(kind.outage),
+                   kind.name);
   }
   counts_[one.kind].requeued += static_cast<std::int64_t>(jobs.size());
   tell_hosts(FleetEventKind::out, one.at, out, kind.name);
@@ -117,16 +117,13 @@ void BreakdownPass::lose(const BreakdownKind& kind, const Breakdown& one, HostSp
 }
 
 void BreakdownPass::tell_hosts(FleetEventKind kind, FleetTime at,
-                               const std::vector<std::int32_t>& hosts, std::string_view cause) {
+                               std::span<const std::int32_t> hosts, std::string_view cause) {
   if (!tell_ || hosts.empty()) return;
   const SlotShape& shape = state_.slots().shape();
   Grants place;
-  std::int64_t gpus = 0;
-  for (const std::int32_t host : hosts) {
+  for (const std::int32_t host : hosts)
     place.push_back({.host = host, .hosts = 1, .gpus = shape.gpus_of(host)});
-    gpus += shape.gpus_of(host);
-  }
-  tell_({.at = at, .kind = kind, .gpus = gpus, .cause = cause, .place = &place});
+  tell_({.at = at, .kind = kind, .gpus = gpus_of_place(place), .cause = cause, .place = &place});
 }
 
 void BreakdownPass::stand_in(FleetTime now) {
@@ -138,7 +135,7 @@ void BreakdownPass::stand_in(FleetTime now) {
   spares_.erase(spares_.begin());
   spare_gpus_ -= state_.slots().shape().gpus_of(host);
   state_.slots().set_out(host, false);
-  tell_hosts(FleetEventKind::in, now, {host});
+  tell_hosts(FleetEventKind::in, now, {&host, 1});
 }
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "sim/engine/fleet/fleet_state.h"
@@ -30,7 +31,7 @@ class BreakdownPass {
             const std::vector<std::uint32_t>& jobs);
   std::uint32_t job_at(std::int32_t host, std::int64_t gpu) const;
   void stand_in(FleetTime now);
-  void tell_hosts(FleetEventKind kind, FleetTime at, const std::vector<std::int32_t>& hosts,
+  void tell_hosts(FleetEventKind kind, FleetTime at, std::span<const std::int32_t> hosts,
                   std::string_view cause = {});
 
   FleetState& state_;

@@ -30,21 +30,16 @@ ConservativeLoop::ConservativeLoop(FleetState& state, const FleetQuestion& quest
     : state_(state),
       placer_(question.policy.place, question.seed),
       plan_(question.shape),
-      view_(question.shape) {
-  for (std::int32_t host = 0; host < question.shape.hosts; ++host)
-    shown_.push_back(question.shape.gpus_of(host));
-}
+      view_(question.shape) {}
 
 // By the rule of places, on what hosts have free all the time.
 Grants ConservativeLoop::place_in(const std::vector<std::int32_t>& room, std::int32_t gpus) {
-  for (std::size_t host = 0; host < room.size(); ++host) {
-    const std::int32_t by = room[host] - shown_[host];
-    const HostGrant change{
-        .host = static_cast<std::int32_t>(host), .hosts = 1, .gpus = by > 0 ? by : -by};
+  for (std::int32_t host = 0; host < view_.shape().hosts; ++host) {
+    const std::int32_t by = room[static_cast<std::size_t>(host)] - view_.free_of(host);
+    const HostGrant change{.host = host, .hosts = 1, .gpus = by > 0 ? by : -by};
     if (by > 0) view_.give({&change, 1});
     if (by < 0) view_.take({&change, 1});
   }
-  shown_ = room;
   Grants place;
   placer_.find(view_, gpus, place);
   return place;

@@ -40,7 +40,6 @@ class ConservativeLoop final : public DecisionLoop {
   Placer placer_;
   RoomPlan plan_;
   Slots view_;                       // with what a job may have
-  std::vector<std::int32_t> shown_;  // free accelerators of its hosts
   std::vector<Promise> promises_;    // of those that wait, in the order of the list
   std::vector<std::uint32_t> come_;  // since the last look
   bool void_ = false;

@@ -74,7 +74,8 @@ struct FleetQuestion {
   bool hourly = false;                                   // energy is kept hour by hour
   FleetTime horizon = fleet_never;                       // the run ends then, whoever runs
   std::optional<std::uint32_t> watch = {};               // the job whose wait is to be told
-  // Asked every few thousand events with the time that was reached: true ends the run.
+  // Asked with the time that was reached: every few thousand events, or at every one where a rule
+  // decides at times of its own. True ends the run.
   std::function<bool(FleetTime)> stop = {};
   // Called as often, with how many jobs wait.
   std::function<void(FleetTime, std::int64_t waiting)> reached = {};

@@ -320,13 +320,17 @@ void FleetState::stop_run(std::uint32_t number, FleetTime now, FleetTime trusted
   runs_[number].done = kept;
 }
 
-void FleetState::restart(std::uint32_t number, FleetTime now, FleetTime trusted, FleetTime delay) {
+void FleetState::restart(std::uint32_t number, FleetTime now, FleetTime trusted, FleetTime delay,
+                         std::string_view cause) {
+  tell(FleetEventKind::restart, now, number, cause);
   stop_run(number, now, trusted);
   ++records[number].stops;
   begin_run(number, now, start_overhead(number) + work_of(number).restart + delay);
 }
 
-void FleetState::requeue(std::uint32_t number, FleetTime now, FleetTime trusted, FleetTime delay) {
+void FleetState::requeue(std::uint32_t number, FleetTime now, FleetTime trusted, FleetTime delay,
+                         std::string_view cause) {
+  tell(FleetEventKind::stop, now, number, cause);
   stop_run(number, now, trusted);
   give_back(number, now);
   ++records[number].stops;

@@ -78,9 +78,11 @@ class FleetState {
   bool end_jobs(FleetTime now);
   // A job that runs loses what it computed since its newest save that counts at `trusted` (at most
   // `now`). It begins again where it is after `delay` and what a restart takes.
-  void restart(std::uint32_t job, FleetTime now, FleetTime trusted, FleetTime delay);
+  void restart(std::uint32_t job, FleetTime now, FleetTime trusted, FleetTime delay,
+               std::string_view cause);
   // Likewise, but it gives its accelerators back and waits for others.
-  void requeue(std::uint32_t job, FleetTime now, FleetTime trusted, FleetTime delay);
+  void requeue(std::uint32_t job, FleetTime now, FleetTime trusted, FleetTime delay,
+               std::string_view cause);
   // Gives its accelerators back for a job of higher priority. It saves all whole steps first; what
   // that takes is paid as it starts again.
   void preempt(std::uint32_t job, FleetTime now);
@@ -99,6 +101,8 @@ class FleetState {
   // Its steps take so long from now on, `capped_ps` of it by a cap.
   void change_speed(std::uint32_t job, FleetTime now, std::int64_t step_ps, std::int64_t capped_ps);
   const JobRun& run_of(std::uint32_t job) const { return runs_[job]; }
+  RunReach reach_at(std::uint32_t job, FleetTime now) const;  // of one that runs
+  FleetTime start_overhead(std::uint32_t job) const;          // to its first step on a new place
   std::vector<SizedUse> sized_uses() const;
   // To whoever listens; a job holds its place, if it has one.
   void tell(FleetEventKind kind, FleetTime at, std::uint32_t job,
@@ -122,7 +126,6 @@ class FleetState {
   void count_groups(const Grants& grants, JobRecord& record) const;
   void account(std::uint32_t job, const RunReach& reach, std::int64_t kept, FleetTime at,
                std::int64_t lead_ps = 0);
-  RunReach reach_at(std::uint32_t job, FleetTime now) const;
   void stop_run(std::uint32_t job, FleetTime now, FleetTime trusted);
   void begin_run(std::uint32_t job, FleetTime now, FleetTime overhead);
   void expect_end(std::uint32_t job);
@@ -131,7 +134,6 @@ class FleetState {
   void wait_again(std::uint32_t job, FleetTime now, FleetTime overhead);
   void take_price(std::uint32_t job, const Grants& grants);
   void put_on_hosts(std::uint32_t job, bool there);
-  FleetTime start_overhead(std::uint32_t job) const;
 
   struct SizedJobs {
     std::vector<ClusterJob> now;  // all, as they are now; empty where no size changes

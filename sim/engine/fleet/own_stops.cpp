@@ -38,8 +38,7 @@ bool OwnStops::stop_until(FleetTime now) {
       if (stop.planned) {
         state_.pause(stop.job, stop.at, state_.work_of(stop.job).stop);
       } else {
-        state_.tell(FleetEventKind::restart, stop.at, stop.job, "its software");
-        state_.restart(stop.job, stop.at, stop.at, {});
+        state_.restart(stop.job, stop.at, stop.at, {}, "its software");
       }
       changed = true;
     }

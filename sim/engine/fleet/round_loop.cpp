@@ -28,11 +28,10 @@ FleetTime length_on(const FleetState& state, const FleetQuestion& question, std:
 // Steps that are not over, of all.
 double share_left(const FleetState& state, std::uint32_t number, FleetTime now) {
   const JobWork& work = state.work_of(number);
-  const JobRun& run = state.run_of(number);
   const std::int64_t steps = steps_of(work, state.job(number).length);
   if (steps == 0) return 0;
   const std::int64_t done =
-      state.is_running(number) ? reach_of(work, run, steps, now).steps : run.done;
+      state.is_running(number) ? state.reach_at(number, now).steps : state.run_of(number).done;
   return 1 - static_cast<double>(done) / static_cast<double>(steps);
 }
 
@@ -88,9 +87,7 @@ RoundLoop::RoundLoop(FleetState& state, const FleetQuestion& question)
       question_(question),
       paces_(std::make_unique<FleetPaces>(state, question)),
       placer_(question.policy.place, question.seed) {
-  rounds_.rule = question.round_rule;
   rounds_.gpus_per_host = question.shape.gpus_per_host;
-  rounds_.tick = question.round;
   rounds_.apart = false;
   rounds_.slice_rounds = 1;
 }
@@ -141,7 +138,7 @@ void RoundLoop::begin_again(FleetTime now) {
     const bool stopped = state_.records[active.number].start != fleet_never &&
                          !state_.is_running(active.number) && !active.put_off;
     if (stopped && state_.find(active.number, found))
-      state_.begin_as(state_.job(active.number), active.number, now, found);
+      state_.begin_waiting_job(active.number, now, found);
   }
 }
 
@@ -150,7 +147,7 @@ RoundJob RoundLoop::round_job(const Active& active, FleetTime now) const {
   const JobWork& work = state_.work_of(active.number);
   const JobRecord& record = state_.records[active.number];
   const FleetTime restart =
-      work.start + FleetTime{work.start_each.us * job.gpus} + FleetTime{work.save_ps / 1'000'000};
+      state_.start_overhead(active.number) + FleetTime{work.save_ps / 1'000'000};
   // A first start takes nothing away from anybody.
   const bool ran = record.start != fleet_never;
   return {.number = active.number,
@@ -175,7 +172,7 @@ void RoundLoop::size_rank(std::int32_t rank, const std::vector<std::size_t>& whi
                  .gpus = std::max<std::int64_t>(0, left)};
   for (const std::size_t i : which) view.jobs.push_back(round_job(active_[i], now));
   std::unique_ptr<RoundPolicy>& policy = policies_[rank];
-  if (!policy) policy = round_policy(rounds_.rule);
+  if (!policy) policy = round_policy(question_.round_rule);
   const std::vector<std::int32_t> sizes = policy->sizes(view);
   for (std::size_t k = 0; k < which.size(); ++k) {
     gangs[which[k]].gpus = sizes[k];

@@ -20,12 +20,12 @@ bool goes_first(const LinkUser& a, const LinkUser& b) {
 bool TrunkMeetings::settle(FleetTime now) {
   if (state_.begun.empty() && state_.left.empty()) return false;
   for (const std::uint32_t job : state_.left) go(job);
-  for (const std::uint32_t job : state_.begun)
-    if (state_.sharing().contains(job)) come(job);
   std::set<std::uint32_t> jobs;
-  // Those that meet nobody as well: their caps may have changed.
-  for (const std::uint32_t job : state_.begun)
-    if (state_.sharing().contains(job)) jobs.insert(job);
+  for (const std::uint32_t job : state_.begun) {
+    if (!state_.sharing().contains(job)) continue;
+    come(job);
+    jobs.insert(job);  // if it meets nobody, too: its cap may have changed
+  }
   state_.begun.clear();
   state_.left.clear();
   for (const Trunk& trunk : changed_) {
@@ -36,7 +36,9 @@ bool TrunkMeetings::settle(FleetTime now) {
   bool any = false;
   for (const std::uint32_t job : jobs) {
     double loss = 0;
-    for (const auto& [trunk, lost] : losses_[job]) loss = std::max(loss, lost);
+    const auto losses = losses_.find(job);
+    if (losses != losses_.end())
+      for (const auto& [trunk, lost] : losses->second) loss = std::max(loss, lost);
     const std::int64_t placed = state_.sharing().at(job).step_ps;
     const std::int64_t capped = state_.capped_ps(job, placed);
     const std::int64_t alone = placed + capped;

@@ -43,7 +43,7 @@ std::vector<double> sharing_losses(std::span<const LinkUser> users, LinkMeeting 
 // at least an equal part of it.
 std::vector<double> mean_losses(std::span<const LinkUser> users);
 
-// How many times as long hashed flows of job `i` take while those of `others` are on the leaves
+// How many times as long hashed flows of a user take while those of `others` are on the leaves
 // too: its worst link (topologies/routing/hashing.h) over the same without them. `others`: queue
 // pairs on a leaf's links.
 double hashed_slowdown(const LinkUser& user, double others);

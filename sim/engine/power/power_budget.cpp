@@ -20,8 +20,6 @@ std::int64_t PowerBudget::at(std::uint16_t work, std::int64_t level) const {
   return (*rules_.curves[work])[static_cast<std::size_t>(level)].milliwatts;
 }
 
-std::int64_t PowerBudget::least_of(std::uint16_t work) const { return at(work, 0); }
-
 void PowerBudget::begin(std::uint32_t job, std::uint16_t work, std::int64_t gpus,
                         std::int32_t priority) {
   least_ += extra(work, gpus);

@@ -35,7 +35,6 @@ struct PowerRules {
 class PowerBudget {
  public:
   explicit PowerBudget(PowerRules rules);
-  bool caps() const { return caps_; }            // jobs may have to run slower
   std::int64_t drawn() const { return drawn_; }  // by the whole cluster, capped as they are
   std::int64_t least() const { return least_; }  // likewise, if all were at their least caps
   bool is_over() const { return rules_.limit > 0 && drawn_ > rules_.limit; }
@@ -49,7 +48,7 @@ class PowerBudget {
   }
   // What such a job draws at its least cap more than its accelerators do idle.
   std::int64_t extra(std::uint16_t work, std::int64_t gpus) const {
-    return (least_of(work) - rules_.idle) * gpus;
+    return (at(work, 0) - rules_.idle) * gpus;
   }
 
   // A job that begins is not capped until the next settle().
@@ -68,7 +67,6 @@ class PowerBudget {
     std::set<std::uint32_t> jobs;
   };
   using BlockName = std::pair<std::int32_t, std::uint16_t>;  // priority, work
-  std::int64_t least_of(std::uint16_t work) const;
   std::int64_t at(std::uint16_t work, std::int64_t level) const;
   std::int64_t drawn_at(std::int32_t priority, std::int64_t level) const;
   void share_out();

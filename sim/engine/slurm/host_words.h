@@ -28,8 +28,7 @@ inline void remove_host(std::span<std::uint64_t> set, std::int32_t host) {
 }
 // Whether there are so many.
 inline bool has_hosts(HostWordsView set, std::int32_t count) {
-  for (std::size_t i = 0; i < set.size() && count > 0; ++i)
-    for (std::uint64_t word = set[i]; word != 0 && count > 0; word &= word - 1) --count;
+  for (std::size_t i = 0; i < set.size() && count > 0; ++i) count -= std::popcount(set[i]);
   return count <= 0;
 }
 // How many of those from `from` to `to` - 1.

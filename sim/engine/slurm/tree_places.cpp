@@ -21,7 +21,7 @@ void TreePlaces::take_hosts(HostWordsView eligible, std::int32_t count,
   while (count > 0) {
     auto best = counts_.begin();
     for (auto leaf = counts_.begin(); leaf != counts_.end(); ++leaf)
-      if (*leaf >= count ? *best < count || *leaf < *best : *best<count&& * leaf> * best)
+      if (*leaf >= count ? (*best < count || *leaf < *best) : (*best < count && *best < *leaf))
         best = leaf;
     std::int32_t part = std::min(count, *best);
     count -= part;

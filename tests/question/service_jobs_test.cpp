@@ -93,6 +93,24 @@ TEST_CASE("a service that never changes is so many rigid jobs", "[service]") {
   }
 }
 
+// Replicas of each scale are other jobs, so that a training stands elsewhere in each list.
+TEST_CASE("a training is told of by its own record, whatever replicas come", "[service]") {
+  const SortedJson training = {
+      {"id", "t"},         {"submit", "2 h"}, {"steps", 500}, {"gpus", 8}, {"model", "llama3-8b"},
+      {"global_batch", 8}, {"seq", 8192},     {"dp", 8},      {"zero", 3}, {"recompute", "full"}};
+  const Scheduled out = scheduled(
+      lab({chat({{"load", "daily:7h:1/s:12h:1000/s:5h:1/s"}, {"most", 2}, {"start", "5 min"}}),
+           training},
+          {{"scale", {"fixed", "expected"}}, {"gpus", 32}}));
+  REQUIRE(out.points.size() == 2);
+  CHECK(place_of(out.points[0], "t") != place_of(out.points[1], "t"));
+  for (const SchedulePoint& point : out.points) {
+    REQUIRE(point.trainings.size() == 1);
+    CHECK(alike(point.trainings[0], point.record.jobs[place_of(point, "t")]));
+    CHECK(point.trainings[0].start == hours(2));
+  }
+}
+
 // By night one replica bears the load, and a job of eight accelerators runs beside it. At 7 o'clock
 // a second one comes and stops it; by 19 o'clock it goes on.
 TEST_CASE("nights lend accelerators, and mornings take them back", "[service]") {

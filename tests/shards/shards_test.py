@@ -162,7 +162,9 @@ def cluster_question(folder, **more):
     question.write_text(json.dumps({
         "cluster": "dgx-h100", "gpus": 256, "days": 30, "seeds": 3, "policy": ["fifo", "easy", "preempt"],
         "place": "least-level", "reliability": "llama3-h100", "job": "jobs.csv:j7",
-        "jobs": [{"trace": str(trace), "priority": 1}, {"mix": "acme-kalos", "per_day": 100}], **more}))
+        "jobs": [{"trace": str(trace), "priority": 1}, {"mix": "acme-kalos", "per_day": 100},
+                 {"id": "training", "submit": "3 day", "steps": 300_000, "model": "llama3-8b", "gpus": 64,
+                  "global_batch": 256, "seq": 8192, "dp": 64, "zero": 3, "stack": "pytorch-fsdp"}], **more}))
     text = question.read_text().replace("jobs.csv:j7", f"{trace}:j7")
     question.write_text(text)
     return ["schedule", question]

@@ -124,10 +124,10 @@ Json trainings_json(const Scheduled& s) {
 }
 
 // Jobs that may have several sizes: what they held.
-Json sized_json(const Scheduled& s, const SchedulePoint& p) {
+Json sized_json(const SchedulePoint& p) {
   Json out = Json::array();
   for (const SizedUse& use : p.record.sized)
-    out.push_back({{"id", s.jobs.id_of(use.job)},
+    out.push_back({{"id", p.list->id_of(use.job)},
                    {"mean_gpus", mean_gpus(use)},
                    {"moves", use.moves},
                    {"gpu_hours", gpu_hours(use.held)}});
@@ -208,7 +208,7 @@ Json measured_json(const Scheduled& s, const SchedulePoint& p) {
           {"power", power_json(p)},
           {"breakdowns", breakdowns_json(p)},
           {"timeline", timeline_json(p)},
-          {"sized", sized_json(s, p)},
+          {"sized", sized_json(p)},
           {"by_size", groups_json(m.by_size)},
           {"by_queue", groups_json(m.by_queue)},
           {"job", s.watches ? story_json(p) : Json(nullptr)}};

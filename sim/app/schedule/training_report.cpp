@@ -16,15 +16,7 @@ namespace {
 
 constexpr std::size_t most_rows = 24;
 
-// The place of a training in the list of jobs.
-std::size_t job_of(const Scheduled& s, const FleetTraining& training) {
-  std::size_t i = 0;
-  while (i < s.jobs.jobs.size() &&
-         (s.jobs.jobs[i].work != training.job.work || s.jobs.id_of(i) != training.id))
-    ++i;
-  return i;
-}
-
+// What it held, if it may have several sizes and began.
 const SizedUse* use_of(const SchedulePoint& p, std::size_t job) {
   for (const SizedUse& use : p.record.sized)
     if (use.job == job) return &use;
@@ -32,23 +24,22 @@ const SizedUse* use_of(const SchedulePoint& p, std::size_t job) {
 }
 
 std::vector<std::string> result_cells(const SchedulePoint& p, const FleetTraining& training,
-                                      const ClusterJob& job, std::size_t number) {
-  const JobRecord& record = p.record.jobs[number];
-  const SizedUse* use = use_of(p, number);
+                                      const JobRecord& record, std::size_t place) {
+  const SizedUse* use = use_of(p, place);
   std::vector<std::string> cells = {
-      training.id, grouped(use != nullptr ? std::llround(mean_gpus(*use)) : job.gpus),
+      training.id, grouped(use != nullptr ? std::llround(mean_gpus(*use)) : training.job.gpus),
       use != nullptr ? grouped(use->moves) : "0"};
   if (record.start == fleet_never) {
     cells.insert(cells.end(), {"never started", "", ""});
     return cells;
   }
-  const FleetTime waited = record.start - job.submit + record.waited_again;
+  const FleetTime waited = record.start - training.job.submit + record.waited_again;
   cells.push_back(to_text(waited));
   if (record.end > p.record.last_end) {
     cells.insert(cells.end(), {"not reached", ""});
     return cells;
   }
-  const FleetTime took = record.end - job.submit;
+  const FleetTime took = record.end - training.job.submit;
   cells.push_back(to_text(took));
   cells.push_back(fmt::format("{:.2f}", static_cast<double>((took - waited).us) /
                                             static_cast<double>(training.job.length.us)));
@@ -119,22 +110,21 @@ void add_training_results(Document& document, const Scheduled& s) {
   align.push_back(Align::left);
   align.resize(head.size(), Align::right);
   Table table(head, align);
-  for (const FleetTraining& training : trainings) {
-    const std::size_t number = job_of(s, training);
-    if (number == s.jobs.jobs.size()) continue;  // not of these days
+  for (std::size_t t = 0; t < trainings.size(); ++t)
     for (const SchedulePoint* p : points) {
+      const FleetTraining& training = p->asked.jobs->trainings[t];
+      const auto place = place_of(training, *p->list);
+      if (!place) continue;
       std::vector<std::string> row = name_cells(*p);
-      for (std::string& cell : result_cells(*p, training, s.jobs.jobs[number], number))
+      for (std::string& cell : result_cells(*p, training, p->trainings[t], *place))
         row.push_back(std::move(cell));
       table.add(row);
     }
-  }
   document.heading("What became of trainings");
   document.table(table);
   document.note(
-      "moves: it left its place for another size or place; waited: stops included; x alone: the "
-      "rest "
-      "over its length on the GPUs that it asks for.");
+      "moves: it left its place for another size or place; waited: stops included; x alone: "
+      "the rest over its length on the GPUs that it asks for.");
 }
 
 }  // namespace orrery

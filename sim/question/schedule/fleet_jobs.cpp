@@ -304,6 +304,14 @@ ClusterJobs without_replicas(const ClusterJobs& list, const FleetJobs& jobs) {
   return out;
 }
 
+std::optional<std::size_t> place_of(const FleetTraining& training, const ClusterJobs& list) {
+  const auto at = std::find_if(list.jobs.begin(), list.jobs.end(), [&](const ClusterJob& job) {
+    return job.work == training.job.work;
+  });
+  if (at == list.jobs.end()) return std::nullopt;
+  return static_cast<std::size_t>(at - list.jobs.begin());
+}
+
 ClusterJobs jobs_of_seed(const FleetJobs& jobs, std::uint64_t seed) {
   ClusterJobs list;
   list.queues.clear();

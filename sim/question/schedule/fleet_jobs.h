@@ -75,6 +75,9 @@ FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
 // Those whose waits and completions count.
 ClusterJobs without_replicas(const ClusterJobs& list, const FleetJobs& jobs);
 
+// Where a training stands in a list; nothing: it comes after its days.
+std::optional<std::size_t> place_of(const FleetTraining& training, const ClusterJobs& list);
+
 // The list of a seed, in order of submission.
 ClusterJobs jobs_of_seed(const FleetJobs& jobs, std::uint64_t seed);
 

@@ -104,8 +104,8 @@ auto fields(EitherConst<FleetRecord> auto& r) {
                   stopped, cut);
 }
 auto fields(EitherConst<KeptRun> auto& k) {
-  auto& [measures, record, watched] = k;
-  return std::tie(measures, record, watched);
+  auto& [measures, record, watched, trainings] = k;
+  return std::tie(measures, record, watched, trainings);
 }
 
 std::optional<KeptRun> kept_run(Tasks* tasks, std::uint64_t task,

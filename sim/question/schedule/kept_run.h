@@ -15,6 +15,7 @@ struct KeptRun {
   FleetMeasures measures;
   std::optional<FleetRecord> record;  // of the first seed; a folder does not keep what jobs did
   std::optional<JobRecord> watched;   // of the job whose wait is told
+  std::vector<JobRecord> trainings;   // of each training, of the first seed
 };
 
 // As task_value() with a function that makes it.

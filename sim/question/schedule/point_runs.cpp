@@ -90,6 +90,10 @@ PointRuns::Done PointRuns::have_run(const SchedulePoint& point, std::size_t run,
     kept.measures.power.bill = energy_bill(*point.asked.prices, record.power);
     if (run == 0) {
       if (point.watched_at) kept.watched = record.jobs[*point.watched_at];
+      for (const FleetTraining& training : point.asked.jobs->trainings) {
+        const auto place = place_of(training, list(point, run));
+        kept.trainings.push_back(place ? record.jobs[*place] : JobRecord{});
+      }
       done.jobs = std::move(record.jobs);
       record.jobs.clear();
     }
@@ -121,6 +125,7 @@ void PointRuns::take(SchedulePoint& point, std::size_t run, Done& done) {
     point.record = std::move(*done.kept->record);
     point.record.jobs = std::move(done.jobs);
     point.watched = done.kept->watched;
+    point.trainings = std::move(done.kept->trainings);
   }
   point.measures.push_back(std::move(done.kept->measures));
   ++out_.runs;

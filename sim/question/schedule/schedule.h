@@ -59,7 +59,9 @@ struct SchedulePoint {
   std::optional<std::size_t> watched_at;    // place in it of the job whose wait is told
   FleetRecord record;                       // of the first seed
   std::optional<JobRecord> watched;         // of the job whose wait is told
-  std::vector<FleetMeasures> measures;      // of each seed that came to its end
+  // Of each training, of the first seed; without a start where the days end before it comes.
+  std::vector<JobRecord> trainings;
+  std::vector<FleetMeasures> measures;  // of each seed that came to its end
   double bound = 0;  // least mean completion of any policy on as many accelerators, in seconds
   bool ruled_out = false;  // by that bound: not run
   bool kept = true;        // all limits

@@ -93,7 +93,7 @@ export const commands = {
           help: "JSON: mixes of jobs that are drawn, and trainings" }] },
       { title: "Policy", fields: [
         { key: "policy", label: "Order", words: ["fifo", "sjf", "easy", "sjf-easy", "priority", "priority-easy",
-          "preempt", "conservative"], several: true, example: "fifo" },
+          "preempt", "las", "conservative", "goodput", "max-min", "fair"], several: true, example: "fifo" },
         { key: "place", label: "Placement", words: ["pool", "pack", "spread", "least-level", "random"],
           several: true, example: "pack" }] },
       { title: "What breaks", fields: [

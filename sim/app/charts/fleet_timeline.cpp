@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-constexpr double day = 24 * seconds_per_hour, watts_per_megawatt = 1e6;
+constexpr double day = seconds_per_day, watts_per_megawatt = 1e6;
 constexpr int curve_height = 90, states_height = 190;
 
 // From the bottom: what is of use, what could be, what is not to be had. Colours are those of the

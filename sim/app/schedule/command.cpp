@@ -55,7 +55,7 @@ void refuse_beside_lines(const Given& given) {
 std::string progress_text(const ScheduleProgress& now) {
   std::string text = fmt::format("scheduling: {} of {} runs", grouped(now.done), grouped(now.most));
   if (now.end.us == 0) return text;
-  constexpr std::int64_t day = 86'400'000'000;
+  const std::int64_t day = to_fleet_time(seconds(seconds_per_day)).us;
   return text + fmt::format(", day {} of {}, {} wait{}", grouped(now.reached.us / day),
                             grouped((now.end.us + day - 1) / day), plural(now.waiting, "job"),
                             now.waiting == 1 ? "s" : "");

@@ -2,6 +2,8 @@
 // Joins what differs between points.
 #include "sim/app/schedule/point_names.h"
 
+#include <algorithm>
+
 namespace orrery {
 
 std::string point_name(const SchedulePoint& p) {
@@ -27,6 +29,16 @@ std::vector<std::string> name_cells(const SchedulePoint& p) {
   std::vector<std::string> cells = {p.asked.policy, p.asked.place};
   for (const auto& [key, words] : p.varied) cells.push_back(words);
   return cells;
+}
+
+double mean_of(const SchedulePoint& point, const std::function<double(const FleetMeasures&)>& of) {
+  double sum = 0;
+  for (const FleetMeasures& m : point.measures) sum += of(m);
+  return sum / static_cast<double>(std::max<std::size_t>(1, point.measures.size()));
+}
+
+double mean_share(const SchedulePoint& point, double FleetShares::*member) {
+  return mean_of(point, [&](const FleetMeasures& m) { return m.shares.*member; });
 }
 
 }  // namespace orrery

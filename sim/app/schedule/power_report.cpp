@@ -21,15 +21,8 @@ const std::vector<WorkCaps>* first_caps(const Scheduled& s) {
 
 double watts(const CapLevel& level) { return static_cast<double>(level.milliwatts) * 1e-3; }
 
-// Caps of a kind of work as a share of the range of caps that its device has.
+// In the middle of the range of caps that a device has.
 const CapLevel& half_way(const CapCurve& curve) { return curve[cap_steps / 2]; }
-
-// Mean over the runs of a point.
-double mean_share(const SchedulePoint& p, double FleetShares::*member) {
-  double sum = 0;
-  for (const FleetMeasures& m : p.measures) sum += m.shares.*member;
-  return sum / static_cast<double>(std::max<std::size_t>(1, p.measures.size()));
-}
 
 std::string longer(double slower) { return fmt::format("{:+.1f}%", 100 * (slower - 1)); }
 
@@ -58,9 +51,9 @@ void add_caps(Document& document, const Scheduled& s) {
       "most). Kinds of work that are not listed, as served models, are not capped.");
 }
 
-// "12% of losses on top (PUE 1.12)", and what a kilowatt-hour costs.
+// Losses on top, and what a kilowatt-hour costs and emits.
 std::string prices_text(const EnergyPrices& prices) {
-  constexpr double kwh = 3.6e6;
+  constexpr double kwh = joules_per_kilowatt_hour;
   const DataCentre& site = prices.site;
   const auto ranged = [&](const auto& value, double factor, const char* unit) {
     if (!value.known()) return std::string("not known");
@@ -101,7 +94,7 @@ void add_power(Document& document, const Scheduled& s) {
     const FleetMeasures& m = p->measures.front();
     const std::int64_t limit = p->asked.question.power_limit_milliwatts;
     std::vector<std::string> row = name_cells(*p);
-    row.push_back(fmt::format("{:.3f}", m.energy.si() / 3.6e12));
+    row.push_back(fmt::format("{:.3f}", m.energy.si() / (1e6 * joules_per_kilowatt_hour)));
     row.push_back(fmt::format("{:.3f}", m.power.mean.si() * 1e-6));
     row.push_back(fmt::format("{:.3f}", m.power.peak.si() * 1e-6));
     if (limited) {

@@ -33,20 +33,8 @@ const PointCase& first_case(const Scheduled& s) { return s.points.front().asked;
 
 const FleetMeasures& first_run(const SchedulePoint& p) { return p.measures.front(); }
 
-// Mean over the runs of a point.
-double mean_of(const SchedulePoint& p, double (*of)(const FleetMeasures&)) {
-  double sum = 0;
-  for (const FleetMeasures& m : p.measures) sum += of(m);
-  return sum / static_cast<double>(std::max<std::size_t>(1, p.measures.size()));
-}
 std::string mean_time(const SchedulePoint& p, double (*of)(const FleetMeasures&)) {
   return to_text(seconds(mean_of(p, of)));
-}
-
-double mean_share(const SchedulePoint& p, double FleetShares::*member) {
-  double sum = 0;
-  for (const FleetMeasures& m : p.measures) sum += m.shares.*member;
-  return sum / static_cast<double>(std::max<std::size_t>(1, p.measures.size()));
 }
 
 void add_points(Document& document, const Scheduled& s) {
@@ -279,9 +267,16 @@ void add_notes(Document& document, const Scheduled& s, const SchedulePoint& best
 }
 
 std::string not_modelled(const Scheduled& s) {
-  std::string text =
-      "Recorded jobs run for as long as they are recorded, wherever they are placed. Jobs do not "
-      "share storage.";
+  const auto some = [&](const auto& is) {
+    return std::any_of(s.points.begin(), s.points.end(),
+                       [&](const SchedulePoint& p) { return is(p.asked); });
+  };
+  std::string text;
+  if (!some([](const PointCase& asked) { return asked.caps != nullptr; }))
+    text = some([](const PointCase& asked) { return asked.scatter_cost > 1; })
+               ? "Recorded jobs meet nobody on links. "
+               : "Recorded jobs run for as long as they are recorded, wherever they are placed. ";
+  text += "Jobs do not share storage.";
   if (first_case(s).jobs->sizes.empty()) text += " Nobody is resized.";
   if (first_case(s).reliability.empty()) text += " Nothing fails.";
   std::set<std::string> told;

@@ -12,11 +12,8 @@ namespace {
 
 std::string rate_text(double rate) { return fmt::format("{:.3g}/s", rate); }
 
-// Means over the runs of a point.
-double mean_of(const SchedulePoint& p, std::size_t service, double ServiceMeasures::*member) {
-  double sum = 0;
-  for (const FleetMeasures& m : p.measures) sum += m.services[service].*member;
-  return sum / static_cast<double>(p.measures.size());
+double mean_service(const SchedulePoint& p, std::size_t service, double ServiceMeasures::*member) {
+  return mean_of(p, [&](const FleetMeasures& m) { return m.services[service].*member; });
 }
 
 // What a replica can do, and how many a peak needs.
@@ -57,7 +54,9 @@ void add_kept(Document& document, const Scheduled& s) {
   for (const SchedulePoint* p : run_points(s)) {
     const std::vector<FleetServedModel>& served = p->asked.jobs->served;
     for (std::size_t i = 0; i < served.size(); ++i) {
-      const auto mean = [&](double ServiceMeasures::*member) { return mean_of(*p, i, member); };
+      const auto mean = [&](double ServiceMeasures::*member) {
+        return mean_service(*p, i, member);
+      };
       const ServiceMeasures& first = p->measures.front().services[i];
       std::vector<std::string> row = name_cells(*p);
       row.push_back(served[i].service.id);

@@ -262,8 +262,7 @@ std::string rl_answer(const std::vector<RlRow>& rows, const ValidateOptions& opt
   if (options.free) return rl_free_text(rows, options.threads);
   throw Error({.file = options.fit ? "--fit" : "--leave-out",
                .found = "steps of RL post-training",
-               .expected = "other tables: no value is fitted to these, so that each model's errors "
-                           "are those of one that was left out"});
+               .expected = "other tables: no value is fitted to these"});
 }
 
 // What fits say of training runs, where the options ask for it.

@@ -160,7 +160,8 @@ std::string rl_text(const std::vector<RlRow>& rows) {
   return "\nSteps of RL post-training in seconds, predicted by phase, and measured\n" +
          rows_text(rows) +
          "\nStep and tokens/s/GPU, predicted against measured, in percent: |error| (median, 90th\n"
-         "percentile) and its median with sign. No value is fitted to these rows.\n" +
+         "percentile) and its median with sign. No value is fitted to these rows;\n"
+         "they were looked at while the model was built.\n" +
          groups_text(rows) + order_text(rows) + skipped_text(rows);
 }
 

@@ -22,7 +22,7 @@ struct RlPair {
 std::vector<RlPair> rl_pairs(const std::vector<RlRow>& rows);
 
 // Every row with its phases, errors by model and of all, the order of pairs. No value is fitted to
-// these rows, so that errors of a model are those of one that was left out.
+// these rows; they were looked at while the model was built (docs/accuracy.md).
 std::string rl_text(const std::vector<RlRow>& rows);
 // What the errors would be with each value of the programs that is no fact at its range's ends.
 std::string rl_free_text(const std::vector<RlRow>& rows, int threads);

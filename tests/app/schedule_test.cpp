@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/base/json/tree.h"
+#include "tests/app/pages.h"
 #include "tests/app/run_binary.h"
 
 using namespace orrery::test;
@@ -130,6 +131,17 @@ TEST_CASE("a training of several sizes takes what is free", "[schedule]") {
   };
   CHECK(took(0) == training.at("length_s").get<double>());
   CHECK(took(1) == training.at("sizes").at(1).at("length_s").get<double>());
+  // What a rule may stop saves, every hour or as its entry says.
+  const auto saves_every = [&](const std::string& entry) {
+    const Outcome one =
+        run(question(R"(, "sizes": "16..64")" + entry) + " --policy goodput --json");
+    INFO(one.err);
+    REQUIRE(one.code == 0);
+    const SortedJson said = SortedJson::parse(one.out);
+    return said.at("trainings").at(0).at("save_interval_s").get<double>();
+  };
+  CHECK(saves_every("") == 3600);
+  CHECK(saves_every(R"(, "save_interval": "10 min")") == 600);
   const SortedJson& sized = answer.at("points").at(1).at("first").at("sized").at(0);
   CHECK(sized.at("mean_gpus").get<double>() == 64);
   CHECK(sized.at("moves").get<int>() == 0);
@@ -239,6 +251,14 @@ TEST_CASE("a job of RL runs in its predicted steps", "[schedule]") {
            scratch.add("other.json", text.replace(text.find("llama3.1-8b"), 11, model)).string();
   };
   expect_failure(other("llama3.1-8c"), "other.json: jobs[0].rl: model: found");
+  // A model file that an entry names one deeper stands in the answer.
+  const auto model = scratch.add(
+      "mine.json", read_file(source_folder() / "workloads/catalog/models/llama3.1-8b.json"));
+  const Outcome named = run(other(model.string()) + " --json");
+  INFO(named.err);
+  REQUIRE(named.code == 0);
+  std::filesystem::remove(model);
+  CHECK(run("rerun " + scratch.add("named.json", named.out).string()).code == 0);
   expect_failure(other("llama3.1-70b"), "jobs[0].rl: generation: found", 3);
 }
 

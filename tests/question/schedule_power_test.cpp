@@ -179,6 +179,8 @@ TEST_CASE("electricity is billed at a site, or by the hour", "[schedule]") {
 TEST_CASE("bad questions about power have one line", "[schedule]") {
   CHECK(schedule_failure(lab({{"power_policy", "priority"}})) ==
         "test: power_policy: found \"priority\"; expected nothing without power_limit");
+  CHECK(schedule_failure(lab({{"power_limit", "1 MW"}, {"cap_response", "none"}}))
+            .find("nothing without a power_policy that caps") != std::string::npos);
   CHECK(schedule_failure(lab({{"power_limit", "30 kW"}})).find("that the idle cluster draws") !=
         std::string::npos);
   CHECK(schedule_failure(lab({{"power_limit", "1 MW"}, {"power_policy", "polca"}}))

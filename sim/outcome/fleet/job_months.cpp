@@ -41,6 +41,12 @@ std::int32_t reach_of(const Cluster& cluster, BlastRadius blast) {
 
 }  // namespace
 
+std::int64_t save_steps_of(Seconds interval, std::int64_t step_ps) {
+  if (!(interval > Seconds{})) return 0;
+  return std::max<std::int64_t>(1,
+                                std::llround(interval.si() * 1e12 / static_cast<double>(step_ps)));
+}
+
 JobWork month_work(const GoodputCase& months, std::int64_t step_ps) {
   CHECK_THAT(!months.tiers.empty(), "a job's checkpoints go somewhere");
   GoodputCase last = months;
@@ -49,8 +55,7 @@ JobWork month_work(const GoodputCase& months, std::int64_t step_ps) {
   const double interval = level_intervals(last, levels).back();
   JobWork work{.step_ps = step_ps};
   if (std::isfinite(interval)) {
-    const double steps = interval * 1e12 / static_cast<double>(step_ps);
-    work.save_steps = std::max<std::int64_t>(1, std::llround(steps));
+    work.save_steps = save_steps_of(seconds(interval), step_ps);
     work.save_ps = picoseconds(levels.back().stall);
     work.write_ps = picoseconds(levels.back().write);
   }

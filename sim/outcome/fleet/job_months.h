@@ -17,6 +17,9 @@ namespace orrery {
 // checkpoints: the one that survives everything. `step` of it takes so long alone and well placed.
 JobWork month_work(const GoodputCase& months, std::int64_t step_ps);
 
+// Steps between saves that are so far apart; 0: nothing is saved.
+std::int64_t save_steps_of(Seconds interval, std::int64_t step_ps);
+
 // What steps take longer for all that is no checkpoint: slow hosts, data, evaluation. At least 1.
 double slower_steps(const GoodputCase& months);
 

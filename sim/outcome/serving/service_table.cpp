@@ -25,6 +25,7 @@ constexpr double memories = 20;        // times that a queue forgets, of a run
 constexpr double most_settled = 0.98;  // 1 - sqrt(memories / most_requests)
 // Student's t of 95% with one degree less than there are seeds.
 constexpr double t_of_seeds = 2.365;
+static_assert(ServiceTable::seeds == 8, "t is that of seven degrees of freedom");
 
 constexpr std::int64_t rounds_of_clients = 8;  // requests of each in a saturated run
 

@@ -20,7 +20,7 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t most_days = 365'000;
-constexpr std::size_t most_trainings = 10'000;
+constexpr std::size_t most_works = 10'000;  // below 2^16: ClusterJob::work
 constexpr std::int16_t highest_priority = 1000;
 
 EntryRank read_rank(const JsonValue& entry) {
@@ -33,16 +33,20 @@ EntryRank read_rank(const JsonValue& entry) {
   return rank;
 }
 
+// The number of a further kind of work.
+std::uint16_t add_work(const JsonValue& entry, const JobWork& work, FleetJobs& out) {
+  if (out.works.size() >= most_works)
+    entry.fail(fmt::format("at most {} trainings, with each of their sizes, and served models",
+                           grouped(most_works)));
+  out.works.push_back(work);
+  return static_cast<std::uint16_t>(out.works.size() - 1);
+}
+
 // A kind of work for each of its sizes.
-void add_works(FleetTraining& training, const FleetJobsCase& with, FleetJobs& out) {
+void add_works(const JsonValue& entry, FleetTraining& training, FleetJobs& out) {
   std::vector<WorkSize> sizes;
   const auto add = [&](FleetTraining& on) {
-    // Where nothing fails saves cost nothing.
-    if (!with.profile && with.save_interval > Seconds{})
-      on.work.save_steps = std::max<std::int64_t>(
-          1, std::llround(with.save_interval.si() * 1e12 / static_cast<double>(on.step_ps)));
-    on.job.work = static_cast<std::uint16_t>(out.works.size());
-    out.works.push_back(on.work);
+    on.job.work = add_work(entry, on.work, out);
     sizes.push_back({on.job.gpus, on.job.work, steps_of(on.work, on.job.length)});
   };
   add(training);
@@ -64,8 +68,6 @@ EntryRank read_replica_rank(const JsonValue& entry) {
 
 void read_served_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
                        int threads, FleetJobs& out) {
-  if (out.works.size() >= most_trainings)
-    entry.fail(fmt::format("at most {} trainings and served models", grouped(most_trainings)));
   const ServedCase served{.cluster = with.cluster,
                           .profile = with.profile,
                           .scale = with.scale,
@@ -73,32 +75,26 @@ void read_served_entry(const JsonValue& entry, const FleetJobsCase& with, Catalo
                           .replicas = *with.replicas,
                           .catalogues = catalogues,
                           .threads = threads};
-  const auto work = static_cast<std::uint16_t>(out.works.size());
   if (entry.has("serve")) {
     out.served.push_back(read_served_model(entry, served));
-    out.served.back().service.work = work;
-    out.works.push_back(out.served.back().work);
+    out.served.back().service.work = add_work(entry, out.served.back().work, out);
     out.served_ranks.push_back(read_replica_rank(entry));
     return;
   }
   out.batches.push_back(read_batch(entry, served));
-  out.batches.back().job.work = work;
-  out.works.push_back(out.batches.back().work);
+  out.batches.back().job.work = add_work(entry, out.batches.back().work, out);
   out.batch_ranks.push_back(read_rank(entry));
 }
 
 void read_rl_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
                    int threads, FleetJobs& out) {
-  if (out.works.size() >= most_trainings)
-    entry.fail(fmt::format("at most {} trainings and served models", grouped(most_trainings)));
   out.post_trainings.push_back(read_post_training(entry, {.cluster = with.cluster,
                                                           .profile = with.profile,
                                                           .save_interval = with.save_interval,
                                                           .milliwatts = with.recorded_milliwatts,
                                                           .catalogues = catalogues,
                                                           .threads = threads}));
-  out.post_trainings.back().job.work = static_cast<std::uint16_t>(out.works.size());
-  out.works.push_back(out.post_trainings.back().work);
+  out.post_trainings.back().job.work = add_work(entry, out.post_trainings.back().work, out);
   out.post_training_ranks.push_back(read_rank(entry));
 }
 
@@ -125,10 +121,9 @@ void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& c
     read_rl_entry(entry, with, catalogues, threads, out);
     return;
   }
-  if (out.trainings.size() >= most_trainings)
-    entry.fail(fmt::format("at most {} trainings", grouped(most_trainings)));
-  FleetTraining training = read_training(entry, with.cluster, with.profile, catalogues, threads);
-  add_works(training, with, out);
+  FleetTraining training =
+      read_training(entry, with.cluster, with.profile, with.save_interval, catalogues, threads);
+  add_works(entry, training, out);
   out.trainings.push_back(std::move(training));
   out.training_ranks.push_back(read_rank(entry));
 }

@@ -61,8 +61,8 @@ struct FleetJobs {
 // What all entries share.
 struct FleetJobsCase {
   SortedJson cluster;                         // as settings name it
-  std::optional<ReliabilityProfile> profile;  // none: nothing fails, nothing is saved
-  Seconds save_interval;                      // of recorded jobs
+  std::optional<ReliabilityProfile> profile;  // none: nothing fails
+  Seconds save_interval;                      // of jobs that say none
   std::int64_t recorded_milliwatts = 0;       // of an accelerator that they hold
   ReplicaScale scale = ReplicaScale::expected;
   std::optional<FleetTime> horizon;    // the run ends then

@@ -53,6 +53,17 @@ SortedJson training_inline(const JsonValue& entry, const JsonValue& settings) {
   return out;
 }
 
+// Of a training, or of a served model, requests that wait or RL, whose settings stand one deeper.
+SortedJson entry_inline(const JsonValue& entry, const JsonValue& question) {
+  SortedJson one = training_inline(entry, question);
+  for (const char* key : {"serve", "batch", "rl"})
+    if (const auto part = entry.find(key); part && part->is_object())
+      one[key] = training_inline(*part, question);
+  if (const auto load = entry.find("load"); load && load->is_object() && load->has("like"))
+    one["load"]["like"] = inlined(one["load"]["like"], job_mix_entries(catalog_folder()));
+  return one;
+}
+
 }  // namespace
 
 ClusterJobs traced_jobs(const JsonValue& at) {
@@ -109,7 +120,7 @@ JsonValue with_jobs_inline(const JsonValue& settings) {
     else if (entry.has("mix"))
       one["mix"] = inlined(one["mix"], job_mix_entries(catalog_folder()));
     else
-      one = training_inline(entry, question);
+      one = entry_inline(entry, question);
     list.push_back(std::move(one));
   }
   whole["jobs"] = std::move(list);

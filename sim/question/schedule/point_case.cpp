@@ -48,11 +48,6 @@ std::int32_t spare_hosts(const JsonValue& s, const SlotShape& shape) {
   return static_cast<std::int32_t>(gpus / shape.gpus_per_host);
 }
 
-// Milliwatts of an accelerator and its share of a host.
-std::int64_t milliwatts(Watts accelerator, const Cluster& cluster) {
-  return std::llround(1e3 * (accelerator + host_power_per_accelerator(cluster)).si());
-}
-
 void read_breakdowns(const JsonValue& s, const ReliabilityProfile& profile, PointCase& out) {
   out.reliability = profile.title;
   BreakdownPlan& plan = out.question.breakdowns;
@@ -180,13 +175,13 @@ PointCase PointReader::read(const JsonValue& s) {
   FleetQuestion& q = out.question;
   const auto profile = read_profile(s);
   const ResolvedDevice device = out.cluster.device.resolved();
-  q.idle_milliwatts = milliwatts(device.idle_power, out.cluster);
+  q.idle_milliwatts = milliwatts_with_host(device.idle_power, out.cluster);
   const bool in_rounds = q.policy.fit == JobFit::rounds;
-  FleetJobsCase with{
-      .cluster = s.at("cluster").raw(),
-      .profile = profile,
-      .save_interval = profile || q.policy.preempts ? seconds(3600) : Seconds{},
-      .recorded_milliwatts = milliwatts(device.power_limit * recorded_power_share, out.cluster)};
+  FleetJobsCase with{.cluster = s.at("cluster").raw(),
+                     .profile = profile,
+                     .save_interval = profile || q.policy.preempts ? seconds(3600) : Seconds{},
+                     .recorded_milliwatts = milliwatts_with_host(
+                         device.power_limit * recorded_power_share, out.cluster)};
   if (const auto interval = s.find("save_interval"))
     with.save_interval = to_seconds(read_fleet_time(*interval, Seconds{}, "a time of 0 or more"));
   if (const auto horizon = s.find("horizon"))
@@ -246,7 +241,7 @@ void PointReader::read_caps(const JsonValue& s, PointCase& out) {
 std::shared_ptr<const FleetJobs> PointReader::jobs_of(const JsonValue& s,
                                                       const FleetJobsCase& with) {
   SortedJson depends = SortedJson::object();
-  for (const char* key : {"cluster", "reliability", "failure_rate", "save_interval", "scale"})
+  for (const char* key : {"cluster", "reliability", "failure_rate", "scale"})
     if (const auto v = s.find(key)) depends[key] = v->raw();
   depends["save_interval"] = with.save_interval.si();
   std::shared_ptr<const FleetJobs>& known = jobs_[depends.dump()];

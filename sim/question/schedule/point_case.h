@@ -21,7 +21,6 @@ namespace orrery {
 // Accelerators that run something draw 305 W (Kalos) and 278 W (Seren) of 400 W in the mean: those
 // above 100 W in Acme's distributions of August 2023 (Hu et al., NSDI 2024; InternLM/AcmeTrace).
 inline constexpr double recorded_power_share = 0.73;
-inline constexpr std::int64_t most_scheduled_gpus = 10'000'000;
 
 // A policy by its short name: order, fit and preemption at once.
 struct NamedPolicy {

@@ -18,8 +18,6 @@ namespace {
 
 constexpr double ps_of_second = 1e12;
 
-std::string place_of(const JsonValue& at) { return fmt::format("{}: {}", at.file(), at.path()); }
-
 // Catalogues and engines do not know where the job stands.
 ErrorInfo at_entry(ErrorInfo info, const std::string& where) {
   if (info.file.starts_with(where)) return info;
@@ -50,10 +48,7 @@ RlJob read_job(const JsonValue& rl, const PostTrainingCase& with) {
 JobWork work_of(const PostTrainingCase& with, std::int64_t step_ps, Seconds interval) {
   JobWork work = with.profile ? recorded_work(*with.profile, interval) : JobWork{};
   work.step_ps = step_ps;
-  work.save_steps = 0;
-  if (interval > Seconds{})
-    work.save_steps = std::max<std::int64_t>(
-        1, std::llround(interval.si() * ps_of_second / static_cast<double>(step_ps)));
+  work.save_steps = save_steps_of(interval, step_ps);
   work.milliwatts = with.milliwatts;
   return work;
 }
@@ -63,7 +58,7 @@ FleetTime read_length(const JsonValue& entry, std::int64_t step_ps) {
     entry.fail("one of steps and length (\"3 day\")",
                entry.has("steps") ? "both" : "a job without an end");
   if (const auto length = entry.find("length")) return read_entry_time(*length);
-  const double steps = std::floor(entry.at("steps").number());
+  const double steps = entry.at("steps").number();
   if (!(steps >= 1)) entry.at("steps").fail("at least 1");
   return time_of_steps(entry.at("steps"), steps, step_ps);
 }

@@ -78,6 +78,10 @@ void read_points(PointReader& reader, Scheduled& out) {
   const bool serves = std::any_of(out.points.begin(), out.points.end(), [](const SchedulePoint& p) {
     return !p.asked.jobs->served.empty();
   });
+  const bool caps = std::any_of(out.points.begin(), out.points.end(),
+                                [](const SchedulePoint& p) { return p.asked.caps != nullptr; });
+  if (!caps)
+    useless("cap_response", "nothing without a power_policy that caps: proportional or priority");
   if (!serves) useless("scale", "nothing without a served model among the jobs");
   if (!rounds) useless("round", "nothing without a policy that decides in rounds, as goodput");
   if (!stops)

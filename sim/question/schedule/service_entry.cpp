@@ -15,11 +15,11 @@
 #include "sim/base/text/words.h"
 #include "sim/outcome/fleet/job_months.h"
 #include "sim/outcome/host_power.h"
+#include "sim/question/schedule/inline_jobs.h"
 #include "sim/question/schedule/settings.h"
 #include "sim/question/serve/engine_text.h"
 #include "sim/question/serve/policy.h"
 #include "sim/question/serve/serve.h"
-#include "workloads/cluster_job/job_mix_file.h"
 
 namespace orrery {
 namespace {
@@ -48,7 +48,7 @@ JsonValue settings_of(const JsonValue& given, const SortedJson& cluster) {
   SortedJson settings = given.raw();
   settings["cluster"] = cluster;
   settings["arrivals"] = "offline";
-  return JsonValue::from(std::move(settings), fmt::format("{}: {}", given.file(), given.path()));
+  return JsonValue::from(std::move(settings), place_of(given));
 }
 
 Seconds start_of(const ServiceCase& asked, const EngineMemory& memory) {
@@ -111,7 +111,7 @@ LoadCurve week_of(const JsonValue& at) {
   if (const auto like = at.find("like")) {
     for (const char* key : {"by_hour", "by_weekday"})
       if (at.has(key)) at.at(key).fail("nothing beside like: the mix says when people ask");
-    shape = load_job_mix(like->reference(), data_root() / "workloads/catalog").arrivals;
+    shape = mix_of_jobs(*like).arrivals;
   }
   if (const auto hours = at.find("by_hour")) shape.by_hour = read_shares<24>(*hours);
   if (const auto days = at.find("by_weekday")) shape.by_weekday = read_shares<7>(*days);
@@ -215,8 +215,7 @@ JobWork work_of(const ServedCase& with, const ServiceCase& asked, Watts accelera
   if (with.profile) work.restart = recorded_work(*with.profile, Seconds{}).restart;
   work.save_steps = 1;
   work.start = start;
-  work.milliwatts =
-      std::llround(1e3 * (accelerator + host_power_per_accelerator(asked.cluster)).si());
+  work.milliwatts = milliwatts_with_host(accelerator, asked.cluster);
   return work;
 }
 

@@ -2,6 +2,8 @@
 // Lists the settings of schedule, and lays flags over those of a file.
 #include "sim/question/schedule/settings.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "sim/engine/jobs/job_run.h"
@@ -145,6 +147,8 @@ bool is_one_value_of_schedule(const std::string& key) {
   return key == "limits" || key == "trace" || key == "job" || key == "jobs" || key == "queues" ||
          key == "priority_weights" || key == "grid";
 }
+
+std::string place_of(const JsonValue& at) { return fmt::format("{}: {}", at.file(), at.path()); }
 
 FleetTime read_fleet_time(const JsonValue& at, Seconds least, const char* expected) {
   const Seconds time = at.quantity<Seconds>();

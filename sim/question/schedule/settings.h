@@ -21,6 +21,11 @@ bool is_one_value_of_schedule(const std::string& key);
 JsonValue merge_schedule_settings(const std::string& file, const SortedJson& flags);
 JsonValue merge_schedule_settings(const JsonValue& document, const SortedJson& flags);
 
+inline constexpr std::int64_t most_scheduled_gpus = 10'000'000;
+
+// File and path of a part of a question, as settings that are read apart name their place.
+std::string place_of(const JsonValue& at);
+
 // A time of at least `least` and at most 1,000 years. Error that says `expected`.
 FleetTime read_fleet_time(const JsonValue& at, Seconds least, const char* expected);
 

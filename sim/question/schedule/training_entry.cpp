@@ -21,7 +21,6 @@
 #include "sim/outcome/months/job.h"
 #include "sim/outcome/verdict.h"
 #include "sim/question/plan/question.h"
-#include "sim/question/schedule/point_case.h"
 #include "sim/question/schedule/settings.h"
 #include "sim/question/settings/settings.h"
 
@@ -43,8 +42,7 @@ JsonValue settings_of(const JsonValue& entry, const SortedJson& cluster) {
   if (settings.contains("cluster"))
     entry.at("cluster").fail("none: all jobs run on the cluster of the question");
   settings["cluster"] = cluster;
-  const JsonValue line =
-      JsonValue::from(std::move(settings), fmt::format("{}: {}", entry.file(), entry.path()));
+  const JsonValue line = JsonValue::from(std::move(settings), place_of(entry));
   return merge_line(line, SortedJson::object(), {}, SortedJson::object());
 }
 
@@ -135,15 +133,23 @@ void read_months(const JsonValue& entry, const ReliabilityProfile& profile, Flee
       seconds(static_cast<double>(out.work.save_steps) * static_cast<double>(out.step_ps) * 1e-12);
 }
 
+// Where nothing fails saves cost nothing, and count when a job is stopped by another.
+void read_saves(const JsonValue& entry, Seconds usual, FleetTraining& out) {
+  const auto own = entry.find("save_interval");
+  out.save_interval = own ? to_seconds(read_entry_time(*own)) : usual;
+  out.work.save_steps = save_steps_of(out.save_interval, out.step_ps);
+}
+
 struct TrainingCase {
   const SortedJson& cluster;
   const std::optional<ReliabilityProfile>& profile;
+  Seconds save_interval;
   Catalogues& catalogues;
   int threads;
 };
 
 FleetTraining read_on_one_size(const JsonValue& entry, const TrainingCase& with) {
-  const auto& [cluster, profile, catalogues, threads] = with;
+  const auto& [cluster, profile, save_interval, catalogues, threads] = with;
   FleetTraining out;
   const JsonValue settings = settings_of(entry, cluster);
   out.searched = std::none_of(keys_of_layout.begin(), keys_of_layout.end(),
@@ -161,7 +167,10 @@ FleetTraining read_on_one_size(const JsonValue& entry, const TrainingCase& with)
   if (const auto submit = entry.find("submit")) out.job.submit = read_entry_time(*submit);
   out.job.gpus = static_cast<std::int32_t>(s.layout.gpus());
   read_length(entry, out);
-  if (profile) read_months(entry, *profile, out);
+  if (profile)
+    read_months(entry, *profile, out);
+  else
+    read_saves(entry, save_interval, out);
   out.work.priced = true;
   out.job.limit = out.job.length;
   if (const auto limit = entry.find("limit")) {
@@ -212,9 +221,9 @@ JsonValue resized(const JsonValue& entry, const FleetTraining& asked, std::int64
 }  // namespace
 
 FleetTraining read_training(const JsonValue& entry, const SortedJson& cluster,
-                            const std::optional<ReliabilityProfile>& profile,
+                            const std::optional<ReliabilityProfile>& profile, Seconds save_interval,
                             Catalogues& catalogues, int threads) {
-  const TrainingCase with{cluster, profile, catalogues, threads};
+  const TrainingCase with{cluster, profile, save_interval, catalogues, threads};
   FleetTraining out = read_on_one_size(entry, with);
   const auto sizes = entry.find("sizes");
   if (!sizes) {

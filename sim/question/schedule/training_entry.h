@@ -36,7 +36,7 @@ struct FleetTraining {
 // best one is searched. `cluster` is the name of the machine. `profile`: without it nothing is
 // saved. Errors: of settings, a job that fits no memory or does not run.
 FleetTraining read_training(const JsonValue& entry, const SortedJson& cluster,
-                            const std::optional<ReliabilityProfile>& profile,
+                            const std::optional<ReliabilityProfile>& profile, Seconds save_interval,
                             Catalogues& catalogues, int threads);
 
 }  // namespace orrery

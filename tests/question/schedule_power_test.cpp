@@ -177,6 +177,8 @@ TEST_CASE("electricity is billed at a site, or by the hour", "[schedule]") {
 }
 
 TEST_CASE("bad questions about power have one line", "[schedule]") {
+  CHECK(schedule_failure(lab({{"grid", "no-such.csv"}})).find("no readable file") !=
+        std::string::npos);
   CHECK(schedule_failure(lab({{"power_policy", "priority"}})) ==
         "test: power_policy: found \"priority\"; expected nothing without power_limit");
   CHECK(schedule_failure(lab({{"power_limit", "1 MW"}, {"cap_response", "none"}}))

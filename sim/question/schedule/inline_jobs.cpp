@@ -95,8 +95,9 @@ GridSeries grid_of(const JsonValue& at) {
     at.expect_only({"name", "text"});
     return parse_grid(at.at("text").text(), at.at("name").text());
   }
-  check_file_allowed(at.text());
-  return parse_grid(content_of(at.text()), at.text());
+  return parse_grid(
+      bounded_content(at.text(), most_inline, "hours with what electricity costs and emits"),
+      at.text());
 }
 
 JsonValue with_jobs_inline(const JsonValue& settings) {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "sim/base/random.h"
-#include "sim/engine/fleet/fleet_run.h"
+#include "sim/engine/cluster/fleet_run.h"
 
 namespace {
 

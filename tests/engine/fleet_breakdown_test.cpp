@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "sim/base/random.h"
-#include "sim/engine/fleet/fleet_run.h"
+#include "sim/engine/cluster/fleet_run.h"
 #include "sim/engine/jobs/job_run.h"
 #include "tests/base/fresh_seed.h"
 #include "tests/engine/random_jobs.h"

@@ -3,7 +3,7 @@
 // matters.
 #include <catch2/catch.hpp>
 
-#include "sim/engine/fleet/fleet_run.h"
+#include "sim/engine/cluster/fleet_run.h"
 #include "tests/base/fresh_seed.h"
 #include "tests/engine/random_jobs.h"
 

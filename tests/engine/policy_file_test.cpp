@@ -2,7 +2,7 @@
 // Tests policies of the catalogue: each reads, and does what its rules say.
 #include <catch2/catch.hpp>
 
-#include "sim/engine/fleet/fleet_run.h"
+#include "sim/engine/cluster/fleet_run.h"
 #include "sim/engine/jobs/policy_file.h"
 #include "tests/engine/random_jobs.h"
 

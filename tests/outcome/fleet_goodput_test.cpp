@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "sim/engine/fleet/fleet_run.h"
+#include "sim/engine/cluster/fleet_run.h"
 #include "sim/outcome/fleet/job_months.h"
 #include "sim/outcome/months/job.h"
 #include "tests/base/fresh_seed.h"

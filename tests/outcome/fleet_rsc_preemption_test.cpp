@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "sim/base/random.h"
-#include "sim/engine/fleet/fleet_run.h"
+#include "sim/engine/cluster/fleet_run.h"
 #include "sim/engine/jobs/policy_file.h"
 #include "sim/outcome/fleet/job_months.h"
 

@@ -2,7 +2,7 @@
 // Holds clusters that break to what Meta published of its research clusters (arXiv 2410.21680).
 #include <catch2/catch.hpp>
 
-#include "sim/engine/fleet/fleet_run.h"
+#include "sim/engine/cluster/fleet_run.h"
 #include "sim/outcome/fleet/job_months.h"
 #include "tests/base/fresh_seed.h"
 

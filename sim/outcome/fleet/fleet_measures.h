@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/engine/fleet/fleet_run.h"
+#include "sim/engine/cluster/fleet_run.h"
 #include "sim/outcome/fleet/energy_bill.h"
 #include "sim/outcome/fleet/fleet_fairness.h"
 #include "sim/outcome/fleet/service_measures.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shows policies of rounds the jobs of a cluster, and moves those whose size or place changes.
-#include "sim/engine/fleet/round_loop.h"
+#include "sim/engine/decisions/round_loop.h"
 
 #include <algorithm>
 #include <cmath>

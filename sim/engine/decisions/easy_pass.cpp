@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the start that the head can be promised, and who leaves it that.
-#include "sim/engine/fleet/easy_pass.h"
+#include "sim/engine/decisions/easy_pass.h"
 
 #include <algorithm>
 

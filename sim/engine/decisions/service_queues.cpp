@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts what each job has held, and knows when that is too much for the first queue.
-#include "sim/engine/fleet/service_queues.h"
+#include "sim/engine/decisions/service_queues.h"
 
 namespace orrery {
 

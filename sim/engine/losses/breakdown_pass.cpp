@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stops the jobs on what breaks, and exchanges hosts for spare ones.
-#include "sim/engine/fleet/breakdown_pass.h"
+#include "sim/engine/losses/breakdown_pass.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts what queues hold.
-#include "sim/engine/fleet/quota_gate.h"
+#include "sim/engine/decisions/quota_gate.h"
 
 #include <algorithm>
 

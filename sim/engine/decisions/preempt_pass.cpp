@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses whom to stop: the lowest priority, of these whoever began last.
-#include "sim/engine/fleet/preempt_pass.h"
+#include "sim/engine/decisions/preempt_pass.h"
 
 #include <algorithm>
 

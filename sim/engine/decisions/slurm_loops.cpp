@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns whole seconds of Slurm into times of a cluster.
-#include "sim/engine/fleet/slurm_loops.h"
+#include "sim/engine/decisions/slurm_loops.h"
 
 #include <algorithm>
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps from instant to instant: ends, repairs, what breaks, submissions, decisions.
-#include "sim/engine/fleet/fleet_run.h"
+#include "sim/engine/cluster/fleet_run.h"
 
 #include <algorithm>
 #include <memory>
 
-#include "sim/engine/fleet/breakdown_pass.h"
-#include "sim/engine/fleet/conservative_loop.h"
-#include "sim/engine/fleet/easy_pass.h"
+#include "sim/engine/decisions/conservative_loop.h"
+#include "sim/engine/decisions/easy_pass.h"
+#include "sim/engine/decisions/preempt_pass.h"
+#include "sim/engine/decisions/quota_gate.h"
+#include "sim/engine/decisions/round_loop.h"
+#include "sim/engine/decisions/service_queues.h"
+#include "sim/engine/decisions/slurm_loops.h"
 #include "sim/engine/fleet/fleet_state.h"
 #include "sim/engine/fleet/fleet_timeline.h"
-#include "sim/engine/fleet/own_stops.h"
-#include "sim/engine/fleet/preempt_pass.h"
-#include "sim/engine/fleet/quota_gate.h"
-#include "sim/engine/fleet/round_loop.h"
-#include "sim/engine/fleet/service_queues.h"
-#include "sim/engine/fleet/slurm_loops.h"
 #include "sim/engine/fleet/trunk_meetings.h"
 #include "sim/engine/fleet/wait_teller.h"
+#include "sim/engine/losses/breakdown_pass.h"
+#include "sim/engine/losses/own_stops.h"
 
 namespace orrery {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps a plan of all that runs and waits.
-#include "sim/engine/fleet/conservative_loop.h"
+#include "sim/engine/decisions/conservative_loop.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws stops of each job from a stream of its own.
-#include "sim/engine/fleet/own_stops.h"
+#include "sim/engine/losses/own_stops.h"
 
 #include <cmath>
 

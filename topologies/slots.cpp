@@ -75,7 +75,6 @@ void Slots::index(std::int32_t host, std::int32_t sign) {
 void Slots::change(std::int32_t host, std::int32_t by) {
   std::int32_t& free = free_of_[static_cast<std::size_t>(host)];
   CHECK_THAT(free + by >= 0 && free + by <= shape_.gpus_of(host), "free accelerators of a host");
-  CHECK_THAT(by > 0 || !is_out(host), "a host that is out is not handed out");
   (is_out(host) ? out_ : free_) += by;
   if (shape_.hosts == 1 || is_out(host)) {
     free += by;
@@ -89,6 +88,7 @@ void Slots::change(std::int32_t host, std::int32_t by) {
 void Slots::set_out(std::int32_t host, bool out) {
   CHECK_THAT(shape_.hosts > 1 && is_out(host) != out, "a host goes out, or comes back");
   const std::int32_t free = free_of_[static_cast<std::size_t>(host)];
+  ++changes_;
   index(host, out ? -1 : 1);
   is_out_[static_cast<std::size_t>(host)] = out ? 1 : 0;
   free_ += out ? -free : free;
@@ -96,6 +96,7 @@ void Slots::set_out(std::int32_t host, bool out) {
 }
 
 void Slots::move(std::span<const HostGrant> grants, std::int32_t sign) {
+  ++changes_;
   for (const HostGrant& grant : grants)
     for (std::int32_t i = 0; i < grant.hosts; ++i) change(grant.host + i, sign * grant.gpus);
 }

@@ -69,9 +69,12 @@ class Slots {
   std::int32_t groups(std::size_t level) const {
     return static_cast<std::int32_t>(whole_[level].size());
   }
-  // All of `grants` must be free, or taken: the count of a host is checked.
+  // All of `grants` must be free, or taken: the count of a host is checked, not whether it is out:
+  // who thinks of giving something back may take it again.
   void take(std::span<const HostGrant> grants) { move(grants, -1); }
   void give(std::span<const HostGrant> grants) { move(grants, 1); }
+  // How often something was taken, given or set out: whoever looked then sees the same now.
+  std::uint64_t changes() const { return changes_; }
   // Takes a host out of use, or back. What is held of one that is out stays held until it is given.
   void set_out(std::int32_t host, bool out);
 
@@ -82,6 +85,7 @@ class Slots {
 
   SlotShape shape_;
   std::int64_t total_ = 0, free_ = 0, out_ = 0;
+  std::uint64_t changes_ = 0;
   std::vector<std::int32_t> free_of_;  // not held, of hosts that are out, too
   std::vector<std::uint8_t> is_out_;
   std::vector<HostSet> with_free_;

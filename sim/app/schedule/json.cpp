@@ -6,10 +6,13 @@
 
 #include "sim/app/answer/answer.h"
 #include "sim/app/answer/csv.h"
+#include "sim/app/schedule/incident_report.h"
+#include "sim/app/schedule/deadline_report.h"
 #include "sim/app/schedule/power_report.h"
 #include "sim/app/schedule/report.h"
 #include "sim/app/schedule/served_report.h"
 #include "sim/app/schedule/share_parts.h"
+#include "sim/app/schedule/store_report.h"
 #include "sim/app/schedule/training_report.h"
 
 namespace orrery {
@@ -54,6 +57,7 @@ Json story_json(const SchedulePoint& p) {
           {"free_gpus", story.free_then},
           {"short_s", to_seconds(story.short_of).si()},
           {"scattered_s", to_seconds(story.scattered).si()},
+          {"delayed_s", to_seconds(story.delayed).si()},
           {"behind_s", to_seconds(story.behind).si()},
           {"heads", heads}};
 }
@@ -200,6 +204,7 @@ Json measured_json(const Scheduled& s, const SchedulePoint& p) {
           {"stopped", p.record.stopped},
           {"stops", m.stops},
           {"preemptions", m.preemptions},
+          {"moves", m.moves},
           {"waited_again_s", m.waited_again.si()},
           {"slo", slo_json(p)},
           {"energy_j", m.energy.si()},
@@ -207,10 +212,13 @@ Json measured_json(const Scheduled& s, const SchedulePoint& p) {
           {"carbon_kg", m.power.bill ? Json(m.power.bill->kg) : Json(nullptr)},
           {"power", power_json(p)},
           {"breakdowns", breakdowns_json(p)},
+          {"incidents", incidents_json(p)},
+          {"store", store_json(p)},
           {"timeline", timeline_json(p)},
           {"sized", sized_json(p)},
-          {"by_size", groups_json(m.by_size)},
-          {"by_queue", groups_json(m.by_queue)},
+          {"deadlines", deadlines_json(p)},
+          {"by_size", groups_json(m.groups.by_size)},
+          {"by_queue", groups_json(m.groups.by_queue)},
           {"job", s.watches ? story_json(p) : Json(nullptr)}};
 }
 

@@ -8,10 +8,13 @@
 #include <cmath>
 #include <set>
 
+#include "sim/app/schedule/incident_report.h"
+#include "sim/app/schedule/deadline_report.h"
 #include "sim/app/schedule/point_names.h"
 #include "sim/app/schedule/power_report.h"
 #include "sim/app/schedule/served_report.h"
 #include "sim/app/schedule/share_parts.h"
+#include "sim/app/schedule/store_report.h"
 #include "sim/app/schedule/training_report.h"
 #include "sim/base/text/words.h"
 
@@ -163,6 +166,15 @@ void add_breakdowns(Document& document, const SchedulePoint& p) {
       grouped(m.stops), grouped(m.preemptions), to_text(m.waited_again)));
 }
 
+// Jobs that left their places for better ones, or for a head.
+void add_moves(Document& document, const SchedulePoint& p) {
+  if (!p.asked.question.policy.defragments) return;
+  const FleetMeasures& m = first_run(p);
+  document.paragraph(fmt::format("{}: jobs were moved {} while they ran, of {} that started.",
+                                 point_name(p), plural(m.moves, "time"),
+                                 grouped(m.finished + m.running)));
+}
+
 // At most a dozen rows.
 void add_timeline(Document& document, const SchedulePoint& p) {
   constexpr std::size_t most_rows = 12;
@@ -233,6 +245,7 @@ void add_story(Document& document, const SchedulePoint& p) {
       table.add({what, to_text(t),
                  percent_figure(static_cast<double>(t.us) / static_cast<double>(wait.us))});
   };
+  add("for cheap or clean hours", story.delayed);
   add("as the next one, while too few GPUs were free", story.short_of);
   add("as the next one, while enough were free on the wrong hosts", story.scattered);
   std::vector<WaitStory::Head> heads = story.heads;
@@ -276,9 +289,12 @@ std::string not_modelled(const Scheduled& s) {
     text = some([](const PointCase& asked) { return asked.scatter_cost > 1; })
                ? "Recorded jobs meet nobody on links. "
                : "Recorded jobs run for as long as they are recorded, wherever they are placed. ";
-  text += "Jobs do not share storage.";
+  text += some([](const PointCase& asked) { return asked.store.has_value(); })
+              ? "Saves share the store by their means, not at every instant."
+              : "Jobs do not share storage.";
   if (first_case(s).jobs->sizes.empty()) text += " Nobody is resized.";
-  if (first_case(s).reliability.empty()) text += " Nothing fails.";
+  if (first_case(s).reliability.empty())
+    text += first_case(s).question.incidents.empty() ? " Nothing fails." : " Nothing else fails.";
   std::set<std::string> told;
   for (const SchedulePoint& point : s.points) {
     const auto& preset = point.asked.preset;
@@ -316,12 +332,16 @@ Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
   add_post_trainings(document, s);
   add_served(document, s);
   add_batches(document, s);
-  add_groups(document, "Waits by size", best, first_run(best).by_size);
-  if (first.jobs->several_kinds() && first_run(best).by_queue.size() > 1)
-    add_groups(document, "Waits by queue", best, first_run(best).by_queue);
+  add_groups(document, "Waits by size", best, first_run(best).groups.by_size);
+  if (first.jobs->several_kinds() && first_run(best).groups.by_queue.size() > 1)
+    add_groups(document, "Waits by queue", best, first_run(best).groups.by_queue);
   add_timeline(document, best);
   add_breakdowns(document, best);
+  for (const SchedulePoint& point : s.points) add_moves(document, point);
+  add_incidents(document, s);
+  add_store(document, s);
   add_power(document, s);
+  add_deadlines(document, s);
   if (s.watches)
     for (const SchedulePoint* p : run_points(s)) add_story(document, *p);
   document.heading("Not modelled");

@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "sim/engine/decisions/conservative_loop.h"
+#include "sim/engine/decisions/defragment_pass.h"
+#include "sim/engine/decisions/delay_gate.h"
 #include "sim/engine/decisions/easy_pass.h"
 #include "sim/engine/decisions/preempt_pass.h"
 #include "sim/engine/decisions/quota_gate.h"
@@ -14,10 +16,15 @@
 #include "sim/engine/decisions/slurm_loops.h"
 #include "sim/engine/fleet/fleet_state.h"
 #include "sim/engine/fleet/fleet_timeline.h"
+#include "sim/engine/fleet/power_room.h"
 #include "sim/engine/fleet/trunk_meetings.h"
 #include "sim/engine/fleet/wait_teller.h"
 #include "sim/engine/losses/breakdown_pass.h"
+#include "sim/engine/losses/host_stock.h"
+#include "sim/engine/losses/incident_pass.h"
 #include "sim/engine/losses/own_stops.h"
+#include "sim/engine/losses/power_hours.h"
+#include "sim/engine/losses/store_pass.h"
 
 namespace orrery {
 namespace {
@@ -32,7 +39,7 @@ GpuMicros times(std::int64_t amount, FleetTime time) {
 void count(FleetRecord& record, const FleetState& state, std::int64_t spare, FleetTime passed,
            bool scattered) {
   record.power.nanojoules += times(state.power().drawn(), passed);
-  if (state.power().is_over()) record.power.over += passed;
+  if (state.power().is_over() || state.feeds().is_over()) record.power.over += passed;
   FleetUse& use = record.use;
   const Slots& slots = state.slots();
   use.all += times(slots.total(), passed);
@@ -109,16 +116,25 @@ class FleetRun {
         state_(jobs_, question),
         easy_(state_, question.policy.fit == JobFit::any),
         teller_(state_, question.watch),
-        breakdowns_(state_, question),
+        hosts_(state_, question),
+        breakdowns_(state_, hosts_, question),
+        incidents_(state_, hosts_, question),
         own_stops_(state_, question.seed),
+        power_hours_(state_, question),
         meetings_(state_, question),
+        store_(state_, question),
         preempt_(state_, question),
+        defragment_(state_, question),
+        delays_(state_, question),
         quotas_(state_, question),
+        feeds_(state_, question),
         services_(state_, question),
-        loop_(loop_of(state_, question)) {}
+        loop_(loop_of(state_, question)),
+        ramps_(state_.power().drawn()) {}
 
   FleetRecord run() {
     while (true) {
+      read_until_next_event();
       const FleetTime at = next_event();
       record_.cut = at >= question_.horizon && question_.horizon != fleet_never;
       if (record_.cut) pass_to(question_.horizon);
@@ -127,10 +143,13 @@ class FleetRun {
       happen();
       loop_ ? loop_->wake(now_) : decide();
       services_.settle(now_);
+      incidents_.look(now_);
       teller_.look();
       if (state_.settle_power(now_)) easy_.forget();
       if (meetings_.settle(now_)) easy_.forget();
+      if (store_.settle(now_)) easy_.forget();
       note(record_, state_);
+      ramps_.draw(now_, state_.power().drawn());
       tell_power(question_, now_, state_.power().drawn(), told_);
       if (question_.look) question_.look(now_, state_.slots());
       if (record_.events % events_between_looks != 0 && !loop_) continue;
@@ -140,7 +159,11 @@ class FleetRun {
     state_.close(now_);
     take(state_, record_);
     record_.timeline = timeline_.take();
+    record_.power.ramps = ramps_.most();
+    record_.power.suspended = power_hours_.suspended();
     record_.breakdowns = breakdowns_.counts();
+    record_.reads = store_.counts();
+    record_.incidents = incidents_.take_counts(now_);
     if (question_.watch) record_.story = teller_.story.value_or(WaitStory{});
     record_.last_end = now_;
     return std::move(record_);
@@ -150,19 +173,30 @@ class FleetRun {
   // fleet_never once all is over, or nobody who waits will ever have a place.
   FleetTime next_event() const {
     const FleetTime arrival = next_ < jobs_.size() ? jobs_[next_].submit : fleet_never;
-    FleetTime at = std::min({arrival, state_.next_end(), loop_ ? loop_->next() : fleet_never});
+    FleetTime at =
+        std::min({arrival, delays_.next(), state_.next_end(), loop_ ? loop_->next() : fleet_never});
+    if (!state_.waiting().empty()) at = std::min(at, power_hours_.next());
     if (!state_.waiting().empty() || question_.horizon != fleet_never)
-      at = std::min(at, breakdowns_.next_repair());
+      at = std::min({at, breakdowns_.next_repair(), incidents_.next()});
     if (at == fleet_never) return at;
-    return std::min({at, breakdowns_.next_repair(), breakdowns_.next_breakdown(), own_stops_.next(),
-                     services_.next()});
+    return std::min({at, breakdowns_.next_repair(), breakdowns_.next_breakdown(), incidents_.next(),
+                     own_stops_.next(), power_hours_.next(), services_.next()});
+  }
+
+  // Reads begin and end where nothing is decided, and move ends of jobs.
+  void read_until_next_event() {
+    while (store_.next() != fleet_never &&
+           store_.next() < std::min(next_event(), question_.horizon))
+      if (store_.settle(store_.next())) easy_.forget();
   }
 
   void happen() {
     bool changed = state_.end_jobs(now_);
     changed = breakdowns_.repair_until(now_) || changed;
     changed = breakdowns_.break_until(now_) || changed;
+    changed = incidents_.happen_until(now_) || changed;
     changed = own_stops_.stop_until(now_) || changed;
+    changed = power_hours_.change_until(now_) || changed;
     services_.settle(now_);
     changed = services_.move_until(now_) || changed;
     if (loop_) loop_->settle(changed);
@@ -176,40 +210,55 @@ class FleetRun {
     now_ = at;
     if (passed.us == 0) return;
     const bool scattered = is_scattered(state_);
-    count(record_, state_, breakdowns_.spare_gpus(), passed, scattered);
-    if (question_.hourly) add_hours(record_, state_, now_ - passed, passed);
-    timeline_.add(now_ - passed, passed, part_of(state_, breakdowns_.spare_gpus()));
+    count(record_, state_, hosts_.spare_gpus(), passed, scattered);
+    if (question_.hours.energy) add_hours(record_, state_, now_ - passed, passed);
+    timeline_.add(now_ - passed, passed, part_of(state_, hosts_.spare_gpus()));
     teller_.pass(passed, scattered);
   }
 
   void submit_jobs() {
     for (; next_ < jobs_.size() && jobs_[next_].submit <= now_; ++next_) {
       const auto number = static_cast<std::uint32_t>(next_);
-      if (jobs_[next_].gpus > breakdowns_.most_gpus() || !state_.could_have_power(number) ||
-          !quotas_.admits(number)) {
+      if (jobs_[next_].gpus > hosts_.most_gpus() || !state_.could_have_power(number) ||
+          !feeds_.admits(number) || !quotas_.admits(number)) {
         state_.records[next_].rejected = true;
         state_.tell(FleetEventKind::reject, now_, number);
         continue;
       }
       state_.tell(FleetEventKind::submit, now_, number);
       teller_.submit(number);
-      quotas_.submit(number);
-      if (loop_) loop_->submit(number);
       own_stops_.submit(number, now_);
+      if (delays_.hold(number, now_))
+        teller_.hold(number);
+      else
+        queue_up(number);
     }
+    while (delays_.next() <= now_) {
+      const std::uint32_t number = delays_.take();
+      teller_.release(number);
+      queue_up(number);
+    }
+  }
+
+  void queue_up(std::uint32_t number) {
+    quotas_.submit(number);
+    if (loop_) loop_->submit(number);
   }
 
   void decide() {
     WaitingList& waiting = state_.waiting();
     while (!waiting.empty()) {
       if (!state_.find(waiting.head().job, found_)) {
-        if (!question_.policy.preempts || !preempt_.make_room(now_)) break;
+        const bool room = (question_.policy.defragments && defragment_.make_room(now_)) ||
+                          (question_.policy.preempts && preempt_.make_room(now_));
+        if (!room) break;
         continue;  // there is a place now
       }
       state_.begin_waiting_job(waiting.head().job, now_, found_);
       easy_.forget();  // another that came in front takes of what was promised
     }
     if (question_.policy.fit != JobFit::block) easy_.decide(now_);
+    if (question_.policy.defragments && defragment_.improve(now_)) easy_.forget();
   }
 
   const std::vector<ClusterJob>& jobs_;
@@ -218,17 +267,25 @@ class FleetRun {
   EasyPass easy_;
   WaitTeller teller_;
   FleetTimelineMaker timeline_;
+  HostStock hosts_;
   BreakdownPass breakdowns_;
+  IncidentPass incidents_;
   OwnStops own_stops_;
+  PowerHours power_hours_;
   TrunkMeetings meetings_;
+  StorePass store_;
   PreemptPass preempt_;
+  DefragmentPass defragment_;
+  DelayGate delays_;
   QuotaGate quotas_;
+  FeedGate feeds_;
   ServiceQueues services_;
   std::unique_ptr<DecisionLoop> loop_;
   FleetTime now_;
   std::size_t next_ = 0;
   Grants found_;
   std::int64_t told_ = -1;  // of power
+  RampWatches ramps_;
   FleetRecord record_;
 };
 

@@ -6,8 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "sim/engine/jobs/incidents.h"
 #include "sim/engine/jobs/job_work.h"
 #include "sim/engine/power/energy_hours.h"
+#include "sim/engine/power/power_ramp.h"
 
 namespace orrery {
 
@@ -20,7 +22,9 @@ struct JobRecord {
   bool rejected = false;    // it asks for more than the cluster has
   std::int32_t stops = 0;   // by what broke
   std::int32_t preemptions = 0;
+  std::int32_t moves = 0;  // that it left its place for another size or place, perhaps later
   FleetTime waited_again;  // after both, for a place
+  FleetTime delayed;       // kept back at first, for cheap or clean hours
 };
 
 // Accelerator-time that jobs held, in whole accelerators x picoseconds.
@@ -74,6 +78,8 @@ struct FleetPower {
   std::int64_t most_milliwatts = 0;
   FleetTime over;     // more than the limit was drawn for so long
   EnergyHours hours;  // where prices change by the hour
+  PowerRamps ramps;
+  std::int64_t suspended = 0;  // stops of jobs for want of power
 };
 
 // What accelerators did in a part of a run, in accelerators x millionths of a second; `waiting` in
@@ -100,7 +106,7 @@ struct FleetTimeline {
 
 // Why one job waited: for whom, and for what once it was the head.
 struct WaitStory {
-  FleetTime behind, short_of, scattered;  // sum to its wait
+  FleetTime behind, short_of, scattered, delayed;  // sum to its wait
   struct Head {
     std::uint32_t job = 0;
     FleetTime time;  // it stood behind that head
@@ -110,13 +116,24 @@ struct WaitStory {
   std::int64_t free_then = 0;  // accelerators free as it came
 };
 
+// Reads of jobs from a store that they share, those that came to their ends.
+struct StoreReads {
+  std::int64_t count = 0;
+  std::int64_t most = 0;  // at a time
+  FleetTime alone, took;  // together: as each would be alone; as they were
+  FleetTime longest;
+  GpuMicros waited = 0;  // of accelerators that were held, longer than alone
+};
+
 struct FleetRecord {
   std::vector<JobRecord> jobs;
   FleetUse use;
   FleetPower power;
   FleetTimeline timeline;
   std::vector<BreakdownCount> breakdowns;  // by kind
+  std::vector<IncidentCount> incidents;    // in the order of the question
   std::vector<SizedUse> sized;             // of jobs that may have several sizes
+  StoreReads reads;
   FleetTime last_end;
   std::uint64_t events = 0;  // instants at which something happened
   std::optional<WaitStory> story = {};

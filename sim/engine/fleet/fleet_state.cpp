@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/base/errors/check.h"
+
 namespace orrery {
 namespace {
 
@@ -16,22 +18,32 @@ bool is_plain(const FleetQuestion& question) {
   const auto alike = [&](const JobWork& work) {
     return work.step_ps == recorded.step_ps && !work.priced && work.save_steps == 0 &&
            work.start.us == 0 && work.start_each.us == 0 && work.own_failures.si() == 0 &&
-           work.planned_stops.si() == 0;
+           work.planned_stops.si() == 0 && work.first_read.alone.us == 0;
   };
-  const bool caps = question.power_limit_milliwatts > 0 && !question.cap_curves.empty() &&
-                    question.power_policy != PowerPolicy::admit;
-  return question.breakdowns.kinds.empty() && !question.policy.preempts && !caps &&
+  const bool limits = question.power_limit_milliwatts > 0 || !question.feeds.empty();
+  const bool caps =
+      limits && !question.cap_curves.empty() && question.power_policy != PowerPolicy::admit;
+  return !may_lose_hosts(question) && !question.policy.preempts && !question.policy.defragments &&
+         !caps && question.hours.limits.empty() &&
          std::all_of(question.works.begin(), question.works.end(), alike);
 }
 
 PowerRules power_rules(const FleetQuestion& question, std::int64_t gpus) {
   PowerRules rules{.idle = question.idle_milliwatts,
                    .limit = question.power_limit_milliwatts,
+                   .most = question.power_limit_milliwatts,
                    .gpus = gpus,
                    .policy = question.power_policy,
+                   .feeds = !question.feeds.empty(),
                    .curves = question.cap_curves};
   for (const JobWork& work : question.works) rules.drawn.push_back(work.milliwatts);
+  if (!question.hours.limits.empty()) rules.limit = question.hours.limits.front();
   return rules;
+}
+
+// Once it was stopped.
+const StoreRead& read_again(const JobWork& work) {
+  return work.later_read.alone.us > 0 ? work.later_read : work.first_read;
 }
 
 void count_held(SizedUse& use, std::int32_t gpus, FleetTime now) {
@@ -54,12 +66,14 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
                                    [](const ClusterJob& job) { return job.limit == job.length; })),
       runs_(jobs.size()),
       ranks_(jobs_, question.policy),
-      power_(power_rules(question, slots_.total())) {
+      power_(power_rules(question, slots_.total())),
+      feeds_(question.feeds, question.shape, power_) {
   if (!pool_) grants_.resize(jobs.size());
   if (!exact_) clocks_.promised_ends.resize(jobs.size());
-  if (question.policy.preempts || !question.breakdowns.kinds.empty())
-    clocks_.queued.resize(jobs.size(), fleet_never);
-  if (question.breakdowns.kinds.empty()) return;
+  const bool stops = question.policy.preempts || question.policy.defragments ||
+                     may_lose_hosts(question) || !question.hours.limits.empty();
+  if (stops) clocks_.queued.resize(jobs.size(), fleet_never);
+  if (!may_lose_hosts(question) && !question.policy.defragments) return;
   on_host_.resize(static_cast<std::size_t>(question.shape.hosts));
 }
 
@@ -77,6 +91,7 @@ std::int64_t FleetState::capped_ps(std::uint32_t job, std::int64_t step_ps) cons
 
 bool FleetState::settle_power(FleetTime now) {
   bool any = false;
+  for (const auto& [job, level] : feeds_.settle()) power_.set_ceiling(job, level);
   for (const std::uint32_t job : power_.settle()) {
     any = true;
     if (sharing_.contains(job)) {
@@ -96,6 +111,7 @@ WaitingJob FleetState::waiting_job(std::uint32_t number) const {
   const ClusterJob& job = jobs_[number];
   std::int64_t key = 0;
   if (question_.policy.order == JobOrder::sjf) key = job.limit.us;
+  if (question_.policy.order == JobOrder::deadline) key = due(job).us;
   if (question_.policy.order == JobOrder::priority || question_.policy.order == JobOrder::las)
     key = -std::int64_t{ranks_.priority_of(number)};
   return {key, number, job.gpus, expected_length(number)};
@@ -132,7 +148,12 @@ void FleetState::end_loan(std::uint32_t number) {
 
 bool FleetState::find(std::uint32_t job, Grants& out) {
   if (!has_power(milliwatts() + extra_milliwatts(job))) return false;
-  return placer_.find(slots_, jobs_[job].gpus, out);
+  const std::int64_t each = feeds_.empty() ? 0 : power_.extra(jobs_[job].work, 1);
+  if (each == 0 || !feeds_.binds(feeds_.loads(), each, jobs_[job].gpus))
+    return placer_.find(slots_, jobs_[job].gpus, out);
+  Slots view = slots_;
+  feeds_.narrow(feeds_.loads(), each, view);
+  return placer_.find(view, jobs_[job].gpus, out);
 }
 
 FleetTime FleetState::start_overhead(std::uint32_t job) const {
@@ -141,7 +162,8 @@ FleetTime FleetState::start_overhead(std::uint32_t job) const {
 }
 
 // A job goes on from runs_[job].done on the place that it has.
-void FleetState::begin_run(std::uint32_t number, FleetTime now, FleetTime overhead) {
+void FleetState::begin_run(std::uint32_t number, FleetTime now, FleetTime overhead,
+                           const StoreRead& read) {
   const ClusterJob& job = jobs_[number];
   JobRun& run = runs_[number];
   run = {.placed = now,
@@ -151,6 +173,7 @@ void FleetState::begin_run(std::uint32_t number, FleetTime now, FleetTime overhe
          .capped_ps = run.capped_ps,
          .done = run.done,
          .saved = run.done};
+  ask_store(number, read);
   if (!plain_) {
     expect_end(number);
     return;
@@ -160,6 +183,18 @@ void FleetState::begin_run(std::uint32_t number, FleetTime now, FleetTime overhe
   if (exact_) return;
   clocks_.promised_ends[number] = now + job.limit;
   limits_.insert({clocks_.promised_ends[number], number, job.gpus});
+}
+
+// Of no time: what it had asked for is void.
+void FleetState::ask_store(std::uint32_t number, const StoreRead& read) {
+  if (question_.store_bytes_per_s > 0)
+    reads.push_back({number, runs_[number].begin - read.after - read.alone, read});
+}
+
+void FleetState::move_begin(std::uint32_t number, FleetTime begin) {
+  forget_run(number);
+  runs_[number].begin = begin;
+  expect_end(number);
 }
 
 void FleetState::expect_end(std::uint32_t number) {
@@ -197,9 +232,14 @@ void FleetState::forget_run(std::uint32_t number) {
 }
 
 void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
+  if (slots_.out() > 0)
+    for (const HostGrant& grant : grants)
+      for (std::int32_t host = grant.host; host < grant.host + grant.hosts; ++host)
+        CHECK_THAT(!slots_.is_out(host), "a host that is out is not handed out");
   slots_.take(grants);
   if (jobs_[number].sizes > 0) sized_.uses[number].since = now;
   power_.begin(number, jobs_[number].work, jobs_[number].gpus, jobs_[number].priority);
+  feeds_.begin(number, jobs_[number].work, jobs_[number].priority, grants);
   ranks_.count(number, 1);
   if (ranks_.by_service()) holding_changes.push_back({number, true});
   JobRecord& record = records[number];
@@ -212,7 +252,10 @@ void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
     record.waited_again += now - clocks_.queued[number];
   }
   take_price(number, grants);
-  begin_run(number, now, overhead);
+  const auto again = to_read_.find(number);
+  begin_run(number, now, overhead,
+            again != to_read_.end() ? again->second : work_of(number).first_read);
+  if (again != to_read_.end()) to_read_.erase(again);
   if (!pool_) {
     record.hosts = record.groups = 0;
     count_groups(grants, record);
@@ -275,6 +318,7 @@ bool FleetState::end_jobs(FleetTime now) {
 void FleetState::give_back(std::uint32_t number, FleetTime now) {
   if (jobs_[number].sizes > 0) count_held(sized_.uses[number], jobs_[number].gpus, now);
   power_.end(number, jobs_[number].work, jobs_[number].gpus);
+  ask_store(number, {});
   ranks_.count(number, -1);
   if (ranks_.by_service()) holding_changes.push_back({number, false});
   if (!sharing_.empty() && sharing_.erase(number) > 0) left.push_back(number);
@@ -284,6 +328,7 @@ void FleetState::give_back(std::uint32_t number, FleetTime now) {
     return;
   }
   if (!on_host_.empty()) put_on_hosts(number, false);
+  feeds_.end(number, jobs_[number].work, grants_[number]);
   slots_.give(grants_[number]);
   Grants().swap(grants_[number]);
 }
@@ -325,7 +370,8 @@ void FleetState::restart(std::uint32_t number, FleetTime now, FleetTime trusted,
   tell(FleetEventKind::restart, now, number, cause);
   stop_run(number, now, trusted);
   ++records[number].stops;
-  begin_run(number, now, start_overhead(number) + work_of(number).restart + delay);
+  begin_run(number, now, start_overhead(number) + work_of(number).restart + delay,
+            read_again(work_of(number)));
 }
 
 void FleetState::requeue(std::uint32_t number, FleetTime now, FleetTime trusted, FleetTime delay,
@@ -334,6 +380,7 @@ void FleetState::requeue(std::uint32_t number, FleetTime now, FleetTime trusted,
   stop_run(number, now, trusted);
   give_back(number, now);
   ++records[number].stops;
+  if (question_.store_bytes_per_s > 0) to_read_[number] = read_again(work_of(number));
   wait_again(number, now, work_of(number).restart + delay);
 }
 
@@ -356,6 +403,7 @@ void FleetState::begin_as(const ClusterJob& sized, std::uint32_t number, FleetTi
 
 void FleetState::leave(std::uint32_t number, FleetTime now, std::string_view cause) {
   tell(FleetEventKind::stop, now, number, cause);
+  if (cause == "moved") ++records[number].moves;
   const JobWork& work = work_of(number);
   JobRun& run = runs_[number];
   const RunReach reach = reach_at(number, now);
@@ -384,7 +432,7 @@ void FleetState::pause(std::uint32_t number, FleetTime now, FleetTime delay) {
   account(number, reach, reach.steps, now);
   forget_run(number);
   runs_[number].done = reach.steps;
-  begin_run(number, now, start_overhead(number) + delay);
+  begin_run(number, now, start_overhead(number) + delay, work_of(number).first_read);
 }
 
 void FleetState::close(FleetTime now) {

@@ -12,6 +12,7 @@
 #include "sim/engine/jobs/job_run.h"
 #include "sim/engine/jobs/running_ends.h"
 #include "sim/engine/jobs/waiting_list.h"
+#include "sim/engine/power/feed_budget.h"
 #include "workloads/cluster_job/cluster_job.h"
 
 namespace orrery {
@@ -24,6 +25,13 @@ struct JobClocks {
 struct HoldingChange {
   std::uint32_t job = 0;
   bool holds = false;
+};
+
+// A job reads from `at` on, were it alone, or reads no more (no time). Newer ones hold.
+struct ReadAsked {
+  std::uint32_t job = 0;
+  FleetTime at;
+  StoreRead read;
 };
 
 class FleetState {
@@ -42,7 +50,8 @@ class FleetState {
   // have.
   const RunningEnds& promised() const { return exact_ ? ends_ : limits_; }
   const Grants& grants_of(std::uint32_t job) const { return grants_[job]; }
-  // Jobs that hold accelerators of a host, in no order. Only where something breaks.
+  // Jobs that hold accelerators of a host, in no order. Only where something breaks or
+  // jobs move.
   const std::vector<std::uint32_t>& jobs_on(std::int32_t host) const {
     return on_host_[static_cast<std::size_t>(host)];
   }
@@ -53,6 +62,9 @@ class FleetState {
   bool is_over(std::uint32_t job, FleetTime now) const { return records[job].end <= now; }
 
   const PowerBudget& power() const { return power_; }
+  PowerBudget& power() { return power_; }
+  const FeedBudget& feeds() const { return feeds_; }
+  FeedBudget& feeds() { return feeds_; }
   // That must be there: drawn if all were at their least caps; what a job adds to that.
   std::int64_t milliwatts() const { return power_.least(); }
   std::int64_t extra_milliwatts(std::uint32_t job) const;
@@ -98,6 +110,8 @@ class FleetState {
   void begin_as(const ClusterJob& sized, std::uint32_t number, FleetTime now, Grants& grants);
   // The same for a planned stop: it saved all whole steps.
   void pause(std::uint32_t job, FleetTime now, FleetTime delay);
+  // It runs, and its first step, which has not come, comes then.
+  void move_begin(std::uint32_t job, FleetTime begin);
   // Its steps take so long from now on, `capped_ps` of it by a cap.
   void change_speed(std::uint32_t job, FleetTime now, std::int64_t step_ps, std::int64_t capped_ps);
   const JobRun& run_of(std::uint32_t job) const { return runs_[job]; }
@@ -117,6 +131,7 @@ class FleetState {
   // las: who got accelerators and gave them back, in order, since the last look.
   std::vector<HoldingChange> holding_changes;
   std::vector<std::uint32_t> ended;  // since the last look, where somebody looks
+  std::vector<ReadAsked> reads;      // likewise, where a store is shared
 
   std::vector<JobRecord> records;  // of all jobs
   FleetWork spent;                 // by runs that are over
@@ -127,7 +142,8 @@ class FleetState {
   void account(std::uint32_t job, const RunReach& reach, std::int64_t kept, FleetTime at,
                std::int64_t lead_ps = 0);
   void stop_run(std::uint32_t job, FleetTime now, FleetTime trusted);
-  void begin_run(std::uint32_t job, FleetTime now, FleetTime overhead);
+  void begin_run(std::uint32_t job, FleetTime now, FleetTime overhead, const StoreRead& read);
+  void ask_store(std::uint32_t job, const StoreRead& read);
   void expect_end(std::uint32_t job);
   void forget_run(std::uint32_t job);
   void give_back(std::uint32_t job, FleetTime now);
@@ -152,8 +168,10 @@ class FleetState {
   JobClocks clocks_;
   std::vector<std::vector<std::uint32_t>> on_host_;
   std::map<std::uint32_t, PlacePrice> sharing_;
+  std::map<std::uint32_t, StoreRead> to_read_;  // as they start again, where a store is shared
   JobRanks ranks_;
   PowerBudget power_;
+  FeedBudget feeds_;
 };
 
 }  // namespace orrery

@@ -12,9 +12,11 @@
 namespace orrery {
 
 // Who is next. sjf: the shortest limit; priority: the highest; las: whoever has held little so far
-// (ServiceQueues); of equals the older.
-enum class JobOrder : std::uint8_t { fifo, sjf, priority, las };
-inline constexpr auto job_order_text = enum_names<JobOrder>({"fifo", "sjf", "priority", "las"});
+// (ServiceQueues); deadline: whoever is due first, those without a deadline last; of equals the
+// older.
+enum class JobOrder : std::uint8_t { fifo, sjf, priority, las, deadline };
+inline constexpr auto job_order_text =
+    enum_names<JobOrder>({"fifo", "sjf", "priority", "las", "deadline"});
 
 // Who may pass a head that has no place. block: nobody. easy: whoever leaves the start that the
 // head is promised as it is (Lifka, The ANL/IBM SP Scheduling System, 1995). any: whoever has a
@@ -43,6 +45,7 @@ struct FleetPolicy {
   // those that began last. They save their whole steps first.
   bool preempts = false;
   FleetTime preempt_after;
+  bool defragments = false;  // running jobs move where that pays (DefragmentPass)
   // las: accelerator-time with which a job leaves the first queue: 16 GPU-hours, as in the
   // evaluation of Pollux (Qiao et al., OSDI 2021, 5.3).
   GpuMicros first_queue = INT64_C(16) * 3'600 * 1'000'000;

@@ -132,6 +132,7 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
     count(queues[static_cast<std::size_t>(job.queue)], job, one);
     out.stops += one.stops;
     out.preemptions += one.preemptions;
+    out.moves += one.moves;
     out.waited_again += to_seconds(one.waited_again);
     if (is_replica(job, services)) continue;
     ++out.submitted;
@@ -166,6 +167,9 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
         [&](const ClusterJob& job) { return !is_replica(job, services); });
   out.energy = Joules(static_cast<double>(record.power.nanojoules) * 1e-9);
   if (record.last_end.us > 0) out.power.mean = out.energy / to_seconds(record.last_end);
+  out.deadlines = fleet_deadlines(list, record);
+  out.power.ramps = record.power.ramps;
+  out.power.suspended = record.power.suspended;
   out.power.over_limit = to_seconds(record.power.over);
   out.power.peak = Watts(static_cast<double>(record.power.most_milliwatts) * 1e-3);
   out.held = record.use.held;
@@ -176,10 +180,10 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
   for (const Tally& tally : sizes) all += tally.held;
   for (std::size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i].jobs > 0)
-      out.by_size.push_back(group_of(size_classes[i].name, std::move(sizes[i]), all));
+      out.groups.by_size.push_back(group_of(size_classes[i].name, std::move(sizes[i]), all));
   for (std::size_t i = 0; i < queues.size(); ++i)
     if (queues[i].jobs > 0)
-      out.by_queue.push_back(group_of(list.queues[i], std::move(queues[i]), all));
+      out.groups.by_queue.push_back(group_of(list.queues[i], std::move(queues[i]), all));
   for (const FleetService& service : services)
     out.services.push_back(service_measures(service, list, record, stops));
   take_standby(record.use, out);

@@ -8,6 +8,7 @@
 
 #include "sim/engine/cluster/fleet_run.h"
 #include "sim/outcome/fleet/energy_bill.h"
+#include "sim/outcome/fleet/fleet_deadlines.h"
 #include "sim/outcome/fleet/fleet_fairness.h"
 #include "sim/outcome/fleet/service_measures.h"
 
@@ -29,6 +30,10 @@ struct FleetGroup {
   std::int64_t jobs = 0;
   double held_share = 0;  // of all accelerator-time that jobs held
   TimeSpread wait;
+};
+
+struct FleetGroups {
+  std::vector<FleetGroup> by_size, by_queue;  // those that have jobs
 };
 
 // Shares of the cluster's accelerator-time from the first submission to the last end. They sum
@@ -58,6 +63,8 @@ struct Slowdowns {
 struct MeasuredPower {
   Watts mean, peak;
   Seconds over_limit;              // in which more was drawn than a limit
+  PowerRamps ramps;                // the largest rises and falls, from the idle cluster on
+  std::int64_t suspended = 0;      // stops of jobs for want of power
   std::optional<EnergyBill> bill;  // set by who knows prices
 };
 
@@ -70,12 +77,14 @@ struct FleetMeasures {
   FleetShares shares;
   GpuMicros held = 0, scattered = 0;
   std::int64_t stops = 0, preemptions = 0;  // of jobs: by what broke; by others
+  std::int64_t moves = 0;                   // that jobs left for another size or place
   Seconds waited_again;                     // after those, all jobs together
   Joules energy;                            // of accelerators and hosts
   MeasuredPower power;
   FleetTime span;  // from the first submission to the last end
   std::int64_t most_waiting = 0;
-  std::vector<FleetGroup> by_size, by_queue;  // those that have jobs
+  FleetGroups groups;
+  FleetDeadlines deadlines;
   std::vector<ServiceMeasures> services;
 };
 

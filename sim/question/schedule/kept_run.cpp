@@ -43,21 +43,40 @@ auto fields(EitherConst<FleetFairness> auto& f) {
   auto& [jain, finish_time_worst, unfair_share] = f;
   return std::tie(jain, finish_time_worst, unfair_share);
 }
+auto fields(EitherConst<FleetGroups> auto& g) {
+  auto& [by_size, by_queue] = g;
+  return std::tie(by_size, by_queue);
+}
+auto fields(EitherConst<FleetDeadlines> auto& d) {
+  auto& [jobs, met, too_long, late, delayed, delay] = d;
+  return std::tie(jobs, met, too_long, late, delayed, delay);
+}
+auto fields(EitherConst<PowerRamp> auto& r) {
+  auto& [rise, fall] = r;
+  return std::tie(rise, fall);
+}
+auto fields(EitherConst<PowerRamps> auto& r) {
+  auto& [minute, quarter] = r;
+  return std::tie(minute, quarter);
+}
 auto fields(EitherConst<MeasuredPower> auto& p) {
-  auto& [mean, peak, over_limit, bill] = p;
-  return std::tie(mean, peak, over_limit, bill);
+  auto& [mean, peak, over_limit, ramps, suspended, bill] = p;
+  return std::tie(mean, peak, over_limit, ramps, suspended, bill);
 }
 auto fields(EitherConst<FleetMeasures> auto& m) {
   auto& [submitted, finished, rejected, running, queued, failed, cancelled, wait, completion,
-         slowdown, fairness, shares, held, scattered, stops, preemptions, waited_again, energy,
-         power, span, most_waiting, by_size, by_queue, services] = m;
+         slowdown, fairness, shares, held, scattered, stops, preemptions, moves, waited_again,
+         energy, power, span, most_waiting, groups, deadlines, services] = m;
   return std::tie(submitted, finished, rejected, running, queued, failed, cancelled, wait,
                   completion, slowdown, fairness, shares, held, scattered, stops, preemptions,
-                  waited_again, energy, power, span, most_waiting, by_size, by_queue, services);
+                  moves, waited_again, energy, power, span, most_waiting, groups, deadlines,
+                  services);
 }
 auto fields(EitherConst<JobRecord> auto& j) {
-  auto& [start, end, promise, hosts, groups, rejected, stops, preemptions, waited_again] = j;
-  return std::tie(start, end, promise, hosts, groups, rejected, stops, preemptions, waited_again);
+  auto& [start, end, promise, hosts, groups, rejected, stops, preemptions, moves, waited_again,
+         delayed] = j;
+  return std::tie(start, end, promise, hosts, groups, rejected, stops, preemptions, moves,
+                  waited_again, delayed);
 }
 auto fields(EitherConst<FleetWork> auto& w) {
   auto& [useful, in_vain, slowed, capped, saving, starting, lost, preempted] = w;
@@ -71,13 +90,17 @@ auto fields(EitherConst<BreakdownCount> auto& c) {
   auto& [struck, stopped, requeued] = c;
   return std::tie(struck, stopped, requeued);
 }
+auto fields(EitherConst<IncidentCount> auto& c) {
+  auto& [happened, gpus, stopped, lost, waited] = c;
+  return std::tie(happened, gpus, stopped, lost, waited);
+}
 auto fields(EitherConst<SizedUse> auto& u) {
   auto& [job, moves, held, time, since] = u;
   return std::tie(job, moves, held, time, since);
 }
 auto fields(EitherConst<FleetPower> auto& p) {
-  auto& [nanojoules, most_milliwatts, over, hours] = p;
-  return std::tie(nanojoules, most_milliwatts, over, hours);
+  auto& [nanojoules, most_milliwatts, over, hours, ramps, suspended] = p;
+  return std::tie(nanojoules, most_milliwatts, over, hours, ramps, suspended);
 }
 auto fields(EitherConst<TimelinePart> auto& p) {
   auto& [held, blocked, idle, spare, repair, waiting, milliwatts] = p;
@@ -92,16 +115,20 @@ auto fields(EitherConst<WaitStory::Head> auto& h) {
   return std::tie(job, time);
 }
 auto fields(EitherConst<WaitStory> auto& s) {
-  auto& [behind, short_of, scattered, heads, ahead, free_then] = s;
-  return std::tie(behind, short_of, scattered, heads, ahead, free_then);
+  auto& [behind, short_of, scattered, delayed, heads, ahead, free_then] = s;
+  return std::tie(behind, short_of, scattered, delayed, heads, ahead, free_then);
+}
+auto fields(EitherConst<StoreReads> auto& r) {
+  auto& [count, most, alone, took, longest, waited] = r;
+  return std::tie(count, most, alone, took, longest, waited);
 }
 // What each job did would be most of a folder: who asks for it runs the first seed again.
 auto fields(EitherConst<FleetRecord> auto& r) {
-  auto& [jobs, use, power, timeline, breakdowns, sized, last_end, events, story, most_waiting,
-         stopped, cut] = r;
+  auto& [jobs, use, power, timeline, breakdowns, incidents, sized, reads, last_end, events, story,
+         most_waiting, stopped, cut] = r;
   static_cast<void>(jobs);
-  return std::tie(use, power, timeline, breakdowns, sized, last_end, events, story, most_waiting,
-                  stopped, cut);
+  return std::tie(use, power, timeline, breakdowns, incidents, sized, reads, last_end, events,
+                  story, most_waiting, stopped, cut);
 }
 auto fields(EitherConst<KeptRun> auto& k) {
   auto& [measures, record, watched, trainings] = k;

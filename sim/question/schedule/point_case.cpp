@@ -11,6 +11,8 @@
 #include "sim/base/text/words.h"
 #include "sim/outcome/fleet/job_months.h"
 #include "sim/outcome/host_power.h"
+#include "sim/question/losses/feeds_entry.h"
+#include "sim/question/losses/incidents_entry.h"
 #include "sim/question/schedule/inline_jobs.h"
 #include "sim/question/schedule/settings.h"
 
@@ -57,21 +59,6 @@ void read_breakdowns(const JsonValue& s, const ReliabilityProfile& profile, Poin
     plan.repair_crews = static_cast<std::int32_t>(crews->integer(1, 1'000'000));
 }
 
-void read_power_limit(const JsonValue& s, PointCase& out) {
-  const auto limit = s.find("power_limit");
-  if (!limit) {
-    for (const char* key : {"power_policy", "cap_response"})
-      if (const auto v = s.find(key)) v->fail("nothing without power_limit");
-    return;
-  }
-  FleetQuestion& q = out.question;
-  q.power_limit_milliwatts = std::llround(1e3 * limit->quantity<Watts>().si());
-  const std::int64_t idle = q.idle_milliwatts * out.shape.gpus();
-  if (q.power_limit_milliwatts <= idle)
-    limit->fail(fmt::format("more than the {:.4g} MW that the idle cluster draws",
-                            1e-9 * static_cast<double>(idle)));
-}
-
 void read_prices(const JsonValue& s, PointCase& out) {
   const auto site = s.find("site"), grid = s.find("grid");
   EnergyPrices prices = energy_prices(out.cluster, site ? site->reference() : "");
@@ -83,9 +70,83 @@ void read_prices(const JsonValue& s, PointCase& out) {
     if (horizon != fleet_never && hours > static_cast<double>(prices.grid->hours.size()))
       grid->fail(fmt::format("the {:.0f} hours until the horizon", hours),
                  plural(prices.grid->hours.size(), "hour"));
-    out.question.hourly = true;
+    out.question.hours.energy = true;
   }
   out.prices = std::make_shared<const EnergyPrices>(std::move(prices));
+}
+
+void check_deadlines(const JsonValue& s, const PointCase& out) {
+  if (out.jobs->has_deadlines()) return;
+  constexpr const char* expected = "jobs with a deadline or slack beside it: none has one";
+  if (out.question.policy.order == JobOrder::deadline) s.at("policy").fail(expected);
+  if (!out.question.hours.weights.empty()) s.at("delay").fail(expected);
+}
+
+// Of a grid that limits what may be drawn; limits that never change are one limit.
+void read_hourly_limits(const JsonValue& grid, const std::vector<Watts>& limits, PointCase& out) {
+  FleetQuestion& q = out.question;
+  std::vector<std::int64_t> hours;
+  for (const Watts limit : limits) {
+    const std::int64_t milliwatts = std::llround(1e3 * limit.si());
+    hours.push_back(q.power_limit_milliwatts > 0 ? std::min(milliwatts, q.power_limit_milliwatts)
+                                                 : milliwatts);
+  }
+  const auto [least, most] = std::minmax_element(hours.begin(), hours.end());
+  const std::int64_t idle = q.idle_milliwatts * out.shape.gpus();
+  if (*least <= idle)
+    grid.fail(fmt::format("limits above the {:.4g} MW that the idle cluster draws",
+                          1e-9 * static_cast<double>(idle)),
+              fmt::format("{:.4g} MW in hour {}", 1e-9 * static_cast<double>(*least),
+                          least - hours.begin()));
+  q.power_limit_milliwatts = *most;
+  if (*least < *most) q.hours.limits = std::move(hours);
+}
+
+void read_power_limit(const JsonValue& s, PointCase& out) {
+  const auto limit = s.find("power_limit");
+  const auto& grid = out.prices->grid;
+  const bool hourly = grid && !grid->limits.empty();
+  FleetQuestion& q = out.question;
+  if (limit) {
+    q.power_limit_milliwatts = std::llround(1e3 * limit->quantity<Watts>().si());
+    const std::int64_t idle = q.idle_milliwatts * out.shape.gpus();
+    if (q.power_limit_milliwatts <= idle)
+      limit->fail(fmt::format("more than the {:.4g} MW that the idle cluster draws",
+                              1e-9 * static_cast<double>(idle)));
+  }
+  if (hourly) read_hourly_limits(s.at("grid"), grid->limits, out);
+  if (limit || hourly || !q.feeds.empty()) return;
+  for (const char* key : {"power_policy", "cap_response"})
+    if (const auto v = s.find(key)) v->fail("nothing without power_limit or feeds");
+}
+
+// Feeds of power, and what happens to them and to hosts.
+void read_losses(const JsonValue& s, PointCase& out) {
+  FleetQuestion& q = out.question;
+  if (const auto feeds = s.find("feeds")) {
+    q.feeds = read_feeds(*feeds, out.shape, q.idle_milliwatts);
+    const bool by_instants = q.policy.fit == JobFit::block || q.policy.fit == JobFit::easy ||
+                             q.policy.fit == JobFit::any;
+    if (!by_instants || q.policy.defragments || q.policy.place == JobPlace::pool)
+      feeds->fail(
+          "another policy or place beside feeds: rounds, conservative, Slurm's loops, defragment "
+          "and pool know none");
+  }
+  if (const auto incidents = s.find("incidents"))
+    q.incidents = read_incidents(*incidents, out.shape, q.feeds);
+}
+
+// Hours by which jobs are delayed: in billionths of a dollar, or of a kilogram, of a kilowatt-hour.
+void read_delay(const JsonValue& s, PointCase& out) {
+  const auto delay = s.find("delay");
+  if (!delay) return;
+  const std::string by = delay->one_of({"none", "price", "carbon"});
+  const auto& grid = out.prices->grid;
+  if (!grid) delay->fail("nothing without grid: it has the hours");
+  if (by == "none") return;
+  for (const GridHour& hour : grid->hours)
+    out.question.hours.weights.push_back(
+        std::llround(1e9 * (by == "price" ? hour.dollars_per_kwh : hour.kg_per_kwh)));
 }
 
 // Of Slurm's loops.
@@ -112,6 +173,18 @@ void read_priorities(const JsonValue& s, SlurmSettings& slurm) {
   time("priority_half_life", priorities.half_life);
 }
 
+void share_store(const JsonValue& s, const StoreRates& store, PointCase& out) {
+  FleetQuestion& q = out.question;
+  const bool any = std::any_of(q.works.begin(), q.works.end(), [](const JobWork& work) {
+    return work.first_read.alone.us > 0 || work.later_read.alone.us > 0;
+  });
+  if (!any)
+    s.at("store").fail(
+        "nothing here: only trainings beside reliability and served models read from a store");
+  q.store_bytes_per_s = std::llround(store.read.si());
+  out.store = store;
+}
+
 void read_policy(const JsonValue& s, PointCase& out) {
   const auto policy = s.find("policy"), place = s.find("place");
   out.policy = policy ? policy->one_of(policy_names()) : "fifo";
@@ -135,6 +208,8 @@ void read_policy(const JsonValue& s, PointCase& out) {
   if (const auto after = s.find("preempt_after"))
     rules.preempt_after =
         read_fleet_time(*after, Seconds{}, "a time of 0 or more, such as \"2 h\"");
+  if (const auto defragment = s.find("defragment"))
+    rules.defragments = defragment->one_of({"never", "pays"}) == "pays";
   if (const auto hours = s.find("first_queue")) {
     if (!(hours->number() > 0 && hours->number() < 1e9)) hours->fail("GPU-hours above 0");
     rules.first_queue = static_cast<GpuMicros>(hours->number() * 3.6e9);
@@ -159,6 +234,7 @@ const std::vector<NamedPolicy>& named_policies() {
       {"priority-easy", JobOrder::priority, JobFit::easy},
       {"preempt", JobOrder::priority, JobFit::easy, true},
       {"las", JobOrder::las, JobFit::any, true},
+      {"deadline", JobOrder::deadline, JobFit::easy},
       {"conservative", JobOrder::fifo, JobFit::conservative},
       in_rounds("goodput", RoundRule::goodput),
       in_rounds("optimus", RoundRule::optimus),
@@ -176,21 +252,31 @@ PointCase PointReader::read(const JsonValue& s) {
   const auto profile = read_profile(s);
   const ResolvedDevice device = out.cluster.device.resolved();
   q.idle_milliwatts = milliwatts_with_host(device.idle_power, out.cluster);
+  read_losses(s, out);
+  const bool loses_hosts = profile || does_something(q.incidents);
   const bool in_rounds = q.policy.fit == JobFit::rounds;
+  if (const auto horizon = s.find("horizon"))
+    q.horizon = read_fleet_time(*horizon, seconds(1e-6), "a time above 0, such as \"90 day\"");
+  read_prices(s, out);
+  read_power_limit(s, out);
+  read_delay(s, out);
+  const bool stops_jobs =
+      loses_hosts || q.policy.preempts || q.policy.defragments || !q.hours.limits.empty();
   FleetJobsCase with{.cluster = s.at("cluster").raw(),
                      .profile = profile,
-                     .save_interval = profile || q.policy.preempts ? seconds(3600) : Seconds{},
+                     .save_interval = stops_jobs ? seconds(3600) : Seconds{},
                      .recorded_milliwatts = milliwatts_with_host(
                          device.power_limit * recorded_power_share, out.cluster)};
   if (const auto interval = s.find("save_interval"))
     with.save_interval = to_seconds(read_fleet_time(*interval, Seconds{}, "a time of 0 or more"));
-  if (const auto horizon = s.find("horizon"))
-    q.horizon = read_fleet_time(*horizon, seconds(1e-6), "a time above 0, such as \"90 day\"");
   if (q.horizon != fleet_never) with.horizon = q.horizon;
   if (const auto scale = s.find("scale")) with.scale = replica_scale_text.from(*scale);
   with.replicas = &replicas_;
+  with.store = read_store(s);
   out.jobs = jobs_of(s, with);
+  check_deadlines(s, out);
   q.works = out.jobs->works;
+  if (with.store) share_store(s, *with.store, out);
   if (in_rounds) q.sizes = out.jobs->sizes;
   if (const auto cost = s.find("scatter_cost")) {
     out.scatter_cost = cost->number();
@@ -201,24 +287,29 @@ PointCase PointReader::read(const JsonValue& s) {
     s.at("policy").fail(
         "another policy beside queues: one that decides in rounds knows priorities");
   if (profile) read_breakdowns(s, *profile, out);
-  read_power_limit(s, out);
   read_caps(s, out);
-  read_prices(s, out);
   if (q.policy.fit == JobFit::slurm) {
     out.place = q.policy.blocks ? "block" : "tree";
     q.policy.place = JobPlace::pack;
     q.slurm.blocks = q.policy.blocks;
     read_priorities(s, q.slurm);
-    if (profile || q.power_limit_milliwatts > 0 || s.find("queues"))
+    if (loses_hosts || q.power_limit_milliwatts > 0 || s.find("queues"))
       s.at("policy").fail(
-          "another policy beside reliability, power_limit and queues: Slurm's loops know none");
+          "another policy beside reliability, incidents, power_limit and queues: Slurm's loops "
+          "know none");
   }
   if (q.policy.fit == JobFit::conservative && (q.power_limit_milliwatts > 0 || s.find("queues")))
     s.at("policy").fail("another policy beside power_limit and queues: conservative knows neither");
+  const bool own_loop =
+      in_rounds || q.policy.fit == JobFit::slurm || q.policy.fit == JobFit::conservative;
+  if (q.policy.defragments && own_loop)
+    s.at("defragment")
+        .fail("never beside this policy: it plans places by itself, and moves nobody for others");
   const bool pool = q.policy.place == JobPlace::pool;
-  if (pool && (profile || q.power_limit_milliwatts > 0 || !out.jobs->trainings.empty() ||
-               q.policy.preempts || out.scatter_cost > 1))
-    s.at("place").fail("a rule with hosts: what breaks, power, steps and preemption need them");
+  if (pool && (loses_hosts || q.power_limit_milliwatts > 0 || !out.jobs->trainings.empty() ||
+               q.policy.preempts || q.policy.defragments || out.scatter_cost > 1))
+    s.at("place").fail(
+        "a rule with hosts: what breaks, power, steps, moves and preemption need them");
   q.shape = pool ? pool_shape(gpus) : out.shape;
   q.stop = [](FleetTime) { return interrupted(); };
   return out;
@@ -241,7 +332,8 @@ void PointReader::read_caps(const JsonValue& s, PointCase& out) {
 std::shared_ptr<const FleetJobs> PointReader::jobs_of(const JsonValue& s,
                                                       const FleetJobsCase& with) {
   SortedJson depends = SortedJson::object();
-  for (const char* key : {"cluster", "reliability", "failure_rate", "scale"})
+  for (const char* key :
+       {"cluster", "reliability", "failure_rate", "scale", "store", "store_write", "store_host"})
     if (const auto v = s.find(key)) depends[key] = v->raw();
   depends["save_interval"] = with.save_interval.si();
   std::shared_ptr<const FleetJobs>& known = jobs_[depends.dump()];

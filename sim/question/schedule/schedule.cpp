@@ -22,8 +22,9 @@ constexpr std::int64_t most_seeds = 1000;
 
 // Settings that may be several, in the order of the table.
 std::vector<std::string> varied_keys() {
-  const std::set<std::string> alone = {"trace", "jobs", "days",      "horizon",    "queues",
-                                       "seeds", "job",  "objective", "confidence", "limits"};
+  const std::set<std::string> alone = {"trace",     "jobs",       "days",  "horizon",
+                                       "queues",    "incidents",  "seeds", "job",
+                                       "objective", "confidence", "limits"};
   std::vector<std::string> keys;
   for (const Setting& setting : schedule_settings())
     if (!alone.contains(setting.key)) keys.emplace_back(setting.key);
@@ -69,6 +70,7 @@ void read_points(PointReader& reader, Scheduled& out) {
   const bool rounds = some([](const FleetPolicy& p) { return p.fit == JobFit::rounds; });
   const bool stops =
       some([](const FleetPolicy& p) { return p.preempts && p.fit != JobFit::rounds; });
+  const bool moves = some([](const FleetPolicy& p) { return p.defragments; });
   const auto useless = [&](const char* key, const char* why) {
     if (const auto v = out.settings.find(key)) v->fail(why);
   };
@@ -86,8 +88,15 @@ void read_points(PointReader& reader, Scheduled& out) {
   if (!rounds) useless("round", "nothing without a policy that decides in rounds, as goodput");
   if (!stops)
     useless("preempt_after", "nothing without a policy that stops jobs: preempt, las or a preset");
-  if (!stops && !rounds && !fails)
-    useless("save_interval", "nothing without reliability or a policy that stops jobs");
+  const bool happens = std::any_of(
+      out.points.begin(), out.points.end(),
+      [](const SchedulePoint& p) { return does_something(p.asked.question.incidents); });
+  const bool suspends =
+      std::any_of(out.points.begin(), out.points.end(),
+                  [](const SchedulePoint& p) { return !p.asked.question.hours.limits.empty(); });
+  if (!stops && !rounds && !moves && !fails && !happens && !suspends)
+    useless("save_interval",
+            "nothing without reliability, incidents or a policy that stops or moves jobs");
 }
 
 void read_seeds(const ScheduleWith& with, Scheduled& out) {

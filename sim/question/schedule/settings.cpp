@@ -44,17 +44,27 @@ std::vector<Setting> of_policies() {
   return {
       {"policy", text, policy,
        "who is next, who may pass, whom a head stops: fifo, sjf, easy, sjf-easy, conservative, "
-       "priority, priority-easy, preempt, las, or a preset (`orrery catalog list policies`); how "
+       "priority, priority-easy, preempt, las, deadline, or a preset (`orrery catalog list "
+       "policies`); how "
        "many accelerators jobs get: "
        "goodput, "
        "optimus, max-min, fair (fifo)",
        SettingOf::both,
-       "fifo sjf easy sjf-easy conservative priority priority-easy preempt las goodput optimus "
+       "fifo sjf easy sjf-easy conservative priority priority-easy preempt las deadline goodput "
+       "optimus "
        "max-min fair"},
       {"place", text, policy, "where a gang goes: pool, pack, spread, least-level, random (pack)",
        SettingOf::both, "pool pack spread least-level random"},
       {"preempt_after", quantity, policy,
        "preempt: jobs are stopped once they have run for so long (\"2 h\")"},
+      {"defragment", text, policy,
+       "running jobs move together for a head that lacks whole hosts, and to better places: never, "
+       "pays (where less time is lost than won) (never)",
+       SettingOf::both, "never pays"},
+      {"delay", text, policy,
+       "jobs with a deadline or slack wait for the hours of grid in which they end by it and that "
+       "are cheapest or cleanest: none, price, carbon (none)",
+       SettingOf::both, "none price carbon"},
       {"priority_weights", json, policy,
        "Slurm's loops: weights of factors of a priority, {\"age\": .., \"fairshare\": .., "
        "\"jobsize\": .., \"qos\": ..}; without them the oldest is first"},
@@ -91,11 +101,25 @@ std::vector<Setting> of_what_breaks() {
       {"failure_rate", number, breaks, "of everything that fails: a factor of the profile's rates"},
       {"spares", integer, breaks, "accelerators that stand in for those under repair (0)"},
       {"repair_crews", integer, breaks, "repairs at a time; without it as many as there are"},
+      {"incidents", text, breaks,
+       "what happens when, the same for all policies: a file with a list, [{\"at\": \"100 h\", "
+       "\"for\": \"6 h\", \"what\": \"leaf\", \"which\": 12}, ..]; parts: host, domain, leaf, pod, "
+       "core, cluster, or \"hosts\": \"16-23\"; \"drain\": true lets jobs save before",
+       SettingOf::both, "file"},
+      {"store", quantity, breaks,
+       "what a store gives all jobs that read their states at a time (\"500 GB/s\"); without it "
+       "each reads as if it were alone"},
+      {"store_write", quantity, breaks, "what it takes of all that save (as store)"},
+      {"store_host", quantity, breaks,
+       "what a host reads or writes at most (as the profile of reliability says)"},
       {"save_interval", quantity, breaks,
        "between saves of jobs of which only a length is recorded (\"1 h\", where something stops "
        "jobs); "
        "\"0 s\": never"},
       {"power_limit", quantity, breaks, "accelerators and hosts draw at most so much (\"12 MW\")"},
+      {"feeds", json, breaks,
+       "limits of single feeds of power: {\"halls\": {\"count\": 2, \"limit\": \"9 MW\", "
+       "\"redundancy\": \"2N\"}, \"rows\": .., \"racks\": {\"hosts\": 4, \"limit\": \"40 kW\"}}"},
       {"power_policy", text, breaks,
        "under that limit: admit (no job starts beyond it), proportional (all that run are capped "
        "alike), priority (those of the lowest priority first) (admit)",
@@ -109,7 +133,7 @@ std::vector<Setting> of_what_breaks() {
        SettingOf::both, "catalog site"},
       {"grid", text, breaks,
        "what electricity costs and emits by the hour, in place of the site's values: a file with "
-       "hour (0, 1, ..), usd_per_kwh, kg_per_kwh",
+       "hour (0, 1, ..), usd_per_kwh, kg_per_kwh, and perhaps limit_mw, that may be drawn then",
        SettingOf::both, "file"},
   };
 }
@@ -122,10 +146,10 @@ std::vector<Setting> of_comparing() {
        "run no more seeds once a point is the best with this chance (0.95); without it all"},
       {"objective", text, compare,
        "by which the best is found: completion.mean, completion.p90, completion.p99, wait.mean, "
-       "wait.p90, wait.p99, useful, energy, slo (completion.mean)",
+       "wait.p90, wait.p99, useful, energy, deadlines, slo (completion.mean)",
        SettingOf::both,
        "completion.mean completion.p90 completion.p99 wait.mean wait.p90 wait.p99 useful energy "
-       "slo"},
+       "deadlines slo"},
       {"limits", text, compare, "what a point must keep: wait.p99=4h,useful=0.5,slo=0.99"},
       {"job", text, policy, "why this job waited"},
   };
@@ -145,7 +169,7 @@ const std::vector<Setting>& schedule_settings() {
 
 bool is_one_value_of_schedule(const std::string& key) {
   return key == "limits" || key == "trace" || key == "job" || key == "jobs" || key == "queues" ||
-         key == "priority_weights" || key == "grid";
+         key == "priority_weights" || key == "grid" || key == "incidents" || key == "feeds";
 }
 
 std::string place_of(const JsonValue& at) { return fmt::format("{}: {}", at.file(), at.path()); }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses whom to stop for want of power.
+#include "sim/engine/losses/suspend_pass.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace orrery {
+
+std::vector<std::uint32_t> SuspendPass::in_order(
+    const std::function<std::int64_t(std::uint32_t)>& freed) const {
+  std::vector<std::uint32_t> jobs;
+  state_.ends().each([&](const RunningEnd& end) {
+    if (state_.job(end.job).preemptible && freed(end.job) > 0) jobs.push_back(end.job);
+    return true;
+  });
+  std::sort(jobs.begin(), jobs.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const std::int32_t one = state_.ranks().priority_of(a), two = state_.ranks().priority_of(b);
+    if (one != two) return one < two;
+    const FleetTime first = state_.run_of(a).placed, second = state_.run_of(b).placed;
+    return first != second ? first > second : a > b;
+  });
+  return jobs;
+}
+
+std::int64_t SuspendPass::free(std::int64_t milliwatts, FleetTime now,
+                               const std::function<std::int64_t(std::uint32_t)>& freed,
+                               std::string_view cause) {
+  if (milliwatts <= 0) return 0;
+  std::vector<std::uint32_t> stopped;
+  for (const std::uint32_t job : in_order(freed)) {
+    if (milliwatts <= 0) break;
+    milliwatts -= freed(job);
+    stopped.push_back(job);
+  }
+  // Whoever came first into the choice may not be needed any more.
+  std::erase_if(stopped, [&](std::uint32_t job) {
+    const std::int64_t without = milliwatts + freed(job);
+    if (without > 0) return false;
+    milliwatts = without;
+    return true;
+  });
+  stopped_ += static_cast<std::int64_t>(stopped.size());
+  for (const std::uint32_t job : stopped) {
+    state_.leave(job, now, cause);
+    ++state_.records[job].preemptions;
+  }
+  return std::max<std::int64_t>(milliwatts, 0);
+}
+
+}  // namespace orrery

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "sim/base/random.h"
+#include "sim/engine/class_mark.h"
 #include "sim/engine/cluster.h"
 #include "sim/engine/placement.h"
 #include "sim/engine/placement_class.h"
@@ -40,6 +41,26 @@ void look_up(benchmark::State& state, const SharedMachine& shared, const Grants&
   for (auto _ : state)
     benchmark::DoNotOptimize(prices.find(placement_class(grants, shared.shape))->second);
 }
+
+void mark(benchmark::State& state, const SharedMachine& shared, const Grants& grants) {
+  const ClassMarker marker(shared.shape);
+  for (auto _ : state) benchmark::DoNotOptimize(marker.mark(grants));
+}
+void mark_of_a_few_runs(benchmark::State& state) {
+  const SharedMachine shared;
+  mark(state, shared, {{3, 1, 8}, {40, 6, 8}, {200, 1, 4}});
+}
+BENCHMARK(mark_of_a_few_runs);
+void mark_of_512_in_one_run(benchmark::State& state) {
+  const SharedMachine shared;
+  mark(state, shared, {{40, 64, 8}});
+}
+BENCHMARK(mark_of_512_in_one_run);
+void mark_of_512_host_by_host(benchmark::State& state) {
+  const SharedMachine shared;
+  mark(state, shared, apart(shared, 64));
+}
+BENCHMARK(mark_of_512_host_by_host);
 
 // Target: under 1 us, the price included that is known.
 void class_of_a_few_runs(benchmark::State& state) {

@@ -21,6 +21,12 @@ enum Kind : std::uint32_t { end_kind, start_kind, stop_kind, capacity_kind };
 constexpr double rounding_share = 0x1.0p-50;
 constexpr double longest = 9.2e18;  // ps: just under the 106 days of int64
 
+// Picoseconds until what is left of so many bytes has passed.
+double span_of(double bytes, double moved, double rate) {
+  const double left = bytes - moved - bytes * rounding_share;
+  return std::max(1.0, std::ceil(left / rate * 1e12));
+}
+
 double as_double(std::int64_t bits) { return std::bit_cast<double>(bits); }
 std::int64_t as_operand(double value) { return std::bit_cast<std::int64_t>(value); }
 
@@ -110,11 +116,16 @@ void FlowClock::solve() {
 
 void FlowClock::schedule_end(FlowIndex index) {
   Flow& flow = flows_[index];
-  const double left = flow.bytes - flow.moved - flow.bytes * rounding_share;
-  const double span = std::max(1.0, std::ceil(left / flow.rate * 1e12));
+  const double span = span_of(flow.bytes, flow.moved, flow.rate);
   // Beyond engine time there is no end yet: the rate may still rise.
   if (span > longest - static_cast<double>(now_.ps)) return;
   flow.end = queue_.push(now_ + Ticks{static_cast<std::int64_t>(span)}, {end_kind, index, 0});
+}
+
+std::optional<Ticks> FlowClock::end_alone(double bytes, double rate) {
+  const double span = span_of(bytes, 0, rate);
+  if (!(span <= longest)) return std::nullopt;
+  return Ticks{static_cast<std::int64_t>(span)};
 }
 
 // All of one instant: ends leave before its changes apply, however they were pushed.

@@ -24,6 +24,10 @@ class FlowClock {
  public:
   explicit FlowClock(const FlowTable& table);
 
+  // When a flow ends that starts at 0 with so many bytes and keeps one rate; nullopt beyond the 106
+  // days.
+  static std::optional<Ticks> end_alone(double bytes, double rate);
+
   // `time` never lies before now(); a later one is a change to come, which next() passes through.
   // Infinite flows never end. start aborts when at that time the flow runs already; stop aborts
   // when it never started, and does nothing when it has ended by then.

@@ -18,13 +18,6 @@ namespace {
 constexpr LinkIndex no_link = UINT32_MAX;
 constexpr int engine_tier = -1;
 
-std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
-  h ^= value + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
-  h ^= h >> 29;
-  h *= 0xbf58476d1ce4e5b9u;
-  return h ^ (h >> 32);
-}
-
 RoutingOptions routing_options(const Fabric& fabric, const Conditions& conditions,
                                const FlowOptions& flow) {
   RoutingOptions options = routing_of(fabric);
@@ -51,15 +44,6 @@ JobGround JobGround::side_by_side() const {
   job.domain_at.clear();
   job.cluster = 0;
   return job;
-}
-
-std::size_t FlowGround::NameHash::operator()(const LinkName& n) const {
-  std::uint64_t h = mix(static_cast<std::uint64_t>(n.kind) | (std::uint64_t{n.tier} << 8) |
-                            (std::uint64_t{n.plane} << 16) |
-                            (static_cast<std::uint64_t>(static_cast<std::uint32_t>(n.lower)) << 32),
-                        static_cast<std::uint64_t>(n.group));
-  h = mix(h, static_cast<std::uint32_t>(n.upper));
-  return static_cast<std::size_t>(mix(h, static_cast<std::uint32_t>(n.parallel)));
 }
 
 FlowGround::FlowGround(const Fabric& fabric, const JobGround& job, const Conditions& conditions,
@@ -143,15 +127,16 @@ double FlowGround::sharing_ranks(const LinkName& name, const Position& p) const 
 }
 
 LinkIndex FlowGround::link_of(const LinkName& name) {
-  const auto [at, fresh] = by_name_.try_emplace(name, no_link);
-  if (!fresh) return at->second;
+  const auto fresh = static_cast<LinkIndex>(table_.links.size());
+  const auto [index, added] = by_number_.find_or_add(router_.number(name), fresh);
+  if (!added) return index;
   const BundleSize size = router_.size(name);
-  at->second = table_.add_link(size.capacity, static_cast<double>(size.links));
+  table_.add_link(size.capacity, static_cast<double>(size.links));
   const bool nic = name.kind == LinkKind::nic_out || name.kind == LinkKind::nic_in;
   const bool site = name.kind == LinkKind::site_out || name.kind == LinkKind::site_in;
   tiers_.push_back(nic ? 1 : site ? 4 : 2 + std::min<int>(name.tier, 1));
   names_.push_back(name);
-  return at->second;
+  return index;
 }
 
 LinkIndex FlowGround::port_of(std::int64_t domain, std::size_t position) {
@@ -274,6 +259,23 @@ FlowRange FlowGround::add(const Collective& collective, const CollectiveTime& al
   const int priority = alone.protocol == CollectiveProtocol::ll ? 1 : 0;
   for (FlowIndex f = range.first; f < range.last; ++f) table_.flows[f].priority = priority;
   return range;
+}
+
+bool FlowGround::retune(const CollectiveTime& alone, FlowRange& range) {
+  const double seconds = alone.transfer.si();
+  const double up = alone.scale_up_bytes.si(), out = alone.scale_out_bytes.si();
+  if (!range.crosses || !(seconds > 0) || !(out > 0)) return false;
+  const double port = exact_share(up / out);
+  const bool loads_ports = std::find(tiers_.begin(), tiers_.end(), 0) != tiers_.end();
+  if ((port > 0) != loads_ports) return false;
+  for (LinkIndex l = 0; l < tiers_.size(); ++l)
+    if (tiers_[l] == engine_tier) table_.links[l].capacity = out / seconds;
+  if (loads_ports)
+    for (FlowUse& use : table_.uses)
+      if (tiers_[use.link] == 0) use.weight = port;
+  const int priority = alone.protocol == CollectiveProtocol::ll ? 1 : 0;
+  for (FlowIndex f = range.first; f < range.last; ++f) table_.flows[f].priority = priority;
+  return true;
 }
 
 FlowRange FlowGround::add_background(const BackgroundTraffic& traffic) {

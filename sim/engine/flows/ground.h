@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "sim/engine/collectives/collectives.h"
 #include "sim/engine/collectives/domain_edges.h"
 #include "sim/engine/conditions.h"
 #include "sim/engine/flows/flows.h"
+#include "sim/engine/flows/number_map.h"
 #include "topologies/routing/routing.h"
 
 namespace orrery {
@@ -27,6 +27,7 @@ struct JobGround {
   // The same ranks on the first domains.
   JobGround side_by_side() const;
   std::int64_t domains() const { return (ranks + ranks_per_domain - 1) / ranks_per_domain; }
+  bool operator==(const JobGround&) const = default;
 };
 
 struct FlowOptions {
@@ -35,6 +36,9 @@ struct FlowOptions {
   bool folded = true;
   // Hashed flows are spread evenly instead: the mean that collisions are measured against.
   bool spread_hashed = false;
+  // Prices have times and bytes, the same ones, but neither busy links nor counts of flows: where
+  // many places are priced nobody reads those.
+  bool ends_only = false;
 };
 
 // The flows of one collective, all groups of its kind at once, as a range of the table's entries.
@@ -67,9 +71,17 @@ class FlowGround {
   // different colours.
   FlowRange add(const Collective& collective, const CollectiveTime& alone);
   FlowRange add_background(const BackgroundTraffic& traffic);
+  // Of a ground with one collective and nothing else: makes its flows those that add() would make
+  // of the same kind, group and algorithm with other times and bytes. False where the flows
+  // themselves would differ: one of the two loads ports and the other does not.
+  bool retune(const CollectiveTime& alone, FlowRange& range);
 
   const FlowTable& table() const { return table_; }
   const JobGround& job() const { return job_; }
+  // Flows take paths that a hash chose: none is like another.
+  bool hashed() const {
+    return fabric_.scale_out.routing == Routing::ecmp && !options_.spread_hashed;
+  }
   const ClosShape& shape() const { return router_.shape(); }
   // Tier of a link for reports: 0 scale-up port, 1 NIC, 2 leaf-spine, 3 spine-core, 4 between
   // sites; -1 engines, which are no wires.
@@ -84,9 +96,6 @@ class FlowGround {
     std::int64_t first = 0;                       // position of the representative
     double ranks = 1;                             // in the class
     double on_nic = 1, on_leaf = 1, on_rail = 1;  // of them, where the representative is
-  };
-  struct NameHash {
-    std::size_t operator()(const LinkName& n) const;
   };
   void split_positions();
   void add_edges(const std::vector<DomainEdge>& edges, double engine_rate, double port_share);
@@ -113,7 +122,7 @@ class FlowGround {
   FlowTable table_;
   std::vector<int> tiers_;
   std::vector<LinkName> names_;
-  std::unordered_map<LinkName, LinkIndex, NameHash> by_name_;  // looked up, never iterated
+  NumberMap by_number_;  // the router's
   std::vector<std::int64_t> homes_;
   std::vector<LinkIndex> ports_, engines_;  // [domain * positions + position]
   std::uint64_t colour_ = 0;

@@ -63,6 +63,7 @@ std::vector<Seconds> run(std::vector<Walk> walks, FlowNetwork& network) {
 
 TwoStreams run_streams(std::span<const StreamItem> main, std::span<const StreamItem> side,
                        FlowNetwork& network) {
+  if (const TwoStreams* known = network.known(main, side)) return *known;
   const std::vector<Seconds> both = run({{.items = main}, {.items = side}}, network);
   TwoStreams streams{.main = both[0],
                      .side = both[1],
@@ -75,6 +76,7 @@ TwoStreams run_streams(std::span<const StreamItem> main, std::span<const StreamI
     streams.main = std::max(streams.main, streams.main_alone + least.main_delay());
     streams.side = std::max(streams.side, streams.side_alone + least.side_delay());
   }
+  network.remember(main, side, streams);
   return streams;
 }
 

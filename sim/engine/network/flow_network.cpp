@@ -8,7 +8,9 @@
 #include <span>
 
 #include "sim/base/errors/check.h"
+#include "sim/engine/flows/last_end.h"
 #include "sim/engine/flows/short_job.h"
+#include "sim/engine/network/flow_memory.h"
 #include "sim/engine/network/loaded_transfer.h"
 
 namespace orrery {
@@ -137,6 +139,43 @@ std::optional<ShortJob> short_job(const Collective& collective, const Collective
   return shorten(collective, alone.algorithm, clos_shape(fabric, job.domains() * job.domain), job);
 }
 
+// When each class of a collective's flows ends.
+std::vector<Ticks> ends_of(const FlowGround& ground, const Folded& folded, const FlowRange& range,
+                           double bytes) {
+  FlowClock clock(folded.table);
+  start_background(folded.table, clock, {});
+  for (const FlowIndex f : one_of_each(folded, range))
+    clock.start(folded.flow_class[f], ground.table().flows[f].bytes * bytes, {});
+  std::vector<Ticks> ends(folded.table.flows.size());
+  while (const auto ended = clock.next()) ends[ended->flow] = ended->time;
+  return ends;
+}
+
+void set_transfer(Ticks end, const CollectiveTime& alone, FlowPrice& price) {
+  price.time.transfer = to_seconds(end);
+  price.time.time = to_seconds(latency(alone) + end);
+}
+
+// Messages between stages are each stage's own, on a healthy network too: hashing favours some.
+bool stages_differ(const Collective& collective, bool is_short, const JobGround& job,
+                   const Conditions& conditions) {
+  const bool between_stages = collective.kind == CollectiveKind::send_receive && !is_short;
+  return (!conditions.healthy_network() || between_stages) && job.stages > 1;
+}
+
+// A collective's flows alone. They are folded where that is worth it: hashed ones never are alike.
+void run_alone(const FlowGround& ground, const FlowRange& range, double bytes,
+               const CollectiveTime& alone, const Collective& collective,
+               const Conditions& conditions, FlowPrice& price) {
+  const bool by_stage = stages_differ(collective, false, ground.job(), conditions);
+  if (!by_stage && conditions.background.empty())
+    if (const auto end = last_end(ground.table(), bytes)) return set_transfer(*end, alone, price);
+  const Folded folded = ground.hashed() ? unfolded(ground.table()) : fold(ground.table());
+  const std::vector<Ticks> ends = ends_of(ground, folded, range, bytes);
+  set_transfer(*std::max_element(ends.begin(), ends.end()), alone, price);
+  if (by_stage) add_stages(ground, folded, range, ends, alone, price);
+}
+
 bool is_large(const JobGround& job) { return job.domains() > most_shared_domains; }
 
 // Some of the domains of a scattered job, about as many as asked for: of the groups of a tier that
@@ -219,18 +258,10 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
   price.flows = ground.table().flows.size();
   price.classes = folded.table.flows.size();
   const double bytes = rank_bytes(range, alone);
-  FlowClock clock(folded.table);
-  start_background(folded.table, clock, {});
-  for (const FlowIndex f : one_of_each(folded, range))
-    clock.start(folded.flow_class[f], ground.table().flows[f].bytes * bytes, {});
-  Ticks end;
-  std::vector<Ticks> ends(folded.table.flows.size());  // of each class
-  while (const auto ended = clock.next()) end = ends[ended->flow] = ended->time;
-  price.time.transfer = to_seconds(end);
-  price.time.time = to_seconds(latency(alone) + end);
-  // Messages between stages are each stage's own, on a healthy network too: hashing favours some.
-  const bool between_stages = collective.kind == CollectiveKind::send_receive && !small;
-  if ((!conditions.healthy_network() || between_stages) && job.stages > 1)
+  const std::vector<Ticks> ends = ends_of(ground, folded, range, bytes);
+  const Ticks end = *std::max_element(ends.begin(), ends.end());
+  set_transfer(end, alone, price);
+  if (stages_differ(collective, small.has_value(), job, conditions))
     add_stages(ground, folded, range, ends, alone, price);
   add_layers(ground, range, bytes, price);
   if (small)
@@ -240,14 +271,16 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
 }
 
 FlowNetwork::FlowNetwork(const Fabric& fabric, const CollectiveCosts& costs, const JobGround& job,
-                         const Conditions& conditions, const FlowOptions& options)
+                         const Conditions& conditions, const FlowOptions& options,
+                         FlowMemory* memory)
     : fabric_(fabric),
       costs_(costs),
       conditions_(conditions),
+      memory_(memory),
       options_(options),
       job_(job),
-      ground_(fabric, shared_part(job, fabric), is_large(job) ? Conditions{} : conditions,
-              options) {}
+      ground_(std::in_place, fabric, shared_part(job, fabric),
+              is_large(job) ? Conditions{} : conditions, options) {}
 
 std::size_t FlowNetwork::instance_for(const Collective& collective, const CollectiveTime& alone) {
   Collective like = collective;
@@ -263,7 +296,7 @@ std::size_t FlowNetwork::instance_for(const Collective& collective, const Collec
         rate(other.alone, other.alone.scale_out_bytes) == rate(alone, alone.scale_out_bytes))
       return i;
   }
-  instances_.push_back({.like = like, .alone = alone, .range = ground_.add(collective, alone)});
+  instances_.push_back({.like = like, .alone = alone, .range = ground_->add(collective, alone)});
   return instances_.size() - 1;
 }
 
@@ -282,13 +315,13 @@ CollectiveId FlowNetwork::start(const Collective& collective, Ticks time) {
 
 // New collectives split classes; what runs goes on in the parts with what it has left.
 void FlowNetwork::refold(Ticks now) {
-  if (clock_ && folded_flows_ == ground_.table().flows.size()) return;
-  folded_flows_ = ground_.table().flows.size();
+  if (clock_ && folded_flows_ == ground_->table().flows.size()) return;
+  folded_flows_ = ground_->table().flows.size();
   const std::vector<FlowIndex> old_class = std::move(folded_.flow_class);
   const std::vector<std::size_t> old_owner = std::move(owner_);
   const std::unique_ptr<FlowClock> old_clock = std::move(clock_);
   const FlowTable old_table = std::move(folded_.table);
-  folded_ = options_.folded ? fold(ground_.table()) : unfolded(ground_.table());
+  folded_ = options_.folded ? fold(ground_->table()) : unfolded(ground_->table());
   clock_ = std::make_unique<FlowClock>(folded_.table);
   owner_.assign(folded_.table.flows.size(), nobody);
   start_background(folded_.table, *clock_, now);
@@ -310,7 +343,7 @@ void FlowNetwork::begin_flows(std::size_t running, Ticks now) {
   Running& r = running_[running];
   for (const FlowIndex f : one_of_each(folded_, instances_[r.instance].range)) {
     const FlowIndex c = folded_.flow_class[f];
-    clock_->start(c, r.bytes * ground_.table().flows[f].bytes, now);
+    clock_->start(c, r.bytes * ground_->table().flows[f].bytes, now);
     owner_[c] = running;
     ++r.left;
   }
@@ -344,21 +377,80 @@ std::optional<Completion> FlowNetwork::next_completion() {
   }
 }
 
+// flow_price() without what only reports read.
+FlowPrice FlowNetwork::price_ends(const Collective& collective) {
+  const CollectiveTime alone = collective_time(collective, fabric_, costs_);
+  FlowPrice price{.time = alone};
+  if (collective.group.domains <= 1 && conditions_.scale_up_faults.empty()) return price;
+  if (short_job(collective, alone, fabric_, job_, conditions_, options_))
+    return flow_price(collective, fabric_, costs_, job_, conditions_, options_);
+  const LaidFlows::Laid& laid = laid_flows().of(collective, alone);
+  if (laid.range.first == laid.range.last) return price;
+  const double bytes = rank_bytes(laid.range, alone);
+  run_alone(laid.ground, laid.range, bytes, alone, collective, conditions_, price);
+  add_layers(laid.ground, laid.range, bytes, price);
+  return price;
+}
+
+LaidFlows& FlowNetwork::laid_flows() {
+  if (memory_ != nullptr && job_.scattered() && conditions_.healthy_network())
+    return memory_->place(fabric_, job_, conditions_.seed, options_);
+  if (!laid_) laid_ = std::make_unique<LaidFlows>(fabric_, job_, conditions_, options_);
+  return *laid_;
+}
+
 const FlowPrice& FlowNetwork::details(const Collective& collective) {
-  for (const auto& [known, price] : memo_)
-    if (known == collective) return price;
-  FlowPrice price = flow_price(collective, fabric_, costs_, job_, conditions_, options_);
+  const auto known = memo_.find(collective);
+  if (known != memo_.end()) return known->second;
+  FlowPrice price = options_.ends_only
+                        ? price_ends(collective)
+                        : flow_price(collective, fabric_, costs_, job_, conditions_, options_);
   if (FlowNetwork* whole = better()) not_below(whole->details(collective).time, price);
-  return memo_.emplace_back(collective, std::move(price)).second;
+  return memo_.emplace(collective, std::move(price)).first->second;
 }
 
 FlowNetwork* FlowNetwork::better() {
   const bool healthy = conditions_.healthy_network();
   if (healthy && !job_.scattered()) return nullptr;
-  if (!better_)
-    better_ = std::make_unique<FlowNetwork>(fabric_, costs_, healthy ? job_.side_by_side() : job_,
-                                            Conditions{.seed = conditions_.seed}, options_);
-  return better_.get();
+  if (better_ != nullptr) return better_;
+  const JobGround job = healthy ? job_.side_by_side() : job_;
+  if (memory_ != nullptr)
+    return better_ = &memory_->network(fabric_, costs_, job, conditions_, options_);
+  own_better_ = std::make_unique<FlowNetwork>(fabric_, costs_, job,
+                                              Conditions{.seed = conditions_.seed}, options_);
+  return better_ = own_better_.get();
+}
+
+const TwoStreams* FlowNetwork::known(std::span<const StreamItem> main,
+                                     std::span<const StreamItem> side) const {
+  const auto like = [&](const Streams& s) {
+    return std::equal(s.main.begin(), s.main.end(), main.begin(), main.end()) &&
+           std::equal(s.side.begin(), s.side.end(), side.begin(), side.end());
+  };
+  const auto found = std::find_if(streams_.begin(), streams_.end(), like);
+  return found == streams_.end() ? nullptr : &found->took;
+}
+
+// Of a scattered job no two networks are alike, and one network is asked once.
+void FlowNetwork::remember(std::span<const StreamItem> main, std::span<const StreamItem> side,
+                           const TwoStreams& streams) {
+  if (memory_ == nullptr || job_.scattered()) return;
+  streams_.push_back({{main.begin(), main.end()}, {side.begin(), side.end()}, streams});
+  forget_flows();
+}
+
+// All have ended; others would only look at their links.
+void FlowNetwork::forget_flows() {
+  ground_.emplace(fabric_, shared_part(job_, fabric_), is_large(job_) ? Conditions{} : conditions_,
+                  options_);
+  folded_ = {};
+  clock_.reset();
+  folded_flows_ = 0;
+  instances_.clear();
+  running_.clear();
+  owner_.clear();
+  begins_ = {};
+  now_ = {};
 }
 
 const CollectiveTime& FlowNetwork::price(const Collective& collective, std::int64_t stage) {

@@ -2,9 +2,10 @@
 // Finds when collectives end on the network as it is wired: shared links, hashing, faults, others.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
+#include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -13,9 +14,13 @@
 #include "sim/engine/flows/ground.h"
 #include "sim/engine/flows/symmetry.h"
 #include "sim/engine/network/flow_price.h"
+#include "sim/engine/network/laid_flows.h"
 #include "sim/engine/network/network.h"
+#include "sim/engine/network/streams.h"
 
 namespace orrery {
+
+class FlowMemory;
 
 // Folded, a healthy sprayed fabric is first shortened to what does not repeat (short_job.h).
 FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
@@ -34,9 +39,10 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
 inline constexpr std::int64_t most_shared_domains = 64;
 class FlowNetwork final : public Network {
  public:
-  // Fabric and costs must outlive the network.
+  // Fabric, costs and memory must outlive the network. `memory`: what better() is kept in.
   FlowNetwork(const Fabric& fabric, const CollectiveCosts& costs, const JobGround& job,
-              const Conditions& conditions, const FlowOptions& options = {});
+              const Conditions& conditions, const FlowOptions& options = {},
+              FlowMemory* memory = nullptr);
   CollectiveId start(const Collective& collective, Ticks time) override;
   std::optional<Completion> next_completion() override;
   const CollectiveTime& price(const Collective& collective, std::int64_t stage = 0) override;
@@ -45,9 +51,14 @@ class FlowNetwork final : public Network {
   // side, since what others leave free of a switch today is theirs tomorrow.
   FlowNetwork* better();
   const FlowPrice& details(const Collective& collective);
+  // Of a network in a memory, what these streams took before; null: not known. To the bit, since
+  // what has ended leaves no trace in what runs now.
+  const TwoStreams* known(std::span<const StreamItem> main, std::span<const StreamItem> side) const;
+  void remember(std::span<const StreamItem> main, std::span<const StreamItem> side,
+                const TwoStreams& streams);
   Ticks now() const { return now_; }  // of the last completion returned
 
-  std::size_t flows() const { return ground_.table().flows.size(); }  // entries before folding
+  std::size_t flows() const { return ground_->table().flows.size(); }  // entries before folding
   std::size_t classes() const { return folded_.table.flows.size(); }
 
  private:
@@ -66,16 +77,21 @@ class FlowNetwork final : public Network {
     bool flowing = false;
   };
   std::size_t instance_for(const Collective& collective, const CollectiveTime& alone);
+  LaidFlows& laid_flows();
+  FlowPrice price_ends(const Collective& collective);
+  void forget_flows();
   void refold(Ticks now);
   void begin_flows(std::size_t running, Ticks now);
 
   const Fabric& fabric_;
   const CollectiveCosts& costs_;
   Conditions conditions_;
-  std::unique_ptr<FlowNetwork> better_;  // once it was asked for
+  FlowMemory* memory_;
+  std::unique_ptr<FlowNetwork> own_better_;  // where there is no memory
+  FlowNetwork* better_ = nullptr;            // once it was asked for
   FlowOptions options_;
   JobGround job_;
-  FlowGround ground_;  // of the part that start() runs
+  std::optional<FlowGround> ground_;  // of the part that start() runs
   Folded folded_;
   std::unique_ptr<FlowClock> clock_;
   std::size_t folded_flows_ = 0;  // of the ground's table when it was last folded
@@ -85,7 +101,13 @@ class FlowNetwork final : public Network {
   EventQueue begins_;               // of flows, after a collective's latency
   std::int64_t started_ = 0;
   Ticks now_;
-  std::deque<std::pair<Collective, FlowPrice>> memo_;
+  std::unordered_map<Collective, FlowPrice, CollectiveHash> memo_;
+  struct Streams {
+    std::vector<StreamItem> main, side;
+    TwoStreams took;
+  };
+  std::vector<Streams> streams_;
+  std::unique_ptr<LaidFlows> laid_;  // of the whole job, where only ends are asked for
 };
 
 }  // namespace orrery

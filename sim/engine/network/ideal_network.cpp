@@ -2,14 +2,20 @@
 // Knows how collectives end when nothing disturbs them.
 #include "sim/engine/network/ideal_network.h"
 
-#include <boost/container_hash/hash.hpp>
 #include <utility>
 
 namespace orrery {
 
 IdealNetwork::IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs,
-                           LoadedTransfers* loaded, JobGround scattered)
-    : fabric_(fabric), costs_(costs), loaded_(loaded), scattered_(std::move(scattered)) {}
+                           LoadedTransfers* loaded)
+    : fabric_(fabric), costs_(costs), loaded_(loaded) {}
+
+IdealNetwork::IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs,
+                           LoadedTransfers* loaded, const JobGround& scattered, LaidFlows* laid)
+    : IdealNetwork(fabric, costs, loaded) {
+  if (laid == nullptr) laid = &own_laid_.emplace(ScatteredTransfers::lay(fabric, scattered));
+  scattered_.emplace(*laid);
+}
 
 CollectiveId IdealNetwork::start(const Collective& collective, Ticks time) {
   const CollectiveId id{started_++};
@@ -28,23 +34,12 @@ const CollectiveTime& IdealNetwork::price(const Collective& collective, std::int
   const auto known = memo_.find(collective);
   if (known != memo_.end()) return known->second;
   CollectiveTime time = collective_time(collective, fabric_, costs_);
-  const Seconds loaded = scattered_.scattered()
-                             ? loaded_transfer(collective, time, fabric_, scattered_)
-                         : loaded_ ? loaded_->of(collective, time, fabric_)
-                                   : loaded_transfer(collective, time, fabric_);
+  Seconds loaded =
+      loaded_ ? loaded_->of(collective, time, fabric_) : loaded_transfer(collective, time, fabric_);
+  if (scattered_) loaded = std::max(loaded, scattered_->of(collective, time, fabric_));
   time.time += loaded - time.transfer;
   time.transfer = loaded;
   return memo_.emplace(collective, time).first->second;
-}
-
-// What most collectives of a step differ in.
-std::size_t IdealNetwork::Hash::operator()(const Collective& c) const {
-  std::size_t seed = 0;
-  boost::hash_combine(seed, c.bytes.si());
-  boost::hash_combine(seed, static_cast<int>(c.kind));
-  boost::hash_combine(seed, c.group.size);
-  boost::hash_combine(seed, c.group.per_domain);
-  return seed;
 }
 
 }  // namespace orrery

@@ -14,10 +14,12 @@ namespace orrery {
 
 class IdealNetwork final : public Network {
  public:
-  // The first three must outlive the network. `loaded` remembers for other networks on the same
-  // fabric, but not of a scattered job, whose groups are wherever `scattered` says.
+  // What they are given must outlive networks. `loaded` remembers for others on the same fabric.
   IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs,
-               LoadedTransfers* loaded = nullptr, JobGround scattered = {});
+               LoadedTransfers* loaded = nullptr);
+  // Of a scattered job. `laid`: flows of its place; null: it lays them out itself.
+  IdealNetwork(const Fabric& fabric, const CollectiveCosts& costs, LoadedTransfers* loaded,
+               const JobGround& scattered, LaidFlows* laid);
   CollectiveId start(const Collective& collective, Ticks time) override;
   std::optional<Completion> next_completion() override;
   // The same in every stage.
@@ -27,13 +29,12 @@ class IdealNetwork final : public Network {
   const Fabric& fabric_;
   const CollectiveCosts& costs_;
   LoadedTransfers* loaded_;
-  JobGround scattered_;
+  std::optional<LaidFlows> own_laid_;
+  std::optional<ScatteredTransfers> scattered_;  // of a scattered job
   EventQueue queue_;
   std::int64_t started_ = 0;
-  struct Hash {
-    std::size_t operator()(const Collective& collective) const;
-  };
-  std::unordered_map<Collective, CollectiveTime, Hash> memo_;  // price() hands out references
+  std::unordered_map<Collective, CollectiveTime, CollectiveHash>
+      memo_;  // price() hands out references
 };
 
 }  // namespace orrery

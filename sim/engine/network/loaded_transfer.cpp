@@ -43,16 +43,13 @@ double hashed_over_mean(double flows_per_link, const ClosShape& shape,
   return ecmp_worst_load(flows, leaf.up, paths_per_flow, leaves) / flows_per_link;
 }
 
+constexpr FlowOptions spread_flows{.folded = true, .spread_hashed = true};
+
 // The worst of a collective's bytes on a link over what the link carries meanwhile, at least 1,
 // where a busiest rank sends `rate` bytes a second. The bytes themselves are not asked for: equal
 // rates give the same bits, whoever asks first (law 6).
-double worst_link(const Collective& c, CollectiveAlgorithm algorithm, double rate,
-                  const Fabric& fabric, const JobGround& job) {
-  FlowGround ground(fabric, job, {}, {.folded = true, .spread_hashed = true});
-  const FlowRange range = ground.add(c, {.time = Seconds(1),
-                                         .algorithm = algorithm,
-                                         .scale_out_bytes = Bytes(rate),
-                                         .transfer = Seconds(1)});
+double worst_link(const FlowGround& ground, const FlowRange& range, double rate,
+                  const Fabric& fabric) {
   const auto loads = loads_of(ground.table(), range, rate);
   const bool hashed = fabric.scale_out.routing == Routing::ecmp;
   double factor = 1;
@@ -82,8 +79,13 @@ double load_factor(const Collective& c, CollectiveAlgorithm algorithm, double ra
   const std::int64_t domains = group.domains * std::max<std::int64_t>(1, group.domain_step);
   if (nic_path(fabric, domains * domain).tier <= 1) return 1;
   const std::int64_t used = std::min(domain, group.per_domain * group.sharing);
-  return worst_link(c, algorithm, rate, fabric,
-                    {.ranks = domains * used, .ranks_per_domain = used, .domain = domain});
+  const JobGround job{.ranks = domains * used, .ranks_per_domain = used, .domain = domain};
+  FlowGround ground(fabric, job, {}, spread_flows);
+  const FlowRange range = ground.add(c, {.time = Seconds(1),
+                                         .algorithm = algorithm,
+                                         .scale_out_bytes = Bytes(rate),
+                                         .transfer = Seconds(1)});
+  return worst_link(ground, range, rate, fabric);
 }
 
 // False where nothing but the NICs can limit the collective.
@@ -106,15 +108,15 @@ Seconds loaded_transfer(const Collective& c, const CollectiveTime& alone, const 
 Seconds loaded_transfer(const Collective& c, const CollectiveTime& alone, const Fabric& fabric,
                         const JobGround& job) {
   const Seconds side_by_side = loaded_transfer(c, alone, fabric);
-  if (!job.scattered() || !may_load(c, alone, fabric)) return side_by_side;
-  return std::max(side_by_side,
-                  alone.transfer * worst_link(c, alone.algorithm, rate_of(alone), fabric, job));
+  if (!job.scattered()) return side_by_side;
+  LaidFlows laid = ScatteredTransfers::lay(fabric, job);
+  return std::max(side_by_side, ScatteredTransfers(laid).of(c, alone, fabric));
 }
 
 Seconds LoadedTransfers::of(const Collective& c, const CollectiveTime& alone,
                             const Fabric& fabric) {
   if (!may_load(c, alone, fabric)) return alone.transfer;
-  const Key key{
+  const LoadKey key{
       .kind = c.kind, .algorithm = alone.algorithm, .group = c.group, .rate = rate_of(alone)};
   {
     const std::lock_guard lock(mutex_);
@@ -123,6 +125,23 @@ Seconds LoadedTransfers::of(const Collective& c, const CollectiveTime& alone,
   }
   const double factor = load_factor(c, key.algorithm, key.rate, fabric);
   const std::lock_guard lock(mutex_);
+  known_.emplace_back(key, factor);
+  return alone.transfer * factor;
+}
+
+LaidFlows ScatteredTransfers::lay(const Fabric& fabric, const JobGround& job) {
+  return {fabric, job, {}, spread_flows};
+}
+
+Seconds ScatteredTransfers::of(const Collective& c, const CollectiveTime& alone,
+                               const Fabric& fabric) {
+  if (!may_load(c, alone, fabric)) return alone.transfer;
+  const LoadKey key{
+      .kind = c.kind, .algorithm = alone.algorithm, .group = c.group, .rate = rate_of(alone)};
+  for (const auto& [known, factor] : known_)
+    if (known == key) return alone.transfer * factor;
+  const LaidFlows::Laid& laid = laid_.of(c, alone);
+  const double factor = worst_link(laid.ground, laid.range, key.rate, fabric);
   known_.emplace_back(key, factor);
   return alone.transfer * factor;
 }

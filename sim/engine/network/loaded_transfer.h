@@ -8,6 +8,7 @@
 
 #include "sim/engine/collectives/collectives.h"
 #include "sim/engine/flows/ground.h"
+#include "sim/engine/network/laid_flows.h"
 
 namespace orrery {
 
@@ -24,6 +25,15 @@ Seconds loaded_transfer(const Collective& collective, const CollectiveTime& alon
 Seconds loaded_transfer(const Collective& collective, const CollectiveTime& alone,
                         const Fabric& fabric, const JobGround& job);
 
+// What a collective's loads depend on: neither its bytes nor its latency.
+struct LoadKey {
+  CollectiveKind kind;
+  CollectiveAlgorithm algorithm;
+  GroupShape group;
+  double rate;  // of a busiest rank's NICs
+  bool operator==(const LoadKey&) const = default;
+};
+
 // Answers of loaded_transfer for many layouts on one fabric, as factors of alone.transfer (they do
 // not depend on the bytes). Any thread may ask.
 class LoadedTransfers {
@@ -31,15 +41,23 @@ class LoadedTransfers {
   Seconds of(const Collective& collective, const CollectiveTime& alone, const Fabric& fabric);
 
  private:
-  struct Key {
-    CollectiveKind kind;
-    CollectiveAlgorithm algorithm;
-    GroupShape group;
-    double rate;  // of a busiest rank's NICs
-    bool operator==(const Key&) const = default;
-  };
   std::mutex mutex_;
-  std::vector<std::pair<Key, double>> known_;  // a few hundred shapes: linear search
+  std::vector<std::pair<LoadKey, double>> known_;  // a few hundred shapes: linear search
+};
+
+// What the most loaded link of a scattered job needs where its domains are, loaded_transfer()'s
+// other side, for the collectives of one job.
+class ScatteredTransfers {
+ public:
+  // Of flows that are spread where the fabric hashes them; `laid` must outlive it.
+  explicit ScatteredTransfers(LaidFlows& laid) : laid_(laid) {}
+  Seconds of(const Collective& collective, const CollectiveTime& alone, const Fabric& fabric);
+  // Flows of a job that nobody else asks for.
+  static LaidFlows lay(const Fabric& fabric, const JobGround& job);
+
+ private:
+  LaidFlows& laid_;
+  std::vector<std::pair<LoadKey, double>> known_;
 };
 
 }  // namespace orrery

@@ -3,6 +3,7 @@
 // out.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -18,6 +19,11 @@ struct CollectiveId {
 struct Completion {
   CollectiveId id;
   Ticks time;
+};
+
+// What most collectives of a step differ in.
+struct CollectiveHash {
+  std::size_t operator()(const Collective& collective) const;
 };
 
 class Network {

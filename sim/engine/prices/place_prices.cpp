@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "sim/engine/prices/trunk_traffic.h"
-#include "sim/engine/step/step.h"
 
 namespace orrery {
 
@@ -28,20 +27,23 @@ StepPlacePrices::StepPlacePrices(std::vector<PricedWork> works, SlotShape shape,
                                  double scatter_cost)
     : works_(std::move(works)),
       shape_(std::move(shape)),
+      marker_(shape_),
       scatter_cost_(scatter_cost),
-      known_(works_.size()) {
-  for (std::size_t i = 0; i < works_.size(); ++i) places_.emplace(works_[i].work, i);
+      priced_(works_.size()) {
+  for (std::size_t i = 0; i < works_.size(); ++i) {
+    const std::size_t number = works_[i].work;
+    if (number >= places_.size()) places_.resize(number + 1, works_.size());
+    places_[number] = i;
+  }
 }
 
-PlacePrice StepPlacePrices::price_of(const Scenario& scenario, const PlacementClass& placed,
+PlacePrice StepPlacePrices::price_of(PlaceSteps& steps, const PlacementClass& placed,
                                      double slower) const {
-  Scenario here = scenario;
-  here.ranks = canonical_ranks(placed, shape_);
-  const std::int64_t ps =
-      step(step_context(here), here.model, here.job, here.layout, here.stack).step.ps;
+  const ScatteredRanks ranks = canonical_ranks(placed, shape_);
+  const std::int64_t ps = steps.step_at(ranks, steps.scenario().network).step.ps;
   // Without slower steps the picoseconds of the step model, exactly.
   PlacePrice price{.step_ps = slower > 1 ? std::llround(static_cast<double>(ps) * slower) : ps};
-  price.trunks = trunk_traffic(here, shape_);
+  price.trunks = trunk_traffic(steps, ranks, shape_);
   return price;
 }
 
@@ -50,20 +52,21 @@ PlacePrice StepPlacePrices::price(std::uint16_t work, const Grants& place) {
     const double times = std::pow(scatter_cost_, levels_beyond_need(place, shape_));
     return {.step_ps = std::llround(static_cast<double>(JobWork{}.step_ps) * times)};
   }
-  const PlacementClass placed = placement_class(place, shape_);
   const std::size_t which = places_.at(work);
   const std::scoped_lock lock(mutex_);
-  OfWork& of = known_[which];
-  const auto at = of.find(placed);
-  if (at != of.end()) return at->second;
-  return of.emplace(placed, price_of(works_[which].scenario, placed, works_[which].slower))
-      .first->second;
+  Priced& priced = priced_.at(which);
+  ClassMark mark;
+  if (const PlacePrice* known = priced.known.find(place, marker_, mark)) return *known;
+  const PricedWork& of = works_[which];
+  if (!priced.steps) priced.steps = std::make_unique<PlaceSteps>(of.scenario);
+  return priced.known.add(place, mark,
+                          price_of(*priced.steps, placement_class(place, shape_), of.slower));
 }
 
 std::size_t StepPlacePrices::classes() const {
   const std::scoped_lock lock(mutex_);
   std::size_t sum = 0;
-  for (const OfWork& of : known_) sum += of.size();
+  for (const Priced& priced : priced_) sum += priced.known.classes();
   return sum;
 }
 

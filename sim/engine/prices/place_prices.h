@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "sim/engine/fleet/fleet_question.h"
 #include "sim/engine/placement_class.h"
+#include "sim/engine/prices/place_steps.h"
+#include "sim/engine/prices/price_table.h"
 #include "sim/engine/scenario.h"
 
 namespace orrery {
@@ -36,15 +37,20 @@ class StepPlacePrices final : public PlacePrices {
   std::size_t classes() const;
 
  private:
-  using OfWork = std::unordered_map<PlacementClass, PlacePrice, PlacementClassHash>;
-  PlacePrice price_of(const Scenario& scenario, const PlacementClass& placed, double slower) const;
+  PlacePrice price_of(PlaceSteps& steps, const PlacementClass& placed, double slower) const;
+
+  struct Priced {
+    PriceTable known;
+    std::unique_ptr<PlaceSteps> steps;  // once a place was asked for
+  };
 
   std::vector<PricedWork> works_;
-  std::unordered_map<std::uint16_t, std::size_t> places_;  // of works in the list
+  std::vector<std::size_t> places_;  // of works in the list, by their numbers
   SlotShape shape_;
+  ClassMarker marker_;
   double scatter_cost_;
   mutable std::mutex mutex_;
-  std::vector<OfWork> known_;
+  std::vector<Priced> priced_;
 };
 
 }  // namespace orrery

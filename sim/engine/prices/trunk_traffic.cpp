@@ -81,7 +81,9 @@ void add_hashing(const Cluster& cluster, TrunkTraffic& out) {
 
 }  // namespace
 
-std::vector<TrunkTraffic> trunk_traffic(const Scenario& scenario, const SlotShape& shape) {
+std::vector<TrunkTraffic> trunk_traffic(PlaceSteps& steps, const ScatteredRanks& ranks,
+                                        const SlotShape& shape) {
+  const Scenario& scenario = steps.scenario();
   std::vector<TrunkTraffic> out(shape.levels.size());
   const std::int64_t gpus = scenario.layout.gpus();
   std::optional<StepResult> result;
@@ -91,11 +93,7 @@ std::vector<TrunkTraffic> trunk_traffic(const Scenario& scenario, const SlotShap
     const auto tier = static_cast<std::size_t>(name - tier_names.begin());
     const double links = links_of_host(scenario.cluster, tier);
     if (!(links > 0)) continue;
-    if (!result) {
-      Scenario flows = scenario;
-      flows.network = NetworkMode::flow;
-      result = step(step_context(flows), flows.model, flows.job, flows.layout, flows.stack);
-    }
+    if (!result) result = steps.step_at(ranks, NetworkMode::flow);
     const double hosts =
         static_cast<double>(gpus) / static_cast<double>(scenario.cluster.gpus_per_host);
     out[level] = traffic_above(*result, tier, hosts, links);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/engine/fleet/fleet_question.h"
-#include "sim/engine/scenario.h"
+#include "sim/engine/prices/place_steps.h"
 #include "topologies/slots.h"
 
 namespace orrery {
@@ -14,6 +14,7 @@ namespace orrery {
 // do not meet. What a step sends is taken from its flows, spread evenly over the job's hosts. Of
 // the time in which a kind of traffic is sent, that part counts as waited for which shows in the
 // step.
-std::vector<TrunkTraffic> trunk_traffic(const Scenario& scenario, const SlotShape& shape);
+std::vector<TrunkTraffic> trunk_traffic(PlaceSteps& steps, const ScatteredRanks& ranks,
+                                        const SlotShape& shape);
 
 }  // namespace orrery

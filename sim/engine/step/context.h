@@ -6,6 +6,7 @@
 
 namespace orrery {
 
+class FlowMemory;
 class LoadedTransfers;
 struct StepProgram;
 
@@ -21,6 +22,8 @@ struct StepContext {
   NetworkMode network = NetworkMode::ideal;
   Conditions conditions = {};
   LoadedTransfers* loaded = nullptr;  // remembers for many layouts on the same fabric
+  // Remembers for many places of one layout; then flows tell times alone (FlowOptions::ends_only).
+  FlowMemory* flows = nullptr;
   // What the same model, job, layout and stack were lowered to before; nullptr: they are lowered.
   const StepProgram* program = nullptr;
   const ScatteredRanks* ranks = nullptr;  // where they are; nullptr or no blocks: contiguous

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "hw_models/boards.h"
+#include "sim/engine/network/flow_memory.h"
 #include "sim/engine/network/ideal_network.h"
 #include "sim/engine/step/step.h"
 
@@ -61,15 +62,20 @@ PricedLayers open_layers(const StepCase& asked, std::unique_ptr<Network> network
   layers.debug = debug_calls(asked, layers.placement);
   if (layers.network) return layers;
   if (context.network == NetworkMode::flow) {
-    auto flow =
-        std::make_unique<FlowNetwork>(context.fabric, context.collective_costs,
-                                      job_ground(asked, layers.placement), context.conditions);
+    const FlowOptions options{.ends_only = context.flows != nullptr};
+    auto flow = std::make_unique<FlowNetwork>(context.fabric, context.collective_costs,
+                                              job_ground(asked, layers.placement),
+                                              context.conditions, options, context.flows);
     layers.flow = flow.get();
     layers.network = std::move(flow);
   } else if (context.scattered()) {
-    layers.network =
-        std::make_unique<IdealNetwork>(context.fabric, context.collective_costs, context.loaded,
-                                       job_ground(asked, layers.placement));
+    const JobGround ground = job_ground(asked, layers.placement);
+    LaidFlows* laid = nullptr;
+    if (context.flows != nullptr)
+      laid = &context.flows->place(context.fabric, ground, context.conditions.seed,
+                                   {.spread_hashed = true, .ends_only = true});
+    layers.network = std::make_unique<IdealNetwork>(context.fabric, context.collective_costs,
+                                                    context.loaded, ground, laid);
   } else {
     layers.network =
         std::make_unique<IdealNetwork>(context.fabric, context.collective_costs, context.loaded);

@@ -226,10 +226,14 @@ StepResult step(const StepContext& context, const Model& model, const Job& job,
   std::optional<StepProgram> program;
   if (there.program == nullptr)
     there.program = &program.emplace(lower_step(model, job, layout, stack));
-  const StepContext contiguous = contiguous_context(there);
-  StepResult found = step_where_it_is({there, model, job, layout, stack});
-  StepResult least = step_where_it_is({contiguous, model, job, layout, stack});
-  return found.step < least.step ? least : found;
+  const StepResult least = step_where_it_is({contiguous_context(there), model, job, layout, stack});
+  return scattered_step(there, model, job, layout, stack, least);
+}
+
+StepResult scattered_step(const StepContext& context, const Model& model, const Job& job,
+                          const Layout& layout, const Stack& stack, const StepResult& contiguous) {
+  StepResult found = step_where_it_is({context, model, job, layout, stack});
+  return found.step < contiguous.step ? contiguous : found;
 }
 
 }  // namespace orrery

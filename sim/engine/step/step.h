@@ -22,6 +22,10 @@ StepProgram lower_step(const Model& model, const Job& job, const Layout& layout,
 StepResult step(const StepContext& context, const Model& model, const Job& job,
                 const Layout& layout, const Stack& stack);
 
+// The same of a scattered job whose step from accelerator 0 on (contiguous_context) is known.
+StepResult scattered_step(const StepContext& context, const Model& model, const Job& job,
+                          const Layout& layout, const Stack& stack, const StepResult& contiguous);
+
 // The same of a step whose passes are priced: the pipeline, tails and optimizer of training.
 StepResult run_training(const PricedStep& step);
 // One request batch passes the stages one after the other: latency is their sum.

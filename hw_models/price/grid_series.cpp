@@ -31,6 +31,12 @@ GridSeries parse_grid(std::string_view csv, const std::string& file) {
     if (std::abs(hour.dollars_per_kwh) > most_dollars) row.fail("usd_per_kwh", price);
     if (!(hour.kg_per_kwh >= 0)) row.fail("kg_per_kwh", carbon);
     out.hours.push_back(hour);
+    if (!table.has("limit_mw")) continue;
+    constexpr const char* limit = "megawatts above 0, and below 100,000";
+    constexpr double most_megawatts = 1e5;
+    const double megawatts = number("limit_mw", limit);
+    if (!(megawatts > 0 && megawatts < most_megawatts)) row.fail("limit_mw", limit);
+    out.limits.emplace_back(megawatts * 1e6);
   }
   if (out.hours.empty())
     throw Error({.file = file, .found = "no row", .expected = "a row for each hour of the run"});

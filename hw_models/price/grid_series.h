@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/units/units.h"
+
 namespace orrery {
 
 struct GridHour {
@@ -17,10 +19,11 @@ struct GridHour {
 struct GridSeries {
   std::string name;
   std::vector<GridHour> hours;
+  std::vector<Watts> limits = {};  // that may be drawn then, of each hour; none: no column says
 };
 
-// Columns hour (0, 1, 2, ..), usd_per_kwh, kg_per_kwh. Errors: an hour that is not the next one,
-// carbon below 0, prices beyond 1,000 dollars, no row.
+// Columns hour (0, 1, 2, ..), usd_per_kwh, kg_per_kwh, and perhaps limit_mw. Errors: an hour that
+// is not the next one, carbon below 0, prices beyond 1,000 dollars, limits of 0 or less, no row.
 GridSeries parse_grid(std::string_view csv, const std::string& file);
 
 }  // namespace orrery

@@ -191,7 +191,7 @@ TEST_CASE("law: a limit that falls stops the fewest of the lowest priority", "[f
     question.hours.limits.push_back(48 * 700);
     question.power_limit_milliwatts = 48 * 700;
     // Who runs, as it is told.
-    std::vector<std::uint8_t> runs(list.jobs.size());
+    std::vector<std::uint8_t> runs(list.jobs.size()), before;
     std::vector<std::uint32_t> stopped;
     FleetTime stopped_at;
     question.tell = [&](const FleetEvent& event) {
@@ -199,7 +199,10 @@ TEST_CASE("law: a limit that falls stops the fewest of the lowest priority", "[f
       if (event.kind == FleetEventKind::end) runs[event.job] = 0;
       if (event.kind != FleetEventKind::stop) return;
       REQUIRE(event.cause == "power");
-      if (event.at != stopped_at) stopped.clear();
+      if (event.at != stopped_at || stopped.empty()) {
+        stopped.clear();
+        before = runs;
+      }
       stopped_at = event.at;
       stopped.push_back(event.job);
       runs[event.job] = 0;
@@ -211,6 +214,17 @@ TEST_CASE("law: a limit that falls stops the fewest of the lowest priority", "[f
         for (std::size_t i = 0; i < runs.size(); ++i)
           REQUIRE((runs[i] == 0 || !list.jobs[i].preemptible));
       if (stopped_at != now || stopped.empty()) return;
+      // All of lower priority together would not have sufficed.
+      const auto held = [&](std::int32_t below, bool all) {
+        std::int64_t gpus = 0;
+        for (std::size_t i = 0; i < before.size(); ++i)
+          if (before[i] == 1 && (all || list.jobs[i].preemptible) && list.jobs[i].priority < below)
+            gpus += list.jobs[i].gpus;
+        return gpus * 600;
+      };
+      const std::int64_t excess = idle + held(INT16_MAX, true) - limit;
+      for (const std::uint32_t job : stopped)
+        REQUIRE(held(list.jobs[job].priority, false) < excess);
       // None was stopped in vain: with any of them it would be too much.
       for (const std::uint32_t job : stopped) {
         REQUIRE(list.jobs[job].preemptible);

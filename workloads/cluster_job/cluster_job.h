@@ -18,9 +18,11 @@ inline constexpr auto job_fate_text = enum_names<JobFate>({"completed", "failed"
 
 // A gang: all its GPUs start and end together.
 struct ClusterJob {
-  FleetTime submit;        // since the first job of the list
-  FleetTime length;        // from start to end, 0 or more: alone, well placed, nothing fails
-  FleetTime limit;         // that the scheduler is told, at least `length`
+  FleetTime submit;  // since the first job of the list
+  FleetTime length;  // from start to end, 0 or more: alone, well placed, nothing fails
+  FleetTime limit;   // that the scheduler is told, at least `length`
+  // After its submission it should have ended. fleet_never: at any time.
+  FleetTime deadline = fleet_never;
   std::int32_t gpus = 1;   // at least 1
   std::int32_t queue = 0;  // of ClusterJobs::queues: a virtual cluster, a partition, a team
   std::int32_t user = -1;  // of ClusterJobs::users; -1: not known
@@ -31,6 +33,11 @@ struct ClusterJob {
   std::uint16_t work = 0;     // of what it consists: the kinds of a question; 0: a recorded length
   std::uint16_t sizes = 0;    // that it may have: the lists of a question, from 1; 0: gpus alone
 };
+
+// When it is due; fleet_never: at any time.
+inline FleetTime due(const ClusterJob& job) {
+  return job.deadline == fleet_never ? fleet_never : job.submit + job.deadline;
+}
 
 // In order of submission, those of one instant in order of their rows.
 struct ClusterJobs {

@@ -38,22 +38,24 @@ ClusterJobs parse_philly(std::string_view text, const std::string& file) {
 }
 
 const std::vector<std::string>& own_columns() {
-  static const std::vector<std::string> columns = {"submit_s", "length_s", "gpus", "id",
-                                                   "limit_s",  "queue",    "user", "fate"};
+  static const std::vector<std::string> columns = {
+      "submit_s", "length_s", "gpus", "id", "limit_s", "deadline_s", "queue", "user", "fate"};
   return columns;
 }
+
+constexpr const char* own_columns_text =
+    "submit_s, length_s, gpus, and perhaps id, limit_s, deadline_s, queue, user, fate";
 
 // Error for a column that our own format does not have.
 void check_own_columns(const CsvTable& table) {
   const std::vector<std::string>& known = own_columns();
   for (const std::string& column : table.header)
     if (std::find(known.begin(), known.end(), column) == known.end())
-      throw Error(
-          {.file = table.file,
-           .path = "line 1",
-           .found = "column " + in_quotes(column),
-           .expected = "submit_s, length_s, gpus, and perhaps id, limit_s, queue, user, fate",
-           .nearest = nearest_name(column, known)});
+      throw Error({.file = table.file,
+                   .path = "line 1",
+                   .found = "column " + in_quotes(column),
+                   .expected = own_columns_text,
+                   .nearest = nearest_name(column, known)});
   require_columns(table, {"submit_s", "length_s", "gpus"}, job_columns_page);
 }
 
@@ -69,24 +71,34 @@ JobFate fate_in(const CsvTable& table, std::size_t row) {
                .nearest = nearest_name(text, job_fate_text.names())});
 }
 
+// Column limit_s or deadline_s; blank: nothing. Error below the length: no start keeps it.
+std::optional<FleetTime> time_of_at_least_length(const CsvTable& table, std::size_t i,
+                                                 const std::string& what, FleetTime length) {
+  const CsvRow row(table, i);
+  const std::string column = what + "_s";
+  if (row.blank(column)) return std::nullopt;
+  const FleetTime time = seconds_in(row, column);
+  if (time < length)
+    throw Error({.file = table.file,
+                 .path = fmt::format("line {}, column {}", table.lines[i], column),
+                 .found = fmt::format("a {} of {} s below the length of {} s", what,
+                                      row.text(column), row.text("length_s")),
+                 .expected = fmt::format("a {} of at least the length", what)});
+  return time;
+}
+
 ClusterJobs own_jobs(const CsvTable& table) {
   JobListMaker maker(table, "submit_s", table.has("id") ? "id" : "");
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const CsvRow row(table, i);
-    const ClusterJob job{.submit = seconds_in(row, "submit_s"),
-                         .length = seconds_in(row, "length_s"),
-                         .gpus = job_gpus(row, "gpus", row.integer("gpus")),
-                         .queue = maker.queue_called(row.text("queue")),
-                         .user = maker.user_called(row.text("user")),
-                         .fate = fate_in(table, i)};
-    std::optional<FleetTime> limit;
-    if (!row.blank("limit_s")) limit = seconds_in(row, "limit_s");
-    if (limit && *limit < job.length)
-      throw Error({.file = table.file,
-                   .path = fmt::format("line {}, column limit_s", table.lines[i]),
-                   .found = fmt::format("a limit of {} s below the length of {} s",
-                                        row.text("limit_s"), row.text("length_s")),
-                   .expected = "a limit of at least the length"});
+    ClusterJob job{.submit = seconds_in(row, "submit_s"),
+                   .length = seconds_in(row, "length_s"),
+                   .gpus = job_gpus(row, "gpus", row.integer("gpus")),
+                   .queue = maker.queue_called(row.text("queue")),
+                   .user = maker.user_called(row.text("user")),
+                   .fate = fate_in(table, i)};
+    const std::optional<FleetTime> limit = time_of_at_least_length(table, i, "limit", job.length);
+    job.deadline = time_of_at_least_length(table, i, "deadline", job.length).value_or(fleet_never);
     maker.add(i, job, limit);
   }
   return maker.made();
@@ -116,9 +128,7 @@ ClusterJobs parse_json_jobs(std::string_view text, const std::string& file) {
     const std::string_view line = next_line(text, number);
     if (is_blank(line)) continue;
     const JsonValue job = JsonValue::parse(line, fmt::format("{}: line {}", file, number));
-    job.expect_only(own_columns(),
-                    "submit_s, length_s, gpus, and perhaps id, limit_s, queue, "
-                    "user, fate");
+    job.expect_only(own_columns(), own_columns_text);
     for (const char* needed : {"submit_s", "length_s", "gpus"}) (void)job.at(needed);
     std::vector<std::string>& row = table.rows.emplace_back();
     for (const std::string& key : own_columns()) row.push_back(cell_of(job, key));

@@ -6,8 +6,8 @@
 
 #include "sim/app/answer/answer.h"
 #include "sim/app/answer/csv.h"
-#include "sim/app/schedule/incident_report.h"
 #include "sim/app/schedule/deadline_report.h"
+#include "sim/app/schedule/incident_report.h"
 #include "sim/app/schedule/power_report.h"
 #include "sim/app/schedule/report.h"
 #include "sim/app/schedule/served_report.h"

@@ -72,38 +72,76 @@ std::string prices_text(const EnergyPrices& prices) {
                             ranged(site.carbon_intensity, kwh, " kg"));
 }
 
+double megawatts(std::int64_t milliwatts) { return static_cast<double>(milliwatts) * 1e-9; }
+
+// One limit, or the least and the most of those that change by the hour.
+std::string limit_cell(const FleetQuestion& asked) {
+  if (asked.power_limit_milliwatts == 0) return asked.feeds.empty() ? "none" : "by feeds";
+  const std::string most = fmt::format("{:.3f}", megawatts(asked.power_limit_milliwatts));
+  const std::vector<std::int64_t>& hours = asked.hours.limits;
+  if (hours.empty()) return most;
+  return fmt::format("{:.3f} to {}", megawatts(*std::min_element(hours.begin(), hours.end())),
+                     most);
+}
+
+// "Feeds: 2 halls of 0.42 MW, 4 rows of 0.21 MW."
+std::string feeds_text(const PointCase& asked) {
+  std::vector<std::string> levels;
+  const FeedTree& feeds = asked.question.feeds;
+  for (auto level = feeds.rbegin(); level != feeds.rend(); ++level) {
+    const std::int32_t count = (asked.shape.hosts + level->reach - 1) / level->reach;
+    levels.push_back(count == 1 ? level->name : plural(count, level->name));
+    if (level->limit > 0) levels.back() += fmt::format(" of {:.4g} MW", megawatts(level->limit));
+  }
+  return levels.empty() ? "" : "Feeds: " + joined(levels, ", ") + ".";
+}
+
+void add_ramps(Document& document, const SchedulePoint& p) {
+  if (p.measures.empty()) return;
+  const PowerRamps& ramps = p.measures.front().power.ramps;
+  document.note(fmt::format(
+      "Ramps, {}: within a minute it rises by at most {:.3f} MW and falls by {:.3f}, within 15 "
+      "minutes by {:.3f} and {:.3f}; what GPUs draw for milliseconds within steps is not in it.",
+      point_name(p), megawatts(ramps.minute.rise), megawatts(ramps.minute.fall),
+      megawatts(ramps.quarter.rise), megawatts(ramps.quarter.fall)));
+}
+
 }  // namespace
 
 void add_power(Document& document, const Scheduled& s) {
   const bool limited = std::any_of(s.points.begin(), s.points.end(), [](const SchedulePoint& p) {
-    return p.asked.question.power_limit_milliwatts > 0;
+    return p.asked.question.power_limit_milliwatts > 0 || !p.asked.question.feeds.empty();
   });
   const bool over = std::any_of(s.points.begin(), s.points.end(),
                                 [](const SchedulePoint& p) { return p.record.power.over.us > 0; });
+  const bool by_hour = std::any_of(s.points.begin(), s.points.end(), [](const SchedulePoint& p) {
+    return !p.asked.question.hours.limits.empty();
+  });
   std::vector<std::string> head;
   std::vector<Align> align;
   name_columns(s, head, align);
   for (const char* name : {"energy, GWh", "mean, MW", "most, MW"}) head.emplace_back(name);
   if (limited) head.insert(head.end(), {"limit, MW", "work %", "capped %"});
   if (over) head.emplace_back("above it for");
+  if (by_hour) head.emplace_back("stopped");
   const bool billed = s.settings.has("site") || s.settings.has("grid");
   if (billed) head.insert(head.end(), {"electricity, $", "CO2, t"});
   align.resize(head.size(), Align::right);
   Table table(head, align);
   for (const SchedulePoint* p : run_points(s)) {
     const FleetMeasures& m = p->measures.front();
-    const std::int64_t limit = p->asked.question.power_limit_milliwatts;
     std::vector<std::string> row = name_cells(*p);
     row.push_back(fmt::format("{:.3f}", m.energy.si() / (1e6 * joules_per_kilowatt_hour)));
     row.push_back(fmt::format("{:.3f}", m.power.mean.si() * 1e-6));
     row.push_back(fmt::format("{:.3f}", m.power.peak.si() * 1e-6));
     if (limited) {
-      row.push_back(limit > 0 ? fmt::format("{:.3f}", static_cast<double>(limit) * 1e-9) : "none");
+      row.push_back(limit_cell(p->asked.question));
       row.push_back(percent_figure(mean_share(*p, &FleetShares::useful) +
                                    mean_share(*p, &FleetShares::in_vain)));
       row.push_back(percent_figure(mean_share(*p, &FleetShares::capped)));
     }
     if (over) row.push_back(to_text(m.power.over_limit));
+    if (by_hour) row.push_back(grouped(m.power.suspended));
     if (billed)
       for (const double of : {m.power.bill ? m.power.bill->dollars : NAN,
                               m.power.bill ? m.power.bill->kg * 1e-3 : NAN})
@@ -120,21 +158,56 @@ void add_power(Document& document, const Scheduled& s) {
     document.note(
         "work: GPU-time in steps that count, useful or in vain; capped: what they took longer by "
         "caps.");
+  const std::string feeds = feeds_text(s.points[s.best].asked);
+  if (!feeds.empty()) document.note(feeds);
+  if (by_hour)
+    document.note("stopped: jobs, where the limit fell below what all draw at their least caps.");
+  if (limited || billed) add_ramps(document, s.points[s.best]);
   if (billed) document.note(prices_text(*s.points.front().asked.prices));
   add_caps(document, s);
 }
+
+namespace {
+
+Json ramp_json(const PowerRamp& ramp) {
+  return {{"rise_w", static_cast<double>(ramp.rise) * 1e-3},
+          {"fall_w", static_cast<double>(ramp.fall) * 1e-3}};
+}
+
+// From the inside out.
+Json feeds_json(const FeedTree& feeds) {
+  Json out = Json::array();
+  for (const FeedLevel& level : feeds)
+    out.push_back({{"name", level.name},
+                   {"hosts", level.reach},
+                   {"limit_w", level.limit > 0 ? Json(static_cast<double>(level.limit) * 1e-3)
+                                               : Json(nullptr)},
+                   {"share_left", level.share_left}});
+  return out;
+}
+
+Json ramps_json(const PowerRamps& ramps) {
+  return {{"minute", ramp_json(ramps.minute)}, {"quarter_hour", ramp_json(ramps.quarter)}};
+}
+
+}  // namespace
 
 Json power_json(const SchedulePoint& p) {
   const FleetMeasures& m = p.measures.front();
   const FleetQuestion& asked = p.asked.question;
   const bool limited = asked.power_limit_milliwatts > 0;
-  return {{"mean_w", m.power.mean.si()},
-          {"peak_w", m.power.peak.si()},
-          {"limit_w", limited ? Json(static_cast<double>(asked.power_limit_milliwatts) * 1e-3)
-                              : Json(nullptr)},
-          {"policy", limited ? Json(power_policy_text[asked.power_policy]) : Json(nullptr)},
-          {"capped_share", m.shares.capped},
-          {"over_limit_s", m.power.over_limit.si()}};
+  const bool by_feeds = !asked.feeds.empty();
+  return {
+      {"mean_w", m.power.mean.si()},
+      {"peak_w", m.power.peak.si()},
+      {"limit_w",
+       limited ? Json(static_cast<double>(asked.power_limit_milliwatts) * 1e-3) : Json(nullptr)},
+      {"feeds", feeds_json(asked.feeds)},
+      {"policy", limited || by_feeds ? Json(power_policy_text[asked.power_policy]) : Json(nullptr)},
+      {"capped_share", m.shares.capped},
+      {"over_limit_s", m.power.over_limit.si()},
+      {"suspended", m.power.suspended},
+      {"ramp", ramps_json(m.power.ramps)}};
 }
 
 Json caps_json(const Scheduled& s) {

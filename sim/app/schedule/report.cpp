@@ -8,8 +8,8 @@
 #include <cmath>
 #include <set>
 
-#include "sim/app/schedule/incident_report.h"
 #include "sim/app/schedule/deadline_report.h"
+#include "sim/app/schedule/incident_report.h"
 #include "sim/app/schedule/point_names.h"
 #include "sim/app/schedule/power_report.h"
 #include "sim/app/schedule/served_report.h"

@@ -69,11 +69,14 @@ void add_trainings(Document& document, const Scheduled& s) {
 void add_post_trainings(Document& document, const Scheduled& s) {
   const std::vector<PostTraining>& jobs = s.points.front().asked.jobs->post_trainings;
   if (jobs.empty()) return;
-  Table table({"job of RL", "GPUs", "model", "step", "rollout", "trains", "weights", "alone"},
-              {Align::left, Align::right, Align::left, Align::right, Align::right, Align::right,
-               Align::right, Align::right});
+  Table table(
+      {"job of RL", "GPUs", "model", "step", "90%", "rollout", "trains", "weights", "alone"},
+      {Align::left, Align::right, Align::left, Align::right, Align::left, Align::right,
+       Align::right, Align::right, Align::right});
   for (const PostTraining& job : jobs)
     table.add({job.id, grouped(job.job.gpus), job.model, to_text(job.step.step),
+               fmt::format("{} to {}", to_text(job.range.low * job.step.step),
+                           to_text(job.range.high * job.step.step)),
                to_text(job.step.rollout.time), to_text(job.step.trains),
                to_text(job.step.sync.time()), to_text(job.job.length)});
   document.heading("Post-training by RL");
@@ -90,7 +93,7 @@ Json post_trainings_json(const FleetJobs& jobs) {
     out.push_back({{"id", job.id},
                    {"model", job.model},
                    {"gpus", job.job.gpus},
-                   {"step", rl_step_json(job.step)},
+                   {"step", rl_step_json(job.step, job.range)},
                    {"length_s", to_seconds(job.job.length).si()},
                    {"save_interval_s",
                     job.save_interval > Seconds{} ? Json(job.save_interval.si()) : Json(nullptr)}});

@@ -94,7 +94,7 @@ RoundLoop::RoundLoop(FleetState& state, const FleetQuestion& question)
 
 FleetTime RoundLoop::next() const {
   if (active_.empty() || (!changed_ && !open_)) return fleet_never;
-  const std::int64_t round = question_.round.us;
+  const std::int64_t round = question_.rounds.every.us;
   return {(from_.us + round - 1) / round * round};
 }
 
@@ -123,7 +123,7 @@ void RoundLoop::wake(FleetTime now) {
   from_ = now;
   if (next() <= now)
     decide(now);
-  else if (changed_ && !question_.breakdowns.kinds.empty())
+  else if (changed_ && may_lose_hosts(question_))
     begin_again(now);
   from_ = now + FleetTime{1};
 }
@@ -172,7 +172,7 @@ void RoundLoop::size_rank(std::int32_t rank, const std::vector<std::size_t>& whi
                  .gpus = std::max<std::int64_t>(0, left)};
   for (const std::size_t i : which) view.jobs.push_back(round_job(active_[i], now));
   std::unique_ptr<RoundPolicy>& policy = policies_[rank];
-  if (!policy) policy = round_policy(question_.round_rule);
+  if (!policy) policy = round_policy(question_.rounds.rule);
   const std::vector<std::int32_t> sizes = policy->sizes(view);
   for (std::size_t k = 0; k < which.size(); ++k) {
     gangs[which[k]].gpus = sizes[k];

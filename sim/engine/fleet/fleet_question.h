@@ -10,10 +10,13 @@
 #include "sim/engine/elastic/elastic_question.h"
 #include "sim/engine/jobs/breakdowns.h"
 #include "sim/engine/jobs/fleet_event.h"
+#include "sim/engine/jobs/incidents.h"
 #include "sim/engine/jobs/job_work.h"
 #include "sim/engine/jobs/link_sharing.h"
 #include "sim/engine/jobs/policy.h"
+#include "sim/engine/power/fleet_hours.h"
 #include "sim/engine/power/power_budget.h"
+#include "sim/engine/power/power_feed.h"
 #include "sim/engine/slurm/slurm_passes.h"
 #include "topologies/slots.h"
 
@@ -51,6 +54,12 @@ struct WorkSize {
   std::int64_t steps = 0;  // of the whole job there; 0: as many as on any other
 };
 
+// Who decides, at every multiple of so long. Six minutes: Gavel (Narayanan et al., OSDI 2020, 5).
+struct FleetRounds {
+  RoundRule rule = RoundRule::goodput;
+  FleetTime every{INT64_C(360'000'000)};
+};
+
 struct FleetQuestion {
   SlotShape shape;
   FleetPolicy policy;
@@ -59,19 +68,19 @@ struct FleetQuestion {
   PlacePrices* prices = nullptr;             // of kinds that are priced
   // By ClusterJob::sizes - 1, ascending. What it asks for is one.
   std::vector<std::vector<WorkSize>> sizes = {};
-  // rounds: who decides, at every multiple of so long. Six minutes: Gavel (Narayanan et al., OSDI
-  // 2020, 5).
-  RoundRule round_rule = RoundRule::goodput;
-  FleetTime round{INT64_C(360'000'000)};
+  FleetRounds rounds = {};
   std::vector<QueueQuota> quotas = {};  // by queue; fewer: the others have none
   SlurmSettings slurm = {};
   LinkMeeting meeting = LinkMeeting::random;  // how jobs meet on links that they share
   BreakdownPlan breakdowns = {};              // needs hosts: no pool
+  std::vector<Incident> incidents = {};       // likewise
+  std::int64_t store_bytes_per_s = 0;         // all that read get so much; 0: as if each were alone
   std::int64_t idle_milliwatts = 0;           // of an accelerator that nobody holds
   std::int64_t power_limit_milliwatts = 0;    // of all accelerators with their hosts; 0: none
+  FeedTree feeds = {};                        // of single halls, rows and racks: needs hosts
   PowerPolicy power_policy = PowerPolicy::admit;
   std::vector<std::optional<CapCurve>> cap_curves = {};  // by work; none: it cannot be capped
-  bool hourly = false;                                   // energy is kept hour by hour
+  FleetHours hours = {};                                 // what changes by the hour
   FleetTime horizon = fleet_never;                       // the run ends then, whoever runs
   std::optional<std::uint32_t> watch = {};               // the job whose wait is to be told
   // Asked with the time that was reached: every few thousand events, or at every one where a rule
@@ -84,5 +93,10 @@ struct FleetQuestion {
   // Called after the decisions of each instant, for laws.
   std::function<void(FleetTime, const Slots&)> look = {};
 };
+
+// Hosts may go out under those that run.
+inline bool may_lose_hosts(const FleetQuestion& question) {
+  return !question.breakdowns.kinds.empty() || does_something(question.incidents);
+}
 
 }  // namespace orrery

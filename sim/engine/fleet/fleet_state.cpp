@@ -53,6 +53,9 @@ void count_held(SizedUse& use, std::int32_t gpus, FleetTime now) {
 
 }  // namespace
 
+FleetState::Power::Power(const FleetQuestion& question, std::int64_t gpus)
+    : all(power_rules(question, gpus)), feeds(question.feeds, question.shape, all) {}
+
 FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion& question)
     : records(jobs.size()),
       sized_{question.sizes.empty() ? std::vector<ClusterJob>{} : jobs, {}},
@@ -66,8 +69,7 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
                                    [](const ClusterJob& job) { return job.limit == job.length; })),
       runs_(jobs.size()),
       ranks_(jobs_, question.policy),
-      power_(power_rules(question, slots_.total())),
-      feeds_(question.feeds, question.shape, power_) {
+      power_(question, slots_.total()) {
   if (!pool_) grants_.resize(jobs.size());
   if (!exact_) clocks_.promised_ends.resize(jobs.size());
   const bool stops = question.policy.preempts || question.policy.defragments ||
@@ -78,24 +80,24 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
 }
 
 std::int64_t FleetState::extra_milliwatts(std::uint32_t job) const {
-  return power_.extra(jobs_[job].work, jobs_[job].gpus);
+  return power_.all.extra(jobs_[job].work, jobs_[job].gpus);
 }
 
 bool FleetState::could_have_power(std::uint32_t job) const {
-  return power_.has_alone(jobs_[job].work, jobs_[job].gpus);
+  return power_.all.has_alone(jobs_[job].work, jobs_[job].gpus);
 }
 
 std::int64_t FleetState::capped_ps(std::uint32_t job, std::int64_t step_ps) const {
-  return std::llround(static_cast<double>(step_ps) * (power_.slower(job) - 1));
+  return std::llround(static_cast<double>(step_ps) * (power_.all.slower(job) - 1));
 }
 
 bool FleetState::settle_power(FleetTime now) {
   bool any = false;
-  for (const auto& [job, level] : feeds_.settle()) power_.set_ceiling(job, level);
-  for (const std::uint32_t job : power_.settle()) {
+  for (const auto& [job, level] : power_.feeds.settle()) power_.all.set_ceiling(job, level);
+  for (const std::uint32_t job : power_.all.settle()) {
     any = true;
     if (sharing_.contains(job)) {
-      begun.push_back(job);
+      sharers.begun.push_back(job);
       continue;
     }
     const std::int64_t alone = runs_[job].step_ps - runs_[job].capped_ps;
@@ -148,11 +150,11 @@ void FleetState::end_loan(std::uint32_t number) {
 
 bool FleetState::find(std::uint32_t job, Grants& out) {
   if (!has_power(milliwatts() + extra_milliwatts(job))) return false;
-  const std::int64_t each = feeds_.empty() ? 0 : power_.extra(jobs_[job].work, 1);
-  if (each == 0 || !feeds_.binds(feeds_.loads(), each, jobs_[job].gpus))
+  const std::int64_t each = power_.feeds.empty() ? 0 : power_.all.extra(jobs_[job].work, 1);
+  if (each == 0 || !power_.feeds.binds(power_.feeds.loads(), each, jobs_[job].gpus))
     return placer_.find(slots_, jobs_[job].gpus, out);
   Slots view = slots_;
-  feeds_.narrow(feeds_.loads(), each, view);
+  power_.feeds.narrow(power_.feeds.loads(), each, view);
   return placer_.find(view, jobs_[job].gpus, out);
 }
 
@@ -188,7 +190,7 @@ void FleetState::begin_run(std::uint32_t number, FleetTime now, FleetTime overhe
 // Of no time: what it had asked for is void.
 void FleetState::ask_store(std::uint32_t number, const StoreRead& read) {
   if (question_.store_bytes_per_s > 0)
-    reads.push_back({number, runs_[number].begin - read.after - read.alone, read});
+    store.asked.push_back({number, runs_[number].begin - read.after - read.alone, read});
 }
 
 void FleetState::move_begin(std::uint32_t number, FleetTime begin) {
@@ -238,8 +240,8 @@ void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
         CHECK_THAT(!slots_.is_out(host), "a host that is out is not handed out");
   slots_.take(grants);
   if (jobs_[number].sizes > 0) sized_.uses[number].since = now;
-  power_.begin(number, jobs_[number].work, jobs_[number].gpus, jobs_[number].priority);
-  feeds_.begin(number, jobs_[number].work, jobs_[number].priority, grants);
+  power_.all.begin(number, jobs_[number].work, jobs_[number].gpus, jobs_[number].priority);
+  power_.feeds.begin(number, jobs_[number].work, jobs_[number].priority, grants);
   ranks_.count(number, 1);
   if (ranks_.by_service()) holding_changes.push_back({number, true});
   JobRecord& record = records[number];
@@ -252,10 +254,10 @@ void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
     record.waited_again += now - clocks_.queued[number];
   }
   take_price(number, grants);
-  const auto again = to_read_.find(number);
+  const auto again = store.later.find(number);
   begin_run(number, now, overhead,
-            again != to_read_.end() ? again->second : work_of(number).first_read);
-  if (again != to_read_.end()) to_read_.erase(again);
+            again != store.later.end() ? again->second : work_of(number).first_read);
+  if (again != store.later.end()) store.later.erase(again);
   if (!pool_) {
     record.hosts = record.groups = 0;
     count_groups(grants, record);
@@ -294,7 +296,7 @@ void FleetState::take_price(std::uint32_t number, const Grants& grants) {
   runs_[number].step_ps = price.step_ps;
   if (price.trunks.empty()) return;
   sharing_.emplace(number, std::move(price));
-  begun.push_back(number);
+  sharers.begun.push_back(number);
 }
 
 bool FleetState::end_jobs(FleetTime now) {
@@ -317,18 +319,18 @@ bool FleetState::end_jobs(FleetTime now) {
 
 void FleetState::give_back(std::uint32_t number, FleetTime now) {
   if (jobs_[number].sizes > 0) count_held(sized_.uses[number], jobs_[number].gpus, now);
-  power_.end(number, jobs_[number].work, jobs_[number].gpus);
+  power_.all.end(number, jobs_[number].work, jobs_[number].gpus);
   ask_store(number, {});
   ranks_.count(number, -1);
   if (ranks_.by_service()) holding_changes.push_back({number, false});
-  if (!sharing_.empty() && sharing_.erase(number) > 0) left.push_back(number);
+  if (!sharing_.empty() && sharing_.erase(number) > 0) sharers.left.push_back(number);
   if (pool_) {
     const HostGrant all{.host = 0, .hosts = 1, .gpus = jobs_[number].gpus};
     slots_.give({&all, 1});
     return;
   }
   if (!on_host_.empty()) put_on_hosts(number, false);
-  feeds_.end(number, jobs_[number].work, grants_[number]);
+  power_.feeds.end(number, jobs_[number].work, grants_[number]);
   slots_.give(grants_[number]);
   Grants().swap(grants_[number]);
 }
@@ -380,7 +382,7 @@ void FleetState::requeue(std::uint32_t number, FleetTime now, FleetTime trusted,
   stop_run(number, now, trusted);
   give_back(number, now);
   ++records[number].stops;
-  if (question_.store_bytes_per_s > 0) to_read_[number] = read_again(work_of(number));
+  if (question_.store_bytes_per_s > 0) store.later[number] = read_again(work_of(number));
   wait_again(number, now, work_of(number).restart + delay);
 }
 

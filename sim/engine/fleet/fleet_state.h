@@ -22,6 +22,10 @@ struct JobClocks {
   std::vector<FleetTime> queued;         // when a job that was stopped came into the list again
 };
 
+struct ListedJobs {
+  std::vector<std::uint32_t> begun, left;
+};
+
 struct HoldingChange {
   std::uint32_t job = 0;
   bool holds = false;
@@ -32,6 +36,11 @@ struct ReadAsked {
   std::uint32_t job = 0;
   FleetTime at;
   StoreRead read;
+};
+
+struct StoreAsks {
+  std::vector<ReadAsked> asked;
+  std::map<std::uint32_t, StoreRead> later;  // as jobs that were stopped start again
 };
 
 class FleetState {
@@ -61,14 +70,14 @@ class FleetState {
   bool is_running(std::uint32_t job) const { return records[job].end != fleet_never; }
   bool is_over(std::uint32_t job, FleetTime now) const { return records[job].end <= now; }
 
-  const PowerBudget& power() const { return power_; }
-  PowerBudget& power() { return power_; }
-  const FeedBudget& feeds() const { return feeds_; }
-  FeedBudget& feeds() { return feeds_; }
+  const PowerBudget& power() const { return power_.all; }
+  PowerBudget& power() { return power_.all; }
+  const FeedBudget& feeds() const { return power_.feeds; }
+  FeedBudget& feeds() { return power_.feeds; }
   // That must be there: drawn if all were at their least caps; what a job adds to that.
-  std::int64_t milliwatts() const { return power_.least(); }
+  std::int64_t milliwatts() const { return power_.all.least(); }
   std::int64_t extra_milliwatts(std::uint32_t job) const;
-  bool has_power(std::int64_t milliwatts) const { return power_.has(milliwatts); }
+  bool has_power(std::int64_t milliwatts) const { return power_.all.has(milliwatts); }
   // Alone on the cluster it passes no limit.
   bool could_have_power(std::uint32_t job) const;
   // Gives all that run their caps; whether a speed changed. Those that share links get theirs as
@@ -127,11 +136,11 @@ class FleetState {
   // Jobs that share links, with their prices: those that run; that began or left since the last
   // look. Of the latter some may have begun again.
   const std::map<std::uint32_t, PlacePrice>& sharing() const { return sharing_; }
-  std::vector<std::uint32_t> begun, left;
+  ListedJobs sharers;
   // las: who got accelerators and gave them back, in order, since the last look.
   std::vector<HoldingChange> holding_changes;
   std::vector<std::uint32_t> ended;  // since the last look, where somebody looks
-  std::vector<ReadAsked> reads;      // likewise, where a store is shared
+  StoreAsks store;                   // likewise, where a store is shared
 
   std::vector<JobRecord> records;  // of all jobs
   FleetWork spent;                 // by runs that are over
@@ -151,6 +160,11 @@ class FleetState {
   void take_price(std::uint32_t job, const Grants& grants);
   void put_on_hosts(std::uint32_t job, bool there);
 
+  struct Power {
+    Power(const FleetQuestion& question, std::int64_t gpus);
+    PowerBudget all;
+    FeedBudget feeds;
+  };
   struct SizedJobs {
     std::vector<ClusterJob> now;  // all, as they are now; empty where no size changes
     std::map<std::uint32_t, SizedUse> uses;
@@ -168,10 +182,8 @@ class FleetState {
   JobClocks clocks_;
   std::vector<std::vector<std::uint32_t>> on_host_;
   std::map<std::uint32_t, PlacePrice> sharing_;
-  std::map<std::uint32_t, StoreRead> to_read_;  // as they start again, where a store is shared
   JobRanks ranks_;
-  PowerBudget power_;
-  FeedBudget feeds_;
+  Power power_;
 };
 
 }  // namespace orrery

@@ -17,6 +17,9 @@ class WaitTeller {
       : state_(state), watch_(watch) {}
   // As a job comes, before it is in the list.
   void submit(std::uint32_t job);
+  // It is kept back until its hour comes.
+  void hold(std::uint32_t job) { held_ = held_ || watch_ == job; }
+  void release(std::uint32_t job) { held_ = held_ && watch_ != job; }
   // While jobs wait; `scattered`: the head asks for no more than is free.
   void pass(FleetTime time, bool scattered);
   // After decisions: it may have started.
@@ -26,7 +29,7 @@ class WaitTeller {
  private:
   const FleetState& state_;
   std::optional<std::uint32_t> watch_;
-  bool watching_ = false;
+  bool watching_ = false, held_ = false;
 };
 
 }  // namespace orrery

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sim/base/text/enum_names.h"
@@ -26,9 +27,11 @@ inline constexpr auto power_policy_text =
 struct PowerRules {
   std::int64_t idle = 0;   // of an accelerator that nobody holds
   std::int64_t limit = 0;  // of all; 0: none
+  std::int64_t most = 0;   // the highest that it will be; 0: it stays
   std::int64_t gpus = 0;   // of the cluster
   PowerPolicy policy = PowerPolicy::admit;
-  std::vector<std::int64_t> drawn = {};              // by kind of work, without a cap
+  bool feeds = false;                    // single feeds have limits, and cap jobs by set_ceiling()
+  std::vector<std::int64_t> drawn = {};  // by kind of work, without a cap
   std::vector<std::optional<CapCurve>> curves = {};  // likewise; none: it cannot be capped
 };
 
@@ -42,32 +45,58 @@ class PowerBudget {
   bool has(std::int64_t milliwatts) const {
     return rules_.limit == 0 || milliwatts <= rules_.limit;
   }
-  // A job that has the cluster for itself has power.
+  // A job that has the cluster for itself has power, at some time.
   bool has_alone(std::uint16_t work, std::int64_t gpus) const {
-    return has(rules_.idle * rules_.gpus + extra(work, gpus));
+    const std::int64_t alone = rules_.idle * rules_.gpus + extra(work, gpus);
+    return has(alone) || alone <= rules_.most;
+  }
+  // From now on; there was one before. Caps are others from the next settle() on.
+  void set_limit(std::int64_t milliwatts) {
+    rules_.limit = milliwatts;
+    changed_ = caps_;
   }
   // What such a job draws at its least cap more than its accelerators do idle.
   std::int64_t extra(std::uint16_t work, std::int64_t gpus) const {
     return (at(work, 0) - rules_.idle) * gpus;
   }
 
+  std::int64_t idle() const { return rules_.idle; }
+  bool caps() const { return caps_; }  // jobs may be capped
+  bool ranks() const { return rules_.policy == PowerPolicy::priority; }
+  // What an accelerator draws at a level of caps.
+  std::int64_t at(std::uint16_t work, std::int64_t level) const;
+
   // A job that begins is not capped until the next settle().
   void begin(std::uint32_t job, std::uint16_t work, std::int64_t gpus, std::int32_t priority);
   void end(std::uint32_t job, std::uint16_t work, std::int64_t gpus);
+  // A job that runs gets no higher level than this from the next settle() on.
+  void set_ceiling(std::uint32_t job, std::int64_t level);
   // Caps all anew after what began and ended; jobs whose caps are others now, ascending.
   const std::vector<std::uint32_t>& settle();
   // Its steps over those without a cap.
   double slower(std::uint32_t job) const;
 
  private:
-  // Jobs that are capped alike: of one kind, and with `priority` of one priority.
+  // Jobs that are capped alike: of one kind, under one ceiling, and with `priority` of one
+  // priority.
   struct Block {
     std::int64_t gpus = 0;
     std::int64_t level = cap_steps;
     std::set<std::uint32_t> jobs;
   };
-  using BlockName = std::pair<std::int32_t, std::uint16_t>;  // priority, work
-  std::int64_t at(std::uint16_t work, std::int64_t level) const;
+  // Priority, work, ceiling.
+  using BlockName = std::tuple<std::int32_t, std::uint16_t, std::int64_t>;
+  struct Moved {
+    std::uint32_t job = 0;
+    std::int64_t level = 0;  // that it had
+  };
+  struct Running {
+    BlockName block;
+    std::int64_t gpus = 0;
+  };
+  void enter(std::uint32_t job, const Running& running);
+  void leave(std::uint32_t job, const Running& running);
+  std::int64_t level_of(const BlockName& name) const;  // under its ceiling
   std::int64_t drawn_at(std::int32_t priority, std::int64_t level) const;
   void share_out();
   void raise(std::int32_t priority, std::int64_t& left);
@@ -76,7 +105,8 @@ class PowerBudget {
   bool caps_ = false, changed_ = false;
   std::int64_t drawn_ = 0, least_ = 0;
   std::map<BlockName, Block> blocks_;
-  std::map<std::uint32_t, BlockName> running_;
+  std::map<std::uint32_t, Running> running_;
+  std::vector<Moved> moved_;                 // whose ceilings changed since then
   std::vector<std::uint32_t> fresh_, told_;  // that began since the last look; whose caps changed
 };
 

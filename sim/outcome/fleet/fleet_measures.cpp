@@ -71,6 +71,15 @@ FleetShares shares_of(const FleetUse& use) {
           .idle = share_of(use.idle, use.all)};
 }
 
+MeasuredPower power_of(const FleetRecord& record, Joules energy) {
+  MeasuredPower out{.peak = Watts(static_cast<double>(record.power.most_milliwatts) * 1e-3),
+                    .over_limit = to_seconds(record.power.over),
+                    .ramps = record.power.ramps,
+                    .suspended = record.power.suspended};
+  if (record.last_end.us > 0) out.mean = energy / to_seconds(record.last_end);
+  return out;
+}
+
 // Replicas count as useful while they serve, but for those that the load does not need.
 void take_standby(const FleetUse& use, FleetMeasures& out) {
   double hours = 0;
@@ -166,12 +175,8 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
         list, record, static_cast<double>(record.use.all) / static_cast<double>(record.last_end.us),
         [&](const ClusterJob& job) { return !is_replica(job, services); });
   out.energy = Joules(static_cast<double>(record.power.nanojoules) * 1e-9);
-  if (record.last_end.us > 0) out.power.mean = out.energy / to_seconds(record.last_end);
+  out.power = power_of(record, out.energy);
   out.deadlines = fleet_deadlines(list, record);
-  out.power.ramps = record.power.ramps;
-  out.power.suspended = record.power.suspended;
-  out.power.over_limit = to_seconds(record.power.over);
-  out.power.peak = Watts(static_cast<double>(record.power.most_milliwatts) * 1e-3);
   out.held = record.use.held;
   out.scattered = record.use.scattered;
   out.span = record.last_end;

@@ -14,6 +14,7 @@
 #include "sim/engine/jobs/job_run.h"
 #include "sim/outcome/fleet/job_months.h"
 #include "sim/question/schedule/inline_jobs.h"
+#include "sim/question/schedule/settings.h"
 #include "workloads/cluster_job/job_clock.h"
 
 namespace orrery {
@@ -23,6 +24,21 @@ constexpr std::int64_t most_days = 365'000;
 constexpr std::size_t most_works = 10'000;  // below 2^16: ClusterJob::work
 constexpr std::int16_t highest_priority = 1000;
 
+void read_deadline(const JsonValue& entry, EntryRank& rank) {
+  if (const auto deadline = entry.find("deadline")) rank.deadline = read_entry_time(*deadline);
+  const auto slack = entry.find("slack");
+  if (!slack) return;
+  if (rank.deadline) slack->fail("nothing beside deadline");
+  if (slack->is_string()) {
+    rank.slack = read_entry_time(*slack);
+    return;
+  }
+  constexpr double most_share = 1000;
+  rank.slack_share = slack->number();
+  if (!(*rank.slack_share >= 0 && *rank.slack_share <= most_share))
+    slack->fail("a time beyond the limit (\"6 h\"), or a share of the limit from 0 to 1,000");
+}
+
 EntryRank read_rank(const JsonValue& entry) {
   EntryRank rank;
   if (const auto queue = entry.find("queue")) rank.queue = queue->text();
@@ -30,7 +46,28 @@ EntryRank read_rank(const JsonValue& entry) {
     rank.priority =
         static_cast<std::int16_t>(priority->integer(-highest_priority, highest_priority));
   if (const auto preemptible = entry.find("preemptible")) rank.preemptible = preemptible->boolean();
+  read_deadline(entry, rank);
   return rank;
+}
+
+// Error where a single job takes longer than it has.
+EntryRank read_rank_of(const JsonValue& entry, const ClusterJob& job) {
+  EntryRank rank = read_rank(entry);
+  if (rank.deadline && *rank.deadline < job.length)
+    entry.at("deadline")
+        .fail(fmt::format("at least the {:.3g} h that it takes alone",
+                          to_seconds(job.length).si() / 3600));
+  return rank;
+}
+
+void set_rank(ClusterJob& job, const EntryRank& rank) {
+  job.priority = rank.priority;
+  job.preemptible = rank.preemptible;
+  if (rank.deadline) job.deadline = *rank.deadline;
+  if (rank.slack) job.deadline = job.limit + *rank.slack;
+  if (rank.slack_share)
+    job.deadline =
+        job.limit + to_fleet_time(Seconds(to_seconds(job.limit).si() * *rank.slack_share));
 }
 
 // The number of a further kind of work.
@@ -70,6 +107,7 @@ void read_served_entry(const JsonValue& entry, const FleetJobsCase& with, Catalo
                        int threads, FleetJobs& out) {
   const ServedCase served{.cluster = with.cluster,
                           .profile = with.profile,
+                          .store = with.store,
                           .scale = with.scale,
                           .end = with.horizon ? with.horizon : out.days,
                           .replicas = *with.replicas,
@@ -83,7 +121,7 @@ void read_served_entry(const JsonValue& entry, const FleetJobsCase& with, Catalo
   }
   out.batches.push_back(read_batch(entry, served));
   out.batches.back().job.work = add_work(entry, out.batches.back().work, out);
-  out.batch_ranks.push_back(read_rank(entry));
+  out.batch_ranks.push_back(read_rank_of(entry, out.batches.back().job));
 }
 
 void read_rl_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
@@ -95,18 +133,18 @@ void read_rl_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues
                                                           .catalogues = catalogues,
                                                           .threads = threads}));
   out.post_trainings.back().job.work = add_work(entry, out.post_trainings.back().work, out);
-  out.post_training_ranks.push_back(read_rank(entry));
+  out.post_training_ranks.push_back(read_rank_of(entry, out.post_trainings.back().job));
 }
 
 void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
                 int threads, FleetJobs& out) {
   if (entry.has("trace")) {
-    entry.expect_only({"trace", "queue", "priority", "preemptible"});
+    entry.expect_only({"trace", "queue", "priority", "preemptible", "deadline", "slack"});
     out.traces.push_back({traced_jobs(entry.at("trace")), read_rank(entry)});
     return;
   }
   if (entry.has("mix")) {
-    entry.expect_only({"mix", "per_day", "queue", "priority", "preemptible"});
+    entry.expect_only({"mix", "per_day", "queue", "priority", "preemptible", "deadline", "slack"});
     const double per_day = entry.at("per_day").number();
     if (!(per_day > 0)) entry.at("per_day").fail("jobs a day, above 0");
     out.mixes.push_back(
@@ -121,11 +159,15 @@ void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& c
     read_rl_entry(entry, with, catalogues, threads, out);
     return;
   }
-  FleetTraining training =
-      read_training(entry, with.cluster, with.profile, with.save_interval, catalogues, threads);
+  FleetTraining training = read_training(entry, {.cluster = with.cluster,
+                                                 .profile = with.profile,
+                                                 .store = with.store,
+                                                 .save_interval = with.save_interval,
+                                                 .catalogues = catalogues,
+                                                 .threads = threads});
   add_works(entry, training, out);
+  out.training_ranks.push_back(read_rank_of(entry, training.job));
   out.trainings.push_back(std::move(training));
-  out.training_ranks.push_back(read_rank(entry));
 }
 
 std::string name_of(const FleetJobs& jobs) {
@@ -160,8 +202,7 @@ void append(ClusterJobs& all, const ClusterJobs& more, const EntryRank& rank,
     job.submit += later;
     job.queue = queues[static_cast<std::size_t>(job.queue)];
     if (job.user >= 0) job.user = users[static_cast<std::size_t>(job.user)];
-    job.priority = rank.priority;
-    job.preemptible = rank.preemptible;
+    set_rank(job, rank);
     all.jobs.push_back(job);
     all.ids.push_back(prefix + more.id_of(i));
   }
@@ -195,8 +236,7 @@ void keep_days(ClusterJobs& list, FleetTime end) {
 void append_ranked(ClusterJobs& all, ClusterJob job, const EntryRank& rank,
                    const std::string& queue, std::string id) {
   job.queue = number_of(all.queues, rank.queue.empty() ? queue : rank.queue);
-  job.priority = rank.priority;
-  job.preemptible = rank.preemptible;
+  set_rank(job, rank);
   all.jobs.push_back(job);
   all.ids.push_back(std::move(id));
 }
@@ -267,6 +307,13 @@ FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
   if (const auto trace = settings.find("trace")) out.traces.push_back({traced_jobs(*trace), {}});
   if (const auto jobs = settings.find("jobs"))
     for (const JsonValue& entry : jobs->items()) read_entry(entry, with, catalogues, threads, out);
+  if (with.profile && with.store) {
+    share_saves(out.trainings, *with.profile, *with.store);
+    for (const FleetTraining& training : out.trainings) {
+      out.works[training.job.work] = training.work;
+      for (const FleetTraining& size : training.sizes) out.works[size.job.work] = size.work;
+    }
+  }
   if (out.traces.empty() && out.mixes.empty() && out.works.size() == 1)
     throw Error({.file = settings.file(),
                  .path = "trace",
@@ -280,6 +327,20 @@ FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
   check_ids(out, settings);
   out.name = name_of(out);
   return out;
+}
+
+bool FleetJobs::has_deadlines() const {
+  const auto some = [](const std::vector<EntryRank>& ranks) {
+    return std::any_of(ranks.begin(), ranks.end(), [](const auto& r) { return r.has_deadline(); });
+  };
+  return some(training_ranks) || some(batch_ranks) || some(post_training_ranks) ||
+         std::any_of(mixes.begin(), mixes.end(),
+                     [](const DrawnJobs& drawn) { return drawn.rank.has_deadline(); }) ||
+         std::any_of(traces.begin(), traces.end(), [](const TracedJobs& trace) {
+           return trace.rank.has_deadline() ||
+                  std::any_of(trace.list.jobs.begin(), trace.list.jobs.end(),
+                              [](const ClusterJob& job) { return job.deadline != fleet_never; });
+         });
 }
 
 std::vector<FleetService> FleetJobs::services() const {
@@ -313,6 +374,7 @@ ClusterJobs jobs_of_seed(const FleetJobs& jobs, std::uint64_t seed) {
   if (jobs.traces.size() == 1 && jobs.mixes.empty() && jobs.works.size() == 1 &&
       jobs.traces.front().rank.queue.empty()) {
     list = jobs.traces.front().list;  // whose jobs keep their names
+    for (ClusterJob& job : list.jobs) set_rank(job, jobs.traces.front().rank);
   } else {
     for (const TracedJobs& trace : jobs.traces)
       append(list, trace.list, trace.rank, trace.list.name + ":", {});

@@ -21,6 +21,10 @@ struct EntryRank {
   std::string queue;  // empty: that of each job
   std::int16_t priority = 0;
   bool preemptible = true;
+  // After its submission a job is due; or beyond its limit, by a time or a share of the limit.
+  std::optional<FleetTime> deadline = {}, slack = {};
+  std::optional<double> slack_share = {};
+  bool has_deadline() const { return deadline || slack || slack_share; }
 };
 
 struct TracedJobs {
@@ -50,6 +54,7 @@ struct FleetJobs {
   std::optional<FleetTime> days;             // jobs of the first so many
   std::string name;                          // for people: "philly and 2 trainings"
   bool draws() const { return !mixes.empty(); }
+  bool has_deadlines() const;  // some jobs do
   bool several_kinds() const {
     return traces.size() + mixes.size() + trainings.size() + served.size() + batches.size() +
                post_trainings.size() >
@@ -62,6 +67,7 @@ struct FleetJobs {
 struct FleetJobsCase {
   SortedJson cluster;                         // as settings name it
   std::optional<ReliabilityProfile> profile;  // none: nothing fails
+  std::optional<StoreRates> store;            // none: each job has one as if it were alone
   Seconds save_interval;                      // of jobs that say none
   std::int64_t recorded_milliwatts = 0;       // of an accelerator that they hold
   ReplicaScale scale = ReplicaScale::expected;

@@ -105,8 +105,9 @@ JsonValue with_jobs_inline(const JsonValue& settings) {
   SortedJson whole = question.raw();
   if (const auto trace = whole.find("trace"); trace != whole.end())
     *trace = inlined(*trace, job_trace_entries(catalog_folder()));
-  if (const auto grid = whole.find("grid"); grid != whole.end())
-    *grid = inlined(*grid, std::vector<JobTraceEntry>{});
+  for (const char* key : {"grid", "incidents"})
+    if (const auto at = whole.find(key); at != whole.end())
+      *at = inlined(*at, std::vector<JobTraceEntry>{});
   const auto jobs = question.find("jobs");
   if (!jobs || !jobs->is_array()) return JsonValue::from(std::move(whole), settings.file());
   SortedJson list = SortedJson::array();

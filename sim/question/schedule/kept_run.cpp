@@ -91,8 +91,8 @@ auto fields(EitherConst<BreakdownCount> auto& c) {
   return std::tie(struck, stopped, requeued);
 }
 auto fields(EitherConst<IncidentCount> auto& c) {
-  auto& [happened, gpus, stopped, lost, waited] = c;
-  return std::tie(happened, gpus, stopped, lost, waited);
+  auto& [happened, gpus, stopped, largest, lost, waited] = c;
+  return std::tie(happened, gpus, stopped, largest, lost, waited);
 }
 auto fields(EitherConst<SizedUse> auto& u) {
   auto& [job, moves, held, time, since] = u;

@@ -28,6 +28,7 @@ const std::vector<FleetFigure>& fleet_figures() {
       {"wait.p99", [](const FleetMeasures& m) { return seconds_of(m.wait.p99); }},
       {"useful", [](const FleetMeasures& m) { return m.shares.useful; }, true},
       {"energy", [](const FleetMeasures& m) { return m.energy.si(); }},
+      {"deadlines", [](const FleetMeasures& m) { return m.deadlines.met_share(); }, true},
       {"slo", [](const FleetMeasures& m) { return kept_share(m.services); }, true, true}};
   return all;
 }

@@ -200,11 +200,11 @@ void read_policy(const JsonValue& s, PointCase& out) {
     rules.order = named->order;
     rules.fit = named->fit;
     rules.preempts = named->preempts;
-    if (named->rounds) out.question.round_rule = *named->rounds;
+    if (named->rounds) out.question.rounds.rule = *named->rounds;
   }
   rules.place = *job_place_text.find(out.place);
   if (const auto round = s.find("round"))
-    out.question.round = read_fleet_time(*round, seconds(1), "a time from 1 s on");
+    out.question.rounds.every = read_fleet_time(*round, seconds(1), "a time from 1 s on");
   if (const auto after = s.find("preempt_after"))
     rules.preempt_after =
         read_fleet_time(*after, Seconds{}, "a time of 0 or more, such as \"2 h\"");
@@ -242,6 +242,37 @@ const std::vector<NamedPolicy>& named_policies() {
       in_rounds("fair", RoundRule::fair)};
   return all;
 }
+
+namespace {
+
+// What a rule does not know may not stand beside it.
+void check_policy(const JsonValue& s, const PointCase& out, bool loses_hosts) {
+  const FleetQuestion& q = out.question;
+  const JobFit fit = q.policy.fit;
+  const bool limited = q.power_limit_milliwatts > 0;
+  const auto queues = s.find("queues");
+  if (fit == JobFit::rounds && queues)
+    s.at("policy").fail(
+        "another policy beside queues: one that decides in rounds knows priorities");
+  if (fit == JobFit::slurm && (loses_hosts || limited || queues))
+    s.at("policy").fail(
+        "another policy beside reliability, incidents, power_limit and queues: Slurm's loops "
+        "know none");
+  if (fit == JobFit::conservative && (limited || queues))
+    s.at("policy").fail("another policy beside power_limit and queues: conservative knows neither");
+  const bool own_loop =
+      fit == JobFit::rounds || fit == JobFit::slurm || fit == JobFit::conservative;
+  if (q.policy.defragments && own_loop)
+    s.at("defragment")
+        .fail("never beside this policy: it plans places by itself, and moves nobody for others");
+  if (q.policy.place == JobPlace::pool &&
+      (loses_hosts || limited || !out.jobs->trainings.empty() || q.policy.preempts ||
+       q.policy.defragments || out.scatter_cost > 1))
+    s.at("place").fail(
+        "a rule with hosts: what breaks, power, steps, moves and preemption need them");
+}
+
+}  // namespace
 
 PointCase PointReader::read(const JsonValue& s) {
   const std::int64_t gpus = s.at("gpus").integer(1, most_scheduled_gpus);
@@ -283,9 +314,6 @@ PointCase PointReader::read(const JsonValue& s) {
     if (!(out.scatter_cost >= 1 && out.scatter_cost <= 10)) cost->fail("a factor from 1 to 10");
     q.works.front().priced = out.scatter_cost > 1;
   }
-  if (in_rounds && s.find("queues"))
-    s.at("policy").fail(
-        "another policy beside queues: one that decides in rounds knows priorities");
   if (profile) read_breakdowns(s, *profile, out);
   read_caps(s, out);
   if (q.policy.fit == JobFit::slurm) {
@@ -293,24 +321,9 @@ PointCase PointReader::read(const JsonValue& s) {
     q.policy.place = JobPlace::pack;
     q.slurm.blocks = q.policy.blocks;
     read_priorities(s, q.slurm);
-    if (loses_hosts || q.power_limit_milliwatts > 0 || s.find("queues"))
-      s.at("policy").fail(
-          "another policy beside reliability, incidents, power_limit and queues: Slurm's loops "
-          "know none");
   }
-  if (q.policy.fit == JobFit::conservative && (q.power_limit_milliwatts > 0 || s.find("queues")))
-    s.at("policy").fail("another policy beside power_limit and queues: conservative knows neither");
-  const bool own_loop =
-      in_rounds || q.policy.fit == JobFit::slurm || q.policy.fit == JobFit::conservative;
-  if (q.policy.defragments && own_loop)
-    s.at("defragment")
-        .fail("never beside this policy: it plans places by itself, and moves nobody for others");
-  const bool pool = q.policy.place == JobPlace::pool;
-  if (pool && (loses_hosts || q.power_limit_milliwatts > 0 || !out.jobs->trainings.empty() ||
-               q.policy.preempts || q.policy.defragments || out.scatter_cost > 1))
-    s.at("place").fail(
-        "a rule with hosts: what breaks, power, steps, moves and preemption need them");
-  q.shape = pool ? pool_shape(gpus) : out.shape;
+  check_policy(s, out, loses_hosts);
+  q.shape = q.policy.place == JobPlace::pool ? pool_shape(gpus) : out.shape;
   q.stop = [](FleetTime) { return interrupted(); };
   return out;
 }

@@ -42,6 +42,7 @@ struct PointCase {
   std::shared_ptr<const EnergyPrices> prices;
   std::shared_ptr<const std::vector<WorkCaps>> caps;  // where a limit moves clocks
   double scatter_cost = 1;                            // of recorded jobs
+  std::optional<StoreRates> store;                    // that all jobs share
   FleetQuestion question;                             // without seed, prices and quotas
 };
 

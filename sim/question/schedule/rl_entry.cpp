@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hw_models/catalog.h"
 #include "sim/base/errors/cannot_exist.h"
 #include "sim/engine/jobs/job_run.h"
 #include "sim/outcome/fleet/job_months.h"
@@ -67,11 +68,12 @@ FleetTime read_length(const JsonValue& entry, std::int64_t step_ps) {
 
 PostTraining read_post_training(const JsonValue& entry, const PostTrainingCase& with) {
   entry.expect_only({"id", "rl", "steps", "length", "submit", "save_interval", "queue", "priority",
-                     "preemptible"});
+                     "preemptible", "deadline", "slack"});
   const JsonValue rl = entry.at("rl");
   const RlJob job = placed(place_of(rl), [&] { return read_job(rl, with); });
   PostTraining out{.id = entry.at("id").text(), .model = job.model.title};
   out.step = placed(place_of(rl), [&] { return predict_rl_step(job, with.threads); });
+  out.range = rl_range(rl_run(job), load_rl_error(data_root() / "validation/rl_error.json"));
   const std::int64_t step_ps = std::llround(out.step.step.si() * ps_of_second);
   out.save_interval = with.save_interval;
   if (const auto interval = entry.find("save_interval"))

@@ -8,6 +8,7 @@
 #include "hw_models/reliability.h"
 #include "sim/base/json/json.h"
 #include "sim/engine/jobs/job_work.h"
+#include "sim/outcome/rl/rl_error.h"
 #include "sim/outcome/rl/rl_step.h"
 #include "sim/question/settings/catalogues.h"
 #include "workloads/cluster_job/cluster_job.h"
@@ -17,6 +18,7 @@ namespace orrery {
 struct PostTraining {
   std::string id, model;
   RlStep step;
+  RlRange range;          // of the step
   Seconds save_interval;  // 0: nothing is saved
   JobWork work;
   ClusterJob job;

@@ -51,11 +51,18 @@ JsonValue settings_of(const JsonValue& given, const SortedJson& cluster) {
   return JsonValue::from(std::move(settings), place_of(given));
 }
 
-Seconds start_of(const ServiceCase& asked, const EngineMemory& memory) {
-  const double gpus = static_cast<double>(asked.gpus());
-  const double hosts = std::ceil(gpus / static_cast<double>(asked.cluster.gpus_per_host));
-  return seconds(memory.weights.si() * gpus / (hosts * loaded_bytes_per_s) + engine_start_s);
+// How long so many replicas load their weights that start at a time and share a store with nobody.
+Seconds load_of(const ServedReplica& replica, const std::optional<StoreRates>& store,
+                std::int64_t replicas = 1) {
+  double host = loaded_bytes_per_s;
+  if (store && store->host) host = std::min(host, store->host->si());
+  const double alone = replica.weights.si() / (replica.hosts * host);
+  if (!store) return seconds(alone);
+  return seconds(
+      std::max(alone, static_cast<double>(replicas) * replica.weights.si() / store->read.si()));
 }
+
+Seconds start_of(Seconds load) { return seconds(load.si() + engine_start_s); }
 
 ServedReplica replica_of(const JsonValue& settings, Catalogues& catalogues) {
   ServedReplica out{.asked = read_service(settings, catalogues, 1)};
@@ -72,8 +79,12 @@ ServedReplica replica_of(const JsonValue& settings, Catalogues& catalogues) {
                        .expected = "engines that serve some request"});
   out.saturated = run.service;
   const Drafter* drafter = asked.guessing ? &asked.guessing->drafter : nullptr;
-  out.start = start_of(
-      asked, engine_memory(asked.cluster, asked.model, asked.engines.layout, asked.stack, drafter));
+  const double gpus = static_cast<double>(asked.gpus());
+  out.hosts = std::ceil(gpus / static_cast<double>(asked.cluster.gpus_per_host));
+  out.weights =
+      engine_memory(asked.cluster, asked.model, asked.engines.layout, asked.stack, drafter)
+          .weights *
+      gpus;
   return out;
 }
 
@@ -208,6 +219,16 @@ Watts mean_power_of(const FleetService& service, const std::vector<ReplicaLife>&
   return service_measures(service, jobs, record).power;
 }
 
+// The first part of a start.
+StoreRead weights_read(Bytes weights, Seconds load, FleetTime start) {
+  StoreRead read{.alone = std::min(to_fleet_time(load), start)};
+  if (read.alone.us == 0) return read;
+  read.after = start - read.alone;
+  read.bytes_per_s =
+      std::max<std::int64_t>(1, std::llround(weights.si() / to_seconds(read.alone).si()));
+  return read;
+}
+
 // Replicas and requests that are done stay so when a job is stopped.
 JobWork work_of(const ServedCase& with, const ServiceCase& asked, Watts accelerator,
                 FleetTime start) {
@@ -256,7 +277,8 @@ FleetServedModel read_served_model(const JsonValue& entry, const ServedCase& wit
   ServedReplica& replica = with.replicas.of(settings_of(given, with.cluster), with.catalogues);
   const ServiceTarget& promises = replica.asked.target;
   const double target = read_target(entry, promises);
-  ReplicaRule rule = read_rule(entry, with, replica.start);
+  const Seconds load_time = load_of(replica, with.store);
+  ReplicaRule rule = read_rule(entry, with, start_of(load_time));
   const auto& table = ServedReplicas::table(replica, variation, with.threads);
   set_what_it_bears(entry, *table, load, to_text(promises), target, rule);
   FleetServedModel out{.service = {.id = entry.at("id").text(),
@@ -280,12 +302,13 @@ FleetServedModel read_served_model(const JsonValue& entry, const ServedCase& wit
     entry.fail(fmt::format("a load and checks with at most {} replicas that come and go",
                            grouped(most_lives)));
   out.work = work_of(with, replica.asked, mean_power_of(service, out.lives), rule.start);
+  out.work.first_read = weights_read(replica.weights, load_time, rule.start);
   return out;
 }
 
 BatchInference read_batch(const JsonValue& entry, const ServedCase& with) {
   entry.expect_only({"id", "batch", "requests", "replicas", "gpus", "submit", "chunk", "start",
-                     "queue", "priority", "preemptible"});
+                     "queue", "priority", "preemptible", "deadline", "slack"});
   const JsonValue given = entry.at("batch");
   if (const auto slo = given.find("slo")) slo->fail("nothing: nobody waits for the answers");
   const ServedReplica& replica =
@@ -306,12 +329,14 @@ BatchInference read_batch(const JsonValue& entry, const ServedCase& with) {
   const auto n = static_cast<double>(out.replicas);
   out.rate = n * replica.saturated.rate;
   out.tokens = n * replica.saturated.tokens;
+  const Seconds load = load_of(replica, with.store, out.replicas);
   // Of what runs as a job is stopped half is done, in the mean: as of a chunk of so many requests.
   out.chunk = out.replicas * replica.saturated.in_flight;
   if (const auto chunk = entry.find("chunk"))
     out.chunk = chunk->integer(1, static_cast<std::int64_t>(most_batch));
   out.work = work_of(with, replica.asked, replica.saturated.power,
-                     time_of(entry, "start", to_fleet_time(replica.start), Seconds{}));
+                     time_of(entry, "start", to_fleet_time(start_of(load)), Seconds{}));
+  out.work.first_read = weights_read(replica.weights * n, load, out.work.start);
   out.work.step_ps = std::max<std::int64_t>(1, std::llround(1e12 / out.rate));
   out.work.save_steps = out.chunk;
   out.job.submit = time_of(entry, "submit", FleetTime{}, Seconds{});

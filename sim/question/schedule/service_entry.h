@@ -13,6 +13,7 @@
 #include "sim/base/json/json.h"
 #include "sim/engine/jobs/job_work.h"
 #include "sim/outcome/fleet/service_measures.h"
+#include "sim/question/losses/store_entry.h"
 #include "sim/question/settings/catalogues.h"
 #include "workloads/cluster_job/cluster_job.h"
 
@@ -23,7 +24,8 @@ struct ServedReplica {
   ServiceCase asked;
   std::string deployment;  // "Llama 3 70B, vLLM, TP4"
   SaturatedService saturated;
-  Seconds start;  // from its accelerators until it serves
+  Bytes weights;     // of all of its accelerators
+  double hosts = 1;  // that it needs
   // By the variation of gaps between requests.
   std::map<double, std::shared_ptr<const ServiceTable>> tables;
 };
@@ -45,6 +47,7 @@ class ServedReplicas {
 struct ServedCase {
   const SortedJson& cluster;  // as settings name it
   const std::optional<ReliabilityProfile>& profile;
+  const std::optional<StoreRates>& store;
   ReplicaScale scale = ReplicaScale::expected;
   std::optional<FleetTime> end;  // of the horizon, else of the days
   ServedReplicas& replicas;

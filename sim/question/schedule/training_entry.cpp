@@ -16,6 +16,7 @@
 #include "sim/engine/memory_fit.h"
 #include "sim/engine/step/step.h"
 #include "sim/outcome/fleet/job_months.h"
+#include "sim/outcome/fleet/shared_saves.h"
 #include "sim/outcome/host_power.h"
 #include "sim/outcome/months/checkpoint_traffic.h"
 #include "sim/outcome/months/job.h"
@@ -28,9 +29,9 @@ namespace orrery {
 namespace {
 
 // Of an entry; what else stands there are settings of simulate.
-constexpr std::array<std::string_view, 12> own_keys = {
-    "id",    "submit",   "tokens",      "steps", "length",     "limit", "save_interval",
-    "queue", "priority", "preemptible", "sizes", "noise_scale"};
+constexpr std::array<std::string_view, 14> own_keys = {
+    "id",    "submit",   "tokens",      "steps", "length",      "limit",    "save_interval",
+    "queue", "priority", "preemptible", "sizes", "noise_scale", "deadline", "slack"};
 // One of these says that the layout is given.
 constexpr std::array<std::string_view, 6> keys_of_layout = {"tp", "pp", "dp", "cp", "ep", "like"};
 
@@ -109,7 +110,39 @@ void read_length(const JsonValue& entry, FleetTraining& out) {
   out.job.length = time_of_steps(at, steps, out.step_ps);
 }
 
-void read_months(const JsonValue& entry, const ReliabilityProfile& profile, FleetTraining& out) {
+// The months of a job that has a store for itself, of which its hosts take what they can.
+GoodputCase months_beside(const Cluster& cluster, const ReliabilityProfile& profile, GoodputJob job,
+                          const std::optional<StoreRates>& store) {
+  BytesPerSecond& own = job.storage.front().bandwidth;
+  if (store && store->host) own = *store->host * static_cast<double>(fleet_counts(cluster).hosts);
+  GoodputCase months = goodput_case(cluster, profile, job);
+  if (!store) return months;
+  const BytesPerSecond most = months.tiers.front().bandwidth;
+  if (most > store->write) {
+    own = store->write;
+    months = goodput_case(cluster, profile, job);
+  }
+  if (CheckpointTier& tier = months.tiers.front(); std::min(most, store->read) != tier.bandwidth)
+    tier.read = tier.size / std::min(most, store->read);
+  return months;
+}
+
+void set_months(const ReliabilityProfile& profile, const std::optional<StoreRates>& store,
+                FleetTraining& out) {
+  const Scenario& s = out.scenario;
+  GoodputCase months = months_beside(s.cluster, profile, *out.months, store);
+  for (CheckpointTier& tier : months.tiers) tier.slowed = slowed_by(s, out.months->step, tier.flow);
+  const std::int64_t watts = out.work.milliwatts;
+  const bool priced = out.work.priced;
+  out.work = month_work(months, out.step_ps);
+  out.work.milliwatts = watts;
+  out.work.priced = priced;
+  out.slower = slower_steps(months);
+  out.save_interval =
+      seconds(static_cast<double>(out.work.save_steps) * static_cast<double>(out.step_ps) * 1e-12);
+}
+
+void read_months(const JsonValue& entry, const TrainingCase& with, FleetTraining& out) {
   const Scenario& s = out.scenario;
   GoodputJob job{.step = seconds(static_cast<double>(out.step_ps) * 1e-12),
                  .tokens_per_step = tokens_per_step(s.job, 1),
@@ -123,14 +156,8 @@ void read_months(const JsonValue& entry, const ReliabilityProfile& profile, Flee
     if (!(job.storage.front().interval > Seconds{}))
       interval->fail("a time above 0; without it the one that loses least");
   }
-  GoodputCase months = goodput_case(s.cluster, profile, job);
-  for (CheckpointTier& tier : months.tiers) tier.slowed = slowed_by(s, job.step, tier.flow);
-  const std::int64_t watts = out.work.milliwatts;
-  out.work = month_work(months, out.step_ps);
-  out.work.milliwatts = watts;
-  out.slower = slower_steps(months);
-  out.save_interval =
-      seconds(static_cast<double>(out.work.save_steps) * static_cast<double>(out.step_ps) * 1e-12);
+  out.months = job;
+  set_months(*with.profile, with.store, out);
 }
 
 // Where nothing fails saves cost nothing, and count when a job is stopped by another.
@@ -140,16 +167,8 @@ void read_saves(const JsonValue& entry, Seconds usual, FleetTraining& out) {
   out.work.save_steps = save_steps_of(out.save_interval, out.step_ps);
 }
 
-struct TrainingCase {
-  const SortedJson& cluster;
-  const std::optional<ReliabilityProfile>& profile;
-  Seconds save_interval;
-  Catalogues& catalogues;
-  int threads;
-};
-
 FleetTraining read_on_one_size(const JsonValue& entry, const TrainingCase& with) {
-  const auto& [cluster, profile, save_interval, catalogues, threads] = with;
+  const auto& [cluster, profile, store, save_interval, catalogues, threads] = with;
   FleetTraining out;
   const JsonValue settings = settings_of(entry, cluster);
   out.searched = std::none_of(keys_of_layout.begin(), keys_of_layout.end(),
@@ -168,7 +187,7 @@ FleetTraining read_on_one_size(const JsonValue& entry, const TrainingCase& with)
   out.job.gpus = static_cast<std::int32_t>(s.layout.gpus());
   read_length(entry, out);
   if (profile)
-    read_months(entry, *profile, out);
+    read_months(entry, with, out);
   else
     read_saves(entry, save_interval, out);
   out.work.priced = true;
@@ -220,10 +239,7 @@ JsonValue resized(const JsonValue& entry, const FleetTraining& asked, std::int64
 
 }  // namespace
 
-FleetTraining read_training(const JsonValue& entry, const SortedJson& cluster,
-                            const std::optional<ReliabilityProfile>& profile, Seconds save_interval,
-                            Catalogues& catalogues, int threads) {
-  const TrainingCase with{cluster, profile, save_interval, catalogues, threads};
+FleetTraining read_training(const JsonValue& entry, const TrainingCase& with) {
   FleetTraining out = read_on_one_size(entry, with);
   const auto sizes = entry.find("sizes");
   if (!sizes) {
@@ -234,6 +250,45 @@ FleetTraining read_training(const JsonValue& entry, const SortedJson& cluster,
     if (gpus != out.job.gpus)
       out.sizes.push_back(read_on_one_size(resized(entry, out, gpus), with));
   return out;
+}
+
+namespace {
+
+// What a save takes where nobody else saves, and what its saves take of all time.
+StoreSaver saver_of(const FleetTraining& training, BytesPerSecond most) {
+  const double write = static_cast<double>(training.work.write_ps) * 1e-12;
+  if (!(training.save_interval > Seconds{}) || !(write > 0)) return {.most = most};
+  const Bytes size = training.months->checkpoint;
+  return {.most = std::min(most, size / seconds(write)), .mean = size / training.save_interval};
+}
+
+void slow_saves(const ReliabilityProfile& profile, StoreRates store, const StoreSaver& saver,
+                BytesPerSecond rate, FleetTraining& training) {
+  if (!(rate < saver.most)) return;
+  const Seconds write = training.months->checkpoint / rate;
+  const Seconds given = training.months->storage.front().interval;
+  if (given > Seconds{} && write > given)
+    throw Error({.file = "schedule",
+                 .path = "jobs." + training.id + ".save_interval",
+                 .found = to_text(given),
+                 .expected = "at least the " + to_text(write) +
+                             " that a save takes beside the others on the store"});
+  store.write = rate;
+  set_months(profile, store, training);
+}
+
+}  // namespace
+
+void share_saves(std::vector<FleetTraining>& trainings, const ReliabilityProfile& profile,
+                 const StoreRates& store) {
+  std::vector<StoreSaver> savers;
+  for (const FleetTraining& training : trainings) savers.push_back(saver_of(training, store.write));
+  const std::vector<BytesPerSecond> rates = save_rates(savers, store.write);
+  for (std::size_t i = 0; i < trainings.size(); ++i) {
+    slow_saves(profile, store, savers[i], rates[i], trainings[i]);
+    for (FleetTraining& size : trainings[i].sizes)
+      slow_saves(profile, store, saver_of(size, store.write), rates[i], size);
+  }
 }
 
 }  // namespace orrery

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums accelerator-time, energy and waits.
+#include "sim/engine/cluster/fleet_tally.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+GpuMicros times(std::int64_t amount, FleetTime time) {
+  return static_cast<GpuMicros>(amount) * static_cast<GpuMicros>(time.us);
+}
+
+// The head asks for no more than is free, and has no place.
+bool is_scattered(const FleetState& state) {
+  return !state.waiting().empty() && state.waiting().head().gpus <= state.slots().free();
+}
+
+}  // namespace
+
+// What the accelerators do for so long; `scattered`: some are free and the head has no place.
+void FleetTally::count(FleetTime passed, std::int64_t spare, bool scattered) {
+  record_.power.nanojoules += times(state_.power().drawn(), passed);
+  if (state_.power().is_over() || state_.feeds().is_over()) record_.power.over += passed;
+  FleetUse& use = record_.use;
+  const Slots& slots = state_.slots();
+  use.all += times(slots.total(), passed);
+  use.held += times(slots.held(), passed);
+  use.spare += times(spare, passed);
+  use.repair += times(slots.out() - spare, passed);
+  const bool waits = !state_.waiting().empty();
+  (scattered ? use.scattered : waits ? use.short_of : use.idle) += times(slots.free(), passed);
+}
+
+TimelinePart FleetTally::part(std::int64_t spare) const {
+  const Slots& slots = state_.slots();
+  const bool waits = !state_.waiting().empty();
+  return {.held = slots.held(),
+          .blocked = waits ? slots.free() : 0,
+          .idle = waits ? 0 : slots.free(),
+          .spare = spare,
+          .repair = slots.out() - spare,
+          .waiting = static_cast<GpuMicros>(state_.waiting().size()),
+          .milliwatts = state_.power().drawn()};
+}
+
+void FleetTally::pass(FleetTime from, FleetTime passed, std::int64_t spare) {
+  const bool scattered = is_scattered(state_);
+  count(passed, spare, scattered);
+  if (question_.hours.energy) add_energy(record_.power.hours, from, passed, state_.power().drawn());
+  timeline_.add(from, passed, part(spare));
+  teller_.pass(passed, scattered);
+}
+
+// Where it is other than was told before.
+void FleetTally::tell_power(FleetTime now) {
+  const std::int64_t drawn = state_.power().drawn();
+  if (!question_.tell || drawn == told_) return;
+  told_ = drawn;
+  question_.tell({.at = now, .kind = FleetEventKind::power, .milliwatts = drawn});
+}
+
+void FleetTally::note(FleetTime now) {
+  const std::int64_t drawn = state_.power().drawn();
+  record_.power.most_milliwatts = std::max(record_.power.most_milliwatts, drawn);
+  ++record_.events;
+  ramps_.draw(now, drawn);
+  tell_power(now);
+}
+
+FleetRecord FleetTally::take(FleetTime now) {
+  record_.use.work = state_.spent;
+  record_.sized = state_.sized_uses();
+  record_.most_waiting = static_cast<std::int64_t>(state_.waiting().most());
+  record_.jobs = std::move(state_.records);
+  record_.timeline = timeline_.take();
+  record_.power.ramps = ramps_.most();
+  if (question_.watch) record_.story = teller_.story.value_or(WaitStory{});
+  record_.last_end = now;
+  return std::move(record_);
+}
+
+}  // namespace orrery

@@ -9,6 +9,13 @@
 
 namespace orrery {
 
+// What a job reads from a store that others read too, before it goes on.
+struct StoreRead {
+  FleetTime alone;               // while nobody else reads; 0: nothing is read
+  FleetTime after;               // from the end of it to the first step
+  std::int64_t bytes_per_s = 0;  // alone
+};
+
 // A recorded length is a row of steps of 10^6 ps. Picoseconds of a step are those of the step
 // model; whole steps add up to the time of a cluster without a rounding between them.
 struct JobWork {
@@ -23,6 +30,8 @@ struct JobWork {
   Hertz own_failures = {};           // of the job, wherever it is: its software
   Hertz planned_stops = {};          // saved before
   std::int64_t milliwatts = 0;       // of one accelerator and its share of a host, while it is held
+  StoreRead first_read = {};         // at every start: a part of `start`
+  StoreRead later_read = {};         // once it was stopped: a part of `restart`
 };
 
 // Accelerator-time of jobs, in accelerators x picoseconds.

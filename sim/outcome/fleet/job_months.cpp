@@ -62,6 +62,14 @@ JobWork month_work(const GoodputCase& months, std::int64_t step_ps) {
   work.start = to_fleet_time(months.start.value);
   work.restart = to_fleet_time(months.detection.value + months.diagnosis.value +
                                last.tiers.front().read + months.warm_up.value);
+  const CheckpointTier& tier = last.tiers.front();
+  if (tier.read > Seconds{}) {
+    work.later_read.alone = std::min(to_fleet_time(tier.read), work.restart);
+    work.later_read.after =
+        std::min(to_fleet_time(months.warm_up.value), work.restart - work.later_read.alone);
+    work.later_read.bytes_per_s =
+        std::max<std::int64_t>(1, std::llround((tier.size / tier.read).si()));
+  }
   for (const FailureClass& failure : months.failures)
     if (failure.job_wide) work.own_failures = work.own_failures + failure.rate.value;
   work.planned_stops = months.maintenance_rate.value;

@@ -14,7 +14,8 @@
 namespace orrery {
 
 // Starts, saves, failures of software and planned stops of one job, with its last tier of
-// checkpoints: the one that survives everything. `step` of it takes so long alone and well placed.
+// checkpoints: the one that survives everything. What it reads from there as it restarts. `step` of
+// it takes so long alone and well placed.
 JobWork month_work(const GoodputCase& months, std::int64_t step_ps);
 
 // Steps between saves that are so far apart; 0: nothing is saved.

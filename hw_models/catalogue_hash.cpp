@@ -25,7 +25,7 @@ constexpr const char* manifest_name = "catalogue.manifest";
 constexpr const char* folders[] = {"hw_models/catalog",  "hw_models/calibration",
                                    "sim/engine/catalog", "sim/diagnose/catalog",
                                    "topologies/catalog", "workloads/catalog"};
-constexpr const char* single_files[] = {"validation/model_error.json",
+constexpr const char* single_files[] = {"validation/model_error.json", "validation/rl_error.json",
                                         "validation/served_error.json"};
 
 // A file's size and time; its content is not hashed yet.

@@ -97,6 +97,27 @@ TEST_CASE("weights of whole models cross the network, and no faster than the pro
   CHECK(shared.send == Seconds(0));
 }
 
+TEST_CASE("ranks that nobody places by domain exchange tokens of experts over the network") {
+  const auto catalog = data_root() / "workloads/catalog";
+  RlJob job = llama_job(16);
+  job.cluster = load_cluster("gb200-nvl72", 16);
+  job.model = load_model("qwen3-30b-a3b", catalog / "models");
+  job.training.layout.ep = 16;
+  REQUIRE_FALSE(job.program.places_by_domain);
+  const RlStep apart = predict_rl_step(job);
+  job.program.places_by_domain = true;
+  const RlStep together = predict_rl_step(job);
+  CHECK(apart.passes.training > together.passes.training);
+  CHECK(apart.passes.logprobs > together.passes.logprobs);
+  // One GPU has no rank on another host.
+  CHECK(apart.rollout.time == together.rollout.time);
+  // Hosts of DGX are domains as they are.
+  RlJob whole = llama_job(16);
+  const Seconds before = predict_rl_step(whole).step;
+  whole.program.places_by_domain = true;
+  CHECK(predict_rl_step(whole).step == before);
+}
+
 TEST_CASE("validation adds its whole batches over its period") {
   RlJob job = llama_job(8);
   const RlStep without = predict_rl_step(job);
@@ -133,6 +154,8 @@ TEST_CASE("programs of the catalogue are read by release, and unknown ones name 
   CHECK(program.serving_stack == "vllm@0.11");
   CHECK(program.split_sync.get() > program.shared_sync.get());
   CHECK(load_rl_program("nemo-rl", folder).release == "0.6");
+  REQUIRE(program.training_settings);
+  CHECK(program.training_settings->at("launch").text() == "eager");
   CHECK_THROWS_WITH(load_rl_program("nemo-rl@0.55", folder), Catch::Contains("0.5"));
   CHECK_THROWS_WITH(load_rl_program("nemorl", folder), Catch::Contains("nemo-rl"));
 }

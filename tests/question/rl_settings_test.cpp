@@ -43,7 +43,14 @@ TEST_CASE("a job of RL in JSON is the job that it says") {
   CHECK(job.training.update_batch == 256);
   CHECK(job.generation.memory_share == 0.8);
   CHECK(job.program.name == "nemo-rl");
-  const Json found = rl_step_json(predict_rl_step(job));
+  // What the program leaves off is off, whatever scripts of its library set.
+  CHECK(job.training.stack.communication.tensor_exposed.get() == 1);
+  CHECK(job.training.stack.host.launch == LaunchMode::eager);
+  const RlRange range{.low = 0.8, .high = 1.5, .widened = {}};
+  const Json found = rl_step_json(predict_rl_step(job), range);
+  const auto number = [&](const char* key) { return found.at(key).get<double>(); };
+  CHECK(number("step_high_s") == Approx(1.5 * number("step_s")));
+  CHECK(number("tokens_per_s_per_gpu_low") == Approx(number("tokens_per_s_per_gpu") / 1.5));
   CHECK(found.at("step_s").get<double>() > found.at("rollout_s").get<double>());
   CHECK(found.at("updates") == 2);
   CHECK(found.at("tokens").get<double>() == Approx(512 * 1128.0).epsilon(0.001));

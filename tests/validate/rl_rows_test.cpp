@@ -18,6 +18,8 @@ const Aliases& aliases() {
   return all;
 }
 
+RlError shipped_error() { return load_rl_error(data_root() / "validation/rl_error.json"); }
+
 const std::vector<RlRow>& shipped() {
   static const std::vector<RlRow> rows = shipped_rl_rows(aliases(), 0);
   return rows;
@@ -100,7 +102,7 @@ TEST_CASE("the shipped RL steps keep their gates") {
 
 TEST_CASE("on as many GPUs the better of two policies is predicted to be that") {
   int same = 0;
-  for (const RlPair& pair : rl_pairs(shipped())) {
+  for (const RlPair& pair : rl_pairs(shipped(), rl_ranges_of_others(shipped()))) {
     if (!pair.same_gpus) continue;
     ++same;
     CAPTURE(shipped()[pair.sync].id, shipped()[pair.off].id);
@@ -110,13 +112,18 @@ TEST_CASE("on as many GPUs the better of two policies is predicted to be that") 
 }
 
 TEST_CASE("reports of RL steps have every scored row, and no other's error") {
-  const std::string text = rl_text(shipped());
+  const std::string text = rl_text(shipped(), shipped_error());
   for (const RlRow& row : shipped()) CHECK(text.find(row.id) != std::string::npos);
   Json rows = Json::array(), groups = Json::array();
-  add_rl_json(shipped(), rows, groups);
+  add_rl_json(shipped(), shipped_error(), rows, groups);
   CHECK(rows.size() == 42 + 41);  // one rate is blank
   CHECK(groups.size() == 6);
-  for (const auto& row : rows) CHECK(row["predicted"].is_null() == row["skipped"].is_string());
+  for (const auto& row : rows) {
+    CHECK(row["predicted"].is_null() == row["skipped"].is_string());
+    if (row["predicted"].is_null()) continue;
+    CHECK(row["low"].get<double>() < row["predicted"].get<double>());
+    CHECK(row["predicted"].get<double>() < row["high"].get<double>());
+  }
   const std::string free = rl_free_text(shipped(), 0);
   for (const char* value :
        {"shared_sync", "split_sync", "host_copy", "engine_step", "engine_ranks", "response"})

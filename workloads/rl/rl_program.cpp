@@ -38,7 +38,8 @@ RlProgram load_rl_program(const std::string& name, const fs::path& folder) {
   const JsonValue file = entry_of(name.substr(0, at), folder);
   file.expect_only({"name", "title", "shared_sync", "split_sync", "host_copy", "logit_forward",
                     "logit_backward", "logit_sequence", "reference_copies", "engine_step",
-                    "engine_ranks", "ranks_ahead", "response", "releases"});
+                    "engine_ranks", "ranks_ahead", "response", "places_by_domain", "training",
+                    "releases"});
   RlProgram program{.name = file.at("name").text(),
                     .release = {},
                     .title = file.at("title").text(),
@@ -54,7 +55,12 @@ RlProgram load_rl_program(const std::string& name, const fs::path& folder) {
                     .engine_step = read_sourced<Seconds>(file.at("engine_step")),
                     .engine_ranks = read_sourced<Seconds>(file.at("engine_ranks")),
                     .ranks_ahead = stated(file.at("ranks_ahead")),
-                    .response = read_sourced<Seconds>(file.at("response"))};
+                    .response = read_sourced<Seconds>(file.at("response")),
+                    .places_by_domain = stated(file.at("places_by_domain"))};
+  if (const auto training = file.find("training")) {
+    training->expect_only({"set", "source", "reason"});
+    program.training_settings = training->at("set");
+  }
   const std::string wanted = at == std::string::npos ? "" : name.substr(at + 1);
   std::vector<std::string> releases;
   for (const JsonValue& release : file.at("releases").items()) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "sim/base/json/json.h"
 #include "sim/base/units/sourced.h"
 #include "sim/base/units/units.h"
 
@@ -31,6 +33,12 @@ struct RlProgram {
   Sourced<Seconds> engine_step, engine_ranks;
   bool ranks_ahead = true;    // whether engines of several ranks schedule ahead, where engines do
   Sourced<Seconds> response;  // host's work for one response: reward, batches, buffers
+  // Whether ranks are placed by scale-up domain. Else nothing says that ranks of two hosts share
+  // one, and what they exchange is taken to cross the network.
+  bool places_by_domain = true;
+  // Settings of the training stack that the program leaves as its library has them, where scripts
+  // of the library set others: {setting: value}, for apply_settings.
+  std::optional<JsonValue> training_settings;
 };
 
 // catalog_folder/<name>.json: {"name", "title", "shared_sync": {sourced}, ..., "releases":

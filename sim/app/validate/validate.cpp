@@ -14,6 +14,7 @@
 #include "sim/app/validate/left_out.h"
 #include "sim/base/append.h"
 #include "sim/base/errors/check.h"
+#include "sim/base/output_file.h"
 #include "sim/base/parallel.h"
 #include "sim/validate/advice.h"
 #include "sim/validate/fit/fit.h"
@@ -257,12 +258,24 @@ std::string served_answer(const std::vector<ServingRow>& serving,
   return free_answer(served_free_values(model, run), options);
 }
 
-// Nothing is fitted to RL steps: their values come from other runs.
+// Nothing is fitted to RL steps: their values come from other runs. Their errors make ranges.
 std::string rl_answer(const std::vector<RlRow>& rows, const ValidateOptions& options) {
   if (options.free) return rl_free_text(rows, options.threads);
-  throw Error({.file = options.fit ? "--fit" : "--leave-out",
-               .found = "steps of RL post-training",
-               .expected = "other tables: no value is fitted to these"});
+  if (options.leave_out != "nested" || !options.write_nested.empty())
+    throw Error({.file = options.fit                    ? "--fit"
+                         : options.write_nested.empty() ? "--leave-out"
+                                                        : "--write-nested",
+                 .found = "steps of RL post-training",
+                 .expected = "other tables, or --leave-out nested alone: no value is fitted to "
+                             "these, ranges are made of other models' errors"});
+  if (options.json)
+    throw Error({.file = "--leave-out",
+                 .found = "--json",
+                 .expected = "no --json: of steps of RL it prints a table"});
+  std::string text = rl_held_out_text(rows);
+  const auto error = rl_error(rows);
+  if (!options.model_error.empty() && error) write_file(options.model_error, to_json_text(*error));
+  return text;
 }
 
 // What fits say of training runs, where the options ask for it.
@@ -322,13 +335,14 @@ Printed validate_tables(const ValidateOptions& options) {
     add_served_json(served, load_served_error(folder / "served_error.json"), report["rows"],
                     report["groups"]);
     add_engine_json(replayed, report["rows"], report["groups"]);
-    add_rl_json(rl, report["rows"], report["groups"]);
+    if (!rl.empty())
+      add_rl_json(rl, load_rl_error(folder / "rl_error.json"), report["rows"], report["groups"]);
     return {answer_text(validate_head(options), {}, std::move(report))};
   }
   std::string text;
   if (!served.empty()) text += served_text(served);
   if (!replayed.empty()) text += engine_text(replayed, options.rows);
-  if (!rl.empty()) text += rl_text(rl);
+  if (!rl.empty()) text += rl_text(rl, load_rl_error(folder / "rl_error.json"));
   const bool others = !(calls.empty() && kernels.empty() && served.empty() && replayed.empty());
   if (!scored.empty() || (!others && rl.empty()))
     text += report_text(scored, options.rows) + ranges_text(range_groups(scored)) +

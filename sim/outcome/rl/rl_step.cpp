@@ -31,6 +31,14 @@ Seconds handover_time(const RlJob& job, const RlStep& step) {
          there_and_back(step.rollout.weights, link);
 }
 
+// The job where ranks stand that nobody placed by scale-up domain: of no two hosts is it known that
+// they share one.
+RlJob placed(RlJob job) {
+  std::int64_t& domain = job.cluster.fabric.scale_up.domain;
+  if (!job.program.places_by_domain) domain = std::min(domain, job.cluster.gpus_per_host);
+  return job;
+}
+
 }  // namespace
 
 void check_rl_job(const RlJob& job) {
@@ -57,8 +65,9 @@ void check_rl_job(const RlJob& job) {
     refuse(*why, "a layout that can run");
 }
 
-RlStep predict_rl_step(const RlJob& job, int threads) {
-  check_rl_job(job);
+RlStep predict_rl_step(const RlJob& asked, int threads) {
+  check_rl_job(asked);
+  const RlJob job = placed(asked);
   const std::vector<std::int64_t> responses = draw_responses(job.lengths, job.responses, job.seed);
   RlStep out;
   out.rollout = predict_rollout(job, responses, threads);

@@ -30,6 +30,7 @@ struct RlStep {
 // Else training of one step's responses runs beside generation of the next, which validation does
 // not stop: what was asked for goes on.
 //   step = sync + max(rollout, trains + validation)
+// Where the program does not place ranks by scale-up domain, hosts reach each other by the network.
 RlStep predict_rl_step(const RlJob& job, int threads = 1);
 
 }  // namespace orrery

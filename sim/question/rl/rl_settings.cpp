@@ -7,6 +7,7 @@
 
 #include "hw_models/catalog.h"
 #include "sim/base/append.h"
+#include "workloads/stack/settings.h"
 
 namespace orrery {
 namespace {
@@ -63,6 +64,7 @@ void read_training(const JsonValue& at, RlJob& job, Catalogues& catalogues) {
   t.logprob_fill = count_or(at, "logprob_fill", 1);
   t.reference = flag_or(at, "reference", true);
   t.stack = stack_of(job.program.training_stack, job, Task::sft, t.layout.precision, catalogues);
+  if (job.program.training_settings) apply_settings(t.stack, *job.program.training_settings);
 }
 
 JsonValue part(const JsonValue& settings, const char* key) {
@@ -100,8 +102,10 @@ RlJob read_rl_job(const JsonValue& s, Catalogues& catalogues) {
   return job;
 }
 
-Json rl_step_json(const RlStep& s) {
+Json rl_step_json(const RlStep& s, const RlRange& range) {
   return {{"step_s", s.step.si()},
+          {"step_low_s", range.low * s.step.si()},
+          {"step_high_s", range.high * s.step.si()},
           {"rollout_s", s.rollout.time.si()},
           {"logprobs_s", s.passes.logprobs.si()},
           {"training_s", s.passes.training.si()},
@@ -112,6 +116,8 @@ Json rl_step_json(const RlStep& s) {
           {"updates", s.passes.updates},
           {"tokens", s.tokens},
           {"tokens_per_s_per_gpu", s.tokens_per_gpu},
+          {"tokens_per_s_per_gpu_low", range.least_rate() * s.tokens_per_gpu},
+          {"tokens_per_s_per_gpu_high", range.most_rate() * s.tokens_per_gpu},
           {"waits_for_generation", s.waits_for_generation}};
 }
 

@@ -4,6 +4,7 @@
 
 #include "sim/base/json/json.h"
 #include "sim/base/json/tree.h"
+#include "sim/outcome/rl/rl_error.h"
 #include "sim/outcome/rl/rl_step.h"
 #include "sim/question/settings/catalogues.h"
 
@@ -19,7 +20,8 @@ namespace orrery {
 // nearest key; a job that cannot be is an Error as check_rl_job has it.
 RlJob read_rl_job(const JsonValue& settings, Catalogues& catalogues);
 
-// Seconds of each phase, tokens, and which of two that run at once the other waits for.
-Json rl_step_json(const RlStep& step);
+// Seconds of each phase, the 90% range of a step and its rate, tokens, and which of two that run at
+// once the other waits for.
+Json rl_step_json(const RlStep& step, const RlRange& range);
 
 }  // namespace orrery

@@ -83,20 +83,36 @@ std::string groups_text(const std::vector<RlRow>& rows) {
   return table.text();
 }
 
-std::string order_text(const std::vector<RlRow>& rows) {
-  int same = 0, same_right = 0, all = 0, right = 0;
-  for (const RlPair& pair : rl_pairs(rows)) {
-    ++all;
-    right += pair.right ? 1 : 0;
-    if (!pair.same_gpus) continue;
-    ++same;
-    same_right += pair.right ? 1 : 0;
+// Pairs, and how many of them are in order.
+struct Order {
+  int same = 0, same_right = 0, all = 0, right = 0, decided = 0, decided_right = 0;
+};
+Order order_of(const std::vector<RlPair>& pairs) {
+  Order o;
+  const auto count = [](bool belongs, bool right, int& all, int& good) {
+    all += belongs ? 1 : 0;
+    good += belongs && right ? 1 : 0;
+  };
+  for (const RlPair& pair : pairs) {
+    count(true, pair.right, o.all, o.right);
+    count(pair.same_gpus, pair.right, o.same, o.same_right);
+    count(pair.decided, pair.right, o.decided, o.decided_right);
   }
-  if (all == 0) return "";
+  return o;
+}
+
+std::string order_text(const std::vector<RlPair>& pairs) {
+  const Order o = order_of(pairs);
+  if (o.all == 0) return "";
   return fmt::format(
       "\nOrder by tokens/s/GPU, in turns against steps off: right in {} of {} pairs on as many\n"
-      "GPUs, in {} of all {}\n",
-      same_right, same, right, all);
+      "GPUs, in {} of all {}. The range of one holds the other in {} pairs, which have no winner;\n"
+      "of the other {} the order is right in {}\n",
+      o.same_right, o.same, o.right, o.all, o.all - o.decided, o.decided, o.decided_right);
+}
+
+bool holds(const RlRange& range, double factor) {
+  return range.low <= factor && factor <= range.high;
 }
 
 std::string skipped_text(const std::vector<RlRow>& rows) {
@@ -134,7 +150,7 @@ std::string errors_with(std::vector<RlRow> rows, const std::string& name, bool h
 
 }  // namespace
 
-std::vector<RlPair> rl_pairs(const std::vector<RlRow>& rows) {
+std::vector<RlPair> rl_pairs(const std::vector<RlRow>& rows, const std::vector<RlRange>& ranges) {
   std::vector<RlPair> pairs;
   const auto rate = [&](std::size_t i) { return measured(rows[i], RlQuantity::step); };
   for (std::size_t a = 0; a < rows.size(); ++a)
@@ -147,22 +163,28 @@ std::vector<RlPair> rl_pairs(const std::vector<RlRow>& rows) {
       // Tokens of a step are alike: who has more a second and GPU needs less GPU-seconds.
       const auto gpus = [](const RlRow& row) { return static_cast<double>(row.job.cluster.gpus); };
       const bool told = *rate(a) * gpus(sync) < *rate(b) * gpus(off);
-      const bool found = sync.step.step.si() * gpus(sync) < off.step.step.si() * gpus(off);
+      const double ratio = off.step.step.si() * gpus(off) / (sync.step.step.si() * gpus(sync));
       pairs.push_back({.sync = a,
                        .off = b,
                        .same_gpus = sync.job.cluster.gpus == off.job.cluster.gpus,
-                       .right = told == found});
+                       .right = told == (ratio > 1),
+                       .decided = !holds(ranges[a], ratio) && !holds(ranges[b], 1 / ratio)});
     }
   return pairs;
 }
 
-std::string rl_text(const std::vector<RlRow>& rows) {
+std::string rl_text(const std::vector<RlRow>& rows, const RlError& error) {
   return "\nSteps of RL post-training in seconds, predicted by phase, and measured\n" +
          rows_text(rows) +
          "\nStep and tokens/s/GPU, predicted against measured, in percent: |error| (median, 90th\n"
          "percentile) and its median with sign. No value is fitted to these rows;\n"
          "they were looked at while the model was built.\n" +
-         groups_text(rows) + order_text(rows) + skipped_text(rows);
+         groups_text(rows) + order_text(rl_pairs(rows, rl_ranges(rows, error))) +
+         skipped_text(rows);
+}
+
+std::string rl_held_out_text(const std::vector<RlRow>& rows) {
+  return rl_blind_text(rows) + order_text(rl_pairs(rows, rl_ranges_of_others(rows)));
 }
 
 std::string rl_free_text(const std::vector<RlRow>& rows, int threads) {
@@ -185,19 +207,24 @@ std::string rl_free_text(const std::vector<RlRow>& rows, int threads) {
       first->job.program.title, 100 * of_size(all, 50), 100 * of_size(all, 90), table.text());
 }
 
-void add_rl_json(const std::vector<RlRow>& rows, Json& row_list, Json& group_list) {
-  for (const RlRow& row : rows)
+void add_rl_json(const std::vector<RlRow>& rows, const RlError& error, Json& row_list,
+                 Json& group_list) {
+  const std::vector<RlRange> ranges = rl_ranges(rows, error);
+  for (std::size_t i = 0; i < rows.size(); ++i)
     for (const RlQuantity quantity : rl_quantities) {
-      const auto told = quantity == RlQuantity::step ? row.step_seconds : row.tokens_s_gpu;
+      const RlRow& row = rows[i];
+      const bool time = quantity == RlQuantity::step;
+      const auto told = time ? row.step_seconds : row.tokens_s_gpu;
       if (!told) continue;
       const auto or_null = [&](double value) { return row.scored() ? Json(value) : Json(nullptr); };
+      const double made = row.scored() ? predicted(row, quantity) : 0;
       row_list.push_back({{"id", row.id},
                           {"quantity", rl_quantity_text[quantity]},
-                          {"unit", quantity == RlQuantity::step ? "s" : "tokens/s/GPU"},
-                          {"predicted", or_null(row.scored() ? predicted(row, quantity) : 0)},
+                          {"unit", time ? "s" : "tokens/s/GPU"},
+                          {"predicted", or_null(made)},
                           {"measured", *told},
-                          {"low", Json(nullptr)},
-                          {"high", Json(nullptr)},
+                          {"low", or_null(made * (time ? ranges[i].low : ranges[i].least_rate()))},
+                          {"high", or_null(made * (time ? ranges[i].high : ranges[i].most_rate()))},
                           {"skipped", row.scored() ? Json(nullptr) : Json(row.skipped)},
                           {"group", {{"gpu", row.gpu}, {"model", row.model}}}});
     }
@@ -238,15 +265,18 @@ std::vector<GroupFigures> rl_gate_figures(const std::vector<RlRow>& rows) {
       group.figures[key + "_median"] = of_size(errors, 50);
       group.figures[key + "_p90"] = of_size(errors, 90);
     }
-  double same = 0, same_wrong = 0, all = 0, wrong = 0;
-  for (const RlPair& pair : rl_pairs(rows)) {
-    all += 1;
-    wrong += pair.right ? 0 : 1;
-    same += pair.same_gpus ? 1 : 0;
-    same_wrong += pair.same_gpus && !pair.right ? 1 : 0;
-  }
-  if (same > 0) groups["RL steps"].figures["order_wrong"] = same_wrong / same;
-  if (all > 0) groups["RL steps"].figures["order_wrong_all"] = wrong / all;
+  const std::vector<RlRange> ranges = rl_ranges_of_others(rows);
+  const Order o = order_of(rl_pairs(rows, ranges));
+  auto& figures = groups["RL steps"].figures;
+  const auto put = [&](const char* name, int right, int all) {
+    if (all > 0) figures[name] = 1 - static_cast<double>(right) / all;
+  };
+  put("order_wrong", o.same_right, o.same);
+  put("order_wrong_all", o.right, o.all);
+  put("order_wrong_decided", o.decided_right, o.decided);
+  for (const RlQuantity quantity : rl_quantities)
+    figures[std::string(rl_quantity_text[quantity]) + "_not_held"] =
+        1 - covered_share(rows, ranges, quantity);
   std::vector<GroupFigures> out;
   for (auto& [name, group] : groups) out.push_back(std::move(group));
   return out;

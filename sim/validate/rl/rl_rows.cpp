@@ -11,6 +11,7 @@
 #include "sim/base/parallel.h"
 #include "sim/engine/scenario.h"
 #include "workloads/model/model_catalog.h"
+#include "workloads/stack/settings.h"
 
 namespace orrery {
 namespace {
@@ -104,6 +105,7 @@ void read_training(const CsvRow& row, RlJob& job) {
   t.reference = yes(row, "reference");
   t.update_batch = whole(row, "train_batch");
   t.stack = stack_of(job.program.training_stack, job, Task::sft, layout.precision);
+  if (job.program.training_settings) apply_settings(t.stack, *job.program.training_settings);
 }
 
 void read_job(const CsvRow& row, const Aliases& aliases, RlJob& job) {

@@ -18,16 +18,16 @@ bool goes_first(const LinkUser& a, const LinkUser& b) {
 }  // namespace
 
 bool TrunkMeetings::settle(FleetTime now) {
-  if (state_.begun.empty() && state_.left.empty()) return false;
-  for (const std::uint32_t job : state_.left) go(job);
+  if (state_.sharers.begun.empty() && state_.sharers.left.empty()) return false;
+  for (const std::uint32_t job : state_.sharers.left) go(job);
   std::set<std::uint32_t> jobs;
-  for (const std::uint32_t job : state_.begun) {
+  for (const std::uint32_t job : state_.sharers.begun) {
     if (!state_.sharing().contains(job)) continue;
     come(job);
     jobs.insert(job);  // if it meets nobody, too: its cap may have changed
   }
-  state_.begun.clear();
-  state_.left.clear();
+  state_.sharers.begun.clear();
+  state_.sharers.left.clear();
   for (const Trunk& trunk : changed_) {
     look_again(trunk);
     for (const Part& part : on_trunk_[trunk]) jobs.insert(part.job);

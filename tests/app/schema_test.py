@@ -41,7 +41,7 @@ schemas = {p.name.split(".")[0]: load_schema(p.name.split(".")[0])
 
 
 def run(*words, codes=(0, 3)):
-    done = subprocess.run([binary, *map(str, words), "--json"], capture_output=True, text=True)
+    done = subprocess.run([binary, *map(str, words), "--json"], capture_output=True, text=True, cwd=root)
     if done.returncode not in codes:
         fail(f"{words}: exit code {done.returncode}: {done.stderr}")
     return json.loads(done.stdout)

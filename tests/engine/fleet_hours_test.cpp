@@ -61,6 +61,61 @@ bool same(const FleetRecord& a, const FleetRecord& b) {
   return a.power.nanojoules == b.power.nanojoules && a.use.work.useful == b.use.work.useful;
 }
 
+// Of six hosts, and of an accelerator in use above that: easy_question().
+constexpr std::int64_t idle_of_six = 48 * 100, each = 600;
+
+// Follows who runs, and who is stopped at an instant, as it is told.
+class StopWatch {
+ public:
+  StopWatch(const ClusterJobs& list, const std::vector<std::int64_t>& limits)
+      : jobs_(list.jobs), limits_(limits), runs_(list.jobs.size()) {}
+
+  void take(const FleetEvent& event) {
+    if (event.kind == FleetEventKind::start) runs_[event.job] = 1;
+    if (event.kind == FleetEventKind::end) runs_[event.job] = 0;
+    if (event.kind != FleetEventKind::stop) return;
+    REQUIRE(event.cause == "power");
+    if (event.at != at_ || stopped_.empty()) {
+      stopped_.clear();
+      before_ = runs_;
+    }
+    at_ = event.at;
+    stopped_.push_back(event.job);
+    runs_[event.job] = 0;
+  }
+
+  void check(FleetTime now, std::int64_t held) const {
+    const std::int64_t drawn = idle_of_six + held * each, limit = at_hour(limits_, now);
+    if (drawn > limit)  // only of those that nobody may stop
+      for (std::size_t i = 0; i < runs_.size(); ++i)
+        REQUIRE((runs_[i] == 0 || !jobs_[i].preemptible));
+    if (at_ != now || stopped_.empty()) return;
+    const std::int64_t excess = idle_of_six + drawn_before(INT16_MAX, true) - limit;
+    for (const std::uint32_t job : stopped_) {
+      REQUIRE(jobs_[job].preemptible);
+      // All of lower priority together would not have sufficed, and without its stop it would be
+      // too much.
+      REQUIRE(drawn_before(jobs_[job].priority, false) < excess);
+      if (runs_[job] == 0) REQUIRE(drawn + jobs_[job].gpus * each > limit);
+    }
+  }
+
+ private:
+  std::int64_t drawn_before(std::int32_t below, bool all) const {
+    std::int64_t gpus = 0;
+    for (std::size_t i = 0; i < before_.size(); ++i)
+      if (before_[i] == 1 && (all || jobs_[i].preemptible) && jobs_[i].priority < below)
+        gpus += jobs_[i].gpus;
+    return gpus * each;
+  }
+
+  const std::vector<ClusterJob>& jobs_;
+  const std::vector<std::int64_t>& limits_;
+  std::vector<std::uint8_t> runs_, before_;
+  std::vector<std::uint32_t> stopped_;
+  FleetTime at_;
+};
+
 }  // namespace
 
 TEST_CASE("law: the cheapest start costs no more than any other, and is the first of those",
@@ -185,57 +240,19 @@ TEST_CASE("law: a limit that falls stops the fewest of the lowest priority", "[f
     FleetQuestion question = easy_question(6);
     question.policy.order = JobOrder::priority;
     question.works.front().save_steps = 600 * second;
-    const std::int64_t idle = 48 * question.idle_milliwatts;
     for (int i = 0; i < 100; ++i)
-      question.hours.limits.push_back(idle + static_cast<std::int64_t>(random.below(48)) * 600 + 1);
+      question.hours.limits.push_back(idle_of_six +
+                                      each * static_cast<std::int64_t>(random.below(48)) + 1);
     question.hours.limits.push_back(48 * 700);
     question.power_limit_milliwatts = 48 * 700;
-    // Who runs, as it is told.
-    std::vector<std::uint8_t> runs(list.jobs.size()), before;
-    std::vector<std::uint32_t> stopped;
-    FleetTime stopped_at;
-    question.tell = [&](const FleetEvent& event) {
-      if (event.kind == FleetEventKind::start) runs[event.job] = 1;
-      if (event.kind == FleetEventKind::end) runs[event.job] = 0;
-      if (event.kind != FleetEventKind::stop) return;
-      REQUIRE(event.cause == "power");
-      if (event.at != stopped_at || stopped.empty()) {
-        stopped.clear();
-        before = runs;
-      }
-      stopped_at = event.at;
-      stopped.push_back(event.job);
-      runs[event.job] = 0;
-    };
-    question.look = [&](FleetTime now, const Slots& slots) {
-      const std::int64_t drawn = idle + slots.held() * 600;
-      const std::int64_t limit = at_hour(question.hours.limits, now);
-      if (drawn > limit)  // only of those that nobody may stop
-        for (std::size_t i = 0; i < runs.size(); ++i)
-          REQUIRE((runs[i] == 0 || !list.jobs[i].preemptible));
-      if (stopped_at != now || stopped.empty()) return;
-      // All of lower priority together would not have sufficed.
-      const auto held = [&](std::int32_t below, bool all) {
-        std::int64_t gpus = 0;
-        for (std::size_t i = 0; i < before.size(); ++i)
-          if (before[i] == 1 && (all || list.jobs[i].preemptible) && list.jobs[i].priority < below)
-            gpus += list.jobs[i].gpus;
-        return gpus * 600;
-      };
-      const std::int64_t excess = idle + held(INT16_MAX, true) - limit;
-      for (const std::uint32_t job : stopped)
-        REQUIRE(held(list.jobs[job].priority, false) < excess);
-      // None was stopped in vain: with any of them it would be too much.
-      for (const std::uint32_t job : stopped) {
-        REQUIRE(list.jobs[job].preemptible);
-        if (runs[job] == 0) REQUIRE(drawn + list.jobs[job].gpus * 600 > limit);
-      }
-    };
+    StopWatch watch(list, question.hours.limits);
+    question.tell = [&](const FleetEvent& event) { watch.take(event); };
+    question.look = [&](FleetTime now, const Slots& slots) { watch.check(now, slots.held()); };
     const FleetRecord record = run_fleet(list, question);
     std::int64_t preemptions = 0;
-    for (std::size_t i = 0; i < list.jobs.size(); ++i) {
-      REQUIRE(record.jobs[i].end != fleet_never);
-      preemptions += record.jobs[i].preemptions;
+    for (const JobRecord& job : record.jobs) {
+      REQUIRE(job.end != fleet_never);
+      preemptions += job.preemptions;
     }
     CHECK(preemptions == record.power.suspended);
     CHECK(record.use.work.all() == static_cast<GpuPicos>(record.use.held) * 1'000'000);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/app/schedule/point_names.h"
 #include "sim/base/text/words.h"
@@ -43,7 +44,7 @@ std::string change_cell(const SchedulePoint& p, const SchedulePoint& other,
   return change_text(mean_of(p, sum), mean_of(other, sum));
 }
 
-double met_share(const FleetMeasures& m) { return m.deadlines.met_share(); }
+double count(std::int64_t jobs) { return static_cast<double>(jobs); }
 
 }  // namespace
 
@@ -62,15 +63,17 @@ void add_deadlines(Document& document, const Scheduled& s) {
   align.resize(head.size(), Align::right);
   Table table(head, align);
   for (const SchedulePoint* p : run_points(s)) {
-    const FleetDeadlines& d = p->measures.front().deadlines;
+    const auto mean = [&](const auto& of) {
+      return mean_of(*p, [&](const FleetMeasures& m) { return of(m.deadlines); });
+    };
     std::vector<std::string> row = name_cells(*p);
-    row.push_back(grouped(d.jobs));
-    row.push_back(percent_figure(mean_of(*p, met_share)));
-    row.push_back(to_text(d.late));
+    row.push_back(grouped(std::llround(mean([](const auto& d) { return count(d.jobs); }))));
+    row.push_back(percent_figure(mean([](const auto& d) { return d.met_share(); })));
+    row.push_back(to_text(seconds(mean([](const auto& d) { return d.late.si(); }))));
     const SchedulePoint* other = delays(*p) ? without_delay(s, *p) : nullptr;
     if (delayed) {
-      row.push_back(grouped(d.delayed));
-      row.push_back(to_text(d.delay));
+      row.push_back(grouped(std::llround(mean([](const auto& d) { return count(d.delayed); }))));
+      row.push_back(to_text(seconds(mean([](const auto& d) { return d.delay.si(); }))));
       row.push_back(other ? change_text(work(*p), work(*other)) : "");
       row.push_back(other ? change_cell(*p, *other, &EnergyBill::dollars) : "");
       row.push_back(other ? change_cell(*p, *other, &EnergyBill::kg) : "");

@@ -10,6 +10,7 @@
 #include "sim/base/text/csv.h"
 #include "sim/engine/packing/shared_state.h"
 #include "tests/base/fresh_seed.h"
+#include "tests/base/worst_rows.h"
 
 namespace orrery {
 namespace {
@@ -73,11 +74,17 @@ TEST_CASE("rules hand out of openb what was published, within 0.7 points", "[fil
   const ByRule known = published();
   REQUIRE(known.size() == 30);
   std::map<std::string, std::vector<std::pair<std::string, Published>>> found;
+  WorstRows worst;
   for (const auto& [key, was] : known) {
     const auto tasks = read_shared_tasks(
         root + "/workloads/catalog/job_traces/openb_pods_" + key.first + ".csv", cluster);
     const Published now = filled(cluster, tasks, rules().at(key.second), 10);
-    INFO(key.first << " " << key.second);
+    const std::string row = key.first + " " + key.second;
+    worst.add(row + " at 100%", now.at_100, was.at_100, std::abs(now.at_100 - was.at_100),
+              " points");
+    worst.add(row + " at 130%", now.at_130, was.at_130, std::abs(now.at_130 - was.at_130),
+              " points");
+    INFO(row);
     CHECK(std::abs(now.at_100 - was.at_100) < 0.7);
     CHECK(std::abs(now.at_130 - was.at_130) < 0.7);
     for (const auto& [other, other_now] : found[key.first]) {
@@ -87,6 +94,7 @@ TEST_CASE("rules hand out of openb what was published, within 0.7 points", "[fil
     }
     found[key.first].emplace_back(key.second, now);
   }
+  worst.print("openb, GPUs handed out in percent");
 }
 
 // Hosts of random sizes and tasks of random kinds.

@@ -10,6 +10,7 @@
 #include "sim/base/random.h"
 #include "sim/engine/slurm/slurm_passes.h"
 #include "tests/base/fresh_seed.h"
+#include "tests/base/worst_rows.h"
 #include "tests/engine/plain_slurm.h"
 
 namespace orrery {
@@ -115,6 +116,7 @@ std::map<std::uint32_t, std::pair<double, std::vector<std::int32_t>>> replay(con
 }
 
 TEST_CASE("a real Slurm is replayed: starts, hosts and waits", "[slurm]") {
+  WorstRows worst;
   for (const char* name : {"usual-1", "usual-2", "tight-3", "defaults-5"}) {
     INFO(name);
     const Recording r = read_recording(name);
@@ -137,7 +139,13 @@ TEST_CASE("a real Slurm is replayed: starts, hosts and waits", "[slurm]") {
     CHECK(static_cast<double>(near) / all >= 0.95);
     CHECK(static_cast<double>(same_hosts) / all >= 0.95);
     CHECK(std::abs(wait / recorded - 1) <= 0.05);
+    const std::string row = name;
+    worst.add(row + ", mean wait in s", wait / all, recorded / all,
+              100 * std::abs(wait / recorded - 1), "%");
+    worst.add(row + ", % of starts within an interval", 100 * static_cast<double>(near) / all, 100,
+              100 - 100 * static_cast<double>(near) / all, "%");
   }
+  worst.print("a real Slurm, told its wake-ups");
 }
 
 // Whether both start the same jobs on the same hosts.

@@ -11,6 +11,7 @@
 #include "sim/outcome/serving/service_table.h"
 #include "sim/question/serve/serve.h"
 #include "tests/base/fresh_seed.h"
+#include "tests/base/worst_rows.h"
 
 namespace orrery {
 namespace {
@@ -77,6 +78,7 @@ TEST_CASE("the service table at 20 random loads is what serve says", "[service]"
   const Made made = table_of({});
   RandomStream random(fresh(5), 0);
   int sure = 0;
+  WorstRows worst;
   for (int i = 0; i < 20; ++i) {
     // A text of six decimals, so that both ask for one load.
     const double rate =
@@ -90,6 +92,10 @@ TEST_CASE("the service table at 20 random loads is what serve says", "[service]"
     CHECK(std::abs(line.kept - same.kept) < 0.01);
     CHECK(std::abs(line.power.si() - same.watts) < 0.02 * same.watts);
     CHECK(std::abs(line.power.si() - other.watts) < 0.02 * other.watts);
+    worst.add(fmt::format("{:.4g} requests a second, % that keep promises", rate), 100 * line.kept,
+              100 * same.kept, 100 * std::abs(line.kept - same.kept), " points");
+    worst.add(fmt::format("{:.4g} requests a second, W", rate), line.power.si(), same.watts,
+              100 * std::abs(line.power.si() / same.watts - 1), "%");
     // Two means, each with its error.
     CHECK(std::abs(line.kept - other.kept) < 0.01 + 2 * line.error);
     if (line.error >= 0.005) continue;
@@ -97,6 +103,7 @@ TEST_CASE("the service table at 20 random loads is what serve says", "[service]"
     CHECK(std::abs(line.kept - other.kept) < 0.01);
   }
   CHECK(sure >= 10);  // where promises are kept, the table knows it
+  worst.print("serve at 20 loads, the table here");
 }
 
 TEST_CASE("a service table falls with its load, and draws what a device can", "[service]") {

@@ -180,7 +180,7 @@ TEST_CASE("bad questions about power have one line", "[schedule]") {
   CHECK(schedule_failure(lab({{"grid", "no-such.csv"}})).find("no readable file") !=
         std::string::npos);
   CHECK(schedule_failure(lab({{"power_policy", "priority"}})) ==
-        "test: power_policy: found \"priority\"; expected nothing without power_limit");
+        "test: power_policy: found \"priority\"; expected nothing without power_limit or feeds");
   CHECK(schedule_failure(lab({{"power_limit", "1 MW"}, {"cap_response", "none"}}))
             .find("nothing without a power_policy that caps") != std::string::npos);
   CHECK(schedule_failure(lab({{"power_limit", "30 kW"}})).find("that the idle cluster draws") !=

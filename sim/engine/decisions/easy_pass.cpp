@@ -14,13 +14,13 @@ void EasyPass::promise() {
     spare_ = state_.slots().free() + reach.gpus - head.gpus;
   } else if (head_ != head.job) {
     future_ = state_.slots();
-    milliwatts_ = state_.milliwatts();
+    power_.emplace(state_);
     at_ = fleet_never;
     bool there = false;
     state_.promised().each([&](const RunningEnd& end) {
       if (there && end.at > at_) return false;
       future_->give(state_.grants_of(end.job));
-      milliwatts_ -= state_.extra_milliwatts(end.job);
+      power_->give(end.job, state_.grants_of(end.job));
       at_ = end.at;
       there = there || head_has_place();
       return true;
@@ -32,9 +32,7 @@ void EasyPass::promise() {
 }
 
 bool EasyPass::head_has_place() const {
-  const WaitingJob& head = state_.waiting().head();
-  return state_.has_power(milliwatts_ + state_.extra_milliwatts(head.job)) &&
-         Placer::fits(*future_, head.gpus);
+  return power_->fits(state_.waiting().head().job, *future_);
 }
 
 // What holds for one job holds for all of its size until another starts.
@@ -109,12 +107,11 @@ bool EasyPass::leaves_the_head(const WaitingJob& job, FleetTime window) {
     spare_ -= job.gpus;
     return true;
   }
-  const std::int64_t extra = state_.extra_milliwatts(job.job);
   future_->take(found_);
-  milliwatts_ += extra;
+  power_->take(job.job, found_);
   if (head_has_place()) return true;
   future_->give(found_);
-  milliwatts_ -= extra;
+  power_->give(job.job, found_);
   return false;
 }
 

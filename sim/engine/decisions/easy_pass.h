@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/engine/fleet/fleet_state.h"
+#include "sim/engine/fleet/power_room.h"
 
 namespace orrery {
 
@@ -39,11 +40,11 @@ class EasyPass {
 
   FleetState& state_;
   bool any_;
-  std::uint32_t head_ = UINT32_MAX;  // the job that is promised a start
-  FleetTime at_;                     // that start
-  std::int64_t spare_ = 0;           // a pool's accelerators that the head leaves then
-  std::optional<Slots> future_;      // hosts as they are then, before the head starts
-  std::int64_t milliwatts_ = 0;      // that the cluster draws then
+  std::uint32_t head_ = UINT32_MAX;   // the job that is promised a start
+  FleetTime at_;                      // that start
+  std::int64_t spare_ = 0;            // a pool's accelerators that the head leaves then
+  std::optional<Slots> future_;       // hosts as they are then, before the head starts
+  std::optional<FuturePower> power_;  // that is drawn then
   std::vector<Candidate> sizes_;
   std::uint64_t started_ = 0;  // jobs that passed a head
   WaitingJob last_;            // the last of them

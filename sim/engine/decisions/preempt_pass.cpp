@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/engine/fleet/power_room.h"
+
 namespace orrery {
 
 // Jobs of lower priority hold what is missing.
@@ -37,23 +39,23 @@ bool PreemptPass::make_room(FleetTime now) {
   const std::int32_t priority = state_.ranks().priority_of(head.job);
   if (!could_help(head.gpus, priority)) return false;
   Slots future = state_.slots();
-  std::int64_t milliwatts = state_.milliwatts() + state_.extra_milliwatts(head.job);
-  const auto fits = [&] { return state_.has_power(milliwatts) && Placer::fits(future, head.gpus); };
+  FuturePower power(state_);
+  const auto fits = [&] { return power.fits(head.job, future); };
   std::vector<std::uint32_t> stopped;
   for (const std::uint32_t job : candidates(priority, now)) {
     if (fits()) break;
     future.give(state_.grants_of(job));
-    milliwatts -= state_.extra_milliwatts(job);
+    power.give(job, state_.grants_of(job));
     stopped.push_back(job);
   }
   if (!fits()) return false;
   // Whoever came first into the choice may not be needed any more.
   std::erase_if(stopped, [&](std::uint32_t job) {
     future.take(state_.grants_of(job));
-    milliwatts += state_.extra_milliwatts(job);
+    power.take(job, state_.grants_of(job));
     if (fits()) return true;
     future.give(state_.grants_of(job));
-    milliwatts -= state_.extra_milliwatts(job);
+    power.give(job, state_.grants_of(job));
     return false;
   });
   for (const std::uint32_t job : stopped) state_.preempt(job, now);

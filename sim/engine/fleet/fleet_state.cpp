@@ -93,7 +93,8 @@ std::int64_t FleetState::capped_ps(std::uint32_t job, std::int64_t step_ps) cons
 
 bool FleetState::settle_power(FleetTime now) {
   bool any = false;
-  for (const auto& [job, level] : power_.feeds.settle()) power_.all.set_ceiling(job, level);
+  if (!power_.feeds.empty())
+    for (const auto& [job, level] : power_.feeds.settle()) power_.all.set_ceiling(job, level);
   for (const std::uint32_t job : power_.all.settle()) {
     any = true;
     if (sharing_.contains(job)) {
@@ -241,7 +242,8 @@ void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
   slots_.take(grants);
   if (jobs_[number].sizes > 0) sized_.uses[number].since = now;
   power_.all.begin(number, jobs_[number].work, jobs_[number].gpus, jobs_[number].priority);
-  power_.feeds.begin(number, jobs_[number].work, jobs_[number].priority, grants);
+  if (!power_.feeds.empty())
+    power_.feeds.begin(number, jobs_[number].work, jobs_[number].priority, grants);
   ranks_.count(number, 1);
   if (ranks_.by_service()) holding_changes.push_back({number, true});
   JobRecord& record = records[number];
@@ -330,7 +332,7 @@ void FleetState::give_back(std::uint32_t number, FleetTime now) {
     return;
   }
   if (!on_host_.empty()) put_on_hosts(number, false);
-  power_.feeds.end(number, jobs_[number].work, grants_[number]);
+  if (!power_.feeds.empty()) power_.feeds.end(number, jobs_[number].work, grants_[number]);
   slots_.give(grants_[number]);
   Grants().swap(grants_[number]);
 }

@@ -11,39 +11,21 @@ constexpr std::uint32_t nobody = UINT32_MAX;
 
 }  // namespace
 
-BreakdownPass::BreakdownPass(FleetState& state, const FleetQuestion& question)
+BreakdownPass::BreakdownPass(FleetState& state, HostStock& hosts, const FleetQuestion& question)
     : state_(state),
+      hosts_(hosts),
       plan_(question.breakdowns),
-      tell_(question.tell),
       breakdowns_(plan_, state.slots().total(), question.seed),
       shop_(plan_.repair_crews),
-      counts_(plan_.kinds.size()) {
-  for (std::int32_t i = 0; i < plan_.spare_hosts; ++i) {
-    const std::int32_t host = question.shape.hosts - 1 - i;
-    spares_.insert(host);
-    spare_gpus_ += question.shape.gpus_of(host);
-    state_.slots().set_out(host, true);
-  }
-  most_gpus_ = state_.slots().total() - spare_gpus_;
-}
+      counts_(plan_.kinds.size()) {}
 
 bool BreakdownPass::repair_until(FleetTime now) {
   bool changed = false;
   while (shop_.next() <= now) {
-    changed = true;
     const FleetTime at = shop_.next();
     const std::vector<std::int32_t> hosts = shop_.take().hosts;
-    tell_hosts(FleetEventKind::repaired, at, hosts);
-    for (const std::int32_t host : hosts) {
-      if (lacking_ > 0) {
-        --lacking_;
-        state_.slots().set_out(host, false);
-        tell_hosts(FleetEventKind::in, at, {&host, 1});
-      } else {
-        spares_.insert(host);
-        spare_gpus_ += state_.slots().shape().gpus_of(host);
-      }
-    }
+    hosts_.come_back(at, hosts);
+    changed = true;
   }
   return changed;
 }
@@ -101,41 +83,16 @@ bool BreakdownPass::strike(const Breakdown& one) {
 void BreakdownPass::lose(const BreakdownKind& kind, const Breakdown& one, HostSpan hosts,
                          const std::vector<std::uint32_t>& jobs) {
   std::vector<std::int32_t> out;
-  for (std::int32_t h = hosts.from; h < hosts.to; ++h) {
-    if (state_.slots().is_out(h)) continue;
-    state_.slots().set_out(h, true);
-    out.push_back(h);
-  }
+  for (std::int32_t h = hosts.from; h < hosts.to; ++h)
+    if (hosts_.works(h)) out.push_back(h);
+  hosts_.leave(out);
   for (const std::uint32_t job : jobs) {
     state_.requeue(job, one.at, one.at - to_fleet_time(kind.latency), to_fleet_time(kind.outage),
                    kind.name);
   }
   counts_[one.kind].requeued += static_cast<std::int64_t>(jobs.size());
-  tell_hosts(FleetEventKind::out, one.at, out, kind.name);
-  for (std::size_t i = 0; i < out.size(); ++i) stand_in(one.at);
+  hosts_.stand_in(one.at, out, kind.name);
   shop_.bring(one.at, one.repair, std::move(out));
-}
-
-void BreakdownPass::tell_hosts(FleetEventKind kind, FleetTime at,
-                               std::span<const std::int32_t> hosts, std::string_view cause) {
-  if (!tell_ || hosts.empty()) return;
-  const SlotShape& shape = state_.slots().shape();
-  Grants place;
-  for (const std::int32_t host : hosts)
-    place.push_back({.host = host, .hosts = 1, .gpus = shape.gpus_of(host)});
-  tell_({.at = at, .kind = kind, .gpus = gpus_of_place(place), .cause = cause, .place = &place});
-}
-
-void BreakdownPass::stand_in(FleetTime now) {
-  if (spares_.empty()) {
-    ++lacking_;
-    return;
-  }
-  const std::int32_t host = *spares_.begin();
-  spares_.erase(spares_.begin());
-  spare_gpus_ -= state_.slots().shape().gpus_of(host);
-  state_.slots().set_out(host, false);
-  tell_hosts(FleetEventKind::in, now, {&host, 1});
 }
 
 }  // namespace orrery

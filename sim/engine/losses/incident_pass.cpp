@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goes through the moments of all incidents in order, and counts what each costs.
+#include "sim/engine/losses/incident_pass.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace orrery {
+
+IncidentPass::IncidentPass(FleetState& state, HostStock& hosts, const FleetQuestion& question)
+    : state_(state),
+      hosts_(hosts),
+      suspend_(state),
+      incidents_(question.incidents),
+      counts_(question.incidents.size()) {
+  for (std::size_t i = 0; i < incidents_.size(); ++i) {
+    const Incident& one = incidents_[i];
+    if (!does_something(one)) continue;
+    if (one.drain)
+      moments_.push_back({std::max(one.at - one.announced, FleetTime{}), What::announce, i});
+    moments_.push_back({one.at + one.latency, What::strike, i});
+    moments_.push_back({one.at + one.length, What::back, i});
+  }
+  const auto key = [](const Moment& m) { return std::tuple(m.at, m.what, m.incident); };
+  std::sort(moments_.begin(), moments_.end(),
+            [&](const Moment& a, const Moment& b) { return key(a) < key(b); });
+}
+
+bool IncidentPass::happen(FleetTime now) {
+  bool changed = false;
+  for (; next() <= now; ++done_) {
+    const Moment& moment = moments_[done_];
+    const std::vector<std::int32_t>& hosts = incidents_[moment.incident].hosts;
+    if (moment.what == What::announce) hosts_.drain(hosts);
+    if (incidents_[moment.incident].feed >= 0) {
+      if (moment.what == What::strike) lose_supply(moment.incident, moment.at);
+      if (moment.what == What::back) restore_supply(moment.incident);
+    } else {
+      if (moment.what == What::strike) strike(moment.incident, moment.at);
+      if (moment.what == What::back) hosts_.come_back(moment.at, hosts);
+    }
+    changed = true;
+  }
+  return changed;
+}
+
+std::vector<std::uint32_t> IncidentPass::jobs_on(std::span<const std::int32_t> hosts) const {
+  std::vector<std::uint32_t> jobs;
+  for (const std::int32_t host : hosts)
+    jobs.insert(jobs.end(), state_.jobs_on(host).begin(), state_.jobs_on(host).end());
+  std::sort(jobs.begin(), jobs.end());
+  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  return jobs;
+}
+
+void IncidentPass::strike(std::size_t number, FleetTime now) {
+  const Incident& one = incidents_[number];
+  IncidentCount& count = counts_[number];
+  count.happened = true;
+  const std::vector<std::uint32_t> jobs = jobs_on(one.hosts);
+  const std::vector<std::int32_t> out = hosts_.leave(one.hosts);
+  for (const std::int32_t host : out) count.gpus += state_.slots().shape().gpus_of(host);
+  for (const std::uint32_t job : jobs) stop(number, job, now);
+  hosts_.stand_in(now, out, one.name);
+  if (one.drain) hosts_.end_drain(one.hosts);
+}
+
+void IncidentPass::stop(std::size_t number, std::uint32_t job, FleetTime now) {
+  const Incident& one = incidents_[number];
+  IncidentCount& count = counts_[number];
+  const auto lost = [&] { return state_.spent.lost + state_.spent.preempted; };
+  const GpuPicos before = lost();
+  if (one.drain) {  // it had time to save
+    state_.leave(job, now, one.name);
+    ++state_.records[job].stops;
+  } else {
+    state_.requeue(job, now, one.at, {}, one.name);
+  }
+  count.lost += (lost() - before) / 1'000'000;
+  count_stop(number, job, now);
+}
+
+void IncidentPass::count_stop(std::size_t number, std::uint32_t job, FleetTime now) {
+  IncidentCount& count = counts_[number];
+  ++count.stopped;
+  waiting_[job] = {number, now};
+  if (count.largest < 0 ||
+      state_.job(static_cast<std::uint32_t>(count.largest)).gpus < state_.job(job).gpus)
+    count.largest = job;
+}
+
+// Caps fall at the next look at power; who does not fit at the least ones is stopped.
+void IncidentPass::lose_supply(std::size_t number, FleetTime now) {
+  const Incident& one = incidents_[number];
+  IncidentCount& count = counts_[number];
+  count.happened = true;
+  FeedBudget& feeds = state_.feeds();
+  const auto feed = static_cast<std::size_t>(one.feed);
+  if (++losses_[one.feed] == 1) {
+    limits_[one.feed] = feeds.feeds()[feed].limit;
+    feeds.set_limit(feed, one.limit_left);
+  }
+  std::vector<std::int32_t> hosts;
+  for (std::int32_t host = feeds.feeds()[feed].from; host < feeds.feeds()[feed].to; ++host)
+    hosts.push_back(host);
+  const std::vector<std::uint32_t> jobs = jobs_on(hosts);
+  const GpuPicos before = state_.spent.lost + state_.spent.preempted;
+  suspend_.free(
+      feeds.loads()[feed] - one.limit_left, now,
+      [&](std::uint32_t job) {
+        return feeds.of_feed(feed, state_.job(job).work, state_.grants_of(job));
+      },
+      one.name);
+  count.lost += (state_.spent.lost + state_.spent.preempted - before) / 1'000'000;
+  for (const std::uint32_t job : jobs)
+    if (!state_.is_running(job)) count_stop(number, job, now);
+}
+
+void IncidentPass::restore_supply(std::size_t number) {
+  const std::int32_t feed = incidents_[number].feed;
+  if (--losses_[feed] == 0) state_.feeds().set_limit(static_cast<std::size_t>(feed), limits_[feed]);
+}
+
+void IncidentPass::look_at_waiting(FleetTime now) {
+  for (auto one = waiting_.begin(); one != waiting_.end();) {
+    if (!state_.is_running(one->first)) {
+      ++one;
+      continue;
+    }
+    counts_[one->second.incident].waited +=
+        static_cast<GpuMicros>(state_.job(one->first).gpus) * (now - one->second.at).us;
+    one = waiting_.erase(one);
+  }
+}
+
+std::vector<IncidentCount> IncidentPass::take_counts(FleetTime now) {
+  for (const auto& [job, stopped] : waiting_)
+    counts_[stopped.incident].waited +=
+        static_cast<GpuMicros>(state_.job(job).gpus) * (now - stopped.at).us;
+  return std::move(counts_);
+}
+
+}  // namespace orrery

@@ -278,6 +278,41 @@ TEST_CASE("what may not be stopped draws more than a limit, and the seconds are 
   }
 }
 
+TEST_CASE("law: every rule keeps jobs back, and limits of the hour where it knows limits",
+          "[fleet]") {
+  const std::uint64_t seed = fresh(36);
+  INFO("seed " << seed);
+  std::int64_t suspended = 0, kept_back = 0;
+  for (std::uint64_t round = 0; round < 12; ++round)
+    for (const JobFit fit : {JobFit::block, JobFit::easy, JobFit::any, JobFit::rounds,
+                             JobFit::conservative, JobFit::slurm}) {
+      INFO("round " << round << ", " << job_fit_text[fit]);
+      RandomStream random(seed + round, 2);
+      const ClusterJobs list = due_jobs(seed + round, 60, round % 2 == 1);
+      FleetQuestion question = easy_question(6);
+      question.policy.fit = fit;
+      question.policy.preempts = fit == JobFit::rounds;
+      question.works.front().save_steps = 600 * second;
+      question.hours.weights = drawn_weights(random, 200);
+      const bool limits = fit != JobFit::conservative && fit != JobFit::slurm;
+      for (int i = 0; limits && i < 60; ++i)
+        question.hours.limits.push_back(idle_of_six +
+                                        each * static_cast<std::int64_t>(random.below(48)) + 1);
+      if (limits) question.hours.limits.push_back(48 * 700);
+      if (limits) question.power_limit_milliwatts = 48 * 700;
+      const FleetRecord record = run_fleet(list, question);
+      for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+        REQUIRE(record.jobs[i].end != fleet_never);
+        REQUIRE(record.jobs[i].start >= list.jobs[i].submit + record.jobs[i].delayed);
+        kept_back += record.jobs[i].delayed.us > 0 ? 1 : 0;
+      }
+      CHECK(record.power.over.us == 0);
+      suspended += record.power.suspended;
+    }
+  CHECK(suspended > 100);
+  CHECK(kept_back > 500);
+}
+
 TEST_CASE("the order of deadlines has those due first, and those without one last", "[fleet]") {
   FleetQuestion question = easy_question(1);
   question.policy.order = JobOrder::deadline;

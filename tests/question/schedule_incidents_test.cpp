@@ -164,6 +164,7 @@ TEST_CASE("feeds are read from the inside out", "[schedule]") {
   CHECK(has(R"({"halls": {"count": 13, "limit": "1 MW"}})", "as many as 22 hosts"));
   CHECK(has(R"({"halls": {"count": 2, "share_left": 0.5}})", "a limit beside it"));
   CHECK(has(R"({"halls": {"count": 2, "limit": "1 MW", "redundancy": "3N"}})", "2N"));
+  CHECK(has(R"({"halls": {"count": 2, "limit": "1e30 W"}})", "less than 1 TW"));
   CHECK(has(R"({"hals": {"count": 2}})", "halls"));
   CHECK(has("{}", "facility, halls, rows or racks"));
 }

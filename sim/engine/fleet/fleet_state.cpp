@@ -154,6 +154,7 @@ bool FleetState::find(std::uint32_t job, Grants& out) {
   const std::int64_t each = power_.feeds.empty() ? 0 : power_.all.extra(jobs_[job].work, 1);
   if (each == 0 || !power_.feeds.binds(power_.feeds.loads(), each, jobs_[job].gpus))
     return placer_.find(slots_, jobs_[job].gpus, out);
+  if (power_.feeds.refuses(power_.feeds.loads(), each, jobs_[job].gpus)) return false;
   Slots view = slots_;
   power_.feeds.narrow(power_.feeds.loads(), each, view);
   return placer_.find(view, jobs_[job].gpus, out);

@@ -65,6 +65,19 @@ bool FeedBudget::binds(const FeedLoads& loads, std::int64_t each, std::int64_t g
   return false;
 }
 
+bool FeedBudget::refuses(const FeedLoads& loads, std::int64_t each, std::int64_t gpus) const {
+  if (each <= 0) return false;
+  for (std::size_t level = 0; level < tree_.size(); ++level) {
+    if (tree_[level].limit == 0) continue;
+    const std::size_t end = level + 1 < first_.size() ? first_[level + 1] : feeds_.size();
+    std::int64_t room = 0;
+    for (std::size_t i = first_[level]; i < end && room < gpus; ++i)
+      room += std::min(gpus, left_of(feeds_[i], loads[i]) / each);
+    if (room < gpus) return true;
+  }
+  return false;
+}
+
 void FeedBudget::narrow(const FeedLoads& loads, std::int64_t each, Slots& view) const {
   if (each <= 0) return;
   for (std::size_t i = 0; i < feeds_.size(); ++i) {

@@ -36,6 +36,9 @@ class FeedBudget {
   // Some feed has less left than a job of so many accelerators may need below it.
   bool binds(const FeedLoads& loads, std::int64_t each, std::int64_t gpus) const;
 
+  // All feeds of some level together have less left than it needs.
+  bool refuses(const FeedLoads& loads, std::int64_t each, std::int64_t gpus) const;
+
   void begin(std::uint32_t job, std::uint16_t work, std::int32_t priority, const Grants& place);
   void end(std::uint32_t job, std::uint16_t work, const Grants& place);
   void set_limit(std::size_t feed, std::int64_t milliwatts);

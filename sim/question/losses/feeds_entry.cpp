@@ -21,6 +21,8 @@ struct LevelName {
 constexpr std::array<LevelName, 4> level_names = {
     {{"racks", "rack"}, {"rows", "row"}, {"halls", "hall"}, {"facility", "facility"}}};
 
+constexpr double most_watts = 1e12;  // so that sums of milliwatts fit
+
 // Hosts beneath one feed.
 std::int32_t read_reach(const JsonValue& level, const SlotShape& shape) {
   const auto count = level.find("count"), hosts = level.find("hosts");
@@ -54,7 +56,9 @@ FeedLevel read_level(const JsonValue& at, const char* name, std::int32_t reach,
       if (const auto v = at.find(key)) v->fail("a limit beside it");
     return level;
   }
-  level.limit = std::llround(1e3 * limit->quantity<Watts>().si());
+  const double watts = limit->quantity<Watts>().si();
+  if (!(watts < most_watts)) limit->fail("less than 1 TW");
+  level.limit = std::llround(1e3 * watts);
   const std::int64_t idle =
       idle_milliwatts * shape.gpus_per_host * std::min<std::int64_t>(reach, shape.hosts);
   const auto check = [&](const JsonValue& of, double left) {

@@ -129,6 +129,21 @@ TEST_CASE("deadlines of a trace are met first by their order", "[schedule]") {
   CHECK(first(s, 1).deadlines.met == 2);
   CHECK(first(s, 1).deadlines.late.si() == 0);
   CHECK(s.best == 1);
+  // The same as lines of JSON, and with slack in place of what the trace says.
+  SortedJson lines = settings;
+  lines["trace"] =
+      scratch
+          .add("jobs.jsonl",
+               "{\"submit_s\": 0, \"length_s\": 14400, \"gpus\": 8}\n"
+               "{\"submit_s\": 1, \"length_s\": 14400, \"gpus\": 8, \"deadline_s\": 60000}\n"
+               "{\"submit_s\": 2, \"length_s\": 14400, \"gpus\": 8, \"deadline_s\": 30000}\n")
+          .string();
+  CHECK(first(scheduled(lines), 1).deadlines.met == 2);
+  SortedJson slack = settings;
+  slack.erase("trace");
+  slack["jobs"] = {{{"trace", trace}, {"slack", 0.5}}};
+  for (const ClusterJob& job : scheduled(slack).points[0].list->jobs)
+    CHECK(job.deadline.us == INT64_C(21'600'000'000));
   SortedJson limited = settings;
   limited["limits"] = "deadlines=0.9";
   CHECK(!scheduled(limited).points[0].kept);

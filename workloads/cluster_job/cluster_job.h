@@ -31,6 +31,7 @@ struct ClusterJob {
   std::int16_t priority = 0;  // higher ones first, where the policy asks
   bool preemptible = true;    // by a higher one
   std::uint16_t work = 0;     // of what it consists: the kinds of a question; 0: a recorded length
+  std::uint16_t within = 0;   // one group of a level: the levels of a question, from 1; 0: anywhere
   std::uint16_t sizes = 0;    // that it may have: the lists of a question, from 1; 0: gpus alone
 };
 

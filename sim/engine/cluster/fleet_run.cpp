@@ -100,8 +100,8 @@ class FleetRun {
   }
 
   void submit(std::uint32_t job) {
-    if (jobs_[job].gpus > losses_.hosts().most_gpus() || !state_.could_have_power(job) ||
-        !decisions_.admits(job)) {
+    if (jobs_[job].gpus > losses_.hosts().most_gpus() || !state_.could_stand(job) ||
+        !state_.could_have_power(job) || !decisions_.admits(job)) {
       state_.records[job].rejected = true;
       state_.tell(FleetEventKind::reject, now_, job);
       return;

@@ -60,13 +60,13 @@ bool DefragmentPass::empties(std::int32_t host, std::int32_t wanted, Slots& futu
   return true;
 }
 
-bool DefragmentPass::plan(std::int32_t gpus, Slots& future, std::vector<Move>& moves) {
+bool DefragmentPass::plan(const WaitingJob& head, Slots& future, std::vector<Move>& moves) {
   const std::int32_t of_host = future.shape().gpus_per_host;
-  const std::int32_t wanted = std::min(gpus, of_host);
+  const std::int32_t wanted = std::min(head.gpus, of_host);
   std::vector<std::int32_t> emptied;
   const auto fits = [&] {
     for (const std::int32_t host : emptied) future.set_out(host, false);
-    const bool there = Placer::fits(future, gpus);
+    const bool there = Placer::fits(future, head.gpus, head.within);
     for (const std::int32_t host : emptied) future.set_out(host, true);
     return there;
   };
@@ -86,7 +86,7 @@ bool DefragmentPass::plan(std::int32_t gpus, Slots& future, std::vector<Move>& m
 
 // Until it has a place if all that run end as the scheduler expects.
 FleetTime DefragmentPass::wait_of_head(FleetTime now) const {
-  const std::int32_t gpus = state_.waiting().head().gpus;
+  const WaitingJob& head = state_.waiting().head();
   Slots future = state_.slots();
   FleetTime at = fleet_never;
   bool there = false;
@@ -94,7 +94,7 @@ FleetTime DefragmentPass::wait_of_head(FleetTime now) const {
     if (there && end.at > at) return false;
     future.give(state_.grants_of(end.job));
     at = end.at;
-    there = there || Placer::fits(future, gpus);
+    there = there || Placer::fits(future, head.gpus, head.within);
     return true;
   });
   return there ? std::max(at - now, FleetTime{}) : fleet_never;
@@ -102,14 +102,15 @@ FleetTime DefragmentPass::wait_of_head(FleetTime now) const {
 
 bool DefragmentPass::make_room(FleetTime now) {
   const WaitingJob head = state_.waiting().head();
-  if (head.gpus > state_.slots().free() || Placer::fits(state_.slots(), head.gpus)) return false;
+  if (head.gpus > state_.slots().free() || Placer::fits(state_.slots(), head.gpus, head.within))
+    return false;
   if (!state_.has_power(state_.milliwatts() + state_.extra_milliwatts(head.job))) return false;
   if (head_ == head.job && seen_ == state_.slots().changes()) return false;
   head_ = head.job;
   seen_ = state_.slots().changes();
   Slots future = state_.slots();
   std::vector<Move> moves;
-  if (!plan(head.gpus, future, moves)) return false;
+  if (!plan(head, future, moves)) return false;
   GpuMicros price = 0;
   for (const Move& move : moves) price += price_of(move.job);
   const GpuMicros gain =
@@ -143,7 +144,7 @@ bool DefragmentPass::improve(FleetTime now) {
     Slots future = state_.slots();
     future.give(state_.grants_of(job));
     std::vector<Move> move = {{.job = job, .place = {}}};
-    if (!by_rule_.find(future, asked.gpus, move.front().place)) continue;
+    if (!by_rule_.find(future, asked.gpus, move.front().place, state_.level_of(job))) continue;
     const std::int64_t there = question_.prices->price(asked.work, move.front().place).step_ps;
     const std::int64_t left = steps_of(work, asked.length) - state_.reach_at(job, now).steps;
     const GpuPicos gain = static_cast<GpuPicos>(left) * (step - there) * asked.gpus;

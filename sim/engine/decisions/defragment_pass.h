@@ -28,7 +28,7 @@ class DefragmentPass {
   };
   bool may_move(std::uint32_t job) const;
   bool empties(std::int32_t host, std::int32_t wanted, Slots& future, std::vector<Move>& moves);
-  bool plan(std::int32_t gpus, Slots& future, std::vector<Move>& moves);
+  bool plan(const WaitingJob& head, Slots& future, std::vector<Move>& moves);
   FleetTime wait_of_head(FleetTime now) const;
   GpuMicros price_of(std::uint32_t job) const;
   void carry_out(std::vector<Move>& moves, FleetTime now);

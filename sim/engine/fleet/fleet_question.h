@@ -68,6 +68,7 @@ struct FleetQuestion {
   PlacePrices* prices = nullptr;             // of kinds that are priced
   // By ClusterJob::sizes - 1, ascending. What it asks for is one.
   std::vector<std::vector<WorkSize>> sizes = {};
+  std::vector<std::int32_t> within = {};  // levels of the shape, by ClusterJob::within - 1
   FleetRounds rounds = {};
   std::vector<QueueQuota> quotas = {};  // by queue; fewer: the others have none
   SlurmSettings slurm = {};

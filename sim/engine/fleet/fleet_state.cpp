@@ -117,7 +117,7 @@ WaitingJob FleetState::waiting_job(std::uint32_t number) const {
   if (question_.policy.order == JobOrder::deadline) key = due(job).us;
   if (question_.policy.order == JobOrder::priority || question_.policy.order == JobOrder::las)
     key = -std::int64_t{ranks_.priority_of(number)};
-  return {key, number, job.gpus, expected_length(number)};
+  return {key, number, job.gpus, expected_length(number), level_of(number)};
 }
 
 // What a scheduler expects that a job holds its place: its limit, or longer if what it has yet to
@@ -153,11 +153,11 @@ bool FleetState::find(std::uint32_t job, Grants& out) {
   if (!has_power(milliwatts() + extra_milliwatts(job))) return false;
   const std::int64_t each = power_.feeds.empty() ? 0 : power_.all.extra(jobs_[job].work, 1);
   if (each == 0 || !power_.feeds.binds(power_.feeds.loads(), each, jobs_[job].gpus))
-    return placer_.find(slots_, jobs_[job].gpus, out);
+    return placer_.find(slots_, jobs_[job].gpus, out, level_of(job));
   if (power_.feeds.refuses(power_.feeds.loads(), each, jobs_[job].gpus)) return false;
   Slots view = slots_;
   power_.feeds.narrow(power_.feeds.loads(), each, view);
-  return placer_.find(view, jobs_[job].gpus, out);
+  return placer_.find(view, jobs_[job].gpus, out, level_of(job));
 }
 
 FleetTime FleetState::start_overhead(std::uint32_t job) const {

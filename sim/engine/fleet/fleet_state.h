@@ -66,6 +66,18 @@ class FleetState {
   }
   const JobWork& work_of(std::uint32_t job) const { return question_.works[jobs_[job].work]; }
   const ClusterJob& job(std::uint32_t number) const { return jobs_[number]; }
+  // Of the shape, under one group of which it must stand; no_level: anywhere.
+  std::int32_t level_of(std::uint32_t job) const {
+    return jobs_[job].within == 0 ? no_level : question_.within[jobs_[job].within - 1U];
+  }
+  // One group of that level is large enough.
+  bool could_stand(std::uint32_t job) const {
+    const std::int32_t level = level_of(job);
+    const SlotShape& shape = slots_.shape();
+    return level == no_level ||
+           jobs_[job].gpus <= std::int64_t{shape.levels[static_cast<std::size_t>(level)].reach} *
+                                  shape.gpus_per_host;
+  }
   // It has begun and has not been stopped; ends of before `now` were counted.
   bool is_running(std::uint32_t job) const { return records[job].end != fleet_never; }
   bool is_over(std::uint32_t job, FleetTime now) const { return records[job].end <= now; }

@@ -6,12 +6,12 @@ namespace orrery {
 namespace {
 
 bool feeds_fit(const FeedBudget& feeds, const FeedLoads& loads, std::int64_t each,
-               std::int32_t gpus, const Slots& free) {
-  if (feeds.empty() || !feeds.binds(loads, each, gpus)) return Placer::fits(free, gpus);
+               std::int32_t gpus, std::int32_t within, const Slots& free) {
+  if (feeds.empty() || !feeds.binds(loads, each, gpus)) return Placer::fits(free, gpus, within);
   if (feeds.refuses(loads, each, gpus)) return false;
   Slots view = free;
   feeds.narrow(loads, each, view);
-  return Placer::fits(view, gpus);
+  return Placer::fits(view, gpus, within);
 }
 
 }  // namespace
@@ -28,20 +28,21 @@ void FuturePower::add(std::uint32_t job, const Grants& place, std::int32_t sign)
 bool FuturePower::fits(std::uint32_t number, const Slots& future) const {
   const ClusterJob& job = state_->job(number);
   return state_->has_power(milliwatts_ + state_->extra_milliwatts(number)) &&
-         feeds_fit(state_->feeds(), feeds_, state_->power().extra(job.work, 1), job.gpus, future);
+         feeds_fit(state_->feeds(), feeds_, state_->power().extra(job.work, 1), job.gpus,
+                   state_->level_of(number), future);
 }
 
 bool FeedGate::admits(std::uint32_t number) {
   if (idle_.empty()) return true;
   const ClusterJob& job = state_.job(number);
-  const auto known = known_.find({job.work, job.gpus});
+  const auto known = known_.find({job.work, job.gpus, state_.level_of(number)});
   if (known != known_.end()) return known->second;
   Slots free(question_.shape);
   for (std::int32_t i = 0; i < question_.breakdowns.spare_hosts; ++i)
     free.set_out(question_.shape.hosts - 1 - i, true);
-  const bool fits =
-      feeds_fit(state_.feeds(), idle_, state_.power().extra(job.work, 1), job.gpus, free);
-  return known_[{job.work, job.gpus}] = fits;
+  const bool fits = feeds_fit(state_.feeds(), idle_, state_.power().extra(job.work, 1), job.gpus,
+                              state_.level_of(number), free);
+  return known_[{job.work, job.gpus, state_.level_of(number)}] = fits;
 }
 
 }  // namespace orrery

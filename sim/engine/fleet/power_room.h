@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <map>
-#include <utility>
+#include <tuple>
 
 #include "sim/engine/fleet/fleet_state.h"
 
@@ -40,7 +40,8 @@ class FeedGate {
   const FleetState& state_;
   const FleetQuestion& question_;
   FeedLoads idle_;
-  std::map<std::pair<std::uint16_t, std::int32_t>, bool> known_;  // by work, accelerators
+  // By work, accelerators, level.
+  std::map<std::tuple<std::uint16_t, std::int32_t, std::int32_t>, bool> known_;
 };
 
 }  // namespace orrery

@@ -65,12 +65,11 @@ struct Gang {
   std::int32_t hosts = 0, rest = 0;  // whole hosts, and accelerators of one more
 };
 
-// Anywhere; there is a place.
-void find_anywhere(const Slots& slots, Gang gang, bool fullest, Grants& out) {
-  const HostRange site{0, slots.shape().hosts};
+// Anywhere in a range; there is a place.
+void find_anywhere(const Slots& slots, HostRange range, Gang gang, bool fullest, Grants& out) {
   out.clear();
-  take_whole(slots, site, gang.hosts, out);
-  if (gang.rest > 0) grant_rest(out, host_for(slots, site, gang.rest, fullest, out), gang.rest);
+  take_whole(slots, range, gang.hosts, out);
+  if (gang.rest > 0) grant_rest(out, host_for(slots, range, gang.rest, fullest, out), gang.rest);
 }
 
 HostRange range_of(const Slots& slots, std::size_t level, std::int32_t group) {
@@ -128,12 +127,10 @@ bool find_within(const Slots& slots, std::size_t level, HostRange range, Gang ga
   return true;
 }
 
-// In the smallest group that has room for the whole gang, else under as few groups as it takes;
-// there is a place.
-void find_nested(const Slots& slots, Gang gang, Grants& out) {
-  if (gang.hosts == 0) return find_anywhere(slots, gang, true, out);
-  const HostRange site{0, slots.shape().hosts};
-  const std::size_t levels = slots.shape().levels.size();
+// In the smallest group that has room for the whole gang, else under as few groups of those below
+// `levels` as it takes; there is a place in the range.
+void find_nested(const Slots& slots, std::size_t levels, HostRange site, Gang gang, Grants& out) {
+  if (gang.hosts == 0) return find_anywhere(slots, site, gang, true, out);
   for (std::size_t level = 0; level < levels; ++level) {
     std::vector<std::int32_t> groups = groups_in(slots, level, site);
     const std::int32_t group =
@@ -144,12 +141,14 @@ void find_nested(const Slots& slots, Gang gang, Grants& out) {
   find_within(slots, levels, site, gang, out);
 }
 
-// There is a place.
-void find_random(const Slots& slots, Gang gang, RandomStream& random, Grants& out) {
+// There is a place in the range.
+void find_random(const Slots& slots, HostRange range, Gang gang, RandomStream& random,
+                 Grants& out) {
   out.clear();
   const HostSet& whole = slots.with_free(slots.shape().gpus_per_host);
   std::vector<std::int32_t> hosts;
-  for (std::int32_t host = whole.first(); host >= 0; host = whole.first(host + 1)) {
+  for (std::int32_t host = whole.first(range.from); host >= 0 && host < range.to;
+       host = whole.first(host + 1)) {
     hosts.push_back(host);
     if (host + 1 >= slots.shape().hosts) break;
   }
@@ -163,44 +162,82 @@ void find_random(const Slots& slots, Gang gang, RandomStream& random, Grants& ou
   for (const std::int32_t host : hosts) grant(out, host, slots.shape().gpus_per_host);
   if (gang.rest == 0) return;
   std::vector<std::int32_t> room;
-  for (std::int32_t host = 0; host < slots.shape().hosts; ++host)
+  for (std::int32_t host = range.from; host < range.to; ++host)
     if (slots.free_of(host) >= gang.rest && !is_granted(out, host)) room.push_back(host);
   grant_rest(out, room[random.below(room.size())], gang.rest);
 }
 
+// Whether one group has room for a gang.
+bool group_has(const Slots& slots, std::size_t level, std::int32_t group, Gang gang) {
+  const std::int32_t whole = slots.whole_hosts(level, group);
+  if (whole < gang.hosts) return false;
+  if (gang.rest == 0 || whole > gang.hosts) return true;
+  const HostRange range = range_of(slots, level, group);
+  for (std::int32_t free = gang.rest; free < slots.shape().gpus_per_host; ++free) {
+    const std::int32_t host = slots.with_free(free).first(range.from);
+    if (host >= 0 && host < range.to) return true;
+  }
+  return false;
+}
+
+// Of the groups that have room the fullest, of equals the first; with `emptiest` that one. -1:
+// none.
+std::int32_t group_for(const Slots& slots, std::size_t level, Gang gang, bool emptiest) {
+  std::int32_t best = -1;
+  for (std::int32_t g = 0; g < slots.groups(level); ++g) {
+    if (!group_has(slots, level, g, gang)) continue;
+    const std::int32_t whole = slots.whole_hosts(level, g);
+    const std::int32_t now = best < 0 ? 0 : slots.whole_hosts(level, best);
+    if (best < 0 || (emptiest ? whole > now : whole < now)) best = g;
+  }
+  return best;
+}
+
+Gang gang_of(const Slots& slots, std::int32_t gpus) {
+  const std::int32_t of_host = slots.shape().gpus_per_host;
+  return {gpus / of_host, gpus % of_host};
+}
+
 }  // namespace
 
-bool Placer::fits(const Slots& slots, std::int32_t gpus) {
+bool Placer::fits(const Slots& slots, std::int32_t gpus, std::int32_t within) {
   if (gpus > slots.free()) return false;
   if (slots.shape().hosts == 1) return true;
   // Every rule finds a place where there is one: whole hosts, and one more for the rest.
+  const Gang gang = gang_of(slots, gpus);
+  if (within != no_level)
+    return group_for(slots, static_cast<std::size_t>(within), gang, false) >= 0;
   const std::int32_t of_host = slots.shape().gpus_per_host;
-  const std::int32_t hosts = gpus / of_host, rest = gpus % of_host;
   const std::int32_t whole = slots.with_free(of_host).size();
-  if (whole < hosts) return false;
-  if (rest == 0 || whole > hosts) return true;
-  for (std::int32_t free = rest; free < of_host; ++free)
+  if (whole < gang.hosts) return false;
+  if (gang.rest == 0 || whole > gang.hosts) return true;
+  for (std::int32_t free = gang.rest; free < of_host; ++free)
     if (slots.with_free(free).size() > 0) return true;
   return false;
 }
 
-bool Placer::find(const Slots& slots, std::int32_t gpus, Grants& out) {
-  if (!fits(slots, gpus)) return false;
+bool Placer::find(const Slots& slots, std::int32_t gpus, Grants& out, std::int32_t within) {
+  if (!fits(slots, gpus, within)) return false;
   if (slots.shape().hosts == 1) {
     out.assign(1, {.host = 0, .hosts = 1, .gpus = gpus});
     return true;
   }
-  const std::int32_t of_host = slots.shape().gpus_per_host;
-  const Gang gang{gpus / of_host, gpus % of_host};
+  const Gang gang = gang_of(slots, gpus);
+  HostRange range{0, slots.shape().hosts};
+  std::size_t levels = slots.shape().levels.size();
+  if (within != no_level) {
+    levels = static_cast<std::size_t>(within);
+    range = range_of(slots, levels, group_for(slots, levels, gang, rule_ == JobPlace::spread));
+  }
   switch (rule_) {
     case JobPlace::least_level:
-      find_nested(slots, gang, out);
+      find_nested(slots, levels, range, gang, out);
       break;
     case JobPlace::random:
-      find_random(slots, gang, random_, out);
+      find_random(slots, range, gang, random_, out);
       break;
     default:
-      find_anywhere(slots, gang, rule_ != JobPlace::spread, out);
+      find_anywhere(slots, range, gang, rule_ != JobPlace::spread, out);
   }
   return true;
 }

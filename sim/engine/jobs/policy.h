@@ -57,14 +57,17 @@ struct QueueQuota {
   bool borrows = false;  // beyond that what nobody else asks for, as jobs of the lowest priority
 };
 
+// A gang that stands under one group of a level of the shape; no_level: anywhere.
+inline constexpr std::int32_t no_level = -1;
+
 // Finds a place for a gang, by one rule. One that ever had a place has one on an empty cluster.
 class Placer {
  public:
   // `seed`: of random places.
   Placer(JobPlace rule, std::uint64_t seed) : rule_(rule), random_(seed, 0) {}
   // Whether there is a place; then `out` holds it, in order of hosts, and nothing is taken yet.
-  bool find(const Slots& slots, std::int32_t gpus, Grants& out);
-  static bool fits(const Slots& slots, std::int32_t gpus);
+  bool find(const Slots& slots, std::int32_t gpus, Grants& out, std::int32_t within = no_level);
+  static bool fits(const Slots& slots, std::int32_t gpus, std::int32_t within = no_level);
 
  private:
   JobPlace rule_;

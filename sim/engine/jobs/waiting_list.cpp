@@ -8,6 +8,15 @@
 
 namespace orrery {
 
+namespace {
+
+std::int64_t queue_of(const WaitingJob& job) {
+  constexpr std::int64_t most_levels = 16;
+  return job.gpus * most_levels + job.within - no_level;
+}
+
+}  // namespace
+
 bool is_before(const WaitingJob& a, const WaitingJob& b) {
   return a.key != b.key ? a.key < b.key : a.job < b.job;
 }
@@ -100,7 +109,7 @@ std::size_t SizeQueue::next_within(std::size_t from, FleetTime window) {
 
 void WaitingList::insert(const WaitingJob& job) {
   const auto [at, is_new] =
-      numbers_.try_emplace(job.gpus, static_cast<std::uint32_t>(queues_.size()));
+      numbers_.try_emplace(queue_of(job), static_cast<std::uint32_t>(queues_.size()));
   if (is_new) queues_.emplace_back(job.gpus);
   SizeQueue& queue = queues_[at->second];
   if (queue.empty()) active_.push_back(at->second);
@@ -119,7 +128,7 @@ void WaitingList::erase(std::uint32_t number, std::size_t place) {
 }
 
 void WaitingList::take(const WaitingJob& job) {
-  const std::uint32_t number = numbers_.at(job.gpus);
+  const std::uint32_t number = numbers_.at(queue_of(job));
   const std::size_t place = queues_[number].after(job) - 1;
   CHECK_THAT(queues_[number].at(place).job == job.job, "a job that waits is taken out");
   erase(number, place);

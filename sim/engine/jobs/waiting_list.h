@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/units/fleet_time.h"
+#include "sim/engine/jobs/policy.h"
 
 namespace orrery {
 
@@ -16,12 +17,13 @@ struct WaitingJob {
   std::uint32_t job = 0;  // its place in the list
   std::int32_t gpus = 0;
   FleetTime limit;
+  std::int32_t within = no_level;  // one group of that level
 };
 // Whether a is before b.
 bool is_before(const WaitingJob& a, const WaitingJob& b);
 
-// Waiting jobs of one size, in order. Jobs that come in order cost a constant; one that goes
-// between others moves those behind it.
+// Waiting jobs of one size and level, in order. Jobs that come in order cost a constant; one that
+// goes between others moves those behind it.
 class SizeQueue {
  public:
   explicit SizeQueue(std::int32_t gpus) : gpus_(gpus) {}
@@ -74,7 +76,7 @@ class WaitingList {
  private:
   void find_first();
   std::vector<SizeQueue> queues_;
-  std::unordered_map<std::int32_t, std::uint32_t> numbers_;  // by accelerators
+  std::unordered_map<std::int64_t, std::uint32_t> numbers_;  // by accelerators and level
   std::vector<std::uint32_t> active_;
   std::uint32_t first_ = 0;  // the queue whose head is the head of all
   std::size_t live_ = 0, most_ = 0;

@@ -39,20 +39,31 @@ void read_deadline(const JsonValue& entry, EntryRank& rank) {
     slack->fail("a time beyond the limit (\"6 h\"), or a share of the limit from 0 to 1,000");
 }
 
-EntryRank read_rank(const JsonValue& entry) {
+// The number of a level that is named, from 1.
+std::uint16_t read_within(const JsonValue& named, FleetJobs& out) {
+  const std::string name = named.text();
+  const auto at = std::find_if(out.within.begin(), out.within.end(),
+                               [&](const JsonValue& other) { return other.text() == name; });
+  const auto place = at - out.within.begin();
+  if (at == out.within.end()) out.within.push_back(named);
+  return static_cast<std::uint16_t>(place + 1);
+}
+
+EntryRank read_rank(const JsonValue& entry, FleetJobs& out) {
   EntryRank rank;
   if (const auto queue = entry.find("queue")) rank.queue = queue->text();
   if (const auto priority = entry.find("priority"))
     rank.priority =
         static_cast<std::int16_t>(priority->integer(-highest_priority, highest_priority));
   if (const auto preemptible = entry.find("preemptible")) rank.preemptible = preemptible->boolean();
+  if (const auto within = entry.find("within")) rank.within = read_within(*within, out);
   read_deadline(entry, rank);
   return rank;
 }
 
 // Error where a single job takes longer than it has.
-EntryRank read_rank_of(const JsonValue& entry, const ClusterJob& job) {
-  EntryRank rank = read_rank(entry);
+EntryRank read_rank_of(const JsonValue& entry, const ClusterJob& job, FleetJobs& out) {
+  EntryRank rank = read_rank(entry, out);
   if (rank.deadline && *rank.deadline < job.length)
     entry.at("deadline")
         .fail(fmt::format("at least the {:.3g} h that it takes alone",
@@ -63,6 +74,7 @@ EntryRank read_rank_of(const JsonValue& entry, const ClusterJob& job) {
 void set_rank(ClusterJob& job, const EntryRank& rank) {
   job.priority = rank.priority;
   job.preemptible = rank.preemptible;
+  job.within = rank.within;
   if (rank.deadline) job.deadline = *rank.deadline;
   if (rank.slack) job.deadline = job.limit + *rank.slack;
   if (rank.slack_share)
@@ -96,8 +108,8 @@ void add_works(const JsonValue& entry, FleetTraining& training, FleetJobs& out) 
 }
 
 // Nobody stops replicas, and they go before all others, if the entry does not say otherwise.
-EntryRank read_replica_rank(const JsonValue& entry) {
-  EntryRank rank = read_rank(entry);
+EntryRank read_replica_rank(const JsonValue& entry, FleetJobs& out) {
+  EntryRank rank = read_rank(entry, out);
   if (!entry.has("priority")) rank.priority = highest_priority;
   if (!entry.has("preemptible")) rank.preemptible = false;
   return rank;
@@ -116,12 +128,12 @@ void read_served_entry(const JsonValue& entry, const FleetJobsCase& with, Catalo
   if (entry.has("serve")) {
     out.served.push_back(read_served_model(entry, served));
     out.served.back().service.work = add_work(entry, out.served.back().work, out);
-    out.served_ranks.push_back(read_replica_rank(entry));
+    out.served_ranks.push_back(read_replica_rank(entry, out));
     return;
   }
   out.batches.push_back(read_batch(entry, served));
   out.batches.back().job.work = add_work(entry, out.batches.back().work, out);
-  out.batch_ranks.push_back(read_rank_of(entry, out.batches.back().job));
+  out.batch_ranks.push_back(read_rank_of(entry, out.batches.back().job, out));
 }
 
 void read_rl_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
@@ -133,22 +145,23 @@ void read_rl_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues
                                                           .catalogues = catalogues,
                                                           .threads = threads}));
   out.post_trainings.back().job.work = add_work(entry, out.post_trainings.back().work, out);
-  out.post_training_ranks.push_back(read_rank_of(entry, out.post_trainings.back().job));
+  out.post_training_ranks.push_back(read_rank_of(entry, out.post_trainings.back().job, out));
 }
 
 void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
                 int threads, FleetJobs& out) {
   if (entry.has("trace")) {
-    entry.expect_only({"trace", "queue", "priority", "preemptible", "deadline", "slack"});
-    out.traces.push_back({traced_jobs(entry.at("trace")), read_rank(entry)});
+    entry.expect_only({"trace", "queue", "priority", "preemptible", "within", "deadline", "slack"});
+    out.traces.push_back({traced_jobs(entry.at("trace")), read_rank(entry, out)});
     return;
   }
   if (entry.has("mix")) {
-    entry.expect_only({"mix", "per_day", "queue", "priority", "preemptible", "deadline", "slack"});
+    entry.expect_only(
+        {"mix", "per_day", "queue", "priority", "preemptible", "within", "deadline", "slack"});
     const double per_day = entry.at("per_day").number();
     if (!(per_day > 0)) entry.at("per_day").fail("jobs a day, above 0");
     out.mixes.push_back(
-        {.mix = mix_of_jobs(entry.at("mix")), .per_day = per_day, .rank = read_rank(entry)});
+        {.mix = mix_of_jobs(entry.at("mix")), .per_day = per_day, .rank = read_rank(entry, out)});
     return;
   }
   if (entry.has("serve") || entry.has("batch")) {
@@ -166,7 +179,7 @@ void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& c
                                                  .catalogues = catalogues,
                                                  .threads = threads});
   add_works(entry, training, out);
-  out.training_ranks.push_back(read_rank_of(entry, training.job));
+  out.training_ranks.push_back(read_rank_of(entry, training.job, out));
   out.trainings.push_back(std::move(training));
 }
 

@@ -21,6 +21,7 @@ struct EntryRank {
   std::string queue;  // empty: that of each job
   std::int16_t priority = 0;
   bool preemptible = true;
+  std::uint16_t within = 0;  // as ClusterJob::within: of FleetJobs::within
   // After its submission a job is due; or beyond its limit, by a time or a share of the limit.
   std::optional<FleetTime> deadline = {}, slack = {};
   std::optional<double> slack_share = {};
@@ -51,8 +52,11 @@ struct FleetJobs {
   // By ClusterJob::work: recorded lengths, then what trainings, replicas and batches consist of.
   std::vector<JobWork> works;
   std::vector<std::vector<WorkSize>> sizes;  // by ClusterJob::sizes - 1
-  std::optional<FleetTime> days;             // jobs of the first so many
-  std::string name;                          // for people: "philly and 2 trainings"
+  // Levels under one group of which jobs must stand, by ClusterJob::within - 1; as the first entry
+  // names each.
+  std::vector<JsonValue> within;
+  std::optional<FleetTime> days;  // jobs of the first so many
+  std::string name;               // for people: "philly and 2 trainings"
   bool draws() const { return !mixes.empty(); }
   bool has_deadlines() const;  // some jobs do
   bool several_kinds() const {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/errors/cannot_exist.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/text/words.h"
 #include "sim/outcome/fleet/job_months.h"
@@ -15,6 +16,7 @@
 #include "sim/question/losses/incidents_entry.h"
 #include "sim/question/schedule/inline_jobs.h"
 #include "sim/question/schedule/settings.h"
+#include "workloads/cluster_job/job_clock.h"
 
 namespace orrery {
 namespace {
@@ -29,7 +31,8 @@ std::vector<std::string> policy_names() {
 std::optional<ReliabilityProfile> read_profile(const JsonValue& s) {
   const auto name = s.find("reliability");
   if (!name) {
-    for (const char* key : {"failure_rate", "spares", "repair_crews"})
+    for (const char* key :
+         {"failure_rate", "spares", "repair_crews", "lemons", "lemon_failures", "lemon_time"})
       if (const auto v = s.find(key)) v->fail("nothing without reliability: then nothing fails");
     return std::nullopt;
   }
@@ -50,11 +53,37 @@ std::int32_t spare_hosts(const JsonValue& s, const SlotShape& shape) {
   return static_cast<std::int32_t>(gpus / shape.gpus_per_host);
 }
 
+// By the rates of RSC-1 a host that is no lemon fails so often once in a thousand years.
+constexpr std::int32_t usual_lemon_failures = 3;
+constexpr FleetTime usual_lemon_time{28 * day_us};
+
+LemonHosts read_lemons(const JsonValue& s, const ReliabilityProfile& profile, std::int32_t hosts) {
+  LemonHosts lemons = lemon_hosts(profile, hosts);
+  const auto how = s.find("lemons");
+  const std::string what = how ? how->one_of({"even", "return", "out"}) : "return";
+  if (how && what != "even" && lemons.hosts == 0)
+    how->fail(lemon_hosts(profile, INT32_MAX).hosts > 0
+                  ? "even: of so few hosts none is a lemon"
+                  : "even, or a profile of reliability that has lemon_hosts");
+  if (what == "even") lemons = {};
+  for (const char* key : {"lemon_failures", "lemon_time"})
+    if (const auto v = s.find(key); v && what != "out") v->fail("nothing without lemons out");
+  if (what != "out") return lemons;
+  lemons.exchange_after = usual_lemon_failures;
+  lemons.within = usual_lemon_time;
+  if (const auto often = s.find("lemon_failures"))
+    lemons.exchange_after = static_cast<std::int32_t>(often->integer(1, 1000));
+  if (const auto time = s.find("lemon_time"))
+    lemons.within = read_fleet_time(*time, seconds(1), "a time from 1 s on, such as \"28 day\"");
+  return lemons;
+}
+
 void read_breakdowns(const JsonValue& s, const ReliabilityProfile& profile, PointCase& out) {
   out.reliability = profile.title;
   BreakdownPlan& plan = out.question.breakdowns;
   plan = breakdown_plan(out.cluster, profile);
   plan.spare_hosts = spare_hosts(s, out.shape);
+  plan.lemons = read_lemons(s, profile, out.shape.hosts);
   if (const auto crews = s.find("repair_crews"))
     plan.repair_crews = static_cast<std::int32_t>(crews->integer(1, 1'000'000));
 }
@@ -218,6 +247,37 @@ void read_policy(const JsonValue& s, PointCase& out) {
     out.question.meeting = link_meeting_text.from(*meeting);
 }
 
+// The level that an entry names, as the machine has it.
+std::int32_t read_level(const JsonValue& named, const SlotShape& shape) {
+  std::vector<std::string> names;
+  for (const SlotLevel& level : shape.levels) names.push_back(level.name);
+  if (names.empty()) named.fail("nothing: on this cluster all hosts stand under one switch");
+  const std::string name = named.one_of(names);
+  return static_cast<std::int32_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+// Trainings, batches and RL that must stand under one group have one that is large enough.
+void check_within(const FleetJobs& jobs, const FleetQuestion& q, const SlotShape& shape) {
+  const auto check = [&](const ClusterJob& job, const EntryRank& rank) {
+    if (rank.within == 0) return;
+    const SlotLevel& level = shape.levels[static_cast<std::size_t>(q.within[rank.within - 1U])];
+    const std::int64_t most =
+        std::int64_t{std::min(level.reach, shape.hosts)} * shape.gpus_per_host;
+    if (job.gpus <= most) return;
+    const JsonValue& named = jobs.within[rank.within - 1U];
+    throw CannotExist({.file = named.file(),
+                       .path = named.path(),
+                       .found = fmt::format("{} GPUs within a {}", job.gpus, level.name),
+                       .expected = fmt::format("at most the {} that one holds", most)});
+  };
+  for (std::size_t i = 0; i < jobs.trainings.size(); ++i)
+    check(jobs.trainings[i].job, jobs.training_ranks[i]);
+  for (std::size_t i = 0; i < jobs.batches.size(); ++i)
+    check(jobs.batches[i].job, jobs.batch_ranks[i]);
+  for (std::size_t i = 0; i < jobs.post_trainings.size(); ++i)
+    check(jobs.post_trainings[i].job, jobs.post_training_ranks[i]);
+}
+
 NamedPolicy in_rounds(const char* name, RoundRule rule) {
   return {name, JobOrder::priority, JobFit::rounds, true, rule};
 }
@@ -265,9 +325,11 @@ void check_policy(const JsonValue& s, const PointCase& out, bool loses_hosts) {
   if (q.policy.defragments && own_loop)
     s.at("defragment")
         .fail("never beside this policy: it plans places by itself, and moves nobody for others");
+  if (own_loop && !q.within.empty())
+    s.at("policy").fail("another policy beside jobs that stand within a level: it knows none");
   if (q.policy.place == JobPlace::pool &&
       (loses_hosts || limited || !out.jobs->trainings.empty() || q.policy.preempts ||
-       q.policy.defragments || out.scatter_cost > 1))
+       q.policy.defragments || !q.within.empty() || out.scatter_cost > 1))
     s.at("place").fail(
         "a rule with hosts: what breaks, power, steps, moves and preemption need them");
 }
@@ -306,6 +368,8 @@ PointCase PointReader::read(const JsonValue& s) {
   with.store = read_store(s);
   out.jobs = jobs_of(s, with);
   check_deadlines(s, out);
+  for (const JsonValue& named : out.jobs->within) q.within.push_back(read_level(named, out.shape));
+  check_within(*out.jobs, q, out.shape);
   q.works = out.jobs->works;
   if (with.store) share_store(s, *with.store, out);
   if (in_rounds) q.sizes = out.jobs->sizes;

@@ -68,7 +68,7 @@ FleetTime read_length(const JsonValue& entry, std::int64_t step_ps) {
 
 PostTraining read_post_training(const JsonValue& entry, const PostTrainingCase& with) {
   entry.expect_only({"id", "rl", "steps", "length", "submit", "save_interval", "queue", "priority",
-                     "preemptible", "deadline", "slack"});
+                     "preemptible", "within", "deadline", "slack"});
   const JsonValue rl = entry.at("rl");
   const RlJob job = placed(place_of(rl), [&] { return read_job(rl, with); });
   PostTraining out{.id = entry.at("id").text(), .model = job.model.title};

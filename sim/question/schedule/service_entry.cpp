@@ -260,7 +260,7 @@ const std::shared_ptr<const ServiceTable>& ServedReplicas::table(ServedReplica& 
 
 FleetServedModel read_served_model(const JsonValue& entry, const ServedCase& with) {
   entry.expect_only({"id", "serve", "load", "target", "least", "most", "headroom", "check_every",
-                     "start", "variation", "queue", "priority", "preemptible"});
+                     "start", "variation", "queue", "priority", "preemptible", "within"});
   if (!with.end)
     throw Error({.file = entry.file(),
                  .path = "days",
@@ -308,7 +308,7 @@ FleetServedModel read_served_model(const JsonValue& entry, const ServedCase& wit
 
 BatchInference read_batch(const JsonValue& entry, const ServedCase& with) {
   entry.expect_only({"id", "batch", "requests", "replicas", "gpus", "submit", "chunk", "start",
-                     "queue", "priority", "preemptible", "deadline", "slack"});
+                     "queue", "priority", "preemptible", "within", "deadline", "slack"});
   const JsonValue given = entry.at("batch");
   if (const auto slo = given.find("slo")) slo->fail("nothing: nobody waits for the answers");
   const ServedReplica& replica =

@@ -3,7 +3,9 @@
 // matters.
 #include <catch2/catch.hpp>
 
+#include "sim/engine/backfill/room_plan.h"
 #include "sim/engine/cluster/fleet_run.h"
+#include "sim/engine/jobs/gang_places.h"
 #include "tests/base/fresh_seed.h"
 #include "tests/engine/random_jobs.h"
 
@@ -104,6 +106,110 @@ TEST_CASE("conservative gives each job the first start that older ones leave it"
         if (fits) first = at;
       }
       REQUIRE(record.jobs[i].start.us == first);
+    }
+  }
+}
+
+// Conservative backfilling as it is told: whenever a job ends before its limit the whole plan is
+// made anew, and one after the other is put in again.
+class PlainConservative {
+ public:
+  PlainConservative(const ClusterJobs& list, const FleetQuestion& question)
+      : list_(list),
+        shape_(question.shape),
+        slots_(shape_),
+        plan_(shape_),
+        placer_(question.policy.place, question.seed),
+        starts_(list.jobs.size(), fleet_never) {
+    while (step()) {
+    }
+  }
+  const std::vector<FleetTime>& starts() const { return starts_; }
+
+ private:
+  struct Held {
+    std::size_t job;
+    FleetTime from, by_limit, end;
+    Grants place;
+  };
+  bool step() {
+    FleetTime now = next_ < list_.jobs.size() ? list_.jobs[next_].submit : fleet_never;
+    for (const Held& one : running_) now = std::min(now, one.end);
+    for (const Held& one : waiting_) now = std::min(now, one.from);
+    if (now == fleet_never) return false;
+    bool early = false;
+    std::erase_if(running_, [&](const Held& one) {
+      if (one.end > now) return false;
+      early |= one.by_limit > now;
+      slots_.give(one.place);
+      return true;
+    });
+    plan_.advance(now);
+    if (early) make_anew(now);
+    for (; next_ < list_.jobs.size() && list_.jobs[next_].submit == now; ++next_) {
+      waiting_.push_back({.job = next_, .from = fleet_never});
+      put_in(waiting_.back());
+    }
+    std::erase_if(waiting_, [&](Held& one) {
+      if (one.from > now) return false;
+      one.end = now + list_.jobs[one.job].length;
+      starts_[one.job] = now;
+      slots_.take(one.place);
+      running_.push_back(one);
+      return true;
+    });
+    return true;
+  }
+  void make_anew(FleetTime now) {
+    plan_.clear(now, slots_);
+    for (const Held& one : running_) plan_.give(one.place, one.by_limit, fleet_never);
+    for (const Held& one : waiting_) plan_.take(one.place, one.from, one.by_limit);
+    for (Held& one : waiting_) put_in(one);
+  }
+  void put_in(Held& one) {
+    const ClusterJob& job = list_.jobs[one.job];
+    if (one.from != fleet_never) plan_.give(one.place, one.from, one.by_limit);
+    std::vector<std::int32_t> room;
+    const FleetTime at = plan_.find(job.gpus, job.limit, one.from, room);
+    if (at < one.from) {
+      one.from = at;
+      one.by_limit = at + job.limit;
+      Slots view(shape_);
+      for (std::int32_t host = 0; host < shape_.hosts; ++host) {
+        const HostGrant gone{host, 1, view.free_of(host) - room[static_cast<std::size_t>(host)]};
+        if (gone.gpus > 0) view.take({&gone, 1});
+      }
+      one.place.clear();
+      placer_.find(view, job.gpus, one.place);
+    }
+    plan_.take(one.place, one.from, one.by_limit);
+  }
+
+  const ClusterJobs& list_;
+  SlotShape shape_;
+  Slots slots_;
+  RoomPlan plan_;
+  Placer placer_;
+  std::vector<FleetTime> starts_;
+  std::vector<Held> running_, waiting_;
+  std::size_t next_ = 0;
+};
+
+TEST_CASE("law: promises that are not looked at again are those of a plan made anew", "[fleet]") {
+  const std::uint64_t seed = fresh(54);
+  INFO("seed " << seed);
+  for (std::uint64_t round = 0; round < 12; ++round) {
+    ClusterJobs list = random_jobs(seed + round, 300, 64, true);
+    for (ClusterJob& job : list.jobs) {
+      job.length.us += 1'000'000;
+      job.limit.us += 1'000'000;
+    }
+    for (const FleetQuestion& question : conservative_questions(8)) {
+      if (question.policy.place == JobPlace::random) continue;
+      const FleetRecord record = run_fleet(list, question);
+      const PlainConservative plain(list, question);
+      for (std::size_t i = 0; i < list.jobs.size(); ++i)
+        REQUIRE(record.jobs[i].start == plain.starts()[i]);
     }
   }
 }

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/base/units/fleet_time.h"
@@ -12,6 +14,12 @@
 #include "topologies/slots.h"
 
 namespace orrery {
+
+// A gang's place for a while, and what of it is on each host.
+struct HeldRoom {
+  FleetTime from, to;
+  Grants place;
+};
 
 // Spans of time one after the other, the last one for ever.
 class RoomPlan {
@@ -30,6 +38,17 @@ class RoomPlan {
   FleetTime find(std::int32_t gpus, FleetTime length, FleetTime latest,
                  std::vector<std::int32_t>& room) const;
 
+  // Whether a gang that holds `own` could begin earlier on hosts of `freed`, while those are freed;
+  // true where only find() can tell.
+  bool may_begin_earlier(std::int32_t gpus, const HeldRoom& own, const HeldRoom& freed) const;
+  // Joins neighbouring spans in which the same is free.
+  void join_equal();
+  std::size_t spans() const { return begins_.size(); }
+  // Of the span that begins now.
+  std::int32_t free_now(std::int32_t host) const {
+    return free_of(0)[static_cast<std::size_t>(host)];
+  }
+
  private:
   // What is free throughout some spans: hosts that are free as a whole, hosts with room for the
   // rest of a gang, or accelerators of a pool.
@@ -40,7 +59,6 @@ class RoomPlan {
   struct Gang {
     std::int32_t gpus = 0, hosts = 0, rest = 0;
   };
-  std::size_t spans() const { return begins_.size(); }
   std::size_t index_of(FleetTime at) const;
   std::size_t split(FleetTime at);
   void change(const Grants& grants, FleetTime from, FleetTime to, std::int32_t sign);
@@ -48,19 +66,34 @@ class RoomPlan {
   void index(std::size_t span);
   // Hosts with so many free, or more.
   std::span<std::uint64_t> with_room(std::size_t span, std::int32_t gpus) {
-    return {&with_room_[span * span_words_ + static_cast<std::size_t>(gpus) * words_], words_};
+    return {&with_room_[rows_[span] * span_words_ + static_cast<std::size_t>(gpus) * words_],
+            words_};
   }
   HostWordsView with_room(std::size_t span, std::int32_t gpus) const {
-    return {&with_room_[span * span_words_ + static_cast<std::size_t>(gpus) * words_], words_};
+    return {&with_room_[rows_[span] * span_words_ + static_cast<std::size_t>(gpus) * words_],
+            words_};
+  }
+  std::span<std::int32_t> free_of(std::size_t span) {
+    return {&free_[rows_[span] * hosts_], hosts_};
+  }
+  std::span<const std::int32_t> free_of(std::size_t span) const {
+    return {&free_[rows_[span] * hosts_], hosts_};
   }
   void open(Throughout& all) const;
+  template <class Open, class Narrow>
+  std::optional<std::pair<std::size_t, std::size_t>> stretch(FleetTime held, FleetTime latest,
+                                                             const Open& open_all,
+                                                             const Narrow& narrow_to) const;
   bool narrow(const Gang& gang, std::size_t span, Throughout& all) const;
 
   bool pool_;  // one host: only the number counts
   std::size_t hosts_, words_, span_words_;
   std::int32_t of_host_;
   std::vector<FleetTime> begins_;
-  std::vector<std::int32_t> free_;        // span by span
+  // Of each span where its row is: spans come between others, and rows stay where they are.
+  std::vector<std::uint32_t> rows_;
+  std::vector<std::uint32_t> unused_;
+  std::vector<std::int32_t> free_;        // row by row
   std::vector<std::uint64_t> with_room_;  // likewise, by accelerators; none of a pool
   mutable Throughout now_, next_;         // scratch
 };

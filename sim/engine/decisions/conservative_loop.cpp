@@ -52,9 +52,11 @@ void ConservativeLoop::promise(Promise& promise, FleetTime now) {
   std::vector<std::int32_t> room;
   const FleetTime at = plan_.find(promise.job.gpus, promise.job.limit, promise.at, room);
   if (at < promise.at) {
+    if (stood) freed_.push_back(promise.room());
     promise.at = at;
     promise.place = place_in(room, promise.job.gpus);
   }
+  promise.seen = freed_so_far();
   if (promise.at == fleet_never) return;
   plan_.take(promise.place, promise.at, promise.end());
   if (promise.at <= now) return;
@@ -62,13 +64,117 @@ void ConservativeLoop::promise(Promise& promise, FleetTime now) {
   told = std::min(told, promise.at);
 }
 
+// Where much has become free it is not cheaper to look at each of it.
+bool ConservativeLoop::may_improve(const Promise& promise) const {
+  constexpr std::uint64_t most = 64;
+  if (promise.at == fleet_never || promise.seen < forgotten_) return true;
+  if (freed_so_far() - promise.seen > most) return true;
+  const HeldRoom own = promise.room();
+  return std::any_of(
+      freed_.begin() + static_cast<std::ptrdiff_t>(promise.seen - forgotten_), freed_.end(),
+      [&](const HeldRoom& freed) { return plan_.may_begin_earlier(promise.job.gpus, own, freed); });
+}
+
+// What all that wait have seen.
+void ConservativeLoop::forget_freed() {
+  std::uint64_t seen = freed_so_far();
+  for (const Promise& one : promises_) seen = std::min(seen, one.seen);
+  if (seen <= forgotten_) return;
+  freed_.erase(freed_.begin(), freed_.begin() + static_cast<std::ptrdiff_t>(seen - forgotten_));
+  forgotten_ = seen;
+}
+
+// What runs, and of what the plan has that which does not run any more; false where more than that
+// has changed.
+bool ConservativeLoop::ended_early(FleetTime now, std::vector<Running>& ended,
+                                   std::vector<Running>& run) const {
+  std::vector<RunningEnd> ends;
+  state_.promised().each([&](const RunningEnd& end) {
+    ends.push_back(end);
+    return true;
+  });
+  std::sort(ends.begin(), ends.end(),
+            [](const RunningEnd& a, const RunningEnd& b) { return a.job < b.job; });
+  auto end = ends.begin();
+  for (const Running& planned : running_) {
+    if (end != ends.end() && end->job < planned.job) return false;
+    if (end != ends.end() && end->job == planned.job) {
+      if (end->at != planned.room.to) return false;
+      run.push_back(planned);
+      ++end;
+    } else if (planned.room.to > now) {
+      ended.push_back(planned);
+    }
+  }
+  return end == ends.end();
+}
+
+// Whether hosts have free now what the plan says, once those that ended have given back theirs and
+// those that are due have not begun.
+bool ConservativeLoop::is_as_planned(FleetTime now, const std::vector<Running>& ended) const {
+  const std::int32_t hosts = view_.shape().hosts;
+  std::vector<std::int32_t> free(static_cast<std::size_t>(hosts));
+  for (std::int32_t host = 0; host < hosts; ++host)
+    free[static_cast<std::size_t>(host)] = plan_.free_now(host);
+  const auto give = [&](const Grants& place) {
+    for (const HostGrant& grant : place)
+      for (std::int32_t host = grant.host; host < grant.host + grant.hosts; ++host)
+        free[static_cast<std::size_t>(host)] += grant.gpus;
+  };
+  for (const Running& one : ended) give(one.room.place);
+  for (const Promise& one : promises_)
+    if (one.at <= now) give(one.place);
+  for (std::int32_t host = 0; host < hosts; ++host)
+    if (free[static_cast<std::size_t>(host)] != state_.slots().free_of(host)) return false;
+  return true;
+}
+
+// renew() where all that has changed is that some ended early, and others came: the plan stays, and
+// so do promises that cannot improve. False: it is not so, and nothing is done.
+bool ConservativeLoop::refresh(FleetTime now) {
+  if (promises_.size() + come_.size() != state_.waiting().size()) return false;
+  for (const Promise& one : promises_)
+    if (one.at < now) return false;
+  std::sort(running_.begin(), running_.end(),
+            [](const Running& a, const Running& b) { return a.job < b.job; });
+  std::vector<Running> ended, run;
+  if (!ended_early(now, ended, run) || !is_as_planned(now, ended)) return false;
+  void_ = false;
+  running_ = std::move(run);
+  for (Running& one : ended) {
+    plan_.give(one.room.place, now, one.room.to);
+    freed_.push_back({now, one.room.to, std::move(one.room.place)});
+  }
+  for (const std::uint32_t job : come_) promises_.push_back({.job = state_.waiting_job(job)});
+  come_.clear();
+  std::sort(promises_.begin(), promises_.end(),
+            [](const Promise& a, const Promise& b) { return is_before(a.job, b.job); });
+  for (Promise& one : promises_) {
+    if (may_improve(one))
+      promise(one, now);
+    else
+      one.seen = freed_so_far();
+  }
+  forget_freed();
+  if (plan_.spans() > 2 * spans_) {
+    plan_.join_equal();
+    spans_ = plan_.spans();
+  }
+  return true;
+}
+
 void ConservativeLoop::renew(FleetTime now) {
   void_ = false;
   come_.clear();
+  running_.clear();
+  forgotten_ += freed_.size();
+  freed_.clear();
   plan_.clear(now, state_.slots());
   state_.promised().each([&](const RunningEnd& end) {
-    const Grants all{{.host = 0, .hosts = 1, .gpus = end.gpus}};
-    plan_.give(state_.is_pool() ? all : state_.grants_of(end.job), end.at, fleet_never);
+    Grants place{{.host = 0, .hosts = 1, .gpus = end.gpus}};
+    if (!state_.is_pool()) place = state_.grants_of(end.job);
+    plan_.give(place, end.at, fleet_never);
+    running_.push_back({end.job, {now, end.at, std::move(place)}});
     return true;
   });
   std::vector<Promise> waiting;
@@ -89,6 +195,7 @@ void ConservativeLoop::renew(FleetTime now) {
   }
   promises_ = std::move(waiting);
   for (Promise& one : promises_) promise(one, now);
+  spans_ = plan_.spans();
 }
 
 // Whether all whose time has come had their places.
@@ -98,10 +205,12 @@ bool ConservativeLoop::start_due(FleetTime now) {
   for (Promise& one : promises_) {
     const bool due = one.at <= now;
     all = all && (!due || is_free(state_.slots(), one.place));
-    if (all && due)
+    if (all && due) {
+      running_.push_back({one.job.job, {now, now + (one.end() - one.at), one.place}});
       state_.begin_waiting_job(one.job.job, now, one.place);
-    else if (&promises_[kept++] != &one)
+    } else if (&promises_[kept++] != &one) {
       promises_[kept - 1] = std::move(one);
+    }
   }
   promises_.resize(kept);
   return all;
@@ -109,7 +218,7 @@ bool ConservativeLoop::start_due(FleetTime now) {
 
 void ConservativeLoop::wake(FleetTime now) {
   plan_.advance(now);
-  if (void_) renew(now);
+  if (void_ && !refresh(now)) renew(now);
   for (const std::uint32_t job : come_) {
     Promise one{.job = state_.waiting_job(job)};
     promise(one, now);

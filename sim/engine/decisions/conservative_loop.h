@@ -16,6 +16,10 @@ namespace orrery {
 // after the other, in the order of the list, is taken out of the plan and put in again as early as
 // there is room, not later than it stood there. Hosts that break void the plan: who has no place
 // any more is promised another one.
+//
+// A promise that no room could improve is not looked at. What became free since it was looked at
+// last is kept: a gang of one host begins earlier only on a host and at a time that are among it,
+// since all else is as full as it was then, or fuller.
 class ConservativeLoop final : public DecisionLoop {
  public:
   ConservativeLoop(FleetState& state, const FleetQuestion& question);
@@ -28,11 +32,24 @@ class ConservativeLoop final : public DecisionLoop {
   struct Promise {
     WaitingJob job;
     FleetTime at = fleet_never;
-    Grants place = {};  // from then on; none where it is never
+    Grants place = {};       // from then on; none where it is never
+    std::uint64_t seen = 0;  // how much had become free when it was looked at last
     FleetTime end() const;
+    HeldRoom room() const { return {at, end(), place}; }
+  };
+  // A job that runs, as the plan has it.
+  struct Running {
+    std::uint32_t job = 0;
+    HeldRoom room;
   };
   void promise(Promise& promise, FleetTime now);
+  bool may_improve(const Promise& promise) const;
+  std::uint64_t freed_so_far() const { return forgotten_ + freed_.size(); }
+  void forget_freed();
   void renew(FleetTime now);
+  bool refresh(FleetTime now);
+  bool ended_early(FleetTime now, std::vector<Running>& ended, std::vector<Running>& run) const;
+  bool is_as_planned(FleetTime now, const std::vector<Running>& ended) const;
   bool start_due(FleetTime now);
   Grants place_in(const std::vector<std::int32_t>& room, std::int32_t gpus);
 
@@ -42,6 +59,10 @@ class ConservativeLoop final : public DecisionLoop {
   Slots view_;                       // with what a job may have
   std::vector<Promise> promises_;    // of those that wait, in the order of the list
   std::vector<std::uint32_t> come_;  // since the last look
+  std::vector<Running> running_;     // since the plan was made, by job; some have ended
+  std::vector<HeldRoom> freed_;      // in the order in which it became so
+  std::uint64_t forgotten_ = 0;      // of those before
+  std::size_t spans_ = 0;            // of the plan when it had none to join
   bool void_ = false;
 };
 

@@ -93,13 +93,19 @@ export const commands = {
           help: "JSON: mixes of jobs that are drawn, and trainings" }] },
       { title: "Policy", fields: [
         { key: "policy", label: "Order", words: ["fifo", "sjf", "easy", "sjf-easy", "priority", "priority-easy",
-          "preempt", "las", "conservative", "goodput", "max-min", "fair"], several: true, example: "fifo" },
+          "preempt", "deadline", "las", "conservative", "goodput", "max-min", "fair"], several: true, example: "fifo" },
         { key: "place", label: "Placement", words: ["pool", "pack", "spread", "least-level", "random"],
-          several: true, example: "pack" }] },
+          several: true, example: "pack" },
+        { key: "defragment", label: "Moves", words: ["never", "pays"], several: true, example: "never",
+          help: "of running jobs" }] },
       { title: "What breaks", fields: [
         { key: "reliability", label: "Failure rates", names: "reliability", wide: true, example: "nothing fails" },
         { key: "spares", label: "Spare GPUs", kind: "integer", example: "0" },
         { key: "seeds", label: "Runs", kind: "integer", example: "1", help: "with seeds of their own" }] },
+      { title: "Power", fields: [
+        { key: "power_limit", label: "Limit", example: "12 MW", help: "of accelerators and hosts" },
+        { key: "power_policy", label: "Kept by", words: ["admit", "proportional", "priority"], several: true,
+          example: "admit" }] },
     ],
     first: { cluster: "dgx-h100", gpus: "640", trace: "philly", policy: "fifo,easy", place: "pack,spread" },
   },

@@ -79,7 +79,8 @@ const std::vector<std::string>& failure_names() {
 
 ReliabilityProfile read_reliability(const JsonValue& file) {
   file.expect_only({"name", "title", "accelerator", "host", "default_for", "failures", "recovery",
-                    "maintenance", "infancy", "lemon_share", "running", "storage", "remedies"});
+                    "maintenance", "infancy", "lemon_share", "lemon_hosts", "running", "storage",
+                    "remedies"});
   ReliabilityProfile profile{.name = file.at("name").text(),
                              .title = file.at("title").text(),
                              .accelerator = file.at("accelerator").text(),
@@ -97,6 +98,12 @@ ReliabilityProfile read_reliability(const JsonValue& file) {
   profile.infant_share = read_share(infancy.at("share"));
   profile.infant_period = read_sourced<Seconds>(infancy.at("period"));
   profile.lemon_share = read_share(file.at("lemon_share"));
+  if (const auto hosts = file.find("lemon_hosts")) {
+    profile.lemon_hosts = read_share(*hosts);
+    if (!profile.lemon_hosts.known() || !(profile.lemon_hosts.get() > 0) ||
+        !(profile.lemon_hosts.get() < 1))
+      hosts->fail("a share of all hosts above 0 and below 1");
+  }
   const JsonValue running = file.at("running");
   running.expect_only({"stragglers", "data_loading", "evaluation"});
   profile.stragglers = read_share(running.at("stragglers"));

@@ -59,6 +59,7 @@ struct ReliabilityProfile {
   Sourced<double> infant_share;           // of new accelerators that fail early, besides the rates
   Sourced<Seconds> infant_period;         // in which 63% of them do
   Sourced<double> lemon_share;  // of failures, those of few bad hosts, which eviction would remove
+  Sourced<double> lemon_hosts;  // of all hosts, those bad ones; may be left out
   // Shares of the time in which steps run.
   Sourced<double> stragglers;    // slower steps while a slow host is not found
   Sourced<double> data_loading;  // waits for data
@@ -112,6 +113,7 @@ void visit_reliability_values(ProfileRef& p, Visit&& visit) {
   visit("infancy.share", p.infant_share);
   visit("infancy.period", p.infant_period);
   visit("lemon_share", p.lemon_share);
+  visit("lemon_hosts", p.lemon_hosts);
   visit("running.stragglers", p.stragglers);
   visit("running.data_loading", p.data_loading);
   visit("running.evaluation", p.evaluation);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds clusters that break to what Meta published of its research clusters (arXiv 2410.21680).
+#include <array>
 #include <catch2/catch.hpp>
 
 #include "sim/engine/cluster/fleet_run.h"
@@ -13,7 +14,7 @@ constexpr std::int64_t hour = INT64_C(3'600'000'000);
 
 // So many jobs of so many GPUs for `days`, with 64 spare hosts, hourly saves.
 FleetRecord run_jobs(const char* profile_name, int jobs, std::int32_t gpus, std::int64_t days,
-                     std::uint64_t seed) {
+                     std::uint64_t seed, const char* lemons_of = nullptr) {
   const ReliabilityProfile profile = load_reliability(profile_name);
   const Cluster cluster = load_cluster("a100-4xhdr200", std::int64_t{jobs} * gpus + 512);
   FleetQuestion question;
@@ -21,6 +22,8 @@ FleetRecord run_jobs(const char* profile_name, int jobs, std::int32_t gpus, std:
   question.works = {recorded_work(profile, seconds(3600))};
   question.breakdowns = breakdown_plan(cluster, profile);
   question.breakdowns.spare_hosts = 64;
+  if (lemons_of != nullptr)
+    question.breakdowns.lemons = lemon_hosts(load_reliability(lemons_of), question.shape.hosts);
   question.horizon.us = days * 24 * hour;
   question.seed = seed;
   ClusterJobs list;
@@ -46,6 +49,23 @@ TEST_CASE("jobs of RSC-1 fail as often as Meta says", "[fleet]") {
   const double small = hours_between_stops(run_jobs("rsc1-a100-jobs", 512, 8, 400, seed), 8) / 24;
   INFO("8 GPUs: " << small << " days");
   CHECK(small == Approx(47.7).epsilon(0.18));
+}
+
+// Lemons do not bring the ratio of both nearer to Meta's: whoever holds more hosts meets more of
+// them, and a stop is a stop.
+TEST_CASE("lemons of RSC-1 change times between stops of no size", "[fleet]") {
+  const std::uint64_t seed = fresh(23);
+  INFO("seed " << seed);
+  std::array<double, 2> large{}, small{};
+  const std::array<const char*, 2> lemons = {nullptr, "rsc1-a100"};
+  for (std::size_t i = 0; i < 2; ++i) {
+    large[i] = hours_between_stops(run_jobs("rsc1-a100", 8, 1024, 1600, seed, lemons[i]), 1024);
+    small[i] = hours_between_stops(run_jobs("rsc1-a100", 512, 8, 1600, seed, lemons[i]), 8);
+  }
+  INFO("1,024 GPUs: " << large[0] << " h, with lemons " << large[1] << "; 8 GPUs: " << small[0] / 24
+                      << " days, with lemons " << small[1] / 24);
+  CHECK(large[1] == Approx(large[0]).epsilon(0.15));
+  CHECK(small[1] == Approx(small[0]).epsilon(0.15));
 }
 
 // Above 0.9 of runs of 2,048 to 4,096 GPUs with hourly saves, by the rate at which hosts fail.

@@ -83,6 +83,17 @@ Json breakdowns_json(const SchedulePoint& p) {
   return out;
 }
 
+Json lemons_json(const SchedulePoint& p) {
+  const LemonHosts& lemons = p.asked.question.breakdowns.lemons;
+  if (lemons.hosts == 0) return nullptr;
+  const LemonCount& count = p.record.lemons;
+  return {{"hosts", lemons.hosts},
+          {"share", lemons.share},
+          {"struck", count.struck},
+          {"exchanged", count.exchanged},
+          {"lemons_exchanged", count.lemons_exchanged}};
+}
+
 Json runs_json(const SchedulePoint& p, std::uint64_t seed) {
   Json out = Json::array();
   for (std::size_t i = 0; i < p.measures.size(); ++i) {
@@ -213,6 +224,7 @@ Json measured_json(const Scheduled& s, const SchedulePoint& p) {
           {"power", power_json(p)},
           {"breakdowns", breakdowns_json(p)},
           {"incidents", incidents_json(p)},
+          {"lemons", lemons_json(p)},
           {"store", store_json(p)},
           {"timeline", timeline_json(p)},
           {"sized", sized_json(p)},

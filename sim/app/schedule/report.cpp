@@ -175,6 +175,36 @@ void add_moves(Document& document, const SchedulePoint& p) {
                                  grouped(m.finished + m.running)));
 }
 
+// Of the first run of each point.
+void add_lemons(Document& document, const Scheduled& s) {
+  std::vector<std::string> head;
+  std::vector<Align> align;
+  name_columns(s, head, align);
+  for (const char* name : {"lemons", "they broke", "of", "exchanged", "that were lemons"})
+    head.emplace_back(name);
+  align.resize(head.size(), Align::right);
+  Table table(head, align);
+  bool any = false;
+  for (const SchedulePoint* p : run_points(s)) {
+    const LemonHosts& lemons = p->asked.question.breakdowns.lemons;
+    any = any || lemons.hosts > 0;
+    std::int64_t struck = 0;
+    for (const BreakdownCount& count : p->record.breakdowns) struck += count.struck;
+    std::vector<std::string> row = name_cells(*p);
+    const LemonCount& count = p->record.lemons;
+    for (const std::int64_t figure : {std::int64_t{lemons.hosts}, count.struck, struck,
+                                      count.exchanged, count.lemons_exchanged})
+      row.push_back(grouped(figure));
+    table.add(row);
+  }
+  if (!any) return;
+  document.heading("Hosts that fail more often");
+  document.table(table);
+  document.note(
+      "they broke: under jobs, so many times of all; exchanged: hosts that failed so often that "
+      "others took their places.");
+}
+
 // At most a dozen rows.
 void add_timeline(Document& document, const SchedulePoint& p) {
   constexpr std::size_t most_rows = 12;
@@ -294,7 +324,8 @@ std::string not_modelled(const Scheduled& s) {
               : "Jobs do not share storage.";
   if (first_case(s).jobs->sizes.empty()) text += " Nobody is resized.";
   if (first_case(s).reliability.empty())
-    text += first_case(s).question.incidents.empty() ? " Nothing fails." : " Nothing else fails.";
+    text += first_case(s).question.breakdowns.incidents.empty() ? " Nothing fails."
+                                                                : " Nothing else fails.";
   std::set<std::string> told;
   for (const SchedulePoint& point : s.points) {
     const auto& preset = point.asked.preset;
@@ -337,6 +368,7 @@ Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
     add_groups(document, "Waits by queue", best, first_run(best).groups.by_queue);
   add_timeline(document, best);
   add_breakdowns(document, best);
+  add_lemons(document, s);
   for (const SchedulePoint& point : s.points) add_moves(document, point);
   add_incidents(document, s);
   add_store(document, s);

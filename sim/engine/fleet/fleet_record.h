@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/engine/jobs/breakdowns.h"
 #include "sim/engine/jobs/incidents.h"
 #include "sim/engine/jobs/job_work.h"
 #include "sim/engine/power/energy_hours.h"
@@ -134,6 +135,7 @@ struct FleetRecord {
   std::vector<IncidentCount> incidents;    // in the order of the question
   std::vector<SizedUse> sized;             // of jobs that may have several sizes
   StoreReads reads;
+  LemonCount lemons;
   FleetTime last_end;
   std::uint64_t events = 0;  // instants at which something happened
   std::optional<WaitStory> story = {};

@@ -7,14 +7,41 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint64_t breakdown_stream = 1;  // 0: of places
+constexpr std::uint64_t breakdown_stream = 1;  // 0: of places; from 2 on: of jobs
+constexpr std::uint64_t lemon_stream = UINT64_MAX;
 
 }  // namespace
 
-Breakdowns::Breakdowns(const BreakdownPlan& plan, std::int64_t gpus, std::uint64_t seed)
-    : plan_(plan), gpus_(gpus), random_(seed, breakdown_stream) {
+Breakdowns::Breakdowns(const BreakdownPlan& plan, const SlotShape& shape, std::uint64_t seed)
+    : plan_(plan),
+      shape_(shape),
+      lemon_random_(seed, lemon_stream),
+      random_(seed, breakdown_stream) {
   for (const BreakdownKind& kind : plan.kinds) rate_ += kind.rate.si();
+  const std::int32_t count = std::min(plan.lemons.hosts, shape.hosts - 1);
+  while (static_cast<std::int32_t>(lemons_.size()) < count)
+    lemons_.insert(
+        static_cast<std::int32_t>(lemon_random_.below(static_cast<std::uint64_t>(shape.hosts))));
   pop();
+}
+
+// Of what breaks a single host: a lemon, or one of the others.
+void Breakdowns::draw_host() {
+  const auto below = [&](std::size_t n) { return lemon_random_.below(n); };
+  const auto usual = static_cast<double>(shape_.hosts) - static_cast<double>(lemons_.size());
+  const double share = plan_.lemons.share, each = (1 - share) / usual;
+  auto host = static_cast<std::int32_t>(next_.gpu / shape_.gpus_per_host);
+  next_.of_lemon = lemon_random_.uniform() < share;
+  next_.which = lemon_random_.uniform();
+  if (next_.of_lemon) {
+    host = *std::next(lemons_.begin(), static_cast<std::ptrdiff_t>(below(lemons_.size())));
+    next_.of_usual = lemon_random_.uniform() * share < each * static_cast<double>(lemons_.size());
+  } else {
+    while (lemons_.contains(host))
+      host = static_cast<std::int32_t>(below(static_cast<std::size_t>(shape_.hosts)));
+  }
+  next_.gpu = std::int64_t{host} * shape_.gpus_per_host +
+              next_.gpu % shape_.gpus_per_host % shape_.gpus_of(host);
 }
 
 void Breakdowns::pop() {
@@ -28,9 +55,10 @@ void Breakdowns::pop() {
   const BreakdownKind& drawn = plan_.kinds[kind];
   next_.at = to_fleet_time(seconds(now_));
   next_.kind = kind;
-  next_.gpu = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(gpus_)));
+  next_.gpu = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(shape_.gpus())));
   next_.removed = random_.uniform() < drawn.removed;
   next_.repair = to_fleet_time(random_.exponential(1) * drawn.repair);
+  if (!lemons_.empty() && drawn.reach == 1) draw_host();
 }
 
 void RepairShop::bring(FleetTime now, FleetTime length, std::vector<std::int32_t> hosts) {

@@ -15,7 +15,7 @@ BreakdownPass::BreakdownPass(FleetState& state, HostStock& hosts, const FleetQue
     : state_(state),
       hosts_(hosts),
       plan_(question.breakdowns),
-      breakdowns_(plan_, state.slots().total(), question.seed),
+      breakdowns_(plan_, state.slots().shape(), question.seed),
       shop_(plan_.repair_crews),
       counts_(plan_.kinds.size()) {}
 
@@ -51,12 +51,27 @@ std::uint32_t BreakdownPass::job_at(std::int32_t host, std::int64_t gpu) const {
   return nobody;
 }
 
+// -1: it would have struck a lemon that is no longer there.
+std::int32_t BreakdownPass::struck_host(const Breakdown& one) const {
+  const auto host = static_cast<std::int32_t>(one.gpu / state_.slots().shape().gpus_per_host);
+  if (!one.of_lemon) return host;
+  if (exchanged_.contains(host)) return one.of_usual ? host : -1;
+  if (hosts_.works(host)) return host;
+  std::vector<std::int32_t> others;
+  for (const std::int32_t lemon : breakdowns_.lemons())
+    if (hosts_.works(lemon) && !exchanged_.contains(lemon)) others.push_back(lemon);
+  if (others.empty()) return host;
+  return others[static_cast<std::size_t>(one.which * static_cast<double>(others.size()))];
+}
+
 bool BreakdownPass::strike(const Breakdown& one) {
   const BreakdownKind& kind = plan_.kinds[one.kind];
   const SlotShape& shape = state_.slots().shape();
-  const auto host = static_cast<std::int32_t>(one.gpu / shape.gpus_per_host);
+  const std::int32_t host = struck_host(one);
+  if (host < 0) return false;
   const std::uint32_t struck = job_at(host, one.gpu % shape.gpus_per_host);
   if (struck == nobody) return false;  // what nobody uses does not fail
+  lemons_.struck += one.of_lemon && !exchanged_.contains(host) ? 1 : 0;
   ++counts_[one.kind].struck;
   std::vector<std::uint32_t> jobs = {struck};
   const HostSpan hosts = hosts_around(shape, kind.reach, host);
@@ -68,7 +83,8 @@ bool BreakdownPass::strike(const Breakdown& one) {
     jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
   }
   counts_[one.kind].stopped += static_cast<std::int64_t>(jobs.size());
-  if (kind.reach > 0 && one.removed) {
+  const bool exchange = kind.reach == 1 && is_due(host, one.at);
+  if (kind.reach > 0 && (one.removed || exchange)) {
     lose(kind, one, hosts, jobs);
     return true;
   }
@@ -76,6 +92,21 @@ bool BreakdownPass::strike(const Breakdown& one) {
     state_.restart(job, one.at, one.at - to_fleet_time(kind.latency), to_fleet_time(kind.outage),
                    kind.name);
   }
+  return true;
+}
+
+// Whether a host was struck so often that another one takes its place.
+bool BreakdownPass::is_due(std::int32_t host, FleetTime now) {
+  const auto often = static_cast<std::size_t>(plan_.lemons.exchange_after);
+  if (often == 0) return false;
+  std::vector<FleetTime>& strikes = strikes_[host];
+  strikes.push_back(now);
+  if (strikes.size() > often) strikes.erase(strikes.begin());
+  if (strikes.size() < often || now - strikes.front() > plan_.lemons.within) return false;
+  strikes_.erase(host);
+  ++lemons_.exchanged;
+  if (exchanged_.insert(host).second && breakdowns_.lemons().contains(host))
+    ++lemons_.lemons_exchanged;
   return true;
 }
 

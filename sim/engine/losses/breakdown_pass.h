@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "sim/engine/fleet/fleet_state.h"
@@ -20,11 +22,14 @@ class BreakdownPass {
   bool repair_until(FleetTime now);
   bool break_until(FleetTime now);
   const std::vector<BreakdownCount>& counts() const { return counts_; }
+  const LemonCount& lemons() const { return lemons_; }
 
  private:
   bool strike(const Breakdown& one);
   void lose(const BreakdownKind& kind, const Breakdown& one, HostSpan hosts,
             const std::vector<std::uint32_t>& jobs);
+  std::int32_t struck_host(const Breakdown& one) const;
+  bool is_due(std::int32_t host, FleetTime now);
   std::uint32_t job_at(std::int32_t host, std::int64_t gpu) const;
 
   FleetState& state_;
@@ -33,6 +38,9 @@ class BreakdownPass {
   Breakdowns breakdowns_;
   RepairShop shop_;
   std::vector<BreakdownCount> counts_;
+  LemonCount lemons_;
+  std::map<std::int32_t, std::vector<FleetTime>> strikes_;  // where hosts are exchanged
+  std::set<std::int32_t> exchanged_;
 };
 
 }  // namespace orrery

@@ -98,6 +98,12 @@ JobWork recorded_work(const ReliabilityProfile& profile, Seconds interval) {
   return work;
 }
 
+LemonHosts lemon_hosts(const ReliabilityProfile& profile, std::int32_t hosts) {
+  if (!profile.lemon_hosts.known() || !profile.lemon_share.known()) return {};
+  return {.hosts = static_cast<std::int32_t>(std::lround(profile.lemon_hosts.get() * hosts)),
+          .share = profile.lemon_share.get()};
+}
+
 BreakdownPlan breakdown_plan(const Cluster& cluster, const ReliabilityProfile& profile) {
   BreakdownPlan plan;
   for (const FailureClass& failure :

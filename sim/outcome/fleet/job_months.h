@@ -28,6 +28,10 @@ double slower_steps(const GoodputCase& months);
 // (0: never), which stops them for as long as ranks take to agree.
 JobWork recorded_work(const ReliabilityProfile& profile, Seconds interval);
 
+// The hosts that fail more often, of so many; none where the profile does not know how many. They
+// come back from repairs as they were.
+LemonHosts lemon_hosts(const ReliabilityProfile& profile, std::int32_t hosts);
+
 // What breaks on a cluster, whoever uses it: all failures of the profile but those of software.
 BreakdownPlan breakdown_plan(const Cluster& cluster, const ReliabilityProfile& profile);
 

@@ -118,17 +118,21 @@ auto fields(EitherConst<WaitStory> auto& s) {
   auto& [behind, short_of, scattered, delayed, heads, ahead, free_then] = s;
   return std::tie(behind, short_of, scattered, delayed, heads, ahead, free_then);
 }
+auto fields(EitherConst<LemonCount> auto& c) {
+  auto& [struck, exchanged, lemons_exchanged] = c;
+  return std::tie(struck, exchanged, lemons_exchanged);
+}
 auto fields(EitherConst<StoreReads> auto& r) {
   auto& [count, most, alone, took, longest, waited] = r;
   return std::tie(count, most, alone, took, longest, waited);
 }
 // What each job did would be most of a folder: who asks for it runs the first seed again.
 auto fields(EitherConst<FleetRecord> auto& r) {
-  auto& [jobs, use, power, timeline, breakdowns, incidents, sized, reads, last_end, events, story,
-         most_waiting, stopped, cut] = r;
+  auto& [jobs, use, power, timeline, breakdowns, incidents, sized, reads, lemons, last_end, events,
+         story, most_waiting, stopped, cut] = r;
   static_cast<void>(jobs);
-  return std::tie(use, power, timeline, breakdowns, incidents, sized, reads, last_end, events,
-                  story, most_waiting, stopped, cut);
+  return std::tie(use, power, timeline, breakdowns, incidents, sized, reads, lemons, last_end,
+                  events, story, most_waiting, stopped, cut);
 }
 auto fields(EitherConst<KeptRun> auto& k) {
   auto& [measures, record, watched, trainings] = k;

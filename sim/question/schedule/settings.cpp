@@ -106,6 +106,14 @@ std::vector<Setting> of_what_breaks() {
        "\"for\": \"6 h\", \"what\": \"leaf\", \"which\": 12}, ..]; parts: host, domain, leaf, pod, "
        "core, cluster, or \"hosts\": \"16-23\"; \"drain\": true lets jobs save before",
        SettingOf::both, "file"},
+      {"lemons", text, breaks,
+       "hosts that fail more often than others: even (all fail alike), return (they come back from "
+       "repairs as they were), out (they are exchanged once they failed so often) (return, where "
+       "the profile of reliability knows how many they are)",
+       SettingOf::both, "even return out"},
+      {"lemon_failures", integer, breaks,
+       "failures within lemon_time after which a host is exchanged (3)"},
+      {"lemon_time", quantity, breaks, "that time (\"28 day\")"},
       {"store", quantity, breaks,
        "what a store gives all jobs that read their states at a time (\"500 GB/s\"); without it "
        "each reads as if it were alone"},

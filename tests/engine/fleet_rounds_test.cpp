@@ -26,8 +26,8 @@ FleetQuestion sizes_question(std::uint64_t seed, RoundRule rule) {
   question.shape.levels = {{"leaf group", 4}};
   question.policy = {JobOrder::priority, JobFit::rounds, JobPlace::least_level};
   question.policy.preempts = true;
-  question.rounds.rule = rule;
-  question.rounds.every = {60 * second};
+  question.loops.rounds.rule = rule;
+  question.loops.rounds.every = {60 * second};
   question.seed = seed;
   question.works[0].save_steps = 60 * second;
   std::vector<WorkSize> sizes;

@@ -55,7 +55,7 @@ FleetQuestion weighted(const MultifactorSettings& weights, std::int32_t hosts) {
   FleetQuestion question;
   question.shape = small_cluster(hosts);
   question.policy.fit = JobFit::slurm;
-  question.slurm.multifactor = weights;
+  question.loops.slurm.multifactor = weights;
   return question;
 }
 

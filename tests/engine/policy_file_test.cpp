@@ -14,7 +14,7 @@ FleetRecord run_preset(const char* name, const ClusterJobs& list) {
   FleetQuestion question;
   question.shape = small_cluster(8);
   question.policy = preset.rules;
-  question.slurm.blocks = preset.rules.blocks;
+  question.loops.slurm.blocks = preset.rules.blocks;
   return run_fleet(list, question);
 }
 

@@ -94,7 +94,7 @@ RoundLoop::RoundLoop(FleetState& state, const FleetQuestion& question)
 
 FleetTime RoundLoop::next() const {
   if (active_.empty() || (!changed_ && !open_)) return fleet_never;
-  const std::int64_t round = question_.rounds.every.us;
+  const std::int64_t round = question_.loops.rounds.every.us;
   return {(from_.us + round - 1) / round * round};
 }
 
@@ -172,7 +172,7 @@ void RoundLoop::size_rank(std::int32_t rank, const std::vector<std::size_t>& whi
                  .gpus = std::max<std::int64_t>(0, left)};
   for (const std::size_t i : which) view.jobs.push_back(round_job(active_[i], now));
   std::unique_ptr<RoundPolicy>& policy = policies_[rank];
-  if (!policy) policy = round_policy(question_.rounds.rule);
+  if (!policy) policy = round_policy(question_.loops.rounds.rule);
   const std::vector<std::int32_t> sizes = policy->sizes(view);
   for (std::size_t k = 0; k < which.size(); ++k) {
     gangs[which[k]].gpus = sizes[k];

@@ -31,9 +31,9 @@ Grants grants_of(const SlurmPasses::Start& start, std::int32_t of_host, std::int
 
 SlurmLoops::SlurmLoops(FleetState& state, const FleetQuestion& question)
     : state_(state),
-      settings_(question.slurm),
-      passes_(question.shape, question.slurm),
-      multifactor_(question.slurm.multifactor, static_cast<double>(state.slots().total())) {
+      settings_(question.loops.slurm),
+      passes_(question.shape, question.loops.slurm),
+      multifactor_(question.loops.slurm.multifactor, static_cast<double>(state.slots().total())) {
   for (std::uint32_t number = 0; number < state.records.size(); ++number) {
     const ClusterJob& job = state.job(number);
     multifactor_.know(job.queue, job.user);

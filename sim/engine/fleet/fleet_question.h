@@ -10,7 +10,6 @@
 #include "sim/engine/elastic/elastic_question.h"
 #include "sim/engine/jobs/breakdowns.h"
 #include "sim/engine/jobs/fleet_event.h"
-#include "sim/engine/jobs/incidents.h"
 #include "sim/engine/jobs/job_work.h"
 #include "sim/engine/jobs/link_sharing.h"
 #include "sim/engine/jobs/policy.h"
@@ -60,6 +59,12 @@ struct FleetRounds {
   FleetTime every{INT64_C(360'000'000)};
 };
 
+// Of rules that decide at times of their own.
+struct FleetLoops {
+  FleetRounds rounds;
+  SlurmSettings slurm = {};
+};
+
 struct FleetQuestion {
   SlotShape shape;
   FleetPolicy policy;
@@ -69,12 +74,10 @@ struct FleetQuestion {
   // By ClusterJob::sizes - 1, ascending. What it asks for is one.
   std::vector<std::vector<WorkSize>> sizes = {};
   std::vector<std::int32_t> within = {};  // levels of the shape, by ClusterJob::within - 1
-  FleetRounds rounds = {};
-  std::vector<QueueQuota> quotas = {};  // by queue; fewer: the others have none
-  SlurmSettings slurm = {};
+  FleetLoops loops = {};
+  std::vector<QueueQuota> quotas = {};        // by queue; fewer: the others have none
   LinkMeeting meeting = LinkMeeting::random;  // how jobs meet on links that they share
   BreakdownPlan breakdowns = {};              // needs hosts: no pool
-  std::vector<Incident> incidents = {};       // likewise
   std::int64_t store_bytes_per_s = 0;         // all that read get so much; 0: as if each were alone
   std::int64_t idle_milliwatts = 0;           // of an accelerator that nobody holds
   std::int64_t power_limit_milliwatts = 0;    // of all accelerators with their hosts; 0: none
@@ -97,7 +100,7 @@ struct FleetQuestion {
 
 // Hosts may go out under those that run.
 inline bool may_lose_hosts(const FleetQuestion& question) {
-  return !question.breakdowns.kinds.empty() || does_something(question.incidents);
+  return !question.breakdowns.kinds.empty() || does_something(question.breakdowns.incidents);
 }
 
 }  // namespace orrery

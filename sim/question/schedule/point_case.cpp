@@ -81,7 +81,9 @@ LemonHosts read_lemons(const JsonValue& s, const ReliabilityProfile& profile, st
 void read_breakdowns(const JsonValue& s, const ReliabilityProfile& profile, PointCase& out) {
   out.reliability = profile.title;
   BreakdownPlan& plan = out.question.breakdowns;
+  std::vector<Incident> incidents = std::move(plan.incidents);
   plan = breakdown_plan(out.cluster, profile);
+  plan.incidents = std::move(incidents);
   plan.spare_hosts = spare_hosts(s, out.shape);
   plan.lemons = read_lemons(s, profile, out.shape.hosts);
   if (const auto crews = s.find("repair_crews"))
@@ -162,7 +164,7 @@ void read_losses(const JsonValue& s, PointCase& out) {
           "and pool know none");
   }
   if (const auto incidents = s.find("incidents"))
-    q.incidents = read_incidents(*incidents, out.shape, q.feeds);
+    q.breakdowns.incidents = read_incidents(*incidents, out.shape, q.feeds);
 }
 
 // Hours by which jobs are delayed: in billionths of a dollar, or of a kilogram, of a kilowatt-hour.
@@ -229,11 +231,11 @@ void read_policy(const JsonValue& s, PointCase& out) {
     rules.order = named->order;
     rules.fit = named->fit;
     rules.preempts = named->preempts;
-    if (named->rounds) out.question.rounds.rule = *named->rounds;
+    if (named->rounds) out.question.loops.rounds.rule = *named->rounds;
   }
   rules.place = *job_place_text.find(out.place);
   if (const auto round = s.find("round"))
-    out.question.rounds.every = read_fleet_time(*round, seconds(1), "a time from 1 s on");
+    out.question.loops.rounds.every = read_fleet_time(*round, seconds(1), "a time from 1 s on");
   if (const auto after = s.find("preempt_after"))
     rules.preempt_after =
         read_fleet_time(*after, Seconds{}, "a time of 0 or more, such as \"2 h\"");
@@ -346,7 +348,7 @@ PointCase PointReader::read(const JsonValue& s) {
   const ResolvedDevice device = out.cluster.device.resolved();
   q.idle_milliwatts = milliwatts_with_host(device.idle_power, out.cluster);
   read_losses(s, out);
-  const bool loses_hosts = profile || does_something(q.incidents);
+  const bool loses_hosts = profile || does_something(q.breakdowns.incidents);
   const bool in_rounds = q.policy.fit == JobFit::rounds;
   if (const auto horizon = s.find("horizon"))
     q.horizon = read_fleet_time(*horizon, seconds(1e-6), "a time above 0, such as \"90 day\"");
@@ -383,8 +385,8 @@ PointCase PointReader::read(const JsonValue& s) {
   if (q.policy.fit == JobFit::slurm) {
     out.place = q.policy.blocks ? "block" : "tree";
     q.policy.place = JobPlace::pack;
-    q.slurm.blocks = q.policy.blocks;
-    read_priorities(s, q.slurm);
+    q.loops.slurm.blocks = q.policy.blocks;
+    read_priorities(s, q.loops.slurm);
   }
   check_policy(s, out, loses_hosts);
   q.shape = q.policy.place == JobPlace::pool ? pool_shape(gpus) : out.shape;

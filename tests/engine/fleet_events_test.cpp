@@ -128,6 +128,14 @@ FleetQuestion question_of(std::uint64_t round) {
                                  {"process", Hertz(1 / 8000.0), 0, 0, {}, {}, {}},
                                  {"domain", Hertz(1 / 40'000.0), 2, 1, seconds(30'000), {}, {}}};
     question.breakdowns.spare_hosts = static_cast<std::int32_t>(round % 3);
+    question.breakdowns.incidents = {
+        {"leaf group 1", {9 * hour}, {20 * hour}, {4, 5, 6, 7}, {300 * second}},
+        {"hosts 6-11", {15 * hour}, {hour}, {6, 7, 8, 9, 10, 11}},
+        {.name = "drained",
+         .at = {40 * hour},
+         .length = {5 * hour},
+         .hosts = {0, 1},
+         .drain = true}};
   }
   if (kind == 2) question.policy.order = JobOrder::priority;
   if (kind == 2) question.policy.preempts = true;
@@ -176,8 +184,8 @@ TEST_CASE("law: events add up to the record of the run", "[fleet]") {
     CHECK(silent.use.held == record.use.held);
     CHECK(silent.events == record.events);
   }
-  for (const char* cause :
-       {"host", "process", "domain", "preempted", "planned stop", "its software"})
+  for (const char* cause : {"host", "process", "domain", "preempted", "planned stop",
+                            "its software", "leaf group 1", "hosts 6-11", "drained"})
     CHECK(causes[cause] > 0);
   CHECK(cut_off > 0);
 }

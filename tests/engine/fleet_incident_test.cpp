@@ -32,7 +32,7 @@ TEST_CASE("an incident stops whoever is on its hosts, and they come back", "[fle
   ClusterJobs list;
   list.jobs = {job_of(16, 0, 10), job_of(16, 0, 10)};  // hosts 0 and 1, hosts 2 and 3
   FleetQuestion question = four_hosts();
-  question.incidents = {{"leaf group 0", {90 * hour / 60}, {6 * hour}, {0, 1}}};
+  question.breakdowns.incidents = {{"leaf group 0", {90 * hour / 60}, {6 * hour}, {0, 1}}};
   const FleetRecord record = run_fleet(list, question);
   // It falls back to its save of the first hour, and waits for the group to come back.
   CHECK(record.jobs[0].stops == 1);
@@ -48,7 +48,7 @@ TEST_CASE("an incident stops whoever is on its hosts, and they come back", "[fle
   CHECK(count.waited == static_cast<GpuMicros>(16) * 6 * hour);
   CHECK(record.use.repair == static_cast<GpuMicros>(16) * 6 * hour);
   // Found half an hour later, that half hour is lost as well.
-  question.incidents.front().latency = {hour / 2};
+  question.breakdowns.incidents.front().latency = {hour / 2};
   const FleetRecord late = run_fleet(list, question);
   CHECK(late.jobs[0].end == record.jobs[0].end);
   CHECK(late.incidents.front().lost == static_cast<GpuMicros>(16) * hour);
@@ -59,12 +59,12 @@ TEST_CASE("a drain lets nobody start, and whoever runs saves", "[fleet]") {
   ClusterJobs list;
   list.jobs = {job_of(8, 0, 2), job_of(8, 0, 10), job_of(8, 2, 1)};  // hosts 0, 1; the third: 2
   FleetQuestion question = four_hosts();
-  question.incidents = {{.name = "hosts 0-1",
-                         .at = {5 * hour + 7},
-                         .length = {3 * hour},
-                         .hosts = {0, 1},
-                         .drain = true,
-                         .announced = {4 * hour}}};
+  question.breakdowns.incidents = {{.name = "hosts 0-1",
+                                    .at = {5 * hour + 7},
+                                    .length = {3 * hour},
+                                    .hosts = {0, 1},
+                                    .drain = true,
+                                    .announced = {4 * hour}}};
   std::map<FleetTime, std::int32_t> places;
   question.tell = [&](const FleetEvent& event) {
     if (event.kind == FleetEventKind::start) places[event.at] = event.place->front().host;
@@ -83,8 +83,8 @@ TEST_CASE("a host that is out for two reasons returns when both are over", "[fle
   ClusterJobs list;
   list.jobs = {job_of(32, 0, 4)};
   FleetQuestion question = four_hosts();
-  question.incidents = {{"host 1", {hour}, {3 * hour}, {1}},
-                        {"hosts 0-1", {2 * hour}, {hour}, {0, 1}}};
+  question.breakdowns.incidents = {{"host 1", {hour}, {3 * hour}, {1}},
+                                   {"hosts 0-1", {2 * hour}, {hour}, {0, 1}}};
   const FleetRecord record = run_fleet(list, question);
   CHECK(record.jobs[0].end == FleetTime{7 * hour});
   CHECK(record.incidents[0].gpus == 8);
@@ -98,10 +98,10 @@ TEST_CASE("spare hosts stand in, but for those that an incident took", "[fleet]"
   FleetQuestion question = four_hosts();
   question.breakdowns.kinds = {{"never", Hertz(0), 1, 1, seconds(1), {}, {}}};
   question.breakdowns.spare_hosts = 1;
-  question.incidents = {{"host 0", {hour}, {10 * hour}, {0}}};
+  question.breakdowns.incidents = {{"host 0", {hour}, {10 * hour}, {0}}};
   CHECK(run_fleet(list, question).jobs[0].end == FleetTime{4 * hour});  // host 3 stands in
-  question.incidents.push_back({"host 3", {hour / 2}, {2 * hour}, {3}});
-  std::swap(question.incidents[0], question.incidents[1]);
+  question.breakdowns.incidents.push_back({"host 3", {hour / 2}, {2 * hour}, {3}});
+  std::swap(question.breakdowns.incidents[0], question.breakdowns.incidents[1]);
   const FleetRecord record = run_fleet(list, question);
   CHECK(record.incidents[0].gpus == 0);  // it stood by
   // It is back after two and a half hours, and works at once.
@@ -116,7 +116,8 @@ TEST_CASE("law: incidents that do nothing change nothing", "[fleet]") {
   plain.shape = small_cluster(8);
   plain.policy.fit = JobFit::easy;
   FleetQuestion neutral = plain;
-  neutral.incidents = {{"host 2", {1000 * second}, {}, {2}}, {"nowhere", {0}, {hour}, {}}};
+  neutral.breakdowns.incidents = {{"host 2", {1000 * second}, {}, {2}},
+                                  {"nowhere", {0}, {hour}, {}}};
   const FleetRecord one = run_fleet(list, plain), two = run_fleet(list, neutral);
   CHECK(one.events == two.events);
   CHECK(one.use.held == two.use.held);
@@ -165,7 +166,7 @@ FleetQuestion drawn_question(std::uint64_t round, RandomStream& random) {
                                  {"leaf", Hertz(1 / 90'000.0), 4, 1, seconds(9'000), {}, {}}};
     question.breakdowns.spare_hosts = static_cast<std::int32_t>(round % 3);
   }
-  for (int i = 0; i < 40; ++i) question.incidents.push_back(drawn_incident(random, 12));
+  for (int i = 0; i < 40; ++i) question.breakdowns.incidents.push_back(drawn_incident(random, 12));
   return question;
 }
 
@@ -185,11 +186,12 @@ TEST_CASE("law: with incidents accelerators are free, held or out, and all jobs 
         });
     std::map<std::uint32_t, Grants> held;
     const auto out_now = [&](FleetTime now, std::int32_t host) {
-      return std::any_of(
-          question.incidents.begin(), question.incidents.end(), [&](const Incident& one) {
-            return one.at + one.latency <= now && now < one.at + one.length &&
-                   std::find(one.hosts.begin(), one.hosts.end(), host) != one.hosts.end();
-          });
+      return std::any_of(question.breakdowns.incidents.begin(), question.breakdowns.incidents.end(),
+                         [&](const Incident& one) {
+                           return one.at + one.latency <= now && now < one.at + one.length &&
+                                  std::find(one.hosts.begin(), one.hosts.end(), host) !=
+                                      one.hosts.end();
+                         });
     };
     question.tell = [&](const FleetEvent& event) {
       using enum FleetEventKind;

@@ -24,7 +24,7 @@ std::string largest(const SchedulePoint& p, const IncidentCount& count) {
 
 Json incidents_json(const SchedulePoint& p) {
   Json out = Json::array();
-  const std::vector<Incident>& incidents = p.asked.question.incidents;
+  const std::vector<Incident>& incidents = p.asked.question.breakdowns.incidents;
   for (std::size_t i = 0; i < incidents.size(); ++i) {
     const IncidentCount& count = p.record.incidents[i];
     out.push_back({{"name", incidents[i].name},
@@ -57,7 +57,7 @@ void add_incidents(Document& document, const Scheduled& s) {
   Table table(head, align);
   bool any = false, later = false;
   for (const SchedulePoint* p : points) {
-    const std::vector<Incident>& incidents = p->asked.question.incidents;
+    const std::vector<Incident>& incidents = p->asked.question.breakdowns.incidents;
     for (std::size_t i = 0; i < incidents.size(); ++i) {
       any = true;
       std::vector<std::string> row = name_cells(*p);

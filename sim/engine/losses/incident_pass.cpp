@@ -11,8 +11,8 @@ IncidentPass::IncidentPass(FleetState& state, HostStock& hosts, const FleetQuest
     : state_(state),
       hosts_(hosts),
       suspend_(state),
-      incidents_(question.incidents),
-      counts_(question.incidents.size()) {
+      incidents_(question.breakdowns.incidents),
+      counts_(question.breakdowns.incidents.size()) {
   for (std::size_t i = 0; i < incidents_.size(); ++i) {
     const Incident& one = incidents_[i];
     if (!does_something(one)) continue;

@@ -90,7 +90,7 @@ void read_points(PointReader& reader, Scheduled& out) {
     useless("preempt_after", "nothing without a policy that stops jobs: preempt, las or a preset");
   const bool happens = std::any_of(
       out.points.begin(), out.points.end(),
-      [](const SchedulePoint& p) { return does_something(p.asked.question.incidents); });
+      [](const SchedulePoint& p) { return does_something(p.asked.question.breakdowns.incidents); });
   const bool suspends =
       std::any_of(out.points.begin(), out.points.end(),
                   [](const SchedulePoint& p) { return !p.asked.question.hours.limits.empty(); });

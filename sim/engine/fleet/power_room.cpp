@@ -32,8 +32,7 @@ bool FuturePower::fits(std::uint32_t number, const Slots& future) const {
                    state_->level_of(number), future);
 }
 
-bool FeedGate::admits(std::uint32_t number) {
-  if (idle_.empty()) return true;
+bool FeedGate::could_carry(std::uint32_t number) {
   const ClusterJob& job = state_.job(number);
   const auto known = known_.find({job.work, job.gpus, state_.level_of(number)});
   if (known != known_.end()) return known->second;

@@ -34,9 +34,10 @@ class FeedGate {
  public:
   FeedGate(const FleetState& state, const FleetQuestion& question)
       : state_(state), question_(question), idle_(state.feeds().loads()) {}
-  bool admits(std::uint32_t job);
+  bool admits(std::uint32_t job) { return idle_.empty() || could_carry(job); }
 
  private:
+  bool could_carry(std::uint32_t job);
   const FleetState& state_;
   const FleetQuestion& question_;
   FeedLoads idle_;

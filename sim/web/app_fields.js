@@ -101,9 +101,13 @@ export const commands = {
       { title: "What breaks", fields: [
         { key: "reliability", label: "Failure rates", names: "reliability", wide: true, example: "nothing fails" },
         { key: "spares", label: "Spare GPUs", kind: "integer", example: "0" },
-        { key: "seeds", label: "Runs", kind: "integer", example: "1", help: "with seeds of their own" }] },
+        { key: "seeds", label: "Runs", kind: "integer", example: "1", help: "with seeds of their own" },
+        { key: "incidents", label: "Incidents", area: true, kind: "json",
+          example: '[{"at": "100 h", "for": "6 h", "what": "leaf", "which": 1}]', help: "JSON: what happens when" }] },
       { title: "Power", fields: [
         { key: "power_limit", label: "Limit", example: "12 MW", help: "of accelerators and hosts" },
+        { key: "feeds", label: "Single feeds", area: true, kind: "json",
+          example: '{"racks": {"hosts": 4, "limit": "40 kW"}}', help: "JSON: halls, rows, racks" },
         { key: "power_policy", label: "Kept by", words: ["admit", "proportional", "priority"], several: true,
           example: "admit" }] },
     ],

@@ -101,6 +101,9 @@ export const commands = {
       { title: "What breaks", fields: [
         { key: "reliability", label: "Failure rates", names: "reliability", wide: true, example: "nothing fails" },
         { key: "spares", label: "Spare GPUs", kind: "integer", example: "0" },
+        { key: "lemons", label: "Lemons", words: ["even", "return", "out"], several: true, example: "return",
+          help: "hosts that fail more often" },
+        { key: "store", label: "Store", example: "500 GB/s", help: "that all share as they read" },
         { key: "seeds", label: "Runs", kind: "integer", example: "1", help: "with seeds of their own" },
         { key: "incidents", label: "Incidents", area: true, kind: "json",
           example: '[{"at": "100 h", "for": "6 h", "what": "leaf", "which": 1}]', help: "JSON: what happens when" }] },

@@ -51,21 +51,23 @@ TEST_CASE("jobs of RSC-1 fail as often as Meta says", "[fleet]") {
   CHECK(small == Approx(47.7).epsilon(0.18));
 }
 
-// Lemons do not bring the ratio of both nearer to Meta's: whoever holds more hosts meets more of
-// them, and a stop is a stop.
-TEST_CASE("lemons of RSC-1 change times between stops of no size", "[fleet]") {
+// Lemons do not bring the ratio of both nearer to Meta's: on the same hosts whoever has more of
+// them meets more lemons. Both times grow by a tenth to a third, for lemons that come back from
+// repairs stand by as spare hosts, where they stop nobody.
+TEST_CASE("lemons of RSC-1 lengthen times between stops of all sizes alike", "[fleet]") {
   const std::uint64_t seed = fresh(23);
   INFO("seed " << seed);
   std::array<double, 2> large{}, small{};
   const std::array<const char*, 2> lemons = {nullptr, "rsc1-a100"};
   for (std::size_t i = 0; i < 2; ++i) {
     large[i] = hours_between_stops(run_jobs("rsc1-a100", 8, 1024, 1600, seed, lemons[i]), 1024);
-    small[i] = hours_between_stops(run_jobs("rsc1-a100", 512, 8, 1600, seed, lemons[i]), 8);
+    small[i] = hours_between_stops(run_jobs("rsc1-a100", 1024, 8, 1600, seed, lemons[i]), 8);
   }
   INFO("1,024 GPUs: " << large[0] << " h, with lemons " << large[1] << "; 8 GPUs: " << small[0] / 24
                       << " days, with lemons " << small[1] / 24);
-  CHECK(large[1] == Approx(large[0]).epsilon(0.15));
-  CHECK(small[1] == Approx(small[0]).epsilon(0.15));
+  CHECK(large[1] > large[0]);
+  CHECK(large[1] < 1.5 * large[0]);
+  CHECK(small[1] / large[1] == Approx(small[0] / large[0]).epsilon(0.03));
 }
 
 // Above 0.9 of runs of 2,048 to 4,096 GPUs with hourly saves, by the rate at which hosts fail.

@@ -81,7 +81,8 @@ TEST_CASE("law: lemons that are taken out leave the failures of usual hosts", "[
   const LemonHosts out{.hosts = 4, .share = 0.71, .exchange_after = 3, .within = {28 * day}};
   const FleetRecord record = run_hosts(out, 0, days, seed);
   CHECK(record.lemons.lemons_exchanged == 4);
-  CHECK(record.lemons.exchanged < 10);
+  // Of the others four or five by bad luck: 0.0019 a day, and twice in the four weeks before.
+  CHECK(record.lemons.exchanged < 20);
   // 400 hosts as 396 usual ones; and the few failures that it took to find the lemons.
   const double usual = 400 * 0.0065 * days * 0.29 * 400 / 396;
   CHECK(std::abs(struck(record) - usual) < 4 * std::sqrt(usual) + 3 * 4);

@@ -312,7 +312,11 @@ bool FleetState::end_jobs(FleetTime now) {
       limits_.erase({clocks_.promised_ends[number], number, job.gpus});
       early = early || clocks_.promised_ends[number] != records[number].end;
     }
-    account(number, reach_at(number, now), steps_of(work_of(number), job.length), now);
+    // The steps of a plain job are not looked at.
+    if (plain_)
+      account(number, {}, 0, now);
+    else
+      account(number, reach_at(number, now), steps_of(work_of(number), job.length), now);
     tell(FleetEventKind::end, now, number);
     give_back(number, now);
     if (!question_.quotas.empty() || question_.policy.fit == JobFit::slurm) ended.push_back(number);

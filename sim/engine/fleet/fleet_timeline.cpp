@@ -18,6 +18,13 @@ void FleetTimelineMaker::add(FleetTime from, FleetTime passed, const TimelinePar
     timeline_.length.us *= 2;
   }
   const std::int64_t length = timeline_.length.us;
+  // Most pieces lie in the last part.
+  const auto last = static_cast<std::int64_t>(parts.size()) - 1;
+  if (last >= 0 && from.us >= last * length && end.us <= (last + 1) * length) {
+    parts.back().add(state, passed.us);
+    timeline_.end = end;
+    return;
+  }
   for (std::int64_t at = from.us; at < end.us;) {
     const std::int64_t part = at / length, next = std::min(end.us, (part + 1) * length);
     if (parts.size() <= static_cast<std::size_t>(part))

@@ -23,6 +23,8 @@ void OwnStops::push(Stop stop, FleetTime from) {
 }
 
 void OwnStops::submit(std::uint32_t job, FleetTime now) {
+  const JobWork& work = state_.work_of(job);
+  if (!(work.own_failures.si() > 0 || work.planned_stops.si() > 0)) return;
   const std::uint64_t stream = first_stream + 2 * static_cast<std::uint64_t>(job);
   push({.at = {}, .job = job, .planned = false, .random = RandomStream(seed_, stream)}, now);
   push({.at = {}, .job = job, .planned = true, .random = RandomStream(seed_, stream + 1)}, now);

@@ -25,7 +25,7 @@
 #include "sim/validate/rows/training_columns.h"
 #include "tests/base/scratch_folder.h"
 #include "workloads/cluster_job/job_mix_file.h"
-#include "workloads/cluster_job/job_trace.h"
+#include "workloads/job_traces/job_trace.h"
 #include "workloads/model/model_catalog.h"
 #include "workloads/traffic/trace.h"
 

@@ -8,7 +8,7 @@
 
 #include "tests/base/error_text.h"
 #include "tests/workloads/job_texts.h"
-#include "workloads/cluster_job/job_trace.h"
+#include "workloads/job_traces/job_trace.h"
 
 namespace orrery {
 namespace {

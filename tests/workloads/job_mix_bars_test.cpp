@@ -18,7 +18,7 @@
 #include "tests/workloads/job_mixes.h"
 #include "workloads/cluster_job/job_mix_file.h"
 #include "workloads/cluster_job/job_mix_fit.h"
-#include "workloads/cluster_job/job_trace.h"
+#include "workloads/job_traces/job_trace.h"
 
 namespace orrery {
 namespace {

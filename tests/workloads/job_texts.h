@@ -13,4 +13,10 @@ inline const std::string json_text =
     "{\"id\": 7, \"submit_s\": 12.5000015, \"length_s\": 0, \"gpus\": 1, \"user\": null}\n"
     "{\"id\": \"z\", \"submit_s\": 10, \"length_s\": 1e3, \"gpus\": 8, \"queue\": \"big|fast\"}\n";
 
+inline const std::string squeue_text =
+    "JOBID|STATE|TRES_ALLOC|TIME_LEFT|SUBMIT_TIME|PENDING_TIME|PRIORITY|REASON|PARTITION|USER|\n"
+    "7|RUNNING|cpu=8,gres/gpu=8|1-00:00:00|2026-01-31T10:00:00|0|9|None|gpu|ann|\n"
+    "8_[1-3%2]|PENDING|cpu=8,gres/gpu=2|5:00|2026-01-31T10:00:00|60|8|Priority|gpu|ann|\n"
+    "9+0|PENDING|cpu=8,gres/gpu=2|UNLIMITED|2026-01-31T10:00:00|60|7|Resources|gpu|bob|\n";
+
 }  // namespace orrery

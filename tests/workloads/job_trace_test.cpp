@@ -12,7 +12,7 @@
 #include "tests/base/scratch_folder.h"
 #include "tests/workloads/job_texts.h"
 #include "workloads/cluster_job/job_times.h"
-#include "workloads/cluster_job/job_trace.h"
+#include "workloads/job_traces/job_trace.h"
 
 namespace orrery {
 namespace {
@@ -201,6 +201,7 @@ TEST_CASE("job trace: times in texts") {
   CHECK(us(fleet_clock("1-02:03:04")) == 93'784 * second);
   CHECK(us(fleet_clock("100:00:00")) == 360'000 * second);
   CHECK(us(fleet_clock("59:59")) == 3599 * second);
+  CHECK(us(fleet_clock("5:07")) == 307 * second);
   for (const char* bad : {"", ":", "1", "60:00", "00:60", "1-02:03", "-1:00:00", "a:00:00", "0:0:0",
                           "00:00:00.5", "99999999-00:00:00", "1:::"}) {
     INFO(bad);
@@ -353,7 +354,7 @@ TEST_CASE("job trace: a name or a path, else the nearest name") {
 
 TEST_CASE("job trace: damaged texts are read or refused, nothing else") {
   RandomStream random(fresh(2), 0);
-  const std::string texts[] = {philly_text, swf_text, slurm_text, own_text, json_text};
+  const std::string texts[] = {philly_text, swf_text, slurm_text, own_text, json_text, squeue_text};
   for (const std::string& text : texts) {
     const JobTraceFormat format = job_format_of(text);
     for (int i = 0; i < 200; ++i) {

@@ -49,7 +49,8 @@ std::optional<FleetTime> clock_time(std::string_view text, bool short_too) {
   if (before == std::string_view::npos && !short_too) return std::nullopt;
   const std::size_t minute_at = before == std::string_view::npos ? 0 : before + 1;
   const auto hours = minute_at == 0 ? 0 : digits(text.substr(0, before), 1, 7);
-  const auto minutes = digits(text.substr(minute_at, last - minute_at), 2, 2);
+  const std::size_t least = before == std::string_view::npos ? 1 : 2;  // squeue prints 5:00
+  const auto minutes = digits(text.substr(minute_at, last - minute_at), least, 2);
   const auto seconds = digits(text.substr(last + 1), 2, 2);
   if (!hours || !minutes || !seconds || *minutes > 59 || *seconds > 59) return std::nullopt;
   return FleetTime{*hours * hour_us + *minutes * minute_us + *seconds * second_us};

@@ -13,7 +13,8 @@ namespace orrery {
 // most_fleet_time of 0 becomes the next value beyond it.
 std::optional<FleetTime> fleet_seconds(std::string_view text);
 
-// "1-02:03:04", "02:03:04" or "03:04": [DD-]HH:MM:SS, of at most 7 digits in front. Else nothing.
+// "1-02:03:04", "02:03:04", "03:04" or "3:04": [DD-]HH:MM:SS, of at most 7 digits in front. Else
+// nothing.
 std::optional<FleetTime> fleet_clock(std::string_view text);
 
 // "2017-10-09 07:01:55" since 1970-01-01, with `between` after the date. Else nothing.

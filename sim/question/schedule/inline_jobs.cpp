@@ -12,7 +12,7 @@
 #include "sim/base/input_file.h"
 #include "sim/question/settings/inline_files.h"
 #include "workloads/cluster_job/job_mix_file.h"
-#include "workloads/cluster_job/job_trace.h"
+#include "workloads/job_traces/job_trace.h"
 
 namespace orrery {
 namespace {

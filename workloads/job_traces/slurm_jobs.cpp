@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the columns of sacct that say what a job needs, and leaves out what is no job here.
-#include "workloads/cluster_job/slurm_jobs.h"
+#include "workloads/job_traces/slurm_jobs.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
 #include <optional>
 #include <vector>
 
 #include "sim/base/errors/check.h"
 #include "sim/base/text/csv.h"
-#include "sim/base/text/lines.h"
 #include "workloads/cluster_job/job_cells.h"
-#include "workloads/cluster_job/job_list_maker.h"
 #include "workloads/cluster_job/job_times.h"
+#include "workloads/job_traces/job_list_maker.h"
+#include "workloads/job_traces/slurm_table.h"
 
 namespace orrery {
 namespace {
@@ -24,45 +22,6 @@ const std::vector<std::string>& slurm_columns() {
       "JobID",     "Submit",    "Start",        "ElapsedRaw", "Elapsed",   "ReqTRES",
       "AllocTRES", "Timelimit", "TimelimitRaw", "User",       "Partition", "State"};
   return columns;
-}
-
-std::vector<std::string_view> bar_fields(std::string_view line) {
-  std::vector<std::string_view> fields;
-  for (std::size_t begin = 0; begin <= line.size();) {
-    const std::size_t end = std::min(line.find('|', begin), line.size());
-    fields.push_back(line.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return fields;
-}
-
-// Of the columns that count here.
-CsvTable slurm_table(std::string_view text, const std::string& file) {
-  CsvTable table{.file = file, .header = {}, .rows = {}, .lines = {}};
-  std::vector<std::size_t> places;  // in a line, of each column of the table
-  std::size_t number = 0, all_fields = 0;
-  while (!text.empty()) {
-    const std::string_view line = next_line(text, number);
-    if (is_blank(line)) continue;
-    const std::vector<std::string_view> fields = bar_fields(line);
-    if (all_fields == 0) {
-      all_fields = fields.size();
-      for (const std::string& column : slurm_columns()) {
-        const auto at = std::find(fields.begin(), fields.end(), column);
-        if (at == fields.end()) continue;
-        table.header.push_back(column);
-        places.push_back(static_cast<std::size_t>(at - fields.begin()));
-      }
-      continue;
-    }
-    if (fields.size() != all_fields)
-      fail_fields(table, number, fields.size(), fmt::format("{}, as in the header", all_fields));
-    std::vector<std::string>& row = table.rows.emplace_back();
-    row.reserve(places.size());
-    for (const std::size_t place : places) row.emplace_back(fields[place]);
-    table.lines.push_back(number);
-  }
-  return table;
 }
 
 void require_slurm_columns(const CsvTable& table) {
@@ -78,43 +37,10 @@ void require_slurm_columns(const CsvTable& table) {
   require_one("ReqTRES", "AllocTRES");
 }
 
-// GPUs of "cpu=64,gres/gpu=8,gres/gpu:h100=8": the total, or where there is none the sum of kinds.
-std::int64_t tres_gpus(const CsvRow& row, const std::string& column) {
-  constexpr std::string_view key = "gres/gpu";
-  std::optional<std::int64_t> total;
-  std::int64_t of_kinds = 0;
-  std::string_view text = row.text(column);
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    const std::string_view part = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const std::size_t equals = std::min(part.find('='), part.size());
-    const std::string_view name = part.substr(0, equals);
-    const bool kind = name.starts_with(key) && name.substr(key.size()).starts_with(':');
-    if (name != key && !kind) continue;
-    const std::string_view digits = part.substr(std::min(equals + 1, part.size()));
-    std::int64_t count = 0;
-    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-    if (error != std::errc() || stop != digits.data() + digits.size() || count < 0 ||
-        count > most_job_gpus)
-      row.fail(column, "whole GPUs up to 10^7, such as gres/gpu=8");
-    if (kind)
-      of_kinds += count;
-    else
-      total = count;
-  }
-  return total.value_or(of_kinds);
-}
-
-// Whether the text names one.
-bool is_limit(const std::string& text) {
-  return !text.empty() && text != "UNLIMITED" && text != "Partition_Limit" && text != "INVALID";
-}
-
 std::optional<FleetTime> slurm_limit(const CsvRow& row) {
   constexpr std::int64_t seconds_of_minute = 60;
-  if (is_limit(row.text("Timelimit"))) return clock_in(row, "Timelimit");
-  if (!is_limit(row.text("TimelimitRaw"))) return std::nullopt;
+  if (is_slurm_limit(row.text("Timelimit"))) return clock_in(row, "Timelimit");
+  if (!is_slurm_limit(row.text("TimelimitRaw"))) return std::nullopt;
   const auto minutes = fleet_seconds(row.text("TimelimitRaw"));
   if (!minutes) row.fail("TimelimitRaw", "a number of minutes");
   const FleetTime limit{allowed_time(row, "TimelimitRaw", *minutes).us * seconds_of_minute};
@@ -175,7 +101,7 @@ const SlurmEnd& slurm_end(const CsvRow& row) {
 }  // namespace
 
 ClusterJobs parse_slurm_jobs(std::string_view text, const std::string& file) {
-  const CsvTable table = slurm_table(text, file);
+  const CsvTable table = slurm_table(text, file, slurm_columns());
   require_slurm_columns(table);
   JobListMaker maker(table, "Submit", "JobID");
   std::int64_t steps = 0, without_gpus = 0, not_started = 0, running = 0, by_cluster = 0;

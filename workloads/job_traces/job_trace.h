@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads traces of cluster jobs: Philly's, the Standard Workload Format, Slurm's and our own two.
+// Reads traces of cluster jobs: Philly's, the Standard Workload Format, Slurm's two and ours.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,22 @@ namespace orrery {
 //   User and Partition, which is the queue. Steps, jobs without GPUs and jobs that never started
 //   are left out. What stopped for the cluster's sake (NODE_FAIL, BOOT_FAIL, PREEMPTED, ...)
 //   counts as completed: machines that fail are not in the record but in what is simulated.
+// squeue: what squeue_command (squeue_jobs.h) prints, with its header. Running and suspended jobs
+//   are submitted at 0, the largest first, with the time left to their limits as length and limit;
+//   right after them those that wait for room, by Slurm's priority, then by submission, with their
+//   limits as lengths; UNLIMITED is a year. Jobs without GPUs, held ones, those with dependencies
+//   and such as begin later are left out. Tasks of an array are jobs; parts of a heterogeneous job
+//   are one.
 // orrery: columns submit_s (since 1970 where the hour matters), length_s, gpus, and perhaps id,
 //   limit_s, queue, user, fate.
 // jsonl: a JSON object a line, with the same names. Ids are texts or whole numbers.
-enum class JobTraceFormat : std::uint8_t { philly, swf, slurm, orrery, jsonl };
+enum class JobTraceFormat : std::uint8_t { philly, swf, slurm, squeue, orrery, jsonl };
 inline constexpr auto job_trace_format_text =
-    enum_names<JobTraceFormat>({"philly", "swf", "slurm", "orrery", "jsonl"});
+    enum_names<JobTraceFormat>({"philly", "swf", "slurm", "squeue", "orrery", "jsonl"});
 constexpr std::string_view to_text(JobTraceFormat f) { return job_trace_format_text[f]; }
 
-// By what the text begins with: a '{', a first line with '|', the column timestamp, a ';' or a
-// digit, anything else.
+// By what the text begins with: a '{', a first line with JOBID in capitals, one with '|', the
+// column timestamp, a ';' or a digit, anything else.
 JobTraceFormat job_format_of(std::string_view text);
 
 // Submissions count from the first one. A job without a limit has its length as its limit; one of

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads traces of cluster jobs, each row strictly.
-#include "workloads/cluster_job/job_trace.h"
+#include "workloads/job_traces/job_trace.h"
 
 #include <fmt/format.h>
 
@@ -14,9 +14,10 @@
 #include "sim/base/text/csv.h"
 #include "sim/base/text/lines.h"
 #include "workloads/cluster_job/job_cells.h"
-#include "workloads/cluster_job/job_list_maker.h"
-#include "workloads/cluster_job/slurm_jobs.h"
-#include "workloads/cluster_job/swf_jobs.h"
+#include "workloads/job_traces/job_list_maker.h"
+#include "workloads/job_traces/slurm_jobs.h"
+#include "workloads/job_traces/squeue_jobs.h"
+#include "workloads/job_traces/swf_jobs.h"
 
 namespace orrery {
 namespace {
@@ -157,6 +158,7 @@ JobTraceFormat job_format_of(std::string_view text) {
   const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
   if (line.starts_with('{')) return JobTraceFormat::jsonl;
   if (line.starts_with(';')) return JobTraceFormat::swf;
+  if (line.find("JOBID") != std::string_view::npos) return JobTraceFormat::squeue;
   if (line.find('|') != std::string_view::npos) return JobTraceFormat::slurm;
   if (!line.empty() && line[0] >= '0' && line[0] <= '9') return JobTraceFormat::swf;
   return line.starts_with("timestamp,") ? JobTraceFormat::philly : JobTraceFormat::orrery;
@@ -176,6 +178,8 @@ ClusterJobs parse_jobs(std::string_view text, JobTraceFormat format, const std::
       return parse_swf_jobs(text, file);
     case JobTraceFormat::slurm:
       return parse_slurm_jobs(text, file);
+    case JobTraceFormat::squeue:
+      return parse_squeue_jobs(text, file);
     case JobTraceFormat::jsonl:
       return parse_json_jobs(text, file);
     case JobTraceFormat::orrery:

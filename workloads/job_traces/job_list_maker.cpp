@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a list of jobs: ids once each, in order of submission, with notes.
-#include "workloads/cluster_job/job_list_maker.h"
+#include "workloads/job_traces/job_list_maker.h"
 
 #include <fmt/format.h>
 

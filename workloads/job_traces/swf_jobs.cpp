@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the fields of the Standard Workload Format that say what a job needs.
-#include "workloads/cluster_job/swf_jobs.h"
+#include "workloads/job_traces/swf_jobs.h"
 
 #include <algorithm>
 #include <iterator>
@@ -10,8 +10,8 @@
 #include "sim/base/text/csv.h"
 #include "sim/base/text/lines.h"
 #include "workloads/cluster_job/job_cells.h"
-#include "workloads/cluster_job/job_list_maker.h"
 #include "workloads/cluster_job/job_times.h"
+#include "workloads/job_traces/job_list_maker.h"
 
 namespace orrery {
 namespace {

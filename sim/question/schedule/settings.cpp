@@ -24,8 +24,8 @@ std::vector<Setting> of_jobs() {
        "catalog cluster"},
       {"gpus", integer, machine, "accelerators of it"},
       {"trace", text, jobs,
-       "a trace of the catalogue (philly), or a file: sacct -P, the Standard Workload Format, "
-       "Philly's columns, or submit_s, length_s, gpus",
+       "a trace of the catalogue (philly), or a file: sacct -P, squeue (a cluster as it is now), "
+       "the Standard Workload Format, Philly's columns, or submit_s, length_s, gpus",
        SettingOf::both, "file"},
       {"jobs", json, jobs,
        "several at once: {\"trace\": ..}, {\"mix\": .., \"per_day\": 400}, a training: {\"id\": "

@@ -173,6 +173,22 @@ TEST_CASE("a training of several sizes takes what is free", "[schedule]") {
   expect_failure(question("") + R"( --queues '{"training": {"gpus": 16}}')", "priorities");
 }
 
+TEST_CASE("what a question does not use is refused, and so is more than there is", "[schedule]") {
+  const ScratchFolder scratch("schedule_useless");
+  const std::string trace = scratch.add("jobs.csv", "submit_s,length_s,gpus\n0,60,8\n").string();
+  const std::string question = "schedule --cluster dgx-h100 --gpus 64 --trace " + trace;
+  expect_failure(question + " --first-queue 3", "nothing without las");
+  expect_failure(question + " --meeting aligned", "nothing without trainings");
+  expect_failure(question + " --defragment pays --policy conservative", "never beside this policy");
+  expect_failure(question + R"( --queues '{"default": {"gpus": 99}}')", "at most the 64 GPUs");
+  CHECK(run(question + R"( --queues '{"default": {"gpus": 99, "borrows": true}}')").code == 0);
+  const std::string other = scratch.add("other.csv", "name,age\nx\ny,2,3\n").string();
+  expect_failure("schedule --cluster dgx-h100 --gpus 64 --trace " + other, "column \"name\"");
+  const std::string job = R"({"trace": ")" + trace + R"(", "within": "rack"})";
+  expect_failure("schedule --cluster dgx-h100 --gpus 4096 --policy easy --jobs '[" + job + "]'",
+                 "leaf group");
+}
+
 // Of three sizes the largest is surely the best; the smallest cannot be.
 TEST_CASE("a race finds the best point with fewer runs", "[schedule]") {
   const ScratchFolder scratch("schedule_race");

@@ -106,9 +106,9 @@ ClusterJobs own_jobs(const CsvTable& table) {
 }
 
 ClusterJobs parse_own_jobs(std::string_view text, const std::string& file) {
-  const CsvTable table = parse_csv(text, file);
-  check_own_columns(table);
-  return own_jobs(table);
+  // First its columns: rows of something else have other errors, which say less.
+  check_own_columns(parse_csv(text.substr(0, std::min(text.find('\n'), text.size())), file));
+  return own_jobs(parse_csv(text, file));
 }
 
 // As a cell of a table has it; nothing, which is null too, is blank.

@@ -84,6 +84,12 @@ void read_points(PointReader& reader, Scheduled& out) {
                                 [](const SchedulePoint& p) { return p.asked.caps != nullptr; });
   if (!caps)
     useless("cap_response", "nothing without a power_policy that caps: proportional or priority");
+  if (!some([](const FleetPolicy& p) { return p.order == JobOrder::las; }))
+    useless("first_queue", "nothing without las");
+  const bool meets = std::any_of(out.points.begin(), out.points.end(), [](const SchedulePoint& p) {
+    return !p.asked.jobs->trainings.empty();
+  });
+  if (!meets) useless("meeting", "nothing without trainings: other jobs meet nobody");
   if (!serves) useless("scale", "nothing without a served model among the jobs");
   if (!rounds) useless("round", "nothing without a policy that decides in rounds, as goodput");
   if (!stops)
@@ -97,6 +103,19 @@ void read_points(PointReader& reader, Scheduled& out) {
   if (!stops && !rounds && !moves && !fails && !happens && !suspends)
     useless("save_interval",
             "nothing without reliability, incidents or a policy that stops or moves jobs");
+}
+
+// A queue that does not borrow cannot hold more than there is.
+void check_quotas(const JsonValue& s, const ClusterJobs& list, std::int64_t most) {
+  const std::vector<QueueQuota> quotas = read_quotas(s, list);
+  for (std::size_t queue = 0; queue < quotas.size(); ++queue) {
+    const QueueQuota& quota = quotas[queue];
+    if (quota.borrows || quota.gpus == INT64_MAX || quota.gpus <= most) continue;
+    s.at("queues")
+        .at(list.queues[queue])
+        .at("gpus")
+        .fail(fmt::format("at most the {} GPUs of the cluster, or \"borrows\": true", most));
+  }
 }
 
 void read_seeds(const ScheduleWith& with, Scheduled& out) {
@@ -192,7 +211,7 @@ Scheduled schedule_jobs(const JsonValue& settings, const ScheduleWith& with) {
   std::int64_t most = 0;
   for (const SchedulePoint& point : out.points) most = std::max(most, point.asked.shape.gpus());
   check_some_fit(list, most);
-  read_quotas(settings, list);  // its errors before the work
+  check_quotas(settings, list, most);  // errors before the work
   for (SchedulePoint& point : out.points) point.list = runs.first_list(point);
   if (const auto job = settings.find("job")) {
     out.watches = true;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers in Python are those of the command line, byte by byte, as typed objects."""
+import contextlib
 import json
 import pathlib
 import tempfile
@@ -20,7 +21,8 @@ class SameBytes(unittest.TestCase):
             command = "advise" if file.name.startswith("advise") else "simulate"
             if file.parent.name == "schedule":
                 command = "schedule"
-            with self.subTest(file.name):
+            # Files that they name are found from the project's folder.
+            with self.subTest(file.name), contextlib.chdir(ROOT):
                 self.assertEqual(getattr(orrery, command)(file).json, printed(command, file))
 
     def test_keywords_are_flags(self):

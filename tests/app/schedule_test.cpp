@@ -208,6 +208,14 @@ TEST_CASE("a race finds the best point with fewer runs", "[schedule]") {
   CHECK(run("schedule " + file + " --seeds 40 --confidence 0.95 --json --threads 1").out == o.out);
   const std::string kept = scratch.add("answer.json", o.out).string();
   CHECK(run("rerun " + kept).code == 0);
+  // A point that a bound rules out was not run, and has nothing to tell of its moves.
+  const Outcome ruled = run("schedule " + file +
+                            " --gpus 24,512 --seeds 12 --confidence 0.95"
+                            " --defragment pays");
+  INFO(ruled.err);
+  CHECK(ruled.code == 0);
+  CHECK(ruled.out.find("fifo, pack, gpus 512: jobs were moved") != std::string::npos);
+  CHECK(ruled.out.find("gpus 24: jobs were moved") == std::string::npos);
   const Outcome limited = run("schedule " + file + " --seeds 8 --limits wait.p99=1s --gpus 64");
   INFO(limited.err);
   CHECK(limited.code == 3);

@@ -369,7 +369,7 @@ Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
   add_timeline(document, best);
   add_breakdowns(document, best);
   add_lemons(document, s);
-  for (const SchedulePoint& point : s.points) add_moves(document, point);
+  for (const SchedulePoint* point : run_points(s)) add_moves(document, *point);
   add_incidents(document, s);
   add_store(document, s);
   add_power(document, s);

@@ -27,6 +27,10 @@ struct SlotShape {
   std::int32_t last_host_gpus = 8;  // of the last host, which may be part full
   std::vector<SlotLevel> levels = {};
   std::int64_t gpus() const;
+  // Of a full group of a level.
+  std::int64_t gpus_within(std::int32_t level) const {
+    return std::int64_t{levels[static_cast<std::size_t>(level)].reach} * gpus_per_host;
+  }
   std::int32_t gpus_of(std::int32_t host) const;
 };
 

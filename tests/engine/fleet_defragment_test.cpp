@@ -16,10 +16,7 @@ namespace {
 constexpr std::int64_t second = 1'000'000;
 
 ClusterJobs gangs(std::uint64_t seed) {
-  return drawn_jobs(seed, 300, 60, {second}, [&](RandomStream& random, ClusterJob& job) {
-    job.length.us = static_cast<std::int64_t>(1 + random.below(900)) * second;
-    job.limit = job.length;
-    job.gpus = drawn_gpus(random, 40);
+  return drawn_gangs(seed, 300, [](RandomStream& random, ClusterJob& job) {
     job.preemptible = random.below(4) != 0;
   });
 }

@@ -13,16 +13,6 @@ namespace {
 
 constexpr std::int64_t second = 1'000'000, hour = 3600 * second;
 
-ClusterJobs jobs_of_works(std::uint64_t seed, std::size_t count, std::size_t works) {
-  return drawn_jobs(seed, count, 3000, {second}, [&](RandomStream& random, ClusterJob& job) {
-    job.length.us = static_cast<std::int64_t>(random.below(40'000'000'000));
-    job.limit = job.length;
-    job.gpus = drawn_gpus(random, 110);
-    job.work = static_cast<std::uint16_t>(random.below(works));
-    job.priority = static_cast<std::int16_t>(random.below(3));
-  });
-}
-
 std::vector<JobWork> works() {
   JobWork own;
   own.step_ps = 777'777'777'777;
@@ -150,7 +140,7 @@ TEST_CASE("law: events add up to the record of the run", "[fleet]") {
   std::int64_t cut_off = 0;
   for (std::uint64_t round = 0; round < 12; ++round) {
     FleetQuestion question = question_of(seed * 24 + round);
-    const ClusterJobs list = jobs_of_works(seed + round, 200, question.works.size());
+    const ClusterJobs list = jobs_of_works(seed + round, 200, 110, question.works.size());
     Followed followed(list, question);
     question.tell = [&](const FleetEvent& event) { followed.take(event); };
     question.look = [&](FleetTime, const Slots& slots) { followed.look(slots); };

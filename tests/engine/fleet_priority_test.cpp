@@ -14,10 +14,7 @@ namespace {
 constexpr std::int64_t second = 1'000'000;
 
 ClusterJobs jobs_of_queues(std::uint64_t seed, std::size_t count, int queues) {
-  return drawn_jobs(seed, count, 60, {second}, [&](RandomStream& random, ClusterJob& job) {
-    job.length.us = static_cast<std::int64_t>(1 + random.below(900)) * second;
-    job.limit = job.length;
-    job.gpus = drawn_gpus(random, 40);
+  return drawn_gangs(seed, count, [&](RandomStream& random, ClusterJob& job) {
     job.queue = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(queues)));
     job.priority = static_cast<std::int16_t>(random.below(3));
     job.preemptible = random.below(4) != 0;

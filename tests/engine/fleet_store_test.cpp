@@ -142,16 +142,6 @@ TEST_CASE("law: bytes of a shared store are conserved", "[fleet]") {
   CHECK(dropped > 100);
 }
 
-ClusterJobs trainings(std::uint64_t seed, std::size_t count, std::size_t works) {
-  return drawn_jobs(seed, count, 3000, {second}, [&](RandomStream& random, ClusterJob& job) {
-    job.length.us = static_cast<std::int64_t>(random.below(40'000'000'000));
-    job.limit = job.length;
-    job.gpus = drawn_gpus(random, 64);
-    job.work = static_cast<std::uint16_t>(random.below(works));
-    job.priority = static_cast<std::int16_t>(random.below(3));
-  });
-}
-
 // The first reads nothing, the second as it starts, the third once it was stopped.
 std::vector<JobWork> works_that_read() {
   JobWork replica;
@@ -207,7 +197,7 @@ TEST_CASE("law: a store that has enough for all changes no byte", "[fleet]") {
   std::int64_t reads = 0;
   for (std::uint64_t round = 0; round < 16; ++round) {
     FleetQuestion question = question_of(round);
-    const ClusterJobs list = trainings(seed + round, 200, 3);
+    const ClusterJobs list = jobs_of_works(seed + round, 200, 64, 3);
     const FleetRecord alone = run_fleet(list, question);
     CHECK(alone.reads.count == 0);
     question.store_bytes_per_s = 12'000 * gigabyte;
@@ -254,7 +244,7 @@ TEST_CASE("law: accelerator-time adds up where jobs share a store", "[fleet]") {
   std::int64_t reads = 0, waited = 0, late = 0;
   for (std::uint64_t round = 0; round < 24; ++round) {
     FleetQuestion question = question_of(round);
-    const ClusterJobs list = trainings(seed + round, 200, 3);
+    const ClusterJobs list = jobs_of_works(seed + round, 200, 64, 3);
     const FleetRecord alone = run_fleet(list, question);
     question.store_bytes_per_s = 25 * gigabyte;
     GpuMicros held = 0;

@@ -14,10 +14,7 @@ constexpr std::int64_t second = 1'000'000;
 
 // Of hosts of eight, 2 a leaf group, 4 a pod. Every third job stands within one of either.
 ClusterJobs gangs(std::uint64_t seed) {
-  return drawn_jobs(seed, 300, 60, {second}, [&](RandomStream& random, ClusterJob& job) {
-    job.length.us = static_cast<std::int64_t>(1 + random.below(900)) * second;
-    job.limit = job.length;
-    job.gpus = drawn_gpus(random, 40);
+  return drawn_gangs(seed, 300, [](RandomStream& random, ClusterJob& job) {
     job.within = static_cast<std::uint16_t>(random.below(3));
     job.priority = static_cast<std::int16_t>(random.below(2));
   });

@@ -42,6 +42,31 @@ inline ClusterJobs random_jobs(std::uint64_t seed, std::size_t count, std::uint6
   });
 }
 
+// Gangs of up to 40 accelerators for up to 15 minutes, which end at their limits; more(random, job)
+// draws what else they have.
+template <class More>
+ClusterJobs drawn_gangs(std::uint64_t seed, std::size_t count, const More& more) {
+  constexpr std::int64_t second = 1'000'000;
+  return drawn_jobs(seed, count, 60, {second}, [&](RandomStream& random, ClusterJob& job) {
+    job.length.us = static_cast<std::int64_t>(1 + random.below(900)) * second;
+    job.limit = job.length;
+    job.gpus = drawn_gpus(random, 40);
+    more(random, job);
+  });
+}
+
+// Jobs of several kinds of work and three priorities for up to eleven hours.
+inline ClusterJobs jobs_of_works(std::uint64_t seed, std::size_t count, std::uint64_t most_gpus,
+                                 std::size_t works) {
+  return drawn_jobs(seed, count, 3000, {1'000'000}, [&](RandomStream& random, ClusterJob& job) {
+    job.length.us = static_cast<std::int64_t>(random.below(40'000'000'000));
+    job.limit = job.length;
+    job.gpus = drawn_gpus(random, most_gpus);
+    job.work = static_cast<std::uint16_t>(random.below(works));
+    job.priority = static_cast<std::int16_t>(random.below(3));
+  });
+}
+
 inline SlotShape small_cluster(std::int32_t hosts) {
   SlotShape shape{.hosts = hosts, .gpus_per_host = 8, .last_host_gpus = 8};
   shape.levels = {{"leaf group", 2}, {"pod", 4}};

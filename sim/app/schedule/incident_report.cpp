@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::size_t most_points = 6;
 
-double gpu_hours(GpuMicros t) { return static_cast<double>(t) / 3.6e9; }
-
 std::string largest(const SchedulePoint& p, const IncidentCount& count) {
   if (count.largest < 0) return "";
   const auto job = static_cast<std::size_t>(count.largest);

@@ -18,8 +18,6 @@
 namespace orrery {
 namespace {
 
-double gpu_hours(GpuMicros t) { return static_cast<double>(t) / 3.6e9; }
-
 Json spread_json(const TimeSpread& t) {
   const auto seconds = [](FleetTime time) { return to_seconds(time).si(); };
   return {{"mean", t.mean().si()}, {"p50", seconds(t.p50)},  {"p90", seconds(t.p90)},

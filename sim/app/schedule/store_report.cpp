@@ -12,8 +12,6 @@
 namespace orrery {
 namespace {
 
-double gpu_hours(GpuMicros t) { return static_cast<double>(t) / 3.6e9; }
-
 // Of what the store takes, in the mean, while all trainings run.
 double save_share(const SchedulePoint& p) {
   double rate = 0;

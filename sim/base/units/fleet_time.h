@@ -39,5 +39,6 @@ inline std::string to_text(FleetTime t) { return to_text(to_seconds(t)); }
 
 // GPUs times millionths of a second: a million GPUs for a year pass 64 bits.
 using GpuMicros = __int128;
+inline double gpu_hours(GpuMicros time) { return static_cast<double>(time) / 3.6e9; }
 
 }  // namespace orrery

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/engine/fleet/power_room.h"
+
 namespace orrery {
 
 DefragmentPass::DefragmentPass(FleetState& state, const FleetQuestion& question)
@@ -84,20 +86,13 @@ bool DefragmentPass::plan(const WaitingJob& head, Slots& future, std::vector<Mov
   return false;
 }
 
-// Until it has a place if all that run end as the scheduler expects.
+// Until the place that it can be promised.
 FleetTime DefragmentPass::wait_of_head(FleetTime now) const {
-  const WaitingJob& head = state_.waiting().head();
+  const std::uint32_t head = state_.waiting().head().job;
   Slots future = state_.slots();
-  FleetTime at = fleet_never;
-  bool there = false;
-  state_.promised().each([&](const RunningEnd& end) {
-    if (there && end.at > at) return false;
-    future.give(state_.grants_of(end.job));
-    at = end.at;
-    there = there || Placer::fits(future, head.gpus, head.within);
-    return true;
-  });
-  return there ? std::max(at - now, FleetTime{}) : fleet_never;
+  FuturePower power(state_);
+  const FleetTime at = first_place(state_, head, future, power);
+  return power.fits(head, future) ? std::max(at - now, FleetTime{}) : fleet_never;
 }
 
 bool DefragmentPass::make_room(FleetTime now) {

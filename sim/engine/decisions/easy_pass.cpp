@@ -15,16 +15,7 @@ void EasyPass::promise() {
   } else if (head_ != head.job) {
     future_ = state_.slots();
     power_.emplace(state_);
-    at_ = fleet_never;
-    bool there = false;
-    state_.promised().each([&](const RunningEnd& end) {
-      if (there && end.at > at_) return false;
-      future_->give(state_.grants_of(end.job));
-      power_->give(end.job, state_.grants_of(end.job));
-      at_ = end.at;
-      there = there || head_has_place();
-      return true;
-    });
+    at_ = first_place(state_, head.job, *future_, *power_);
   }
   head_ = head.job;
   FleetTime& told = state_.records[head.job].promise;

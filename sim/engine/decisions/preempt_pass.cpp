@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/engine/fleet/power_room.h"
+#include "sim/engine/fleet/stop_order.h"
 
 namespace orrery {
 
@@ -25,12 +26,7 @@ std::vector<std::uint32_t> PreemptPass::candidates(std::int32_t priority, FleetT
       jobs.push_back(end.job);
     return true;
   });
-  std::sort(jobs.begin(), jobs.end(), [&](std::uint32_t a, std::uint32_t b) {
-    if (state_.ranks().priority_of(a) != state_.ranks().priority_of(b))
-      return state_.ranks().priority_of(a) < state_.ranks().priority_of(b);
-    const FleetTime one = state_.run_of(a).placed, two = state_.run_of(b).placed;
-    return one != two ? one > two : a > b;
-  });
+  sort_for_stops(state_, jobs);
   return jobs;
 }
 

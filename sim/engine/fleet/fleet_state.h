@@ -73,10 +73,7 @@ class FleetState {
   // One group of that level is large enough.
   bool could_stand(std::uint32_t job) const {
     const std::int32_t level = level_of(job);
-    const SlotShape& shape = slots_.shape();
-    return level == no_level ||
-           jobs_[job].gpus <= std::int64_t{shape.levels[static_cast<std::size_t>(level)].reach} *
-                                  shape.gpus_per_host;
+    return level == no_level || jobs_[job].gpus <= slots_.shape().gpus_within(level);
   }
   // It has begun and has not been stopped; ends of before `now` were counted.
   bool is_running(std::uint32_t job) const { return records[job].end != fleet_never; }

@@ -32,6 +32,22 @@ bool FuturePower::fits(std::uint32_t number, const Slots& future) const {
                    state_->level_of(number), future);
 }
 
+FleetTime first_place(const FleetState& state, std::uint32_t job, Slots& future,
+                      FuturePower& power) {
+  FleetTime at = fleet_never;
+  bool there = false;
+  state.promised().each([&](const RunningEnd& end) {
+    if (there && end.at > at) return false;
+    const Grants& place = state.grants_of(end.job);
+    future.give(place);
+    power.give(end.job, place);
+    at = end.at;
+    there = there || power.fits(job, future);
+    return true;
+  });
+  return at;
+}
+
 bool FeedGate::could_carry(std::uint32_t number) {
   const ClusterJob& job = state_.job(number);
   const auto known = known_.find({job.work, job.gpus, state_.level_of(number)});

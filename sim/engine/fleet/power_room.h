@@ -29,6 +29,11 @@ class FuturePower {
   FeedLoads feeds_;
 };
 
+// When a job has a place if all that run end as the scheduler expects; where it has none even then,
+// the last of these ends. `future` and `power`, as they are now, are as they will be then.
+FleetTime first_place(const FleetState& state, std::uint32_t job, Slots& future,
+                      FuturePower& power);
+
 // Turns away jobs that feeds could not carry on an empty cluster.
 class FeedGate {
  public:

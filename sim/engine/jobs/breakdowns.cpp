@@ -82,9 +82,12 @@ Repair RepairShop::take() {
   return out;
 }
 
-HostSpan hosts_around(const SlotShape& shape, std::int32_t reach, std::int32_t host) {
-  const std::int32_t first = host / std::max(1, reach) * std::max(1, reach);
-  return {first, std::min(first + std::max(1, reach), shape.hosts)};
+std::vector<std::int32_t> hosts_around(const SlotShape& shape, std::int32_t reach,
+                                       std::int32_t host) {
+  const std::int32_t each = std::max(1, reach), first = host / each * each;
+  std::vector<std::int32_t> hosts;
+  for (std::int32_t h = first; h < std::min(first + each, shape.hosts); ++h) hosts.push_back(h);
+  return hosts;
 }
 
 }  // namespace orrery

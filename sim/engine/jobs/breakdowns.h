@@ -113,11 +113,8 @@ class RepairShop {
   std::deque<Repair> waiting_;  // `done`: how long it takes
 };
 
-// Hosts `from` to `to` - 1.
-struct HostSpan {
-  std::int32_t from = 0, to = 0;
-};
-// Those that stand together with one, `reach` of them.
-HostSpan hosts_around(const SlotShape& shape, std::int32_t reach, std::int32_t host);
+// Those that stand together with one, `reach` of them, ascending.
+std::vector<std::int32_t> hosts_around(const SlotShape& shape, std::int32_t reach,
+                                       std::int32_t host);
 
 }  // namespace orrery

@@ -217,7 +217,8 @@ bool Placer::fits(const Slots& slots, std::int32_t gpus, std::int32_t within) {
 }
 
 bool Placer::find(const Slots& slots, std::int32_t gpus, Grants& out, std::int32_t within) {
-  if (!fits(slots, gpus, within)) return false;
+  // Whoever must stand within a level has a place where a group is found below.
+  if (within == no_level ? !fits(slots, gpus) : gpus > slots.free()) return false;
   if (slots.shape().hosts == 1) {
     out.assign(1, {.host = 0, .hosts = 1, .gpus = gpus});
     return true;
@@ -227,7 +228,9 @@ bool Placer::find(const Slots& slots, std::int32_t gpus, Grants& out, std::int32
   std::size_t levels = slots.shape().levels.size();
   if (within != no_level) {
     levels = static_cast<std::size_t>(within);
-    range = range_of(slots, levels, group_for(slots, levels, gang, rule_ == JobPlace::spread));
+    const std::int32_t group = group_for(slots, levels, gang, rule_ == JobPlace::spread);
+    if (group < 0) return false;
+    range = range_of(slots, levels, group);
   }
   switch (rule_) {
     case JobPlace::least_level:

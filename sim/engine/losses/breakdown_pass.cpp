@@ -73,15 +73,9 @@ bool BreakdownPass::strike(const Breakdown& one) {
   if (struck == nobody) return false;  // what nobody uses does not fail
   lemons_.struck += one.of_lemon && !exchanged_.contains(host) ? 1 : 0;
   ++counts_[one.kind].struck;
-  std::vector<std::uint32_t> jobs = {struck};
-  const HostSpan hosts = hosts_around(shape, kind.reach, host);
-  if (kind.reach > 0) {
-    jobs.clear();
-    for (std::int32_t h = hosts.from; h < hosts.to; ++h)
-      jobs.insert(jobs.end(), state_.jobs_on(h).begin(), state_.jobs_on(h).end());
-    std::sort(jobs.begin(), jobs.end());
-    jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
-  }
+  const std::vector<std::int32_t> hosts = hosts_around(shape, kind.reach, host);
+  const std::vector<std::uint32_t> jobs =
+      kind.reach > 0 ? hosts_.jobs_on(hosts) : std::vector<std::uint32_t>{struck};
   counts_[one.kind].stopped += static_cast<std::int64_t>(jobs.size());
   const bool exchange = kind.reach == 1 && is_due(host, one.at);
   if (kind.reach > 0 && (one.removed || exchange)) {
@@ -111,11 +105,12 @@ bool BreakdownPass::is_due(std::int32_t host, FleetTime now) {
 }
 
 // Hosts go out for repair; whoever was on one waits for another.
-void BreakdownPass::lose(const BreakdownKind& kind, const Breakdown& one, HostSpan hosts,
+void BreakdownPass::lose(const BreakdownKind& kind, const Breakdown& one,
+                         const std::vector<std::int32_t>& hosts,
                          const std::vector<std::uint32_t>& jobs) {
   std::vector<std::int32_t> out;
-  for (std::int32_t h = hosts.from; h < hosts.to; ++h)
-    if (hosts_.works(h)) out.push_back(h);
+  for (const std::int32_t host : hosts)
+    if (hosts_.works(host)) out.push_back(host);
   hosts_.leave(out);
   for (const std::uint32_t job : jobs) {
     state_.requeue(job, one.at, one.at - to_fleet_time(kind.latency), to_fleet_time(kind.outage),

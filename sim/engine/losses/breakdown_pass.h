@@ -26,7 +26,7 @@ class BreakdownPass {
 
  private:
   bool strike(const Breakdown& one);
-  void lose(const BreakdownKind& kind, const Breakdown& one, HostSpan hosts,
+  void lose(const BreakdownKind& kind, const Breakdown& one, const std::vector<std::int32_t>& hosts,
             const std::vector<std::uint32_t>& jobs);
   std::int32_t struck_host(const Breakdown& one) const;
   bool is_due(std::int32_t host, FleetTime now);

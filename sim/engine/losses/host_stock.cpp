@@ -40,6 +40,15 @@ std::vector<std::int32_t> HostStock::leave(std::span<const std::int32_t> hosts) 
   return worked;
 }
 
+std::vector<std::uint32_t> HostStock::jobs_on(std::span<const std::int32_t> hosts) const {
+  std::vector<std::uint32_t> jobs;
+  for (const std::int32_t host : hosts)
+    jobs.insert(jobs.end(), state_.jobs_on(host).begin(), state_.jobs_on(host).end());
+  std::sort(jobs.begin(), jobs.end());
+  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  return jobs;
+}
+
 void HostStock::stand_in(FleetTime now, std::span<const std::int32_t> hosts,
                          std::string_view cause) {
   tell(FleetEventKind::out, now, hosts, cause);

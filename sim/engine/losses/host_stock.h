@@ -20,6 +20,8 @@ class HostStock {
   // Sets the spare hosts aside: those of the highest numbers.
   HostStock(FleetState& state, const FleetQuestion& question);
   std::int64_t spare_gpus() const { return spare_gpus_; }
+  // Whoever holds accelerators of any of these, ascending, each once.
+  std::vector<std::uint32_t> jobs_on(std::span<const std::int32_t> hosts) const;
   std::int64_t most_gpus() const { return most_gpus_; }  // that a job may ask for
   // It is neither away nor stands by.
   bool works(std::int32_t host) const {

@@ -44,20 +44,11 @@ bool IncidentPass::happen(FleetTime now) {
   return changed;
 }
 
-std::vector<std::uint32_t> IncidentPass::jobs_on(std::span<const std::int32_t> hosts) const {
-  std::vector<std::uint32_t> jobs;
-  for (const std::int32_t host : hosts)
-    jobs.insert(jobs.end(), state_.jobs_on(host).begin(), state_.jobs_on(host).end());
-  std::sort(jobs.begin(), jobs.end());
-  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
-  return jobs;
-}
-
 void IncidentPass::strike(std::size_t number, FleetTime now) {
   const Incident& one = incidents_[number];
   IncidentCount& count = counts_[number];
   count.happened = true;
-  const std::vector<std::uint32_t> jobs = jobs_on(one.hosts);
+  const std::vector<std::uint32_t> jobs = hosts_.jobs_on(one.hosts);
   const std::vector<std::int32_t> out = hosts_.leave(one.hosts);
   for (const std::int32_t host : out) count.gpus += state_.slots().shape().gpus_of(host);
   for (const std::uint32_t job : jobs) stop(number, job, now);
@@ -103,7 +94,7 @@ void IncidentPass::lose_supply(std::size_t number, FleetTime now) {
   std::vector<std::int32_t> hosts;
   for (std::int32_t host = feeds.feeds()[feed].from; host < feeds.feeds()[feed].to; ++host)
     hosts.push_back(host);
-  const std::vector<std::uint32_t> jobs = jobs_on(hosts);
+  const std::vector<std::uint32_t> jobs = hosts_.jobs_on(hosts);
   const GpuPicos before = state_.spent.lost + state_.spent.preempted;
   suspend_.free(
       feeds.loads()[feed] - one.limit_left, now,

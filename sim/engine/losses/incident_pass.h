@@ -45,7 +45,6 @@ class IncidentPass {
   void count_stop(std::size_t incident, std::uint32_t job, FleetTime now);
   void lose_supply(std::size_t incident, FleetTime now);
   void restore_supply(std::size_t incident);
-  std::vector<std::uint32_t> jobs_on(std::span<const std::int32_t> hosts) const;
 
   FleetState& state_;
   HostStock& hosts_;

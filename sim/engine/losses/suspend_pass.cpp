@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/engine/fleet/stop_order.h"
+
 namespace orrery {
 
 std::vector<std::uint32_t> SuspendPass::in_order(
@@ -14,12 +16,7 @@ std::vector<std::uint32_t> SuspendPass::in_order(
     if (state_.job(end.job).preemptible && freed(end.job) > 0) jobs.push_back(end.job);
     return true;
   });
-  std::sort(jobs.begin(), jobs.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const std::int32_t one = state_.ranks().priority_of(a), two = state_.ranks().priority_of(b);
-    if (one != two) return one < two;
-    const FleetTime first = state_.run_of(a).placed, second = state_.run_of(b).placed;
-    return first != second ? first > second : a > b;
-  });
+  sort_for_stops(state_, jobs);
   return jobs;
 }
 

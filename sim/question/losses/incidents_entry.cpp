@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "sim/base/text/words.h"
+#include "sim/question/losses/entry_time.h"
 
 namespace orrery {
 namespace {
@@ -17,10 +18,7 @@ namespace {
 constexpr std::size_t most_incidents = 100'000;
 
 FleetTime time_of(const JsonValue& at) {
-  const Seconds time = at.quantity<Seconds>();
-  if (!(time >= Seconds{}) || time > to_seconds(most_fleet_time))
-    at.fail("a time from 0 to 1,000 years, such as \"100 h\"");
-  return to_fleet_time(time);
+  return read_fleet_time(at, Seconds{}, "a time from 0 to 1,000 years, such as \"100 h\"");
 }
 
 FleetTime time_in(const JsonValue& entry, const char* key) {

@@ -81,9 +81,7 @@ LemonHosts read_lemons(const JsonValue& s, const ReliabilityProfile& profile, st
 void read_breakdowns(const JsonValue& s, const ReliabilityProfile& profile, PointCase& out) {
   out.reliability = profile.title;
   BreakdownPlan& plan = out.question.breakdowns;
-  std::vector<Incident> incidents = std::move(plan.incidents);
   plan = breakdown_plan(out.cluster, profile);
-  plan.incidents = std::move(incidents);
   plan.spare_hosts = spare_hosts(s, out.shape);
   plan.lemons = read_lemons(s, profile, out.shape.hosts);
   if (const auto crews = s.find("repair_crews"))
@@ -262,14 +260,14 @@ std::int32_t read_level(const JsonValue& named, const SlotShape& shape) {
 void check_within(const FleetJobs& jobs, const FleetQuestion& q, const SlotShape& shape) {
   const auto check = [&](const ClusterJob& job, const EntryRank& rank) {
     if (rank.within == 0) return;
-    const SlotLevel& level = shape.levels[static_cast<std::size_t>(q.within[rank.within - 1U])];
-    const std::int64_t most =
-        std::int64_t{std::min(level.reach, shape.hosts)} * shape.gpus_per_host;
+    const std::int32_t level = q.within[rank.within - 1U];
+    const std::int64_t most = shape.gpus_within(level);
     if (job.gpus <= most) return;
     const JsonValue& named = jobs.within[rank.within - 1U];
     throw CannotExist({.file = named.file(),
                        .path = named.path(),
-                       .found = fmt::format("{} GPUs within a {}", job.gpus, level.name),
+                       .found = fmt::format("{} GPUs within a {}", job.gpus,
+                                            shape.levels[static_cast<std::size_t>(level)].name),
                        .expected = fmt::format("at most the {} that one holds", most)});
   };
   for (std::size_t i = 0; i < jobs.trainings.size(); ++i)
@@ -347,6 +345,7 @@ PointCase PointReader::read(const JsonValue& s) {
   const auto profile = read_profile(s);
   const ResolvedDevice device = out.cluster.device.resolved();
   q.idle_milliwatts = milliwatts_with_host(device.idle_power, out.cluster);
+  if (profile) read_breakdowns(s, *profile, out);
   read_losses(s, out);
   const bool loses_hosts = profile || does_something(q.breakdowns.incidents);
   const bool in_rounds = q.policy.fit == JobFit::rounds;
@@ -380,7 +379,6 @@ PointCase PointReader::read(const JsonValue& s) {
     if (!(out.scatter_cost >= 1 && out.scatter_cost <= 10)) cost->fail("a factor from 1 to 10");
     q.works.front().priced = out.scatter_cost > 1;
   }
-  if (profile) read_breakdowns(s, *profile, out);
   read_caps(s, out);
   if (q.policy.fit == JobFit::slurm) {
     out.place = q.policy.blocks ? "block" : "tree";

@@ -182,16 +182,6 @@ bool is_one_value_of_schedule(const std::string& key) {
 
 std::string place_of(const JsonValue& at) { return fmt::format("{}: {}", at.file(), at.path()); }
 
-FleetTime read_fleet_time(const JsonValue& at, Seconds least, const char* expected) {
-  const Seconds time = at.quantity<Seconds>();
-  if (!(time >= least) || time > to_seconds(most_fleet_time)) at.fail(expected);
-  return to_fleet_time(time);
-}
-
-FleetTime read_entry_time(const JsonValue& at) {
-  return read_fleet_time(at, Seconds{}, "a time from 0 to 1,000 years, such as \"2 day\"");
-}
-
 FleetTime time_of_steps(const JsonValue& at, double steps, std::int64_t step_ps) {
   const double whole = std::floor(steps);
   if (whole * static_cast<double>(step_ps) / 1e6 > static_cast<double>(most_fleet_time.us))

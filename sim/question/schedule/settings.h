@@ -7,6 +7,7 @@
 
 #include "sim/base/json/json.h"
 #include "sim/base/units/fleet_time.h"
+#include "sim/question/losses/entry_time.h"
 #include "sim/question/settings/settings.h"
 
 namespace orrery {
@@ -25,12 +26,6 @@ inline constexpr std::int64_t most_scheduled_gpus = 10'000'000;
 
 // File and path of a part of a question, as settings that are read apart name their place.
 std::string place_of(const JsonValue& at);
-
-// A time of at least `least` and at most 1,000 years. Error that says `expected`.
-FleetTime read_fleet_time(const JsonValue& at, Seconds least, const char* expected);
-
-// The same from 0 on, of an entry of jobs.
-FleetTime read_entry_time(const JsonValue& at);
 
 // So many whole steps together, rounded up. Error at `at`: more than 1,000 years.
 FleetTime time_of_steps(const JsonValue& at, double steps, std::int64_t step_ps);

@@ -173,6 +173,22 @@ TEST_CASE("a training of several sizes takes what is free", "[schedule]") {
   expect_failure(question("") + R"( --queues '{"training": {"gpus": 16}}')", "priorities");
 }
 
+TEST_CASE("a point at which no job ends is not the best", "[schedule]") {
+  const ScratchFolder scratch("schedule_none");
+  const std::string trace = scratch.add("one.csv", "submit_s,length_s,gpus\n0,3600,64\n").string();
+  const std::string question = "schedule --cluster dgx-h100 --trace " + trace;
+  const Outcome two = run(question + " --gpus 32,64");
+  CHECK(two.out.find("Best by completion.mean: fifo, pack, gpus 64.") != std::string::npos);
+  CHECK(run(question + " --gpus 32,64 --limits wait.p99=1h").out.find("gpus 64.") !=
+        std::string::npos);
+  const Outcome none = run(question + " --gpus 64,72 --horizon \"30 min\"");
+  CHECK(none.out.find("completion.mean is not known") != std::string::npos);
+  CHECK(none.out.find("Best by") == std::string::npos);
+  // It started, so that its wait is known.
+  const Outcome wait = run(question + " --gpus 64,72 --horizon \"30 min\" --objective wait.mean");
+  CHECK(wait.out.find("Best by wait.mean") != std::string::npos);
+}
+
 TEST_CASE("what a question does not use is refused, and so is more than there is", "[schedule]") {
   const ScratchFolder scratch("schedule_useless");
   const std::string trace = scratch.add("jobs.csv", "submit_s,length_s,gpus\n0,60,8\n").string();

@@ -76,6 +76,10 @@ void add_points(Document& document, const Scheduled& s) {
 void add_best(Document& document, const Scheduled& s) {
   if (s.points.size() < 2) return;
   const SchedulePoint& best = s.points[s.best];
+  if (!best.known) {
+    document.paragraph(fmt::format("{} is not known: no job came so far.", s.objective));
+    return;
+  }
   std::string text = fmt::format("Best by {}: {}", s.objective, point_name(best));
   if (s.seeds > 1) text += fmt::format(", with a chance of {}%", percent_figure(best.chance));
   document.paragraph(text + ".");

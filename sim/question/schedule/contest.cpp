@@ -29,7 +29,8 @@ void Contest::rule_out(std::size_t seeds) {
   runs_.run({static_cast<std::size_t>(first - out_.points.begin())}, 0, seeds);
   const double reached = mean_over_seeds(values_of(*first)).high;
   for (SchedulePoint& point : out_.points)
-    point.ruled_out = &point != &*first && keeps(limits_, first->measures) && point.bound > reached;
+    point.ruled_out = &point != &*first && is_known(*first) && keeps(limits_, first->measures) &&
+                      point.bound > reached;
 }
 
 // Whoever looks several times is wrong once in as many more: each look asks for its part.
@@ -74,15 +75,25 @@ std::vector<double> Contest::values_of(const SchedulePoint& point) const {
   return values;
 }
 
-// Chances of points with equally many seeds, of those that keep the limits if some do.
+bool Contest::is_known(const SchedulePoint& point) const {
+  return std::all_of(point.measures.begin(), point.measures.end(),
+                     [&](const FleetMeasures& m) { return figure_.is_known(m); });
+}
+
+// Chances of points with equally many seeds, of those that keep the limits if some do, and of
+// these of those whose figure is known.
 void Contest::weigh(const std::vector<std::size_t>& alive) {
   std::vector<std::size_t> good;
   for (const std::size_t p : alive) {
     out_.points[p].kept = keeps(limits_, out_.points[p].measures);
     out_.points[p].chance = 0;
+    out_.points[p].known = is_known(out_.points[p]);
     if (out_.points[p].kept) good.push_back(p);
   }
   if (good.empty()) good = alive;
+  const auto known = [&](std::size_t p) { return out_.points[p].known; };
+  if (std::any_of(good.begin(), good.end(), known))
+    std::erase_if(good, [&](std::size_t p) { return !known(p); });
   std::vector<std::vector<double>> values;
   for (const std::size_t p : good) values.push_back(values_of(out_.points[p]));
   if (values.front().size() < 2) return;
@@ -100,8 +111,11 @@ void Contest::choose() {
   std::optional<std::size_t> best;
   for (const std::size_t p : full) {
     const SchedulePoint& point = out_.points[p];
-    if (best && out_.points[*best].kept && !point.kept) continue;
-    const bool better = !best || (point.kept && !out_.points[*best].kept) ||
+    const auto rank = [](const SchedulePoint& of) {
+      return (of.kept ? 2 : 0) + (of.known ? 1 : 0);
+    };
+    if (best && rank(out_.points[*best]) > rank(point)) continue;
+    const bool better = !best || rank(point) > rank(out_.points[*best]) ||
                         mean_over_seeds(values_of(point)).mean <
                             mean_over_seeds(values_of(out_.points[*best])).mean;
     if (better) best = p;

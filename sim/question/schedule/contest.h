@@ -21,6 +21,7 @@ class Contest {
   static constexpr std::int64_t first_seeds = 12;
 
  private:
+  bool is_known(const SchedulePoint& point) const;  // its figure
   double chance_of_a_look() const;
   void rule_out(std::size_t seeds);
   void weigh(const std::vector<std::size_t>& alive);

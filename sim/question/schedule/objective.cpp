@@ -20,12 +20,18 @@ double seconds_of(FleetTime t) { return to_seconds(t).si(); }
 
 const std::vector<FleetFigure>& fleet_figures() {
   static const std::vector<FleetFigure> all = {
-      {"completion.mean", [](const FleetMeasures& m) { return m.completion.mean().si(); }},
-      {"completion.p90", [](const FleetMeasures& m) { return seconds_of(m.completion.p90); }},
-      {"completion.p99", [](const FleetMeasures& m) { return seconds_of(m.completion.p99); }},
-      {"wait.mean", [](const FleetMeasures& m) { return m.wait.mean().si(); }},
-      {"wait.p90", [](const FleetMeasures& m) { return seconds_of(m.wait.p90); }},
-      {"wait.p99", [](const FleetMeasures& m) { return seconds_of(m.wait.p99); }},
+      {"completion.mean", [](const FleetMeasures& m) { return m.completion.mean().si(); }, false,
+       false, &FleetMeasures::completion},
+      {"completion.p90", [](const FleetMeasures& m) { return seconds_of(m.completion.p90); }, false,
+       false, &FleetMeasures::completion},
+      {"completion.p99", [](const FleetMeasures& m) { return seconds_of(m.completion.p99); }, false,
+       false, &FleetMeasures::completion},
+      {"wait.mean", [](const FleetMeasures& m) { return m.wait.mean().si(); }, false, false,
+       &FleetMeasures::wait},
+      {"wait.p90", [](const FleetMeasures& m) { return seconds_of(m.wait.p90); }, false, false,
+       &FleetMeasures::wait},
+      {"wait.p99", [](const FleetMeasures& m) { return seconds_of(m.wait.p99); }, false, false,
+       &FleetMeasures::wait},
       {"useful", [](const FleetMeasures& m) { return m.shares.useful; }, true},
       {"energy", [](const FleetMeasures& m) { return m.energy.si(); }},
       {"deadlines", [](const FleetMeasures& m) { return m.deadlines.met_share(); }, true},
@@ -66,7 +72,10 @@ std::vector<FleetLimit> read_limits(const JsonValue& text) {
 bool keeps(const std::vector<FleetLimit>& limits, const std::vector<FleetMeasures>& runs) {
   return std::all_of(limits.begin(), limits.end(), [&](const FleetLimit& limit) {
     double sum = 0;
-    for (const FleetMeasures& run : runs) sum += limit.figure->value(run);
+    for (const FleetMeasures& run : runs) {
+      if (!limit.figure->is_known(run)) return false;
+      sum += limit.figure->value(run);
+    }
     return sum <= limit.most * static_cast<double>(runs.size());
   });
 }

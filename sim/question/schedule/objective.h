@@ -17,7 +17,10 @@ struct FleetFigure {
   const char* name;
   double (*of)(const FleetMeasures&);
   bool more_is_better = false;
-  bool of_services = false;  // means something where a model is served
+  bool of_services = false;                    // means something where a model is served
+  TimeSpread FleetMeasures::*times = nullptr;  // of the jobs that it is made of; nothing: of all
+  // Some job ended, or started: without one a time is not short, but not known.
+  bool is_known(const FleetMeasures& m) const { return times == nullptr || (m.*times).count > 0; }
   double value(const FleetMeasures& m) const { return more_is_better ? -of(m) : of(m); }
 };
 const std::vector<FleetFigure>& fleet_figures();
@@ -30,6 +33,7 @@ struct FleetLimit {
 };
 // With commas between several.
 std::vector<FleetLimit> read_limits(const JsonValue& text);
+// A figure that is not known keeps no limit.
 bool keeps(const std::vector<FleetLimit>& limits, const std::vector<FleetMeasures>& runs);
 
 }  // namespace orrery

@@ -65,6 +65,7 @@ struct SchedulePoint {
   double bound = 0;  // least mean completion of any policy on as many accelerators, in seconds
   bool ruled_out = false;  // by that bound: not run
   bool kept = true;        // all limits
+  bool known = true;       // the figure by which the best is found: some job ended, or started
   double chance = 0;       // that it is the best; several seeds
 };
 

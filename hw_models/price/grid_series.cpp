@@ -13,7 +13,7 @@ namespace orrery {
 
 GridSeries parse_grid(std::string_view csv, const std::string& file) {
   const CsvTable table = parse_csv(csv, file);
-  require_columns(table, {"hour", "usd_per_kwh", "kg_per_kwh"}, "docs/schedule.md");
+  require_columns(table, {"hour", "usd_per_kwh", "kg_per_kwh"}, "docs/schedule/power.md");
   GridSeries out{.name = file, .hours = {}};
   constexpr double most_dollars = 1000;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {

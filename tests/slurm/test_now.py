@@ -36,7 +36,7 @@ class Now(unittest.TestCase):
         return re.search('squeue .*"', orrery("--trace", file, code=2)).group()
 
     def test_pages_have_the_command(self):
-        for page in ("docs/schedule.md", "workloads/catalog/job_traces/README.md"):
+        for page in ("docs/schedule/jobs.md", "workloads/catalog/job_traces/README.md"):
             text = re.sub(r"\\\n *", "", (ROOT / page).read_text())
             self.assertIn(self.asked_for() + " > now.txt", text, page)
 

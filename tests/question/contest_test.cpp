@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "sim/base/random.h"
-#include "sim/question/schedule/race.h"
+#include "sim/question/compare/race.h"
 #include "sim/question/schedule/schedule.h"
 #include "tests/base/fresh_seed.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/base/json/json.h"
-#include "sim/question/schedule/race.h"
+#include "sim/question/compare/race.h"
 
 namespace orrery {
 

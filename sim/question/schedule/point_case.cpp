@@ -10,83 +10,15 @@
 #include "sim/base/errors/cannot_exist.h"
 #include "sim/base/errors/interrupt.h"
 #include "sim/base/text/words.h"
-#include "sim/outcome/fleet/job_months.h"
 #include "sim/outcome/host_power.h"
+#include "sim/question/losses/breakdowns_entry.h"
 #include "sim/question/losses/feeds_entry.h"
 #include "sim/question/losses/incidents_entry.h"
 #include "sim/question/schedule/inline_jobs.h"
 #include "sim/question/schedule/settings.h"
-#include "workloads/cluster_job/job_clock.h"
 
 namespace orrery {
 namespace {
-
-std::vector<std::string> policy_names() {
-  std::vector<std::string> names;
-  for (const NamedPolicy& policy : named_policies()) names.emplace_back(policy.name);
-  for (std::string& preset : policy_preset_names()) names.push_back(std::move(preset));
-  return names;
-}
-
-std::optional<ReliabilityProfile> read_profile(const JsonValue& s) {
-  const auto name = s.find("reliability");
-  if (!name) {
-    for (const char* key :
-         {"failure_rate", "spares", "repair_crews", "lemons", "lemon_failures", "lemon_time"})
-      if (const auto v = s.find(key)) v->fail("nothing without reliability: then nothing fails");
-    return std::nullopt;
-  }
-  ReliabilityProfile profile = load_reliability(name->reference());
-  if (const auto factor = s.find("failure_rate")) {
-    if (!(factor->number() > 0)) factor->fail("a factor above 0");
-    profile = with_failure_rate(profile, factor->number());
-  }
-  return profile;
-}
-
-std::int32_t spare_hosts(const JsonValue& s, const SlotShape& shape) {
-  const auto spares = s.find("spares");
-  if (!spares) return 0;
-  const std::int64_t gpus = spares->integer(0, shape.gpus() - 1);
-  if (gpus % shape.gpus_per_host != 0)
-    spares->fail(fmt::format("whole hosts of {} accelerators", shape.gpus_per_host));
-  return static_cast<std::int32_t>(gpus / shape.gpus_per_host);
-}
-
-// By the rates of RSC-1 a host that is no lemon fails so often once in a thousand years.
-constexpr std::int32_t usual_lemon_failures = 3;
-constexpr FleetTime usual_lemon_time{28 * day_us};
-
-LemonHosts read_lemons(const JsonValue& s, const ReliabilityProfile& profile, std::int32_t hosts) {
-  LemonHosts lemons = lemon_hosts(profile, hosts);
-  const auto how = s.find("lemons");
-  const std::string what = how ? how->one_of({"even", "return", "out"}) : "return";
-  if (how && what != "even" && lemons.hosts == 0)
-    how->fail(lemon_hosts(profile, INT32_MAX).hosts > 0
-                  ? "even: of so few hosts none is a lemon"
-                  : "even, or a profile of reliability that has lemon_hosts");
-  if (what == "even") lemons = {};
-  for (const char* key : {"lemon_failures", "lemon_time"})
-    if (const auto v = s.find(key); v && what != "out") v->fail("nothing without lemons out");
-  if (what != "out") return lemons;
-  lemons.exchange_after = usual_lemon_failures;
-  lemons.within = usual_lemon_time;
-  if (const auto often = s.find("lemon_failures"))
-    lemons.exchange_after = static_cast<std::int32_t>(often->integer(1, 1000));
-  if (const auto time = s.find("lemon_time"))
-    lemons.within = read_fleet_time(*time, seconds(1), "a time from 1 s on, such as \"28 day\"");
-  return lemons;
-}
-
-void read_breakdowns(const JsonValue& s, const ReliabilityProfile& profile, PointCase& out) {
-  out.reliability = profile.title;
-  BreakdownPlan& plan = out.question.breakdowns;
-  plan = breakdown_plan(out.cluster, profile);
-  plan.spare_hosts = spare_hosts(s, out.shape);
-  plan.lemons = read_lemons(s, profile, out.shape.hosts);
-  if (const auto crews = s.find("repair_crews"))
-    plan.repair_crews = static_cast<std::int32_t>(crews->integer(1, 1'000'000));
-}
 
 void read_prices(const JsonValue& s, PointCase& out) {
   const auto site = s.find("site"), grid = s.find("grid");
@@ -178,30 +110,6 @@ void read_delay(const JsonValue& s, PointCase& out) {
         std::llround(1e9 * (by == "price" ? hour.dollars_per_kwh : hour.kg_per_kwh)));
 }
 
-// Of Slurm's loops.
-void read_priorities(const JsonValue& s, SlurmSettings& slurm) {
-  MultifactorSettings& priorities = slurm.multifactor;
-  if (const auto weights = s.find("priority_weights")) {
-    weights->expect_only({"age", "fairshare", "jobsize", "qos"}, "a weight of Slurm's priorities");
-    const auto read = [&](const char* key, double& weight) {
-      const auto at = weights->find(key);
-      if (!at) return;
-      weight = at->number();
-      if (!(weight >= 0 && weight <= 1e12)) at->fail("a weight of 0 or more");
-    };
-    read("age", priorities.age);
-    read("fairshare", priorities.fairshare);
-    read("jobsize", priorities.jobsize);
-    read("qos", priorities.qos);
-  }
-  const auto time = [&](const char* key, double& seconds_of) {
-    if (const auto at = s.find(key))
-      seconds_of = to_seconds(read_fleet_time(*at, seconds(1), "a time from 1 s on")).si();
-  };
-  time("priority_max_age", priorities.max_age);
-  time("priority_half_life", priorities.half_life);
-}
-
 void share_store(const JsonValue& s, const StoreRates& store, PointCase& out) {
   FleetQuestion& q = out.question;
   const bool any = std::any_of(q.works.begin(), q.works.end(), [](const JobWork& work) {
@@ -212,39 +120,6 @@ void share_store(const JsonValue& s, const StoreRates& store, PointCase& out) {
         "nothing here: only trainings beside reliability and served models read from a store");
   q.store_bytes_per_s = std::llround(store.read.si());
   out.store = store;
-}
-
-void read_policy(const JsonValue& s, PointCase& out) {
-  const auto policy = s.find("policy"), place = s.find("place");
-  out.policy = policy ? policy->one_of(policy_names()) : "fifo";
-  out.place = place ? place->one_of(job_place_text.names()) : "pack";
-  FleetPolicy& rules = out.question.policy;
-  const auto named = std::find_if(named_policies().begin(), named_policies().end(),
-                                  [&](const NamedPolicy& one) { return one.name == out.policy; });
-  if (named == named_policies().end()) {
-    out.preset = load_policy_preset(out.policy);
-    rules = out.preset->rules;
-    if (!place) out.place = job_place_text[rules.place];
-  } else {
-    rules.order = named->order;
-    rules.fit = named->fit;
-    rules.preempts = named->preempts;
-    if (named->rounds) out.question.loops.rounds.rule = *named->rounds;
-  }
-  rules.place = *job_place_text.find(out.place);
-  if (const auto round = s.find("round"))
-    out.question.loops.rounds.every = read_fleet_time(*round, seconds(1), "a time from 1 s on");
-  if (const auto after = s.find("preempt_after"))
-    rules.preempt_after =
-        read_fleet_time(*after, Seconds{}, "a time of 0 or more, such as \"2 h\"");
-  if (const auto defragment = s.find("defragment"))
-    rules.defragments = defragment->one_of({"never", "pays"}) == "pays";
-  if (const auto hours = s.find("first_queue")) {
-    if (!(hours->number() > 0 && hours->number() < 1e9)) hours->fail("GPU-hours above 0");
-    rules.first_queue = static_cast<GpuMicros>(hours->number() * 3.6e9);
-  }
-  if (const auto meeting = s.find("meeting"))
-    out.question.meeting = link_meeting_text.from(*meeting);
 }
 
 // The level that an entry names, as the machine has it.
@@ -277,33 +152,6 @@ void check_within(const FleetJobs& jobs, const FleetQuestion& q, const SlotShape
   for (std::size_t i = 0; i < jobs.post_trainings.size(); ++i)
     check(jobs.post_trainings[i].job, jobs.post_training_ranks[i]);
 }
-
-NamedPolicy in_rounds(const char* name, RoundRule rule) {
-  return {name, JobOrder::priority, JobFit::rounds, true, rule};
-}
-
-}  // namespace
-
-const std::vector<NamedPolicy>& named_policies() {
-  static const std::vector<NamedPolicy> all = {
-      {"fifo", JobOrder::fifo, JobFit::block},
-      {"sjf", JobOrder::sjf, JobFit::block},
-      {"easy", JobOrder::fifo, JobFit::easy},
-      {"sjf-easy", JobOrder::sjf, JobFit::easy},
-      {"priority", JobOrder::priority, JobFit::block},
-      {"priority-easy", JobOrder::priority, JobFit::easy},
-      {"preempt", JobOrder::priority, JobFit::easy, true},
-      {"las", JobOrder::las, JobFit::any, true},
-      {"deadline", JobOrder::deadline, JobFit::easy},
-      {"conservative", JobOrder::fifo, JobFit::conservative},
-      in_rounds("goodput", RoundRule::goodput),
-      in_rounds("optimus", RoundRule::optimus),
-      in_rounds("max-min", RoundRule::max_min),
-      in_rounds("fair", RoundRule::fair)};
-  return all;
-}
-
-namespace {
 
 // What a rule does not know may not stand beside it.
 void check_policy(const JsonValue& s, const PointCase& out, bool loses_hosts) {
@@ -340,12 +188,18 @@ PointCase PointReader::read(const JsonValue& s) {
   const std::int64_t gpus = s.at("gpus").integer(1, most_scheduled_gpus);
   PointCase out{.cluster = catalogues_.cluster(s.at("cluster").reference(), gpus)};
   out.shape = slot_shape(out.cluster.fabric, gpus, out.cluster.gpus_per_host);
-  read_policy(s, out);
   FleetQuestion& q = out.question;
+  AskedPolicy policy = read_policy(s, q);
+  out.policy = std::move(policy.policy);
+  out.place = std::move(policy.place);
+  out.preset = std::move(policy.preset);
   const auto profile = read_profile(s);
   const ResolvedDevice device = out.cluster.device.resolved();
   q.idle_milliwatts = milliwatts_with_host(device.idle_power, out.cluster);
-  if (profile) read_breakdowns(s, *profile, out);
+  if (profile) {
+    out.reliability = profile->title;
+    q.breakdowns = read_breakdowns(s, *profile, out.cluster, out.shape);
+  }
   read_losses(s, out);
   const bool loses_hosts = profile || does_something(q.breakdowns.incidents);
   const bool in_rounds = q.policy.fit == JobFit::rounds;

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "sim/engine/fleet/fleet_question.h"
-#include "sim/engine/jobs/policy_file.h"
 #include "sim/engine/prices/place_prices.h"
 #include "sim/outcome/fleet/energy_bill.h"
+#include "sim/question/rules/policy_entry.h"
 #include "sim/question/schedule/cap_curves.h"
 #include "sim/question/schedule/fleet_jobs.h"
 
@@ -21,16 +21,6 @@ namespace orrery {
 // Accelerators that run something draw 305 W (Kalos) and 278 W (Seren) of 400 W in the mean: those
 // above 100 W in Acme's distributions of August 2023 (Hu et al., NSDI 2024; InternLM/AcmeTrace).
 inline constexpr double recorded_power_share = 0.73;
-
-// A policy by its short name: order, fit and preemption at once.
-struct NamedPolicy {
-  const char* name;  // "easy"
-  JobOrder order;
-  JobFit fit;
-  bool preempts = false;
-  std::optional<RoundRule> rounds = {};  // JobFit::rounds
-};
-const std::vector<NamedPolicy>& named_policies();
 
 struct PointCase {
   Cluster cluster;

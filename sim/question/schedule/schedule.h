@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "sim/base/tasks/tasks.h"
+#include "sim/question/compare/objective.h"
+#include "sim/question/compare/race.h"
 #include "sim/question/schedule/kept_run.h"
-#include "sim/question/schedule/objective.h"
 #include "sim/question/schedule/point_case.h"
-#include "sim/question/schedule/race.h"
 #include "sim/question/schedule/settings.h"
 
 namespace orrery {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weighs seeds at random.
-#include "sim/question/schedule/race.h"
+#include "sim/question/compare/race.h"
 
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists the figures of a schedule, and reads limits on them.
-#include "sim/question/schedule/objective.h"
+#include "sim/question/compare/objective.h"
 
 #include <algorithm>
 #include <cmath>

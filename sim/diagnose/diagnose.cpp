@@ -89,7 +89,9 @@ std::string title_of(const Finding& finding) {
 Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
                    const Observations& observations) {
   Diagnosis out;
-  const RunState healthy = healthy_state(scenario, prediction, ranks_seen(observations).size());
+  RunState healthy = healthy_state(scenario, prediction, ranks_seen(observations).size());
+  healthy.profiled.loader_is_unnamed = !name_loader(observations.profiles);
+  healthy.profiled.products_hold_slices = !tell_slices_of_products(observations.profiles);
   out.seen = seen_of(observations, healthy, scenario);
   out.gap = gap_of(healthy, out.seen.readings);
   out.findings = judge(healthy, noise_of(prediction), out.seen, simulate_links(scenario));

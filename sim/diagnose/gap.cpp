@@ -40,9 +40,11 @@ class Parts {
     const double own = rank < 0 ? 0 : value(symptom, rank).value_or(0);
     return {seen - predicted_s, seen * std::expm1(own)};
   }
-  double share(Symptom symptom, int rank) const {
-    const double mean = value(symptom).value_or(0);
-    return (mean + (rank < 0 ? 0 : value(symptom, rank).value_or(0))) * healthy_.healthy_s;
+  // Seconds without work of the awaited rank's device, or of the one that was seen.
+  std::optional<double> idle() const {
+    const auto mean = value(Symptom::idle);
+    const auto share = mean ? mean : value(Symptom::idle, std::max(0, awaited()));
+    return share ? std::optional(*share * healthy_.healthy_s) : std::nullopt;
   }
 
  private:
@@ -78,8 +80,13 @@ Gap gap_of(const RunState& healthy, const Readings& readings) {
   if (of.value(Symptom::exposed))
     add("communication", "communication that nothing hides",
         (*of.value(Symptom::exposed)) * healthy.healthy_s - plan.exposed_s);
-  if (of.value(Symptom::idle))
-    add("host", "device without work", of.share(Symptom::idle, of.awaited()) - plan.idle_s);
+  if (const auto idle = of.idle()) {
+    // Waits for data that the log tells and a profile does not name are a part of their own.
+    const double waits = healthy.profiled.loader_is_unnamed
+                             ? of.value(Symptom::data).value_or(0) * healthy.healthy_s
+                             : 0;
+    add("host", "device without work", *idle - waits - plan.idle_s);
+  }
   add("data", "waiting for data", of.value(Symptom::data).value_or(0) * healthy.healthy_s);
   const double saves = of.value(Symptom::saves).value_or(0) * occasional;
   const double stalls = of.value(Symptom::stalls).value_or(0) * occasional;

@@ -37,7 +37,7 @@ inline Seen shown(const RunState& state, RandomStream* noise = nullptr) {
       continue;
     const double mean = expected(state, symptom, -1);
     if (mean < -15) continue;  // the run has no kernels of this class
-    seen.readings.push_back({.symptom = symptom, .value = mean});
+    if (!is_of_each_rank(symptom)) seen.readings.push_back({.symptom = symptom, .value = mean});
     if (symptom < Symptom::products) continue;
     for (std::size_t r = 0; r < state.ranks.size(); ++r)
       seen.readings.push_back({.symptom = symptom,
@@ -46,7 +46,7 @@ inline Seen shown(const RunState& state, RandomStream* noise = nullptr) {
   }
   for (Reading& reading : seen.readings)
     if (noise != nullptr && reading.symptom != Symptom::step)
-      reading.value += noise->normal(0, deviation_of(reading, reading.value, state));
+      reading.value += noise->normal(0, deviation_of(reading, reading.value, 0, state));
   return seen;
 }
 

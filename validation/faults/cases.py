@@ -7,19 +7,26 @@ odd, and always where its program is one of `HELD_PROGRAMS`: nothing is set by t
 
 import hashlib
 
-# What runs: model of training_models.py, how it is sharded, sequences of a rank and their length.
+# What runs: model of training_models.py, how it is sharded, sequences of a rank and their length. `set`: runs that
+# were made at one time; "first" where it is not named.
 PROGRAMS = {
     "fsdp-1b": dict(model="llama-3.2-1b", sharding="fsdp2", batch=2, sequence=4096, compiled=False),
     "ddp-1b": dict(model="llama-3.2-1b", sharding="ddp", batch=2, sequence=2048, compiled=True),
     "fsdp-3b": dict(model="llama-3.2-3b", sharding="fsdp2", batch=1, sequence=4096, compiled=True),
     # Blind runs on four GPUs: families of models that no other run has.
-    "ddp-opt": dict(model="opt-1.3b", sharding="ddp", batch=4, sequence=2048, compiled=False, gpus=4),
+    "ddp-opt": dict(model="opt-1.3b", sharding="ddp", batch=4, sequence=2048, compiled=False, gpus=4, set="blind"),
     "fsdp-qwen": dict(
-        model="qwen3-1.7b", sharding="fsdp2", batch=2, sequence=4096, compiled=True, gpus=4, log="torchtitan"
+        model="qwen3-1.7b", sharding="fsdp2", batch=2, sequence=4096, compiled=True, gpus=4, log="torchtitan", set="blind"
     ),
+    # Blind runs on two GPUs, with other strengths.
+    "ddp-qwen": dict(model="qwen3-1.7b", sharding="ddp", batch=2, sequence=2048, compiled=True, set="fresh"),
+    "fsdp-opt": dict(model="opt-1.3b", sharding="fsdp2", batch=2, sequence=2048, compiled=False, set="fresh"),
 }
 BLIND_PROGRAMS = ("ddp-opt", "fsdp-qwen")
-HELD_PROGRAMS = ("fsdp-3b", *BLIND_PROGRAMS)
+FRESH_PROGRAMS = ("ddp-qwen", "fsdp-opt", "decode-qwen-32", "decode-qwen-48-eager")
+HELD_PROGRAMS = ("fsdp-3b", *BLIND_PROGRAMS, *FRESH_PROGRAMS)
+# Decoding that values may be set by, whatever the hash says.
+SET_BY_PROGRAMS = ("decode-1b-64", "decode-8b-8", "decode-8b-32-eager")
 
 # id, program, fault, its strength, environment of the processes
 _FAULTS = [
@@ -68,6 +75,38 @@ _BLIND = [
     ("checkpoint", dict(fault="checkpoint", every=5), "checkpoint"),
     ("busy-host", dict(fault="busy-host", processes=12), "busy-host"),
 ]
+_FRESH = {
+    "ddp-qwen": [
+        ("straggling-host", dict(fault="sleep", rank=0, share=0.25), "straggling-host"),
+        ("straggling-host", dict(fault="sleep-in-layers", rank=0, share=0.2), "straggling-host"),
+        ("busy-gpu", dict(fault="busy", rank=0, duty=0.4), "busy-gpu"),
+        ("busy-gpu", dict(fault="busy", rank=1, duty=0.6), "busy-gpu"),
+        ("few-sms", dict(fault="few-sms", rank=1, sms=60), "few-sms"),
+        ("forced-sync", dict(fault="sync", every="layer"), "forced-sync"),
+        ("data-stall", dict(fault="data", share=0.15, every=1), "data-stall"),
+        ("data-stall", dict(fault="data", share=1.0, every=5), "data-stall-at-times"),
+        ("imbalance", dict(fault="longer", rank=0, more=1), "imbalance"),
+        ("allocator", dict(fault="empty-cache"), "allocator-retries"),
+        ("checkpoint", dict(fault="checkpoint", every=4), "checkpoint"),
+        ("busy-host", dict(fault="busy-host", processes=8), "busy-host"),
+        ("fp32", dict(fault="fp32", tf32=True), "fp32-by-mistake"),
+        ("small-buckets", dict(fault="buckets", megabytes=0.5), "small-buckets"),
+    ],
+    "fsdp-opt": [
+        ("straggling-host", dict(fault="sleep", rank=1, share=0.3), "straggling-host"),
+        ("busy-gpu", dict(fault="busy", rank=1, duty=0.25), "busy-gpu"),
+        ("busy-gpu", dict(fault="busy", rank=0, duty=0.7), "busy-gpu"),
+        ("few-sms", dict(fault="few-sms", rank=0, sms=33), "few-sms"),
+        ("few-sms", dict(fault="few-sms", rank=1, sms=77), "few-sms"),
+        ("forced-sync", dict(fault="sync", every="module"), "forced-sync"),
+        ("data-stall", dict(fault="data", share=0.4, every=1), "data-stall"),
+        ("imbalance", dict(fault="longer", rank=1, more=1), "imbalance"),
+        ("slow-attention", dict(fault="attention"), "mismatched-attention"),
+        ("anomaly", dict(fault="anomaly"), "checked-calls"),
+        ("checkpoint", dict(fault="checkpoint", every=7), "checkpoint"),
+        ("busy-host", dict(fault="busy-host", processes=10), "busy-host"),
+    ],
+}
 # Settings of the whole process: a start of its own each.
 _ENVIRONMENTS = [
     ("launch-blocking", {"CUDA_LAUNCH_BLOCKING": "1"}, "launch-blocking"),
@@ -75,7 +114,8 @@ _ENVIRONMENTS = [
     ("no-peer-access", {"NCCL_P2P_DISABLE": "1"}, "slow-scale-up"),
     ("one-channel", {"NCCL_MAX_NCHANNELS": "1", "NCCL_MIN_NCHANNELS": "1"}, "slow-scale-up"),
 ]
-_HEALTHY = {"fsdp-1b": 7, "ddp-1b": 7, "fsdp-3b": 7, "ddp-opt": 4, "fsdp-qwen": 4}
+_FRESH_ENVIRONMENTS = {"ddp-qwen": ("launch-blocking", "no-peer-access"), "fsdp-opt": ("one-channel",)}
+_HEALTHY = {"fsdp-1b": 7, "ddp-1b": 7, "fsdp-3b": 7, "ddp-opt": 4, "fsdp-qwen": 4, "ddp-qwen": 4, "fsdp-opt": 4}
 _ONLY = {"fsdp-3b": ("sleep-in-layers", "busy", "few-sms", "sync", "data", "longer", "checkpoint", "no-overlap")}
 
 
@@ -90,6 +130,8 @@ def _suits(program, fault):
 
 
 def held(name, program):
+    if program in SET_BY_PROGRAMS:
+        return False
     return program in HELD_PROGRAMS or hashlib.sha256(name.encode()).digest()[0] % 2 == 1
 
 
@@ -113,7 +155,7 @@ def cases():
 
     for program, count in _HEALTHY.items():
         of_ddp = _OF_DDP if PROGRAMS[program]["sharding"] == "ddp" else []
-        faults = (_BLIND if program in BLIND_PROGRAMS else _FAULTS) + of_ddp
+        faults = _FRESH.get(program, (_BLIND if program in BLIND_PROGRAMS else _FAULTS) + of_ddp)
         chosen = [f for f in faults if _suits(program, f[1])]
         for i in range(count):  # healthy runs lie among the others
             add(program, "healthy", "", dict(fault="none"), {})
@@ -121,6 +163,8 @@ def cases():
                 add(program, kind, truth, fault, {})
         if program not in _ONLY:
             for kind, environment, truth in _ENVIRONMENTS:
+                if kind not in _FRESH_ENVIRONMENTS.get(program, (kind,)):
+                    continue
                 add(program, kind, truth, dict(fault="none"), environment)
     return made
 

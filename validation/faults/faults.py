@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Makes faults on the GPUs of this host on purpose, and keeps what a user would have of each run.
-"""faults.py --output DIR [--gpus 2] [--only WORD] [--quick] [--seconds S]
+"""faults.py --output DIR [--set first] [--gpus 2] [--only WORD] [--quick] [--seconds S]
 
 Runs with the same program and environment share processes, since a start costs longer than a run. A run that is
 in DIR already is not run again. No run is started after S seconds.
@@ -25,10 +25,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=pathlib.Path, required=True)
     parser.add_argument("--gpus", type=int, default=2)
+    parser.add_argument("--set", default="", help="first, blind or fresh (cases.py); otherwise by the GPUs")
     parser.add_argument("--only", default="", help="runs whose id holds this word")
     parser.add_argument("--quick", action="store_true", help="six steps a run")
     parser.add_argument("--seconds", type=float, default=1e9)
     options = parser.parse_args()
+    chosen = options.set or ("first" if options.gpus == 2 else "blind")
     options.output.mkdir(parents=True, exist_ok=True)
     start = time.time()
     wanted = [
@@ -36,6 +38,7 @@ def main():
         for c in cases()
         if options.only in c["id"]
         and PROGRAMS[c["program"]].get("gpus", 2) == options.gpus
+        and PROGRAMS[c["program"]].get("set", "first") == chosen
         and not (options.output / c["id"] / "run.json").exists()
     ]
     for (program, environment), group in itertools.groupby(

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Makes faults on one GPU while the serving engine decodes, and keeps what a user would have of each run.
-"""serving.py --output DIR: steps of decodes of the engine in validation/microbench (serve_runner.py), Llama 3.1
-8B, one GPU, at a fixed batch and context. A run leaves run.json (with the times of its steps, which no program
+"""serving.py --output DIR [--set first]: steps of decodes of the engine in validation/microbench (serve_runner.py),
+one GPU, at a fixed batch and context. A run leaves run.json (with the times of its steps, which no program
 of this kind prints), smi.csv and rank0.json.gz, as worker.py does.
 """
 
 import argparse
+import gc
 import gzip
 import json
 import os
@@ -28,14 +29,19 @@ from serve_runner import Runner
 from serve_steps import fixed_plan
 from worker import SMI, conditions, thinned
 
-# Sequences of a step, their context, and whether CUDA graphs replay it.
+# Model, sequences of a step, their context, and whether CUDA graphs replay it.
 PROGRAMS = {
-    "decode-8b-64": dict(batch=64, context=2048, graphs=True),
-    "decode-8b-16": dict(batch=16, context=4096, graphs=True),
-    "decode-8b-64-eager": dict(batch=64, context=2048, graphs=False),
+    "decode-8b-64": dict(model="llama-3.1-8b", batch=64, context=2048, graphs=True),
+    "decode-8b-16": dict(model="llama-3.1-8b", batch=16, context=4096, graphs=True),
+    "decode-8b-64-eager": dict(model="llama-3.1-8b", batch=64, context=2048, graphs=False),
+    "decode-1b-64": dict(model="llama-3.2-1b", batch=64, context=2048, graphs=True),
+    "decode-8b-8": dict(model="llama-3.1-8b", batch=8, context=3072, graphs=True),
+    "decode-8b-32-eager": dict(model="llama-3.1-8b", batch=32, context=1024, graphs=False),
+    "decode-qwen-32": dict(model="qwen3-8b", batch=32, context=3072, graphs=True),
+    "decode-qwen-48-eager": dict(model="qwen3-8b", batch=48, context=1536, graphs=False),
 }
 NONE = dict(fault="none")
-CASES = [
+FIRST = [
     ("decode-8b-64", "healthy", "", NONE),
     ("decode-8b-64", "late-host", "busy-host", dict(fault="sleep", rank=0, share=0.2)),
     ("decode-8b-64", "late-host", "busy-host", dict(fault="sleep", rank=0, share=0.6)),
@@ -57,6 +63,43 @@ CASES = [
     ("decode-8b-64-eager", "allocator", "allocator-retries", dict(fault="empty-cache")),
     ("decode-8b-64-eager", "healthy", "", NONE),
 ]
+
+
+def cases_of(program, *faults):
+    """A healthy run first, one in the middle, and the faults around it."""
+    rows = [(program, kind, truth, fault) for kind, truth, fault in faults]
+    healthy = (program, "healthy", "", NONE)
+    return [healthy, *rows[: len(rows) // 2], healthy, *rows[len(rows) // 2 :]]
+
+
+def late(share):
+    return ("late-host", "busy-host", dict(fault="sleep", rank=0, share=share))
+
+
+def busy(duty):
+    return ("busy-gpu", "busy-gpu", dict(fault="busy", rank=0, duty=duty))
+
+
+def few(sms):
+    return ("few-sms", "few-sms", dict(fault="few-sms", rank=0, sms=sms))
+
+
+SYNC = ("forced-sync", "forced-sync", dict(fault="sync-kernels"))
+CASES = {
+    "first": FIRST,
+    # Runs that values may be set by, made later: the first ones have another process on held-out runs alone.
+    "set-by": [
+        *cases_of("decode-1b-64", busy(0.2), busy(0.5), busy(0.9), few(33), few(88), few(121), late(0.25)),
+        *cases_of("decode-8b-8", busy(0.25), busy(0.5), busy(0.85), few(44), few(77), few(115), late(0.3)),
+        *cases_of("decode-8b-32-eager", busy(0.35), busy(0.75), few(55), few(99), SYNC),
+    ],
+    "fresh": [
+        *cases_of("decode-qwen-32", busy(0.4), busy(0.8), few(60), few(105), late(0.35)),
+        *cases_of(
+            "decode-qwen-48-eager", busy(0.6), few(80), SYNC, ("busy-host", "busy-host", dict(fault="busy-host", processes=8))
+        ),
+    ],
+}
 
 
 class Run:
@@ -113,14 +156,22 @@ class Run:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=pathlib.Path, required=True)
-    output = parser.parse_args().output
+    parser.add_argument("--set", choices=CASES, default="first")
+    options = parser.parse_args()
+    output, runner, model = options.output, None, None
     device = torch.device("cuda", 0)
     torch.cuda.set_device(device)
     torch.set_grad_enabled(False)
     torch.cuda.set_stream(torch.cuda.Stream())
-    runner = Runner(SHAPES["llama-3.1-8b"], device, context=8192, max_sequences=64, share=0.8, note=print)
-    sizes, base, seen, known = runner.sizes, {}, {}, conditions(gpus=1)
-    for program, kind, truth, fault in CASES:
+    base, seen, known = {}, {}, conditions(gpus=1)
+    for program, kind, truth, fault in CASES[options.set]:
+        if PROGRAMS[program]["model"] != model:
+            runner = None
+            gc.collect()
+            torch.cuda.empty_cache()
+            model = PROGRAMS[program]["model"]
+            runner = Runner(SHAPES[model], device, context=8192, max_sequences=64, share=0.8, note=print)
+            sizes = runner.sizes
         seen[program, kind] = seen.get((program, kind), 0) + 1
         name = f"{program}-{kind}-{seen[program, kind]}"
         folder = output / name
@@ -142,7 +193,7 @@ def main():
             fault=fault,
             environment={},
             conditions=known,
-            running=dict(PROGRAMS[program], model="llama-3.1-8b"),
+            running=PROGRAMS[program],
             failed=failed,
             steps_s=[round(t, 7) for t in times],
         )

@@ -167,22 +167,33 @@ def calls_of(network):
     return calls
 
 
-def write_run(folder, name, program, truth, answer, shown, spread, noise):
-    folder.mkdir(parents=True, exist_ok=True)
+def ranks_of(program, answer, speed, spread, noise):
+    """The traces of the profiled ranks, and the step that the latest of them makes."""
     p, settings = answer["prediction"], PROGRAMS[program]
     stage = p["stages"][p["bottleneck_stage"]]
     shared = {k: noise.factor(c[2] / 2) for k, c in CLASSES.items()}
-    speed = shown.get("speed", 1.0)
     idle = stage["host_s"] + abs(noise.random.gauss(0, 0.02)) * p["step_time_s"]
     exposed = sum(stage[k] for k in COMMUNICATION)
     calls = calls_of(answer["network"])
     ranks = {r: kernels_of(stage, noise, shared, speed if r == GPU else 1.0) for r in PROFILED}
     slowest = max(sum(k.values()) for k in ranks.values())
-    step = 0.0
+    step, traces = 0.0, {}
     for rank, kernels in ranks.items():
         late = slowest - sum(kernels.values())
-        trace, end = trace_of(rank, settings["gpus"], kernels, calls, exposed * noise.factor(0.1), late, idle, noise, spread)
+        traces[rank], end = trace_of(rank, settings["gpus"], kernels, calls, exposed * noise.factor(0.1), late, idle, noise, spread)
         step = max(step, end)
+    return traces, step
+
+
+def write_run(folder, name, program, truth, answer, healthy, shown, spread, noise):
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = PROGRAMS[program]
+    # What the fault costs is the same run, with the same noise, without it: other draws of kernels differ by more.
+    drawn = noise.random.getstate()
+    without = ranks_of(program, healthy, 1.0, 0.03, noise)[1]
+    noise.random.setstate(drawn)
+    traces, step = ranks_of(program, answer, shown.get("speed", 1.0), spread, noise)
+    for rank, trace in traces.items():
         with gzip.GzipFile(folder / f"rank{rank}.json.gz", "wb", compresslevel=6, mtime=0) as file:
             file.write(json.dumps(trace, separators=(",", ":")).encode())
     lines = []
@@ -205,7 +216,8 @@ def write_run(folder, name, program, truth, answer, shown, spread, noise):
             count = shown["symbol_errors"] * second // 60
             rows.append(f"{1795687200 + second},node_infiniband_symbol_error_total,host1,mlx5_3,1,{count}")
         (folder / "ports.csv").write_text("\n".join(rows) + "\n")
-    record = dict(id=name, program=program, truth=truth, held=True, fault=shown, environment={}, running=settings)
+    record = dict(id=name, program=program, truth=truth, held=True, fault=shown, environment={}, running=settings,
+                  healthy_step_s=without, step_s=step)
     (folder / "run.json").write_text(json.dumps(record) + "\n")
 
 
@@ -221,14 +233,15 @@ def main():
     noise = Noise(options.runs, options.seed)
     for program, settings in PROGRAMS.items():
         (options.output / "programs" / f"{program}.json").write_text(json.dumps(settings) + "\n")
+        healthy = predicted(options.orrery, settings, {})
         for number, (truth, condition, counters, spread) in enumerate(faults()):
             # The step of slow GPUs is predicted healthy and slowed rank by rank, so that ranks differ.
             slow = condition.get("slow_gpus")
-            answer = predicted(options.orrery, settings, {} if slow else condition)
+            answer = healthy if slow or not condition else predicted(options.orrery, settings, condition)
             shown = dict(counters, speed=slow[0]["speed"] if slow else 1.0)
             for again in range(options.times * (3 if not truth else 1)):
                 name = f"{program}-{truth or 'healthy'}-{number}-{again}"
-                write_run(options.output / "runs" / name, name, program, truth, answer, shown, spread, noise)
+                write_run(options.output / "runs" / name, name, program, truth, answer, healthy, shown, spread, noise)
 
 
 if __name__ == "__main__":

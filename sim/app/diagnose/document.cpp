@@ -44,8 +44,8 @@ bool is_ratio(Symptom s) {
 std::string value_text(const Reading& reading, double value) {
   const Symptom s = reading.symptom;
   if (is_kernel_time(s) && reading.rank < 0) return to_text(Seconds(std::exp(value)));
-  if (is_ratio(s) ||
-      (reading.rank >= 0 && (is_kernel_time(s) || s == Symptom::work || s == Symptom::clock)))
+  if (is_ratio(s) || (reading.rank >= 0 && (is_kernel_time(s) || s == Symptom::work ||
+                                            s == Symptom::clock || s == Symptom::optimizer_timer)))
     return ratio_text(value);
   if (s == Symptom::host_waits || s == Symptom::allocations)
     return fmt::format("{:.0f}", std::expm1(value));
@@ -56,7 +56,9 @@ std::string value_text(const Reading& reading, double value) {
 
 std::string name_of(const Reading& reading) {
   const std::string& title = symptom_noise()[static_cast<std::size_t>(reading.symptom)].title;
-  return reading.rank < 0 ? title : fmt::format("{}, rank {} over the mean", title, reading.rank);
+  if (reading.rank < 0) return title;
+  return fmt::format("{}, rank {}{}", title, reading.rank,
+                     is_of_each_rank(reading.symptom) ? "" : " over the mean");
 }
 
 void add_gap(Document& document, const Gap& gap) {

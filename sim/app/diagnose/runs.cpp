@@ -32,6 +32,12 @@ std::vector<double> steps_of(const JsonValue& run) {
   return steps;
 }
 
+// The step without the fault, where the maker of the run knows it.
+std::optional<double> healthy_of(const JsonValue& run) {
+  const auto healthy = run.find("healthy_step_s");
+  return healthy ? std::optional(healthy->number()) : std::nullopt;
+}
+
 std::string truth_of(const std::string& text) {
   return text.empty() ? std::string(cause_text[CauseKind::healthy]) : text;
 }
@@ -48,6 +54,7 @@ std::vector<FaultRun> runs_of(const fs::path& folder) {
                     .truth = truth_of(run.at("truth").text()),
                     .held = run.at("held").boolean(),
                     .steps_s = steps_of(run),
+                    .healthy_s = healthy_of(run),
                     .folder = entry.path()});
   }
   if (runs.empty())
@@ -81,16 +88,18 @@ void ask(FaultRun& run, const Simulated& program) {
   }
 }
 
-// Against the median of the program's healthy runs.
+// Against the same run without the fault where that is known, else the median of the program's
+// healthy runs.
 void add_costs(std::vector<FaultRun>& runs) {
   std::map<std::string, std::vector<double>> healthy;
   for (const FaultRun& run : runs)
     if (run.healthy()) healthy[run.program].push_back(run.step_s);
   for (FaultRun& run : runs) {
     const auto& like = healthy[run.program];
-    if (like.empty()) continue;
-    run.cost_s = run.step_s - median(like);
-    run.cost = run.step_s / median(like) - 1;
+    if (like.empty() && !run.healthy_s) continue;
+    const double without = run.healthy_s ? *run.healthy_s : median(like);
+    run.cost_s = run.step_s - without;
+    run.cost = run.step_s / without - 1;
     if (!run.healthy() && run.cost < least_cost)
       run.other = fmt::format("costs {}", percent(run.cost));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,10 @@ namespace orrery {
 // One run of a folder of runs: FOLDER/NAME/run.json {id, program, truth, held}, with its files
 // beside it; the program's settings are FOLDER/../programs/PROGRAM.json.
 struct FaultRun {
-  std::string id, program, truth;  // the cause that was made, or "healthy"
-  bool held = false;               // nothing was set by it
-  std::vector<double> steps_s;     // where it has no log
+  std::string id, program, truth;   // the cause that was made, or "healthy"
+  bool held = false;                // nothing was set by it
+  std::vector<double> steps_s;      // where it has no log
+  std::optional<double> healthy_s;  // the step without the fault, where that is known
   std::filesystem::path folder;
   // Of the answer, once it was asked.
   std::string found;             // most probable cause

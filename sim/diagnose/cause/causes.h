@@ -93,11 +93,19 @@ const std::vector<Cause>& causes();
 struct LinkSteps {
   std::vector<double> left;                   // 1, 0.7, 0.5, ...
   std::vector<double> scale_up_s, network_s;  // step times
+  // A large collective of all ranks on slower links inside domains, over its time on whole ones.
+  std::vector<double> outside_by_scale_up;
 };
 LinkSteps simulate_links(const Scenario& scenario);
 
+// A cause can show itself in more than one way, each as probable as the other: another process has
+// the device in turn or beside the run (MPS); a kernel that waits takes processors or the whole
+// device; a GPU is slow in all it does or where processors decide.
+int forms_of(CauseKind kind);
+// Whether such a run can have it at all: one GPU waits for none, decoding reads no batches.
+bool is_possible(CauseKind kind, const RunState& healthy, const LinkSteps& links);
 // The healthy state with the fault of that strength, at that rank where one has it.
 RunState with_fault(RunState healthy, CauseKind kind, double strength, std::size_t rank,
-                    const LinkSteps& links);
+                    const LinkSteps& links, int form = 0);
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "sim/diagnose/cause/causes.h"
+#include "sim/engine/collectives/collectives.h"
 #include "sim/explain/what_if.h"
 
 namespace orrery {
@@ -15,8 +16,8 @@ namespace {
 
 constexpr std::array<double, 6> rates_left = {1, 0.7, 0.5, 0.25, 0.1, 0.04};
 
-// A step on links with 1/(1 + strength) of their rate, between those that were simulated.
-double step_on(const std::vector<double>& left, const std::vector<double>& steps, double strength) {
+// A time on links with 1/(1 + strength) of their rate, between those that were simulated.
+double time_on(const std::vector<double>& left, const std::vector<double>& steps, double strength) {
   const double rate = 1 / (1 + strength);
   for (std::size_t i = 1; i < left.size(); ++i)
     if (rate >= left[i]) {
@@ -29,7 +30,7 @@ double step_on(const std::vector<double>& left, const std::vector<double>& steps
 void slow_links(RunState& s, const std::vector<double>& left, const std::vector<double>& steps,
                 double strength, double& ratio) {
   // Steps were simulated for the prediction; the state may be of a faster or slower program.
-  const double longer = (step_on(left, steps, strength) - steps.front()) * s.step_s / steps.front();
+  const double longer = (time_on(left, steps, strength) - steps.front()) * s.step_s / steps.front();
   ratio = 1 + strength;
   s.expose(longer);
 }
@@ -71,7 +72,7 @@ void idle_all(RunState& s, double share) {
     r.idle_s += (1 - waited) * longer;
     r.exposed_s += waited * longer;
   }
-  if (!s.alone) s.uneven_s += chance * longer;
+  if (!s.alone) s.unknown.uneven_s += chance * longer;
   s.lengthen(longer);
 }
 
@@ -90,7 +91,8 @@ void faults_of_hosts(RunState& s, CauseKind kind, double x) {
     case CauseKind::busy_host:
       idle_all(s, x);
       s.jitter *= 3;
-      s.launching *= 2;
+      s.unknown.jitter = 1;  // some steps have it and some have not
+      s.launching = 0.1;
       return;
     case CauseKind::forced_sync:
       idle_all(s, x);
@@ -98,7 +100,7 @@ void faults_of_hosts(RunState& s, CauseKind kind, double x) {
       return;
     case CauseKind::launch_blocking:
       idle_all(s, x);
-      s.launching = 0.7;
+      s.launching = 1.1;  // a call takes as long as its kernel and what that waits for
       return;
     case CauseKind::checked_calls:
       // A check of each operation reads its result once more, and the host waits for the answer.
@@ -115,6 +117,8 @@ void faults_of_hosts(RunState& s, CauseKind kind, double x) {
       return;
     case CauseKind::data_stall:
       s.data_s += x * s.healthy_s;
+      if (s.profiled.loader_is_unnamed)
+        for (RankState& r : s.ranks) r.idle_s += x * s.healthy_s;
       s.lengthen(x * s.healthy_s);
       return;
     case CauseKind::data_stall_at_times:
@@ -130,7 +134,17 @@ void faults_of_hosts(RunState& s, CauseKind kind, double x) {
   }
 }
 
-void faults_of_devices(RunState& s, CauseKind kind, double x, std::size_t rank) {
+// Another process has the device in turn: kernels lose slices of time, which readings tell apart
+// from the rest of their time, but for products of a single step.
+void take_turns(RunState& s, double x, std::size_t rank) {
+  RankState& r = s.ranks[rank];
+  r.suspended = x;
+  const double longer = x * r.compute_s();
+  if (s.profiled.products_hold_slices) r.products_s *= 1 + x;
+  s.delay(rank, longer);
+}
+
+void faults_of_devices(RunState& s, CauseKind kind, double x, std::size_t rank, int form) {
   RankState& r = s.ranks[rank];
   switch (kind) {
     case CauseKind::busy_gpu:
@@ -138,13 +152,21 @@ void faults_of_devices(RunState& s, CauseKind kind, double x, std::size_t rank) 
       s.jitter *= 1.5;
       // Two programs draw more power than one, and a board at its limit lowers its clock.
       r.clock /= 1.05;
-      s.uneven_clock = 0.08;
+      s.unknown.clock = 0.08;
+      if (form == 0) return take_turns(s, x, rank);
       return slow_rank(s, rank, {x, x, x, x});
     case CauseKind::few_sms:
-      // Memory is kept busy by half of the processors.
       s.jitter *= 3;
+      s.unknown.jitter = 1;  // some steps have it and some have not
+      if (form == 1) {
+        r.alone_s = x * s.healthy_s;
+        return s.delay(rank, x * s.healthy_s);
+      }
+      s.unknown.alone_s = form == 2;
+      // Memory is kept busy by half of the processors.
       return slow_rank(s, rank, {x, x, 0.3 * x, 0.1 * x});
     case CauseKind::slow_gpu:
+      if (form == 1) return slow_rank(s, rank, {x, x, 0.2 * x, 0.1 * x});
       return slow_rank(s, rank, {x, x, x, x});
     case CauseKind::low_clock:
       r.clock /= 1 + x;
@@ -167,7 +189,7 @@ void faults_of_programs(RunState& s, CauseKind kind, double x) {
     case CauseKind::fp32_by_mistake:
       s.fp32 = 1;
       // Attention in 32 bits has no fast kernel: products and softmaxes replace it, or a slow one.
-      s.attention_unknown = std::log(fp32_attention);
+      s.unknown.attention = std::log(fp32_attention);
       return slow_all(s, {x, 0, 2, 0});
     case CauseKind::mismatched_attention:
       return slow_all(s, {0, x, 0, 0});
@@ -188,18 +210,80 @@ void faults_of_programs(RunState& s, CauseKind kind, double x) {
 
 }  // namespace
 
+namespace {
+
+// Seconds of a gather that all ranks join, of the bytes that the run's collectives have.
+double gather_s(const Scenario& s) {
+  const std::int64_t ranks = s.cluster.gpus;
+  const std::int64_t domain = std::clamp<std::int64_t>(s.cluster.fabric.scale_up.domain, 1,
+                                                       std::max<std::int64_t>(1, ranks));
+  if (ranks < 2) return 1;
+  const Collective gather{.kind = CollectiveKind::all_gather,
+                          .group = {.size = ranks,
+                                    .per_domain = domain,
+                                    .domains = std::max<std::int64_t>(1, ranks / domain),
+                                    .span = ranks},
+                          .bytes = Bytes(expected_call_bytes(s))};
+  return collective_time(gather, s.cluster.fabric, s.cluster.collective_costs).time.si();
+}
+
+}  // namespace
+
 LinkSteps simulate_links(const Scenario& scenario) {
   LinkSteps out;
+  const double whole = std::max(1e-12, gather_s(scenario));
   for (const double left : rates_left) {
     out.left.push_back(left);
-    out.scale_up_s.push_back(step_time(with(scenario, {.scale_up_bandwidth = left})).si());
+    const Scenario slower = with(scenario, {.scale_up_bandwidth = left});
+    out.scale_up_s.push_back(step_time(slower).si());
+    out.outside_by_scale_up.push_back(gather_s(slower) / whole);
     out.network_s.push_back(step_time(with(scenario, {.network_bandwidth = left})).si());
   }
   return out;
 }
 
-RunState with_fault(RunState s, CauseKind kind, double x, std::size_t rank,
-                    const LinkSteps& links) {
+int forms_of(CauseKind kind) {
+  switch (kind) {
+    case CauseKind::few_sms:
+      return 3;
+    case CauseKind::busy_gpu:
+    case CauseKind::slow_gpu:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+bool is_possible(CauseKind kind, const RunState& healthy, const LinkSteps& links) {
+  // Links that no step notices are not slow.
+  const auto notices = [](const std::vector<double>& steps) {
+    return steps.back() > 1.01 * steps.front();
+  };
+  switch (kind) {
+    case CauseKind::straggling_host:
+    case CauseKind::imbalance:
+      return healthy.ranks.size() > 1;  // one rank is not later than others
+    case CauseKind::data_stall:
+    case CauseKind::data_stall_at_times:
+    case CauseKind::checkpoint:
+      return healthy.trains;
+    case CauseKind::small_buckets:
+    case CauseKind::one_bucket:
+      return healthy.trains && !healthy.alone;
+    case CauseKind::no_overlap:
+    case CauseKind::checked_collectives:
+      return !healthy.alone;
+    case CauseKind::slow_scale_up:
+      return notices(links.scale_up_s);
+    case CauseKind::slow_network:
+      return notices(links.network_s);
+    default:
+      return true;
+  }
+}
+
+RunState with_fault(RunState s, CauseKind kind, double x, std::size_t rank, const LinkSteps& links,
+                    int form) {
   switch (kind) {
     case CauseKind::healthy:
       break;
@@ -209,13 +293,15 @@ RunState with_fault(RunState s, CauseKind kind, double x, std::size_t rank,
       break;
     case CauseKind::slow_scale_up:
       slow_links(s, links.left, links.scale_up_s, x, s.link);
+      // Collectives that leave a domain run over its links, too.
+      s.network = time_on(links.left, links.outside_by_scale_up, x);
       break;
     case CauseKind::slow_network:
       slow_links(s, links.left, links.network_s, x, s.network);
       break;
     default:
       faults_of_hosts(s, kind, x);
-      faults_of_devices(s, kind, x, rank);
+      faults_of_devices(s, kind, x, rank, form);
       faults_of_programs(s, kind, x);
   }
   return s;

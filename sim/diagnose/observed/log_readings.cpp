@@ -85,6 +85,12 @@ void read_log(const RunLog& log, const RunState& healthy, Readings& readings) {
     for (auto& time : forward) *time /= healthy.healthy_s;
     add_of_ranks(readings, Symptom::forward, forward);
   }
+  std::vector<std::optional<double>> optimizer = by_rank(log, "optimizer");
+  if (optimizer.size() > 1 && optimizer.size() == healthy.ranks.size() &&
+      !healthy.meets_in_optimizer) {
+    for (auto& time : optimizer) *time = std::log(std::max(1e-9, *time));
+    add_of_ranks(readings, Symptom::optimizer_timer, optimizer);
+  }
   const auto add = [&](Symptom symptom, double value, double noise = 0) {
     readings.push_back({.symptom = symptom, .value = value, .noise = noise});
   };

@@ -67,11 +67,18 @@ Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& s
       kinds.insert(std::string(observe::trouble_text[trouble.kind]));
     seen.troubles.assign(kinds.begin(), kinds.end());
   }
+  seen.profiles_can_name = !run.profiles.empty();
   if (has_kernel_through_steps(run.profiles)) seen.name(kernel_through_steps);
   if (has_collectives_on_hosts(run.profiles)) seen.name(collectives_on_hosts);
+  using observe::KernelClass;
+  if (has_older_kernels(run.profiles, KernelClass::attention)) seen.name(older_attention);
+  if (has_older_kernels(run.profiles, KernelClass::product)) seen.name(older_products);
   if (!run.profiles.empty())
     read_profiles(run.profiles, run.told_step(), healthy, scenario, seen.readings);
-  for (const std::string& trouble : troubles_of(run.counters)) seen.name(trouble.c_str());
+  for (const std::string& trouble : troubles_of(run.counters)) {
+    seen.can_name = true;
+    seen.name(trouble.c_str());
+  }
   if (!run.counters.empty()) read_counters_of(run.counters, healthy, seen.readings);
   return seen;
 }

@@ -36,10 +36,16 @@ std::vector<int> ranks_seen(const Observations& run);
 void read_log(const observe::RunLog& log, const RunState& healthy, Readings& readings);
 void read_profiles(const std::vector<observe::Profile>& profiles, std::optional<double> step_s,
                    const RunState& healthy, const Scenario& scenario, Readings& readings);
+// Whether each says when its host waits for the data loader; true where there is none.
+bool name_loader(const std::vector<observe::Profile>& profiles);
+// Whether each has steps enough to tell which products lost slices of time.
+bool tell_slices_of_products(const std::vector<observe::Profile>& profiles);
 // Whether something runs through whole steps beside the run's own kernels.
 bool has_kernel_through_steps(const std::vector<observe::Profile>& profiles);
 // Whether hosts run a collective of their own for most of the devices'.
 bool has_collectives_on_hosts(const std::vector<observe::Profile>& profiles);
+// Whether kernels of attention or of products are mostly those of an older chip than the device.
+bool has_older_kernels(const std::vector<observe::Profile>& profiles, observe::KernelClass what);
 // What counters name: "port errors", "NVLink errors", "ECC errors", "heat", each once.
 std::vector<std::string> troubles_of(const std::vector<observe::CounterLog>& counters);
 void read_counters_of(const std::vector<observe::CounterLog>& counters, const RunState& healthy,

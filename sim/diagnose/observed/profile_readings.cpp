@@ -19,9 +19,20 @@ using Values = std::vector<std::optional<double>>;
 // Collectives of fewer bytes are bound by latency, and tell little of links.
 constexpr double large_collective = 1e6;
 
+// Slices of time that kernels lost to another process.
+double lost_of(const Profile& p) {
+  double seconds = 0;
+  for (const Seconds& lost : p.foreign.lost) seconds += lost.si();
+  return seconds;
+}
+
+// Slices of time that kernels lost are none of theirs.
 double of_class(const Profile& p, std::initializer_list<KernelClass> classes) {
   double seconds = 0;
-  for (const KernelClass c : classes) seconds += p.mean.by_class[static_cast<std::size_t>(c)].si();
+  for (const KernelClass c : classes) {
+    const auto i = static_cast<std::size_t>(c);
+    seconds += p.mean.by_class[i].si() - p.foreign.lost[i].si();
+  }
   return seconds;
 }
 
@@ -52,7 +63,8 @@ double memory_bound(const Profile& p) { return memory_kernels(p) - running_throu
 // another kind: a prediction counts both as communication.
 double exposed(const Profile& p) {
   const double kinds = products(p) + attention(p) + memory_kernels(p) + optimizer(p);
-  return p.mean.exposed_communication.si() + std::max(0.0, p.mean.compute.si() - kinds);
+  return p.mean.exposed_communication.si() +
+         std::max(0.0, p.mean.compute.si() - lost_of(p) - kinds);
 }
 double communication(const Profile& p) { return of_class(p, {KernelClass::communication}); }
 
@@ -63,13 +75,22 @@ double lengthened(const Profile& p, std::optional<double> step_s) {
   return step_s ? std::max(0.0, span_of(p) - *step_s) : 0;
 }
 
-// Without work of the device, for other reasons than data and the profiler.
-double idle_of(const Profile& p, std::optional<double> step_s) {
+// Without work of the device, for other reasons than the profiler and a loader that it names.
+double profiled_idle(const Profile& p) {
   const auto of = [&](HostWork work) {
     return p.mean.idle_by_host[static_cast<std::size_t>(work)].si();
   };
-  const double idle = p.mean.idle.si() - of(HostWork::data_loader) - of(HostWork::profiler);
-  return std::max(0.0, idle - lengthened(p, step_s));
+  return p.mean.idle.si() - of(HostWork::data_loader) - of(HostWork::profiler) -
+         p.foreign.kept_waiting.si();
+}
+double idle_of(const Profile& p, std::optional<double> step_s) {
+  return std::max(0.0, profiled_idle(p) - lengthened(p, step_s));
+}
+// A kernel that is none of the run's has the device alone. By what profiled steps are longer than
+// usual ones, idle time is shorter in these, and then this.
+double alone_of(const Profile& p, std::optional<double> step_s) {
+  const double less = std::max(0.0, lengthened(p, step_s) - std::max(0.0, profiled_idle(p)));
+  return std::max(0.0, p.foreign.alone.si() - less);
 }
 
 // Threads of kernels whose number follows the batch.
@@ -148,10 +169,13 @@ double in_32_bits(const Profile& p) {
   return all > 0 ? wide / all : 0;
 }
 
+// Seconds in calls that launch, beyond what a call takes, over those of kernels that compute.
 double launching(const Profile& p) {
+  constexpr double usual_call = 7.5e-6;  // seconds, profiled: 5 to 9 in validation/faults
   double seconds = 0;
   for (const auto& row : p.runtime_calls)
-    if (row.name.find("LaunchKernel") != std::string::npos) seconds += row.total.si();
+    if (row.name.find("LaunchKernel") != std::string::npos)
+      seconds += row.total.si() - usual_call * static_cast<double>(row.count);
   const double steps = std::max<double>(1, static_cast<double>(p.steps.size()));
   const double compute = products(p) + attention(p) + memory_bound(p) + optimizer(p);
   return compute > 0 ? seconds / steps / compute : 0;
@@ -178,16 +202,32 @@ double mean_of(const std::vector<Profile>& profiles, double (*of)(const Profile&
 // Seconds a step without work of the device while the host waits for a batch, mean over ranks;
 // nothing where no profile names the loader.
 std::optional<double> loader_waits(const std::vector<Profile>& profiles) {
-  const auto names_loader = [](const Profile& p) {
-    const auto is_loader = [](const observe::HostRow& row) {
-      return row.name.find("DataLoader") != std::string::npos;
-    };
-    return std::any_of(p.annotations.begin(), p.annotations.end(), is_loader) ||
-           std::any_of(p.operations.begin(), p.operations.end(), is_loader);
-  };
-  if (!std::all_of(profiles.begin(), profiles.end(), names_loader)) return std::nullopt;
+  if (!name_loader(profiles)) return std::nullopt;
   constexpr auto loader = static_cast<std::size_t>(HostWork::data_loader);
   return mean_of(profiles, [](const Profile& p) { return p.mean.idle_by_host[loader].si(); });
+}
+
+// What others did on the device. Slices of time come over the rest of the time of kernels that were
+// looked at.
+void read_foreign_work(const std::vector<Profile>& profiles, std::optional<double> step_s,
+                       const RunState& healthy, Readings& readings) {
+  constexpr double slice = 2.2e-3;  // seconds: mean of those in validation/faults
+  const auto usual = [](const Profile& p) { return p.foreign.usual.si(); };
+  const std::size_t first = readings.size();
+  add_of_ranks(
+      readings, Symptom::suspended, of_all(profiles, [&](const Profile& p) {
+        const double compute = p.mean.compute.si() - lost_of(p);
+        if (usual(p) <= 0 || compute <= 0) return std::optional<double>();
+        return std::optional(lost_of(p) / usual(p) + p.foreign.kept_waiting.si() / compute);
+      }));
+  for (std::size_t i = first; i < readings.size(); ++i) {
+    const Profile& p = profiles[static_cast<std::size_t>(std::max(0, readings[i].rank))];
+    const double steps = std::max(1.0, static_cast<double>(p.mean.number));
+    readings[i].slice = slice / (steps * usual(p));
+  }
+  add_of_ranks(readings, Symptom::alone, of_all(profiles, [&](const Profile& p) {
+                 return std::optional(alone_of(p, step_s) / healthy.healthy_s);
+               }));
 }
 
 bool has(const Readings& readings, Symptom symptom) {
@@ -227,6 +267,22 @@ bool has_kernel_through_steps(const std::vector<Profile>& profiles) {
   return false;
 }
 
+bool name_loader(const std::vector<Profile>& profiles) {
+  const auto names_loader = [](const Profile& p) {
+    const auto is_loader = [](const observe::HostRow& row) {
+      return row.name.find("DataLoader") != std::string::npos;
+    };
+    return std::any_of(p.annotations.begin(), p.annotations.end(), is_loader) ||
+           std::any_of(p.operations.begin(), p.operations.end(), is_loader);
+  };
+  return std::all_of(profiles.begin(), profiles.end(), names_loader);
+}
+
+bool tell_slices_of_products(const std::vector<Profile>& profiles) {
+  return !profiles.empty() && std::all_of(profiles.begin(), profiles.end(),
+                                          [](const Profile& p) { return p.foreign.products; });
+}
+
 bool has_collectives_on_hosts(const std::vector<Profile>& profiles) {
   const auto checked = [](const Profile& p) {
     std::size_t hosts = 0, devices = 0;
@@ -236,6 +292,27 @@ bool has_collectives_on_hosts(const std::vector<Profile>& profiles) {
     return devices > 0 && 2 * hosts > devices;
   };
   return std::any_of(profiles.begin(), profiles.end(), checked);
+}
+
+bool has_older_kernels(const std::vector<Profile>& profiles, observe::KernelClass what) {
+  // As CUTLASS, cuBLAS and cuDNN write the generation that a kernel was built for.
+  constexpr std::pair<const char*, int> generations[] = {
+      {"sm70", 7},   {"sm75", 7},   {"sm80", 8},       {"sm_80", 8},      {"volta", 7},
+      {"turing", 7}, {"ampere", 8}, {"cutlass_80", 8}, {"cutlass_75", 7}, {"cutlass_70", 7}};
+  double all = 0, older = 0;
+  for (const Profile& p : profiles)
+    for (const observe::KernelRow& row : p.kernels) {
+      const bool wide = row.format == Format::fp32 || row.format == Format::tf32;
+      if (row.what != what || wide) continue;
+      all += row.total.si();
+      const bool of_older =
+          std::any_of(std::begin(generations), std::end(generations), [&](const auto& generation) {
+            return row.name.find(generation.first) != std::string::npos &&
+                   generation.second < p.device.compute_major.value_or(0);
+          });
+      if (of_older) older += row.total.si();
+    }
+  return 2 * older > all;
 }
 
 void read_profiles(const std::vector<Profile>& profiles, std::optional<double> step_s,
@@ -260,6 +337,7 @@ void read_profiles(const std::vector<Profile>& profiles, std::optional<double> s
   if (profiles.size() > 1)
     add_of_ranks(readings, Symptom::work,
                  of_all(profiles, [](const Profile& p) { return log_if(threads_of(p)); }));
+  read_foreign_work(profiles, step_s, healthy, readings);
   read_communication(profiles, step_s, healthy, readings);
   LinkRatio links;
   for (const Profile& p : profiles) {
@@ -284,8 +362,7 @@ void read_profiles(const std::vector<Profile>& profiles, std::optional<double> s
   for (const Profile& p : profiles) longest = std::max(longest, span_of(p));
   if (!step_s || longest >= *step_s) return;
   for (std::size_t i = first; i < readings.size(); ++i)
-    if (readings[i].rank < 0)
-      readings[i].noise = std::hypot(readings[i].noise, std::log(*step_s / longest));
+    readings[i].noise = std::hypot(readings[i].noise, std::log(*step_s / longest));
 }
 
 }  // namespace orrery

@@ -23,7 +23,31 @@ struct RankState {
   double forward_s = 0;          // its forward pass, beyond the mean rank's
   double clock = 1;              // of its processors, over what the device sustains under such work
   double foreign_memory_gb = 0;  // 1e9 bytes that the run does not hold
+  double suspended = 0;          // slices of time that kernels lost, over the rest of their time
+  double alone_s = 0;            // a kernel beside the run's own has the device alone
   double compute_s() const { return products_s + attention_s + memory_bound_s + optimizer_s; }
+};
+
+// What profiles of the run can show.
+struct Profiled {
+  // One that does not name the data loader shows waits for it as idle time.
+  bool loader_is_unnamed = false;
+  // Times of products hold slices of time that they lost; those of other kernels were freed of
+  // them.
+  bool products_hold_slices = true;
+};
+
+// How little a state says of its figures, beside the noise that each symptom has.
+struct Unknown {
+  // By chance one rank or the other is the one that waits, for so much of what all are late.
+  double uneven_s = 0;
+  // Where the host decides the step, how fast it is decides how long the device is idle: its share
+  // of the step is known to this.
+  double host = 0;
+  bool alone_s = false;  // how long a kernel has the device alone is not the cause's to say
+  double jitter = 0;     // as a logarithm
+  double clock = 0;      // ranks differ by so much, as a logarithm
+  double attention = 0;  // its time, as a logarithm
 };
 
 struct RunState {
@@ -42,16 +66,17 @@ struct RunState {
   double fp32 = 0;          // share of the products' time that runs in 32 bits
   double host_waits = 3;    // calls in which the host waits for the device, of a step
   double allocations = 0;   // calls to the driver for memory, of a step
-  double launching = 0.05;  // seconds in calls that launch, over those of kernels that compute
+  double launching = 0;     // seconds in calls that launch, beyond usual, over those of kernels
   double clock_hz = 0;      // of the device's processors, under the power that such work draws
   bool alone = false;       // one rank, which waits for none
+  bool trains = true;       // else it infers: no batches of data, no gradients, nothing to save
   // Whether ranks meet in collectives of the forward pass, so that its time is the same for all.
   bool meets_in_forward = true;
-  // By chance one rank or the other is the one that waits, for so much of what all are late.
-  double uneven_s = 0;
-  double uneven_clock = 0;       // ranks' clocks differ by so much, as a logarithm
-  double attention_unknown = 0;  // its time is known to this, as a logarithm, beside its own noise
-  std::size_t layers = 1;        // of a stage
+  // The same of the optimizer: it reduces or gathers what others hold.
+  bool meets_in_optimizer = true;
+  Profiled profiled;
+  Unknown unknown;
+  std::size_t layers = 1;  // of a stage
   std::vector<RankState> ranks;
 
   // The rank comes so much later in every step than the others, which wait for it in collectives.

@@ -32,6 +32,12 @@ double of_rank(const RunState& s, Symptom symptom, const RankState& r) {
       return log_of(r.work);
     case Symptom::foreign_memory:
       return r.foreign_memory_gb;
+    case Symptom::suspended:
+      return r.suspended;
+    case Symptom::alone:
+      return r.alone_s / s.healthy_s;
+    case Symptom::optimizer_timer:
+      return log_of(r.optimizer_s);
     default:
       return 0;
   }
@@ -83,17 +89,22 @@ double chance_of(const Reading& reading, const RunState& state) {
   switch (reading.symptom) {
     case Symptom::wait:
     case Symptom::late:
-      return state.uneven_s / state.healthy_s;
+      return state.unknown.uneven_s / state.healthy_s;
     case Symptom::idle:
-      return (reading.rank < 0 ? 0.4 : 1) * state.uneven_s / state.healthy_s;
+      return std::hypot((reading.rank < 0 ? 0.4 : 1) * state.unknown.uneven_s / state.healthy_s,
+                        state.unknown.host);
+    case Symptom::alone:
+      return state.unknown.alone_s ? 1 : 0;
     case Symptom::exposed:
-      return 0.4 * state.uneven_s / state.healthy_s;
+      return 0.4 * state.unknown.uneven_s / state.healthy_s;
     case Symptom::forward:
-      return state.meets_in_forward ? 0 : state.uneven_s / state.healthy_s;
+      return state.meets_in_forward ? 0 : state.unknown.uneven_s / state.healthy_s;
     case Symptom::clock:
-      return state.uneven_clock;
+      return state.unknown.clock;
+    case Symptom::jitter:
+      return state.unknown.jitter;
     case Symptom::attention:
-      return reading.rank < 0 ? state.attention_unknown : 0;
+      return reading.rank < 0 ? state.unknown.attention : 0;
     default:
       return 0;
   }
@@ -129,14 +140,19 @@ double expected(const RunState& state, Symptom symptom, int rank) {
   for (const RankState& r : state.ranks) mean += of_rank(state, symptom, r);
   mean /= static_cast<double>(state.ranks.size());
   if (rank < 0) return mean;
-  return of_rank(state, symptom, state.ranks.at(static_cast<std::size_t>(rank))) - mean;
+  const double own = of_rank(state, symptom, state.ranks.at(static_cast<std::size_t>(rank)));
+  return is_of_each_rank(symptom) ? own : own - mean;
 }
 
-double deviation_of(const Reading& reading, double strength, const RunState& state) {
+double deviation_of(const Reading& reading, double added, double healthy, const RunState& state) {
   const SymptomNoise& noise = symptom_noise()[static_cast<std::size_t>(reading.symptom)];
   const double own = reading.rank < 0 ? noise.base : noise.rank;
-  return std::sqrt(own * own + std::pow(noise.relative * strength, 2) +
-                   reading.noise * reading.noise + std::pow(chance_of(reading, state), 2));
+  // Slices of time are few: their number is known to its own root.
+  const double quantum =
+      reading.symptom == Symptom::suspended ? reading.slice * std::max(0.0, added) : 0;
+  return std::sqrt(own * own + quantum + std::pow(noise.relative * added, 2) +
+                   std::pow(noise.relative * healthy, 2) + reading.noise * reading.noise +
+                   std::pow(chance_of(reading, state), 2));
 }
 
 void add_of_ranks(Readings& readings, Symptom symptom,
@@ -149,12 +165,15 @@ void add_of_ranks(Readings& readings, Symptom symptom,
       ++count;
     }
   if (count == 0) return;
-  readings.push_back({.symptom = symptom, .rank = -1, .value = sum / count});
+  const double mean = sum / count;
+  const bool each = is_of_each_rank(symptom) && count > 1;
+  if (!each) readings.push_back({.symptom = symptom, .rank = -1, .value = mean});
   if (count < 2) return;
   for (std::size_t r = 0; r < values.size(); ++r)
     if (values[r])
-      readings.push_back(
-          {.symptom = symptom, .rank = static_cast<int>(r), .value = *values[r] - sum / count});
+      readings.push_back({.symptom = symptom,
+                          .rank = static_cast<int>(r),
+                          .value = *values[r] - (each ? 0 : mean)});
 }
 
 }  // namespace orrery

@@ -14,7 +14,8 @@
 namespace orrery {
 
 // What a run shows. "log": a natural logarithm of a ratio; "share": of the healthy step. Those of
-// ranks come twice: the mean over the ranks that were seen, and each rank's difference to it.
+// ranks come twice: the mean over the ranks that were seen, and each rank's difference to it. Those
+// of each rank (is_of_each_rank) come as they are, once a rank.
 enum class Symptom : std::uint8_t {
   step,         // log: usual step over the predicted one
   occasional,   // share: mean step beyond the usual one
@@ -35,19 +36,22 @@ enum class Symptom : std::uint8_t {
   memory_bound,
   optimizer,
   clock,
-  wait,  // share, of ranks
-  late,  // share: collectives that nothing hides, beyond the rank with fewest
-  idle,
-  forward,         // share: the forward pass
-  work,            // log
-  foreign_memory,  // 1e9 bytes
+  wait,             // share, of ranks
+  late,             // share: collectives that nothing hides, beyond the rank with fewest
+  idle,             // share, of each rank
+  forward,          // share: the forward pass
+  work,             // log
+  foreign_memory,   // 1e9 bytes
+  suspended,        // of each rank: slices of time that kernels lost, over the rest of their time
+  alone,            // share, of each rank: a kernel beside the run's own has the device alone
+  optimizer_timer,  // log: the optimizer as the log times it
 };
 inline constexpr auto symptom_text = enum_names<Symptom>(
-    {"step",       "occasional",   "saves",     "stalls",     "data",
-     "jitter",     "link",         "network",   "call-bytes", "fp32",
-     "host-waits", "allocations",  "launching", "exposed",    "products",
-     "attention",  "memory-bound", "optimizer", "clock",      "wait",
-     "late",       "idle",         "forward",   "work",       "foreign-memory"});
+    {"step",           "occasional", "saves",      "stalls",         "data",         "jitter",
+     "link",           "network",    "call-bytes", "fp32",           "host-waits",   "allocations",
+     "launching",      "exposed",    "products",   "attention",      "memory-bound", "optimizer",
+     "clock",          "wait",       "late",       "idle",           "forward",      "work",
+     "foreign-memory", "suspended",  "alone",      "optimizer-timer"});
 inline constexpr std::size_t symptom_count = symptom_text.count;
 constexpr std::string_view to_text(Symptom s) { return symptom_text[s]; }
 
@@ -66,12 +70,19 @@ constexpr bool is_kernel_time(Symptom s) {
   return s >= kernel_classes.front().symptom && s <= kernel_classes.back().symptom;
 }
 
+// Whether each rank's own value is read. A rank that is late leaves the others' devices at work or
+// in collectives: only its own is idle, which differences to a mean would not say.
+constexpr bool is_of_each_rank(Symptom s) {
+  return s == Symptom::idle || s == Symptom::suspended || s == Symptom::alone;
+}
+
 // One figure; `rank` below 0: of the whole run, or the mean over ranks.
 struct Reading {
   Symptom symptom = Symptom::step;
   int rank = -1;
   double value = 0;
   double noise = 0;  // of this reading, beside the symptom's own: 0 mostly
+  double slice = 0;  // of `suspended`: by how much one slice of time moves it
 };
 
 // Places of readings in a fixed order: whole-run symptoms and means first, then rank by rank.
@@ -83,16 +94,18 @@ inline constexpr const char* kernel_through_steps = "kernel through steps";
 // And collectives of hosts in every layer, as checks of the devices' collectives make them.
 inline constexpr const char* collectives_on_hosts = "collectives on hosts";
 
+// And kernels of attention, or of products in 16 bits and fewer, whose names tell an older chip.
+inline constexpr const char* older_attention = "attention of an older chip";
+inline constexpr const char* older_products = "products of an older chip";
+
 // What was seen of a run.
 struct Seen {
   Readings readings;
   // What the files name: kinds of lines of the log, each once, and the troubles above.
   std::vector<std::string> troubles;
-  bool can_name = false;  // else no file could
-  void name(const char* trouble) {
-    can_name = true;
-    troubles.emplace_back(trouble);
-  }
+  bool can_name = false;           // else no log and no counter could
+  bool profiles_can_name = false;  // else no profile could
+  void name(const char* trouble) { troubles.emplace_back(trouble); }
   std::vector<int> ranks = {0};  // seen one by one, by their numbers in the run
 };
 
@@ -110,11 +123,11 @@ const std::vector<SymptomNoise>& symptom_noise();
 // The value that the state shows.
 double expected(const RunState& state, Symptom symptom, int rank);
 
-// Standard deviation of a reading in such a state; `strength`: what a cause says of its own
-// readings is known to a share of them.
-double deviation_of(const Reading& reading, double strength, const RunState& state);
+// Standard deviation of a reading in such a state. `added`: what a cause adds to the reading is
+// known to a share of it; `healthy`: what a run without fault shows is, to half of that share.
+double deviation_of(const Reading& reading, double added, double healthy, const RunState& state);
 
-// Takes a figure of each rank and gives the mean and the differences to it.
+// Takes a figure of each rank and gives the mean and the differences to it, or the figures.
 void add_of_ranks(Readings& readings, Symptom symptom,
                   const std::vector<std::optional<double>>& values);
 

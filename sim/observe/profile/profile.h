@@ -149,6 +149,17 @@ struct RecordedWith {
   bool launches = false;  // calls of the driver, so that kernels are known to belong to steps
 };
 
+// What others did on the device: another process that had it for slices of time, a kernel that runs
+// through steps. Times are of a step, mean over those that the mean step holds.
+struct ForeignWork {
+  std::size_t slices = 0;                      // of all these steps
+  std::array<Seconds, kernel_classes> lost{};  // by kernels that were suspended
+  Seconds usual;                               // of the kernels that were looked at, without that
+  bool products = false;                       // products were looked at, too
+  Seconds kept_waiting;                        // the device had work and did none of it
+  Seconds alone;                               // only a kernel that runs through the step ran
+};
+
 struct Profile {
   std::string file;
   ProfileSource source = ProfileSource::kineto;
@@ -160,6 +171,7 @@ struct Profile {
   std::vector<ProfiledStep> steps;
   ProfiledStep mean;               // over whole steps, or all where none is; `number`: how many
   std::vector<KernelRow> kernels;  // by total time, most first; of all events
+  ForeignWork foreign;
   std::vector<CollectiveRecord> collectives;
   std::vector<ProductFormat> product_formats;                   // most time first
   std::vector<ProductShape> product_shapes;                     // most often first

@@ -98,6 +98,7 @@ void summarise(Timeline& timeline, const std::string& file, Profile& profile) {
   profile.step_source = windows.source;
   profile.notes.insert(profile.notes.end(), windows.notes.begin(), windows.notes.end());
   fill_steps(timeline, windows, profile);
+  fill_foreign_work(timeline, windows, profile);
   if (profile.steps.size() > 1 && !profile.steps.back().whole)
     profile.notes.push_back(
         "The last step ends with its last kernel, since none follows: means leave it out.");

@@ -14,5 +14,7 @@ void summarise(Timeline& timeline, const std::string& file, Profile& profile);
 void fill_tables(const Timeline& timeline, Profile& profile);
 // Steps with their times, and the longest gaps. The timeline's device events are sorted.
 void fill_steps(const Timeline& timeline, const StepWindows& windows, Profile& profile);
+// What others did on the device, once the steps are filled:
+void fill_foreign_work(const Timeline& timeline, const StepWindows& windows, Profile& profile);
 
 }  // namespace orrery::observe

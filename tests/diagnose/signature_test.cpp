@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests what tells one cause from its like: each symptom decides where the others do not.
+#include <catch2/catch.hpp>
+
+#include "sim/diagnose/observed/observations.h"
+#include "tests/diagnose/fault_states.h"
+
+namespace orrery {
+namespace {
+
+constexpr double model_noise = 0.08;
+
+HealthyRun pair_of_ranks() { return healthy_run({.layout = {.dp = 2}}, 2); }
+HealthyRun one_gpu() {
+  HealthyRun run = healthy_run({.model = "llama3.2-1b", .layout = {}, .batch = 1}, 1);
+  run.state.trains = false;
+  return run;
+}
+
+double probability(const HealthyRun& run, const Seen& seen, CauseKind kind) {
+  for (const Finding& f : judge(run.state, model_noise, seen, run.links))
+    if (f.kind == kind) return f.probability;
+  return 0;
+}
+
+// The same without a symptom.
+Seen without(Seen seen, std::initializer_list<Symptom> symptoms) {
+  std::erase_if(seen.readings, [&](const Reading& r) {
+    return std::find(symptoms.begin(), symptoms.end(), r.symptom) != symptoms.end();
+  });
+  return seen;
+}
+
+TEST_CASE("slices of time tell another process on the only GPU of a run") {
+  const HealthyRun run = one_gpu();
+  const Seen seen = shown(with_fault(run.state, CauseKind::busy_gpu, 0.4, 0, run.links));
+  CHECK(probability(run, seen, CauseKind::busy_gpu) > 0.95);
+  CHECK(probability(run, without(seen, {Symptom::suspended, Symptom::clock}), CauseKind::busy_gpu) <
+        0.6);
+}
+
+TEST_CASE("a kernel that has the device alone, and its name, tell a device that is kept") {
+  const HealthyRun run = one_gpu();
+  Seen seen = shown(with_fault(run.state, CauseKind::few_sms, 2, 0, run.links, 1));
+  CHECK(probability(run, seen, CauseKind::few_sms) > 0.9);
+  // However long it has the device beside kernels that are slower: the step says it all.
+  const Finding first = judge(run.state, model_noise, seen, run.links).front();
+  CHECK(first.faulty_s - first.healthy_s == Approx(2 * run.state.healthy_s).epsilon(0.05));
+  // A kernel that costs little is there all the same: nothing else has one.
+  seen = shown(with_fault(run.state, CauseKind::few_sms, 0.05, 0, run.links));
+  seen.profiles_can_name = true;
+  CHECK(probability(run, seen, CauseKind::few_sms) < 0.2);
+  seen.name(kernel_through_steps);
+  CHECK(probability(run, seen, CauseKind::few_sms) > 0.7);
+}
+
+TEST_CASE("idle devices of both ranks are no rank's own fault") {
+  const HealthyRun run = pair_of_ranks();
+  Seen seen = shown(with_fault(run.state, CauseKind::straggling_host, 1.4, 1, run.links));
+  const double before = probability(run, seen, CauseKind::busy_host);
+  CHECK(before < 1e-3);
+  // The device of rank 0 is idle, too, if less than that of rank 1.
+  for (Reading& r : seen.readings)
+    if (r.symptom == Symptom::idle && r.rank == 0) r.value = 0.6;
+  CHECK(probability(run, seen, CauseKind::busy_host) > 30 * before);
+}
+
+TEST_CASE("the optimizer's timers tell a slow device from a late host") {
+  HealthyRun run = pair_of_ranks();
+  run.state.meets_in_forward = run.state.meets_in_optimizer = false;
+  const RunState slow = with_fault(run.state, CauseKind::slow_gpu, 0.3, 1, run.links);
+  Seen seen{.readings = {{.symptom = Symptom::step, .value = expected(slow, Symptom::step, -1)}},
+            .can_name = true,
+            .ranks = {0, 1}};
+  for (const int rank : {0, 1})
+    seen.readings.push_back({.symptom = Symptom::forward,
+                             .rank = rank,
+                             .value = expected(slow, Symptom::forward, rank)});
+  const double before = probability(run, seen, CauseKind::straggling_host);
+  CHECK(before > 0.05);
+  for (const int rank : {0, 1})
+    seen.readings.push_back({.symptom = Symptom::optimizer_timer,
+                             .rank = rank,
+                             .value = expected(slow, Symptom::optimizer_timer, rank)});
+  CHECK(probability(run, seen, CauseKind::straggling_host) < before / 4);
+}
+
+TEST_CASE("a GPU that is slow where processors decide is no kept one, where steps are even") {
+  const HealthyRun run = healthy_run({.layout = {.dp = 4}}, 4);
+  Seen seen = shown(with_fault(run.state, CauseKind::slow_gpu, 0.4, 2, run.links, 1));
+  seen.profiles_can_name = true;
+  CHECK(probability(run, seen, CauseKind::slow_gpu) >
+        2 * probability(run, seen, CauseKind::few_sms));
+  // A kernel that runs through steps says what keeps the processors.
+  seen.name(kernel_through_steps);
+  CHECK(probability(run, seen, CauseKind::slow_gpu) < probability(run, seen, CauseKind::few_sms));
+}
+
+TEST_CASE("a run cannot have what it does not do") {
+  const HealthyRun run = one_gpu();
+  const Seen seen{.readings = {{.symptom = Symptom::step, .value = 0.4}}};
+  for (const CauseKind kind :
+       {CauseKind::data_stall, CauseKind::checkpoint, CauseKind::slow_network,
+        CauseKind::slow_scale_up, CauseKind::straggling_host, CauseKind::small_buckets,
+        CauseKind::no_overlap, CauseKind::checked_collectives})
+    CHECK(probability(run, seen, kind) == 0);
+  CHECK(probability(run, seen, CauseKind::busy_host) > 0.05);
+  CHECK(is_possible(CauseKind::data_stall, pair_of_ranks().state, run.links));
+}
+
+TEST_CASE("a wait for data is idle time where the profile does not name the loader") {
+  HealthyRun run = pair_of_ranks();
+  const Seen late = shown(with_fault(run.state, CauseKind::busy_host, 0.3, 0, run.links));
+  const Seen nothing_idle = without(
+      shown(with_fault(run.state, CauseKind::data_stall, 0.3, 0, run.links)), {Symptom::data});
+  run.state.profiled.loader_is_unnamed = true;
+  const double never = probability(run, nothing_idle, CauseKind::data_stall);
+  CHECK(never < 0.1);  // the device would be idle
+  CHECK(probability(run, without(late, {Symptom::data}), CauseKind::data_stall) > never);
+  run.state.profiled.loader_is_unnamed = false;
+  CHECK(probability(run, nothing_idle, CauseKind::data_stall) > 0.5);
+}
+
+TEST_CASE("links inside a domain slow what leaves it, too") {
+  const HealthyRun run = healthy_run({.layout = {.dp = 32, .zero_stage = 3}}, 4);
+  const RunState slow = with_fault(run.state, CauseKind::slow_scale_up, 9, 0, run.links);
+  CHECK(slow.link == Approx(10));
+  CHECK(slow.network > 1.5);
+  CHECK(slow.network < slow.link);
+  // A network that is slow leaves links inside as they are.
+  CHECK(with_fault(run.state, CauseKind::slow_network, 9, 0, run.links).link == 1);
+}
+
+TEST_CASE("kernels that name an older chip are told, products in 32 bits left out") {
+  using observe::KernelClass;
+  observe::Profile p;
+  p.device.compute_major = 9;
+  const auto add = [&](const char* name, KernelClass what, std::optional<Format> format) {
+    p.kernels.push_back(
+        {.name = name, .what = what, .format = format, .count = 1, .total = Seconds(1)});
+  };
+  add("fmha_cutlassF_bf16_aligned_64x128_rf_sm80", KernelClass::attention, Format::bf16);
+  add("sm80_xmma_gemm_f32f32", KernelClass::product, Format::fp32);
+  add("nvjet_sm90_tst", KernelClass::product, Format::bf16);
+  CHECK(has_older_kernels({p}, KernelClass::attention));
+  CHECK_FALSE(has_older_kernels({p}, KernelClass::product));
+  p.device.compute_major = 8;
+  CHECK_FALSE(has_older_kernels({p}, KernelClass::attention));
+  CHECK_FALSE(has_older_kernels({}, KernelClass::attention));
+}
+
+}  // namespace
+}  // namespace orrery

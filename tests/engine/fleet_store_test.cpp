@@ -238,6 +238,28 @@ TEST_CASE("law: jobs that read one at a time notice no other", "[fleet]") {
   CHECK(storm.use.work.starting == static_cast<GpuPicos>(5) * 8 * 800 * second * 1'000'000);
 }
 
+// A job of higher priority has its accelerators for an hour. Then it saves, starts, reads for 600
+// s, twice as long where the store gives half of what it could take, and warms up.
+TEST_CASE("whoever was stopped by another job reads its state before it goes on", "[fleet]") {
+  ClusterJobs list;
+  list.jobs = {{.length = {10 * hour}, .limit = {10 * hour}, .gpus = 96, .work = 2},
+               {.submit = {hour}, .length = {hour}, .limit = {hour}, .gpus = 96, .priority = 1}};
+  FleetQuestion question = question_of(0);
+  question.breakdowns = {};
+  question.horizon = fleet_never;
+  question.works[2].own_failures = question.works[2].planned_stops = {};
+  for (const std::int64_t store : {std::int64_t{0}, 50 * gigabyte, 25 * gigabyte}) {
+    question.store_bytes_per_s = store;
+    const FleetRecord record = run_fleet(list, question);
+    REQUIRE(record.jobs[0].preemptions == 1);
+    const std::int64_t read = store == 25 * gigabyte ? 1200 : 600;
+    CHECK(record.reads.count == (store > 0 ? 1 : 0));
+    // Twice it starts, in a tenth of a second for each; a save takes 3.333333 s.
+    const GpuPicos us = 2 * 9'600'000 + (read + 100) * second + 3'333'333;
+    CHECK(record.use.work.starting / 96 / 1'000'000 == us);
+  }
+}
+
 TEST_CASE("law: accelerator-time adds up where jobs share a store", "[fleet]") {
   const std::uint64_t seed = fresh(45);
   INFO("seed " << seed);

@@ -7,6 +7,7 @@
 #include "sim/engine/cluster/fleet_tally.h"
 #include "sim/engine/decisions/fleet_decisions.h"
 #include "sim/engine/fleet/fleet_state.h"
+#include "sim/engine/fleet/part_speeds.h"
 #include "sim/engine/fleet/trunk_meetings.h"
 #include "sim/engine/losses/fleet_losses.h"
 #include "sim/engine/losses/store_pass.h"
@@ -31,6 +32,7 @@ class FleetRun {
         tally_(state_, question),
         losses_(state_, question),
         meetings_(state_, question),
+        parts_(state_, question),
         store_(state_, question),
         decisions_(state_, question) {}
 
@@ -48,6 +50,7 @@ class FleetRun {
       tally_.teller().look();
       if (state_.settle_power(now_)) decisions_.forget();
       if (meetings_.settle(now_)) decisions_.forget();
+      if (parts_.settle(now_)) decisions_.forget();
       if (store_.settle(now_)) decisions_.forget();
       tally_.note(now_);
       if (question_.look) question_.look(now_, state_.slots());
@@ -68,7 +71,7 @@ class FleetRun {
   // fleet_never once all is over, or nobody who waits will ever have a place.
   FleetTime next_event() const {
     const FleetTime arrival = next_ < jobs_.size() ? jobs_[next_].submit : fleet_never;
-    FleetTime at = std::min({arrival, state_.next_end(), decisions_.next()});
+    FleetTime at = std::min({arrival, state_.next_end(), decisions_.next(), state_.next_return()});
     if (!state_.waiting().empty()) at = std::min(at, losses_.next_limit());
     if (!state_.waiting().empty() || question_.horizon != fleet_never)
       at = std::min(at, losses_.next_return());
@@ -86,6 +89,7 @@ class FleetRun {
   void happen() {
     bool changed = state_.end_jobs(now_);
     changed = losses_.happen_until(now_) || changed;
+    changed = state_.return_until(now_) || changed;
     decisions_.settle(now_, changed);
     for (; next_ < jobs_.size() && jobs_[next_].submit <= now_; ++next_)
       submit(static_cast<std::uint32_t>(next_));
@@ -118,6 +122,7 @@ class FleetRun {
   FleetTally tally_;
   FleetLosses losses_;
   TrunkMeetings meetings_;
+  PartSpeeds parts_;
   StorePass store_;
   FleetDecisions decisions_;
   FleetTime now_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/engine/decisions/conservative_loop.h"
+#include "sim/engine/decisions/gang_loop.h"
 #include "sim/engine/decisions/round_loop.h"
 #include "sim/engine/decisions/slurm_loops.h"
 
@@ -15,6 +16,8 @@ namespace {
 std::unique_ptr<DecisionLoop> loop_of(FleetState& state, const FleetQuestion& question) {
   if (question.policy.fit == JobFit::slurm) return std::make_unique<SlurmLoops>(state, question);
   if (question.policy.fit == JobFit::rounds) return std::make_unique<RoundLoop>(state, question);
+  if (question.policy.fit == JobFit::gang_timeout)
+    return std::make_unique<GangLoop>(state, question);
   if (question.policy.fit == JobFit::conservative)
     return std::make_unique<ConservativeLoop>(state, question);
   return nullptr;
@@ -27,6 +30,7 @@ FleetDecisions::FleetDecisions(FleetState& state, const FleetQuestion& question)
       policy_(question.policy),
       easy_(state, question.policy.fit == JobFit::any),
       preempt_(state, question),
+      deadlines_(state, question),
       defragment_(state, question),
       delays_(state, question),
       quotas_(state, question),
@@ -77,12 +81,17 @@ void FleetDecisions::decide(FleetTime now) {
   services_.settle(now);
 }
 
+// For a head that has no place.
+bool FleetDecisions::stop_others(FleetTime now) {
+  return policy_.order == JobOrder::deadline ? deadlines_.make_room(now) : preempt_.make_room(now);
+}
+
 void FleetDecisions::start_heads(FleetTime now) {
   WaitingList& waiting = state_.waiting();
   while (!waiting.empty()) {
     if (!state_.find(waiting.head().job, found_)) {
       const bool room = (policy_.defragments && defragment_.make_room(now)) ||
-                        (policy_.preempts && preempt_.make_room(now));
+                        (policy_.preempts && stop_others(now));
       if (!room) return;
       continue;  // there is a place now
     }

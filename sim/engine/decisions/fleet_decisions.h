@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "sim/engine/decisions/deadline_pass.h"
 #include "sim/engine/decisions/defragment_pass.h"
 #include "sim/engine/decisions/delay_gate.h"
 #include "sim/engine/decisions/easy_pass.h"
@@ -40,11 +41,13 @@ class FleetDecisions {
  private:
   void queue_up(std::uint32_t job);
   void start_heads(FleetTime now);
+  bool stop_others(FleetTime now);
 
   FleetState& state_;
   const FleetPolicy& policy_;
   EasyPass easy_;
   PreemptPass preempt_;
+  DeadlinePass deadlines_;
   DefragmentPass defragment_;
   DelayGate delays_;
   QuotaGate quotas_;

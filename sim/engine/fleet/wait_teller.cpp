@@ -13,8 +13,12 @@ void WaitTeller::submit(std::uint32_t job) {
 }
 
 void WaitTeller::pass(FleetTime time, bool scattered) {
-  if (watching_ && held_) story->delayed += time;
-  if (!watching_ || held_ || state_.waiting().empty()) return;
+  if (!watching_) return;
+  if (held_ || state_.is_kept_back(*watch_)) {
+    story->delayed += time;
+    return;
+  }
+  if (state_.waiting().empty()) return;
   const std::uint32_t head = state_.waiting().head().job;
   if (head == *watch_) {
     (scattered ? story->scattered : story->short_of) += time;

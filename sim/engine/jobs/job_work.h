@@ -34,6 +34,12 @@ struct JobWork {
   StoreRead later_read = {};         // once it was stopped: a part of `restart`
 };
 
+// What a job that saved before it was stopped takes longer as it goes on: its state is read, and it
+// warms up, as after a failure.
+inline FleetTime resume_of(const JobWork& work) {
+  return work.later_read.alone + work.later_read.after;
+}
+
 // Accelerator-time of jobs, in accelerators x picoseconds.
 using GpuPicos = __int128;
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weighs a head's deadline against those of jobs that run.
+#include "sim/engine/decisions/deadline_pass.h"
+
+#include <algorithm>
+
+#include "sim/engine/fleet/future_room.h"
+#include "sim/engine/fleet/stop_order.h"
+#include "sim/engine/jobs/job_run.h"
+
+namespace orrery {
+
+bool DeadlinePass::is_urgent(const WaitingJob& head, FleetTime now) const {
+  const FleetTime end = due(state_.job(head.job));
+  if (end == fleet_never || end - head.limit < now) return false;
+  FutureRoom future(state_);
+  const FleetTime start = first_place(state_, head.job, future);
+  return start > end - head.limit || !future.fits(head.job);
+}
+
+// Stopped now and going on at `until`, with what it has yet to do of its limit.
+bool DeadlinePass::can_wait(std::uint32_t number, FleetTime now, FleetTime until) const {
+  const ClusterJob& job = state_.job(number);
+  if (due(job) == fleet_never) return true;
+  const JobWork& work = state_.work_of(number);
+  const JobRun& run = state_.run_of(number);
+  const std::int64_t kept = work.save_steps > 0 ? state_.reach_at(number, now).steps : run.saved;
+  const JobRun again{.begin = state_.start_overhead(number) + FleetTime{work.save_ps / 1'000'000} +
+                              resume_of(work),
+                     .step_ps = work.step_ps,
+                     .done = kept};
+  return until + end_of(work, again, steps_of(work, job.limit)) <= due(job);
+}
+
+std::vector<std::uint32_t> DeadlinePass::candidates(const WaitingJob& head, FleetTime now) const {
+  const FleetTime end = due(state_.job(head.job));
+  // Whoever is stopped may be kept back as well.
+  const FleetTime until = now + std::max({head.limit, policy_.requeue.first, policy_.requeue.most});
+  std::vector<std::uint32_t> jobs;
+  state_.ends().each([&](const RunningEnd& running) {
+    const ClusterJob& job = state_.job(running.job);
+    const bool later = job.preemptible && due(job) > end;
+    const bool old = state_.run_of(running.job).placed + policy_.preempt_after <= now;
+    if (later && old && can_wait(running.job, now, until)) jobs.push_back(running.job);
+    return true;
+  });
+  sort_for_stops(state_, jobs);
+  std::stable_sort(jobs.begin(), jobs.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return due(state_.job(a)) > due(state_.job(b));
+  });
+  return jobs;
+}
+
+bool DeadlinePass::make_room(FleetTime now) {
+  const WaitingJob head = state_.waiting().head();
+  if (!is_urgent(head, now)) return false;
+  FutureRoom future(state_);
+  std::vector<std::uint32_t> stopped;
+  for (const std::uint32_t job : candidates(head, now)) {
+    if (future.fits(head.job)) break;
+    future.give(job, state_.grants_of(job));
+    stopped.push_back(job);
+  }
+  if (!future.fits(head.job)) return false;
+  // Whoever came first into the choice may not be needed any more.
+  std::erase_if(stopped, [&](std::uint32_t job) {
+    future.take(job, state_.grants_of(job));
+    if (future.fits(head.job)) return true;
+    future.give(job, state_.grants_of(job));
+    return false;
+  });
+  for (const std::uint32_t job : stopped) state_.preempt(job, now);
+  return true;
+}
+
+}  // namespace orrery

@@ -146,22 +146,26 @@ TEST_CASE("job mix: what is drawn is a list of jobs like any other") {
   CHECK(first_user == Approx(4 / 7.0).epsilon(0.02));
 }
 
-TEST_CASE("job mix: parts of a GPU take whole ones, and it is said") {
+TEST_CASE("job mix: parts of a GPU are drawn as parts") {
   const JobMix mix = parsed(
       R"({"arrivals": {"jobs_per_day": 10},
         "parts": [{"gpus": [[0.25, 1], [2, 1]], "length_s": 60}]})");
   const ClusterJobs list = draw_jobs(mix, days(100), 10, fresh(6));
-  double halves = 0;
+  double quarters = 0, asked = 0;
   for (const ClusterJob& job : list.jobs) {
     CHECK((job.gpus == 1 || job.gpus == 2));
     CHECK(job.length == FleetTime{60'000'000});
-    halves += job.gpus == 1 ? 1 : 0;
+    CHECK(job.milli == (job.gpus == 1 ? 250 : 0));
+    quarters += job.is_part() ? 1 : 0;
+    asked += gpus_asked(job);
   }
+  CHECK(quarters / 1000 == Approx(0.5).epsilon(0.2));
+  CHECK(figures_of(list).mean_gpus == Approx(asked / 1000));
+  CHECK(figures_of(list).mean_gpus == Approx(2 - 1.75 * quarters / 1000));
   CHECK(figures_of(mix).mean_gpus == Approx(1.125));
-  REQUIRE(list.notes.size() == 3);
-  CHECK(list.notes[0] == fmt::format("{} jobs of parts of a GPU: each takes a whole one", halves));
-  CHECK(list.notes[1] == "Drawn jobs come evenly over hours and days");
-  CHECK(list.notes[2] == "Drawn jobs have no limits: lengths stand for them");
+  REQUIRE(list.notes.size() == 2);
+  CHECK(list.notes[0] == "Drawn jobs come evenly over hours and days");
+  CHECK(list.notes[1] == "Drawn jobs have no limits: lengths stand for them");
 }
 
 TEST_CASE("law: a mix that is fitted to its own draw has the same figures") {

@@ -227,14 +227,15 @@ TEST_CASE("job trace: bad times and counts get one sentence with file, line and 
   CHECK(own("0,20,2,10\n") ==
         "t: line 2, column limit_s: found a limit of 10 s below the length of 20 s; expected a "
         "limit of at least the length");
-  CHECK(own("0,3,0,\n") ==
-        "t: line 2, column gpus: found \"0\"; expected whole GPUs between 1 and 10^7");
+  for (const char* gpus : {"0", "0.0004", "-0.5", "1.5", "2.0001"})
+    CHECK(own(std::string("0,3,") + gpus + ",\n") ==
+          std::string("t: line 2, column gpus: found \"") + gpus +
+              "\"; expected whole GPUs between 1 and 10^7, or a part of one such as 0.25");
   CHECK(own("0,3,10000001,\n") ==
         "t: line 2, column gpus: found \"10000001\"; expected whole GPUs between 1 and 10^7");
   CHECK(own("0,3,,\n") ==
         "t: line 2, column gpus: found \"\"; expected whole GPUs between 1 and 10^7");
   CHECK(own("0,3,many,\n") == "t: line 2, column gpus: found \"many\"; expected a number");
-  CHECK(own("0,3,1.5,\n") == "t: line 2, column gpus: found \"1.5\"; expected a whole number");
   CHECK(philly("2017-10-09T07:01:55,1,1,1,a") ==
         "t: line 2, column timestamp: found \"2017-10-09T07:01:55\"; expected a date and a time "
         "such as 2024-01-31 10:00:00");
@@ -316,7 +317,7 @@ TEST_CASE("job trace: bad tables get one sentence too") {
 
 TEST_CASE("job trace: Philly of the catalogue is read as it was published") {
   const std::vector<JobTraceEntry> entries = job_trace_entries(catalog);
-  REQUIRE(entries.size() == 1);
+  REQUIRE(entries.size() == 2);
   CHECK(entries[0].source == "philly-trace");
   const ClusterJobs list = load_jobs("philly", catalog);
   CHECK(list.name == "philly");
@@ -336,6 +337,50 @@ TEST_CASE("job trace: Philly of the catalogue is read as it was published") {
   CHECK(whole);
   CHECK(list.jobs.front().submit.us == 0);
   CHECK(list.jobs.back().submit.us == (108 * 86'400 + 21 * 3600 + 31 * 60 + 30) * second);
+}
+
+TEST_CASE("job trace: parts of a GPU are read to a thousandth") {
+  const ClusterJobs list = parse_jobs(
+      "submit_s,length_s,gpus\n0,1,0.25\n0,1,1\n0,1,0.3333\n0,1,0.9996\n0,1,0.001\n0,1,8\n",
+      JobTraceFormat::orrery, "t");
+  std::vector<int> milli, gpus;
+  for (const ClusterJob& job : list.jobs) {
+    milli.push_back(job.milli);
+    gpus.push_back(job.gpus);
+  }
+  CHECK(milli == std::vector<int>{250, 0, 333, 0, 1, 0});
+  CHECK(gpus == std::vector<int>{1, 1, 1, 1, 1, 8});
+}
+
+TEST_CASE("job trace: openb's tasks are jobs, parts of GPUs among them") {
+  const ClusterJobs list = load_jobs("openb", catalog);
+  REQUIRE(list.jobs.size() == 6'203);
+  CHECK(list.notes == Names{"1,088 tasks without GPUs were left out",
+                            "861 tasks that never started were left out"});
+  std::int64_t parts = 0, milli = 0, failed = 0;
+  for (const ClusterJob& job : list.jobs) {
+    parts += job.is_part() ? 1 : 0;
+    milli += milli_gpus(job);
+    failed += job.fate == JobFate::failed ? 1 : 0;
+    REQUIRE((!job.is_part() || job.gpus == 1));
+  }
+  CHECK(parts == 2'573);
+  CHECK(failed == 1'869);
+  CHECK(milli == 5'484'930);
+  const std::string head = "num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\n";
+  const auto refused = [&](const char* row) {
+    return error_text([&] { parse_jobs(head + row, JobTraceFormat::openb, "t"); });
+  };
+  CHECK(job_format_of(head) == JobTraceFormat::openb);
+  CHECK(refused("2,500,0,9,3") ==
+        "t: line 2, column gpu_milli: found \"500\"; expected 1000 where a task asks for several "
+        "GPUs");
+  CHECK(refused("1,1001,0,9,3") ==
+        "t: line 2, column gpu_milli: found \"1001\"; expected thousandths of a GPU between 1 and "
+        "1000");
+  CHECK(refused("1,500,0,2,3") ==
+        "t: line 2, column deletion_time: found \"2\"; expected a time that is not before "
+        "scheduled_time");
 }
 
 TEST_CASE("job trace: a name or a path, else the nearest name") {

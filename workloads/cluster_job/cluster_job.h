@@ -12,11 +12,13 @@
 
 namespace orrery {
 
+inline constexpr std::int32_t whole_gpu = 1000;  // thousandths of an accelerator
+
 // How a recorded job ended. Machines that fail are no part of it.
 enum class JobFate : std::uint8_t { completed, failed, cancelled };
 inline constexpr auto job_fate_text = enum_names<JobFate>({"completed", "failed", "cancelled"});
 
-// A gang: all its GPUs start and end together.
+// A gang: all its GPUs start and end together. Or a part of one GPU, which others may share.
 struct ClusterJob {
   FleetTime submit;  // since the first job of the list
   FleetTime length;  // from start to end, 0 or more: alone, well placed, nothing fails
@@ -30,10 +32,22 @@ struct ClusterJob {
   JobFate fate = JobFate::completed;
   std::int16_t priority = 0;  // higher ones first, where the policy asks
   bool preemptible = true;    // by a higher one
+  bool runs_now = false;      // as the list begins: it waited before
   std::uint16_t work = 0;     // of what it consists: the kinds of a question; 0: a recorded length
   std::uint16_t within = 0;   // one group of a level: the levels of a question, from 1; 0: anywhere
   std::uint16_t sizes = 0;    // that it may have: the lists of a question, from 1; 0: gpus alone
+  std::uint16_t milli = 0;    // thousandths that it asks for of its one GPU; 0: all of its GPUs
+  std::uint16_t uses = 0;     // what it asks of one GPU: the uses of a question, from 1; 0: unknown
+  bool is_part() const { return milli != 0; }
 };
+
+// What it asks for, in thousandths of a GPU.
+inline std::int64_t milli_gpus(const ClusterJob& job) {
+  return job.is_part() ? job.milli : std::int64_t{job.gpus} * whole_gpu;
+}
+inline double gpus_asked(const ClusterJob& job) {
+  return job.is_part() ? static_cast<double>(job.milli) / whole_gpu : job.gpus;
+}
 
 // When it is due; fleet_never: at any time.
 inline FleetTime due(const ClusterJob& job) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/base/errors/check.h"
 #include "sim/base/text/words.h"
@@ -33,6 +34,27 @@ std::int32_t job_gpus(const CsvRow& row, const std::string& column,
   if (!gpus || *gpus < 1 || *gpus > most_job_gpus)
     row.fail(column, "whole GPUs between 1 and 10^7");
   return static_cast<std::int32_t>(*gpus);
+}
+
+std::optional<std::int32_t> gpu_thousandths(double gpus) {
+  if (!(gpus > 0 && gpus <= 1)) return std::nullopt;
+  const auto milli = static_cast<std::int32_t>(std::lround(gpus * whole_gpu));
+  return milli > 0 ? std::optional(milli) : std::nullopt;
+}
+
+void ask_for_gpus(const CsvRow& row, const std::string& column, ClusterJob& job) {
+  constexpr const char* asked = "whole GPUs between 1 and 10^7, or a part of one such as 0.25";
+  const std::optional<double> gpus = row.number(column);
+  if (gpus && *gpus < 1) {
+    const auto milli = gpu_thousandths(*gpus);
+    if (!milli) row.fail(column, asked);
+    job.gpus = 1;
+    job.milli = static_cast<std::uint16_t>(*milli == whole_gpu ? 0 : *milli);
+    return;
+  }
+  if (gpus && std::trunc(*gpus) != *gpus)
+    row.fail(column, asked);
+  job.gpus = job_gpus(row, column, row.integer(column));
 }
 
 FleetTime stamp_in(const CsvRow& row, const std::string& column, char between) {

@@ -9,6 +9,7 @@
 
 #include "sim/base/text/csv.h"
 #include "sim/base/units/fleet_time.h"
+#include "workloads/cluster_job/cluster_job.h"
 
 namespace orrery {
 
@@ -29,6 +30,12 @@ FleetTime stamp_in(const CsvRow& row, const std::string& column, char between);
 // GPUs that the column gave. Error: none, or not between 1 and 10^7.
 std::int32_t job_gpus(const CsvRow& row, const std::string& column,
                       std::optional<std::int64_t> gpus);
+
+// The same, or a part of one GPU as a decimal, such as 0.25, to a thousandth. Error: none, a part of
+// several GPUs, less than a thousandth.
+void ask_for_gpus(const CsvRow& row, const std::string& column, ClusterJob& job);
+// Thousandths of a GPU that are a part of one, or all of it. Nothing: neither.
+std::optional<std::int32_t> gpu_thousandths(double gpus);
 
 // Error: a line with a number of fields that is not the expected one.
 [[noreturn]] void fail_fields(const CsvTable& table, std::size_t line, std::size_t found,

@@ -119,6 +119,11 @@ FleetTime rounded_seconds(double seconds) {
   return FleetTime{std::llround(us)};
 }
 
+// At least a thousandth, below all of it.
+std::uint16_t milli_of(double gpus) {
+  return static_cast<std::uint16_t>(std::clamp<long>(std::lround(gpus * whole_gpu), 1, 999));
+}
+
 // Draws what a job is, all but its time.
 class JobDrawer {
  public:
@@ -143,18 +148,17 @@ class JobDrawer {
     const JobMixPart& part = mix_.parts[at];
     const double gpus = part.sizes[sizes_[at](size_draw_(n))].gpus;
     const double length = part.length_s.at(length_draw_(n));
-    parts_of_gpus_ += std::trunc(gpus) == gpus ? 0 : 1;
     ClusterJob job;
     job.length = rounded_seconds(length);
     job.limit = std::max(job.length, limit_of(length, n));
     job.gpus = static_cast<std::int32_t>(std::ceil(gpus));
+    if (gpus < 1) job.milli = milli_of(gpus);
     job.queue = static_cast<std::int32_t>(queues_[at](queue_draw_(n)));
     if (!mix_.users.empty()) job.user = static_cast<std::int32_t>(user_(user_draw_(n)));
     job.row = static_cast<std::uint32_t>(n + 1);
     job.fate = part.fate;
     return job;
   }
-  std::int64_t parts_of_gpus() const { return parts_of_gpus_; }
 
  private:
   FleetTime limit_of(double length, std::uint64_t n) const {
@@ -168,7 +172,6 @@ class JobDrawer {
   Choice part_, user_;
   std::vector<Choice> sizes_, queues_;  // of each part
   Draws part_draw_, size_draw_, length_draw_, queue_draw_, user_draw_, limit_draw_;
-  std::int64_t parts_of_gpus_ = 0;
 };
 
 // Checked.
@@ -228,6 +231,14 @@ double length_quantile(const JobMix& mix, double largest, double share) {
 
 }  // namespace
 
+double least_size(const JobMix& mix) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const JobMixPart& part : mix.parts)
+    for (const SizeShare& size : part.sizes)
+      if (part.share > 0 && size.share > 0) least = std::min(least, size.gpus);
+  return least;
+}
+
 JobFigures figures_of(const JobMix& mix) {
   JobFigures f{.jobs_per_day = mix.arrivals.jobs_per_day};
   std::vector<WeightedValue> sizes;
@@ -266,7 +277,7 @@ JobFigures figures_of(const ClusterJobs& list) {
   JobFigures f;
   std::vector<WeightedValue> lengths, sizes;
   for (const ClusterJob& job : list.jobs) {
-    const double length = to_seconds(job.length).si(), gpus = job.gpus;
+    const double length = to_seconds(job.length).si(), gpus = gpus_asked(job);
     f.mean_s += length;
     f.mean_gpus += gpus;
     f.one_gpu += job.gpus == 1 ? 1 : 0;
@@ -304,9 +315,6 @@ ClusterJobs draw_jobs(const JobMix& mix, FleetTime span, double jobs_per_day, st
     list.jobs.push_back(drawer.drawn(i));
     list.jobs.back().submit = FleetTime{times[i] - times.front()};
   }
-  if (drawer.parts_of_gpus() > 0)
-    list.notes.push_back(plural(drawer.parts_of_gpus(), "job") +
-                         " of parts of a GPU: each takes a whole one");
   if (is_even(mix.arrivals)) list.notes.emplace_back("Drawn jobs come evenly over hours and days");
   if (mix.limits.empty())
     list.notes.emplace_back("Drawn jobs have no limits: lengths stand for them");

@@ -69,6 +69,8 @@ struct JobMix {
   std::vector<std::string> notes;  // what was assumed
 };
 
+double least_size(const JobMix& mix);  // GPUs of its smallest jobs
+
 // Means, medians and shares of jobs; GPUs as they are asked for.
 struct JobFigures {
   double jobs_per_day = 0;
@@ -85,8 +87,8 @@ JobFigures figures_of(const ClusterJobs& list);
 // Jobs of `span` from a Monday at 0:00 on: `jobs_per_day` for each day, rounded to whole jobs. So
 // many are drawn; a day's swing moves jobs to other days. The same bytes for the same arguments on
 // every machine. The n-th job's size, length, fate, queue, user and limit depend on mix, seed and n
-// alone: another rate or span has the same jobs at other times. A part of a GPU becomes a whole
-// one; notes say so. Error: a span or a rate that is not above 0, a span above most_fleet_time,
+// alone: another rate or span has the same jobs at other times. A part of a GPU is one to
+// a thousandth. Error: a span or a rate that is not above 0, a span above most_fleet_time,
 // fewer jobs than one or more than most_drawn_jobs.
 ClusterJobs draw_jobs(const JobMix& mix, FleetTime span, double jobs_per_day, std::uint64_t seed);
 

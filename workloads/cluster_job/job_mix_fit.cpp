@@ -118,26 +118,26 @@ JobArrivals fitted_arrivals(const ClusterJobs& list) {
   return arrivals;
 }
 
-// The largest size of each band, that of the last without end.
-std::vector<std::int32_t> band_ends(const ClusterJobs& list) {
-  std::map<std::int32_t, std::size_t> jobs_of;
-  for (const ClusterJob& job : list.jobs) ++jobs_of[job.gpus];
-  std::vector<std::int32_t> ends;
+// The largest size of each band in thousandths of a GPU, that of the last without end.
+std::vector<std::int64_t> band_ends(const ClusterJobs& list) {
+  std::map<std::int64_t, std::size_t> jobs_of;
+  for (const ClusterJob& job : list.jobs) ++jobs_of[milli_gpus(job)];
+  std::vector<std::int64_t> ends;
   std::size_t in_band = 0, left = list.jobs.size();
-  for (const auto& [gpus, jobs] : jobs_of) {
+  for (const auto& [milli, jobs] : jobs_of) {
     in_band += jobs;
     left -= jobs;
     if (in_band < least_jobs_of_band || left < least_jobs_of_band) continue;
-    ends.push_back(gpus);
+    ends.push_back(milli);
     in_band = 0;
   }
-  ends.push_back(INT32_MAX);
+  ends.push_back(INT64_MAX);
   return ends;
 }
 
 // Jobs of one band that end alike.
 struct PartJobs {
-  std::map<std::int32_t, std::size_t> sizes;
+  std::map<std::int64_t, std::size_t> sizes;  // by thousandths of a GPU
   std::vector<WeightedValue> lengths;
   std::vector<double> queues;
 };
@@ -148,9 +148,9 @@ JobMixPart part_of(PartJobs&& jobs, JobFate fate, const ClusterJobs& list) {
   part.share = six_digits(number / static_cast<double>(list.jobs.size()));
   part.fate = fate;
   part.sizes.clear();
-  for (const auto& [gpus, count] : jobs.sizes)
-    part.sizes.push_back(
-        {static_cast<double>(gpus), six_digits(static_cast<double>(count) / number)});
+  for (const auto& [milli, count] : jobs.sizes)
+    part.sizes.push_back({static_cast<double>(milli) / whole_gpu,
+                          six_digits(static_cast<double>(count) / number)});
   part.length_s = quantiles_of(std::move(jobs.lengths));
   make_shares(jobs.queues);
   if (list.queues.size() > 1) part.queues = std::move(jobs.queues);
@@ -158,13 +158,13 @@ JobMixPart part_of(PartJobs&& jobs, JobFate fate, const ClusterJobs& list) {
 }
 
 std::vector<JobMixPart> fitted_parts(const ClusterJobs& list) {
-  const std::vector<std::int32_t> ends = band_ends(list);
+  const std::vector<std::int64_t> ends = band_ends(list);
   std::vector<PartJobs> all(ends.size() * job_fates);
   for (const ClusterJob& job : list.jobs) {
-    const auto band = std::lower_bound(ends.begin(), ends.end(), job.gpus) - ends.begin();
+    const auto band = std::lower_bound(ends.begin(), ends.end(), milli_gpus(job)) - ends.begin();
     PartJobs& part =
         all[static_cast<std::size_t>(band) * job_fates + static_cast<std::size_t>(job.fate)];
-    ++part.sizes[job.gpus];
+    ++part.sizes[milli_gpus(job)];
     part.lengths.push_back({to_seconds(job.length).si(), 1});
     part.queues.resize(list.queues.size());
     ++part.queues[static_cast<std::size_t>(job.queue)];

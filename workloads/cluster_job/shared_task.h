@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace orrery {
+#include "workloads/cluster_job/cluster_job.h"
 
-inline constexpr std::int32_t whole_gpu = 1000;  // thousandths of an accelerator
+namespace orrery {
 
 struct SharedHost {
   std::int64_t cpu_milli = 0, memory_mib = 0;

@@ -15,6 +15,7 @@
 #include "sim/base/text/lines.h"
 #include "workloads/cluster_job/job_cells.h"
 #include "workloads/job_traces/job_list_maker.h"
+#include "workloads/job_traces/openb_jobs.h"
 #include "workloads/job_traces/slurm_jobs.h"
 #include "workloads/job_traces/squeue_jobs.h"
 #include "workloads/job_traces/swf_jobs.h"
@@ -94,10 +95,10 @@ ClusterJobs own_jobs(const CsvTable& table) {
     const CsvRow row(table, i);
     ClusterJob job{.submit = seconds_in(row, "submit_s"),
                    .length = seconds_in(row, "length_s"),
-                   .gpus = job_gpus(row, "gpus", row.integer("gpus")),
                    .queue = maker.queue_called(row.text("queue")),
                    .user = maker.user_called(row.text("user")),
                    .fate = fate_in(table, i)};
+    ask_for_gpus(row, "gpus", job);
     const std::optional<FleetTime> limit = time_of_at_least_length(table, i, "limit", job.length);
     job.deadline = time_of_at_least_length(table, i, "deadline", job.length).value_or(fleet_never);
     maker.add(i, job, limit);
@@ -161,6 +162,7 @@ JobTraceFormat job_format_of(std::string_view text) {
   if (line.find("JOBID") != std::string_view::npos) return JobTraceFormat::squeue;
   if (line.find('|') != std::string_view::npos) return JobTraceFormat::slurm;
   if (!line.empty() && line[0] >= '0' && line[0] <= '9') return JobTraceFormat::swf;
+  if (line.find("gpu_milli") != std::string_view::npos) return JobTraceFormat::openb;
   return line.starts_with("timestamp,") ? JobTraceFormat::philly : JobTraceFormat::orrery;
 }
 
@@ -180,6 +182,8 @@ ClusterJobs parse_jobs(std::string_view text, JobTraceFormat format, const std::
       return parse_slurm_jobs(text, file);
     case JobTraceFormat::squeue:
       return parse_squeue_jobs(text, file);
+    case JobTraceFormat::openb:
+      return parse_openb_jobs(text, file);
     case JobTraceFormat::jsonl:
       return parse_json_jobs(text, file);
     case JobTraceFormat::orrery:

@@ -28,21 +28,25 @@ namespace orrery {
 //   limits as lengths; UNLIMITED is a year. Jobs without GPUs, held ones, those with dependencies
 //   and such as begin later are left out. Tasks of an array are jobs; parts of a heterogeneous job
 //   are one.
+// openb: columns creation_time, scheduled_time, deletion_time (s), num_gpu, gpu_milli (1000: all of
+//   it) and perhaps name, pod_phase. Tasks without GPUs and such as were never scheduled are left
+//   out.
 // orrery: columns submit_s (since 1970 where the hour matters), length_s, gpus, and perhaps id,
 //   limit_s, queue, user, fate.
 // jsonl: a JSON object a line, with the same names. Ids are texts or whole numbers.
-enum class JobTraceFormat : std::uint8_t { philly, swf, slurm, squeue, orrery, jsonl };
+enum class JobTraceFormat : std::uint8_t { philly, swf, slurm, squeue, openb, orrery, jsonl };
 inline constexpr auto job_trace_format_text =
-    enum_names<JobTraceFormat>({"philly", "swf", "slurm", "squeue", "orrery", "jsonl"});
+    enum_names<JobTraceFormat>({"philly", "swf", "slurm", "squeue", "openb", "orrery", "jsonl"});
 constexpr std::string_view to_text(JobTraceFormat f) { return job_trace_format_text[f]; }
 
 // By what the text begins with: a '{', a first line with JOBID in capitals, one with '|', the
-// column timestamp, a ';' or a digit, anything else.
+// columns timestamp or gpu_milli, a ';' or a digit, anything else.
 JobTraceFormat job_format_of(std::string_view text);
 
 // Submissions count from the first one. A job without a limit has its length as its limit; one of
 // swf or slurm that ran past its limit as well. Error, with file, line and column: times below 0 or
-// above most_fleet_time, GPUs that are no whole number between 1 and 10^7, a limit of our own
+// above most_fleet_time, GPUs that are no whole number between 1 and 10^7 (in our own
+// formats a part of one, too), a limit of our own
 // formats below the length, an end that is not known, an id twice, columns that are missing or (in
 // our own) not known, no jobs. `file` names the text in errors. Notes count what was left out or
 // set right.

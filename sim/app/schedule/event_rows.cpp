@@ -15,7 +15,23 @@ constexpr std::size_t most_waiting = std::size_t{1} << 20U;  // bytes
 
 }  // namespace
 
-std::string hosts_text(const Grants& place) {
+std::string gpus_text(std::int64_t milli) {
+  if (milli % whole_gpu == 0) return fmt::format("{}", milli / whole_gpu);
+  return fmt::format("{}", static_cast<double>(milli) / whole_gpu);
+}
+
+Json gpus_json(std::int64_t milli) {
+  if (milli % whole_gpu == 0) return milli / whole_gpu;
+  return static_cast<double>(milli) / whole_gpu;
+}
+
+std::int64_t milli_gpus(const FleetEvent& event) {
+  return event.milli > 0 ? event.milli : event.gpus * whole_gpu;
+}
+
+std::string hosts_text(const FleetEvent& event) {
+  const Grants& place = *event.place;
+  if (event.milli > 0) return fmt::format("{}:{}", place.front().host, gpus_text(event.milli));
   std::string text;
   for (std::size_t i = 0; i < place.size();) {
     const std::int32_t from = place[i].host, gpus = place[i].gpus;
@@ -39,8 +55,8 @@ void EventRows::take(const FleetEvent& event) {
   fmt::format_to(std::back_inserter(rows_), "{}.{:06},{},{},{},{},{}\n", event.at.us / 1'000'000,
                  event.at.us % 1'000'000, fleet_event_text[event.kind],
                  is_of_job(event.kind) ? csv_cell(jobs_->id_of(event.job)) : "",
-                 csv_cell(std::string(event.cause)), event.gpus,
-                 event.place != nullptr ? hosts_text(*event.place) : "");
+                 csv_cell(std::string(event.cause)), gpus_text(milli_gpus(event)),
+                 event.place != nullptr ? hosts_text(event) : "");
   if (rows_.size() < most_waiting) return;
   file_.write(rows_);
   rows_.clear();

@@ -5,13 +5,20 @@
 #include <optional>
 #include <string>
 
+#include "sim/base/json/tree.h"
 #include "sim/base/output_file.h"
 #include "sim/question/schedule/schedule.h"
 
 namespace orrery {
 
-// "0-3:8 9:2": hosts 0 to 3 with 8 accelerators each and host 9 with 2.
-std::string hosts_text(const Grants& place);
+// Accelerators by their thousandths: 8, or 0.25.
+std::string gpus_text(std::int64_t milli);
+Json gpus_json(std::int64_t milli);
+
+// "0-3:8 9:2": hosts 0 to 3 with 8 accelerators each and host 9 with 2; "9:0.25" for a part of one.
+std::string hosts_text(const FleetEvent& event);
+// That the event tells of, in thousandths.
+std::int64_t milli_gpus(const FleetEvent& event);
 
 // time_s, event, job, cause, gpus, hosts: a CSV that grows as the run goes on, in order of time.
 class EventRows {

@@ -78,18 +78,21 @@ void FleetTrace::wait(const FleetEvent& event) {
 }
 
 std::vector<FleetTrace::Part> FleetTrace::parts_of(const FleetEvent& event) {
-  std::map<std::int64_t, std::int64_t> gpus;  // by group
-  if (event.place == nullptr) gpus[0] = event.gpus;
+  std::map<std::int64_t, std::int64_t> milli;  // by group
+  if (event.place == nullptr) milli[0] = milli_gpus(event);
   const std::int32_t reach = hosts_of_group(shape_);
-  if (event.place != nullptr)
+  if (event.place != nullptr && event.milli > 0) {
+    milli[event.place->front().host / reach] = event.milli;
+  } else if (event.place != nullptr) {
     for (const HostGrant& grant : *event.place)
       for (std::int32_t host = grant.host; host < grant.host + grant.hosts;) {
         const std::int32_t next = std::min(grant.host + grant.hosts, (host / reach + 1) * reach);
-        gpus[host / reach] += std::int64_t{next - host} * grant.gpus;
+        milli[host / reach] += std::int64_t{next - host} * grant.gpus * whole_gpu;
         host = next;
       }
+  }
   std::vector<Part> parts;
-  for (const auto& [group, number] : gpus)
+  for (const auto& [group, number] : milli)
     parts.push_back({group, lanes_[static_cast<std::size_t>(group)].take(), number});
   return parts;
 }
@@ -102,12 +105,12 @@ void FleetTrace::start_of(const FleetEvent& event) {
   --levels_.waiting;
   Running running{.since = event.at,
                   .parts = parts_of(event),
-                  .gpus = event.gpus,
-                  .hosts = event.place != nullptr ? hosts_text(*event.place) : ""};
-  levels_.held += event.gpus;
+                  .milli = milli_gpus(event),
+                  .hosts = event.place != nullptr ? hosts_text(event) : ""};
+  levels_.held += running.milli;
   const auto [begin, end] = shown(from.since, event.at);
   if (begin < end) {
-    Json details = {{"gpus", event.gpus}};
+    Json details = {{"gpus", gpus_json(running.milli)}};
     if (!from.why.empty()) details["stopped by"] = from.why;
     slice(asked_->jobs.id_of(event.job), "wait", queue, from.lane, from.since, event.at, details);
     if (event.at < to_) {
@@ -128,7 +131,7 @@ void FleetTrace::leave(const FleetEvent& event) {
                                             : std::string(event.cause));
   for (const Part& part : running.parts)
     lanes_[static_cast<std::size_t>(part.group)].give(part.lane);
-  levels_.held -= running.gpus;
+  levels_.held -= running.milli;
   running_.erase(at);
 }
 
@@ -154,7 +157,7 @@ void FleetTrace::close(std::uint32_t job, Running& running, FleetTime at, const 
   const std::string queue_name =
       asked_->jobs.queues[static_cast<std::size_t>(asked_->jobs.jobs[job].queue)];
   for (const Part& part : running.parts) {
-    Json details = {{"gpus here", part.gpus}, {"gpus", running.gpus}};
+    Json details = {{"gpus here", gpus_json(part.milli)}, {"gpus", gpus_json(running.milli)}};
     if (!running.hosts.empty()) details["hosts"] = running.hosts;
     if (!why.empty()) details["stopped by"] = why;
     slice(asked_->jobs.id_of(job), queue_name, first_group + part.group, part.lane, running.since,
@@ -180,9 +183,11 @@ void FleetTrace::write_levels() {
   if (now_ < from_) return;
   written_levels_ = levels_;
   ++written_;
-  const std::int64_t free = shape_.gpus() - levels_.held - levels_.out;
+  const std::int64_t free = (shape_.gpus() - levels_.out) * whole_gpu - levels_.held;
   events_.counter("GPUs", cluster, now_,
-                  {{"held", levels_.held}, {"free", free}, {"out of order", levels_.out}});
+                  {{"held", gpus_json(levels_.held)},
+                   {"free", gpus_json(free)},
+                   {"out of order", levels_.out}});
   events_.counter("jobs that wait", cluster, now_, {{"jobs", levels_.waiting}});
   events_.counter("MW", cluster, now_, {{"MW", static_cast<double>(levels_.milliwatts) * 1e-9}});
 }

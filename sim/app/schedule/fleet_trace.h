@@ -41,12 +41,12 @@ class FleetTrace {
 
  private:
   struct Part {
-    std::int64_t group = 0, lane = 0, gpus = 0;
+    std::int64_t group = 0, lane = 0, milli = 0;  // thousandths of accelerators
   };
   struct Running {
     FleetTime since;
     std::vector<Part> parts;
-    std::int64_t gpus = 0;
+    std::int64_t milli = 0;
     std::string hosts;
   };
   struct Alone {  // what waits, or is repaired
@@ -55,7 +55,7 @@ class FleetTrace {
     std::string why;
   };
   struct Levels {
-    std::int64_t held = 0, out = 0, waiting = 0, milliwatts = 0;
+    std::int64_t held = 0, out = 0, waiting = 0, milliwatts = 0;  // held: thousandths
     bool operator==(const Levels&) const = default;
   };
   std::vector<Part> parts_of(const FleetEvent& event);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/app/schedule/event_rows.h"
 #include "sim/app/schedule/point_names.h"
 #include "sim/base/text/words.h"
 
@@ -15,7 +16,7 @@ constexpr std::size_t most_points = 6;
 std::string largest(const SchedulePoint& p, const IncidentCount& count) {
   if (count.largest < 0) return "";
   const auto job = static_cast<std::size_t>(count.largest);
-  return fmt::format("{} ({})", p.list->id_of(job), p.list->jobs[job].gpus);
+  return fmt::format("{} ({})", p.list->id_of(job), gpus_text(milli_gpus(p.list->jobs[job])));
 }
 
 }  // namespace

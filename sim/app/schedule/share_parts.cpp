@@ -19,6 +19,8 @@ const std::vector<SharePart>& share_parts() {
       {"restart", "restart", "until the first step, after stops as well", &FleetShares::starting},
       {"lost", "lost", "steps that were computed again", &FleetShares::lost},
       {"preemption", "preempted", "the same of jobs that others stopped", &FleetShares::preempted},
+      {"unshared", "unshared", "of GPUs that jobs hold by parts, what nobody asked for",
+       &FleetShares::unshared, true},
       {"short", "short", "free, too few for the next job", &FleetShares::short_of},
       {"scattered", "scattered",
        "free, enough for it, but not on the hosts that it needs, or before the next round",

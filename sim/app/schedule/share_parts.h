@@ -11,6 +11,7 @@ namespace orrery {
 struct SharePart {
   const char *key, *name, *meaning;
   double FleetShares::*member;
+  bool of_parts = false;  // only where jobs ask for parts of GPUs
 };
 // In the order of FleetShares.
 const std::vector<SharePart>& share_parts();

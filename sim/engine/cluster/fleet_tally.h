@@ -40,6 +40,7 @@ class FleetTally {
   FleetTimelineMaker timeline_;
   RampWatches ramps_;
   std::int64_t told_ = -1;  // of power
+  GpuMicros unshared_ = 0;  // of thousandths of accelerators
   FleetRecord record_;
 };
 

@@ -13,9 +13,8 @@ void EasyPass::promise() {
     at_ = reach.at;
     spare_ = state_.slots().free() + reach.gpus - head.gpus;
   } else if (head_ != head.job) {
-    future_ = state_.slots();
-    power_.emplace(state_);
-    at_ = first_place(state_, head.job, *future_, *power_);
+    future_.emplace(state_);
+    at_ = first_place(state_, head.job, *future_);
   }
   head_ = head.job;
   FleetTime& told = state_.records[head.job].promise;
@@ -23,12 +22,12 @@ void EasyPass::promise() {
 }
 
 bool EasyPass::head_has_place() const {
-  return power_->fits(state_.waiting().head().job, *future_);
+  return future_->fits(state_.waiting().head().job);
 }
 
 // What holds for one job holds for all of its size until another starts.
 void EasyPass::decide(FleetTime now) {
-  if (state_.waiting().size() < 2 || state_.slots().free() == 0) return;
+  if (state_.waiting().size() < 2 || state_.is_full()) return;
   FleetTime window = fleet_never;
   if (any_) {
     head_ = state_.waiting().head().job;
@@ -40,8 +39,8 @@ void EasyPass::decide(FleetTime now) {
   }
   sizes_.clear();
   for (const std::uint32_t number : state_.waiting().active())
-    if (state_.waiting().queue(number).gpus() <= state_.slots().free()) sizes_.push_back({number});
-  while (state_.slots().free() > 0) {
+    if (may_fit(state_.waiting().queue(number))) sizes_.push_back({number});
+  while (!state_.is_full()) {
     Candidate* first = nullptr;
     for (Candidate& one : sizes_) {
       look_for(one, window);
@@ -55,7 +54,7 @@ void EasyPass::decide(FleetTime now) {
 
 void EasyPass::look_for(Candidate& one, FleetTime window) {
   SizeQueue& queue = state_.waiting().queue(one.queue);
-  one.over = one.over || queue.empty() || queue.gpus() > state_.slots().free();
+  one.over = one.over || queue.empty() || !may_fit(queue);
   if (one.over) return;
   if (one.refused != UINT64_MAX && one.refused != started_) {
     // Those before the one that started had their turn.
@@ -98,11 +97,9 @@ bool EasyPass::leaves_the_head(const WaitingJob& job, FleetTime window) {
     spare_ -= job.gpus;
     return true;
   }
-  future_->take(found_);
-  power_->take(job.job, found_);
+  future_->take(job.job, found_);
   if (head_has_place()) return true;
-  future_->give(found_);
-  power_->give(job.job, found_);
+  future_->give(job.job, found_);
   return false;
 }
 

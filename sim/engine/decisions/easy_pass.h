@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/engine/fleet/fleet_state.h"
-#include "sim/engine/fleet/power_room.h"
+#include "sim/engine/fleet/future_room.h"
 
 namespace orrery {
 
@@ -34,6 +34,7 @@ class EasyPass {
   void try_one(Candidate& one, FleetTime now, FleetTime window);
   bool leaves_the_head(const WaitingJob& job, FleetTime window);
   bool head_has_place() const;
+  bool may_fit(const SizeQueue& queue) const { return state_.may_fit(queue.gpus(), queue.milli()); }
   const WaitingJob& job_of(const Candidate& one) {
     return state_.waiting().queue(one.queue).at(one.place);
   }
@@ -43,8 +44,7 @@ class EasyPass {
   std::uint32_t head_ = UINT32_MAX;   // the job that is promised a start
   FleetTime at_;                      // that start
   std::int64_t spare_ = 0;            // a pool's accelerators that the head leaves then
-  std::optional<Slots> future_;       // hosts as they are then, before the head starts
-  std::optional<FuturePower> power_;  // that is drawn then
+  std::optional<FutureRoom> future_;  // as it is then, before the head starts
   std::vector<Candidate> sizes_;
   std::uint64_t started_ = 0;  // jobs that passed a head
   WaitingJob last_;            // the last of them

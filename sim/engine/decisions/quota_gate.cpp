@@ -5,11 +5,18 @@
 #include <algorithm>
 
 namespace orrery {
+namespace {
+
+std::int64_t thousandths(const QueueQuota& quota) {
+  return std::min(quota.gpus, INT64_MAX / whole_gpu) * whole_gpu;
+}
+
+}  // namespace
 
 bool QuotaGate::admits(std::uint32_t number) const {
   const auto queue = static_cast<std::size_t>(state_.job(number).queue);
   return queue >= quotas_.size() || quotas_[queue].borrows ||
-         state_.job(number).gpus <= quotas_[queue].gpus;
+         milli_gpus(state_.job(number)) <= thousandths(quotas_[queue]);
 }
 
 void QuotaGate::submit(std::uint32_t number) {
@@ -26,11 +33,11 @@ void QuotaGate::release(std::size_t number) {
   Queue& queue = queues_[number];
   const QueueQuota& quota = quotas_[number];
   const auto fits = [&](std::uint32_t job) {
-    return queue.own + state_.job(job).gpus <= quota.gpus;
+    return queue.own + milli_gpus(state_.job(job)) <= thousandths(quota);
   };
   std::erase_if(queue.borrowing, [&](std::uint32_t job) {
     if (!fits(job)) return false;
-    queue.own += state_.job(job).gpus;
+    queue.own += milli_gpus(state_.job(job));
     state_.end_loan(job);
     return true;
   });
@@ -40,7 +47,7 @@ void QuotaGate::release(std::size_t number) {
     if (!own && !quota.borrows) return;
     queue.held.pop_front();
     if (own) {
-      queue.own += state_.job(job).gpus;
+      queue.own += milli_gpus(state_.job(job));
     } else {
       queue.borrowing.push_back(job);
       state_.lend(job);
@@ -58,7 +65,7 @@ void QuotaGate::settle() {
     if (loan != queue.borrowing.end())
       queue.borrowing.erase(loan);
     else
-      queue.own -= state_.job(job).gpus;
+      queue.own -= milli_gpus(state_.job(job));
     state_.forget_loan(job);
   }
   if (!state_.ended.empty())

@@ -25,7 +25,8 @@ class QuotaGate {
 
  private:
   struct Queue {
-    std::int64_t own = 0;                 // accelerators of jobs that passed within the quota
+    // Thousandths of accelerators of jobs that passed within the quota.
+    std::int64_t own = 0;
     std::deque<std::uint32_t> held;       // not passed
     std::deque<std::uint32_t> borrowing;  // passed beyond the quota, in order
   };

@@ -21,15 +21,15 @@ void ServiceQueues::settle(FleetTime now) {
   for (const HoldingChange& change : state_.holding_changes) {
     if (change.job >= services_.size()) services_.resize(change.job + 1);
     Service& service = services_[change.job];
-    const std::int64_t gpus = state_.job(change.job).gpus;
+    const std::int64_t milli = milli_gpus(state_.job(change.job));
     if (!change.holds) {
-      service.attained += static_cast<GpuMicros>((now - service.since).us) * gpus;
+      service.attained += static_cast<GpuMicros>((now - service.since).us) * milli;
       service.since = fleet_never;
       continue;
     }
     service.since = now;
     if (state_.ranks().is_demoted(change.job)) continue;
-    const GpuMicros left = (first_ - service.attained + gpus - 1) / gpus;
+    const GpuMicros left = (first_ * whole_gpu - service.attained + milli - 1) / milli;
     ends_.push({now + FleetTime{static_cast<std::int64_t>(left)}, change.job, now});
   }
   state_.holding_changes.clear();

@@ -30,7 +30,7 @@ class ServiceQueues {
     bool operator<(const FirstEnd& o) const { return at != o.at ? at > o.at : job > o.job; }
   };
   struct Service {
-    GpuMicros attained = 0;
+    GpuMicros attained = 0;  // of thousandths of accelerators
     FleetTime since = fleet_never;
   };
 

@@ -41,6 +41,7 @@ struct FleetEvent {
   std::uint32_t job = 0;          // by its place in the list; of jobs
   std::int64_t gpus = 0;          // that the job asks for or holds; of the hosts
   std::string_view cause = {};    // of stop, restart and out: what broke, or who wanted it
+  std::int32_t milli = 0;         // of one accelerator, where it asks for a part: thousandths
   const Grants* place = nullptr;  // hosts; none of submissions and where only the number counts
   std::int64_t milliwatts = 0;    // of power
 };

@@ -75,7 +75,7 @@ bool BreakdownPass::strike(const Breakdown& one) {
   ++counts_[one.kind].struck;
   const std::vector<std::int32_t> hosts = hosts_around(shape, kind.reach, host);
   const std::vector<std::uint32_t> jobs =
-      kind.reach > 0 ? hosts_.jobs_on(hosts) : std::vector<std::uint32_t>{struck};
+      kind.reach > 0 ? hosts_.jobs_on(hosts) : state_.together_with(struck);
   counts_[one.kind].stopped += static_cast<std::int64_t>(jobs.size());
   const bool exchange = kind.reach == 1 && is_due(host, one.at);
   if (kind.reach > 0 && (one.removed || exchange)) {

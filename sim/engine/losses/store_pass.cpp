@@ -14,7 +14,8 @@ void StorePass::pass_to(FleetTime now) {
     counts_.took += took;
     counts_.longest = std::max(counts_.longest, took);
     counts_.waited +=
-        static_cast<GpuMicros>(state_.job(read.job).gpus) * (took - read.asked.alone).us;
+        static_cast<GpuMicros>(milli_gpus(state_.job(read.job))) *
+        (took - read.asked.alone).us / whole_gpu;
   }
 }
 

@@ -63,6 +63,25 @@ PlacePrice StepPlacePrices::price(std::uint16_t work, const Grants& place) {
                           price_of(*priced.steps, placement_class(place, shape_), of.slower));
 }
 
+void StepPlacePrices::set_uses(std::vector<DeviceUse> uses, DeviceShare how) {
+  uses_ = std::move(uses);
+  how_ = how;
+}
+
+std::vector<double> StepPlacePrices::speeds(const std::vector<PartUser>& users) {
+  std::vector<DeviceUse> known;
+  for (const PartUser& user : users) {
+    if (user.uses == 0) continue;
+    known.push_back(uses_.at(user.uses - 1U));
+    known.back().part = static_cast<double>(user.milli) / whole_gpu;
+  }
+  const std::vector<double> shared = shared_speeds(how_, known);
+  std::vector<double> speeds(users.size(), 1.0);
+  for (std::size_t i = 0, next = 0; i < users.size(); ++i)
+    if (users[i].uses > 0) speeds[i] = shared[next++];
+  return speeds;
+}
+
 std::size_t StepPlacePrices::classes() const {
   const std::scoped_lock lock(mutex_);
   std::size_t sum = 0;

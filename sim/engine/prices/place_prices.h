@@ -7,11 +7,13 @@
 #include <mutex>
 #include <vector>
 
+#include "hw_models/colocation.h"
 #include "sim/engine/fleet/fleet_question.h"
 #include "sim/engine/placement_class.h"
 #include "sim/engine/prices/place_steps.h"
 #include "sim/engine/prices/price_table.h"
 #include "sim/engine/scenario.h"
+#include "workloads/cluster_job/cluster_job.h"
 
 namespace orrery {
 
@@ -33,6 +35,10 @@ class StepPlacePrices final : public PlacePrices {
   StepPlacePrices(std::vector<PricedWork> works, SlotShape shape, double scatter_cost = 1);
   // `work`: one of these, or 0: recorded lengths.
   PlacePrice price(std::uint16_t work, const Grants& place) override;
+  // What jobs ask of one accelerator, by ClusterJob::uses - 1, and how it is shared; before anybody
+  // asks for speeds.
+  void set_uses(std::vector<DeviceUse> uses, DeviceShare how);
+  std::vector<double> speeds(const std::vector<PartUser>& users) override;
   // Classes that were priced so far.
   std::size_t classes() const;
 
@@ -49,6 +55,8 @@ class StepPlacePrices final : public PlacePrices {
   SlotShape shape_;
   ClassMarker marker_;
   double scatter_cost_;
+  std::vector<DeviceUse> uses_;
+  DeviceShare how_ = DeviceShare::time_slices;
   mutable std::mutex mutex_;
   std::vector<Priced> priced_;
 };

@@ -31,7 +31,7 @@ Seconds least_mean_completion(const ClusterJobs& list, std::int64_t gpus) {
     if (job.gpus > gpus) continue;
     const double submit = to_seconds(job.submit).si(), length = to_seconds(job.length).si();
     serve_until(submit);
-    open.push(length * job.gpus / static_cast<double>(gpus));
+    open.push(length * gpus_asked(job) / static_cast<double>(gpus));
     sum -= submit;
     lengths += length;
     ++count;

@@ -68,7 +68,7 @@ FleetFairness fleet_fairness(const ClusterJobs& jobs, const FleetRecord& record,
     sum += x;
     squares += x * x;
     const double part = gpus / there.mean(job.submit, one.end);
-    const double fair = length * std::max(1.0, job.gpus / part);
+    const double fair = length * std::max(1.0, gpus_asked(job) / part);
     out.finish_time_worst = std::max(out.finish_time_worst, completion / fair);
     // What the microsecond of a clock rounds is no unfairness.
     if (completion > fair * (1 + 1e-9) + 1e-6) ++unfair;

@@ -13,6 +13,7 @@
 #include "sim/base/text/words.h"
 #include "sim/engine/jobs/job_run.h"
 #include "sim/outcome/fleet/job_months.h"
+#include "sim/question/rules/share_entry.h"
 #include "sim/question/schedule/inline_jobs.h"
 #include "sim/question/schedule/settings.h"
 #include "workloads/cluster_job/job_clock.h"
@@ -61,6 +62,20 @@ EntryRank read_rank(const JsonValue& entry, FleetJobs& out) {
   return rank;
 }
 
+// What its jobs ask of a GPU, if they ask for parts of one.
+void read_uses(const JsonValue& entry, bool parts, EntryRank& rank, FleetJobs& out) {
+  const auto uses = entry.find("uses");
+  if (!uses) return;
+  if (!parts) uses->fail("nothing here: none of these jobs asks for a part of a GPU");
+  out.uses.push_back(read_gpu_use(*uses));
+  rank.uses = static_cast<std::uint16_t>(out.uses.size());
+}
+
+bool any_part(const ClusterJobs& list) {
+  return std::any_of(list.jobs.begin(), list.jobs.end(),
+                     [](const ClusterJob& job) { return job.is_part(); });
+}
+
 // Error where a single job takes longer than it has.
 EntryRank read_rank_of(const JsonValue& entry, const ClusterJob& job, FleetJobs& out) {
   EntryRank rank = read_rank(entry, out);
@@ -75,6 +90,7 @@ void set_rank(ClusterJob& job, const EntryRank& rank) {
   job.priority = rank.priority;
   job.preemptible = rank.preemptible;
   job.within = rank.within;
+  job.uses = rank.uses;
   if (rank.deadline) job.deadline = *rank.deadline;
   if (rank.slack) job.deadline = job.limit + *rank.slack;
   if (rank.slack_share)
@@ -151,17 +167,20 @@ void read_rl_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues
 void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& catalogues,
                 int threads, FleetJobs& out) {
   if (entry.has("trace")) {
-    entry.expect_only({"trace", "queue", "priority", "preemptible", "within", "deadline", "slack"});
+    entry.expect_only(
+        {"trace", "queue", "priority", "preemptible", "within", "deadline", "slack", "uses"});
     out.traces.push_back({traced_jobs(entry.at("trace")), read_rank(entry, out)});
+    read_uses(entry, any_part(out.traces.back().list), out.traces.back().rank, out);
     return;
   }
   if (entry.has("mix")) {
-    entry.expect_only(
-        {"mix", "per_day", "queue", "priority", "preemptible", "within", "deadline", "slack"});
+    entry.expect_only({"mix", "per_day", "queue", "priority", "preemptible", "within", "deadline",
+                       "slack", "uses"});
     const double per_day = entry.at("per_day").number();
     if (!(per_day > 0)) entry.at("per_day").fail("jobs a day, above 0");
     out.mixes.push_back(
         {.mix = mix_of_jobs(entry.at("mix")), .per_day = per_day, .rank = read_rank(entry, out)});
+    read_uses(entry, least_size(out.mixes.back().mix) < 1, out.mixes.back().rank, out);
     return;
   }
   if (entry.has("serve") || entry.has("batch")) {
@@ -180,6 +199,7 @@ void read_entry(const JsonValue& entry, const FleetJobsCase& with, Catalogues& c
                                                  .threads = threads});
   add_works(entry, training, out);
   out.training_ranks.push_back(read_rank_of(entry, training.job, out));
+  read_uses(entry, training.job.is_part(), out.training_ranks.back(), out);
   out.trainings.push_back(std::move(training));
 }
 
@@ -354,6 +374,15 @@ bool FleetJobs::has_deadlines() const {
                   std::any_of(trace.list.jobs.begin(), trace.list.jobs.end(),
                               [](const ClusterJob& job) { return job.deadline != fleet_never; });
          });
+}
+
+bool FleetJobs::has_parts() const {
+  return std::any_of(trainings.begin(), trainings.end(),
+                     [](const FleetTraining& one) { return one.job.is_part(); }) ||
+         std::any_of(traces.begin(), traces.end(),
+                     [](const TracedJobs& trace) { return any_part(trace.list); }) ||
+         std::any_of(mixes.begin(), mixes.end(),
+                     [](const DrawnJobs& drawn) { return least_size(drawn.mix) < 1; });
 }
 
 std::vector<FleetService> FleetJobs::services() const {

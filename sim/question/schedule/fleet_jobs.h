@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "hw_models/colocation.h"
 #include "sim/engine/fleet/fleet_question.h"
 #include "sim/question/schedule/rl_entry.h"
 #include "sim/question/schedule/service_entry.h"
@@ -22,6 +23,7 @@ struct EntryRank {
   std::int16_t priority = 0;
   bool preemptible = true;
   std::uint16_t within = 0;  // as ClusterJob::within: of FleetJobs::within
+  std::uint16_t uses = 0;    // as ClusterJob::uses: of FleetJobs::uses
   // After its submission a job is due; or beyond its limit, by a time or a share of the limit.
   std::optional<FleetTime> deadline = {}, slack = {};
   std::optional<double> slack_share = {};
@@ -55,10 +57,12 @@ struct FleetJobs {
   // Levels under one group of which jobs must stand, by ClusterJob::within - 1; as the first entry
   // names each.
   std::vector<JsonValue> within;
+  std::vector<DeviceUse> uses;    // of a GPU, by ClusterJob::uses - 1
   std::optional<FleetTime> days;  // jobs of the first so many
   std::string name;               // for people: "philly and 2 trainings"
   bool draws() const { return !mixes.empty(); }
   bool has_deadlines() const;  // some jobs do
+  bool has_parts() const;      // some ask for a part of a GPU
   bool several_kinds() const {
     return traces.size() + mixes.size() + trainings.size() + served.size() + batches.size() +
                post_trainings.size() >

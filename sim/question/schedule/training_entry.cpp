@@ -24,15 +24,16 @@
 #include "sim/question/plan/question.h"
 #include "sim/question/schedule/settings.h"
 #include "sim/question/settings/settings.h"
+#include "workloads/cluster_job/job_cells.h"
 
 namespace orrery {
 namespace {
 
 // Of an entry; what else stands there are settings of simulate.
-constexpr std::array<std::string_view, 15> own_keys = {
-    "id",     "submit",        "tokens",      "steps",    "length",
-    "limit",  "save_interval", "queue",       "priority", "preemptible",
-    "within", "sizes",         "noise_scale", "deadline", "slack"};
+constexpr std::array<std::string_view, 16> own_keys = {
+    "id",    "submit",   "tokens",      "steps",  "length", "limit",       "save_interval",
+    "queue", "priority", "preemptible", "within", "sizes",  "noise_scale", "deadline",
+    "slack", "uses"};
 // One of these says that the layout is given.
 constexpr std::array<std::string_view, 6> keys_of_layout = {"tp", "pp", "dp", "cp", "ep", "like"};
 
@@ -238,9 +239,41 @@ JsonValue resized(const JsonValue& entry, const FleetTraining& asked, std::int64
                                                           entry.path(), gpus));
 }
 
+// "gpus": 0.5, in thousandths; nothing: whole ones.
+std::optional<std::int32_t> part_asked(const JsonValue& entry) {
+  const auto gpus = entry.find("gpus");
+  if (!gpus || !gpus->is_number() || !(gpus->number() > 0 && gpus->number() < 1))
+    return std::nullopt;
+  const auto milli = gpu_thousandths(gpus->number());
+  if (!milli || *milli == whole_gpu) gpus->fail("whole GPUs, or 0.001 to 0.999 of one");
+  return milli;
+}
+
+// It is predicted alone on a whole GPU, whose memory it shares with others.
+FleetTraining read_on_a_part(const JsonValue& entry, std::int32_t milli, const TrainingCase& with) {
+  if (const auto sizes = entry.find("sizes"))
+    sizes->fail("nothing beside a part of a GPU, which has one size");
+  SortedJson whole = entry.raw();
+  whole["gpus"] = 1;
+  FleetTraining out = read_on_one_size(JsonValue::from(std::move(whole), place_of(entry)), with);
+  const Scenario& s = out.scenario;
+  const MemoryVerdict memory =
+      memory_fit(s.model, s.job, s.layout, s.stack, step_context(s).device);
+  const Bytes most = memory.capacity * (static_cast<double>(milli) / whole_gpu);
+  if (memory.needed > most)
+    throw CannotExist(
+        {.file = entry.file(),
+         .path = entry.at("gpus").path(),
+         .found = "a training that needs " + to_text(memory.needed),
+         .expected = "a part of a GPU with as much memory: this one has " + to_text(most)});
+  out.job.milli = static_cast<std::uint16_t>(milli);
+  return out;
+}
+
 }  // namespace
 
 FleetTraining read_training(const JsonValue& entry, const TrainingCase& with) {
+  if (const auto milli = part_asked(entry)) return read_on_a_part(entry, *milli, with);
   FleetTraining out = read_on_one_size(entry, with);
   const auto sizes = entry.find("sizes");
   if (!sizes) {

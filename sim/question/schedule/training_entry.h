@@ -46,7 +46,8 @@ struct TrainingCase {
 // save_interval and sizes; all others are settings of simulate. `sizes`: accelerators that rules
 // which size may give it, a list or a range, `gpus` among them; with noise_scale (tokens) its batch
 // goes with its size. Without a layout among them the
-// best one is searched. Errors: of settings, a job that fits no memory or does not run.
+// best one is searched. `gpus` may be a part of one, with that part of its memory. Errors: of
+// settings, a job that fits no memory or does not run.
 FleetTraining read_training(const JsonValue& entry, const TrainingCase& with);
 
 // Lets saves of trainings take longer on a store that they share, as if all ran at once. Errors: a

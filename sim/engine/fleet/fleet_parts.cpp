@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lets jobs of a shared cluster begin and end on parts of accelerators.
+#include <algorithm>
+
+#include "sim/base/errors/check.h"
+#include "sim/engine/fleet/fleet_state.h"
+
+namespace orrery {
+
+std::uint64_t FleetState::gpu_for(std::uint32_t number, const Grants& place) const {
+  if (const auto gpu = shared_.gpu_of(number)) return *gpu;
+  if (place.front().gpus > 0) return shared_.next();
+  const auto gpu = shared_.find(slots_, jobs_[number].milli);
+  CHECK_THAT(gpu && shared_.host_of(*gpu) == place.front().host, "a part joins where it was found");
+  return *gpu;
+}
+
+std::vector<std::uint32_t> FleetState::together_with(std::uint32_t number) const {
+  const auto gpu = shared_.gpu_of(number);
+  if (!gpu) return {number};
+  std::vector<std::uint32_t> jobs;
+  for (const GpuPart& part : shared_.gpus().at(*gpu).parts) jobs.push_back(part.job);
+  std::sort(jobs.begin(), jobs.end());
+  return jobs;
+}
+
+// On a place that is not taken yet.
+void FleetState::begin_part(std::uint32_t number, const Grants& place) {
+  shared_.join(gpu_for(number, place), place.front().host,
+               {.job = number, .milli = jobs_[number].milli});
+}
+
+// The slot of an accelerator stands with one of its jobs: with the next one, if that leaves.
+void FleetState::end_part(std::uint32_t number) {
+  const SharedGpus::Left left = shared_.leave(number);
+  if (left.other && grants_[number].front().gpus > 0)
+    std::swap(grants_[number].front().gpus, grants_[*left.other].front().gpus);
+}
+
+// A job takes what it draws, or gives it back. Without a limit a part draws its share of what all
+// of the accelerator would, above idle; under one, where nobody shares, as much as that.
+void FleetState::draw(std::uint32_t number, bool begins, const Grants& place) {
+  const PowerUser user = power_user(number);
+  const ClusterJob& job = jobs_[number];
+  if (job.is_part() && power_.all.is_open()) {
+    const std::int64_t drawn = power_.all.extra(user, 1) * job.milli / whole_gpu;
+    power_.all.add(begins ? drawn : -drawn);
+    return;
+  }
+  if (begins)
+    power_.all.begin(number, user, job.gpus);
+  else
+    power_.all.end(number, user, job.gpus);
+  if (power_.feeds.empty()) return;
+  if (begins)
+    power_.feeds.begin(number, user, place);
+  else
+    power_.feeds.end(number, user, place);
+}
+
+}  // namespace orrery

@@ -18,7 +18,11 @@ namespace {
 // Energy of an operation over that at another speed: (speed ratio) to this power. On an H200 it
 // goes with the clock squared (0.86 pJ a bf16 FLOP at 1.46 GHz, 1.1 at 1.66 GHz, 1.5 at 1.94 GHz),
 // time of large products with the clock to the -0.58 (1.18 times the burst at 0.75 of its clock).
-constexpr double energy_by_speed = 2 / 0.58;
+constexpr double energy_by_clock = 2, speed_by_clock = 0.58;
+constexpr double energy_by_speed = energy_by_clock / speed_by_clock;
+
+// Of what a limit leaves above idle: no clock was measured below.
+constexpr double least_budget = 0.5;
 
 // How much more an operation costs at `faster` times the speed that calibrations hold it for.
 double energy_factor(double faster) { return faster > 1 ? std::pow(faster, energy_by_speed) : 1.0; }
@@ -104,8 +108,13 @@ SustainedPass sustained_pass(Seconds stream, Joules energy, const std::vector<Cl
 
 // Alone at the limit, budget = speed * energy and energy = speed to the power above.
 double sustained_energy(double budget) {
-  constexpr double least_budget = 0.5;
   return std::pow(std::max(budget, least_budget), energy_by_speed / (1 + energy_by_speed));
+}
+
+double budget_of_clock(double clock) { return std::pow(clock, energy_by_clock + speed_by_clock); }
+
+double least_measured_clock() {
+  return std::pow(least_budget, 1 / (energy_by_clock + speed_by_clock));
 }
 
 Watts mean_power(Joules energy, Seconds elapsed, const ResolvedDevice& device) {

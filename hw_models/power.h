@@ -47,6 +47,11 @@ SustainedPass sustained_pass(
 // budget: nothing was measured at lower voltages.
 double sustained_energy(double budget);
 
+// What tensor work at such a share of a clock takes above idle, over what it takes at the clock
+// itself, and the share at which that is half: no lower one was measured.
+double budget_of_clock(double clock);
+double least_measured_clock();
+
 // Mean board power over `elapsed` in which `energy` was spent above idle; never above the limit.
 Watts mean_power(Joules energy, Seconds elapsed, const ResolvedDevice& device);
 

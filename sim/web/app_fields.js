@@ -111,7 +111,7 @@ export const commands = {
         { key: "power_limit", label: "Limit", example: "12 MW", help: "of accelerators and hosts" },
         { key: "feeds", label: "Single feeds", area: true, kind: "json",
           example: '{"racks": {"hosts": 4, "limit": "40 kW"}}', help: "JSON: halls, rows, racks" },
-        { key: "power_policy", label: "Kept by", words: ["admit", "proportional", "priority"], several: true,
+        { key: "power_policy", label: "Kept by", words: ["admit", "proportional", "priority", "thresholds"], several: true,
           example: "admit" }] },
     ],
     first: { cluster: "dgx-h100", gpus: "640", trace: "philly", policy: "fifo,easy", place: "pack,spread" },

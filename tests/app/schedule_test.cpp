@@ -353,8 +353,8 @@ TEST_CASE("bad questions to schedule have one line", "[schedule]") {
                  "whole hosts");
   expect_failure(on_16 + "--trace " + file + " --reliability llama3-h100 --place pool",
                  "a rule with hosts");
-  expect_failure(on_16 + "--trace " + file + " --policy slurm-default --reliability llama3-h100",
-                 "Slurm's loops know none");
+  expect_failure(on_16 + "--trace " + file + " --policy slurm-default --power-limit 1MW",
+                 "Slurm's loops know neither");
   expect_failure(on_16 + "--trace " + file + " --objective waits", "wait.mean");
   expect_failure(on_16 + "--trace " + file + " --limits wait.p99", "such as wait.p99=4h");
   expect_failure(on_16 + "--trace " + file + " --preempt-after 2h",

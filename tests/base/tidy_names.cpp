@@ -32,6 +32,7 @@ constexpr Allowed allowed[] = {
     {"sim/outcome/money/bill.h", "unspecified", "what a question has that names none"},
     {"sim/outcome/money/bill.cpp", "parallel-flash", "what a question has that names none"},
     {"sim/outcome/money/bill.cpp", "cloud-lustre", "what a question has that names none"},
+    {"sim/question/losses/thresholds_entry.cpp", "polca", "what a question has that names none"},
     {"sim/explain/traps.cpp", "nanotron-debug", "the one stack measured with that setting"},
     {"sim/calibrate/log/measured_log.cpp", "pytorch", "a word of measured lines"},
     {"sim/calibrate/fit/software_fit.h", "pytorch", "the program that the samples are of"},

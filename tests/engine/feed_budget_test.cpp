@@ -30,13 +30,24 @@ CapCurve curve(double watts) {
                    50);
 }
 
+PowerThresholds thresholds() {
+  return {.first = 0.8,
+          .second = 0.89,
+          .release = 0.05,
+          .low = 27,
+          .lower = 3,
+          .high = 31,
+          .high_from = 2};
+}
+
 PowerRules rules_of(PowerPolicy policy) {
   return {.idle = 100'000,
           .gpus = 96,
           .policy = policy,
           .feeds = true,
           .drawn = {750'000, 650'000},
-          .curves = {curve(700), curve(600)}};
+          .curves = {curve(700), curve(600)},
+          .thresholds = thresholds()};
 }
 
 TEST_CASE("feeds are numbered level by level", "[power]") {
@@ -90,9 +101,9 @@ TEST_CASE("law: what feeds leave of the hosts is all that they can carry", "[pow
       if (random.below(2) == 0) {
         const Grants taken{{host, 1, static_cast<std::int32_t>(1 + random.below(8))}};
         slots.take(taken);
-        budget.begin(static_cast<std::uint32_t>(host), 1, 0, taken);
+        budget.begin(static_cast<std::uint32_t>(host), {1, 0}, taken);
       }
-    const std::int64_t each = power.extra(0, 1);
+    const std::int64_t each = power.extra({0, 0}, 1);
     Slots view = slots;
     budget.narrow(budget.loads(), each, view);
     Placer placer(JobPlace::pack, 0);
@@ -131,13 +142,12 @@ TEST_CASE("law: what feeds leave of the hosts is all that they can carry", "[pow
 }
 
 struct Running {
-  std::uint16_t work = 0;
-  std::int32_t priority = 0;
+  PowerUser user;
   Grants place;
 };
 
 std::int64_t level_of(const PowerBudget& power, std::uint32_t number, const Running& job) {
-  const CapCurve& of = job.work == 0 ? curve(700) : curve(600);
+  const CapCurve& of = job.user.work == 0 ? curve(700) : curve(600);
   for (std::size_t level = 0; level <= cap_steps; ++level)
     if (of[level].slower == power.slower(number)) return static_cast<std::int64_t>(level);
   FAIL("no such level");
@@ -148,7 +158,8 @@ TEST_CASE("law: caps keep every feed, and one above all is the limit of all", "[
   const std::uint64_t seed = fresh(61);
   INFO("seed " << seed);
   std::int64_t capped = 0;
-  for (const PowerPolicy policy : {PowerPolicy::proportional, PowerPolicy::priority})
+  for (const PowerPolicy policy :
+       {PowerPolicy::proportional, PowerPolicy::priority, PowerPolicy::thresholds})
     for (const bool one : {false, true}) {
       RandomStream random(seed, 3);
       PowerBudget power(rules_of(policy));
@@ -166,24 +177,24 @@ TEST_CASE("law: caps keep every feed, and one above all is the limit of all", "[
           auto job = jobs.begin();
           std::advance(job, static_cast<std::ptrdiff_t>(random.below(jobs.size())));
           const std::int32_t gpus = gpus_of_place(job->second.place);
-          power.end(job->first, job->second.work, gpus);
-          alone.end(job->first, job->second.work, gpus);
-          feeds.end(job->first, job->second.work, job->second.place);
+          power.end(job->first, job->second.user, gpus);
+          alone.end(job->first, job->second.user, gpus);
+          feeds.end(job->first, job->second.user, job->second.place);
           slots.give(job->second.place);
           jobs.erase(job);
         } else {
-          Running job{.work = static_cast<std::uint16_t>(random.below(2)),
-                      .priority = static_cast<std::int32_t>(random.below(3)),
-                      .place = {}};
+          Running job{{static_cast<std::uint16_t>(random.below(2)),
+                       static_cast<std::int32_t>(random.below(3))},
+                      {}};
           const std::int32_t gpus = drawn_gpus(random, 40);
           Placer placer(JobPlace::spread, 0);
           Slots view = slots;
-          feeds.narrow(feeds.loads(), power.extra(job.work, 1), view);
+          feeds.narrow(feeds.loads(), power.extra(job.user, 1), view);
           if (!placer.find(view, gpus, job.place)) continue;
           slots.take(job.place);
-          power.begin(step, job.work, gpus, job.priority);
-          alone.begin(step, job.work, gpus, job.priority);
-          feeds.begin(step, job.work, job.priority, job.place);
+          power.begin(step, job.user, gpus);
+          alone.begin(step, job.user, gpus);
+          feeds.begin(step, job.user, job.place);
           jobs[step] = job;
         }
         for (const auto& [job, level] : feeds.settle()) power.set_ceiling(job, level);
@@ -201,9 +212,9 @@ TEST_CASE("law: caps keep every feed, and one above all is the limit of all", "[
           capped += level < cap_steps ? 1 : 0;
           if (one) REQUIRE(power.slower(number) == alone.slower(number));
           FeedLoads more(drawn.size());
-          feeds.add(more, job.place, power.at(job.work, level) - 100'000, 1);
+          feeds.add(more, job.place, power.at(job.user.work, level) - 100'000, 1);
           for (std::size_t i = 0; i < drawn.size(); ++i) drawn[i] += more[i];
-          all += (power.at(job.work, level) - 100'000) * gpus_of_place(job.place);
+          all += (power.at(job.user.work, level) - 100'000) * gpus_of_place(job.place);
         }
         for (std::size_t i = 0; i < drawn.size(); ++i) REQUIRE(drawn[i] <= feeds.feeds()[i].limit);
         REQUIRE(power.drawn() == all + 96 * 100'000);
@@ -232,6 +243,7 @@ FleetQuestion limited(PowerPolicy policy) {
                     {.save_steps = hour, .milliwatts = 650'000}};
   question.idle_milliwatts = 100'000;
   question.power_policy = policy;
+  question.thresholds = thresholds();
   if (policy != PowerPolicy::admit) question.cap_curves = {curve(700), curve(600)};
   return question;
 }
@@ -240,8 +252,8 @@ TEST_CASE("law: a feed above all is the limit of power", "[fleet]") {
   const std::uint64_t seed = fresh(61);
   INFO("seed " << seed);
   const ClusterJobs list = jobs_of(seed);
-  for (const PowerPolicy policy :
-       {PowerPolicy::admit, PowerPolicy::proportional, PowerPolicy::priority}) {
+  for (const PowerPolicy policy : {PowerPolicy::admit, PowerPolicy::proportional,
+                                   PowerPolicy::priority, PowerPolicy::thresholds}) {
     FleetQuestion whole = limited(policy), feed = limited(policy), open = limited(policy),
                   free = limited(policy);
     whole.power_limit_milliwatts = 50'000'000;
@@ -279,10 +291,10 @@ TEST_CASE("law: no feed carries more than its limit, lost ones included", "[flee
   const std::uint64_t seed = fresh(61);
   INFO("seed " << seed);
   std::int64_t stopped = 0;
-  for (std::uint64_t round = 0; round < 18; ++round) {
+  for (std::uint64_t round = 0; round < 24; ++round) {
     RandomStream random(seed + round, 5);
     constexpr PowerPolicy policies[] = {PowerPolicy::admit, PowerPolicy::proportional,
-                                        PowerPolicy::priority};
+                                        PowerPolicy::priority, PowerPolicy::thresholds};
     const PowerPolicy policy = policies[round / 6];
     FleetQuestion question = limited(policy);
     question.feeds = tree(9'000'000, 19'000'000, 34'000'000);

@@ -108,6 +108,28 @@ TEST_CASE("spare hosts stand in, but for those that an incident took", "[fleet]"
   CHECK(record.jobs[0].end == FleetTime{5 * hour + hour / 2});
 }
 
+class SlowPlaces final : public PlacePrices {
+ public:
+  PlacePrice price(std::uint16_t, const Grants&) override { return {.step_ps = 2'000'000'000'000}; }
+};
+
+TEST_CASE("Slurm's loops start nobody on hosts of a job that runs past its limit", "[fleet]") {
+  ClusterJobs list;
+  list.jobs = {job_of(32, 0, 1), job_of(32, 0, 1), job_of(8, 1, 1)};
+  list.jobs[2].submit += FleetTime{hour / 2};  // the loops run
+  FleetQuestion question = four_hosts();
+  SlowPlaces prices;
+  question.policy.fit = JobFit::slurm;
+  question.prices = &prices;
+  question.works[0].step_ps = 1'000'000'000'000;
+  question.works[0].priced = true;
+  for (ClusterJob& job : list.jobs) job.limit = job.length = {hour};
+  const FleetRecord record = run_fleet(list, question);
+  CHECK(record.jobs[0].end >= FleetTime{2 * hour});
+  CHECK(record.jobs[1].start >= record.jobs[0].end);
+  CHECK(record.jobs[1].end != fleet_never);
+}
+
 TEST_CASE("law: incidents that do nothing change nothing", "[fleet]") {
   const std::uint64_t seed = fresh(47);
   INFO("seed " << seed);
@@ -154,17 +176,18 @@ FleetQuestion drawn_question(std::uint64_t round, RandomStream& random) {
   question.seed = round;
   question.works.front().save_steps = hour;
   question.policy.place = round % 3 == 0 ? JobPlace::least_level : JobPlace::spread;
-  const auto fit = round % 5;
+  const auto fit = round % 6;
   question.policy.fit = fit == 0   ? JobFit::block
                         : fit == 1 ? JobFit::conservative
                         : fit == 2 ? JobFit::rounds
+                        : fit == 5 ? JobFit::slurm
                                    : JobFit::easy;
   if (fit == 4) question.policy.order = JobOrder::priority;
   question.policy.preempts = fit == 4 || fit == 2;
-  if (round % 2 == 0) {
+  if (round / 6 % 2 == 0) {
     question.breakdowns.kinds = {{"host", Hertz(1 / 9000.0), 1, 0.7, seconds(20'000), {}, {}},
                                  {"leaf", Hertz(1 / 90'000.0), 4, 1, seconds(9'000), {}, {}}};
-    question.breakdowns.spare_hosts = static_cast<std::int32_t>(round % 3);
+    question.breakdowns.spare_hosts = static_cast<std::int32_t>(round / 6 % 3);
   }
   for (int i = 0; i < 40; ++i) question.breakdowns.incidents.push_back(drawn_incident(random, 12));
   return question;
@@ -173,8 +196,8 @@ FleetQuestion drawn_question(std::uint64_t round, RandomStream& random) {
 TEST_CASE("law: with incidents accelerators are free, held or out, and all jobs end", "[fleet]") {
   const std::uint64_t seed = fresh(47);
   INFO("seed " << seed);
-  std::int64_t stopped = 0;
-  for (std::uint64_t round = 0; round < 30; ++round) {
+  std::int64_t stopped = 0, by_slurm = 0;
+  for (std::uint64_t round = 0; round < 36; ++round) {
     RandomStream random(seed + round, 9);
     FleetQuestion question = drawn_question(round, random);
     const ClusterJobs list =
@@ -230,12 +253,14 @@ TEST_CASE("law: with incidents accelerators are free, held or out, and all jobs 
     CHECK(record.use.work.useful == useful * 1'000'000);
     for (const IncidentCount& count : record.incidents) {
       stopped += count.stopped;
+      if (question.policy.fit == JobFit::slurm) by_slurm += count.stopped;
       lost += count.lost;
       CHECK(count.waited >= 0);
     }
     CHECK(lost * 1'000'000 <= record.use.work.lost + record.use.work.preempted);
   }
   CHECK(stopped > 300);
+  CHECK(by_slurm > 50);
 }
 
 }  // namespace

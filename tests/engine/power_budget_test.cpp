@@ -88,13 +88,14 @@ TEST_CASE("law: caps are as high as a limit lets them, and those of low priority
                         static_cast<std::int32_t>(random.below(3))};
       std::int64_t held = job.gpus;
       for (const auto& [other, one] : jobs) held += one.gpus;
-      if (held <= rules.gpus && budget.has(budget.least() + budget.extra(job.work, job.gpus))) {
-        budget.begin(number, job.work, job.gpus, job.priority);
+      if (held <= rules.gpus &&
+          budget.has(budget.least() + budget.extra({job.work, job.priority}, job.gpus))) {
+        budget.begin(number, {job.work, job.priority}, job.gpus);
         jobs[number] = job;
       } else if (!jobs.empty()) {
         auto gone = jobs.begin();
         std::advance(gone, random.below(jobs.size()));
-        budget.end(gone->first, gone->second.work, gone->second.gpus);
+        budget.end(gone->first, {gone->second.work, gone->second.priority}, gone->second.gpus);
         jobs.erase(gone);
       }
       budget.settle();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests questions with incidents: which hosts are meant, what a bad list is told.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "sim/question/losses/feeds_entry.h"
 #include "sim/question/losses/incidents_entry.h"
 #include "sim/question/schedule/inline_jobs.h"
+#include "sim/question/schedule/settings.h"
 #include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
 #include "tests/question/scheduled_case.h"
@@ -97,8 +99,8 @@ TEST_CASE("bad incidents have one line", "[schedule]") {
   const SortedJson out = SortedJson::parse(R"([{"at": "1 h", "for": "1 h", "what": "cluster"}])");
   CHECK(schedule_failure(lab({{"incidents", out}, {"place", "pool"}})).find("a rule with hosts") !=
         std::string::npos);
-  CHECK(schedule_failure(lab({{"incidents", out}, {"policy", "slurm-default"}}))
-            .find("Slurm's loops know none") != std::string::npos);
+  CHECK(schedule_failure(lab({{"power_limit", "1 MW"}, {"policy", "slurm-default"}}))
+            .find("Slurm's loops know neither") != std::string::npos);
 }
 
 TEST_CASE("an incident stops jobs and is counted, the same from a file", "[schedule]") {
@@ -198,10 +200,28 @@ TEST_CASE("racks keep their limits, at the price of scattered jobs", "[schedule]
   CHECK(c.shares.capped > 0);
   CHECK(tight.points.front().record.power.over.us == 0);
   CHECK(tight.points.front().record.power.most_milliwatts <= 16 * INT64_C(16'000'000));
-  CHECK(schedule_failure(lab({{"feeds", racks}, {"policy", "goodput"}}))
-            .find("another policy or place beside feeds") != std::string::npos);
+  CHECK(schedule_failure(lab({{"feeds", racks}, {"policy", "slurm-default"}}))
+            .find("another policy beside feeds: Slurm's loops") != std::string::npos);
   CHECK(schedule_failure(lab({{"feeds", racks}, {"place", "pool"}}))
-            .find("another policy or place beside feeds") != std::string::npos);
+            .find("another place beside feeds") != std::string::npos);
+  for (const char* policy : {"goodput", "conservative", "fair"}) {
+    const auto kept = scheduled(lab({{"feeds", racks}, {"policy", policy}}));
+    CHECK(kept.points.front().record.power.over.us == 0);
+    CHECK(kept.points.front().record.power.most_milliwatts <= 16 * INT64_C(16'000'000));
+  }
+}
+
+TEST_CASE("incidents are a flag too: a list, or a file", "[schedule]") {
+  const auto& all = schedule_settings();
+  const auto setting = std::find_if(all.begin(), all.end(), [](const Setting& one) {
+    return std::string(one.key) == "incidents";
+  });
+  REQUIRE(setting != all.end());
+  const char* text = R"([{"at": "100 h", "for": "6 h", "what": "leaf", "which": 1}])";
+  CHECK(setting_value(*setting, text) == SortedJson::parse(text));
+  CHECK(setting_value(*setting, "month.json") == SortedJson("month.json"));
+  CHECK(error_text([&] { setting_value(*setting, "[{\"at\": }]"); }).find("--incidents") !=
+        std::string::npos);
 }
 
 }  // namespace orrery

@@ -176,7 +176,77 @@ TEST_CASE("electricity is billed at a site, or by the hour", "[schedule]") {
   CHECK(schedule_failure(open).find("found 20 hours; expected the ") != std::string::npos);
 }
 
+TEST_CASE("thresholds are POLCA's, and clocks are levels of caps", "[schedule]") {
+  const SortedJson asked = {{"power_limit", "1 MW"}, {"power_policy", "thresholds"}};
+  const Scheduled s = scheduled(lab(asked));
+  const PointCase& point = s.points.front().asked;
+  CHECK(point.thresholds->shares.first == 0.8);
+  CHECK(point.thresholds->shares.second == 0.89);
+  CHECK(point.thresholds->shares.low == Approx(1275.0 / 1410));
+  CHECK(point.question.thresholds.release == 0.05);
+  CHECK_FALSE(point.question.thresholds.high_from);
+  const ResolvedDevice device = point.cluster.device.resolved();
+  const double host = host_power_per_accelerator(point.cluster).si(), idle = device.idle_power.si();
+  // A level leaves as much power as the clock does to work that keeps tensor units busy: to
+  // recorded jobs of what they draw, to a training of what its board's limit leaves.
+  const auto check = [&](std::int64_t level, double clock) {
+    const double budget = std::pow(clock, 2.58), step = 0.5 / cap_steps;
+    CHECK(0.5 + step * static_cast<double>(level) <= budget + 1e-9);
+    CHECK(0.5 + step * static_cast<double>(level + 1) > budget);
+    const CapCurve& recorded = *(*point.caps)[0].curve;
+    const CapLevel& there = recorded[static_cast<std::size_t>(level)];
+    const double all = static_cast<double>(recorded.back().milliwatts) * 1e-3 - host - idle;
+    const double left = static_cast<double>(there.milliwatts) * 1e-3 - host - idle;
+    CHECK(left / all == Approx(0.5 + step * static_cast<double>(level)).epsilon(1e-4));
+    CHECK(there.slower == Approx(std::pow(clock, -0.58)).epsilon(0.005));
+    const WorkCaps& training = (*point.caps)[1];
+    const double cap = training.least.si() + (training.most - training.least).si() *
+                                                 static_cast<double>(level) / cap_steps;
+    CHECK((cap - idle) / (device.power_limit.si() - idle) == Approx(budget).margin(step));
+  };
+  check(point.question.thresholds.low, 1275.0 / 1410);
+  check(point.question.thresholds.lower, 1110.0 / 1410);
+  check(point.question.thresholds.high, 1305.0 / 1410);
+  // At the full clock nothing is capped, whatever is passed.
+  SortedJson full = asked;
+  full["power_thresholds"] = {{"low", 1}, {"lower", 1}, {"high", 1}, {"first", 0.1}};
+  CHECK(scheduled(lab(full)).points.front().measures.front().shares.capped == 0);
+}
+
+TEST_CASE("law: thresholds of schedule that nothing passes change no figure", "[schedule]") {
+  const Scheduled open = scheduled(lab());
+  const Scheduled same =
+      scheduled(lab({{"power_limit", "100 MW"}, {"power_policy", "thresholds"}}));
+  CHECK(same.points.front().record.power.nanojoules == open.points.front().record.power.nanojoules);
+  CHECK(done(same.points.front()) == done(open.points.front()));
+  CHECK(same.points.front().measures.front().power.stepped.low.us == 0);
+  // Those of low priority pay first: the training has the higher one.
+  const auto capped = scheduled(lab({{"power_limit", "150 kW"}, {"power_policy", "thresholds"}}));
+  const FleetMeasures& m = capped.points.front().measures.front();
+  CHECK(m.shares.capped > 0);
+  CHECK((m.power.stepped.low + m.power.stepped.lower + m.power.stepped.all).us > 0);
+  CHECK(m.power.peak.si() <= 150e3);
+  CHECK(sum_of(m.shares) == Approx(1));
+}
+
 TEST_CASE("bad questions about power have one line", "[schedule]") {
+  const auto thresholds = [](const SortedJson& of) {
+    return schedule_failure(
+        lab({{"power_limit", "1 MW"}, {"power_policy", "thresholds"}, {"power_thresholds", of}}));
+  };
+  CHECK(thresholds({{"first", 0.95}}) ==
+        "test: power_thresholds: found first 0.95; expected first at most second, which is 0.89");
+  CHECK(thresholds({{"low", 0.7}}).find("from 0.764 to 1: below, no clock was measured") !=
+        std::string::npos);
+  CHECK(thresholds({{"lower", 0.95}}).find("lower at most low") != std::string::npos);
+  CHECK(thresholds({{"release", 0.8}}).find("release below first") != std::string::npos);
+  CHECK(thresholds({{"second", 1.2}}).find("a share of a limit") != std::string::npos);
+  CHECK(thresholds({{"high_priority", 1e9}}).find("high_priority") != std::string::npos);
+  CHECK(thresholds({{"thrid", 0.9}}).find("thrid") != std::string::npos);
+  CHECK(schedule_failure(lab({{"power_limit", "1 MW"}, {"power_thresholds", {{"first", 0.5}}}}))
+            .find("nothing without power_policy thresholds") != std::string::npos);
+  CHECK(schedule_failure(lab({{"power_thresholds", {{"first", 0.5}}}}))
+            .find("nothing without power_limit or feeds") != std::string::npos);
   CHECK(schedule_failure(lab({{"grid", "no-such.csv"}})).find("no readable file") !=
         std::string::npos);
   CHECK(schedule_failure(lab({{"power_policy", "priority"}})) ==

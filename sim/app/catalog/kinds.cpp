@@ -10,22 +10,24 @@
 namespace orrery {
 
 const std::vector<CatalogKind>& catalog_kinds() {
-  static const std::vector<CatalogKind> kinds = {{"accelerator", "hw_models/catalog/accelerators"},
-                                                 {"cloud", "hw_models/catalog/cloud"},
-                                                 {"cluster", "sim/engine/catalog/clusters"},
-                                                 {"economics", "hw_models/catalog/economics"},
-                                                 {"fabric", "topologies/catalog"},
-                                                 {"host", "hw_models/catalog/hosts"},
-                                                 {"model", "workloads/catalog/models"},
-                                                 {"nic", "hw_models/catalog/nics"},
-                                                 {"optic", "hw_models/catalog/optics"},
-                                                 {"policy", "sim/engine/catalog/policies"},
-                                                 {"question", "workloads/catalog/questions"},
-                                                 {"reliability", "hw_models/catalog/reliability"},
-                                                 {"site", "hw_models/catalog/sites"},
-                                                 {"stack", "workloads/catalog/stacks"},
-                                                 {"storage", "hw_models/catalog/storage"},
-                                                 {"switch", "hw_models/catalog/switches"}};
+  static const std::vector<CatalogKind> kinds = {
+      {"accelerator", "hw_models/catalog/accelerators"},
+      {"cloud", "hw_models/catalog/cloud"},
+      {"cluster", "sim/engine/catalog/clusters"},
+      {"economics", "hw_models/catalog/economics"},
+      {"fabric", "topologies/catalog"},
+      {"host", "hw_models/catalog/hosts"},
+      {"model", "workloads/catalog/models"},
+      {"nic", "hw_models/catalog/nics"},
+      {"optic", "hw_models/catalog/optics"},
+      {"policy", "sim/engine/catalog/policies"},
+      {"power-policy", "sim/engine/catalog/power_policies"},
+      {"question", "workloads/catalog/questions"},
+      {"reliability", "hw_models/catalog/reliability"},
+      {"site", "hw_models/catalog/sites"},
+      {"stack", "workloads/catalog/stacks"},
+      {"storage", "hw_models/catalog/storage"},
+      {"switch", "hw_models/catalog/switches"}};
   return kinds;
 }
 

@@ -96,6 +96,49 @@ std::string feeds_text(const PointCase& asked) {
   return levels.empty() ? "" : "Feeds: " + joined(levels, ", ") + ".";
 }
 
+std::string percent(double share) { return fmt::format("{:.4g}%", 100 * share); }
+
+// What the controller does, of each setting once, and for how long.
+void add_thresholds(Document& document, const Scheduled& s) {
+  std::vector<std::string> head;
+  std::vector<Align> align;
+  name_columns(s, head, align);
+  for (const char* name : {"above", "low at", "above", "low at", "then high at", "high from",
+                           "low down %", "lower %", "high too %"})
+    head.emplace_back(name);
+  align.resize(head.size(), Align::right);
+  Table table(head, align);
+  const AskedThresholds* first = nullptr;
+  for (const SchedulePoint* p : run_points(s)) {
+    if (!p->asked.thresholds) continue;
+    const AskedThresholds& asked = *p->asked.thresholds;
+    const ThresholdPreset& shares = asked.shares;
+    const ThresholdTimes& times = p->measures.front().power.stepped;
+    const double span = to_seconds(p->measures.front().span).si();
+    const auto part = [&](FleetTime time) {
+      return percent_figure(span > 0 ? to_seconds(time).si() / span : 0);
+    };
+    std::vector<std::string> row = name_cells(*p);
+    row.insert(row.end(),
+               {percent(shares.first), percent(shares.low), percent(shares.second),
+                percent(shares.lower), percent(shares.high),
+                asked.high_priority ? fmt::format("{}", *asked.high_priority) : "highest",
+                part(times.low), part(times.lower), part(times.all)});
+    table.add(row);
+    if (first == nullptr) first = &asked;
+  }
+  if (first == nullptr) return;
+  document.heading("Thresholds of power");
+  document.table(table);
+  document.note(fmt::format(
+      "above: a share of a limit, above which jobs of low priority get such a share of the full "
+      "clock, then those of high priority (from that priority on; highest: of all that can be "
+      "capped); {} of the limit below they rise again. The rest is the share of time in which some "
+      "clocks were down so far. {}, {}.",
+      percent(first->shares.release_below), first->shares.title, first->shares.release));
+  for (const std::string& line : first->shares.not_modelled) document.note(line + ".");
+}
+
 void add_ramps(Document& document, const SchedulePoint& p) {
   if (p.measures.empty()) return;
   const PowerRamps& ramps = p.measures.front().power.ramps;
@@ -115,7 +158,7 @@ void add_power(Document& document, const Scheduled& s) {
   const bool over = std::any_of(s.points.begin(), s.points.end(),
                                 [](const SchedulePoint& p) { return p.record.power.over.us > 0; });
   const bool by_hour = std::any_of(s.points.begin(), s.points.end(), [](const SchedulePoint& p) {
-    return !p.asked.question.hours.limits.empty();
+    return !p.asked.question.hours.limits.empty() || p.record.power.suspended > 0;
   });
   std::vector<std::string> head;
   std::vector<Align> align;
@@ -161,9 +204,10 @@ void add_power(Document& document, const Scheduled& s) {
   const std::string feeds = feeds_text(s.points[s.best].asked);
   if (!feeds.empty()) document.note(feeds);
   if (by_hour)
-    document.note("stopped: jobs, where the limit fell below what all draw at their least caps.");
+    document.note("stopped: jobs, where a limit fell below what all draw at their least caps.");
   if (limited || billed) add_ramps(document, s.points[s.best]);
   if (billed) document.note(prices_text(*s.points.front().asked.prices));
+  add_thresholds(document, s);
   add_caps(document, s);
 }
 
@@ -184,6 +228,23 @@ Json feeds_json(const FeedTree& feeds) {
                                                : Json(nullptr)},
                    {"share_left", level.share_left}});
   return out;
+}
+
+// Null under another policy.
+Json thresholds_json(const SchedulePoint& p) {
+  if (!p.asked.thresholds) return nullptr;
+  const AskedThresholds& asked = *p.asked.thresholds;
+  const ThresholdTimes& times = p.measures.front().power.stepped;
+  return {{"first", asked.shares.first},
+          {"second", asked.shares.second},
+          {"release", asked.shares.release_below},
+          {"low", asked.shares.low},
+          {"lower", asked.shares.lower},
+          {"high", asked.shares.high},
+          {"high_priority", asked.high_priority ? Json(*asked.high_priority) : Json(nullptr)},
+          {"low_s", to_seconds(times.low).si()},
+          {"lower_s", to_seconds(times.lower).si()},
+          {"high_s", to_seconds(times.all).si()}};
 }
 
 Json ramps_json(const PowerRamps& ramps) {
@@ -207,6 +268,7 @@ Json power_json(const SchedulePoint& p) {
       {"capped_share", m.shares.capped},
       {"over_limit_s", m.power.over_limit.si()},
       {"suspended", m.power.suspended},
+      {"thresholds", thresholds_json(p)},
       {"ramp", ramps_json(m.power.ramps)}};
 }
 

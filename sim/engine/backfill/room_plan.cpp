@@ -188,9 +188,10 @@ void RoomPlan::join_equal() {
 // well, or says that it is not enough; `open()` begins anew.
 template <class Open, class Narrow>
 std::optional<std::pair<std::size_t, std::size_t>> RoomPlan::stretch(
-    FleetTime held, FleetTime latest, const Open& open_all, const Narrow& narrow_to) const {
+    std::size_t from, FleetTime held, FleetTime latest, const Open& open_all,
+    const Narrow& narrow_to) const {
   open_all();
-  std::size_t from = 0, to = 0;  // enough is free from one to before the other
+  std::size_t to = from;  // enough is free from one to before the other
   while (from < spans() && begins_[from] < latest) {
     if (to > from && (to == spans() || begins_[to] - begins_[from] >= held))
       return std::pair(from, to);
@@ -208,9 +209,11 @@ std::optional<std::pair<std::size_t, std::size_t>> RoomPlan::stretch(
 }
 
 FleetTime RoomPlan::find(std::int32_t gpus, FleetTime length, FleetTime latest,
-                         std::vector<std::int32_t>& room) const {
+                         std::vector<std::int32_t>& room, FleetTime from) const {
   const Gang gang{gpus, gpus / of_host_, gpus % of_host_};
   const FleetTime held = std::max(length, FleetTime{1});
+  const auto first = static_cast<std::size_t>(
+      std::lower_bound(begins_.begin(), begins_.end(), from) - begins_.begin());
   std::optional<std::pair<std::size_t, std::size_t>> found;
   open(now_);
   open(next_);
@@ -218,7 +221,7 @@ FleetTime RoomPlan::find(std::int32_t gpus, FleetTime length, FleetTime latest,
     // Most gangs are of one host: there is room where a set has any.
     std::uint64_t *all = now_.whole.data(), *next = next_.whole.data();
     found = stretch(
-        held, latest, [&] { std::fill_n(all, words_, ~std::uint64_t{0}); },
+        first, held, latest, [&] { std::fill_n(all, words_, ~std::uint64_t{0}); },
         [&](std::size_t span) {
           const HostWordsView row = with_room(span, gpus);
           std::uint64_t any = 0;
@@ -228,7 +231,7 @@ FleetTime RoomPlan::find(std::int32_t gpus, FleetTime length, FleetTime latest,
         });
   } else {
     found = stretch(
-        held, latest, [&] { open(now_); },
+        first, held, latest, [&] { open(now_); },
         [&](std::size_t span) { return narrow(gang, span, now_); });
   }
   if (!found) return fleet_never;

@@ -34,9 +34,10 @@ class RoomPlan {
   void give(const Grants& grants, FleetTime from, FleetTime to) { change(grants, from, to, 1); }
   bool has_room(const Grants& grants, FleetTime from, FleetTime to) const;
   // The first instant, now or later, from which a gang has a place for `length`; fleet_never: none
-  // before `latest`. `room` then holds what each host has free all that time.
+  // before `latest`. `room` then holds what each host has free all that time. `from`: no instant
+  // before.
   FleetTime find(std::int32_t gpus, FleetTime length, FleetTime latest,
-                 std::vector<std::int32_t>& room) const;
+                 std::vector<std::int32_t>& room, FleetTime from = {}) const;
 
   // Whether a gang that holds `own` could begin earlier on hosts of `freed`, while those are freed;
   // true where only find() can tell.
@@ -81,8 +82,8 @@ class RoomPlan {
   }
   void open(Throughout& all) const;
   template <class Open, class Narrow>
-  std::optional<std::pair<std::size_t, std::size_t>> stretch(FleetTime held, FleetTime latest,
-                                                             const Open& open_all,
+  std::optional<std::pair<std::size_t, std::size_t>> stretch(std::size_t from, FleetTime held,
+                                                             FleetTime latest, const Open& open_all,
                                                              const Narrow& narrow_to) const;
   bool narrow(const Gang& gang, std::size_t span, Throughout& all) const;
 

@@ -23,6 +23,8 @@ bool is_scattered(const FleetState& state) {
 void FleetTally::count(FleetTime passed, std::int64_t spare, bool scattered) {
   record_.power.nanojoules += times(state_.power().drawn(), passed);
   if (state_.power().is_over() || state_.feeds().is_over()) record_.power.over += passed;
+  if (state_.power().thresholds() != nullptr)
+    record_.power.stepped.add(std::max(state_.power().step(), state_.feeds().step()), passed);
   FleetUse& use = record_.use;
   const Slots& slots = state_.slots();
   use.all += times(slots.total(), passed);

@@ -5,17 +5,6 @@
 #include <algorithm>
 
 namespace orrery {
-namespace {
-
-bool is_free(const Slots& slots, const Grants& place) {
-  return std::all_of(place.begin(), place.end(), [&](const HostGrant& grant) {
-    for (std::int32_t host = grant.host; host < grant.host + grant.hosts; ++host)
-      if (slots.free_of(host) < grant.gpus) return false;
-    return true;
-  });
-}
-
-}  // namespace
 
 // Who takes no time at all holds a place for an instant.
 FleetTime ConservativeLoop::Promise::end() const { return at + std::max(job.limit, FleetTime{1}); }
@@ -30,35 +19,60 @@ ConservativeLoop::ConservativeLoop(FleetState& state, const FleetQuestion& quest
     : state_(state),
       placer_(question.policy.place, question.seed),
       plan_(question.shape),
+      power_(state, question),
       view_(question.shape) {}
 
-// By the rule of places, on what hosts have free all the time.
-Grants ConservativeLoop::place_in(const std::vector<std::int32_t>& room, std::int32_t gpus) {
+// Lets `view_` have what hosts have free.
+void ConservativeLoop::show(const std::vector<std::int32_t>& room) {
   for (std::int32_t host = 0; host < view_.shape().hosts; ++host) {
     const std::int32_t by = room[static_cast<std::size_t>(host)] - view_.free_of(host);
     const HostGrant change{.host = host, .hosts = 1, .gpus = by > 0 ? by : -by};
     if (by > 0) view_.give({&change, 1});
     if (by < 0) view_.take({&change, 1});
   }
-  Grants place;
-  placer_.find(view_, gpus, place);
-  return place;
+}
+
+void ConservativeLoop::take(const Promise& promise) {
+  plan_.take(promise.place, promise.at, promise.end());
+  power_.take(promise.job.job, promise.place, promise.at, promise.end());
+}
+
+void ConservativeLoop::give(const Promise& promise) {
+  plan_.give(promise.place, promise.at, promise.end());
+  power_.give(promise.job.job, promise.place, promise.at, promise.end());
+}
+
+// The first start before the one that it has, with a place by the rule; fleet_never: there is none.
+FleetTime ConservativeLoop::find(const Promise& promise, Grants& place) {
+  std::vector<std::int32_t> room;
+  const WaitingJob& job = promise.job;
+  for (FleetTime from;; from.us += 1) {
+    from = plan_.find(job.gpus, job.limit, promise.at, room, from);
+    if (from >= promise.at) return fleet_never;
+    show(room);
+    if (power_.empty()) {
+      placer_.find(view_, job.gpus, place);
+      return from;
+    }
+    const Promise then{.job = job, .at = from};
+    if (power_.find(job.job, view_, from, then.end(), placer_, place)) return from;
+  }
 }
 
 // Earlier than it stood, if there is room.
 void ConservativeLoop::promise(Promise& promise, FleetTime now) {
   const bool stood = promise.at != fleet_never;
-  if (stood) plan_.give(promise.place, promise.at, promise.end());
-  std::vector<std::int32_t> room;
-  const FleetTime at = plan_.find(promise.job.gpus, promise.job.limit, promise.at, room);
+  if (stood) give(promise);
+  Grants place;
+  const FleetTime at = find(promise, place);
   if (at < promise.at) {
     if (stood) freed_.push_back(promise.room());
     promise.at = at;
-    promise.place = place_in(room, promise.job.gpus);
+    promise.place = std::move(place);
   }
   promise.seen = freed_so_far();
   if (promise.at == fleet_never) return;
-  plan_.take(promise.place, promise.at, promise.end());
+  take(promise);
   if (promise.at <= now) return;
   FleetTime& told = state_.records[promise.job.job].promise;
   told = std::min(told, promise.at);
@@ -132,6 +146,7 @@ bool ConservativeLoop::is_as_planned(FleetTime now, const std::vector<Running>& 
 // renew() where all that has changed is that some ended early, and others came: the plan stays, and
 // so do promises that cannot improve. False: it is not so, and nothing is done.
 bool ConservativeLoop::refresh(FleetTime now) {
+  if (!power_.empty()) return false;
   if (promises_.size() + come_.size() != state_.waiting().size()) return false;
   for (const Promise& one : promises_)
     if (one.at < now) return false;
@@ -170,10 +185,12 @@ void ConservativeLoop::renew(FleetTime now) {
   forgotten_ += freed_.size();
   freed_.clear();
   plan_.clear(now, state_.slots());
+  power_.clear(now);
   state_.promised().each([&](const RunningEnd& end) {
     Grants place{{.host = 0, .hosts = 1, .gpus = end.gpus}};
     if (!state_.is_pool()) place = state_.grants_of(end.job);
     plan_.give(place, end.at, fleet_never);
+    power_.give(end.job, place, end.at, fleet_never);
     running_.push_back({end.job, {now, end.at, std::move(place)}});
     return true;
   });
@@ -189,13 +206,23 @@ void ConservativeLoop::renew(FleetTime now) {
   for (Promise& one : waiting) {
     while (old != promises_.end() && before(*old, one)) ++old;
     if (old == promises_.end() || old->job.job != one.job.job || old->at < now) continue;
-    if (old->at == fleet_never || !plan_.has_room(old->place, old->at, old->end())) continue;
+    if (old->at == fleet_never || !plan_.has_room(old->place, old->at, old->end()) ||
+        !power_.has_room(old->job.job, old->place, old->at, old->end()))
+      continue;
     one = std::move(*old);
-    plan_.take(one.place, one.at, one.end());
+    take(one);
   }
   promises_ = std::move(waiting);
   for (Promise& one : promises_) promise(one, now);
   spans_ = plan_.spans();
+}
+
+// Its hosts are free, and their feeds carry it.
+bool ConservativeLoop::may_start(const Promise& promise) const {
+  if (!is_free(state_.slots(), promise.place)) return false;
+  const std::uint32_t job = promise.job.job;
+  return power_.empty() ||
+         FuturePower(state_).carries(state_.power_user(job), state_.job(job).gpus, promise.place);
 }
 
 // Whether all whose time has come had their places.
@@ -204,7 +231,7 @@ bool ConservativeLoop::start_due(FleetTime now) {
   bool all = true;
   for (Promise& one : promises_) {
     const bool due = one.at <= now;
-    all = all && (!due || is_free(state_.slots(), one.place));
+    all = all && (!due || may_start(one));
     if (all && due) {
       running_.push_back({one.job.job, {now, now + (one.end() - one.at), one.place}});
       state_.begin_waiting_job(one.job.job, now, one.place);
@@ -218,6 +245,7 @@ bool ConservativeLoop::start_due(FleetTime now) {
 
 void ConservativeLoop::wake(FleetTime now) {
   plan_.advance(now);
+  power_.advance(now);
   if (void_ && !refresh(now)) renew(now);
   for (const std::uint32_t job : come_) {
     Promise one{.job = state_.waiting_job(job)};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/engine/backfill/room_plan.h"
-#include "sim/engine/fleet/fleet_state.h"
+#include "sim/engine/decisions/power_plan.h"
 #include "sim/engine/jobs/decision_loop.h"
 
 namespace orrery {
@@ -20,6 +20,9 @@ namespace orrery {
 // A promise that no room could improve is not looked at. What became free since it was looked at
 // last is kept: a gang of one host begins earlier only on a host and at a time that are among it,
 // since all else is as full as it was then, or fuller.
+//
+// Where power is limited a start is promised on hosts whose feeds carry it for the whole limit,
+// with all that are promised as well, and the plan is made anew whenever anything ends early.
 class ConservativeLoop final : public DecisionLoop {
  public:
   ConservativeLoop(FleetState& state, const FleetQuestion& question);
@@ -43,6 +46,7 @@ class ConservativeLoop final : public DecisionLoop {
     HeldRoom room;
   };
   void promise(Promise& promise, FleetTime now);
+  FleetTime find(const Promise& promise, Grants& place);
   bool may_improve(const Promise& promise) const;
   std::uint64_t freed_so_far() const { return forgotten_ + freed_.size(); }
   void forget_freed();
@@ -50,12 +54,16 @@ class ConservativeLoop final : public DecisionLoop {
   bool refresh(FleetTime now);
   bool ended_early(FleetTime now, std::vector<Running>& ended, std::vector<Running>& run) const;
   bool is_as_planned(FleetTime now, const std::vector<Running>& ended) const;
+  bool may_start(const Promise& promise) const;
   bool start_due(FleetTime now);
-  Grants place_in(const std::vector<std::int32_t>& room, std::int32_t gpus);
+  void show(const std::vector<std::int32_t>& room);
+  void take(const Promise& promise);
+  void give(const Promise& promise);
 
   FleetState& state_;
   Placer placer_;
   RoomPlan plan_;
+  PowerPlan power_;                  // of the same jobs, where it is limited
   Slots view_;                       // with what a job may have
   std::vector<Promise> promises_;    // of those that wait, in the order of the list
   std::vector<std::uint32_t> come_;  // since the last look

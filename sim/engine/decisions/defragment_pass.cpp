@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "sim/engine/fleet/power_room.h"
-
 namespace orrery {
 
 DefragmentPass::DefragmentPass(FleetState& state, const FleetQuestion& question)
@@ -28,9 +26,10 @@ GpuMicros DefragmentPass::price_of(std::uint32_t job) const {
 }
 
 // Finds other hosts for as few of a host's jobs as leave it `wanted` accelerators: the small ones
-// first. The host itself and hosts that are free as a whole take none of them.
+// first. The host itself and hosts that are free as a whole take none of them, and none goes where
+// a feed of power could not carry it.
 bool DefragmentPass::empties(std::int32_t host, std::int32_t wanted, Slots& future,
-                             std::vector<Move>& moves) {
+                             FuturePower& power, std::vector<Move>& moves) {
   std::vector<std::uint32_t> jobs = state_.jobs_on(host);
   std::sort(jobs.begin(), jobs.end(), [&](std::uint32_t a, std::uint32_t b) {
     const std::int32_t one = state_.job(a).gpus, two = state_.job(b).gpus;
@@ -44,15 +43,25 @@ bool DefragmentPass::empties(std::int32_t host, std::int32_t wanted, Slots& futu
     const Grants& now = state_.grants_of(job);
     Move move{.job = job, .place = {}};
     const bool single = now.size() == 1 && now.front().hosts == 1;
-    if (!single || !may_move(job) || !together_.find(future, state_.job(job).gpus, move.place) ||
-        future.free_of(move.place.front().host) == future.shape().gpus_per_host)
+    if (!single || !may_move(job)) break;
+    power.give(job, now);
+    if (!power.find(state_.power_user(job), state_.job(job).gpus, no_level, future, together_,
+                    move.place) ||
+        future.free_of(move.place.front().host) == future.shape().gpus_per_host) {
+      power.take(job, now);
       break;
+    }
     future.take(move.place);
+    power.take(job, move.place);
     free += state_.job(job).gpus;
     moves.push_back(std::move(move));
   }
   if (free < wanted) {
-    for (std::size_t i = before; i < moves.size(); ++i) future.give(moves[i].place);
+    for (std::size_t i = before; i < moves.size(); ++i) {
+      future.give(moves[i].place);
+      power.give(moves[i].job, moves[i].place);
+      power.take(moves[i].job, state_.grants_of(moves[i].job));
+    }
     moves.resize(before);
     future.set_out(host, false);
     return false;
@@ -66,9 +75,10 @@ bool DefragmentPass::plan(const WaitingJob& head, Slots& future, std::vector<Mov
   const std::int32_t of_host = future.shape().gpus_per_host;
   const std::int32_t wanted = std::min(head.gpus, of_host);
   std::vector<std::int32_t> emptied;
+  FuturePower power(state_);
   const auto fits = [&] {
     for (const std::int32_t host : emptied) future.set_out(host, false);
-    const bool there = Placer::fits(future, head.gpus, head.within);
+    const bool there = power.fits(head.job, future);
     for (const std::int32_t host : emptied) future.set_out(host, true);
     return there;
   };
@@ -76,7 +86,7 @@ bool DefragmentPass::plan(const WaitingJob& head, Slots& future, std::vector<Mov
     const HostSet hosts = future.with_free(free);  // a copy: it changes meanwhile
     for (std::int32_t host = hosts.first(0); host >= 0;
          host = host + 1 < future.shape().hosts ? hosts.first(host + 1) : -1) {
-      if (future.free_of(host) != free || !empties(host, wanted, future, moves)) continue;
+      if (future.free_of(host) != free || !empties(host, wanted, future, power, moves)) continue;
       emptied.push_back(host);
       if (!fits()) continue;
       for (const std::int32_t each : emptied) future.set_out(each, false);
@@ -97,7 +107,7 @@ FleetTime DefragmentPass::wait_of_head(FleetTime now) const {
 
 bool DefragmentPass::make_room(FleetTime now) {
   const WaitingJob head = state_.waiting().head();
-  if (head.gpus > state_.slots().free() || Placer::fits(state_.slots(), head.gpus, head.within))
+  if (head.gpus > state_.slots().free() || FuturePower(state_).fits(head.job, state_.slots()))
     return false;
   if (!state_.has_power(state_.milliwatts() + state_.extra_milliwatts(head.job))) return false;
   if (head_ == head.job && seen_ == state_.slots().changes()) return false;
@@ -137,9 +147,13 @@ bool DefragmentPass::improve(FleetTime now) {
     const std::int64_t step = question_.prices->price(asked.work, state_.grants_of(job)).step_ps;
     if (step <= work.step_ps) continue;
     Slots future = state_.slots();
+    FuturePower power(state_);
     future.give(state_.grants_of(job));
+    power.give(job, state_.grants_of(job));
     std::vector<Move> move = {{.job = job, .place = {}}};
-    if (!by_rule_.find(future, asked.gpus, move.front().place, state_.level_of(job))) continue;
+    if (!power.find(state_.power_user(job), asked.gpus, state_.level_of(job), future, by_rule_,
+                    move.front().place))
+      continue;
     const std::int64_t there = question_.prices->price(asked.work, move.front().place).step_ps;
     const std::int64_t left = steps_of(work, asked.length) - state_.reach_at(job, now).steps;
     const GpuPicos gain = static_cast<GpuPicos>(left) * (step - there) * asked.gpus;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/engine/fleet/fleet_state.h"
+#include "sim/engine/fleet/power_room.h"
 
 namespace orrery {
 
@@ -27,7 +27,8 @@ class DefragmentPass {
     Grants place;
   };
   bool may_move(std::uint32_t job) const;
-  bool empties(std::int32_t host, std::int32_t wanted, Slots& future, std::vector<Move>& moves);
+  bool empties(std::int32_t host, std::int32_t wanted, Slots& future, FuturePower& power,
+               std::vector<Move>& moves);
   bool plan(const WaitingJob& head, Slots& future, std::vector<Move>& moves);
   FleetTime wait_of_head(FleetTime now) const;
   GpuMicros price_of(std::uint32_t job) const;

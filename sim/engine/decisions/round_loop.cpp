@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "sim/engine/decisions/round_needs.h"
 #include "sim/engine/elastic/goodput_sizes.h"
 
 namespace orrery {
@@ -86,7 +87,8 @@ RoundLoop::RoundLoop(FleetState& state, const FleetQuestion& question)
     : state_(state),
       question_(question),
       paces_(std::make_unique<FleetPaces>(state, question)),
-      placer_(question.policy.place, question.seed) {
+      placer_(question.policy.place, question.seed),
+      feeds_(state, question) {
   rounds_.gpus_per_host = question.shape.gpus_per_host;
   rounds_.apart = false;
   rounds_.slice_rounds = 1;
@@ -105,7 +107,13 @@ std::vector<WorkSize> RoundLoop::sizes_of(const ClusterJob& job) const {
 
 void RoundLoop::submit(std::uint32_t number) {
   const ClusterJob& job = state_.job(number);
-  const std::vector<WorkSize> sizes = sizes_of(job);
+  std::vector<WorkSize> sizes = sizes_of(job);
+  // What it asks for was admitted.
+  std::erase_if(sizes, [&](const WorkSize& size) {
+    const PowerUser user{size.work, job.priority};
+    return size.gpus != job.gpus && (!state_.power().has_alone(user, size.gpus) ||
+                                     !feeds_.admits(user, size.gpus, no_level));
+  });
   Active active{.number = number};
   active.asked = {.submit = job.submit,
                   .application = number,
@@ -201,8 +209,24 @@ std::vector<SizedGang> RoundLoop::choose_sizes(FleetTime now) {
   return gangs;
 }
 
-bool RoundLoop::has_power(WorkSize size) const {
-  return state_.has_power(state_.milliwatts() + state_.power().extra(size.work, size.gpus));
+bool RoundLoop::has_power(std::uint32_t number, WorkSize size) const {
+  const PowerUser user{size.work, state_.job(number).priority};
+  return state_.has_power(state_.milliwatts() + state_.power().extra(user, size.gpus));
+}
+
+void RoundLoop::place(std::vector<SizedGang>& gangs) {
+  Slots slots = state_.slots();
+  if (state_.feeds().empty() && question_.power_limit_milliwatts == 0) {
+    place_gangs(slots, placer_, gangs);
+    return;
+  }
+  std::vector<RoundNeeds::User> users;
+  for (const Active& active : active_) {
+    const ClusterJob& job = state_.job(active.number);
+    users.push_back({job.priority, sizes_of(job)});
+  }
+  RoundNeeds needs(state_, std::move(users));
+  place_gangs(slots, placer_, gangs, needs);
 }
 
 ClusterJob RoundLoop::sized(std::uint32_t number, WorkSize size) const {
@@ -218,8 +242,7 @@ ClusterJob RoundLoop::sized(std::uint32_t number, WorkSize size) const {
 void RoundLoop::decide(FleetTime now) {
   forget_ended(now);
   std::vector<SizedGang> gangs = choose_sizes(now);
-  Slots slots = state_.slots();
-  place_gangs(slots, placer_, gangs);
+  place(gangs);
   move(gangs, now);
   open_ = false;
   for (const Active& active : active_)
@@ -248,7 +271,7 @@ void RoundLoop::move(const std::vector<SizedGang>& gangs, FleetTime now) {
     const auto size = std::find_if(sizes.begin(), sizes.end(), [&](const WorkSize& one) {
       return one.gpus == gpus_of_place(place);
     });
-    active.put_off = size == sizes.end() || !has_power(*size);
+    active.put_off = size == sizes.end() || !has_power(active.number, *size);
     if (!active.put_off) state_.begin_as(sized(active.number, *size), active.number, now, place);
   }
   for (const std::size_t i : moves) {

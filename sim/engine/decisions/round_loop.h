@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/engine/elastic/round_policy.h"
-#include "sim/engine/fleet/fleet_state.h"
+#include "sim/engine/fleet/power_room.h"
 #include "sim/engine/jobs/decision_loop.h"
 #include "sim/engine/jobs/gang_places.h"
 
@@ -17,7 +17,9 @@ namespace orrery {
 // At multiples of the question's round. Jobs of higher priority are sized first, those of lower
 // ones share what is left; in each priority the question's rule sizes. Whoever is not preemptible
 // keeps what it has once it runs. A job that lost its place to what broke gets another one of its
-// size at once, if there is one.
+// size at once, if there is one. Sizes are chosen for all accelerators that work: where the limit
+// or a feed of power carries less, gangs of higher priority come first, and the others have their
+// largest smaller size that is carried, or wait.
 class RoundLoop final : public DecisionLoop {
  public:
   RoundLoop(FleetState& state, const FleetQuestion& question);
@@ -35,7 +37,7 @@ class RoundLoop final : public DecisionLoop {
   };
   std::vector<WorkSize> sizes_of(const ClusterJob& job) const;
   ClusterJob sized(std::uint32_t number, WorkSize size) const;
-  bool has_power(WorkSize size) const;
+  bool has_power(std::uint32_t number, WorkSize size) const;
   RoundJob round_job(const Active& active, FleetTime now) const;
   void forget_ended(FleetTime now);
   void begin_again(FleetTime now);
@@ -43,6 +45,7 @@ class RoundLoop final : public DecisionLoop {
   std::vector<SizedGang> choose_sizes(FleetTime now);
   void size_rank(std::int32_t rank, const std::vector<std::size_t>& which, std::int64_t& left,
                  FleetTime now, std::vector<SizedGang>& gangs);
+  void place(std::vector<SizedGang>& gangs);
   void move(const std::vector<SizedGang>& gangs, FleetTime now);
 
   FleetState& state_;
@@ -51,6 +54,7 @@ class RoundLoop final : public DecisionLoop {
   std::unique_ptr<JobPaces> paces_;
   std::map<std::int32_t, std::unique_ptr<RoundPolicy>> policies_;  // by priority
   Placer placer_;
+  FeedGate feeds_;
   std::vector<Active> active_;  // submitted and not over, in the order of the list
   FleetTime from_;              // no round before
   std::int64_t idle_rounds_ = 0;

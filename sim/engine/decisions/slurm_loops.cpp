@@ -3,6 +3,7 @@
 #include "sim/engine/decisions/slurm_loops.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -33,7 +34,10 @@ SlurmLoops::SlurmLoops(FleetState& state, const FleetQuestion& question)
     : state_(state),
       settings_(question.loops.slurm),
       passes_(question.shape, question.loops.slurm),
-      multifactor_(question.loops.slurm.multifactor, static_cast<double>(state.slots().total())) {
+      multifactor_(question.loops.slurm.multifactor, static_cast<double>(state.slots().total())),
+      loses_hosts_(may_lose_hosts(question)),
+      out_(static_cast<std::size_t>(question.shape.hosts)) {
+  if (loses_hosts_) look_at_hosts();
   for (std::uint32_t number = 0; number < state.records.size(); ++number) {
     const ClusterJob& job = state.job(number);
     multifactor_.know(job.queue, job.user);
@@ -84,13 +88,44 @@ void SlurmLoops::submit(std::uint32_t number) {
   asked_ = changed_ = true;
 }
 
-void SlurmLoops::settle(bool /*changed*/) {
+void SlurmLoops::settle(bool changed) {
+  lost_ = lost_ || (changed && loses_hosts_);
   for (const std::uint32_t job : state_.ended) {
     passes_.release(job);
+    running_.erase(job);
     multifactor_.end(factors_of(job), to_seconds(state_.records[job].end).si());
     asked_ = changed_ = true;
   }
   state_.ended.clear();
+}
+
+void SlurmLoops::look_at_hosts() {
+  for (std::int32_t host = 0; host < state_.slots().shape().hosts; ++host) {
+    const bool out = state_.slots().is_out(host);
+    if (out == out_[static_cast<std::size_t>(host)]) continue;
+    out_[static_cast<std::size_t>(host)] = out;
+    passes_.set_out(host, out);
+    asked_ = changed_ = true;
+  }
+}
+
+// Who lost its place waits again, now or once it is kept back no more.
+void SlurmLoops::look_at_stops(FleetTime now) {
+  for (auto job = running_.begin(); job != running_.end();) {
+    if (state_.is_running(*job)) {
+      ++job;
+      continue;
+    }
+    passes_.release(*job);
+    multifactor_.end(factors_of(*job), to_seconds(now).si());
+    stopped_.push_back(*job);
+    job = running_.erase(job);
+  }
+  std::erase_if(stopped_, [&](std::uint32_t job) {
+    if (state_.is_kept_back(job)) return false;
+    submit(job);
+    return true;
+  });
 }
 
 void SlurmLoops::start(const SlurmPasses::Start& start, FleetTime now) {
@@ -98,9 +133,14 @@ void SlurmLoops::start(const SlurmPasses::Start& start, FleetTime now) {
   Grants grants = grants_of(start, of_host, state_.job(start.job).gpus % of_host);
   state_.begin_waiting_job(start.job, now, grants);
   multifactor_.begin(factors_of(start.job), to_seconds(now).si());
+  if (loses_hosts_) running_.insert(start.job);
 }
 
 void SlurmLoops::wake(FleetTime now) {
+  if (std::exchange(lost_, false)) {
+    look_at_hosts();
+    look_at_stops(now);
+  }
   if (passes_.waiting() > 0) {
     renew_priorities(now);
     const bool main = next_main() <= now, backfill = next_backfill() <= now;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <vector>
 
 #include "sim/engine/fleet/fleet_state.h"
 #include "sim/engine/jobs/decision_loop.h"
@@ -12,7 +14,8 @@ namespace orrery {
 
 // The main loop looks once a second; it runs where a job was submitted or ended since it last ran
 // and batch_sched_delay has passed, and every sched_interval. The backfill loop sleeps bf_interval
-// and runs where something changed. Passes take no time.
+// and runs where something changed. Passes take no time. Where hosts break or go out both run as
+// after an end; whoever was stopped is submitted again with its own priority.
 class SlurmLoops final : public DecisionLoop {
  public:
   SlurmLoops(FleetState& state, const FleetQuestion& question);
@@ -27,6 +30,8 @@ class SlurmLoops final : public DecisionLoop {
   FleetTime next_main() const;
   FleetTime next_backfill() const;
   void start(const SlurmPasses::Start& start, FleetTime now);
+  void look_at_hosts();
+  void look_at_stops(FleetTime now);
   MultifactorJob factors_of(std::uint32_t job) const;
   void renew_priorities(FleetTime now);
 
@@ -38,6 +43,12 @@ class SlurmLoops final : public DecisionLoop {
   FleetTime priorities_from_;
   FleetTime now_;
   bool asked_ = false, changed_ = false;
+  // Only where hosts may go out.
+  bool loses_hosts_;
+  bool lost_ = false;      // some did, or came back, or a job came back, since the last look
+  std::vector<bool> out_;  // by host, as passes have it
+  std::set<std::uint32_t> running_;     // as passes have it
+  std::vector<std::uint32_t> stopped_;  // kept back
   FleetTime last_main_, last_whole_, backfill_from_;
 };
 

@@ -84,6 +84,7 @@ struct FleetQuestion {
   FeedTree feeds = {};                        // of single halls, rows and racks: needs hosts
   PowerPolicy power_policy = PowerPolicy::admit;
   std::vector<std::optional<CapCurve>> cap_curves = {};  // by work; none: it cannot be capped
+  PowerThresholds thresholds = {};                       // of that policy
   FleetHours hours = {};                                 // what changes by the hour
   FleetTime horizon = fleet_never;                       // the run ends then, whoever runs
   std::optional<std::uint32_t> watch = {};               // the job whose wait is to be told

@@ -11,6 +11,7 @@
 #include "sim/engine/jobs/job_work.h"
 #include "sim/engine/power/energy_hours.h"
 #include "sim/engine/power/power_ramp.h"
+#include "sim/engine/power/power_thresholds.h"
 
 namespace orrery {
 
@@ -81,6 +82,7 @@ struct FleetPower {
   EnergyHours hours;  // where prices change by the hour
   PowerRamps ramps;
   std::int64_t suspended = 0;  // stops of jobs for want of power
+  ThresholdTimes stepped;
 };
 
 // What accelerators did in a part of a run, in accelerators x millionths of a second; `waiting` in

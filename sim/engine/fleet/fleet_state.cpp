@@ -28,16 +28,29 @@ bool is_plain(const FleetQuestion& question) {
          std::all_of(question.works.begin(), question.works.end(), alike);
 }
 
-PowerRules power_rules(const FleetQuestion& question, std::int64_t gpus) {
+// Of jobs that can be capped.
+std::int32_t highest_priority(const std::vector<ClusterJob>& jobs, const FleetQuestion& question) {
+  std::optional<std::int32_t> highest;
+  for (const ClusterJob& job : jobs)
+    if (job.work < question.cap_curves.size() && question.cap_curves[job.work])
+      highest = std::max<std::int32_t>(highest.value_or(job.priority), job.priority);
+  return highest.value_or(0);
+}
+
+PowerRules power_rules(const std::vector<ClusterJob>& jobs, const FleetQuestion& question,
+                       std::int64_t gpus) {
   PowerRules rules{.idle = question.idle_milliwatts,
                    .limit = question.power_limit_milliwatts,
                    .most = question.power_limit_milliwatts,
                    .gpus = gpus,
                    .policy = question.power_policy,
                    .feeds = !question.feeds.empty(),
-                   .curves = question.cap_curves};
+                   .curves = question.cap_curves,
+                   .thresholds = question.thresholds};
   for (const JobWork& work : question.works) rules.drawn.push_back(work.milliwatts);
   if (!question.hours.limits.empty()) rules.limit = question.hours.limits.front();
+  std::optional<std::int32_t>& high = rules.thresholds.high_from;
+  if (rules.policy == PowerPolicy::thresholds && !high) high = highest_priority(jobs, question);
   return rules;
 }
 
@@ -53,8 +66,9 @@ void count_held(SizedUse& use, std::int32_t gpus, FleetTime now) {
 
 }  // namespace
 
-FleetState::Power::Power(const FleetQuestion& question, std::int64_t gpus)
-    : all(power_rules(question, gpus)), feeds(question.feeds, question.shape, all) {}
+FleetState::Power::Power(const std::vector<ClusterJob>& jobs, const FleetQuestion& question,
+                         std::int64_t gpus)
+    : all(power_rules(jobs, question, gpus)), feeds(question.feeds, question.shape, all) {}
 
 FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion& question)
     : records(jobs.size()),
@@ -69,7 +83,7 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
                                    [](const ClusterJob& job) { return job.limit == job.length; })),
       runs_(jobs.size()),
       ranks_(jobs_, question.policy),
-      power_(question, slots_.total()) {
+      power_(jobs, question, slots_.total()) {
   if (!pool_) grants_.resize(jobs.size());
   if (!exact_) clocks_.promised_ends.resize(jobs.size());
   const bool stops = question.policy.preempts || question.policy.defragments ||
@@ -80,11 +94,11 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
 }
 
 std::int64_t FleetState::extra_milliwatts(std::uint32_t job) const {
-  return power_.all.extra(jobs_[job].work, jobs_[job].gpus);
+  return power_.all.extra(power_user(job), jobs_[job].gpus);
 }
 
 bool FleetState::could_have_power(std::uint32_t job) const {
-  return power_.all.has_alone(jobs_[job].work, jobs_[job].gpus);
+  return power_.all.has_alone(power_user(job), jobs_[job].gpus);
 }
 
 std::int64_t FleetState::capped_ps(std::uint32_t job, std::int64_t step_ps) const {
@@ -151,7 +165,7 @@ void FleetState::end_loan(std::uint32_t number) {
 
 bool FleetState::find(std::uint32_t job, Grants& out) {
   if (!has_power(milliwatts() + extra_milliwatts(job))) return false;
-  const std::int64_t each = power_.feeds.empty() ? 0 : power_.all.extra(jobs_[job].work, 1);
+  const std::int64_t each = power_.feeds.empty() ? 0 : power_.all.extra(power_user(job), 1);
   if (each == 0 || !power_.feeds.binds(power_.feeds.loads(), each, jobs_[job].gpus))
     return placer_.find(slots_, jobs_[job].gpus, out, level_of(job));
   if (power_.feeds.refuses(power_.feeds.loads(), each, jobs_[job].gpus)) return false;
@@ -242,9 +256,8 @@ void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
         CHECK_THAT(!slots_.is_out(host), "a host that is out is not handed out");
   slots_.take(grants);
   if (jobs_[number].sizes > 0) sized_.uses[number].since = now;
-  power_.all.begin(number, jobs_[number].work, jobs_[number].gpus, jobs_[number].priority);
-  if (!power_.feeds.empty())
-    power_.feeds.begin(number, jobs_[number].work, jobs_[number].priority, grants);
+  power_.all.begin(number, power_user(number), jobs_[number].gpus);
+  if (!power_.feeds.empty()) power_.feeds.begin(number, power_user(number), grants);
   ranks_.count(number, 1);
   if (ranks_.by_service()) holding_changes.push_back({number, true});
   JobRecord& record = records[number];
@@ -326,7 +339,7 @@ bool FleetState::end_jobs(FleetTime now) {
 
 void FleetState::give_back(std::uint32_t number, FleetTime now) {
   if (jobs_[number].sizes > 0) count_held(sized_.uses[number], jobs_[number].gpus, now);
-  power_.all.end(number, jobs_[number].work, jobs_[number].gpus);
+  power_.all.end(number, power_user(number), jobs_[number].gpus);
   ask_store(number, {});
   ranks_.count(number, -1);
   if (ranks_.by_service()) holding_changes.push_back({number, false});
@@ -337,7 +350,7 @@ void FleetState::give_back(std::uint32_t number, FleetTime now) {
     return;
   }
   if (!on_host_.empty()) put_on_hosts(number, false);
-  if (!power_.feeds.empty()) power_.feeds.end(number, jobs_[number].work, grants_[number]);
+  if (!power_.feeds.empty()) power_.feeds.end(number, power_user(number), grants_[number]);
   slots_.give(grants_[number]);
   Grants().swap(grants_[number]);
 }

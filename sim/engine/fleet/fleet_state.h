@@ -86,6 +86,7 @@ class FleetState {
   // That must be there: drawn if all were at their least caps; what a job adds to that.
   std::int64_t milliwatts() const { return power_.all.least(); }
   std::int64_t extra_milliwatts(std::uint32_t job) const;
+  PowerUser power_user(std::uint32_t job) const { return {jobs_[job].work, jobs_[job].priority}; }
   bool has_power(std::int64_t milliwatts) const { return power_.all.has(milliwatts); }
   // Alone on the cluster it passes no limit.
   bool could_have_power(std::uint32_t job) const;
@@ -170,7 +171,7 @@ class FleetState {
   void put_on_hosts(std::uint32_t job, bool there);
 
   struct Power {
-    Power(const FleetQuestion& question, std::int64_t gpus);
+    Power(const std::vector<ClusterJob>& jobs, const FleetQuestion& question, std::int64_t gpus);
     PowerBudget all;
     FeedBudget feeds;
   };

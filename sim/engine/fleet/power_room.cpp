@@ -2,16 +2,20 @@
 // Adds up what jobs need, and looks for places on what feeds leave of the hosts.
 #include "sim/engine/fleet/power_room.h"
 
+#include <algorithm>
+
 namespace orrery {
 namespace {
 
-bool feeds_fit(const FeedBudget& feeds, const FeedLoads& loads, std::int64_t each,
-               std::int32_t gpus, std::int32_t within, const Slots& free) {
-  if (feeds.empty() || !feeds.binds(loads, each, gpus)) return Placer::fits(free, gpus, within);
+// Calls look(hosts that feeds leave); false: they leave too few.
+template <class Look>
+bool look_at_left(const FeedBudget& feeds, const FeedLoads& loads, std::int64_t each,
+                  std::int32_t gpus, const Slots& free, const Look& look) {
+  if (feeds.empty() || !feeds.binds(loads, each, gpus)) return look(free);
   if (feeds.refuses(loads, each, gpus)) return false;
   Slots view = free;
   feeds.narrow(loads, each, view);
-  return Placer::fits(view, gpus, within);
+  return look(view);
 }
 
 }  // namespace
@@ -19,17 +23,41 @@ bool feeds_fit(const FeedBudget& feeds, const FeedLoads& loads, std::int64_t eac
 FuturePower::FuturePower(const FleetState& state)
     : state_(&state), milliwatts_(state.milliwatts()), feeds_(state.feeds().loads()) {}
 
-void FuturePower::add(std::uint32_t job, const Grants& place, std::int32_t sign) {
-  milliwatts_ += sign * state_->extra_milliwatts(job);
-  if (!feeds_.empty())
-    state_->feeds().add(feeds_, place, state_->power().extra(state_->job(job).work, 1), sign);
+void FuturePower::add(PowerUser user, std::int32_t gpus, const Grants& place, std::int32_t sign) {
+  milliwatts_ += sign * state_->power().extra(user, gpus);
+  if (!feeds_.empty()) state_->feeds().add(feeds_, place, state_->power().extra(user, 1), sign);
 }
 
-bool FuturePower::fits(std::uint32_t number, const Slots& future) const {
-  const ClusterJob& job = state_->job(number);
-  return state_->has_power(milliwatts_ + state_->extra_milliwatts(number)) &&
-         feeds_fit(state_->feeds(), feeds_, state_->power().extra(job.work, 1), job.gpus,
-                   state_->level_of(number), future);
+bool FuturePower::fits(PowerUser user, std::int32_t gpus, std::int32_t within,
+                       const Slots& future) const {
+  return state_->has_power(milliwatts_ + state_->power().extra(user, gpus)) &&
+         look_at_left(state_->feeds(), feeds_, state_->power().extra(user, 1), gpus, future,
+                      [&](const Slots& left) { return Placer::fits(left, gpus, within); });
+}
+
+bool FuturePower::find(PowerUser user, std::int32_t gpus, std::int32_t within, const Slots& future,
+                       Placer& placer, Grants& out) const {
+  return state_->has_power(milliwatts_ + state_->power().extra(user, gpus)) &&
+         look_at_left(state_->feeds(), feeds_, state_->power().extra(user, 1), gpus, future,
+                      [&](const Slots& left) { return placer.find(left, gpus, out, within); });
+}
+
+bool FuturePower::carries(PowerUser user, std::int32_t gpus, const Grants& place) const {
+  return state_->has_power(milliwatts_ + state_->power().extra(user, gpus)) &&
+         state_->feeds().carries(feeds_, state_->power().extra(user, 1), place);
+}
+
+void FuturePower::raise_to(const FuturePower& other) {
+  milliwatts_ = std::max(milliwatts_, other.milliwatts_);
+  for (std::size_t i = 0; i < feeds_.size(); ++i) feeds_[i] = std::max(feeds_[i], other.feeds_[i]);
+}
+
+bool is_free(const Slots& slots, const Grants& place) {
+  return std::all_of(place.begin(), place.end(), [&](const HostGrant& grant) {
+    for (std::int32_t host = grant.host; host < grant.host + grant.hosts; ++host)
+      if (slots.free_of(host) < grant.gpus) return false;
+    return true;
+  });
 }
 
 FleetTime first_place(const FleetState& state, std::uint32_t job, Slots& future,
@@ -48,16 +76,17 @@ FleetTime first_place(const FleetState& state, std::uint32_t job, Slots& future,
   return at;
 }
 
-bool FeedGate::could_carry(std::uint32_t number) {
-  const ClusterJob& job = state_.job(number);
-  const auto known = known_.find({job.work, job.gpus, state_.level_of(number)});
+bool FeedGate::could_carry(PowerUser user, std::int32_t gpus, std::int32_t within) {
+  const std::int64_t each = state_.power().extra(user, 1);
+  const auto known = known_.find({each, gpus, within});
   if (known != known_.end()) return known->second;
   Slots free(question_.shape);
   for (std::int32_t i = 0; i < question_.breakdowns.spare_hosts; ++i)
     free.set_out(question_.shape.hosts - 1 - i, true);
-  const bool fits = feeds_fit(state_.feeds(), idle_, state_.power().extra(job.work, 1), job.gpus,
-                              state_.level_of(number), free);
-  return known_[{job.work, job.gpus, state_.level_of(number)}] = fits;
+  const bool fits = look_at_left(state_.feeds(), idle_, each, gpus, free, [&](const Slots& left) {
+    return Placer::fits(left, gpus, within);
+  });
+  return known_[{each, gpus, within}] = fits;
 }
 
 }  // namespace orrery

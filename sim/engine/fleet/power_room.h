@@ -16,18 +16,35 @@ class FuturePower {
   // As it is now.
   explicit FuturePower(const FleetState& state);
   // A job takes a place, or gives it back.
-  void take(std::uint32_t job, const Grants& place) { add(job, place, 1); }
-  void give(std::uint32_t job, const Grants& place) { add(job, place, -1); }
+  void take(std::uint32_t job, const Grants& place) {
+    add(state_->power_user(job), state_->job(job).gpus, place, 1);
+  }
+  void give(std::uint32_t job, const Grants& place) {
+    add(state_->power_user(job), state_->job(job).gpus, place, -1);
+  }
+  // Likewise whoever takes so many accelerators (1) or gives them back (-1).
+  void add(PowerUser user, std::int32_t gpus, const Grants& place, std::int32_t sign);
   // The job has power, and a place on hosts that are free then.
-  bool fits(std::uint32_t job, const Slots& future) const;
+  bool fits(std::uint32_t job, const Slots& future) const {
+    return fits(state_->power_user(job), state_->job(job).gpus, state_->level_of(job), future);
+  }
+  bool fits(PowerUser user, std::int32_t gpus, std::int32_t within, const Slots& future) const;
+  // By the rule of a placer.
+  bool find(PowerUser user, std::int32_t gpus, std::int32_t within, const Slots& future,
+            Placer& placer, Grants& out) const;
+  // A place that is free then has power.
+  bool carries(PowerUser user, std::int32_t gpus, const Grants& place) const;
+  // The larger ones of both.
+  void raise_to(const FuturePower& other);
 
  private:
-  void add(std::uint32_t job, const Grants& place, std::int32_t sign);
-
   const FleetState* state_;
   std::int64_t milliwatts_;
   FeedLoads feeds_;
 };
+
+// All accelerators of a place are free, on hosts that are in use.
+bool is_free(const Slots& slots, const Grants& place);
 
 // When a job has a place if all that run end as the scheduler expects; where it has none even then,
 // the last of these ends. `future` and `power`, as they are now, are as they will be then.
@@ -39,15 +56,20 @@ class FeedGate {
  public:
   FeedGate(const FleetState& state, const FleetQuestion& question)
       : state_(state), question_(question), idle_(state.feeds().loads()) {}
-  bool admits(std::uint32_t job) { return idle_.empty() || could_carry(job); }
+  bool admits(std::uint32_t job) {
+    return admits(state_.power_user(job), state_.job(job).gpus, state_.level_of(job));
+  }
+  bool admits(PowerUser user, std::int32_t gpus, std::int32_t within) {
+    return idle_.empty() || could_carry(user, gpus, within);
+  }
 
  private:
-  bool could_carry(std::uint32_t job);
+  bool could_carry(PowerUser user, std::int32_t gpus, std::int32_t within);
   const FleetState& state_;
   const FleetQuestion& question_;
   FeedLoads idle_;
-  // By work, accelerators, level.
-  std::map<std::tuple<std::uint16_t, std::int32_t, std::int32_t>, bool> known_;
+  // By what an accelerator draws, accelerators, level.
+  std::map<std::tuple<std::int64_t, std::int32_t, std::int32_t>, bool> known_;
 };
 
 }  // namespace orrery

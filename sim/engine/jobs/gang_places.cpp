@@ -13,8 +13,8 @@ namespace {
 
 class GangPlaces {
  public:
-  GangPlaces(Slots& slots, Placer& placer, std::vector<SizedGang>& gangs)
-      : slots_(slots), placer_(placer), gangs_(gangs) {}
+  GangPlaces(Slots& slots, Placer& placer, std::vector<SizedGang>& gangs, GangNeeds& needs)
+      : slots_(slots), placer_(placer), gangs_(gangs), needs_(needs) {}
   void run();
 
  private:
@@ -24,10 +24,20 @@ class GangPlaces {
   std::vector<std::vector<std::size_t>> by_host() const;
   std::vector<std::pair<std::size_t, Grants>> empty_hosts_for(std::size_t gang);
   bool make_room(std::size_t gang);
+  bool fits(std::size_t gang) { return needs_.fits(slots_, gangs_, gang); }
+  void take(std::size_t gang, const Grants& place) {
+    slots_.take(place);
+    needs_.change(gang, place, 1);
+  }
+  void give(std::size_t gang, const Grants& place) {
+    slots_.give(place);
+    needs_.change(gang, place, -1);
+  }
 
   Slots& slots_;
   Placer& placer_;
   std::vector<SizedGang>& gangs_;
+  GangNeeds& needs_;
   std::set<Turn> pending_;
 };
 
@@ -37,9 +47,12 @@ void GangPlaces::run() {
   while (!pending_.empty()) {
     const std::size_t i = std::get<2>(*pending_.begin());
     pending_.erase(pending_.begin());
-    if (!Placer::fits(slots_, gangs_[i].gpus) && !make_room(i)) continue;
-    placer_.find(slots_, gangs_[i].gpus, gangs_[i].place);
-    slots_.take(gangs_[i].place);
+    SizedGang& gang = gangs_[i];
+    const bool found = (fits(i) || make_room(i)) && needs_.find(slots_, placer_, gangs_, i);
+    if (!found) gang.place.clear();
+    const bool smaller = !found && Placer::fits(slots_, gang.gpus) &&
+                         needs_.find_smaller(slots_, placer_, gangs_, i);
+    if (found || smaller) take(i, gang.place);
   }
 }
 
@@ -50,7 +63,7 @@ void GangPlaces::give_back_changed() {
       gang.place = *gang.now;
       continue;
     }
-    if (!gang.now->empty()) slots_.give(*gang.now);
+    if (!gang.now->empty()) give(i, *gang.now);
     if (gang.gpus > 0) pending_.insert(turn(i));
   }
 }
@@ -75,11 +88,13 @@ std::vector<std::pair<std::size_t, Grants>> GangPlaces::empty_hosts_for(std::siz
   });
   std::vector<std::pair<std::size_t, Grants>> left;
   for (const std::int32_t host : hosts) {
-    if (Placer::fits(slots_, gangs_[gang].gpus)) break;
+    if (fits(gang)) break;
+    const bool lacks_hosts = !Placer::fits(slots_, gangs_[gang].gpus);
     for (const std::size_t i : on_host[static_cast<std::size_t>(host)]) {
       Grants& place = gangs_[i].place;
       if (place.empty() || gangs_[i].stays || turn(i) < turn(gang)) continue;
-      slots_.give(place);
+      if (!lacks_hosts && gangs_[i].rank == gangs_[gang].rank) continue;
+      give(i, place);
       left.emplace_back(i, std::exchange(place, {}));
     }
   }
@@ -89,24 +104,24 @@ std::vector<std::pair<std::size_t, Grants>> GangPlaces::empty_hosts_for(std::siz
 // Whether the gang has a place then; if not, nobody has left.
 bool GangPlaces::make_room(std::size_t gang) {
   const std::vector<std::pair<std::size_t, Grants>> left = empty_hosts_for(gang);
-  const bool fits = Placer::fits(slots_, gangs_[gang].gpus);
+  const bool there = fits(gang);
   // The last to leave were on the fullest hosts.
   for (auto one = left.rbegin(); one != left.rend(); ++one) {
-    slots_.take(one->second);
-    if (!fits || Placer::fits(slots_, gangs_[gang].gpus)) {
+    take(one->first, one->second);
+    if (!there || fits(gang)) {
       gangs_[one->first].place = one->second;
       continue;
     }
-    slots_.give(one->second);
+    give(one->first, one->second);
     pending_.insert(turn(one->first));
   }
-  return fits;
+  return there;
 }
 
 }  // namespace
 
-void place_gangs(Slots& slots, Placer& placer, std::vector<SizedGang>& gangs) {
-  GangPlaces(slots, placer, gangs).run();
+void place_gangs(Slots& slots, Placer& placer, std::vector<SizedGang>& gangs, GangNeeds& needs) {
+  GangPlaces(slots, placer, gangs, needs).run();
 }
 
 }  // namespace orrery

@@ -24,7 +24,7 @@ bool FleetLosses::happen_until(FleetTime now) {
 }
 
 void FleetLosses::take(FleetTime now, FleetRecord& record) {
-  record.power.suspended = power_hours_.suspended();
+  record.power.suspended = power_hours_.suspended() + incidents_.suspended();
   record.breakdowns = breakdowns_.counts();
   record.lemons = breakdowns_.lemons();
   record.incidents = incidents_.take_counts(now);

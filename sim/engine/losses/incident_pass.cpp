@@ -99,7 +99,7 @@ void IncidentPass::lose_supply(std::size_t number, FleetTime now) {
   suspend_.free(
       feeds.loads()[feed] - one.limit_left, now,
       [&](std::uint32_t job) {
-        return feeds.of_feed(feed, state_.job(job).work, state_.grants_of(job));
+        return feeds.of_feed(feed, state_.power_user(job), state_.grants_of(job));
       },
       one.name);
   count.lost += (state_.spent.lost + state_.spent.preempted - before) / 1'000'000;

@@ -24,6 +24,7 @@ class IncidentPass {
   void look(FleetTime now) {
     if (!waiting_.empty()) look_at_waiting(now);
   }
+  std::int64_t suspended() const { return suspend_.stopped(); }  // by feeds that lost a supply
   // Once the run is over: who still waits has waited until then. By incident.
   std::vector<IncidentCount> take_counts(FleetTime now);
 

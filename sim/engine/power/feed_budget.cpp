@@ -37,6 +37,7 @@ FeedBudget::FeedBudget(const FeedTree& tree, const SlotShape& shape, const Power
   if (!power_.caps()) return;
   blocks_.resize(feeds_.size());
   jobs_.resize(feeds_.size());
+  steps_.resize(feeds_.size(), ThresholdStep::none);
 }
 
 template <class Use>
@@ -63,6 +64,15 @@ bool FeedBudget::binds(const FeedLoads& loads, std::int64_t each, std::int64_t g
   for (std::size_t i = 0; i < feeds_.size(); ++i)
     if (left_of(feeds_[i], loads[i]) / each < gpus) return true;
   return false;
+}
+
+bool FeedBudget::carries(const FeedLoads& loads, std::int64_t each, const Grants& place) const {
+  if (each <= 0 || loads.empty()) return true;
+  FeedLoads more(loads.size());
+  add(more, place, each, 1);
+  for (std::size_t i = 0; i < feeds_.size(); ++i)
+    if (more[i] > 0 && feeds_[i].limit > 0 && loads[i] + more[i] > feeds_[i].limit) return false;
+  return true;
 }
 
 bool FeedBudget::refuses(const FeedLoads& loads, std::int64_t each, std::int64_t gpus) const {
@@ -112,12 +122,11 @@ void FeedBudget::load(const Grants& place, std::int64_t each, std::int32_t sign)
   });
 }
 
-void FeedBudget::begin(std::uint32_t job, std::uint16_t work, std::int32_t priority,
-                       const Grants& place) {
-  load(place, power_.extra(work, 1), 1);
+void FeedBudget::begin(std::uint32_t job, PowerUser user, const Grants& place) {
+  load(place, power_.extra(user, 1), 1);
   if (!power_.caps()) return;
   Running& running = running_[job];
-  running = {.block = {power_.ranks() ? priority : 0, work}, .feeds = {}};
+  running = {.block = {power_.rank_of(user.priority), user.work}, .feeds = {}};
   each_feed(place, [&](std::size_t feed, std::int64_t gpus) {
     blocks_[feed][running.block].gpus += gpus;
     if (jobs_[feed].insert(job).second) running.feeds.push_back(feed);
@@ -126,8 +135,8 @@ void FeedBudget::begin(std::uint32_t job, std::uint16_t work, std::int32_t prior
   begun_.push_back(job);
 }
 
-void FeedBudget::end(std::uint32_t job, std::uint16_t work, const Grants& place) {
-  load(place, power_.extra(work, 1), -1);
+void FeedBudget::end(std::uint32_t job, PowerUser user, const Grants& place) {
+  load(place, power_.extra(user, 1), -1);
   if (!power_.caps()) return;
   const auto running = running_.find(job);
   each_feed(place, [&](std::size_t feed, std::int64_t gpus) {
@@ -148,39 +157,57 @@ void FeedBudget::set_limit(std::size_t feed, std::int64_t milliwatts) {
   if (power_.caps()) changed_.insert(feed);
 }
 
-std::int64_t FeedBudget::of_feed(std::size_t feed, std::uint16_t work, const Grants& place) const {
+std::int64_t FeedBudget::of_feed(std::size_t feed, PowerUser user, const Grants& place) const {
   std::int64_t sum = 0;
   each_feed(place, [&](std::size_t one, std::int64_t gpus) { sum += one == feed ? gpus : 0; });
-  return sum * power_.extra(work, 1);
+  return sum * power_.extra(user, 1);
 }
 
-// Above what the least takes, by the jobs of a priority at a level.
-std::int64_t FeedBudget::drawn_at(std::size_t feed, std::int32_t priority,
-                                  std::int64_t level) const {
+ThresholdStep FeedBudget::step() const {
+  return steps_.empty() ? ThresholdStep::none : *std::max_element(steps_.begin(), steps_.end());
+}
+
+// Above what the least takes, by the jobs of a rank at a level.
+std::int64_t FeedBudget::drawn_at(std::size_t feed, std::int32_t rank, std::int64_t level) const {
+  const std::int64_t least = power_.least_level(rank);
   std::int64_t sum = 0;
-  for (auto block = blocks_[feed].lower_bound({priority, 0});
-       block != blocks_[feed].end() && block->first.first == priority; ++block)
-    sum += (power_.at(block->first.second, level) - power_.at(block->first.second, 0)) *
+  for (auto block = blocks_[feed].lower_bound({rank, 0});
+       block != blocks_[feed].end() && block->first.first == rank; ++block)
+    sum += (power_.at(block->first.second, level) - power_.at(block->first.second, least)) *
            block->second.gpus;
   return sum;
 }
 
-// As PowerBudget does for all: the highest priority first, and whoever is capped leaves nothing.
+// As if no other feed capped any of its jobs further.
+void FeedBudget::set_clocks(std::size_t feed, const PowerThresholds& rules) {
+  const auto drawn = [&](ThresholdStep step) {
+    std::int64_t sum = loads_[feed];
+    for (const std::int32_t rank : {0, 1})
+      sum += drawn_at(feed, rank, threshold_level(rules, rank, step));
+    return sum;
+  };
+  if (feeds_[feed].limit > 0)
+    steps_[feed] = next_step(rules, steps_[feed], feeds_[feed].limit, drawn);
+  for (auto& [name, block] : blocks_[feed])
+    block.level = threshold_level(rules, name.first, steps_[feed]);
+}
+
+// As PowerBudget does for all: the highest rank first, and whoever is capped leaves nothing.
 void FeedBudget::share_out(std::size_t feed) {
+  if (const PowerThresholds* rules = power_.thresholds()) return set_clocks(feed, *rules);
   std::int64_t left = left_of(feeds_[feed], loads_[feed]);
   for (auto one = blocks_[feed].rbegin(); one != blocks_[feed].rend();) {
-    const std::int32_t priority = one->first.first;
+    const std::int32_t rank = one->first.first;
     std::int64_t low = 0, high = cap_steps;
     while (low < high) {
       const std::int64_t middle = (low + high + 1) / 2;
-      if (drawn_at(feed, priority, middle) <= left)
+      if (drawn_at(feed, rank, middle) <= left)
         low = middle;
       else
         high = middle - 1;
     }
-    left = low == cap_steps ? left - drawn_at(feed, priority, low) : 0;
-    for (; one != blocks_[feed].rend() && one->first.first == priority; ++one)
-      one->second.level = low;
+    left = low == cap_steps ? left - drawn_at(feed, rank, low) : 0;
+    for (; one != blocks_[feed].rend() && one->first.first == rank; ++one) one->second.level = low;
   }
 }
 

@@ -36,19 +36,24 @@ class FeedBudget {
   // Some feed has less left than a job of so many accelerators may need below it.
   bool binds(const FeedLoads& loads, std::int64_t each, std::int64_t gpus) const;
 
+  // Each feed above a place has left what it takes there.
+  bool carries(const FeedLoads& loads, std::int64_t each, const Grants& place) const;
+
   // All feeds of some level together have less left than it needs.
   bool refuses(const FeedLoads& loads, std::int64_t each, std::int64_t gpus) const;
 
-  void begin(std::uint32_t job, std::uint16_t work, std::int32_t priority, const Grants& place);
-  void end(std::uint32_t job, std::uint16_t work, const Grants& place);
+  void begin(std::uint32_t job, PowerUser user, const Grants& place);
+  void end(std::uint32_t job, PowerUser user, const Grants& place);
   void set_limit(std::size_t feed, std::int64_t milliwatts);
   // The highest levels that the feeds above them let jobs have: those that changed, once.
   std::vector<std::pair<std::uint32_t, std::int64_t>> settle();
   // What a job takes at its least cap of a feed, above idle.
-  std::int64_t of_feed(std::size_t feed, std::uint16_t work, const Grants& place) const;
+  std::int64_t of_feed(std::size_t feed, PowerUser user, const Grants& place) const;
+  // How far clocks are down below the feed at which they are so most.
+  ThresholdStep step() const;
 
  private:
-  using BlockName = std::pair<std::int32_t, std::uint16_t>;  // priority, work
+  using BlockName = std::pair<std::int32_t, std::uint16_t>;  // rank, work
   struct Block {
     std::int64_t gpus = 0, level = cap_steps;
   };
@@ -61,8 +66,9 @@ class FeedBudget {
   template <class Use>
   void each_feed(const Grants& place, const Use& use) const;
   void load(const Grants& place, std::int64_t each, std::int32_t sign);
-  std::int64_t drawn_at(std::size_t feed, std::int32_t priority, std::int64_t level) const;
+  std::int64_t drawn_at(std::size_t feed, std::int32_t rank, std::int64_t level) const;
   void share_out(std::size_t feed);
+  void set_clocks(std::size_t feed, const PowerThresholds& rules);
   std::int64_t ceiling_of(const Running& running) const;
 
   const PowerBudget& power_;
@@ -73,6 +79,7 @@ class FeedBudget {
   std::int64_t over_ = 0;                           // feeds above their limits
   std::vector<std::map<BlockName, Block>> blocks_;  // by feed; only where there are caps
   std::vector<std::set<std::uint32_t>> jobs_;       // likewise
+  std::vector<ThresholdStep> steps_;                // likewise
   std::map<std::uint32_t, Running> running_;
   std::set<std::size_t> changed_;     // feeds since the last look
   std::vector<std::uint32_t> begun_;  // jobs since then

@@ -21,12 +21,21 @@ std::int64_t PowerBudget::at(std::uint16_t work, std::int64_t level) const {
   return (*rules_.curves[work])[static_cast<std::size_t>(level)].milliwatts;
 }
 
-void PowerBudget::begin(std::uint32_t job, std::uint16_t work, std::int64_t gpus,
-                        std::int32_t priority) {
-  least_ += extra(work, gpus);
-  drawn_ += (rules_.drawn[work] - rules_.idle) * gpus;
+std::int32_t PowerBudget::rank_of(std::int32_t priority) const {
+  if (rules_.policy == PowerPolicy::thresholds) return threshold_rank(rules_.thresholds, priority);
+  return rules_.policy == PowerPolicy::priority ? priority : 0;
+}
+
+std::int64_t PowerBudget::least_level(std::int32_t rank) const {
+  if (rules_.policy != PowerPolicy::thresholds) return 0;
+  return threshold_level(rules_.thresholds, rank, ThresholdStep::all);
+}
+
+void PowerBudget::begin(std::uint32_t job, PowerUser user, std::int64_t gpus) {
+  least_ += extra(user, gpus);
+  drawn_ += (rules_.drawn[user.work] - rules_.idle) * gpus;
   if (!caps_) return;
-  const Running running{{ranks() ? priority : 0, work, cap_steps}, gpus};
+  const Running running{{rank_of(user.priority), user.work, cap_steps}, gpus};
   enter(job, running);
   running_[job] = running;
   fresh_.push_back(job);
@@ -50,15 +59,16 @@ std::int64_t PowerBudget::level_of(const BlockName& name) const {
   return std::min(blocks_.at(name).level, std::get<2>(name));
 }
 
-void PowerBudget::end(std::uint32_t job, std::uint16_t work, std::int64_t gpus) {
-  least_ -= extra(work, gpus);
+void PowerBudget::end(std::uint32_t job, PowerUser user, std::int64_t gpus) {
+  least_ -= extra(user, gpus);
   if (!caps_) {
-    drawn_ -= (rules_.drawn[work] - rules_.idle) * gpus;
+    drawn_ -= (rules_.drawn[user.work] - rules_.idle) * gpus;
     return;
   }
   const auto running = running_.find(job);
   const bool fresh = std::erase(fresh_, job) > 0;
-  drawn_ -= (at(work, fresh ? cap_steps : level_of(running->second.block)) - rules_.idle) * gpus;
+  const std::int64_t level = fresh ? cap_steps : level_of(running->second.block);
+  drawn_ -= (at(user.work, level) - rules_.idle) * gpus;
   leave(job, running->second);
   running_.erase(running);
   changed_ = true;
@@ -82,12 +92,12 @@ double PowerBudget::slower(std::uint32_t job) const {
   return (*rules_.curves[work])[static_cast<std::size_t>(level_of(block))].slower;
 }
 
-// Above idle, by the blocks of a priority at a level.
-std::int64_t PowerBudget::drawn_at(std::int32_t priority, std::int64_t level) const {
+// Above idle, by the blocks of a rank at a level.
+std::int64_t PowerBudget::drawn_at(std::int32_t rank, std::int64_t level) const {
   std::int64_t sum = 0;
-  for (auto block = blocks_.lower_bound({priority, 0, 0});
-       block != blocks_.end() && std::get<0>(block->first) == priority; ++block) {
-    const auto& [rank, work, ceiling] = block->first;
+  for (auto block = blocks_.lower_bound({rank, 0, 0});
+       block != blocks_.end() && std::get<0>(block->first) == rank; ++block) {
+    const auto& [same, work, ceiling] = block->first;
     sum += (at(work, std::min(level, ceiling)) - rules_.idle) * block->second.gpus;
   }
   return sum;
@@ -95,29 +105,41 @@ std::int64_t PowerBudget::drawn_at(std::int32_t priority, std::int64_t level) co
 
 // The highest level for which `left` suffices, above what the least takes. Whoever is capped leaves
 // nothing to those below.
-void PowerBudget::raise(std::int32_t priority, std::int64_t& left) {
-  const std::int64_t least = drawn_at(priority, 0);
+void PowerBudget::raise(std::int32_t rank, std::int64_t& left) {
+  const std::int64_t least = drawn_at(rank, 0);
   std::int64_t low = 0, high = cap_steps;
   while (low < high) {
     const std::int64_t middle = (low + high + 1) / 2;
-    if (drawn_at(priority, middle) - least <= left)
+    if (drawn_at(rank, middle) - least <= left)
       low = middle;
     else
       high = middle - 1;
   }
-  left = low == cap_steps ? left - (drawn_at(priority, low) - least) : 0;
+  left = low == cap_steps ? left - (drawn_at(rank, low) - least) : 0;
   for (auto& [name, block] : blocks_)
-    if (std::get<0>(name) == priority) block.level = low;
+    if (std::get<0>(name) == rank) block.level = low;
 }
 
-// Those of the highest priority first.
+void PowerBudget::set_clocks() {
+  const auto drawn = [&](ThresholdStep step) {
+    std::int64_t sum = rules_.idle * rules_.gpus;
+    for (const std::int32_t rank : {0, 1})
+      sum += drawn_at(rank, threshold_level(rules_.thresholds, rank, step));
+    return sum;
+  };
+  if (rules_.limit > 0) step_ = next_step(rules_.thresholds, step_, rules_.limit, drawn);
+  for (auto& [name, block] : blocks_)
+    block.level = threshold_level(rules_.thresholds, std::get<0>(name), step_);
+  drawn_ = drawn(step_);
+}
+
+// Those of the highest rank first.
 void PowerBudget::share_out() {
   std::int64_t left = rules_.limit > 0 ? std::max<std::int64_t>(0, rules_.limit - least_)
                                        : std::numeric_limits<std::int64_t>::max();
-  std::set<std::int32_t> priorities;
-  for (const auto& [name, block] : blocks_) priorities.insert(std::get<0>(name));
-  for (auto priority = priorities.rbegin(); priority != priorities.rend(); ++priority)
-    raise(*priority, left);
+  std::set<std::int32_t> ranks;
+  for (const auto& [name, block] : blocks_) ranks.insert(std::get<0>(name));
+  for (auto rank = ranks.rbegin(); rank != ranks.rend(); ++rank) raise(*rank, left);
   drawn_ = rules_.idle * rules_.gpus;
   for (const auto& [name, block] : blocks_)
     drawn_ += (at(std::get<1>(name), level_of(name)) - rules_.idle) * block.gpus;
@@ -129,7 +151,10 @@ const std::vector<std::uint32_t>& PowerBudget::settle() {
   changed_ = false;
   std::map<BlockName, std::int64_t> before;
   for (const auto& [name, block] : blocks_) before[name] = block.level;
-  share_out();
+  if (rules_.policy == PowerPolicy::thresholds)
+    set_clocks();
+  else
+    share_out();
   for (const auto& [name, block] : blocks_)
     if (block.level != before[name])
       told_.insert(told_.end(), block.jobs.begin(), block.jobs.end());

@@ -12,16 +12,18 @@
 
 #include "sim/base/text/enum_names.h"
 #include "sim/engine/power/cap_curve.h"
+#include "sim/engine/power/power_thresholds.h"
 
 namespace orrery {
 
 // admit: no job starts that would pass the limit. proportional: all jobs are capped alike, at the
 // same share of the range of their caps, as high as the limit lets them. priority: those of the
-// lowest priority first, down to their least caps, then the next ones. A job starts under both if
-// all have power at their least caps.
-enum class PowerPolicy : std::uint8_t { admit, proportional, priority };
+// lowest priority first, down to their least caps, then the next ones. thresholds: clocks fall in
+// steps as a share of the limit is passed (PowerThresholds). A job starts under these if all have
+// power at their least caps, or lowest clocks.
+enum class PowerPolicy : std::uint8_t { admit, proportional, priority, thresholds };
 inline constexpr auto power_policy_text =
-    enum_names<PowerPolicy>({"admit", "proportional", "priority"});
+    enum_names<PowerPolicy>({"admit", "proportional", "priority", "thresholds"});
 
 // In milliwatts, accelerators with their shares of hosts.
 struct PowerRules {
@@ -33,6 +35,13 @@ struct PowerRules {
   bool feeds = false;                    // single feeds have limits, and cap jobs by set_ceiling()
   std::vector<std::int64_t> drawn = {};  // by kind of work, without a cap
   std::vector<std::optional<CapCurve>> curves = {};  // likewise; none: it cannot be capped
+  PowerThresholds thresholds = {};
+};
+
+// By which jobs draw, and are capped.
+struct PowerUser {
+  std::uint16_t work = 0;
+  std::int32_t priority = 0;
 };
 
 class PowerBudget {
@@ -46,8 +55,8 @@ class PowerBudget {
     return rules_.limit == 0 || milliwatts <= rules_.limit;
   }
   // A job that has the cluster for itself has power, at some time.
-  bool has_alone(std::uint16_t work, std::int64_t gpus) const {
-    const std::int64_t alone = rules_.idle * rules_.gpus + extra(work, gpus);
+  bool has_alone(PowerUser user, std::int64_t gpus) const {
+    const std::int64_t alone = rules_.idle * rules_.gpus + extra(user, gpus);
     return has(alone) || alone <= rules_.most;
   }
   // From now on; there was one before. Caps are others from the next settle() on.
@@ -56,19 +65,32 @@ class PowerBudget {
     changed_ = caps_;
   }
   // What such a job draws at its least cap more than its accelerators do idle.
-  std::int64_t extra(std::uint16_t work, std::int64_t gpus) const {
-    return (at(work, 0) - rules_.idle) * gpus;
+  std::int64_t extra(PowerUser user, std::int64_t gpus) const {
+    return (at(user.work, least_level(rank_of(user.priority))) - rules_.idle) * gpus;
   }
 
   std::int64_t idle() const { return rules_.idle; }
+  // There is no limit at all; what parts of accelerators draw may be added then, or taken away.
+  bool is_open() const { return rules_.limit == 0 && !rules_.feeds; }
+  void add(std::int64_t milliwatts) {
+    drawn_ += milliwatts;
+    least_ += milliwatts;
+  }
   bool caps() const { return caps_; }  // jobs may be capped
-  bool ranks() const { return rules_.policy == PowerPolicy::priority; }
+  // Jobs of one rank are capped alike, higher ones later.
+  std::int32_t rank_of(std::int32_t priority) const;
+  std::int64_t least_level(std::int32_t rank) const;
+  // None: caps are as high as a limit lets them.
+  const PowerThresholds* thresholds() const {
+    return rules_.policy == PowerPolicy::thresholds ? &rules_.thresholds : nullptr;
+  }
+  ThresholdStep step() const { return step_; }
   // What an accelerator draws at a level of caps.
   std::int64_t at(std::uint16_t work, std::int64_t level) const;
 
   // A job that begins is not capped until the next settle().
-  void begin(std::uint32_t job, std::uint16_t work, std::int64_t gpus, std::int32_t priority);
-  void end(std::uint32_t job, std::uint16_t work, std::int64_t gpus);
+  void begin(std::uint32_t job, PowerUser user, std::int64_t gpus);
+  void end(std::uint32_t job, PowerUser user, std::int64_t gpus);
   // A job that runs gets no higher level than this from the next settle() on.
   void set_ceiling(std::uint32_t job, std::int64_t level);
   // Caps all anew after what began and ended; jobs whose caps are others now, ascending.
@@ -77,14 +99,13 @@ class PowerBudget {
   double slower(std::uint32_t job) const;
 
  private:
-  // Jobs that are capped alike: of one kind, under one ceiling, and with `priority` of one
-  // priority.
+  // Jobs that are capped alike: of one kind, under one ceiling, and of one rank.
   struct Block {
     std::int64_t gpus = 0;
     std::int64_t level = cap_steps;
     std::set<std::uint32_t> jobs;
   };
-  // Priority, work, ceiling.
+  // Rank, work, ceiling.
   using BlockName = std::tuple<std::int32_t, std::uint16_t, std::int64_t>;
   struct Moved {
     std::uint32_t job = 0;
@@ -97,12 +118,14 @@ class PowerBudget {
   void enter(std::uint32_t job, const Running& running);
   void leave(std::uint32_t job, const Running& running);
   std::int64_t level_of(const BlockName& name) const;  // under its ceiling
-  std::int64_t drawn_at(std::int32_t priority, std::int64_t level) const;
+  std::int64_t drawn_at(std::int32_t rank, std::int64_t level) const;
   void share_out();
-  void raise(std::int32_t priority, std::int64_t& left);
+  void set_clocks();
+  void raise(std::int32_t rank, std::int64_t& left);
 
   PowerRules rules_;
   bool caps_ = false, changed_ = false;
+  ThresholdStep step_ = ThresholdStep::none;
   std::int64_t drawn_ = 0, least_ = 0;
   std::map<BlockName, Block> blocks_;
   std::map<std::uint32_t, Running> running_;

@@ -17,7 +17,8 @@ SlurmPasses::SlurmPasses(const SlotShape& shape, const SlurmSettings& settings)
       future_(shape, settings.blocks),
       hosts_(shape.hosts),
       gpus_per_host_(shape.gpus_per_host),
-      barred_(words_for(shape.hosts)) {}
+      barred_(words_for(shape.hosts)),
+      out_(words_for(shape.hosts)) {}
 
 void SlurmPasses::submit(std::uint32_t number, std::int32_t gpus, std::int64_t limit,
                          std::int64_t priority) {
@@ -35,7 +36,7 @@ SlurmPasses::Start SlurmPasses::begin(const Waiting& job, SlurmPlace place, std:
 
 std::vector<SlurmPasses::Start> SlurmPasses::main_pass(std::int64_t now, bool whole_queue) {
   std::vector<Start> starts;
-  std::fill(barred_.begin(), barred_.end(), 0);
+  barred_ = out_;
   std::size_t gone = 0;
   for (; gone < queue_.size() && (whole_queue || gone < settings_.depth); ++gone) {
     auto place = future_.place_now(queue_[gone].gang, barred_);
@@ -61,6 +62,7 @@ std::optional<SlurmPlace> SlurmPasses::plan(Pass& pass, const Waiting& job) {
   std::optional<std::int64_t> earliest = pass.now;
   while (earliest) {
     const auto later = pass.plan.bar(*earliest, *earliest + job.limit, barred_);
+    for (std::size_t w = 0; w < out_.size(); ++w) barred_[w] |= out_[w];
     auto place = future_.place_now(job.gang, barred_);
     std::int64_t start = *earliest;
     if (place) {
@@ -71,9 +73,8 @@ std::optional<SlurmPlace> SlurmPasses::plan(Pass& pass, const Waiting& job) {
         earliest = later;
         continue;
       }
-      start = std::max(start, seen->last);
+      start = std::max({start, seen->last, pass.now + 1});
       place = future_.place_behind(job.gang, barred_, seen->behind);
-      if (start <= pass.now) return place;
     }
     if (start > last_start) break;
     if (reserve(pass, *place, start, job.limit)) return std::nullopt;

@@ -30,8 +30,8 @@ struct SlurmSettings {
 // sched/backfill, priorities as they are told (of equals the oldest first), select/cons_tres,
 // topology/tree with a leaf switch for each leaf group, one partition. The rules are those that
 // tests/slurm tells and holds against recordings of a real one. Jobs of more GPUs than a host has
-// take whole hosts, and what is left of them a part of one more. Jobs end at their limits at the
-// latest.
+// take whole hosts, and what is left of them a part of one more. A job that is not over at its
+// limit is taken to end in a second.
 class SlurmPasses {
  public:
   SlurmPasses(const SlotShape& shape, const SlurmSettings& settings);
@@ -48,7 +48,14 @@ class SlurmPasses {
     for (Waiting& job : queue_) job.priority = priority_of(job.job);
     std::sort(queue_.begin(), queue_.end(), is_before);
   }
-  void release(std::uint32_t job) { future_.release(job); }  // one that runs ended
+  void release(std::uint32_t job) { future_.release(job); }  // one that runs ended, or was stopped
+  // From now on nothing starts or is planned on a host, or it is in use again.
+  void set_out(std::int32_t host, bool out) {
+    if (out)
+      add_host(out_, host);
+    else
+      remove_host(out_, host);
+  }
   std::size_t waiting() const { return queue_.size(); }
   // Passes that begin in this second. What starts runs from then on.
   std::vector<Start> main_pass(std::int64_t now, bool whole_queue);
@@ -76,7 +83,7 @@ class SlurmPasses {
   SlurmFuture future_;
   std::vector<Waiting> queue_;  // in order
   std::int32_t hosts_, gpus_per_host_;
-  HostWords barred_;
+  HostWords barred_, out_;
 };
 
 }  // namespace orrery

@@ -75,7 +75,8 @@ MeasuredPower power_of(const FleetRecord& record, Joules energy) {
   MeasuredPower out{.peak = Watts(static_cast<double>(record.power.most_milliwatts) * 1e-3),
                     .over_limit = to_seconds(record.power.over),
                     .ramps = record.power.ramps,
-                    .suspended = record.power.suspended};
+                    .suspended = record.power.suspended,
+                    .stepped = record.power.stepped};
   if (record.last_end.us > 0) out.mean = energy / to_seconds(record.last_end);
   return out;
 }

@@ -65,6 +65,7 @@ struct MeasuredPower {
   Seconds over_limit;              // in which more was drawn than a limit
   PowerRamps ramps;                // the largest rises and falls, from the idle cluster on
   std::int64_t suspended = 0;      // stops of jobs for want of power
+  ThresholdTimes stepped;          // clocks were down
   std::optional<EnergyBill> bill;  // set by who knows prices
 };
 

@@ -18,8 +18,13 @@ constexpr int stepped_caps = 8;  // parts of the range: lines between are within
 // A device whose limit or idle power is not known has no caps.
 bool has_caps(const ResolvedDevice& device) { return device.power_limit > device.idle_power; }
 
-Watts least_cap(const ResolvedDevice& device) {
-  return device.idle_power + (device.power_limit - device.idle_power) * least_budget;
+// Caps, or what work draws at clocks.
+struct CapRange {
+  Watts least, most;
+};
+
+CapRange range_to(const ResolvedDevice& device, Watts most) {
+  return {device.idle_power + (most - device.idle_power) * least_budget, most};
 }
 
 double most_slower(const CapCurve& curve, double idle_milliwatts) {
@@ -40,7 +45,7 @@ CapPoint stepped(const Scenario& scenario, Watts cap) {
 
 CapCurve training_curve(const Scenario& scenario, double host_watts) {
   const ResolvedDevice device = scenario.cluster.device.resolved();
-  const Watts least = least_cap(device);
+  const Watts least = range_to(device, device.power_limit).least;
   std::vector<CapPoint> points;
   for (int i = 0; i <= stepped_caps; ++i)
     points.push_back(stepped(scenario, i == stepped_caps
@@ -51,12 +56,12 @@ CapCurve training_curve(const Scenario& scenario, double host_watts) {
 }
 
 // What takes `drawn` watts of a device without a cap: exact at each level.
-CapCurve recorded_curve(const ResolvedDevice& device, double drawn, double host_watts,
-                        CapResponse response) {
-  const double idle = device.idle_power.si(), least = least_cap(device).si();
+CapCurve recorded_curve(const ResolvedDevice& device, const CapRange& range, double drawn,
+                        double host_watts, CapResponse response) {
+  const double idle = device.idle_power.si(), least = range.least.si();
   std::vector<CapPoint> points;
   for (int i = 0; i <= cap_steps; ++i) {
-    const double cap = least + (device.power_limit.si() - least) * i / cap_steps;
+    const double cap = least + (range.most.si() - least) * i / cap_steps;
     CapPoint point{.watts = cap, .drawn = std::min(drawn, cap), .step = 1};
     const double budget = drawn > idle ? (point.drawn - idle) / (drawn - idle) : 1;
     if (budget < 1 && response == CapResponse::proportional) point.step = 1 / budget;
@@ -70,30 +75,33 @@ CapCurve recorded_curve(const ResolvedDevice& device, double drawn, double host_
 
 }  // namespace
 
-std::vector<WorkCaps> work_caps(const FleetJobs& jobs, const Cluster& cluster,
-                                CapResponse response) {
+std::vector<WorkCaps> work_caps(const FleetJobs& jobs, const Cluster& cluster, CapResponse response,
+                                bool clocks) {
   const ResolvedDevice device = cluster.device.resolved();
   const double host = host_power_per_accelerator(cluster).si();
+  const CapRange all = range_to(device, device.power_limit);
   std::vector<WorkCaps> out(jobs.works.size());
   if (!has_caps(device)) return out;
-  const auto add = [&](std::uint16_t work, std::string name, const CapCurve& curve) {
+  const auto add = [&](std::uint16_t work, std::string name, const CapRange& range,
+                       const CapCurve& curve) {
     CapCurve whole = curve;
     whole.back().milliwatts = jobs.works[work].milliwatts;
     out[work] = {.name = std::move(name),
-                 .least = least_cap(device),
-                 .most = device.power_limit,
+                 .least = range.least,
+                 .most = range.most,
                  .curve = whole,
                  .most_slower = most_slower(whole, 1e3 * (device.idle_power.si() + host))};
   };
   const auto add_recorded = [&](std::uint16_t work, std::string name) {
     const double drawn = static_cast<double>(jobs.works[work].milliwatts) * 1e-3 - host;
-    add(work, std::move(name), recorded_curve(device, drawn, host, response));
+    const CapRange range = clocks ? range_to(device, Watts(drawn)) : all;
+    add(work, std::move(name), range, recorded_curve(device, range, drawn, host, response));
   };
   if (!jobs.traces.empty() || !jobs.mixes.empty()) add_recorded(0, "recorded");
   for (const FleetTraining& training : jobs.trainings) {
-    add(training.job.work, training.id, training_curve(training.scenario, host));
+    add(training.job.work, training.id, all, training_curve(training.scenario, host));
     for (const FleetTraining& size : training.sizes)
-      add(size.job.work, training.id + " on " + std::to_string(size.job.gpus),
+      add(size.job.work, training.id + " on " + std::to_string(size.job.gpus), all,
           training_curve(size.scenario, host));
   }
   for (const BatchInference& batch : jobs.batches) add_recorded(batch.job.work, batch.id);

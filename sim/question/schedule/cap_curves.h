@@ -34,7 +34,9 @@ struct WorkCaps {
 // (sustained_energy). By ClusterJob::work. A training is stepped at nine caps on its own
 // accelerators; caps act alike on other places. Served models are not capped: their promises are
 // priced at full power.
-std::vector<WorkCaps> work_caps(const FleetJobs& jobs, const Cluster& cluster,
-                                CapResponse response);
+// `clocks`: levels stand for clocks: level i leaves a half and i hundredths of the power above idle
+// (budget_of_clock), to a training of what its device's limit leaves, to others of what they draw.
+std::vector<WorkCaps> work_caps(const FleetJobs& jobs, const Cluster& cluster, CapResponse response,
+                                bool clocks);
 
 }  // namespace orrery

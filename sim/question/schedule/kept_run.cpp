@@ -59,9 +59,13 @@ auto fields(EitherConst<PowerRamps> auto& r) {
   auto& [minute, quarter] = r;
   return std::tie(minute, quarter);
 }
+auto fields(EitherConst<ThresholdTimes> auto& t) {
+  auto& [low, lower, all] = t;
+  return std::tie(low, lower, all);
+}
 auto fields(EitherConst<MeasuredPower> auto& p) {
-  auto& [mean, peak, over_limit, ramps, suspended, bill] = p;
-  return std::tie(mean, peak, over_limit, ramps, suspended, bill);
+  auto& [mean, peak, over_limit, ramps, suspended, stepped, bill] = p;
+  return std::tie(mean, peak, over_limit, ramps, suspended, stepped, bill);
 }
 auto fields(EitherConst<FleetMeasures> auto& m) {
   auto& [submitted, finished, rejected, running, queued, failed, cancelled, wait, completion,
@@ -99,8 +103,8 @@ auto fields(EitherConst<SizedUse> auto& u) {
   return std::tie(job, moves, held, time, since);
 }
 auto fields(EitherConst<FleetPower> auto& p) {
-  auto& [nanojoules, most_milliwatts, over, hours, ramps, suspended] = p;
-  return std::tie(nanojoules, most_milliwatts, over, hours, ramps, suspended);
+  auto& [nanojoules, most_milliwatts, over, hours, ramps, suspended, stepped] = p;
+  return std::tie(nanojoules, most_milliwatts, over, hours, ramps, suspended, stepped);
 }
 auto fields(EitherConst<TimelinePart> auto& p) {
   auto& [held, blocked, idle, spare, repair, waiting, milliwatts] = p;

@@ -77,7 +77,7 @@ void read_power_limit(const JsonValue& s, PointCase& out) {
   }
   if (hourly) read_hourly_limits(s.at("grid"), grid->limits, out);
   if (limit || hourly || !q.feeds.empty()) return;
-  for (const char* key : {"power_policy", "cap_response"})
+  for (const char* key : {"power_policy", "power_thresholds", "cap_response"})
     if (const auto v = s.find(key)) v->fail("nothing without power_limit or feeds");
 }
 
@@ -86,12 +86,11 @@ void read_losses(const JsonValue& s, PointCase& out) {
   FleetQuestion& q = out.question;
   if (const auto feeds = s.find("feeds")) {
     q.feeds = read_feeds(*feeds, out.shape, q.idle_milliwatts);
-    const bool by_instants = q.policy.fit == JobFit::block || q.policy.fit == JobFit::easy ||
-                             q.policy.fit == JobFit::any;
-    if (!by_instants || q.policy.defragments || q.policy.place == JobPlace::pool)
+    if (q.policy.fit == JobFit::slurm)
       feeds->fail(
-          "another policy or place beside feeds: rounds, conservative, Slurm's loops, defragment "
-          "and pool know none");
+          "another policy beside feeds: Slurm's loops place by its own rules, which know none");
+    if (q.policy.place == JobPlace::pool)
+      feeds->fail("another place beside feeds: pool has no hosts that stand below them");
   }
   if (const auto incidents = s.find("incidents"))
     q.breakdowns.incidents = read_incidents(*incidents, out.shape, q.feeds);
@@ -162,12 +161,10 @@ void check_policy(const JsonValue& s, const PointCase& out, bool loses_hosts) {
   if (fit == JobFit::rounds && queues)
     s.at("policy").fail(
         "another policy beside queues: one that decides in rounds knows priorities");
-  if (fit == JobFit::slurm && (loses_hosts || limited || queues))
-    s.at("policy").fail(
-        "another policy beside reliability, incidents, power_limit and queues: Slurm's loops "
-        "know none");
-  if (fit == JobFit::conservative && (limited || queues))
-    s.at("policy").fail("another policy beside power_limit and queues: conservative knows neither");
+  if (fit == JobFit::slurm && (limited || queues))
+    s.at("policy").fail("another policy beside power_limit and queues: Slurm's loops know neither");
+  if (fit == JobFit::conservative && queues)
+    s.at("policy").fail("another policy beside queues: conservative knows none");
   const bool own_loop =
       fit == JobFit::rounds || fit == JobFit::slurm || fit == JobFit::conservative;
   if (q.policy.defragments && own_loop)
@@ -252,10 +249,15 @@ void PointReader::read_caps(const JsonValue& s, PointCase& out) {
   auto response = CapResponse::clock;
   if (const auto of = s.find("cap_response")) response = cap_response_text.from(*of);
   if (q.power_policy == PowerPolicy::admit) return;
-  auto& known = caps_[{out.jobs.get(), response}];
+  const bool clocks = q.power_policy == PowerPolicy::thresholds;
+  if (clocks) {
+    out.thresholds = read_thresholds(s.find("power_thresholds"));
+    q.thresholds = power_thresholds(*out.thresholds);
+  }
+  auto& known = caps_[{out.jobs.get(), response, clocks}];
   if (!known)
-    known =
-        std::make_shared<const std::vector<WorkCaps>>(work_caps(*out.jobs, out.cluster, response));
+    known = std::make_shared<const std::vector<WorkCaps>>(
+        work_caps(*out.jobs, out.cluster, response, clocks));
   out.caps = known;
   for (const WorkCaps& caps : *known) q.cap_curves.push_back(caps.curve);
 }

@@ -7,11 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sim/engine/fleet/fleet_question.h"
 #include "sim/engine/prices/place_prices.h"
 #include "sim/outcome/fleet/energy_bill.h"
+#include "sim/question/losses/thresholds_entry.h"
 #include "sim/question/rules/policy_entry.h"
 #include "sim/question/schedule/cap_curves.h"
 #include "sim/question/schedule/fleet_jobs.h"
@@ -31,6 +33,7 @@ struct PointCase {
   std::shared_ptr<const FleetJobs> jobs;
   std::shared_ptr<const EnergyPrices> prices;
   std::shared_ptr<const std::vector<WorkCaps>> caps;  // where a limit moves clocks
+  std::optional<AskedThresholds> thresholds;          // likewise, in steps
   double scatter_cost = 1;                            // of recorded jobs
   std::optional<StoreRates> store;                    // that all jobs share
   FleetQuestion question;                             // without seed, prices and quotas
@@ -56,8 +59,9 @@ class PointReader {
   int threads_;
   const JsonValue& question_;
   std::map<std::string, std::shared_ptr<const FleetJobs>> jobs_;  // by what they depend on
-  // By jobs and what caps do to recorded ones.
-  std::map<std::pair<const FleetJobs*, CapResponse>, std::shared_ptr<const std::vector<WorkCaps>>>
+  // By jobs, what caps do to recorded ones, and whether they stand for clocks.
+  std::map<std::tuple<const FleetJobs*, CapResponse, bool>,
+           std::shared_ptr<const std::vector<WorkCaps>>>
       caps_;
   ServedReplicas replicas_;
   // By jobs, and by accelerators and the cost of scattered jobs.

@@ -83,7 +83,12 @@ void read_points(PointReader& reader, Scheduled& out) {
   const bool caps = std::any_of(out.points.begin(), out.points.end(),
                                 [](const SchedulePoint& p) { return p.asked.caps != nullptr; });
   if (!caps)
-    useless("cap_response", "nothing without a power_policy that caps: proportional or priority");
+    useless("cap_response",
+            "nothing without a power_policy that caps: proportional, priority or thresholds");
+  const bool steps = std::any_of(out.points.begin(), out.points.end(), [](const SchedulePoint& p) {
+    return p.asked.thresholds.has_value();
+  });
+  if (!steps) useless("power_thresholds", "nothing without power_policy thresholds");
   if (!some([](const FleetPolicy& p) { return p.order == JobOrder::las; }))
     useless("first_queue", "nothing without las");
   const bool meets = std::any_of(out.points.begin(), out.points.end(), [](const SchedulePoint& p) {

@@ -101,10 +101,11 @@ std::vector<Setting> of_what_breaks() {
       {"failure_rate", number, breaks, "of everything that fails: a factor of the profile's rates"},
       {"spares", integer, breaks, "accelerators that stand in for those under repair (0)"},
       {"repair_crews", integer, breaks, "repairs at a time; without it as many as there are"},
-      {"incidents", text, breaks,
-       "what happens when, the same for all policies: a file with a list, [{\"at\": \"100 h\", "
-       "\"for\": \"6 h\", \"what\": \"leaf\", \"which\": 12}, ..]; parts: host, domain, leaf, pod, "
-       "core, cluster, or \"hosts\": \"16-23\"; \"drain\": true lets jobs save before",
+      {"incidents", settings, breaks,
+       "what happens when, the same for all policies: a list, or a file with one, "
+       "[{\"at\": \"100 h\", \"for\": \"6 h\", \"what\": \"leaf\", \"which\": 12}, ..]; parts: "
+       "host, domain, leaf, pod, core, cluster, or \"hosts\": \"16-23\"; \"drain\": true lets jobs "
+       "save before",
        SettingOf::both, "file"},
       {"lemons", text, breaks,
        "hosts that fail more often than others: even (all fail alike), return (they come back from "
@@ -130,8 +131,13 @@ std::vector<Setting> of_what_breaks() {
        "\"redundancy\": \"2N\"}, \"rows\": .., \"racks\": {\"hosts\": 4, \"limit\": \"40 kW\"}}"},
       {"power_policy", text, breaks,
        "under that limit: admit (no job starts beyond it), proportional (all that run are capped "
-       "alike), priority (those of the lowest priority first) (admit)",
-       SettingOf::both, "admit proportional priority"},
+       "alike), priority (those of the lowest priority first), thresholds (clocks fall in steps as "
+       "shares of the limit are passed, as POLCA) (admit)",
+       SettingOf::both, "admit proportional priority thresholds"},
+      {"power_thresholds", json, breaks,
+       "of that policy, in place of POLCA's: shares of a limit, {\"first\": 0.8, \"second\": 0.89, "
+       "\"release\": 0.05}, and of the full clock, {\"low\": 0.904, \"lower\": 0.787, \"high\": "
+       "0.926}; \"high_priority\": 1"},
       {"cap_response", text, breaks,
        "what a cap below their draw does to jobs of which only a length is recorded: none, clock "
        "(as to kernels that keep tensor units busy), proportional (to what it takes) (clock)",
@@ -177,7 +183,8 @@ const std::vector<Setting>& schedule_settings() {
 
 bool is_one_value_of_schedule(const std::string& key) {
   return key == "limits" || key == "trace" || key == "job" || key == "jobs" || key == "queues" ||
-         key == "priority_weights" || key == "grid" || key == "incidents" || key == "feeds";
+         key == "priority_weights" || key == "grid" || key == "incidents" || key == "feeds" ||
+         key == "power_thresholds";
 }
 
 std::string place_of(const JsonValue& at) { return fmt::format("{}: {}", at.file(), at.path()); }

@@ -238,7 +238,9 @@ SortedJson setting_value(const Setting& setting, const std::string& text) {
       return text == "true";
     case SettingKind::settings:
       if (text.empty()) fail("a file or JSON");
-      return text.front() == '{' ? JsonValue::parse(text, setting.flag()).raw() : SortedJson(text);
+      return text.front() == '{' || text.front() == '['
+                 ? JsonValue::parse(text, setting.flag()).raw()
+                 : SortedJson(text);
     case SettingKind::json:
       if (text.empty()) fail("JSON");
       return JsonValue::parse(text, setting.flag()).raw();

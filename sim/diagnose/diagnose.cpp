@@ -89,7 +89,8 @@ std::string title_of(const Finding& finding) {
 Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
                    const Observations& observations) {
   Diagnosis out;
-  RunState healthy = healthy_state(scenario, prediction, ranks_seen(observations).size());
+  const auto gpus = static_cast<std::size_t>(std::max<std::int64_t>(1, scenario.cluster.gpus));
+  RunState healthy = healthy_state(scenario, prediction, ranks_seen(observations, gpus).size());
   healthy.profiled.loader_is_unnamed = !name_loader(observations.profiles);
   healthy.profiled.products_hold_slices = !tell_slices_of_products(observations.profiles);
   out.seen = seen_of(observations, healthy, scenario);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests what tells one cause from its like: each symptom decides where the others do not.
+#include <cmath>
+
 #include <catch2/catch.hpp>
 
 #include "sim/diagnose/observed/observations.h"
@@ -147,6 +149,32 @@ TEST_CASE("kernels that name an older chip are told, products in 32 bits left ou
   p.device.compute_major = 8;
   CHECK_FALSE(has_older_kernels({p}, KernelClass::attention));
   CHECK_FALSE(has_older_kernels({}, KernelClass::attention));
+}
+
+TEST_CASE("a tool lists devices that the run does not use, which are none of its ranks") {
+  using observe::Counter;
+  const HealthyRun run = one_gpu();
+  observe::CounterLog log;
+  const auto add = [&](Counter counter, const char* device, double value) {
+    observe::CounterSeries series;
+    series.counter = counter;
+    series.device = device;
+    for (int i = 0; i < 4; ++i) series.readings.push_back({.time_s = 1.0 * i, .value = value});
+    log.series.push_back(series);
+  };
+  add(Counter::sm_clock, "0", 345e6);
+  add(Counter::sm_clock, "1", 0.97 * run.state.clock_hz);
+  add(Counter::power, "0", 75);
+  add(Counter::power, "1", 600);
+  Observations seen;
+  seen.counters.push_back(log);
+  CHECK(ranks_seen(seen, 1).size() == 1);
+  CHECK(ranks_seen(seen, 2).size() == 2);
+  Readings readings;
+  read_counters_of(seen.counters, 1, run.state, readings);
+  REQUIRE(readings.size() == 1);
+  CHECK(readings[0].symptom == Symptom::clock);
+  CHECK(readings[0].value == Approx(std::log(0.97)));
 }
 
 }  // namespace

@@ -75,7 +75,9 @@ TEST_CASE(
     double wait_begin, wait_length, launch_end, kept_ms;
   };
   for (const Case& c :
-       {Case{500, 5000, 0, 3}, Case{500, 1000, 0, 0}, Case{0, 0, 2000, 2}, Case{0, 0, 3900, 0}}) {
+       {Case{500, 5000, 0, 3}, Case{500, 1000, 0, 0}, Case{0, 0, 2000, 2}, Case{0, 0, 3900, 0},
+        // A launch that returns when the gap begins is that of the kernel before it.
+        Case{0, 0, 1002, 0}}) {
     MadeTrace trace;
     trace.kernel("rms_norm_kernel", 0, 1000).kernel("rms_norm_kernel", 4000, 2000);
     if (c.wait_length > 0) trace.call("cudaStreamSynchronize", c.wait_begin, c.wait_length);

@@ -21,10 +21,13 @@ PROGRAMS = {
     # Blind runs on two GPUs, with other strengths.
     "ddp-qwen": dict(model="qwen3-1.7b", sharding="ddp", batch=2, sequence=2048, compiled=True, set="fresh"),
     "fsdp-opt": dict(model="opt-1.3b", sharding="fsdp2", batch=2, sequence=2048, compiled=False, set="fresh"),
+    "fsdp-qwen-2": dict(model="qwen3-1.7b", sharding="fsdp2", batch=4, sequence=2048, compiled=True, set="second"),
+    "ddp-opt-2": dict(model="opt-1.3b", sharding="ddp", batch=4, sequence=2048, compiled=False, set="second"),
 }
 BLIND_PROGRAMS = ("ddp-opt", "fsdp-qwen")
 FRESH_PROGRAMS = ("ddp-qwen", "fsdp-opt", "decode-qwen-32", "decode-qwen-48-eager")
-HELD_PROGRAMS = ("fsdp-3b", *BLIND_PROGRAMS, *FRESH_PROGRAMS)
+SECOND_PROGRAMS = ("fsdp-qwen-2", "ddp-opt-2", "decode-qwen-24", "decode-qwen-64-eager")
+HELD_PROGRAMS = ("fsdp-3b", *BLIND_PROGRAMS, *FRESH_PROGRAMS, *SECOND_PROGRAMS)
 # Decoding that values may be set by, whatever the hash says.
 SET_BY_PROGRAMS = ("decode-1b-64", "decode-8b-8", "decode-8b-32-eager")
 
@@ -107,6 +110,31 @@ _FRESH = {
         ("busy-host", dict(fault="busy-host", processes=10), "busy-host"),
     ],
 }
+_FRESH["fsdp-qwen-2"] = [
+    ("straggling-host", dict(fault="sleep", rank=1, share=0.22), "straggling-host"),
+    ("straggling-host", dict(fault="sleep-in-layers", rank=0, share=0.32), "straggling-host"),
+    ("busy-gpu", dict(fault="busy", rank=0, duty=0.35), "busy-gpu"),
+    ("busy-gpu", dict(fault="busy", rank=1, duty=0.75), "busy-gpu"),
+    ("few-sms", dict(fault="few-sms", rank=0, sms=55), "few-sms"),
+    ("forced-sync", dict(fault="sync", every="layer"), "forced-sync"),
+    ("data-stall", dict(fault="data", share=0.2, every=1), "data-stall"),
+    ("imbalance", dict(fault="longer", rank=1, more=2), "imbalance"),
+    ("fp32", dict(fault="fp32", tf32=True), "fp32-by-mistake"),
+    ("allocator", dict(fault="empty-cache"), "allocator-retries"),
+    ("checkpoint", dict(fault="checkpoint", every=5), "checkpoint"),
+    ("busy-host", dict(fault="busy-host", processes=7), "busy-host"),
+]
+_FRESH["ddp-opt-2"] = [
+    ("straggling-host", dict(fault="sleep", rank=0, share=0.35), "straggling-host"),
+    ("busy-gpu", dict(fault="busy", rank=1, duty=0.45), "busy-gpu"),
+    ("few-sms", dict(fault="few-sms", rank=1, sms=70), "few-sms"),
+    ("forced-sync", dict(fault="sync", every="module"), "forced-sync"),
+    ("data-stall", dict(fault="data", share=1.2, every=4), "data-stall-at-times"),
+    ("imbalance", dict(fault="longer", rank=0, more=2), "imbalance"),
+    ("slow-attention", dict(fault="attention"), "mismatched-attention"),
+    ("anomaly", dict(fault="anomaly"), "checked-calls"),
+    ("small-buckets", dict(fault="buckets", megabytes=0.5), "small-buckets"),
+]
 # Settings of the whole process: a start of its own each.
 _ENVIRONMENTS = [
     ("launch-blocking", {"CUDA_LAUNCH_BLOCKING": "1"}, "launch-blocking"),
@@ -114,8 +142,9 @@ _ENVIRONMENTS = [
     ("no-peer-access", {"NCCL_P2P_DISABLE": "1"}, "slow-scale-up"),
     ("one-channel", {"NCCL_MAX_NCHANNELS": "1", "NCCL_MIN_NCHANNELS": "1"}, "slow-scale-up"),
 ]
-_FRESH_ENVIRONMENTS = {"ddp-qwen": ("launch-blocking", "no-peer-access"), "fsdp-opt": ("one-channel",)}
-_HEALTHY = {"fsdp-1b": 7, "ddp-1b": 7, "fsdp-3b": 7, "ddp-opt": 4, "fsdp-qwen": 4, "ddp-qwen": 4, "fsdp-opt": 4}
+_FRESH_ENVIRONMENTS = {"ddp-qwen": ("launch-blocking", "no-peer-access"), "fsdp-opt": ("one-channel",), "fsdp-qwen-2": ("no-peer-access",), "ddp-opt-2": ("launch-blocking",)}
+_HEALTHY = {"fsdp-1b": 7, "ddp-1b": 7, "fsdp-3b": 7, "ddp-opt": 4, "fsdp-qwen": 4, "ddp-qwen": 4, "fsdp-opt": 4,
+            "fsdp-qwen-2": 4, "ddp-opt-2": 4}
 _ONLY = {"fsdp-3b": ("sleep-in-layers", "busy", "few-sms", "sync", "data", "longer", "checkpoint", "no-overlap")}
 
 

@@ -39,6 +39,8 @@ PROGRAMS = {
     "decode-8b-32-eager": dict(model="llama-3.1-8b", batch=32, context=1024, graphs=False),
     "decode-qwen-32": dict(model="qwen3-8b", batch=32, context=3072, graphs=True),
     "decode-qwen-48-eager": dict(model="qwen3-8b", batch=48, context=1536, graphs=False),
+    "decode-qwen-24": dict(model="qwen3-8b", batch=24, context=4096, graphs=True),
+    "decode-qwen-64-eager": dict(model="qwen3-8b", batch=64, context=1024, graphs=False),
 }
 NONE = dict(fault="none")
 FIRST = [
@@ -92,6 +94,12 @@ CASES = {
         *cases_of("decode-1b-64", busy(0.2), busy(0.5), busy(0.9), few(33), few(88), few(121), late(0.25)),
         *cases_of("decode-8b-8", busy(0.25), busy(0.5), busy(0.85), few(44), few(77), few(115), late(0.3)),
         *cases_of("decode-8b-32-eager", busy(0.35), busy(0.75), few(55), few(99), SYNC),
+    ],
+    "second": [
+        *cases_of("decode-qwen-24", busy(0.3), busy(0.65), few(70), few(110), late(0.45)),
+        *cases_of(
+            "decode-qwen-64-eager", busy(0.7), few(95), SYNC, ("busy-host", "busy-host", dict(fault="busy-host", processes=9))
+        ),
     ],
     "fresh": [
         *cases_of("decode-qwen-32", busy(0.4), busy(0.8), few(60), few(105), late(0.35)),

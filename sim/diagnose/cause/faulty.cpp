@@ -92,7 +92,9 @@ void faults_of_hosts(RunState& s, CauseKind kind, double x) {
       idle_all(s, x);
       s.jitter *= 3;
       s.unknown.jitter = 1;  // some steps have it and some have not
-      s.launching = 0.1;
+      // Calls that launch are as late as all that the host does; how many there are is the
+      // program's.
+      s.launching = s.unknown.launching = 0.1 * (1 + x);
       return;
     case CauseKind::forced_sync:
       idle_all(s, x);

@@ -18,15 +18,45 @@ using observe::CounterLog;
 // Below this share of its highest power a device did nothing.
 constexpr double busy_power = 0.5;
 
-// The median over time of each device, in the order of hosts and devices; while the device worked,
-// where its power tells.
-std::vector<std::optional<double>> medians(const CounterLog& log, Counter counter) {
-  std::map<std::string, std::map<double, double>> power;
+using Power = std::map<std::string, std::map<double, double>>;  // watts by device and time
+
+Power power_of(const CounterLog& log) {
+  Power power;
   for (const auto* series : log.of(Counter::power))
     for (const auto& reading : series->readings)
       power[series->host + "/" + series->device][reading.time_s] = reading.value;
+  return power;
+}
+
+// A tool lists all devices of a host, also those that the run does not use: these draw least.
+std::set<std::string> used_devices(const CounterLog& log, const Power& power, std::size_t gpus) {
+  std::vector<std::pair<double, std::string>> devices;
+  for (const auto* series : log.of(Counter::sm_clock)) {
+    const std::string name = series->host + "/" + series->device;
+    double sum = 0;
+    const auto watts = power.find(name);
+    if (watts != power.end())
+      for (const auto& [time, value] : watts->second)
+        sum += value / static_cast<double>(watts->second.size());
+    devices.emplace_back(-sum, name);
+  }
+  std::stable_sort(devices.begin(), devices.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (devices.size() > gpus) devices.resize(gpus);
+  std::set<std::string> used;
+  for (const auto& [watts, name] : devices) used.insert(name);
+  return used;
+}
+
+// The median over time of each device that the run uses, in the order of hosts and devices; while
+// the device worked, where its power tells.
+std::vector<std::optional<double>> medians(const CounterLog& log, Counter counter,
+                                           std::size_t gpus) {
+  Power power = power_of(log);
+  const std::set<std::string> used = used_devices(log, power, gpus);
   std::vector<std::optional<double>> out;
   for (const auto* series : log.of(counter)) {
+    if (!used.empty() && !used.contains(series->host + "/" + series->device)) continue;
     const auto& watts = power[series->host + "/" + series->device];
     double most = 0;
     for (const auto& [time, value] : watts) most = std::max(most, value);
@@ -80,17 +110,17 @@ std::vector<std::string> troubles_of(const std::vector<CounterLog>& logs) {
   return {troubles.begin(), troubles.end()};
 }
 
-void read_counters_of(const std::vector<CounterLog>& logs, const RunState& healthy,
-                      Readings& readings) {
+void read_counters_of(const std::vector<CounterLog>& logs, std::size_t gpus,
+                      const RunState& healthy, Readings& readings) {
   const std::size_t ranks = healthy.ranks.size();
   for (const CounterLog& log : logs) {
-    std::vector<std::optional<double>> clocks = medians(log, Counter::sm_clock);
+    std::vector<std::optional<double>> clocks = medians(log, Counter::sm_clock, gpus);
     if (clocks.size() == ranks && healthy.clock_hz > 0) {
       for (auto& clock : clocks)
         if (clock) clock = std::log(std::max(1e-3, *clock / healthy.clock_hz));
       add_of_ranks(readings, Symptom::clock, clocks);
     }
-    std::vector<std::optional<double>> memory = medians(log, Counter::memory_used);
+    std::vector<std::optional<double>> memory = medians(log, Counter::memory_used, gpus);
     if (memory.size() == ranks && ranks > 1) {
       double least = 1e300;
       for (const auto& used : memory) least = std::min(least, used.value_or(1e300));

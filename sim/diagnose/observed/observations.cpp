@@ -30,7 +30,7 @@ std::optional<double> Observations::usual_step() const {
   return longest;
 }
 
-std::vector<int> ranks_seen(const Observations& run) {
+std::vector<int> ranks_seen(const Observations& run, std::size_t gpus) {
   std::vector<int> ranks;
   for (const observe::Profile& profile : run.profiles)
     ranks.push_back(profile.rank.rank.value_or(static_cast<int>(ranks.size())));
@@ -43,7 +43,7 @@ std::vector<int> ranks_seen(const Observations& run) {
         for (const auto& [rank, time] : phase.ranks) ranks.push_back(rank);
       }
   for (const observe::CounterLog& log : run.counters) {
-    const std::size_t devices = log.of(observe::Counter::sm_clock).size();
+    const std::size_t devices = std::min(gpus, log.of(observe::Counter::sm_clock).size());
     if (devices <= ranks.size()) continue;
     ranks.resize(devices);
     std::iota(ranks.begin(), ranks.end(), 0);
@@ -54,7 +54,8 @@ std::vector<int> ranks_seen(const Observations& run) {
 
 Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& scenario) {
   Seen seen;
-  seen.ranks = ranks_seen(run);
+  const auto gpus = static_cast<std::size_t>(std::max<std::int64_t>(1, scenario.cluster.gpus));
+  seen.ranks = ranks_seen(run, gpus);
   if (const auto step = run.usual_step())
     seen.readings.push_back({.symptom = Symptom::step,
                              .value = std::log(*step / healthy.healthy_s),
@@ -79,7 +80,7 @@ Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& s
     seen.can_name = true;
     seen.name(trouble.c_str());
   }
-  if (!run.counters.empty()) read_counters_of(run.counters, healthy, seen.readings);
+  if (!run.counters.empty()) read_counters_of(run.counters, gpus, healthy, seen.readings);
   return seen;
 }
 

@@ -29,8 +29,9 @@ struct Observations {
 
 // Readings of the run, against what is predicted of it without a fault.
 Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& scenario);
-// The ranks that were seen one by one, by their numbers in the run: at least one.
-std::vector<int> ranks_seen(const Observations& run);
+// The ranks that were seen one by one, by their numbers in the run: at least one. Counters tell no
+// more devices apart than the run has GPUs.
+std::vector<int> ranks_seen(const Observations& run, std::size_t gpus);
 
 // Parts of seen_of().
 void read_log(const observe::RunLog& log, const RunState& healthy, Readings& readings);
@@ -48,7 +49,7 @@ bool has_collectives_on_hosts(const std::vector<observe::Profile>& profiles);
 bool has_older_kernels(const std::vector<observe::Profile>& profiles, observe::KernelClass what);
 // What counters name: "port errors", "NVLink errors", "ECC errors", "heat", each once.
 std::vector<std::string> troubles_of(const std::vector<observe::CounterLog>& counters);
-void read_counters_of(const std::vector<observe::CounterLog>& counters, const RunState& healthy,
-                      Readings& readings);
+void read_counters_of(const std::vector<observe::CounterLog>& counters, std::size_t gpus,
+                      const RunState& healthy, Readings& readings);
 
 }  // namespace orrery

@@ -48,6 +48,7 @@ struct Unknown {
   double jitter = 0;     // as a logarithm
   double clock = 0;      // ranks differ by so much, as a logarithm
   double attention = 0;  // its time, as a logarithm
+  double launching = 0;  // calls that launch, over the kernels' time
 };
 
 struct RunState {

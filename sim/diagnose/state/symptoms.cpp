@@ -101,6 +101,8 @@ double chance_of(const Reading& reading, const RunState& state) {
       return state.meets_in_forward ? 0 : state.unknown.uneven_s / state.healthy_s;
     case Symptom::clock:
       return state.unknown.clock;
+    case Symptom::launching:
+      return state.unknown.launching;
     case Symptom::jitter:
       return state.unknown.jitter;
     case Symptom::attention:

@@ -80,10 +80,11 @@ class ForeignFiller {
       if (step.whole || !whole) steps_.push_back(step.device);
     for (const HostEvent& event : timeline.host) {
       if (event.work == HostWork::synchronise) waits_.push_back({event.begin, event.end});
-      if (event.work == HostWork::launch) launched_.push_back(event.end);
+      if (event.work == HostWork::launch) launched_.push_back({event.begin, event.end});
     }
     waits_ = joined(std::move(waits_));
-    std::sort(launched_.begin(), launched_.end());
+    std::sort(launched_.begin(), launched_.end(),
+              [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
   }
   void fill() {
     if (steps_.empty()) return;
@@ -111,7 +112,7 @@ class ForeignFiller {
   ForeignWork& out_;
   std::vector<Interval> steps_;
   Intervals waits_;                    // of hosts for the device
-  std::vector<Nanoseconds> launched_;  // ends of calls that launch
+  std::vector<Interval> launched_;  // calls that launch, by their begin
   std::map<std::pair<std::uint32_t, std::uint32_t>, Alike> alike_;
   std::array<double, kernel_classes> lost_{};
   double usual_ = 0, kept_waiting_ = 0, alone_ = 0;
@@ -151,12 +152,15 @@ void ForeignFiller::take_step(std::size_t step) {
   }
 }
 
-// For how long of a gap the device had work: since a launch in it returned, or since the host waits
+// For how long of a gap the device had work: since a launch that began in it returned, or since the host waits
 // for the device, which goes on beyond the gap.
 double ForeignFiller::waited_in(const Interval& gap) const {
   Nanoseconds since = gap.end;
-  const auto launch = std::lower_bound(launched_.begin(), launched_.end(), gap.begin);
-  if (launch != launched_.end()) since = std::min(since, *launch);
+  // What was launched before the gap may be what ran before it.
+  const auto launch = std::lower_bound(
+      launched_.begin(), launched_.end(), gap.begin,
+      [](const Interval& one, Nanoseconds time) { return one.begin < time; });
+  if (launch != launched_.end()) since = std::min(since, launch->end);
   const auto wait =
       std::lower_bound(waits_.begin(), waits_.end(), gap.end,
                        [](const Interval& one, Nanoseconds time) { return one.end <= time; });

@@ -17,6 +17,19 @@ bool is_scattered(const FleetState& state) {
   return !state.waiting().empty() && state.waiting().head().gpus <= state.slots().free();
 }
 
+// A thousandth of what runs spent. Their parts sum to a multiple of a thousand; what they leave of
+// it one by one counts as time of starts.
+FleetWork of_whole(FleetWork work) {
+  GpuPicos left = 0;
+  for (GpuPicos* part : {&work.useful, &work.in_vain, &work.slowed, &work.capped, &work.saving,
+                         &work.lost, &work.preempted, &work.starting}) {
+    left += *part % whole_gpu;
+    *part /= whole_gpu;
+  }
+  work.starting += left / whole_gpu;
+  return work;
+}
+
 }  // namespace
 
 // What the accelerators do for so long; `scattered`: some are free and the head has no place.
@@ -28,7 +41,11 @@ void FleetTally::count(FleetTime passed, std::int64_t spare, bool scattered) {
   FleetUse& use = record_.use;
   const Slots& slots = state_.slots();
   use.all += times(slots.total(), passed);
-  use.held += times(slots.held(), passed);
+  const std::int64_t parts = state_.gangs().gpus;
+  state_.gangs().held += times(parts, passed);
+  use.held += times(slots.held() - parts, passed);
+  use.short_of += times(parts, passed);
+  unshared_ += times(state_.shared().unshared(), passed);
   use.spare += times(spare, passed);
   use.repair += times(slots.out() - spare, passed);
   const bool waits = !state_.waiting().empty();
@@ -38,8 +55,9 @@ void FleetTally::count(FleetTime passed, std::int64_t spare, bool scattered) {
 TimelinePart FleetTally::part(std::int64_t spare) const {
   const Slots& slots = state_.slots();
   const bool waits = !state_.waiting().empty();
-  return {.held = slots.held(),
-          .blocked = waits ? slots.free() : 0,
+  const std::int64_t parts = state_.gangs().gpus;
+  return {.held = slots.held() - parts,
+          .blocked = parts + (waits ? slots.free() : 0),
           .idle = waits ? 0 : slots.free(),
           .spare = spare,
           .repair = slots.out() - spare,
@@ -72,8 +90,10 @@ void FleetTally::note(FleetTime now) {
 }
 
 FleetRecord FleetTally::take(FleetTime now) {
-  record_.use.work = state_.spent;
+  record_.use.work = of_whole(state_.spent);
+  record_.use.work.unshared = unshared_ * (1'000'000 / whole_gpu);
   record_.sized = state_.sized_uses();
+  record_.gangs = state_.gangs();
   record_.most_waiting = static_cast<std::int64_t>(state_.waiting().most());
   record_.jobs = std::move(state_.records);
   record_.timeline = timeline_.take();

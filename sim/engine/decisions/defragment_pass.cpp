@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/engine/fleet/future_room.h"
+
 namespace orrery {
 
 DefragmentPass::DefragmentPass(FleetState& state, const FleetQuestion& question)
@@ -22,7 +24,8 @@ bool DefragmentPass::may_move(std::uint32_t job) const {
 GpuMicros DefragmentPass::price_of(std::uint32_t job) const {
   const FleetTime lost{(state_.work_of(job).save_ps + state_.run_of(job).step_ps) / 1'000'000};
   return static_cast<GpuMicros>(state_.job(job).gpus) *
-         static_cast<GpuMicros>((state_.start_overhead(job) + lost).us);
+         static_cast<GpuMicros>(
+             (state_.start_overhead(job) + resume_of(state_.work_of(job)) + lost).us);
 }
 
 // Finds other hosts for as few of a host's jobs as leave it `wanted` accelerators: the small ones
@@ -99,10 +102,9 @@ bool DefragmentPass::plan(const WaitingJob& head, Slots& future, std::vector<Mov
 // Until the place that it can be promised.
 FleetTime DefragmentPass::wait_of_head(FleetTime now) const {
   const std::uint32_t head = state_.waiting().head().job;
-  Slots future = state_.slots();
-  FuturePower power(state_);
-  const FleetTime at = first_place(state_, head, future, power);
-  return power.fits(head, future) ? std::max(at - now, FleetTime{}) : fleet_never;
+  FutureRoom future(state_);
+  const FleetTime at = first_place(state_, head, future);
+  return future.fits(head) ? std::max(at - now, FleetTime{}) : fleet_never;
 }
 
 bool DefragmentPass::make_room(FleetTime now) {

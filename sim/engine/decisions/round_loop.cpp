@@ -155,7 +155,7 @@ RoundJob RoundLoop::round_job(const Active& active, FleetTime now) const {
   const JobWork& work = state_.work_of(active.number);
   const JobRecord& record = state_.records[active.number];
   const FleetTime restart =
-      state_.start_overhead(active.number) + FleetTime{work.save_ps / 1'000'000};
+      state_.start_overhead(active.number) + FleetTime{work.save_ps / 1'000'000} + resume_of(work);
   // A first start takes nothing away from anybody.
   const bool ran = record.start != fleet_never;
   return {.number = active.number,

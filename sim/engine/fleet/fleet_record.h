@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/engine/fleet/gang_parts.h"
 #include "sim/engine/jobs/breakdowns.h"
 #include "sim/engine/jobs/incidents.h"
 #include "sim/engine/jobs/job_work.h"
@@ -38,17 +39,20 @@ struct FleetWork {
   GpuPicos saving = 0, starting = 0;
   GpuPicos lost = 0;       // steps that do not count
   GpuPicos preempted = 0;  // the same of jobs that others stopped
+  GpuPicos unshared = 0;   // of accelerators that jobs hold by parts: what nobody asked for
   GpuPicos all() const {
-    return useful + in_vain + slowed + capped + saving + starting + lost + preempted;
+    return useful + in_vain + slowed + capped + saving + starting + lost + preempted + unshared;
   }
 };
 
 // Accelerator-time from the first submission to the last end; the parts sum to `all`.
 struct FleetUse {
   GpuMicros all = 0;
-  GpuMicros held = 0;  // by jobs: the parts of `work` sum to it
+  GpuMicros held = 0;  // by jobs, wholly or by parts: the parts of `work` sum to it
   FleetWork work;
-  GpuMicros short_of = 0;   // free while a job waited and the head asked for more than were free
+  // Free while a job waited and the head asked for more than were free; or held by gangs that were
+  // not whole.
+  GpuMicros short_of = 0;
   GpuMicros scattered = 0;  // free while the head asked for no more, but had no place
   GpuMicros idle = 0;       // free while nobody waited
   GpuMicros spare = 0;      // of hosts that stand by
@@ -138,6 +142,7 @@ struct FleetRecord {
   std::vector<SizedUse> sized;             // of jobs that may have several sizes
   StoreReads reads;
   LemonCount lemons;
+  GangParts gangs;
   FleetTime last_end;
   std::uint64_t events = 0;  // instants at which something happened
   std::optional<WaitStory> story = {};

@@ -22,10 +22,11 @@ inline constexpr auto job_order_text =
 // head is promised as it is (Lifka, The ANL/IBM SP Scheduling System, 1995). any: whoever has a
 // place. slurm: as its loops decide, which place gangs by themselves (SlurmPasses). rounds: all
 // jobs get their sizes and places anew in rounds (RoundLoop). conservative: whoever leaves the
-// start that each one before it is promised (ConservativeLoop).
-enum class JobFit : std::uint8_t { block, easy, any, slurm, rounds, conservative };
+// start that each one before it is promised (ConservativeLoop). gang_timeout: whoever has a place,
+// and gangs hold what is free until they are whole or give up (GangLoop).
+enum class JobFit : std::uint8_t { block, easy, any, slurm, rounds, conservative, gang_timeout };
 inline constexpr auto job_fit_text =
-    enum_names<JobFit>({"block", "easy", "any", "slurm", "rounds", "conservative"});
+    enum_names<JobFit>({"block", "easy", "any", "slurm", "rounds", "conservative", "gang-timeout"});
 
 // Where a gang of n goes. pool: anywhere, hosts do not count. All others take n / 8 hosts that are
 // free as a whole (8: accelerators of a host) and the rest on one host.
@@ -36,6 +37,18 @@ enum class JobPlace : std::uint8_t { pool, pack, spread, least_level, random };
 inline constexpr auto job_place_text =
     enum_names<JobPlace>({"pool", "pack", "spread", "least-level", "random"});
 
+// How long a job that was stopped and waits again is kept back first.
+struct RequeueDelay {
+  FleetTime first;  // 0: it is not
+  FleetTime most;   // doubled for each stop in a row, up to this; below `first`: it stays as it is
+};
+
+// Whether jobs that ask for parts of an accelerator share one. never: each has one of its own.
+// best_fit: a part goes to the shared accelerator with the least room that suffices, of equals on
+// the lowest host; where none has room, one is shared from then on that the place's rule finds.
+enum class GpuShare : std::uint8_t { never, best_fit };
+inline constexpr auto gpu_share_text = enum_names<GpuShare>({"never", "best-fit"});
+
 struct FleetPolicy {
   JobOrder order = JobOrder::fifo;
   JobFit fit = JobFit::block;
@@ -45,10 +58,15 @@ struct FleetPolicy {
   // those that began last. They save their whole steps first.
   bool preempts = false;
   FleetTime preempt_after;
+  RequeueDelay requeue;
+  // gang_timeout: until a gang that is not whole gives back what it holds. Five minutes: Kueue's
+  // waitForPodsReady.timeout (kueue.sigs.k8s.io, release 0.14).
+  FleetTime gang_timeout{INT64_C(300'000'000)};
   bool defragments = false;  // running jobs move where that pays (DefragmentPass)
   // las: accelerator-time with which a job leaves the first queue: 16 GPU-hours, as in the
   // evaluation of Pollux (Qiao et al., OSDI 2021, 5.3).
   GpuMicros first_queue = INT64_C(16) * 3'600 * 1'000'000;
+  GpuShare share = GpuShare::never;
 };
 
 // What the jobs of one queue may hold at a time.

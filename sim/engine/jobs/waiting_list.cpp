@@ -11,14 +11,15 @@ namespace orrery {
 namespace {
 
 std::int64_t queue_of(const WaitingJob& job) {
-  constexpr std::int64_t most_levels = 16;
-  return job.gpus * most_levels + job.within - no_level;
+  constexpr std::int64_t most_levels = 16, most_parts = 1024;
+  return (job.gpus * most_parts + job.milli) * most_levels + job.within - no_level;
 }
 
 }  // namespace
 
 bool is_before(const WaitingJob& a, const WaitingJob& b) {
-  return a.key != b.key ? a.key < b.key : a.job < b.job;
+  if (a.key != b.key) return a.key < b.key;
+  return a.turn != b.turn ? a.turn < b.turn : a.job < b.job;
 }
 
 void SizeQueue::insert(const WaitingJob& job) {
@@ -110,7 +111,7 @@ std::size_t SizeQueue::next_within(std::size_t from, FleetTime window) {
 void WaitingList::insert(const WaitingJob& job) {
   const auto [at, is_new] =
       numbers_.try_emplace(queue_of(job), static_cast<std::uint32_t>(queues_.size()));
-  if (is_new) queues_.emplace_back(job.gpus);
+  if (is_new) queues_.emplace_back(job.gpus, job.milli);
   SizeQueue& queue = queues_[at->second];
   if (queue.empty()) active_.push_back(at->second);
   if (live_ == 0 || is_before(job, head())) first_ = at->second;

@@ -13,11 +13,13 @@
 namespace orrery {
 
 struct WaitingJob {
-  std::int64_t key = 0;   // least first; of equals the one with the lower place in the list
+  std::int64_t key = 0;   // least first; of equals the least turn, then the lower place in the list
+  std::int64_t turn = 0;  // 0 for all where nobody goes behind others
   std::uint32_t job = 0;  // its place in the list
   std::int32_t gpus = 0;
   FleetTime limit;
   std::int32_t within = no_level;  // one group of that level
+  std::int32_t milli = 0;          // thousandths of one accelerator, which it shares; 0: whole ones
 };
 // Whether a is before b.
 bool is_before(const WaitingJob& a, const WaitingJob& b);
@@ -26,10 +28,11 @@ bool is_before(const WaitingJob& a, const WaitingJob& b);
 // goes between others moves those behind it.
 class SizeQueue {
  public:
-  explicit SizeQueue(std::int32_t gpus) : gpus_(gpus) {}
+  explicit SizeQueue(std::int32_t gpus, std::int32_t milli = 0) : gpus_(gpus), milli_(milli) {}
   static constexpr std::size_t none = SIZE_MAX;
 
   std::int32_t gpus() const { return gpus_; }
+  std::int32_t milli() const { return milli_; }
   bool empty() const { return live_ == 0; }
   std::size_t head() const { return head_; }
   const WaitingJob& at(std::size_t place) const { return entries_[place]; }
@@ -47,7 +50,7 @@ class SizeQueue {
   void build();
   void renew(std::size_t place);
 
-  std::int32_t gpus_;
+  std::int32_t gpus_, milli_;
   std::vector<WaitingJob> entries_;  // those that left have gpus 0
   std::size_t head_ = 0, live_ = 0;
   // The least limit of a binary tree over `leaves_` places: [1] is the root. Built when it is asked
@@ -76,7 +79,7 @@ class WaitingList {
  private:
   void find_first();
   std::vector<SizeQueue> queues_;
-  std::unordered_map<std::int64_t, std::uint32_t> numbers_;  // by accelerators and level
+  std::unordered_map<std::int64_t, std::uint32_t> numbers_;  // by accelerators, part and level
   std::vector<std::uint32_t> active_;
   std::uint32_t first_ = 0;  // the queue whose head is the head of all
   std::size_t live_ = 0, most_ = 0;

@@ -9,13 +9,6 @@
 namespace orrery {
 namespace {
 
-std::vector<std::string> policy_names() {
-  std::vector<std::string> names;
-  for (const NamedPolicy& policy : named_policies()) names.emplace_back(policy.name);
-  for (std::string& preset : policy_preset_names()) names.push_back(std::move(preset));
-  return names;
-}
-
 NamedPolicy in_rounds(const char* name, RoundRule rule) {
   return {name, JobOrder::priority, JobFit::rounds, true, rule};
 }
@@ -33,12 +26,37 @@ const std::vector<NamedPolicy>& named_policies() {
       {"preempt", JobOrder::priority, JobFit::easy, true},
       {"las", JobOrder::las, JobFit::any, true},
       {"deadline", JobOrder::deadline, JobFit::easy},
+      {"deadline-preempt", JobOrder::deadline, JobFit::easy, true},
+      {"gang-timeout", JobOrder::priority, JobFit::gang_timeout},
       {"conservative", JobOrder::fifo, JobFit::conservative},
       in_rounds("goodput", RoundRule::goodput),
       in_rounds("optimus", RoundRule::optimus),
       in_rounds("max-min", RoundRule::max_min),
       in_rounds("fair", RoundRule::fair)};
   return all;
+}
+
+namespace {
+
+// A preset may have a delay of its own.
+void read_requeue(const JsonValue& s, RequeueDelay& requeue) {
+  constexpr const char* expected = "a time of 0 or more, such as \"2 min\"";
+  const auto first = s.find("requeue_delay"), most = s.find("requeue_most");
+  if (first) requeue = {.first = read_fleet_time(*first, Seconds{}, expected), .most = {}};
+  if (!most) return;
+  if (requeue.first.us == 0) most->fail("nothing without requeue_delay");
+  requeue.most = read_fleet_time(*most, Seconds{}, expected);
+  if (requeue.most < requeue.first)
+    most->fail("at least the " + to_text(requeue.first) + " of requeue_delay");
+}
+
+}  // namespace
+
+std::vector<std::string> policy_names() {
+  std::vector<std::string> names;
+  for (const NamedPolicy& policy : named_policies()) names.emplace_back(policy.name);
+  for (std::string& preset : policy_preset_names()) names.push_back(std::move(preset));
+  return names;
 }
 
 AskedPolicy read_policy(const JsonValue& s, FleetQuestion& question) {
@@ -65,6 +83,10 @@ AskedPolicy read_policy(const JsonValue& s, FleetQuestion& question) {
   if (const auto after = s.find("preempt_after"))
     rules.preempt_after =
         read_fleet_time(*after, Seconds{}, "a time of 0 or more, such as \"2 h\"");
+  read_requeue(s, rules.requeue);
+  if (const auto timeout = s.find("gang_timeout"))
+    rules.gang_timeout =
+        read_fleet_time(*timeout, seconds(1), "a time from 1 s on, such as \"10 min\"");
   if (const auto defragment = s.find("defragment"))
     rules.defragments = defragment->one_of({"never", "pays"}) == "pays";
   if (const auto hours = s.find("first_queue")) {

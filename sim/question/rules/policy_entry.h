@@ -22,13 +22,16 @@ struct NamedPolicy {
 };
 const std::vector<NamedPolicy>& named_policies();
 
+// These, then the presets of the catalogue.
+std::vector<std::string> policy_names();
+
 struct AskedPolicy {
   std::string policy, place;
   std::optional<PolicyPreset> preset;  // of the catalogue
 };
 
-// Settings policy, place, round, preempt_after, defragment, first_queue, meeting. Errors: names
-// that are not known, times below 0.
+// Settings policy, place, round, preempt_after, requeue_delay, requeue_most, defragment,
+// first_queue, meeting. Errors: names that are not known, times below 0, a most below the first.
 AskedPolicy read_policy(const JsonValue& settings, FleetQuestion& question);
 
 // Settings priority_weights, priority_max_age, priority_half_life, of Slurm's loops.

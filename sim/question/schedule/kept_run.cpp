@@ -20,10 +20,10 @@ auto fields(EitherConst<FleetGroup> auto& g) {
   return std::tie(name, jobs, held_share, wait);
 }
 auto fields(EitherConst<FleetShares> auto& s) {
-  auto& [useful, standby, in_vain, slowed, capped, saving, starting, lost, preempted, short_of,
-         scattered, spare, repair, idle] = s;
+  auto& [useful, standby, in_vain, slowed, capped, saving, starting, lost, preempted, unshared,
+         short_of, scattered, spare, repair, idle] = s;
   return std::tie(useful, standby, in_vain, slowed, capped, saving, starting, lost, preempted,
-                  short_of, scattered, spare, repair, idle);
+                  unshared, short_of, scattered, spare, repair, idle);
 }
 auto fields(EitherConst<ServiceMeasures> auto& m) {
   auto& [requests, refused, kept, worst_hour, worst_at, tokens, replicas, most_replicas, gpu_hours,
@@ -83,8 +83,8 @@ auto fields(EitherConst<JobRecord> auto& j) {
                   waited_again, delayed);
 }
 auto fields(EitherConst<FleetWork> auto& w) {
-  auto& [useful, in_vain, slowed, capped, saving, starting, lost, preempted] = w;
-  return std::tie(useful, in_vain, slowed, capped, saving, starting, lost, preempted);
+  auto& [useful, in_vain, slowed, capped, saving, starting, lost, preempted, unshared] = w;
+  return std::tie(useful, in_vain, slowed, capped, saving, starting, lost, preempted, unshared);
 }
 auto fields(EitherConst<FleetUse> auto& u) {
   auto& [all, held, work, short_of, scattered, idle, spare, repair] = u;
@@ -126,17 +126,21 @@ auto fields(EitherConst<LemonCount> auto& c) {
   auto& [struck, exchanged, lemons_exchanged] = c;
   return std::tie(struck, exchanged, lemons_exchanged);
 }
+auto fields(EitherConst<GangParts> auto& g) {
+  auto& [gpus, given_up, held] = g;
+  return std::tie(gpus, given_up, held);
+}
 auto fields(EitherConst<StoreReads> auto& r) {
   auto& [count, most, alone, took, longest, waited] = r;
   return std::tie(count, most, alone, took, longest, waited);
 }
 // What each job did would be most of a folder: who asks for it runs the first seed again.
 auto fields(EitherConst<FleetRecord> auto& r) {
-  auto& [jobs, use, power, timeline, breakdowns, incidents, sized, reads, lemons, last_end, events,
-         story, most_waiting, stopped, cut] = r;
+  auto& [jobs, use, power, timeline, breakdowns, incidents, sized, reads, lemons, gangs, last_end,
+         events, story, most_waiting, stopped, cut] = r;
   static_cast<void>(jobs);
-  return std::tie(use, power, timeline, breakdowns, incidents, sized, reads, lemons, last_end,
-                  events, story, most_waiting, stopped, cut);
+  return std::tie(use, power, timeline, breakdowns, incidents, sized, reads, lemons, gangs,
+                  last_end, events, story, most_waiting, stopped, cut);
 }
 auto fields(EitherConst<KeptRun> auto& k) {
   auto& [measures, record, watched, trainings] = k;

@@ -10,36 +10,12 @@
 #include "sim/base/random.h"
 #include "sim/engine/cluster/fleet_run.h"
 #include "tests/base/fresh_seed.h"
-#include "tests/engine/random_jobs.h"
+#include "tests/engine/parts_case.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::int64_t second = 1'000'000, hour = 3600 * second;
-
-// Half of them ask for parts; the others are gangs. Some are saved, three priorities, two queues.
-ClusterJobs jobs_with_parts(std::uint64_t seed, std::size_t count, std::size_t works = 1) {
-  return drawn_jobs(seed, count, 60, {second}, [&](RandomStream& random, ClusterJob& job) {
-    job.length.us = static_cast<std::int64_t>(1 + random.below(900)) * second;
-    job.limit.us = job.length.us + static_cast<std::int64_t>(random.below(2) * 300) * second;
-    job.gpus = drawn_gpus(random, 20);
-    job.priority = static_cast<std::int16_t>(random.below(3));
-    job.preemptible = random.below(4) != 0;
-    job.work = static_cast<std::uint16_t>(random.below(works));
-    job.queue = static_cast<std::int32_t>(random.below(2));
-    if (random.below(2) == 0) return;
-    job.gpus = 1;
-    job.milli = static_cast<std::uint16_t>(1 + random.below(999));
-  });
-}
-
-FleetQuestion sharing(JobOrder order, JobFit fit, JobPlace place) {
-  FleetQuestion question;
-  question.shape = small_cluster(4);
-  question.policy = {order, fit, place};
-  question.policy.share = GpuShare::best_fit;
-  return question;
-}
 
 std::vector<FleetQuestion> all_questions() {
   std::vector<FleetQuestion> out;
@@ -150,13 +126,6 @@ class Refilled {
   std::vector<Gpu> gpus_;            // in the order in which they were opened
   std::set<std::uint32_t> waiting_;
 };
-
-GpuPicos asked_for(const ClusterJobs& list) {  // of jobs that ran to their ends, undisturbed
-  GpuPicos sum = 0;
-  for (const ClusterJob& job : list.jobs)
-    sum += static_cast<GpuPicos>(milli_gpus(job)) * job.length.us * 1000;
-  return sum;
-}
 
 TEST_CASE("law: parts go to the fullest accelerator with room, and none is given out twice",
           "[fleet][parts]") {
@@ -438,102 +407,6 @@ TEST_CASE("a part has had its part of an accelerator's time", "[fleet][parts]") 
   const FleetRecord record = run_fleet(list, question);
   CHECK(record.jobs[1].start.us == 200 * second);
   CHECK(record.jobs[0].preemptions == 1);
-}
-
-// All on an accelerator get the same share of it.
-class EqualShares final : public PlacePrices {
- public:
-  PlacePrice price(std::uint16_t, const Grants& place) override {
-    REQUIRE(gpus_of_place(place) == 1);
-    return {.step_ps = 777'777'777};
-  }
-  std::vector<double> speeds(const std::vector<PartUser>& users) override {
-    most = std::max(most, users.size());
-    return std::vector<double>(users.size(), 1.0 / static_cast<double>(users.size()));
-  }
-  std::size_t most = 0;
-};
-
-// Processor sharing: the mean time in the system depends on the mean length alone (Kleinrock 1967).
-TEST_CASE("law: jobs that share one accelerator evenly take what processor sharing says",
-          "[fleet][parts]") {
-  const std::uint64_t seed = fresh(41);
-  INFO("seed " << seed);
-  constexpr std::size_t parts = 10, of_part = 5'000;
-  constexpr double load = 0.6;
-  for (const bool even : {false, true}) {
-    RandomStream random(seed, 2);
-    ClusterJobs list;
-    double at = 0, lengths = 0;
-    for (std::size_t i = 0; i < parts * of_part; ++i) {
-      at += random.exponential(1 / load);
-      ClusterJob job{.submit = {static_cast<std::int64_t>(at * 1e8)}};
-      const double length = even ? 1 : random.below(10) == 0 ? 9.1 : 0.1;
-      job.length.us = job.limit.us = static_cast<std::int64_t>(length * 1e8);
-      job.milli = 1;
-      job.uses = 1;
-      lengths += length;
-      list.jobs.push_back(job);
-    }
-    FleetQuestion question = sharing(JobOrder::fifo, JobFit::block, JobPlace::pack);
-    question.shape = {.hosts = 1, .gpus_per_host = 1, .last_host_gpus = 1};
-    EqualShares shares;
-    question.prices = &shares;
-    const FleetRecord record = run_fleet(list, question);
-    CHECK(shares.most > 5);
-    std::vector<double> means(parts, 0);
-    for (std::size_t i = 0; i < list.jobs.size(); ++i) {
-      REQUIRE(record.jobs[i].start == list.jobs[i].submit);
-      means[i / of_part] +=
-          1e-8 * static_cast<double>((record.jobs[i].end - list.jobs[i].submit).us) / of_part;
-    }
-    double mean = 0, squares = 0;
-    for (const double m : means) mean += m / parts;
-    for (const double m : means) squares += (m - mean) * (m - mean);
-    const double error = std::sqrt(squares / (parts * (parts - 1)));
-    const double mean_length = lengths / static_cast<double>(parts * of_part);
-    CHECK(std::abs(mean - mean_length / (1 - load * mean_length)) < 4 * error);
-    CHECK(record.use.work.all() == record.use.held * 1'000'000);
-    CHECK(record.use.work.slowed > 0);
-    CHECK(record.use.work.useful == asked_for(list));
-  }
-}
-
-TEST_CASE("law: whoever is slowed by others loses and gains no step", "[fleet][parts]") {
-  const std::uint64_t seed = fresh(41);
-  INFO("seed " << seed);
-  EqualShares shares;
-  for (std::uint64_t round = 0; round < 20; ++round) {
-    FleetQuestion question = sharing(JobOrder::priority, JobFit::easy, JobPlace::pack);
-    question.seed = seed + round;
-    question.policy.preempts = round % 2 == 0;
-    question.prices = &shares;
-    question.works.push_back(JobWork{});
-    question.works[1].step_ps = 777'777'777;
-    question.works[1].priced = true;
-    for (JobWork& work : question.works) {
-      work.save_steps = 60 * second;
-      work.save_ps = 777'777;
-      work.restart.us = 7 * second;
-    }
-    question.works[1].save_steps = 1000;
-    question.breakdowns.kinds = {
-        {.name = "process", .rate = Hertz(1 / 300.0), .reach = 0, .removed = 0},
-        {.name = "host", .rate = Hertz(1 / 1500.0), .removed = 0.5, .repair = seconds(900)}};
-    ClusterJobs list = jobs_with_parts(seed + round, 250, 2);
-    for (ClusterJob& job : list.jobs) {
-      job.uses = job.is_part() ? 1 : 0;
-      if (!job.is_part()) job.work = 0;
-    }
-    const FleetRecord record = run_fleet(list, question);
-    const FleetUse& use = record.use;
-    CHECK(use.work.all() == use.held * 1'000'000);
-    CHECK(use.work.slowed > 0);
-    for (std::size_t i = 0; i < list.jobs.size(); ++i) {
-      REQUIRE(record.jobs[i].end != fleet_never);
-      REQUIRE(record.jobs[i].end - record.jobs[i].start + FleetTime{1000} >= list.jobs[i].length);
-    }
-  }
 }
 
 }  // namespace

@@ -52,8 +52,7 @@ void ask_for_gpus(const CsvRow& row, const std::string& column, ClusterJob& job)
     job.milli = static_cast<std::uint16_t>(*milli == whole_gpu ? 0 : *milli);
     return;
   }
-  if (gpus && std::trunc(*gpus) != *gpus)
-    row.fail(column, asked);
+  if (gpus && std::trunc(*gpus) != *gpus) row.fail(column, asked);
   job.gpus = job_gpus(row, column, row.integer(column));
 }
 

@@ -31,8 +31,8 @@ FleetTime stamp_in(const CsvRow& row, const std::string& column, char between);
 std::int32_t job_gpus(const CsvRow& row, const std::string& column,
                       std::optional<std::int64_t> gpus);
 
-// The same, or a part of one GPU as a decimal, such as 0.25, to a thousandth. Error: none, a part of
-// several GPUs, less than a thousandth.
+// The same, or a part of one GPU as a decimal, such as 0.25, to a thousandth. Error: none, a part
+// of several GPUs, less than a thousandth.
 void ask_for_gpus(const CsvRow& row, const std::string& column, ClusterJob& job);
 // Thousandths of a GPU that are a part of one, or all of it. Nothing: neither.
 std::optional<std::int32_t> gpu_thousandths(double gpus);

@@ -149,8 +149,8 @@ JobMixPart part_of(PartJobs&& jobs, JobFate fate, const ClusterJobs& list) {
   part.fate = fate;
   part.sizes.clear();
   for (const auto& [milli, count] : jobs.sizes)
-    part.sizes.push_back({static_cast<double>(milli) / whole_gpu,
-                          six_digits(static_cast<double>(count) / number)});
+    part.sizes.push_back(
+        {static_cast<double>(milli) / whole_gpu, six_digits(static_cast<double>(count) / number)});
   part.length_s = quantiles_of(std::move(jobs.lengths));
   make_shares(jobs.queues);
   if (list.queues.size() > 1) part.queues = std::move(jobs.queues);

@@ -94,7 +94,8 @@ SharedHosts read_shared_hosts(const std::filesystem::path& file) {
 std::vector<SharedTask> read_shared_tasks(const std::filesystem::path& file,
                                           const SharedHosts& cluster) {
   const CsvTable table = read_csv(file);
-  require_columns(table, {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}, "docs/schedule/shares.md");
+  require_columns(table, {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli"},
+                  "docs/schedule/shares.md");
   std::vector<SharedTask> tasks;
   std::int64_t asked = 0;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {

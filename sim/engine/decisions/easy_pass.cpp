@@ -21,9 +21,7 @@ void EasyPass::promise() {
   told = std::min(told, at_);
 }
 
-bool EasyPass::head_has_place() const {
-  return future_->fits(state_.waiting().head().job);
-}
+bool EasyPass::head_has_place() const { return future_->fits(state_.waiting().head().job); }
 
 // What holds for one job holds for all of its size until another starts.
 void EasyPass::decide(FleetTime now) {

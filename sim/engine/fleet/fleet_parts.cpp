@@ -8,31 +8,32 @@
 namespace orrery {
 
 std::uint64_t FleetState::gpu_for(std::uint32_t number, const Grants& place) const {
-  if (const auto gpu = shared_.gpu_of(number)) return *gpu;
-  if (place.front().gpus > 0) return shared_.next();
-  const auto gpu = shared_.find(slots_, jobs_[number].milli);
-  CHECK_THAT(gpu && shared_.host_of(*gpu) == place.front().host, "a part joins where it was found");
+  if (const auto gpu = hosted_.shared.gpu_of(number)) return *gpu;
+  if (place.front().gpus > 0) return hosted_.shared.next();
+  const auto gpu = hosted_.shared.find(slots_, jobs_[number].milli);
+  CHECK_THAT(gpu && hosted_.shared.host_of(*gpu) == place.front().host,
+             "a part joins where it was found");
   return *gpu;
 }
 
 std::vector<std::uint32_t> FleetState::together_with(std::uint32_t number) const {
-  const auto gpu = shared_.gpu_of(number);
+  const auto gpu = hosted_.shared.gpu_of(number);
   if (!gpu) return {number};
   std::vector<std::uint32_t> jobs;
-  for (const GpuPart& part : shared_.gpus().at(*gpu).parts) jobs.push_back(part.job);
+  for (const GpuPart& part : hosted_.shared.gpus().at(*gpu).parts) jobs.push_back(part.job);
   std::sort(jobs.begin(), jobs.end());
   return jobs;
 }
 
 // On a place that is not taken yet.
 void FleetState::begin_part(std::uint32_t number, const Grants& place) {
-  shared_.join(gpu_for(number, place), place.front().host,
-               {.job = number, .milli = jobs_[number].milli});
+  hosted_.shared.join(gpu_for(number, place), place.front().host,
+                      {.job = number, .milli = jobs_[number].milli});
 }
 
 // The slot of an accelerator stands with one of its jobs: with the next one, if that leaves.
 void FleetState::end_part(std::uint32_t number) {
-  const SharedGpus::Left left = shared_.leave(number);
+  const SharedGpus::Left left = hosted_.shared.leave(number);
   if (left.other && grants_[number].front().gpus > 0)
     std::swap(grants_[number].front().gpus, grants_[*left.other].front().gpus);
 }

@@ -2,6 +2,7 @@
 // Knows what is asked of a shared cluster: its shape, a policy, what jobs consist of, what breaks.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -39,11 +40,23 @@ struct PlacePrice {
   std::vector<TrunkTraffic> trunks = {};  // by level of the shape; empty: it meets nobody
 };
 
+// A job on a part of an accelerator: what it asks of it (ClusterJob::uses), and the part.
+struct PartUser {
+  std::uint16_t uses = 0;
+  std::int32_t milli = 0;
+  friend auto operator<=>(const PartUser&, const PartUser&) = default;
+};
+
 // Says what a step of a job takes on the hosts that it got. Asked by several runs at a time.
 class PlacePrices {
  public:
   virtual ~PlacePrices() = default;
   virtual PlacePrice price(std::uint16_t work, const Grants& place) = 0;
+  // Speeds of jobs on one accelerator, each over its speed alone on all of it: above 0, at most 1.
+  // Those of which nobody knows what they ask (uses 0) run as if they were alone.
+  virtual std::vector<double> speeds(const std::vector<PartUser>& users) {
+    return std::vector<double>(users.size(), 1.0);
+  }
 };
 
 // Accelerators that a job may get, and its kind of work on so many.

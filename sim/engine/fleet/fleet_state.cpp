@@ -28,6 +28,15 @@ bool is_plain(const FleetQuestion& question) {
          std::all_of(question.works.begin(), question.works.end(), alike);
 }
 
+Grants one_on(std::int32_t host) { return {{.host = host, .hosts = 1, .gpus = 1}}; }
+
+// Jobs on one accelerator slow each other.
+bool may_slow_parts(const std::vector<ClusterJob>& jobs, const FleetQuestion& question) {
+  return question.policy.share != GpuShare::never && question.prices != nullptr &&
+         std::any_of(jobs.begin(), jobs.end(),
+                     [](const ClusterJob& job) { return job.is_part() && job.uses > 0; });
+}
+
 // Of jobs that can be capped.
 std::int32_t highest_priority(const std::vector<ClusterJob>& jobs, const FleetQuestion& question) {
   std::optional<std::int32_t> highest;
@@ -54,11 +63,6 @@ PowerRules power_rules(const std::vector<ClusterJob>& jobs, const FleetQuestion&
   return rules;
 }
 
-// Once it was stopped.
-const StoreRead& read_again(const JobWork& work) {
-  return work.later_read.alone.us > 0 ? work.later_read : work.first_read;
-}
-
 void count_held(SizedUse& use, std::int32_t gpus, FleetTime now) {
   use.held += static_cast<GpuMicros>(gpus) * (now - use.since).us;
   use.time += now - use.since;
@@ -66,8 +70,8 @@ void count_held(SizedUse& use, std::int32_t gpus, FleetTime now) {
 
 }  // namespace
 
-FleetState::Power::Power(const std::vector<ClusterJob>& jobs, const FleetQuestion& question,
-                         std::int64_t gpus)
+ClusterPower::ClusterPower(const std::vector<ClusterJob>& jobs, const FleetQuestion& question,
+                           std::int64_t gpus)
     : all(power_rules(jobs, question, gpus)), feeds(question.feeds, question.shape, all) {}
 
 FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion& question)
@@ -78,19 +82,24 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
       slots_(question.shape),
       placer_(question.policy.place, question.seed),
       pool_(question.shape.hosts == 1 && question.policy.place == JobPlace::pool),
-      plain_(is_plain(question)),
+      plain_(is_plain(question) && !may_slow_parts(jobs, question)),
       exact_(plain_ && std::all_of(jobs.begin(), jobs.end(),
                                    [](const ClusterJob& job) { return job.limit == job.length; })),
       runs_(jobs.size()),
+      clocks_{.held = RequeueHolds(question.policy.requeue)},
+      hosted_{.shared = SharedGpus(question.policy.share != GpuShare::never,
+                                   may_slow_parts(jobs, question))},
       ranks_(jobs_, question.policy),
       power_(jobs, question, slots_.total()) {
   if (!pool_) grants_.resize(jobs.size());
   if (!exact_) clocks_.promised_ends.resize(jobs.size());
+  if (question.policy.fit == JobFit::gang_timeout)
+    for (const ClusterJob& job : jobs) clocks_.turns.push_back(job.submit);
   const bool stops = question.policy.preempts || question.policy.defragments ||
                      may_lose_hosts(question) || !question.hours.limits.empty();
   if (stops) clocks_.queued.resize(jobs.size(), fleet_never);
   if (!may_lose_hosts(question) && !question.policy.defragments) return;
-  on_host_.resize(static_cast<std::size_t>(question.shape.hosts));
+  hosted_.by_host.resize(static_cast<std::size_t>(question.shape.hosts));
 }
 
 std::int64_t FleetState::extra_milliwatts(std::uint32_t job) const {
@@ -131,7 +140,14 @@ WaitingJob FleetState::waiting_job(std::uint32_t number) const {
   if (question_.policy.order == JobOrder::deadline) key = due(job).us;
   if (question_.policy.order == JobOrder::priority || question_.policy.order == JobOrder::las)
     key = -std::int64_t{ranks_.priority_of(number)};
-  return {key, number, job.gpus, expected_length(number), level_of(number)};
+  const std::int64_t turn = clocks_.turns.empty() ? 0 : clocks_.turns[number].us;
+  return {key,
+          turn,
+          number,
+          job.gpus,
+          expected_length(number),
+          level_of(number),
+          shares(number) ? job.milli : 0};
 }
 
 // What a scheduler expects that a job holds its place: its limit, or longer if what it has yet to
@@ -157,14 +173,20 @@ void FleetState::end_loan(std::uint32_t number) {
   if (!ranks_.is_lent(number)) return;
   const bool runs = is_running(number);
   if (runs) ranks_.count(number, -1);
-  if (!runs) waiting_.take(waiting_job(number));
+  const bool waits = !runs && !clocks_.held.holds(number);
+  if (waits) waiting_.take(waiting_job(number));
   ranks_.forget_loan(number);
-  if (!runs) wait(number);
+  if (waits) wait(number);
   if (runs) ranks_.count(number, 1);
 }
 
 bool FleetState::find(std::uint32_t job, Grants& out) {
   if (!has_power(milliwatts() + extra_milliwatts(job))) return false;
+  if (shares(job))
+    if (const auto gpu = hosted_.shared.find(slots_, jobs_[job].milli)) {
+      out.assign(1, {.host = hosted_.shared.host_of(*gpu), .hosts = 1, .gpus = 0});
+      return true;
+    }
   const std::int64_t each = power_.feeds.empty() ? 0 : power_.all.extra(power_user(job), 1);
   if (each == 0 || !power_.feeds.binds(power_.feeds.loads(), each, jobs_[job].gpus))
     return placer_.find(slots_, jobs_[job].gpus, out, level_of(job));
@@ -254,10 +276,10 @@ void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
     for (const HostGrant& grant : grants)
       for (std::int32_t host = grant.host; host < grant.host + grant.hosts; ++host)
         CHECK_THAT(!slots_.is_out(host), "a host that is out is not handed out");
+  if (jobs_[number].is_part()) begin_part(number, grants);
   slots_.take(grants);
   if (jobs_[number].sizes > 0) sized_.uses[number].since = now;
-  power_.all.begin(number, power_user(number), jobs_[number].gpus);
-  if (!power_.feeds.empty()) power_.feeds.begin(number, power_user(number), grants);
+  draw(number, true, grants);
   ranks_.count(number, 1);
   if (ranks_.by_service()) holding_changes.push_back({number, true});
   JobRecord& record = records[number];
@@ -278,7 +300,7 @@ void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
     record.hosts = record.groups = 0;
     count_groups(grants, record);
     grants_[number].swap(grants);
-    if (!on_host_.empty()) put_on_hosts(number, true);
+    if (!hosted_.by_host.empty()) put_on_hosts(number, true);
   }
   tell(FleetEventKind::start, now, number);
 }
@@ -292,6 +314,7 @@ void FleetState::tell(FleetEventKind kind, FleetTime at, std::uint32_t number,
                   .job = number,
                   .gpus = jobs_[number].gpus,
                   .cause = cause,
+                  .milli = jobs_[number].milli,
                   .place = placed ? &grants_[number] : nullptr});
 }
 
@@ -308,7 +331,8 @@ void FleetState::take_price(std::uint32_t number, const Grants& grants) {
   runs_[number].step_ps = work.step_ps;
   runs_[number].capped_ps = 0;
   if (!work.priced || question_.prices == nullptr) return;
-  PlacePrice price = question_.prices->price(jobs_[number].work, grants);
+  PlacePrice price = question_.prices->price(
+      jobs_[number].work, jobs_[number].is_part() ? one_on(grants.front().host) : grants);
   runs_[number].step_ps = price.step_ps;
   if (price.trunks.empty()) return;
   sharing_.emplace(number, std::move(price));
@@ -339,18 +363,21 @@ bool FleetState::end_jobs(FleetTime now) {
 
 void FleetState::give_back(std::uint32_t number, FleetTime now) {
   if (jobs_[number].sizes > 0) count_held(sized_.uses[number], jobs_[number].gpus, now);
-  power_.all.end(number, power_user(number), jobs_[number].gpus);
+  static const Grants nowhere;
+  draw(number, false, pool_ ? nowhere : grants_[number]);
   ask_store(number, {});
   ranks_.count(number, -1);
   if (ranks_.by_service()) holding_changes.push_back({number, false});
   if (!sharing_.empty() && sharing_.erase(number) > 0) sharers.left.push_back(number);
+  const bool part = jobs_[number].is_part();
   if (pool_) {
+    if (part) end_part(number);
     const HostGrant all{.host = 0, .hosts = 1, .gpus = jobs_[number].gpus};
     slots_.give({&all, 1});
     return;
   }
-  if (!on_host_.empty()) put_on_hosts(number, false);
-  if (!power_.feeds.empty()) power_.feeds.end(number, power_user(number), grants_[number]);
+  if (!hosted_.by_host.empty()) put_on_hosts(number, false);
+  if (part) end_part(number);
   slots_.give(grants_[number]);
   Grants().swap(grants_[number]);
 }
@@ -358,7 +385,7 @@ void FleetState::give_back(std::uint32_t number, FleetTime now) {
 void FleetState::account(std::uint32_t number, const RunReach& reach, std::int64_t kept,
                          FleetTime at, std::int64_t lead_ps) {
   const ClusterJob& job = jobs_[number];
-  const GpuPicos gpus = job.gpus;
+  const GpuPicos gpus = milli_gpus(job);
   if (plain_) {
     const GpuPicos ps = static_cast<GpuPicos>((at - runs_[number].from).us) * 1'000'000;
     (job.fate == JobFate::completed ? spent.useful : spent.in_vain) += gpus * ps;
@@ -378,39 +405,6 @@ RunReach FleetState::reach_at(std::uint32_t number, FleetTime now) const {
   return reach_of(work, runs_[number], steps_of(work, jobs_[number].length), now);
 }
 
-// Ends a run early.
-void FleetState::stop_run(std::uint32_t number, FleetTime now, FleetTime trusted) {
-  const RunReach reach = reach_at(number, now);
-  const std::int64_t kept = trusted < now ? reach_at(number, trusted).saved : reach.saved;
-  account(number, reach, kept, now);
-  forget_run(number);
-  runs_[number].done = kept;
-}
-
-void FleetState::restart(std::uint32_t number, FleetTime now, FleetTime trusted, FleetTime delay,
-                         std::string_view cause) {
-  tell(FleetEventKind::restart, now, number, cause);
-  stop_run(number, now, trusted);
-  ++records[number].stops;
-  begin_run(number, now, start_overhead(number) + work_of(number).restart + delay,
-            read_again(work_of(number)));
-}
-
-void FleetState::requeue(std::uint32_t number, FleetTime now, FleetTime trusted, FleetTime delay,
-                         std::string_view cause) {
-  tell(FleetEventKind::stop, now, number, cause);
-  stop_run(number, now, trusted);
-  give_back(number, now);
-  ++records[number].stops;
-  if (question_.store_bytes_per_s > 0) store.later[number] = read_again(work_of(number));
-  wait_again(number, now, work_of(number).restart + delay);
-}
-
-void FleetState::preempt(std::uint32_t number, FleetTime now) {
-  leave(number, now, "preempted");
-  ++records[number].preemptions;
-}
-
 void FleetState::begin_as(const ClusterJob& sized, std::uint32_t number, FleetTime now,
                           Grants& grants) {
   waiting_.take(waiting_job(number));
@@ -421,40 +415,6 @@ void FleetState::begin_as(const ClusterJob& sized, std::uint32_t number, FleetTi
   if (steps != before)
     done = static_cast<std::int64_t>(static_cast<GpuPicos>(done) * steps / before);
   start(number, now, grants);
-}
-
-void FleetState::leave(std::uint32_t number, FleetTime now, std::string_view cause) {
-  tell(FleetEventKind::stop, now, number, cause);
-  if (cause == "moved") ++records[number].moves;
-  const JobWork& work = work_of(number);
-  JobRun& run = runs_[number];
-  const RunReach reach = reach_at(number, now);
-  const bool saves = work.save_steps > 0;
-  const GpuPicos lost_before = spent.lost;
-  account(number, reach, saves ? reach.steps : run.saved, now);
-  spent.preempted += std::exchange(spent.lost, lost_before) - lost_before;
-  forget_run(number);
-  run.done = saves ? reach.steps : run.saved;
-  give_back(number, now);
-  if (jobs_[number].sizes > 0) ++sized_.uses[number].moves;
-  wait_again(number, now, FleetTime{work.save_ps / 1'000'000});
-}
-
-// `overhead`: before its first step once it starts again.
-void FleetState::wait_again(std::uint32_t number, FleetTime now, FleetTime overhead) {
-  records[number].end = fleet_never;
-  clocks_.queued[number] = now;
-  runs_[number].begin = overhead;
-  wait(number);
-}
-
-void FleetState::pause(std::uint32_t number, FleetTime now, FleetTime delay) {
-  tell(FleetEventKind::restart, now, number, "planned stop");
-  const RunReach reach = reach_at(number, now);
-  account(number, reach, reach.steps, now);
-  forget_run(number);
-  runs_[number].done = reach.steps;
-  begin_run(number, now, start_overhead(number) + delay, work_of(number).first_read);
 }
 
 void FleetState::close(FleetTime now) {
@@ -480,7 +440,7 @@ std::vector<SizedUse> FleetState::sized_uses() const {
 void FleetState::put_on_hosts(std::uint32_t number, bool there) {
   for (const HostGrant& grant : grants_[number])
     for (std::int32_t i = 0; i < grant.hosts; ++i) {
-      std::vector<std::uint32_t>& jobs = on_host_[static_cast<std::size_t>(grant.host + i)];
+      std::vector<std::uint32_t>& jobs = hosted_.by_host[static_cast<std::size_t>(grant.host + i)];
       if (there)
         jobs.push_back(number);
       else

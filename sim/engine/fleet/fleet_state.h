@@ -8,6 +8,9 @@
 
 #include "sim/engine/fleet/fleet_question.h"
 #include "sim/engine/fleet/fleet_record.h"
+#include "sim/engine/fleet/gang_parts.h"
+#include "sim/engine/fleet/requeue_holds.h"
+#include "sim/engine/fleet/shared_gpus.h"
 #include "sim/engine/jobs/job_ranks.h"
 #include "sim/engine/jobs/job_run.h"
 #include "sim/engine/jobs/running_ends.h"
@@ -18,8 +21,11 @@
 namespace orrery {
 
 struct JobClocks {
-  std::vector<FleetTime> promised_ends;  // that the scheduler expects
-  std::vector<FleetTime> queued;         // when a job that was stopped came into the list again
+  std::vector<FleetTime> promised_ends = {};  // that the scheduler expects
+  std::vector<FleetTime> queued = {};         // when a job that is to start again was stopped
+  std::vector<FleetTime> turns = {};          // gang_timeout: since when it waits, for its turn
+  RequeueHolds held;                          // that were stopped and do not wait yet
+  GangParts gangs = {};
 };
 
 struct ListedJobs {
@@ -43,6 +49,23 @@ struct StoreAsks {
   std::map<std::uint32_t, StoreRead> later;  // as jobs that were stopped start again
 };
 
+struct ClusterPower {
+  ClusterPower(const std::vector<ClusterJob>& jobs, const FleetQuestion& question,
+               std::int64_t gpus);
+  PowerBudget all;
+  FeedBudget feeds;
+};
+
+struct SizedJobs {
+  std::vector<ClusterJob> now;  // all, as they are now; empty where no size changes
+  std::map<std::uint32_t, SizedUse> uses;
+};
+
+struct HostedJobs {
+  std::vector<std::vector<std::uint32_t>> by_host = {};
+  SharedGpus shared;
+};
+
 class FleetState {
  public:
   // Both must outlive it.
@@ -62,7 +85,7 @@ class FleetState {
   // Jobs that hold accelerators of a host, in no order. Only where something breaks or
   // jobs move.
   const std::vector<std::uint32_t>& jobs_on(std::int32_t host) const {
-    return on_host_[static_cast<std::size_t>(host)];
+    return hosted_.by_host[static_cast<std::size_t>(host)];
   }
   const JobWork& work_of(std::uint32_t job) const { return question_.works[jobs_[job].work]; }
   const ClusterJob& job(std::uint32_t number) const { return jobs_[number]; }
@@ -99,8 +122,31 @@ class FleetState {
   WaitingJob waiting_job(std::uint32_t job) const;  // as it stands in the list
   // Puts a job into the list.
   void wait(std::uint32_t job);
-  // A place for a job that waits, by the rule; false: there is none now.
+  // When a job that was stopped and kept back waits again; lets all do so whose time has come by
+  // now: whether there were some.
+  FleetTime next_return() const { return clocks_.held.next(); }
+  bool return_until(FleetTime now);
+  bool is_kept_back(std::uint32_t job) const { return clocks_.held.holds(job); }
+  // A gang that waits goes behind all others of its key, or is kept back first.
+  void go_behind(std::uint32_t job, FleetTime now);
+  GangParts& gangs() { return clocks_.gangs; }
+  const GangParts& gangs() const { return clocks_.gangs; }
+  // A place for a job that waits, by the rule; false: there is none now. Of a part that joins
+  // others on a shared accelerator the place has a host and no accelerators of its own.
   bool find(std::uint32_t job, Grants& out);
+  const SharedGpus& shared() const { return hosted_.shared; }
+  SharedGpus& shared() { return hosted_.shared; }
+  // It asks for a part, and may share an accelerator.
+  bool shares(std::uint32_t job) const { return hosted_.shared.share() && jobs_[job].is_part(); }
+  // The accelerator on which it is, or would be on a place that was just found.
+  std::uint64_t gpu_for(std::uint32_t job, const Grants& place) const;
+  // All jobs on that of one that runs; itself alone, if it shares none.
+  std::vector<std::uint32_t> together_with(std::uint32_t job) const;
+  // So many accelerators, or such a part of one, may be free somewhere.
+  bool may_fit(std::int32_t gpus, std::int32_t milli) const {
+    return gpus <= slots_.free() || (milli > 0 && hosted_.shared.has_room(milli));
+  }
+  bool is_full() const { return slots_.free() == 0 && !hosted_.shared.has_room(1); }
   // Starts a job that is no longer in the list, and takes `grants` away.
   void start(std::uint32_t job, FleetTime now, Grants& grants);
   // Takes it out of the list and starts it.
@@ -115,7 +161,7 @@ class FleetState {
   void requeue(std::uint32_t job, FleetTime now, FleetTime trusted, FleetTime delay,
                std::string_view cause);
   // Gives its accelerators back for a job of higher priority. It saves all whole steps first; what
-  // that takes is paid as it starts again.
+  // that takes, and a read of its state, is paid as it starts again.
   void preempt(std::uint32_t job, FleetTime now);
   const JobRanks& ranks() const { return ranks_; }
   // las: it runs, and is in the second queue from now on.
@@ -153,7 +199,7 @@ class FleetState {
   StoreAsks store;                   // likewise, where a store is shared
 
   std::vector<JobRecord> records;  // of all jobs
-  FleetWork spent;                 // by runs that are over
+  FleetWork spent;                 // by runs that are over, of thousandths of accelerators
 
  private:
   FleetTime expected_length(std::uint32_t job) const;
@@ -166,19 +212,13 @@ class FleetState {
   void expect_end(std::uint32_t job);
   void forget_run(std::uint32_t job);
   void give_back(std::uint32_t job, FleetTime now);
-  void wait_again(std::uint32_t job, FleetTime now, FleetTime overhead);
+  void wait_again(std::uint32_t job, FleetTime now, FleetTime overhead, bool moves);
   void take_price(std::uint32_t job, const Grants& grants);
   void put_on_hosts(std::uint32_t job, bool there);
+  void begin_part(std::uint32_t job, const Grants& place);
+  void end_part(std::uint32_t job);
+  void draw(std::uint32_t job, bool begins, const Grants& place);
 
-  struct Power {
-    Power(const std::vector<ClusterJob>& jobs, const FleetQuestion& question, std::int64_t gpus);
-    PowerBudget all;
-    FeedBudget feeds;
-  };
-  struct SizedJobs {
-    std::vector<ClusterJob> now;  // all, as they are now; empty where no size changes
-    std::map<std::uint32_t, SizedUse> uses;
-  };
   SizedJobs sized_;
   const std::vector<ClusterJob>& jobs_;
   const FleetQuestion& question_;
@@ -190,10 +230,10 @@ class FleetState {
   std::vector<Grants> grants_;  // of jobs that run; none in a pool
   std::vector<JobRun> runs_;    // of jobs that run or did
   JobClocks clocks_;
-  std::vector<std::vector<std::uint32_t>> on_host_;
+  HostedJobs hosted_;
   std::map<std::uint32_t, PlacePrice> sharing_;
   JobRanks ranks_;
-  Power power_;
+  ClusterPower power_;
 };
 
 }  // namespace orrery

@@ -60,22 +60,6 @@ bool is_free(const Slots& slots, const Grants& place) {
   });
 }
 
-FleetTime first_place(const FleetState& state, std::uint32_t job, Slots& future,
-                      FuturePower& power) {
-  FleetTime at = fleet_never;
-  bool there = false;
-  state.promised().each([&](const RunningEnd& end) {
-    if (there && end.at > at) return false;
-    const Grants& place = state.grants_of(end.job);
-    future.give(place);
-    power.give(end.job, place);
-    at = end.at;
-    there = there || power.fits(job, future);
-    return true;
-  });
-  return at;
-}
-
 bool FeedGate::could_carry(PowerUser user, std::int32_t gpus, std::int32_t within) {
   const std::int64_t each = state_.power().extra(user, 1);
   const auto known = known_.find({each, gpus, within});

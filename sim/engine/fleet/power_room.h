@@ -46,11 +46,6 @@ class FuturePower {
 // All accelerators of a place are free, on hosts that are in use.
 bool is_free(const Slots& slots, const Grants& place);
 
-// When a job has a place if all that run end as the scheduler expects; where it has none even then,
-// the last of these ends. `future` and `power`, as they are now, are as they will be then.
-FleetTime first_place(const FleetState& state, std::uint32_t job, Slots& future,
-                      FuturePower& power);
-
 // Turns away jobs that feeds could not carry on an empty cluster.
 class FeedGate {
  public:

@@ -6,6 +6,19 @@
 #include <tuple>
 
 namespace orrery {
+namespace {
+
+// Of thousandths of accelerators, in picoseconds.
+GpuPicos lost_so_far(const FleetState& state) { return state.spent.lost + state.spent.preempted; }
+
+GpuMicros of_spent(GpuPicos spent) { return spent / (INT64_C(1'000'000) * whole_gpu); }
+
+// What it asks for, for so long.
+GpuMicros held_for(const ClusterJob& job, FleetTime time) {
+  return static_cast<GpuMicros>(milli_gpus(job)) * time.us / whole_gpu;
+}
+
+}  // namespace
 
 IncidentPass::IncidentPass(FleetState& state, HostStock& hosts, const FleetQuestion& question)
     : state_(state),
@@ -59,15 +72,14 @@ void IncidentPass::strike(std::size_t number, FleetTime now) {
 void IncidentPass::stop(std::size_t number, std::uint32_t job, FleetTime now) {
   const Incident& one = incidents_[number];
   IncidentCount& count = counts_[number];
-  const auto lost = [&] { return state_.spent.lost + state_.spent.preempted; };
-  const GpuPicos before = lost();
+  const GpuPicos before = lost_so_far(state_);
   if (one.drain) {  // it had time to save
     state_.leave(job, now, one.name);
     ++state_.records[job].stops;
   } else {
     state_.requeue(job, now, one.at, {}, one.name);
   }
-  count.lost += (lost() - before) / 1'000'000;
+  count.lost += of_spent(lost_so_far(state_) - before);
   count_stop(number, job, now);
 }
 
@@ -95,14 +107,14 @@ void IncidentPass::lose_supply(std::size_t number, FleetTime now) {
   for (std::int32_t host = feeds.feeds()[feed].from; host < feeds.feeds()[feed].to; ++host)
     hosts.push_back(host);
   const std::vector<std::uint32_t> jobs = hosts_.jobs_on(hosts);
-  const GpuPicos before = state_.spent.lost + state_.spent.preempted;
+  const GpuPicos before = lost_so_far(state_);
   suspend_.free(
       feeds.loads()[feed] - one.limit_left, now,
       [&](std::uint32_t job) {
         return feeds.of_feed(feed, state_.power_user(job), state_.grants_of(job));
       },
       one.name);
-  count.lost += (state_.spent.lost + state_.spent.preempted - before) / 1'000'000;
+  count.lost += of_spent(lost_so_far(state_) - before);
   for (const std::uint32_t job : jobs)
     if (!state_.is_running(job)) count_stop(number, job, now);
 }
@@ -118,16 +130,14 @@ void IncidentPass::look_at_waiting(FleetTime now) {
       ++one;
       continue;
     }
-    counts_[one->second.incident].waited +=
-        static_cast<GpuMicros>(state_.job(one->first).gpus) * (now - one->second.at).us;
+    counts_[one->second.incident].waited += held_for(state_.job(one->first), now - one->second.at);
     one = waiting_.erase(one);
   }
 }
 
 std::vector<IncidentCount> IncidentPass::take_counts(FleetTime now) {
   for (const auto& [job, stopped] : waiting_)
-    counts_[stopped.incident].waited +=
-        static_cast<GpuMicros>(state_.job(job).gpus) * (now - stopped.at).us;
+    counts_[stopped.incident].waited += held_for(state_.job(job), now - stopped.at);
   return std::move(counts_);
 }
 

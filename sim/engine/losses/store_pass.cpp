@@ -13,9 +13,8 @@ void StorePass::pass_to(FleetTime now) {
     counts_.alone += read.asked.alone;
     counts_.took += took;
     counts_.longest = std::max(counts_.longest, took);
-    counts_.waited +=
-        static_cast<GpuMicros>(milli_gpus(state_.job(read.job))) *
-        (took - read.asked.alone).us / whole_gpu;
+    counts_.waited += static_cast<GpuMicros>(milli_gpus(state_.job(read.job))) *
+                      (took - read.asked.alone).us / whole_gpu;
   }
 }
 

@@ -15,17 +15,14 @@ struct SizeClass {
   std::int32_t most;
   const char* name;
 };
-constexpr SizeClass size_classes[] = {{1, "1 GPU"},
-                                      {7, "2 to 7 GPUs"},
-                                      {8, "8 GPUs"},
-                                      {64, "9 to 64 GPUs"},
-                                      {512, "65 to 512 GPUs"},
-                                      {4096, "513 to 4,096 GPUs"},
-                                      {INT32_MAX, "more GPUs"}};
+constexpr SizeClass size_classes[] = {{0, "a part of a GPU"},      {1, "1 GPU"},
+                                      {7, "2 to 7 GPUs"},          {8, "8 GPUs"},
+                                      {64, "9 to 64 GPUs"},        {512, "65 to 512 GPUs"},
+                                      {4096, "513 to 4,096 GPUs"}, {INT32_MAX, "more GPUs"}};
 
-std::size_t size_class_of(std::int32_t gpus) {
+std::size_t size_class_of(const ClusterJob& job) {
   std::size_t i = 0;
-  while (gpus > size_classes[i].most) ++i;
+  while (!job.is_part() && job.gpus > size_classes[i].most) ++i;
   return i;
 }
 
@@ -33,14 +30,19 @@ std::size_t size_class_of(std::int32_t gpus) {
 struct Tally {
   std::vector<FleetTime> waits;
   std::int64_t jobs = 0;
-  GpuMicros held = 0;
+  GpuMicros held = 0;  // of thousandths of GPUs
 };
+
+// A job that ran as the list began waited before it, if at all.
+bool waited(const ClusterJob& job, const JobRecord& record) {
+  return !job.runs_now || record.start > job.submit;
+}
 
 void count(Tally& tally, const ClusterJob& job, const JobRecord& record) {
   ++tally.jobs;
   if (record.start == fleet_never) return;
-  tally.waits.push_back(record.start - job.submit);
-  tally.held += static_cast<GpuMicros>(job.length.us) * job.gpus;
+  if (waited(job, record)) tally.waits.push_back(record.start - job.submit);
+  tally.held += static_cast<GpuMicros>(job.length.us) * milli_gpus(job);
 }
 
 double share_of(GpuMicros part, GpuMicros all) {
@@ -50,7 +52,7 @@ double share_of(GpuMicros part, GpuMicros all) {
 FleetGroup group_of(std::string name, Tally&& tally, GpuMicros all) {
   return {.name = std::move(name),
           .jobs = tally.jobs,
-          .held_share = share_of(tally.held, all),
+          .held_share = share_of(tally.held / whole_gpu, all / whole_gpu),
           .wait = spread_of(std::move(tally.waits))};
 }
 
@@ -64,6 +66,7 @@ FleetShares shares_of(const FleetUse& use) {
           .starting = share_of(use.work.starting, all_ps),
           .lost = share_of(use.work.lost, all_ps),
           .preempted = share_of(use.work.preempted, all_ps),
+          .unshared = share_of(use.work.unshared, all_ps),
           .short_of = share_of(use.short_of, use.all),
           .scattered = share_of(use.scattered, use.all),
           .spare = share_of(use.spare, use.all),
@@ -138,7 +141,7 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
     const ClusterJob& job = list.jobs[i];
     const JobRecord& one = record.jobs[i];
     if (record.ends_early() && job.submit > record.last_end) continue;  // it was not reached
-    count(sizes[size_class_of(job.gpus)], job, one);
+    count(sizes[size_class_of(job)], job, one);
     count(queues[static_cast<std::size_t>(job.queue)], job, one);
     out.stops += one.stops;
     out.preemptions += one.preemptions;
@@ -152,10 +155,10 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
     }
     if (one.start == fleet_never || one.end == fleet_never) {
       ++out.queued;
-      if (one.start != fleet_never) waits.push_back(one.start - job.submit);
+      if (one.start != fleet_never && waited(job, one)) waits.push_back(one.start - job.submit);
       continue;
     }
-    waits.push_back(one.start - job.submit);
+    if (waited(job, one)) waits.push_back(one.start - job.submit);
     if (one.end > record.last_end) {
       ++out.running;
       continue;

@@ -48,13 +48,15 @@ struct FleetShares {
   double starting = 0;           // until the first step, after stops as well
   double lost = 0;               // steps that were computed again
   double preempted = 0;          // the same of jobs that others stopped
+  double unshared = 0;           // of accelerators held by parts, what nobody asked for
   double short_of = 0;           // free, but too few for the head of the queue
   double scattered = 0;          // free, and enough for the head, but in no place for it
   double spare = 0, repair = 0;  // hosts that stand by; that are under repair
   double idle = 0;               // free, and nobody waited
 };
 
-// Completion over length, at least 1; lengths below 10 s count as 10 s.
+// Completion over length, at least 1; lengths below 10 s count as 10 s. Of jobs that ended: without
+// one all are 0.
 struct Slowdowns {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
 };
@@ -72,7 +74,8 @@ struct MeasuredPower {
 struct FleetMeasures {
   std::int64_t submitted = 0, finished = 0, rejected = 0, running = 0, queued = 0;
   std::int64_t failed = 0, cancelled = 0;  // of those that finished, as they are recorded
-  TimeSpread wait, completion;             // of jobs that started; that ended
+  // Of jobs that started, but for those that ran as the list began and went on at once; that ended.
+  TimeSpread wait, completion;
   Slowdowns slowdown;
   FleetFairness fairness;
   FleetShares shares;

@@ -14,6 +14,7 @@
 #include "sim/question/losses/breakdowns_entry.h"
 #include "sim/question/losses/feeds_entry.h"
 #include "sim/question/losses/incidents_entry.h"
+#include "sim/question/rules/share_entry.h"
 #include "sim/question/schedule/inline_jobs.h"
 #include "sim/question/schedule/settings.h"
 
@@ -165,8 +166,10 @@ void check_policy(const JsonValue& s, const PointCase& out, bool loses_hosts) {
     s.at("policy").fail("another policy beside power_limit and queues: Slurm's loops know neither");
   if (fit == JobFit::conservative && queues)
     s.at("policy").fail("another policy beside queues: conservative knows none");
-  const bool own_loop =
-      fit == JobFit::rounds || fit == JobFit::slurm || fit == JobFit::conservative;
+  if (fit == JobFit::gang_timeout && (limited || !q.feeds.empty()))
+    s.at("policy").fail("another policy beside power_limit and feeds: gang-timeout knows neither");
+  const bool own_loop = fit == JobFit::rounds || fit == JobFit::slurm ||
+                        fit == JobFit::conservative || fit == JobFit::gang_timeout;
   if (q.policy.defragments && own_loop)
     s.at("defragment")
         .fail("never beside this policy: it plans places by itself, and moves nobody for others");
@@ -231,6 +234,7 @@ PointCase PointReader::read(const JsonValue& s) {
     q.works.front().priced = out.scatter_cost > 1;
   }
   read_caps(s, out);
+  if (in_rounds) q.policy.requeue = {};  // rounds decide who starts again
   if (q.policy.fit == JobFit::slurm) {
     out.place = q.policy.blocks ? "block" : "tree";
     q.policy.place = JobPlace::pack;
@@ -238,6 +242,8 @@ PointCase PointReader::read(const JsonValue& s) {
     read_priorities(s, q.loops.slurm);
   }
   check_policy(s, out, loses_hosts);
+  q.policy.share = read_share(s, out.jobs->has_parts(), q);
+  out.sharing = read_sharing(s, !out.jobs->uses.empty());
   q.shape = q.policy.place == JobPlace::pool ? pool_shape(gpus) : out.shape;
   q.stop = [](FleetTime) { return interrupted(); };
   return out;
@@ -278,7 +284,8 @@ std::shared_ptr<const FleetJobs> PointReader::jobs_of(const JsonValue& s,
 
 PlacePrices& PointReader::prices(const PointCase& point) {
   auto& known =
-      prices_[{point.jobs.get(), fmt::format("{} {}", point.shape.gpus(), point.scatter_cost)}];
+      prices_[{point.jobs.get(), fmt::format("{} {} {}", point.shape.gpus(), point.scatter_cost,
+                                             static_cast<int>(point.sharing))}];
   if (!known) {
     std::vector<PricedWork> works;
     for (const FleetTraining& training : point.jobs->trainings) {
@@ -287,6 +294,7 @@ PlacePrices& PointReader::prices(const PointCase& point) {
         works.push_back({size.job.work, size.scenario, size.slower});
     }
     known = std::make_unique<StepPlacePrices>(std::move(works), point.shape, point.scatter_cost);
+    known->set_uses(point.jobs->uses, point.sharing);
   }
   return *known;
 }

@@ -36,6 +36,7 @@ struct PointCase {
   std::optional<AskedThresholds> thresholds;          // likewise, in steps
   double scatter_cost = 1;                            // of recorded jobs
   std::optional<StoreRates> store;                    // that all jobs share
+  DeviceShare sharing = DeviceShare::time_slices;     // of GPUs, where it matters
   FleetQuestion question;                             // without seed, prices and quotas
 };
 

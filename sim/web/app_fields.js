@@ -97,7 +97,9 @@ export const commands = {
         { key: "place", label: "Placement", words: ["pool", "pack", "spread", "least-level", "random"],
           several: true, example: "pack" },
         { key: "defragment", label: "Moves", words: ["never", "pays"], several: true, example: "never",
-          help: "of running jobs" }] },
+          help: "of running jobs" },
+        { key: "share", label: "Parts of GPUs", words: ["never", "best-fit"], several: true, example: "best-fit",
+          help: "of jobs that ask for parts" }] },
       { title: "What breaks", fields: [
         { key: "reliability", label: "Failure rates", names: "reliability", wide: true, example: "nothing fails" },
         { key: "spares", label: "Spare GPUs", kind: "integer", example: "0" },

@@ -117,6 +117,7 @@ constexpr PartColour parts[] = {{"useful", "useful", "#0072B2"},
                                 {"scattered", "scattered", "#66C9AD"},
                                 {"spare", "spare", "#B8B8B8"},
                                 {"repair", "repair", "#6E6E6E"},
+                                {"unshared", "unshared", "#B2A0D8"},
                                 {"standby", "standby", "#C9B458"},
                                 {"idle", "idle", "#DADADA"}};
 
@@ -126,7 +127,8 @@ Chart share_chart(const JsonValue& answer, const std::vector<FleetPoint>& points
     bool shows = false;
     for (const FleetPoint& point : points) {
       double sum = 0;
-      for (const JsonValue& run : point.runs) sum += run.at("gpu_share").at(parts[i].key).number();
+      for (const JsonValue& run : point.runs)
+        if (const auto part = run.at("gpu_share").find(parts[i].key)) sum += part->number();
       const double share = sum / static_cast<double>(point.runs.size());
       if (share < least_share) continue;
       shows = true;

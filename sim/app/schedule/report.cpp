@@ -270,7 +270,7 @@ void add_story(Document& document, const SchedulePoint& p) {
   const FleetTime wait = record.start - asked.submit;
   document.paragraph(fmt::format(
       "It asks for {} for {}. As it came, {} waited before it and {} were free. It waited {}.",
-      plural(asked.gpus, "GPU"), to_text(asked.length), plural(story.ahead, "job"),
+      plural(gpus_asked(asked), "GPU"), to_text(asked.length), plural(story.ahead, "job"),
       plural(story.free_then, "GPU"), to_text(wait)));
   if (wait.us == 0) return;
   Table table({"it waited", "for", "% of it"}, {Align::left, Align::right, Align::right});
@@ -293,7 +293,7 @@ void add_story(Document& document, const SchedulePoint& p) {
       continue;
     }
     add(fmt::format("behind job {}, which asks for {}", list.id_of(heads[i].job),
-                    plural(list.jobs[heads[i].job].gpus, "GPU")),
+                    plural(gpus_asked(list.jobs[heads[i].job]), "GPU")),
         heads[i].time);
   }
   add(fmt::format("behind {} more", heads.size() - shown), others);

@@ -102,6 +102,21 @@ std::vector<Setting> of_what_breaks() {
       {"spares", integer, breaks, "accelerators that stand in for those under repair (0)"},
       {"repair_crews", integer, breaks, "repairs at a time; without it as many as there are"},
       {"incidents", settings, breaks,
+std::vector<Setting> of_sharing() {
+  using enum SettingKind;
+  return {
+      {"share", text, policy,
+       "jobs that ask for parts of a GPU: never (each has one of its own), best-fit (they share "
+       "one: that with the least room that suffices) (best-fit)",
+       SettingOf::both, "never best-fit"},
+      {"sharing", text, policy,
+       "how jobs that say what they use run on one GPU: time-slices (they take turns), mps "
+       "(kernels "
+       "of all in one queue), mps-limits (each on its part of the processors) (time-slices)",
+       SettingOf::both, "time-slices mps mps-limits"},
+  };
+}
+
        "what happens when, the same for all policies: a list, or a file with one, "
        "[{\"at\": \"100 h\", \"for\": \"6 h\", \"what\": \"leaf\", \"which\": 12}, ..]; parts: "
        "host, domain, leaf, pod, core, cluster, or \"hosts\": \"16-23\"; \"drain\": true lets jobs "
@@ -174,7 +189,8 @@ std::vector<Setting> of_comparing() {
 const std::vector<Setting>& schedule_settings() {
   static const std::vector<Setting> all = [] {
     std::vector<Setting> list;
-    for (const auto& part : {of_jobs(), of_policies(), of_what_breaks(), of_comparing()})
+    for (const auto& part :
+         {of_jobs(), of_policies(), of_sharing(), of_what_breaks(), of_comparing()})
       list.insert(list.end(), part.begin(), part.end());
     return list;
   }();

@@ -92,16 +92,6 @@ std::vector<Setting> of_policies() {
   };
 }
 
-std::vector<Setting> of_what_breaks() {
-  using enum SettingKind;
-  return {
-      {"reliability", text, breaks,
-       "failure rates: a profile of the catalogue; without it nothing fails", SettingOf::both,
-       "catalog reliability"},
-      {"failure_rate", number, breaks, "of everything that fails: a factor of the profile's rates"},
-      {"spares", integer, breaks, "accelerators that stand in for those under repair (0)"},
-      {"repair_crews", integer, breaks, "repairs at a time; without it as many as there are"},
-      {"incidents", settings, breaks,
 std::vector<Setting> of_sharing() {
   using enum SettingKind;
   return {
@@ -117,6 +107,16 @@ std::vector<Setting> of_sharing() {
   };
 }
 
+std::vector<Setting> of_what_breaks() {
+  using enum SettingKind;
+  return {
+      {"reliability", text, breaks,
+       "failure rates: a profile of the catalogue; without it nothing fails", SettingOf::both,
+       "catalog reliability"},
+      {"failure_rate", number, breaks, "of everything that fails: a factor of the profile's rates"},
+      {"spares", integer, breaks, "accelerators that stand in for those under repair (0)"},
+      {"repair_crews", integer, breaks, "repairs at a time; without it as many as there are"},
+      {"incidents", settings, breaks,
        "what happens when, the same for all policies: a list, or a file with one, "
        "[{\"at\": \"100 h\", \"for\": \"6 h\", \"what\": \"leaf\", \"which\": 12}, ..]; parts: "
        "host, domain, leaf, pod, core, cluster, or \"hosts\": \"16-23\"; \"drain\": true lets jobs "

@@ -81,6 +81,12 @@ Json breakdowns_json(const SchedulePoint& p) {
   return out;
 }
 
+Json gangs_json(const SchedulePoint& p) {
+  if (p.asked.question.policy.fit != JobFit::gang_timeout) return nullptr;
+  const GangParts& gangs = p.record.gangs;
+  return {{"given_up", gangs.given_up}, {"held_gpu_s", static_cast<double>(gangs.held) * 1e-6}};
+}
+
 Json lemons_json(const SchedulePoint& p) {
   const LemonHosts& lemons = p.asked.question.breakdowns.lemons;
   if (lemons.hosts == 0) return nullptr;
@@ -223,6 +229,7 @@ Json measured_json(const Scheduled& s, const SchedulePoint& p) {
           {"breakdowns", breakdowns_json(p)},
           {"incidents", incidents_json(p)},
           {"lemons", lemons_json(p)},
+          {"gangs", gangs_json(p)},
           {"store", store_json(p)},
           {"timeline", timeline_json(p)},
           {"sized", sized_json(p)},

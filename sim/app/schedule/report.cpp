@@ -179,6 +179,15 @@ void add_moves(Document& document, const SchedulePoint& p) {
                                  grouped(m.finished + m.running)));
 }
 
+void add_gangs(Document& document, const SchedulePoint& p) {
+  if (p.asked.question.policy.fit != JobFit::gang_timeout) return;
+  const GangParts& gangs = p.record.gangs;
+  const auto all = static_cast<double>(std::max<GpuMicros>(1, p.record.use.all));
+  document.paragraph(fmt::format(
+      "{}: gangs held {:.1f}% of GPU-time before they were whole, and gave up {}.", point_name(p),
+      100 * static_cast<double>(gangs.held) / all, plural(gangs.given_up, "time")));
+}
+
 // Of the first run of each point.
 void add_lemons(Document& document, const Scheduled& s) {
   std::vector<std::string> head;
@@ -373,7 +382,10 @@ Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
   add_timeline(document, best);
   add_breakdowns(document, best);
   add_lemons(document, s);
-  for (const SchedulePoint* point : run_points(s)) add_moves(document, *point);
+  for (const SchedulePoint* point : run_points(s)) {
+    add_moves(document, *point);
+    add_gangs(document, *point);
+  }
   add_incidents(document, s);
   add_store(document, s);
   add_power(document, s);

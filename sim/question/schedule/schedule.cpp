@@ -105,6 +105,14 @@ void read_points(PointReader& reader, Scheduled& out) {
   const bool suspends =
       std::any_of(out.points.begin(), out.points.end(),
                   [](const SchedulePoint& p) { return !p.asked.question.hours.limits.empty(); });
+  const bool gangs = some([](const FleetPolicy& p) { return p.fit == JobFit::gang_timeout; });
+  if (!gangs) useless("gang_timeout", "nothing without gang-timeout");
+  const bool requeues = some([](const FleetPolicy& p) { return p.fit != JobFit::rounds; });
+  if (!requeues || !(stops || fails || happens || suspends || gangs))
+    for (const char* key : {"requeue_delay", "requeue_most"})
+      useless(key,
+              "nothing without reliability, incidents or a policy that stops jobs, but not in "
+              "rounds");
   if (!stops && !rounds && !moves && !fails && !happens && !suspends)
     useless("save_interval",
             "nothing without reliability, incidents or a policy that stops or moves jobs");

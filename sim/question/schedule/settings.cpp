@@ -44,19 +44,29 @@ std::vector<Setting> of_policies() {
   return {
       {"policy", text, policy,
        "who is next, who may pass, whom a head stops: fifo, sjf, easy, sjf-easy, conservative, "
-       "priority, priority-easy, preempt, las, deadline, or a preset (`orrery catalog list "
+       "priority, priority-easy, preempt, las, deadline, deadline-preempt, gang-timeout, or a "
+       "preset (`orrery catalog list "
        "policies`); how "
        "many accelerators jobs get: "
        "goodput, "
        "optimus, max-min, fair (fifo)",
        SettingOf::both,
-       "fifo sjf easy sjf-easy conservative priority priority-easy preempt las deadline goodput "
+       "fifo sjf easy sjf-easy conservative priority priority-easy preempt las deadline "
+       "deadline-preempt gang-timeout goodput "
        "optimus "
        "max-min fair"},
       {"place", text, policy, "where a gang goes: pool, pack, spread, least-level, random (pack)",
        SettingOf::both, "pool pack spread least-level random"},
       {"preempt_after", quantity, policy,
        "preempt: jobs are stopped once they have run for so long (\"2 h\")"},
+      {"requeue_delay", quantity, policy,
+       "whoever was stopped and gave its place back waits for another after so long (\"2 min\"; at "
+       "once, or as the preset has it)"},
+      {"requeue_most", quantity, policy,
+       "requeue_delay doubles for each stop in a row, up to this (it stays as it is)"},
+      {"gang_timeout", quantity, policy,
+       "gang-timeout: a gang that is not whole after so long gives back what it holds, and goes "
+       "behind (\"5 min\")"},
       {"defragment", text, policy,
        "running jobs move together for a head that lacks whole hosts, and to better places: never, "
        "pays (where less time is lost than won) (never)",

@@ -81,13 +81,14 @@ function serveNumbers(answer) {
   ];
 }
 
-// A mean over runs, as the first of them has it where there is one alone.
+// A mean over runs, as the first of them has it where there is one alone; null where one of them is of no job.
 function meanOf(point, key) {
   const values = point.runs.map((run) => run[key]);
+  if (values.includes(null)) return null;
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-const waited = (value) => (value === 0 ? "0 s" : duration(value));
+const waited = (value) => (value === null ? "-" : value === 0 ? "0 s" : duration(value));
 
 function scheduleNumbers(answer) {
   const point = bestPoint(answer);

@@ -5,7 +5,7 @@
 const names = new Set(["model", "cluster", "stack", "title", "name", "note", "start", "job"]);
 // Of plan, serve and schedule: one value, whatever commas it has.
 const single = new Set(["title", "name", "note", "speedup", "slo", "tiers", "for", "spec", "accept", "remedies",
-  "deadline", "budget", "trace", "job", "limits"]);
+  "deadline", "budget", "trace", "job", "limits", "search", "like"]);
 
 function several(command, key, kind) {
   if (kind === "list") return true;

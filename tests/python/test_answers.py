@@ -64,6 +64,12 @@ class SameBytes(unittest.TestCase):
             told = []
             orrery.schedule(asked, policy=["fifo", "easy"], progress=lambda share, count: told.append((share, count)))
             self.assertEqual(told, [(0.5, 1), (1.0, 2)])
+            # A figure of no job is None: none ends within so little time.
+            none = orrery.schedule(asked, limits=None, horizon="1 s", like={"policy": "easy"})
+            self.assertEqual(none.search.now, 1)
+            self.assertIsNone(none.points[0].runs[0].completion_s)
+            self.assertIsNone(none.points[0].first.completion_s.mean)
+            self.assertEqual(none.points[0].first.wait_s.mean, 0)
 
     def test_values_of_numpy_and_paths(self):
         job = {**JOB, "gpus": numpy.int64(16), "tp": numpy.int32(2)}

@@ -313,7 +313,8 @@ ClusterJobs parse_squeue_jobs(std::string_view text, const std::string& file) {
                .length = job.left,
                .gpus = job_gpus(row, "TRES_ALLOC", job.gpus),
                .queue = maker.queue_called(row.text("PARTITION")),
-               .user = maker.user_called(row.text("USER"))},
+               .user = maker.user_called(row.text("USER")),
+               .runs_now = job.runs()},
               job.left);
   }
   note_left_out(maker, counts);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "sim/app/charts/charts.h"
 #include "sim/app/charts/spec.h"
@@ -20,7 +21,7 @@ constexpr double least_share = 0.0005;   // of a part that shows
 struct FleetPoint {
   std::string name;
   std::vector<JsonValue> runs;
-  SeedMean wait, completion;  // in seconds
+  std::optional<SeedMean> wait, completion;  // in seconds
 };
 
 // Points that were run, in the order of the question; of many those of the least completion.
@@ -34,7 +35,9 @@ std::vector<FleetPoint> points_of(const JsonValue& answer) {
   }
   if (points.size() <= most_points) return points;
   const auto less = [](const FleetPoint& a, const FleetPoint& b) {
-    return a.completion.mean < b.completion.mean;
+    constexpr double never = std::numeric_limits<double>::infinity();
+    return (a.completion ? a.completion->mean : never) <
+           (b.completion ? b.completion->mean : never);
   };
   std::stable_sort(points.begin(), points.end(), less);
   points.resize(most_points);
@@ -59,12 +62,13 @@ Json wait_rows(const std::vector<FleetPoint>& points) {
   for (const FleetPoint& point : points)
     for (const auto& [what, mean] :
          {std::pair{"wait", &point.wait}, std::pair{"wait and run", &point.completion}})
-      values.push_back({{"point", point.name},
-                        {"what", what},
-                        {"hours", mean->mean / seconds_per_hour},
-                        {"low", std::max(0.0, mean->low) / seconds_per_hour},
-                        {"high", mean->high / seconds_per_hour},
-                        {"runs", point.runs.size()}});
+      if (*mean)
+        values.push_back({{"point", point.name},
+                          {"what", what},
+                          {"hours", (*mean)->mean / seconds_per_hour},
+                          {"low", std::max(0.0, (*mean)->low) / seconds_per_hour},
+                          {"high", (*mean)->high / seconds_per_hour},
+                          {"runs", point.runs.size()}});
   return values;
 }
 
@@ -113,11 +117,11 @@ constexpr PartColour parts[] = {{"useful", "useful", "#0072B2"},
                                 {"restart", "restart", "#E69F00"},
                                 {"lost", "lost", "#D55E00"},
                                 {"preemption", "preempted", "#8C3B00"},
+                                {"unshared", "unshared", "#B2A0D8"},
                                 {"short", "short", "#009E73"},
                                 {"scattered", "scattered", "#66C9AD"},
                                 {"spare", "spare", "#B8B8B8"},
                                 {"repair", "repair", "#6E6E6E"},
-                                {"unshared", "unshared", "#B2A0D8"},
                                 {"standby", "standby", "#C9B458"},
                                 {"idle", "idle", "#DADADA"}};
 
@@ -214,9 +218,12 @@ JsonValue best_fleet_point(const JsonValue& answer) {
       answer.at("best").integer(0, static_cast<std::int64_t>(points.size()) - 1))];
 }
 
-SeedMean mean_of_runs(const std::vector<JsonValue>& runs, const char* key) {
+std::optional<SeedMean> mean_of_runs(const std::vector<JsonValue>& runs, const char* key) {
   std::vector<double> values;
-  for (const JsonValue& run : runs) values.push_back(run.at(key).number());
+  for (const JsonValue& run : runs) {
+    if (!run.find(key)) return std::nullopt;
+    values.push_back(run.at(key).number());
+  }
   return mean_over_seeds(values);
 }
 

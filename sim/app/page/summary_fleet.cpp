@@ -15,10 +15,22 @@ namespace {
 
 std::string seconds(double value) { return to_text(Seconds(value)); }
 
+// A time of nobody is not known.
+std::string time_at(const JsonValue& spread, const char* key) {
+  return spread.find(key) ? seconds(spread.at(key).number()) : "-";
+}
+
 std::string interval(const SeedMean& mean, std::size_t runs) {
   if (runs < 2) return "one run";
   return fmt::format("90% interval {} to {} over {} runs", seconds(std::max(0.0, mean.low)),
                      seconds(mean.high), runs);
+}
+
+KeyNumber mean_number(const char* name, const std::vector<JsonValue>& runs, const char* key,
+                      const Document& behind) {
+  const std::optional<SeedMean> mean = mean_of_runs(runs, key);
+  if (!mean) return {name, "-", "of no job", behind};
+  return {name, seconds(mean->mean), interval(*mean, runs.size()), behind};
 }
 
 Document behind_waits(const JsonValue& first) {
@@ -27,9 +39,8 @@ Document behind_waits(const JsonValue& first) {
               {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
   for (const JsonValue& group : first.at("by_size").items()) {
     const JsonValue wait = group.at("wait_s");
-    table.add({group.at("name").text(), grouped(group.at("jobs").integer()),
-               seconds(wait.at("mean").number()), seconds(wait.at("p50").number()),
-               seconds(wait.at("p90").number()), seconds(wait.at("p99").number())});
+    table.add({group.at("name").text(), grouped(group.at("jobs").integer()), time_at(wait, "mean"),
+               time_at(wait, "p50"), time_at(wait, "p90"), time_at(wait, "p99")});
   }
   document.paragraph("Of the first run, by what jobs ask for:");
   document.table(std::move(table));
@@ -49,20 +60,17 @@ Document behind_shares(const JsonValue& first) {
 std::vector<KeyNumber> numbers_of(const JsonValue& point) {
   const std::vector<JsonValue> runs = point.at("runs").items();
   const JsonValue first = point.at("first");
-  const SeedMean wait = mean_of_runs(runs, "wait_s"),
-                 completion = mean_of_runs(runs, "completion_s");
   const JsonValue spread = first.at("wait_s"), shares = first.at("gpu_share"),
                   jobs = first.at("jobs");
   const Document waits = behind_waits(first), parts = behind_shares(first);
-  return {
-      {"mean wait", seconds(wait.mean), interval(wait, runs.size()), waits},
-      {"wait and run, mean", seconds(completion.mean), interval(completion, runs.size()), waits},
-      {"one job in a hundred waits", seconds(spread.at("p99").number()),
-       "median " + seconds(spread.at("p50").number()) + "; first run", waits},
-      {"useful GPU-time", percent_figure(shares.at("useful").number()) + "%",
-       "idle " + percent_figure(shares.at("idle").number()) + "%; first run", parts},
-      {"jobs finished", grouped(jobs.at("finished").integer()),
-       fmt::format("of {}; first run", grouped(jobs.at("submitted").integer())), waits}};
+  return {mean_number("mean wait", runs, "wait_s", waits),
+          mean_number("wait and run, mean", runs, "completion_s", waits),
+          {"one job in a hundred waits", time_at(spread, "p99"),
+           "median " + time_at(spread, "p50") + "; first run", waits},
+          {"useful GPU-time", percent_figure(shares.at("useful").number()) + "%",
+           "idle " + percent_figure(shares.at("idle").number()) + "%; first run", parts},
+          {"jobs finished", grouped(jobs.at("finished").integer()),
+           fmt::format("of {}; first run", grouped(jobs.at("submitted").integer())), waits}};
 }
 
 std::string best_sentence(const JsonValue& answer, const JsonValue& point) {

@@ -111,10 +111,10 @@ Json answer_of_line(const JsonValue& question, const AskedWith& with) {
 
 // Which seed of which point is next depends on all results: nobody could do a part of it.
 void refuse_parts_of_race(const JsonValue& question) {
-  if (const auto confidence = question.find("confidence"))
+  if (question.find("confidence") || question.find("search"))
     throw Error({.file = shard_flag,
-                 .found = "a race of points (confidence)",
-                 .expected = "--results alone, which keeps each run, or no confidence: all seeds"});
+                 .found = "a race of points (confidence, search)",
+                 .expected = "--results alone, which keeps each run, or neither: all seeds"});
 }
 
 ExitCode share(const SharedRun& run, SharedWork& work, const Given& given) {

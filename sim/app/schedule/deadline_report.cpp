@@ -66,14 +66,24 @@ void add_deadlines(Document& document, const Scheduled& s) {
     const auto mean = [&](const auto& of) {
       return mean_of(*p, [&](const FleetMeasures& m) { return of(m.deadlines); });
     };
+    const auto all = [&](const auto& are) {
+      return std::all_of(p->measures.begin(), p->measures.end(),
+                         [&](const FleetMeasures& m) { return are(m.deadlines); });
+    };
     std::vector<std::string> row = name_cells(*p);
     row.push_back(grouped(std::llround(mean([](const auto& d) { return count(d.jobs); }))));
-    row.push_back(percent_figure(mean([](const auto& d) { return d.met_share(); })));
-    row.push_back(to_text(seconds(mean([](const auto& d) { return d.late.si(); }))));
+    row.push_back(all([](const auto& d) { return d.jobs > 0; })
+                      ? percent_figure(mean([](const auto& d) { return d.met_share(); }))
+                      : "-");
+    row.push_back(all([](const auto& d) { return d.jobs > d.met; })
+                      ? to_text(seconds(mean([](const auto& d) { return d.late.si(); })))
+                      : "-");
     const SchedulePoint* other = delays(*p) ? without_delay(s, *p) : nullptr;
     if (delayed) {
       row.push_back(grouped(std::llround(mean([](const auto& d) { return count(d.delayed); }))));
-      row.push_back(to_text(seconds(mean([](const auto& d) { return d.delay.si(); }))));
+      row.push_back(all([](const auto& d) { return d.delayed > 0; })
+                        ? to_text(seconds(mean([](const auto& d) { return d.delay.si(); })))
+                        : "-");
       row.push_back(other ? change_text(work(*p), work(*other)) : "");
       row.push_back(other ? change_cell(*p, *other, &EnergyBill::dollars) : "");
       row.push_back(other ? change_cell(*p, *other, &EnergyBill::kg) : "");
@@ -100,8 +110,11 @@ void add_deadlines(Document& document, const Scheduled& s) {
 Json deadlines_json(const SchedulePoint& p) {
   const FleetDeadlines& d = p.measures.front().deadlines;
   if (d.jobs == 0 && d.delayed == 0) return nullptr;
-  return {{"jobs", d.jobs},        {"met_share", d.met_share()}, {"too_long", d.too_long},
-          {"late_s", d.late.si()}, {"delayed", d.delayed},       {"delay_s", d.delay.si()}};
+  // Of nobody none of these is known.
+  const auto of_some = [](bool any, double figure) { return any ? Json(figure) : Json(nullptr); };
+  return {{"jobs", d.jobs},         {"met_share", of_some(d.jobs > 0, d.met_share())},
+          {"too_long", d.too_long}, {"late_s", of_some(d.jobs > d.met, d.late.si())},
+          {"delayed", d.delayed},   {"delay_s", of_some(d.delayed > 0, d.delay.si())}};
 }
 
 }  // namespace orrery

@@ -6,7 +6,9 @@
 
 #include "sim/app/answer/answer.h"
 #include "sim/app/answer/csv.h"
+#include "sim/app/schedule/best_report.h"
 #include "sim/app/schedule/deadline_report.h"
+#include "sim/app/schedule/event_rows.h"
 #include "sim/app/schedule/incident_report.h"
 #include "sim/app/schedule/power_report.h"
 #include "sim/app/schedule/report.h"
@@ -18,10 +20,17 @@
 namespace orrery {
 namespace {
 
+// A figure of nobody is not known.
+Json of_some(std::int64_t count, double figure) { return count > 0 ? Json(figure) : Json(nullptr); }
+
 Json spread_json(const TimeSpread& t) {
-  const auto seconds = [](FleetTime time) { return to_seconds(time).si(); };
-  return {{"mean", t.mean().si()}, {"p50", seconds(t.p50)},  {"p90", seconds(t.p90)},
-          {"p99", seconds(t.p99)}, {"max", seconds(t.most)}, {"sum", t.sum().si()},
+  const auto time = [&](FleetTime of) { return of_some(t.count, to_seconds(of).si()); };
+  return {{"mean", of_some(t.count, t.mean().si())},
+          {"p50", time(t.p50)},
+          {"p90", time(t.p90)},
+          {"p99", time(t.p99)},
+          {"max", time(t.most)},
+          {"sum", t.sum().si()},
           {"jobs", t.count}};
 }
 
@@ -43,12 +52,12 @@ Json story_json(const SchedulePoint& p) {
   Json heads = Json::array();
   for (const WaitStory::Head& head : story.heads)
     heads.push_back({{"job", list.id_of(head.job)},
-                     {"gpus", list.jobs[head.job].gpus},
+                     {"gpus", gpus_json(milli_gpus(list.jobs[head.job]))},
                      {"time_s", to_seconds(head.time).si()}});
   Json wait = nullptr;
   if (record.start != fleet_never) wait = to_seconds(record.start - list.jobs[job].submit).si();
   return {{"job", list.id_of(job)},
-          {"gpus", list.jobs[job].gpus},
+          {"gpus", gpus_json(milli_gpus(list.jobs[job]))},
           {"rejected", record.rejected},
           {"wait_s", wait},
           {"ahead", story.ahead},
@@ -60,11 +69,10 @@ Json story_json(const SchedulePoint& p) {
           {"heads", heads}};
 }
 
-Json mean_json(const SeedMean& m) { return {{"mean", m.mean}, {"low", m.low}, {"high", m.high}}; }
-
-Json shares_json(const FleetShares& shares) {
+Json shares_json(const FleetShares& shares, const SchedulePoint& p) {
   Json out = Json::object();
-  for (const SharePart& part : share_parts()) out[part.key] = shares.*part.member;
+  for (const SharePart& part : share_parts())
+    if (!part.of_parts || p.asked.jobs->has_parts()) out[part.key] = shares.*part.member;
   return out;
 }
 
@@ -103,25 +111,15 @@ Json runs_json(const SchedulePoint& p, std::uint64_t seed) {
   for (std::size_t i = 0; i < p.measures.size(); ++i) {
     const FleetMeasures& m = p.measures[i];
     out.push_back({{"seed", seed + i},
-                   {"wait_s", m.wait.mean().si()},
-                   {"completion_s", m.completion.mean().si()},
-                   {"gpu_share", shares_json(m.shares)}});
+                   {"wait_s", of_some(m.wait.count, m.wait.mean().si())},
+                   {"completion_s", of_some(m.completion.count, m.completion.mean().si())},
+                   {"gpu_share", shares_json(m.shares, p)}});
   }
   return out;
 }
 
-Json differences_json(const Scheduled& s) {
-  Json out = Json::array();
-  for (const PointDifference& d : s.differences)
-    out.push_back({{"point", d.point},
-                   {"completion_s", mean_json(d.completion_s)},
-                   {"wait_s", mean_json(d.wait_s)},
-                   {"objective", mean_json(d.objective)}});
-  return out;
-}
-
 Json training_size_json(const FleetTraining& t) {
-  return {{"gpus", t.job.gpus},
+  return {{"gpus", gpus_json(milli_gpus(t.job))},
           {"layout", layout_json(t.scenario.layout)},
           {"searched", t.searched},
           {"step_s", static_cast<double>(t.step_ps) * 1e-12},
@@ -203,15 +201,15 @@ Json measured_json(const Scheduled& s, const SchedulePoint& p) {
           {"wait_s", spread_json(m.wait)},
           {"completion_s", spread_json(m.completion)},
           {"slowdown",
-           {{"mean", m.slowdown.mean},
-            {"p50", m.slowdown.p50},
-            {"p90", m.slowdown.p90},
-            {"p99", m.slowdown.p99}}},
+           {{"mean", of_some(m.finished, m.slowdown.mean)},
+            {"p50", of_some(m.finished, m.slowdown.p50)},
+            {"p90", of_some(m.finished, m.slowdown.p90)},
+            {"p99", of_some(m.finished, m.slowdown.p99)}}},
           {"fairness",
-           {{"jain", m.fairness.jain},
-            {"finish_time_worst", m.fairness.finish_time_worst},
-            {"unfair_share", m.fairness.unfair_share}}},
-          {"gpu_share", shares_json(m.shares)},
+           {{"jain", of_some(m.finished, m.fairness.jain)},
+            {"finish_time_worst", of_some(m.finished, m.fairness.finish_time_worst)},
+            {"unfair_share", of_some(m.finished, m.fairness.unfair_share)}}},
+          {"gpu_share", shares_json(m.shares, p)},
           {"gpu_hours", gpu_hours(m.held)},
           {"scattered_gpu_s", static_cast<double>(m.scattered) * 1e-6},
           {"span_s", to_seconds(m.span).si()},
@@ -247,6 +245,8 @@ Json point_json(const Scheduled& s, const SchedulePoint& p) {
           {"varied", varied},
           {"shape", shape_json(p.asked)},
           {"kept", p.kept},
+          {"turned_away", p.turned_away},
+          {"takes_most", p.takes_most},
           {"ruled_out", p.ruled_out},
           {"chance", p.measures.size() > 1 ? Json(p.chance) : Json(nullptr)},
           {"runs", runs_json(p, s.seed)},
@@ -259,18 +259,13 @@ Json schedule_json(const Scheduled& s) {
   Json points = Json::array();
   for (const SchedulePoint& p : s.points) points.push_back(point_json(s, p));
   const FleetTime horizon = s.points.front().asked.question.horizon;
-  const auto ruled_out = std::count_if(s.points.begin(), s.points.end(),
-                                       [](const SchedulePoint& p) { return p.ruled_out; });
   return {{"jobs", s.jobs.name},
           {"points", points},
           {"best", s.best},
           {"objective", s.objective},
           {"differences", differences_json(s)},
-          {"search",
-           {{"considered", s.points.size()},
-            {"ruled_out", ruled_out},
-            {"runs", s.runs},
-            {"confidence", s.confidence ? Json(*s.confidence) : Json(nullptr)}}},
+          {"reasons", reasons_json(s)},
+          {"search", search_json(s)},
           {"trainings", trainings_json(s)},
           {"post_trainings", post_trainings_json(*s.points.front().asked.jobs)},
           {"served", served_json(*s.points.front().asked.jobs)},
@@ -293,14 +288,14 @@ std::string schedule_rows(const Scheduled& s) {
       const ClusterJob& job = p.list->jobs[i];
       const JobRecord& r = p.record.jobs[i];
       const bool started = r.start != fleet_never;
-      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.asked.policy, p.asked.place,
-                          csv_cell(p.list->id_of(i)),
-                          csv_cell(p.list->queues[static_cast<std::size_t>(job.queue)]), job.gpus,
-                          seconds(job.submit), started ? seconds(r.start - job.submit) : "",
-                          seconds(job.length), started ? seconds(r.start) : "",
-                          started && r.end != fleet_never ? seconds(r.end) : "",
-                          r.hosts > 0 ? std::to_string(r.hosts) : "",
-                          r.groups > 0 ? std::to_string(r.groups) : "", r.stops);
+      text += fmt::format(
+          "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.asked.policy, p.asked.place,
+          csv_cell(p.list->id_of(i)), csv_cell(p.list->queues[static_cast<std::size_t>(job.queue)]),
+          gpus_text(milli_gpus(job)), seconds(job.submit),
+          started ? seconds(r.start - job.submit) : "", seconds(job.length),
+          started ? seconds(r.start) : "", started && r.end != fleet_never ? seconds(r.end) : "",
+          r.hosts > 0 ? std::to_string(r.hosts) : "", r.groups > 0 ? std::to_string(r.groups) : "",
+          r.stops);
     }
   }
   return text;

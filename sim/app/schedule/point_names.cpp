@@ -6,6 +6,13 @@
 
 namespace orrery {
 
+namespace {
+
+constexpr std::size_t most_points = 24;   // that tables show all of
+constexpr std::size_t shown_points = 12;  // of more: the best
+
+}  // namespace
+
 std::string point_name(const SchedulePoint& p) {
   std::string name = p.asked.policy + ", " + p.asked.place;
   for (const auto& [key, words] : p.varied) name += ", " + key + " " + words;
@@ -16,6 +23,22 @@ std::vector<const SchedulePoint*> run_points(const Scheduled& s) {
   std::vector<const SchedulePoint*> points;
   for (const SchedulePoint& p : s.points)
     if (!p.measures.empty()) points.push_back(&p);
+  // All of many would make tables that nobody reads.
+  if (points.size() <= most_points) return points;
+  const FleetFigure& figure =
+      *std::find_if(fleet_figures().begin(), fleet_figures().end(),
+                    [&](const FleetFigure& one) { return one.name == s.objective; });
+  const auto worse = [&](const SchedulePoint* p) {
+    return (p->takes_most ? 0 : 4) + (p->kept ? 0 : 2) + (p->known ? 0 : 1);
+  };
+  const auto value = [&](const SchedulePoint* p) {
+    return mean_of(*p, [&](const FleetMeasures& m) { return figure.value(m); });
+  };
+  std::stable_sort(points.begin(), points.end(), [&](const auto* a, const auto* b) {
+    if (worse(a) != worse(b)) return worse(a) < worse(b);
+    return value(a) < value(b);
+  });
+  points.resize(shown_points);
   return points;
 }
 

@@ -14,7 +14,7 @@ namespace orrery {
 
 std::string point_name(const SchedulePoint& point);  // "easy, pack, gpus 64"
 
-// Points that were run.
+// Points that were run; of many the best ones, those in front.
 std::vector<const SchedulePoint*> run_points(const Scheduled& scheduled);
 
 // Means over the runs of a point; 0 without any.

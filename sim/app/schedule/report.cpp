@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "sim/app/schedule/best_report.h"
 #include "sim/app/schedule/deadline_report.h"
 #include "sim/app/schedule/incident_report.h"
 #include "sim/app/schedule/point_names.h"
@@ -36,9 +37,15 @@ const PointCase& first_case(const Scheduled& s) { return s.points.front().asked;
 
 const FleetMeasures& first_run(const SchedulePoint& p) { return p.measures.front(); }
 
-std::string mean_time(const SchedulePoint& p, double (*of)(const FleetMeasures&)) {
-  return to_text(seconds(mean_of(p, of)));
+// A time of nobody is not known.
+std::string mean_time(const SchedulePoint& p, TimeSpread FleetMeasures::*times,
+                      double (*of)(const TimeSpread&)) {
+  const auto any = [&](const FleetMeasures& m) { return (m.*times).count > 0; };
+  if (!std::all_of(p.measures.begin(), p.measures.end(), any)) return "-";
+  return to_text(seconds(mean_of(p, [&](const FleetMeasures& m) { return of(m.*times); })));
 }
+
+double mean_s(const TimeSpread& t) { return t.mean().si(); }
 
 void add_points(Document& document, const Scheduled& s) {
   std::vector<std::string> head;
@@ -52,53 +59,30 @@ void add_points(Document& document, const Scheduled& s) {
   Table table(head, align);
   for (const SchedulePoint* p : run_points(s)) {
     std::vector<std::string> row = name_cells(*p);
-    row.push_back(mean_time(*p, [](const FleetMeasures& m) { return m.wait.mean().si(); }));
-    row.push_back(
-        mean_time(*p, [](const FleetMeasures& m) { return to_seconds(m.wait.p50).si(); }));
-    row.push_back(
-        mean_time(*p, [](const FleetMeasures& m) { return to_seconds(m.wait.p90).si(); }));
-    row.push_back(
-        mean_time(*p, [](const FleetMeasures& m) { return to_seconds(m.wait.p99).si(); }));
-    row.push_back(mean_time(*p, [](const FleetMeasures& m) { return m.completion.mean().si(); }));
+    const auto wait = [&](double (*of)(const TimeSpread&)) {
+      row.push_back(mean_time(*p, &FleetMeasures::wait, of));
+    };
+    wait(mean_s);
+    wait([](const TimeSpread& w) { return to_seconds(w.p50).si(); });
+    wait([](const TimeSpread& w) { return to_seconds(w.p90).si(); });
+    wait([](const TimeSpread& w) { return to_seconds(w.p99).si(); });
+    row.push_back(mean_time(*p, &FleetMeasures::completion, mean_s));
     row.push_back(percent_figure(mean_share(*p, &FleetShares::useful)));
     if (compared) {
       row.push_back(grouped(p->measures.size()));
-      row.push_back(p->kept ? percent_figure(p->chance) : "over a limit");
+      row.push_back(chance_cell(*p));
     }
     table.add(row);
   }
   document.gap();
   document.table(table);
+  const auto run = std::count_if(s.points.begin(), s.points.end(),
+                                 [](const SchedulePoint& p) { return !p.measures.empty(); });
+  if (const auto shown = static_cast<std::ptrdiff_t>(run_points(s).size()); shown < run)
+    document.note(fmt::format("The best {} of {} points that were run; --json has all.", shown,
+                              grouped(run)));
   document.note(std::string("completion: mean, wait and run.") +
                 (compared ? " best in %: the chance that no other point is better." : ""));
-}
-
-void add_best(Document& document, const Scheduled& s) {
-  if (s.points.size() < 2) return;
-  const SchedulePoint& best = s.points[s.best];
-  if (!best.known) {
-    document.paragraph(fmt::format("{} is not known: no job came so far.", s.objective));
-    return;
-  }
-  std::string text = fmt::format("Best by {}: {}", s.objective, point_name(best));
-  if (s.seeds > 1) text += fmt::format(", with a chance of {}%", percent_figure(best.chance));
-  document.paragraph(text + ".");
-  if (!best.kept) document.paragraph("No point keeps all limits.");
-  std::vector<std::string> ties;
-  for (std::size_t p = 0; p < s.points.size(); ++p)
-    if (p != s.best && s.points[p].kept && s.points[p].chance > 0.05)
-      ties.push_back(point_name(s.points[p]));
-  if (s.seeds > 1 && !ties.empty())
-    document.paragraph("It may be as good: " + joined(ties, "; ") + ".");
-  const auto ruled_out = std::count_if(s.points.begin(), s.points.end(),
-                                       [](const SchedulePoint& p) { return p.ruled_out; });
-  if (!s.confidence) return;
-  document.paragraph(fmt::format("{} of {} runs were enough.", grouped(s.runs),
-                                 grouped(s.seeds * static_cast<std::int64_t>(s.points.size()))));
-  if (ruled_out > 0)
-    document.paragraph(
-        fmt::format("Not run, since no policy on as many GPUs is as good: {} of {} points.",
-                    ruled_out, s.points.size()));
 }
 
 // Where GPU-time went: the parts that are not nothing, a column a point.
@@ -129,24 +113,6 @@ void add_shares(Document& document, const Scheduled& s) {
   document.heading("Where GPU-time went");
   document.table(table);
   document.note(joined(meanings, "; ") + ".");
-}
-
-void add_differences(Document& document, const Scheduled& s) {
-  if (s.differences.empty()) return;
-  Table table({"against " + point_name(s.points[s.best]), "completion", "90% interval", "wait",
-               "90% interval"},
-              {Align::left, Align::right, Align::right, Align::right, Align::right});
-  const auto signed_time = [](double t) {
-    return (t < 0 ? "-" : "+") + to_text(seconds(std::abs(t)));
-  };
-  const auto interval = [&](const SeedMean& m) {
-    return signed_time(m.low) + " to " + signed_time(m.high);
-  };
-  for (const PointDifference& d : s.differences)
-    table.add({point_name(s.points[d.point]), signed_time(d.completion_s.mean),
-               interval(d.completion_s), signed_time(d.wait_s.mean), interval(d.wait_s)});
-  document.heading("Compared on the same arrivals and failures");
-  document.table(table);
 }
 
 // What broke in the first run.
@@ -254,8 +220,11 @@ void add_groups(Document& document, const std::string& what, const SchedulePoint
               {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
                Align::right});
   for (const FleetGroup& g : groups)
-    table.add({g.name, grouped(g.jobs), percent_figure(g.held_share), to_text(g.wait.mean()),
-               to_text(g.wait.p50), to_text(g.wait.p90), to_text(g.wait.p99)});
+    if (g.wait.count > 0)
+      table.add({g.name, grouped(g.jobs), percent_figure(g.held_share), to_text(g.wait.mean()),
+                 to_text(g.wait.p50), to_text(g.wait.p90), to_text(g.wait.p99)});
+    else
+      table.add({g.name, grouped(g.jobs), percent_figure(g.held_share), "-", "-", "-", "-"});
   document.heading(what + ", " + point_name(p));
   document.table(table);
 }
@@ -318,7 +287,8 @@ void add_notes(Document& document, const Scheduled& s, const SchedulePoint& best
   if (!asked.reliability.empty()) document.paragraph("What fails: " + asked.reliability + ".");
   if (asked.question.horizon != fleet_never)
     document.paragraph("The run ends after " + to_text(asked.question.horizon) + ", whoever runs.");
-  if (s.stopped) document.paragraph("Stopped early: figures are of what was simulated until then.");
+  if (s.stopped && !s.search.out_of_time)
+    document.paragraph("Stopped early: figures are of what was simulated until then.");
   if (s.seeds > 1) document.paragraph("Means of several runs, with seeds of their own.");
 }
 
@@ -369,6 +339,7 @@ Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
   add_notes(document, s, best);
   add_points(document, s);
   add_best(document, s);
+  add_reasons(document, s);
   add_differences(document, s);
   add_shares(document, s);
   add_trainings(document, s);

@@ -147,21 +147,25 @@ Json slo_json(const SchedulePoint& p) {
   const std::vector<ServiceMeasures>& services = p.measures.front().services;
   if (services.empty()) return nullptr;
   Json each = Json::array();
+  bool any = false;
+  const auto of_some = [](bool some, double figure) { return some ? Json(figure) : Json(nullptr); };
   for (std::size_t i = 0; i < services.size(); ++i) {
+    any = any || services[i].requests > 0;
     const ServiceMeasures& m = services[i];
-    each.push_back(
-        {{"id", p.asked.jobs->served[i].service.id},
-         {"requests", m.requests},
-         {"kept", m.kept},
-         {"refused", m.refused},
-         {"worst_hour", {{"kept", m.worst_hour}, {"from_s", to_seconds(m.worst_at).si()}}},
-         {"output_tokens", m.tokens},
-         {"replicas", {{"mean", m.replicas}, {"most", m.most_replicas}}},
-         {"gpu_hours", m.gpu_hours},
-         {"standby_gpu_hours", m.standby_gpu_hours},
-         {"gpu_w", m.power.si()}});
+    each.push_back({{"id", p.asked.jobs->served[i].service.id},
+                    {"requests", m.requests},
+                    {"kept", of_some(m.requests > 0, m.kept)},
+                    {"refused", of_some(m.requests > 0, m.refused)},
+                    {"worst_hour",
+                     {{"kept", of_some(m.requests > 0, m.worst_hour)},
+                      {"from_s", of_some(m.requests > 0, to_seconds(m.worst_at).si())}}},
+                    {"output_tokens", m.tokens},
+                    {"replicas", {{"mean", m.replicas}, {"most", m.most_replicas}}},
+                    {"gpu_hours", m.gpu_hours},
+                    {"standby_gpu_hours", m.standby_gpu_hours},
+                    {"gpu_w", m.power.si()}});
   }
-  return {{"kept", kept_share(services)}, {"services", each}};
+  return {{"kept", of_some(any, kept_share(services))}, {"services", each}};
 }
 
 }  // namespace orrery

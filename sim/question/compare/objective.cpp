@@ -16,31 +16,47 @@ std::vector<std::string> figure_names() {
 
 double seconds_of(FleetTime t) { return to_seconds(t).si(); }
 
+double jobs_that_end(const FleetMeasures& m) { return static_cast<double>(m.completion.count); }
+double jobs_that_wait(const FleetMeasures& m) { return static_cast<double>(m.wait.count); }
+
+double requests(const FleetMeasures& m) {
+  double sum = 0;
+  for (const ServiceMeasures& service : m.services) sum += service.requests;
+  return sum;
+}
+
 }  // namespace
 
 const std::vector<FleetFigure>& fleet_figures() {
   static const std::vector<FleetFigure> all = {
       {"completion.mean", [](const FleetMeasures& m) { return m.completion.mean().si(); }, false,
-       false, &FleetMeasures::completion},
+       false, jobs_that_end},
       {"completion.p90", [](const FleetMeasures& m) { return seconds_of(m.completion.p90); }, false,
-       false, &FleetMeasures::completion},
+       false, jobs_that_end},
       {"completion.p99", [](const FleetMeasures& m) { return seconds_of(m.completion.p99); }, false,
-       false, &FleetMeasures::completion},
+       false, jobs_that_end},
       {"wait.mean", [](const FleetMeasures& m) { return m.wait.mean().si(); }, false, false,
-       &FleetMeasures::wait},
+       jobs_that_wait},
       {"wait.p90", [](const FleetMeasures& m) { return seconds_of(m.wait.p90); }, false, false,
-       &FleetMeasures::wait},
+       jobs_that_wait},
       {"wait.p99", [](const FleetMeasures& m) { return seconds_of(m.wait.p99); }, false, false,
-       &FleetMeasures::wait},
+       jobs_that_wait},
       {"useful", [](const FleetMeasures& m) { return m.shares.useful; }, true},
       {"energy", [](const FleetMeasures& m) { return m.energy.si(); }},
-      {"deadlines", [](const FleetMeasures& m) { return m.deadlines.met_share(); }, true},
-      {"slo", [](const FleetMeasures& m) { return kept_share(m.services); }, true, true}};
+      {"deadlines", [](const FleetMeasures& m) { return m.deadlines.met_share(); }, true, false,
+       [](const FleetMeasures& m) { return static_cast<double>(m.deadlines.jobs); }},
+      {"slo", [](const FleetMeasures& m) { return kept_share(m.services); }, true, true, requests}};
   return all;
 }
 
 const FleetFigure& figure_called(const JsonValue& name) {
   return fleet_figures()[name.index_in(figure_names())];
+}
+
+const FleetFigure& mean_wait_figure() {
+  return *std::find_if(
+      fleet_figures().begin(), fleet_figures().end(),
+      [](const FleetFigure& figure) { return std::string(figure.name) == "wait.mean"; });
 }
 
 std::vector<FleetLimit> read_limits(const JsonValue& text) {

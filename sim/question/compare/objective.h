@@ -17,14 +17,15 @@ struct FleetFigure {
   const char* name;
   double (*of)(const FleetMeasures&);
   bool more_is_better = false;
-  bool of_services = false;                    // means something where a model is served
-  TimeSpread FleetMeasures::*times = nullptr;  // of the jobs that it is made of; nothing: of all
-  // Some job ended, or started: without one a time is not short, but not known.
-  bool is_known(const FleetMeasures& m) const { return times == nullptr || (m.*times).count > 0; }
+  bool of_services = false;  // means something where a model is served
+  // Of so many jobs, or requests; nothing: of the cluster. Without one it is not 0, but not known.
+  double (*of_how_many)(const FleetMeasures&) = nullptr;
+  bool is_known(const FleetMeasures& m) const { return !of_how_many || of_how_many(m) > 0; }
   double value(const FleetMeasures& m) const { return more_is_better ? -of(m) : of(m); }
 };
 const std::vector<FleetFigure>& fleet_figures();
 const FleetFigure& figure_called(const JsonValue& name);
+const FleetFigure& mean_wait_figure();
 
 // A figure that a point must keep, in the mean over its runs: "wait.p99=4h", "useful=0.5".
 struct FleetLimit {

@@ -3,9 +3,9 @@
 #include "sim/question/schedule/contest.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
-#include "sim/base/errors/interrupt.h"
 #include "sim/outcome/fleet/fleet_bounds.h"
 
 namespace orrery {
@@ -27,10 +27,13 @@ void Contest::rule_out(std::size_t seeds) {
       out_.points.begin(), out_.points.end(),
       [](const SchedulePoint& a, const SchedulePoint& b) { return a.bound < b.bound; });
   runs_.run({static_cast<std::size_t>(first - out_.points.begin())}, 0, seeds);
-  const double reached = mean_over_seeds(values_of(*first)).high;
+  if (runs_.ends_now() || first->measures.empty()) return;
+  const double reached = mean_over_seeds(values_of(*first, seeds)).high;
+  const bool is_whole = std::none_of(first->measures.begin(), first->measures.end(),
+                                     [](const FleetMeasures& m) { return m.rejected > 0; });
   for (SchedulePoint& point : out_.points)
-    point.ruled_out = &point != &*first && is_known(*first) && keeps(limits_, first->measures) &&
-                      point.bound > reached;
+    point.ruled_out = &point != &*first && is_known(*first) && is_whole &&
+                      keeps(limits_, first->measures) && point.bound > reached;
 }
 
 // Whoever looks several times is wrong once in as many more: each look asks for its part.
@@ -46,32 +49,38 @@ void Contest::race() {
   // A bound of all jobs says nothing of those that a horizon cuts off.
   const bool bounded = out_.objective == "completion.mean" && !out_.settings.has("horizon");
   if (bounded) rule_out(seeds);
-  std::vector<std::size_t> alive;
   for (std::size_t p = 0; p < out_.points.size(); ++p)
-    if (!out_.points[p].ruled_out) alive.push_back(p);
+    if (!out_.points[p].ruled_out) alive_.push_back(p);
   std::vector<std::size_t> open;
-  for (const std::size_t p : alive)
+  for (const std::size_t p : alive_)
     if (out_.points[p].measures.empty()) open.push_back(p);
   runs_.run(open, 0, seeds);
-  while (!interrupted()) {
-    weigh(alive);
+  while (!runs_.ends_now()) {
+    weigh(alive_, seeds);
     const auto most = [&](std::size_t a, std::size_t b) {
       return out_.points[a].chance < out_.points[b].chance;
     };
-    const std::size_t first = *std::max_element(alive.begin(), alive.end(), most);
+    const std::size_t first = *std::max_element(alive_.begin(), alive_.end(), most);
     const auto limit = static_cast<std::size_t>(out_.seeds);
-    if (out_.points[first].chance >= enough || seeds == limit || alive.size() == 1) return;
+    if (out_.points[first].chance >= enough || seeds == limit || alive_.size() == 1) return;
     const double hopeless = (1 - *out_.confidence) / 10 / static_cast<double>(out_.points.size());
-    std::erase_if(alive, [&](std::size_t p) { return out_.points[p].chance < hopeless; });
+    std::erase_if(alive_, [&](std::size_t p) { return out_.points[p].chance < hopeless; });
     const std::size_t next = std::min(2 * seeds, limit);
-    runs_.run(alive, seeds, next);
+    runs_.run(alive_, seeds, next);
     seeds = next;
   }
 }
 
-std::vector<double> Contest::values_of(const SchedulePoint& point) const {
+void Contest::run_all() {
+  for (std::size_t p = 0; p < out_.points.size(); ++p) alive_.push_back(p);
+  runs_.run(alive_, 0, static_cast<std::size_t>(out_.seeds));
+}
+
+// Of the first seeds.
+std::vector<double> Contest::values_of(const SchedulePoint& point, std::size_t seeds) const {
   std::vector<double> values;
-  for (const FleetMeasures& m : point.measures) values.push_back(figure_.value(m));
+  for (std::size_t i = 0; i < std::min(seeds, point.measures.size()); ++i)
+    values.push_back(figure_.value(point.measures[i]));
   return values;
 }
 
@@ -80,44 +89,59 @@ bool Contest::is_known(const SchedulePoint& point) const {
                      [&](const FleetMeasures& m) { return figure_.is_known(m); });
 }
 
-// Chances of points with equally many seeds, of those that keep the limits if some do, and of
-// these of those whose figure is known.
-void Contest::weigh(const std::vector<std::size_t>& alive) {
+// Chances of points by their first seeds, of those that turn away fewest jobs; of these of those
+// that keep the limits if some do, and of these of those whose figure is known.
+void Contest::weigh(const std::vector<std::size_t>& alive, std::size_t seeds) {
+  double fewest = std::numeric_limits<double>::infinity();
+  for (const std::size_t p : alive) {
+    SchedulePoint& point = out_.points[p];
+    point.kept = keeps(limits_, point.measures);
+    point.chance = 0;
+    point.known = is_known(point);
+    point.turned_away = 0;
+    const std::size_t runs = std::min(seeds, point.measures.size());
+    for (std::size_t i = 0; i < runs; ++i)
+      point.turned_away +=
+          static_cast<double>(point.measures[i].rejected) / static_cast<double>(runs);
+    fewest = std::min(fewest, point.turned_away);
+  }
   std::vector<std::size_t> good;
   for (const std::size_t p : alive) {
-    out_.points[p].kept = keeps(limits_, out_.points[p].measures);
-    out_.points[p].chance = 0;
-    out_.points[p].known = is_known(out_.points[p]);
-    if (out_.points[p].kept) good.push_back(p);
+    out_.points[p].takes_most = out_.points[p].turned_away <= fewest;
+    if (out_.points[p].takes_most) good.push_back(p);
   }
-  if (good.empty()) good = alive;
-  const auto known = [&](std::size_t p) { return out_.points[p].known; };
-  if (std::any_of(good.begin(), good.end(), known))
-    std::erase_if(good, [&](std::size_t p) { return !known(p); });
+  for (bool SchedulePoint::*is : {&SchedulePoint::kept, &SchedulePoint::known}) {
+    const auto has = [&](std::size_t p) { return out_.points[p].*is; };
+    if (std::any_of(good.begin(), good.end(), has))
+      std::erase_if(good, [&](std::size_t p) { return !has(p); });
+  }
   std::vector<std::vector<double>> values;
-  for (const std::size_t p : good) values.push_back(values_of(out_.points[p]));
-  if (values.front().size() < 2) return;
+  for (const std::size_t p : good) values.push_back(values_of(out_.points[p], seeds));
+  if (values.empty() || values.front().size() < 2) return;
   const std::vector<double> chances = chances_of_least(values, out_.seed);
   for (std::size_t i = 0; i < good.size(); ++i) out_.points[good[i]].chance = chances[i];
 }
 
 void Contest::choose() {
-  std::size_t most = 0;
-  for (const SchedulePoint& point : out_.points) most = std::max(most, point.measures.size());
   std::vector<std::size_t> full;
-  for (std::size_t p = 0; p < out_.points.size(); ++p)
-    if (!out_.points[p].ruled_out && out_.points[p].measures.size() == most) full.push_back(p);
-  weigh(full);
+  std::size_t seeds = std::numeric_limits<std::size_t>::max();
+  for (const std::size_t p : alive_)
+    if (!out_.points[p].measures.empty()) {
+      full.push_back(p);
+      seeds = std::min(seeds, out_.points[p].measures.size());
+    }
+  out_.search.compared = full.empty() ? 0 : seeds;
+  weigh(full, seeds);
   std::optional<std::size_t> best;
   for (const std::size_t p : full) {
     const SchedulePoint& point = out_.points[p];
     const auto rank = [](const SchedulePoint& of) {
-      return (of.kept ? 2 : 0) + (of.known ? 1 : 0);
+      return (of.takes_most ? 4 : 0) + (of.kept ? 2 : 0) + (of.known ? 1 : 0);
     };
     if (best && rank(out_.points[*best]) > rank(point)) continue;
     const bool better = !best || rank(point) > rank(out_.points[*best]) ||
-                        mean_over_seeds(values_of(point)).mean <
-                            mean_over_seeds(values_of(out_.points[*best])).mean;
+                        mean_over_seeds(values_of(point, seeds)).mean <
+                            mean_over_seeds(values_of(out_.points[*best], seeds)).mean;
     if (better) best = p;
   }
   out_.best = best.value_or(0);

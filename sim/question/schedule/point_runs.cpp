@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/base/content_hash.h"
+#include "sim/base/errors/interrupt.h"
 #include "sim/base/parallel.h"
 
 namespace orrery {
@@ -28,8 +29,16 @@ const std::shared_ptr<const ClusterJobs>& JobLists::of(const FleetJobs& jobs, st
 struct PointRuns::Done {
   std::optional<KeptRun> kept;
   std::vector<JobRecord> jobs;  // of the first seed
-  bool cut_short = false;       // by Ctrl-C
+  bool cut_short = false;       // by Ctrl-C, or by the limit of time
 };
+
+bool PointRuns::ends_now() const {
+  const auto limit = out_.search.time_limit;
+  return interrupted() ||
+         (limit &&
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count() >
+              limit->si());
+}
 
 FleetRecord PointRuns::run_one(const SchedulePoint& point, std::size_t run, std::size_t number,
                                ReplicaStops& stops) {
@@ -38,6 +47,7 @@ FleetRecord PointRuns::run_one(const SchedulePoint& point, std::size_t run, std:
   question.seed = out_.seed + run;
   question.prices = &reader_.prices(point.asked);
   question.quotas = read_quotas(out_.settings, jobs);
+  question.stop = [this](FleetTime) { return ends_now(); };
   if (point.watched_at && run == 0) question.watch = static_cast<std::uint32_t>(*point.watched_at);
   const FleetTime last = jobs.jobs.empty() ? FleetTime{} : jobs.jobs.back().submit;
   if (with_.progress)
@@ -120,10 +130,12 @@ PointRuns::Done PointRuns::have_run(const SchedulePoint& point, std::size_t run,
 
 void PointRuns::take(SchedulePoint& point, std::size_t run, Done& done) {
   out_.stopped = out_.stopped || done.cut_short;
-  if (!done.kept) return;
+  if (!done.kept || point.measures.size() != run) return;  // seeds stay in their order
   if (run == 0) {
     point.record = std::move(*done.kept->record);
-    point.record.jobs = std::move(done.jobs);
+    // Of hundreds of points they would fill the memory.
+    const bool kept = with_.needs_jobs || !out_.search.searches;
+    if (kept) point.record.jobs = std::move(done.jobs);
     point.watched = done.kept->watched;
     point.trainings = std::move(done.kept->trainings);
   }
@@ -135,11 +147,34 @@ void PointRuns::run(const std::vector<std::size_t>& points, std::size_t from, st
   for (const std::size_t p : points) reader_.prices(out_.points[p].asked);  // before threads share
   const std::size_t seeds = to - from;
   std::vector<Done> done(points.size() * seeds);
+  const bool timed = out_.search.time_limit.has_value();
   parallel_for(done.size(), with_.threads, [&](std::size_t i) {
-    done[i] = have_run(out_.points[points[i / seeds]], from + i % seeds, i);
+    const std::size_t p = timed ? i % points.size() : i / seeds;
+    const std::size_t run = timed ? i / points.size() : i % seeds;
+    Done& one = done[p * seeds + run];
+    if (timed && ends_now())
+      one.cut_short = true;
+    else
+      one = have_run(out_.points[points[p]], from + run, i);
   });
   for (std::size_t i = 0; i < done.size(); ++i)
-    take(out_.points[points[i / seeds]], from + i % seeds, done[i]);
+    if (!timed || !done[i].cut_short)
+      take(out_.points[points[i / seeds]], from + i % seeds, done[i]);
+  if (timed) take_unfinished(points, done);
+}
+
+// Points are held against each other by whole runs. If there is none yet, what a first one came to
+// is shown.
+void PointRuns::take_unfinished(const std::vector<std::size_t>& points, std::vector<Done>& done) {
+  const auto cut = [](const Done& one) { return one.cut_short; };
+  if (std::none_of(done.begin(), done.end(), cut)) return;
+  out_.search.out_of_time = !interrupted();
+  const auto shown =
+      std::find_if(done.begin(), done.end(), [&](const Done& one) { return cut(one) && one.kept; });
+  if (out_.runs > 0 || shown == done.end()) return;
+  const auto i = static_cast<std::size_t>(shown - done.begin());
+  const std::size_t seeds = done.size() / points.size();
+  take(out_.points[points[i / seeds]], 0, *shown);
 }
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 // Runs points of a schedule on the jobs of each seed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -33,14 +34,18 @@ class JobLists {
 
 class PointRuns {
  public:
-  // All must outlive it. Points, seeds and what is watched are those of `out`.
+  // All must outlive it. Points, seeds, what is watched and the limit of time are those of `out`;
+  // the time counts from here on.
   PointRuns(Scheduled& out, PointReader& reader, const ScheduleWith& with)
       : out_(out), reader_(reader), with_(with), lists_(out.seed, out.seeds) {}
-  // Seeds `from` to `to` - 1 of some points, each measured in its place.
+  // Seeds `from` to `to` - 1 of some points, each measured in its place. Under a limit of time all
+  // points get a seed before any gets the next one; what was not done by then is not measured.
   void run(const std::vector<std::size_t>& points, std::size_t from, std::size_t to);
   const ClusterJobs& list(const SchedulePoint& point, std::size_t run) {
     return *lists_.of(*point.asked.jobs, run);
   }
+  // Ctrl-C, or the limit of time.
+  bool ends_now() const;
   // Of its first seed.
   std::shared_ptr<const ClusterJobs> first_list(const SchedulePoint& point) {
     return lists_.of(*point.asked.jobs, 0);
@@ -52,6 +57,7 @@ class PointRuns {
                       ReplicaStops& stops);
   Done have_run(const SchedulePoint& point, std::size_t run, std::size_t number);
   void take(SchedulePoint& point, std::size_t run, Done& done);
+  void take_unfinished(const std::vector<std::size_t>& points, std::vector<Done>& done);
   void tell_begun(std::size_t number);
   void tell_reached(std::size_t number, ScheduleProgress progress);
   void tell_done(std::size_t number);
@@ -59,6 +65,7 @@ class PointRuns {
   Scheduled& out_;
   PointReader& reader_;
   const ScheduleWith& with_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::mutex telling_;
   std::int64_t done_ = 0;
   std::set<std::size_t> under_way_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <set>
 
 #include "sim/base/content_hash.h"
@@ -14,17 +15,22 @@
 #include "sim/question/schedule/contest.h"
 #include "sim/question/schedule/inline_jobs.h"
 #include "sim/question/schedule/listed_names.h"
+#include "sim/question/schedule/search_values.h"
+#include "sim/question/schedule/why_best.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::int64_t most_seeds = 1000;
+// Of a search that says nothing of them: four looks of a race, each with twice the seeds.
+constexpr std::int64_t searched_seeds = 8 * Contest::first_seeds;
+constexpr double searched_confidence = 0.95;
 
 // Settings that may be several, in the order of the table.
 std::vector<std::string> varied_keys() {
-  const std::set<std::string> alone = {"trace",     "jobs",       "days",  "horizon",
-                                       "queues",    "incidents",  "seeds", "job",
-                                       "objective", "confidence", "limits"};
+  const std::set<std::string> alone = {
+      "trace", "jobs",      "days",       "horizon", "queues", "incidents",  "seeds",
+      "job",   "objective", "confidence", "limits",  "search", "time_limit", "like"};
   std::vector<std::string> keys;
   for (const Setting& setting : schedule_settings())
     if (!alone.contains(setting.key)) keys.emplace_back(setting.key);
@@ -50,18 +56,100 @@ void check_some_fit(const ClusterJobs& list, std::int64_t gpus) {
        .expected = fmt::format("jobs of at most {}, all that the cluster has", gpus)});
 }
 
-void read_points(PointReader& reader, Scheduled& out) {
+SchedulePoint read_point(PointReader& reader, QuestionPoint&& point) {
+  SchedulePoint one{.hash = content_hash(point.settings.raw().dump()),
+                    .asked = reader.read(point.settings)};
+  for (auto& value : point.values)
+    if (value.first != "policy" && value.first != "place") one.varied.push_back(std::move(value));
+  return one;
+}
+
+std::vector<std::string> name_of(const SchedulePoint& point) {
+  std::vector<std::string> name = {point.asked.policy, point.asked.place};
+  for (const auto& [key, words] : point.varied) name.push_back(words);
+  return name;
+}
+
+std::string words_of(const JsonValue& settings, const std::string& key) {
+  const auto value = settings.find(key);
+  if (!value) return "-";
+  return value->is_string() ? value->text() : value->raw().dump();
+}
+
+void leave_out(ScheduleSearch& search, const Error& error) {
+  const std::string why = fmt::format("{}: {}", error.info().path, error.info().expected);
+  const auto at = std::find_if(search.left_out.begin(), search.left_out.end(),
+                               [&](const LeftOutPoints& one) { return one.why == why; });
+  if (at == search.left_out.end())
+    search.left_out.push_back({why, 1});
+  else
+    ++at->points;
+}
+
+// A combination of searched values that the question does not allow is no point, and where a
+// policy places by itself one place stands for all.
+void read_points(PointReader& reader, Catalogues& catalogues, Scheduled& out) {
   for (const std::string& key : varied_keys())
     if (const auto list = out.settings.find(key); list && list->is_array()) check_each_once(*list);
-  for (QuestionPoint& point : combinations_of(without_jobs(out.settings), varied_keys())) {
-    SchedulePoint one{.hash = content_hash(point.settings.raw().dump()),
-                      .asked = reader.read(point.settings)};
-    for (auto& value : point.values)
-      if (value.first != "policy" && value.first != "place") one.varied.push_back(std::move(value));
-    out.draws = out.draws || one.asked.jobs->draws() || !one.asked.reliability.empty() ||
-                one.asked.question.policy.place == JobPlace::random;
-    out.points.push_back(std::move(one));
+  const JsonValue asked = with_searched_values(without_jobs(out.settings), catalogues);
+  std::set<std::vector<std::string>> names;
+  std::exception_ptr refusal;
+  for (QuestionPoint& point : combinations_of(asked, varied_keys())) {
+    std::optional<SchedulePoint> one;
+    try {
+      one = read_point(reader, std::move(point));
+    } catch (const Error& error) {
+      if (!out.search.searches) throw;
+      if (!refusal) refusal = std::current_exception();
+      leave_out(out.search, error);
+      continue;
+    }
+    if (names.insert(name_of(*one)).second || !out.search.searches)
+      out.points.push_back(std::move(*one));
   }
+  if (out.points.empty()) std::rethrow_exception(refusal);
+}
+
+// The cluster as it is run now ("like"): a point more, unless it is one of them.
+void add_now(PointReader& reader, Scheduled& out) {
+  const auto like = out.settings.find("like");
+  if (!like) return;
+  SortedJson said = like->is_string() ? JsonValue::load(like->text()).raw() : like->raw();
+  if (said.is_object()) said.erase("name");  // of its file
+  const JsonValue now = JsonValue::from(std::move(said), "--like");
+  const std::vector<std::string> keys = varied_keys();
+  now.expect_only(keys, "a setting of the machine, the policy or what breaks");
+  SortedJson single = without_jobs(out.settings).raw();
+  single.update(now.raw());
+  // Of what takes several values in the question, it says one, or nothing.
+  for (const auto& [key, words] : out.points.front().varied)
+    if (!now.has(key)) single.erase(key);
+  for (const char* key : {"policy", "place"})
+    if (const auto given = out.settings.find(key); given && given->is_array() && !now.has(key))
+      single.erase(key);
+  const JsonValue asked = JsonValue::from(std::move(single), now.file());
+  if (combinations_of(asked, keys).size() > 1)
+    like->fail("one value of each setting: how the cluster is run now");
+  SchedulePoint one = read_point(reader, {.varied = "", .settings = asked});
+  std::set<std::string> told = {"policy", "place"};
+  for (const auto& [key, words] : out.points.front().varied) {
+    told.insert(key);
+    one.varied.emplace_back(key, words_of(asked, key));
+  }
+  for (const std::string& key : keys) {
+    if (!now.has(key) || told.contains(key)) continue;
+    one.varied.emplace_back(key, words_of(asked, key));
+    for (SchedulePoint& point : out.points)
+      point.varied.emplace_back(key, words_of(out.settings, key));
+  }
+  const auto same = std::find_if(out.points.begin(), out.points.end(),
+                                 [&](const auto& point) { return name_of(point) == name_of(one); });
+  out.search.now = static_cast<std::size_t>(same - out.points.begin());
+  if (same == out.points.end()) out.points.push_back(std::move(one));
+}
+
+// What no point uses is a mistake.
+void check_all_is_used(const Scheduled& out) {
   const bool fails = out.settings.has("reliability");
   const auto some = [&](const auto& is) {
     return std::any_of(out.points.begin(), out.points.end(),
@@ -144,6 +232,10 @@ void read_seeds(const ScheduleWith& with, Scheduled& out) {
       seeds->fail("one run: nothing is drawn, and all would be the same");
   }
   const auto confidence = s.find("confidence");
+  if (!confidence && out.search.searches && out.draws) {
+    if (!s.find("seeds")) out.seeds = searched_seeds;
+    if (out.seeds >= Contest::first_seeds) out.confidence = searched_confidence;
+  }
   if (!confidence) return;
   out.confidence = confidence->number();
   if (!(*out.confidence > 0.5 && *out.confidence < 1))
@@ -163,29 +255,18 @@ void check_figures(const Scheduled& out, const FleetFigure& objective,
     if (limit.figure->of_services) limits->fail(expected);
 }
 
-const FleetFigure& wait_figure() {
-  return *std::find_if(
-      fleet_figures().begin(), fleet_figures().end(),
-      [](const FleetFigure& figure) { return std::string(figure.name) == "wait.mean"; });
-}
-
-void compare(const FleetFigure& objective, Scheduled& out) {
-  if (out.seeds < 2) return;
-  const SchedulePoint& best = out.points[out.best];
-  const auto difference = [&](const SchedulePoint& point, const FleetFigure& figure) {
-    std::vector<double> values;
-    for (std::size_t i = 0; i < std::min(point.measures.size(), best.measures.size()); ++i)
-      values.push_back(figure.of(point.measures[i]) - figure.of(best.measures[i]));
-    return mean_over_seeds(values);
-  };
-  for (std::size_t i = 0; i < out.points.size(); ++i) {
-    const SchedulePoint& point = out.points[i];
-    if (i == out.best || point.measures.empty()) continue;
-    out.differences.push_back({.point = i,
-                               .objective = difference(point, objective),
-                               .completion_s = difference(point, fleet_figures().front()),
-                               .wait_s = difference(point, wait_figure())});
-  }
+// "5 min", or seconds as the other commands have them.
+void read_time_limit(const ScheduleWith& with, Scheduled& out) {
+  const auto at = out.settings.find("time_limit");
+  if (!at) return;
+  constexpr const char* expected = "a time above 0 and up to 30 days, such as \"5 min\"";
+  constexpr double most_s = 30 * 86'400.0;
+  if (at->is_string() && at->text().ends_with('m')) at->fail(expected);
+  const Seconds limit = at->is_number() ? Seconds(at->number()) : at->quantity<Seconds>();
+  if (!(limit.si() > 0 && limit.si() <= most_s)) at->fail(expected);
+  if (with.tasks != nullptr)
+    at->fail("no limit of time where processes share the work: what is known then differs");
+  out.search.time_limit = limit;
 }
 
 // Which run is next depends on all that came before: other processes see a race as one task, which
@@ -211,7 +292,14 @@ Scheduled schedule_jobs(const JsonValue& settings, const ScheduleWith& with) {
                 .seed = with.seed.value_or(0),
                 .catalogue = with.catalogues.version()};
   PointReader reader(with.catalogues, with.threads, out.settings);
-  read_points(reader, out);
+  out.search.searches = out.settings.has("search");
+  read_time_limit(with, out);
+  read_points(reader, with.catalogues, out);
+  add_now(reader, out);
+  for (const SchedulePoint& point : out.points)
+    out.draws = out.draws || point.asked.jobs->draws() || !point.asked.reliability.empty() ||
+                point.asked.question.policy.place == JobPlace::random;
+  check_all_is_used(out);
   read_seeds(with, out);
   const auto objective = settings.find("objective");
   const FleetFigure& figure = objective ? figure_called(*objective) : fleet_figures().front();
@@ -235,13 +323,14 @@ Scheduled schedule_jobs(const JsonValue& settings, const ScheduleWith& with) {
   if (out.confidence) {
     run_race(contest, with.tasks, out);
   } else {
-    std::vector<std::size_t> all(out.points.size());
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-    runs.run(all, 0, static_cast<std::size_t>(out.seeds));
+    contest.run_all();
   }
   if (!goes_on(with.tasks)) return out;
   contest.choose();
-  compare(figure, out);
+  if (out.points[out.best].measures.empty())
+    settings.at("time_limit").fail("more time: no run began by then");
+  out.differences = differences_of(out, figure);
+  out.reasons = reasons_of(out, figure);
   return out;
 }
 

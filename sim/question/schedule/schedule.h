@@ -62,6 +62,8 @@ struct SchedulePoint {
   // Of each training, of the first seed; without a start where the days end before it comes.
   std::vector<JobRecord> trainings;
   std::vector<FleetMeasures> measures;  // of each seed that came to its end
+  double turned_away = 0;  // jobs of a run, in the mean: they ask for more than the cluster has
+  bool takes_most = true;  // no other point that was run takes more of them
   double bound = 0;  // least mean completion of any policy on as many accelerators, in seconds
   bool ruled_out = false;  // by that bound: not run
   bool kept = true;        // all limits
@@ -69,10 +71,50 @@ struct SchedulePoint {
   double chance = 0;       // that it is the best; several seeds
 };
 
-// What a point has more than the best one, seed by seed.
+// What a point has more than the best one, seed by seed; nothing of figures that are not known.
 struct PointDifference {
   std::size_t point = 0;
-  SeedMean objective, completion_s, wait_s;
+  std::optional<SeedMean> objective, completion_s, wait_s;
+};
+
+// Combinations of searched values that the question does not allow.
+struct LeftOutPoints {
+  std::string why;
+  std::int64_t points = 0;
+};
+
+struct ScheduleSearch {
+  bool searches = false;  // some settings by itself
+  std::vector<LeftOutPoints> left_out;
+  std::optional<Seconds> time_limit;
+  bool out_of_time = false;  // it ended the search: the answer depends on how fast the machine was
+  std::size_t compared = 0;  // first seeds that points are held against each other by
+  std::optional<std::size_t> now;  // the point of --like
+};
+
+// By another figure the best point is another one: so much better, in that figure's unit.
+struct OtherFigure {
+  std::string figure;
+  std::size_t point = 0;
+  SeedMean more;  // than the best point by the objective
+};
+
+// The best of the points with another value of one setting.
+struct OtherValue {
+  std::string key, value;
+  std::size_t point = 0;
+  SeedMean more;         // of the objective
+  bool changes = false;  // the best point with that value alone is worse, beyond chance
+};
+
+// Why the best point is the best, and what would make another one so: from the runs that there are.
+struct BestReasons {
+  std::optional<std::size_t> runner_up;  // the next one by the objective's mean
+  SeedMean more;                         // that it has of the objective
+  std::vector<OtherFigure> by_figure;
+  std::vector<OtherValue> by_value;
+  std::optional<std::size_t> without_limits;  // another one is best then
+  std::optional<SeedMean> now;                // what the point of --like has more of the objective
 };
 
 struct Scheduled {
@@ -82,9 +124,11 @@ struct Scheduled {
   std::size_t best = 0;  // by the objective, of those that keep the limits
   std::string objective = "completion.mean";
   std::vector<PointDifference> differences;  // of several seeds: the other points that were run
-  std::optional<double> confidence;          // that was asked of the best
-  std::int64_t runs = 0;                     // simulated
-  bool watches = false;                      // a job whose wait is told
+  BestReasons reasons;
+  ScheduleSearch search;
+  std::optional<double> confidence;  // that was asked of the best
+  std::int64_t runs = 0;             // simulated
+  bool watches = false;              // a job whose wait is told
   std::uint64_t seed = 0;
   std::int64_t seeds = 1;
   bool draws = false;     // the seed counts
@@ -96,9 +140,11 @@ struct Scheduled {
 // Values of the machine, the policy and what breaks may be lists or ranges: each with each is a
 // point, run on the same arrivals and failures. With `confidence` points that are surely not the
 // best get no further seeds, and none come once one is the best with that chance.
-// Errors: names that are not known (with the nearest), a cluster of no accelerators, no job of the
-// days, a job that the list does not have, seeds where nothing is drawn; CannotExist where no job
-// fits the cluster.
+// "search" lists values of settings by itself (search_values.h); combinations that the question
+// does not allow are left out. With "time_limit" all ends then, with the runs that came to their
+// ends. Errors: names that are not known (with the nearest), a cluster of no accelerators, no job
+// of the days, a job that the list does not have, seeds where nothing is drawn; CannotExist where
+// no job fits the cluster.
 Scheduled schedule_jobs(const JsonValue& settings, const ScheduleWith& with);
 
 }  // namespace orrery

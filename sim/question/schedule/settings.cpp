@@ -190,6 +190,16 @@ std::vector<Setting> of_comparing() {
        "completion.mean completion.p90 completion.p99 wait.mean wait.p90 wait.p99 useful energy "
        "deadlines slo"},
       {"limits", text, compare, "what a point must keep: wait.p99=4h,useful=0.5,slo=0.99"},
+      {"search", text, compare,
+       "settings that take all values that make sense here, without lists of their own: policy, "
+       "place, spares, gpus, power_limit, power_policy, defragment, delay, scale, meeting, lemons",
+       SettingOf::both,
+       "policy place spares gpus power_limit power_policy defragment delay scale meeting lemons"},
+      {"like", SettingKind::settings, compare,
+       "how the cluster is run now, a file or JSON: what the best point gains against it",
+       SettingOf::both, "file"},
+      {"time_limit", quantity, compare,
+       "the work ends then, with what is known: seconds, or \"5 min\""},
       {"job", text, policy, "why this job waited"},
   };
 }
@@ -208,9 +218,9 @@ const std::vector<Setting>& schedule_settings() {
 }
 
 bool is_one_value_of_schedule(const std::string& key) {
-  return key == "limits" || key == "trace" || key == "job" || key == "jobs" || key == "queues" ||
-         key == "priority_weights" || key == "grid" || key == "incidents" || key == "feeds" ||
-         key == "power_thresholds";
+  return key == "limits" || key == "search" || key == "trace" || key == "job" || key == "jobs" ||
+         key == "queues" || key == "priority_weights" || key == "grid" || key == "incidents" ||
+         key == "feeds" || key == "power_thresholds";
 }
 
 std::string place_of(const JsonValue& at) { return fmt::format("{}: {}", at.file(), at.path()); }

@@ -45,7 +45,8 @@ void FleetTally::count(FleetTime passed, std::int64_t spare, bool scattered) {
   state_.gangs().held += times(parts, passed);
   use.held += times(slots.held() - parts, passed);
   use.short_of += times(parts, passed);
-  unshared_ += times(state_.shared().unshared(), passed);
+  if (const std::int64_t milli = state_.shared().unshared(); milli > 0)
+    unshared_ += times(milli, passed);
   use.spare += times(spare, passed);
   use.repair += times(slots.out() - spare, passed);
   const bool waits = !state_.waiting().empty();

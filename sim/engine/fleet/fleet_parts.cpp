@@ -38,25 +38,12 @@ void FleetState::end_part(std::uint32_t number) {
     std::swap(grants_[number].front().gpus, grants_[*left.other].front().gpus);
 }
 
-// A job takes what it draws, or gives it back. Without a limit a part draws its share of what all
-// of the accelerator would, above idle; under one, where nobody shares, as much as that.
-void FleetState::draw(std::uint32_t number, bool begins, const Grants& place) {
-  const PowerUser user = power_user(number);
+// A job takes what it draws, or gives it back: without a limit its share of what all of the
+// accelerator would, above idle. Under one, where nobody shares, it draws as much as that.
+void FleetState::draw_part(std::uint32_t number, bool begins) {
   const ClusterJob& job = jobs_[number];
-  if (job.is_part() && power_.all.is_open()) {
-    const std::int64_t drawn = power_.all.extra(user, 1) * job.milli / whole_gpu;
-    power_.all.add(begins ? drawn : -drawn);
-    return;
-  }
-  if (begins)
-    power_.all.begin(number, user, job.gpus);
-  else
-    power_.all.end(number, user, job.gpus);
-  if (power_.feeds.empty()) return;
-  if (begins)
-    power_.feeds.begin(number, user, place);
-  else
-    power_.feeds.end(number, user, place);
+  const std::int64_t drawn = power_.all.extra(power_user(number), 1) * job.milli / whole_gpu;
+  power_.all.add(begins ? drawn : -drawn);
 }
 
 }  // namespace orrery

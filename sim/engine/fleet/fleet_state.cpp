@@ -279,7 +279,8 @@ void FleetState::start(std::uint32_t number, FleetTime now, Grants& grants) {
   if (jobs_[number].is_part()) begin_part(number, grants);
   slots_.take(grants);
   if (jobs_[number].sizes > 0) sized_.uses[number].since = now;
-  draw(number, true, grants);
+  draw(number, true);
+  if (!power_.feeds.empty()) power_.feeds.begin(number, power_user(number), grants);
   ranks_.count(number, 1);
   if (ranks_.by_service()) holding_changes.push_back({number, true});
   JobRecord& record = records[number];
@@ -363,8 +364,7 @@ bool FleetState::end_jobs(FleetTime now) {
 
 void FleetState::give_back(std::uint32_t number, FleetTime now) {
   if (jobs_[number].sizes > 0) count_held(sized_.uses[number], jobs_[number].gpus, now);
-  static const Grants nowhere;
-  draw(number, false, pool_ ? nowhere : grants_[number]);
+  draw(number, false);
   ask_store(number, {});
   ranks_.count(number, -1);
   if (ranks_.by_service()) holding_changes.push_back({number, false});
@@ -378,6 +378,7 @@ void FleetState::give_back(std::uint32_t number, FleetTime now) {
   }
   if (!hosted_.by_host.empty()) put_on_hosts(number, false);
   if (part) end_part(number);
+  if (!power_.feeds.empty()) power_.feeds.end(number, power_user(number), grants_[number]);
   slots_.give(grants_[number]);
   Grants().swap(grants_[number]);
 }

@@ -217,7 +217,8 @@ class FleetState {
   void put_on_hosts(std::uint32_t job, bool there);
   void begin_part(std::uint32_t job, const Grants& place);
   void end_part(std::uint32_t job);
-  void draw(std::uint32_t job, bool begins, const Grants& place);
+  void draw(std::uint32_t job, bool begins);
+  void draw_part(std::uint32_t job, bool begins);
 
   SizedJobs sized_;
   const std::vector<ClusterJob>& jobs_;
@@ -235,5 +236,14 @@ class FleetState {
   JobRanks ranks_;
   ClusterPower power_;
 };
+
+inline void FleetState::draw(std::uint32_t job, bool begins) {
+  if (jobs_[job].is_part() && power_.all.is_open())
+    draw_part(job, begins);
+  else if (begins)
+    power_.all.begin(job, power_user(job), jobs_[job].gpus);
+  else
+    power_.all.end(job, power_user(job), jobs_[job].gpus);
+}
 
 }  // namespace orrery

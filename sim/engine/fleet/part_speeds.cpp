@@ -33,8 +33,7 @@ std::vector<double> PartSpeeds::speeds_of(const SharedGpu& gpu) {
   return speeds;
 }
 
-bool PartSpeeds::settle(FleetTime now) {
-  if (!state_.shared().watched()) return false;
+bool PartSpeeds::settle_changed(FleetTime now) {
   bool any = false;
   for (const std::uint64_t number : state_.shared().take_changed()) {
     const auto at = state_.shared().gpus().find(number);

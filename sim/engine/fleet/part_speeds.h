@@ -17,9 +17,10 @@ class PartSpeeds {
       : state_(state), question_(question) {}
   // Looks at the accelerators that jobs joined or left, and gives all on them the speeds that they
   // have together; whether one changed.
-  bool settle(FleetTime now);
+  bool settle(FleetTime now) { return state_.shared().watched() && settle_changed(now); }
 
  private:
+  bool settle_changed(FleetTime now);
   std::int64_t step_alone(std::uint32_t job, std::int32_t host) const;
   std::vector<double> speeds_of(const SharedGpu& gpu);
 

@@ -10,6 +10,7 @@
 
 #include "sim/app/schedule/best_report.h"
 #include "sim/app/schedule/deadline_report.h"
+#include "sim/app/schedule/event_rows.h"
 #include "sim/app/schedule/incident_report.h"
 #include "sim/app/schedule/point_names.h"
 #include "sim/app/schedule/power_report.h"
@@ -229,6 +230,10 @@ void add_groups(Document& document, const std::string& what, const SchedulePoint
   document.table(table);
 }
 
+std::string gpu_words(const ClusterJob& job) {
+  return job.is_part() ? gpus_text(job.milli) + " of a GPU" : plural(job.gpus, "GPU");
+}
+
 void add_story(Document& document, const SchedulePoint& p) {
   const std::size_t job = *p.watched_at;
   const ClusterJobs& list = *p.list;
@@ -248,7 +253,7 @@ void add_story(Document& document, const SchedulePoint& p) {
   const FleetTime wait = record.start - asked.submit;
   document.paragraph(fmt::format(
       "It asks for {} for {}. As it came, {} waited before it and {} were free. It waited {}.",
-      plural(gpus_asked(asked), "GPU"), to_text(asked.length), plural(story.ahead, "job"),
+      gpu_words(asked), to_text(asked.length), plural(story.ahead, "job"),
       plural(story.free_then, "GPU"), to_text(wait)));
   if (wait.us == 0) return;
   Table table({"it waited", "for", "% of it"}, {Align::left, Align::right, Align::right});
@@ -271,7 +276,7 @@ void add_story(Document& document, const SchedulePoint& p) {
       continue;
     }
     add(fmt::format("behind job {}, which asks for {}", list.id_of(heads[i].job),
-                    plural(gpus_asked(list.jobs[heads[i].job]), "GPU")),
+                    gpu_words(list.jobs[heads[i].job])),
         heads[i].time);
   }
   add(fmt::format("behind {} more", heads.size() - shown), others);

@@ -12,6 +12,7 @@
 #include "sim/base/statistics.h"
 #include "sim/calibrate/health/expected_time.h"
 #include "sim/calibrate/log/measurement.h"
+#include "tests/base/scratch_folder.h"
 
 namespace orrery {
 namespace {
@@ -54,7 +55,7 @@ const std::map<std::string, Bound> known = {{"h200-sxm flash3 fp8", {0.11, 0.26}
 
 TEST_CASE("decode on shapes kept out of the fits: median 8%, 90th percentile 20%, by library") {
   const auto errors = errors_by_library();
-  CHECK(errors.size() == 62);
+  CHECK(errors.size() == 66);
   for (const auto& [name, found] : errors) {
     const auto exception = known.find(name);
     const Bound bound = exception == known.end() ? Bound{0.08, 0.20} : exception->second;
@@ -63,6 +64,22 @@ TEST_CASE("decode on shapes kept out of the fits: median 8%, 90th percentile 20%
     CHECK(median(found) < bound.median);
     CHECK(percentile(found, 90) < bound.p90);
   }
+}
+
+TEST_CASE("tables say which of TensorRT-LLM's kernels they are of") {
+  const ScratchFolder folder("operator_tables");
+  const std::string experts =
+      "num_tokens,hidden_size,inter_size,topk,num_experts,moe_tp_size,moe_ep_size,latency_ms\n"
+      "4,7168,2048,8,256,8,1,0.14\n";
+  const auto library = [&folder](const std::string& name, const std::string& text) {
+    return read_operator_tables(folder.add(name, text)).front().library;
+  };
+  CHECK(library("h200_moe_trtllm_fp8_block.csv", experts) == Library::trtllm_blocks);
+  CHECK(library("h200_moe_trtllm_bfloat16.csv", experts) == Library::flashinfer);
+  CHECK(library("h200_moe_vllm_fp8_block.csv", experts) == Library::flashinfer);
+  const std::string latents = "batch_size,num_heads,step,latency_ms\n4,16,1023,0.03\n";
+  CHECK(library("h200_mla_decode_trtllm1.csv", latents) == Library::trtllm_attention);
+  CHECK(library("h200_mla_decode_trtllm.csv", latents) == Library::flashmla);
 }
 
 }  // namespace

@@ -210,6 +210,13 @@ TEST_CASE("repairs make sizes fit their accelerators") {
   CHECK(layout("inferencex_h200:34") == "tp1 dp4 ep1 etp4 on 4");    // A4
   CHECK(layout("inferencex_dsv3:325") == "tp1 dp4 ep4 etp1 on 20");  // A5
   CHECK(row_of("inferencex_gb200:35").engine.layout.precision == PrecisionRecipe::bf16);  // A8
+  // A11: TP8 in the table until November 2025; experts and attention by InferenceX's search space.
+  CHECK(layout("inferencex_dsv3:461") == "tp8 dp1 ep8 etp1 on 8");  // H200
+  CHECK(layout("inferencex_dsv3:451") == "tp1 dp8 ep8 etp1 on 8");  // 64 clients, long prompts
+  CHECK(layout("inferencex_dsv3:86") == "tp8 dp1 ep8 etp1 on 8");   // B200 in fp4, 32 clients
+  CHECK(layout("inferencex_dsv3:141") == "tp8 dp1 ep8 etp1 on 8");  // SGLang
+  CHECK(layout("inferencex_dsv3:75") == "tp1 dp8 ep8 etp1 on 8");   // 256 clients
+  CHECK(layout("inferencex_dsv3:117") == "tp8 dp1 ep1 etp8 on 8");  // 2026: as the table has it
   const ServingRow& disaggregated = row_of("inferencex_dsv3:1");
   CHECK(disaggregated.disaggregated);
   CHECK(disaggregated.gpus() == 16);
@@ -259,6 +266,9 @@ TEST_CASE("recipes and defaults set an engine's limits") {
   CHECK(row_of("inferencex_h200:250").engine.limits.balance_steps == 60);  // attention DP
   CHECK_FALSE(trt.engine.limits.balance_steps);
   CHECK(row_of("inferencex_dsv3:112").engine.limits.token_budget == 8192);
+  // Its script captures steps with prompts from 64 clients on.
+  CHECK_FALSE(row_of("inferencex_dsv3:112").engine.limits.mixed_graph_rows);
+  CHECK(row_of("inferencex_dsv3:107").engine.limits.mixed_graph_rows == 8192);
   CHECK(row_of("inferencex_b200:2").engine.limits.token_budget == 16384);  // twice the prompt
   CHECK(row_of("inferencex_h100:500").rule == "R5");
   CHECK(row_of("inferencex_dsv3:1").prefill.limits.token_budget == 16384);

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <vector>
 
 #include "workloads/layout/expert_reach.h"
 #include "workloads/model/model_catalog.h"
@@ -176,6 +177,29 @@ TEST_CASE("experts take the rows of all ranks, an exchange those of the largest"
     CHECK(moved(own) == 0);
     CHECK(own.operations.size() + shared.operations.size() == even.operations.size());
   }
+}
+
+// Permute kernels of one expert layer of DeepSeek-V3 on one rank that holds all experts.
+std::vector<Work> permutes_of(const char* stack_name, std::int64_t rows) {
+  const Model model = load_model("deepseek-v3", catalog("models"));
+  const Stack stack = load_stack(stack_name, {}, catalog("stacks"));
+  const EngineLayout layout;
+  const ServingOperations operations(model, layout, stack);
+  std::vector<Work> found;
+  for (const Operation& o : operations.layer(model.layer(model.layer_count() - 1), rows).operations)
+    if (const Kernel* k = o.kernel(); k && k->work.kind == WorkKind::permute)
+      found.push_back(k->work);
+  return found;
+}
+
+TEST_CASE("experts end with the kernel that adds up what 8 of them made of a row") {
+  const std::int64_t rows = 4096;
+  const std::vector<Work> engine = permutes_of("trtllm", rows);
+  REQUIRE(engine.size() == 1);
+  CHECK(engine[0].bytes_read == 2.0 * 8 * 7168 * rows);
+  CHECK(engine[0].bytes_written == 2.0 * 7168 * rows);
+  CHECK(permutes_of("pytorch-serve", rows).size() == 3);  // sorts rows and puts them in order, too
+  CHECK(permutes_of("pytorch-serve", 1).empty());         // Triton's, fitted as a whole
 }
 
 }  // namespace

@@ -117,7 +117,9 @@ void ServingOperations::routed_experts(Segment& s, const Ffn& ffn, std::int64_t 
   const double outputs = 2.0 * reach.rows * static_cast<double>(inner);
   stream(s, Label::expert, WorkKind::elementwise, static_cast<double>(gate) * outputs, outputs);
   grouped(width, inner);
-  if (sorts)
+  // Tables of expert layers end with this kernel, and curves of their libraries are without it
+  // (read_operator_tables); only our own engine's layers were fitted as wholes.
+  if (library != Library::triton_paged)
     stream(s, Label::expert, WorkKind::permute, sent, sent / static_cast<double>(ffn.topk));
 }
 

@@ -308,15 +308,25 @@ Library product_library(const FileName& name, Format format) {
 }
 
 // vLLM runs FlashAttention 3 on Hopper and FlashInfer on Blackwell; TensorRT-LLM and SGLang decode
-// with kernels and numbers of splits of their own (TensorRT-LLM on Hopper with two).
+// with kernels and numbers of splits of their own (TensorRT-LLM on Hopper with two; over latents up
+// to release 1.2, "trtllm1", with kernels of its own).
 Library attention_library(const FileName& name, bool latent_decode) {
   const bool decode = name.operation.ends_with("decode");
+  if (latent_decode && name.framework == "trtllm1") return Library::trtllm_attention;
   if (latent_decode) return name.framework == "sglang" ? Library::sglang_latent : Library::flashmla;
   if (decode && name.framework == "trtllm")
     return name.gpu.starts_with("h") ? Library::trtllm_xqa : Library::trtllm_attention;
   if (decode && name.framework == "sglang") return Library::sglang_attention;
   const bool latent = name.operation.starts_with("mla");
   return name.gpu.starts_with("h") && !latent ? Library::flash3 : Library::flashinfer;
+}
+
+// TensorRT-LLM's experts of FP8 blocks are products of its own: CUTLASS on Hopper, DeepGEMM on
+// Blackwell.
+Library expert_library(const FileName& name) {
+  if (name.framework == "sglang") return Library::sglang_experts;
+  const bool blocks = name.framework == "trtllm" && name.format == "fp8_block";
+  return blocks ? Library::trtllm_blocks : Library::flashinfer;
 }
 
 // TensorRT-LLM on Hopper leaves plain heads to its masked kernel, and with a 16-bit cache work of
@@ -363,7 +373,7 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
   }
   if (name.operation == "moe") {
     t.kind = WorkKind::grouped_gemm;
-    t.library = name.framework == "sglang" ? Library::sglang_experts : Library::flashinfer;
+    t.library = expert_library(name);
     for (const PackedWeights& p : packed)
       if (name.format == p.name) {
         t.library = p.library;

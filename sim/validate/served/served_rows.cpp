@@ -96,6 +96,8 @@ ServiceCase case_of(const ServingRow& row, const MovedValue& moved) {
     out.decode = group(row.engine);
     out.decode->policy->front = Ticks{0};  // a request comes in once
   }
+  if (const auto& rows = row.engine.limits.mixed_graph_rows)
+    out.stack.serving.mixed_graph_rows = *rows;
   out.stack.serving.policy.stream_interval =
       row.engine.limits.stream_interval.value_or(out.stack.serving.policy.stream_interval);
   out.traffic = traffic_of(row.load);

@@ -128,9 +128,26 @@ void ServingCatalogue::find_machine(ServingCase& c) {
   c.device = device.get();
 }
 
+// A11: before experts' ranks and attention DP were recorded, tables print tensor parallelism alone.
+void ServingCatalogue::restore_layout(ServingCase& c) {
+  ToldWorkers& w = c.engine;
+  if (c.row.disaggregated || w.tp <= 1 || w.attention_dp != 1 || w.moe_ep != 1) return;
+  const ServingFacts f = facts(c, "");
+  const auto layout = std::find_if(recipes_.layouts.begin(), recipes_.layouts.end(),
+                                   [&f](const ServingLayout& l) { return l.when.holds(f); });
+  if (layout == recipes_.layouts.end()) return;
+  w.moe_ep = w.tp;
+  w.moe_tp = 1;
+  if (layout->attention_dp) std::swap(w.tp, w.attention_dp);
+  c.row.assumed.push_back(fmt::format("EP {}{}, which was not recorded yet, by {}", w.moe_ep,
+                                      layout->attention_dp ? " with attention DP" : "",
+                                      layout->citation));
+}
+
 void ServingCatalogue::resolve(ServingCase& c) {
   find_model(c);
   find_machine(c);
+  restore_layout(c);
   c.row.group =
       fmt::format("{} x {}@{}/{}", c.row.family, c.engine_name, c.row.gpu, c.row.campaign);
 }
@@ -244,6 +261,8 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
     open.number("tokens handed out", recipe.set.stream_interval, workers.limits.stream_interval);
     open.number("receive interval", recipe.set.receive_interval, workers.limits.receive_interval);
     open.number("steps of balance", recipe.set.balance_steps, workers.limits.balance_steps);
+    open.number("graphs of prompts up to", recipe.set.mixed_graph_rows,
+                workers.limits.mixed_graph_rows);
     if (recipe.set.waves && !waves) {
       waves = true;
       c.row.load.prompts = recipe.set.waves->plus * c.concurrency();

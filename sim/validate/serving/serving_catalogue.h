@@ -32,6 +32,7 @@ class ServingCatalogue {
  private:
   void find_machine(ServingCase& c);
   void find_model(ServingCase& c);
+  void restore_layout(ServingCase& c);
   std::string missing(const ServingCase& c) const;
   bool set_precision(ServingCase& c);
   void set_stack(ServingCase& c);

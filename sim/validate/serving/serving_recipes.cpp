@@ -96,7 +96,7 @@ ServingNumber read_number(const JsonValue& at) {
 
 ServingSettings read_settings(const JsonValue& at) {
   at.expect_only({"cache", "token_budget", "chunk", "max_sequences", "receive_interval",
-                  "stream_interval", "drafts", "waves", "balance_steps"});
+                  "stream_interval", "drafts", "waves", "balance_steps", "mixed_graph_rows"});
   ServingSettings set;
   if (const auto cache = at.find("cache")) {
     set.cache = format_text.find(cache->text());
@@ -113,6 +113,7 @@ ServingSettings read_settings(const JsonValue& at) {
   read("drafts", set.drafts);
   read("waves", set.waves);
   read("balance_steps", set.balance_steps);
+  read("mixed_graph_rows", set.mixed_graph_rows);
   return set;
 }
 
@@ -134,6 +135,14 @@ std::vector<ServingRecipe> read_recipes(const JsonValue& list, const JsonValue& 
                        .citation = read_citation(entry, sources)});
   }
   return recipes;
+}
+
+ServingLayout read_layout(const JsonValue& entry, const JsonValue& sources) {
+  entry.expect_only({"when", "attention_dp", "citation"});
+  entry.at("citation");
+  return {.when = read_when(entry),
+          .attention_dp = flag_at(entry, "attention_dp"),
+          .citation = read_citation(entry, sources)};
 }
 
 ServingPrecision read_precision(const JsonValue& entry) {
@@ -234,7 +243,7 @@ const ServingCampaign& ServingRecipes::campaign(const std::string& source) const
 ServingRecipes load_serving_recipes(const std::filesystem::path& path) {
   const JsonValue file = JsonValue::load(path);
   file.expect_only({"sources", "engines", "campaigns", "tables", "names", "precisions", "recipes",
-                    "defaults", "known"});
+                    "defaults", "layouts", "known"});
   ServingRecipes recipes;
   read_names(recipes, file);
   if (recipes.campaigns.empty() || !recipes.campaigns.back().source.empty())
@@ -243,6 +252,9 @@ ServingRecipes load_serving_recipes(const std::filesystem::path& path) {
     recipes.precisions.push_back(read_precision(entry));
   recipes.recipes = read_recipes(file.at("recipes"), file.at("sources"));
   recipes.defaults = read_recipes(file.at("defaults"), file.at("sources"));
+  if (const auto layouts = file.find("layouts"))
+    for (const JsonValue& entry : layouts->items())
+      recipes.layouts.push_back(read_layout(entry, file.at("sources")));
   for (const JsonValue& entry : file.at("known").items()) {
     entry.expect_only({"rule", "when", "quantity", "sentence", "citation"});
     recipes.known.push_back({.rule = entry.at("rule").text(),

@@ -47,7 +47,7 @@ struct ServingNumber {
 struct ServingSettings {
   std::optional<Format> cache;
   std::optional<ServingNumber> token_budget, chunk, max_sequences, receive_interval,
-      stream_interval, drafts, waves, balance_steps;
+      stream_interval, drafts, waves, balance_steps, mixed_graph_rows;
 };
 
 // An engine by the names that tables use.
@@ -84,6 +84,13 @@ struct ServingRecipe {
   ServingSettings set;
   std::string citation;  // "repository path"
 };
+// Deployments of a time when their table told tensor parallelism alone, and whose ranks had experts
+// of their own; with `attention_dp` requests of their own as well.
+struct ServingLayout {
+  ServingWhen when;
+  bool attention_dp = false;
+  std::string citation;
+};
 // What is known of rows from a table that does not ship.
 struct KnownOfServing {
   std::string rule, sentence;
@@ -99,6 +106,7 @@ struct ServingRecipes {
   std::vector<ServingModelName> names;
   std::vector<ServingPrecision> precisions;
   std::vector<ServingRecipe> recipes, defaults;
+  std::vector<ServingLayout> layouts;
   std::vector<KnownOfServing> known;
 
   const ServingEngine* engine(const std::string& told) const;   // nullptr: unknown

@@ -30,6 +30,7 @@ struct ServingLimits {
   std::optional<std::int64_t> stream_interval;   // tokens of a request handed out at once
   std::optional<std::int64_t> receive_interval;  // steps between two looks for new requests
   std::optional<std::int64_t> balance_steps;     // that prompts wait for those of other ranks
+  std::optional<std::int64_t> mixed_graph_rows;  // steps with prompts of so many run in graphs
 };
 // Engines of one kind: all of an aggregated deployment, or those of one role.
 struct ServingWorkers {

@@ -87,6 +87,10 @@ TEST_CASE("a training on a part of a GPU takes its step alone, and its part of t
   settings["jobs"] = SortedJson::array({small});
   CHECK(schedule_failure(settings) ==
         "test: jobs[0].gpus: found 0.0001; expected whole GPUs, or 0.001 to 0.999 of one");
+  small["gpus"] = 1.5;
+  settings["jobs"] = SortedJson::array({small});
+  CHECK(schedule_failure(settings) ==
+        "test: jobs[0].gpus: found 1.5; expected whole GPUs, or a part of one such as 0.5");
   small["gpus"] = 0.5;
   small["sizes"] = {1, 2};
   settings["jobs"] = SortedJson::array({small});

@@ -7,12 +7,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/app/schedule/event_rows.h"
 #include "sim/app/schedule/point_names.h"
 #include "sim/base/text/words.h"
 #include "sim/question/rl/rl_settings.h"
 
 namespace orrery {
 namespace {
+
+std::string gpus_cell(const ClusterJob& job) {
+  return job.is_part() ? gpus_text(job.milli) : grouped(job.gpus);
+}
 
 constexpr std::size_t most_rows = 24;
 
@@ -27,7 +32,8 @@ std::vector<std::string> result_cells(const SchedulePoint& p, const FleetTrainin
                                       const JobRecord& record, std::size_t place) {
   const SizedUse* use = use_of(p, place);
   std::vector<std::string> cells = {
-      training.id, grouped(use != nullptr ? std::llround(mean_gpus(*use)) : training.job.gpus),
+      training.id,
+      use != nullptr ? grouped(std::llround(mean_gpus(*use))) : gpus_cell(training.job),
       use != nullptr ? grouped(use->moves) : "0"};
   if (record.start == fleet_never) {
     cells.insert(cells.end(), {"never started", "", ""});
@@ -53,7 +59,7 @@ void add_trainings(Document& document, const Scheduled& s) {
   Table table({"training", "GPUs", "layout", "step", "alone", "saves every"},
               {Align::left, Align::right, Align::left, Align::right, Align::right, Align::right});
   const auto add = [&](const std::string& id, const FleetTraining& t) {
-    table.add({id, grouped(t.job.gpus), to_text(t.scenario.layout),
+    table.add({id, gpus_cell(t.job), to_text(t.scenario.layout),
                to_text(seconds(static_cast<double>(t.step_ps) * 1e-12)),
                to_text(to_seconds(t.job.length)),
                t.save_interval > Seconds{} ? to_text(t.save_interval) : "never"});

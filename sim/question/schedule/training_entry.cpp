@@ -242,8 +242,10 @@ JsonValue resized(const JsonValue& entry, const FleetTraining& asked, std::int64
 // "gpus": 0.5, in thousandths; nothing: whole ones.
 std::optional<std::int32_t> part_asked(const JsonValue& entry) {
   const auto gpus = entry.find("gpus");
-  if (!gpus || !gpus->is_number() || !(gpus->number() > 0 && gpus->number() < 1))
-    return std::nullopt;
+  if (!gpus || !gpus->is_number()) return std::nullopt;
+  const double number = gpus->number();
+  if (std::trunc(number) == number) return std::nullopt;
+  if (!(number > 0 && number < 1)) gpus->fail("whole GPUs, or a part of one such as 0.5");
   const auto milli = gpu_thousandths(gpus->number());
   if (!milli || *milli == whole_gpu) gpus->fail("whole GPUs, or 0.001 to 0.999 of one");
   return milli;

@@ -40,6 +40,20 @@ class Parts {
     const double own = rank < 0 ? 0 : value(symptom, rank).value_or(0);
     return {seen - predicted_s, seen * std::expm1(own)};
   }
+  // Seconds of slices that kernels of the awaited rank, or of the one that was seen, lost to
+  // another process; those of products are in their own time where no reading tells them apart.
+  double slices(const RunState& plan) const {
+    const int rank = std::max(0, awaited());
+    const auto whole = value(Symptom::suspended);
+    const double rate = whole ? *whole : value(Symptom::suspended, rank).value_or(0);
+    double seconds = 0;
+    for (const auto& [symptom, part] : kernel_classes) {
+      if (symptom == Symptom::products && plan.profiled.products_hold_slices) continue;
+      const auto mean = value(symptom);
+      if (mean) seconds += std::exp(*mean + value(symptom, rank).value_or(0));
+    }
+    return rate * seconds;
+  }
   // Seconds without work of the awaited rank's device, or of the one that was seen.
   std::optional<double> idle() const {
     const auto mean = value(Symptom::idle);
@@ -80,6 +94,7 @@ Gap gap_of(const RunState& healthy, const Readings& readings) {
   if (of.value(Symptom::exposed))
     add("communication", "communication that nothing hides",
         (*of.value(Symptom::exposed)) * healthy.healthy_s - plan.exposed_s);
+  add("slices", "slices of time that kernels lose to another process", of.slices(healthy));
   if (const auto idle = of.idle()) {
     // Waits for data that the log tells and a profile does not name are a part of their own.
     const double waits = healthy.profiled.loader_is_unnamed

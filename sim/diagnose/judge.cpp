@@ -223,7 +223,8 @@ std::vector<Weighed> weigh(const Cause& cause, const RunState& healthy, const We
 
 // Classes of kernels whose time the fault decides, so that what they took beyond the state is its
 // own: how far it goes with a class is not known beforehand.
-double moved_by(CauseKind kind, const StepGuess& guess) {
+double moved_by(CauseKind kind, const RunState& state, const StepGuess& guess) {
+  if (kind == CauseKind::busy_gpu && state.profiled.products_hold_slices) return guess.moved[0];
   if (kind == CauseKind::fp32_by_mistake) return guess.moved[0] + guess.moved[1] + guess.moved[2];
   return kind == CauseKind::checked_calls ? guess.moved[2] : 0;
 }
@@ -263,7 +264,7 @@ Finding best_of(const Cause& cause, const std::vector<Weighed>& all, const RunSt
   const StepGuess guess = weighing.guess(state);
   finding.faulty_s = state.step_s + state.occasional_s + guess.moved_s;
   finding.healthy_s = finding.faulty_s - (state.step_s + state.occasional_s - healthy.step_s) -
-                      moved_by(cause.kind, guess) - guess.alone_s;
+                      moved_by(cause.kind, state, guess) - guess.alone_s;
   finding.misfit = weighing.misfit(state);
   finding.matches = weighing.matches(state);
   return finding;

@@ -138,8 +138,9 @@ TEST_CASE("kernels that name an older chip are told, products in 32 bits left ou
   observe::Profile p;
   p.device.compute_major = 9;
   const auto add = [&](const char* name, KernelClass what, std::optional<Format> format) {
+    const double seconds = format == Format::fp32 ? 3 : 1;
     p.kernels.push_back(
-        {.name = name, .what = what, .format = format, .count = 1, .total = Seconds(1)});
+        {.name = name, .what = what, .format = format, .count = 1, .total = Seconds(seconds)});
   };
   add("fmha_cutlassF_bf16_aligned_64x128_rf_sm80", KernelClass::attention, Format::bf16);
   add("sm80_xmma_gemm_f32f32", KernelClass::product, Format::fp32);

@@ -5,9 +5,10 @@
 
 Draws runs of simulated.py at random strengths, reads their symptoms off `orrery diagnose --json`, and weighs the
 causes of other runs by how dense drawn ones lie around theirs (kernels as wide as healthy runs differ) and by the
-causes' shares of the table. With enough drawn runs that is Bayes' rule with the generator's own noise and shares,
-which no method that reads these symptoms can beat but by chance. Prints how many of the table's runs (simulated.py,
-seed 1) it gets right: first, and among three.
+causes' shares of the table. With enough drawn runs that is Bayes' rule, which no method that reads these symptoms can
+beat but by chance. Prints how many of other runs of the table's kinds it gets right, first and among three: with the
+generator's own noise, of which each collective is predicted to 3%; and with what real runs differ from predictions
+added to each symptom (sim/diagnose/catalog/symptoms.json).
 """
 
 import argparse
@@ -117,6 +118,24 @@ def main():
         for again in range(9 if not cause else 3)
     ]
     asked = made(options, asked)
+    print("with the generator's noise:")
+    tell(known, asked)
+    noise = json.loads((pathlib.Path(__file__).resolve().parents[2] / "sim/diagnose/catalog/symptoms.json").read_text())
+
+    def blurred(runs):
+        def one(key, value):
+            symptom, rank = key.rsplit(" ", 1)
+            row = noise.get(symptom.replace("_", "-"), {})
+            return value + dice.gauss(0, row.get("base" if rank == "None" else "rank", 0.0))
+
+        return [(c, p, {k: one(k, v) for k, v in figures.items()}, cost) for c, p, figures, cost in runs]
+
+    print("with that of real runs:")
+    tell(blurred(known), blurred(asked))
+
+
+def tell(known, asked):
+    """Prints how many of the asked runs the known ones get right."""
     first, three, counts, wrong = 0, 0, 0, {}
     for cause, program, figures, cost in asked:
         if cause and cost < 0.03:

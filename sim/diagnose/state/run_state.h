@@ -38,7 +38,7 @@ struct Profiled {
 };
 
 // How little a state says of its figures, beside the noise that each symptom has.
-struct Unknown {
+struct Uncertain {
   // By chance one rank or the other is the one that waits, for so much of what all are late.
   double uneven_s = 0;
   // Where the host decides the step, how fast it is decides how long the device is idle: its share
@@ -76,7 +76,7 @@ struct RunState {
   // The same of the optimizer: it reduces or gathers what others hold.
   bool meets_in_optimizer = true;
   Profiled profiled;
-  Unknown unknown;
+  Uncertain unknown;
   std::size_t layers = 1;  // of a stage
   std::vector<RankState> ranks;
 

@@ -152,8 +152,8 @@ void ForeignFiller::take_step(std::size_t step) {
   }
 }
 
-// For how long of a gap the device had work: since a launch that began in it returned, or since the host waits
-// for the device, which goes on beyond the gap.
+// For how long of a gap the device had work: since a launch that began in it returned, or since the
+// host waits for the device, which goes on beyond the gap.
 double ForeignFiller::waited_in(const Interval& gap) const {
   Nanoseconds since = gap.end;
   // What was launched before the gap may be what ran before it.

@@ -49,12 +49,18 @@ FleetTime ConservativeLoop::find(const Promise& promise, Grants& place) {
   for (FleetTime from;; from.us += 1) {
     from = plan_.find(job.gpus, job.limit, promise.at, room, from);
     if (from >= promise.at) return fleet_never;
+    const Promise then{.job = job, .at = from};
+    if (!power_.empty())
+      if (const auto until = power_.blocked_until(job.job, from, then.end())) {
+        if (*until >= promise.at) return fleet_never;
+        from = *until - FleetTime{1};
+        continue;
+      }
     show(room);
     if (power_.empty()) {
       placer_.find(view_, job.gpus, place);
       return from;
     }
-    const Promise then{.job = job, .at = from};
     if (power_.find(job.job, view_, from, then.end(), placer_, place)) return from;
   }
 }

@@ -49,6 +49,17 @@ bool PowerPlan::has_room(std::uint32_t job, const Grants& place, FleetTime from,
   return !limited_ || most(from, to).carries(state_.power_user(job), state_.job(job).gpus, place);
 }
 
+std::optional<FleetTime> PowerPlan::blocked_until(std::uint32_t job, FleetTime from,
+                                                  FleetTime to) const {
+  std::optional<FleetTime> until;
+  for (auto span = std::prev(spans_.upper_bound(from)); span != spans_.end() && span->first < to;) {
+    const bool refused = span->second.refuses(state_.power_user(job), state_.job(job).gpus);
+    ++span;
+    if (refused) until = span != spans_.end() ? span->first : fleet_never;
+  }
+  return until;
+}
+
 bool PowerPlan::find(std::uint32_t job, const Slots& free, FleetTime from, FleetTime to,
                      Placer& placer, Grants& out) const {
   return most(from, to).find(state_.power_user(job), state_.job(job).gpus, no_level, free, placer,

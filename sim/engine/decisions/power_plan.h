@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "sim/engine/fleet/power_room.h"
 
@@ -31,6 +32,9 @@ class PowerPlan {
     change(job, place, from, to, -1);
   }
   bool has_room(std::uint32_t job, const Grants& place, FleetTime from, FleetTime to) const;
+  // When the last span before `to` in which a job has no power wherever it is ends, from `from` on;
+  // nothing where there is none.
+  std::optional<FleetTime> blocked_until(std::uint32_t job, FleetTime from, FleetTime to) const;
   // A place for a job on hosts that are free all that time, by the rule.
   bool find(std::uint32_t job, const Slots& free, FleetTime from, FleetTime to, Placer& placer,
             Grants& out) const;

@@ -188,10 +188,23 @@ void RoundLoop::size_rank(std::int32_t rank, const std::vector<std::size_t>& whi
   }
 }
 
+// No less than the largest of them asks for, which was admitted.
+std::int64_t RoundLoop::carried() const {
+  std::int64_t draw = 0, gpus = 0, largest = 0;
+  for (const Active& active : active_) {
+    draw += state_.extra_milliwatts(active.number);
+    gpus += state_.job(active.number).gpus;
+    largest = std::max<std::int64_t>(largest, state_.job(active.number).gpus);
+  }
+  const std::int64_t each = gpus > 0 ? draw / gpus : 0;
+  return std::max(largest,
+                  std::min(state_.power().most_gpus(each), state_.feeds().most_gpus(each)));
+}
+
 std::vector<SizedGang> RoundLoop::choose_sizes(FleetTime now) {
   std::vector<SizedGang> gangs(active_.size());
   std::map<std::int32_t, std::vector<std::size_t>, std::greater<>> by_rank;
-  std::int64_t left = state_.slots().total() - state_.slots().out();
+  std::int64_t left = std::min(state_.slots().total() - state_.slots().out(), carried());
   for (std::size_t i = 0; i < active_.size(); ++i) {
     const ClusterJob& job = state_.job(active_[i].number);
     SizedGang& gang = gangs[i];

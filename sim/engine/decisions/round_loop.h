@@ -17,9 +17,10 @@ namespace orrery {
 // At multiples of the question's round. Jobs of higher priority are sized first, those of lower
 // ones share what is left; in each priority the question's rule sizes. Whoever is not preemptible
 // keeps what it has once it runs. A job that lost its place to what broke gets another one of its
-// size at once, if there is one. Sizes are chosen for all accelerators that work: where the limit
-// or a feed of power carries less, gangs of higher priority come first, and the others have their
-// largest smaller size that is carried, or wait.
+// size at once, if there is one. Sizes are chosen for as many accelerators as the
+// limit and feeds of power carry if all draw what those that are active do in the mean; where less
+// is carried, gangs of higher priority come first, and the others have their largest smaller size
+// that is, or wait.
 class RoundLoop final : public DecisionLoop {
  public:
   RoundLoop(FleetState& state, const FleetQuestion& question);
@@ -45,6 +46,7 @@ class RoundLoop final : public DecisionLoop {
   std::vector<SizedGang> choose_sizes(FleetTime now);
   void size_rank(std::int32_t rank, const std::vector<std::size_t>& which, std::int64_t& left,
                  FleetTime now, std::vector<SizedGang>& gangs);
+  std::int64_t carried() const;
   void place(std::vector<SizedGang>& gangs);
   void move(const std::vector<SizedGang>& gangs, FleetTime now);
 

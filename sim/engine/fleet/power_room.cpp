@@ -47,6 +47,11 @@ bool FuturePower::carries(PowerUser user, std::int32_t gpus, const Grants& place
          state_->feeds().carries(feeds_, state_->power().extra(user, 1), place);
 }
 
+bool FuturePower::refuses(PowerUser user, std::int32_t gpus) const {
+  return !state_->has_power(milliwatts_ + state_->power().extra(user, gpus)) ||
+         state_->feeds().refuses(feeds_, state_->power().extra(user, 1), gpus);
+}
+
 void FuturePower::raise_to(const FuturePower& other) {
   milliwatts_ = std::max(milliwatts_, other.milliwatts_);
   for (std::size_t i = 0; i < feeds_.size(); ++i) feeds_[i] = std::max(feeds_[i], other.feeds_[i]);

@@ -34,6 +34,8 @@ class FuturePower {
             Placer& placer, Grants& out) const;
   // A place that is free then has power.
   bool carries(PowerUser user, std::int32_t gpus, const Grants& place) const;
+  // There is no power for so many, wherever they are.
+  bool refuses(PowerUser user, std::int32_t gpus) const;
   // The larger ones of both.
   void raise_to(const FuturePower& other);
 

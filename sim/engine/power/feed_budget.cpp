@@ -31,6 +31,7 @@ FeedBudget::FeedBudget(const FeedTree& tree, const SlotShape& shape, const Power
   for (const PowerFeed& feed : feeds_) {
     std::int64_t gpus = 0;
     for (std::int32_t host = feed.from; host < feed.to; ++host) gpus += shape.gpus_of(host);
+    gpus_.push_back(gpus);
     loads_.push_back(power_.idle() * gpus);
     over_ += is_above(feed, loads_.back()) ? 1 : 0;
   }
@@ -73,6 +74,19 @@ bool FeedBudget::carries(const FeedLoads& loads, std::int64_t each, const Grants
   for (std::size_t i = 0; i < feeds_.size(); ++i)
     if (more[i] > 0 && feeds_[i].limit > 0 && loads[i] + more[i] > feeds_[i].limit) return false;
   return true;
+}
+
+std::int64_t FeedBudget::most_gpus(std::int64_t each) const {
+  std::int64_t most = no_end;
+  for (std::size_t level = 0; level < tree_.size() && each > 0; ++level) {
+    if (tree_[level].limit == 0) continue;
+    const std::size_t end = level + 1 < first_.size() ? first_[level + 1] : feeds_.size();
+    std::int64_t sum = 0;
+    for (std::size_t i = first_[level]; i < end; ++i)
+      sum += std::min(gpus_[i], left_of(feeds_[i], power_.idle() * gpus_[i]) / each);
+    most = std::min(most, sum);
+  }
+  return most;
 }
 
 bool FeedBudget::refuses(const FeedLoads& loads, std::int64_t each, std::int64_t gpus) const {

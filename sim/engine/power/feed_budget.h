@@ -39,6 +39,8 @@ class FeedBudget {
   // Each feed above a place has left what it takes there.
   bool carries(const FeedLoads& loads, std::int64_t each, const Grants& place) const;
 
+  // Accelerators of an idle cluster that all feeds carry if each draws so much more than idle.
+  std::int64_t most_gpus(std::int64_t each) const;
   // All feeds of some level together have less left than it needs.
   bool refuses(const FeedLoads& loads, std::int64_t each, std::int64_t gpus) const;
 
@@ -75,6 +77,7 @@ class FeedBudget {
   FeedTree tree_;
   std::vector<std::size_t> first_;  // feed of each level
   std::vector<PowerFeed> feeds_;
+  std::vector<std::int64_t> gpus_;  // by feed
   FeedLoads loads_;
   std::int64_t over_ = 0;                           // feeds above their limits
   std::vector<std::map<BlockName, Block>> blocks_;  // by feed; only where there are caps

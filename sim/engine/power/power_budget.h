@@ -2,6 +2,7 @@
 // Holds what the jobs of a shared cluster draw under a limit, and who is capped how far.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -69,6 +70,12 @@ class PowerBudget {
     return (at(user.work, least_level(rank_of(user.priority))) - rules_.idle) * gpus;
   }
 
+  // Accelerators that the limit carries if each draws so much more than idle.
+  std::int64_t most_gpus(std::int64_t each) const {
+    if (rules_.limit == 0 || each <= 0) return rules_.gpus;
+    return std::clamp<std::int64_t>((rules_.limit - rules_.idle * rules_.gpus) / each, 0,
+                                    rules_.gpus);
+  }
   std::int64_t idle() const { return rules_.idle; }
   // There is no limit at all; what parts of accelerators draw may be added then, or taken away.
   bool is_open() const { return rules_.limit == 0 && !rules_.feeds; }

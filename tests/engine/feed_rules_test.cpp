@@ -228,6 +228,25 @@ TEST_CASE("a gang has a smaller size where power carries no more, and grows late
   CHECK(sizes.rbegin()->second == 32);
 }
 
+// A rule that shares time does so of what power carries: sizes for more would leave out the same
+// small gangs in each round.
+TEST_CASE("who shares time shares what power carries", "[fleet]") {
+  FleetQuestion question = feeds_question(PowerPolicy::admit);
+  use_rule(Rule::max_min, question);
+  question.feeds = {{"facility", 12, 96 * idle + 40 * 650'000, 0}};
+  ClusterJobs list;
+  for (int i = 0; i < 9; ++i) {
+    ClusterJob job{.length = {(i < 2 ? 30'000 : 3'000) * second}, .gpus = i < 2 ? 32 : 8};
+    job.limit = job.length;
+    list.jobs.push_back(job);
+  }
+  const FleetRecord record = run_fleet(list, question);
+  for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+    REQUIRE(record.jobs[i].end != fleet_never);
+    CHECK(record.jobs[i].start < FleetTime{3'000 * second});
+  }
+}
+
 // Where nobody is capped a start that is promised is carried.
 TEST_CASE("law: conservative keeps its promises under feeds and limits", "[fleet]") {
   const std::uint64_t seed = fresh(67);

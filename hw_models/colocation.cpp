@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Hands out the time of a device to processes that share it: by turns, by kernels, or by parts.
 #include "hw_models/colocation.h"
 
 #include <algorithm>
